@@ -106,7 +106,7 @@ fn end_record(transport: &Transport, direction: Direction) -> End {
         direction: Some(direction),
         controller: transport.controller_name(),
         protocol: transport.protocol().to_string(),
-        security: "none",
+        security: transport.security.name(),
         ..End::default()
     }
 }

@@ -17,7 +17,7 @@ use toml::{Table, Value};
 use crate::exit::Fault;
 use crate::options::Transport;
 use files::File;
-pub(crate) use files::key_file;
+pub(crate) use files::{authorized_keys_file, key_file, known_hosts_file};
 pub(crate) use show::show;
 
 /// The verbs that have settings worth keeping.

@@ -45,6 +45,9 @@ codes! {
     NoRoute = 4 "NO_ROUTE", "This machine has no route to the address.";
     Unsupported = 1 "UNSUPPORTED", "This system lacks a required feature.";
     AccessDenied = 5 "ACCESS_DENIED", "The server refused the request.";
+    HostKeyUnknown = 5 "HOST_KEY_UNKNOWN", "The server's key is not known here.";
+    HostKeyChanged = 5 "HOST_KEY_CHANGED", "The server has another key than before.";
+    NotAdmitted = 5 "NOT_ADMITTED", "The server does not admit this side's key.";
     NotPermitted = 5 "NOT_PERMITTED", "This system denied a permission.";
     Integrity = 6 "INTEGRITY", "The received bytes differ from the sent ones.";
     LocalIo = 7 "LOCAL_IO", "Reading or writing failed for reasons that affect every file.";
@@ -52,6 +55,7 @@ codes! {
     PeerLost = 8 "PEER_LOST", "The peer left, or was silent for too long.";
     IdleTimeout = 8 "IDLE_TIMEOUT", "Neither side sent anything.";
     Protocol = 9 "PROTOCOL", "The peer speaks another protocol or another version.";
+    Handshake = 9 "HANDSHAKE_FAILED", "The handshake of the encryption failed.";
     CommandNotRun = 126 "COMMAND_NOT_RUN", "The command exists and cannot be started; the number is the shells' convention.";
     CommandNotFound = 127 "COMMAND_NOT_FOUND", "The command does not exist; the number is the shells' convention.";
     Interrupted = 130 "INTERRUPTED", "SIGINT.";

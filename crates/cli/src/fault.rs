@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
 
+use farhaul::security::SecurityFault;
 use farhaul::{ConnectionLost, Error};
 use farhaul_emu::EmulateError;
 use farhaul_session::{Abort, AbortCode, SessionError};
@@ -45,7 +46,7 @@ pub(crate) fn of_connection(error: &Error, peer: &dyn Display) -> Fault {
             Fault::new(if taken { Code::AddressInUse } else { Code::AddressUnavailable }, error.to_string())
         }
         Error::Resolve(source) => unresolved(&peer.to_string(), source),
-        Error::InvalidOption { .. } | Error::Controller(_) => Fault::usage(error.to_string()),
+        Error::InvalidOption { .. } | Error::Controller(_) | Error::NotSecure(_) => Fault::usage(error.to_string()),
         Error::Connect(_) => Fault::new(Code::Usage, format!("cannot connect to {peer}: {error}")),
         Error::Finished => Fault::new(Code::PeerLost, format!("{peer} closed the connection")),
         _ => Fault::new(Code::Failed, format!("{peer}: {error}")),
@@ -57,8 +58,9 @@ fn of_lost(lost: ConnectionLost, peer: &dyn Display) -> Fault {
         ConnectionLost::ConnectTimeout(after) => (
             Code::ConnectTimeout,
             format!(
-                "no answer from {peer} within {}: nothing listens there, it speaks another protocol, or UDP is blocked on \
-                 the way; check the address and the --protocol of both sides, and let firewalls pass this UDP port",
+                "no answer from {peer} within {}: nothing listens there, it speaks another protocol, only one side has \
+                 --plain, or UDP is blocked on the way; check the address, --protocol and --plain of both sides, and let \
+                 firewalls pass this UDP port",
                 time(after)
             ),
         ),
@@ -76,6 +78,7 @@ fn of_lost(lost: ConnectionLost, peer: &dyn Display) -> Fault {
                 time(after)
             ),
         ),
+        ConnectionLost::Insecure(fault) => of_security(fault, peer),
         ConnectionLost::Refused => (
             Code::PeerRefused,
             format!("{peer} refused the connection: it is full, or speaks another version; try again later"),
@@ -105,6 +108,27 @@ fn of_lost(lost: ConnectionLost, peer: &dyn Display) -> Fault {
         _ => (Code::PeerLost, format!("the connection to {peer} is lost: {lost}")),
     };
     Fault::new(code, message)
+}
+
+fn of_security(fault: SecurityFault, peer: &dyn Display) -> (Code, String) {
+    match fault {
+        SecurityFault::UnknownKey => (Code::HostKeyUnknown, format!("{peer} has a key that is not known here")),
+        SecurityFault::NotAdmitted => (
+            Code::NotAdmitted,
+            format!(
+                "{peer} does not admit the key of this side; have the line that `farhaul key show` prints added to its \
+                 authorized_keys"
+            ),
+        ),
+        SecurityFault::Version => (Code::Protocol, format!("{peer}: {fault}; update the older side")),
+        SecurityFault::Handshake => (
+            Code::Handshake,
+            format!(
+                "the encrypted handshake with {peer} failed: both sides need a --cipher in common, or somebody interferes"
+            ),
+        ),
+        _ => (Code::Protocol, format!("{peer}: {fault}; connect again")),
+    }
 }
 
 /// The reason why nothing can be copied to `target`, and the next step. The reader is on the machine of `target`.

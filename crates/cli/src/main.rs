@@ -6,6 +6,7 @@
 //! | options that verbs share | `options/` |
 //! | how values are read | `values/` |
 //! | the work of a verb | `cmd/VERB.rs` |
+//! | keys: this user's, known servers, admitted clients | `trust/` |
 //! | settings in files, `--show-config` | `config.rs`, `config/` |
 //! | exit codes and error lines | `exit.rs`, `fault.rs` |
 //! | output: words, JSON records, the progress bar | `output/` |
@@ -24,6 +25,7 @@ mod options;
 mod output;
 mod session;
 mod sys;
+mod trust;
 mod values;
 
 use std::io::{self, Write};

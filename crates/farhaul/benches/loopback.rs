@@ -26,7 +26,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn transfer(bytes: u64, mss: u32, controller: &str) -> Result<(), Box<dyn std::error::Error>> {
-    let endpoint = || Endpoint::builder().mss(mss).controller(controller).bind("127.0.0.1:0".parse().expect("valid"));
+    let endpoint =
+        || Endpoint::builder().plain().mss(mss).controller(controller).bind("127.0.0.1:0".parse().expect("valid"));
     let (here, there) = (endpoint()?, endpoint()?);
     let listener = there.listen()?;
     let before = cpu_seconds();
@@ -64,7 +65,7 @@ fn transfer(bytes: u64, mss: u32, controller: &str) -> Result<(), Box<dyn std::e
 
 /// The cost of a hundred idle connections.
 fn idle() -> Result<(), Box<dyn std::error::Error>> {
-    let (here, there) = (Endpoint::bind("127.0.0.1:0")?, Endpoint::bind("127.0.0.1:0")?);
+    let (here, there) = (Endpoint::plain("127.0.0.1:0")?, Endpoint::plain("127.0.0.1:0")?);
     let listener = there.listen()?;
     let mut streams = Vec::new();
     for _ in 0..100 {

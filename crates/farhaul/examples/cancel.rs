@@ -8,8 +8,8 @@ use std::time::Duration;
 use farhaul::{ConnectionLost, Endpoint, Error, Listener, Stream};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let listener = Listener::bind("127.0.0.1:0")?;
-    let stream = Stream::connect(listener.local_addr())?;
+    let listener = Listener::plain("127.0.0.1:0")?;
+    let stream = Stream::connect_plain(listener.local_addr())?;
     let (peer, _) = listener.accept()?;
 
     // A call that times out fails alone. The connection survives.
@@ -36,7 +36,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Nobody answers. The error of the connect time-out names possible reasons.
     let nobody = UdpSocket::bind("127.0.0.1:0")?;
-    let endpoint = Endpoint::builder().connect_timeout(Duration::from_millis(300)).bind("127.0.0.1:0".parse()?)?;
+    let endpoint =
+        Endpoint::builder().plain().connect_timeout(Duration::from_millis(300)).bind("127.0.0.1:0".parse()?)?;
     let error = endpoint.connect(nobody.local_addr()?).expect_err("nobody answers");
     println!("connecting: {error}");
 

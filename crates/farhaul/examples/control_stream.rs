@@ -12,7 +12,7 @@ use farhaul::{Endpoint, Rate};
 const MEGABYTES: usize = 75;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let far = Endpoint::builder().bind("127.0.0.1:0".parse()?)?;
+    let far = Endpoint::builder().plain().bind("127.0.0.1:0".parse()?)?;
     let commands = far.probe_payloads()?;
     let listener = far.listen()?;
     let receiver = thread::spawn(move || -> std::io::Result<u64> {
@@ -27,7 +27,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
 
     // A cap stands for the path here. A real one shows its capacity by its queue.
-    let near = Endpoint::builder().max_rate(Rate::from_megabits_per_second(200)).bind("127.0.0.1:0".parse()?)?;
+    let near =
+        Endpoint::builder().plain().max_rate(Rate::from_megabits_per_second(200)).bind("127.0.0.1:0".parse()?)?;
     let mut bulk = near.connect(far.local_addr())?;
     let control = bulk.control_stream(StableConfig::new(Rate::from_megabits_per_second(1)))?;
     control.fill_with(|number, payload| payload[..8].copy_from_slice(&number.to_be_bytes()))?;

@@ -38,14 +38,14 @@ impl Controller for Aimd {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    transfer("the default", Endpoint::builder())?;
-    transfer("a fixed rate", Endpoint::builder().controller("fixed:rate=100mbit"))?;
-    transfer("the default, capped", Endpoint::builder().max_rate(Rate::from_megabits_per_second(50)))?;
-    transfer("our own", Endpoint::builder().controller_with(|_seed| Box::new(Aimd { window: 16.0 })))
+    transfer("the default", Endpoint::builder().plain())?;
+    transfer("a fixed rate", Endpoint::builder().plain().controller("fixed:rate=100mbit"))?;
+    transfer("the default, capped", Endpoint::builder().plain().max_rate(Rate::from_megabits_per_second(50)))?;
+    transfer("our own", Endpoint::builder().plain().controller_with(|_seed| Box::new(Aimd { window: 16.0 })))
 }
 
 fn transfer(what: &str, builder: Builder) -> Result<(), Box<dyn std::error::Error>> {
-    let listener = Listener::bind("127.0.0.1:0")?;
+    let listener = Listener::plain("127.0.0.1:0")?;
     let address = listener.local_addr();
     let receiver = thread::spawn(move || -> io::Result<u64> {
         let (mut stream, _) = listener.accept()?;

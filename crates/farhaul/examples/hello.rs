@@ -6,11 +6,11 @@ use std::thread;
 use farhaul::{Listener, Stream};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let listener = Listener::bind("127.0.0.1:0")?;
+    let listener = Listener::plain("127.0.0.1:0")?;
     let address = listener.local_addr();
 
     let caller = thread::spawn(move || -> io::Result<String> {
-        let mut stream = Stream::connect(address)?;
+        let mut stream = Stream::connect_plain(address)?;
         stream.write_all(b"Is anybody there?\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;

@@ -33,7 +33,7 @@ fn main() -> Result<()> {
 }
 
 fn listen(address: &str, count: usize, seconds: u64) -> Result<()> {
-    let endpoint = Endpoint::bind(address)?;
+    let endpoint = Endpoint::plain(address)?;
     let listener = endpoint.listen()?;
     println!("listening {}", endpoint.local_addr());
     let before = memory()?;
@@ -45,7 +45,7 @@ fn listen(address: &str, count: usize, seconds: u64) -> Result<()> {
 
 fn connect(address: &str, count: usize, seconds: u64) -> Result<()> {
     // One endpoint has one UDP port and any number of connections.
-    let endpoint = Endpoint::bind("0.0.0.0:0")?;
+    let endpoint = Endpoint::plain("0.0.0.0:0")?;
     let before = memory()?;
     let streams: Vec<Stream> = (0..count).map(|_| Ok(endpoint.connect(address)?)).collect::<Result<_>>()?;
     measure(&streams, before, seconds)?;

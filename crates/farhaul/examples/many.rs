@@ -10,7 +10,7 @@ use farhaul::{Endpoint, Listener};
 const EACH: u8 = 4;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (left, right) = (Endpoint::bind("127.0.0.1:0")?, Endpoint::bind("127.0.0.1:0")?);
+    let (left, right) = (Endpoint::plain("127.0.0.1:0")?, Endpoint::plain("127.0.0.1:0")?);
     let (left_listener, right_listener) = (left.listen()?, right.listen()?);
     thread::scope(|scope| -> Result<(), Box<dyn std::error::Error>> {
         let serving = [&left_listener, &right_listener].map(|listener| scope.spawn(|| serve(listener)));

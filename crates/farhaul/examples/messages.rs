@@ -9,9 +9,9 @@ const READINGS: usize = 50;
 const READING_BYTES: usize = 10_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let there = Endpoint::bind("127.0.0.1:0")?;
+    let there = Endpoint::plain("127.0.0.1:0")?;
     let listener = there.listen_for_messages()?;
-    let slow = Endpoint::builder().max_rate(Rate::from_megabits_per_second(2)).bind("127.0.0.1:0".parse()?)?;
+    let slow = Endpoint::builder().plain().max_rate(Rate::from_megabits_per_second(2)).bind("127.0.0.1:0".parse()?)?;
     let sender = slow.connect_for_messages(there.local_addr())?;
     let (receiver, _) = listener.accept()?;
 

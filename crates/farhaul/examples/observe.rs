@@ -12,14 +12,14 @@ use farhaul::{Endpoint, Listener};
 const BYTES: usize = 1 << 30;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let listener = Listener::bind("127.0.0.1:0")?;
+    let listener = Listener::plain("127.0.0.1:0")?;
     let address = listener.local_addr();
     let receiver = thread::spawn(move || -> io::Result<u64> {
         let (mut stream, _) = listener.accept()?;
         io::copy(&mut stream, &mut io::sink())
     });
 
-    let stream = Endpoint::builder().controller("udt").bind("127.0.0.1:0".parse()?)?.connect(address)?;
+    let stream = Endpoint::builder().plain().controller("udt").bind("127.0.0.1:0".parse()?)?.connect(address)?;
     let (done, is_done) = mpsc::channel::<()>();
     let watched = stream.clone();
     let watcher = thread::spawn(move || -> Result<(), farhaul::Error> {

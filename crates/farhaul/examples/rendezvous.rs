@@ -9,7 +9,7 @@ use std::thread;
 use farhaul::Endpoint;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (left, right) = (Endpoint::bind("127.0.0.1:0")?, Endpoint::bind("127.0.0.1:0")?);
+    let (left, right) = (Endpoint::plain("127.0.0.1:0")?, Endpoint::plain("127.0.0.1:0")?);
     let (left_address, right_address) = (left.local_addr(), right.local_addr());
 
     let other = thread::spawn(move || -> io::Result<()> {

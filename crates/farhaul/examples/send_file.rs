@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn send(address: &str, path: &str) -> Result<(), Box<dyn std::error::Error>> {
     let file = File::open(path)?;
     let len = file.metadata()?.len();
-    let mut stream = Stream::connect(address)?;
+    let mut stream = Stream::connect_plain(address)?;
     stream.write_all(&len.to_be_bytes())?;
     stream.send_file(&file, 0, len)?;
     stream.finish()?;
@@ -34,7 +34,7 @@ fn send(address: &str, path: &str) -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn recv(address: &str, path: &str) -> Result<(), Box<dyn std::error::Error>> {
-    let (mut stream, peer) = Listener::bind(address)?.accept()?;
+    let (mut stream, peer) = Listener::plain(address)?.accept()?;
     let mut len = [0; 8];
     stream.read_exact(&mut len)?;
     let file = File::create_new(path)?;

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let (address, connections, interval): (SocketAddr, usize, f64) =
         (address.parse()?, connections.parse()?, interval.parse()?);
-    let endpoint = Endpoint::bind(address)?;
+    let endpoint = Endpoint::plain(address)?;
     endpoint.warnings().iter().for_each(|warning| eprintln!("{warning}"));
     let listener = endpoint.listen()?;
     println!("listening {}", endpoint.local_addr());

@@ -7,8 +7,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let listener = Listener::bind("127.0.0.1:0")?;
-    let endpoint = Endpoint::bind("127.0.0.1:0")?;
+    let listener = Listener::plain("127.0.0.1:0")?;
+    let endpoint = Endpoint::plain("127.0.0.1:0")?;
     let address = listener.local_addr();
 
     let answering = tokio::spawn(async move {

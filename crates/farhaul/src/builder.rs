@@ -25,8 +25,8 @@ const UDP_RECV_BUFFER: usize = 32 << 20;
 
 /// Chooses settings, then opens the port. See [`Endpoint::builder`].
 ///
-/// No setting needs tuning. Every default sizes itself or suits long fat paths. For readers who know libudt:
-/// libudt:
+/// No setting needs tuning. Every default sizes itself or suits long fat paths. One choice has no default: whether
+/// connections are [encrypted](Builder::secure) or [plain](Builder::plain). For readers who know libudt:
 ///
 /// | UDT option | method | default |
 /// | --- | --- | --- |
@@ -39,6 +39,7 @@ const UDP_RECV_BUFFER: usize = 32 << 20;
 /// | `UDT_LINGER` | [`linger`](Builder::linger) | 30 s without progress |
 /// | `UDT_MAXBW` | [`max_rate`](Builder::max_rate) | none |
 /// | `UDT_CC` | [`controller`](Builder::controller), [`controller_with`](Builder::controller_with) | `udt` |
+/// | none: libudt has no encryption | [`secure`](Builder::secure), [`plain`](Builder::plain) | none: one must be chosen |
 /// | `UDT_RENDEZVOUS` | [`Endpoint::rendezvous`] | |
 /// | `UDT_SNDTIMEO`, `UDT_RCVTIMEO` | [`set_write_timeout`](crate::Connection::set_write_timeout), [`set_read_timeout`](crate::Connection::set_read_timeout) | none |
 /// | `UDT_SNDSYN`, `UDT_RCVSYN` | the blocking calls, or the feature `tokio` | blocking |
@@ -49,6 +50,7 @@ const UDP_RECV_BUFFER: usize = 32 << 20;
 /// use std::time::Duration;
 /// # fn main() -> Result<(), farhaul::Error> {
 /// let endpoint = farhaul::Endpoint::builder()
+///     .plain()
 ///     .mss(9000)
 ///     .peer_timeout(Duration::from_secs(120))
 ///     .controller("udt")
@@ -64,7 +66,13 @@ pub struct Builder {
     controller: Choice,
     answers_probes: bool,
     peer: Option<IpAddr>,
-    security: Option<Security>,
+    protection: Option<Protected>,
+}
+
+/// The protection of a port's connections, which a user must choose.
+enum Protected {
+    No,
+    By(Security),
 }
 
 /// The origin of controllers.
@@ -86,7 +94,7 @@ impl Default for Builder {
             controller: Choice::Default,
             answers_probes: false,
             peer: None,
-            security: None,
+            protection: None,
         }
     }
 }
@@ -285,21 +293,29 @@ impl Builder {
         self
     }
 
-    /// Encrypts and authenticates every connection of the port, inside an envelope of TLS 1.3. Both sides must do so. Default:
-    /// nothing is encrypted.
+    /// Encrypts and authenticates every connection of the port, inside an envelope of TLS 1.3. Both sides must do so.
     ///
-    /// A program that knows the key of its peer gives it as [`Pinned`](crate::security::Pinned). See the example `secure`.
+    /// A port has either this or [`plain`](Self::plain). A program that knows the key of its peer gives it as
+    /// [`Pinned`](crate::security::Pinned). See [`security`](crate::security) for others, and the example `secure`.
     pub fn secure(mut self, security: Security) -> Self {
-        self.security = Some(security);
+        self.protection = Some(Protected::By(security));
+        self
+    }
+
+    /// Neither encrypts nor authenticates, and is compatible with libudt. Everybody on the path can read, change and forge
+    /// all data.
+    pub fn plain(mut self) -> Self {
+        self.protection = Some(Protected::No);
         self
     }
 
     /// Opens the UDP port at `address`; port 0 lets the system choose.
     ///
     /// # Errors
-    /// A setting is out of its range, or the port cannot be opened.
+    /// Neither [`secure`](Self::secure) nor [`plain`](Self::plain) was called, a setting is out of its range, or the port cannot
+    /// be opened.
     pub fn bind(self, address: SocketAddr) -> Result<Endpoint, Error> {
-        let Self { protocol, mut config, options, controller, answers_probes, peer, security } = self;
+        let Self { protocol, mut config, options, controller, answers_probes, peer, protection } = self;
         range::check(&config)?;
         config.interface_rate = peer.and_then(|peer| farhaul_udp::interface_rate(peer, config.mss));
         if let Some(spec) = chosen(controller, &protocol)? {
@@ -307,9 +323,10 @@ impl Builder {
         }
         let longest_message = config.send_buffer;
         let connect_timeouts = [config.connect_timeout, config.udt.rendezvous_timeout];
-        let endpoint = match security {
-            None => protocol.endpoint(config, entropy()?),
-            Some(security) => security.endpoint(&protocol, config, entropy()?)?,
+        let endpoint = match protection {
+            None => return Err(Error::NoProtection),
+            Some(Protected::No) => protocol.endpoint(config, entropy()?),
+            Some(Protected::By(security)) => security.endpoint(&protocol, config, entropy()?)?,
         };
         let transport = SharedChannel::new(endpoint);
         let driver = Driver::start(transport, address, options)?;
@@ -371,15 +388,21 @@ mod tests {
     }
 
     #[test]
+    fn a_port_is_never_plain_by_oversight() {
+        let error = Endpoint::builder().bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap_err();
+        assert!(matches!(error, Error::NoProtection), "{error}");
+    }
+
+    #[test]
     fn an_unknown_controller_is_refused_with_the_known_ones() {
-        let message = bind(Endpoint::builder().controller("warp")).unwrap_err().to_string();
+        let message = bind(Endpoint::builder().plain().controller("warp")).unwrap_err().to_string();
         assert!(message.contains("warp") && message.contains("udt"), "{message}");
     }
 
     #[test]
     fn a_taken_port_is_an_error_that_names_it() {
-        let first = bind(Endpoint::builder()).unwrap();
-        let error = Endpoint::builder().bind(first.local_addr()).unwrap_err();
+        let first = bind(Endpoint::builder().plain()).unwrap();
+        let error = Endpoint::builder().plain().bind(first.local_addr()).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
         assert!(error.to_string().contains(&first.local_addr().to_string()), "{error}");
     }

@@ -33,7 +33,7 @@ use crate::probe::session;
 /// use farhaul::{Rate, Stream, probe::StableConfig};
 ///
 /// # fn main() -> Result<(), farhaul::Error> {
-/// let mut bulk = Stream::connect("192.0.2.7:9000")?;
+/// let mut bulk = Stream::connect_plain("192.0.2.7:9000")?;
 /// let control = bulk.control_stream(StableConfig::new(Rate::from_megabits_per_second(1)))?;
 /// for _ in 0..1_000 {
 ///     bulk.write_all(&[0; 1 << 20]).expect("the peer reads");

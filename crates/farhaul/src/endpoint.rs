@@ -20,6 +20,7 @@ use crate::message::MessageSocket;
 use crate::original::Clients;
 use crate::probe::ProbePayload;
 use crate::reach::Reaching;
+use crate::security::Security;
 use crate::stream::Stream;
 
 /// A UDP port that opens and accepts any number of connections, in both directions.
@@ -38,12 +39,22 @@ impl Endpoint {
         Builder::default()
     }
 
-    /// Opens the UDP port at `address` with default settings; port 0 lets the system choose.
+    /// Opens the UDP port at `address` with default settings, and encrypts all its connections, as [`Builder::secure`]; port
+    /// 0 lets the system choose.
     ///
     /// # Errors
     /// The address cannot be resolved, or its port not be opened.
-    pub fn bind(address: impl ToSocketAddrs) -> Result<Self, Error> {
-        first_that_works(&resolve(address)?, |to| Self::builder().bind(to.peer))
+    pub fn secure(address: impl ToSocketAddrs, security: Security) -> Result<Self, Error> {
+        first_that_works(&resolve(address)?, |to| Self::builder().secure(security.clone()).bind(to.peer))
+    }
+
+    /// Opens the UDP port at `address` with default settings and without encryption, as [`Builder::plain`]; port 0 lets
+    /// the system choose.
+    ///
+    /// # Errors
+    /// The address cannot be resolved, or its port not be opened.
+    pub fn plain(address: impl ToSocketAddrs) -> Result<Self, Error> {
+        first_that_works(&resolve(address)?, |to| Self::builder().plain().bind(to.peer))
     }
 
     pub(crate) fn from_port(port: Port) -> Self {

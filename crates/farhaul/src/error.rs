@@ -40,6 +40,9 @@ pub enum Error {
     /// The name or an option of the congestion controller is unknown.
     #[error("congestion controller: {0}")]
     Controller(String),
+    /// Nobody chose whether connections are encrypted.
+    #[error("choose the protection of the port: Builder::secure encrypts, Builder::plain does not")]
+    NoProtection,
     /// The protocol has no encryption yet.
     #[error("the protocol '{0}' cannot be encrypted yet; use 'udt', or plain connections on a network that you trust")]
     NotSecure(&'static str),
@@ -145,7 +148,7 @@ impl Error {
             | Self::System { source, .. }
             | Self::Unreachable { source, .. }
             | Self::File { source, .. } => source.kind(),
-            Self::InvalidOption { .. } | Self::Controller(_) | Self::MessageTooLong { .. } => {
+            Self::InvalidOption { .. } | Self::NoProtection | Self::Controller(_) | Self::MessageTooLong { .. } => {
                 io::ErrorKind::InvalidInput
             }
             Self::WrongFamily { .. } | Self::Connect(ConnectError::InvalidAddress) => io::ErrorKind::InvalidInput,

@@ -1,19 +1,16 @@
-//! Reliable bulk data transfer over UDP for long fat networks. By default it speaks UDT4 **without encryption or
-//! authentication**.
+//! Reliable bulk data transfer over UDP for long fat networks, encrypted or compatible with UDT4.
 //!
-//! Anybody on the path can then read and change the data, and anybody who knows the port can connect.
-//! [`Builder::secure`] encrypts the connections of a port, and admits known keys alone. Without it, use a network or
-//! tunnel that you trust, or protect and verify the content yourself. `SECURITY.md` lists the forged packets that plain
-//! UDT4 withstands, and those that it cannot withstand.
-//!
-//! Programs that use libudt 4.11 can be at the other end. Begin with [`Stream::connect`] and [`Listener::bind`], which
-//! work like their namesakes for TCP. [`Endpoint::builder`] offers settings: packet size, rate cap, time-outs,
-//! congestion controller, many connections on one port, rendezvous. [`MessageSocket`] keeps message boundaries.
+//! Each port is one or the other. [`Endpoint::secure`] encrypts, and both sides know each other by their keys:
 //!
 //! ```
 //! use std::io::{Read, Write};
+//! use farhaul::security::{KeyPair, Pinned, Security};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let listener = farhaul::Listener::bind("127.0.0.1:0")?;
+//! let (alice, bob) = (KeyPair::generate()?, KeyPair::generate()?);
+//! let clients = Pinned { clients: vec![alice.public()], servers: vec![] };
+//! let servers = Pinned { servers: vec![bob.public()], clients: vec![] };
+//!
+//! let listener = farhaul::Endpoint::secure("127.0.0.1:0", Security::new(bob, clients))?.listen()?;
 //! let address = listener.local_addr();
 //! let server = std::thread::spawn(move || -> std::io::Result<Vec<u8>> {
 //!     let (mut stream, _peer) = listener.accept()?;
@@ -21,13 +18,23 @@
 //!     stream.read_to_end(&mut all)?;
 //!     Ok(all)
 //! });
-//! let mut stream = farhaul::Stream::connect(address)?;
+//! let mut stream = farhaul::Endpoint::secure("0.0.0.0:0", Security::new(alice, servers))?.connect(address)?;
 //! stream.write_all(&[7; 100_000])?;
 //! stream.finish()?;
 //! assert_eq!(server.join().expect("the server does not panic")?.len(), 100_000);
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! The module [`security`] says which keys a program may trust: pinned ones, known hosts as ssh has them, or any in a test.
+//!
+//! Programs that use libudt 4.11 can be at the other end of a plain port: [`Stream::connect_plain`] and
+//! [`Listener::plain`] work like their namesakes for TCP. Anybody on the path can then read and change the data, and
+//! anybody who knows the port can connect. `SECURITY.md` lists the forged packets that plain UDT4 withstands, and those
+//! that it cannot withstand.
+//!
+//! [`Endpoint::builder`] offers settings: packet size, rate cap, time-outs, congestion controller, many connections on one
+//! port, rendezvous. [`MessageSocket`] keeps message boundaries on plain ports.
 //!
 //! | example | shows |
 //! | --- | --- |

@@ -76,13 +76,13 @@ impl sealed::Sealed for MessageSocket {
 }
 
 impl Listener {
-    /// Opens the UDP port at `address` and accepts streams there, with default settings. For other settings, see
-    /// [`Endpoint::builder`] and [`Endpoint::listen`].
+    /// Opens the UDP port at `address` and accepts streams there, with default settings and without encryption. For other
+    /// settings, see [`Endpoint::builder`] and [`Endpoint::listen`].
     ///
     /// # Errors
     /// The address cannot be resolved, or its port not be opened.
-    pub fn bind(address: impl ToSocketAddrs) -> Result<Self, Error> {
-        first_that_works(&resolve(address)?, |to| Endpoint::bind(to.peer)?.listen())
+    pub fn plain(address: impl ToSocketAddrs) -> Result<Self, Error> {
+        first_that_works(&resolve(address)?, |to| Endpoint::plain(to.peer)?.listen())
     }
 }
 

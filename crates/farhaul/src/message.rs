@@ -18,8 +18,8 @@ use crate::error::Error;
 ///
 /// ```
 /// # fn main() -> Result<(), farhaul::Error> {
-/// let here = farhaul::Endpoint::bind("127.0.0.1:0")?;
-/// let there = farhaul::Endpoint::bind("127.0.0.1:0")?;
+/// let here = farhaul::Endpoint::plain("127.0.0.1:0")?;
+/// let there = farhaul::Endpoint::plain("127.0.0.1:0")?;
 /// let listener = there.listen_for_messages()?;
 /// let sender = here.connect_for_messages(there.local_addr())?;
 /// let (receiver, _peer) = listener.accept()?;

@@ -1,7 +1,13 @@
 //! Encrypted connections: keys, and which of them a side accepts.
 //!
-//! Each side has a [`KeyPair`]. [`Trust`] decides about the keys of peers: a program that knows them uses [`Pinned`], another one
-//! implements the trait.
+//! Each side has a [`KeyPair`]. [`Trust`] decides about the keys of peers:
+//!
+//! | a program that … | uses |
+//! | --- | --- |
+//! | knows the keys of its peers | [`Pinned`] |
+//! | remembers the keys of servers in a file, as ssh does | [`HostTrust`] with [`KnownHosts`] |
+//! | reads a file of clients and their permissions | [`AuthorizedKeys`] in its own [`Trust`] |
+//! | is a test | [`AcceptAll`], against which anybody on the path can read and change everything |
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +16,10 @@ pub use farhaul_proto::SecurityFault;
 use farhaul_proto::secure::{self, Endpoint};
 use farhaul_proto::{AnyEndpoint, Config, Entropy, Protocol};
 use farhaul_secure::Tls;
-pub use farhaul_secure::{AcceptAll, Cipher, IdentityError, KeyPair, Pinned, PublicKey, PublicKeyError, Trust};
+pub use farhaul_secure::{
+    AcceptAll, AuthorizedKeys, Cipher, FirstContact, Grant, HostTrust, IdentityError, KeyPair, Known, KnownHosts,
+    LineError, NotAdmitted, PathGrant, Pinned, PublicKey, PublicKeyError, Trust,
+};
 
 use crate::error::Error;
 

@@ -46,10 +46,10 @@ const FILE_BLOCK: usize = 1 << 20;
 /// ```
 /// use std::io::{Read, Write};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let listener = farhaul::Listener::bind("127.0.0.1:0")?;
+/// let listener = farhaul::Listener::plain("127.0.0.1:0")?;
 /// let address = listener.local_addr();
 /// let sender = std::thread::spawn(move || -> std::io::Result<()> {
-///     let mut stream = farhaul::Stream::connect(address)?;
+///     let mut stream = farhaul::Stream::connect_plain(address)?;
 ///     stream.write_all(b"over the hills")?;
 ///     stream.finish()?;
 ///     Ok(())
@@ -68,13 +68,14 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Connects to `peer` from a new port, with default settings. For other settings, see [`Endpoint::builder`].
+    /// Connects to `peer` from a new port, with default settings and without encryption. For other settings, see
+    /// [`Endpoint::builder`].
     ///
     /// # Errors
     /// The name cannot be resolved, the peer does not answer, or it refuses.
-    pub fn connect(peer: impl ToSocketAddrs) -> Result<Self, Error> {
+    pub fn connect_plain(peer: impl ToSocketAddrs) -> Result<Self, Error> {
         first_that_works(&resolve(peer)?, |to| {
-            let endpoint = Endpoint::bind(any_port_for(to.peer))?;
+            let endpoint = Endpoint::plain(any_port_for(to.peer))?;
             endpoint.connect_to(to, ConnectOptions::default()).map(Self::from_connection)
         })
     }

@@ -46,7 +46,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
 
 /// An endpoint whose buffers a few writes fill.
 fn endpoint() -> Endpoint {
-    Endpoint::builder().send_buffer(100_000).recv_buffer(100_000).bind("127.0.0.1:0".parse().unwrap()).unwrap()
+    Endpoint::builder().plain().send_buffer(100_000).recv_buffer(100_000).bind("127.0.0.1:0".parse().unwrap()).unwrap()
 }
 
 fn streams(here: &Endpoint, there: &Endpoint) -> (AsyncStream, AsyncStream) {

@@ -6,9 +6,9 @@ use farhaul::{Endpoint, Stream};
 
 #[test]
 fn the_last_data_arrives_after_its_handle_is_gone() {
-    let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+    let endpoint = Endpoint::plain("127.0.0.1:0").unwrap();
     let listener = endpoint.listen().unwrap();
-    let mut caller = Stream::connect(endpoint.local_addr()).unwrap();
+    let mut caller = Stream::connect_plain(endpoint.local_addr()).unwrap();
     // The peer may have sent data that this side never reads.
     caller.send_all(&[7; 100_000]).unwrap();
     let (accepted, _) = listener.accept().unwrap();
@@ -22,9 +22,9 @@ fn the_last_data_arrives_after_its_handle_is_gone() {
 
 #[test]
 fn a_connection_that_finishes_in_the_background_refuses_further_writes() {
-    let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+    let endpoint = Endpoint::plain("127.0.0.1:0").unwrap();
     let listener = endpoint.listen().unwrap();
-    let caller = Stream::connect(endpoint.local_addr()).unwrap();
+    let caller = Stream::connect_plain(endpoint.local_addr()).unwrap();
     let (accepted, _) = listener.accept().unwrap();
     accepted.finish_in_background();
     assert!(accepted.send(b"more").is_err());

@@ -10,7 +10,7 @@ use farhaul::{Builder, Endpoint, Error, Stream};
 const FOR_EVER: Duration = Duration::from_secs(3_600);
 
 fn patient() -> Builder {
-    Endpoint::builder().connect_timeout(FOR_EVER)
+    Endpoint::builder().plain().connect_timeout(FOR_EVER)
 }
 
 fn any() -> SocketAddr {
@@ -37,7 +37,7 @@ fn an_address_of_the_other_family_is_refused_at_once_by_name() {
 
 #[test]
 fn a_name_with_addresses_of_both_families_is_called_at_its_own() {
-    let there = Endpoint::bind(any()).unwrap();
+    let there = Endpoint::plain(any()).unwrap();
     let _listener = there.listen().unwrap();
     let names: [SocketAddr; 2] = ["[::1]:9000".parse().unwrap(), there.local_addr()];
     let stream = patient().bind(any()).unwrap().connect(&names[..]).unwrap();
@@ -46,16 +46,16 @@ fn a_name_with_addresses_of_both_families_is_called_at_its_own() {
 
 #[test]
 fn an_ipv4_address_in_the_form_of_ipv6_is_one() {
-    let there = Endpoint::bind(any()).unwrap();
+    let there = Endpoint::plain(any()).unwrap();
     let _listener = there.listen().unwrap();
     let mapped = format!("[::ffff:127.0.0.1]:{}", there.local_addr().port());
     patient().bind(any()).unwrap().connect(&mapped).unwrap();
-    Stream::connect(mapped).unwrap();
+    Stream::connect_plain(mapped).unwrap();
 }
 
 #[test]
 fn a_port_of_both_families_reaches_peers_of_either() {
-    let everywhere = || match Endpoint::bind("[::]:0") {
+    let everywhere = || match Endpoint::plain("[::]:0") {
         Ok(endpoint) => Some(endpoint),
         Err(error) => {
             assert!(UdpSocket::bind("[::]:0").is_err(), "{error}");
@@ -80,7 +80,7 @@ fn a_port_of_both_families_reaches_peers_of_either() {
 
 #[test]
 fn after_a_port_reported_closed_the_next_address_is_tried() {
-    let there = Endpoint::bind(any()).unwrap();
+    let there = Endpoint::plain(any()).unwrap();
     let _listener = there.listen().unwrap();
     let addresses = [closed(), closed(), there.local_addr()];
     let stream = patient().bind(any()).unwrap().connect(&addresses[..]).unwrap();
@@ -90,7 +90,7 @@ fn after_a_port_reported_closed_the_next_address_is_tried() {
 #[test]
 fn the_last_address_gets_the_whole_time_and_its_error_names_the_reason() {
     let time = Duration::from_millis(200);
-    let endpoint = Endpoint::builder().connect_timeout(time).bind(any()).unwrap();
+    let endpoint = Endpoint::builder().plain().connect_timeout(time).bind(any()).unwrap();
     let addresses = [closed(), closed()];
     let error = endpoint.connect(&addresses[..]).unwrap_err();
     assert!(

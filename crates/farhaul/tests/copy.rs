@@ -100,7 +100,7 @@ fn a_tree_is_copied_and_confirmed() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, (0..len).map(|number: u32| (number % 249) as u8).collect::<Vec<_>>()).unwrap();
     }
-    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let listener = Listener::plain("127.0.0.1:0").unwrap();
     let address = listener.local_addr();
     thread::scope(|scope| {
         let receiver = scope.spawn(|| {
@@ -108,7 +108,7 @@ fn a_tree_is_copied_and_confirmed() {
             receive(&stream, &mut DiskStore::at(&to.0, true).unwrap()).totals()
         });
         let mut source = DiskSource::new(&[from.0.join("tree")], true).unwrap();
-        let sender = send(&Stream::connect(address).unwrap(), &mut source);
+        let sender = send(&Stream::connect_plain(address).unwrap(), &mut source);
         assert_eq!(sender.error(), None);
         assert_eq!(sender.totals(), receiver.join().unwrap());
     });

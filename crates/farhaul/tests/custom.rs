@@ -46,9 +46,9 @@ fn a_custom_packet_reaches_the_controller_at_the_other_end() {
     let make = move |seed| -> Box<dyn Controller> {
         Box::new(Listening { inner: Spec::default().build(seed), heard: heard.clone() })
     };
-    let there = Endpoint::builder().controller_with(make).bind(any).unwrap();
+    let there = Endpoint::builder().plain().controller_with(make).bind(any).unwrap();
     let listener = there.listen().unwrap();
-    let stream = Endpoint::bind(any).unwrap().connect(there.local_addr()).unwrap();
+    let stream = Endpoint::plain(any).unwrap().connect(there.local_addr()).unwrap();
     let (accepted, _) = listener.accept().unwrap();
     let longest = vec![9; stream.stats().unwrap().payload_size as usize];
     for (kind, body) in [(7, &b"four"[..]), (u16::MAX, &longest[..]), (0, &[])] {

@@ -11,8 +11,8 @@ use std::time::Duration;
 use farhaul::{ConnectionLost, Endpoint, Error, Listener, MessageSocket, SendOptions, Stream};
 
 fn pair() -> (Stream, Stream) {
-    let listener = Listener::bind("127.0.0.1:0").unwrap();
-    let caller = Stream::connect(listener.local_addr()).unwrap();
+    let listener = Listener::plain("127.0.0.1:0").unwrap();
+    let caller = Stream::connect_plain(listener.local_addr()).unwrap();
     (caller, listener.accept().unwrap().0)
 }
 
@@ -188,7 +188,7 @@ fn a_cancelled_stream_waits_for_nothing_until_it_is_reset() {
 
 #[test]
 fn an_endpoints_canceller_ends_every_call_that_waits_on_it() {
-    let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+    let endpoint = Endpoint::plain("127.0.0.1:0").unwrap();
     let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
     let listener = endpoint.listen().unwrap();
     thread::scope(|scope| {
@@ -204,8 +204,8 @@ fn an_endpoints_canceller_ends_every_call_that_waits_on_it() {
 
 #[test]
 fn closing_a_listener_ends_accept_and_lets_accepted_streams_live() {
-    let listener = Listener::bind("127.0.0.1:0").unwrap();
-    let caller = Stream::connect(listener.local_addr()).unwrap();
+    let listener = Listener::plain("127.0.0.1:0").unwrap();
+    let caller = Stream::connect_plain(listener.local_addr()).unwrap();
     let (accepted, _) = listener.accept().unwrap();
     thread::scope(|scope| {
         let accepting = scope.spawn(|| listener.accept().map(|_| ()));
@@ -219,7 +219,7 @@ fn closing_a_listener_ends_accept_and_lets_accepted_streams_live() {
 
 #[test]
 fn a_port_has_one_listener_at_a_time() {
-    let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+    let endpoint = Endpoint::plain("127.0.0.1:0").unwrap();
     let first = endpoint.listen().unwrap();
     assert!(matches!(endpoint.listen(), Err(Error::AlreadyListening)));
     drop(first);
@@ -230,7 +230,7 @@ fn a_port_has_one_listener_at_a_time() {
 fn calling_a_silent_address_ends_in_a_connect_time_out() {
     let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
     let time = Duration::from_millis(100);
-    let endpoint = Endpoint::builder().connect_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let endpoint = Endpoint::builder().plain().connect_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let error = endpoint.connect(nobody.local_addr().unwrap()).unwrap_err();
     assert!(matches!(error, Error::Lost(ConnectionLost::ConnectTimeout(its)) if its == time), "{error}");
     assert_eq!(error.kind(), ErrorKind::TimedOut);
@@ -241,7 +241,7 @@ fn calling_a_closed_port_fails_as_unreachable_with_its_address() {
     // A loopback address that no other test uses, so that no process takes the port meanwhile.
     let closed = UdpSocket::bind("127.0.0.79:0").unwrap().local_addr().unwrap();
     let time = Duration::from_millis(200);
-    let endpoint = Endpoint::builder().connect_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let endpoint = Endpoint::builder().plain().connect_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let error = endpoint.connect(closed).unwrap_err();
     assert!(matches!(error, Error::Unreachable { peer, time: its, .. } if peer == closed && its == time), "{error}");
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
@@ -263,7 +263,7 @@ fn forward(socket: UdpSocket, server: SocketAddr, mut caller: SocketAddr, stop: 
 /// Attack B17: any host can send ICMP messages, and a restarting router does.
 #[test]
 fn a_port_that_is_closed_for_a_while_does_not_end_an_established_connection() {
-    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let listener = Listener::plain("127.0.0.1:0").unwrap();
     let server = listener.local_addr();
     let open = |address: SocketAddr| {
         let socket = UdpSocket::bind(address).unwrap();
@@ -275,7 +275,7 @@ fn a_port_that_is_closed_for_a_while_does_not_end_an_established_connection() {
     let stops = [AtomicBool::new(false), AtomicBool::new(false)];
     thread::scope(|scope| {
         let forwarding = scope.spawn(|| forward(first, server, server, &stops[0]));
-        let stream = Stream::connect(middle).unwrap();
+        let stream = Stream::connect_plain(middle).unwrap();
         let (accepted, _) = listener.accept().unwrap();
         stops[0].store(true, Ordering::Relaxed);
         let caller = forwarding.join().unwrap();
@@ -318,7 +318,7 @@ fn fragile_path(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
 fn a_silent_peer_ends_every_call_with_a_time_out() {
     let any = "127.0.0.1:0".parse().unwrap();
     let time = Duration::from_millis(300);
-    let endpoint = |time| Endpoint::builder().peer_timeout(time).linger(time).bind(any).unwrap();
+    let endpoint = |time| Endpoint::builder().plain().peer_timeout(time).linger(time).bind(any).unwrap();
     let listener = endpoint(Duration::from_secs(60)).listen().unwrap();
     let (address, cut) = fragile_path(listener.local_addr());
     let caller = endpoint(time).connect(address).unwrap();
@@ -338,8 +338,8 @@ fn a_silent_peer_ends_every_call_with_a_time_out() {
 #[test]
 fn a_live_peer_that_reads_nothing_ends_a_connection_with_a_stall_timeout() {
     let time = Duration::from_millis(300);
-    let impatient = Endpoint::builder().stall_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let small = Endpoint::builder().recv_buffer(100_000).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let impatient = Endpoint::builder().plain().stall_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let small = Endpoint::builder().plain().recv_buffer(100_000).bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = small.listen().unwrap();
     let sender = impatient.connect(small.local_addr()).unwrap();
     let _idle = listener.accept().unwrap();
@@ -359,15 +359,15 @@ fn a_call_with_a_time_out_leaves_the_connection_alive() {
 
 #[test]
 fn streams_and_messages_do_not_mix() {
-    let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+    let endpoint = Endpoint::plain("127.0.0.1:0").unwrap();
     let _listener = endpoint.listen_for_messages().unwrap();
     let time = Duration::from_millis(500);
-    let caller = Endpoint::builder().connect_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let caller = Endpoint::builder().plain().connect_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
     assert!(matches!(caller.connect(endpoint.local_addr()), Err(Error::Lost(_))));
 }
 
 fn message_pair() -> (MessageSocket, MessageSocket) {
-    let (here, there) = (Endpoint::bind("127.0.0.1:0").unwrap(), Endpoint::bind("127.0.0.1:0").unwrap());
+    let (here, there) = (Endpoint::plain("127.0.0.1:0").unwrap(), Endpoint::plain("127.0.0.1:0").unwrap());
     let listener = there.listen_for_messages().unwrap();
     (here.connect_for_messages(there.local_addr()).unwrap(), listener.accept().unwrap().0)
 }
@@ -402,8 +402,8 @@ fn a_message_of_many_megabytes_arrives_whole() {
 
 #[test]
 fn a_message_that_can_never_fit_is_refused_at_once() {
-    let endpoint = Endpoint::builder().send_buffer(1 << 20).bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let there = Endpoint::bind("127.0.0.1:0").unwrap();
+    let endpoint = Endpoint::builder().plain().send_buffer(1 << 20).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let there = Endpoint::plain("127.0.0.1:0").unwrap();
     let _listener = there.listen_for_messages().unwrap();
     let sender = endpoint.connect_for_messages(there.local_addr()).unwrap();
     assert!(matches!(
@@ -414,9 +414,9 @@ fn a_message_that_can_never_fit_is_refused_at_once() {
 
 #[test]
 fn a_message_that_the_receiver_can_never_hold_is_refused_at_once() {
-    let there = Endpoint::builder().recv_buffer(1_456 * 100).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let there = Endpoint::builder().plain().recv_buffer(1_456 * 100).bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let _listener = there.listen_for_messages().unwrap();
-    let sender = Endpoint::bind("127.0.0.1:0").unwrap().connect_for_messages(there.local_addr()).unwrap();
+    let sender = Endpoint::plain("127.0.0.1:0").unwrap().connect_for_messages(there.local_addr()).unwrap();
     let refused = sender.send(&vec![0; 145_601]);
     assert!(matches!(refused, Err(Error::MessageTooLong { len: 145_601, longest: 145_600 })), "{refused:?}");
     sender.send(&vec![0; 145_600]).unwrap();

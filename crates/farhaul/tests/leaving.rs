@@ -60,8 +60,11 @@ impl<T: Streams> Peer<T> {
 
     /// Accepts this peer at an endpoint, drops everything there, and waits for the whole farewell.
     fn assert_told(mut self, protocol: &str, is_shutdown: impl Fn(&[u8]) -> bool) {
-        let there =
-            Endpoint::builder().protocol(protocol.parse().unwrap()).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let there = Endpoint::builder()
+            .plain()
+            .protocol(protocol.parse().unwrap())
+            .bind("127.0.0.1:0".parse().unwrap())
+            .unwrap();
         let listener = there.listen().unwrap();
         self.connect(&there);
         let (stream, _) = listener.accept().unwrap();
@@ -99,7 +102,7 @@ fn a_port_of_the_2004_protocol_stays_open_until_the_last_close_packet_has_left()
 #[test]
 fn the_wait_for_farewells_ends_after_the_last_shutdown_even_if_a_handle_is_left() {
     let mut peer = Peer::new(udt::Endpoint::new(Config::default(), entropy()));
-    let there = Endpoint::bind("127.0.0.1:0").unwrap();
+    let there = Endpoint::plain("127.0.0.1:0").unwrap();
     let listener = there.listen().unwrap();
     peer.connect(&there);
     let (stream, _) = listener.accept().unwrap();

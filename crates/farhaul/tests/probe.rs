@@ -18,7 +18,7 @@ const POINT: BlasterConfig = BlasterConfig {
 };
 
 fn port(answers: bool) -> Endpoint {
-    Endpoint::builder().answer_probes(answers).bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap()
+    Endpoint::builder().plain().answer_probes(answers).bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap()
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_port_answers_a_stable_stream_and_hands_over_its_payloads() {
 fn a_port_counts_a_point_of_a_profile_beside_its_connections() {
     let far = port(true);
     let listener = far.listen().unwrap();
-    let mut stream = farhaul::Stream::connect(far.local_addr()).unwrap();
+    let mut stream = farhaul::Stream::connect_plain(far.local_addr()).unwrap();
     let (mut other, _) = listener.accept().unwrap();
     let mut socket = ProbeSocket::towards(far.local_addr()).unwrap();
     let mut point = socket.blaster(POINT).unwrap();

@@ -72,9 +72,9 @@ fn the_protection_of_a_connection_names_the_peer() {
     assert_eq!((here.peer_key, there.peer_key), (Some(bob.public()), Some(alice.public())));
     assert!(here.to_string().starts_with("TLS1.3 X25519MLKEM768"), "{here}");
     assert!(here.to_string().ends_with(&bob.public().fingerprint()), "{here}");
-    let plain = bind(Endpoint::builder());
+    let plain = bind(Endpoint::builder().plain());
     let listener = plain.listen().unwrap();
-    assert_eq!(bind(Endpoint::builder()).connect(listener.local_addr()).unwrap().protection().unwrap(), None);
+    assert_eq!(bind(Endpoint::builder().plain()).connect(listener.local_addr()).unwrap().protection().unwrap(), None);
 }
 
 #[test]
@@ -124,9 +124,9 @@ fn a_plain_side_and_a_secure_side_do_not_meet() {
     let quick = Duration::from_millis(600);
     let server = bind(secure(&bob, AcceptAll));
     let _listener = server.listen().unwrap();
-    let plain = bind(Endpoint::builder().connect_timeout(quick));
+    let plain = bind(Endpoint::builder().plain().connect_timeout(quick));
     assert!(plain.connect(server.local_addr()).is_err());
-    let plain = bind(Endpoint::builder());
+    let plain = bind(Endpoint::builder().plain());
     let _listener = plain.listen().unwrap();
     let client = bind(secure(&alice, AcceptAll).connect_timeout(quick));
     assert!(client.connect(plain.local_addr()).is_err(), "and nothing falls back");

@@ -23,8 +23,8 @@ fn block_on<F: Future>(future: F) -> F::Output {
 #[test]
 fn tasks_of_one_thread_transfer_to_one_another() {
     block_on(async {
-        let listener = Listener::bind("127.0.0.1:0").unwrap();
-        let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+        let listener = Listener::plain("127.0.0.1:0").unwrap();
+        let endpoint = Endpoint::plain("127.0.0.1:0").unwrap();
         let data: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
         let sending = async {
             let mut stream = endpoint.connect_async(listener.local_addr()).await.unwrap();
@@ -45,8 +45,8 @@ fn tasks_of_one_thread_transfer_to_one_another() {
 #[test]
 fn shutting_down_is_finishing() {
     block_on(async {
-        let listener = Listener::bind("127.0.0.1:0").unwrap();
-        let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+        let listener = Listener::plain("127.0.0.1:0").unwrap();
+        let endpoint = Endpoint::plain("127.0.0.1:0").unwrap();
         let mut stream = endpoint.connect_async(listener.local_addr()).await.unwrap();
         stream.write_all(b"everything").await.unwrap();
         stream.shutdown().await.unwrap();
@@ -57,7 +57,7 @@ fn shutting_down_is_finishing() {
 #[test]
 fn a_task_that_waits_can_be_cancelled() {
     block_on(async {
-        let listener = Listener::bind("127.0.0.1:0").unwrap();
+        let listener = Listener::plain("127.0.0.1:0").unwrap();
         let canceller = listener.canceller();
         let cancel = async { canceller.cancel() };
         let (result, ()) = tokio::join!(listener.accept_async(), cancel);
@@ -70,8 +70,8 @@ fn a_task_that_waits_can_be_cancelled() {
 fn a_copy_in_both_directions_ends() {
     for far_side_is_first in [false, true] {
         block_on(async {
-            let listener = Listener::bind("127.0.0.1:0").unwrap();
-            let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+            let listener = Listener::plain("127.0.0.1:0").unwrap();
+            let endpoint = Endpoint::plain("127.0.0.1:0").unwrap();
             let (mut near, mut inner) = tokio::io::duplex(64);
             let passing_on = async {
                 let mut outer = endpoint.connect_async(listener.local_addr()).await.unwrap();
@@ -110,7 +110,7 @@ fn a_copy_in_both_directions_ends() {
 #[test]
 fn messages_travel_between_tasks_with_their_boundaries_and_their_end() {
     block_on(async {
-        let (here, there) = (Endpoint::bind("127.0.0.1:0").unwrap(), Endpoint::bind("127.0.0.1:0").unwrap());
+        let (here, there) = (Endpoint::plain("127.0.0.1:0").unwrap(), Endpoint::plain("127.0.0.1:0").unwrap());
         let listener = there.listen_for_messages().unwrap();
         let sending = async {
             let sender = here.connect_for_messages_async(there.local_addr()).await.unwrap();
@@ -136,8 +136,8 @@ fn messages_travel_between_tasks_with_their_boundaries_and_their_end() {
 #[test]
 fn a_message_that_can_never_fit_is_refused_to_tasks_as_well() {
     block_on(async {
-        let endpoint = Endpoint::builder().send_buffer(1 << 20).bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let there = Endpoint::bind("127.0.0.1:0").unwrap();
+        let endpoint = Endpoint::builder().plain().send_buffer(1 << 20).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let there = Endpoint::plain("127.0.0.1:0").unwrap();
         let _listener = there.listen_for_messages().unwrap();
         let sender = endpoint.connect_for_messages_async(there.local_addr()).await.unwrap();
         assert!(matches!(sender.send(&vec![0; 2 << 20]).await, Err(Error::MessageTooLong { len: 2_097_152, .. })));
@@ -147,7 +147,7 @@ fn a_message_that_can_never_fit_is_refused_to_tasks_as_well() {
 #[test]
 fn tasks_meet_by_rendezvous() {
     block_on(async {
-        let (left, right) = (Endpoint::bind("127.0.0.1:0").unwrap(), Endpoint::bind("127.0.0.1:0").unwrap());
+        let (left, right) = (Endpoint::plain("127.0.0.1:0").unwrap(), Endpoint::plain("127.0.0.1:0").unwrap());
         let (to_right, to_left) = (right.local_addr(), left.local_addr());
         let (mut here, mut there) =
             tokio::try_join!(left.rendezvous_async(to_right), right.rendezvous_async(to_left)).unwrap();
@@ -156,7 +156,7 @@ fn tasks_meet_by_rendezvous() {
         here.read_exact(&mut text).await.unwrap();
         assert_eq!(&text, b"stream");
         drop((here, there));
-        let (left, right) = (Endpoint::bind("127.0.0.1:0").unwrap(), Endpoint::bind("127.0.0.1:0").unwrap());
+        let (left, right) = (Endpoint::plain("127.0.0.1:0").unwrap(), Endpoint::plain("127.0.0.1:0").unwrap());
         let (to_right, to_left) = (right.local_addr(), left.local_addr());
         let meeting = (left.rendezvous_for_messages_async(to_right), right.rendezvous_for_messages_async(to_left));
         let (here, there) = tokio::try_join!(meeting.0, meeting.1).unwrap();
@@ -168,8 +168,9 @@ fn tasks_meet_by_rendezvous() {
 #[test]
 fn a_name_is_resolved_and_its_closed_addresses_are_skipped() {
     block_on(async {
-        let listener = Listener::bind("127.0.0.1:0").unwrap();
-        let endpoint = Endpoint::builder().connect_timeout(FOR_EVER).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = Listener::plain("127.0.0.1:0").unwrap();
+        let endpoint =
+            Endpoint::builder().plain().connect_timeout(FOR_EVER).bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let port = listener.local_addr().port();
         let stream = endpoint.connect_async(("localhost", port)).await.unwrap();
         assert_eq!(stream.peer_addr(), listener.local_addr());
@@ -187,7 +188,7 @@ fn a_name_is_resolved_and_its_closed_addresses_are_skipped() {
 fn tasks_get_the_networks_error_for_a_closed_port() {
     block_on(async {
         let time = Duration::from_millis(200);
-        let endpoint = Endpoint::builder().connect_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let endpoint = Endpoint::builder().plain().connect_timeout(time).bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let closed = closed();
         let error = endpoint.connect_async(closed).await.unwrap_err();
         assert!(
@@ -222,7 +223,7 @@ impl ToSocketAddrs for Addresses {
 #[test]
 fn a_name_resolution_that_panics_is_an_error_and_never_a_hang() {
     block_on(async {
-        let endpoint = Endpoint::bind("127.0.0.1:0").unwrap();
+        let endpoint = Endpoint::plain("127.0.0.1:0").unwrap();
         assert!(matches!(endpoint.connect_async(Broken).await, Err(Error::Resolve(_))));
     });
 }

@@ -22,8 +22,8 @@ fn pattern(len: usize, seed: u64) -> Vec<u8> {
 
 /// A connected pair: the caller's stream and the accepted one.
 fn pair() -> (Stream, Stream) {
-    let listener = Listener::bind("127.0.0.1:0").unwrap();
-    let caller = Stream::connect(listener.local_addr()).unwrap();
+    let listener = Listener::plain("127.0.0.1:0").unwrap();
+    let caller = Stream::connect_plain(listener.local_addr()).unwrap();
     let (accepted, peer) = listener.accept().unwrap();
     assert_eq!(peer.port(), caller.local_addr().port());
     assert_eq!(accepted.peer_addr(), peer);
@@ -76,9 +76,9 @@ fn a_large_transfer_arrives_byte_for_byte() {
 #[test]
 fn one_port_carries_many_connections_in_both_directions() {
     const EACH: usize = 40;
-    let hub = Endpoint::bind("127.0.0.1:0").unwrap();
+    let hub = Endpoint::plain("127.0.0.1:0").unwrap();
     let listener = hub.listen().unwrap();
-    let other = Endpoint::bind("127.0.0.1:0").unwrap();
+    let other = Endpoint::plain("127.0.0.1:0").unwrap();
     let other_listener = other.listen().unwrap();
     thread::scope(|scope| {
         for (listener, from, to) in [(&listener, &other, &hub), (&other_listener, &hub, &other)] {
@@ -152,7 +152,7 @@ fn a_sender_learns_that_the_receiver_cannot_write_its_file() {
 
 #[test]
 fn two_endpoints_that_both_call_connect() {
-    let (left, right) = (Endpoint::bind("127.0.0.1:0").unwrap(), Endpoint::bind("127.0.0.1:0").unwrap());
+    let (left, right) = (Endpoint::plain("127.0.0.1:0").unwrap(), Endpoint::plain("127.0.0.1:0").unwrap());
     thread::scope(|scope| {
         let other = scope.spawn(|| {
             let stream = right.rendezvous(left.local_addr()).unwrap();
@@ -169,7 +169,7 @@ fn two_endpoints_that_both_call_connect() {
 
 #[test]
 fn two_endpoints_that_both_call_for_messages_connect() {
-    let (left, right) = (Endpoint::bind("127.0.0.1:0").unwrap(), Endpoint::bind("127.0.0.1:0").unwrap());
+    let (left, right) = (Endpoint::plain("127.0.0.1:0").unwrap(), Endpoint::plain("127.0.0.1:0").unwrap());
     thread::scope(|scope| {
         scope.spawn(|| {
             let socket = right.rendezvous_for_messages(left.local_addr()).unwrap();
@@ -192,8 +192,8 @@ fn an_ipv6_port_works_like_any_other() {
         eprintln!("SKIPPED: this machine has no IPv6: {error}");
         return;
     }
-    let listener = Listener::bind("[::1]:0").unwrap();
-    let caller = Stream::connect(listener.local_addr()).unwrap();
+    let listener = Listener::plain("[::1]:0").unwrap();
+    let caller = Stream::connect_plain(listener.local_addr()).unwrap();
     let (mut accepted, _) = listener.accept().unwrap();
     thread::scope(|scope| {
         scope.spawn(|| {

@@ -7,13 +7,14 @@
 //! | --- | --- |
 //! | [`KeyPair`], [`PublicKey`] | the identity of a side, its text and its fingerprint |
 //! | [`Trust`] | which keys a side accepts |
-//! | [`KnownHosts`] | the keys of servers, as a client remembers them |
+//! | [`KnownHosts`], [`HostTrust`] | the keys of servers, as a client remembers them |
 //! | [`AuthorizedKeys`] | the keys of clients, and what each may do |
 //! | [`Tls`] | the provider that an endpoint is given |
 #![forbid(unsafe_code)]
 
 mod authorized_keys;
 mod handshake;
+mod host_trust;
 mod identity;
 mod known_hosts;
 mod packet_key;
@@ -23,6 +24,7 @@ mod trust;
 mod verifier;
 
 pub use authorized_keys::{AuthorizedKeys, Grant, Network, NotAdmitted, PathGrant};
+pub use host_trust::{FirstContact, HostTrust};
 pub use identity::{IdentityError, KeyPair};
 pub use known_hosts::{Known, KnownHosts, LineError, LineFault};
 pub use provider::{Cipher, Tls, TlsError};

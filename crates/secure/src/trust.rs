@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use crate::public_key::PublicKey;
 
@@ -12,6 +13,16 @@ pub trait Trust: Send + Sync + fmt::Debug {
 
     /// Whether the client at `from`, which calls this side, may have this key.
     fn admits_client(&self, from: SocketAddr, key: PublicKey) -> bool;
+}
+
+impl<T: Trust + ?Sized> Trust for Arc<T> {
+    fn admits_server(&self, peer: SocketAddr, key: PublicKey) -> bool {
+        (**self).admits_server(peer, key)
+    }
+
+    fn admits_client(&self, from: SocketAddr, key: PublicKey) -> bool {
+        (**self).admits_client(from, key)
+    }
 }
 
 /// Accepts these keys of servers and of clients.

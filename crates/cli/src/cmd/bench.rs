@@ -12,9 +12,10 @@ use farhaul::Stream;
 use farhaul_session::{AbortCode, Bench, BenchSpec, Direction as Way, Request, Stop};
 use farhaul_units::{ByteSize, Rate};
 
+use super::connect::{self, Calling};
 use super::control::{self, Control};
 use super::server::{self, Caller};
-use super::{Context, connect, end_record, limited_by, report_end};
+use super::{Context, end_record, limited_by, report_end};
 use crate::exit::{Code, Fault};
 use crate::limit::share;
 use crate::options::Transport;
@@ -26,6 +27,7 @@ use crate::session::bench::BenchJob;
 use crate::session::measure::{self, Meter};
 use crate::session::watch::{View, Watch};
 use crate::session::{Channel, Role, drive};
+use crate::trust::Admission;
 use crate::values::{HostPort, seconds, some_rate};
 
 /// Most connections of a measurement. More would measure the machine instead of the path.
@@ -35,11 +37,13 @@ const MAX_MEASUREMENTS: usize = 256;
 
 /// Measure the path between two hosts, memory to memory
 ///
-/// The listener serves measurements until stopped, at most 256 flows at a time. It is also the far end of `stream` and
-/// `profile`:
+/// The listener serves measurements until stopped, at most 256 flows at a time. It admits this user's key and those in
+/// authorized_keys:
 ///
-///     farhaul bench --plain --listen :9000
-///     farhaul bench --plain --connect host:9000 --seconds 10
+///     farhaul bench --listen :9000
+///     farhaul bench --connect host:9000 --seconds 10
+///
+/// With --plain, nothing is encrypted. The listener is then also the far end of `stream` and `profile`.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment, group(clap::ArgGroup::new("role").required(true)))]
 pub(crate) struct BenchArgs {
@@ -75,7 +79,10 @@ pub(crate) struct BenchArgs {
 }
 
 pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Fault> {
-    args.transport.require_plain()?;
+    args.transport.check()?;
+    if args.control_stream.is_some() {
+        args.transport.require_plain("the control stream beside a transfer")?;
+    }
     let output = Output::from_flag(args.transport.json);
     let interval = Some(args.interval).filter(|interval| !interval.is_zero());
     let trace = args.transport.begin_trace("bench", &output)?;
@@ -164,23 +171,31 @@ impl Measurement<'_> {
 
     /// Opens all connections before any of them sends.
     fn open(&self, to: &HostPort, start: Start) -> Result<Vec<Stream>, Fault> {
-        let transport = &self.args.transport;
-        let first = connect::connect(self.context, &self.output, transport, to, start)?;
+        let calling = Calling::to(self.context, &self.output, &self.args.transport, to)?;
+        let first = calling.connect(to, start)?;
         let peer = first.peer_addr();
         let mut streams = vec![first];
         for _ in 1..self.args.flows {
-            streams.push(connect::connect_again(self.context, transport, peer)?);
+            streams.push(calling.connect_again(peer)?);
         }
         Ok(streams)
     }
 
     fn listen(&self, at: &HostPort) -> Result<(), Fault> {
-        let endpoint = self.args.transport.bind_daemon(at.listening()?)?;
-        let answers = endpoint.answer_probes();
-        answers.map_err(|error| self.context.connection_fault(&error, &endpoint.local_addr()))?;
+        let clients = self.args.transport.security.admission(&self.output)?;
+        let endpoint = self.args.transport.bind_daemon(at.listening()?, clients.as_ref())?;
+        if clients.is_none() {
+            // Measured streams are plain.
+            let answers = endpoint.answer_probes();
+            answers.map_err(|error| self.context.connection_fault(&error, &endpoint.local_addr()))?;
+        }
         let listener = server::listen(self.context, &endpoint)?;
-        connect::announce(self.context, &self.output, &endpoint, None, self.args.transport.start("bench"));
-        self.output.say(&format!("measuring on {} (not encrypted); Ctrl-C stops", endpoint.local_addr()));
+        let mut start = self.args.transport.start("bench");
+        start.key = clients.as_ref().map(Admission::fingerprint);
+        connect::announce(self.context, &self.output, &endpoint, None, start);
+        let protection = clients.as_ref().map_or_else(|| "not encrypted".to_owned(), Admission::words);
+        self.output.say(&format!("measuring on {} ({protection}); Ctrl-C stops", endpoint.local_addr()));
+        server::admit((self.context, &self.output), clients.as_ref())?;
         let served = Arc::default();
         server::run((self.context, &self.output), listener, MAX_MEASUREMENTS, &served, |caller| self.serve(caller))
     }
@@ -231,6 +246,7 @@ impl Measurement<'_> {
         watch.stop();
         let stats = stream.stats().unwrap_or_default();
         let mut end = self.empty_end(place);
+        end.protected_by(stream);
         end.cpu_seconds = place.meter.cpu();
         end.seconds = outcome.map_or(place.meter.elapsed(), |(.., done)| place.meter.until(done)).as_secs_f64();
         measure::fill(&mut end, &stats, watch.rtt());
@@ -320,7 +336,7 @@ fn summary(output: &Output, end: &End) -> String {
     });
     let flows: String = end.flows.iter().map(|flow| flows::line(flow) + "\n").collect();
     format!(
-        "{flows}{} {} in {}: {} at the receiver\n  {} of the packets retransmitted; RTT minimum {}, mean {}, 99th percentile {}\n  processor time {:.2} s here{peer_cpu}\n  {limit}{model}{control}",
+        "{flows}{} {} in {}: {} at the receiver\n  {} of the packets retransmitted; RTT minimum {}, mean {}, 99th percentile {}\n  processor time {:.2} s here{peer_cpu}\n  {limit}{model}{control}\n  {}",
         style.green("measured:"),
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),
@@ -330,5 +346,6 @@ fn summary(output: &Output, end: &End) -> String {
         time(Duration::from_micros(end.rtt_us.mean)),
         time(Duration::from_micros(end.rtt_us.p99)),
         end.cpu_seconds.total(),
+        end.protection(),
     )
 }

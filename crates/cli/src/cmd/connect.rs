@@ -3,7 +3,8 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use farhaul::{Endpoint, Stream, probe};
+use farhaul::security::SecurityFault;
+use farhaul::{ConnectionLost, Endpoint, Error, Stream, probe};
 
 use super::Context;
 use crate::exit::{Code, Fault};
@@ -11,23 +12,77 @@ use crate::fault;
 use crate::options::Transport;
 use crate::output::json::{FirstRate, Record, Start};
 use crate::output::{Output, human};
+use crate::trust::Server;
 use crate::values::HostPort;
 
 /// Marks the warnings about receive buffers.
 const RECEIVE_LIMIT: &str = "net.core.rmem_max";
 
-/// Connects to the first address of `to` that answers.
-pub(super) fn connect(
-    context: &Context,
-    output: &Output,
-    transport: &Transport,
-    to: &HostPort,
-    start: Start,
-) -> Result<Stream, Fault> {
+/// How a verb connects to one server.
+pub(super) struct Calling<'a> {
+    pub(super) context: &'a Context,
+    pub(super) output: &'a Output,
+    pub(super) transport: &'a Transport,
+    /// What is expected of the server; `None` for plain connections.
+    pub(super) server: Option<Server>,
+}
+
+impl<'a> Calling<'a> {
+    /// Calls to the server at `to`.
+    pub(super) fn to(
+        context: &'a Context,
+        output: &'a Output,
+        transport: &'a Transport,
+        to: &HostPort,
+    ) -> Result<Self, Fault> {
+        let server = transport.security.server(to.to_string(), output)?;
+        Ok(Self { context, output, transport, server })
+    }
+
+    /// Connects to the first address of `to` that answers.
+    pub(super) fn connect(&self, to: &HostPort, start: Start) -> Result<Stream, Fault> {
+        connect(self, to, start)
+    }
+
+    /// Opens one more connection to the peer of the first one, from its own port.
+    pub(super) fn connect_again(&self, peer: SocketAddr) -> Result<Stream, Fault> {
+        self.begin(&self.bind(peer)?, peer)
+    }
+
+    fn bind(&self, peer: SocketAddr) -> Result<Endpoint, Fault> {
+        let endpoint = self.transport.bind_for(peer, self.server.as_ref().map(Server::security))?;
+        self.context.interrupt.cancels(endpoint.canceller());
+        Ok(endpoint)
+    }
+
+    /// Connects. Asks about a server that is not known, and remembers it.
+    fn begin(&self, endpoint: &Endpoint, peer: SocketAddr) -> Result<Stream, Fault> {
+        let connected = match (endpoint.connect(peer), &self.server) {
+            (Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::UnknownKey))), Some(server)) => {
+                let accepted = server.ask(self.output)?;
+                let again = self.transport.bind_for(peer, Some(server.security_with(accepted)))?;
+                self.context.interrupt.cancels(again.canceller());
+                again.connect(peer)
+            }
+            (connected, _) => connected,
+        };
+        let needs_channel = self.transport.protocol().entry().needs_control_channel;
+        let fault = |error| fault::of_opening(&error, &peer, needs_channel);
+        let stream = connected.map_err(|error| self.context.interrupt.fault().unwrap_or_else(|| fault(error)))?;
+        if let Some(server) = &self.server {
+            server.remember(self.output);
+        }
+        // Until a session has its first answer, a read waits no longer than connecting may take.
+        stream.set_read_timeout(Some(self.transport.connect_timeout.min(self.transport.timeout)));
+        Ok(stream)
+    }
+}
+
+fn connect(calling: &Calling<'_>, to: &HostPort, start: Start) -> Result<Stream, Fault> {
     let mut failed = None;
     for peer in to.resolve()? {
-        match connect_to(context, output, transport, peer, &start) {
-            Err(fault) if context.interrupt.is_stopping() => return Err(fault),
+        match connect_to(calling, peer, &start) {
+            Err(fault) if calling.context.interrupt.is_stopping() => return Err(fault),
             Err(fault) => failed = Some(fault),
             connected => return connected,
         }
@@ -35,22 +90,10 @@ pub(super) fn connect(
     Err(failed.expect("a name that was resolved has an address, and it failed"))
 }
 
-/// Opens one more connection to the peer of the first one, from its own port.
-pub(super) fn connect_again(context: &Context, transport: &Transport, peer: SocketAddr) -> Result<Stream, Fault> {
-    let endpoint = transport.bind_for(peer)?;
-    context.interrupt.cancels(endpoint.canceller());
-    begin(context, transport, &endpoint, peer)
-}
-
-fn connect_to(
-    context: &Context,
-    output: &Output,
-    transport: &Transport,
-    peer: SocketAddr,
-    start: &Start,
-) -> Result<Stream, Fault> {
+fn connect_to(calling: &Calling<'_>, peer: SocketAddr, start: &Start) -> Result<Stream, Fault> {
+    let Calling { context, output, transport, .. } = *calling;
     check_route(peer)?;
-    let endpoint = transport.bind_for(peer)?;
+    let endpoint = calling.bind(peer)?;
     let mut start = start.clone();
     if let Some(known) = transport.profiled(peer) {
         let (rate_bps, measured) = (known.first_rate().bits_per_second(), known.measured);
@@ -61,7 +104,7 @@ fn connect_to(
         }
     }
     announce(context, output, &endpoint, Some(peer), start);
-    begin(context, transport, &endpoint, peer)
+    calling.begin(&endpoint, peer)
 }
 
 /// The age of a profile.
@@ -71,15 +114,6 @@ fn days(age: Duration) -> String {
         1 => "1 day old".to_owned(),
         days => format!("{days} days old"),
     }
-}
-
-/// Connects. Until a session has its first answer, a read waits no longer than connecting may take.
-fn begin(context: &Context, transport: &Transport, endpoint: &Endpoint, peer: SocketAddr) -> Result<Stream, Fault> {
-    let needs_channel = transport.protocol().entry().needs_control_channel;
-    let fault = |error| fault::of_opening(&error, &peer, needs_channel);
-    let stream = endpoint.connect(peer).map_err(|error| context.interrupt.fault().unwrap_or_else(|| fault(error)))?;
-    stream.set_read_timeout(Some(transport.connect_timeout.min(transport.timeout)));
-    Ok(stream)
 }
 
 /// Writes the `start` record, warns of limits to speed, and lets signals cancel waiting calls.

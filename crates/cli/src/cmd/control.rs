@@ -45,7 +45,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     stopped: bool,
-    /// When the goodput reached the target for the last time, and the datagrams acknowledged until then.
+    /// When the goodput reached the target for the first time, and the datagrams acknowledged until then. Deviations after
+    /// that are the stream's, and count.
     settled: Option<(Instant, u64)>,
     warned: bool,
 }
@@ -119,9 +120,8 @@ impl Shared {
 
     /// Delays count from the convergence on.
     fn note_convergence(&self, state: &mut State, figures: &StableFigures) {
-        if figures.converged_after.is_none() {
-            state.settled = None;
-        } else if state.settled.is_none() && self.stream.take_delays().is_ok() {
+        let first = figures.converged_after.is_some() && state.settled.is_none();
+        if first && self.stream.take_delays().is_ok() {
             state.settled = Some((self.clock.now(), figures.acknowledged));
         }
     }

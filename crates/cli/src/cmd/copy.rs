@@ -16,9 +16,10 @@ use farhaul_units::{ByteSize, Rate, parse_duration};
 use indicatif::ProgressBar;
 use serde_json::json;
 
+use super::connect::{self, Calling};
 use super::control::{self, Control};
 use super::partial::Target;
-use super::{Context, connect, end_record, limited_by, original, report_end};
+use super::{Context, end_record, limited_by, original, report_end};
 use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::limit::share;
@@ -42,11 +43,11 @@ use standard::{StandardInput, StandardOutput};
 /// %25 for %. A file gets its name once it is complete, synced to the disk, and its BLAKE3 digest matches. Until then it is
 /// .NAME.RANDOM.fhpart in the same directory.
 ///
-///     farhaul copy --plain big.iso udt://host:9000/            into the server's root
-///     farhaul copy --plain -r data udt://host:9000/backup/     a tree into backup/
-///     farhaul copy --plain udt://host:9000/big.iso .           from the server to here
-///     tar c data | farhaul copy --plain - udt://host:9000/data.tar
-///     farhaul copy --plain udt://host:9000/data.tar - | tar x
+///     farhaul copy big.iso udt://host:9000/            into the server's root
+///     farhaul copy -r data udt://host:9000/backup/     a tree into backup/
+///     farhaul copy udt://host:9000/big.iso .           from the server to here
+///     tar c data | farhaul copy - udt://host:9000/data.tar
+///     farhaul copy udt://host:9000/data.tar - | tar x
 ///
 /// Original programs serve, too: tsunami://host/NAME and rbudp://host/NAME. They carry no digest, so nothing is verified.
 ///
@@ -108,7 +109,10 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
         return original::copy::run(args, context);
     }
     let plan = Plan::of(&args.places)?;
-    args.transport.require_plain()?;
+    args.transport.check()?;
+    if args.control_stream.is_some() {
+        args.transport.require_plain("the control stream beside a copy")?;
+    }
     if args.control_stream.is_some() && matches!(plan, Plan::Pull(_) | Plan::Fetch(_)) {
         return Err(Fault::usage(
             "--control-stream needs a copy to a server, because the stream and the copy must have the same sender: start \
@@ -220,6 +224,7 @@ impl Copy<'_> {
             .control_stream
             .map(|target| Control::begin(self.context, &self.output, &self.args.transport, stream, target));
         let control = control.transpose()?;
+        end.protected_by(stream);
         let (driven, measured) = self.drive(stream, &mut job, bar)?;
         outcome::of_sending(end, &job, &Measured { fed, ..measured });
         end.control_stream = control.and_then(Control::finish);
@@ -247,6 +252,7 @@ impl Copy<'_> {
         let bar = self.bar(Some(0));
         let log = self.log(bar.clone());
         let mut job = Receiving { session, store: Timed::new(store, stream.clone(), self.meter), log };
+        end.protected_by(&stream);
         let (driven, measured) = self.drive(&stream, &mut job, bar)?;
         outcome::of_receiving(end, &job, &measured);
         outcome::result(&job.log, driven, |trouble| {
@@ -263,6 +269,7 @@ impl Copy<'_> {
         let closed = Rc::new(Cell::new(false));
         let store = Timed::new(StandardOutput::new(Rc::clone(&closed)), stream.clone(), self.meter).program();
         let mut job = Receiving { session, store, log };
+        end.protected_by(&stream);
         let (driven, measured) = self.drive(&stream, &mut job, bar)?;
         outcome::of_receiving(end, &job, &measured);
         if closed.get() {
@@ -290,7 +297,7 @@ impl Copy<'_> {
         if let serde_json::Value::Object(target) = target {
             start.settings.extend(target);
         }
-        connect::connect(self.context, &self.output, &self.args.transport, server, start)
+        Calling::to(self.context, &self.output, &self.args.transport, server)?.connect(server, start)
     }
 
     /// A progress bar on a terminal. `length` is `None` if it stays unknown until the end.
@@ -380,9 +387,10 @@ fn summary(output: &Output, end: &End) -> String {
         time(Duration::from_secs_f64(end.seconds)),
         style.bold(&rate(end.goodput_bps)),
         style.dim(&format!(
-            "RTT {}{sent_again}{}; not encrypted",
+            "RTT {}{sent_again}{}; {}",
             time(Duration::from_micros(end.rtt_us.mean)),
-            limit.unwrap_or_default()
+            limit.unwrap_or_default(),
+            end.protection()
         )),
     )
 }

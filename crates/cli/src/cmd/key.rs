@@ -1,22 +1,16 @@
 //! `key`: makes and shows the key of a user or a daemon.
 
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use farhaul::security::{KeyPair, PublicKey};
+use farhaul::security::PublicKey;
 use serde_json::json;
 
 use crate::config;
 use crate::exit::{Code, Fault};
 use crate::output::print;
-
-/// Permissions of a private key: its owner alone.
-const PRIVATE: u32 = 0o600;
-/// Bits that nobody else may have.
-const OTHERS: u32 = 0o077;
+use crate::trust::identity;
 
 /// Make or show a key: the identity of a user or a daemon
 #[derive(Args, Debug)]
@@ -50,12 +44,12 @@ pub(crate) fn run(args: &KeyArgs) -> Result<(), Fault> {
     match &args.verb {
         KeyVerb::New(args) => new(args),
         KeyVerb::Show(args) => {
-            let key = public(&args.path()?)?;
+            let key = identity::public(&args.path()?)?;
             args.print(key, &key.to_string());
             Ok(())
         }
         KeyVerb::Fingerprint(args) => {
-            let key = public(&args.path()?)?;
+            let key = identity::public(&args.path()?)?;
             args.print(key, &key.fingerprint());
             Ok(())
         }
@@ -79,16 +73,14 @@ impl FileArgs {
 
 fn new(args: &FileArgs) -> Result<(), Fault> {
     let path = args.path()?;
-    let public = with_suffix(&path);
-    if let Some(folder) = path.parent().filter(|_| args.file.is_none()) {
-        fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
-    }
+    let public = identity::public_file(&path);
     if let Some(there) = [&path, &public].into_iter().find(|place| place.exists()) {
         return Err(exists(there));
     }
-    let pair = KeyPair::generate().map_err(|error| Fault::new(Code::Failed, error.to_string()))?;
-    write_new(&path, PRIVATE, &pair.to_pem())?;
-    write_new(&public, 0o644, &format!("{}\n", pair.public()))?;
+    let pair = identity::make(&path).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => exists(&path),
+        _ => Fault::new(Code::LocalIo, format!("cannot write {}: {error}", path.display())),
+    })?;
     args.print(
         pair.public(),
         &format!("{}\nmade {} and {}", pair.public().fingerprint(), path.display(), public.display()),
@@ -96,49 +88,6 @@ fn new(args: &FileArgs) -> Result<(), Fault> {
     Ok(())
 }
 
-fn with_suffix(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".pub");
-    name.into()
-}
-
-/// Writes a file that does not exist: a key is never overwritten.
-fn write_new(path: &Path, mode: u32, text: &str) -> Result<(), Fault> {
-    let opened = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
-    let mut file = match opened {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            return Err(exists(path));
-        }
-        opened => opened.map_err(|error| unwritable(path, &error))?,
-    };
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(|error| unwritable(path, &error))
-}
-
 fn exists(path: &Path) -> Fault {
     Fault::new(Code::LocalIo, format!("{} exists; remove it first, or give another file", path.display()))
-}
-
-fn unwritable(path: &Path, error: &std::io::Error) -> Fault {
-    Fault::new(Code::LocalIo, format!("cannot write {}: {error}", path.display()))
-}
-
-/// The public key in a file of a private or a public key.
-fn public(path: &Path) -> Result<PublicKey, Fault> {
-    let unreadable = |error: &std::io::Error| match error.kind() {
-        ErrorKind::NotFound => {
-            Fault::new(Code::LocalIo, format!("there is no key {}; make one with `farhaul key new`", path.display()))
-        }
-        _ => Fault::new(Code::LocalIo, format!("cannot read {}: {error}", path.display())),
-    };
-    let text = fs::read_to_string(path).map_err(|error| unreadable(&error))?;
-    let Ok(pair) = KeyPair::from_pem(&text) else {
-        let key = text.parse();
-        return key.map_err(|error| Fault::new(Code::LocalIo, format!("{} has no key: {error}", path.display())));
-    };
-    let mode = fs::metadata(path).map_err(|error| unreadable(&error))?.mode();
-    if mode & OTHERS != 0 {
-        let message = format!("others may read the private key {path}; run: chmod 600 {path}", path = path.display());
-        return Err(Fault::new(Code::NotPermitted, message));
-    }
-    Ok(pair.public())
 }

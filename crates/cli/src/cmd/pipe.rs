@@ -1,6 +1,6 @@
-//! `pipe`: one stream between stdin and stdout of two hosts, raw UDT4.
+//! `pipe`: one stream between stdin and stdout of two hosts, encrypted or raw UDT4.
 //!
-//! Plain UDT4 cannot close one direction alone. A side that has sent data waits at the end of its input for the last
+//! UDT4 cannot close one direction alone. A side that has sent data waits at the end of its input for the last
 //! acknowledgement, and closes. A side with empty input only receives. `--wait` keeps the connection for the other direction.
 
 mod arrived;
@@ -17,7 +17,8 @@ use farhaul::{ConnectionLost, Error, Stream};
 use farhaul_units::{ByteSize, Instant};
 use serde_json::Value;
 
-use super::{Context, connect, end_record, original, report_end};
+use super::connect::{self, Calling};
+use super::{Context, end_record, original, report_end};
 use crate::exit::{Code, Fault};
 use crate::limit::is_too_short;
 use crate::options::{OriginalStream, Transport};
@@ -28,6 +29,7 @@ use crate::output::{JsonTo, Output};
 use crate::session::Waits;
 use crate::session::measure::{self, Caps, Meter};
 use crate::session::watch::{View, Watch};
+use crate::trust::Admission;
 use crate::values::HostPort;
 use arrived::Arrived;
 use idle::Quiet;
@@ -39,12 +41,14 @@ const BLOCK: usize = 256 << 10;
 
 /// Connect stdin and stdout of two hosts, as netcat does
 ///
-/// With --plain this is raw UDT4, compatible with any libudt program. At the end of its input, a side waits for the last
-/// acknowledgement and closes. A side that only receives needs /dev/null as its input. JSON records go to stderr, because
-/// stdout is data.
+/// At the end of its input, a side waits for the last acknowledgement and closes. A side that only receives needs /dev/null
+/// as its input. JSON records go to stderr, because stdout is data.
 ///
-///     farhaul pipe --plain --listen :9000 < /dev/null > copy.tar
-///     tar c data | farhaul pipe --plain --connect host:9000
+///     farhaul pipe --listen :9000 < /dev/null > copy.tar
+///     tar c data | farhaul pipe --connect host:9000
+///
+/// The connection is encrypted. The listener admits this user's key and those in authorized_keys. With --plain this is raw
+/// UDT4, compatible with any libudt program, and anybody can read and change the data.
 ///
 /// With --protocol sabul, this is the format of SABUL 2.1, whose sender listens. The end of the stream is the close of its
 /// connection, so nothing is verified.
@@ -77,8 +81,12 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     if args.listen.is_none() && args.connect.is_none() {
         return Err(Fault::usage("give --listen ADDR to wait for the other side, or --connect ADDR to connect to it"));
     }
-    args.transport.require_plain()?;
+    args.transport.check()?;
+    if args.rendezvous {
+        args.transport.require_plain("a connection by rendezvous")?;
+    }
     if OriginalStream::of(&args.transport.protocol())?.is_some() {
+        args.transport.require_plain("the stream of an original program")?;
         return original::pipe::run(args, context);
     }
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
@@ -111,9 +119,12 @@ impl Pipe<'_> {
         let Some(listen) = &self.args.listen else {
             let to = self.args.connect.as_ref().ok_or_else(|| Fault::usage("give --listen or --connect"))?;
             let meter = Meter::start(self.context.clock);
-            return Ok((connect::connect(self.context, &self.output, transport, to, start)?, meter));
+            let calling = Calling::to(self.context, &self.output, transport, to)?;
+            return Ok((calling.connect(to, start)?, meter));
         };
-        let endpoint = transport.bind(listen.listening()?)?;
+        let clients = transport.security.admission(&self.output)?;
+        let endpoint = transport.bind(listen.listening()?, clients.as_ref())?;
+        start.key = clients.as_ref().map(Admission::fingerprint);
         if self.args.rendezvous {
             let peer =
                 self.args.connect.as_ref().ok_or_else(|| Fault::usage("--rendezvous needs --connect PEER"))?.first()?;
@@ -126,6 +137,10 @@ impl Pipe<'_> {
         let fault = |error: Error| self.context.connection_fault(&error, &local);
         let listener = endpoint.listen().map_err(fault)?;
         connect::announce(self.context, &self.output, &endpoint, None, start);
+        if let Some(clients) = &clients {
+            self.output.say(&format!("waiting on {local}; {}", clients.words()));
+            clients.report_refusals(&self.output)?;
+        }
         let (stream, peer) = listener.accept().map_err(fault)?;
         drop(listener);
         if crate::output::human::is_terminal() {
@@ -153,6 +168,9 @@ impl Pipe<'_> {
         let stats = stream.stats().unwrap_or_default();
         watch.stop();
         let peer = stream.peer_addr();
+        let mut end = end_record(&self.args.transport, direction(&input, &arrived));
+        end.address = Some(peer.to_string());
+        end.protected_by(&stream);
         let result = match arrived.is_refusal() {
             true => Err(no_pipe(peer)),
             false => received.and_then(|()| undelivered(input.bytes(), stats.totals.bytes_acked, peer)),
@@ -166,8 +184,6 @@ impl Pipe<'_> {
         input.release();
         self.context.hide_state();
         drop(stream);
-        let mut end =
-            End { address: Some(peer.to_string()), ..end_record(&self.args.transport, direction(&input, &arrived)) };
         end.bytes = input.bytes() + arrived.bytes;
         end.seconds = meter.elapsed().as_secs_f64();
         end.cpu_seconds = meter.cpu();
@@ -311,9 +327,10 @@ fn undelivered(read: u64, acknowledged: u64, peer: SocketAddr) -> Result<(), Fau
 
 fn summary(end: &End) -> String {
     format!(
-        "{} in {}, {}; not verified, not encrypted",
+        "{} in {}, {}; not verified; {}",
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),
-        rate(end.goodput_bps)
+        rate(end.goodput_bps),
+        end.protection()
     )
 }

@@ -1,7 +1,10 @@
 //! `serve`: the far end of `copy`, serving one directory.
 
+mod capped;
 mod missing;
+mod permissions;
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -29,16 +32,20 @@ use crate::session::file::{FileLog, Receiving, Sending, Timed};
 use crate::session::measure::Meter;
 use crate::session::watch::{View, Watch};
 use crate::session::{Channel, Role, Session, Trouble, drive};
+use crate::trust::{Admission, Rights};
 use crate::values::HostPort;
+use capped::Capped;
 use missing::Missing;
+use permissions::{Permissions, Permit};
 
 /// Serve a directory to `farhaul copy`
 ///
-/// Peers cannot leave the directory, not even through links. They may write unless --read-only is given. Runs until stopped:
+/// Clients cannot leave the directory, not even through links. This user's key may read and write, unless --read-only is
+/// given. Other keys may do what their lines in authorized_keys say: without path=DIR,write they only read. Runs until stopped:
 ///
-///     farhaul serve --plain --root /data --listen :9000
+///     farhaul serve --root /data --listen :9000
 ///
-/// With --protocol tsunami or rbudp it also serves the clients of the original programs, read only and not verified:
+/// With --plain, everybody who reaches the port may read and write. With --protocol tsunami or rbudp it also serves the clients of the original programs, read only and not verified:
 ///
 ///     farhaul serve --plain --protocol tsunami --root /data --listen :46224
 #[derive(Args, Debug)]
@@ -66,13 +73,20 @@ pub(crate) struct ServeArgs {
 }
 
 pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
-    args.transport.require_plain()?;
+    args.transport.check()?;
+    if Original::of(&args.transport.protocol()).is_some() {
+        args.transport.require_plain("the protocol of an original program")?;
+    }
     let output = Output::from_flag(args.transport.json);
     let root = open(args)?;
-    let endpoint = args.transport.bind_daemon(args.listen.listening()?)?;
-    // A caller may keep a control stream beside its copies.
-    endpoint.answer_probes().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))?;
+    let clients = args.transport.security.admission(&output)?;
+    let endpoint = args.transport.bind_daemon(args.listen.listening()?, clients.as_ref())?;
+    if clients.is_none() {
+        // A caller may keep a control stream beside its copies, which is plain.
+        endpoint.answer_probes().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))?;
+    }
     let mut start = args.transport.start("serve");
+    start.key = clients.as_ref().map(Admission::fingerprint);
     start.settings.insert("root".into(), args.root.to_string_lossy().into());
     start.settings.insert("read_only".into(), args.read_only.into());
     let max_sessions = args.max_sessions.min(copies_at_a_time());
@@ -85,12 +99,14 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     };
     let listener = server::listen(context, &endpoint)?;
     connect::announce(context, &output, &endpoint, None, start);
-    let rights = if args.read_only { "read only" } else { "everybody who reaches this port may write" };
-    output.say(&format!(
-        "serving {} on {} ({rights}; not encrypted); Ctrl-C stops",
-        args.root.display(),
-        endpoint.local_addr()
-    ));
+    let rights = match (args.read_only, &clients) {
+        (true, None) => "read only; not encrypted".to_owned(),
+        (false, None) => "everybody who reaches this port may write; not encrypted".to_owned(),
+        (true, Some(clients)) => format!("read only; {}", clients.words()),
+        (false, Some(clients)) => clients.words(),
+    };
+    output.say(&format!("serving {} on {} ({rights}); Ctrl-C stops", args.root.display(), endpoint.local_addr()));
+    server::admit((context, &output), clients.as_ref())?;
     if max_sessions < args.max_sessions {
         output.warn(&format!(
             "the limit of open files allows {} at a time, not {}; `ulimit -n` raises it",
@@ -99,7 +115,8 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
         ));
     }
     let trace = args.transport.begin_trace("serve", &output)?;
-    let server = Server { args, context, output: output.clone(), trace, root };
+    let permissions = Permissions::new(&args.root, args.read_only).map_err(|error| no_root(args, &error))?;
+    let server = Server { args, context, output: output.clone(), trace, root, clients, permissions };
     thread::scope(|scope| {
         if let Some(beside) = &beside {
             scope.spawn(|| beside.run());
@@ -109,12 +126,12 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
 }
 
 fn open(args: &ServeArgs) -> Result<Directory, Fault> {
-    Directory::open(&args.root).map_err(|error| {
-        Fault::new(
-            Code::LocalIo,
-            format!("cannot serve {}: {}; --root must be a directory", args.root.display(), reason(&error)),
-        )
-    })
+    Directory::open(&args.root).map_err(|error| no_root(args, &error))
+}
+
+fn no_root(args: &ServeArgs, error: &io::Error) -> Fault {
+    let root = args.root.display();
+    Fault::new(Code::LocalIo, format!("cannot serve {root}: {}; --root must be a directory", reason(error)))
 }
 
 struct Server<'a> {
@@ -123,19 +140,28 @@ struct Server<'a> {
     output: Output,
     trace: Option<Trace>,
     root: Directory,
+    /// `None` for plain connections, whose callers are anybody.
+    clients: Option<Admission>,
+    permissions: Permissions,
 }
 
 impl Server<'_> {
     fn serve(&self, caller: &Caller) {
+        let rights = self.clients.as_ref().map_or(Rights::All, |clients| clients.rights(&caller.stream));
         match &caller.open.request {
-            Request::Push(_) if self.args.read_only => caller.refuse(AbortCode::Refused, "this server is read-only"),
-            Request::Push(push) => self.receive(caller, push),
-            Request::Pull(pull) => self.send(caller, pull),
+            Request::Push(push) => match self.permissions.writes(&rights, &push.target) {
+                Ok(permit) => self.receive(caller, push, permit),
+                Err((code, why)) => caller.refuse(code, &why),
+            },
+            Request::Pull(pull) => match self.permissions.reads(&rights, &pull.paths) {
+                Ok(permit) => self.send(caller, pull, permit),
+                Err((code, why)) => caller.refuse(code, &why),
+            },
             _ => caller.refuse(AbortCode::WrongService, "this server copies files; `farhaul bench --listen` measures"),
         }
     }
 
-    fn receive(&self, caller: &Caller, push: &Push) {
+    fn receive(&self, caller: &Caller, push: &Push, permit: Permit) {
         let (log, meter) = self.log(caller);
         let mut session = FileReceiver::accept(&caller.open, ReceiveLimits::default());
         let answered = caller.answer(session.poll_write());
@@ -146,6 +172,7 @@ impl Server<'_> {
                 return caller.refuse(AbortCode::Storage, &fault::no_place(&push.target, &error));
             }
         };
+        let store = Capped::new(store, permit, self.context.clock);
         let target = Target::beneath(&self.args.root, &push.target);
         let mut job = Receiving { session, store: Timed::new(store, caller.stream.clone(), meter), log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
@@ -158,7 +185,7 @@ impl Server<'_> {
         self.report(end, result);
     }
 
-    fn send(&self, caller: &Caller, pull: &Pull) {
+    fn send(&self, caller: &Caller, pull: &Pull, permit: Permit) {
         let begun = self.log(caller);
         let mut session = FileSender::accept(&caller.open);
         let answered = caller.answer(session.opening());
@@ -168,7 +195,7 @@ impl Server<'_> {
                 if connect::is_here(caller.peer) {
                     source.leave_out_younger_directories();
                 }
-                self.send_from(caller, session, source, begun);
+                self.send_from(caller, session, Capped::new(source, permit, self.context.clock), begun);
             }
             Err(error) => self.send_from(caller, session, Missing::new(&self.root, pull, &error), begun),
         }
@@ -232,7 +259,9 @@ impl Server<'_> {
 
     fn end(&self, caller: &Caller, direction: Direction) -> End {
         let address = Some(caller.peer.to_string());
-        End { session: Some(caller.session), address, ..end_record(&self.args.transport, direction) }
+        let mut end = End { session: Some(caller.session), address, ..end_record(&self.args.transport, direction) };
+        end.protected_by(&caller.stream);
+        end
     }
 
     fn report(&self, end: End, result: Result<(), Fault>) {

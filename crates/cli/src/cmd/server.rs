@@ -19,6 +19,7 @@ use super::Context;
 use crate::exit::Fault;
 use crate::output::Output;
 use crate::output::human::plural;
+use crate::trust::Admission;
 use places::{Place, Places};
 
 /// Time-out for a peer's request.
@@ -95,6 +96,17 @@ impl Callers {
 /// Listens. A server is announced after that, so that nobody who reads the announcement calls too early.
 pub(super) fn listen(context: &Context, endpoint: &Endpoint) -> Result<Listener, Fault> {
     endpoint.listen().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))
+}
+
+/// Reports the clients that are not admitted, and reads their keys again on SIGHUP.
+pub(super) fn admit((context, output): (&Context, &Output), clients: Option<&Admission>) -> Result<(), Fault> {
+    let Some(clients) = clients else { return Ok(()) };
+    clients.report_refusals(output)?;
+    let (its, words) = (clients.clone(), output.clone());
+    Ok(context.interrupt.reloads(move || match its.reload() {
+        Ok(()) => words.say(&format!("the keys of clients were read again: {}", its.words())),
+        Err(fault) => words.warn(&format!("{fault}; the keys of before apply")),
+    })?)
 }
 
 /// Serves callers, `max` at a time, until a signal stops the program. `served` numbers their sessions.

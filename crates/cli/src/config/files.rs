@@ -14,6 +14,10 @@ use crate::output::human;
 const NAME: &str = "farhaul/config.toml";
 /// The user's key, below the folder.
 const KEY: &str = "farhaul/key";
+/// The keys of servers, below the folder.
+const KNOWN_HOSTS: &str = "farhaul/known_hosts";
+/// The keys of clients, below the folder.
+const AUTHORIZED_KEYS: &str = "farhaul/authorized_keys";
 /// Variable with the user's folder.
 const OF_USER: &str = "XDG_CONFIG_HOME";
 /// Variable with the system's folders.
@@ -47,7 +51,21 @@ fn of_user() -> Option<PathBuf> {
 
 /// The file of the user's key.
 pub(crate) fn key_file() -> Option<PathBuf> {
-    of_user().filter(|folder| folder.is_absolute()).map(|folder| folder.join(KEY))
+    in_folder_of_user(KEY)
+}
+
+/// The file of the keys of servers.
+pub(crate) fn known_hosts_file() -> Option<PathBuf> {
+    in_folder_of_user(KNOWN_HOSTS)
+}
+
+/// The file of the keys of clients.
+pub(crate) fn authorized_keys_file() -> Option<PathBuf> {
+    in_folder_of_user(AUTHORIZED_KEYS)
+}
+
+fn in_folder_of_user(name: &str) -> Option<PathBuf> {
+    of_user().filter(|folder| folder.is_absolute()).map(|folder| folder.join(name))
 }
 
 /// All existing files, lowest precedence first: the system's in reverse order, then the user's.

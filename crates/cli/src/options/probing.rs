@@ -22,7 +22,7 @@ pub(crate) struct Probing {
     /// Address of the far end: `farhaul bench --listen`
     #[arg(long, value_name = "ADDR")]
     pub(crate) connect: HostPort,
-    /// Do not encrypt; required until encryption exists
+    /// Do not encrypt; required, because measured streams cannot be encrypted yet
     #[arg(long, env = "FARHAUL_PLAIN", value_parser = BoolishValueParser::new())]
     plain: bool,
     /// Size of the packets in bytes, IP and UDP headers included
@@ -40,7 +40,7 @@ impl Probing {
             return Ok(());
         }
         Err(Fault::usage(
-            "measured streams are not encrypted yet: repeat the command with --plain if everybody on the path may read \
+            "measured streams cannot be encrypted yet: repeat the command with --plain if everybody on the path may read \
              and change them",
         ))
     }

@@ -9,26 +9,25 @@ use clap::builder::{BoolishValueParser, PossibleValue, StringValueParser, TypedV
 use clap::{Arg, Args, Command};
 use farhaul::probe::{CachedRate, cached_rate};
 use farhaul::registry::protocols;
+use farhaul::security::Security;
 use farhaul::{Builder, Endpoint, Error, MinProgress, Protocol};
 use farhaul_cc::Spec;
 use farhaul_units::{ByteSize, Rate};
 
-use super::ByHand;
+use super::{ByHand, SecurityOptions};
 use crate::exit::Fault;
 use crate::fault;
 use crate::output::Output;
 use crate::output::json::Start;
 use crate::output::trace::Trace;
 use crate::session::measure::Caps;
+use crate::trust::Admission;
 use crate::values::{some_rate, some_time};
 
 /// Options of every verb that opens connections.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Transport {
-    /// Do not encrypt; required until encryption exists
-    #[arg(long, env = "FARHAUL_PLAIN", value_parser = BoolishValueParser::new())]
-    pub(crate) plain: bool,
     /// Congestion controller and its options; `farhaul controllers` lists them [default: the protocol's]
     #[arg(long, env = "FARHAUL_CONTROLLER", value_name = "NAME[:K=V,…]")]
     controller: Option<Spec>,
@@ -65,6 +64,8 @@ pub(crate) struct Transport {
     pub(crate) json: bool,
     #[command(flatten)]
     by_hand: ByHand,
+    #[command(flatten)]
+    pub(crate) security: SecurityOptions,
 }
 
 /// Smallest packet that two sides agree on: every IPv4 host accepts it (RFC 791, section 3.1).
@@ -117,14 +118,14 @@ impl Transport {
         self.by_hand.applied_to(&self.protocol).unwrap_or_else(|_| self.protocol.clone())
     }
 
-    /// Opens a UDP port with these settings.
-    pub(crate) fn bind(&self, address: SocketAddr) -> Result<Endpoint, Fault> {
-        open(self.builder(), address)
+    /// Opens a UDP port for these clients with these settings. `None` for plain connections.
+    pub(crate) fn bind(&self, address: SocketAddr, clients: Option<&Admission>) -> Result<Endpoint, Fault> {
+        open(self.builder(), address, clients.map(Admission::security))
     }
 
     /// Opens a daemon's UDP port. Its connections require a minimum progress, so that a trickling peer cannot hold one.
-    pub(crate) fn bind_daemon(&self, address: SocketAddr) -> Result<Endpoint, Fault> {
-        open(self.builder().min_progress(MinProgress::DAEMON), address)
+    pub(crate) fn bind_daemon(&self, address: SocketAddr, clients: Option<&Admission>) -> Result<Endpoint, Fault> {
+        open(self.builder().min_progress(MinProgress::DAEMON), address, clients.map(Admission::security))
     }
 
     /// The user's cap on the sending rate, if there is one.
@@ -168,7 +169,7 @@ impl Transport {
 
     /// Opens a UDP port of the system's choice for a connection to `peer`. A search for the rate begins with what was
     /// found by a profile of the path.
-    pub(crate) fn bind_for(&self, peer: SocketAddr) -> Result<Endpoint, Fault> {
+    pub(crate) fn bind_for(&self, peer: SocketAddr, security: Option<Security>) -> Result<Endpoint, Fault> {
         let mut builder = self.builder().towards(peer.ip());
         if let Some(known) = self.profiled(peer) {
             builder = builder.first_rate(known.first_rate());
@@ -177,7 +178,7 @@ impl Transport {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
-        open(builder, address)
+        open(builder, address, security)
     }
 
     /// The best rate of the path to `peer` by a recent profile, if the rate is to be found.
@@ -185,15 +186,20 @@ impl Transport {
         if self.rate().is_none() && self.protocol.finds_rate() { cached_rate(peer) } else { None }
     }
 
-    /// Requires `--plain`, so that the user knows that data is not encrypted, and options that belong together.
-    pub(crate) fn require_plain(&self) -> Result<(), Fault> {
-        if self.plain {
-            return self.by_hand.applied_to(&self.protocol).map(|_| ());
+    /// Checks that options which belong together are together.
+    pub(crate) fn check(&self) -> Result<(), Fault> {
+        self.by_hand.applied_to(&self.protocol).map(|_| ())
+    }
+
+    /// Requires `--plain` for something that cannot be encrypted.
+    pub(crate) fn require_plain(&self, what: &str) -> Result<(), Fault> {
+        if self.security.plain {
+            return Ok(());
         }
-        Err(Fault::usage(
-            "connections are not encrypted yet: repeat the command with --plain if everybody on the path may read and \
-             change the data",
-        ))
+        Err(Fault::usage(format!(
+            "{what} cannot be encrypted yet: repeat the command with --plain if everybody on the path may read and change \
+             the data"
+        )))
     }
 
     /// The user's caps on a sender.
@@ -217,12 +223,17 @@ impl Transport {
             timeout_seconds: self.timeout.as_secs_f64(),
             connect_timeout_seconds: self.connect_timeout.as_secs_f64(),
             trace: self.trace.as_ref().map(|path| path.to_string_lossy().into_owned()),
+            security: self.security.name(),
             ..Start::of(verb)
         }
     }
 }
 
-fn open(builder: Builder, address: SocketAddr) -> Result<Endpoint, Fault> {
+fn open(builder: Builder, address: SocketAddr, security: Option<Security>) -> Result<Endpoint, Fault> {
+    let builder = match security {
+        Some(security) => builder.secure(security),
+        None => builder.plain(),
+    };
     builder.bind(address).map_err(|error| match error {
         Error::InvalidOption { option, range } => Fault::usage(format!("{} must be {range}", option_of(option))),
         error => fault::of_connection(&error, &address),

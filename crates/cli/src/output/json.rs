@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use farhaul::Stream;
 use farhaul_units::Rate;
 use serde::Serialize;
 
@@ -35,8 +36,11 @@ pub(crate) struct Start {
     pub(crate) verb: &'static str,
     pub(crate) version: &'static str,
     pub(crate) protocol: String,
-    /// Always `none` until encryption exists.
+    /// `tls1.3`, or `none`.
     pub(crate) security: &'static str,
+    /// Fingerprint of this side's key, of a listener with encryption.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
     pub(crate) process_id: u32,
     /// The address of this side's UDP port, once it is open.
     pub(crate) local: Option<String>,
@@ -186,9 +190,36 @@ pub(crate) struct End {
     pub(crate) control_stream: Option<ControlRecord>,
     /// Whether both sides compared digests.
     pub(crate) verified: bool,
+    /// `tls1.3`, or `none`.
     pub(crate) security: &'static str,
+    /// Key exchange and cipher of the connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) suite: Option<String>,
+    /// Fingerprint of the peer's key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) peer_key: Option<String>,
     pub(crate) exit_code: u8,
     pub(crate) error: Option<ErrorRecord>,
+}
+
+impl End {
+    /// Notes the protection of the connection.
+    pub(crate) fn protected_by(&mut self, stream: &Stream) {
+        if let Ok(Some(protection)) = stream.protection() {
+            self.peer_key = protection.peer_key.map(|key| key.fingerprint());
+            self.suite = Some(protection.suite);
+        }
+    }
+
+    /// The protection of the connection in words.
+    pub(crate) fn protection(&self) -> String {
+        match (&self.suite, &self.peer_key) {
+            (Some(suite), Some(key)) => format!("{suite}, key {key}"),
+            (Some(suite), None) => suite.clone(),
+            (None, _) if self.security == "none" => "not encrypted".to_owned(),
+            (None, _) => "encrypted".to_owned(),
+        }
+    }
 }
 
 /// A stable control stream beside a transfer. Goodput and delays count from its convergence on.

@@ -65,7 +65,7 @@ impl Session for Computing {
 
 #[test]
 fn a_processor_that_has_too_much_to_do_is_the_limit() {
-    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let listener = Listener::plain("127.0.0.1:0").unwrap();
     let to = listener.local_addr();
     let clock = Clock::start();
     thread::scope(|scope| {
@@ -74,7 +74,7 @@ fn a_processor_that_has_too_much_to_do_is_the_limit() {
             let mut block = vec![0; BLOCK];
             while stream.recv(&mut block).is_ok_and(|len| len > 0) {}
         });
-        let stream = Endpoint::builder().bind("127.0.0.1:0".parse().unwrap()).unwrap().connect(to).unwrap();
+        let stream = Endpoint::builder().plain().bind("127.0.0.1:0".parse().unwrap()).unwrap().connect(to).unwrap();
         let mut session = Computing { blocks: 300, block: vec![7; 4096], given: 4096 };
         let meter = Meter::start(clock);
         let channel = Channel { stream: &stream, role: Role::Connecting, clock, early: &[] };
@@ -176,7 +176,7 @@ fn an_opening_is_answered_before_the_disk_has_taken_what_came_with_it() {
         said.extend_from_slice(sender.poll_write(&mut source));
         sender.handle_written(count);
     }
-    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let listener = Listener::plain("127.0.0.1:0").unwrap();
     let to = listener.local_addr();
     let (open_gate, gate) = sync_channel(0);
     thread::scope(|scope| {
@@ -195,7 +195,7 @@ fn an_opening_is_answered_before_the_disk_has_taken_what_came_with_it() {
             assert!(drive(&channel, &mut job).1.is_ok());
             job.store.inner.tree
         });
-        let stream = Stream::connect(to).unwrap();
+        let stream = Stream::connect_plain(to).unwrap();
         stream.send_all(&said).unwrap();
         stream.set_read_timeout(Some(PATIENCE));
         let mut block = [0; 4096];

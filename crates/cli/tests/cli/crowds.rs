@@ -28,7 +28,7 @@ impl OneWay {
         let server: SocketAddr = server.address.parse().unwrap();
         let near = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
         let far = Arc::new(UdpSocket::bind(SocketAddr::from(([127, 0, network, 1], 0))).unwrap());
-        let callers = Endpoint::bind("127.0.0.1:0").unwrap();
+        let callers = Endpoint::plain("127.0.0.1:0").unwrap();
         pass_on(&near, &far, server, |datagram| datagram.starts_with(&HANDSHAKE));
         pass_on(&far, &near, callers.local_addr(), |_| true);
         Self { near, far, callers }
@@ -79,7 +79,7 @@ fn callers_that_are_never_heard_again_take_a_bounded_number_of_threads() {
         let ways = [1, 2, 3].map(|network| OneWay::begin(&server, network));
         let callers: Vec<Stream> = ways.iter().flat_map(|way| (0..200).map(|_| way.connect())).collect();
         // The last in the queue: everybody before it has been dealt with.
-        let last = Stream::connect(&server.address).unwrap();
+        let last = Stream::connect_plain(&server.address).unwrap();
         assert!(last.recv(&mut [0; 100]).unwrap() > 0, "it is refused");
         let threads = threads(&server);
         assert!(threads < callers.len() - 30, "{threads} threads for {} callers", callers.len());

@@ -96,15 +96,16 @@ fn completions_and_manual_pages_are_made() {
 #[test]
 fn encryption_is_never_left_out_silently() {
     for arguments in [
-        &["bench", "--connect", "127.0.0.1:9"][..],
-        &["pipe", "--connect", "127.0.0.1:9"],
-        &["copy", "x", "udt://127.0.0.1:9/"],
-        &["serve", "--root", "/", "--listen", "127.0.0.1:0"],
-        &["bench", "--listen", "127.0.0.1:0"],
-        &["stream", "--connect", "127.0.0.1:9", "--rate", "1mbit"],
+        &["stream", "--connect", "127.0.0.1:9", "--rate", "1mbit"][..],
         &["profile", "--connect", "127.0.0.1:9"],
+        &["bench", "--connect", "127.0.0.1:9", "--control-stream", "1mbit"],
+        &["copy", "x", "udt://127.0.0.1:9/", "--control-stream", "1mbit"],
+        &["pipe", "--rendezvous", "--listen", "127.0.0.1:0", "--connect", "127.0.0.1:9"],
+        &["copy", "tsunami://127.0.0.1/x", "."],
+        &["serve", "--protocol", "rbudp", "--root", "/", "--listen", "127.0.0.1:0"],
+        &["bench", "--protocol", "udt-2004", "--listen", "127.0.0.1:0"],
     ] {
-        farhaul(arguments).fails(2, &["not encrypted yet", "--plain"]);
+        farhaul(arguments).fails(2, &["cannot be encrypted yet", "plain"]);
     }
 }
 

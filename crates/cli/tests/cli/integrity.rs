@@ -81,7 +81,7 @@ fn receive_damaged(listener: &Listener) -> MemoryStore {
 #[test]
 fn a_file_that_arrives_damaged_is_refused_and_nothing_of_it_stays() {
     let scratch = Scratch::new();
-    let (here, listener) = (scratch.dir("here"), Listener::bind("127.0.0.1:0").unwrap());
+    let (here, listener) = (scratch.dir("here"), Listener::plain("127.0.0.1:0").unwrap());
     scratch.file("here/file", 5);
     thread::scope(|scope| {
         scope.spawn(|| send_damaged(&listener));
@@ -98,7 +98,7 @@ fn a_file_that_arrives_damaged_is_refused_and_nothing_of_it_stays() {
 #[test]
 fn a_file_that_the_receiver_found_damaged_fails_at_the_sender_too() {
     let scratch = Scratch::new();
-    let (file, listener) = (scratch.file("file", SIZE), Listener::bind("127.0.0.1:0").unwrap());
+    let (file, listener) = (scratch.file("file", SIZE), Listener::plain("127.0.0.1:0").unwrap());
     thread::scope(|scope| {
         let receiver = scope.spawn(|| receive_damaged(&listener));
         let run = farhaul(&["copy", "--plain", &file, &format!("udt://{}/", listener.local_addr())]);

@@ -27,6 +27,7 @@ mod refusals;
 mod requirement;
 mod restarts;
 mod schema;
+mod secured;
 mod settings;
 mod standard;
 mod standard_streams;

@@ -180,7 +180,7 @@ fn a_reader_that_has_seen_enough_ends_a_pipe_without_a_line() {
 
 /// An end that lives, so that its silence is not that of a peer that is gone.
 fn lively(address: &str) -> Endpoint {
-    Endpoint::builder().keep_alive(Duration::from_millis(50)).bind(address.parse().unwrap()).unwrap()
+    Endpoint::builder().plain().keep_alive(Duration::from_millis(50)).bind(address.parse().unwrap()).unwrap()
 }
 
 /// `pipe` runs with `input` against `peer`, which takes that, says something, waits for more and closes nothing.

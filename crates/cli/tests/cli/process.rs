@@ -274,6 +274,12 @@ impl Server {
         Self::started(&mut command_under(wrapper, &all), arguments[0], Stdio::piped())
     }
 
+    /// Begins with encryption, as the user whose settings are in this folder.
+    pub(crate) fn begin_as(home: &str, arguments: &[&str]) -> Self {
+        let all = [arguments, &["--json", "--listen", "127.0.0.1:0"]].concat();
+        Self::started(command(&all).env("XDG_CONFIG_HOME", home), arguments[0], Stdio::piped())
+    }
+
     /// Begins on a port that is given.
     pub(crate) fn begin_at(address: &str, arguments: &[&str]) -> Self {
         let all = [arguments, &["--plain", "--json", "--listen", address]].concat();

@@ -105,6 +105,7 @@ fn matches_pattern(text: &str, pattern: &str) -> bool {
     match pattern {
         "^[0-9a-f]{64}$" => text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')),
         "^[A-Z_]+$" => !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'_')),
+        "^SHA256:" => text.starts_with("SHA256:"),
         _ => panic!("the checker does not know the pattern {pattern}"),
     }
 }

@@ -87,7 +87,7 @@ fn a_terminal_is_no_place_for_a_file() {
 
 #[test]
 fn damaged_bytes_on_stdout_are_told_by_the_exit_code() {
-    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let listener = Listener::plain("127.0.0.1:0").unwrap();
     thread::scope(|scope| {
         scope.spawn(|| send_damaged(&listener));
         let run = farhaul(&["copy", "--plain", &format!("udt://{}/file", listener.local_addr()), "-"]);

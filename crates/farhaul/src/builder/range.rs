@@ -75,22 +75,22 @@ mod tests {
     #[test]
     fn settings_out_of_range_are_refused_by_name() {
         for (builder, name) in [
-            (Endpoint::builder().mss(udt::MIN_MSS - 1), "mss"),
-            (Endpoint::builder().mss(65_536), "mss"),
-            (Endpoint::builder().max_flow_window(1), "max_flow_window"),
-            (Endpoint::builder().max_flow_window(u32::MAX), "max_flow_window"),
-            (Endpoint::builder().connect_timeout(Duration::ZERO), "connect_timeout"),
-            (Endpoint::builder().rendezvous_timeout(Duration::MAX), "rendezvous_timeout"),
-            (Endpoint::builder().peer_timeout(Duration::ZERO), "peer_timeout"),
-            (Endpoint::builder().linger(Duration::ZERO), "linger"),
-            (Endpoint::builder().stall_timeout(Duration::ZERO), "stall_timeout"),
-            (Endpoint::builder().min_progress(MinProgress { bytes: 1, time: Duration::MAX }), "min_progress"),
-            (Endpoint::builder().keep_alive(Duration::ZERO), "keep_alive"),
-            (Endpoint::builder().keep_alive(Duration::MAX), "keep_alive"),
-            (Endpoint::builder().reorder_tolerance(u32::MAX), "reorder_tolerance"),
-            (Endpoint::builder().send_buffer(100), "send_buffer"),
-            (Endpoint::builder().max_rate(Rate::ZERO), "max_rate"),
-            (Endpoint::builder().backlog(0), "backlog"),
+            (Endpoint::builder().plain().mss(udt::MIN_MSS - 1), "mss"),
+            (Endpoint::builder().plain().mss(65_536), "mss"),
+            (Endpoint::builder().plain().max_flow_window(1), "max_flow_window"),
+            (Endpoint::builder().plain().max_flow_window(u32::MAX), "max_flow_window"),
+            (Endpoint::builder().plain().connect_timeout(Duration::ZERO), "connect_timeout"),
+            (Endpoint::builder().plain().rendezvous_timeout(Duration::MAX), "rendezvous_timeout"),
+            (Endpoint::builder().plain().peer_timeout(Duration::ZERO), "peer_timeout"),
+            (Endpoint::builder().plain().linger(Duration::ZERO), "linger"),
+            (Endpoint::builder().plain().stall_timeout(Duration::ZERO), "stall_timeout"),
+            (Endpoint::builder().plain().min_progress(MinProgress { bytes: 1, time: Duration::MAX }), "min_progress"),
+            (Endpoint::builder().plain().keep_alive(Duration::ZERO), "keep_alive"),
+            (Endpoint::builder().plain().keep_alive(Duration::MAX), "keep_alive"),
+            (Endpoint::builder().plain().reorder_tolerance(u32::MAX), "reorder_tolerance"),
+            (Endpoint::builder().plain().send_buffer(100), "send_buffer"),
+            (Endpoint::builder().plain().max_rate(Rate::ZERO), "max_rate"),
+            (Endpoint::builder().plain().backlog(0), "backlog"),
         ] {
             let message = bind(builder).unwrap_err().to_string();
             assert!(message.contains(name), "{message}");
@@ -99,12 +99,12 @@ mod tests {
 
     #[test]
     fn the_smallest_packet_size_is_the_one_that_peers_agree_to() {
-        let small = || bind(Endpoint::builder().mss(udt::MIN_MSS)).unwrap();
+        let small = || bind(Endpoint::builder().plain().mss(udt::MIN_MSS)).unwrap();
         let (here, there) = (small(), small());
         let listener = there.listen().unwrap();
         here.connect(there.local_addr()).unwrap();
         listener.accept().unwrap();
-        let message = bind(Endpoint::builder().mss(575)).unwrap_err().to_string();
+        let message = bind(Endpoint::builder().plain().mss(575)).unwrap_err().to_string();
         assert!(message.contains(&udt::MIN_MSS.to_string()), "{message}");
     }
 }

@@ -95,7 +95,7 @@ impl Dissection {
 
 /// Without offload, every packet is captured as it is. With it, the loopback device shows whole trains as one datagram.
 fn plain() -> Here {
-    Here::with(Endpoint::builder().offload(false))
+    Here::with(Endpoint::builder().plain().offload(false))
 }
 
 #[test]

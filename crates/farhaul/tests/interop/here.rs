@@ -21,7 +21,7 @@ pub(crate) struct Here {
 impl Here {
     /// An endpoint with default settings.
     pub(crate) fn new() -> Self {
-        Self::with(Endpoint::builder())
+        Self::with(Endpoint::builder().plain())
     }
 
     pub(crate) fn with(builder: Builder) -> Self {

@@ -119,7 +119,7 @@ fn shares_beside_libudt() {
             let (_receivers, address) = libudt.listen("recv --unchecked --sockets 2");
             let path = shared_path(address);
             let theirs = libudt_for_a_share(libudt, &path);
-            let here = Here::with(Endpoint::builder().controller(controller));
+            let here = Here::with(Endpoint::builder().plain().controller(controller));
             let ours = here.connect(path.address()).unwrap();
             send_for(&ours, SHARED_SECONDS);
             let acked = ours.stats().unwrap().totals.bytes_acked;

@@ -113,7 +113,7 @@ fn streams(libudt: Libudt, union: &mut Union) {
 fn we_close_an_idle_connection(libudt: Libudt, union: &mut Union) {
     let (peer, address) = libudt.listen("recv");
     let tap = Tap::new(address, 0);
-    let here = Here::with(Endpoint::builder().keep_alive(Duration::from_secs(1)));
+    let here = Here::with(Endpoint::builder().plain().keep_alive(Duration::from_secs(1)));
     let stream = here.connect(tap.address()).unwrap();
     let digest = send(&stream, 2, 100_000).unwrap();
     tap.wait_for(Down, Kind::KeepAlive);
@@ -179,7 +179,7 @@ fn custom_packets(libudt: Libudt, union: &mut Union) {
     let make = move |seed| -> Box<dyn Controller> {
         Box::new(Listening { inner: Spec::default().build(seed), came_back: Arc::clone(&flag) })
     };
-    let here = Here::with(Endpoint::builder().controller_with(make));
+    let here = Here::with(Endpoint::builder().plain().controller_with(make));
     let (peer, address) = libudt.listen("both --bytes 100000 --expect 200000 --echo-custom");
     let tap = Tap::new(address, 0);
     let stream = here.connect(tap.address()).unwrap();

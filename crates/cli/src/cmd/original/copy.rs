@@ -26,7 +26,7 @@ use crate::values::{Location, OriginalPlace, Scheme, What};
 /// Runs a copy or a list whose far end is an original program.
 pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     let plan = Plan::of(args)?;
-    args.transport.require_plain()?;
+    args.transport.require_plain("the protocol of an original program")?;
     let output = Output::from_flag(args.transport.json);
     let protocol = plan.server.scheme.name();
     let mut end = End {

@@ -110,6 +110,7 @@ fn endpoint(
     meter: &Meter,
 ) -> Result<Endpoint, Trouble> {
     let mut builder = Endpoint::builder()
+        .plain()
         .protocol(bulk.protocol.clone())
         .mss(flow.packet)
         .reorder_tolerance(bulk.reorder_tolerance)

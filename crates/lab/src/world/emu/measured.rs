@@ -49,7 +49,7 @@ pub(super) fn begin(
 ) -> Result<Box<dyn Running>, Trouble> {
     let [from, to] = scene.network.places[index];
     let peer = SocketAddr::new(IpAddr::V4(scene.emulation.ipv4(to)), Scene::port(index));
-    let answering = Endpoint::builder().mss(flow.packet).answer_probes(true);
+    let answering = Endpoint::builder().plain().mss(flow.packet).answer_probes(true);
     let meters: [Arc<Meter>; 2] = Default::default();
     let bind = || Ok(meters[1].count_new(&bulk::driver(peer.port()), || answering.bind(peer))?);
     let far = scene.emulation.enter(to, bind).map_err(Trouble::of(&flow.name))?;

@@ -1,0 +1,90 @@
+//! A source or store within the caps of its client.
+
+use farhaul_session::{Chunk, Commit, Digest, Entry, EntryId, Failure, Figures, Leftover, Next, Source, Stamp, Store};
+use farhaul_udp::Clock;
+
+use super::permissions::Permit;
+
+/// A source or store, and the permit of the session.
+#[derive(Debug)]
+pub(super) struct Capped<T> {
+    inner: T,
+    permit: Permit,
+    clock: Clock,
+}
+
+impl<T> Capped<T> {
+    pub(super) const fn new(inner: T, permit: Permit, clock: Clock) -> Self {
+        Self { inner, permit, clock }
+    }
+}
+
+impl<T: Source> Source for Capped<T> {
+    fn next_entry(&mut self, id: EntryId) -> Next {
+        self.inner.next_entry(id)
+    }
+
+    fn read(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
+        let portion = self.permit.portion().min(out.len());
+        let chunk = self.inner.read(id, offset, &mut out[..portion])?;
+        if let Chunk::Data(bytes) = chunk {
+            self.permit.charge(bytes, self.clock)?;
+        }
+        Ok(chunk)
+    }
+
+    fn recheck(&mut self, id: EntryId) -> Result<Stamp, Failure> {
+        self.inner.recheck(id)
+    }
+
+    fn close(&mut self, id: EntryId) {
+        self.inner.close(id);
+    }
+
+    fn figures(&mut self) -> Figures {
+        self.inner.figures()
+    }
+}
+
+impl<T: Store> Store for Capped<T> {
+    fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
+        self.inner.make_dir(id, entry)
+    }
+
+    fn begin(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
+        self.inner.begin(id, entry)
+    }
+
+    fn write(&mut self, id: EntryId, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        self.permit.charge(bytes.len(), self.clock)?;
+        self.inner.write(id, offset, bytes)
+    }
+
+    fn commit(&mut self, id: EntryId, entry: &Entry, digest: &Digest) -> Result<Commit, Failure> {
+        self.inner.commit(id, entry, digest)
+    }
+
+    fn finish_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Commit, Failure> {
+        self.inner.finish_dir(id, entry)
+    }
+
+    fn abort(&mut self, id: EntryId, leftover: Leftover) {
+        self.inner.abort(id, leftover);
+    }
+
+    fn backlog(&self) -> u64 {
+        self.inner.backlog()
+    }
+
+    fn settle(&mut self) {
+        self.inner.settle();
+    }
+
+    fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {
+        self.inner.poll_committed()
+    }
+
+    fn figures(&mut self) -> Figures {
+        self.inner.figures()
+    }
+}

@@ -1,0 +1,215 @@
+//! Which clients a listener admits, and what each may do.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread;
+
+use farhaul::security::{AuthorizedKeys, Cipher, Grant, KeyPair, NotAdmitted, PublicKey, Security, Trust};
+use farhaul::{Stream, probe};
+
+use super::files;
+use crate::exit::{Code, Fault};
+use crate::output::Output;
+
+/// Refusals that may wait to be reported. Further ones are not.
+const WAITING_REFUSALS: usize = 16;
+const SECONDS_OF_A_DAY: u64 = 86_400;
+
+/// The clients of a listener. Clones share everything.
+#[derive(Clone)]
+pub(crate) struct Admission {
+    identity: KeyPair,
+    cipher: Cipher,
+    clients: Arc<Clients>,
+    refusals: Arc<Mutex<Option<Receiver<Refusal>>>>,
+}
+
+/// What the client of a connection may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Rights {
+    /// Everything that the listener offers.
+    All,
+    /// What the file grants.
+    Granted(Grant),
+    /// Nothing: the file has changed since the client connected.
+    None,
+}
+
+/// A client that was not admitted.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    from: SocketAddr,
+    key: PublicKey,
+    reason: String,
+}
+
+#[derive(Debug)]
+struct Clients {
+    own: PublicKey,
+    anybody: bool,
+    file: Option<PathBuf>,
+    keys: RwLock<AuthorizedKeys>,
+    refused: SyncSender<Refusal>,
+}
+
+impl Admission {
+    /// The clients of `file`, this user, and with `anybody` all others.
+    pub(crate) fn new(identity: KeyPair, cipher: Cipher, file: Option<PathBuf>, anybody: bool) -> Result<Self, Fault> {
+        let keys = file.as_deref().map(read).transpose()?.unwrap_or_default();
+        Ok(Self::with(identity, cipher, file, keys, anybody))
+    }
+
+    fn with(identity: KeyPair, cipher: Cipher, file: Option<PathBuf>, keys: AuthorizedKeys, anybody: bool) -> Self {
+        let (refused, refusals) = sync_channel(WAITING_REFUSALS);
+        let clients = Clients { own: identity.public(), anybody, file, keys: RwLock::new(keys), refused };
+        Self { identity, cipher, clients: Arc::new(clients), refusals: Arc::new(Mutex::new(Some(refusals))) }
+    }
+
+    /// The protection of the listener's port.
+    pub(crate) fn security(&self) -> Security {
+        Security::new(self.identity.clone(), Arc::clone(&self.clients)).cipher(self.cipher)
+    }
+
+    /// Reports the clients that are not admitted, for as long as the port is open.
+    pub(crate) fn report_refusals(&self, output: &Output) -> Result<(), Fault> {
+        let Some(refusals) = self.refusals.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
+        let output = output.clone();
+        let thread = thread::Builder::new().name("refusals".into());
+        thread.spawn(move || refusals.iter().for_each(|refusal| output.warn(&refusal.words())))?;
+        Ok(())
+    }
+
+    /// Reads the file again.
+    ///
+    /// # Errors
+    /// The file cannot be read. The keys of before apply.
+    pub(crate) fn reload(&self) -> Result<(), Fault> {
+        let Some(file) = &self.clients.file else { return Ok(()) };
+        let keys = read(file)?;
+        *self.clients.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        Ok(())
+    }
+
+    /// What the client of this connection may do.
+    pub(crate) fn rights(&self, stream: &Stream) -> Rights {
+        let key = stream.protection().ok().flatten().and_then(|protection| protection.peer_key);
+        key.map_or(Rights::None, |key| self.clients.rights(stream.peer_addr(), key).unwrap_or(Rights::None))
+    }
+
+    /// The port's protection in a few words.
+    pub(crate) fn words(&self) -> String {
+        let keys = self.clients.keys.read().unwrap_or_else(PoisonError::into_inner).grants().len();
+        let who = match (self.clients.anybody, keys) {
+            (true, _) => "any client is admitted".to_owned(),
+            (false, 0) => "only this user's key is admitted".to_owned(),
+            (false, 1) => "this user's key and 1 other are admitted".to_owned(),
+            (false, keys) => format!("this user's key and {keys} others are admitted"),
+        };
+        format!("encrypted, key {}; {who}", self.identity.public().fingerprint())
+    }
+
+    /// The fingerprint of this side's key.
+    pub(crate) fn fingerprint(&self) -> String {
+        self.identity.public().fingerprint()
+    }
+}
+
+impl Clients {
+    fn rights(&self, from: SocketAddr, key: PublicKey) -> Result<Rights, String> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        match keys.admit(key, from.ip().to_canonical(), today()) {
+            Ok(grant) => Ok(Rights::Granted(grant.clone())),
+            Err(NotAdmitted::Unknown) if key == self.own || self.anybody => Ok(Rights::All),
+            Err(reason) => Err(reason.to_string()),
+        }
+    }
+}
+
+impl Trust for Clients {
+    fn admits_server(&self, _peer: SocketAddr, _key: PublicKey) -> bool {
+        false
+    }
+
+    fn admits_client(&self, from: SocketAddr, key: PublicKey) -> bool {
+        match self.rights(from, key) {
+            Ok(_) => true,
+            Err(reason) => {
+                // Reports of a flood are lost.
+                let _ = self.refused.try_send(Refusal { from, key, reason });
+                false
+            }
+        }
+    }
+}
+
+impl Refusal {
+    /// The refusal in words, with the next step for the owner of `file`.
+    pub(crate) fn words(&self) -> String {
+        format!(
+            "refused {}: {}; to admit it, add this line to the file of --authorized-keys: {}",
+            self.from, self.reason, self.key
+        )
+    }
+}
+
+/// The days since 1970-01-01, in UTC.
+fn today() -> u32 {
+    u32::try_from(probe::now().as_secs() / SECONDS_OF_A_DAY).unwrap_or(u32::MAX)
+}
+
+fn read(file: &Path) -> Result<AuthorizedKeys, Fault> {
+    let missing = || Fault::new(Code::LocalIo, format!("there is no file {}", file.display()));
+    let text = files::read(file)?.ok_or_else(missing)?;
+    AuthorizedKeys::parse(&text).map_err(|error| Fault::usage(format!("{}: {error}", file.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FROM: &str = "192.0.2.7:1000";
+
+    fn clients(text: &str, anybody: bool) -> (Admission, PublicKey) {
+        let identity = KeyPair::generate().unwrap();
+        let own = identity.public();
+        (Admission::with(identity, Cipher::Auto, None, AuthorizedKeys::parse(text).unwrap(), anybody), own)
+    }
+
+    fn refusals(admission: &Admission) -> Receiver<Refusal> {
+        admission.refusals.lock().unwrap().take().unwrap()
+    }
+
+    #[test]
+    fn this_user_may_do_everything_and_others_what_the_file_grants() {
+        let other = KeyPair::generate().unwrap().public();
+        let from = FROM.parse().unwrap();
+        let (admission, own) = clients(&format!("{other} alice path=/data,write"), false);
+        assert_eq!(admission.clients.rights(from, own), Ok(Rights::All));
+        let Ok(Rights::Granted(grant)) = admission.clients.rights(from, other) else { panic!() };
+        assert_eq!(grant.name, "alice");
+        let stranger = KeyPair::generate().unwrap().public();
+        assert!(!admission.clients.admits_client(from, stranger) && admission.clients.admits_client(from, other));
+        let refusal = refusals(&admission).try_recv().unwrap();
+        assert!(refusal.words().contains(&stranger.to_string()) && refusal.words().contains("unknown"));
+    }
+
+    #[test]
+    fn an_expired_key_is_no_better_than_an_unknown_one() {
+        let old = KeyPair::generate().unwrap().public();
+        let (admission, _) = clients(&format!("{old} expires=2020-01-01"), false);
+        assert!(!admission.clients.admits_client(FROM.parse().unwrap(), old));
+        assert!(refusals(&admission).try_recv().unwrap().words().contains("expired"));
+    }
+
+    #[test]
+    fn a_listener_for_anybody_still_keeps_to_the_grants_of_its_file() {
+        let other = KeyPair::generate().unwrap().public();
+        let (admission, _) = clients(&format!("{other} path=/data"), true);
+        let from = FROM.parse().unwrap();
+        let stranger = KeyPair::generate().unwrap().public();
+        assert_eq!(admission.clients.rights(from, stranger), Ok(Rights::All));
+        assert!(matches!(admission.clients.rights(from, other), Ok(Rights::Granted(_))));
+    }
+}

@@ -1,0 +1,78 @@
+//! Files of keys: private ones nobody else may read, and none is ever overwritten.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use farhaul::security::KeyPair;
+
+use crate::exit::{Code, Fault};
+
+/// Permissions of a private key: its owner alone.
+pub(super) const PRIVATE: u32 = 0o600;
+/// Permissions of a public key.
+pub(super) const PUBLIC: u32 = 0o644;
+/// Bits that nobody else may have on a private key.
+const OTHERS: u32 = 0o077;
+
+/// Reads a text; `None` if there is no such file.
+pub(super) fn read(path: &Path) -> Result<Option<String>, Fault> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(Fault::new(Code::LocalIo, format!("cannot read {}: {error}", path.display()))),
+    }
+}
+
+/// Reads a private key; `None` if there is no such file.
+pub(super) fn read_pair(path: &Path) -> Result<Option<KeyPair>, Fault> {
+    let Some(text) = read(path)? else { return Ok(None) };
+    let no_key = |error| Fault::new(Code::LocalIo, format!("{} is no private key: {error}", path.display()));
+    let pair = KeyPair::from_pem(&text).map_err(no_key)?;
+    check_private(path)?;
+    Ok(Some(pair))
+}
+
+/// Refuses a private key that others may read.
+pub(super) fn check_private(path: &Path) -> Result<(), Fault> {
+    let mode = fs::metadata(path)
+        .map_err(|error| Fault::new(Code::LocalIo, format!("cannot read {}: {error}", path.display())))?
+        .mode();
+    if mode & OTHERS == 0 {
+        return Ok(());
+    }
+    let message = format!("others may read the private key {path}; run: chmod 600 {path}", path = path.display());
+    Err(Fault::new(Code::NotPermitted, message))
+}
+
+/// Writes a file that does not exist. It appears with its whole content, or not at all.
+///
+/// # Errors
+/// `AlreadyExists`, or the system's error.
+pub(super) fn write_new(path: &Path, mode: u32, text: &str) -> io::Result<()> {
+    let unfinished = with_suffix(path, &format!(".{}", std::process::id()));
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&unfinished)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+    // A link fails if the name exists, while a rename would replace the file.
+    let named = written.and_then(|()| fs::hard_link(&unfinished, path));
+    let removed = fs::remove_file(&unfinished);
+    named.and(removed)
+}
+
+/// Appends a line to a file, which is made if need be.
+pub(super) fn append(path: &Path, line: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut file = OpenOptions::new().append(true).create(true).mode(PRIVATE).open(path)?;
+    // One call, so that lines of several programs do not mix.
+    file.write_all(line.as_bytes())
+}
+
+/// The path with these characters behind its name.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

@@ -1,0 +1,256 @@
+//! Encryption, the default of every verb: keys, known hosts, authorized keys, and what the wire shows.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use rustix::process::Signal;
+
+use crate::process::{Run, Scratch, Server, farhaul_on_terminal_with, farhaul_where};
+use crate::requirement::runs;
+
+const SIZE: usize = 300_000;
+
+/// A user, whose settings and keys are in a folder of their own.
+struct User(String);
+
+impl User {
+    fn new(scratch: &Scratch, name: &str) -> Self {
+        Self(scratch.dir(name))
+    }
+
+    fn runs(&self, arguments: &[&str]) -> Run {
+        farhaul_where(&[("XDG_CONFIG_HOME", &self.0)], arguments)
+    }
+
+    /// The fingerprint of the user's key, which is made if need be.
+    fn key(&self, verb: &str) -> String {
+        let file = self.file("key");
+        if fs::metadata(&file).is_err() {
+            self.runs(&["key", "new"]).succeeds();
+        }
+        String::from_utf8(self.runs(&["key", verb]).stdout).unwrap().trim().to_owned()
+    }
+
+    fn file(&self, name: &str) -> String {
+        format!("{}/farhaul/{name}", self.0)
+    }
+
+    /// Lets another key in, with these options.
+    fn admits(&self, other: &Self, options: &str) {
+        self.key("show");
+        fs::write(self.file("authorized_keys"), format!("{} {options}\n", other.key("show"))).unwrap();
+    }
+}
+
+#[test]
+fn a_copy_between_two_programs_of_one_user_is_encrypted_without_any_setup() {
+    let scratch = Scratch::new();
+    let user = User::new(&scratch, "user");
+    let (file, root) = (scratch.file("file", SIZE), scratch.dir("root"));
+    let server = Server::begin_as(&user.0, &["serve", "--root", &root]);
+    let url = format!("udt://{}/", server.address);
+    let run = user.runs(&["copy", "--json", &file, &url]);
+    run.succeeds();
+    let end = run.end();
+    assert_eq!((end["security"].as_str(), end["verified"].as_bool()), (Some("tls1.3"), Some(true)));
+    assert!(end["suite"].as_str().unwrap().contains("X25519MLKEM768"), "{end}");
+    assert_eq!(end["peer_key"].as_str().unwrap(), user.key("fingerprint"));
+    assert_eq!(fs::read(format!("{root}/file")).unwrap(), fs::read(&file).unwrap());
+    let back = user.runs(&["copy", &format!("{url}file"), &scratch.at("back")]);
+    back.succeeds();
+    assert!(back.stderr.contains("TLS1.3") && back.stderr.contains("SHA256:"), "{}", back.stderr);
+    assert_eq!(fs::read(scratch.at("back")).unwrap(), fs::read(&file).unwrap());
+}
+
+#[test]
+fn every_connecting_verb_encrypts_unless_it_is_told_otherwise() {
+    let scratch = Scratch::new();
+    let user = User::new(&scratch, "user");
+    let bench = Server::begin_as(&user.0, &["bench"]);
+    let run = user.runs(&["bench", "--json", "--connect", &bench.address, "--bytes", "1MB", "--flows", "2"]);
+    run.succeeds();
+    assert_eq!(run.end()["security"], "tls1.3");
+    let mut pipe = Server::begin_as(&user.0, &["pipe"]);
+    pipe.feed(b"");
+    let sent = scratch.file("sent", SIZE);
+    let to = pipe.address.clone();
+    let shell = format!("exec '{}' pipe --json --connect {to} < '{sent}'", env!("CARGO_BIN_EXE_farhaul"));
+    let run = std::process::Command::new("sh").args(["-c", &shell]).env("XDG_CONFIG_HOME", &user.0).output().unwrap();
+    assert!(run.status.success() && String::from_utf8_lossy(&run.stderr).contains("\"security\":\"tls1.3\""));
+    assert_eq!(pipe.end(), (0, fs::read(&sent).unwrap()));
+}
+
+#[test]
+fn a_plain_client_and_an_encrypting_server_never_meet() {
+    let scratch = Scratch::new();
+    let user = User::new(&scratch, "user");
+    let bench = Server::begin_as(&user.0, &["bench"]);
+    let plain = ["bench", "--plain", "--connect-timeout", "1s", "--bytes", "1kB", "--connect"];
+    user.runs(&[&plain[..], &[&bench.address]].concat()).fails(4, &["only one side has --plain"]);
+    let server = Server::begin(&["bench"]);
+    let secure = ["bench", "--connect-timeout", "1s", "--bytes", "1kB", "--connect"];
+    user.runs(&[&secure[..], &[&server.address]].concat()).fails(4, &["only one side has --plain"]);
+}
+
+#[test]
+fn a_key_that_is_not_authorized_is_refused_and_the_server_says_how_to_admit_it() {
+    let scratch = Scratch::new();
+    let (alice, bob) = (User::new(&scratch, "alice"), User::new(&scratch, "bob"));
+    let (file, root) = (scratch.file("file", SIZE), scratch.dir("root"));
+    alice.key("show");
+    fs::write(alice.file("authorized_keys"), "# nobody\n").unwrap();
+    let mut server = Server::begin_as(&alice.0, &["serve", "--root", &root]);
+    let url = format!("udt://{}/", server.address);
+    let copy = |file: &str| bob.runs(&["copy", "--host-key-policy", "accept-new", file, &url]);
+    copy(&file).fails(5, &["does not admit the key", "key show"]);
+    let warning = server.wait_for("warning");
+    assert!(warning["message"].as_str().unwrap().contains(&bob.key("show")), "{warning}");
+    assert!(scratch.names("root").is_empty());
+
+    // Read only, after the keys were read again.
+    alice.admits(&bob, "bob");
+    server.signal(Signal::HUP);
+    fs::write(format!("{root}/there"), "content").unwrap();
+    let fetch = bob.runs(&["copy", &format!("{url}there"), &scratch.at("fetched")]);
+    let fetch =
+        if fetch.code == 5 { bob.runs(&["copy", &format!("{url}there"), &scratch.at("fetched")]) } else { fetch };
+    fetch.succeeds();
+    copy(&file).fails(5, &["may not write there", "path=DIR,write"]);
+    assert_eq!(scratch.names("root"), ["there"]);
+}
+
+#[test]
+fn a_key_writes_where_its_line_says_so_and_nowhere_else() {
+    let scratch = Scratch::new();
+    let (alice, bob) = (User::new(&scratch, "alice"), User::new(&scratch, "bob"));
+    let (file, root) = (scratch.file("file", SIZE), scratch.dir("root"));
+    scratch.dir("root/in");
+    alice.admits(&bob, &format!("bob path={root}/in,write"));
+    let server = Server::begin_as(&alice.0, &["serve", "--root", &root]);
+    let url = format!("udt://{}/", server.address);
+    let copy = |to: &str| bob.runs(&["copy", "--host-key-policy", "accept-new", &file, &format!("{url}{to}")]);
+    copy("in/").succeeds();
+    copy("").fails(5, &["may not write there"]);
+    bob.runs(&["copy", "-r", &url, &scratch.at("all")]).fails(5, &["may not read there"]);
+    assert_eq!((scratch.names("root"), scratch.names("root/in")), (vec!["in".into()], vec!["file".to_owned()]));
+}
+
+#[test]
+fn an_expired_key_is_refused_and_a_misspelt_option_refuses_the_start() {
+    let scratch = Scratch::new();
+    let (alice, bob) = (User::new(&scratch, "alice"), User::new(&scratch, "bob"));
+    alice.admits(&bob, "bob expires=2020-01-31");
+    let mut server = Server::begin_as(&alice.0, &["bench"]);
+    let bench = ["bench", "--host-key-policy", "accept-new", "--bytes", "1kB", "--connect", &server.address];
+    bob.runs(&bench).fails(5, &["does not admit"]);
+    assert!(server.wait_for("warning")["message"].as_str().unwrap().contains("expired"));
+    alice.admits(&bob, "bob pathh=/data");
+    alice.runs(&["bench", "--listen", "127.0.0.1:0"]).fails(2, &["authorized_keys", "line 1", "pathh"]);
+}
+
+#[test]
+fn a_server_is_unknown_then_known_and_a_changed_key_is_refused() {
+    let scratch = Scratch::new();
+    let (alice, bob) = (User::new(&scratch, "alice"), User::new(&scratch, "bob"));
+    let key = alice.key("fingerprint");
+    let server = Server::begin_as(&alice.0, &["bench", "--any-client"]);
+    let bench = ["bench", "--bytes", "1kB", "--connect", &server.address];
+    let with = |options: &[&str]| bob.runs(&[&bench[..], options].concat());
+    with(&[]).fails(5, &[&key, "not known here", "--host-key"]);
+    with(&["--host-key-policy", "strict"]).fails(5, &[&key]);
+    assert!(fs::read(bob.file("known_hosts")).is_err(), "a refused key is not remembered");
+    with(&["--host-key", &key]).succeeds();
+    with(&["--host-key", &bob.key("fingerprint")]).fails(5, &["somebody may be in between"]);
+    with(&["--host-key-policy", "accept-new"]).succeeds();
+    assert_eq!(
+        fs::read_to_string(bob.file("known_hosts")).unwrap(),
+        format!("{} {}\n", server.address, alice.key("show"))
+    );
+    with(&["--host-key-policy", "strict"]).succeeds();
+    let mallory = User::new(&scratch, "mallory");
+    fs::write(bob.file("known_hosts"), format!("{} {}\n", server.address, mallory.key("show"))).unwrap();
+    let run = with(&["--host-key-policy", "accept-new", "--json"]);
+    run.fails(5, &["another key", "line 1", "somebody may be in between"]);
+    assert_eq!(run.end()["error"]["code"], "HOST_KEY_CHANGED");
+}
+
+#[test]
+fn a_user_at_a_terminal_is_asked_about_a_new_server() {
+    if runs(&["script", "-qec", "true", "/dev/null"], "it makes a terminal").is_none() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (alice, bob) = (User::new(&scratch, "alice"), User::new(&scratch, "bob"));
+    let server = Server::begin_as(&alice.0, &["bench", "--any-client"]);
+    let bench = ["bench", "--bytes", "1kB", "--connect", &server.address];
+    let home = [("XDG_CONFIG_HOME", bob.0.as_str())];
+    let refused = farhaul_on_terminal_with(b"no\n", &home, &bench);
+    let shown = String::from_utf8_lossy(&refused.stdout).into_owned();
+    assert!(refused.code == 5 && shown.contains(&alice.key("fingerprint")) && shown.contains("(yes/no)?"), "{shown}");
+    let accepted = farhaul_on_terminal_with(b"yes\n", &home, &bench);
+    assert_eq!(accepted.code, 0, "{}", String::from_utf8_lossy(&accepted.stdout));
+    bob.runs(&bench).succeeds();
+}
+
+#[test]
+fn no_byte_run_of_the_payload_and_no_file_name_crosses_the_wire() {
+    let scratch = Scratch::new();
+    let user = User::new(&scratch, "user");
+    let (file, root) = (scratch.at("a-telling-name"), scratch.dir("root"));
+    fs::write(&file, "the secret of the harvest ".repeat(20_000)).unwrap();
+    for (verb, reveals) in [("plain", true), ("secure", false)] {
+        let server = match reveals {
+            true => Server::begin(&["serve", "--root", &root]),
+            false => Server::begin_as(&user.0, &["serve", "--root", &root]),
+        };
+        let wire = Wire::before(&server.address);
+        let url = format!("udt://{}/", wire.address);
+        let options: &[&str] = if reveals { &["--plain"] } else { &["--host-key-policy", "accept-new"] };
+        user.runs(&[&["copy", &file, &url][..], options].concat()).succeeds();
+        user.runs(&[&["copy", &format!("{url}a-telling-name"), &scratch.at(verb)][..], options].concat()).succeeds();
+        let seen = wire.seen.lock().unwrap();
+        assert!(seen.len() > 2 * 20_000 * 26, "the wire saw both copies");
+        for words in [&b"the secret of the harvest"[..], b"a-telling-name"] {
+            assert_eq!(seen.windows(words.len()).any(|run| run == words), reveals, "{verb}");
+        }
+    }
+}
+
+/// A relay of datagrams that remembers all of them.
+struct Wire {
+    address: String,
+    seen: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Wire {
+    /// A wire whose far end is `server`. It serves one client at a time, and lives as long as the tests.
+    fn before(server: &str) -> Self {
+        let near = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
+        let far = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
+        far.connect(server).unwrap();
+        let wire = Self { address: near.local_addr().unwrap().to_string(), seen: Arc::default() };
+        let client = Arc::new(Mutex::new(None));
+        let (seen, its, there, out) =
+            (Arc::clone(&wire.seen), Arc::clone(&client), Arc::clone(&near), Arc::clone(&far));
+        thread::spawn(move || {
+            let mut block = [0; 65_536];
+            while let Ok((len, from)) = there.recv_from(&mut block) {
+                *its.lock().unwrap() = Some(from);
+                seen.lock().unwrap().extend_from_slice(&block[..len]);
+                let _ = out.send(&block[..len]);
+            }
+        });
+        let seen = Arc::clone(&wire.seen);
+        thread::spawn(move || {
+            let mut block = [0; 65_536];
+            while let Ok(len) = far.recv(&mut block) {
+                seen.lock().unwrap().extend_from_slice(&block[..len]);
+                let to = *client.lock().unwrap();
+                let _ = to.map(|to| near.send_to(&block[..len], to));
+            }
+        });
+        wire
+    }
+}
