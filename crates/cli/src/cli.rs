@@ -43,6 +43,8 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     Copy(cmd::copy::CopyArgs),
     Serve(cmd::serve::ServeArgs),
+    #[command(hide = true)]
+    Bootstrap(cmd::bootstrap::BootstrapArgs),
     Pipe(cmd::pipe::PipeArgs),
     Bench(cmd::bench::BenchArgs),
     Profile(cmd::profile::ProfileArgs),
@@ -66,6 +68,7 @@ impl Verb {
             Self::Emulate(args) => return cmd::emulate::run(&args, context),
             Self::Copy(args) => cmd::copy::run(&args, context),
             Self::Serve(args) => cmd::serve::run(&args, context),
+            Self::Bootstrap(args) => cmd::bootstrap::run(&args, context),
             Self::Pipe(args) => cmd::pipe::run(&args, context),
             Self::Bench(args) => cmd::bench::run(&args, context),
             Self::Profile(args) => cmd::profile::run(&args, context),
@@ -88,6 +91,7 @@ impl Verb {
         match self {
             Self::Copy(args) => ("copy", Some(&args.transport)),
             Self::Serve(args) => ("serve", Some(&args.transport)),
+            Self::Bootstrap(_) => ("bootstrap", None),
             Self::Pipe(args) => ("pipe", Some(&args.transport)),
             Self::Bench(args) => ("bench", Some(&args.transport)),
             Self::Profile(_) => ("profile", None),
@@ -116,7 +120,11 @@ impl Verb {
 
     /// Whether the verb may start other programs, which inherit blocked signals.
     pub(crate) fn starts_children(&self) -> bool {
-        matches!(self, Self::Emulate(_) | Self::Demo(_) | Self::Lab(_))
+        match self {
+            Self::Emulate(_) | Self::Demo(_) | Self::Lab(_) => true,
+            Self::Copy(args) => args.uses_ssh(),
+            _ => false,
+        }
     }
 
     /// Destination of the verb's records.

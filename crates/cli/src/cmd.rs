@@ -1,6 +1,7 @@
 //! The verbs, one file each, and their shared parts.
 
 pub(crate) mod bench;
+pub(crate) mod bootstrap;
 mod capacity;
 mod connect;
 mod control;
@@ -8,12 +9,15 @@ pub(crate) mod controllers;
 pub(crate) mod copy;
 pub(crate) mod demo;
 pub(crate) mod emulate;
+mod hosting;
 pub(crate) mod key;
 pub(crate) mod lab;
 mod listing;
 pub(crate) mod manual;
 mod measured;
+mod missing;
 mod original;
+mod over_ssh;
 mod partial;
 pub(crate) mod pipe;
 pub(crate) mod profile;

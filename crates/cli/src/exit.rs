@@ -26,7 +26,6 @@ macro_rules! codes {
             }
         }
 
-        #[cfg(test)]
         const ALL: &[Code] = &[$(Code::$name,)*];
     };
 }
@@ -48,6 +47,8 @@ codes! {
     HostKeyUnknown = 5 "HOST_KEY_UNKNOWN", "The server's key is not known here.";
     HostKeyChanged = 5 "HOST_KEY_CHANGED", "The server has another key than before.";
     NotAdmitted = 5 "NOT_ADMITTED", "The server does not admit this side's key.";
+    SshFailed = 5 "SSH_FAILED", "Ssh did not reach the far host, or not log in there.";
+    FarProgramMissing = 5 "FAR_PROGRAM_MISSING", "The far host lacks this program.";
     NotPermitted = 5 "NOT_PERMITTED", "This system denied a permission.";
     Integrity = 6 "INTEGRITY", "The received bytes differ from the sent ones.";
     LocalIo = 7 "LOCAL_IO", "Reading or writing failed for reasons that affect every file.";
@@ -60,6 +61,13 @@ codes! {
     CommandNotFound = 127 "COMMAND_NOT_FOUND", "The command does not exist; the number is the shells' convention.";
     Interrupted = 130 "INTERRUPTED", "SIGINT.";
     Terminated = 143 "TERMINATED", "SIGTERM.";
+}
+
+impl Code {
+    /// The code with this name.
+    pub(crate) fn from_symbol(symbol: &str) -> Option<Self> {
+        ALL.iter().copied().find(|code| code.symbol() == symbol)
+    }
 }
 
 /// A failure for its report: one line with the operation, the file or address, the reason, and the next step.

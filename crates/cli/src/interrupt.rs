@@ -95,6 +95,11 @@ impl Interrupt {
         all.push(Box::new(what));
     }
 
+    /// Stops the program as SIGTERM does.
+    pub(crate) fn stop(&self) {
+        self.on_signal(SIGTERM);
+    }
+
     /// Calls `state` on SIGUSR1 from now on.
     pub(crate) fn shows(&self, state: impl Fn() + Send + 'static) {
         *locked(&self.shared.state) = Some(Box::new(state));

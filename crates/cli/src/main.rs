@@ -6,6 +6,7 @@
 //! | options that verbs share | `options/` |
 //! | how values are read | `values/` |
 //! | the work of a verb | `cmd/VERB.rs` |
+//! | copies over SSH: the program on the far host | `far/`, `cmd/over_ssh.rs`, `cmd/bootstrap.rs` |
 //! | keys: this user's, known servers, admitted clients | `trust/` |
 //! | settings in files, `--show-config` | `config.rs`, `config/` |
 //! | exit codes and error lines | `exit.rs`, `fault.rs` |
@@ -18,6 +19,7 @@ mod cli;
 mod cmd;
 mod config;
 mod exit;
+mod far;
 mod fault;
 mod interrupt;
 mod limit;

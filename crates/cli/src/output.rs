@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use indicatif::ProgressBar;
 
 use crate::exit::{Code, Fault};
+use crate::far::frames::encode;
+use crate::far::messages::FarSays;
 use human::Style;
 use json::{End, ErrorRecord, Record};
 use serde_json::Value;
@@ -87,6 +89,10 @@ pub(crate) enum JsonTo {
     Stdout,
     /// For verbs whose stdout carries data.
     Stderr,
+    /// For the program at the other end of an SSH connection, as messages. Nothing is said to people here.
+    Messages,
+    /// Neither records nor words: the other end of the copy has both.
+    Nobody,
 }
 
 impl Output {
@@ -119,7 +125,11 @@ impl Output {
     pub(crate) fn write(&self, record: &str) {
         let line = format!("{record}\n");
         match self.shared.json {
-            JsonTo::Nowhere => {}
+            JsonTo::Nowhere | JsonTo::Nobody => {}
+            JsonTo::Messages => {
+                let record = serde_json::from_str(record).unwrap_or_default();
+                STDOUT.write(io::stdout().lock(), &encode(&FarSays::Record(record)));
+            }
             JsonTo::Stdout => STDOUT.write(io::stdout().lock(), &line),
             JsonTo::Stderr => STDERR.write(io::stderr().lock(), &line),
         }
@@ -174,7 +184,7 @@ impl Output {
 
     /// Prints a line to stderr, unless stderr carries records.
     fn line(&self, line: &str) {
-        if self.shared.json == JsonTo::Stderr {
+        if matches!(self.shared.json, JsonTo::Stderr | JsonTo::Messages | JsonTo::Nobody) {
             return;
         }
         let bar = self.shared.bar.lock().unwrap_or_else(PoisonError::into_inner);

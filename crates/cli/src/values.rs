@@ -4,6 +4,6 @@ mod address;
 mod original;
 mod quantity;
 
-pub(crate) use address::{HostPort, Location, Place};
+pub(crate) use address::{HostPort, Location, Place, SshPlace, percent};
 pub(crate) use original::{OriginalPlace, Scheme, What};
 pub(crate) use quantity::{seconds, share, some_rate, some_time};

@@ -1,6 +1,8 @@
 //! Connecting to an address of the command line.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 use farhaul::security::SecurityFault;
@@ -47,6 +49,45 @@ impl<'a> Calling<'a> {
     /// Opens one more connection to the peer of the first one, from its own port.
     pub(super) fn connect_again(&self, peer: SocketAddr) -> Result<Stream, Fault> {
         self.begin(&self.bind(peer)?, peer)
+    }
+
+    /// Connects to all of `peers` at once, from a port each. The first one that answers wins.
+    pub(super) fn first_of(&self, peers: &[SocketAddr], start: Start) -> Result<Stream, Fault> {
+        let no_address = || Fault::new(Code::NoRoute, "the far host has no known address");
+        let (say, heard) = channel();
+        thread::scope(|scope| {
+            let (mut ports, mut failed) = (Vec::new(), None);
+            for &peer in peers {
+                let Ok(endpoint) =
+                    check_route(peer).and_then(|()| self.bind(peer)).map_err(|fault| failed = Some(fault))
+                else {
+                    continue;
+                };
+                ports.push((peer, endpoint.clone()));
+                let say = say.clone();
+                let thread = thread::Builder::new().name("connect".into());
+                thread.spawn_scoped(scope, move || say.send((peer, self.begin(&endpoint, peer))))?;
+            }
+            drop(say);
+            let mut winner = None;
+            for (peer, connected) in &heard {
+                match connected {
+                    Ok(stream) => {
+                        winner = Some((peer, stream));
+                        break;
+                    }
+                    Err(fault) => failed = Some(fault),
+                }
+            }
+            let Some((at, stream)) = winner else { return Err(failed.unwrap_or_else(no_address)) };
+            for (peer, endpoint) in &ports {
+                match *peer == at {
+                    true => announce(self.context, self.output, endpoint, Some(at), start.clone()),
+                    false => endpoint.canceller().cancel(),
+                }
+            }
+            Ok(stream)
+        })
     }
 
     fn bind(&self, peer: SocketAddr) -> Result<Endpoint, Fault> {

@@ -1,5 +1,6 @@
-//! `copy`: files and trees to or from a running `serve`, each verified by its digest.
+//! `copy`: files and trees between hosts, over SSH or with a running `serve`, each verified by its digest.
 
+mod between;
 mod plan;
 mod standard;
 
@@ -18,9 +19,11 @@ use serde_json::json;
 
 use super::connect::{self, Calling};
 use super::control::{self, Control};
+use super::over_ssh::{self, Other, OverSsh, Reached};
 use super::partial::Target;
 use super::{Context, end_record, limited_by, original, report_end};
 use crate::exit::{Code, Fault};
+use crate::far::SshOptions;
 use crate::fault;
 use crate::limit::share;
 use crate::options::{Originals, Transport};
@@ -33,21 +36,23 @@ use crate::session::file::{FileLog, Receiving, Sending, Timed};
 use crate::session::measure::Meter;
 use crate::session::watch::{View, Watch};
 use crate::session::{Channel, Role, Session, Trouble, drive};
-use crate::values::{HostPort, Location, some_rate};
-use plan::{FeedPlan, FetchPlan, Plan, PullPlan, PushPlan};
+use crate::values::{Location, some_rate};
+use plan::{Far, FeedPlan, FetchPlan, Plan, PullPlan, PushPlan};
 use standard::{StandardInput, StandardOutput};
 
-/// Copy files and directories to or from a running `farhaul serve`, verified
+/// Copy files and directories between hosts, verified and encrypted
 ///
-/// One end is a path on this machine, the other is udt://host:port/path below the server's root. %XX stands for any byte,
-/// %25 for %. A file gets its name once it is complete, synced to the disk, and its BLAKE3 digest matches. Until then it is
-/// .NAME.RANDOM.fhpart in the same directory.
+/// An end is a path on this machine, [user@]host:path over SSH, or udt://host:port/path below the root of a running `farhaul
+/// serve`. Over SSH, ssh starts the program on the far host and exchanges keys; the data goes over UDP. A file gets its name
+/// once it is complete, synced to the disk, and its BLAKE3 digest matches. Until then it is .NAME.RANDOM.fhpart in the same
+/// directory.
 ///
-///     farhaul copy big.iso udt://host:9000/            into the server's root
-///     farhaul copy -r data udt://host:9000/backup/     a tree into backup/
-///     farhaul copy udt://host:9000/big.iso .           from the server to here
-///     tar c data | farhaul copy - udt://host:9000/data.tar
-///     farhaul copy udt://host:9000/data.tar - | tar x
+///     farhaul copy big.iso far.example:                to the home directory there
+///     farhaul copy -r far.example:/data/run42 .        a tree from there
+///     farhaul copy -r one:run42 two:/data/             from host to host, the data past this machine
+///     farhaul copy big.iso udt://host:9000/            into a server's root; %XX stands for any byte
+///     tar c data | farhaul copy - far.example:data.tar
+///     farhaul copy far.example:data.tar - | tar x
 ///
 /// Original programs serve, too: tsunami://host/NAME and rbudp://host/NAME. They carry no digest, so nothing is verified.
 ///
@@ -81,10 +86,17 @@ pub(crate) struct CopyArgs {
     #[command(flatten)]
     pub(crate) originals: Originals,
     #[command(flatten)]
+    pub(crate) ssh: SshOptions,
+    #[command(flatten)]
     pub(crate) transport: Transport,
 }
 
 impl CopyArgs {
+    /// Whether ssh reaches one of the ends.
+    pub(crate) fn uses_ssh(&self) -> bool {
+        self.places.iter().any(|place| matches!(place, Location::Ssh(_)))
+    }
+
     pub(crate) fn places(&self) -> &[Location] {
         &self.places
     }
@@ -108,8 +120,14 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
         }
         return original::copy::run(args, context);
     }
-    let plan = Plan::of(&args.places)?;
+    let plan = Plan::of(&args.places, args.recursive)?;
     args.transport.check()?;
+    if let Plan::Between(plan) = &plan {
+        return between::run(args, context, plan);
+    }
+    if args.uses_ssh() && args.transport.security.plain {
+        return Err(Fault::usage("copies over SSH are always encrypted: leave out --plain"));
+    }
     if args.control_stream.is_some() {
         args.transport.require_plain("the control stream beside a copy")?;
     }
@@ -128,32 +146,54 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
         Plan::Fetch(_) if args.transport.json => Output::new(JsonTo::Stderr),
         _ => Output::from_flag(args.transport.json),
     };
+    carry_out(args, context, output, &plan)
+}
+
+/// Sends to another far program, as the far program of a copy between two hosts.
+pub(super) fn forward(args: &CopyArgs, context: &Context, to: Other) -> Result<(), Fault> {
+    match Plan::of(&args.places, args.recursive)? {
+        Plan::Push(plan) => {
+            let plan = PushPlan { to: Far::Other(to), ..plan };
+            carry_out(args, context, Output::new(JsonTo::Messages), &Plan::Push(plan))
+        }
+        _ => Err(Fault::new(Code::Protocol, "the near program wants no such copy")),
+    }
+}
+
+fn carry_out(args: &CopyArgs, context: &Context, output: Output, plan: &Plan) -> Result<(), Fault> {
     let trace = args.transport.begin_trace("copy", &output)?;
     let copy = Copy { args, context, trace, output: output.clone(), meter: Meter::start(context.clock) };
-    let (direction, address) = match &plan {
-        Plan::Push(plan) => (Direction::Sent, plan.to.server.to_string()),
-        Plan::Pull(plan) => (Direction::Received, plan.server.to_string()),
-        Plan::Feed(plan) => (Direction::Sent, plan.to.server.to_string()),
-        Plan::Fetch(plan) => (Direction::Received, plan.server.to_string()),
+    let (direction, address) = match plan {
+        Plan::Push(PushPlan { to, .. }) | Plan::Feed(FeedPlan { to, .. }) => (Direction::Sent, to.to_string()),
+        Plan::Pull(PullPlan { from, .. }) | Plan::Fetch(FetchPlan { from, .. }) => {
+            (Direction::Received, from.to_string())
+        }
+        Plan::Between(plan) => (Direction::Both, plan.to.to_string()),
     };
-    let mut end = End {
-        address: Some(address),
-        files: Some(0),
-        directories: Some(0),
-        failed: Some(0),
-        ..end_record(&args.transport, direction)
-    };
-    let result = match &plan {
+    let mut end = empty_end(args, direction, address);
+    let result = match plan {
         Plan::Push(plan) => copy.push(plan, &mut end),
         Plan::Pull(plan) => copy.pull(plan, &mut end),
         Plan::Feed(plan) => copy.feed(plan, &mut end),
         Plan::Fetch(plan) => copy.fetch(plan, &mut end),
+        Plan::Between(_) => Ok(()),
     };
     output.detach();
     if result.is_ok() && !args.quiet {
         output.say(&summary(&output, &end));
     }
     report_end(&output, end, result)
+}
+
+/// The `end` record of a copy that has moved nothing yet.
+fn empty_end(args: &CopyArgs, direction: Direction, address: String) -> End {
+    End {
+        address: Some(address),
+        files: Some(0),
+        directories: Some(0),
+        failed: Some(0),
+        ..end_record(&args.transport, direction)
+    }
 }
 
 /// Parses a place, which need not be UTF-8.
@@ -163,14 +203,14 @@ fn location() -> impl TypedValueParser<Value = Location> {
 
 /// Differences between copies of files and of stdin to a server.
 struct Feed<'a> {
-    server: &'a HostPort,
+    server: &'a Far,
     log: FileLog,
     bar: Option<ProgressBar>,
     /// The data comes from another program.
     fed: bool,
 }
 
-fn pulling(pull: Pull, server: &HostPort) -> Result<FileReceiver, Fault> {
+fn pulling(pull: Pull, server: &Far) -> Result<FileReceiver, Fault> {
     FileReceiver::connect(pull, ReceiveLimits::default())
         .map_err(|error| Fault::usage(format!("cannot request these paths from {server}: {error}")))
 }
@@ -189,23 +229,26 @@ impl Copy<'_> {
         let total = plan.check_sources()?;
         let mut source = DiskSource::new(&plan.sources, self.args.recursive)
             .map_err(|error| Fault::new(Code::FilesFailed, format!("cannot read the sources: {}", reason(&error))))?;
-        let stream = self.connect(&plan.to.server, json!({ "target": plan.to.to_string() }))?;
-        if connect::is_here(stream.peer_addr()) {
+        let mut reached = self.connect(&plan.to, json!({ "target": plan.shown }))?;
+        if connect::is_here(reached.stream.peer_addr()) {
             source.leave_out_younger_directories();
         }
-        let push = Push { target: plan.to.path.clone(), target_is_directory: plan.is_directory() };
+        let push = Push { target: plan.target.clone(), target_is_directory: plan.is_directory };
         let bar = self.bar(Some(total.unwrap_or(0)));
         let log = self.log(total.is_none().then(|| bar.clone()).flatten());
-        self.send(&stream, push, source, Feed { server: &plan.to.server, log, bar, fed: false }, end)
+        let sent = self.send(&reached.stream, push, source, Feed { server: &plan.to, log, bar, fed: false }, end);
+        sent.map_err(|fault| reached.explained(fault))
     }
 
     /// Copies stdin to the server.
     fn feed(&self, plan: &FeedPlan, end: &mut End) -> Result<(), Fault> {
-        let stream = self.connect(&plan.to.server, json!({ "target": plan.to.to_string() }))?;
+        let mut reached = self.connect(&plan.to, json!({ "target": plan.shown }))?;
+        let stream = &reached.stream;
         let source = StandardInput::begin(plan.name.clone(), stream.clone(), self.context.interrupt.clone())?;
         let push = Push { target: plan.directory.clone(), target_is_directory: true };
         let (bar, log) = (self.bar(None), self.log(None));
-        self.send(&stream, push, source, Feed { server: &plan.to.server, log, bar, fed: true }, end)
+        let sent = self.send(stream, push, source, Feed { server: &plan.to, log, bar, fed: true }, end);
+        sent.map_err(|fault| reached.explained(fault))
     }
 
     fn send(
@@ -247,8 +290,9 @@ impl Copy<'_> {
             .map_err(|error| Fault::new(Code::LocalIo, fault::no_place(&plan.to.display(), &error)))?;
         let target = Target::at(plan.to.clone());
         let pull = Pull { paths: plan.paths.clone(), recursive: self.args.recursive };
-        let session = pulling(pull, &plan.server)?;
-        let stream = self.connect(&plan.server, json!({ "target": plan.to.to_string_lossy() }))?;
+        let session = pulling(pull, &plan.from)?;
+        let mut reached = self.connect(&plan.from, json!({ "target": plan.to.to_string_lossy() }))?;
+        let stream = reached.stream.clone();
         let bar = self.bar(Some(0));
         let log = self.log(bar.clone());
         let mut job = Receiving { session, store: Timed::new(store, stream.clone(), self.meter), log };
@@ -256,14 +300,16 @@ impl Copy<'_> {
         let (driven, measured) = self.drive(&stream, &mut job, bar)?;
         outcome::of_receiving(end, &job, &measured);
         outcome::result(&job.log, driven, |trouble| {
-            target.named_in(self.context.fault(trouble, &plan.server), job.log.current())
+            target.named_in(self.context.fault(trouble, &plan.from), job.log.current())
         })
+        .map_err(|fault| reached.explained(fault))
     }
 
     /// Copies a file from the server to stdout.
     fn fetch(&self, plan: &FetchPlan, end: &mut End) -> Result<(), Fault> {
-        let session = pulling(Pull { paths: vec![plan.path.clone()], recursive: false }, &plan.server)?;
-        let stream = self.connect(&plan.server, json!({ "target": "-" }))?;
+        let session = pulling(Pull { paths: vec![plan.path.clone()], recursive: false }, &plan.from)?;
+        let mut reached = self.connect(&plan.from, json!({ "target": "-" }))?;
+        let stream = reached.stream.clone();
         let bar = self.bar(Some(0));
         let log = self.log(bar.clone()).without_place();
         let closed = Rc::new(Cell::new(false));
@@ -277,14 +323,15 @@ impl Copy<'_> {
             return Err(self.context.interrupt.fault().unwrap_or_else(|| Fault::new(Code::LocalIo, message).quietly()));
         }
         outcome::result(&job.log, driven, |trouble| {
-            let fault = self.context.fault(trouble, &plan.server);
+            let fault = self.context.fault(trouble, &plan.from);
             if job.log.moved() == 0 { fault } else { fault.and("the output on stdout is incomplete") }
         })
+        .map_err(|fault| reached.explained(fault))
     }
 
-    fn connect(&self, server: &HostPort, target: serde_json::Value) -> Result<Stream, Fault> {
+    fn connect(&self, far: &Far, target: serde_json::Value) -> Result<Reached, Fault> {
         let mut start = self.args.transport.start("copy");
-        start.only_sends = matches!(self.args.places.last(), Some(Location::Remote(_)));
+        start.only_sends = matches!(self.args.places.last(), Some(Location::Remote(_) | Location::Ssh(_)));
         start.for_people = !self.args.quiet;
         let (_, sources) = self.args.places.split_last().expect("there are no less than two");
         let sources: Vec<String> = sources.iter().map(ToString::to_string).collect();
@@ -297,7 +344,21 @@ impl Copy<'_> {
         if let serde_json::Value::Object(target) = target {
             start.settings.extend(target);
         }
-        Calling::to(self.context, &self.output, &self.args.transport, server)?.connect(server, start)
+        let CopyArgs { transport, ssh, .. } = self.args;
+        match far {
+            Far::Server(server) => {
+                let stream = Calling::to(self.context, &self.output, transport, server)?.connect(server, start)?;
+                Ok(Reached { stream, far: None })
+            }
+            Far::Ssh { host, task } => {
+                let over = OverSsh { context: self.context, output: &self.output, transport, options: ssh };
+                over.connect(host, task.clone(), start)
+            }
+            Far::Other(other) => {
+                let stream = over_ssh::call(self.context, &self.output, transport, other, start)?;
+                Ok(Reached { stream, far: None })
+            }
+        }
     }
 
     /// A progress bar on a terminal. `length` is `None` if it stays unknown until the end.

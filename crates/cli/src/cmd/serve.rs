@@ -1,11 +1,11 @@
 //! `serve`: the far end of `copy`, serving one directory.
 
 mod capped;
-mod missing;
 mod permissions;
 
 use std::io;
 use std::path::PathBuf;
+use std::slice;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -13,29 +13,23 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use farhaul::{Directory, DiskSource, DiskStore, copies_at_a_time};
-use farhaul_session::{AbortCode, FileReceiver, FileSender, Pull, Push, ReceiveLimits, Request, Source};
+use farhaul_session::{AbortCode, Pull, Push, Request};
 use farhaul_units::{ByteSize, parse_duration};
 
+use super::hosting::Hosting;
+use super::missing::Missing;
 use super::original::serve::Beside;
 use super::partial::Target;
 use super::server::{self, Caller};
-use super::{Context, connect, end_record, report_end};
+use super::{Context, connect, report_end};
 use crate::exit::{Code, Fault};
-use crate::fault;
 use crate::options::{Original, Originals, Transport};
 use crate::output::Output;
 use crate::output::human::{plural, rate, reason, time};
 use crate::output::json::{Direction, End};
-use crate::output::trace::Trace;
-use crate::session::file::outcome::{self, Measured};
-use crate::session::file::{FileLog, Receiving, Sending, Timed};
-use crate::session::measure::Meter;
-use crate::session::watch::{View, Watch};
-use crate::session::{Channel, Role, Session, Trouble, drive};
 use crate::trust::{Admission, Rights};
 use crate::values::HostPort;
 use capped::Capped;
-use missing::Missing;
 use permissions::{Permissions, Permit};
 
 /// Serve a directory to `farhaul copy`
@@ -116,7 +110,9 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     }
     let trace = args.transport.begin_trace("serve", &output)?;
     let permissions = Permissions::new(&args.root, args.read_only).map_err(|error| no_root(args, &error))?;
-    let server = Server { args, context, output: output.clone(), trace, root, clients, permissions };
+    let hosting =
+        Hosting { context, output: output.clone(), transport: &args.transport, interval: args.interval, trace };
+    let server = Server { args, context, output: output.clone(), hosting, root, clients, permissions };
     thread::scope(|scope| {
         if let Some(beside) = &beside {
             scope.spawn(|| beside.run());
@@ -138,7 +134,7 @@ struct Server<'a> {
     args: &'a ServeArgs,
     context: &'a Context,
     output: Output,
-    trace: Option<Trace>,
+    hosting: Hosting<'a>,
     root: Directory,
     /// `None` for plain connections, whose callers are anybody.
     clients: Option<Admission>,
@@ -162,106 +158,32 @@ impl Server<'_> {
     }
 
     fn receive(&self, caller: &Caller, push: &Push, permit: Permit) {
-        let (log, meter) = self.log(caller);
-        let mut session = FileReceiver::accept(&caller.open, ReceiveLimits::default());
-        let answered = caller.answer(session.poll_write());
-        session.handle_written(answered);
-        let store = match DiskStore::beneath(&self.root, &push.target, push.target_is_directory) {
-            Ok(store) => store,
-            Err(error) => {
-                return caller.refuse(AbortCode::Storage, &fault::no_place(&push.target, &error));
-            }
-        };
-        let store = Capped::new(store, permit, self.context.clock);
         let target = Target::beneath(&self.args.root, &push.target);
-        let mut job = Receiving { session, store: Timed::new(store, caller.stream.clone(), meter), log };
-        let (driven, measured) = self.drive(caller, &mut job, meter);
-        caller.leave_place();
-        let mut end = self.end(caller, Direction::Received);
-        outcome::of_receiving(&mut end, &job, &measured);
-        let result = outcome::result(&job.log, driven, |trouble| {
-            target.named_in(self.context.fault(trouble, &caller.peer), job.log.current())
-        });
-        self.report(end, result);
+        let open = || {
+            let store = DiskStore::beneath(&self.root, &push.target, push.target_is_directory)?;
+            Ok(Capped::new(store, permit, self.context.clock))
+        };
+        if let Some((end, result)) = self.hosting.receive(caller, &push.target, open, &target) {
+            self.report(end, result);
+        }
     }
 
     fn send(&self, caller: &Caller, pull: &Pull, permit: Permit) {
-        let begun = self.log(caller);
-        let mut session = FileSender::accept(&caller.open);
-        let answered = caller.answer(session.opening());
-        session.handle_written(answered);
-        match DiskSource::beneath(&self.root, &pull.paths, pull.recursive) {
+        let begun = self.hosting.begin_to_send(caller);
+        let (end, result) = match DiskSource::beneath(&self.root, &pull.paths, pull.recursive) {
             Ok(mut source) => {
                 if connect::is_here(caller.peer) {
                     source.leave_out_younger_directories();
                 }
-                self.send_from(caller, session, Capped::new(source, permit, self.context.clock), begun);
+                self.hosting.send(caller, begun, Capped::new(source, permit, self.context.clock))
             }
-            Err(error) => self.send_from(caller, session, Missing::new(&self.root, pull, &error), begun),
-        }
-    }
-
-    fn send_from(&self, caller: &Caller, session: FileSender, source: impl Source, (log, meter): (FileLog, Meter)) {
-        let mut job = Sending { session, source: self.timed(source, caller, meter), log };
-        let (driven, measured) = self.drive(caller, &mut job, meter);
-        caller.leave_place();
-        let mut end = self.end(caller, Direction::Sent);
-        outcome::of_sending(&mut end, &job, &measured);
-        let result = outcome::result(&job.log, driven, |trouble| self.context.fault(trouble, &caller.peer));
-        self.report(end, result);
-    }
-
-    fn timed<S>(&self, source: S, caller: &Caller, meter: Meter) -> Timed<S> {
-        let transport = &self.args.transport;
-        Timed::new(source, caller.stream.clone(), meter).under(transport.rate(), transport.buffer)
-    }
-
-    fn log(&self, caller: &Caller) -> (FileLog, Meter) {
-        let meter = Meter::start(self.context.clock);
-        (FileLog::new(self.output.clone(), Some(caller.session), meter, None), meter)
-    }
-
-    fn drive(&self, caller: &Caller, job: &mut impl Session, meter: Meter) -> (Result<(), Trouble>, Measured) {
-        let interval = self.args.interval;
-        let view = View {
-            output: self.output.clone(),
-            session: Some(caller.session),
-            flow: None,
-            sends: job.sends(),
-            interval,
-            bar: None,
-            trace: self.trace.clone(),
+            Err(error) => {
+                let alone = |path| DiskSource::beneath(&self.root, slice::from_ref(path), pull.recursive);
+                let each = pull.paths.iter().map(|path| (path.into(), alone(path)));
+                self.hosting.send(caller, begun, Missing::new(each, &error))
+            }
         };
-        // A copy works without its watching thread.
-        let mut watch = Watch::start(vec![caller.stream.clone()], self.context.clock, view).ok();
-        job.tells(watch.as_ref().map(Watch::round_trips).unwrap_or_default());
-        let channel =
-            Channel { stream: &caller.stream, role: Role::Accepting, clock: self.context.clock, early: &caller.early };
-        let (waits, driven) = drive(&channel, job);
-        let rtt = watch.as_mut().map(|watch| {
-            watch.stop();
-            watch.rtt()
-        });
-        let stats = caller.stream.stats().unwrap_or_default();
-        (
-            driven,
-            Measured {
-                stats,
-                rtt: rtt.unwrap_or_default(),
-                meter,
-                waits,
-                fed: false,
-                rate: self.args.transport.rate(),
-                buffer: self.args.transport.buffer,
-            },
-        )
-    }
-
-    fn end(&self, caller: &Caller, direction: Direction) -> End {
-        let address = Some(caller.peer.to_string());
-        let mut end = End { session: Some(caller.session), address, ..end_record(&self.args.transport, direction) };
-        end.protected_by(&caller.stream);
-        end
+        self.report(end, result);
     }
 
     fn report(&self, end: End, result: Result<(), Fault>) {

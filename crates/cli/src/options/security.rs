@@ -70,6 +70,16 @@ impl SecurityOptions {
         if self.plain { "none" } else { "tls1.3" }
     }
 
+    /// The cipher of connections.
+    pub(crate) fn cipher(&self) -> security::Cipher {
+        self.cipher.into()
+    }
+
+    /// The cipher on a command line.
+    pub(crate) fn cipher_name(&self) -> String {
+        self.cipher.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
     /// What a client expects of the server `name`, a `host:port`. `None` for plain connections.
     pub(crate) fn server(&self, name: String, output: &Output) -> Result<Option<Server>, Fault> {
         if self.plain {

@@ -128,6 +128,11 @@ impl Transport {
         open(self.builder().min_progress(MinProgress::DAEMON), address, clients.map(Admission::security))
     }
 
+    /// Opens a UDP port with this protection, for one copy.
+    pub(crate) fn bind_secure(&self, address: SocketAddr, security: Security) -> Result<Endpoint, Fault> {
+        open(self.builder(), address, Some(security))
+    }
+
     /// The user's cap on the sending rate, if there is one.
     pub(crate) const fn rate(&self) -> Option<Rate> {
         match self.rate {
@@ -200,6 +205,27 @@ impl Transport {
             "{what} cannot be encrypted yet: repeat the command with --plain if everybody on the path may read and change \
              the data"
         )))
+    }
+
+    /// The settings for a far program, as on a command line: those that the user gave for connections.
+    pub(crate) fn for_far_program(&self) -> Vec<String> {
+        let seconds = |time: Duration| format!("{}us", time.as_micros());
+        let mut words = vec![
+            format!("--protocol={}", self.protocol()),
+            format!("--mtu={}", self.mtu),
+            format!("--timeout={}", seconds(self.timeout)),
+            format!("--connect-timeout={}", seconds(self.connect_timeout)),
+            format!("--cipher={}", self.security.cipher_name()),
+        ];
+        words.extend(self.controller.as_ref().map(|controller| format!("--controller={controller}")));
+        words.extend(self.rate().map(|rate| format!("--rate={}bit", rate.bits_per_second())));
+        words.extend(self.buffer.map(|ByteSize(bytes)| format!("--buffer={bytes}B")));
+        words
+    }
+
+    /// The same settings with a connect time-out of `most` at most.
+    pub(crate) fn connecting_within(&self, most: Duration) -> Self {
+        Self { connect_timeout: self.connect_timeout.min(most), ..self.clone() }
     }
 
     /// The user's caps on a sender.

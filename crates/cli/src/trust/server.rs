@@ -47,6 +47,8 @@ pub(crate) struct Server {
 enum Expected {
     /// The key with this fingerprint.
     Fingerprint(String),
+    /// This key, told by somebody who is trusted.
+    Key(PublicKey),
     /// A known one, or this user's own.
     Known { file: Option<PathBuf>, host: Arc<HostTrust>, own: PublicKey },
 }
@@ -56,6 +58,11 @@ impl Server {
     pub(crate) fn with_fingerprint(name: String, identity: KeyPair, cipher: Cipher, fingerprint: String) -> Self {
         let expected = Expected::Fingerprint(fingerprint);
         Self { identity, cipher, name, policy: HostKeyPolicy::Strict, expected }
+    }
+
+    /// A server with this key.
+    pub(crate) fn with_key(name: String, identity: KeyPair, cipher: Cipher, key: PublicKey) -> Self {
+        Self { identity, cipher, name, policy: HostKeyPolicy::Strict, expected: Expected::Key(key) }
     }
 
     /// A server that this user may know.
@@ -90,6 +97,13 @@ impl Server {
     pub(crate) fn ask(&self, output: &Output) -> Result<PublicKey, Fault> {
         let (host, file) = match &self.expected {
             Expected::Fingerprint(wanted) => {
+                return Err(Fault::new(
+                    Code::HostKeyChanged,
+                    format!("{} does not have the key {wanted}; somebody may be in between", self.name),
+                ));
+            }
+            Expected::Key(key) => {
+                let wanted = key.fingerprint();
                 return Err(Fault::new(
                     Code::HostKeyChanged,
                     format!("{} does not have the key {wanted}; somebody may be in between", self.name),
@@ -141,6 +155,7 @@ impl Trust for Expected {
     fn admits_server(&self, peer: SocketAddr, key: PublicKey) -> bool {
         match self {
             Self::Fingerprint(wanted) => key.fingerprint() == *wanted,
+            Self::Key(wanted) => key == *wanted,
             // Whoever has this user's private key is this user.
             Self::Known { host, own, .. } => key == *own || host.admits_server(peer, key),
         }

@@ -1,6 +1,7 @@
 //! Addresses and places: `host:port`, `[::1]:port`, `udt://host:port/path`, local paths.
 
-pub(super) mod percent;
+pub(crate) mod percent;
+mod ssh;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -14,6 +15,7 @@ use farhaul_session::{Component, RelPath, escape};
 use super::original::OriginalPlace;
 use crate::exit::Fault;
 use crate::fault;
+pub(crate) use ssh::SshPlace;
 
 /// A host and a port, not resolved yet. An empty host means every address of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +90,8 @@ impl fmt::Display for HostPort {
 pub(crate) enum Location {
     Local(PathBuf),
     Remote(Place),
+    /// A path on a host that ssh reaches.
+    Ssh(SshPlace),
     /// A file of a server of another program.
     Original(OriginalPlace),
     /// `-`: stdin as a source, stdout as a target.
@@ -119,20 +123,15 @@ impl Location {
         let text = &*text.to_string_lossy();
         if let Some((scheme, _)) = text.split_once("://") {
             return Err(format!(
-                "{scheme}:// is not supported: the far end is udt://host:port/path, served by `farhaul serve`, or a \
-                 tsunami:// or rbudp:// of the original programs"
+                "{scheme}:// is not supported: the far end is host:path over SSH, udt://host:port/path, served by `farhaul \
+                 serve`, or a tsunami:// or rbudp:// of the original programs"
             ));
         }
         if text == "-" {
             return Ok(Self::Standard);
         }
-        // As in scp, a colon before the first slash marks a host.
-        let before_slash = text.split('/').next().unwrap_or_default();
-        if before_slash.contains(':') {
-            return Err(format!(
-                "copying over SSH is not supported yet: start `farhaul serve` there and write udt://host:port/path (a local file \
-                 of that name is ./{text})"
-            ));
+        if let Some(place) = SshPlace::read(path.as_bytes()) {
+            return place.map(Self::Ssh);
         }
         if text.is_empty() {
             return Err("a path cannot be empty; the current directory is .".into());
@@ -161,6 +160,7 @@ impl fmt::Display for Location {
         match self {
             Self::Local(path) => path.display().fmt(f),
             Self::Remote(place) => place.fmt(f),
+            Self::Ssh(place) => place.fmt(f),
             Self::Original(place) => place.fmt(f),
             Self::Standard => f.write_str("-"),
         }
@@ -233,9 +233,7 @@ mod tests {
 
     #[test]
     fn unsupported_schemes_are_refused_by_name() {
-        for (text, word) in [("user@host:file", "SSH"), ("gridftp://host/f", "gridftp")] {
-            assert!(read(text).unwrap_err().contains(word), "{text}");
-        }
+        assert!(read("gridftp://host/f").unwrap_err().contains("gridftp"));
         assert_eq!(read("./a:b"), Ok(Location::Local("./a:b".into())));
         assert_eq!((read("-"), read("./-")), (Ok(Location::Standard), Ok(Location::Local("./-".into()))));
     }

@@ -16,6 +16,7 @@ mod lab;
 mod limits;
 mod measured;
 mod originals;
+mod over_ssh;
 mod partings;
 mod permissions;
 mod pipes;

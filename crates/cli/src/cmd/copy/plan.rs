@@ -1,12 +1,15 @@
 //! The meaning of a list of places: the direction of the data.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use farhaul_session::RelPath;
 
+use crate::cmd::over_ssh::Other;
 use crate::exit::{Code, Fault};
+use crate::far::messages::{PathText, Task};
 use crate::output::human::reason;
-use crate::values::{HostPort, Location, Place};
+use crate::values::{HostPort, Location, Place, SshPlace};
 
 /// A possible copy.
 #[derive(Debug)]
@@ -17,93 +20,169 @@ pub(super) enum Plan {
     Feed(FeedPlan),
     /// To stdout.
     Fetch(FetchPlan),
+    /// Between two other hosts.
+    Between(BetweenPlan),
+}
+
+/// The other end of a copy.
+#[derive(Clone, Debug)]
+pub(super) enum Far {
+    /// A running `serve`.
+    Server(HostPort),
+    /// A program that ssh starts, and its part.
+    Ssh { host: String, task: Task },
+    /// Another far program, which ssh started elsewhere.
+    Other(Other),
 }
 
 #[derive(Debug)]
 pub(super) struct PushPlan {
     pub(super) sources: Vec<PathBuf>,
-    pub(super) to: Place,
+    pub(super) to: Far,
+    /// The target below the root of a server.
+    pub(super) target: RelPath,
+    /// Whether the target must be a directory: for several sources, or for a source without a name (`.`, `..`).
+    pub(super) is_directory: bool,
+    /// The target as it was typed.
+    pub(super) shown: String,
 }
 
 #[derive(Debug)]
 pub(super) struct PullPlan {
-    pub(super) server: HostPort,
+    pub(super) from: Far,
     pub(super) paths: Vec<RelPath>,
     pub(super) to: PathBuf,
 }
 
 #[derive(Debug)]
 pub(super) struct FeedPlan {
+    pub(super) to: Far,
     /// An existing directory, and the name of the new file in it.
     pub(super) directory: RelPath,
     pub(super) name: RelPath,
-    pub(super) to: Place,
+    /// The target as it was typed.
+    pub(super) shown: String,
 }
 
 #[derive(Debug)]
 pub(super) struct FetchPlan {
-    pub(super) server: HostPort,
+    pub(super) from: Far,
     pub(super) path: RelPath,
 }
 
+#[derive(Debug)]
+pub(super) struct BetweenPlan {
+    pub(super) from: String,
+    pub(super) paths: Vec<PathText>,
+    pub(super) to: SshPlace,
+    /// Whether the target must be a directory.
+    pub(super) is_directory: bool,
+}
+
 impl Plan {
-    pub(super) fn of(places: &[Location]) -> Result<Self, Fault> {
+    /// The meaning of `places`. `recursive` is for directories.
+    pub(super) fn of(places: &[Location], recursive: bool) -> Result<Self, Fault> {
         let (to, from) = places.split_last().expect("the command line takes no less than one place");
         if from.is_empty() {
             return Err(Fault::usage("missing: <DST>, the target; `farhaul copy --help` explains the options"));
         }
         match (from, to) {
-            ([Location::Standard], Location::Remote(to)) => return FeedPlan::to(to).map(Self::Feed),
+            ([Location::Standard], to) => return FeedPlan::to(to).map(Self::Feed),
             ([Location::Remote(Place { server, path, is_directory: false })], Location::Standard) => {
-                return Ok(Self::Fetch(FetchPlan { server: server.clone(), path: path.clone() }));
+                return Ok(Self::Fetch(FetchPlan { from: Far::Server(server.clone()), path: path.clone() }));
             }
-            _ if places.contains(&Location::Standard) => {
-                return Err(Fault::usage(
-                    "- is stdin or stdout, as one end of a copy of one file: `copy - udt://host:port/NAME` or \
-                     `copy udt://host:port/NAME -`",
-                ));
+            ([Location::Ssh(place)], Location::Standard) if !place.is_directory() => {
+                let from = Far::sending(&place.host, &[place], false);
+                return Ok(Self::Fetch(FetchPlan { from, path: place.name() }));
             }
+            _ if places.contains(&Location::Standard) => return Err(Fault::usage(ONE_FILE)),
             _ => {}
         }
         let local: Vec<PathBuf> = from.iter().filter_map(local).collect();
         let remote: Vec<&Place> = from.iter().filter_map(remote).collect();
-        match to {
-            Location::Remote(to) if remote.is_empty() => Ok(Self::Push(PushPlan { sources: local, to: to.clone() })),
-            Location::Local(to) if local.is_empty() => {
-                let server = remote[0].server.clone();
-                if remote.iter().any(|place| place.server != server) {
-                    return Err(Fault::usage("one copy has one source server; copy from each server separately"));
-                }
-                let paths = remote.iter().map(|place| place.path.clone()).collect();
-                Ok(Self::Pull(PullPlan { server, paths, to: to.clone() }))
-            }
-            Location::Local(_) if remote.is_empty() => Err(Fault::usage(
-                "both ends are on this machine: use `cp`, or write the far end as udt://host:port/path",
+        let ssh: Vec<&SshPlace> = from.iter().filter_map(ssh).collect();
+        match (to, local.len() == from.len(), remote.len() == from.len(), ssh.len() == from.len()) {
+            (Location::Remote(to), true, ..) => Ok(Self::Push(PushPlan::to_server(local, to))),
+            (Location::Ssh(to), true, ..) => Ok(Self::Push(PushPlan::over_ssh(local, to))),
+            (Location::Local(to), _, true, _) => PullPlan::from_server(&remote, to).map(Self::Pull),
+            (Location::Local(to), _, _, true) => PullPlan::over_ssh(&ssh, to, recursive).map(Self::Pull),
+            (Location::Ssh(to), _, _, true) => BetweenPlan::of(&ssh, to).map(Self::Between),
+            (Location::Local(_), true, ..) => Err(Fault::usage(
+                "both ends are on this machine: use `cp`, or write the far end as host:path or udt://host:port/path",
             )),
             _ => Err(Fault::usage(
-                "exactly one end must be on this machine; a copy cannot connect two servers, or have local and remote \
-                 sources",
+                "the sources are on this machine, or all on one other; a copy between two servers, or with local and \
+                 remote sources, does not exist",
             )),
+        }
+    }
+}
+
+const ONE_FILE: &str =
+    "- is stdin or stdout, as one end of a copy of one file: `copy - host:NAME` or `copy host:NAME -`";
+
+impl Far {
+    /// A far program that sends these places.
+    fn sending(host: &str, places: &[&SshPlace], recursive: bool) -> Self {
+        let paths = places.iter().map(|place| PathText::new(&place.path)).collect();
+        Self::Ssh { host: host.to_owned(), task: Task::Send { paths, recursive } }
+    }
+
+    /// A far program that stores what comes at `target`.
+    fn receiving(host: &str, target: &[u8], is_directory: bool) -> Self {
+        Self::Ssh { host: host.to_owned(), task: Task::Receive { target: PathText::new(target), is_directory } }
+    }
+}
+
+impl fmt::Display for Far {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(server) => server.fmt(f),
+            Self::Ssh { host, .. } => f.write_str(host),
+            Self::Other(other) => f.write_str(&other.name),
         }
     }
 }
 
 impl FeedPlan {
-    fn to(to: &Place) -> Result<Self, Fault> {
-        let name = to.path.split_last().filter(|_| !to.is_directory).and_then(|(name, parents)| {
-            let directory = parents.iter().try_fold(RelPath::root(), |path, name| path.join(name.clone()));
-            directory.and_then(|directory| Ok((directory, RelPath::root().join(name.clone())?))).ok()
-        });
-        let (directory, name) =
-            name.ok_or_else(|| Fault::usage(format!("stdin has no name: write the name of the new file, {to}NAME")))?;
-        Ok(Self { directory, name, to: to.clone() })
+    fn to(to: &Location) -> Result<Self, Fault> {
+        let nameless = || Fault::usage(format!("stdin has no name: write the name of the new file, {to}NAME"));
+        let shown = to.to_string();
+        match to {
+            Location::Remote(to) => {
+                let name = to.path.split_last().filter(|_| !to.is_directory).and_then(|(name, parents)| {
+                    let directory = parents.iter().try_fold(RelPath::root(), |path, name| path.join(name.clone()));
+                    directory.and_then(|directory| Ok((directory, RelPath::root().join(name.clone())?))).ok()
+                });
+                let (directory, name) = name.ok_or_else(nameless)?;
+                Ok(Self { directory, name, to: Far::Server(to.server.clone()), shown })
+            }
+            Location::Ssh(to) => {
+                let (directory, name) = to.split_name().ok_or_else(nameless)?;
+                let to = Far::receiving(&to.host, &directory, true);
+                Ok(Self { directory: RelPath::root(), name, to, shown })
+            }
+            _ => Err(Fault::usage(ONE_FILE)),
+        }
     }
 }
 
+/// Whether these sources need a directory as their target.
+fn need_directory(sources: &[PathBuf]) -> bool {
+    sources.len() > 1 || sources.iter().any(|path| path.file_name().is_none())
+}
+
 impl PushPlan {
-    /// Whether the target must be a directory: for several sources, or for a source without a name (`.`, `..`).
-    pub(super) fn is_directory(&self) -> bool {
-        self.to.is_directory || self.sources.len() > 1 || self.sources.iter().any(|path| path.file_name().is_none())
+    fn to_server(sources: Vec<PathBuf>, to: &Place) -> Self {
+        let is_directory = to.is_directory || need_directory(&sources);
+        let (target, shown) = (to.path.clone(), to.to_string());
+        Self { sources, to: Far::Server(to.server.clone()), target, is_directory, shown }
+    }
+
+    fn over_ssh(sources: Vec<PathBuf>, to: &SshPlace) -> Self {
+        let is_directory = to.is_directory() || need_directory(&sources);
+        let (far, shown) = (Far::receiving(&to.host, &to.path, is_directory), to.to_string());
+        Self { sources, to: far, target: RelPath::root(), is_directory, shown }
     }
 
     /// Checks that all sources exist. Returns their size in bytes, if no directory is among them.
@@ -124,6 +203,21 @@ impl PushPlan {
 }
 
 impl PullPlan {
+    fn from_server(places: &[&Place], to: &Path) -> Result<Self, Fault> {
+        let server = &places[0].server;
+        if places.iter().any(|place| place.server != *server) {
+            return Err(Fault::usage("one copy has one source server; copy from each server separately"));
+        }
+        let paths = places.iter().map(|place| place.path.clone()).collect();
+        Ok(Self { from: Far::Server(server.clone()), paths, to: to.to_owned() })
+    }
+
+    fn over_ssh(places: &[&SshPlace], to: &Path, recursive: bool) -> Result<Self, Fault> {
+        let host = one_host(places)?;
+        let paths = places.iter().map(|place| place.name()).collect();
+        Ok(Self { from: Far::sending(host, places, recursive), paths, to: to.to_owned() })
+    }
+
     /// Whether the target must be a directory: for several sources, or for the root, which has no name.
     pub(super) fn is_directory(&self) -> bool {
         self.paths.len() > 1
@@ -133,18 +227,34 @@ impl PullPlan {
     }
 }
 
-fn local(place: &Location) -> Option<PathBuf> {
-    match place {
-        Location::Local(path) => Some(path.clone()),
-        Location::Remote(_) | Location::Original(_) | Location::Standard => None,
+impl BetweenPlan {
+    fn of(from: &[&SshPlace], to: &SshPlace) -> Result<Self, Fault> {
+        let host = one_host(from)?.to_owned();
+        let is_directory = to.is_directory() || from.len() > 1 || from.iter().any(|place| place.name().is_root());
+        let paths = from.iter().map(|place| PathText::new(&place.path)).collect();
+        Ok(Self { from: host, paths, to: to.clone(), is_directory })
     }
 }
 
-const fn remote(place: &Location) -> Option<&Place> {
-    match place {
-        Location::Remote(place) => Some(place),
-        Location::Local(_) | Location::Original(_) | Location::Standard => None,
+/// The host of all sources.
+fn one_host<'a>(places: &[&'a SshPlace]) -> Result<&'a str, Fault> {
+    let host = &places[0].host;
+    if places.iter().any(|place| place.host != *host) {
+        return Err(Fault::usage("one copy has one source host; copy from each host separately"));
     }
+    Ok(host)
+}
+
+fn local(place: &Location) -> Option<PathBuf> {
+    if let Location::Local(path) = place { Some(path.clone()) } else { None }
+}
+
+const fn remote(place: &Location) -> Option<&Place> {
+    if let Location::Remote(place) = place { Some(place) } else { None }
+}
+
+const fn ssh(place: &Location) -> Option<&SshPlace> {
+    if let Location::Ssh(place) = place { Some(place) } else { None }
 }
 
 #[cfg(test)]
@@ -152,7 +262,7 @@ mod tests {
     use super::*;
 
     fn plan(places: &[&str]) -> Result<Plan, Fault> {
-        Plan::of(&places.iter().map(|place| Location::read(place.as_ref()).unwrap()).collect::<Vec<_>>())
+        Plan::of(&places.iter().map(|place| Location::read(place.as_ref()).unwrap()).collect::<Vec<_>>(), false)
     }
 
     #[test]
@@ -165,10 +275,10 @@ mod tests {
     fn sources_without_a_name_go_into_a_directory() {
         for source in [".", "..", "a/..", "/"] {
             let Ok(Plan::Push(push)) = plan(&[source, "udt://h:1/new"]) else { panic!() };
-            assert!(push.is_directory(), "{source}");
+            assert!(push.is_directory, "{source}");
         }
         let Ok(Plan::Push(push)) = plan(&["tree/.", "udt://h:1/new"]) else { panic!() };
-        assert!(!push.is_directory());
+        assert!(!push.is_directory);
         for (source, is_directory) in [("udt://h:1/", true), ("udt://h:1", true), ("udt://h:1/d", false)] {
             let Ok(Plan::Pull(pull)) = plan(&[source, "new"]) else { panic!() };
             assert_eq!(pull.is_directory(), is_directory, "{source}");
@@ -185,6 +295,21 @@ mod tests {
     }
 
     #[test]
+    fn a_colon_makes_it_a_copy_over_ssh_in_any_direction() {
+        let Ok(Plan::Push(push)) = plan(&["a", "b", "far:d"]) else { panic!() };
+        assert_eq!(format!("{:?}", push.to), format!("{:?}", Far::receiving("far", b"d", true)));
+        assert!(push.is_directory);
+        let Ok(Plan::Pull(pull)) = plan(&["far:/d/a", "far:b", "."]) else { panic!() };
+        assert_eq!(pull.paths.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a", "b"]);
+        let Ok(Plan::Between(between)) = plan(&["one:a", "two:b"]) else { panic!() };
+        assert_eq!((between.from.as_str(), between.to.host.as_str(), between.is_directory), ("one", "two", false));
+        let Ok(Plan::Feed(feed)) = plan(&["-", "far:d/name"]) else { panic!() };
+        assert_eq!(format!("{:?}", feed.to), format!("{:?}", Far::receiving("far", b"d/", true)));
+        assert_eq!(feed.name.to_string(), "name");
+        assert!(matches!(plan(&["far:d/x", "-"]), Ok(Plan::Fetch(fetch)) if fetch.path.to_string() == "x"));
+    }
+
+    #[test]
     fn impossible_copies_are_usage_errors() {
         for places in [
             &["a", "b"][..],
@@ -197,6 +322,11 @@ mod tests {
             &["-", "-"],
             &["-", "a"],
             &["udt://h:1/", "-"],
+            &["h:a", "g:b", "."],
+            &["a", "h:b", "."],
+            &["h:a", "udt://h:1/b"],
+            &["-", "h:d/"],
+            &["h:d/", "-"],
             &["udt://h:1/a", "udt://h:1/b", "-"],
         ] {
             assert_eq!(plan(places).unwrap_err().code, Code::Usage, "{places:?}");

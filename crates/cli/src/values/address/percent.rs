@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 ///
 /// # Errors
 /// A `%` without two hexadecimal digits behind it.
-pub(in crate::values) fn decoded(text: &[u8]) -> Result<Vec<u8>, &'static str> {
+pub(crate) fn decoded(text: &[u8]) -> Result<Vec<u8>, &'static str> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&byte, behind)) = rest.split_first() {
@@ -31,7 +31,7 @@ fn digit(byte: u8) -> Option<u8> {
 }
 
 /// The printable, encoded form of `path` for [`decoded`]. Letters of any script stay.
-pub(in crate::values) fn encoded(path: &[u8]) -> String {
+pub(crate) fn encoded(path: &[u8]) -> String {
     let mut text = String::with_capacity(path.len());
     for chunk in path.utf8_chunks() {
         for character in chunk.valid().chars() {

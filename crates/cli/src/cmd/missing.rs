@@ -2,8 +2,8 @@
 
 use std::io;
 
-use farhaul::{Directory, DiskSource};
-use farhaul_session::{Chunk, EntryId, FailCode, Failure, Next, Pull, ShownPath, Source, Stamp};
+use farhaul::DiskSource;
+use farhaul_session::{Chunk, EntryId, FailCode, Failure, Next, ShownPath, Source, Stamp};
 
 /// A source without files.
 pub(super) struct Missing {
@@ -11,17 +11,19 @@ pub(super) struct Missing {
 }
 
 impl Missing {
-    /// Reports a reason for each path. `error` is the reason for the first unreadable one.
-    pub(super) fn new(root: &Directory, pull: &Pull, error: &io::Error) -> Self {
-        let reports = pull.paths.iter().rev().map(|path| {
-            let failure = match DiskSource::beneath(root, std::slice::from_ref(path), pull.recursive) {
+    /// Reports a reason for each path, from the attempt to open it alone. `error` is the reason for the first unreadable one.
+    pub(super) fn new(each: impl Iterator<Item = (ShownPath, io::Result<DiskSource>)>, error: &io::Error) -> Self {
+        let reports = each.map(|(path, opened)| {
+            let failure = match opened {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => FailCode::NotFound.into(),
                 Err(error) => Failure::new(FailCode::Io, error.to_string()),
                 Ok(_) => Failure::new(FailCode::GivenUp, format!("another path of the same copy failed: {error}")),
             };
-            (ShownPath::from(path), failure)
+            (path, failure)
         });
-        Self { reports: reports.collect() }
+        let mut reports: Vec<_> = reports.collect();
+        reports.reverse();
+        Self { reports }
     }
 }
 

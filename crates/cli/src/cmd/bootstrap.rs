@@ -1,0 +1,312 @@
+//! `bootstrap`: the far program of a copy over SSH. Ssh starts it, and talks to it on stdin and stdout.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use clap::{Args, Parser};
+use farhaul::security::{KeyPair, Pinned, PublicKey, Security};
+use farhaul::{Canceller, DiskSource, DiskStore, Endpoint};
+use farhaul_session::{AbortCode, Request, ShownPath, escape};
+
+use super::copy::{CopyArgs, forward};
+use super::hosting::Hosting;
+use super::missing::Missing;
+use super::over_ssh::Other;
+use super::partial::Target;
+use super::server::{self, Caller};
+use super::{Context, connect};
+use crate::exit::{Code, Fault};
+use crate::far::frames::{Frames, MARK, encode};
+use crate::far::messages::{Call, Failed, FarSays, Hello, Near, PathText, Ready, Task, VERSION};
+use crate::far::tunnel::Tunnel;
+use crate::options::Transport;
+use crate::output::{JsonTo, Output};
+use crate::trust::identity;
+
+/// The near program calls within this time, or not at all.
+const FIRST_PACKET: Duration = Duration::from_secs(30);
+/// Bytes per read.
+const BLOCK: usize = 64 << 10;
+/// Addresses of `SSH_CONNECTION` (ssh(1)): client, its port, server, its port.
+const SERVER_ADDRESS: usize = 2;
+
+/// Serve one copy over SSH; `farhaul copy` starts it on the far host
+#[derive(Args, Debug)]
+pub(crate) struct BootstrapArgs {}
+
+/// Settings from the near program.
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true)]
+struct Settings {
+    #[command(flatten)]
+    transport: Transport,
+    /// Interval of progress records
+    #[arg(long)]
+    interval: Option<String>,
+}
+
+/// Runs it. A failure is told to the near program, and nobody else.
+pub(crate) fn run(_: &BootstrapArgs, context: &Context) -> Result<(), Fault> {
+    io::stdout().write_all(MARK).and_then(|()| io::stdout().flush())?;
+    let mut near = NearProgram { frames: Frames::clean() };
+    let done = near.hello().and_then(|hello| serve(near, hello, context));
+    done.map_err(|fault| {
+        say(&FarSays::Failed(Failed::from(&fault)));
+        fault.quietly()
+    })
+}
+
+fn say(message: &FarSays) {
+    let mut stdout = io::stdout().lock();
+    // Its reader may be gone. Then stdin ends, too.
+    let _ = stdout.write_all(encode(message).as_bytes()).and_then(|()| stdout.flush());
+}
+
+/// The near program, which speaks on stdin.
+struct NearProgram {
+    frames: Frames,
+}
+
+impl NearProgram {
+    fn hello(&mut self) -> Result<Hello, Fault> {
+        let hello = match self.next() {
+            Some(Near::Hello(hello)) => hello,
+            _ => {
+                return Err(Fault::new(
+                    Code::Protocol,
+                    "the near program speaks another version: update the older side",
+                ));
+            }
+        };
+        if hello.version != VERSION {
+            return Err(Fault::new(
+                Code::Protocol,
+                format!(
+                    "farhaul {} there speaks version {VERSION} of copies over SSH, and farhaul {} here version {}: update the \
+                     older side",
+                    env!("CARGO_PKG_VERSION"),
+                    escape(hello.program.as_bytes()),
+                    hello.version
+                ),
+            ));
+        }
+        Ok(hello)
+    }
+
+    /// The next message; `None` at the end of the SSH connection.
+    fn next(&mut self) -> Option<Near> {
+        let mut block = vec![0; BLOCK];
+        loop {
+            match self.frames.next() {
+                Ok(Some(message)) => return Some(message),
+                Ok(None) => {}
+                Err(_) => return None,
+            }
+            let len = io::stdin().lock().read(&mut block).ok().filter(|&len| len > 0)?;
+            self.frames.extend(&block[..len]).ok()?;
+        }
+    }
+}
+
+fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), Fault> {
+    let settings = Settings::try_parse_from(&hello.options).map_err(|error| {
+        let line = error.to_string().lines().next().unwrap_or_default().to_owned();
+        Fault::new(Code::Protocol, format!("{line}: update the older side"))
+    })?;
+    let identity = identity::generate()?;
+    if let Task::Forward { paths, recursive } = &hello.task {
+        say(&FarSays::Ready(ready(&identity, 0)));
+        let Some(Near::Call(call)) = near.next() else { return Ok(()) };
+        let stop = context.interrupt.clone();
+        // The end of the SSH connection stops the copy.
+        thread::Builder::new().name("ssh".into()).spawn(move || {
+            while near.next().is_some() {}
+            stop.stop();
+        })?;
+        return send_on(context, &hello, paths, *recursive, (identity, call));
+    }
+    let key: PublicKey = hello.key.as_deref().unwrap_or_default().parse().map_err(|_| {
+        Fault::new(Code::Protocol, "the near program has no key of a known kind: update the older side")
+    })?;
+    let trust = Pinned { servers: Vec::new(), clients: vec![key] };
+    let security = Security::new(identity.clone(), trust).cipher(settings.transport.security.cipher());
+    let endpoint = open(&settings.transport, hello.ports, &security)?;
+    let far = Far::new(context, &settings.transport, &hello.task, &endpoint)?;
+    let listener = server::listen(context, &endpoint)?;
+    let port = endpoint.local_addr().port();
+    context.interrupt.cancels(endpoint.canceller());
+    say(&FarSays::Ready(ready(&identity, port)));
+    let (begun, begins) = channel();
+    watch(near, port, endpoint.canceller())?;
+    let canceller = endpoint.canceller();
+    thread::Builder::new().name("first packet".into()).spawn(move || {
+        if begins.recv_timeout(FIRST_PACKET) == Err(RecvTimeoutError::Timeout) {
+            canceller.cancel();
+        }
+    })?;
+    let served = Arc::default();
+    let over = server::run((context, &far.hosting.output), listener, 1, &served, |caller| far.serve(caller, &begun));
+    let outcome = far.outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+    // The end of the SSH connection and the end of the copy both cancel the listener.
+    outcome.unwrap_or_else(|| over.and(Ok(())))
+}
+
+/// Opens a UDP port in the range, for all addresses of this host.
+fn open(transport: &Transport, ports: Option<(u16, u16)>, security: &Security) -> Result<Endpoint, Fault> {
+    let any = match UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)) {
+        Ok(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+        Err(_) => Ipv4Addr::UNSPECIFIED.into(),
+    };
+    let Some((low, high)) = ports else {
+        return transport.bind_secure((any, 0).into(), security.clone());
+    };
+    let mut taken = None;
+    for port in low..=high {
+        match transport.bind_secure((any, port).into(), security.clone()) {
+            Err(fault) if fault.code == Code::AddressInUse => taken = Some(fault),
+            opened => return opened,
+        }
+    }
+    Err(taken.map_or_else(
+        || Fault::usage("--port-range is empty"),
+        |_| Fault::new(Code::AddressInUse, format!("all UDP ports from {low} to {high} are taken; widen --port-range")),
+    ))
+}
+
+fn ready(identity: &KeyPair, port: u16) -> Ready {
+    let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let address = connection.split_ascii_whitespace().nth(SERVER_ADDRESS).and_then(|address| address.parse().ok());
+    Ready { key: identity.public().to_string(), port, address }
+}
+
+/// Follows the near program: the end of the SSH connection ends the copy, and datagrams may come through it.
+fn watch(mut near: NearProgram, port: u16, canceller: Canceller) -> Result<(), Fault> {
+    thread::Builder::new().name("ssh".into()).spawn(move || {
+        while let Some(message) = near.next() {
+            if message != Near::Tunnel {
+                continue;
+            }
+            let Ok(tunnel) = Tunnel::to(port) else { break };
+            say(&FarSays::Tunneling);
+            let (first, at_end) = (near.frames.into_rest(), canceller.clone());
+            let _ = tunnel.run(io::stdin(), first, io::stdout(), move || at_end.cancel());
+            return;
+        }
+        canceller.cancel();
+    })?;
+    Ok(())
+}
+
+/// The far end of a copy.
+struct Far<'a> {
+    hosting: Hosting<'a>,
+    task: &'a Task,
+    endpoint: &'a Endpoint,
+    outcome: Mutex<Option<Result<(), Fault>>>,
+}
+
+impl<'a> Far<'a> {
+    fn new(
+        context: &'a Context,
+        transport: &'a Transport,
+        task: &'a Task,
+        endpoint: &'a Endpoint,
+    ) -> Result<Self, Fault> {
+        let output = Output::new(JsonTo::Nobody);
+        let hosting = Hosting { context, output, transport, interval: None, trace: None };
+        Ok(Self { hosting, task, endpoint, outcome: Mutex::default() })
+    }
+
+    fn serve(&self, caller: &Caller, begun: &Sender<()>) {
+        let _ = begun.send(());
+        let result = match (self.task, &caller.open.request) {
+            (Task::Receive { target, is_directory }, Request::Push(_)) => self.receive(caller, target, *is_directory),
+            (Task::Send { paths, recursive }, Request::Pull(_)) => self.send(caller, paths, *recursive),
+            _ => return caller.refuse(AbortCode::WrongService, "this program is for another copy"),
+        };
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        self.endpoint.canceller().cancel();
+    }
+
+    fn receive(&self, caller: &Caller, target: &PathText, is_directory: bool) -> Result<(), Fault> {
+        let path = local(target)?;
+        let place = escape(path.as_os_str().as_encoded_bytes());
+        let open = || DiskStore::at(&path, is_directory);
+        let hosted = self.hosting.receive(caller, &place, open, &Target::at(path.clone()));
+        hosted.map_or(Ok(()), |(_, result)| result)
+    }
+
+    fn send(&self, caller: &Caller, paths: &[PathText], recursive: bool) -> Result<(), Fault> {
+        let begun = self.hosting.begin_to_send(caller);
+        let paths = paths.iter().map(local).collect::<Result<Vec<_>, _>>()?;
+        match DiskSource::new(&paths, recursive) {
+            Ok(mut source) => {
+                if connect::is_here(caller.peer) {
+                    source.leave_out_younger_directories();
+                }
+                self.hosting.send(caller, begun, source).1
+            }
+            Err(error) => {
+                let alone = |path: &PathBuf| DiskSource::new(std::slice::from_ref(path), recursive);
+                let shown = |path: &PathBuf| ShownPath::new(path.as_os_str().as_encoded_bytes());
+                let each = paths.iter().map(|path| (shown(path), alone(path)));
+                self.hosting.send(caller, begun, Missing::new(each, &error)).1
+            }
+        }
+    }
+}
+
+/// Sends to the far program on another host.
+fn send_on(
+    context: &Context,
+    hello: &Hello,
+    paths: &[PathText],
+    recursive: bool,
+    (identity, call): (KeyPair, Call),
+) -> Result<(), Fault> {
+    let key =
+        call.key.parse().map_err(|_| Fault::new(Code::Protocol, "the other far program has no key of a known kind"))?;
+    let mut words: Vec<OsString> = hello.options.iter().map(OsString::from).collect();
+    words.extend(recursive.then(|| "--recursive".into()));
+    words.push("--".into());
+    for path in paths {
+        words.push(local_place(&local(path)?));
+    }
+    // The place is the near program's affair. The slash keeps what it says about a directory.
+    words.push(format!("other:{}", if call.is_directory { "target/" } else { "target" }).into());
+    let args = ForwardArgs::try_parse_from(words)
+        .map_err(|error| Fault::new(Code::Protocol, error.to_string().lines().next().unwrap_or_default().to_owned()))?;
+    forward(&args.copy, context, Other { name: call.name, key, addresses: call.addresses, identity })
+}
+
+/// The command line of a copy to another far program.
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true)]
+struct ForwardArgs {
+    #[command(flatten)]
+    copy: CopyArgs,
+}
+
+/// A path on this host. A tilde at its beginning is the home directory, where the program starts.
+fn local(path: &PathText) -> Result<PathBuf, Fault> {
+    let bytes = path.bytes().map_err(|why| Fault::new(Code::Protocol, format!("a path is malformed: {why}")))?;
+    let home = std::env::var_os("HOME").map_or_else(|| ".".into(), PathBuf::from);
+    let whole = || PathBuf::from(OsString::from_vec(bytes.clone()));
+    Ok(match bytes.strip_prefix(b"~") {
+        Some(b"") => home,
+        Some([b'/', rest @ ..]) => home.join(OsString::from_vec(rest.to_vec())),
+        _ => whole(),
+    })
+}
+
+/// A path as a local place of a command line, whatever its characters.
+fn local_place(path: &std::path::Path) -> OsString {
+    if path.is_absolute() { path.into() } else { PathBuf::from(".").join(path).into() }
+}

@@ -1,0 +1,127 @@
+//! A copy between two other hosts: ssh starts a program on each, and the data takes the way between them.
+
+use std::time::Duration;
+
+use farhaul_units::ByteSize;
+use serde_json::Value;
+
+use super::plan::BetweenPlan;
+use super::{CopyArgs, empty_end};
+use crate::cmd::over_ssh::OverSsh;
+use crate::cmd::{Context, report_end};
+use crate::exit::{Code, Fault};
+use crate::far::FarProgram;
+use crate::far::messages::{Call, FarSays, Near, PathText, Task, printable};
+use crate::output::human::{is_terminal, plural, rate, time};
+use crate::output::json::Direction;
+use crate::output::{Output, has_written, progress};
+
+/// Interval of progress from the sending host.
+const INTERVAL: &str = "--interval=500ms";
+
+/// Copies from one host to another one.
+pub(super) fn run(args: &CopyArgs, context: &Context, plan: &BetweenPlan) -> Result<(), Fault> {
+    if args.transport.security.plain {
+        return Err(Fault::usage("copies over SSH are always encrypted: leave out --plain"));
+    }
+    if args.control_stream.is_some() || args.transport.trace.is_some() {
+        return Err(Fault::usage("--control-stream and --trace do not reach a copy between two other hosts"));
+    }
+    let output = Output::from_flag(args.transport.json);
+    let over = OverSsh { context, output: &output, transport: &args.transport, options: &args.ssh };
+    let ended = started(args, &over, plan).and_then(|mut from| watch(args, &output, plan, &mut from));
+    output.detach();
+    match ended.map_err(|fault| context.interrupt.fault().unwrap_or(fault)) {
+        Ok(end) => conclude(args, &output, plan, &end),
+        Err(fault) => report_end(&output, empty_end(args, Direction::Both, plan.to.to_string()), Err(fault)),
+    }
+}
+
+/// Both far programs, which live as long as the copy.
+struct Both {
+    from: FarProgram,
+    _to: FarProgram,
+}
+
+fn started(args: &CopyArgs, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, Fault> {
+    let task = Task::Forward { paths: plan.paths.clone(), recursive: args.recursive };
+    let mut hello = over.hello(None, task);
+    hello.options.push(INTERVAL.to_owned());
+    let (mut from, sender, _) = over.start(&plan.from, &hello)?;
+    let task = Task::Receive { target: PathText::new(&plan.to.path), is_directory: plan.is_directory };
+    let mut hello = over.hello(None, task);
+    // The sending program alone is admitted.
+    hello.key = Some(sender.key);
+    let (to, receiver, addresses) = over.start(&plan.to.host, &hello)?;
+    let name = plan.to.host.clone();
+    from.say(&Near::Call(Call { key: receiver.key, addresses, is_directory: plan.is_directory, name }))?;
+    Ok(Both { from, _to: to })
+}
+
+/// Shows what the sending program reports. Returns its last record.
+fn watch(args: &CopyArgs, output: &Output, plan: &BetweenPlan, both: &mut Both) -> Result<Value, Fault> {
+    let shown = !args.quiet && !output.is_json() && is_terminal();
+    let bar = shown.then(|| {
+        let bar = progress::bar(None);
+        output.attach(bar.clone());
+        bar
+    });
+    while let Some(said) = both.from.next() {
+        let record = match said {
+            FarSays::Record(record) => record,
+            FarSays::Failed(failed) => return Err(failed.fault(&plan.from)),
+            FarSays::Ready(_) | FarSays::Tunneling => continue,
+        };
+        let event = record["event"].as_str().unwrap_or_default();
+        if event == "start" {
+            has_written("start");
+        }
+        match event {
+            "end" => return Ok(record),
+            "interval" if args.interval().is_none() => {}
+            _ => output.write(&record.to_string()),
+        }
+        match event {
+            "warning" => output.say(&format!("{}: {}", plan.from, text(&record["message"]))),
+            "file" if record["status"] == "failed" => {
+                output.say(&format!("{} was not copied: {}", text(&record["path"]), text(&record["error"])));
+            }
+            "interval" => {
+                if let Some(bar) = &bar {
+                    bar.set_position(record["bytes_total"].as_u64().unwrap_or(0));
+                }
+            }
+            _ => {}
+        }
+    }
+    Err(Fault::new(Code::PeerLost, format!("the SSH connection to {} is lost before the copy was complete", plan.from)))
+}
+
+/// Reports the end of the copy as the sending program saw it.
+fn conclude(args: &CopyArgs, output: &Output, plan: &BetweenPlan, end: &Value) -> Result<(), Fault> {
+    has_written("end");
+    output.write(&end.to_string());
+    if let Some(code) = end["error"]["code"].as_str() {
+        let code = Code::from_symbol(code).unwrap_or(Code::Failed);
+        return Err(Fault::new(code, format!("{}: {}", plan.from, text(&end["error"]["message"]))));
+    }
+    if !args.quiet {
+        let number = |key: &str| end[key].as_u64().unwrap_or(0);
+        let style = output.style();
+        output.say(&format!(
+            "{} {}, {} in {}: {}\n{}",
+            style.green("copied and verified:"),
+            plural(number("files"), "file"),
+            ByteSize(number("bytes")),
+            time(Duration::try_from_secs_f64(end["seconds"].as_f64().unwrap_or(0.0)).unwrap_or_default()),
+            style.bold(&rate(end["goodput_bps"].as_u64())),
+            style.dim(&format!("from {} to {} directly; {}", plan.from, plan.to.host, text(&end["suite"]))),
+        ));
+    }
+    Ok(())
+}
+
+/// A text of another host.
+fn text(value: &Value) -> String {
+    printable(value.as_str().unwrap_or_default())
+}

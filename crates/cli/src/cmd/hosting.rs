@@ -1,0 +1,132 @@
+//! One end of a copy that the other end began: `serve`, and the far program of a copy over SSH.
+
+use std::fmt::Display;
+use std::io;
+use std::time::Duration;
+
+use farhaul_session::{AbortCode, FileReceiver, FileSender, ReceiveLimits, Source, Store};
+
+use super::partial::Target;
+use super::server::Caller;
+use super::{Context, end_record};
+use crate::exit::Fault;
+use crate::fault;
+use crate::options::Transport;
+use crate::output::Output;
+use crate::output::json::{Direction, End};
+use crate::output::trace::Trace;
+use crate::session::file::outcome::{self, Measured};
+use crate::session::file::{FileLog, Receiving, Sending, Timed};
+use crate::session::measure::Meter;
+use crate::session::watch::{View, Watch};
+use crate::session::{Channel, Role, Session, Trouble, drive};
+
+/// Settings of the end that accepts.
+pub(super) struct Hosting<'a> {
+    pub(super) context: &'a Context,
+    pub(super) output: Output,
+    pub(super) transport: &'a Transport,
+    /// Interval of progress records.
+    pub(super) interval: Option<Duration>,
+    pub(super) trace: Option<Trace>,
+}
+
+/// The record of a session, and its result.
+pub(super) type Hosted = (End, Result<(), Fault>);
+
+impl Hosting<'_> {
+    /// Receives files. The caller has its first answer before `open` looks for the place on the disk. `None` if there is no place:
+    /// the caller knows the reason then.
+    pub(super) fn receive<S: Store>(
+        &self,
+        caller: &Caller,
+        place: &dyn Display,
+        open: impl FnOnce() -> io::Result<S>,
+        target: &Target,
+    ) -> Option<Hosted> {
+        let (log, meter) = self.log(caller);
+        let mut session = FileReceiver::accept(&caller.open, ReceiveLimits::default());
+        let answered = caller.answer(session.poll_write());
+        session.handle_written(answered);
+        let store = match open() {
+            Ok(store) => store,
+            Err(error) => {
+                caller.refuse(AbortCode::Storage, &fault::no_place(place, &error));
+                return None;
+            }
+        };
+        let mut job = Receiving { session, store: Timed::new(store, caller.stream.clone(), meter), log };
+        let (driven, measured) = self.drive(caller, &mut job, meter);
+        caller.leave_place();
+        let mut end = self.end(caller, Direction::Received);
+        outcome::of_receiving(&mut end, &job, &measured);
+        let result = outcome::result(&job.log, driven, |trouble| {
+            target.named_in(self.context.fault(trouble, &caller.peer), job.log.current())
+        });
+        Some((end, result))
+    }
+
+    /// Gives a caller that wants files its first answer, before any access to a disk.
+    pub(super) fn begin_to_send(&self, caller: &Caller) -> (FileSender, FileLog, Meter) {
+        let (log, meter) = self.log(caller);
+        let mut session = FileSender::accept(&caller.open);
+        let answered = caller.answer(session.opening());
+        session.handle_written(answered);
+        (session, log, meter)
+    }
+
+    /// Sends files.
+    pub(super) fn send(
+        &self,
+        caller: &Caller,
+        (session, log, meter): (FileSender, FileLog, Meter),
+        source: impl Source,
+    ) -> Hosted {
+        let source = Timed::new(source, caller.stream.clone(), meter);
+        let source = source.under(self.transport.rate(), self.transport.buffer);
+        let mut job = Sending { session, source, log };
+        let (driven, measured) = self.drive(caller, &mut job, meter);
+        caller.leave_place();
+        let mut end = self.end(caller, Direction::Sent);
+        outcome::of_sending(&mut end, &job, &measured);
+        let result = outcome::result(&job.log, driven, |trouble| self.context.fault(trouble, &caller.peer));
+        (end, result)
+    }
+
+    fn log(&self, caller: &Caller) -> (FileLog, Meter) {
+        let meter = Meter::start(self.context.clock);
+        (FileLog::new(self.output.clone(), Some(caller.session), meter, None), meter)
+    }
+
+    fn drive(&self, caller: &Caller, job: &mut impl Session, meter: Meter) -> (Result<(), Trouble>, Measured) {
+        let view = View {
+            output: self.output.clone(),
+            session: Some(caller.session),
+            flow: None,
+            sends: job.sends(),
+            interval: self.interval,
+            bar: None,
+            trace: self.trace.clone(),
+        };
+        // A copy works without its watching thread.
+        let mut watch = Watch::start(vec![caller.stream.clone()], self.context.clock, view).ok();
+        job.tells(watch.as_ref().map(Watch::round_trips).unwrap_or_default());
+        let channel =
+            Channel { stream: &caller.stream, role: Role::Accepting, clock: self.context.clock, early: &caller.early };
+        let (waits, driven) = drive(&channel, job);
+        let rtt = watch.as_mut().map(|watch| {
+            watch.stop();
+            watch.rtt()
+        });
+        let stats = caller.stream.stats().unwrap_or_default();
+        let (rate, buffer) = (self.transport.rate(), self.transport.buffer);
+        (driven, Measured { stats, rtt: rtt.unwrap_or_default(), meter, waits, fed: false, rate, buffer })
+    }
+
+    fn end(&self, caller: &Caller, direction: Direction) -> End {
+        let address = Some(caller.peer.to_string());
+        let mut end = End { session: Some(caller.session), address, ..end_record(self.transport, direction) };
+        end.protected_by(&caller.stream);
+        end
+    }
+}

@@ -1,0 +1,201 @@
+//! The near side of a copy over SSH: starts the far program, and reaches it over UDP, or through ssh where UDP is blocked.
+
+use std::io::Read;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
+
+use farhaul::Stream;
+use farhaul::security::{KeyPair, PublicKey};
+
+use super::Context;
+use super::connect::Calling;
+use crate::exit::{Code, Fault};
+use crate::far::messages::{Hello, Ready, Task, VERSION};
+use crate::far::tunnel::Tunnel;
+use crate::far::{FarProgram, SshOptions};
+use crate::options::Transport;
+use crate::output::Output;
+use crate::output::json::Start;
+use crate::trust::{Server, identity};
+
+/// Time without an answer after which UDP counts as blocked, since TCP works (command-line contract, time-outs).
+const UDP_DEAD: Duration = Duration::from_secs(3);
+/// Most that ssh prints about its settings, bytes.
+const MOST_SETTINGS: u64 = 256 << 10;
+/// Most addresses to try at once.
+const MOST_ADDRESSES: usize = 6;
+
+/// How the near side reaches far programs.
+pub(super) struct OverSsh<'a> {
+    pub(super) context: &'a Context,
+    pub(super) output: &'a Output,
+    pub(super) transport: &'a Transport,
+    pub(super) options: &'a SshOptions,
+}
+
+/// A connection, and the far program behind it, if ssh started one.
+#[derive(Debug)]
+pub(super) struct Reached {
+    pub(super) stream: Stream,
+    pub(super) far: Option<FarProgram>,
+}
+
+/// Another far program, for a far program that calls it.
+#[derive(Clone, Debug)]
+pub(super) struct Other {
+    /// The key of this side, which the other one admits.
+    pub(super) identity: KeyPair,
+    /// Its host, in messages.
+    pub(super) name: String,
+    pub(super) key: PublicKey,
+    pub(super) addresses: Vec<SocketAddr>,
+}
+
+impl Reached {
+    /// The fault of a copy that failed: what the far program said explains more.
+    pub(super) fn explained(&mut self, fault: Fault) -> Fault {
+        match &mut self.far {
+            Some(far) => far.explained(fault),
+            None => fault,
+        }
+    }
+}
+
+impl OverSsh<'_> {
+    /// Starts a far program on `host` for this task, and connects to it.
+    pub(super) fn connect(&self, host: &str, task: Task, start: Start) -> Result<Reached, Fault> {
+        let identity = identity::generate()?;
+        let hello = self.hello(Some(identity.public()), task);
+        let (mut far, ready, addresses) = self.start(host, &hello)?;
+        let server = Server::with_key(host.to_owned(), identity, self.transport.security.cipher(), key_of(&ready)?);
+        let quick = self.transport.connecting_within(UDP_DEAD);
+        let calling = Calling { context: self.context, output: self.output, transport: &quick, server: Some(server) };
+        let blocked = match calling.first_of(&addresses, start.clone()) {
+            Ok(stream) => return Ok(Reached { stream, far: Some(far) }),
+            Err(fault) if fault.code.exit() != Code::UdpBlocked.exit() => return Err(far.explained(fault)),
+            Err(_) => blocked(host, &addresses, ready.port),
+        };
+        if self.options.no_fallback {
+            return Err(blocked);
+        }
+        self.output.warn(&format!("{blocked}; the data goes through the SSH connection, which is slower"));
+        let stream = self.through_ssh(&mut far, Calling { transport: self.transport, ..calling }, start)?;
+        Ok(Reached { stream, far: Some(far) })
+    }
+
+    /// The first message to a far program that admits `key`.
+    pub(super) fn hello(&self, key: Option<PublicKey>, task: Task) -> Hello {
+        Hello {
+            version: VERSION,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            key: key.map(|key| key.to_string()),
+            task,
+            options: self.transport.for_far_program(),
+            ports: self.options.port_range,
+        }
+    }
+
+    /// Starts a far program. Returns its addresses, too, which may be none.
+    pub(super) fn start(&self, host: &str, hello: &Hello) -> Result<(FarProgram, Ready, Vec<SocketAddr>), Fault> {
+        let mut settings = self.options.settings(host)?;
+        // Ssh needs no network for its settings.
+        let settings = thread::Builder::new().name("settings".into()).spawn(move || {
+            let child = settings.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
+            let mut text = String::new();
+            if let Ok(mut child) = child {
+                let _ = child.stdout.take().map(|stdout| stdout.take(MOST_SETTINGS).read_to_string(&mut text));
+                let _ = child.wait();
+            }
+            text
+        })?;
+        let (far, ready) = FarProgram::start(self.options, host, hello, &self.context.interrupt, self.output)?;
+        let addresses = addresses(&settings.join().unwrap_or_default(), &ready);
+        Ok((far, ready, addresses))
+    }
+
+    /// Connects through the SSH connection.
+    fn through_ssh(&self, far: &mut FarProgram, calling: Calling<'_>, mut start: Start) -> Result<Stream, Fault> {
+        let (stdout, first, stdin) = far.datagrams()?;
+        let tunnel = Tunnel::open()?;
+        let address = tunnel.address()?;
+        tunnel.run(stdout, first, stdin, || {})?;
+        start.settings.insert("carrier".into(), "ssh".into());
+        calling.first_of(&[address], start)
+    }
+}
+
+/// Connects to a far program that ssh started elsewhere.
+pub(super) fn call(
+    context: &Context,
+    output: &Output,
+    transport: &Transport,
+    other: &Other,
+    start: Start,
+) -> Result<Stream, Fault> {
+    let server = Server::with_key(other.name.clone(), other.identity.clone(), transport.security.cipher(), other.key);
+    let quick = transport.connecting_within(UDP_DEAD);
+    let calling = Calling { context, output, transport: &quick, server: Some(server) };
+    calling.first_of(&other.addresses, start).map_err(|fault| match fault.code.exit() {
+        4 => blocked(&other.name, &other.addresses, other.addresses.first().map_or(0, SocketAddr::port)),
+        _ => fault,
+    })
+}
+
+/// The key of a far program.
+pub(super) fn key_of(ready: &Ready) -> Result<PublicKey, Fault> {
+    ready.key.parse().map_err(|_| Fault::new(Code::Protocol, "the far program has a key of another kind"))
+}
+
+/// UDP does not reach the far program.
+fn blocked(host: &str, addresses: &[SocketAddr], port: u16) -> Fault {
+    let tried = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" and ");
+    Fault::new(
+        Code::UdpBlocked,
+        format!(
+            "SSH reaches {host}, and UDP does not reach {tried} within 3 s: let firewalls pass UDP port {port}, or choose \
+             open ones with --port-range"
+        ),
+    )
+}
+
+/// Where the far program may be reached: the host of ssh, and the address under which ssh reached it.
+fn addresses(settings: &str, ready: &Ready) -> Vec<SocketAddr> {
+    let value = |key: &str| {
+        let lines = settings.lines().filter_map(|line| line.split_once(' '));
+        lines.clone().find(|(name, _)| *name == key).map(|(_, value)| value.trim()).filter(|value| *value != "none")
+    };
+    let passes_hosts = value("proxyjump").is_some() || value("proxycommand").is_some();
+    let named = value("hostname").and_then(|name| (name, ready.port).to_socket_addrs().ok());
+    let mut all: Vec<SocketAddr> = named.into_iter().flatten().collect();
+    if let Some(address) = ready.address {
+        let at = SocketAddr::from((address.to_canonical(), ready.port));
+        // Behind a jump host, the name may mean another host here.
+        all.insert(if passes_hosts { 0 } else { all.len() }, at);
+    }
+    let mut seen = Vec::new();
+    for address in all {
+        if !seen.contains(&address) && seen.len() < MOST_ADDRESSES {
+            seen.push(address);
+        }
+    }
+    seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_ssh_comes_first_and_behind_a_jump_host_the_far_end_knows_better() {
+        let ready = Ready { key: String::new(), port: 7, address: "10.0.0.9".parse().ok() };
+        let direct = addresses("user me\nhostname 192.0.2.1\nport 22\nproxyjump none\n", &ready);
+        assert_eq!(direct, ["192.0.2.1:7".parse().unwrap(), "10.0.0.9:7".parse().unwrap()]);
+        let behind = addresses("hostname 192.0.2.1\nproxyjump jump\n", &ready);
+        assert_eq!(behind, ["10.0.0.9:7".parse().unwrap(), "192.0.2.1:7".parse().unwrap()]);
+        let same = addresses("hostname 10.0.0.9\n", &ready);
+        assert_eq!(same.len(), 1);
+        assert!(addresses("", &Ready { address: None, ..ready }).is_empty());
+    }
+}

@@ -1,0 +1,30 @@
+//! The program on the far host, which ssh starts for one copy.
+//!
+//! ```text
+//! near                                   far: `farhaul bootstrap`, started by ssh
+//!  Hello {key, task, options}      →
+//!                                   ←    noise of login shells, the mark, Ready {key, port, address}
+//!  UDP: secure handshake, the copy ⇄     admits the key of the Hello alone
+//!  end of its input                →     stops
+//! ```
+//!
+//! Only public keys cross the SSH connection. Both key pairs are made for one copy, and live in memory.
+//!
+//! | part | owns |
+//! | --- | --- |
+//! | [`messages`] | what both programs say |
+//! | [`frames`] | messages in a stream of bytes, behind the noise |
+//! | [`ssh`] | the options, and the command line of ssh |
+//! | [`program`] | the far program as a child process |
+//! | [`install`] | a copy of this program for the far host |
+//! | [`tunnel`] | datagrams through ssh, where UDP is blocked |
+
+pub(crate) mod frames;
+mod install;
+pub(crate) mod messages;
+mod program;
+mod ssh;
+pub(crate) mod tunnel;
+
+pub(crate) use program::FarProgram;
+pub(crate) use ssh::SshOptions;

@@ -1,0 +1,265 @@
+//! The far program as a child process of this one, through ssh.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use super::frames::{Frames, encode};
+use super::install;
+use super::messages::{Failed, FarSays, Hello, Near, Ready};
+use super::ssh::SshOptions;
+use crate::exit::{Code, Fault};
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+
+/// Exit code of ssh if ssh itself failed.
+const SSH_FAILED: i32 = 255;
+/// Exit code of shells for a program that does not exist, or cannot be started.
+const NOT_FOUND: [i32; 2] = [127, 126];
+/// Bytes per read.
+const BLOCK: usize = 64 << 10;
+/// Longest line of ssh that is shown, bytes.
+const LONGEST_LINE: u64 = 4096;
+
+/// The program on the far host.
+#[derive(Debug)]
+pub(crate) struct FarProgram {
+    host: String,
+    child: Arc<Mutex<Child>>,
+    stdin: Option<ChildStdin>,
+    heard: Receiver<Heard>,
+    last_words: Option<Failed>,
+}
+
+/// What the far program said.
+#[derive(Debug)]
+pub(super) enum Heard {
+    Message(FarSays),
+    /// Datagrams follow, the first bytes of which are here.
+    Datagrams(ChildStdout, Vec<u8>),
+    /// No more comes. Whether anything came from the program at all.
+    End {
+        has_begun: bool,
+    },
+}
+
+impl FarProgram {
+    /// Starts the program on `host`, and says what this side wants. If it is missing there, and the user wants it, installs it.
+    pub(crate) fn start(
+        options: &SshOptions,
+        host: &str,
+        hello: &Hello,
+        interrupt: &Interrupt,
+        output: &Output,
+    ) -> Result<(Self, Ready), Fault> {
+        let mut far = Self::spawn(options, host, hello, interrupt, output)?;
+        match far.ready(options) {
+            Err(fault) if fault.code == Code::FarProgramMissing && options.install && !options.names_program() => {
+                install::install(options, host, output)?;
+                far = Self::spawn(options, host, hello, interrupt, output)?;
+                let ready = far.ready(options)?;
+                Ok((far, ready))
+            }
+            ready => ready.map(|ready| (far, ready)),
+        }
+        .map_err(|fault| interrupt.fault().unwrap_or(fault))
+    }
+
+    fn spawn(
+        options: &SshOptions,
+        host: &str,
+        hello: &Hello,
+        interrupt: &Interrupt,
+        output: &Output,
+    ) -> Result<Self, Fault> {
+        let mut child = options.command(host, Some(&options.bootstrap()))?.spawn().map_err(|error| {
+            Fault::new(
+                Code::SshFailed,
+                format!("cannot start ssh: {error}; install OpenSSH, or name another with --ssh"),
+            )
+        })?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let child = Arc::new(Mutex::new(child));
+        let (say, heard) = channel();
+        let mut far = Self { host: host.to_owned(), child: Arc::clone(&child), stdin, heard, last_words: None };
+        interrupt.on_stop(move || end(&child));
+        if let Some(stdout) = stdout {
+            thread::Builder::new().name("far".into()).spawn(move || listen(stdout, &say))?;
+        }
+        if let Some(stderr) = stderr {
+            let output = output.clone();
+            thread::Builder::new().name("ssh".into()).spawn(move || show(stderr, &output))?;
+        }
+        // A failure shows in what is heard.
+        let _ = far.say(&Near::Hello(hello.clone()));
+        Ok(far)
+    }
+
+    /// Waits until the program is ready.
+    fn ready(&mut self, options: &SshOptions) -> Result<Ready, Fault> {
+        match self.heard.recv() {
+            Ok(Heard::Message(FarSays::Ready(ready))) => Ok(ready),
+            Ok(Heard::Message(FarSays::Failed(failed))) => Err(failed.fault(&self.host)),
+            Ok(Heard::End { has_begun }) => Err(self.silence(options, has_begun)),
+            _ => Err(self.misbehaved()),
+        }
+    }
+
+    /// The reason why the program said nothing.
+    fn silence(&self, options: &SshOptions, has_begun: bool) -> Fault {
+        let status = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
+        let (host, code) = (&self.host, status.ok().and_then(|status| status.code()));
+        match code {
+            _ if has_begun => Fault::new(Code::PeerLost, format!("the program on {host} ended early")),
+            Some(SSH_FAILED) => {
+                Fault::new(Code::SshFailed, format!("ssh cannot reach {host} or log in there; try `ssh {host} true`"))
+            }
+            Some(code) if NOT_FOUND.contains(&code) => {
+                let advice = match options.names_program() {
+                    true => "check --remote-path",
+                    false => {
+                        "repeat the command with --install, or install it there and give its place with --remote-path"
+                    }
+                };
+                let program = options.program();
+                Fault::new(Code::FarProgramMissing, format!("{host} lacks the program {program}: {advice}"))
+            }
+            _ => Fault::new(
+                Code::Protocol,
+                format!(
+                    "the program {} on {host} is no farhaul of this version: update it there, or name another with \
+                     --remote-path",
+                    options.program()
+                ),
+            ),
+        }
+    }
+
+    fn misbehaved(&self) -> Fault {
+        Fault::new(
+            Code::Protocol,
+            format!("the program on {} speaks another version: update the older side", self.host),
+        )
+    }
+
+    /// Says something to the program.
+    pub(crate) fn say(&mut self, message: &Near) -> Result<(), Fault> {
+        let written = match &mut self.stdin {
+            Some(stdin) => stdin.write_all(encode(message).as_bytes()).and_then(|()| stdin.flush()),
+            None => Ok(()),
+        };
+        written.map_err(|_| Fault::new(Code::PeerLost, format!("the SSH connection to {} is lost", self.host)))
+    }
+
+    /// The next message of the program; `None` at its end.
+    pub(crate) fn next(&mut self) -> Option<FarSays> {
+        match self.heard.recv() {
+            Ok(Heard::Message(message)) => Some(message),
+            _ => None,
+        }
+    }
+
+    /// Has datagrams follow in both directions.
+    pub(crate) fn datagrams(&mut self) -> Result<(ChildStdout, Vec<u8>, ChildStdin), Fault> {
+        self.say(&Near::Tunnel)?;
+        loop {
+            match self.heard.recv() {
+                Ok(Heard::Datagrams(stdout, first)) => {
+                    let stdin = self.stdin.take().ok_or_else(|| self.misbehaved())?;
+                    return Ok((stdout, first, stdin));
+                }
+                Ok(Heard::Message(FarSays::Failed(failed))) => return Err(failed.fault(&self.host)),
+                Ok(Heard::Message(_)) => {}
+                _ => return Err(self.misbehaved()),
+            }
+        }
+    }
+
+    /// The fault of a copy that failed with `fault`: what the far program said explains more.
+    pub(crate) fn explained(&mut self, fault: Fault) -> Fault {
+        while let Ok(heard) = self.heard.try_recv() {
+            if let Heard::Message(FarSays::Failed(failed)) = heard {
+                self.last_words = Some(failed);
+            }
+        }
+        match &self.last_words {
+            Some(failed) if fault.code == Code::PeerLost => failed.fault(&self.host),
+            _ => fault,
+        }
+    }
+}
+
+impl Drop for FarProgram {
+    /// The copy is over. Nobody waits for the round trip of a polite end.
+    fn drop(&mut self) {
+        self.stdin.take();
+        end(&self.child);
+        let _ = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
+    }
+}
+
+/// Ends ssh, which ends the far program.
+fn end(child: &Mutex<Child>) {
+    let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
+    if child.try_wait().is_ok_and(|status| status.is_some()) {
+        return;
+    }
+    if let Ok(process) = i32::try_from(child.id())
+        && let Some(process) = rustix::process::Pid::from_raw(process)
+    {
+        // Ssh restores the terminal.
+        let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+    }
+}
+
+/// Takes messages from the program until its end, or until datagrams follow.
+fn listen(mut stdout: ChildStdout, say: &Sender<Heard>) {
+    let (mut frames, mut block) = (Frames::behind_noise(), vec![0; BLOCK]);
+    'reading: loop {
+        let len = match stdout.read(&mut block) {
+            Ok(0) | Err(_) => break,
+            Ok(len) => len,
+        };
+        if frames.extend(&block[..len]).is_err() {
+            break;
+        }
+        loop {
+            match frames.next::<FarSays>() {
+                Ok(Some(FarSays::Tunneling)) => {
+                    let _ = say.send(Heard::Datagrams(stdout, frames.into_rest()));
+                    return;
+                }
+                Ok(Some(message)) => {
+                    if say.send(Heard::Message(message)).is_err() {
+                        return;
+                    }
+                }
+                Ok(None) => break,
+                Err(_) => break 'reading,
+            }
+        }
+    }
+    let _ = say.send(Heard::End { has_begun: frames.has_begun() });
+}
+
+/// Shows what ssh says, except that a shell there did not find the program: this program says it better.
+fn show(stderr: ChildStderr, output: &Output) {
+    let mut lines = BufReader::new(stderr);
+    loop {
+        let mut line = Vec::new();
+        match lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim_end();
+        let is_of_shell = ["not found", "No such file", "Permission denied"].iter().any(|words| line.contains(words))
+            && line.contains("farhaul")
+            && !line.contains("(publickey");
+        if !is_of_shell && !line.is_empty() {
+            output.say(&super::messages::printable(line));
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The options for ssh, and its command lines. Arguments are never put together to a shell command on this host.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use clap::Args;
+
+use crate::exit::Fault;
+
+/// Versions before 1.0 differ in what they say, so each has a file of its own.
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The words of a command. A type of its own, since clap takes a list for several values.
+#[derive(Clone, Debug)]
+struct Words(Vec<String>);
+
+/// Options of copies over SSH.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "SSH")]
+pub(crate) struct SshOptions {
+    /// Command that reaches the far host, with its options: 'ssh -p 2222'
+    #[arg(long, env = "FARHAUL_SSH", value_name = "COMMAND", default_value = "ssh", value_parser = words)]
+    ssh: Words,
+    /// Port of the SSH server, as for scp
+    #[arg(short = 'P', value_name = "PORT")]
+    port: Option<u16>,
+    /// Private key for ssh
+    #[arg(short = 'i', value_name = "FILE")]
+    identity: Option<PathBuf>,
+    /// Jump hosts on the way, with commas
+    #[arg(short = 'J', value_name = "HOST")]
+    jump: Option<String>,
+    /// Option for ssh, as in its configuration file
+    #[arg(short = 'o', value_name = "NAME=VALUE")]
+    option: Vec<String>,
+    /// Program on the far host [default: farhaul on its PATH, then the copy of --install]
+    #[arg(long, env = "FARHAUL_REMOTE_PATH", value_name = "PATH")]
+    remote_path: Option<String>,
+    /// If the far host lacks the program, copy this one into the cache folder of the user there
+    #[arg(long)]
+    pub(super) install: bool,
+    /// UDP ports for the far program: 50000-50100 [default: any]
+    #[arg(long, env = "FARHAUL_PORT_RANGE", value_name = "LOW-HIGH", value_parser = ports)]
+    pub(crate) port_range: Option<(u16, u16)>,
+    /// Fail if UDP is blocked, instead of copying through the SSH connection
+    #[arg(long)]
+    pub(crate) no_fallback: bool,
+}
+
+impl SshOptions {
+    /// Ssh to `host` with this command there, or with none.
+    pub(super) fn command(&self, host: &str, remote: Option<&str>) -> Result<Command, Fault> {
+        self.with(&[], host, remote)
+    }
+
+    /// Ssh that prints its settings for `host`, and connects nowhere.
+    pub(crate) fn settings(&self, host: &str) -> Result<Command, Fault> {
+        self.with(&["-G"], host, None)
+    }
+
+    fn with(&self, first: &[&str], host: &str, remote: Option<&str>) -> Result<Command, Fault> {
+        let (program, its) = self.ssh.0.split_first().ok_or_else(|| Fault::usage("--ssh is empty"))?;
+        let mut command = Command::new(program);
+        command.args(its).args(first).arg("-T");
+        let mut option = |name: &str, value: Option<OsString>| {
+            if let Some(value) = value {
+                command.arg(name).arg(value);
+            }
+        };
+        option("-p", self.port.map(|port| port.to_string().into()));
+        option("-i", self.identity.clone().map(Into::into));
+        option("-J", self.jump.clone().map(Into::into));
+        self.option.iter().for_each(|each| option("-o", Some(each.into())));
+        command.arg("--").arg(host).args(remote).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(command)
+    }
+
+    /// The command that starts the program on the far host. Every login shell understands it.
+    pub(super) fn bootstrap(&self) -> String {
+        match &self.remote_path {
+            Some(path) => format!("{} bootstrap", quoted(path)),
+            None => format!(
+                "sh -c 'p=$(command -v farhaul) || p=\"${{XDG_CACHE_HOME:-$HOME/.cache}}/farhaul/bin/farhaul-{VERSION}\"; exec \
+                 \"$p\" bootstrap'"
+            ),
+        }
+    }
+
+    /// The place of the program there, in words.
+    pub(super) fn program(&self) -> String {
+        self.remote_path.clone().unwrap_or_else(|| "farhaul".to_owned())
+    }
+
+    /// Whether the user named the program there.
+    pub(super) const fn names_program(&self) -> bool {
+        self.remote_path.is_some()
+    }
+}
+
+/// A path for a shell. A tilde at its beginning keeps its meaning.
+fn quoted(path: &str) -> String {
+    let (home, rest) = path.strip_prefix("~/").map_or(("", path), |rest| ("~/", rest));
+    format!("{home}'{}'", rest.replace('\'', "'\\''"))
+}
+
+/// Divides a command into words, as a shell does.
+fn words(text: &str) -> Result<Words, String> {
+    let words = shlex::split(text).ok_or_else(|| format!("a quote in {text} does not end"))?;
+    if words.is_empty() { Err("it is empty".to_owned()) } else { Ok(Words(words)) }
+}
+
+fn ports(text: &str) -> Result<(u16, u16), String> {
+    let both = text.split_once('-').unwrap_or((text, text));
+    let port = |text: &str| text.trim().parse::<u16>().ok().filter(|&port| port > 0);
+    match port(both.0).zip(port(both.1)) {
+        Some((low, high)) if low <= high => Ok((low, high)),
+        _ => Err(format!("'{text}' is no range of ports; write 50000-50100")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        ssh: SshOptions,
+    }
+
+    fn options(arguments: &[&str]) -> SshOptions {
+        Only::try_parse_from(["x"].iter().chain(arguments)).map_err(|error| error.to_string()).unwrap().ssh
+    }
+
+    fn line(command: &Command) -> Vec<String> {
+        let all = std::iter::once(command.get_program()).chain(command.get_args());
+        all.map(|word| word.to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn the_options_of_scp_reach_ssh_as_words_of_their_own() {
+        let options = options(&["--ssh", "ssh -F 'my config'", "-P", "22", "-i", "a key", "-J", "jump", "-o", "A=b"]);
+        assert_eq!(
+            line(&options.command("me@far", Some("run it")).unwrap()),
+            [
+                "ssh",
+                "-F",
+                "my config",
+                "-T",
+                "-p",
+                "22",
+                "-i",
+                "a key",
+                "-J",
+                "jump",
+                "-o",
+                "A=b",
+                "--",
+                "me@far",
+                "run it"
+            ]
+        );
+        assert_eq!(line(&options.settings("far").unwrap())[3], "-G");
+    }
+
+    #[test]
+    fn a_path_of_the_far_program_is_one_word_for_its_shell() {
+        let of = |path| options(&["--remote-path", path]).bootstrap();
+        assert_eq!(of("/opt/f x/farhaul"), "'/opt/f x/farhaul' bootstrap");
+        assert_eq!(of("~/it's"), "~/'it'\\''s' bootstrap");
+        assert!(options(&[]).bootstrap().contains("command -v farhaul"));
+    }
+
+    #[test]
+    fn ranges_of_ports_are_read() {
+        assert_eq!((ports("50000-50100"), ports("7")), (Ok((50_000, 50_100)), Ok((7, 7))));
+        assert!(["", "0", "9-8", "1-70000", "a-b"].iter().all(|text| ports(text).is_err()));
+    }
+}
