@@ -26,5 +26,5 @@ mod program;
 mod ssh;
 pub(crate) mod tunnel;
 
-pub(crate) use program::FarProgram;
+pub(crate) use program::{FarProgram, peer_knows_of_the_end};
 pub(crate) use ssh::SshOptions;

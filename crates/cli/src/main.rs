@@ -56,7 +56,9 @@ fn main() -> ExitCode {
         ),
         Err(fault) => (Records::of_unread(&early), Err(fault)),
     };
-    farhaul::wait_for_farewells();
+    if !far::peer_knows_of_the_end() {
+        farhaul::wait_for_farewells();
+    }
     match done.and_then(|code| output::outcome().map(|()| code)) {
         Ok(code) => ExitCode::from(code),
         Err(fault) => {

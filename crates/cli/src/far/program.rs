@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -22,6 +23,14 @@ const NOT_FOUND: [i32; 2] = [127, 126];
 const BLOCK: usize = 64 << 10;
 /// Longest line of ssh that is shown, bytes.
 const LONGEST_LINE: u64 = 4096;
+
+/// Whether the end of an SSH connection told the far program that everything is over.
+static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the peer knows of the end by ssh, so that nobody need wait for the farewells of its connection.
+pub(crate) fn peer_knows_of_the_end() -> bool {
+    HAS_ENDED.load(Ordering::Acquire)
+}
 
 /// The program on the far host.
 #[derive(Debug)]
@@ -194,6 +203,7 @@ impl FarProgram {
 impl Drop for FarProgram {
     /// The copy is over. Nobody waits for the round trip of a polite end.
     fn drop(&mut self) {
+        HAS_ENDED.store(true, Ordering::Release);
         self.stdin.take();
         end(&self.child);
         let _ = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
