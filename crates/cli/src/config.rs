@@ -8,6 +8,7 @@ mod files;
 mod show;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command};
@@ -27,7 +28,7 @@ const CONNECTING: &[&str] = &["copy", "serve", "pipe", "bench", "profile", "stre
 /// Keys of connections that mean something else in a verb: the rate of a stream is its target, and no cap.
 const OTHER_MEANING: &[(&str, &str)] = &[("stream", "rate")];
 /// Options of a single run, which no file may set. The exception is `listen` of a server.
-const OF_THE_MOMENT: &[&str] = &["listen", "connect", "to", "help", "version", "show-config"];
+const OF_THE_MOMENT: &[&str] = &["listen", "connect", "to", "config", "help", "version", "show-config"];
 /// Name of the table of hosts.
 const HOSTS: &str = "host";
 
@@ -56,12 +57,15 @@ impl Given {
 pub(crate) type Defaults = BTreeMap<String, Given>;
 
 impl Config {
-    /// Reads the files, if `verb` has settings at all.
-    pub(crate) fn load(verb: Option<&str>, command: &Command) -> Result<Self, Fault> {
-        if !verb.is_some_and(|verb| VERBS.contains(&verb)) {
-            return Ok(Self::default());
-        }
-        let config = Self { files: files::read_all()? };
+    /// Reads the files, if `verb` has settings at all. The keys of `own`, a file of this verb alone, have no section. It takes
+    /// the place of the user's and the system's files.
+    pub(crate) fn load(verb: Option<&str>, own: Option<&Path>, command: &Command) -> Result<Self, Fault> {
+        let Some(verb) = verb.filter(|verb| VERBS.contains(verb)) else { return Ok(Self::default()) };
+        let files = match own {
+            Some(path) => vec![files::read_own(path, verb)?],
+            None => files::read_all()?,
+        };
+        let config = Self { files };
         config.files.iter().try_for_each(|file| check(file, command))?;
         Ok(config)
     }

@@ -96,7 +96,8 @@ fn parse(early: &Early) -> Result<Option<Cli>, Fault> {
         let read = cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
         return read.map(Some).map_err(|error| refused(&error, None));
     };
-    let mut defaults = Config::load(Some(verb), &cli::command())?.defaults(verb, &config::hosts(options));
+    let config = Config::load(Some(verb), early.config_file().as_deref(), &cli::command())?;
+    let mut defaults = config.defaults(verb, &config::hosts(options));
     config::add_controller(&mut defaults, options);
     let matches = matches(early, verb, &defaults)?;
     match matches.subcommand() {

@@ -11,5 +11,5 @@ mod files;
 pub(crate) mod identity;
 mod server;
 
-pub(crate) use admission::{Admission, Rights};
+pub(crate) use admission::{Admission, KeysFile, Rights};
 pub(crate) use server::{HostKeyPolicy, Server};

@@ -3,7 +3,7 @@
 mod range;
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use farhaul_units::Rate;
 
 use crate::canceller::CancelFlag;
 use crate::connection::Port;
-use crate::driver::Driver;
+use crate::driver::{Driver, UdpPort};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::security::Security;
@@ -315,6 +315,20 @@ impl Builder {
     /// Neither [`secure`](Self::secure) nor [`plain`](Self::plain) was called, a setting is out of its range, or the port cannot
     /// be opened.
     pub fn bind(self, address: SocketAddr) -> Result<Endpoint, Error> {
+        self.open(address.into())
+    }
+
+    /// Takes a UDP port that somebody else has bound, for instance the service manager (socket activation).
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind); or the socket is none of UDP.
+    pub fn adopt(self, socket: UdpSocket) -> Result<Endpoint, Error> {
+        let unknown = |source| Error::System { what: "the address of the socket", source };
+        let address = socket.local_addr().map_err(unknown)?;
+        self.open(UdpPort::Socket(address, socket))
+    }
+
+    fn open(self, port: UdpPort) -> Result<Endpoint, Error> {
         let Self { protocol, mut config, options, controller, answers_probes, peer, protection } = self;
         range::check(&config)?;
         config.interface_rate = peer.and_then(|peer| farhaul_udp::interface_rate(peer, config.mss));
@@ -329,7 +343,7 @@ impl Builder {
             Some(Protected::By(security)) => security.endpoint(&protocol, config, entropy()?)?,
         };
         let transport = SharedChannel::new(endpoint);
-        let driver = Driver::start(transport, address, options)?;
+        let driver = Driver::start(transport, port, options)?;
         if answers_probes {
             driver.turn()?.answering.get_or_insert_default();
         }

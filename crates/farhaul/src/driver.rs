@@ -50,7 +50,7 @@ pub(crate) use self::channels::Stranger;
 pub(crate) use self::core::{Core, Place};
 pub use departure::wait_for_farewells;
 pub(crate) use guard::{CancelFlags, EndpointGuard};
-pub(crate) use threads::Driver;
+pub(crate) use threads::{Driver, UdpPort};
 #[cfg(any(test, feature = "tokio"))]
 pub(crate) use wait::TaskWait;
 #[cfg(any(test, feature = "tokio"))]

@@ -63,12 +63,32 @@ impl UdpSocket {
         if local.is_ipv6() {
             socket.set_only_v6(!takes_both)?;
         }
+        socket.bind(&local.into())?;
+        Self::set_up(socket, takes_both, options)
+    }
+
+    /// A socket that somebody else has bound, for instance the service manager.
+    ///
+    /// # Errors
+    /// It is no UDP socket, or the system refuses an option.
+    pub fn adopt(socket: StdSocket, options: Options) -> io::Result<Self> {
+        let socket = Socket::from(socket);
+        if socket.r#type()? != Type::DGRAM {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the socket is none of UDP"));
+        }
+        let local = socket.local_addr()?.as_socket();
+        let local = local.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the socket is none of UDP"))?;
+        let takes_both = local.ip() == Ipv6Addr::UNSPECIFIED && !socket.only_v6()?;
+        Self::set_up(socket, takes_both, options)
+    }
+
+    fn set_up(socket: Socket, takes_both: bool, options: Options) -> io::Result<Self> {
         let buffers = [
             request(&socket, BufferKind::Recv, options.recv_buffer)?,
             request(&socket, BufferKind::Send, options.send_buffer)?,
         ];
-        socket.bind(&local.into())?;
         let socket = StdSocket::from(socket);
+        let local = socket.local_addr()?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         // quinn-udp forbids fragments.
         sys::allow_fragments(&socket, local.is_ipv6())?;
@@ -83,7 +103,6 @@ impl UdpSocket {
             sys::set_receive_offload(&socket, false)?;
         }
         let offload = Offload::new(options.offload && state.max_gso_segments() > 1);
-        let local = socket.local_addr()?;
         Ok(Self { socket, state, offload, local, takes_both, buffers })
     }
 

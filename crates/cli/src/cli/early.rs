@@ -3,6 +3,8 @@
 //! Settings files supply defaults, which depend on the verb and its hosts. The first parse finds both and judges no values.
 //! The second parse has the defaults and refuses errors.
 
+use std::path::PathBuf;
+
 use clap::builder::ValueParser;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use clap::parser::ValueSource;
@@ -40,6 +42,13 @@ impl Early {
     /// The verb, if there is one, and its options.
     pub(crate) fn verb(&self) -> Option<(&str, &ArgMatches)> {
         self.matches.subcommand()
+    }
+
+    /// The file of `--config`.
+    pub(crate) fn config_file(&self) -> Option<PathBuf> {
+        let (_, options) = self.verb()?;
+        let raw = options.try_get_raw("config").ok().flatten()?.last()?;
+        Some(raw.into())
     }
 
     /// Whether `--show-config` is given.

@@ -182,7 +182,7 @@ impl Measurement<'_> {
     }
 
     fn listen(&self, at: &HostPort) -> Result<(), Fault> {
-        let clients = self.args.transport.security.admission(&self.output)?;
+        let clients = self.args.transport.security.admission(&self.output, None)?;
         let endpoint = self.args.transport.bind_daemon(at.listening()?, clients.as_ref())?;
         if clients.is_none() {
             // Measured streams are plain.

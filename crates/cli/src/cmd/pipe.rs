@@ -122,7 +122,7 @@ impl Pipe<'_> {
             let calling = Calling::to(self.context, &self.output, transport, to)?;
             return Ok((calling.connect(to, start)?, meter));
         };
-        let clients = transport.security.admission(&self.output)?;
+        let clients = transport.security.admission(&self.output, None)?;
         let endpoint = transport.bind(listen.listening()?, clients.as_ref())?;
         start.key = clients.as_ref().map(Admission::fingerprint);
         if self.args.rendezvous {

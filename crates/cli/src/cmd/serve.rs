@@ -1,10 +1,12 @@
 //! `serve`: the far end of `copy`, serving one directory.
 
 mod capped;
+mod confine;
+mod manager;
 mod permissions;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::Arc;
 use std::thread;
@@ -12,7 +14,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use farhaul::{Directory, DiskSource, DiskStore, copies_at_a_time};
+use farhaul::{Directory, DiskSource, DiskStore, Endpoint, copies_at_a_time};
 use farhaul_session::{AbortCode, Pull, Push, Request};
 use farhaul_units::{ByteSize, parse_duration};
 
@@ -30,6 +32,7 @@ use crate::output::json::{Direction, End};
 use crate::trust::{Admission, Rights};
 use crate::values::HostPort;
 use capped::Capped;
+use confine::{Confinement, confine};
 use permissions::{Permissions, Permit};
 
 /// Serve a directory to `farhaul copy`
@@ -48,9 +51,18 @@ pub(crate) struct ServeArgs {
     /// Directory to serve; the root of all paths of peers
     #[arg(long, env = "FARHAUL_ROOT", value_name = "DIR")]
     pub(crate) root: PathBuf,
-    /// UDP port: host:port, or :port for all addresses of this machine
+    /// UDP port: host:port, or :port for all addresses of this machine [default: the socket of the service manager]
     #[arg(long, env = "FARHAUL_LISTEN", value_name = "ADDR")]
-    pub(crate) listen: HostPort,
+    pub(crate) listen: Option<HostPort>,
+    /// Settings of a daemon: the options of this verb, as in listen = ":9000". An unknown one refuses the start
+    ///
+    /// The keys are files beside it, unless it names others: `host_key`, which is made on the first start, and
+    /// `authorized_keys`.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Do not have the kernel confine the server to its root (Landlock)
+    #[arg(long, env = "FARHAUL_UNCONFINED", value_parser = clap::builder::BoolishValueParser::new())]
+    unconfined: bool,
     /// Refuse copies to this server
     #[arg(long, env = "FARHAUL_READ_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
     read_only: bool,
@@ -73,8 +85,20 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     }
     let output = Output::from_flag(args.transport.json);
     let root = open(args)?;
-    let clients = args.transport.security.admission(&output)?;
-    let endpoint = args.transport.bind_daemon(args.listen.listening()?, clients.as_ref())?;
+    let folder = args.config.as_deref().map(|file| file.parent().unwrap_or_else(|| Path::new(".")));
+    let clients = args.transport.security.admission(&output, folder)?;
+    if args.config.is_some() && clients.is_none() {
+        return Err(Fault::usage("a daemon with --config is never plain: start `farhaul serve --plain` by hand"));
+    }
+    let trace = args.transport.begin_trace("serve", &output)?;
+    let permissions = Permissions::new(&args.root, args.read_only).map_err(|error| no_root(args, &error))?;
+    // Threads that are started from here on are confined as well.
+    let keys = clients.as_ref().and_then(Admission::file);
+    let confinement = match args.unconfined {
+        true => Confinement::None,
+        false => confine(permissions.root(), !args.read_only, keys.as_slice())?,
+    };
+    let endpoint = open_port(args, clients.as_ref())?;
     if clients.is_none() {
         // A caller may keep a control stream beside its copies, which is plain.
         endpoint.answer_probes().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))?;
@@ -83,6 +107,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     start.key = clients.as_ref().map(Admission::fingerprint);
     start.settings.insert("root".into(), args.root.to_string_lossy().into());
     start.settings.insert("read_only".into(), args.read_only.into());
+    start.settings.insert("landlock".into(), confinement.name().into());
     let max_sessions = args.max_sessions.min(copies_at_a_time());
     start.settings.insert("max_sessions".into(), max_sessions.into());
     start.settings.insert("interval_seconds".into(), args.interval.map(|time| time.as_secs_f64()).into());
@@ -108,17 +133,25 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
             args.max_sessions
         ));
     }
-    let trace = args.transport.begin_trace("serve", &output)?;
-    let permissions = Permissions::new(&args.root, args.read_only).map_err(|error| no_root(args, &error))?;
     let hosting =
         Hosting { context, output: output.clone(), transport: &args.transport, interval: args.interval, trace };
     let server = Server { args, context, output: output.clone(), hosting, root, clients, permissions };
+    manager::is_ready();
     thread::scope(|scope| {
         if let Some(beside) = &beside {
             scope.spawn(|| beside.run());
         }
         server::run((context, &output), listener, max_sessions, &served, |caller| server.serve(caller))
     })
+}
+
+/// The port of the service manager, or a new one.
+fn open_port(args: &ServeArgs, clients: Option<&Admission>) -> Result<Endpoint, Fault> {
+    match (manager::socket()?, &args.listen) {
+        (Some(socket), _) => args.transport.adopt_daemon(socket, clients),
+        (None, Some(listen)) => args.transport.bind_daemon(listen.listening()?, clients),
+        (None, None) => Err(Fault::usage("give --listen ADDR, or start it by a socket of the service manager")),
+    }
 }
 
 fn open(args: &ServeArgs) -> Result<Directory, Fault> {

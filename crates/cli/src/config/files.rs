@@ -80,6 +80,14 @@ pub(super) fn read_all() -> Result<Vec<File>, Fault> {
     places.filter_map(|place| place.read().transpose()).collect()
 }
 
+/// The file of one verb. Its keys become the section of the verb.
+pub(super) fn read_own(path: &Path, verb: &str) -> Result<File, Fault> {
+    let file = Place { path: path.to_owned(), variable: "--config" }.read()?;
+    let missing = || Fault::new(Code::LocalIo, format!("there is no file {}", path.display()));
+    let File { path, table } = file.ok_or_else(missing)?;
+    Ok(File { path, table: Table::from_iter([(verb.to_owned(), table.into())]) })
+}
+
 impl Place {
     fn read(self) -> Result<Option<File>, Fault> {
         let text = match fs::read(&self.path) {

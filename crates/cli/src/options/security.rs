@@ -1,6 +1,6 @@
 //! Options of the protection of connections: this side's key, the keys of peers, the cipher.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
@@ -9,7 +9,7 @@ use farhaul::security;
 use crate::config;
 use crate::exit::Fault;
 use crate::output::Output;
-use crate::trust::{Admission, HostKeyPolicy, Server, identity};
+use crate::trust::{Admission, HostKeyPolicy, KeysFile, Server, identity};
 
 /// Options of the protection of connections.
 #[derive(Args, Clone, Debug, Default)]
@@ -93,14 +93,22 @@ impl SecurityOptions {
         }
     }
 
-    /// Which clients a listener admits. `None` for plain connections.
-    pub(crate) fn admission(&self, output: &Output) -> Result<Option<Admission>, Fault> {
+    /// Which clients a listener admits. `None` for plain connections. A daemon has its files in `folder`.
+    pub(crate) fn admission(&self, output: &Output, folder: Option<&Path>) -> Result<Option<Admission>, Fault> {
         if self.plain {
             return Ok(None);
         }
-        let identity = identity::load(self.key.as_deref(), output)?;
-        let usual = || config::authorized_keys_file().filter(|file| file.exists());
-        let file = self.authorized_keys.clone().or_else(usual);
+        let key = self.key.clone().or_else(|| folder.map(|folder| folder.join("host_key")));
+        let identity = match &key {
+            // The key of a host is made on its first start.
+            Some(file) => identity::load_or_make(file)?,
+            None => identity::load(None, output)?,
+        };
+        let file = match (&self.authorized_keys, folder) {
+            (Some(file), _) => Some(KeysFile::Named(file.clone())),
+            (None, Some(folder)) => Some(KeysFile::Usual(folder.join("authorized_keys"))),
+            (None, None) => config::authorized_keys_file().map(KeysFile::Usual),
+        };
         Admission::new(identity, self.cipher.into(), file, self.any_client).map(Some)
     }
 }

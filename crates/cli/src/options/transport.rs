@@ -1,7 +1,7 @@
 //! Options of every verb that opens connections, and the endpoint that they configure.
 
 use std::ffi::OsStr;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -126,6 +126,13 @@ impl Transport {
     /// Opens a daemon's UDP port. Its connections require a minimum progress, so that a trickling peer cannot hold one.
     pub(crate) fn bind_daemon(&self, address: SocketAddr, clients: Option<&Admission>) -> Result<Endpoint, Fault> {
         open(self.builder().min_progress(MinProgress::DAEMON), address, clients.map(Admission::security))
+    }
+
+    /// The same with a UDP port that the service manager has opened.
+    pub(crate) fn adopt_daemon(&self, socket: UdpSocket, clients: Option<&Admission>) -> Result<Endpoint, Fault> {
+        let builder = self.builder().min_progress(MinProgress::DAEMON);
+        let address = socket.local_addr()?;
+        protected(builder, clients.map(Admission::security)).adopt(socket).map_err(|error| fault_of(error, address))
     }
 
     /// Opens a UDP port with this protection, for one copy.
@@ -256,14 +263,22 @@ impl Transport {
 }
 
 fn open(builder: Builder, address: SocketAddr, security: Option<Security>) -> Result<Endpoint, Fault> {
-    let builder = match security {
+    protected(builder, security).bind(address).map_err(|error| fault_of(error, address))
+}
+
+fn protected(builder: Builder, security: Option<Security>) -> Builder {
+    match security {
         Some(security) => builder.secure(security),
         None => builder.plain(),
-    };
-    builder.bind(address).map_err(|error| match error {
+    }
+}
+
+/// The fault of a port that could not be opened.
+fn fault_of(error: Error, address: SocketAddr) -> Fault {
+    match error {
         Error::InvalidOption { option, range } => Fault::usage(format!("{} must be {range}", option_of(option))),
         error => fault::of_connection(&error, &address),
-    })
+    }
 }
 
 /// The option behind a method of the library's builder.

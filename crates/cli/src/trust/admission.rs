@@ -26,6 +26,34 @@ pub(crate) struct Admission {
     refusals: Arc<Mutex<Option<Receiver<Refusal>>>>,
 }
 
+/// The file of the keys of clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum KeysFile {
+    /// The user named it, so it must exist.
+    Named(PathBuf),
+    /// The usual place. Without the file there are no keys.
+    Usual(PathBuf),
+}
+
+impl KeysFile {
+    fn path(&self) -> &Path {
+        let (Self::Named(path) | Self::Usual(path)) = self;
+        path
+    }
+
+    fn read(&self) -> Result<AuthorizedKeys, Fault> {
+        let path = self.path();
+        let text = match (files::read(path)?, self) {
+            (Some(text), _) => text,
+            (None, Self::Usual(_)) => String::new(),
+            (None, Self::Named(_)) => {
+                return Err(Fault::new(Code::LocalIo, format!("there is no file {}", path.display())));
+            }
+        };
+        AuthorizedKeys::parse(&text).map_err(|error| Fault::usage(format!("{}: {error}", path.display())))
+    }
+}
+
 /// What the client of a connection may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rights {
@@ -49,19 +77,19 @@ pub(crate) struct Refusal {
 struct Clients {
     own: PublicKey,
     anybody: bool,
-    file: Option<PathBuf>,
+    file: Option<KeysFile>,
     keys: RwLock<AuthorizedKeys>,
     refused: SyncSender<Refusal>,
 }
 
 impl Admission {
     /// The clients of `file`, this user, and with `anybody` all others.
-    pub(crate) fn new(identity: KeyPair, cipher: Cipher, file: Option<PathBuf>, anybody: bool) -> Result<Self, Fault> {
-        let keys = file.as_deref().map(read).transpose()?.unwrap_or_default();
+    pub(crate) fn new(identity: KeyPair, cipher: Cipher, file: Option<KeysFile>, anybody: bool) -> Result<Self, Fault> {
+        let keys = file.as_ref().map(KeysFile::read).transpose()?.unwrap_or_default();
         Ok(Self::with(identity, cipher, file, keys, anybody))
     }
 
-    fn with(identity: KeyPair, cipher: Cipher, file: Option<PathBuf>, keys: AuthorizedKeys, anybody: bool) -> Self {
+    fn with(identity: KeyPair, cipher: Cipher, file: Option<KeysFile>, keys: AuthorizedKeys, anybody: bool) -> Self {
         let (refused, refusals) = sync_channel(WAITING_REFUSALS);
         let clients = Clients { own: identity.public(), anybody, file, keys: RwLock::new(keys), refused };
         Self { identity, cipher, clients: Arc::new(clients), refusals: Arc::new(Mutex::new(Some(refusals))) }
@@ -81,13 +109,18 @@ impl Admission {
         Ok(())
     }
 
+    /// The file of the clients' keys.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.clients.file.as_ref().map(KeysFile::path)
+    }
+
     /// Reads the file again.
     ///
     /// # Errors
     /// The file cannot be read. The keys of before apply.
     pub(crate) fn reload(&self) -> Result<(), Fault> {
         let Some(file) = &self.clients.file else { return Ok(()) };
-        let keys = read(file)?;
+        let keys = file.read()?;
         *self.clients.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
         Ok(())
     }
@@ -103,9 +136,12 @@ impl Admission {
         let keys = self.clients.keys.read().unwrap_or_else(PoisonError::into_inner).grants().len();
         let who = match (self.clients.anybody, keys) {
             (true, _) => "any client is admitted".to_owned(),
-            (false, 0) => "only this user's key is admitted".to_owned(),
-            (false, 1) => "this user's key and 1 other are admitted".to_owned(),
-            (false, keys) => format!("this user's key and {keys} others are admitted"),
+            (false, 0) => match self.file() {
+                Some(file) => format!("it alone is admitted; {} may have others", file.display()),
+                None => "it alone is admitted".to_owned(),
+            },
+            (false, 1) => "it and 1 other are admitted".to_owned(),
+            (false, keys) => format!("it and {keys} others are admitted"),
         };
         format!("encrypted, key {}; {who}", self.identity.public().fingerprint())
     }
@@ -157,12 +193,6 @@ impl Refusal {
 /// The days since 1970-01-01, in UTC.
 fn today() -> u32 {
     u32::try_from(probe::now().as_secs() / SECONDS_OF_A_DAY).unwrap_or(u32::MAX)
-}
-
-fn read(file: &Path) -> Result<AuthorizedKeys, Fault> {
-    let missing = || Fault::new(Code::LocalIo, format!("there is no file {}", file.display()));
-    let text = files::read(file)?.ok_or_else(missing)?;
-    AuthorizedKeys::parse(&text).map_err(|error| Fault::usage(format!("{}: {error}", file.display())))
 }
 
 #[cfg(test)]

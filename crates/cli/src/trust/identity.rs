@@ -37,6 +37,14 @@ pub(crate) fn load(file: Option<&Path>, output: &Output) -> Result<KeyPair, Faul
     }
 }
 
+/// The key in `file`, which is made if it does not exist.
+pub(crate) fn load_or_make(file: &Path) -> Result<KeyPair, Fault> {
+    if let Some(pair) = files::read_pair(file)? {
+        return Ok(pair);
+    }
+    make(file).map_err(|error| Fault::new(Code::LocalIo, format!("cannot write the key {}: {error}", file.display())))
+}
+
 /// A key pair that lives as long as this process.
 pub(crate) fn generate() -> Result<KeyPair, Fault> {
     KeyPair::generate().map_err(|error| Fault::new(Code::Failed, error.to_string()))

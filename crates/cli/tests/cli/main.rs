@@ -4,6 +4,7 @@
 mod between;
 mod copies;
 mod crowds;
+mod daemon;
 mod disks;
 mod emulate;
 mod failures;

@@ -1,7 +1,7 @@
 //! The driver thread of a UDP port, and the handle whose drop ends it.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket as StdUdpSocket};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::mpsc::{self, SyncSender};
@@ -31,24 +31,44 @@ pub(crate) struct Driver<T: Streams + Channels + Send + 'static> {
     pub(super) shared: Arc<Shared<T>>,
 }
 
+/// Where a port is: an address to open, or a socket that somebody has bound.
+pub(crate) enum UdpPort {
+    Address(SocketAddr),
+    /// Its address, and the socket.
+    Socket(SocketAddr, StdUdpSocket),
+}
+
+impl From<SocketAddr> for UdpPort {
+    fn from(address: SocketAddr) -> Self {
+        Self::Address(address)
+    }
+}
+
 impl<T: Streams + Channels + Send + 'static> Driver<T> {
     /// Opens the UDP port at `address` and starts to drive `transport` on it. If the transport needs channels, they use
     /// the TCP port of the same number.
     ///
     /// # Errors
     /// The port cannot be opened, or the system refuses a thread.
-    pub(crate) fn start(transport: T, address: SocketAddr, options: Options) -> Result<Self, Error> {
-        Self::start_with(transport, address, options, LONGEST_DEPARTURE)
+    pub(crate) fn start(transport: T, port: impl Into<UdpPort>, options: Options) -> Result<Self, Error> {
+        Self::start_with(transport, port.into(), options, LONGEST_DEPARTURE)
     }
 
     /// The same with a limit of the time that the thread outlives the last handle if peers cannot be told.
     pub(super) fn start_with(
         transport: T,
-        address: SocketAddr,
+        port: impl Into<UdpPort>,
         options: Options,
         farewell: Duration,
     ) -> Result<Self, Error> {
-        let bind = |address| UdpSocket::bind(address, options);
+        let (address, mut opened) = match port.into() {
+            UdpPort::Address(address) => (address, None),
+            UdpPort::Socket(address, socket) => (address, Some(socket)),
+        };
+        let mut bind = |address| match opened.take() {
+            Some(socket) => UdpSocket::adopt(socket, options),
+            None => UdpSocket::bind(address, options),
+        };
         let (socket, channels) = match transport.needs_channels() {
             true => open_pair(address, bind).map(|(socket, port)| (socket, Some(port))),
             false => bind(address).map(|socket| (socket, None)),

@@ -45,6 +45,11 @@ impl Permissions {
         Ok(Self { root: root.canonicalize()?, read_only, usages: Mutex::default() })
     }
 
+    /// The root without links in its path.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// Begins a session that writes to `target`.
     pub(super) fn writes(&self, rights: &Rights, target: &RelPath) -> Result<Permit, Refused> {
         if self.read_only {

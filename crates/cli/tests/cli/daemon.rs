@@ -1,0 +1,167 @@
+//! The daemon: its settings file, its keys, the service manager, the confinement.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::net::UnixDatagram;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::process::{Reporting, Scratch, Started, farhaul, farhaul_where};
+
+/// A daemon on a port of its own, with this file of settings.
+fn begin(file: &str) -> Reporting {
+    Started::begin(&["serve", "--json", "--config", file], Stdio::null()).after("start")
+}
+
+fn settings(scratch: &Scratch, more: &str) -> String {
+    let (root, file) = (scratch.dir("root"), format!("{}/serve.toml", scratch.dir("etc")));
+    fs::write(&file, format!("root = \"{root}\"\nlisten = \"127.0.0.1:0\"\n{more}\n")).unwrap();
+    file
+}
+
+/// The address of a daemon as a URL.
+fn url(daemon: &Reporting) -> String {
+    format!("udt://{}/", daemon.record["local"].as_str().unwrap())
+}
+
+#[test]
+fn a_daemon_makes_its_key_on_the_first_start_and_keeps_it() {
+    let scratch = Scratch::new();
+    let file = settings(&scratch, "");
+    let first = begin(&file);
+    let key = first.record["key"].clone();
+    assert_eq!(fs::metadata(scratch.at("etc/host_key")).unwrap().mode() & 0o777, 0o600);
+    let shown = farhaul(&["key", "fingerprint", &scratch.at("etc/host_key")]).stdout;
+    assert_eq!(String::from_utf8(shown).unwrap().trim(), key.as_str().unwrap());
+    first.signal(Signal::TERM);
+    assert_eq!(first.end().code, 143);
+    let second = begin(&file);
+    assert_eq!(second.record["key"], key);
+    second.signal(Signal::TERM);
+    second.end();
+}
+
+#[test]
+fn a_daemon_with_a_setting_that_it_does_not_know_does_not_start() {
+    let scratch = Scratch::new();
+    for (line, words) in [
+        ("rooot = \"/\"", &["serve.toml", "rooot"][..]),
+        ("max-sessions = \"many\"", &["max-sessions"]),
+        ("plain = true", &["never plain"]),
+        ("[host]", &["serve.toml", "host"]),
+    ] {
+        farhaul(&["serve", "--config", &settings(&scratch, line)]).fails(2, words);
+    }
+    farhaul(&["serve", "--config", &scratch.at("nothing")]).fails(7, &["there is no file"]);
+    let file = settings(&scratch, "");
+    fs::write(scratch.at("etc/authorized_keys"), "ssh-ed25519 AAAA alice\n").unwrap();
+    farhaul(&["serve", "--config", &file]).fails(2, &["authorized_keys", "line 1"]);
+}
+
+#[test]
+fn clients_are_admitted_by_a_file_that_is_read_again_and_keep_to_their_limits() {
+    let scratch = Scratch::new();
+    let file = settings(&scratch, "");
+    let (home, sent) = (scratch.dir("home"), scratch.file("sent", 500_000));
+    let client = |arguments: &[&str]| farhaul_where(&[("XDG_CONFIG_HOME", &home)], arguments);
+    let mut daemon = begin(&file);
+    let url = url(&daemon);
+    let copy = || client(&["copy", "--json", "--host-key-policy", "accept-new", &sent, &url]);
+    copy().fails(5, &["does not admit"]);
+    let key = String::from_utf8(client(&["key", "show"]).stdout).unwrap();
+    let grant = |options: &str| {
+        let line = format!("{} me path={},write {options}\n", key.trim(), scratch.at("root"));
+        fs::write(scratch.at("etc/authorized_keys"), line).unwrap();
+    };
+    grant("rate=8mbit");
+    daemon.signal(Signal::HUP);
+    // The signal needs a moment.
+    let admitted = (0..50).map(|_| copy()).find(|run| run.code != 5).unwrap();
+    admitted.succeeds();
+    let seconds = admitted.end()["seconds"].as_f64().unwrap();
+    assert!(seconds > 0.3, "500 kB at 8 Mbit/s take half a second: {seconds}");
+    grant("bytes=100kB");
+    daemon.signal(Signal::HUP);
+    let refused = (0..50).map(|_| copy()).find(|run| run.code != 0).unwrap();
+    refused.fails(3, &["bytes=SIZE"]);
+    // A mistake keeps the keys of before.
+    fs::write(scratch.at("etc/authorized_keys"), "nonsense\n").unwrap();
+    daemon.signal(Signal::HUP);
+    while !daemon.next("warning")["message"].as_str().unwrap().contains("keys of before") {}
+    copy().fails(3, &["bytes=SIZE"]);
+    daemon.signal(Signal::TERM);
+    daemon.end();
+}
+
+#[test]
+fn the_kernel_itself_keeps_a_daemon_within_its_root() {
+    let scratch = Scratch::new();
+    let file = settings(&scratch, "");
+    let daemon = begin(&file);
+    let landlock = daemon.record["settings"]["landlock"].as_str().unwrap().to_owned();
+    // The thread that serves is one of those that were started after the confinement.
+    let status = fs::read_to_string(format!("/proc/{}/status", daemon.process())).unwrap();
+    assert!(landlock == "none" || status.contains("NoNewPrivs:\t1"), "{landlock}: {status}");
+    daemon.signal(Signal::TERM);
+    daemon.end();
+    // Links out of the root are refused with and without the kernel's help.
+    let root = scratch.at("root");
+    symlink("/etc", format!("{root}/link")).unwrap();
+    for options in [&[][..], &["--unconfined"]] {
+        let all = [&["serve", "--json", "--plain", "--listen", "127.0.0.1:0", "--root", &root], options].concat();
+        let server = Started::begin(&all, Stdio::null()).after("start");
+        let from = format!("{}link/hostname", url(&server));
+        assert_eq!(farhaul(&["copy", "--plain", &from, &scratch.at("stolen")]).code, 3);
+        assert!(fs::metadata(scratch.at("stolen")).is_err());
+        server.signal(Signal::TERM);
+        server.end();
+    }
+}
+
+#[test]
+fn a_service_manager_opens_the_port_and_hears_when_the_daemon_is_ready() {
+    let scratch = Scratch::new();
+    let file = settings(&scratch, "any-client = true");
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = port.local_addr().unwrap().to_string();
+    let manager = UnixDatagram::bind(scratch.at("notify")).unwrap();
+    manager.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let line = format!(
+        "LISTEN_FDS=1 LISTEN_PID=$$ exec '{}' serve --json --config '{file}' 3<&0 < /dev/null",
+        env!("CARGO_BIN_EXE_farhaul")
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &line]).stdin(Stdio::from(OwnedFd::from(port))).stdout(Stdio::piped());
+    command.env("NOTIFY_SOCKET", scratch.at("notify")).env("XDG_CONFIG_HOME", "/dev/null");
+    let mut daemon = command.spawn().unwrap();
+    let mut word = [0; 64];
+    let len = manager.recv(&mut word).unwrap();
+    assert_eq!(&word[..len], b"READY=1");
+    let (home, sent) = (scratch.dir("home"), scratch.file("sent", 1_000));
+    let to = format!("udt://{address}/");
+    let copy = ["copy", "--host-key-policy", "accept-new", &sent, &to];
+    farhaul_where(&[("XDG_CONFIG_HOME", &home)], &copy).succeeds();
+    assert_eq!(scratch.names("root"), ["sent"]);
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+}
+
+#[test]
+fn the_units_and_settings_that_come_along_are_valid() {
+    let dist = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist");
+    let text = fs::read_to_string(format!("{dist}/serve.toml")).unwrap();
+    let scratch = Scratch::new();
+    let (root, file) = (scratch.dir("root"), format!("{}/serve.toml", scratch.dir("etc")));
+    fs::write(&file, text.replace("/srv/farhaul", &root).replace(":9000", "127.0.0.1:0")).unwrap();
+    let daemon = begin(&file);
+    daemon.signal(Signal::TERM);
+    daemon.end();
+    let unit = fs::read_to_string(format!("{dist}/systemd/farhaul.service")).unwrap();
+    for wanted in ["Type=notify", "NoNewPrivileges=yes", "ProtectSystem=strict", "MemoryMax=", "kill -HUP"] {
+        assert!(unit.contains(wanted), "{wanted}");
+    }
+}
