@@ -47,7 +47,7 @@ impl Early {
     /// The file of `--config`.
     pub(crate) fn config_file(&self) -> Option<PathBuf> {
         let (_, options) = self.verb()?;
-        let raw = options.try_get_raw("config").ok().flatten()?.last()?;
+        let raw = options.try_get_raw("config").ok().flatten()?.next_back()?;
         Some(raw.into())
     }
 
