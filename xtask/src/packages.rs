@@ -1,5 +1,8 @@
 //! System packages for the tests: installed if possible, otherwise named.
 
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -32,6 +35,7 @@ const PACKAGES: &[Package] = &[
     },
     Package { name: "iputils-ping", signs: &["ping"], without: "a second opinion on emulated delays" },
     Package { name: "iperf3", signs: &["iperf3"], without: "a second opinion on emulated rates and losses" },
+    Package { name: "openssh-server", signs: &["/usr/sbin/sshd"], without: "copies over SSH" },
     Package { name: "tcpdump", signs: &["tcpdump"], without: "captures of real sockets" },
 ];
 
@@ -67,9 +71,33 @@ fn install(missing: &[&'static Package]) -> Result<CheckStatus> {
         command
     };
     succeed(apt().arg("update"))?;
+    let _quiet = NoServices::begin();
     succeed(
         apt().args(["install", "--yes", "--no-install-recommends"]).args(missing.iter().map(|package| package.name)),
     )
+}
+
+/// What Debian asks before a package starts its service (invoke-rc.d(8)).
+const POLICY: &str = "/usr/sbin/policy-rc.d";
+/// "Action forbidden by policy".
+const FORBIDDEN: &str = "#!/bin/sh\nexit 101\n";
+
+/// Keeps packages from starting services on this machine: the tests start the servers that they need.
+struct NoServices;
+
+impl NoServices {
+    /// `None` if the machine has a policy of its own.
+    fn begin() -> Option<Self> {
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(POLICY).ok()?;
+        file.write_all(FORBIDDEN.as_bytes()).ok()?;
+        Some(Self)
+    }
+}
+
+impl Drop for NoServices {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(POLICY);
+    }
 }
 
 fn missing() -> Vec<&'static Package> {
