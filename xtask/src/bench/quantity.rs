@@ -23,6 +23,8 @@ pub(super) enum Quantity {
     Growth,
     /// Processor time, share of one core.
     CpuShare,
+    /// Handshakes per second of processor time of the listening side.
+    Handshakes,
     /// Virtual seconds per real second.
     Speed,
     /// Deviation of a delay, s.
@@ -47,6 +49,7 @@ impl Quantity {
             Self::Jain => "Jain's index",
             Self::Growth => "memory added",
             Self::CpuShare => "cpu share",
+            Self::Handshakes => "handshakes",
             Self::Speed => "speed",
             Self::Lateness => "lateness",
             Self::RateShare => "of the rate",
@@ -64,6 +67,7 @@ impl Quantity {
             Self::Retransmitted | Self::CpuShare | Self::RateShare => "share",
             Self::Deviation => "standard deviations",
             Self::Jain => "index",
+            Self::Handshakes => "1/s",
             Self::Speed => "times real time",
         }
     }
@@ -82,6 +86,7 @@ impl Quantity {
             Self::Lateness => format!("{:.0} µs", value * 1e6),
             Self::Deviation => format!("{value:.2} σ"),
             Self::Jain => format!("{value:.3}"),
+            Self::Handshakes => format!("{value:.0} per s"),
             Self::Speed => format!("{value:.1} ×"),
         }
     }

@@ -4,6 +4,7 @@ mod emulator;
 mod farhaul;
 mod idle;
 mod libudt;
+mod quinn;
 mod raw;
 mod relay;
 mod shares;
@@ -41,6 +42,8 @@ pub(super) struct Tools {
     release: PathBuf,
     /// The peer program, or why there is none.
     libudt: Result<PathBuf, String>,
+    /// The peer of encrypted transfers, or why there is none.
+    quinn: Result<PathBuf, String>,
     /// Whether measured programs run without the right to override the limits of socket buffers.
     drops_rights: bool,
 }
@@ -61,7 +64,8 @@ impl Tools {
             ensure!(status.success(), "the programs to be measured do not build");
         }
         let libudt = interop::peer(workspace)?.map(PathBuf::from);
-        Ok(Self { release: workspace.target.join("release"), libudt, drops_rights: false })
+        let quinn = quinn::build(workspace);
+        Ok(Self { release: workspace.target.join("release"), libudt, quinn, drops_rights: false })
     }
 
     /// Sets whether programs run without the right to override the limits of socket buffers. A relay always keeps the

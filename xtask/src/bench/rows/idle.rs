@@ -37,7 +37,7 @@ const fn require(case: &'static str, quantity: Quantity, most: f64) -> Requireme
 }
 
 fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
-    match tools.idle(1_000, run.pick(30, 5)) {
+    match tools.idle(1_000, run.pick(30, 5), None) {
         Ok([listener, connector]) => {
             samples.add(LISTENER, "farhaul", Ok(listener));
             samples.add(CONNECTOR, "farhaul", Ok(connector));

@@ -21,13 +21,28 @@ const INTERVAL: &str = "0.25";
 const WARNINGS: [(&str, &str); 2] = [("the ", " of the socket is "), (" instead of ", ",")];
 
 impl Tools {
-    /// One transfer under `controller`, directly over loopback or through a relay that emulates `path`.
+    /// One plain transfer under `controller`, directly over loopback or through a relay that emulates `path`.
     pub(in super::super) fn farhaul(&self, controller: &str, amount: Amount, path: Option<&Path>) -> Result<Measured> {
-        let mut listener = Process::start(self.bench().args(["--listen", "127.0.0.1:0", "--interval", INTERVAL]))?;
+        self.transfer(&|| self.bench(Some("--plain")), controller, amount, path)
+    }
+
+    /// The same with encryption, the default of the program.
+    pub(in super::super) fn farhaul_encrypted(&self, amount: Amount, path: Option<&Path>) -> Result<Measured> {
+        self.transfer(&|| self.bench(None), "udt", amount, path)
+    }
+
+    fn transfer(
+        &self,
+        bench: &dyn Fn() -> Command,
+        controller: &str,
+        amount: Amount,
+        path: Option<&Path>,
+    ) -> Result<Measured> {
+        let mut listener = Process::start(bench().args(["--listen", "127.0.0.1:0", "--interval", INTERVAL]))?;
         let address: SocketAddr = listener.wait_for_text("local", OPENING)?.parse().context("its address")?;
         let relay = path.map(|path| self.relay(path, address)).transpose()?;
         let to = relay.as_ref().map_or(address, Relay::address);
-        let mut client = self.bench();
+        let mut client = bench();
         client.args(["--connect", &to.to_string(), "--controller", controller, "--mtu", &PACKET_SIZE.to_string()]);
         match amount {
             Amount::Bytes(bytes) => client.args(["--bytes", &format!("{bytes}B")]),
@@ -55,9 +70,11 @@ impl Tools {
         Ok(Measured { figures, notes })
     }
 
-    fn bench(&self) -> Command {
+    /// Both sides have the same user's key, so that they trust each other.
+    fn bench(&self, protection: Option<&str>) -> Command {
         let mut command = self.measured(&self.farhaul_path());
-        command.args(["bench", "--plain", "--json"]);
+        command.args(["bench", "--json"]).args(protection);
+        command.env("XDG_CONFIG_HOME", self.release.join("bench-user"));
         command
     }
 }

@@ -16,11 +16,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Tools {
     /// Opens `connections` connections on one port for `seconds` seconds. Returns the cost in the listening and in the
-    /// connecting process.
-    pub(in super::super) fn idle(&self, connections: u64, seconds: u64) -> Result<[Measured; 2]> {
+    /// connecting process. `secure` as the `kind` encrypts them.
+    pub(in super::super) fn idle(&self, connections: u64, seconds: u64, kind: Option<&str>) -> Result<[Measured; 2]> {
         let (count, time) = (connections.to_string(), seconds.to_string());
-        let side =
-            |role: &str, at: &str| Process::start(self.example("idle_connections").args([role, at, &count, &time]));
+        let side = |role: &str, at: &str| {
+            Process::start(self.example("idle_connections").args([role, at, &count, &time]).args(kind))
+        };
         let mut listener = side("listen", "127.0.0.1:0")?;
         let address = address(&listener.wait_for_line("listening ", OPENING)?)?;
         let connector = side("connect", &address.to_string())?;
@@ -37,7 +38,10 @@ fn figures(side: &str, record: &Value, connections: u64) -> Result<Measured> {
     let (before, after) = (needed(record, &["memory_before_bytes"])?, needed(record, &["memory_after_bytes"])?);
     let share = needed(record, &["cpu_seconds"])? / needed(record, &["seconds"])?;
     let notes = vec![format!("{side}: resident memory in all {}", Quantity::Growth.show(after))];
-    Ok(Measured { figures: vec![(Quantity::Growth, after - before), (Quantity::CpuShare, share)], notes })
+    let handshakes = alive / needed(record, &["opening_cpu_seconds"])?;
+    let figures =
+        vec![(Quantity::Growth, after - before), (Quantity::CpuShare, share), (Quantity::Handshakes, handshakes)];
+    Ok(Measured { figures, notes })
 }
 
 #[cfg(test)]
@@ -49,9 +53,10 @@ mod tests {
     #[test]
     fn growth_and_share_of_a_core_follow_from_the_record() {
         let record = json!({ "connections": 10, "seconds": 20, "cpu_seconds": 0.1,
-            "memory_before_bytes": 1_000, "memory_after_bytes": 5_000 });
+            "opening_cpu_seconds": 0.01, "memory_before_bytes": 1_000, "memory_after_bytes": 5_000 });
         let measured = figures("listening", &record, 10).unwrap();
-        assert_eq!(measured.figures, [(Quantity::Growth, 4_000.0), (Quantity::CpuShare, 0.005)]);
+        let expected = [(Quantity::Growth, 4_000.0), (Quantity::CpuShare, 0.005), (Quantity::Handshakes, 1_000.0)];
+        assert_eq!(measured.figures, expected);
         assert!(figures("listening", &record, 11).is_err(), "a connection that was lost costs nothing");
     }
 }
