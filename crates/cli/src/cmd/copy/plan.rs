@@ -119,7 +119,7 @@ impl Plan {
 }
 
 const ONE_FILE: &str =
-    "- is stdin or stdout, as one end of a copy of one file: `copy - host:NAME` or `copy host:NAME -`";
+    "- is stdin or stdout, as one end of a copy of one file: `copy - udt://host:port/NAME` or `copy host:NAME -`";
 
 impl Far {
     /// A far program that sends these places.
