@@ -13,6 +13,7 @@
 //! | --- | --- |
 //! | `protector` | the traits of keys and handshakes, which `farhaul-secure` and [`Null`] implement |
 //! | `router` | the connections of an endpoint, and its callers: proof of address, refusals |
+//! | `refusals` | the last words to clients whose handshakes failed here |
 //! | `opening`, `exchange`, `crypto_stream` | the handshake: one round trip to the first data |
 //! | `enclosed` | the terms that the handshake carries for the protocol inside |
 //! | `sealed`, `tunnel`, `replay` | an established connection: sealing, opening, new keys |
@@ -29,6 +30,7 @@ mod exchange;
 mod null;
 mod opening;
 mod protector;
+mod refusals;
 mod replay;
 mod router;
 mod sealed;

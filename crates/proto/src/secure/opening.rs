@@ -27,6 +27,8 @@ pub(crate) struct Opening<E> {
     timeout: Duration,
     /// Failed, and the peer must still be told.
     ends: bool,
+    /// The packet that told it, and when that left.
+    last_word: Option<(Vec<u8>, Instant)>,
     enclosed: core::marker::PhantomData<fn() -> E>,
 }
 
@@ -42,6 +44,7 @@ impl<E: Enclosed> Opening<E> {
             give_up: now + timeout,
             timeout,
             ends: false,
+            last_word: None,
             enclosed: core::marker::PhantomData,
         }
     }
@@ -49,6 +52,11 @@ impl<E: Enclosed> Opening<E> {
     /// The client's random bytes.
     pub(super) fn client_id(&self) -> ClientId {
         self.client_id
+    }
+
+    /// The packet that told a client of its failure here, and when that left.
+    pub(super) const fn last_word(&self) -> Option<&(Vec<u8>, Instant)> {
+        self.last_word.as_ref()
     }
 
     fn establish(&mut self, setup: Setup<'_>) -> Step<Box<Sealed<E>>> {
@@ -114,8 +122,12 @@ impl<E: Enclosed> protocol::Opening for Opening<E> {
 
     fn poll(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
         let Some(exchange) = &mut self.exchange else { return false };
+        let tells = self.side == Side::Server && exchange.has_last_word();
         let wrote = exchange.poll(now, out);
-        self.ends &= exchange.has_output();
+        if wrote && tells {
+            self.last_word = Some((out.clone(), now));
+        }
+        self.ends &= exchange.has_last_word() && exchange.has_output();
         wrote
     }
 

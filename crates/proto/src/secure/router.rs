@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Initial packet, connection id 0 ─▶ known client: its connection
+//!                                    refused:      the same Close again, without state
 //!                                    no room:      a Close, without state
 //!                                    many callers, of one network or in all: a Retry, without state
 //!                                    else:         a new connection that is being opened
@@ -19,6 +20,7 @@ use super::enclosed::{Enclosed, inner_mss, terms};
 use super::exchange::{self, Exchange, Progress};
 use super::opening::Opening;
 use super::protector::{Provider, Side};
+use super::refusals::{Refusal, Refusals};
 use super::sealed::Sealed;
 use super::token::Token;
 use crate::config::{Config, Mode};
@@ -50,6 +52,7 @@ pub(crate) struct Router<E> {
     /// Accepted connections by the caller's address and random bytes, so that its repeated packets find them.
     by_client: BTreeMap<(SocketAddr, ClientId), u32>,
     replies: VecDeque<(SocketAddr, Vec<u8>)>,
+    refusals: Refusals,
     enclosed: core::marker::PhantomData<fn() -> E>,
 }
 
@@ -63,6 +66,7 @@ impl<E: Enclosed> Router<E> {
             by_name: BTreeMap::new(),
             by_client: BTreeMap::new(),
             replies: VecDeque::new(),
+            refusals: Refusals::default(),
             enclosed: core::marker::PhantomData,
         }
     }
@@ -121,6 +125,10 @@ impl<E: Enclosed> Router<E> {
         let Some(client_id) = ClientId::new(greeting.client_id) else { return shell.count_invalid() };
         if let Some(&slot) = shell.protocol.by_client.get(&(from, client_id)) {
             return shell.deliver_alone(slot, now, from, datagram);
+        }
+        if shell.protocol.refusals.knows(now, from, client_id) {
+            let answer = shell.protocol.refusals.for_client(now, from, client_id, datagram.len());
+            return shell.protocol.repeat(from, answer);
         }
         let Some(mode) = shell.protocol.listens else { return };
         // A short one proves nothing about the path, and its answer would be larger (attack A11).
@@ -187,6 +195,12 @@ impl<E: Enclosed> Router<E> {
         self.reply(from, reply);
     }
 
+    fn repeat(&mut self, to: SocketAddr, refusal: Option<Vec<u8>>) {
+        if let Some(refusal) = refusal {
+            self.reply(to, refusal);
+        }
+    }
+
     fn reply(&mut self, to: SocketAddr, reply: Vec<u8>) {
         if self.replies.len() < MOST_REPLIES {
             self.replies.push_back((to, reply));
@@ -216,6 +230,15 @@ impl<E: Enclosed> Protocol for Router<E> {
         }
     }
 
+    /// A client that was refused may go on, because it does not know.
+    fn on_unknown(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+        shell.count_invalid();
+        if let Ok(header) = Header::decode(datagram) {
+            let answer = shell.protocol.refusals.for_name(now, from, header.to, datagram.len());
+            shell.protocol.repeat(from, answer);
+        }
+    }
+
     fn connect(shell: &mut Shell<Self>, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
         Self::connect_in(shell, now, peer, Mode::Stream)
     }
@@ -232,8 +255,12 @@ impl<E: Enclosed> Protocol for Router<E> {
 
     fn on_forgotten(&mut self, connection: &Connection<Self>) {
         self.by_name.remove(&connection.key().value());
-        if let Some(client) = client(connection) {
-            self.by_client.remove(&client);
+        if let Some((peer, client_id)) = client(connection) {
+            self.by_client.remove(&(peer, client_id));
+            if let Some((packet, said)) = connection.as_opening().and_then(Opening::last_word) {
+                let (packet, said) = (packet.clone(), *said);
+                self.refusals.keep(Refusal { peer, name: connection.key(), client_id, packet, said });
+            }
         }
     }
 

@@ -171,7 +171,7 @@ impl<P: Protocol> Shell<P> {
                 Some((same, slot)) if same == key => slot,
                 _ => {
                     let Some(slot) = self.protocol.find(key) else {
-                        self.invalid += 1;
+                        P::on_unknown(self, now, from, datagram);
                         continue;
                     };
                     if let Some((_, before)) = current.replace((key, slot)) {

@@ -41,6 +41,11 @@ pub(crate) trait Protocol: Sized {
     /// Handles a datagram without a key: of a caller, say. Counts it if it is invalid.
     fn on_unaddressed(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &mut [u8]);
 
+    /// Handles a datagram whose key belongs to no connection. It is invalid.
+    fn on_unknown(shell: &mut Shell<Self>, _now: Instant, _from: SocketAddr, _datagram: &mut [u8]) {
+        shell.count_invalid();
+    }
+
     // ---- opening ----
 
     /// Opens a connection to `peer`, whose address is well-formed.
