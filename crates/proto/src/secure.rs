@@ -17,6 +17,7 @@
 //! | `opening`, `exchange`, `crypto_stream` | the handshake: one round trip to the first data |
 //! | `enclosed` | the terms that the handshake carries for the protocol inside |
 //! | `sealed`, `tunnel`, `replay` | an established connection: sealing, opening, new keys |
+//! | `paths` | the peer's address, and the proof of another one |
 //! | `token`, `client_id` | the proof of an address, the name of a handshake |
 //!
 //! The state machine is the same with every provider of keys. A packet that does not open has not arrived: it changes no
@@ -29,6 +30,7 @@ mod endpoint;
 mod exchange;
 mod null;
 mod opening;
+mod paths;
 mod protector;
 mod refusals;
 mod replay;

@@ -6,6 +6,7 @@ use farhaul_wire::secure::{CloseCode, Epoch, Header};
 use super::client_id::ClientId;
 use super::enclosed::{Enclosed, TermsRefused, agree};
 use super::exchange::{Exchange, Progress};
+use super::paths::Paths;
 use super::protector::{Failure, Side};
 use super::sealed::Sealed;
 use super::tunnel::Tunnel;
@@ -22,6 +23,8 @@ pub(crate) struct Opening<E> {
     client_id: ClientId,
     offer: Offer,
     side: Side,
+    /// Makes challenges of the peer's address that nobody guesses.
+    key: [u8; 16],
     opened: Instant,
     give_up: Instant,
     timeout: Duration,
@@ -33,13 +36,20 @@ pub(crate) struct Opening<E> {
 }
 
 impl<E: Enclosed> Opening<E> {
-    pub(super) fn new(exchange: Exchange, offer: Offer, side: Side, config: &Config, now: Instant) -> Self {
+    pub(super) fn new(
+        exchange: Exchange,
+        offer: Offer,
+        (side, key): (Side, [u8; 16]),
+        config: &Config,
+        now: Instant,
+    ) -> Self {
         let timeout = config.connect_timeout;
         Self {
             client_id: exchange.client_id(),
             exchange: Some(exchange),
             offer,
             side,
+            key,
             opened: now,
             give_up: now + timeout,
             timeout,
@@ -80,7 +90,8 @@ impl<E: Enclosed> Opening<E> {
         let called = self.side == Side::Server;
         let inner = E::establish(agreed, self.offer, called, self.opened, setup);
         let Some(exchange) = self.exchange.take() else { return Step::Wait };
-        Step::Done(Box::new(Sealed::new(inner, tunnel, exchange, self.side, now)))
+        let paths = Paths::new(self.offer.peer, self.key);
+        Step::Done(Box::new(Sealed::new(inner, (tunnel, paths), exchange, self.side, now)))
     }
 
     fn fail(&mut self, reason: ConnectionLost) -> Step<Box<Sealed<E>>> {

@@ -90,7 +90,8 @@ impl<E: Enclosed> Router<E> {
         let keys = router.provider.initial(client_id.bytes(), Side::Client);
         let names = (offer.socket_id, ConnectionName::NONE);
         let exchange = Exchange::new(Side::Client, tls, keys, client_id, names, true);
-        let opening = Opening::new(exchange, offer, Side::Client, &shell.config, now);
+        let key = router.draw_key();
+        let opening = Opening::new(exchange, offer, (Side::Client, key), &shell.config, now);
         Ok(shell.open(now, name(&offer), opening))
     }
 
@@ -115,6 +116,12 @@ impl<E: Enclosed> Router<E> {
                 return name;
             }
         }
+    }
+
+    fn draw_key(&mut self) -> [u8; 16] {
+        let mut key = [0; 16];
+        key.chunks_mut(4).for_each(|chunk| chunk.copy_from_slice(&self.secrets.draw().to_be_bytes()));
+        key
     }
 
     // ---- callers ----
@@ -171,7 +178,8 @@ impl<E: Enclosed> Router<E> {
         if !proved {
             router.admission.on_accepted(from.ip(), now);
         }
-        let opening = Opening::new(exchange, offer, Side::Server, &shell.config, now);
+        let key = router.draw_key();
+        let opening = Opening::new(exchange, offer, (Side::Server, key), &shell.config, now);
         shell.answer_datagram(now, name(&offer), opening);
     }
 

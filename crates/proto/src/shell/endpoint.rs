@@ -241,7 +241,7 @@ impl<P: Protocol> Shell<P> {
         }
         let (slot, to, output) = self.next_output(now, scratch.cleared())?;
         match output {
-            Output::Scratch => Some(one(to, scratch)),
+            Output::Scratch | Output::Detour(_) => Some(one(to, scratch)),
             Output::Data(transmission) => {
                 let (segment_size, bytes) = self.slots.at(slot)?.emit(transmission, now, scratch.cleared())?;
                 Some(Transmit { to, segment_size, bytes })
