@@ -19,9 +19,13 @@ type Run = Simulation<Box<dyn AnyEndpoint>>;
 const LIMIT: Duration = Duration::from_secs(120);
 const BYTES: u64 = 20_000_000;
 
-fn endpoint(seed: u8) -> Box<dyn AnyEndpoint> {
+fn endpoint_of(seed: u8, provider: Null) -> Box<dyn AnyEndpoint> {
     let entropy = Entropy { cookie_key: [seed; 16], seed: seed.into() };
-    Box::new(Endpoint::new(Config::default(), entropy, Box::new(Null::new(seed.into()))))
+    Box::new(Endpoint::new(Config::default(), entropy, Box::new(provider)))
+}
+
+fn endpoint(seed: u8) -> Box<dyn AnyEndpoint> {
+    endpoint_of(seed, Null::new(seed.into()))
 }
 
 /// 100 Mbit/s and an RTT of 20 ms.
@@ -137,6 +141,25 @@ fn two_changes_in_a_row_are_one_move() {
     assert_eq!(peer(&run, LISTENER), outside(1, 3_000));
     assert!(run.run_until_done(LIMIT));
     assert_whole(&run);
+}
+
+#[test]
+fn moves_in_the_middle_of_changes_of_keys_lose_nothing() {
+    let [mut server, client] =
+        [2, 1].map(|seed| endpoint_of(seed, Null::new(seed.into()).with_confidentiality_limit(512)));
+    server.listen(Mode::Stream).unwrap();
+    let lossy = PathSpec { loss: Some(LossSpec::Bernoulli(0.005)), ..path() };
+    let workload = Workload::exchange(BYTES / 2);
+    let mut run = Pair::new(client, server).path(lossy).caller(workload).listener(workload).seed(3).start();
+    let nat = nat();
+    run.set_tap(Some(nat.tap()));
+    for change in 0..5 {
+        run.run_for(Duration::from_millis(300));
+        nat.rebind(outside(1, 2_000 + change));
+    }
+    assert!(run.run_until_done(LIMIT));
+    assert_whole(&run);
+    assert_eq!(peer(&run, LISTENER), nat.outside());
 }
 
 /// The server, too, may be moved.
