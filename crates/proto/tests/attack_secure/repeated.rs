@@ -1,6 +1,7 @@
 //! Genuine packets that arrive again, and numbers that wrap.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
@@ -8,6 +9,7 @@ use farhaul_proto::{Config, udt};
 use farhaul_sim::topology::path::{CALLER, LISTENER, address};
 use farhaul_sim::{TapAction, Workload};
 use farhaul_units::{AckNo, Duration, MsgNo, SeqNo};
+use farhaul_wire::secure::{Epoch, HEADER_LEN, Header};
 
 use crate::bench::{BYTES, LIMIT, assert_whole, endpoint, finish, null, pair_of, path, stats, undisturbed, upload};
 
@@ -59,6 +61,38 @@ fn b1_b9_b11_a_replay_of_everything_reaches_nothing_inside() {
             assert_eq!(stats(&run, host).totals.packets_duplicate, 0, "limit {limit}");
         }
     }
+}
+
+/// Copies with other epochs in their headers, in front of the originals. Keys change after every 256 packets.
+#[test]
+fn b1_b12_forged_epochs_change_no_keys_while_the_genuine_ones_do() {
+    let often = |seed| null(seed).with_confidentiality_limit(512);
+    let pair = pair_of(endpoint(1, Config::default(), often(1)), endpoint(2, Config::default(), often(2)));
+    let workload = Workload::exchange(BYTES / 8);
+    let mut run = pair.caller(workload).listener(workload).start();
+    let genuine = Rc::new(RefCell::new(BTreeSet::new()));
+    let (epochs, mut count) = (Rc::clone(&genuine), 0_u64);
+    run.set_tap(Some(Box::new(move |datagram| {
+        let Ok(header) = Header::decode(datagram.bytes) else { return TapAction::Pass };
+        if !header.epoch.is_application() {
+            return TapAction::Pass;
+        }
+        epochs.borrow_mut().insert(header.epoch);
+        count += 1;
+        let forged = [header.epoch.0 + 1, header.epoch.0 - 1, header.epoch.0 + 2, 0, 2, u16::MAX];
+        let mut copy = datagram.bytes.clone();
+        let epoch = Epoch(forged[count as usize % forged.len()]);
+        copy[..HEADER_LEN].copy_from_slice(&Header { epoch, ..header }.bytes());
+        let original = (datagram.from, datagram.to, datagram.bytes.clone());
+        datagram.forged.extend([(datagram.from, datagram.to, copy), original]);
+        TapAction::Drop
+    })));
+    assert!(run.run_until_done(LIMIT));
+    assert_whole(&run);
+    let epochs = genuine.borrow();
+    assert!(epochs.len() >= 6, "{epochs:?}");
+    let consecutive = epochs.iter().zip(epochs.iter().skip(1)).all(|(one, next)| one.next() == Some(*next));
+    assert!(consecutive, "{epochs:?}");
 }
 
 #[test]
