@@ -135,15 +135,15 @@ fn frames_of_a_caller() {
     });
 }
 
-/// Two sides, and a network that changes, repeats and drops datagrams as the input says. Bytes of the input: end, fate,
-/// position, bits.
+/// Two sides, and a network that changes, repeats and drops datagrams as the input says, and lets packets of an
+/// established connection come from other addresses. Bytes of the input: fate, position, bits.
 #[test]
 fn handshakes_on_a_hostile_network() {
     check!().with_max_len(800).with_iterations(300).for_each(|input: &[u8]| {
         let mut ends = [endpoint(1), endpoint(2)];
         ends[1].listen(Mode::Stream).expect("an endpoint of UDT listens");
         let mut now = Instant::from_nanos(1);
-        ends[0].connect(now, address(1)).expect("there is room");
+        let caller = ends[0].connect(now, address(1)).expect("there is room");
         let mut script = input.chunks_exact(4);
         for _ in 0..200 {
             for end in 0..2 {
@@ -156,14 +156,17 @@ fn handshakes_on_a_hostile_network() {
                         3 => datagram.truncate(at),
                         _ => {}
                     }
+                    let established = Header::decode(&datagram).is_ok_and(|header| header.epoch.is_application());
+                    let elsewhere = if established { (fate[0] >> 2 & 7) * 16 } else { 0 };
                     for _ in 0..=(fate[0] >> 7) {
                         let (mut copy, length) = (datagram.clone(), datagram.len().max(1));
-                        ends[1 - end].handle_datagrams(now, now, address(end as u8), &mut copy, length);
+                        ends[1 - end].handle_datagrams(now, now, address(end as u8 + elsewhere), &mut copy, length);
                     }
                 }
             }
             now += Duration::from_millis(50);
             ends.iter_mut().for_each(|end| end.handle_timeout(now));
+            let _ = ends[0].write(now, caller, b"data");
         }
         assert!(ends[1].connections() <= 1, "one caller, one connection");
     });

@@ -42,6 +42,7 @@ pub(crate) struct Port {
 pub struct Connection {
     port: Arc<Port>,
     id: ConnectionId,
+    /// Where the peer was when the connection began.
     peer: SocketAddr,
     cancelled: Arc<CancelFlag>,
     read_timeout: TimeLimit,
@@ -132,8 +133,14 @@ impl Connection {
         }
     }
 
-    /// The address of the peer.
+    /// The address of the peer. That of a secure connection may change, because it follows a peer that moves.
     pub fn peer_addr(&self) -> SocketAddr {
+        let turn = self.port.driver.turn().ok();
+        turn.and_then(|turn| turn.transport.peer(self.id)).unwrap_or(self.peer)
+    }
+
+    /// Where the peer was when the connection began. Unlike [`peer_addr`](Self::peer_addr), it needs no turn.
+    pub(crate) const fn first_peer(&self) -> SocketAddr {
         self.peer
     }
 
@@ -164,7 +171,7 @@ impl Connection {
     /// # Errors
     /// The endpoint has a control stream. Its driver thread is gone. The system has no randomness.
     pub fn control_stream(&self, config: StableConfig) -> Result<ControlStream, Error> {
-        ControlStream::begin(&self.port, self.peer, config)
+        ControlStream::begin(&self.port, self.peer_addr(), config)
     }
 
     /// Sends a user-defined control packet of this `kind` to the peer's congestion controller (`sendCustomMsg` of

@@ -145,7 +145,7 @@ impl<S: Accept> Listener<S> {
                 return Err(Error::ListenerClosed);
             }
             Ok(Connection::accept(&self.port, core).map(|connection| {
-                let peer = connection.peer_addr();
+                let peer = connection.first_peer();
                 (S::accepted(connection), peer)
             }))
         }

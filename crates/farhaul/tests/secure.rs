@@ -210,3 +210,102 @@ fn the_handshake_takes_three_datagrams_in_each_direction() {
     let expected = [Epoch::INITIAL, Epoch::INITIAL, Epoch::HANDSHAKE];
     assert_eq!([epochs(true), epochs(false)], [expected, expected]);
 }
+
+/// A NAT in front of a client: a relay whose port towards the server changes.
+struct Rebinding {
+    address: SocketAddr,
+    outside: Arc<Mutex<Arc<UdpSocket>>>,
+    far: SocketAddr,
+    client: Arc<Mutex<Option<SocketAddr>>>,
+    inside: Arc<UdpSocket>,
+}
+
+impl Rebinding {
+    fn before(far: SocketAddr) -> Self {
+        let socket = || Arc::new(UdpSocket::bind(ANY).unwrap());
+        let (inside, outside) = (socket(), Arc::new(Mutex::new(socket())));
+        let relay = Self { address: inside.local_addr().unwrap(), outside, far, client: Arc::default(), inside };
+        let (inside, outside, client) =
+            (Arc::clone(&relay.inside), Arc::clone(&relay.outside), Arc::clone(&relay.client));
+        inside.set_read_timeout(Some(LIMIT)).unwrap();
+        thread::spawn(move || {
+            let mut datagram = vec![0; 65_536];
+            while let Ok((len, from)) = inside.recv_from(&mut datagram) {
+                *client.lock().unwrap() = Some(from);
+                let outside = Arc::clone(&outside.lock().unwrap());
+                let _ = outside.send_to(&datagram[..len], far);
+            }
+        });
+        relay.carry_back();
+        relay
+    }
+
+    /// Passes on what comes to the present port, as long as it is that.
+    fn carry_back(&self) {
+        let outside = Arc::clone(&self.outside.lock().unwrap());
+        outside.set_read_timeout(Some(LIMIT)).unwrap();
+        let (inside, client, present) = (Arc::clone(&self.inside), Arc::clone(&self.client), Arc::clone(&self.outside));
+        thread::spawn(move || {
+            let mut datagram = vec![0; 65_536];
+            while let Ok((len, _)) = outside.recv_from(&mut datagram) {
+                if !Arc::ptr_eq(&outside, &present.lock().unwrap()) {
+                    return;
+                }
+                if let Some(client) = *client.lock().unwrap() {
+                    let _ = inside.send_to(&datagram[..len], client);
+                }
+            }
+        });
+    }
+
+    /// Takes another port towards the server. What still comes to the old one is lost.
+    fn rebind(&self) -> SocketAddr {
+        let socket = UdpSocket::bind(ANY).unwrap();
+        let address = socket.local_addr().unwrap();
+        *self.outside.lock().unwrap() = Arc::new(socket);
+        self.carry_back();
+        assert_ne!(address, self.far);
+        address
+    }
+}
+
+/// Passes `data` through a relay that changes its port twice on the way. Returns what arrived.
+fn through_changes(to_server: bool, data: &[u8]) -> Vec<u8> {
+    let [alice, bob] = keys();
+    let (client, server) = (bind(secure(&alice, AcceptAll)), bind(secure(&bob, AcceptAll)));
+    let relay = Rebinding::before(server.local_addr());
+    let listener = server.listen().unwrap();
+    let stream = client.connect(relay.address).unwrap();
+    let (accepted, before) = listener.accept().unwrap();
+    let (mut from, mut to) = if to_server { (stream, accepted) } else { (accepted, stream) };
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            from.write_all(data).unwrap();
+            from.finish().unwrap();
+        });
+        let (mut all, mut chunk, mut changes) = (Vec::new(), vec![0; 100_000], Vec::new());
+        loop {
+            let read = to.read(&mut chunk).unwrap();
+            if read == 0 {
+                break;
+            }
+            all.extend_from_slice(&chunk[..read]);
+            if all.len() > (changes.len() + 1) * data.len() / 3 && changes.len() < 2 {
+                changes.push(relay.rebind());
+            }
+        }
+        assert_eq!(changes.len(), 2);
+        if to_server {
+            assert_eq!(to.peer_addr(), changes[1], "it was {before} at first");
+        }
+        all
+    })
+}
+
+#[test]
+fn a_transfer_survives_changes_of_the_clients_port_in_either_direction() {
+    let data = content(30_000_000);
+    for to_server in [true, false] {
+        assert!(through_changes(to_server, &data) == data, "to the server: {to_server}");
+    }
+}

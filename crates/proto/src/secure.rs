@@ -13,9 +13,11 @@
 //! | --- | --- |
 //! | `protector` | the traits of keys and handshakes, which `farhaul-secure` and [`Null`] implement |
 //! | `router` | the connections of an endpoint, and its callers: proof of address, refusals |
+//! | `refusals` | the last words to clients whose handshakes failed here |
 //! | `opening`, `exchange`, `crypto_stream` | the handshake: one round trip to the first data |
 //! | `enclosed` | the terms that the handshake carries for the protocol inside |
 //! | `sealed`, `tunnel`, `replay` | an established connection: sealing, opening, new keys |
+//! | `paths` | the peer's address, and the proof of another one |
 //! | `token`, `client_id` | the proof of an address, the name of a handshake |
 //!
 //! The state machine is the same with every provider of keys. A packet that does not open has not arrived: it changes no
@@ -28,7 +30,9 @@ mod endpoint;
 mod exchange;
 mod null;
 mod opening;
+mod paths;
 mod protector;
+mod refusals;
 mod replay;
 mod router;
 mod sealed;

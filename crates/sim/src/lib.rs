@@ -15,7 +15,7 @@
 //! | packets and their storage | `packet.rs`, `packet/*.rs` |
 //! | links and routes | `topology/*.rs`, `network.rs` |
 //! | samples, and the figures computed from them | `sample.rs`, `measure/*.rs` |
-//! | how a test inspects or forges datagrams | `trace.rs` |
+//! | how a test inspects or forges datagrams | `trace.rs`; how a host changes its address: `nat.rs` |
 //! | the event loop | `world.rs`; with access to transports: `simulation.rs` |
 #![forbid(unsafe_code)]
 
@@ -23,6 +23,7 @@ pub mod agent;
 mod first_times;
 pub mod host_cost;
 pub mod measure;
+mod nat;
 mod network;
 mod packet;
 mod sample;
@@ -35,6 +36,7 @@ mod world;
 
 pub use agent::transport::{Application, TransportAgent};
 pub use agent::{Agent, Outbox};
+pub use nat::Nat;
 pub use network::{AgentId, Capture, FlowId, FlowTally, LinkId, NetworkCounters, NodeId, Passing};
 pub use packet::{HEADER_OVERHEAD, Payload, Pool, PooledPacket, Share};
 pub use sample::{FlowSample, Sample, Samples};

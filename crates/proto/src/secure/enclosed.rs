@@ -1,6 +1,6 @@
 //! The protocols that an envelope can carry.
 
-use farhaul_units::Instant;
+use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{OVERHEAD, Terms};
 
 use crate::config::{Config, Mode};
@@ -20,6 +20,12 @@ pub(crate) trait Enclosed: Conductor + Sized {
 
     /// A connection with these terms, whose handshake began at `opened`.
     fn establish(agreed: Agreed, offer: Offer, called: bool, opened: Instant, setup: Setup<'_>) -> Self;
+
+    /// The longest time until an answer of the peer.
+    fn answer_time(&self) -> Duration;
+
+    /// The path leads to another host now, so nothing holds that was measured (RFC 9000, section 9.4).
+    fn restart_path(&mut self, setup: Setup<'_>);
 }
 
 impl Enclosed for udt::Established {
@@ -31,6 +37,14 @@ impl Enclosed for udt::Established {
 
     fn establish(agreed: Agreed, offer: Offer, called: bool, opened: Instant, setup: Setup<'_>) -> Self {
         Self::enclosed(agreed, offer, called, opened, setup)
+    }
+
+    fn answer_time(&self) -> Duration {
+        Self::answer_time(self)
+    }
+
+    fn restart_path(&mut self, setup: Setup<'_>) {
+        Self::restart_path(self, setup);
     }
 }
 

@@ -317,10 +317,20 @@ impl Exchange {
     /// The epoch of the next packet, if one is due.
     fn due(&self) -> Option<Epoch> {
         let levels = [&self.initial, &self.handshake];
-        let unsent = levels.into_iter().flatten().find(|level| level.stream.has_unsent());
         let last = || self.handshake.as_ref().or(self.initial.as_ref());
-        let talks = self.confirm || self.close.is_some();
-        unsent.or_else(|| last().filter(|_| talks)).map(|level| level.epoch)
+        let due = if self.close.is_some() {
+            // A peer that has not confirmed the Initial messages may have no other keys.
+            self.initial.as_ref().filter(|level| level.stream.has_unconfirmed()).or_else(last)
+        } else {
+            let unsent = levels.into_iter().flatten().find(|level| level.stream.has_unsent());
+            unsent.or_else(|| last().filter(|_| self.confirm))
+        };
+        due.map(|level| level.epoch)
+    }
+
+    /// Whether this side has yet to tell that it gives up.
+    pub(super) const fn has_last_word(&self) -> bool {
+        self.close.is_some()
     }
 
     fn write(&mut self, epoch: Epoch, out: &mut Vec<u8>) {
@@ -342,9 +352,9 @@ impl Exchange {
                 Frame::Received { epoch, offset }.encode(out);
             }
             if let Some((code, reason)) = close {
+                // Nothing goes with it, because it may be repeated in answer to short packets.
                 Frame::Close(code, reason).encode(out);
-            }
-            if let Some(frame) = level.stream.take(start + DATAGRAM - TAG_LEN - out.len()) {
+            } else if let Some(frame) = level.stream.take(start + DATAGRAM - TAG_LEN - out.len()) {
                 frame.encode(out);
             }
             let least = if epoch == Epoch::INITIAL { start + MIN_INITIAL - TAG_LEN } else { 0 };

@@ -6,6 +6,7 @@ use farhaul_wire::secure::{CloseCode, Epoch, Header};
 use super::client_id::ClientId;
 use super::enclosed::{Enclosed, TermsRefused, agree};
 use super::exchange::{Exchange, Progress};
+use super::paths::Paths;
 use super::protector::{Failure, Side};
 use super::sealed::Sealed;
 use super::tunnel::Tunnel;
@@ -22,26 +23,38 @@ pub(crate) struct Opening<E> {
     client_id: ClientId,
     offer: Offer,
     side: Side,
+    /// Makes challenges of the peer's address that nobody guesses.
+    key: [u8; 16],
     opened: Instant,
     give_up: Instant,
     timeout: Duration,
     /// Failed, and the peer must still be told.
     ends: bool,
+    /// The packet that told it, and when that left.
+    last_word: Option<(Vec<u8>, Instant)>,
     enclosed: core::marker::PhantomData<fn() -> E>,
 }
 
 impl<E: Enclosed> Opening<E> {
-    pub(super) fn new(exchange: Exchange, offer: Offer, side: Side, config: &Config, now: Instant) -> Self {
+    pub(super) fn new(
+        exchange: Exchange,
+        offer: Offer,
+        (side, key): (Side, [u8; 16]),
+        config: &Config,
+        now: Instant,
+    ) -> Self {
         let timeout = config.connect_timeout;
         Self {
             client_id: exchange.client_id(),
             exchange: Some(exchange),
             offer,
             side,
+            key,
             opened: now,
             give_up: now + timeout,
             timeout,
             ends: false,
+            last_word: None,
             enclosed: core::marker::PhantomData,
         }
     }
@@ -49,6 +62,11 @@ impl<E: Enclosed> Opening<E> {
     /// The client's random bytes.
     pub(super) fn client_id(&self) -> ClientId {
         self.client_id
+    }
+
+    /// The packet that told a client of its failure here, and when that left.
+    pub(super) const fn last_word(&self) -> Option<&(Vec<u8>, Instant)> {
+        self.last_word.as_ref()
     }
 
     fn establish(&mut self, setup: Setup<'_>) -> Step<Box<Sealed<E>>> {
@@ -72,7 +90,8 @@ impl<E: Enclosed> Opening<E> {
         let called = self.side == Side::Server;
         let inner = E::establish(agreed, self.offer, called, self.opened, setup);
         let Some(exchange) = self.exchange.take() else { return Step::Wait };
-        Step::Done(Box::new(Sealed::new(inner, tunnel, exchange, self.side, now)))
+        let paths = Paths::new(self.offer.peer, self.key);
+        Step::Done(Box::new(Sealed::new(inner, (tunnel, paths), exchange, self.side, now)))
     }
 
     fn fail(&mut self, reason: ConnectionLost) -> Step<Box<Sealed<E>>> {
@@ -114,8 +133,12 @@ impl<E: Enclosed> protocol::Opening for Opening<E> {
 
     fn poll(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
         let Some(exchange) = &mut self.exchange else { return false };
+        let tells = self.side == Side::Server && exchange.has_last_word();
         let wrote = exchange.poll(now, out);
-        self.ends &= exchange.has_output();
+        if wrote && tells {
+            self.last_word = Some((out.clone(), now));
+        }
+        self.ends &= exchange.has_last_word() && exchange.has_output();
         wrote
     }
 

@@ -32,6 +32,11 @@ impl Replay {
         self.end - number <= WINDOW && self.seen[self.index(number)] & bit(number) == 0
     }
 
+    /// Whether no number so high was seen.
+    pub(super) const fn is_newest(&self, number: PacketNumber) -> bool {
+        number >= self.end
+    }
+
     /// Notes a packet that was authenticated. Returns false if it must not count.
     pub(super) fn note(&mut self, number: PacketNumber) -> bool {
         if !self.is_new(number) {

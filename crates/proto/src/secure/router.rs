@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Initial packet, connection id 0 ─▶ known client: its connection
+//!                                    refused:      the same Close again, without state
 //!                                    no room:      a Close, without state
 //!                                    many callers, of one network or in all: a Retry, without state
 //!                                    else:         a new connection that is being opened
@@ -19,6 +20,7 @@ use super::enclosed::{Enclosed, inner_mss, terms};
 use super::exchange::{self, Exchange, Progress};
 use super::opening::Opening;
 use super::protector::{Provider, Side};
+use super::refusals::{Refusal, Refusals};
 use super::sealed::Sealed;
 use super::token::Token;
 use crate::config::{Config, Mode};
@@ -50,6 +52,7 @@ pub(crate) struct Router<E> {
     /// Accepted connections by the caller's address and random bytes, so that its repeated packets find them.
     by_client: BTreeMap<(SocketAddr, ClientId), u32>,
     replies: VecDeque<(SocketAddr, Vec<u8>)>,
+    refusals: Refusals,
     enclosed: core::marker::PhantomData<fn() -> E>,
 }
 
@@ -63,6 +66,7 @@ impl<E: Enclosed> Router<E> {
             by_name: BTreeMap::new(),
             by_client: BTreeMap::new(),
             replies: VecDeque::new(),
+            refusals: Refusals::default(),
             enclosed: core::marker::PhantomData,
         }
     }
@@ -86,7 +90,8 @@ impl<E: Enclosed> Router<E> {
         let keys = router.provider.initial(client_id.bytes(), Side::Client);
         let names = (offer.socket_id, ConnectionName::NONE);
         let exchange = Exchange::new(Side::Client, tls, keys, client_id, names, true);
-        let opening = Opening::new(exchange, offer, Side::Client, &shell.config, now);
+        let key = router.draw_key();
+        let opening = Opening::new(exchange, offer, (Side::Client, key), &shell.config, now);
         Ok(shell.open(now, name(&offer), opening))
     }
 
@@ -113,6 +118,12 @@ impl<E: Enclosed> Router<E> {
         }
     }
 
+    fn draw_key(&mut self) -> [u8; 16] {
+        let mut key = [0; 16];
+        key.chunks_mut(4).for_each(|chunk| chunk.copy_from_slice(&self.secrets.draw().to_be_bytes()));
+        key
+    }
+
     // ---- callers ----
 
     /// An Initial packet of a client without a connection here.
@@ -121,6 +132,10 @@ impl<E: Enclosed> Router<E> {
         let Some(client_id) = ClientId::new(greeting.client_id) else { return shell.count_invalid() };
         if let Some(&slot) = shell.protocol.by_client.get(&(from, client_id)) {
             return shell.deliver_alone(slot, now, from, datagram);
+        }
+        if shell.protocol.refusals.knows(now, from, client_id) {
+            let answer = shell.protocol.refusals.for_client(now, from, client_id, datagram.len());
+            return shell.protocol.repeat(from, answer);
         }
         let Some(mode) = shell.protocol.listens else { return };
         // A short one proves nothing about the path, and its answer would be larger (attack A11).
@@ -163,7 +178,8 @@ impl<E: Enclosed> Router<E> {
         if !proved {
             router.admission.on_accepted(from.ip(), now);
         }
-        let opening = Opening::new(exchange, offer, Side::Server, &shell.config, now);
+        let key = router.draw_key();
+        let opening = Opening::new(exchange, offer, (Side::Server, key), &shell.config, now);
         shell.answer_datagram(now, name(&offer), opening);
     }
 
@@ -185,6 +201,12 @@ impl<E: Enclosed> Router<E> {
         let mut reply = Vec::new();
         exchange::refusal(greeting, &keys, why, &mut reply);
         self.reply(from, reply);
+    }
+
+    fn repeat(&mut self, to: SocketAddr, refusal: Option<Vec<u8>>) {
+        if let Some(refusal) = refusal {
+            self.reply(to, refusal);
+        }
     }
 
     fn reply(&mut self, to: SocketAddr, reply: Vec<u8>) {
@@ -216,6 +238,15 @@ impl<E: Enclosed> Protocol for Router<E> {
         }
     }
 
+    /// A client that was refused may go on, because it does not know.
+    fn on_unknown(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+        shell.count_invalid();
+        if let Ok(header) = Header::decode(datagram) {
+            let answer = shell.protocol.refusals.for_name(now, from, header.to, datagram.len());
+            shell.protocol.repeat(from, answer);
+        }
+    }
+
     fn connect(shell: &mut Shell<Self>, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
         Self::connect_in(shell, now, peer, Mode::Stream)
     }
@@ -232,8 +263,12 @@ impl<E: Enclosed> Protocol for Router<E> {
 
     fn on_forgotten(&mut self, connection: &Connection<Self>) {
         self.by_name.remove(&connection.key().value());
-        if let Some(client) = client(connection) {
-            self.by_client.remove(&client);
+        if let Some((peer, client_id)) = client(connection) {
+            self.by_client.remove(&(peer, client_id));
+            if let Some((packet, said)) = connection.as_opening().and_then(Opening::last_word) {
+                let (packet, said) = (packet.clone(), *said);
+                self.refusals.keep(Refusal { peer, name: connection.key(), client_id, packet, said });
+            }
         }
     }
 

@@ -1,17 +1,21 @@
 //! An established connection inside its envelope: it opens what arrives for the protocol inside, and seals what that sends.
 
+mod arrival;
+
+use core::net::SocketAddr;
+
 use farhaul_units::{Duration, Instant};
-use farhaul_wire::secure::{CloseCode, Epoch, HEADER_LEN, Header, OVERHEAD, TAG_LEN, inner};
+use farhaul_wire::secure::{CloseCode, OVERHEAD, inner};
 
 use super::client_id::ClientId;
 use super::enclosed::Enclosed;
-use super::exchange::{Exchange, Progress};
-use super::opening::lost_by_peer;
+use super::exchange::Exchange;
+use super::paths::Paths;
 use super::protector::{Protection, Side};
 use super::tunnel::{Tunnel, WornOut};
 use crate::error::{ConnectionLost, SecurityFault};
 use crate::shell::farewell::Parting;
-use crate::shell::protocol::{Conductor, Effect, Output};
+use crate::shell::protocol::{Conductor, Effect, Output, Setup};
 use crate::stats::Stats;
 use crate::transport::earliest;
 use crate::udt::{self, HasUdt};
@@ -26,6 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Sealed<E> {
     inner: E,
     tunnel: Tunnel,
+    paths: Paths,
     side: Side,
     /// The end of the handshake, until both sides know that it is over. Forgotten then, or at this time.
     handshake: Option<(Box<Exchange>, Instant)>,
@@ -41,10 +46,17 @@ pub(crate) struct Sealed<E> {
 }
 
 impl<E: Enclosed> Sealed<E> {
-    pub(super) fn new(inner: E, tunnel: Tunnel, handshake: Exchange, side: Side, now: Instant) -> Self {
+    pub(super) fn new(
+        inner: E,
+        (tunnel, paths): (Tunnel, Paths),
+        handshake: Exchange,
+        side: Side,
+        now: Instant,
+    ) -> Self {
         Self {
             inner,
             tunnel,
+            paths,
             side,
             client_id: handshake.client_id(),
             protection: handshake.protection(),
@@ -64,32 +76,6 @@ impl<E: Enclosed> Sealed<E> {
     /// The client's random bytes.
     pub(super) const fn client_id(&self) -> ClientId {
         self.client_id
-    }
-
-    /// A packet of the handshake, although that is over here: the peer may not know.
-    fn on_handshake(&mut self, header: &Header, datagram: &mut [u8], now: Instant) -> Effect {
-        // Anybody on the path can seal Initial packets, and neither side needs them any more.
-        if header.epoch == Epoch::INITIAL {
-            return Effect::GoOn;
-        }
-        let Some((exchange, _)) = &mut self.handshake else { return Effect::GoOn };
-        match exchange.on_packet(header, datagram, now) {
-            Progress::Invalid => Effect::Invalid,
-            // Also the packet that has just completed the handshake.
-            Progress::Seen => Effect::GoOn,
-            Progress::Closed(code, _) => Effect::Lost(lost_by_peer(code)),
-            _ => {
-                self.done_due |= self.side == Side::Server;
-                Effect::GoOn
-            }
-        }
-    }
-
-    fn on_message(&mut self, message: Option<inner::Message<'_>>) -> Effect {
-        match message {
-            Some(inner::Message::Close(code, _)) => Effect::Lost(lost_by_peer(code)),
-            _ => Effect::GoOn,
-        }
     }
 
     /// Whether something can be sealed now. If not, the connection waits for the peer to follow, or ends.
@@ -151,32 +137,11 @@ impl<E: Enclosed> Conductor for Sealed<E> {
     }
 
     fn on_datagram(&mut self, datagram: &mut [u8], now: Instant) -> Effect {
-        let Ok(header) = Header::decode(datagram) else { return Effect::Invalid };
-        if !header.epoch.is_application() {
-            return self.on_handshake(&header, datagram, now);
-        }
-        match self.tunnel.open(&header, datagram, now) {
-            Ok(true) => {}
-            Ok(false) => return Effect::Invalid,
-            Err(reason) => {
-                // The peer is told first.
-                self.worn_out = Some(reason);
-                return Effect::GoOn;
-            }
-        }
-        if self.side == Side::Client {
-            // A server speaks with these keys once it has verified the client.
-            self.handshake = None;
-        }
-        let body = &datagram[HEADER_LEN..datagram.len() - TAG_LEN];
-        if inner::is_message(body) {
-            let message = inner::Message::decode(body);
-            return self.on_message(message);
-        }
-        match inner::restore(datagram) {
-            Some(packet) => self.inner.on_datagram(packet, now),
-            None => Effect::Invalid,
-        }
+        self.receive(datagram, now)
+    }
+
+    fn on_datagram_from(&mut self, from: SocketAddr, datagram: &mut [u8], setup: Setup<'_>) -> Effect {
+        self.receive_from(from, datagram, setup)
     }
 
     fn finish_batch(&mut self, now: Instant) {
@@ -191,6 +156,7 @@ impl<E: Enclosed> Conductor for Sealed<E> {
             }
             self.handshake = None;
         }
+        self.paths.handle_timeout(now);
         match self.worn_out(now) {
             Some(reason) if self.told => Effect::Lost(lost(reason)),
             Some(_) => Effect::GoOn,
@@ -206,6 +172,7 @@ impl<E: Enclosed> Conductor for Sealed<E> {
         }
         self.held = self.held.map(|since| since + gap);
         self.tunnel.on_suspended(gap);
+        self.paths.on_suspended(gap);
         self.inner.on_suspended(now, gap);
     }
 
@@ -226,6 +193,11 @@ impl<E: Enclosed> Conductor for Sealed<E> {
         }
         if self.poll_done(scratch) {
             return Some(Output::Scratch);
+        }
+        if let Some((to, message)) = self.paths.poll(now) {
+            message.encode(scratch);
+            self.tunnel.seal_alone(scratch);
+            return Some(Output::Detour(to));
         }
         let output = self.inner.poll(now, scratch)?;
         if matches!(output, Output::Scratch) {
@@ -258,7 +230,7 @@ impl<E: Enclosed> Conductor for Sealed<E> {
         }
         let inner = match self.held {
             Some(since) => Some(since + PATIENCE),
-            None => self.inner.deadline(now),
+            None => earliest(self.paths.deadline(), self.inner.deadline(now)),
         };
         earliest(handshake, inner)
     }

@@ -1,6 +1,7 @@
 //! Two secure endpoints on the simplest network: a fixed delay, and a fate for each datagram.
 
 mod attack;
+mod refusals;
 
 use core::net::SocketAddr;
 use std::collections::VecDeque;

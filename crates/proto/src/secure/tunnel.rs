@@ -45,19 +45,30 @@ impl Generation {
         if !self.replay.is_new(header.number) {
             return Opened::Seen;
         }
+        let is_newest = self.replay.is_newest(header.number);
         let Some((head, body)) = datagram.split_first_chunk_mut::<HEADER_LEN>() else { return Opened::Not };
         if !self.keys.remote.open(header.number, head, body) {
             return Opened::Not;
         }
         self.replay.note(header.number);
-        Opened::Yes
+        if is_newest { Opened::Newest } else { Opened::Late }
+    }
+}
+
+impl Opened {
+    /// Whether its content counts.
+    pub(super) const fn counts(self) -> bool {
+        matches!(self, Self::Newest | Self::Late)
     }
 }
 
 /// The result of opening a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Opened {
-    Yes,
+pub(super) enum Opened {
+    /// No packet that the peer sent later has arrived.
+    Newest,
+    /// A later packet overtook it.
+    Late,
     /// It was seen before, or is too old to tell.
     Seen,
     /// It is damaged or forged.
@@ -183,35 +194,38 @@ impl Tunnel {
 
     // ---- opening ----
 
-    /// Opens a datagram in place. Returns false if it is damaged, forged, or was seen before.
+    /// Opens a datagram in place.
     ///
     /// # Errors
     /// Nothing may be opened any more.
-    pub(super) fn open(&mut self, header: &Header, datagram: &mut [u8], now: Instant) -> Result<bool, WornOut> {
+    pub(super) fn open(&mut self, header: &Header, datagram: &mut [u8], now: Instant) -> Result<Opened, WornOut> {
         let current = self.current.epoch;
         if header.epoch == current {
             let opened = self.current.open(header, datagram);
-            if opened == Opened::Yes {
+            if opened.counts() {
                 self.on_followed(now);
             }
             return self.count(opened);
         }
         if let Some(next) = self.next.as_mut().filter(|next| next.epoch == header.epoch) {
             let opened = next.open(header, datagram);
-            if opened == Opened::Yes {
+            if opened.counts() {
                 self.advance(now)?;
                 self.on_followed(now);
             }
             return self.count(opened);
         }
-        let Some((previous, until)) = &mut self.previous else { return Ok(false) };
+        let Some((previous, until)) = &mut self.previous else { return Ok(Opened::Not) };
         if until.is_some_and(|until| now >= until) {
             self.previous = None;
         } else if previous.epoch == header.epoch {
-            let opened = previous.open(header, datagram);
+            let opened = match previous.open(header, datagram) {
+                Opened::Newest if self.followed => Opened::Late,
+                opened => opened,
+            };
             return self.count(opened);
         }
-        Ok(false)
+        Ok(Opened::Not)
     }
 
     /// The peer has used the current epoch, so it no longer begins packets in the one before.
@@ -230,7 +244,7 @@ impl Tunnel {
         }
     }
 
-    fn count(&mut self, opened: Opened) -> Result<bool, WornOut> {
+    fn count(&mut self, opened: Opened) -> Result<Opened, WornOut> {
         if opened == Opened::Not {
             self.failed += 1;
             self.failed_in_all += 1;
@@ -238,7 +252,12 @@ impl Tunnel {
                 return Err(WornOut::Forgeries);
             }
         }
-        Ok(opened == Opened::Yes)
+        Ok(opened)
+    }
+
+    /// Whether anything was opened so far.
+    pub(super) fn has_opened(&self) -> bool {
+        self.followed || self.current.epoch != Epoch::FIRST_APPLICATION
     }
 
     fn advance(&mut self, now: Instant) -> Result<(), WornOut> {

@@ -91,7 +91,7 @@ impl<P: Protocol> Connection<P> {
     /// A datagram from `from`. Returns false if it is invalid.
     pub(super) fn on_datagram(&mut self, from: SocketAddr, datagram: &mut [u8], setup: Setup<'_>) -> bool {
         if !self.route.takes(from) {
-            return false;
+            return self.on_stray(from, datagram, setup);
         }
         if self.standing.is_over() {
             return true;
@@ -106,6 +106,17 @@ impl<P: Protocol> Connection<P> {
         }
         let Phase::Established(established) = &mut self.phase else { return true };
         let effect = established.on_datagram(datagram, now);
+        self.apply(effect);
+        effect != Effect::Invalid
+    }
+
+    /// A datagram from another address than the peer's. Returns false if it is invalid.
+    fn on_stray(&mut self, from: SocketAddr, datagram: &mut [u8], setup: Setup<'_>) -> bool {
+        let Phase::Established(established) = &mut self.phase else { return false };
+        if self.standing.is_over() {
+            return false;
+        }
+        let effect = established.on_datagram_from(from, datagram, setup);
         self.apply(effect);
         effect != Effect::Invalid
     }
@@ -169,6 +180,7 @@ impl<P: Protocol> Connection<P> {
             Effect::GoOn | Effect::Invalid => {}
             Effect::Lost(reason) => self.end(reason),
             Effect::Complained(code) => self.standing.complain(code),
+            Effect::Moved(to) => self.route = Route::Known(to),
             Effect::PeerLeft { complete, delivered } => {
                 let in_order = complete && delivered;
                 let reason = if in_order { ConnectionLost::ClosedByPeer } else { ConnectionLost::Aborted };
@@ -233,7 +245,10 @@ impl<P: Protocol> Connection<P> {
             }
             Phase::Established(established) => established,
         };
-        let output = to.and_then(|to| Some((to, established.poll(now, scratch)?)));
+        let output = to.and_then(|to| match established.poll(now, scratch)? {
+            Output::Detour(to) => Some((to, Output::Scratch)),
+            output => Some((to, output)),
+        });
         if output.is_none() && self.standing.life() == Life::Leaving && established.has_left() {
             established.close();
             self.standing.told();
@@ -268,6 +283,11 @@ impl<P: Protocol> Connection<P> {
     }
 
     // ---- facts ----
+
+    /// The peer's address. It is that of the call until the peer moves.
+    pub(super) fn address(&self) -> SocketAddr {
+        self.route.destination().unwrap_or(self.name.peer)
+    }
 
     /// Its name in the datagrams of the peer.
     pub(crate) const fn key(&self) -> P::Key {

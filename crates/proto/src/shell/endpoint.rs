@@ -171,7 +171,7 @@ impl<P: Protocol> Shell<P> {
                 Some((same, slot)) if same == key => slot,
                 _ => {
                     let Some(slot) = self.protocol.find(key) else {
-                        self.invalid += 1;
+                        P::on_unknown(self, now, from, datagram);
                         continue;
                     };
                     if let Some((_, before)) = current.replace((key, slot)) {
@@ -241,7 +241,7 @@ impl<P: Protocol> Shell<P> {
         }
         let (slot, to, output) = self.next_output(now, scratch.cleared())?;
         match output {
-            Output::Scratch => Some(one(to, scratch)),
+            Output::Scratch | Output::Detour(_) => Some(one(to, scratch)),
             Output::Data(transmission) => {
                 let (segment_size, bytes) = self.slots.at(slot)?.emit(transmission, now, scratch.cleared())?;
                 Some(Transmit { to, segment_size, bytes })

@@ -41,6 +41,11 @@ pub(crate) trait Protocol: Sized {
     /// Handles a datagram without a key: of a caller, say. Counts it if it is invalid.
     fn on_unaddressed(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &mut [u8]);
 
+    /// Handles a datagram whose key belongs to no connection. It is invalid.
+    fn on_unknown(shell: &mut Shell<Self>, _now: Instant, _from: SocketAddr, _datagram: &mut [u8]) {
+        shell.count_invalid();
+    }
+
     // ---- opening ----
 
     /// Opens a connection to `peer`, whose address is well-formed.
@@ -111,6 +116,12 @@ pub(crate) trait Conductor {
 
     /// Handles one datagram of the peer, which may be decrypted in place.
     fn on_datagram(&mut self, datagram: &mut [u8], now: Instant) -> Effect;
+
+    /// Handles one datagram from another address than the peer's. Only a protocol whose datagrams prove their sender
+    /// takes any.
+    fn on_datagram_from(&mut self, _from: SocketAddr, _datagram: &mut [u8], _setup: Setup<'_>) -> Effect {
+        Effect::Invalid
+    }
 
     /// All datagrams of one receive call were handled.
     fn finish_batch(&mut self, now: Instant);
@@ -249,6 +260,8 @@ pub(crate) enum Effect {
     },
     /// The peer, or a forger, reported an error.
     Complained(u32),
+    /// The peer has proved that it is at this address now.
+    Moved(SocketAddr),
     Lost(ConnectionLost),
 }
 
@@ -257,6 +270,8 @@ pub(crate) enum Effect {
 pub(crate) enum Output<T> {
     /// One datagram was written into the scratch buffer.
     Scratch,
+    /// The same for another address than the peer's.
+    Detour(SocketAddr),
     /// These data packets are in the send buffer.
     Data(T),
 }

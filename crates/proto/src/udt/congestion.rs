@@ -46,6 +46,12 @@ impl Congestion {
         }
     }
 
+    /// Begins again on another path, with a controller that knows nothing. The rate cap stays.
+    pub(crate) fn restart(&mut self, controller: Box<dyn Controller>, now: Instant) {
+        self.controller.on_close();
+        *self = Self::new(controller, self.min_period, now);
+    }
+
     /// Counts sent packets.
     pub(crate) fn note_sent(&mut self, now: Instant, packets: u32) {
         self.sent.note(now, packets);

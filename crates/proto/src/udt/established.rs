@@ -20,7 +20,7 @@ use super::messages::MessageOptions;
 use super::receiver::{Receiver, Sizes};
 use super::sender::{Sender, Transmission};
 use crate::config::Mode;
-use crate::consts::IP_UDP_HEADER;
+use crate::consts::{IP_UDP_HEADER, SYN_INTERVAL};
 use crate::estimate::Rtt;
 use crate::shell::farewell::{Farewell, Parting};
 use crate::shell::handshake::{Agreed, Answer, Offer};
@@ -130,6 +130,23 @@ impl Established {
     /// A connection inside an envelope, whose handshake has agreed on everything.
     pub(crate) fn enclosed(agreed: Agreed, offer: Offer, called: bool, opened: Instant, setup: Setup<'_>) -> Self {
         Self::new(agreed, offer, if called { Role::Listener } else { Role::Caller }, opened, setup)
+    }
+
+    /// The longest time until an answer of the peer, which may wait for its timer.
+    pub(crate) fn answer_time(&self) -> Duration {
+        self.rtt.with_margin() + SYN_INTERVAL
+    }
+
+    /// The path is another one. Its RTT and its rate are found anew.
+    pub(crate) fn restart_path(&mut self, setup: Setup<'_>) {
+        let Setup { config, rng, now } = setup;
+        self.rtt = Rtt::new();
+        self.burst = None;
+        self.sender.restart_path();
+        self.congestion.restart((config.controller)(rng.next_u64()), now);
+        let path = self.path(now);
+        self.congestion.on_connect(&path);
+        self.apply_control();
     }
 
     /// No legitimate peer sends this datagram.

@@ -352,6 +352,12 @@ impl Sender {
         (given_up < range.len()).then(|| self.repairs.report(range, &self.buffer, stamp, round_trip))
     }
 
+    /// The path is another one, so its rate of delivery is unknown.
+    pub(crate) fn restart_path(&mut self) {
+        self.delivery = Delivery::default();
+        self.filled = 0;
+    }
+
     /// No packet came for the expiration time, so everything in flight may be lost.
     pub(crate) fn on_expiration(&mut self) {
         if let Some(flight) = self.flight() {

@@ -5,6 +5,11 @@
 //! message          1 bit 1 | type 0x4648 | kind u16 | body
 //! ```
 //!
+//! | kind | body |
+//! | --- | --- |
+//! | 1 done, 2 close | see [`Message`] |
+//! | 3 challenge, 4 response | 8 random bytes, which the peer sends back from where it received them |
+//!
 //! UDT4's last header word, the socket id, is the envelope's connection id. So a receiver restores the packet in place: 12
 //! bytes move by four.
 
@@ -23,7 +28,14 @@ const WORD: usize = 4;
 mod kind {
     pub(super) const DONE: u16 = 1;
     pub(super) const CLOSE: u16 = 2;
+    pub(super) const CHALLENGE: u16 = 3;
+    pub(super) const RESPONSE: u16 = 4;
 }
+
+/// Bytes of a path challenge: as many as QUIC has (RFC 9000, section 19.17).
+pub const CHALLENGE_LEN: usize = 8;
+/// Bytes of a datagram with a challenge or its response.
+pub const CHALLENGE_DATAGRAM: usize = ENVELOPE + WORD + CHALLENGE_LEN + TAG_LEN;
 
 /// A message of the envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +44,10 @@ pub enum Message<'a> {
     Done,
     /// The sender ends the connection because of the envelope.
     Close(CloseCode, &'a str),
+    /// Asks whether the peer is at this address (attack B16).
+    Challenge([u8; CHALLENGE_LEN]),
+    /// The bytes of a challenge, from the address to which that came.
+    Response([u8; CHALLENGE_LEN]),
 }
 
 impl<'a> Message<'a> {
@@ -40,13 +56,19 @@ impl<'a> Message<'a> {
         let kind = match self {
             Self::Done => kind::DONE,
             Self::Close(..) => kind::CLOSE,
+            Self::Challenge(_) => kind::CHALLENGE,
+            Self::Response(_) => kind::RESPONSE,
         };
         // The first two bytes are those of an envelope, which is no type of any packet of UDT4.
         let envelope = Header { epoch: super::Epoch(kind), number: 0, to: super::ConnectionName::NONE }.bytes();
         out.extend_from_slice(&envelope[..WORD]);
-        if let Self::Close(code, reason) = self {
-            out.extend_from_slice(&code.value().to_be_bytes());
-            out.extend_from_slice(short(reason).as_bytes());
+        match self {
+            Self::Done => {}
+            Self::Close(code, reason) => {
+                out.extend_from_slice(&code.value().to_be_bytes());
+                out.extend_from_slice(short(reason).as_bytes());
+            }
+            Self::Challenge(bytes) | Self::Response(bytes) => out.extend_from_slice(bytes),
         }
     }
 
@@ -60,6 +82,8 @@ impl<'a> Message<'a> {
                 let reason = str::from_utf8(reason).ok().filter(|reason| reason.len() <= MAX_REASON)?;
                 Self::Close(CloseCode::from_value(u16::from_be_bytes(*code)), reason)
             }
+            kind::CHALLENGE => Self::Challenge(rest.try_into().ok()?),
+            kind::RESPONSE => Self::Response(rest.try_into().ok()?),
             _ => return None,
         })
     }

@@ -85,6 +85,17 @@ fn a_reason_is_cut_at_a_character() {
     assert_eq!(read, "ä".repeat(MAX_REASON / 2));
 }
 
+#[test]
+fn a_challenge_has_its_golden_bytes_and_no_others() {
+    let mut bytes = Vec::new();
+    inner::Message::Challenge([1, 2, 3, 4, 5, 6, 7, 8]).encode(&mut bytes);
+    assert_eq!(bytes, [0xC6, 0x48, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(HEADER_LEN + bytes.len() + TAG_LEN, inner::CHALLENGE_DATAGRAM);
+    assert_eq!(inner::Message::decode(&bytes[..11]), None);
+    bytes.push(9);
+    assert_eq!(inner::Message::decode(&bytes), None);
+}
+
 proptest! {
     #[test]
     fn frames_survive(offset: u32, epoch: u16, code: u16, bytes in proptest::collection::vec(any::<u8>(), 0..128)) {
@@ -108,10 +119,12 @@ proptest! {
     }
 
     #[test]
-    fn messages_survive(code: u16, reason in "\\PC{0,40}") {
+    fn messages_survive(code: u16, reason in "\\PC{0,40}", challenge: [u8; inner::CHALLENGE_LEN]) {
         let messages = [
             inner::Message::Done,
             inner::Message::Close(CloseCode::from_value(code), &reason),
+            inner::Message::Challenge(challenge),
+            inner::Message::Response(challenge),
         ];
         for message in messages {
             let mut bytes = Vec::new();

@@ -9,7 +9,6 @@ use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
 use crate::shell::connection::Connection;
 use crate::shell::protocol::Protocol;
-use crate::shell::slots::Occupant;
 use crate::stats::Stats;
 use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
 
@@ -87,7 +86,7 @@ impl<E: Wraps> Streams for E {
     }
 
     fn peer(&self, id: ConnectionId) -> Option<SocketAddr> {
-        self.shell().get(id).map(Connection::peer)
+        self.shell().get(id).map(Connection::address)
     }
 
     fn stats(&self, now: Instant, id: ConnectionId) -> Option<Stats> {

@@ -1,0 +1,156 @@
+//! Arriving datagrams: they are opened, and their content goes to the part that it concerns.
+
+use core::net::SocketAddr;
+
+use farhaul_units::Instant;
+use farhaul_wire::secure::{Epoch, HEADER_LEN, Header, TAG_LEN, inner};
+
+use super::Sealed;
+use crate::secure::enclosed::Enclosed;
+use crate::secure::exchange::Progress;
+use crate::secure::opening::lost_by_peer;
+use crate::secure::protector::Side;
+use crate::secure::tunnel::Opened;
+use crate::shell::protocol::{Effect, Setup};
+
+impl<E: Enclosed> Sealed<E> {
+    /// A datagram from the peer's address.
+    pub(super) fn receive(&mut self, datagram: &mut [u8], now: Instant) -> Effect {
+        let Ok(header) = Header::decode(datagram) else { return Effect::Invalid };
+        if !header.epoch.is_application() {
+            return self.on_handshake(&header, datagram, now);
+        }
+        match self.open(&header, datagram, now) {
+            Ok(opened) => {
+                if opened == Opened::Newest {
+                    self.paths.on_newest_from_peer();
+                }
+                self.on_opened(datagram, self.paths.peer(), now)
+            }
+            Err(effect) => effect,
+        }
+    }
+
+    /// A datagram from another address.
+    pub(super) fn receive_from(&mut self, from: SocketAddr, datagram: &mut [u8], setup: Setup<'_>) -> Effect {
+        let Ok(header) = Header::decode(datagram) else { return Effect::Invalid };
+        let now = setup.now;
+        if !header.epoch.is_application() {
+            return self.on_handshake_from(from, &header, datagram, now);
+        }
+        let opened = match self.open(&header, datagram, now) {
+            Ok(opened) => opened,
+            Err(effect) => return effect,
+        };
+        match self.look_elsewhere(from, opened, datagram, setup) {
+            Effect::GoOn => self.on_opened(datagram, from, now),
+            effect => effect,
+        }
+    }
+
+    /// A packet of the handshake, although that is over here: the peer may not know.
+    fn on_handshake(&mut self, header: &Header, datagram: &mut [u8], now: Instant) -> Effect {
+        // Anybody on the path can seal Initial packets, and neither side needs them any more.
+        if header.epoch == Epoch::INITIAL {
+            return Effect::GoOn;
+        }
+        let Some((exchange, _)) = &mut self.handshake else { return Effect::GoOn };
+        match exchange.on_packet(header, datagram, now) {
+            Progress::Invalid => Effect::Invalid,
+            // Also the packet that has just completed the handshake.
+            Progress::Seen => Effect::GoOn,
+            Progress::Closed(code, _) => Effect::Lost(lost_by_peer(code)),
+            _ => {
+                self.done_due |= self.side == Side::Server;
+                Effect::GoOn
+            }
+        }
+    }
+
+    /// The same from another address: a client may move before it hears that the handshake is over.
+    fn on_handshake_from(&mut self, from: SocketAddr, header: &Header, datagram: &mut [u8], now: Instant) -> Effect {
+        let Some((exchange, _)) = &mut self.handshake else { return Effect::Invalid };
+        if header.epoch == Epoch::INITIAL || self.side == Side::Client || self.tunnel.has_opened() {
+            return Effect::Invalid;
+        }
+        match exchange.on_packet(header, datagram, now) {
+            Progress::Wait | Progress::Complete => {
+                self.paths.question(from, datagram.len(), now, self.inner.answer_time());
+                Effect::GoOn
+            }
+            _ => Effect::Invalid,
+        }
+    }
+
+    /// Opens a packet of the application in place.
+    ///
+    /// # Errors
+    /// It does not count, and this is its effect.
+    fn open(&mut self, header: &Header, datagram: &mut [u8], now: Instant) -> Result<Opened, Effect> {
+        let opened = match self.tunnel.open(header, datagram, now) {
+            Ok(opened) if opened.counts() => opened,
+            Ok(_) => return Err(Effect::Invalid),
+            Err(reason) => {
+                // The peer is told first.
+                self.worn_out = Some(reason);
+                return Err(Effect::GoOn);
+            }
+        };
+        if self.side == Side::Client {
+            // A server speaks with these keys once it has verified the client.
+            self.handshake = None;
+        }
+        Ok(opened)
+    }
+
+    fn on_message(&mut self, message: Option<inner::Message<'_>>, from: SocketAddr) -> Effect {
+        match message {
+            Some(inner::Message::Close(code, _)) => return Effect::Lost(lost_by_peer(code)),
+            Some(inner::Message::Challenge(challenge)) => self.paths.on_challenge(from, challenge),
+            // A response counts from another address alone.
+            Some(inner::Message::Response(_) | inner::Message::Done) | None => {}
+        }
+        Effect::GoOn
+    }
+
+    /// An opened packet came from another address than the peer's.
+    fn look_elsewhere(&mut self, from: SocketAddr, opened: Opened, datagram: &[u8], setup: Setup<'_>) -> Effect {
+        let (now, answer_time) = (setup.now, self.inner.answer_time());
+        self.paths.on_elsewhere(from, datagram.len());
+        let body = body(datagram);
+        match inner::Message::decode(body).filter(|_| inner::is_message(body)) {
+            Some(inner::Message::Response(response)) => {
+                let old = self.paths.peer();
+                if self.paths.on_response(from, response, now, answer_time) {
+                    if old.ip() != from.ip() {
+                        self.inner.restart_path(setup);
+                    }
+                    return Effect::Moved(from);
+                }
+            }
+            // Questions about paths move nothing (RFC 9000, section 9.1).
+            Some(inner::Message::Challenge(_)) => {}
+            _ if opened == Opened::Newest => self.paths.question(from, datagram.len(), now, answer_time),
+            _ => {}
+        }
+        Effect::GoOn
+    }
+
+    /// Passes on the content of an opened packet.
+    fn on_opened(&mut self, datagram: &mut [u8], from: SocketAddr, now: Instant) -> Effect {
+        let body = body(datagram);
+        if inner::is_message(body) {
+            let message = inner::Message::decode(body);
+            return self.on_message(message, from);
+        }
+        match inner::restore(datagram) {
+            Some(packet) => self.inner.on_datagram(packet, now),
+            None => Effect::Invalid,
+        }
+    }
+}
+
+/// The body of an opened datagram.
+fn body(datagram: &[u8]) -> &[u8] {
+    datagram.get(HEADER_LEN..datagram.len().saturating_sub(TAG_LEN)).unwrap_or_default()
+}
