@@ -54,7 +54,8 @@ pub(super) type ApplicationKeys = (Keys, Box<dyn Generations>);
 /// The state of a handshake.
 pub(super) struct Exchange {
     side: Side,
-    tls: Box<dyn Handshake>,
+    /// `None` once it is over and nothing more is asked of it.
+    tls: Option<Box<dyn Handshake>>,
     client_id: ClientId,
     token: Vec<u8>,
     own: ConnectionName,
@@ -107,7 +108,7 @@ impl Exchange {
     ) -> Self {
         let mut exchange = Self {
             side,
-            tls,
+            tls: Some(tls),
             client_id,
             token: Vec::new(),
             own,
@@ -230,14 +231,29 @@ impl Exchange {
             }
         }
         if heard.is_empty() {
-            return if self.tls.is_complete() { Progress::Complete } else { Progress::Wait };
+            return if self.is_complete() { Progress::Complete } else { Progress::Wait };
         }
-        if let Err(failure) = self.tls.read(&heard) {
+        // After the end of a handshake, TLS has nothing to say in this profile.
+        let Some(tls) = &mut self.tls else { return Progress::Complete };
+        if let Err(failure) = tls.read(&heard) {
             self.close = Some((failure.code, ""));
             return Progress::Failed(failure);
         }
         self.converse();
-        if self.tls.is_complete() { Progress::Complete } else { Progress::Wait }
+        if self.is_complete() { Progress::Complete } else { Progress::Wait }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.tls.as_ref().is_none_or(|tls| tls.is_complete())
+    }
+
+    /// The handshake is over. What is left repeats the last messages to a peer that has not heard them.
+    pub(super) fn settle(&mut self) {
+        self.tls = None;
+        if self.side == Side::Server {
+            // The client's proof came with keys of the handshake, so the client needs no Initial packet any more.
+            self.initial = None;
+        }
     }
 
     fn fail(&mut self, code: CloseCode, reason: String, told: &'static str) -> Progress {
@@ -262,7 +278,8 @@ impl Exchange {
     fn converse(&mut self) {
         loop {
             let mut said = Vec::new();
-            let change = self.tls.write(&mut said);
+            let Some(tls) = &mut self.tls else { return };
+            let change = tls.write(&mut said);
             let level = self.handshake.as_mut().or(self.initial.as_mut());
             if let Some(level) = level
                 && !said.is_empty()
@@ -394,12 +411,12 @@ impl Exchange {
 
     /// The peer's terms, once they are authentic.
     pub(super) fn peer_terms(&self) -> Option<&[u8]> {
-        self.tls.peer_terms()
+        self.tls.as_ref()?.peer_terms()
     }
 
     /// The protection of the connection, once the handshake is complete.
     pub(super) fn protection(&self) -> Protection {
-        self.tls.protection()
+        self.tls.as_ref().map(|tls| tls.protection()).unwrap_or_default()
     }
 
     pub(super) const fn peer(&self) -> ConnectionName {

@@ -49,17 +49,19 @@ impl<E: Enclosed> Sealed<E> {
     pub(super) fn new(
         inner: E,
         (tunnel, paths): (Tunnel, Paths),
-        handshake: Exchange,
+        mut handshake: Exchange,
         side: Side,
         now: Instant,
     ) -> Self {
+        let (client_id, protection) = (handshake.client_id(), handshake.protection());
+        handshake.settle();
         Self {
             inner,
             tunnel,
             paths,
             side,
-            client_id: handshake.client_id(),
-            protection: handshake.protection(),
+            client_id,
+            protection,
             handshake: Some((Box::new(handshake), now + ANSWERS)),
             done_due: side == Side::Server,
             held: None,
