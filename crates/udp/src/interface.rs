@@ -1,4 +1,4 @@
-//! The speed of the interface towards a host, as Linux tells it.
+//! The name and speed of the interface towards a host, as Linux tells them.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -13,6 +13,14 @@ const FRAME: f64 = 38.0;
 /// not tell, if the peer is this host, or if the interface is a virtual one. TUN devices tell a speed that they do not
 /// have.
 pub fn interface_rate(peer: IpAddr, packet: u32) -> Option<Rate> {
+    let folder = Path::new("/sys/class/net").join(interface_name(peer)?);
+    folder.join("device").exists().then_some(())?;
+    of_ethernet(&fs::read_to_string(folder.join("speed")).ok()?, packet)
+}
+
+/// The name of the interface through which packets leave towards `peer`, by the main routing table. `None` if the system
+/// does not tell, has no route, or if `peer` is a loopback address.
+pub fn interface_name(peer: IpAddr) -> Option<String> {
     let peer = peer.to_canonical();
     if peer.is_loopback() {
         return None;
@@ -25,10 +33,8 @@ pub fn interface_rate(peer: IpAddr, packet: u32) -> Option<Rate> {
     let name = match peer {
         IpAddr::V4(peer) => device_v4(&table, peer),
         IpAddr::V6(peer) => device_v6(&table, peer),
-    }?;
-    let folder = Path::new("/sys/class/net").join(name);
-    folder.join("device").exists().then_some(())?;
-    of_ethernet(&fs::read_to_string(folder.join("speed")).ok()?, packet)
+    };
+    name.map(str::to_owned)
 }
 
 /// The rate of packets on an Ethernet whose file `speed` has this text: Mbit/s, or -1.
