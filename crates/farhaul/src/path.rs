@@ -99,6 +99,11 @@ impl PathProbe {
         })
     }
 
+    /// The peer.
+    pub fn peer(&self) -> SocketAddr {
+        self.socket.peer()
+    }
+
     /// This side's address towards the peer.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ mod between;
 mod copies;
 mod crowds;
 mod disks;
+mod doctor;
 mod emulate;
 mod failures;
 mod faults;
