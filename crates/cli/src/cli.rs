@@ -7,7 +7,7 @@ pub(crate) mod refusal;
 use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
 
-use crate::cmd::{self, Context};
+use crate::cmd::{self, Context, NetworkRights};
 use crate::exit::Fault;
 use crate::options::Transport;
 use crate::output::JsonTo;
@@ -48,6 +48,7 @@ pub(crate) enum Verb {
     Pipe(cmd::pipe::PipeArgs),
     Bench(cmd::bench::BenchArgs),
     Profile(cmd::profile::ProfileArgs),
+    Doctor(cmd::doctor::DoctorArgs),
     Stream(cmd::stream::StreamArgs),
     Relay(cmd::relay::RelayArgs),
     Emulate(cmd::emulate::EmulateArgs),
@@ -62,10 +63,11 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    /// Runs the verb. Returns the exit code: the command's for `emulate`, otherwise 0.
+    /// Runs the verb. Returns the exit code: the command's for `emulate`, 1 for a `doctor` with a problem, otherwise 0.
     pub(crate) fn run(self, context: &Context) -> Result<u8, Fault> {
         let done = match self {
             Self::Emulate(args) => return cmd::emulate::run(&args, context),
+            Self::Doctor(args) => return cmd::doctor::run(&args, context),
             Self::Copy(args) => cmd::copy::run(&args, context),
             Self::Serve(args) => cmd::serve::run(&args, context),
             Self::Bootstrap(args) => cmd::bootstrap::run(&args, context),
@@ -95,6 +97,7 @@ impl Verb {
             Self::Pipe(args) => ("pipe", Some(&args.transport)),
             Self::Bench(args) => ("bench", Some(&args.transport)),
             Self::Profile(_) => ("profile", None),
+            Self::Doctor(_) => ("doctor", None),
             Self::Stream(_) => ("stream", None),
             Self::Relay(_) => ("relay", None),
             Self::Emulate(_) => ("emulate", None),
@@ -109,19 +112,21 @@ impl Verb {
         }
     }
 
-    /// Whether the verb may create emulated networks.
-    pub(crate) fn makes_networks(&self) -> bool {
+    /// How the verb gets the right to create emulated networks. Verbs without networks need none.
+    pub(crate) fn network_rights(&self) -> NetworkRights {
         match self {
-            Self::Emulate(_) | Self::Demo(_) => true,
-            Self::Lab(args) => args.emulates(),
-            _ => false,
+            Self::Emulate(_) | Self::Demo(_) => farhaul_emu::acquire_rights,
+            Self::Lab(args) if args.emulates() => farhaul_emu::acquire_rights,
+            // Files and sockets must be examined as those of the user.
+            Self::Doctor(_) => farhaul_emu::check_rights,
+            _ => || Ok(()),
         }
     }
 
     /// Whether the verb may start other programs, which inherit blocked signals.
     pub(crate) fn starts_children(&self) -> bool {
         match self {
-            Self::Emulate(_) | Self::Demo(_) | Self::Lab(_) => true,
+            Self::Emulate(_) | Self::Demo(_) | Self::Lab(_) | Self::Doctor(_) => true,
             Self::Copy(args) => args.uses_ssh(),
             _ => false,
         }
@@ -133,6 +138,7 @@ impl Verb {
             Self::Profile(args) => args.probing.json,
             Self::Stream(args) => args.probing.json,
             Self::Relay(args) => args.json,
+            Self::Doctor(args) => args.json,
             Self::Emulate(args) => args.json,
             Self::Demo(args) => args.json,
             Self::Lab(args) => args.json(),

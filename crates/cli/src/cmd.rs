@@ -8,6 +8,7 @@ mod control;
 pub(crate) mod controllers;
 pub(crate) mod copy;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod emulate;
 mod hosting;
 pub(crate) mod key;
@@ -49,16 +50,18 @@ use crate::session::Trouble;
 pub(crate) struct Context {
     pub(crate) clock: Clock,
     pub(crate) interrupt: Interrupt,
-    /// Whether this process may create networks. Checked only for verbs that create some.
+    /// Whether this process may create networks. Known only to verbs that create or examine some.
     pub(crate) networks: Result<(), EmulateError>,
 }
 
+/// Acquires or checks the right to create networks.
+pub(crate) type NetworkRights = fn() -> Result<(), EmulateError>;
+
 impl Context {
-    /// Call it while the program has a single thread. `makes_networks`: the verb may create emulated networks.
-    /// `starts_children`: it may start other programs.
-    pub(crate) fn begin(makes_networks: bool, starts_children: bool) -> Result<Self, Fault> {
+    /// Call it while the program has a single thread. `starts_children`: the verb may start other programs.
+    pub(crate) fn begin(rights: NetworkRights, starts_children: bool) -> Result<Self, Fault> {
         // Rights apply to all later threads, and the reaction to signals starts the first one.
-        let networks = if makes_networks { farhaul_emu::acquire_rights() } else { Ok(()) };
+        let networks = rights();
         Ok(Self { clock: Clock::start(), interrupt: Interrupt::install(starts_children)?, networks })
     }
 

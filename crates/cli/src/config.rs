@@ -18,7 +18,7 @@ use toml::{Table, Value};
 use crate::exit::Fault;
 use crate::options::Transport;
 use files::File;
-pub(crate) use files::{authorized_keys_file, key_file, known_hosts_file};
+pub(crate) use files::{authorized_keys_file, files_to_look_for, key_file, known_hosts_file};
 pub(crate) use show::show;
 
 /// The verbs that have settings worth keeping.
@@ -70,6 +70,13 @@ impl Config {
         Ok(config)
     }
 
+    /// Reads and checks all files. Returns the paths of those that exist.
+    pub(crate) fn examine(command: &Command) -> Result<Vec<String>, Fault> {
+        let files = files::read_all()?;
+        files.iter().try_for_each(|file| check(file, command))?;
+        Ok(files.iter().map(|file| file.path.display().to_string()).collect())
+    }
+
     /// The settings for `verb` and its connections to `hosts`, each a `host:port`.
     pub(crate) fn defaults(&self, verb: &str, hosts: &[String]) -> Defaults {
         let mut defaults = Defaults::new();
@@ -97,6 +104,16 @@ impl Config {
         }
         defaults
     }
+}
+
+/// The lasting value of an option of connections: that of its environment variable, or that of a file. Files that cannot be
+/// read have none.
+pub(crate) fn lasting(option: &str, variable: &str, command: &Command) -> Option<String> {
+    let of_environment = std::env::var(variable).ok().filter(|value| !value.is_empty());
+    let of_files = || {
+        Some(Config::load(Some(CONNECTING[0]), None, command).ok()?.defaults(CONNECTING[0], &[]).remove(option)?.value)
+    };
+    of_environment.or_else(of_files)
 }
 
 /// Adds the default controller of the chosen protocol, unless a file has another. `options` are those of the verb, with

@@ -51,7 +51,7 @@ fn main() -> ExitCode {
         Ok(None) => (Records::of_unread(&early), Ok(0)),
         Ok(Some(cli)) => (
             Records::of(&cli.verb),
-            Context::begin(cli.verb.makes_networks(), cli.verb.starts_children())
+            Context::begin(cli.verb.network_rights(), cli.verb.starts_children())
                 .and_then(|context| cli.verb.run(&context)),
         ),
         Err(fault) => (Records::of_unread(&early), Err(fault)),

@@ -35,8 +35,18 @@ const PASSED_ON: [CapabilitySet; 3] =
 /// # Errors
 /// The system does not permit it or has no TUN devices, or there are several threads.
 pub fn acquire_rights() -> Result<(), EmulateError> {
-    sys::try_in_a_child(|| acquire().and_then(|()| furnish_a_host())).map_err(explained)?;
+    check_rights()?;
     acquire().map_err(explained)
+}
+
+/// Checks in a child process whether [`acquire_rights`] would succeed. This program stays as it is.
+///
+/// Call this while the program has a single thread.
+///
+/// # Errors
+/// As [`acquire_rights`].
+pub fn check_rights() -> Result<(), EmulateError> {
+    sys::try_in_a_child(|| acquire().and_then(|()| furnish_a_host())).map_err(explained)
 }
 
 fn acquire() -> io::Result<()> {

@@ -72,6 +72,7 @@ mod error;
 mod listener;
 mod message;
 pub mod original;
+pub mod path;
 pub mod probe;
 mod reach;
 pub mod security;
@@ -79,7 +80,7 @@ mod stream;
 #[cfg(feature = "tokio")]
 mod tasks;
 
-pub use builder::Builder;
+pub use builder::{Builder, UDP_RECV_BUFFER};
 pub use canceller::Canceller;
 pub use connection::Connection;
 pub use control_stream::{CeilingFigures, ControlStream};

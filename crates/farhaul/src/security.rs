@@ -18,7 +18,7 @@ use farhaul_proto::{AnyEndpoint, Config, Entropy, Protocol};
 use farhaul_secure::Tls;
 pub use farhaul_secure::{
     AcceptAll, AuthorizedKeys, Cipher, FirstContact, Grant, HostTrust, IdentityError, KeyPair, Known, KnownHosts,
-    LineError, NotAdmitted, PathGrant, Pinned, PublicKey, PublicKeyError, Trust,
+    LineError, NotAdmitted, PathGrant, Pinned, PublicKey, PublicKeyError, Sealer, Trust,
 };
 
 use crate::error::Error;

@@ -10,6 +10,7 @@
 //! | [`KnownHosts`], [`HostTrust`] | the keys of servers, as a client remembers them |
 //! | [`AuthorizedKeys`] | the keys of clients, and what each may do |
 //! | [`Tls`] | the provider that an endpoint is given |
+//! | [`Sealer`] | one cipher, for measurements of its speed |
 #![forbid(unsafe_code)]
 
 mod authorized_keys;
@@ -20,6 +21,7 @@ mod known_hosts;
 mod packet_key;
 mod provider;
 mod public_key;
+mod sealer;
 mod trust;
 mod verifier;
 
@@ -29,6 +31,7 @@ pub use identity::{IdentityError, KeyPair};
 pub use known_hosts::{Known, KnownHosts, LineError, LineFault};
 pub use provider::{Cipher, Tls, TlsError};
 pub use public_key::{PublicKey, PublicKeyError};
+pub use sealer::Sealer;
 pub use trust::{AcceptAll, Pinned, Trust};
 
 /// The protocol name in the handshake. A peer with another one is refused.

@@ -36,7 +36,7 @@ pub enum Cipher {
 
 impl Cipher {
     /// All suites, the preferred one first. A peer may prefer another one.
-    fn suites(self) -> Vec<SupportedCipherSuite> {
+    pub(crate) fn suites(self) -> Vec<SupportedCipherSuite> {
         let aes128 = cipher_suite::TLS13_AES_128_GCM_SHA256;
         let aes256 = cipher_suite::TLS13_AES_256_GCM_SHA384;
         let chacha = cipher_suite::TLS13_CHACHA20_POLY1305_SHA256;
@@ -51,7 +51,7 @@ impl Cipher {
 }
 
 /// Whether the processor has instructions for AES.
-fn has_aes() -> bool {
+pub(crate) fn has_aes() -> bool {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     return std::arch::is_x86_feature_detected!("aes");
     #[cfg(target_arch = "aarch64")]

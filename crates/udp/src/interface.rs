@@ -1,5 +1,6 @@
-//! The speed of the interface towards a host, as Linux tells it.
+//! The name and speed of the interface towards a host, as Linux tells them.
 
+use std::cmp::Reverse;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -8,11 +9,21 @@ use farhaul_units::Rate;
 
 /// Bytes that Ethernet adds to a packet: preamble 8, header 14, check sequence 4, gap 12 (IEEE 802.3).
 const FRAME: f64 = 38.0;
+/// The flag of a route that leads nowhere (`RTF_REJECT` in linux/route.h).
+const REJECT: u32 = 0x0200;
 
 /// The rate at which packets of `packet` bytes, headers of IP included, leave towards `peer`. `None` if the system does
 /// not tell, if the peer is this host, or if the interface is a virtual one. TUN devices tell a speed that they do not
 /// have.
 pub fn interface_rate(peer: IpAddr, packet: u32) -> Option<Rate> {
+    let folder = Path::new("/sys/class/net").join(interface_name(peer)?);
+    folder.join("device").exists().then_some(())?;
+    of_ethernet(&fs::read_to_string(folder.join("speed")).ok()?, packet)
+}
+
+/// The name of the interface through which packets leave towards `peer`, by the main routing table. `None` if the system
+/// does not tell, has no route, or if `peer` is a loopback address.
+pub fn interface_name(peer: IpAddr) -> Option<String> {
     let peer = peer.to_canonical();
     if peer.is_loopback() {
         return None;
@@ -25,10 +36,8 @@ pub fn interface_rate(peer: IpAddr, packet: u32) -> Option<Rate> {
     let name = match peer {
         IpAddr::V4(peer) => device_v4(&table, peer),
         IpAddr::V6(peer) => device_v6(&table, peer),
-    }?;
-    let folder = Path::new("/sys/class/net").join(name);
-    folder.join("device").exists().then_some(())?;
-    of_ethernet(&fs::read_to_string(folder.join("speed")).ok()?, packet)
+    };
+    name.map(str::to_owned)
 }
 
 /// The rate of packets on an Ethernet whose file `speed` has this text: Mbit/s, or -1.
@@ -38,30 +47,32 @@ fn of_ethernet(speed: &str, packet: u32) -> Option<Rate> {
     Some(Rate::from_bits_per_second((f64::from(megabits) * 1e6 * share) as u64))
 }
 
-/// The device of the most specific route in `/proc/net/route`: a line of name, destination, gateway, flags, three
-/// counters and mask. Addresses are 32-bit words of this machine in hexadecimal.
+/// The device of the most specific route in `/proc/net/route`, and of the preferred one among those: a line of name,
+/// destination, gateway, flags, two counters, metric and mask. Addresses are 32-bit words of this machine in hexadecimal.
 fn device_v4(table: &str, peer: Ipv4Addr) -> Option<&str> {
     let peer = u32::from_ne_bytes(peer.octets());
     let route = |line| {
         let fields: Vec<&str> = str::split_ascii_whitespace(line).collect();
-        let [name, destination, _, _, _, _, _, mask, ..] = fields[..] else { return None };
-        let [destination, mask] = [hexadecimal(destination)?, hexadecimal(mask)?];
-        (peer & mask == destination).then_some((mask.count_ones(), name))
+        let [name, destination, _, flags, _, _, metric, mask, ..] = fields[..] else { return None };
+        let [destination, flags, mask] = [hexadecimal(destination)?, hexadecimal(flags)?, hexadecimal(mask)?];
+        let metric = metric.parse::<u32>().ok()?;
+        (peer & mask == destination && flags & REJECT == 0).then_some(((mask.count_ones(), Reverse(metric)), name))
     };
-    table.lines().filter_map(route).max_by_key(|(prefix, _)| *prefix).map(|(_, name)| name)
+    table.lines().filter_map(route).max_by_key(|(rank, _)| *rank).map(|(_, name)| name)
 }
 
-/// The same in `/proc/net/ipv6_route`: destination, prefix length, six more fields, flags, name.
+/// The same in `/proc/net/ipv6_route`: destination, prefix length, three more fields, metric, two counters, flags, name.
 fn device_v6(table: &str, peer: Ipv6Addr) -> Option<&str> {
     let route = |line| {
         let fields: Vec<&str> = str::split_ascii_whitespace(line).collect();
-        let [destination, prefix, .., name] = fields[..] else { return None };
+        let [destination, prefix, _, _, _, metric, _, _, flags, name] = fields[..] else { return None };
         let destination = u128::from_str_radix(destination, 16).ok()?;
-        let prefix = u32::from_str_radix(prefix, 16).ok().filter(|prefix| *prefix <= 128)?;
-        let mask = u128::MAX.checked_shl(128 - prefix).unwrap_or(0);
-        (u128::from(peer) & mask == destination).then_some((prefix, name))
+        let [prefix, metric, flags] = [hexadecimal(prefix)?, hexadecimal(metric)?, hexadecimal(flags)?];
+        let mask = u128::MAX.checked_shl(128_u32.checked_sub(prefix)?).unwrap_or(0);
+        let fits = u128::from(peer) & mask == destination && flags & REJECT == 0;
+        fits.then_some(((prefix, Reverse(metric)), name))
     };
-    table.lines().filter_map(route).max_by_key(|(prefix, _)| *prefix).map(|(_, name)| name)
+    table.lines().filter_map(route).max_by_key(|(rank, _)| *rank).map(|(_, name)| name)
 }
 
 fn hexadecimal(field: &str) -> Option<u32> {
@@ -88,6 +99,18 @@ mod tests {
         assert_eq!(device_v4(V4, Ipv4Addr::new(10, 0, 1, 9)), Some("eth0"));
         assert_eq!(device_v6(V6, "2001:db8::1".parse().unwrap()), Some("eth1"));
         assert_eq!(device_v6(V6, "2001:db9::1".parse().unwrap()), Some("eth0"));
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn among_equal_routes_the_preferred_one_decides_and_those_that_lead_nowhere_do_not_count() {
+        let v4 = "eth0 00000000 010011AC 0003 0 0 600 00000000 0 0 0\neth1 00000000 010011AC 0003 0 0 100 00000000 0 0 0\n\
+            lo 00000000 00000000 0201 0 0 0 00000000 0 0 0\n";
+        assert_eq!(device_v4(v4, Ipv4Addr::new(10, 0, 0, 9)), Some("eth1"));
+        let nowhere = "00000000000000000000000000000000 00 00000000000000000000000000000000 00 \
+            00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo\n";
+        assert_eq!(device_v6(&format!("{V6}{nowhere}"), "2001:db9::1".parse().unwrap()), Some("eth0"));
+        assert_eq!(device_v6(nowhere, "2001:db9::1".parse().unwrap()), None);
     }
 
     #[test]

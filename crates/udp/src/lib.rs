@@ -8,7 +8,8 @@
 //! | sizes of socket buffers, and advice about them | `buffers.rs` |
 //! | waiting for a socket, a thread or a deadline | `wait.rs` |
 //! | the clock | `clock.rs` |
-//! | the speed of the interface towards a host | `interface.rs` |
+//! | the name and speed of the interface towards a host | `interface.rs` |
+//! | datagrams that never travel in fragments | `path_socket.rs` |
 //! | system calls that no safe library offers | `sys.rs` |
 //!
 //! A *train* is a number of datagrams of equal length, back to back in one buffer. The last may be shorter. The
@@ -20,7 +21,7 @@ mod buffers;
 mod clock;
 mod interface;
 mod offload;
-
+mod path_socket;
 mod socket;
 mod sys;
 mod wait;
@@ -28,8 +29,9 @@ mod wait;
 pub use batch::{RecvBatch, Train};
 pub use buffers::{BufferKind, BufferReport, RECV_BUFFER, SEND_BUFFER};
 pub use clock::{Clock, Wall, thread_cpu_time};
-pub use interface::interface_rate;
+pub use interface::{interface_name, interface_rate};
 pub use offload::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, SendCounters, SendStatus, Sent};
+pub use path_socket::PathSocket;
 pub use socket::{Options, UdpSocket};
 pub use sys::RealTime;
 pub use wait::{Interest, Ready, Token, Waiter, Waker};

@@ -157,6 +157,11 @@ impl UdpSocket {
         &self.buffers
     }
 
+    /// Whether the kernel may hand over received datagrams as trains (GRO).
+    pub fn receives_trains(&self) -> bool {
+        self.state.gro_segments() > 1
+    }
+
     /// Counters of the sends.
     pub fn send_counters(&self) -> SendCounters {
         self.offload.counters()

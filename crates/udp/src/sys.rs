@@ -56,6 +56,28 @@ pub(crate) fn allow_fragments(socket: impl AsFd, ipv6: bool) -> io::Result<()> {
     }
 }
 
+/// Keeps datagrams whole, even those larger than what the system believes of the path. Larger ones than the interface
+/// permits are refused.
+pub(crate) fn forbid_fragments(socket: impl AsFd, ipv6: bool) -> io::Result<()> {
+    if ipv6 {
+        set_value(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)
+    } else {
+        set_value(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
+    }
+}
+
+/// The largest packet that the system believes to pass to the peer of a connected socket, in bytes.
+pub(crate) fn path_mtu(socket: impl AsFd, ipv6: bool) -> io::Result<u32> {
+    let (level, option) = if ipv6 { (libc::IPPROTO_IPV6, libc::IPV6_MTU) } else { (libc::IPPROTO_IP, libc::IP_MTU) };
+    let mut value: libc::c_int = 0;
+    let mut length = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: `value` is `length` writable bytes, for which any bit pattern is valid, and both outlive the call.
+    let result = unsafe {
+        libc::getsockopt(socket.as_fd().as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut length)
+    };
+    if result == 0 { Ok(u32::try_from(value).unwrap_or(0)) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Raises the calling thread above all ordinary threads while this value lives, if permitted, as for root.
 #[derive(Debug)]
 pub struct RealTime {

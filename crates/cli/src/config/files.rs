@@ -70,14 +70,22 @@ fn in_folder_of_user(name: &str) -> Option<PathBuf> {
 
 /// All existing files, lowest precedence first: the system's in reverse order, then the user's.
 pub(super) fn read_all() -> Result<Vec<File>, Fault> {
+    places().into_iter().filter_map(|place| place.read().transpose()).collect()
+}
+
+/// The paths of all files, whether they exist or not.
+pub(crate) fn files_to_look_for() -> Vec<String> {
+    places().iter().map(|place| place.path.display().to_string()).collect()
+}
+
+fn places() -> Vec<Place> {
     let system = variable(OF_SYSTEM).unwrap_or_else(|| SYSTEM.into());
     let mut folders: Vec<(PathBuf, &str)> = std::env::split_paths(&system).map(|folder| (folder, OF_SYSTEM)).collect();
     folders.reverse();
     folders.extend(of_user().map(|folder| (folder, OF_USER)));
     // "If an implementation encounters a relative path …, it should consider the path invalid and ignore it."
     let absolute = folders.into_iter().filter(|(folder, _)| folder.is_absolute());
-    let places = absolute.map(|(folder, variable)| Place { path: folder.join(NAME), variable });
-    places.filter_map(|place| place.read().transpose()).collect()
+    absolute.map(|(folder, variable)| Place { path: folder.join(NAME), variable }).collect()
 }
 
 /// The file of one verb. Its keys become the section of the verb.

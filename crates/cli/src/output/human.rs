@@ -1,6 +1,6 @@
 //! Words and numbers for people: colours, times, counts, names of limits.
 
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, stderr, stdout};
 use std::time::Duration;
 
 use farhaul_units::Rate;
@@ -18,6 +18,19 @@ impl Style {
     pub(crate) fn of_stderr() -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         Self { coloured: is_terminal() && !refused }
+    }
+
+    /// Colours for stdout: on a terminal, by the same rules.
+    pub(crate) fn of_stdout() -> Self {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        Self { coloured: stdout().is_terminal() && !is_dumb && !refused }
+    }
+
+    /// No colours.
+    #[cfg(test)]
+    pub(crate) const fn plain() -> Self {
+        Self { coloured: false }
     }
 
     pub(crate) fn bold(self, text: &str) -> String {
@@ -48,6 +61,12 @@ impl Style {
 /// Whether stderr is a terminal that can redraw a line.
 pub(crate) fn is_terminal() -> bool {
     stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// The width of the terminal on stdout in columns; `None` if stdout is none.
+pub(crate) fn columns_of_stdout() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// A time with its unit and about three digits: `12.3 s`, `250 ms`, `80 µs`.

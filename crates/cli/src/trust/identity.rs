@@ -45,6 +45,15 @@ pub(crate) fn load_or_make(file: &Path) -> Result<KeyPair, Fault> {
     make(file).map_err(|error| Fault::new(Code::LocalIo, format!("cannot write the key {}: {error}", file.display())))
 }
 
+/// The key in `file`, or the user's own if there is one. Makes none.
+pub(crate) fn existing(file: Option<&Path>) -> Result<Option<KeyPair>, Fault> {
+    match (file, config::key_file()) {
+        (Some(path), _) => files::read_pair(path)?.ok_or_else(|| missing(path)).map(Some),
+        (None, Some(path)) => files::read_pair(&path),
+        (None, None) => Ok(None),
+    }
+}
+
 /// A key pair that lives as long as this process.
 pub(crate) fn generate() -> Result<KeyPair, Fault> {
     KeyPair::generate().map_err(|error| Fault::new(Code::Failed, error.to_string()))

@@ -33,6 +33,11 @@ impl HostPort {
         text.parse().or_else(|wrong| format!("{text}:{port}").parse().map_err(|_| wrong))
     }
 
+    /// The host without brackets.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
     /// All addresses of the host; at least one.
     pub(crate) fn resolve(&self) -> Result<Vec<SocketAddr>, Fault> {
         let host = if self.host.is_empty() { "0.0.0.0" } else { &self.host };

@@ -6,6 +6,7 @@ mod copies;
 mod crowds;
 mod daemon;
 mod disks;
+mod doctor;
 mod emulate;
 mod failures;
 mod faults;

@@ -151,6 +151,19 @@ fn records_of_stream_and_profile_are_as_documented() {
     has(&run_is_as_documented(&jitter), &["start", "end"]);
 }
 
+#[test]
+fn records_of_doctor_are_as_documented_for_every_kind_of_port() {
+    let scratch = Scratch::new();
+    let home = scratch.dir("home");
+    let (plain, secure) = (Server::begin(&["bench"]), Server::begin_as(&home, &["bench", "--any-client"]));
+    for target in
+        [plain.address.as_str(), &secure.address, "127.0.0.1:9", "127.0.0.1", "nobody.invalid:9", "localhost:9"]
+    {
+        has(&run_is_as_documented(&farhaul(&["doctor", "--json", target])), &["start", "finding", "end"]);
+    }
+    has(&run_is_as_documented(&farhaul(&["doctor", "--json"])), &["start", "finding", "end"]);
+}
+
 /// SIGUSR1 during a pipe, and a signal that ends it.
 #[test]
 fn records_of_states_and_signals_are_as_documented() {

@@ -1,0 +1,156 @@
+//! `doctor`: examines this machine and the path to a host, and names the command that mends each finding.
+
+mod buffers;
+mod clock;
+mod finding;
+mod firewall;
+mod handshake;
+mod host;
+mod interface;
+mod keys;
+mod path;
+mod processor;
+mod reach;
+mod system;
+mod target;
+mod tcp;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use clap::builder::BoolishValueParser;
+use serde_json::json;
+
+use super::Context;
+use crate::config;
+use crate::exit::{Code, Fault};
+use crate::output::human::{Style, columns_of_stdout};
+use crate::output::json::ErrorRecord;
+use crate::output::{Output, has_written, print};
+use finding::{Finding, State, summary};
+use interface::ETHERNET;
+use target::Target;
+
+/// Find what is in the way of fast transfers, and the command that mends it
+///
+/// Without a host it examines this machine: socket buffers, offloads, clock, processors, interface, firewall, keys. With
+/// the address of a running `farhaul serve` or `farhaul bench --listen` it also examines the path there, in about 6 s at
+/// most: name, route, packet size, round trip, whether UDP gets through, and the key of the server.
+///
+///     farhaul doctor
+///     farhaul doctor far.example:9000
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct DoctorArgs {
+    /// Examine the path to this host, too; without a port, its name, route and SSH port alone
+    #[arg(value_name = "HOST[:PORT]")]
+    host: Option<Target>,
+    /// Private key of this side [default: ~/.config/farhaul/key]
+    #[arg(long, env = "FARHAUL_KEY", value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Print one JSON record per line
+    #[arg(long, env = "FARHAUL_JSON", value_parser = BoolishValueParser::new())]
+    pub(crate) json: bool,
+}
+
+/// What the parts of an examination know.
+pub(super) struct Examined<'a> {
+    context: &'a Context,
+    /// The file of this side's key, unless it is the usual one.
+    key: Option<&'a Path>,
+    /// The size of this user's packets in bytes, headers included.
+    packet: u32,
+    /// The option of this user's cipher; `None` for the automatic choice.
+    cipher: Option<String>,
+}
+
+impl<'a> Examined<'a> {
+    fn new(args: &'a DoctorArgs, context: &'a Context) -> Self {
+        let lasting = |option, variable| config::lasting(option, variable, &crate::cli::command());
+        Self {
+            context,
+            key: args.key.as_deref(),
+            packet: lasting("mtu", "FARHAUL_MTU").and_then(|mtu| mtu.parse().ok()).unwrap_or(ETHERNET),
+            cipher: lasting("cipher", "FARHAUL_CIPHER").filter(|cipher| cipher != "auto"),
+        }
+    }
+}
+
+/// Returns the exit code: 1 if there is a problem.
+pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Fault> {
+    let mut report = Report::begin(args);
+    let examined = Examined::new(args, context);
+    report.title("this machine");
+    host::examine(&examined, |finding| report.add(&finding));
+    let unreachable = match &args.host {
+        Some(target) if !context.interrupt.is_stopping() => {
+            report.title(&format!("the path to {target}"));
+            path::examine(target, &examined, |finding| report.add(&finding)).unwrap_or_else(Some)
+        }
+        _ => None,
+    };
+    // For people, the findings have said it all.
+    let unreachable = unreachable.map(|fault| if args.json { fault } else { fault.quietly() });
+    report.conclude(context.interrupt.fault().or(unreachable))
+}
+
+/// The findings so far, on their way to the reader.
+struct Report {
+    output: Output,
+    style: Style,
+    problems: u64,
+    advice: u64,
+}
+
+impl Report {
+    fn begin(args: &DoctorArgs) -> Self {
+        let output = Output::from_flag(args.json);
+        has_written("start");
+        let start = json!({
+            "event": "start",
+            "verb": "doctor",
+            "version": env!("CARGO_PKG_VERSION"),
+            "process_id": std::process::id(),
+            "host": args.host.as_ref().map(ToString::to_string),
+        });
+        output.write(&start.to_string());
+        Self { output, style: Style::of_stdout(), problems: 0, advice: 0 }
+    }
+
+    fn title(&self, words: &str) {
+        self.print(&format!("{}\n", self.style.bold(words)));
+    }
+
+    fn add(&mut self, finding: &Finding) {
+        match finding.state {
+            State::Ok => {}
+            State::Advice => self.advice += 1,
+            State::Problem => self.problems += 1,
+        }
+        self.output.write(&finding.record().to_string());
+        self.print(&finding.lines(self.style, columns_of_stdout()));
+    }
+
+    /// Prints for people. Findings are the result, so they go to stdout.
+    fn print(&self, text: &str) {
+        if !self.output.is_json() {
+            print(text);
+        }
+    }
+
+    /// Returns the exit code. `fault`: a host that cannot be reached, or a signal.
+    fn conclude(self, fault: Option<Fault>) -> Result<u8, Fault> {
+        self.print(&format!("{}\n", self.style.bold(&summary(self.problems, self.advice))));
+        let failed = u8::from(self.problems > 0) * Code::Failed.exit();
+        has_written("end");
+        let end = json!({
+            "event": "end",
+            "problems": self.problems,
+            "advice": self.advice,
+            "exit_code": fault.as_ref().map_or(failed, |fault| fault.code.exit()),
+            "error": fault.as_ref().map(ErrorRecord::from),
+        });
+        self.output.write(&end.to_string());
+        fault.map_or(Ok(failed), Err)
+    }
+}

@@ -1,0 +1,184 @@
+//! An encrypted handshake with the server, for its key and its answer to this side's key. No data follows.
+
+use std::fs;
+use std::io::Read;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use farhaul::security::{KeyPair, Known, KnownHosts, PublicKey, Security, SecurityFault, Trust};
+use farhaul::{ConnectionLost, Endpoint, Error};
+
+use super::Examined;
+use super::finding::{Finding, quoted};
+use crate::config;
+use crate::exit::Fault;
+use crate::interrupt::Interrupt;
+use crate::trust::identity;
+
+/// Longest wait for the handshake.
+const WAIT: Duration = Duration::from_millis(1_500);
+
+/// Time beyond two round trips in which a server judges a key.
+const JUDGING: Duration = Duration::from_millis(300);
+
+/// Accepts and remembers the key of the server. No data is sent, so nothing depends on it.
+#[derive(Debug, Default)]
+struct Seen(Mutex<Option<PublicKey>>);
+
+impl Trust for Seen {
+    fn admits_server(&self, _peer: SocketAddr, key: PublicKey) -> bool {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
+        true
+    }
+
+    fn admits_client(&self, _from: SocketAddr, _key: PublicKey) -> bool {
+        false
+    }
+}
+
+/// This side's key, and whether it is the user's.
+struct Own {
+    pair: KeyPair,
+    is_lasting: bool,
+}
+
+impl Own {
+    /// The user's key, or one for this run alone. Nothing is written.
+    fn load(file: Option<&Path>) -> Result<Self, Fault> {
+        match identity::existing(file)? {
+            Some(pair) => Ok(Self { pair, is_lasting: true }),
+            None => Ok(Self { pair: identity::generate()?, is_lasting: false }),
+        }
+    }
+}
+
+/// A server that answers with encryption.
+pub(super) struct Server<'a> {
+    /// The name under which this user may know it.
+    pub(super) name: &'a str,
+    pub(super) peer: SocketAddr,
+    pub(super) round_trip: Duration,
+}
+
+/// Shakes hands with the server.
+pub(super) fn examine(server: &Server<'_>, examined: &Examined<'_>) -> Vec<Finding> {
+    let own = match Own::load(examined.key) {
+        Ok(own) => own,
+        Err(fault) => return vec![Finding::problem("encryption", format!("no handshake without a key: {fault}"))],
+    };
+    let seen = Arc::new(Seen::default());
+    let shaken = shake(server, Security::new(own.pair.clone(), Arc::clone(&seen)), &examined.context.interrupt);
+    let key = *seen.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut found = Vec::new();
+    if let Some(key) = key {
+        let (standing, file) = standing(server.name, key);
+        found.push(judge_host_key(&key.fingerprint(), key == own.pair.public(), standing, &file));
+    }
+    found.push(judge_handshake(&shaken, &own.pair.public(), own.is_lasting));
+    found
+}
+
+/// Connects, and leaves once the server could have refused. Returns the suite.
+fn shake(server: &Server<'_>, security: Security, interrupt: &Interrupt) -> Result<String, Error> {
+    let any: SocketAddr = match server.peer {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let endpoint = Endpoint::builder().secure(security).connect_timeout(WAIT).bind(any)?;
+    interrupt.cancels(endpoint.canceller());
+    let mut stream = endpoint.connect(server.peer)?;
+    // TLS 1.3 is complete here before the server has judged this side's key. It then waits for a request.
+    stream.set_read_timeout(Some((server.round_trip * 2 + JUDGING).min(WAIT)));
+    let refused = stream.read(&mut [0]).err().and_then(|error| error.downcast::<Error>().ok());
+    match refused {
+        Some(error @ Error::Lost(ConnectionLost::Insecure(_))) => Err(error),
+        _ => Ok(stream.protection()?.map(|protection| protection.suite).unwrap_or_default()),
+    }
+}
+
+/// What this user knows of a server's key, and the file that says so.
+fn standing(name: &str, key: PublicKey) -> (Known, String) {
+    let file = config::known_hosts_file();
+    let text = file.as_deref().and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
+    let known = KnownHosts::parse(&text).unwrap_or_default().look(name, key);
+    (known, file.map_or_else(|| "known_hosts".to_owned(), |file| file.display().to_string()))
+}
+
+/// `is_own`: the server runs as this user. `file`: the one with the known servers.
+pub(super) fn judge_host_key(fingerprint: &str, is_own: bool, known: Known, file: &str) -> Finding {
+    let finding = match known {
+        _ if is_own => Finding::ok("host_key", format!("{fingerprint}, this user's own key")),
+        Known::Same => Finding::ok("host_key", format!("{fingerprint}, known here")),
+        Known::Nothing => Finding::advice(
+            "host_key",
+            format!(
+                "{fingerprint}, unknown here: if it is printed there, too, connect once with --host-key-policy accept-new"
+            ),
+        )
+        .mend_there("farhaul key fingerprint"),
+        Known::Changed { line } => Finding::problem(
+            "host_key",
+            format!(
+                "{fingerprint}, and line {line} of {file} has another key: somebody may be in between; if `farhaul key \
+                 fingerprint` there prints this one, forget the old one"
+            ),
+        )
+        .mend(format!("sed -i '{line}d' {}", quoted(file))),
+    };
+    finding.with("peer_key", fingerprint)
+}
+
+/// `is_lasting`: the key is that of the user, and not of this run alone.
+pub(super) fn judge_handshake(shaken: &Result<String, Error>, own: &PublicKey, is_lasting: bool) -> Finding {
+    match shaken {
+        Ok(suite) => Finding::ok("encryption", format!("{suite}; the server admits this side")),
+        Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::NotAdmitted))) if is_lasting => Finding::problem(
+            "encryption",
+            "the server does not admit this user's key: add it there, then send SIGHUP to the server",
+        )
+        .mend_there(format!("echo '{own}' >> ~/.config/farhaul/authorized_keys")),
+        Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::NotAdmitted))) => Finding::problem(
+            "encryption",
+            "the server does not admit strangers, and this user has no key yet: make one, and add it there",
+        )
+        .mend("farhaul key new && farhaul key show"),
+        Err(error) => Finding::problem("encryption", format!("the port answers, and the handshake fails: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::State;
+    use super::*;
+
+    const FINGERPRINT: &str = "SHA256:abc";
+
+    #[test]
+    fn a_key_is_own_known_unknown_or_changed() {
+        let judged = |is_own, known| judge_host_key(FINGERPRINT, is_own, known, "/k");
+        assert_eq!(judged(true, Known::Nothing).state, State::Ok);
+        assert!(judged(false, Known::Same).message.contains("known here"));
+        let unknown = judged(false, Known::Nothing);
+        assert!(unknown.state == State::Advice && unknown.message.contains("accept-new"), "{}", unknown.message);
+        let changed = judged(false, Known::Changed { line: 3 });
+        assert_eq!((changed.state, changed.mend.as_deref()), (State::Problem, Some("sed -i '3d' /k")));
+        for finding in [unknown, changed] {
+            assert!(finding.message.starts_with(FINGERPRINT), "{}", finding.message);
+        }
+    }
+
+    #[test]
+    fn a_refused_key_is_added_there_or_made_here() {
+        let own = KeyPair::generate().unwrap().public();
+        let refused = Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::NotAdmitted)));
+        let lasting = judge_handshake(&refused, &own, true);
+        assert!(lasting.state == State::Problem && lasting.mend.unwrap().contains(&own.to_string()));
+        assert!(judge_handshake(&refused, &own, false).mend.unwrap().starts_with("farhaul key new"));
+        let fine = judge_handshake(&Ok("TLS1.3 X25519 AES128-GCM".into()), &own, true);
+        assert!(fine.state == State::Ok && fine.message.starts_with("TLS1.3"));
+        let other = judge_handshake(&Err(Error::Lost(ConnectionLost::Refused)), &own, true);
+        assert_eq!(other.state, State::Problem);
+    }
+}
