@@ -165,3 +165,20 @@ fn many_tunnels_that_end_at_once_are_all_forgotten() {
         assert_eq!(held(&pair), [0, 0], "{name}");
     }
 }
+
+/// The peer does not follow to new keys, because nothing comes back from it.
+#[test]
+fn keys_that_wear_out_are_the_reason_of_the_end() {
+    for name in ["rbudp", "tsunami"] {
+        let provider = |seed| Null::new(seed).with_confidentiality_limit(128);
+        let mut pair = Pair::between([end(name, 1, provider(1)), end(name, 2, provider(2))]);
+        let [near, _] = pair.connect();
+        run_for(&mut pair, Duration::from_millis(100));
+        pair.fate = Box::new(|end, _| u32::from(end == 0));
+        let now = pair.now;
+        pair.ends[0].write(now, near, &content(1_000_000)).unwrap();
+        pair.run_until(60, |pair| end_at(pair, 0).is_some());
+        let expected = Some(ConnectionLost::Insecure(SecurityFault::KeyLimit));
+        assert_eq!(end_at(&mut pair, 0), expected, "{name}");
+    }
+}
