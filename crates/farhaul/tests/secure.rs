@@ -10,6 +10,7 @@ use std::time::Duration;
 use farhaul::registry::protocols;
 use farhaul::security::{AcceptAll, Cipher, KeyPair, Pinned, Security, SecurityFault, Trust};
 use farhaul::{Builder, ConnectionLost, Endpoint, Error};
+use farhaul_proto::PeerIncompatible;
 use farhaul_wire::secure::{Epoch, Header};
 
 const ANY: &str = "127.0.0.1:0";
@@ -110,6 +111,19 @@ fn a_client_that_no_protocol_admits_hears_so_when_it_connects() {
         let error = bind(secure(&alice, trusts).protocol(protocol())).connect(server.local_addr()).unwrap_err();
         let expected = matches!(error, Error::Lost(ConnectionLost::Insecure(SecurityFault::UnknownKey)));
         assert!(expected, "{}: {error}", entry.name);
+    }
+}
+
+#[test]
+fn sides_with_different_protocols_hear_so() {
+    let [alice, bob] = keys();
+    for (near, far) in [("udt", "hurricane"), ("hurricane", "udt"), ("fobs", "udt-2004")] {
+        let server = bind(secure(&bob, AcceptAll).protocol(far.parse().unwrap()));
+        let _listener = server.listen().unwrap();
+        let client = bind(secure(&alice, AcceptAll).protocol(near.parse().unwrap()));
+        let error = client.connect(server.local_addr()).unwrap_err();
+        let expected = ConnectionLost::PeerIncompatible(PeerIncompatible::OtherProtocol);
+        assert!(matches!(error, Error::Lost(lost) if lost == expected), "{near} calls {far}: {error}");
     }
 }
 
