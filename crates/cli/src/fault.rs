@@ -24,7 +24,7 @@ pub(crate) fn of_opening(error: &Error, peer: &dyn Display, channel: bool) -> Fa
                 time(*after)
             ),
         ),
-        Error::Lost(ConnectionLost::ChannelBroken) => Fault::new(
+        Error::Lost(ConnectionLost::ChannelBroken) if channel => Fault::new(
             Code::PeerRefused,
             format!(
                 "the TCP connection to {peer}, which this protocol needs, failed: its host is unreachable, or a program \
