@@ -44,7 +44,7 @@ mod tests;
 mod token;
 mod tunnel;
 
-pub use around::Around;
+pub(crate) use around::Around;
 pub use endpoint::Endpoint;
 pub use null::Null;
 pub use protector::{Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Protection, Provider, Side};

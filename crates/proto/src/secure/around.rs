@@ -10,7 +10,7 @@
 //!
 //! Each connection of the inner endpoint has a tunnel: a secure UDT connection of its own. The channel's bytes are the
 //! tunnel's stream, so the port needs no TCP. The datagrams travel beside the stream in the same envelopes, and may be lost.
-//! The inner endpoint knows of none of this: it sees an [address](address) for each tunnel.
+//! The inner endpoint knows of none of this: it sees an address for each tunnel.
 //!
 //! | part | owns |
 //! | --- | --- |
@@ -64,8 +64,8 @@ const CHANNEL_BUFFER: u64 = 4 << 20;
 /// Bytes of a channel that are read at once.
 const PIECE: usize = 16 << 10;
 
-/// The endpoint of any protocol, inside secure connections.
-pub struct Around {
+/// The endpoint of any protocol but UDT4, inside secure connections.
+pub(crate) struct Around {
     inner: Box<dyn AnyEndpoint>,
     tunnels: Endpoint,
     links: Links,
@@ -87,7 +87,7 @@ pub struct Around {
 
 impl Around {
     /// An endpoint without connections. `provider` makes keys and handshakes.
-    pub fn new(protocol: &Protocol, config: Config, entropy: Entropy, provider: Box<dyn Provider>) -> Self {
+    pub(crate) fn new(protocol: &Protocol, config: Config, entropy: Entropy, provider: Box<dyn Provider>) -> Self {
         // Both endpoints draw secrets, which must not be the same.
         let mut secrets = Secrets::new(entropy.cookie_key);
         let mut entropy = || {

@@ -120,6 +120,22 @@ fn several_connections_between_two_ports_keep_their_bytes_apart() {
 }
 
 #[test]
+fn an_idle_connection_wakes_its_ends_seldom() {
+    for name in carried() {
+        let mut pair = pair(name);
+        pair.connect();
+        run_for(&mut pair, Duration::from_secs(5));
+        let (end, mut steps) = (pair.now + Duration::from_secs(60), 0);
+        pair.sent = [Vec::new(), Vec::new()];
+        while pair.now < end && pair.step() {
+            steps += 1;
+        }
+        let sent = pair.sent[0].len() + pair.sent[1].len();
+        assert!(steps < 300 && sent < 150, "{name}: {steps} wake-ups, {sent} datagrams in a minute");
+    }
+}
+
+#[test]
 fn a_train_that_grows_beyond_a_datagram_of_udp_leaves_in_two() {
     let mut pair = pair("rbudp");
     let [caller, _] = pair.connect();
