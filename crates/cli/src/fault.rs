@@ -24,7 +24,7 @@ pub(crate) fn of_opening(error: &Error, peer: &dyn Display, channel: bool) -> Fa
                 time(*after)
             ),
         ),
-        Error::Lost(ConnectionLost::ChannelBroken) => Fault::new(
+        Error::Lost(ConnectionLost::ChannelBroken) if channel => Fault::new(
             Code::PeerRefused,
             format!(
                 "the TCP connection to {peer}, which this protocol needs, failed: its host is unreachable, or a program \
@@ -46,7 +46,7 @@ pub(crate) fn of_connection(error: &Error, peer: &dyn Display) -> Fault {
             Fault::new(if taken { Code::AddressInUse } else { Code::AddressUnavailable }, error.to_string())
         }
         Error::Resolve(source) => unresolved(&peer.to_string(), source),
-        Error::InvalidOption { .. } | Error::Controller(_) | Error::NotSecure(_) => Fault::usage(error.to_string()),
+        Error::InvalidOption { .. } | Error::Controller(_) => Fault::usage(error.to_string()),
         Error::Connect(_) => Fault::new(Code::Usage, format!("cannot connect to {peer}: {error}")),
         Error::Finished => Fault::new(Code::PeerLost, format!("{peer} closed the connection")),
         _ => Fault::new(Code::Failed, format!("{peer}: {error}")),

@@ -110,7 +110,8 @@ impl Endpoint {
 
     /// The clients of original programs that open a TCP connection to this port, from now on until its listener is
     /// closed. The latest call receives them. Their servers are [`TsunamiServer`](crate::original::TsunamiServer) and
-    /// [`RbudpGiver`](crate::original::RbudpGiver). A protocol without a control channel has none.
+    /// [`RbudpGiver`](crate::original::RbudpGiver). A protocol without a control channel
+    /// has none, and neither has a secure port.
     ///
     /// # Errors
     /// The endpoint's driver thread is gone.

@@ -43,9 +43,6 @@ pub enum Error {
     /// Nobody chose whether connections are encrypted.
     #[error("choose the protection of the port: Builder::secure encrypts, Builder::plain does not")]
     NoProtection,
-    /// The protocol has no encryption yet.
-    #[error("the protocol '{0}' cannot be encrypted yet; use 'udt', or plain connections on a network that you trust")]
-    NotSecure(&'static str),
     /// The operating system supplied no randomness or no thread.
     #[error("the system could not supply {what}: {source}")]
     System {
@@ -156,7 +153,7 @@ impl Error {
             Self::Connect(ConnectError::RendezvousUnderWay | ConnectError::AlreadyConnected) => {
                 io::ErrorKind::AddrInUse
             }
-            Self::Connect(ConnectError::StreamsOnly) | Self::NotSecure(_) => io::ErrorKind::Unsupported,
+            Self::Connect(ConnectError::StreamsOnly) => io::ErrorKind::Unsupported,
             Self::Connect(ConnectError::NoTrust) => io::ErrorKind::PermissionDenied,
             Self::Connect(_) => io::ErrorKind::Other,
             Self::Lost(lost) => lost_kind(*lost),

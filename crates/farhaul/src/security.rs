@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use farhaul_proto::SecurityFault;
-use farhaul_proto::secure::{self, Endpoint};
+use farhaul_proto::secure;
 use farhaul_proto::{AnyEndpoint, Config, Entropy, Protocol};
 use farhaul_secure::Tls;
 pub use farhaul_secure::{
@@ -26,8 +26,6 @@ use crate::error::Error;
 /// Smallest packet of a port with encryption, bytes: the first packets of a handshake have 1232 bytes of UDP payload. Every
 /// path that carries IPv6 carries as much (RFC 8200).
 const LEAST_MSS: u32 = 1280;
-/// The protocol that an envelope carries.
-const ENCLOSED: &str = "udt";
 
 /// How a port protects its connections.
 #[derive(Clone)]
@@ -57,16 +55,12 @@ impl Security {
         config: Config,
         entropy: Entropy,
     ) -> Result<Box<dyn AnyEndpoint>, Error> {
-        let name = protocol.entry().name;
-        if name != ENCLOSED {
-            return Err(Error::NotSecure(name));
-        }
         if config.mss < LEAST_MSS {
             return Err(Error::InvalidOption { option: "mss", range: "at least 1280 bytes on a port with encryption" });
         }
         let tls = Tls::new(self.identity, self.trust, self.cipher)
             .map_err(|error| Error::System { what: "keys", source: std::io::Error::other(error) })?;
-        Ok(Box::new(Endpoint::new(config, entropy, Box::new(tls))))
+        Ok(protocol.secure_endpoint(config, entropy, Box::new(tls)))
     }
 }
 

@@ -2,13 +2,15 @@
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use farhaul::registry::protocols;
 use farhaul::security::{AcceptAll, Cipher, KeyPair, Pinned, Security, SecurityFault, Trust};
 use farhaul::{Builder, ConnectionLost, Endpoint, Error};
+use farhaul_proto::PeerIncompatible;
 use farhaul_wire::secure::{Epoch, Header};
 
 const ANY: &str = "127.0.0.1:0";
@@ -59,6 +61,80 @@ fn a_stream_arrives_with_every_cipher_and_both_sides_know_each_other() {
         let data = content(20_000_000);
         assert!(exchange(&client, server.local_addr(), &server, &data) == data, "{cipher:?}");
     }
+}
+
+/// None of them needs a TCP port: their channels are inside.
+#[test]
+fn every_protocol_is_carried_and_both_sides_know_each_other() {
+    let [alice, bob] = keys();
+    let data = content(20_000_000);
+    for entry in protocols() {
+        let protocol = || entry.name.parse().unwrap();
+        let trusts = Pinned { servers: vec![bob.public()], ..Pinned::default() };
+        let admits = Pinned { clients: vec![alice.public()], ..Pinned::default() };
+        let (client, server) =
+            (bind(secure(&alice, trusts).protocol(protocol())), bind(secure(&bob, admits).protocol(protocol())));
+        let _taken = TcpListener::bind(server.local_addr()).unwrap();
+        let listener = server.listen().unwrap();
+        thread::scope(|scope| {
+            let reads = scope.spawn(|| {
+                let (mut stream, from) = listener.accept().unwrap();
+                assert_eq!(from, client.local_addr(), "{}", entry.name);
+                assert_eq!(stream.protection().unwrap().unwrap().peer_key, Some(alice.public()), "{}", entry.name);
+                let mut all = Vec::new();
+                stream.read_to_end(&mut all).unwrap();
+                all
+            });
+            let mut stream = client.connect(server.local_addr()).unwrap();
+            assert_eq!(stream.peer_addr(), server.local_addr());
+            assert_eq!(stream.protection().unwrap().unwrap().peer_key, Some(bob.public()), "{}", entry.name);
+            stream.write_all(&data).unwrap();
+            stream.finish().unwrap();
+            assert!(reads.join().unwrap() == data, "{}", entry.name);
+        });
+    }
+}
+
+#[test]
+fn a_client_that_no_protocol_admits_hears_so_when_it_connects() {
+    let ([alice, bob], [carol, _]) = (keys(), keys());
+    for entry in protocols().iter().filter(|entry| entry.name != "udt") {
+        let protocol = || entry.name.parse().unwrap();
+        let admits = Pinned { clients: vec![carol.public()], ..Pinned::default() };
+        let server = bind(secure(&bob, admits).protocol(protocol()));
+        let _listener = server.listen().unwrap();
+        let refused = bind(secure(&alice, AcceptAll).protocol(protocol())).connect(server.local_addr());
+        let error = refused.unwrap_err();
+        let expected = matches!(error, Error::Lost(ConnectionLost::Insecure(SecurityFault::NotAdmitted)));
+        assert!(expected, "{}: {error}", entry.name);
+        let trusts = Pinned { servers: vec![carol.public()], ..Pinned::default() };
+        let error = bind(secure(&alice, trusts).protocol(protocol())).connect(server.local_addr()).unwrap_err();
+        let expected = matches!(error, Error::Lost(ConnectionLost::Insecure(SecurityFault::UnknownKey)));
+        assert!(expected, "{}: {error}", entry.name);
+    }
+}
+
+#[test]
+fn sides_with_different_protocols_hear_so() {
+    let [alice, bob] = keys();
+    for (near, far) in [("udt", "hurricane"), ("hurricane", "udt"), ("fobs", "udt-2004")] {
+        let server = bind(secure(&bob, AcceptAll).protocol(far.parse().unwrap()));
+        let _listener = server.listen().unwrap();
+        let client = bind(secure(&alice, AcceptAll).protocol(near.parse().unwrap()));
+        let error = client.connect(server.local_addr()).unwrap_err();
+        let expected = ConnectionLost::PeerIncompatible(PeerIncompatible::OtherProtocol);
+        assert!(matches!(error, Error::Lost(lost) if lost == expected), "{near} calls {far}: {error}");
+    }
+}
+
+/// Their sessions are plain, and nothing on a secure port is.
+#[test]
+fn clients_of_original_programs_are_never_on_a_secure_port() {
+    let [_, bob] = keys();
+    let server = bind(secure(&bob, AcceptAll).protocol("tsunami".parse().unwrap()));
+    let _listener = server.listen().unwrap();
+    let refused = TcpStream::connect(server.local_addr()).unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
 }
 
 #[test]
@@ -136,8 +212,6 @@ fn a_plain_side_and_a_secure_side_do_not_meet() {
 fn settings_that_cannot_be_encrypted_are_refused() {
     let [alice, _] = keys();
     let refused = |builder: Builder| builder.bind(ANY.parse().unwrap()).unwrap_err();
-    let error = refused(secure(&alice, AcceptAll).protocol("hurricane".parse().unwrap()));
-    assert!(matches!(error, Error::NotSecure("hurricane")), "{error}");
     let error = refused(secure(&alice, AcceptAll).mss(1_200));
     assert!(matches!(error, Error::InvalidOption { option: "mss", .. }), "{error}");
 }

@@ -15,7 +15,7 @@ use crate::any_endpoint::AnyEndpoint;
 use crate::blast::rate::RateChoice;
 use crate::config::{Config, Entropy, Mode};
 use crate::numbering::Numbering;
-use crate::{fobs, hurricane, rbudp, sabul, tsunami};
+use crate::{fobs, hurricane, rbudp, sabul, secure, tsunami};
 
 /// One protocol.
 #[derive(Debug)]
@@ -234,6 +234,20 @@ impl Protocol {
         let entry = self.entry();
         (entry.configure)(self.0.settings(), &mut config).expect("the same settings were used when they were parsed");
         (entry.construct)(config, entropy)
+    }
+
+    /// An endpoint whose connections are inside secure ones, without any others. `provider` makes keys and handshakes.
+    pub fn secure_endpoint(
+        &self,
+        config: Config,
+        entropy: Entropy,
+        provider: Box<dyn secure::Provider>,
+    ) -> Box<dyn AnyEndpoint> {
+        if self.entry().name == Self::default().entry().name {
+            Box::new(secure::Endpoint::new(config, entropy, provider))
+        } else {
+            Box::new(secure::Around::new(self, config, entropy, provider))
+        }
     }
 }
 

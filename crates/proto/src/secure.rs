@@ -18,16 +18,19 @@
 //! | `enclosed` | the terms that the handshake carries for the protocol inside |
 //! | `sealed`, `tunnel`, `replay` | an established connection: sealing, opening, new keys |
 //! | `paths` | the peer's address, and the proof of another one |
+//! | `around`, `mail` | another protocol's endpoint inside: channels as streams, datagrams beside them |
 //! | `token`, `client_id` | the proof of an address, the name of a handshake |
 //!
 //! The state machine is the same with every provider of keys. A packet that does not open has not arrived: it changes no
 //! state and starts no timer.
 
+mod around;
 mod client_id;
 mod crypto_stream;
 mod enclosed;
 mod endpoint;
 mod exchange;
+mod mail;
 mod null;
 mod opening;
 mod paths;
@@ -41,6 +44,7 @@ mod tests;
 mod token;
 mod tunnel;
 
+pub(crate) use around::Around;
 pub use endpoint::Endpoint;
 pub use null::Null;
 pub use protector::{Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Protection, Provider, Side};

@@ -107,7 +107,8 @@ impl<'a> Calling<'a> {
             }
             (connected, _) => connected,
         };
-        let needs_channel = self.transport.protocol().entry().needs_control_channel;
+        // Inside an encrypted connection, the channel needs no TCP.
+        let needs_channel = self.server.is_none() && self.transport.protocol().entry().needs_control_channel;
         let fault = |error| fault::of_opening(&error, &peer, needs_channel);
         let stream = connected.map_err(|error| self.context.interrupt.fault().unwrap_or_else(|| fault(error)))?;
         if let Some(server) = &self.server {

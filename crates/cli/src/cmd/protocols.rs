@@ -33,7 +33,8 @@ pub(crate) fn run(args: &ProtocolsArgs) -> Result<(), Fault> {
 
 fn describe(text: &mut String, entry: &Entry) {
     let source = (entry.source != "none").then(|| format!("source: {}", entry.source));
-    let channel = entry.needs_control_channel.then(|| "needs TCP beside UDP, on the same port number".to_owned());
+    let channel =
+        entry.needs_control_channel.then(|| "with --plain, needs TCP beside UDP, on the same port number".to_owned());
     let controller = entry.controller.map_or_else(
         || "controller: none, its own rules govern the rate".to_owned(),
         |name| format!("controller: {name}, unless --controller names another"),

@@ -42,7 +42,7 @@ use permissions::{Permissions, Permit};
 ///
 ///     farhaul serve --root /data --listen :9000
 ///
-/// With --plain, everybody who reaches the port may read and write. With --protocol tsunami or rbudp it also serves the clients of the original programs, read only and not verified:
+/// With --plain, everybody who reaches the port may read and write. With --plain and --protocol tsunami or rbudp it also serves the clients of the original programs, read only and not verified:
 ///
 ///     farhaul serve --plain --protocol tsunami --root /data --listen :46224
 #[derive(Args, Debug)]
@@ -80,9 +80,6 @@ pub(crate) struct ServeArgs {
 
 pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     args.transport.check()?;
-    if Original::of(&args.transport.protocol()).is_some() {
-        args.transport.require_plain("the protocol of an original program")?;
-    }
     let output = Output::from_flag(args.transport.json);
     let root = open(args)?;
     let folder = args.config.as_deref().map(|file| file.parent().unwrap_or_else(|| Path::new(".")));
@@ -112,7 +109,8 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     start.settings.insert("max_sessions".into(), max_sessions.into());
     start.settings.insert("interval_seconds".into(), args.interval.map(|time| time.as_secs_f64()).into());
     let served = Arc::default();
-    let beside = match Original::of(&args.transport.protocol()) {
+    // Sessions with original programs are always plain.
+    let beside = match Original::of(&args.transport.protocol()).filter(|_| clients.is_none()) {
         Some(original) => Some(Beside::new(args, (original, open(args)?), &endpoint, (context, &output), &served)?),
         None => None,
     };

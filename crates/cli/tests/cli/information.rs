@@ -102,8 +102,6 @@ fn encryption_is_never_left_out_silently() {
         &["copy", "x", "udt://127.0.0.1:9/", "--control-stream", "1mbit"],
         &["pipe", "--rendezvous", "--listen", "127.0.0.1:0", "--connect", "127.0.0.1:9"],
         &["copy", "tsunami://127.0.0.1/x", "."],
-        &["serve", "--protocol", "rbudp", "--root", "/", "--listen", "127.0.0.1:0"],
-        &["bench", "--protocol", "udt-2004", "--listen", "127.0.0.1:0"],
     ] {
         farhaul(arguments).fails(2, &["cannot be encrypted yet", "plain"]);
     }

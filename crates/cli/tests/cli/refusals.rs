@@ -81,9 +81,9 @@ fn every_failure_has_its_records() {
         (&["serve", "--plain", "--root", "/nonexistent", "--listen", "127.0.0.1:0"], "LOCAL_IO"),
         (&["relay", "--listen", &port, "--to", "127.0.0.1:9"], "ADDRESS_IN_USE"),
         (&["bench", "--plain", "--connect", "127.0.0.1:9", "--trace", "/nonexistent/trace"], "LOCAL_IO"),
-        (&["bench", "--connect", "127.0.0.1:9", "--protocol", "udt-2004"], "USAGE"),
+        (&["bench", "--connect", "127.0.0.1:9", "--mtu", "1200"], "USAGE"),
         (&["copy", "--plain", "/nonexistent", "udt://127.0.0.1:9/"], "FILES_FAILED"),
-        (&["copy", &file, "udt://127.0.0.1:9/", "--protocol", "udt-2004"], "USAGE"),
+        (&["copy", &file, "udt://127.0.0.1:9/", "--mtu", "1200"], "USAGE"),
         (&["demo", "/nonexistent"], "FILES_FAILED"),
     ] {
         let run = farhaul(&[arguments, &["--json"]].concat());

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use rustix::process::Signal;
+use serde_json::Value;
 
-use crate::process::{Run, Scratch, Server, farhaul_on_terminal_with, farhaul_where};
+use crate::process::{Run, Scratch, Server, farhaul, farhaul_on_terminal_with, farhaul_where};
 use crate::requirement::runs;
 
 const SIZE: usize = 300_000;
@@ -62,6 +63,61 @@ fn a_copy_between_two_programs_of_one_user_is_encrypted_without_any_setup() {
     back.succeeds();
     assert!(back.stderr.contains("TLS1.3") && back.stderr.contains("SHA256:"), "{}", back.stderr);
     assert_eq!(fs::read(scratch.at("back")).unwrap(), fs::read(&file).unwrap());
+}
+
+#[test]
+fn a_file_is_pushed_and_pulled_encrypted_over_every_protocol() {
+    let list: Value = serde_json::from_slice(&farhaul(&["protocols", "--json"]).stdout).unwrap();
+    for row in list.as_array().unwrap() {
+        let name = row["name"].as_str().unwrap();
+        let scratch = Scratch::new();
+        let user = User::new(&scratch, "user");
+        let (file, root, back) = (scratch.file("file", 3_000_001), scratch.dir("root"), scratch.at("back"));
+        let mut server = Server::begin_as(&user.0, &["serve", "--protocol", name, "--root", &root]);
+        let url = format!("udt://{}/copy", server.address);
+        for (from, to) in [(&file, &url), (&url, &back)] {
+            let run = user.runs(&["copy", "--json", "--protocol", name, from, to]);
+            run.succeeds();
+            for end in [run.end(), server.wait_for("end")] {
+                assert_eq!((end["protocol"].as_str(), end["security"].as_str()), (Some(name), Some("tls1.3")), "{end}");
+                assert_eq!(end["peer_key"].as_str().unwrap(), user.key("fingerprint"), "{end}");
+                assert_eq!((end["bytes"].as_u64(), end["verified"].as_bool()), (Some(3_000_001), Some(true)), "{end}");
+            }
+        }
+        assert_eq!(fs::read(&back).unwrap(), fs::read(&file).unwrap(), "{name}");
+        server.signal(Signal::TERM);
+        assert_eq!(server.end().0, 143, "{name}");
+    }
+}
+
+#[test]
+fn flows_over_every_protocol_are_encrypted_in_either_direction() {
+    let scratch = Scratch::new();
+    let user = User::new(&scratch, "user");
+    for name in ["udt-2004", "rbudp", "sabul"] {
+        let server = Server::begin_as(&user.0, &["bench", "--protocol", name, "--interval", "0"]);
+        for direction in [&[][..], &["--reverse"]] {
+            let bench = ["bench", "--json", "--protocol", name, "--connect", &server.address];
+            let run = user.runs(&[&bench, &["--flows", "2", "--bytes", "4MB"][..], direction].concat());
+            run.succeeds();
+            let end = run.end();
+            assert_eq!((end["bytes"].as_u64(), end["security"].as_str()), (Some(8_000_000), Some("tls1.3")), "{end}");
+        }
+    }
+}
+
+#[test]
+fn a_key_that_is_not_authorized_is_refused_whatever_the_protocol() {
+    let scratch = Scratch::new();
+    let (alice, bob) = (User::new(&scratch, "alice"), User::new(&scratch, "bob"));
+    alice.key("show");
+    fs::write(alice.file("authorized_keys"), "# nobody\n").unwrap();
+    for name in ["udt-2004", "tsunami"] {
+        let mut server = Server::begin_as(&alice.0, &["bench", "--protocol", name]);
+        let bench = ["bench", "--protocol", name, "--host-key-policy", "accept-new", "--bytes", "1kB", "--connect"];
+        bob.runs(&[&bench[..], &[&server.address]].concat()).fails(5, &["does not admit the key", "key show"]);
+        assert!(server.wait_for("warning")["message"].as_str().unwrap().contains(&bob.key("show")));
+    }
 }
 
 #[test]

@@ -53,10 +53,10 @@ pub(crate) const fn inner_mss(mss: u32) -> u32 {
     mss.saturating_sub(OVERHEAD as u32)
 }
 
-/// This side's terms.
-pub(crate) fn terms<E: Enclosed>(offer: &Offer) -> Vec<u8> {
+/// This side's terms for a connection that serves `protocol`.
+pub(crate) fn terms(protocol: &str, offer: &Offer) -> Vec<u8> {
     let terms = Terms {
-        protocol: E::NAME,
+        protocol,
         messages: offer.mode == Mode::Message,
         mss: offer.mss,
         flow_window: offer.flow_window,
@@ -72,9 +72,9 @@ pub(crate) fn terms<E: Enclosed>(offer: &Offer) -> Vec<u8> {
 ///
 /// # Errors
 /// The reason for which both cannot work together.
-pub(crate) fn agree<E: Enclosed>(offer: &Offer, terms: &[u8]) -> Result<Agreed, TermsRefused> {
+pub(crate) fn agree(protocol: &str, offer: &Offer, terms: &[u8]) -> Result<Agreed, TermsRefused> {
     let theirs = Terms::decode(terms).map_err(TermsRefused::Malformed)?;
-    if theirs.protocol != E::NAME {
+    if theirs.protocol != protocol {
         return Err(TermsRefused::Protocol(theirs.protocol.to_owned()));
     }
     if theirs.messages != (offer.mode == Mode::Message) {

@@ -3,7 +3,9 @@
 use core::net::SocketAddr;
 
 use farhaul_units::Instant;
+use farhaul_wire::udt4::destination;
 
+use super::enclosed::Enclosed;
 use super::protector::{Protection, Provider};
 use super::router::Router;
 use super::sealed::Sealed;
@@ -13,6 +15,8 @@ use crate::config::{Config, Entropy, Mode};
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
 use crate::shell::endpoint::{Shell, Wraps, check_address};
+use crate::shell::protocol::Protocol;
+use crate::shell::slots::Occupant;
 use crate::transport::StreamError;
 use crate::udt::{self, ConnectOptions, HasUdt, Message, MessageOptions};
 
@@ -24,8 +28,45 @@ pub struct Endpoint {
 impl Endpoint {
     /// An endpoint without connections. `provider` makes keys and handshakes.
     pub fn new(config: Config, entropy: Entropy, provider: Box<dyn Provider>) -> Self {
-        let router = Router::new(provider, entropy.cookie_key);
+        Self::serving(udt::Established::NAME, config, entropy, provider)
+    }
+
+    /// An endpoint whose connections serve another protocol.
+    pub(super) fn serving(
+        protocol: &'static str,
+        config: Config,
+        entropy: Entropy,
+        provider: Box<dyn Provider>,
+    ) -> Self {
+        let router = Router::new(provider, protocol, entropy.cookie_key);
         Self { shell: Shell::new(config, entropy.seed, router) }
+    }
+
+    /// The established connection of a datagram.
+    pub(super) fn addressee(&mut self, datagram: &[u8]) -> Option<ConnectionId> {
+        let slot = self.shell.protocol.find(destination(datagram)?)?;
+        let connection = self.shell.at(slot)?;
+        connection.established().map(|_| connection.id())
+    }
+
+    /// The envelope of an established connection that is not over.
+    pub(super) fn sealed(&mut self, id: ConnectionId) -> Option<&mut Sealed<udt::Established>> {
+        let connection = self.shell.at(id.slot)?;
+        if connection.id() != id || connection.is_over() {
+            return None;
+        }
+        connection.established_mut()
+    }
+
+    /// Where the peer was when the connection began, and whether it called.
+    pub(super) fn origin(&self, id: ConnectionId) -> Option<(SocketAddr, bool)> {
+        let connection = self.shell.get(id)?;
+        Some((connection.peer(), connection.is_accepted()))
+    }
+
+    /// The deadline of a connection may have changed.
+    pub(super) fn touch(&mut self, id: ConnectionId) {
+        let _ = self.shell.command(id, |_| ());
     }
 
     /// Carries out a command on an established connection.

@@ -21,6 +21,8 @@ pub(crate) struct Opening<E> {
     /// `None` once the connection is established.
     exchange: Option<Exchange>,
     client_id: ClientId,
+    /// The protocol that the connection serves.
+    protocol: &'static str,
     offer: Offer,
     side: Side,
     /// Makes challenges of the peer's address that nobody guesses.
@@ -38,7 +40,7 @@ pub(crate) struct Opening<E> {
 impl<E: Enclosed> Opening<E> {
     pub(super) fn new(
         exchange: Exchange,
-        offer: Offer,
+        (protocol, offer): (&'static str, Offer),
         (side, key): (Side, [u8; 16]),
         config: &Config,
         now: Instant,
@@ -47,6 +49,7 @@ impl<E: Enclosed> Opening<E> {
         Self {
             client_id: exchange.client_id(),
             exchange: Some(exchange),
+            protocol,
             offer,
             side,
             key,
@@ -73,7 +76,7 @@ impl<E: Enclosed> Opening<E> {
         let now = setup.now;
         let Some(exchange) = &mut self.exchange else { return Step::Wait };
         let Some((keys, generations)) = exchange.take_keys() else { return Step::Wait };
-        let agreed = exchange.peer_terms().map(|terms| agree::<E>(&self.offer, terms));
+        let agreed = exchange.peer_terms().map(|terms| agree(self.protocol, &self.offer, terms));
         let mut agreed = match agreed {
             Some(Ok(agreed)) => agreed,
             Some(Err(refused)) => {

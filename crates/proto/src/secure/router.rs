@@ -45,6 +45,8 @@ const MOST_REPLIES: usize = 256;
 /// The connections of an endpoint by the keys that find them, and its callers.
 pub(crate) struct Router<E> {
     provider: Box<dyn Provider>,
+    /// The protocol that the connections serve, which both sides must name: their own, or one that they carry.
+    serves: &'static str,
     secrets: Secrets,
     listens: Option<Mode>,
     admission: Admission,
@@ -57,9 +59,10 @@ pub(crate) struct Router<E> {
 }
 
 impl<E: Enclosed> Router<E> {
-    pub(super) fn new(provider: Box<dyn Provider>, key: [u8; 16]) -> Self {
+    pub(super) fn new(provider: Box<dyn Provider>, serves: &'static str, key: [u8; 16]) -> Self {
         Self {
             provider,
+            serves,
             secrets: Secrets::new(key),
             listens: None,
             admission: Admission::new(key),
@@ -86,12 +89,12 @@ impl<E: Enclosed> Router<E> {
         let client_id = ClientId::draw(|| shell.protocol.secrets.draw());
         let offer = shell.protocol.offer(&shell.config, peer, mode);
         let router = &mut shell.protocol;
-        let tls = router.provider.call(peer, terms::<E>(&offer)).map_err(|_| ConnectError::NoTrust)?;
+        let tls = router.provider.call(peer, terms(router.serves, &offer)).map_err(|_| ConnectError::NoTrust)?;
         let keys = router.provider.initial(client_id.bytes(), Side::Client);
         let names = (offer.socket_id, ConnectionName::NONE);
         let exchange = Exchange::new(Side::Client, tls, keys, client_id, names, true);
         let key = router.draw_key();
-        let opening = Opening::new(exchange, offer, (Side::Client, key), &shell.config, now);
+        let opening = Opening::new(exchange, (router.serves, offer), (Side::Client, key), &shell.config, now);
         Ok(shell.open(now, name(&offer), opening))
     }
 
@@ -163,7 +166,7 @@ impl<E: Enclosed> Router<E> {
         let offer = shell.protocol.offer(&shell.config, from, mode);
         let names = (offer.socket_id, greeting.from);
         let router = &mut shell.protocol;
-        let Ok(tls) = router.provider.answer(from, terms::<E>(&offer)) else { return };
+        let Ok(tls) = router.provider.answer(from, terms(router.serves, &offer)) else { return };
         let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, proved);
         match exchange.on_packet(header, datagram, now) {
             Progress::Wait => {}
@@ -179,7 +182,7 @@ impl<E: Enclosed> Router<E> {
             router.admission.on_accepted(from.ip(), now);
         }
         let key = router.draw_key();
-        let opening = Opening::new(exchange, offer, (Side::Server, key), &shell.config, now);
+        let opening = Opening::new(exchange, (router.serves, offer), (Side::Server, key), &shell.config, now);
         shell.answer_datagram(now, name(&offer), opening);
     }
 

@@ -10,9 +10,10 @@ use farhaul_wire::secure::{CloseCode, OVERHEAD, inner};
 use super::client_id::ClientId;
 use super::enclosed::Enclosed;
 use super::exchange::Exchange;
+use super::mail::Mail;
 use super::paths::Paths;
 use super::protector::{Protection, Side};
-use super::tunnel::{Tunnel, WornOut};
+use super::tunnel::{TRAIN, Tunnel, WornOut};
 use crate::error::{ConnectionLost, SecurityFault};
 use crate::shell::farewell::Parting;
 use crate::shell::protocol::{Conductor, Effect, Output, Setup};
@@ -43,6 +44,8 @@ pub(crate) struct Sealed<E> {
     /// The keys cannot be used any more, and whether the peer was told.
     worn_out: Option<WornOut>,
     told: bool,
+    /// Takes datagrams of another protocol, during a receive call. Without it they are dropped.
+    mail: Option<Mail>,
 }
 
 impl<E: Enclosed> Sealed<E> {
@@ -67,6 +70,7 @@ impl<E: Enclosed> Sealed<E> {
             held: None,
             worn_out: None,
             told: false,
+            mail: None,
         }
     }
 
@@ -78,6 +82,45 @@ impl<E: Enclosed> Sealed<E> {
     /// The client's random bytes.
     pub(super) const fn client_id(&self) -> ClientId {
         self.client_id
+    }
+
+    // ---- datagrams of another protocol ----
+
+    /// Keeps arriving datagrams in `mail` until [`take_mail`](Self::take_mail).
+    pub(super) fn lend_mail(&mut self, mail: Mail) {
+        self.mail = Some(mail);
+    }
+
+    /// The datagrams that arrived since [`lend_mail`](Self::lend_mail).
+    pub(super) fn take_mail(&mut self) -> Option<Mail> {
+        self.mail.take()
+    }
+
+    /// Appends the envelopes of datagrams, each of `size` bytes and the last maybe shorter, to `out`. Returns the bytes that
+    /// it took: fewer than all if `out` has no room for more than `most` bytes, and none if nothing can be sealed now.
+    pub(super) fn carry(
+        &mut self,
+        now: Instant,
+        (datagrams, size): (&[u8], usize),
+        most: usize,
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let mut taken = 0;
+        for (number, datagram) in (0..).zip(datagrams.chunks(size.max(1))) {
+            let fits = taken == 0 || out.len() + datagram.len() + inner::DATAGRAM_OVERHEAD <= most;
+            if !fits || (number % TRAIN == 0 && !self.may_seal_beside(now)) {
+                break;
+            }
+            self.tunnel.seal_datagram(datagram, out);
+            taken += datagram.len();
+        }
+        taken
+    }
+
+    /// Whether something can be sealed that is not the stream's.
+    fn may_seal_beside(&mut self, now: Instant) -> bool {
+        let admits = self.worn_out(now).is_none() && !self.done_due;
+        admits && self.may_seal(now)
     }
 
     /// Whether something can be sealed now. If not, the connection waits for the peer to follow, or ends.

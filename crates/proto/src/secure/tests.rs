@@ -1,137 +1,18 @@
-//! Two secure endpoints on the simplest network: a fixed delay, and a fate for each datagram.
+//! The envelope between two secure endpoints.
 
 mod attack;
+pub(super) mod pair;
 mod refusals;
-
-use core::net::SocketAddr;
-use std::collections::VecDeque;
 
 use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::secure::{CloseCode, Epoch, Greeting, HEADER_LEN, Header, MIN_INITIAL, OVERHEAD, VERSION};
 
+use core::net::SocketAddr;
+
+use self::pair::{DELAY, Pair, address, end};
 use super::*;
 use crate::error::{ConnectionLost, SecurityFault};
-use crate::{AnyEndpoint, Batch, Config, ConnectionId, Entropy, Event, Mode, Read, Streams, Transport};
-
-const DELAY: Duration = Duration::from_millis(10);
-
-/// The network's treatment of a datagram of one end: how often it arrives, and changes to it.
-type Fate = Box<dyn FnMut(usize, &mut Vec<u8>) -> u32>;
-
-struct Pair {
-    ends: [Endpoint; 2],
-    now: Instant,
-    wire: VecDeque<(Instant, usize, Vec<u8>)>,
-    events: [Vec<Event>; 2],
-    /// When the last event came.
-    news: Instant,
-    fate: Fate,
-    sent: [Vec<usize>; 2],
-}
-
-fn address(end: usize) -> SocketAddr {
-    SocketAddr::from(([10, 0, 0, 1], 5000 + end as u16))
-}
-
-fn end(seed: u8, provider: Null) -> Endpoint {
-    Endpoint::new(Config::default(), Entropy { cookie_key: [seed; 16], seed: u64::from(seed) }, Box::new(provider))
-}
-
-impl Pair {
-    fn new() -> Self {
-        Self::of(Null::new(1), Null::new(2))
-    }
-
-    fn of(client: Null, server: Null) -> Self {
-        let mut pair = Self {
-            ends: [end(1, client), end(2, server)],
-            now: Instant::from_nanos(1),
-            wire: VecDeque::new(),
-            events: [Vec::new(), Vec::new()],
-            news: Instant::ZERO,
-            fate: Box::new(|_, _| 1),
-            sent: [Vec::new(), Vec::new()],
-        };
-        pair.ends[1].listen(Mode::Stream).unwrap();
-        pair
-    }
-
-    /// Everything due now happens, then time advances. Returns false when nothing will ever happen again.
-    fn step(&mut self) -> bool {
-        let mut batch = Batch::new();
-        for end in 0..2 {
-            self.ends[end].handle_timeout(self.now);
-            while let Some(transmit) = self.ends[end].poll_transmit(self.now, &mut batch) {
-                for datagram in transmit.datagrams() {
-                    self.sent[end].push(datagram.len());
-                    let mut datagram = datagram.to_vec();
-                    for _ in 0..(self.fate)(end, &mut datagram) {
-                        self.wire.push_back((self.now + DELAY, 1 - end, datagram.clone()));
-                    }
-                }
-            }
-        }
-        self.note_events();
-        let next = [self.wire.front().map(|(at, ..)| *at), self.ends[0].poll_timeout(), self.ends[1].poll_timeout()];
-        let Some(next) = next.into_iter().flatten().min() else { return false };
-        self.now = self.now.max(next);
-        while self.wire.front().is_some_and(|(at, ..)| *at <= self.now) {
-            let (_, to, mut datagram) = self.wire.pop_front().unwrap();
-            let len = datagram.len();
-            self.ends[to].handle_datagrams(self.now, self.now, address(1 - to), &mut datagram, len);
-        }
-        true
-    }
-
-    fn note_events(&mut self) {
-        for end in 0..2 {
-            while let Some(event) = self.ends[end].poll_event() {
-                self.events[end].push(event);
-                self.news = self.now;
-            }
-        }
-    }
-
-    fn run_until(&mut self, seconds: u64, mut done: impl FnMut(&mut Self) -> bool) {
-        let end = self.now + Duration::from_secs(seconds);
-        while !done(self) {
-            let goes_on = self.step() && self.now < end;
-            assert!(goes_on || done(self), "not done at {}: {:?}", self.now, self.events);
-        }
-    }
-
-    fn call(&mut self) -> ConnectionId {
-        self.ends[0].connect(self.now, address(1)).unwrap()
-    }
-
-    fn connect(&mut self) -> [ConnectionId; 2] {
-        let caller = self.call();
-        self.run_until(5, |pair| pair.events[0].contains(&Event::Connected(caller)) && !pair.events[1].is_empty());
-        [caller, self.events[1][0].connection()]
-    }
-
-    fn transfer(&mut self, [from, to]: [ConnectionId; 2], data: &[u8]) -> Vec<u8> {
-        let (mut written, mut got, mut buffer) = (0, Vec::new(), vec![0; 100_000]);
-        self.run_until(120, |pair| {
-            written += pair.ends[0].write(pair.now, from, &data[written..]).unwrap();
-            while let Ok(Read::Data(n)) = pair.ends[1].read(pair.now, to, &mut buffer) {
-                got.extend_from_slice(&buffer[..n]);
-            }
-            got.len() == data.len()
-        });
-        got
-    }
-
-    /// The end of a call that fails.
-    fn failure(&mut self, seconds: u64) -> ConnectionLost {
-        self.call();
-        let closed = |events: &[Event]| {
-            events.iter().find_map(|event| if let Event::Closed(_, reason) = event { Some(*reason) } else { None })
-        };
-        self.run_until(seconds, |pair| closed(&pair.events[0]).is_some());
-        closed(&self.events[0]).unwrap()
-    }
-}
+use crate::{AnyEndpoint, Batch, Config, Entropy, Event, Mode, Read, Streams, Transport};
 
 fn content(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 251) as u8).collect()

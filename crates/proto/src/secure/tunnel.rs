@@ -23,7 +23,7 @@ const MOST_BYTES: u64 = 1 << 37;
 /// Time after which an epoch ends, so that a key that leaks tells of an hour at most.
 const LONGEST: Duration = Duration::from_secs(3_600);
 /// Most packets that are sealed after one check of the limits: those of a train.
-const TRAIN: u64 = 64;
+pub(super) const TRAIN: u64 = 64;
 /// Keys of the epoch before are kept for so long after the peer has followed: no packet is that late.
 const KEPT: Duration = Duration::from_secs(3);
 
@@ -166,6 +166,14 @@ impl Tunnel {
         if inner::enclose(&header, packet, out) {
             self.close(&header, &mut out[start..]);
         }
+    }
+
+    /// Appends the envelope of a datagram of another protocol to `out`.
+    pub(super) fn seal_datagram(&mut self, datagram: &[u8], out: &mut Vec<u8>) {
+        let header = self.header(datagram.len());
+        let start = out.len();
+        inner::enclose_datagram(&header, datagram, out);
+        self.close(&header, &mut out[start..]);
     }
 
     /// Turns the packet of UDT4 or the message in `packet` into its envelope.

@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | 1 done, 2 close | see [`Message`] |
 //! | 3 challenge, 4 response | 8 random bytes, which the peer sends back from where it received them |
+//! | 16 datagram | a datagram of another protocol, which the envelope carries beside its stream |
 //!
 //! UDT4's last header word, the socket id, is the envelope's connection id. So a receiver restores the packet in place: 12
 //! bytes move by four.
@@ -30,7 +31,11 @@ mod kind {
     pub(super) const CLOSE: u16 = 2;
     pub(super) const CHALLENGE: u16 = 3;
     pub(super) const RESPONSE: u16 = 4;
+    pub(super) const DATAGRAM: u16 = 16;
 }
+
+/// Bytes that an envelope adds to a datagram of another protocol: its header, the first word of the message, and its tag.
+pub const DATAGRAM_OVERHEAD: usize = ENVELOPE + WORD + TAG_LEN;
 
 /// Bytes of a path challenge: as many as QUIC has (RFC 9000, section 19.17).
 pub const CHALLENGE_LEN: usize = 8;
@@ -48,6 +53,8 @@ pub enum Message<'a> {
     Challenge([u8; CHALLENGE_LEN]),
     /// The bytes of a challenge, from the address to which that came.
     Response([u8; CHALLENGE_LEN]),
+    /// A datagram of the protocol inside. It may be lost, and comes in any order.
+    Datagram(&'a [u8]),
 }
 
 impl<'a> Message<'a> {
@@ -58,10 +65,9 @@ impl<'a> Message<'a> {
             Self::Close(..) => kind::CLOSE,
             Self::Challenge(_) => kind::CHALLENGE,
             Self::Response(_) => kind::RESPONSE,
+            Self::Datagram(_) => kind::DATAGRAM,
         };
-        // The first two bytes are those of an envelope, which is no type of any packet of UDT4.
-        let envelope = Header { epoch: super::Epoch(kind), number: 0, to: super::ConnectionName::NONE }.bytes();
-        out.extend_from_slice(&envelope[..WORD]);
+        out.extend_from_slice(&word(kind));
         match self {
             Self::Done => {}
             Self::Close(code, reason) => {
@@ -69,6 +75,7 @@ impl<'a> Message<'a> {
                 out.extend_from_slice(short(reason).as_bytes());
             }
             Self::Challenge(bytes) | Self::Response(bytes) => out.extend_from_slice(bytes),
+            Self::Datagram(bytes) => out.extend_from_slice(bytes),
         }
     }
 
@@ -84,9 +91,16 @@ impl<'a> Message<'a> {
             }
             kind::CHALLENGE => Self::Challenge(rest.try_into().ok()?),
             kind::RESPONSE => Self::Response(rest.try_into().ok()?),
+            kind::DATAGRAM => Self::Datagram(rest),
             _ => return None,
         })
     }
+}
+
+/// The first word of a message. Its first two bytes are those of an envelope, which is no type of any packet of UDT4.
+fn word(kind: u16) -> [u8; WORD] {
+    let [a, b, c, d, ..] = Header { epoch: super::Epoch(kind), number: 0, to: super::ConnectionName::NONE }.bytes();
+    [a, b, c, d]
 }
 
 /// Whether an opened body is a message of the envelope.
@@ -105,6 +119,15 @@ pub fn enclose(header: &Header, packet: &[u8], out: &mut Vec<u8>) -> bool {
     out.extend_from_slice(body);
     out.extend_from_slice(&[0; TAG_LEN]);
     true
+}
+
+/// Writes the envelope of a [`Datagram`](Message::Datagram) into `out`, ready for sealing.
+#[inline]
+pub fn enclose_datagram(header: &Header, datagram: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&header.bytes());
+    out.extend_from_slice(&word(kind::DATAGRAM));
+    out.extend_from_slice(datagram);
+    out.extend_from_slice(&[0; TAG_LEN]);
 }
 
 /// Restores the UDT4 packet in a datagram whose body was opened in place. `None` if it is too short for one.

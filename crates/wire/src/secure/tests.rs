@@ -44,6 +44,16 @@ fn a_packet_of_udt4_is_restored_where_it_was_opened() {
 }
 
 #[test]
+fn a_datagram_of_another_protocol_stands_behind_the_word_of_a_message() {
+    let mut envelope = Vec::new();
+    inner::enclose_datagram(&header(), b"datagram", &mut envelope);
+    assert_eq!(envelope.len(), 8 + inner::DATAGRAM_OVERHEAD);
+    let body = &envelope[HEADER_LEN..envelope.len() - TAG_LEN];
+    assert_eq!(body[..4], [0xC6, 0x48, 0, 16]);
+    assert_eq!(inner::Message::decode(body), Some(inner::Message::Datagram(b"datagram")));
+}
+
+#[test]
 fn a_greeting_survives_and_its_limits_hold() {
     let greeting = Greeting { version: 1, from: SocketId::new(7), client_id: &[9; 8], token: b"token" };
     let mut datagram = header().bytes().to_vec();
@@ -125,6 +135,7 @@ proptest! {
             inner::Message::Close(CloseCode::from_value(code), &reason),
             inner::Message::Challenge(challenge),
             inner::Message::Response(challenge),
+            inner::Message::Datagram(reason.as_bytes()),
         ];
         for message in messages {
             let mut bytes = Vec::new();

@@ -107,6 +107,11 @@ impl<E: Enclosed> Sealed<E> {
         match message {
             Some(inner::Message::Close(code, _)) => return Effect::Lost(lost_by_peer(code)),
             Some(inner::Message::Challenge(challenge)) => self.paths.on_challenge(from, challenge),
+            Some(inner::Message::Datagram(datagram)) => {
+                if let Some(mail) = &mut self.mail {
+                    mail.put(datagram);
+                }
+            }
             // A response counts from another address alone.
             Some(inner::Message::Response(_) | inner::Message::Done) | None => {}
         }
