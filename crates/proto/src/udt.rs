@@ -26,7 +26,6 @@ mod lifetimes;
 mod messages;
 mod nak;
 mod opening;
-#[expect(dead_code, reason = "connections do not use it yet")]
 mod path_mtu;
 mod receiver;
 mod router;

@@ -228,7 +228,7 @@ impl<E: Enclosed> Conductor for Sealed<E> {
             return Some(Output::Scratch);
         }
         let output = self.inner.poll(now, scratch)?;
-        if matches!(output, Output::Scratch) {
+        if matches!(output, Output::Scratch | Output::Probe) {
             self.tunnel.seal_alone(scratch);
         }
         Some(output)

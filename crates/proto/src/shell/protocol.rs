@@ -257,6 +257,8 @@ pub(crate) enum Effect {
 pub(crate) enum Output<T> {
     /// One datagram was written into the scratch buffer.
     Scratch,
+    /// The same, and it must not travel in fragments.
+    Probe,
     /// These data packets are in the send buffer.
     Data(T),
 }

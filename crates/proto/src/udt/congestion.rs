@@ -1,6 +1,8 @@
 //! The link between a connection and its controller: the controller's input, and bounds on its output.
 
-use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, ReceivedEvent, SentEvent, TimeoutEvent};
+use farhaul_cc::{
+    AckEvent, Control, Controller, DeliverySample, LossEvent, Path, ReceivedEvent, SentEvent, TimeoutEvent,
+};
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
 use crate::estimate::SentRate;
@@ -30,6 +32,46 @@ pub(crate) struct Congestion {
     acked: u64,
     /// The peer asked to slow down, and the controller has made no decision since.
     warned: bool,
+    scale: Scale,
+}
+
+/// The controller counts packets of the first size. How many of those a packet of another size is.
+///
+/// So a change of the size changes no rate in bytes, and no state of a controller. It is exactly one if the size is fixed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scale {
+    /// Of packets that leave now.
+    pub(crate) sent: f64,
+    /// Of packets that are acknowledged now.
+    pub(crate) acked: f64,
+}
+
+impl Scale {
+    /// A count of acknowledged packets. One is never none.
+    pub(crate) fn acked(self, packets: u32) -> u32 {
+        libm::ceil(f64::from(packets) * self.acked) as u32
+    }
+
+    /// A count of packets that leave now.
+    pub(crate) fn sent(self, packets: u32) -> u32 {
+        (f64::from(packets) * self.sent) as u32
+    }
+
+    /// A sample of acknowledged packets.
+    pub(crate) fn delivery(self, sample: DeliverySample) -> DeliverySample {
+        let DeliverySample { packets, sent, delivered } = sample;
+        DeliverySample { packets: self.acked(packets), sent: self.rate(sent), delivered: self.rate(delivered) }
+    }
+
+    /// A rate of acknowledged packets.
+    pub(crate) fn rate(self, rate: PacketRate) -> PacketRate {
+        PacketRate::new(rate.packets_per_second() * self.acked)
+    }
+
+    /// A rate that a controller sees, for packets that leave now.
+    pub(crate) fn shown(self, rate: PacketRate) -> PacketRate {
+        PacketRate::new(rate.packets_per_second() / self.sent)
+    }
 }
 
 impl Congestion {
@@ -43,20 +85,36 @@ impl Congestion {
             sent: SentRate::new(now),
             warned: false,
             acked: 0,
+            scale: Scale { sent: 1.0, acked: 1.0 },
         }
+    }
+
+    /// Sets the scale of packets. Everything else here is in packets of the first size, but for counts of sent packets.
+    pub(crate) const fn set_scale(&mut self, scale: Scale) {
+        self.scale = scale;
+    }
+
+    pub(crate) const fn scale(&self) -> Scale {
+        self.scale
     }
 
     /// Counts sent packets.
     pub(crate) fn note_sent(&mut self, now: Instant, packets: u32) {
-        self.sent.note(now, packets);
+        self.sent.note(now, self.scale.sent(packets));
     }
 
-    pub(crate) const fn control(&self) -> &Control {
-        &self.control
+    /// The controller's settings, for packets that leave now.
+    pub(crate) fn control(&self) -> Control {
+        Control { cwnd: self.control.cwnd.map(|cwnd| cwnd / self.scale.sent), ..self.control }
     }
 
-    /// The controller's period, or the period of the rate cap if that is longer.
+    /// The period of packets that leave now: the controller's, or that of the rate cap if that is longer.
     pub(crate) fn send_period(&self) -> SendPeriod {
+        let period = self.first_size_period();
+        if self.scale.sent == 1.0 { period } else { period.scaled(self.scale.sent) }
+    }
+
+    fn first_size_period(&self) -> SendPeriod {
         let wanted = if self.warned { self.control.send_period.scaled(WARNING) } else { self.control.send_period };
         if wanted < self.min_period { self.min_period } else { wanted }
     }
@@ -74,10 +132,12 @@ impl Congestion {
         let bound = self.sent.at_most(now, round_trip, self.control.arrival_bound);
         let measured = self.acked >= ARRIVAL_WINDOW;
         if let Some(rate) = PacketRate::from_wire(arrival_rate).filter(|_| measured) {
+            let rate = self.scale.rate(rate);
             let rate = if rate > bound { bound } else { rate };
             self.arrival_rate = Some(filter(self.arrival_rate, rate));
         }
         if let Some(rate) = PacketRate::from_wire(capacity) {
+            let rate = self.scale.rate(rate);
             self.capacity = Some(filter(self.capacity, rate));
         }
     }

@@ -10,31 +10,37 @@
 //!                          └───────▶ fall back to the base ──────────┘ search
 //! ```
 //!
-//! It decides by its own probes alone. Sizes are those of UDT: headers of IP and UDP included, envelope excluded.
+//! A lost size costs `MAX_PROBES` probes in either case. It decides by its own probes alone. Sizes are those of UDT: headers of IP and UDP included, envelope excluded.
 
 mod candidates;
+mod check;
 #[cfg(test)]
 mod tests;
 
 use farhaul_units::{Duration, Instant, Rng};
 
 use self::candidates::Candidates;
+use self::check::{Check, Verdict};
 use crate::timer::Timer;
 
 /// Probes of a size without a reply after which the path does not carry it. Source: RFC 8899, section 5.1.2, `MAX_PROBES`.
 const MAX_PROBES: u32 = 3;
-/// Shortest time for a reply. It bounds the load of probes on paths without delay, where a busy peer answers late.
+/// Bounds of the time for a reply to a probe of a larger size. The lower one spares peers that answer late. A reply that comes later
+/// than the upper one counts too, because repetitions have the same number.
 const LEAST_WAIT: Duration = Duration::from_millis(50);
-/// Longest time for a reply. Rounds with three probes must end within the three seconds that a fallback may take.
-const LONGEST_WAIT: Duration = Duration::from_millis(700);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// Pairs of probes in the time of one reply, while the size in use is in doubt. So three of them take less than two round trips.
+const PAIRS_PER_WAIT: u32 = 4;
+/// Shortest time between them.
+const LEAST_ROUND: Duration = Duration::from_millis(30);
+/// After so many rounds without a reply the path is down, and each doubles the time to the next, at most so often.
+const SILENT_ROUNDS: u32 = 16;
+const MAX_DOUBLINGS: u32 = 5;
 /// Time until larger sizes are tried again. Source: RFC 8899, section 5.1.1, `PMTU_RAISE_TIMER`.
 const RAISE: Duration = Duration::from_secs(600);
 /// Time until the size in use is checked while data flows. Narrow routers fragment without a word. Source: RFC 8899, section 5.1.1,
 /// `CONFIRMATION_TIMER`; its least is that of a probe, 15 s.
 const CONFIRM: Duration = Duration::from_secs(30);
-/// The wait between rounds of a check that nobody answers doubles so often: the path is down.
-const MAX_DOUBLINGS: u32 = 4;
-
 /// The state of discovery on one connection, for the packets of this side.
 #[derive(Debug)]
 pub(crate) struct PathMtu {
@@ -42,9 +48,11 @@ pub(crate) struct PathMtu {
     size: u32,
     candidates: Candidates,
     /// The larger size that is being tried.
-    search: Option<Probe>,
+    search: Option<Search>,
+    /// When the reply to its probe is overdue.
+    overdue: Timer,
     check: Option<Check>,
-    /// The end of the present round of probes.
+    /// The end of the present round of the check.
     round: Timer,
     /// Larger sizes are tried again then.
     raise: Timer,
@@ -58,23 +66,17 @@ pub(crate) struct PathMtu {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Probe {
     pub(crate) size: u32,
-    /// Its random number, the same in each repetition, so that a late reply counts.
+    /// Random, so that nobody can reply who does not see the path.
     pub(crate) number: u32,
-    /// Sent so often without a reply.
-    lost: u32,
-    /// It leaves with the next packets.
-    due: bool,
 }
 
-/// A check of the size in use.
+/// A larger size that is being tried.
 #[derive(Clone, Copy, Debug)]
-struct Check {
-    present: Probe,
-    /// The base is probed beside it if the present size is in doubt.
-    base: Option<Probe>,
-    base_answered: bool,
-    /// Rounds without any reply.
-    silent: u32,
+struct Search {
+    /// The same in each repetition, so that a late reply counts.
+    probe: Probe,
+    lost: u32,
+    due: bool,
 }
 
 /// Sizes to begin with.
@@ -106,6 +108,7 @@ impl PathMtu {
             size,
             candidates: Candidates::new(largest, margin),
             search: None,
+            overdue: Timer::stopped(),
             check: None,
             round: Timer::stopped(),
             raise: Timer::stopped(),
@@ -129,82 +132,78 @@ impl PathMtu {
         }
         self.begun = true;
         self.confirm.set(now + CONFIRM);
-        self.begin_check();
-        self.search_on(now);
-        self.begin_round(now, wait);
+        self.begin_check(false, now, wait);
+        self.search_on(now, wait);
     }
 
     /// Acknowledgements make no progress, so the size in use is in doubt.
     pub(crate) fn on_stall(&mut self, now: Instant, wait: Duration) {
-        if !self.begun || self.size <= self.base || self.check.is_some_and(|check| check.base.is_some()) {
+        if !self.begun {
             return;
         }
-        if self.check.is_none() {
-            self.begin_check();
+        match &mut self.check {
+            Some(check) if check.is_in_doubt() => {}
+            Some(check) => {
+                check.doubt();
+                self.begin_round(now, wait);
+            }
+            None => self.begin_check(true, now, wait),
         }
-        let base = self.probe(self.base);
-        if let Some(check) = &mut self.check {
-            check.base = Some(base);
-        }
-        self.begin_round(now, wait);
     }
 
     // ---- probes ----
 
     /// The next probe to send.
     pub(crate) fn poll(&mut self) -> Option<Probe> {
-        let check = self.check.as_mut();
-        let (present, base) = check.map_or((None, None), |check| (Some(&mut check.present), check.base.as_mut()));
-        let probe = [present, base, self.search.as_mut()].into_iter().flatten().find(|probe| probe.due)?;
-        probe.due = false;
-        Some(*probe)
+        if let Some(probe) = self.check.as_mut().and_then(Check::poll) {
+            return Some(probe);
+        }
+        let search = self.search.as_mut().filter(|search| search.due)?;
+        search.due = false;
+        Some(search.probe)
     }
 
-    /// A reply arrived: `arrived` bytes, counted like sizes, of the probe with this number.
-    pub(crate) fn on_reply(&mut self, number: u32, arrived: u32, now: Instant, wait: Duration) -> Change {
-        let is = |probe: &Probe| probe.number == number && probe.size == arrived;
-        if let Some(found) = self.search.filter(is) {
-            self.size = found.size;
+    /// A reply arrived: `size` bytes, counted like sizes, of the probe with this number.
+    pub(crate) fn on_reply(&mut self, number: u32, size: u32, now: Instant, wait: Duration) -> Change {
+        let reply = Probe { size, number };
+        if self.search.is_some_and(|search| search.probe == reply) {
+            self.size = size;
             // What carries more carries the size in doubt.
-            self.check = None;
-            self.search = None;
-            self.search_on(now);
-            self.begin_round(now, wait);
-            return Change::Raise(found.size);
+            self.end_check(now);
+            self.search_on(now, wait);
+            return Change::Raise(size);
         }
-        let Some(check) = &mut self.check else { return Change::None };
-        if check.base.as_ref().is_some_and(is) {
-            check.base_answered = true;
-        } else if is(&check.present) {
-            self.check = None;
-            self.confirm.set(now + CONFIRM);
+        match &mut self.check {
+            Some(check) if check.is_passed(reply) => self.end_check(now),
+            Some(check) => check.on_reply(reply),
+            None => {}
         }
         Change::None
     }
 
     /// Fires the timers. `active` is whether data waits or is in flight, without which nothing new begins.
     pub(crate) fn handle_timeout(&mut self, now: Instant, wait: Duration, active: bool) -> Change {
-        if self.round.fires(now) {
-            let change = self.end_round(now);
-            if self.check.is_some() || self.search.is_some() {
-                self.begin_round(now, wait);
+        if self.round.fires(now)
+            && let Some(check) = &mut self.check
+        {
+            if check.end_round(&mut self.rng) == Verdict::TooLarge {
+                return self.fall(now, wait);
             }
-            if change != Change::None {
-                return change;
-            }
+            self.begin_round(now, wait);
+        }
+        if self.overdue.fires(now) {
+            self.on_overdue(now, wait);
         }
         if self.confirm.fires(now) {
             self.confirm.set(now + CONFIRM);
-            if active && self.check.is_none() && self.size > self.base {
-                self.begin_check();
-                self.begin_round(now, wait);
+            if active && self.check.is_none() {
+                self.begin_check(false, now, wait);
             }
         }
         if self.raise.fires(now) {
             if active {
                 self.candidates.restart();
-                self.search_on(now);
-                self.begin_round(now, wait);
+                self.search_on(now, wait);
             } else {
                 self.raise.set(now + CONFIRM);
             }
@@ -213,72 +212,74 @@ impl PathMtu {
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        [self.round.deadline(), self.raise.deadline(), self.confirm.deadline()].into_iter().flatten().min()
+        let timers = [&self.round, &self.overdue, &self.raise, &self.confirm];
+        timers.into_iter().filter_map(|timer| timer.deadline()).min()
     }
 
-    // ---- rounds ----
+    // ---- the size in use ----
 
-    /// Begins to check the size in use. The base always arrives.
-    fn begin_check(&mut self) {
-        if self.size > self.base {
-            let present = self.probe(self.size);
-            self.check = Some(Check { present, base: None, base_answered: false, silent: 0 });
+    /// Begins to check the size in use. The base needs no check.
+    fn begin_check(&mut self, in_doubt: bool, now: Instant, wait: Duration) {
+        if self.size <= self.base {
+            return;
         }
-    }
-
-    /// Tries the next larger size, or none for long.
-    fn search_on(&mut self, now: Instant) {
-        self.search = self.candidates.next(self.size).map(|size| self.probe(size));
-        match self.search {
-            Some(_) => self.raise.stop(),
-            None => self.raise.set(now + RAISE),
+        self.check = Some(Check::new(self.size, self.base, in_doubt, &mut self.rng));
+        if in_doubt {
+            self.begin_round(now, wait);
+        } else {
+            self.round.set(now + wait.clamp(LEAST_WAIT, LONGEST_WAIT));
         }
-    }
-
-    fn probe(&mut self, size: u32) -> Probe {
-        Probe { size, number: (self.rng.next_u64() >> 32) as u32, lost: 0, due: true }
     }
 
     fn begin_round(&mut self, now: Instant, wait: Duration) {
-        let doublings = self.check.map_or(0, |check| check.silent.saturating_sub(MAX_PROBES).min(MAX_DOUBLINGS));
-        self.round.set(now + wait.clamp(LEAST_WAIT, LONGEST_WAIT) * (1 << doublings));
+        let silent = self.check.map_or(0, |check| check.silent);
+        let doublings = silent.saturating_sub(SILENT_ROUNDS).min(MAX_DOUBLINGS);
+        self.round.set(now + (wait.min(LONGEST_WAIT) / PAIRS_PER_WAIT).max(LEAST_ROUND) * (1 << doublings));
     }
 
-    /// Judges the probes of a round, and repeats those that may still arrive.
-    fn end_round(&mut self, now: Instant) -> Change {
-        if let Some(mut check) = self.check.take() {
-            match check.base {
-                // Only the base shows whether the size is the reason.
-                None => check.base = Some(self.probe(self.base)),
-                Some(_) if check.base_answered => check.present.lost += 1,
-                Some(_) => check.silent += 1,
-            }
-            if check.present.lost >= MAX_PROBES {
-                return self.fall(now);
-            }
-            check.base_answered = false;
-            check.base = check.base.map(|base| Probe { due: true, ..base });
-            check.present.due = true;
-            self.check = Some(check);
-            // While the size in use is in doubt, larger ones prove nothing.
-            return Change::None;
-        }
-        if let Some(probe) = &mut self.search {
-            probe.lost += 1;
-            probe.due = true;
-            if probe.lost >= MAX_PROBES {
-                let size = probe.size;
-                self.candidates.fails(size);
-                self.search_on(now);
-            }
-        }
-        Change::None
+    /// The size in use arrives.
+    fn end_check(&mut self, now: Instant) {
+        self.check = None;
+        self.round.stop();
+        self.confirm.set(now + CONFIRM);
     }
 
-    fn fall(&mut self, now: Instant) -> Change {
+    fn fall(&mut self, now: Instant, wait: Duration) -> Change {
+        self.end_check(now);
         self.candidates.fails(self.size);
         self.size = self.base;
-        self.search_on(now);
+        self.search_on(now, wait);
         Change::Fall(self.base)
+    }
+
+    // ---- larger sizes ----
+
+    /// Tries the next larger size, or none for long.
+    fn search_on(&mut self, now: Instant, wait: Duration) {
+        let number = (self.rng.next_u64() >> 32) as u32;
+        let next = self.candidates.next(self.size);
+        self.search = next.map(|size| Search { probe: Probe { size, number }, lost: 0, due: true });
+        if next.is_some() {
+            self.raise.stop();
+            self.overdue.set(now + wait.clamp(LEAST_WAIT, LONGEST_WAIT));
+        } else {
+            self.overdue.stop();
+            self.raise.set(now + RAISE);
+        }
+    }
+
+    /// The reply to a probe of a larger size is overdue.
+    fn on_overdue(&mut self, now: Instant, wait: Duration) {
+        self.overdue.set(now + wait.clamp(LEAST_WAIT, LONGEST_WAIT));
+        // While even the size in use may be lost, larger ones prove nothing.
+        let in_doubt = self.check.is_some_and(|check| check.is_in_doubt());
+        if let Some(search) = self.search.as_mut().filter(|_| !in_doubt) {
+            search.lost += 1;
+            search.due = true;
+            if search.lost >= MAX_PROBES {
+                self.candidates.fails(search.probe.size);
+                self.search_on(now, wait);
+            }
+        }
     }
 }
