@@ -1,18 +1,48 @@
-//! The speed of the interface towards a host, as Linux tells it.
+//! The speed and the largest packet of the interface towards a host, as Linux tells them.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::Path;
 
 use farhaul_units::Rate;
 
+use crate::sys;
+
 /// Bytes that Ethernet adds to a packet: preamble 8, header 14, check sequence 4, gap 12 (IEEE 802.3).
 const FRAME: f64 = 38.0;
+/// The interface of a host towards itself.
+const LOOPBACK: &str = "lo";
 
 /// The rate at which packets of `packet` bytes, headers of IP included, leave towards `peer`. `None` if the system does
 /// not tell, if the peer is this host, or if the interface is a virtual one. TUN devices tell a speed that they do not
 /// have.
 pub fn interface_rate(peer: IpAddr, packet: u32) -> Option<Rate> {
+    let name = device(peer)?;
+    let folder = Path::new("/sys/class/net").join(name);
+    folder.join("device").exists().then_some(())?;
+    of_ethernet(&fs::read_to_string(folder.join("speed")).ok()?, packet)
+}
+
+/// The largest packet of the interface towards `peer` in bytes, headers of IP included. Without a peer, that of the interface that
+/// carries the largest. `None` if the system does not tell, or for this host itself: there packets have no size that matters.
+pub fn interface_mtu(peer: Option<IpAddr>) -> Option<u32> {
+    let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).or_else(|_| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)));
+    let socket = any.ok()?;
+    let mtu = |name: &str| sys::interface_mtu(&socket, name).ok();
+    match peer {
+        Some(peer) => mtu(&device(peer)?),
+        None => devices(&fs::read_to_string("/proc/net/dev").ok()?).filter_map(mtu).max(),
+    }
+}
+
+/// The devices in `/proc/net/dev`, but for the loopback one: two lines of titles, then lines of a name, a colon and counters.
+fn devices(table: &str) -> impl Iterator<Item = &str> {
+    let names = table.lines().skip(2).filter_map(|line| Some(line.split_once(':')?.0.trim()));
+    names.filter(|name| *name != LOOPBACK)
+}
+
+/// The device of the route to `peer`; `None` if there is none, or if it leads to this host.
+fn device(peer: IpAddr) -> Option<String> {
     let peer = peer.to_canonical();
     if peer.is_loopback() {
         return None;
@@ -26,9 +56,7 @@ pub fn interface_rate(peer: IpAddr, packet: u32) -> Option<Rate> {
         IpAddr::V4(peer) => device_v4(&table, peer),
         IpAddr::V6(peer) => device_v6(&table, peer),
     }?;
-    let folder = Path::new("/sys/class/net").join(name);
-    folder.join("device").exists().then_some(())?;
-    of_ethernet(&fs::read_to_string(folder.join("speed")).ok()?, packet)
+    (name != LOOPBACK).then(|| name.to_owned())
 }
 
 /// The rate of packets on an Ethernet whose file `speed` has this text: Mbit/s, or -1.
@@ -114,5 +142,13 @@ mod tests {
     fn this_host_has_no_interface_towards_itself() {
         assert_eq!(interface_rate(IpAddr::V4(Ipv4Addr::LOCALHOST), 1_500), None);
         assert_eq!(interface_rate("::ffff:127.0.0.1".parse().unwrap(), 1_500), None);
+        assert_eq!(interface_mtu(Some(IpAddr::V4(Ipv4Addr::LOCALHOST))), None);
+        assert_eq!(interface_mtu(Some(IpAddr::V6(Ipv6Addr::LOCALHOST))), None);
+    }
+
+    #[test]
+    fn devices_are_listed_without_the_loopback_one() {
+        let table = "Inter-|   Receive\n face |bytes\n    lo: 1 2\n  eth0: 3 4\nwg-a:5\n";
+        assert_eq!(devices(table).collect::<Vec<_>>(), ["eth0", "wg-a"]);
     }
 }

@@ -8,7 +8,7 @@
 //! | sizes of socket buffers, and advice about them | `buffers.rs` |
 //! | waiting for a socket, a thread or a deadline | `wait.rs` |
 //! | the clock | `clock.rs` |
-//! | the speed of the interface towards a host | `interface.rs` |
+//! | the speed and the largest packet of an interface | `interface.rs` |
 //! | system calls that no safe library offers | `sys.rs` |
 //!
 //! A *train* is a number of datagrams of equal length, back to back in one buffer. The last may be shorter. The
@@ -28,7 +28,7 @@ mod wait;
 pub use batch::{RecvBatch, Train};
 pub use buffers::{BufferKind, BufferReport, RECV_BUFFER, SEND_BUFFER};
 pub use clock::{Clock, Wall, thread_cpu_time};
-pub use interface::interface_rate;
+pub use interface::{interface_mtu, interface_rate};
 pub use offload::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, SendCounters, SendStatus, Sent};
 pub use socket::{Options, UdpSocket};
 pub use sys::RealTime;
