@@ -205,6 +205,11 @@ impl Receiver {
         self.acks.on_read(&facts);
     }
 
+    /// Payload of the peer's full packets.
+    pub(crate) const fn full_payload(&self) -> usize {
+        self.full.get()
+    }
+
     /// Capacity estimate of the path from the peer to this side.
     pub(crate) fn capacity(&self) -> Option<farhaul_units::PacketRate> {
         self.capacity.estimate()

@@ -65,7 +65,7 @@ impl Established {
         stats.send_buffer_packets = sender.buffer().packets();
         stats.recv_buffer_packets = receiver.buffer.readable_packets();
         stats.payload_size = payload as u32;
-        stats.packet_size = self.mss + self.margin;
+        stats.packet_size = self.packet_size() + self.margin;
         stats.memory = (sender.memory() + receiver.memory()) as u64;
     }
 }

@@ -136,6 +136,14 @@ impl Established {
         self.apply_control();
     }
 
+    /// The size of full packets: of those that this side sends, or that arrive if it has sent none.
+    pub(super) fn packet_size(&self) -> u32 {
+        if self.sender.sent > 0 || self.receiver.packets == 0 {
+            return self.mss;
+        }
+        u32::try_from(self.receiver.full_payload()).unwrap_or(u32::MAX).saturating_add(HEADERS)
+    }
+
     /// The largest packet for reports that must arrive whatever became of the path.
     pub(super) fn safe_size(&self) -> u32 {
         self.discovery.as_ref().map_or(self.mss, |discovery| discovery.mtu.base().min(self.mss))

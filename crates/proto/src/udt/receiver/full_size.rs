@@ -18,6 +18,11 @@ impl FullSize {
         Self { size, varies, last: (0, 0) }
     }
 
+    /// The payload of a full packet.
+    pub(super) const fn get(&self) -> usize {
+        self.size
+    }
+
     /// Whether a packet with this payload is not a full one.
     pub(super) fn is_short(&mut self, length: usize) -> bool {
         if length == self.size {
