@@ -31,7 +31,7 @@ pub fn interface_mtu(peer: Option<IpAddr>) -> Option<u32> {
     let mtu = |name: &str| sys::interface_mtu(&socket, name).ok();
     match peer {
         Some(peer) => mtu(&device(peer)?),
-        None => devices(&fs::read_to_string("/proc/net/dev").ok()?).filter_map(mtu).max(),
+        None => devices(&fs::read_to_string("/proc/thread-self/net/dev").ok()?).filter_map(mtu).max(),
     }
 }
 
@@ -48,8 +48,8 @@ fn device(peer: IpAddr) -> Option<String> {
         return None;
     }
     let table = match peer {
-        IpAddr::V4(_) => "/proc/net/route",
-        IpAddr::V6(_) => "/proc/net/ipv6_route",
+        IpAddr::V4(_) => "/proc/thread-self/net/route",
+        IpAddr::V6(_) => "/proc/thread-self/net/ipv6_route",
     };
     let table = fs::read_to_string(table).ok()?;
     let name = match peer {

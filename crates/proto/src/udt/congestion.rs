@@ -18,6 +18,11 @@ const WARNING: f64 = 1.125;
 /// Packets over which libudt measures the arrival rate. Before that many arrived, it reports its initial value of one
 /// or two packets per second. A send rate set from that value would need minutes to recover.
 const ARRIVAL_WINDOW: u64 = 16;
+/// After a change of the packet size, the peer's reports do not count until so many packets of the new size were acknowledged: its
+/// windows still hold packets of the old one. They have 16 packets for the arrival rate, and 16 pairs of 16 packets each for the
+/// capacity. Twice as many leave time for the reports.
+const ARRIVAL_SETTLES: u64 = 2 * ARRIVAL_WINDOW;
+const CAPACITY_SETTLES: u64 = 2 * 16 * 16;
 
 /// A controller with its settings and the peer's reports.
 pub(crate) struct Congestion {
@@ -33,6 +38,8 @@ pub(crate) struct Congestion {
     /// The peer asked to slow down, and the controller has made no decision since.
     warned: bool,
     scale: Scale,
+    /// Packets acknowledged since their size changed; without end if it never did.
+    since_change: u64,
 }
 
 /// The controller counts packets of the first size. How many of those a packet of another size is.
@@ -86,11 +93,15 @@ impl Congestion {
             warned: false,
             acked: 0,
             scale: Scale { sent: 1.0, acked: 1.0 },
+            since_change: u64::MAX,
         }
     }
 
     /// Sets the scale of packets. Everything else here is in packets of the first size, but for counts of sent packets.
-    pub(crate) const fn set_scale(&mut self, scale: Scale) {
+    pub(crate) fn set_scale(&mut self, scale: Scale) {
+        if scale.acked != self.scale.acked {
+            self.since_change = 0;
+        }
         self.scale = scale;
     }
 
@@ -130,13 +141,13 @@ impl Congestion {
     /// Takes the peer's measurements from a full acknowledgement.
     pub(crate) fn on_report(&mut self, now: Instant, arrival_rate: u32, capacity: u32, round_trip: Duration) {
         let bound = self.sent.at_most(now, round_trip, self.control.arrival_bound);
-        let measured = self.acked >= ARRIVAL_WINDOW;
+        let measured = self.acked >= ARRIVAL_WINDOW && self.since_change >= ARRIVAL_SETTLES;
         if let Some(rate) = PacketRate::from_wire(arrival_rate).filter(|_| measured) {
             let rate = self.scale.rate(rate);
             let rate = if rate > bound { bound } else { rate };
             self.arrival_rate = Some(filter(self.arrival_rate, rate));
         }
-        if let Some(rate) = PacketRate::from_wire(capacity) {
+        if let Some(rate) = PacketRate::from_wire(capacity).filter(|_| self.since_change >= CAPACITY_SETTLES) {
             let rate = self.scale.rate(rate);
             self.capacity = Some(filter(self.capacity, rate));
         }
@@ -145,6 +156,7 @@ impl Congestion {
     /// Counts acknowledged packets.
     pub(crate) fn on_progress(&mut self, packets: u32) {
         self.acked += u64::from(packets);
+        self.since_change = self.since_change.saturating_add(packets.into());
     }
 
     pub(crate) fn on_connect(&mut self, path: &Path) {

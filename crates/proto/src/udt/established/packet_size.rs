@@ -153,6 +153,10 @@ impl Established {
     pub(super) fn scale_packets(&mut self) {
         if self.discovery.is_some() {
             let scale = Scale { sent: self.sender.scale_of_next(), acked: self.sender.scale_of_oldest() };
+            let before = self.congestion.scale().acked;
+            if scale.acked != before {
+                self.sender.rescale_delivery(before / scale.acked);
+            }
             self.congestion.set_scale(scale);
         }
     }

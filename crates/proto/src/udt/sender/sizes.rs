@@ -75,6 +75,11 @@ impl Sender {
         }
     }
 
+    /// Acknowledged packets have another size from now on. Of what was one packet before, `factor` are needed.
+    pub(crate) fn rescale_delivery(&mut self, factor: f64) {
+        self.delivery.rescale(factor);
+    }
+
     /// How many packets of the first size the next new packet is.
     pub(crate) fn scale_of_next(&self) -> f64 {
         self.scale_at(self.next)
