@@ -8,6 +8,7 @@
 //!              │                                        │  ├ Sender ─ buffer, loss list,│
 //! time      ──▶│ Reception                              │  │          pacer, limits     │──▶ deadline
 //!              │ listener                               │  ├ Congestion ─ controller    │
+//!              │                                        │  ├ PathMtu                    │
 //!              │                                        │  └ Vigil, Challenge, Farewell │
 //!              └────────────────────────────────────────────────────────────────────────┘
 //! ```
