@@ -1,5 +1,6 @@
 //! Settings of an endpoint, before its port is opened.
 
+mod packet_size;
 mod range;
 
 use std::fmt;
@@ -65,6 +66,7 @@ pub struct Builder {
     options: Options,
     controller: Choice,
     answers_probes: bool,
+    probes_mtu: bool,
     peer: Option<IpAddr>,
     protection: Option<Protected>,
 }
@@ -93,6 +95,7 @@ impl Default for Builder {
             options: Options { recv_buffer: UDP_RECV_BUFFER, timestamps: true, ..Options::default() },
             controller: Choice::Default,
             answers_probes: false,
+            probes_mtu: false,
             peer: None,
             protection: None,
         }
@@ -121,6 +124,17 @@ impl Builder {
     /// refused.
     pub fn mss(mut self, bytes: u32) -> Self {
         self.config.mss = bytes;
+        self.probes_mtu = false;
+        self
+    }
+
+    /// Lets UDT4 connections between two ports with this setting find the packet size of their path by probes (RFC 8899), and follow it
+    /// when it changes. They begin with 1500 bytes, and use up to 9000 if the path and both interfaces carry them. Connections with other
+    /// peers, and over the loopback interface, keep 1500 bytes. Replaces [`mss`](Builder::mss), which fixes the size.
+    ///
+    /// Other protocols ignore it.
+    pub fn probe_mtu(mut self) -> Self {
+        self.probes_mtu = true;
         self
     }
 
@@ -277,8 +291,8 @@ impl Builder {
         self
     }
 
-    /// Names the peer that the endpoint is for, so that it knows the speed of the interface on the way there. Default:
-    /// unknown. Only Hurricane uses it, as a bound of a rate set by hand.
+    /// Names the peer that the endpoint is for, so that it knows the interface on the way there. Default:
+    /// unknown. Hurricane uses its speed, as a bound of a rate set by hand, and [`probe_mtu`](Builder::probe_mtu) its largest packet.
     pub fn towards(mut self, peer: IpAddr) -> Self {
         self.peer = Some(peer);
         self
@@ -329,7 +343,10 @@ impl Builder {
     }
 
     fn open(self, port: UdpPort) -> Result<Endpoint, Error> {
-        let Self { protocol, mut config, options, controller, answers_probes, peer, protection } = self;
+        let Self { protocol, mut config, options, controller, answers_probes, probes_mtu, peer, protection } = self;
+        if probes_mtu && protocol.entry().name == Protocol::default().entry().name {
+            packet_size::by_interface(&mut config, peer);
+        }
         range::check(&config)?;
         config.interface_rate = peer.and_then(|peer| farhaul_udp::interface_rate(peer, config.mss));
         if let Some(spec) = chosen(controller, &protocol)? {

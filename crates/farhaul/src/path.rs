@@ -19,7 +19,7 @@ use farhaul_udp::{Clock, PathSocket};
 use farhaul_units::{Instant, SeqNo};
 use farhaul_wire::probe::{ANSWER_LEN, Acknowledge, Kind, Probe};
 use farhaul_wire::secure::{ConnectionName, Epoch, Greeting, Header, MIN_INITIAL};
-use farhaul_wire::udt4::{Control, HEADER_LEN, Handshake, Packet, Request, SocketId, SocketType, Timestamp};
+use farhaul_wire::udt4::{Control, HEADER_LEN, Handshake, Largest, Packet, Request, SocketId, SocketType, Timestamp};
 
 use crate::error::Error;
 use crate::probe::session;
@@ -257,6 +257,7 @@ fn question(form: Form, session: u64, packet: u32, micros: u64) -> Vec<u8> {
                 socket_id: socket_id(session),
                 cookie: 0,
                 peer_ip: Ipv4Addr::UNSPECIFIED.into(),
+                largest: Largest::Unsaid,
             };
             let control = Control::Handshake(handshake);
             let packet = Packet::Control { timestamp: Timestamp::new(0), destination: SocketId::NONE, control };

@@ -30,7 +30,7 @@
 //! | rates and delays that change, recorded links | `schedule.rs`, `trace.rs` |
 //! | which packets a queue drops | `queue.rs`, `queue/*.rs` |
 //! | which packets the link loses | `loss.rs`, `loss/*.rs` |
-//! | other impairments, one file each | `policer.rs`, `jitter.rs`, `reorder.rs`, `duplicate.rs`, `corrupt.rs` |
+//! | other impairments, one file each | `policer.rs`, `mtu.rs`, `jitter.rs`, `reorder.rs`, `duplicate.rs`, `corrupt.rs` |
 //! | how an impairment becomes an element | `impair.rs` |
 //! | how elements are joined | `pipe.rs` |
 //! | counters | `counters.rs` |
@@ -50,6 +50,7 @@ mod impair;
 mod jitter;
 mod link;
 mod loss;
+mod mtu;
 mod packet;
 mod path;
 mod pipe;
@@ -73,6 +74,7 @@ pub use loss::{
     Bernoulli, BitErrors, GilbertElliott, GilbertElliottSpec, LossSpec, LossTrace, MAX_RECORDED_PACKETS,
     ParseLossTraceError, ParsePatternError, Pattern, Periodic, RecordedLoss, Sparing,
 };
+pub use mtu::Mtu;
 pub use packet::{Packet, WireLen};
 pub use path::{PathSpec, Variation};
 pub use pipe::Pipe;

@@ -7,13 +7,13 @@ use farhaul_units::{Duration, Rate, Rng};
 
 use crate::{
     Bernoulli, BitErrors, CoDel, Corrupt, DeliveryTrace, Discipline, DropHead, DropTail, Duplicate, Element,
-    GilbertElliott, Impair, Impairment, Jitter, JitterSpec, Link, LossSpec, Packet, Pipe, Policer, PolicerSpec, Queue,
-    QueueSize, RecordedLoss, Red, Reorder, ReorderSpec, Schedule, Sparing,
+    GilbertElliott, Impair, Impairment, Jitter, JitterSpec, Link, LossSpec, Mtu, Packet, Pipe, Policer, PolicerSpec,
+    Queue, QueueSize, RecordedLoss, Red, Reorder, ReorderSpec, Schedule, Sparing,
 };
 
 /// One direction of a path as plain data, the same for simulator, relay and demo.
 ///
-/// A packet passes the configured models in this order: queue, rate, delay, policer, loss, duplication, corruption,
+/// A packet passes the configured models in this order: queue, rate, delay, policer, largest packet, loss, duplication, corruption,
 /// jitter, reordering.
 ///
 /// Impairments come behind the bottleneck, because the published experiments mean errors of the link. A lost packet has
@@ -57,6 +57,8 @@ pub struct PathSpec {
     /// A rate above which packets are dropped behind the link, without queueing. `rate` is then the rate of the
     /// interface in front of the policer.
     pub policer: Option<PolicerSpec>,
+    /// The largest packet that the link carries. By default it carries any.
+    pub mtu: Option<Mtu>,
     /// Loss on the link.
     pub loss: Option<LossSpec>,
     /// `loss` spares packets shorter than this many bytes. With 100, only data is lost and no acknowledgement. Zero
@@ -93,6 +95,9 @@ impl PathSpec {
         let mut path = self.bottleneck(randomness.queue);
         if let Some(policer) = self.policer {
             path = path.then(Impair::new(Policer::new(policer)));
+        }
+        if let Some(mtu) = &self.mtu {
+            path = path.then(Impair::new(mtu.clone()));
         }
         path = match &self.loss {
             None => path,

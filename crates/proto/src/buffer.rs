@@ -4,6 +4,7 @@ mod message;
 mod packet_store;
 mod recv;
 mod send;
+mod sized_stores;
 
 pub(crate) use packet_store::{PacketStore, Run};
 pub(crate) use recv::{Insert, RecvBuffer};

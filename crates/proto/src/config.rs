@@ -17,6 +17,9 @@ pub struct Config {
     /// Largest packet in bytes, IP, UDP and UDT headers included (`UDT_MSS`). Default 1500, range
     /// [`MIN_MSS`](crate::udt::MIN_MSS) (576) to 65 535.
     pub mss: u32,
+    /// Largest packet in bytes that probes may find, counted like `mss`. `mss` is then the first size only. It takes effect if the
+    /// peer's is set too. UDT4 alone uses it. Default none: `mss` is fixed.
+    pub largest_mss: Option<u32>,
     /// Cap of one connection's send buffer in bytes (`UDT_SNDBUF`). Default 512 MiB. The buffer grows to the path's
     /// need.
     pub send_buffer: u64,
@@ -109,6 +112,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             mss: 1500,
+            largest_mss: None,
             send_buffer: 512 << 20,
             recv_buffer: 512 << 20,
             max_rate: None,

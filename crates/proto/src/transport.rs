@@ -150,6 +150,8 @@ pub struct Transmit<'a> {
     pub segment_size: usize,
     /// The datagrams, back to back.
     pub bytes: &'a [u8],
+    /// They must not travel in fragments, because they probe the path. If they are too large, they are lost.
+    pub whole: bool,
 }
 
 impl<'a> Transmit<'a> {

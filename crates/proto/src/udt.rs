@@ -8,6 +8,7 @@
 //!              │                                        │  ├ Sender ─ buffer, loss list,│
 //! time      ──▶│ Reception                              │  │          pacer, limits     │──▶ deadline
 //!              │ listener                               │  ├ Congestion ─ controller    │
+//!              │                                        │  ├ PathMtu                    │
 //!              │                                        │  └ Vigil, Challenge, Farewell │
 //!              └────────────────────────────────────────────────────────────────────────┘
 //! ```
@@ -26,6 +27,7 @@ mod lifetimes;
 mod messages;
 mod nak;
 mod opening;
+mod path_mtu;
 mod receiver;
 mod router;
 mod sender;

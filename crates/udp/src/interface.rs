@@ -1,16 +1,20 @@
-//! The name and speed of the interface towards a host, as Linux tells them.
+//! The name, speed and largest packet of the interface towards a host, as Linux tells them.
 
 use std::cmp::Reverse;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::Path;
 
 use farhaul_units::Rate;
+
+use crate::sys;
 
 /// Bytes that Ethernet adds to a packet: preamble 8, header 14, check sequence 4, gap 12 (IEEE 802.3).
 const FRAME: f64 = 38.0;
 /// The flag of a route that leads nowhere (`RTF_REJECT` in linux/route.h).
 const REJECT: u32 = 0x0200;
+/// The interface of a host towards itself.
+const LOOPBACK: &str = "lo";
 
 /// The rate at which packets of `packet` bytes, headers of IP included, leave towards `peer`. `None` if the system does
 /// not tell, if the peer is this host, or if the interface is a virtual one. TUN devices tell a speed that they do not
@@ -21,23 +25,41 @@ pub fn interface_rate(peer: IpAddr, packet: u32) -> Option<Rate> {
     of_ethernet(&fs::read_to_string(folder.join("speed")).ok()?, packet)
 }
 
+/// The largest packet of the interface towards `peer` in bytes, headers of IP included. Without a peer, that of the interface that
+/// carries the largest. `None` if the system does not tell, or for this host itself: there packets have no size that matters.
+pub fn interface_mtu(peer: Option<IpAddr>) -> Option<u32> {
+    let any = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).or_else(|_| UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)));
+    let socket = any.ok()?;
+    let mtu = |name: &str| sys::interface_mtu(&socket, name).ok();
+    match peer {
+        Some(peer) => mtu(&interface_name(peer)?),
+        None => devices(&fs::read_to_string("/proc/thread-self/net/dev").ok()?).filter_map(mtu).max(),
+    }
+}
+
+/// The devices in `/proc/net/dev`, but for the loopback one: two lines of titles, then lines of a name, a colon and counters.
+fn devices(table: &str) -> impl Iterator<Item = &str> {
+    let names = table.lines().skip(2).filter_map(|line| Some(line.split_once(':')?.0.trim()));
+    names.filter(|name| *name != LOOPBACK)
+}
+
 /// The name of the interface through which packets leave towards `peer`, by the main routing table. `None` if the system
-/// does not tell, has no route, or if `peer` is a loopback address.
+/// does not tell, has no route, or if `peer` is this host.
 pub fn interface_name(peer: IpAddr) -> Option<String> {
     let peer = peer.to_canonical();
     if peer.is_loopback() {
         return None;
     }
     let table = match peer {
-        IpAddr::V4(_) => "/proc/net/route",
-        IpAddr::V6(_) => "/proc/net/ipv6_route",
+        IpAddr::V4(_) => "/proc/thread-self/net/route",
+        IpAddr::V6(_) => "/proc/thread-self/net/ipv6_route",
     };
     let table = fs::read_to_string(table).ok()?;
     let name = match peer {
         IpAddr::V4(peer) => device_v4(&table, peer),
         IpAddr::V6(peer) => device_v6(&table, peer),
-    };
-    name.map(str::to_owned)
+    }?;
+    (name != LOOPBACK).then(|| name.to_owned())
 }
 
 /// The rate of packets on an Ethernet whose file `speed` has this text: Mbit/s, or -1.
@@ -137,5 +159,13 @@ mod tests {
     fn this_host_has_no_interface_towards_itself() {
         assert_eq!(interface_rate(IpAddr::V4(Ipv4Addr::LOCALHOST), 1_500), None);
         assert_eq!(interface_rate("::ffff:127.0.0.1".parse().unwrap(), 1_500), None);
+        assert_eq!(interface_mtu(Some(IpAddr::V4(Ipv4Addr::LOCALHOST))), None);
+        assert_eq!(interface_mtu(Some(IpAddr::V6(Ipv6Addr::LOCALHOST))), None);
+    }
+
+    #[test]
+    fn devices_are_listed_without_the_loopback_one() {
+        let table = "Inter-|   Receive\n face |bytes\n    lo: 1 2\n  eth0: 3 4\nwg-a:5\n";
+        assert_eq!(devices(table).collect::<Vec<_>>(), ["eth0", "wg-a"]);
     }
 }

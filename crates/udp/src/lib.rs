@@ -8,7 +8,7 @@
 //! | sizes of socket buffers, and advice about them | `buffers.rs` |
 //! | waiting for a socket, a thread or a deadline | `wait.rs` |
 //! | the clock | `clock.rs` |
-//! | the name and speed of the interface towards a host | `interface.rs` |
+//! | the name, speed and largest packet of an interface | `interface.rs` |
 //! | datagrams that never travel in fragments | `path_socket.rs` |
 //! | system calls that no safe library offers | `sys.rs` |
 //!
@@ -29,7 +29,7 @@ mod wait;
 pub use batch::{RecvBatch, Train};
 pub use buffers::{BufferKind, BufferReport, RECV_BUFFER, SEND_BUFFER};
 pub use clock::{Clock, Wall, thread_cpu_time};
-pub use interface::{interface_name, interface_rate};
+pub use interface::{interface_mtu, interface_name, interface_rate};
 pub use offload::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, SendCounters, SendStatus, Sent};
 pub use path_socket::PathSocket;
 pub use socket::{Options, UdpSocket};

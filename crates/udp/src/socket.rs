@@ -35,7 +35,7 @@ impl Default for Options {
     }
 }
 
-/// A UDP socket: never blocks, never fragments, sends and receives trains.
+/// A UDP socket: never blocks, sends and receives trains.
 ///
 /// All methods take `&self`, so one thread may send while another receives.
 #[derive(Debug)]
@@ -128,6 +128,24 @@ impl UdpSocket {
         self.offload.send(bytes, segment_size, |piece, segment_size| self.send_piece(to, piece, segment_size))
     }
 
+    /// Sends one datagram that must not travel in fragments, because it probes the path. One that is too large for the interface is
+    /// lost, as on a narrower link of the path.
+    ///
+    /// Datagrams that another thread sends meanwhile may not be fragmented either. They count as lost if they are too large.
+    ///
+    /// # Errors
+    /// As [`send`](UdpSocket::send), and `WouldBlock` if the send buffer is full.
+    pub fn send_whole(&self, to: SocketAddr, datagram: &[u8]) -> io::Result<()> {
+        let ipv6 = self.local.is_ipv6() && !to.ip().to_canonical().is_ipv4();
+        sys::forbid_fragments(&self.socket, ipv6)?;
+        let sent = self.send_piece(to, datagram, None);
+        sys::allow_fragments(&self.socket, ipv6)?;
+        match sent {
+            Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => Ok(()),
+            sent => sent,
+        }
+    }
+
     /// Sends `datagram` to `to`, even an empty one.
     ///
     /// # Errors
@@ -173,6 +191,11 @@ impl UdpSocket {
     /// The system has no such counter (Linux before 4.12).
     pub fn recv_drops(&self) -> io::Result<u32> {
         sys::socket_drops(&self.socket)
+    }
+
+    #[cfg(test)]
+    fn fragments_are_allowed(&self) -> bool {
+        sys::fragments(&self.socket).unwrap() == libc::IP_PMTUDISC_DONT
     }
 
     fn send_piece(&self, to: SocketAddr, bytes: &[u8], segment_size: Option<usize>) -> io::Result<()> {
@@ -230,6 +253,23 @@ mod tests {
             assert_eq!((counters.lost, counters.fallbacks, counters.segmentation), (0, fallbacks, segmentation));
             assert_eq!(everything(&receiver), bytes);
             sys::refuse_segmentation(&socket).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_datagram_that_stays_whole_arrives_or_is_lost_and_those_behind_it_are_as_before() {
+        let bind = |local: &str| UdpSocket::bind(local.parse().unwrap(), Options::default()).unwrap();
+        let receiver = bind("127.0.0.1:0");
+        for socket in [bind("127.0.0.1:0"), bind("[::]:0")] {
+            let to = receiver.local_addr();
+            socket.send_whole(to, &[7; 9_000]).unwrap();
+            assert_eq!(everything(&receiver), [7; 9_000]);
+            // Larger than any packet of UDP.
+            socket.send_whole(to, &[7; 65_508]).unwrap();
+            assert_eq!(everything(&receiver), [0; 0]);
+            let sent = socket.send(to, 1_000, &[8; 2_000]).unwrap();
+            assert_eq!((sent.taken, everything(&receiver).len()), (2_000, 2_000));
+            assert!(socket.fragments_are_allowed());
         }
     }
 

@@ -46,23 +46,22 @@ pub(crate) fn refuse_segmentation(socket: impl AsFd) -> io::Result<()> {
 
 /// Lets datagrams larger than the path MTU travel in fragments, as those of libudt do.
 ///
-/// A path narrower than the interface is then slow. Without fragments a transfer would stop for good, because UDT
-/// cannot change the size of a packet already sent.
+/// A path narrower than the interface is then slow. Without fragments a transfer with a peer that has a fixed packet size would stop
+/// for good, because UDT cannot change the size of a packet already sent.
 pub(crate) fn allow_fragments(socket: impl AsFd, ipv6: bool) -> io::Result<()> {
-    if ipv6 {
-        set_value(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DONT)
-    } else {
-        set_value(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DONT)
-    }
+    set_fragments(socket, ipv6, [libc::IP_PMTUDISC_DONT, libc::IPV6_PMTUDISC_DONT])
 }
 
-/// Keeps datagrams whole, even those larger than what the system believes of the path. Larger ones than the interface
-/// permits are refused.
+/// Forbids fragments. Datagrams may be as large as the interface permits, whatever ICMP messages say of the path.
 pub(crate) fn forbid_fragments(socket: impl AsFd, ipv6: bool) -> io::Result<()> {
+    set_fragments(socket, ipv6, [libc::IP_PMTUDISC_PROBE, libc::IPV6_PMTUDISC_PROBE])
+}
+
+fn set_fragments(socket: impl AsFd, ipv6: bool, [v4, v6]: [libc::c_int; 2]) -> io::Result<()> {
     if ipv6 {
-        set_value(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_PROBE)
+        set_value(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, v6)
     } else {
-        set_value(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE)
+        set_value(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, v4)
     }
 }
 
@@ -76,6 +75,39 @@ pub(crate) fn path_mtu(socket: impl AsFd, ipv6: bool) -> io::Result<u32> {
         libc::getsockopt(socket.as_fd().as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut length)
     };
     if result == 0 { Ok(u32::try_from(value).unwrap_or(0)) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The rule for fragments of IPv4.
+#[cfg(test)]
+pub(crate) fn fragments(socket: impl AsFd) -> io::Result<libc::c_int> {
+    let mut value: libc::c_int = -1;
+    let mut length = size_of_val(&value) as libc::socklen_t;
+    let (level, option) = (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER);
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: `value` is `length` writable bytes, and both outlive the call.
+    let result = unsafe { libc::getsockopt(fd, level, option, (&raw mut value).cast(), &raw mut length) };
+    if result == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The MTU of the interface with this name, in the network namespace of the socket.
+pub(crate) fn interface_mtu(socket: impl AsFd, name: &str) -> io::Result<u32> {
+    // SAFETY: the structure is plain numbers, for which zero is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    let room = request.ifr_name.len() - 1;
+    if name.len() > room {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: the name ends with a zero, and `request` is a valid structure that outlives the call.
+    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has filled in this member.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    u32::try_from(mtu).map_err(io::Error::other)
 }
 
 /// Raises the calling thread above all ordinary threads while this value lives, if permitted, as for root.
@@ -138,6 +170,14 @@ mod tests {
     fn is_real_time() -> bool {
         // SAFETY: takes and returns plain numbers; zero is the calling thread.
         unsafe { libc::sched_getscheduler(0) != libc::SCHED_OTHER }
+    }
+
+    #[test]
+    fn the_loopback_interface_has_an_mtu_and_others_may_not_exist() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert!(interface_mtu(&socket, "lo").unwrap() >= 1_280);
+        assert!(interface_mtu(&socket, "none-such").is_err());
+        assert!(interface_mtu(&socket, "a-name-that-is-too-long").is_err());
     }
 
     #[test]

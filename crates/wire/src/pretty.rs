@@ -2,7 +2,9 @@
 
 use core::fmt;
 
-use crate::udt4::{Ack, Control, DropRequest, Handshake, LossList, MessageField, Packet, Position};
+use crate::udt4::{
+    Ack, Control, DropRequest, Handshake, Largest, LossList, MessageField, Packet, Path, Piece, Position,
+};
 
 /// Number of ranges of a loss list printed before it is truncated.
 const RANGES_SHOWN: usize = 8;
@@ -32,6 +34,7 @@ impl fmt::Display for Control<'_> {
             Self::DropRequest(request) => request.fmt(f),
             Self::ErrorSignal(code) => write!(f, "error code={code}"),
             Self::Custom { kind, body } => write!(f, "custom kind={kind} bytes={}", body.len()),
+            Self::Path(path) => path.fmt(f),
             Self::Unknown { kind } => write!(f, "unknown type={kind}"),
         }
     }
@@ -54,7 +57,11 @@ impl fmt::Display for Handshake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "handshake {:?} {:?} version={} ", self.request, self.socket_type, self.version)?;
         write!(f, "isn={} mss={} window={} ", self.isn, self.mss, self.flow_window)?;
-        write!(f, "from={} cookie={:#010x} ip={}", self.socket_id, self.cookie, self.peer_ip)
+        write!(f, "from={} cookie={:#010x} ip={}", self.socket_id, self.cookie, self.peer_ip)?;
+        match self.largest {
+            Largest::Unsaid => Ok(()),
+            Largest::Offered(bytes) | Largest::Answered(bytes) => write!(f, " largest={bytes}"),
+        }
     }
 }
 
@@ -89,6 +96,20 @@ impl fmt::Display for LossList<'_> {
         match ranges.count() {
             0 => Ok(()),
             more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Probe { number, padding } => write!(f, "path-probe number={number:#010x} padding={padding}"),
+            Self::Reply { number, arrived } => write!(f, "path-reply number={number:#010x} arrived={arrived}"),
+            Self::Piece(piece) => {
+                let Piece { seq, index, count, bytes, .. } = piece;
+                write!(f, "path-piece seq={seq} {index}/{count} {} bytes", bytes.len())
+            }
+            Self::Other { kind } => write!(f, "path-{kind}"),
         }
     }
 }

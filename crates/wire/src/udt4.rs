@@ -18,6 +18,7 @@ mod drop_request;
 mod handshake;
 mod header;
 mod loss_list;
+mod path;
 
 use crate::DecodeError;
 
@@ -25,9 +26,10 @@ pub use ack::Ack;
 pub use control::{CONNECTION_BROKEN, Control, is_handshake};
 pub use data::{DataHeader, MessageField, Position};
 pub use drop_request::DropRequest;
-pub use handshake::{Handshake, Request, SocketType};
+pub use handshake::{Handshake, Largest, Request, SocketType};
 pub use header::{HEADER_LEN, SocketId, Timestamp, destination, is_control};
 pub use loss_list::{LossList, encode_losses};
+pub use path::{MAX_PIECES, PIECE_HEAD, Path, Piece};
 
 /// Any packet of UDT4, borrowing its payload from the datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

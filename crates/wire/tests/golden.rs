@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use farhaul_units::{AckNo, MsgNo, SeqNo, SeqRange};
 use farhaul_wire::udt4::{
-    self, Ack, Control, DataHeader, DropRequest, Handshake, LossList, MessageField, Packet, Position, Request,
+    self, Ack, Control, DataHeader, DropRequest, Handshake, Largest, LossList, MessageField, Packet, Position, Request,
     SocketId, SocketType, Timestamp,
 };
 
@@ -62,6 +62,7 @@ fn handshake(request: Request, isn: u32, socket_id: u32, cookie: u32) -> Handsha
         socket_id: SocketId::new(socket_id),
         cookie,
         peer_ip: LOOPBACK,
+        largest: Largest::Unsaid,
     }
 }
 

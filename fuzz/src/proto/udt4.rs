@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use farhaul_proto::udt::{ConnectOptions, Endpoint, Message, MessageOptions};
 use farhaul_proto::{Config, ConnectionId, Entropy, Mode};
 use farhaul_units::{Instant, Rng};
-use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, SocketType, Timestamp, destination};
+use farhaul_wire::udt4::{Control, Handshake, Largest, Request, SocketId, SocketType, Timestamp, destination};
 
 use super::protocol::{FIRST, Near, Protocol, Received, some_number};
 use super::script::Script;
@@ -88,6 +88,7 @@ impl Protocol for Endpoint {
             socket_id: SocketId::new(host.into()),
             cookie: 0,
             peer_ip: [10, 0, 0, 9].into(),
+            largest: Largest::Unsaid,
         };
         if let Some(Ok((_, _, Control::Handshake(answer)))) = answer.map(Control::decode) {
             call.request = Request::Conclusion;

@@ -62,7 +62,7 @@ impl Control {
     ) -> Result<Self, Fault> {
         let peer = bulk.peer_addr();
         let headers = if peer.is_ipv4() { IPV4_HEADERS } else { IPV6_HEADERS };
-        let datagram = u16::try_from(transport.mtu.saturating_sub(headers)).unwrap_or(u16::MAX);
+        let datagram = u16::try_from(transport.packet().saturating_sub(headers)).unwrap_or(u16::MAX);
         let config = StableConfig { datagram, ..StableConfig::new(target) };
         let stream = bulk.control_stream(config).map_err(|error| context.connection_fault(&error, &peer))?;
         let shared = Arc::new(Shared {

@@ -73,7 +73,7 @@ impl Originals {
         let default = ClientOptions::default();
         ClientOptions {
             secret: self.secret(),
-            block_size: transport.mtu.saturating_sub(HEADERS + BLOCK_HEADER),
+            block_size: transport.packet().saturating_sub(HEADERS + BLOCK_HEADER),
             rate: transport.rate().unwrap_or(default.rate),
             patience: transport.timeout.min(default.patience),
             ..default

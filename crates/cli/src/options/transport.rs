@@ -44,9 +44,10 @@ pub(crate) struct Transport {
     /// it is the rate, and auto finds it [default: auto]
     #[arg(long, env = "FARHAUL_RATE", value_name = "RATE", value_parser = cap)]
     rate: Option<Cap>,
-    /// Largest packet in bytes, IP and UDP headers included; the smaller value of the two sides applies
-    #[arg(long, env = "FARHAUL_MTU", value_name = "BYTES", default_value_t = 1500, value_parser = packet_size)]
-    pub(crate) mtu: u32,
+    /// Largest packet in bytes, IP and UDP headers included; the smaller value of the two sides applies [default: found by
+    /// probes]
+    #[arg(long, env = "FARHAUL_MTU", value_name = "BYTES", value_parser = packet_size)]
+    mtu: Option<u32>,
     /// Cap on each buffer: 64MiB [default: sized to the path]
     #[arg(long, env = "FARHAUL_BUFFER", value_name = "SIZE")]
     pub(crate) buffer: Option<ByteSize>,
@@ -72,6 +73,9 @@ pub(crate) struct Transport {
 const LEAST_PACKET: u32 = 576;
 /// Largest value of the length field in an IP header.
 const LONGEST_PACKET: u32 = 65_535;
+
+/// The largest packet of most paths: that of Ethernet.
+const USUAL_PACKET: u32 = 1_500;
 
 /// A cap on the sending rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +144,11 @@ impl Transport {
         open(self.builder(), address, Some(security))
     }
 
+    /// The packet size of what has no size of its own: the user's, or that of most paths.
+    pub(crate) fn packet(&self) -> u32 {
+        self.mtu.unwrap_or(USUAL_PACKET)
+    }
+
     /// The user's cap on the sending rate, if there is one.
     pub(crate) const fn rate(&self) -> Option<Rate> {
         match self.rate {
@@ -163,10 +172,13 @@ impl Transport {
     fn builder(&self) -> Builder {
         let mut builder = Endpoint::builder()
             .protocol(self.protocol())
-            .mss(self.mtu)
             .connect_timeout(self.connect_timeout)
             .peer_timeout(self.timeout)
             .linger(self.timeout);
+        builder = match self.mtu {
+            Some(mtu) => builder.mss(mtu),
+            None => builder.probe_mtu(),
+        };
         if let Some(controller) = self.controller() {
             builder = builder.controller(controller.to_string());
         }
@@ -219,11 +231,11 @@ impl Transport {
         let seconds = |time: Duration| format!("{}us", time.as_micros());
         let mut words = vec![
             format!("--protocol={}", self.protocol()),
-            format!("--mtu={}", self.mtu),
             format!("--timeout={}", seconds(self.timeout)),
             format!("--connect-timeout={}", seconds(self.connect_timeout)),
             format!("--cipher={}", self.security.cipher_name()),
         ];
+        words.extend(self.mtu.map(|mtu| format!("--mtu={mtu}")));
         words.extend(self.controller.as_ref().map(|controller| format!("--controller={controller}")));
         words.extend(self.rate().map(|rate| format!("--rate={}bit", rate.bits_per_second())));
         words.extend(self.buffer.map(|ByteSize(bytes)| format!("--buffer={bytes}B")));

@@ -50,7 +50,8 @@ pub(crate) struct Start {
     pub(crate) rate_bps: Option<u64>,
     /// The rate with which the search for the rate begins, if an earlier profile of the path told one.
     pub(crate) first_rate: Option<FirstRate>,
-    pub(crate) mtu_bytes: u32,
+    /// The user's packet size; null if it is found by probes.
+    pub(crate) mtu_bytes: Option<u32>,
     /// Cap on each buffer; null for automatic.
     pub(crate) buffer_bytes: Option<u64>,
     pub(crate) timeout_seconds: f64,
@@ -167,6 +168,8 @@ pub(crate) struct End {
     pub(crate) packets_sent: u64,
     pub(crate) packets_retransmitted: u64,
     pub(crate) packets_received: u64,
+    /// The last size of full packets, headers of IP included; null if the protocol does not tell.
+    pub(crate) mtu_bytes: Option<u32>,
     /// Packets reported lost, as a share of those sent.
     pub(crate) loss_ratio: f64,
     pub(crate) rtt_us: RttMicros,

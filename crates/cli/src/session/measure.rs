@@ -82,6 +82,7 @@ pub(crate) fn fill(end: &mut End, stats: &Stats, rtt: RttMicros) {
         }
         _ => share(totals.packets_lost_sending as f64, totals.packets_sent as f64),
     };
+    end.mtu_bytes = Some(stats.packet_size).filter(|bytes| *bytes > 0);
     end.rtt_us = rtt;
     if end.direction == Some(Direction::Sent) {
         end.model_bps = stats.model.map(Rate::bits_per_second);

@@ -62,6 +62,23 @@ fn a_command_talks_to_what_is_served_on_the_far_host_over_the_path() {
 }
 
 #[test]
+fn the_packet_size_is_found_unless_it_is_given() {
+    if permitted().is_none() {
+        return;
+    }
+    for (mtu, option, found) in
+        [("9000", "", 9_000), ("1500", "", 1_500), ("1300", "", 1_300), ("9000", " --mtu 1500", 1_500)]
+    {
+        let path = ["emulate", "--rate", "100mbit", "--delay", "10ms", "--mtu", mtu];
+        let (served, measured) = (listener(), measure() + option);
+        let run = farhaul(&[&path[..], &["--serve", &served, "--", "sh", "-c", &measured]].concat());
+        run.succeeds();
+        assert_eq!(run.end()["mtu_bytes"], found, "{mtu}{option}: {}", run.end());
+        assert_eq!(run.end()["packets_retransmitted"], 0);
+    }
+}
+
+#[test]
 fn no_root_is_needed_where_users_may_make_namespaces() {
     let needed = [WITHOUT_RIGHTS, &[PROGRAM, "emulate", "--quiet", "--", "true"]].concat();
     if runs(&needed, "networks without root").is_none() {

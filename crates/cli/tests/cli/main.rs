@@ -20,6 +20,7 @@ mod measured;
 mod originals;
 mod over_ssh;
 mod partings;
+mod path_mtu;
 mod permissions;
 mod pipes;
 mod places;

@@ -69,7 +69,7 @@ impl Answering {
             self.train.clear();
             let Some(to) = self.responder.poll_answers(&mut self.train, TRAIN) else { break };
             let segment_size = farhaul_proto::probe::ANSWER_LEN;
-            let sent = send(&Transmit { to, segment_size, bytes: &self.train });
+            let sent = send(&Transmit { to, segment_size, bytes: &self.train, whole: false });
             let is_full = match sent {
                 Ok(taken) => taken < self.train.len(),
                 Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,

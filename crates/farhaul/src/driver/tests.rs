@@ -59,7 +59,7 @@ impl Transport for Toy {
             return None;
         }
         std::mem::swap(scratch.cleared(), &mut self.outgoing);
-        Some(Transmit { to: self.peer?, segment_size: usize::MAX, bytes: scratch.bytes() })
+        Some(Transmit { to: self.peer?, segment_size: usize::MAX, bytes: scratch.bytes(), whole: false })
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

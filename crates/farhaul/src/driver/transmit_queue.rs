@@ -35,6 +35,7 @@ struct Rest {
     segment_size: usize,
     bytes: Vec<u8>,
     sent: usize,
+    whole: bool,
 }
 
 impl TransmitQueue {
@@ -91,10 +92,16 @@ impl Rest {
         self.bytes.clear();
         self.bytes.extend_from_slice(&train.bytes[taken..]);
         self.sent = 0;
+        self.whole = train.whole;
     }
 
     fn train(&self) -> Option<Transmit<'_>> {
-        Some(Transmit { to: self.to?, segment_size: self.segment_size, bytes: &self.bytes[self.sent..] })
+        Some(Transmit {
+            to: self.to?,
+            segment_size: self.segment_size,
+            bytes: &self.bytes[self.sent..],
+            whole: self.whole,
+        })
     }
 
     fn took(&mut self, bytes: usize) {
@@ -124,7 +131,7 @@ mod tests {
             self.0 = number;
             scratch.cleared().extend([number; 8]);
             let to = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-            Some(Transmit { to, segment_size: 2, bytes: scratch.bytes() })
+            Some(Transmit { to, segment_size: 2, bytes: scratch.bytes(), whole: false })
         }
         fn poll_timeout(&self) -> Option<Instant> {
             None

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use farhaul::Error;
 use farhaul_units::SeqNo;
-use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, SocketType, Timestamp};
+use farhaul_wire::udt4::{Control, Handshake, Largest, Request, SocketId, SocketType, Timestamp};
 
 use crate::content::{recv, send};
 use crate::here::Here;
@@ -67,6 +67,7 @@ impl Caller {
             socket_id: SocketId::new(5),
             cookie: 0,
             peer_ip: listener.ip(),
+            largest: Largest::Unsaid,
         };
         Self { socket, handshake }
     }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::testing::{Numbered, drain, numbers, play, pop_until};
 use crate::{
     Bernoulli, CoDelSpec, Discipline, Element, GilbertElliottSpec, Impair, JitterShape, JitterSpec, Link, LossSpec,
-    PathSpec, Pattern, Periodic, Pipe, PolicerSpec, QueueSize, RedSpec, ReorderSpec, Schedule, Step, Variation,
+    Mtu, PathSpec, Pattern, Periodic, Pipe, PolicerSpec, QueueSize, RedSpec, ReorderSpec, Schedule, Step, Variation,
 };
 
 fn link(megabits: u64, delay: Duration, packets: u32) -> Link<Numbered> {
@@ -155,6 +155,7 @@ fn any_path() -> impl Strategy<Value = PathSpec> {
             queue,
             discipline,
             policer,
+            mtu: lossless_below.is_multiple_of(3).then(|| Mtu::new(1_400)),
             loss,
             lossless_below,
             duplicate,

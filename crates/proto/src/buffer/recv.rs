@@ -18,7 +18,10 @@ const SPARE_CHUNKS: usize = 64;
 /// Packets from the first unread to the furthest received, and the window in which more are accepted.
 #[derive(Debug)]
 pub(crate) struct RecvBuffer {
-    payload_size: usize,
+    /// Payload bytes of each packet for which new chunks have room. It grows to the limit once.
+    stride: usize,
+    /// Largest payload that is accepted.
+    limit: usize,
     /// First packet that was not read completely.
     pub(super) read_seq: SeqNo,
     /// Bytes of that packet that were read.
@@ -44,6 +47,8 @@ pub(crate) struct RecvBuffer {
 
 #[derive(Debug)]
 struct Chunk {
+    /// Bytes from one payload to the next.
+    stride: usize,
     bytes: Box<[u8]>,
     lens: [u16; CHUNK_PACKETS as usize],
     fields: [u32; CHUNK_PACKETS as usize],
@@ -64,7 +69,8 @@ impl RecvBuffer {
     /// An empty buffer that expects `first`, with room for `capacity` packets of at most `payload_size` bytes.
     pub(crate) fn new(first: SeqNo, payload_size: usize, capacity: u32) -> Self {
         Self {
-            payload_size,
+            stride: payload_size,
+            limit: payload_size,
             read_seq: first,
             read_offset: 0,
             ack_point: first,
@@ -78,6 +84,30 @@ impl RecvBuffer {
             spare: Vec::new(),
             messages: super::message::Found::default(),
         }
+    }
+
+    /// Accepts payloads of up to `limit` bytes. Memory for them is taken once the first one arrives that is larger than before.
+    pub(crate) fn set_limit(&mut self, limit: usize) {
+        self.limit = self.limit.max(limit);
+    }
+
+    /// Payload bytes for which each packet takes memory.
+    pub(crate) const fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Largest payload that is accepted.
+    pub(crate) const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Whether a packet would be stored.
+    pub(crate) fn wants(&self, seq: SeqNo) -> bool {
+        let offset = seq.distance_from(self.read_seq);
+        offset >= 0
+            && offset.unsigned_abs() < self.capacity
+            && !seq.is_before(self.ack_point)
+            && !self.present.contains(seq)
     }
 
     /// First missing packet.
@@ -114,6 +144,11 @@ impl RecvBuffer {
         self.capacity = self.capacity.max(capacity);
     }
 
+    /// Lowers the capacity, because packets take more memory now. What was stored stays. The peer repeats what it had sent beyond.
+    pub(crate) fn lower_capacity(&mut self, capacity: u32) {
+        self.capacity = self.capacity.min(capacity);
+    }
+
     /// Packets that may still arrive beyond the acknowledgement point: the window to advertise.
     pub(crate) fn free(&self) -> u32 {
         self.capacity.saturating_sub(self.readable_packets())
@@ -132,8 +167,8 @@ impl RecvBuffer {
 
     /// Bytes of memory held, spare chunks included.
     pub(crate) fn memory(&self) -> usize {
-        let held = self.chunks.iter().flatten().count() + self.spare.len();
-        held * (CHUNK_PACKETS as usize * self.payload_size + size_of::<Chunk>())
+        let held = self.chunks.iter().flatten().chain(&self.spare);
+        held.map(|chunk| chunk.bytes.len() + size_of::<Chunk>()).sum::<usize>()
             + self.present.memory()
             + self.skipped.memory()
     }
@@ -149,7 +184,7 @@ impl RecvBuffer {
         if offset < 0 || seq.is_before(self.ack_point) {
             return if self.unskip(seq) { self.store(seq, field, payload) } else { Insert::Duplicate };
         }
-        if offset.unsigned_abs() >= self.capacity || payload.len() > self.payload_size {
+        if offset.unsigned_abs() >= self.capacity || payload.len() > self.limit {
             return Insert::Rejected;
         }
         if !self.present.insert(seq) && !self.unskip(seq) {
@@ -159,12 +194,15 @@ impl RecvBuffer {
     }
 
     fn store(&mut self, seq: SeqNo, field: MessageField, payload: &[u8]) -> Insert {
-        if payload.len() > self.payload_size {
+        if payload.len() > self.limit {
             return Insert::Rejected;
         }
-        let size = self.payload_size;
-        let (chunk, slot) = self.chunk_for(seq);
-        let at = slot * size;
+        if payload.len() > self.stride {
+            self.stride = self.limit;
+            self.spare = Vec::new();
+        }
+        let (chunk, slot) = self.chunk_for(seq, payload.len());
+        let at = slot * chunk.stride;
         chunk.bytes[at..at + payload.len()].copy_from_slice(payload);
         chunk.lens[slot] = payload.len() as u16;
         chunk.fields[slot] = field.to_word();
@@ -225,11 +263,11 @@ impl RecvBuffer {
 
     /// Copies from the chunk at the read position. Adjacent full packets are copied at once.
     fn read_from_chunk(&mut self, out: &mut [u8]) -> usize {
-        let size = self.payload_size;
         let index = self.read_seq.distance_from(self.chunk_base).unsigned_abs();
         let (slot, ready) = ((index % CHUNK_PACKETS) as usize, self.readable_packets());
         let most = ready.min(CHUNK_PACKETS - slot as u32) as usize;
         let chunk = self.chunks[(index / CHUNK_PACKETS) as usize].as_ref().expect("what can be read was stored");
+        let size = chunk.stride;
         let full = chunk.lens[slot..slot + most].iter().take_while(|&&len| usize::from(len) == size).count();
         let (packets, bytes) = if full == 0 { (1, usize::from(chunk.lens[slot])) } else { (full, full * size) };
         let from = slot * size + self.read_offset;
@@ -253,8 +291,9 @@ impl RecvBuffer {
 
     /// Payload of a stored packet.
     pub(super) fn payload(&self, seq: SeqNo) -> Option<&[u8]> {
-        let size = self.payload_size;
-        self.slot(seq).map(|(chunk, slot)| &chunk.bytes[slot * size..slot * size + usize::from(chunk.lens[slot])])
+        let (chunk, slot) = self.slot(seq)?;
+        let at = slot * chunk.stride;
+        Some(&chunk.bytes[at..at + usize::from(chunk.lens[slot])])
     }
 
     /// Message mode: everything before `seq` was delivered or is useless.
@@ -301,14 +340,18 @@ impl RecvBuffer {
         }
     }
 
-    fn chunk_for(&mut self, seq: SeqNo) -> (&mut Chunk, usize) {
+    /// The place of a packet of `length` bytes.
+    fn chunk_for(&mut self, seq: SeqNo, length: usize) -> (&mut Chunk, usize) {
         let index = seq.distance_from(self.chunk_base).unsigned_abs();
         let (chunk, slot) = ((index / CHUNK_PACKETS) as usize, (index % CHUNK_PACKETS) as usize);
         if chunk >= self.chunks.len() {
             self.chunks.resize_with(chunk + 1, || None);
         }
-        let (spare, size) = (&mut self.spare, self.payload_size);
+        let (spare, size) = (&mut self.spare, self.stride);
         let chunk = self.chunks[chunk].get_or_insert_with(|| spare.pop().unwrap_or_else(|| Chunk::new(size)));
+        if length > chunk.stride {
+            chunk.widen(size);
+        }
         (chunk, slot)
     }
 
@@ -317,6 +360,7 @@ impl RecvBuffer {
             self.chunk_base = self.chunk_base.plus(CHUNK_PACKETS);
             if let Some(Some(mut chunk)) = self.chunks.pop_front()
                 && self.spare.len() < SPARE_CHUNKS
+                && chunk.stride == self.stride
             {
                 chunk.fields = [0; CHUNK_PACKETS as usize];
                 self.spare.push(chunk);
@@ -326,12 +370,22 @@ impl RecvBuffer {
 }
 
 impl Chunk {
-    fn new(payload_size: usize) -> Self {
+    fn new(stride: usize) -> Self {
         Self {
-            bytes: vec![0; CHUNK_PACKETS as usize * payload_size].into_boxed_slice(),
+            stride,
+            bytes: vec![0; CHUNK_PACKETS as usize * stride].into_boxed_slice(),
             lens: [0; CHUNK_PACKETS as usize],
             fields: [0; CHUNK_PACKETS as usize],
         }
+    }
+
+    /// Makes room for larger payloads.
+    fn widen(&mut self, stride: usize) {
+        let mut wider = Self { lens: self.lens, fields: self.fields, ..Self::new(stride) };
+        for (from, to) in self.bytes.chunks(self.stride.max(1)).zip(wider.bytes.chunks_mut(stride)) {
+            to[..from.len()].copy_from_slice(from);
+        }
+        *self = wider;
     }
 }
 

@@ -6,12 +6,13 @@
 use farhaul_units::{MsgNo, SeqNo, SeqRange};
 use farhaul_wire::udt4::{DataHeader, HEADER_LEN, MessageField, Position, SocketId, Timestamp};
 
-use super::packet_store::{PacketStore, Run};
+use super::packet_store::Run;
+use super::sized_stores::SizedStores;
 
 /// Packets from the oldest unacknowledged to the newest written.
 #[derive(Debug)]
 pub(crate) struct SendBuffer {
-    store: PacketStore<HEADER_LEN>,
+    store: SizedStores<HEADER_LEN>,
     destination: SocketId,
     next_message: MsgNo,
 }
@@ -19,7 +20,7 @@ pub(crate) struct SendBuffer {
 impl SendBuffer {
     /// An empty buffer whose first packet will be `first`, for packets of `payload_size` bytes to `destination`.
     pub(crate) fn new(first: SeqNo, payload_size: usize, destination: SocketId) -> Self {
-        Self { store: PacketStore::new(first, payload_size), destination, next_message: MsgNo::FIRST }
+        Self { store: SizedStores::new(first, payload_size), destination, next_message: MsgNo::FIRST }
     }
 
     /// Packets become `margin` bytes longer before they leave. It must be empty.
@@ -27,8 +28,13 @@ impl SendBuffer {
         self.store.set_margin(margin);
     }
 
+    /// Packets that are written from now on have this size.
+    pub(crate) fn set_payload_size(&mut self, size: usize) {
+        self.store.set_payload_size(size);
+    }
+
     /// Oldest packet held. Equals [`end`](Self::end) if empty.
-    pub(crate) const fn first(&self) -> SeqNo {
+    pub(crate) fn first(&self) -> SeqNo {
         self.store.first()
     }
 
@@ -39,6 +45,16 @@ impl SendBuffer {
 
     pub(crate) const fn payload_size(&self) -> usize {
         self.store.payload_size()
+    }
+
+    /// Payload bytes of a full packet like `seq`.
+    pub(crate) fn payload_size_at(&self, seq: SeqNo) -> usize {
+        self.store.payload_size_at(seq)
+    }
+
+    /// The sum over the packets before `end` of a weight of their full payload.
+    pub(crate) fn weigh(&self, end: SeqNo, weight: impl Fn(usize) -> f64) -> f64 {
+        self.store.weigh(end, weight)
     }
 
     /// Packets held.
@@ -56,7 +72,8 @@ impl SendBuffer {
         self.store.shrink();
     }
 
-    /// Stores stream data. Each packet is a message of its own. See [`PacketStore::write`].
+    /// Stores stream data. Each packet is a message of its own. See
+    /// [`PacketStore::write`](super::packet_store::PacketStore::write).
     pub(crate) fn write_stream(&mut self, data: &[u8], next_to_send: SeqNo) {
         let (destination, next) = (self.destination, &mut self.next_message);
         self.store.write(data, next_to_send, |seq, head| {

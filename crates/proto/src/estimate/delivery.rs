@@ -59,6 +59,12 @@ impl Delivery {
         self.rate
     }
 
+    /// Packets have another size from now on. Of what was one packet before, `factor` are needed.
+    pub(crate) fn rescale(&mut self, factor: f64) {
+        self.marks.clear();
+        self.rate = self.rate.map(|rate| PacketRate::new(rate.packets_per_second() * factor));
+    }
+
     /// The sender had nothing to send, so earlier acknowledgements say nothing about the path.
     pub(crate) fn restart(&mut self) {
         self.marks.clear();

@@ -99,7 +99,8 @@ impl Around {
         let tunnels = Endpoint::serving(protocol.entry().name, of_tunnels(&config), entropy(), provider);
         let mss = config.mss.saturating_sub(DATAGRAM_OVERHEAD as u32);
         Self {
-            inner: protocol.endpoint(Config { mss, ..config }, entropy()),
+            // Datagrams of the protocol inside have one size.
+            inner: protocol.endpoint(Config { mss, largest_mss: None, ..config }, entropy()),
             tunnels,
             links: Links::default(),
             idle: VecDeque::new(),
@@ -184,9 +185,10 @@ impl Transport for Around {
     }
 
     fn poll_transmit<'a>(&'a mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
-        let (to, segment_size) = loop {
+        let (to, segment_size, whole) = loop {
             // Everything that a tunnel sends is sealed, so it is in the scratch buffer.
-            let sent = self.tunnels.poll_transmit(now, scratch).map(|transmit| (transmit.to, transmit.segment_size));
+            let sent = self.tunnels.poll_transmit(now, scratch);
+            let sent = sent.map(|transmit| (transmit.to, transmit.segment_size, transmit.whole));
             if let Some(sent) = sent {
                 break sent;
             }
@@ -194,15 +196,15 @@ impl Transport for Around {
                 continue;
             }
             // As in plain, channels follow datagrams: a protocol decides last what goes by its channel.
-            if let Some(sent) = self.carry(now, scratch.cleared()) {
-                break sent;
+            if let Some((to, segment_size)) = self.carry(now, scratch.cleared()) {
+                break (to, segment_size, false);
             }
             let served = self.serve_channels(now);
             if !self.settle(now) && !served {
                 return None;
             }
         };
-        Some(Transmit { to, segment_size, bytes: scratch.bytes() })
+        Some(Transmit { to, segment_size, bytes: scratch.bytes(), whole })
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -62,6 +62,7 @@ pub(crate) fn terms(protocol: &str, offer: &Offer) -> Vec<u8> {
         flow_window: offer.flow_window,
         first: offer.isn,
         options: &[],
+        largest: offer.largest,
     };
     let mut out = Vec::new();
     terms.encode(&mut out);
@@ -87,6 +88,7 @@ pub(crate) fn agree(protocol: &str, offer: &Offer, terms: &[u8]) -> Result<Agree
     Ok(Agreed {
         peer_id: offer.socket_id,
         mss: theirs.mss.min(offer.mss),
+        largest: offer.largest_with(theirs.largest, theirs.mss),
         peer_mss: theirs.mss,
         flow_window: theirs.flow_window.clamp(2, offer.max_flow_window.max(2)),
         send_isn: offer.isn,

@@ -105,6 +105,7 @@ impl<E: Enclosed> Router<E> {
             mode,
             isn,
             mss: inner_mss(mss_towards(peer.ip(), config.mss)),
+            largest: config.largest_mss.map(|largest| inner_mss(mss_towards(peer.ip(), largest))),
             flow_window: E::flow_window(config),
             max_flow_window: config.udt.max_flow_window,
             socket_id: self.new_name(),

@@ -245,7 +245,7 @@ impl<E: Enclosed> Conductor for Sealed<E> {
             return Some(Output::Detour(to));
         }
         let output = self.inner.poll(now, scratch)?;
-        if matches!(output, Output::Scratch) {
+        if matches!(output, Output::Scratch | Output::Probe) {
             self.tunnel.seal_alone(scratch);
         }
         Some(output)

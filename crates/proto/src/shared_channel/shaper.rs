@@ -104,7 +104,7 @@ impl Shaper {
         if self.held.gone == self.held.bytes.len() {
             self.held.to = None;
         }
-        Some(Transmit { to, segment_size, bytes: &self.held.bytes[from..from + length] })
+        Some(Transmit { to, segment_size, bytes: &self.held.bytes[from..from + length], whole: false })
     }
 
     /// Bytes of a train of `length` bytes that leave now, at least one datagram. They count as sent.
@@ -152,7 +152,7 @@ mod tests {
     /// A train of this many datagrams, 1472 bytes each: 12 µs at 1 Gbit/s.
     fn train(datagrams: usize, bytes: &[u8]) -> Transmit<'_> {
         let to = SocketAddr::from(([10, 0, 0, 1], 9));
-        Transmit { to, segment_size: 1_472, bytes: &bytes[..1_472 * datagrams] }
+        Transmit { to, segment_size: 1_472, bytes: &bytes[..1_472 * datagrams], whole: false }
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl Transport for Greedy {
 
     fn poll_transmit<'a>(&'a mut self, _: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
         scratch.cleared().resize(TRAIN * DATAGRAM, 0);
-        Some(Transmit { to: SocketAddr::from(PEER), segment_size: DATAGRAM, bytes: scratch.bytes() })
+        Some(Transmit { to: SocketAddr::from(PEER), segment_size: DATAGRAM, bytes: scratch.bytes(), whole: false })
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -242,9 +242,10 @@ impl<P: Protocol> Shell<P> {
         let (slot, to, output) = self.next_output(now, scratch.cleared())?;
         match output {
             Output::Scratch | Output::Detour(_) => Some(one(to, scratch)),
+            Output::Probe => Some(Transmit { whole: true, ..one(to, scratch) }),
             Output::Data(transmission) => {
                 let (segment_size, bytes) = self.slots.at(slot)?.emit(transmission, now, scratch.cleared())?;
-                Some(Transmit { to, segment_size, bytes })
+                Some(Transmit { to, segment_size, bytes, whole: false })
             }
         }
     }
@@ -279,5 +280,5 @@ pub(crate) fn check_address(peer: SocketAddr) -> Result<(), ConnectError> {
 /// The one datagram in the scratch buffer.
 fn one(to: SocketAddr, scratch: &Batch) -> Transmit<'_> {
     let bytes = scratch.bytes();
-    Transmit { to, segment_size: bytes.len(), bytes }
+    Transmit { to, segment_size: bytes.len(), bytes, whole: false }
 }

@@ -20,7 +20,7 @@ mod reception;
 use core::net::{IpAddr, SocketAddr};
 
 use farhaul_units::{Duration, SeqNo};
-use farhaul_wire::udt4::{Handshake, Request, SocketId, SocketType};
+use farhaul_wire::udt4::{Handshake, Largest, Request, SocketId, SocketType};
 
 pub(crate) use answer::Answer;
 pub(crate) use caller::Caller;
@@ -50,6 +50,8 @@ pub(crate) struct Offer {
     pub(crate) mode: Mode,
     pub(crate) isn: SeqNo,
     pub(crate) mss: u32,
+    /// The largest packet that probes may find; `None` if the size is fixed.
+    pub(crate) largest: Option<u32>,
     /// Flow window of this side, packets.
     pub(crate) flow_window: u32,
     /// Upper bound of packets in flight, whatever the peer's flow window.
@@ -63,6 +65,8 @@ pub(crate) struct Offer {
 pub(crate) struct Agreed {
     pub(crate) peer_id: SocketId,
     pub(crate) mss: u32,
+    /// The largest packet that probes may find; `None` if one of the sides has a fixed size.
+    pub(crate) largest: Option<u32>,
     /// The packet size that the peer requested.
     pub(crate) peer_mss: u32,
     /// Initial flow window of the peer, packets.
@@ -90,7 +94,14 @@ impl Offer {
             socket_id: self.socket_id,
             cookie,
             peer_ip: self.peer.ip(),
+            largest: self.largest.map_or(Largest::Unsaid, |largest| Largest::Offered(short(largest))),
         }
+    }
+
+    /// The largest packet that probes may find with a peer that said `theirs`, beside its first size.
+    pub(crate) fn largest_with(&self, theirs: Option<u32>, their_mss: u32) -> Option<u32> {
+        let [ours, theirs] = [self.largest?, theirs?];
+        Some(ours.min(theirs).max(self.mss.min(their_mss)))
     }
 
     /// The agreement with the peer's packet. Sizes are the smaller of both, within sane bounds (attacks A4, A5).
@@ -101,6 +112,7 @@ impl Offer {
         Ok(Agreed {
             peer_id: packet.socket_id,
             mss: packet.mss.min(self.mss),
+            largest: self.largest_with(packet.largest.said().map(u32::from), packet.mss),
             peer_mss: packet.mss,
             flow_window: packet.flow_window.clamp(MIN_WINDOW, self.max_flow_window.max(MIN_WINDOW)),
             send_isn: self.isn,
@@ -109,6 +121,11 @@ impl Offer {
             envelope: 0,
         })
     }
+}
+
+/// A packet size for two bytes.
+fn short(size: u32) -> u16 {
+    u16::try_from(size).unwrap_or(u16::MAX)
 }
 
 /// The smallest packet size that a peer at `ip` may request. UDT counts 28 bytes of headers for both address families.

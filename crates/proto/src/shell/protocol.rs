@@ -272,6 +272,8 @@ pub(crate) enum Output<T> {
     Scratch,
     /// The same for another address than the peer's.
     Detour(SocketAddr),
+    /// The same, and it must not travel in fragments.
+    Probe,
     /// These data packets are in the send buffer.
     Data(T),
 }

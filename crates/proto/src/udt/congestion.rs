@@ -1,6 +1,8 @@
 //! The link between a connection and its controller: the controller's input, and bounds on its output.
 
-use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, ReceivedEvent, SentEvent, TimeoutEvent};
+use farhaul_cc::{
+    AckEvent, Control, Controller, DeliverySample, LossEvent, Path, ReceivedEvent, SentEvent, TimeoutEvent,
+};
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
 use crate::estimate::SentRate;
@@ -16,6 +18,11 @@ const WARNING: f64 = 1.125;
 /// Packets over which libudt measures the arrival rate. Before that many arrived, it reports its initial value of one
 /// or two packets per second. A send rate set from that value would need minutes to recover.
 const ARRIVAL_WINDOW: u64 = 16;
+/// After a change of the packet size, the peer's reports do not count until so many packets of the new size were acknowledged: its
+/// windows still hold packets of the old one. They have 16 packets for the arrival rate, and 16 pairs of 16 packets each for the
+/// capacity. Twice as many leave time for the reports.
+const ARRIVAL_SETTLES: u64 = 2 * ARRIVAL_WINDOW;
+const CAPACITY_SETTLES: u64 = 2 * 16 * 16;
 
 /// A controller with its settings and the peer's reports.
 pub(crate) struct Congestion {
@@ -30,6 +37,48 @@ pub(crate) struct Congestion {
     acked: u64,
     /// The peer asked to slow down, and the controller has made no decision since.
     warned: bool,
+    scale: Scale,
+    /// Packets acknowledged since their size changed; without end if it never did.
+    since_change: u64,
+}
+
+/// The controller counts packets of the first size. How many of those a packet of another size is.
+///
+/// So a change of the size changes no rate in bytes, and no state of a controller. It is exactly one if the size is fixed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scale {
+    /// Of packets that leave now.
+    pub(crate) sent: f64,
+    /// Of packets that are acknowledged now.
+    pub(crate) acked: f64,
+}
+
+impl Scale {
+    /// A count of acknowledged packets. One is never none.
+    pub(crate) fn acked(self, packets: u32) -> u32 {
+        libm::ceil(f64::from(packets) * self.acked) as u32
+    }
+
+    /// A count of packets that leave now.
+    pub(crate) fn sent(self, packets: u32) -> u32 {
+        (f64::from(packets) * self.sent) as u32
+    }
+
+    /// A sample of acknowledged packets.
+    pub(crate) fn delivery(self, sample: DeliverySample) -> DeliverySample {
+        let DeliverySample { packets, sent, delivered } = sample;
+        DeliverySample { packets: self.acked(packets), sent: self.rate(sent), delivered: self.rate(delivered) }
+    }
+
+    /// A rate of acknowledged packets.
+    pub(crate) fn rate(self, rate: PacketRate) -> PacketRate {
+        PacketRate::new(rate.packets_per_second() * self.acked)
+    }
+
+    /// A rate that a controller sees, for packets that leave now.
+    pub(crate) fn shown(self, rate: PacketRate) -> PacketRate {
+        PacketRate::new(rate.packets_per_second() / self.sent)
+    }
 }
 
 impl Congestion {
@@ -43,6 +92,8 @@ impl Congestion {
             sent: SentRate::new(now),
             warned: false,
             acked: 0,
+            scale: Scale { sent: 1.0, acked: 1.0 },
+            since_change: u64::MAX,
         }
     }
 
@@ -52,17 +103,35 @@ impl Congestion {
         *self = Self::new(controller, self.min_period, now);
     }
 
+    /// Sets the scale of packets. Everything else here is in packets of the first size, but for counts of sent packets.
+    pub(crate) fn set_scale(&mut self, scale: Scale) {
+        if scale.acked != self.scale.acked {
+            self.since_change = 0;
+        }
+        self.scale = scale;
+    }
+
+    pub(crate) const fn scale(&self) -> Scale {
+        self.scale
+    }
+
     /// Counts sent packets.
     pub(crate) fn note_sent(&mut self, now: Instant, packets: u32) {
-        self.sent.note(now, packets);
+        self.sent.note(now, self.scale.sent(packets));
     }
 
-    pub(crate) const fn control(&self) -> &Control {
-        &self.control
+    /// The controller's settings, for packets that leave now.
+    pub(crate) fn control(&self) -> Control {
+        Control { cwnd: self.control.cwnd.map(|cwnd| cwnd / self.scale.sent), ..self.control }
     }
 
-    /// The controller's period, or the period of the rate cap if that is longer.
+    /// The period of packets that leave now: the controller's, or that of the rate cap if that is longer.
     pub(crate) fn send_period(&self) -> SendPeriod {
+        let period = self.first_size_period();
+        if self.scale.sent == 1.0 { period } else { period.scaled(self.scale.sent) }
+    }
+
+    fn first_size_period(&self) -> SendPeriod {
         let wanted = if self.warned { self.control.send_period.scaled(WARNING) } else { self.control.send_period };
         if wanted < self.min_period { self.min_period } else { wanted }
     }
@@ -78,12 +147,14 @@ impl Congestion {
     /// Takes the peer's measurements from a full acknowledgement.
     pub(crate) fn on_report(&mut self, now: Instant, arrival_rate: u32, capacity: u32, round_trip: Duration) {
         let bound = self.sent.at_most(now, round_trip, self.control.arrival_bound);
-        let measured = self.acked >= ARRIVAL_WINDOW;
+        let measured = self.acked >= ARRIVAL_WINDOW && self.since_change >= ARRIVAL_SETTLES;
         if let Some(rate) = PacketRate::from_wire(arrival_rate).filter(|_| measured) {
+            let rate = self.scale.rate(rate);
             let rate = if rate > bound { bound } else { rate };
             self.arrival_rate = Some(filter(self.arrival_rate, rate));
         }
-        if let Some(rate) = PacketRate::from_wire(capacity) {
+        if let Some(rate) = PacketRate::from_wire(capacity).filter(|_| self.since_change >= CAPACITY_SETTLES) {
+            let rate = self.scale.rate(rate);
             self.capacity = Some(filter(self.capacity, rate));
         }
     }
@@ -91,6 +162,7 @@ impl Congestion {
     /// Counts acknowledged packets.
     pub(crate) fn on_progress(&mut self, packets: u32) {
         self.acked += u64::from(packets);
+        self.since_change = self.since_change.saturating_add(packets.into());
     }
 
     pub(crate) fn on_connect(&mut self, path: &Path) {

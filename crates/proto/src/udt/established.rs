@@ -4,6 +4,7 @@ mod conduct;
 mod facts;
 mod feedback;
 mod losses;
+mod packet_size;
 
 use std::collections::VecDeque;
 
@@ -14,6 +15,7 @@ use farhaul_wire::udt4::{
 };
 
 use self::losses::Losses;
+use self::packet_size::Discovery;
 use super::challenge::{Challenge, silence};
 use super::congestion::Congestion;
 use super::messages::MessageOptions;
@@ -23,7 +25,7 @@ use crate::config::Mode;
 use crate::consts::{IP_UDP_HEADER, SYN_INTERVAL};
 use crate::estimate::Rtt;
 use crate::shell::farewell::{Farewell, Parting};
-use crate::shell::handshake::{Agreed, Answer, Offer};
+use crate::shell::handshake::{Agreed, Answer, Offer, mss_towards};
 use crate::shell::protocol::{Effect, Setup};
 use crate::shell::vigil::Vigil;
 use crate::stats::Totals;
@@ -36,7 +38,12 @@ const MAX_CUSTOM: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Established {
     peer_id: SocketId,
+    /// The packet size now, and at first.
     mss: u32,
+    first_mss: u32,
+    /// Bytes that headers of IP and an envelope add to the packet size.
+    margin: u32,
+    discovery: Option<Discovery>,
     mode: Mode,
     role: Role,
     /// Time stamps count from here.
@@ -79,9 +86,13 @@ impl Established {
         let controller = (config.controller)(rng.next_u64());
         let min_period = config.max_rate.map(|rate| farhaul_units::SendPeriod::from_rate(rate, agreed.mss));
         let vigil = Vigil::new(now, agreed.recv_isn, config, rng.fork());
+        let largest = Self::largest(&agreed).map(|largest| (largest - overhead) as usize);
         let mut established = Self {
             peer_id: agreed.peer_id,
             mss: agreed.mss,
+            first_mss: agreed.mss,
+            margin: config.mss - mss_towards(offer.peer.ip(), config.mss) + agreed.envelope,
+            discovery: None,
             mode: offer.mode,
             role,
             opened,
@@ -97,7 +108,13 @@ impl Established {
             receiver: Receiver::new(
                 agreed.recv_isn,
                 offer.mode,
-                Sizes { storage, full, max_window: config.recv_window(config.udt.max_flow_window) },
+                Sizes {
+                    storage,
+                    full,
+                    largest,
+                    max_window: config.recv_window(config.udt.max_flow_window),
+                    memory: config.recv_buffer,
+                },
                 config.udt.reorder_tolerance,
                 now,
             ),
@@ -115,6 +132,10 @@ impl Established {
             counts: Totals::default(),
         };
         established.sender.set_margin(agreed.envelope as usize);
+        if agreed.largest.is_some() {
+            established.discovery = Discovery::new(&agreed, &offer, rng.fork());
+            established.sender.set_payload_size(full);
+        }
         established.receiver.acks.number_from(config.udt.initial_ack);
         established.sender.number_messages_from(config.udt.initial_message);
         established.sender.set_burst_time(config.burst_time);
@@ -155,7 +176,7 @@ impl Established {
         Effect::Invalid
     }
 
-    fn on_control(&mut self, control: &Control<'_>, stamp: Timestamp, now: Instant) -> Effect {
+    fn on_control(&mut self, control: &Control<'_>, sent: Timestamp, stamp: Timestamp, now: Instant) -> Effect {
         match control {
             Control::Ack(ack) => self.on_ack(ack, stamp, now),
             Control::Nak(list) => self.on_nak(list, stamp, now),
@@ -189,6 +210,7 @@ impl Established {
                     return Effect::Complained(*code);
                 }
             }
+            Control::Path(path) => self.on_path(path, sent, now),
             Control::Custom { kind, body } => {
                 let path = self.path(now);
                 self.congestion.on_custom_message(&path, *kind, body);
@@ -237,6 +259,7 @@ impl Established {
             self.encode_nak(out);
         } else if let Some(request) = self.sender.poll_drop() {
             Control::DropRequest(request).encode(stamp, peer, out);
+        } else if self.poll_path_reply(peer, out) {
         } else if self.vigil.take_keep_alive() {
             Control::KeepAlive.encode(stamp, peer, out);
         } else if let Some(code) = self.error_signal.take() {
@@ -258,7 +281,7 @@ impl Established {
 
     /// Writes a loss report with as many ranges as fit in a packet.
     fn encode_nak(&mut self, out: &mut Vec<u8>) {
-        let max_words = (self.mss - IP_UDP_HEADER) as usize / 4 - HEADER_LEN / 4;
+        let max_words = (self.safe_size() - IP_UDP_HEADER) as usize / 4 - HEADER_LEN / 4;
         let mut body = Vec::with_capacity(8);
         self.receiver.naks.poll(|ranges| encode_losses(ranges.iter().copied(), max_words, &mut body));
         if let Ok(list) = LossList::from_body(&body) {
@@ -295,7 +318,8 @@ impl Established {
     }
 
     fn apply_control(&mut self) {
-        let control = *self.congestion.control();
+        self.scale_packets();
+        let control = self.congestion.control();
         self.sender.apply(&control, self.congestion.send_period(), self.rtt.smoothed());
         self.receiver.acks.set_policy(control.ack_period, control.ack_interval);
         self.vigil.expiry.set_rto(control.rto);
@@ -355,6 +379,7 @@ impl Established {
 
     /// The application writes data. If nothing was outstanding, the time without progress starts now.
     fn begin_work(&mut self, now: Instant) {
+        self.begin_discovery(now);
         if self.sender.is_flushed() {
             self.vigil.progress.restart(now);
         }

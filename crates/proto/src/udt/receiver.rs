@@ -1,9 +1,14 @@
 //! Data arrival: stores packets, finds gaps, measures, and sizes the window.
 
+mod full_size;
+mod pieces;
+
 use farhaul_cc::ReceivedEvent;
 use farhaul_units::{Instant, SeqNo};
-use farhaul_wire::udt4::{Ack, DataHeader, DropRequest, Timestamp};
+use farhaul_wire::udt4::{Ack, DataHeader, DropRequest, Piece, SocketId, Timestamp};
 
+use self::full_size::FullSize;
+use self::pieces::Pieces;
 use super::ack::{Acks, Decision, Facts};
 use super::nak::Naks;
 use crate::buffer::{Insert, RecvBuffer};
@@ -27,8 +32,9 @@ pub(crate) struct Receiver {
     front_left: Timestamp,
     arrival: ArrivalRate,
     capacity: Capacity,
-    full_size: usize,
-    max_window: u32,
+    full: FullSize,
+    pieces: Pieces,
+    sizes: Sizes,
     /// The present RTT period: its start, the packets received before it, and the reader's position at its start.
     round: (Instant, u64, SeqNo),
     /// When the present batch reached this computer.
@@ -47,16 +53,21 @@ impl Receiver {
     /// For a peer whose first packet is `first`. The window grows up to `sizes.max_window` packets.
     pub(crate) fn new(first: SeqNo, mode: Mode, sizes: Sizes, tolerance: u32, now: Instant) -> Self {
         let window = INITIAL_WINDOW.min(sizes.max_window);
+        let mut buffer = RecvBuffer::new(first, sizes.storage, window);
+        if let Some(largest) = sizes.largest {
+            buffer.set_limit(largest);
+        }
         Self {
             mode,
-            buffer: RecvBuffer::new(first, sizes.storage, window),
+            buffer,
             acks: Acks::new(first, window),
             naks: Naks::new(first, tolerance),
             front_left: Timestamp::ZERO,
             arrival: ArrivalRate::new(),
             capacity: Capacity::new(),
-            full_size: sizes.full,
-            max_window: sizes.max_window,
+            full: FullSize::new(sizes.full, sizes.largest.is_some()),
+            pieces: Pieces::default(),
+            sizes,
             round: (now, 0, first),
             arrived: now,
             batch: 0,
@@ -83,7 +94,7 @@ impl Receiver {
         match self.buffer.insert(header.seq, header.field, payload) {
             Insert::New => {
                 // Useless packets are answered by timer, so that a flood of them causes no flood of answers.
-                self.batch_short |= payload.len() != self.full_size;
+                self.batch_short |= self.full.is_short(payload.len());
                 self.bytes += payload.len() as u64;
                 if header.seq.is_before(end) {
                     self.naks.on_late(header.seq, header.timestamp, now, rtt);
@@ -99,6 +110,18 @@ impl Receiver {
                 self.acks.on_useless(now);
             }
             Insert::Rejected => self.acks.on_useless(now),
+        }
+    }
+
+    /// A piece of a data packet arrived. With the last one, the packet has.
+    pub(crate) fn on_piece(&mut self, piece: &Piece<'_>, timestamp: Timestamp, now: Instant, rtt: &Rtt) {
+        if !self.buffer.wants(piece.seq) || usize::from(piece.total) > self.buffer.limit() {
+            return self.acks.on_useless(now);
+        }
+        if let Some(payload) = self.pieces.on_piece(piece) {
+            let header = DataHeader { seq: piece.seq, field: piece.field, timestamp, destination: SocketId::NONE };
+            self.on_data(&header, &payload, now, rtt);
+            self.pieces.give_back(payload);
         }
     }
 
@@ -135,19 +158,31 @@ impl Receiver {
     /// window.
     fn size_window(&mut self, now: Instant, rtt: &Rtt) {
         let (since, start, reader) = self.round;
+        let max_window = self.max_window();
         let round = rtt.smoothed().max(SYN_INTERVAL);
         let arrived = u32::try_from(self.packets - start).unwrap_or(u32::MAX);
         let read = self.buffer.next_to_read().distance_from(reader).unsigned_abs();
         let reader_keeps_up = read >= arrived / GROWTH;
         if arrived > self.buffer.capacity() / GROWTH && reader_keeps_up {
-            self.buffer.raise_capacity(arrived.saturating_mul(GROWTH).min(self.max_window));
+            self.buffer.raise_capacity(arrived.saturating_mul(GROWTH).min(max_window));
         }
         if now - since >= round {
             self.round = (now, self.packets, self.buffer.next_to_read());
         }
         if self.mode == Mode::Message && self.buffer.free() == 0 && self.buffer.next_message().is_none() {
-            self.buffer.raise_capacity((self.buffer.capacity() * 2).min(self.max_window));
+            self.buffer.raise_capacity((self.buffer.capacity() * 2).min(max_window));
         }
+    }
+
+    /// The largest window. Once packets are larger than at first, it is what the promised memory holds of those.
+    fn max_window(&mut self) -> u32 {
+        let Sizes { storage, max_window, memory, .. } = self.sizes;
+        if self.buffer.stride() == storage {
+            return max_window;
+        }
+        let most = u32::try_from(memory / self.buffer.stride() as u64).unwrap_or(u32::MAX).max(2).min(max_window);
+        self.buffer.lower_capacity(most);
+        most
     }
 
     /// The acknowledgement to send now, if any.
@@ -170,13 +205,18 @@ impl Receiver {
         self.acks.on_read(&facts);
     }
 
+    /// Payload of the peer's full packets.
+    pub(crate) const fn full_payload(&self) -> usize {
+        self.full.get()
+    }
+
     /// Capacity estimate of the path from the peer to this side.
     pub(crate) fn capacity(&self) -> Option<farhaul_units::PacketRate> {
         self.capacity.estimate()
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.buffer.memory() + self.acks.memory() + self.naks.memory()
+        self.buffer.memory() + self.pieces.memory() + self.acks.memory() + self.naks.memory()
     }
 
     fn facts(&self, rtt: &Rtt) -> Facts {
@@ -198,6 +238,10 @@ pub(crate) struct Sizes {
     pub(crate) storage: usize,
     /// Payload of a full packet, bytes.
     pub(crate) full: usize,
+    /// Largest payload that the peer may come to send; `None` if it never sends more than `storage`.
+    pub(crate) largest: Option<usize>,
+    /// Bytes that may be held for the reader.
+    pub(crate) memory: u64,
     /// Largest window, packets.
     pub(crate) max_window: u32,
 }

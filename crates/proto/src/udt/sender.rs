@@ -3,6 +3,7 @@
 mod messages;
 mod persist;
 mod repair;
+mod sizes;
 
 use std::collections::VecDeque;
 
@@ -13,6 +14,7 @@ use farhaul_wire::udt4::{DropRequest, SocketId, Timestamp};
 use self::persist::Persist;
 pub(crate) use self::repair::Cause;
 use self::repair::Repairs;
+use self::sizes::PacketSizes;
 use super::lifetimes::Lifetimes;
 use crate::buffer::{Run, SendBuffer};
 use crate::estimate::{Delivery, Mark};
@@ -50,6 +52,7 @@ pub(crate) struct Sender {
     application_limited_until: Option<SeqNo>,
     limits: LimitClock,
     intake: Intake,
+    sizes: PacketSizes,
     pub(crate) retransmitted: u64,
     pub(crate) sent: u64,
     pub(crate) messages_dropped: u64,
@@ -113,6 +116,7 @@ impl Sender {
             application_limited_until: None,
             limits: LimitClock::default(),
             intake: Intake::new(cap),
+            sizes: PacketSizes::new(payload_size),
             retransmitted: 0,
             sent: 0,
             messages_dropped: 0,
@@ -175,18 +179,18 @@ impl Sender {
         self.plan_new(now, allowance, round_trip)
     }
 
-    /// The datagrams of a transmission. They count as sent.
-    pub(crate) fn emit(
-        &mut self,
+    /// The datagrams of a transmission. They count as sent. A packet that the path no longer carries leaves in pieces, in `scratch`.
+    pub(crate) fn emit<'a>(
+        &'a mut self,
         transmission: Transmission,
-        now: Instant,
-        stamp: Timestamp,
+        (now, stamp): (Instant, Timestamp),
         round_trip: Duration,
-    ) -> Option<Run<'_>> {
-        let Transmission { seq, packets, again } = transmission;
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<Run<'a>> {
+        let Transmission { seq, again, .. } = transmission;
         let time = self.time_to_next_look(round_trip);
         self.repairs.watch(now, time);
-        let run = self.buffer.run(seq, packets, stamp)?;
+        let run = self.sizes.run(&mut self.buffer, &transmission, stamp, scratch)?;
         if again {
             self.repairs.served(seq, run.packets);
             self.retransmitted += u64::from(run.packets);
@@ -229,7 +233,7 @@ impl Sender {
             return None;
         }
         let by_flow = SeqRange::new(self.next, self.window_end.minus(1)).len();
-        let by_cwnd = self.congestion_window().saturating_sub(self.in_flight());
+        let by_cwnd = self.congestion_window().saturating_sub(self.in_flight_of_next_size());
         if by_flow == 0 && !self.persist.wants_probe() {
             if self.in_flight() == 0 {
                 self.persist.start(now, round_trip);
@@ -261,7 +265,7 @@ impl Sender {
             self.limits.set(Limit::Idle, now);
             return;
         }
-        if self.in_flight() >= self.congestion_window() || !self.next.is_before(self.window_end) {
+        if self.in_flight_of_next_size() >= self.congestion_window() || !self.next.is_before(self.window_end) {
             return;
         }
         self.limits.set(Limit::Application, now);
@@ -378,7 +382,9 @@ impl Sender {
         self.filled = self.delivery.rate().map_or(0, |rate| rate.packets_in(round_trip) as u32);
     }
 
-    pub(crate) fn handle_timeout(&mut self, now: Instant, round_trip: Duration) {
+    /// Fires the timers. Returns whether packets in flight made no progress for long.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, round_trip: Duration) -> bool {
+        let mut stalls = false;
         if self.repairs.stalls(now)
             && let Some(flight) = self.flight()
         {
@@ -387,12 +393,14 @@ impl Sender {
                 self.persist.widen();
             } else {
                 self.repairs.on_stall(flight, self.lifetimes.dropped());
+                stalls = true;
             }
             let time = self.time_to_next_look(round_trip);
             self.repairs.watch_anew(now, time);
         }
         self.persist.handle_timeout(now);
         self.repairs.handle_timeout(now);
+        stalls
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
@@ -421,7 +429,7 @@ impl Sender {
         }
         self.next.is_before(self.buffer.end())
             && self.next.is_before(self.window_end)
-            && self.in_flight() < self.congestion_window()
+            && self.in_flight_of_next_size() < self.congestion_window()
     }
 
     fn congestion_window(&self) -> u32 {

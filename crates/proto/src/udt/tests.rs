@@ -319,3 +319,5 @@ fn a_controller_that_asks_for_packets_hears_of_every_one() {
     assert!(again > 0);
     assert_eq!(told, [sent.packets_sent - again, again, received.packets_received]);
 }
+
+mod packet_size;

@@ -6,8 +6,8 @@ use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{Batch, Config, ConnectionId, Entropy, Event, Mode, Stats, Streams, Transport, udt};
 use farhaul_units::{AckNo, Duration, Instant, MsgNo, SeqNo, SeqRange};
 use farhaul_wire::udt4::{
-    Ack, Control, DataHeader, DropRequest, HEADER_LEN, Handshake, LossList, MessageField, Packet, Position, Request,
-    SocketId, SocketType, Timestamp, encode_losses,
+    Ack, Control, DataHeader, DropRequest, HEADER_LEN, Handshake, Largest, LossList, MessageField, Packet, Position,
+    Request, SocketId, SocketType, Timestamp, encode_losses,
 };
 
 /// Limit of datagrams at one instant and of wake-ups in one run. Beyond it, the endpoint loops.
@@ -247,6 +247,7 @@ pub(crate) fn call(id: u32, isn: u32) -> Handshake {
         socket_id: SocketId::new(id),
         cookie: 0,
         peer_ip: [127, 0, 0, 1].into(),
+        largest: Largest::Unsaid,
     }
 }
 

@@ -11,7 +11,8 @@
 //! | B1: forged ends of connections | `endings.rs` |
 //! | B1, B6, B15, B20: during a transfer | `transfer.rs`, `clocks.rs` |
 //!
-//! B17 has no test, because ICMP messages never reach the core. The driver handles refused ports.
+//! B17 has no test here, because ICMP messages never reach the core. The driver handles refused ports. Forged and lost probes of the
+//! packet size are tested in `udt/path_mtu/tests.rs` and `udt/tests/packet_size.rs`.
 
 mod acks;
 mod admission;

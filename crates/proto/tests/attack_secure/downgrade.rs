@@ -62,6 +62,7 @@ fn plain(request: Request, to: SocketId) -> Vec<u8> {
         socket_id: SocketId::new(77),
         cookie: 9,
         peer_ip: [127, 0, 0, 1].into(),
+        largest: farhaul_wire::udt4::Largest::Unsaid,
     };
     encode(to, &Control::Handshake(packet))
 }

@@ -189,7 +189,7 @@ impl Transport for Caller {
     fn poll_transmit<'a>(&'a mut self, _: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
         self.datagrams = self.datagrams.checked_sub(1)?;
         scratch.cleared().resize(DATAGRAM, 1);
-        Some(Transmit { to: self.peer?, segment_size: DATAGRAM, bytes: scratch.bytes() })
+        Some(Transmit { to: self.peer?, segment_size: DATAGRAM, bytes: scratch.bytes(), whole: false })
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

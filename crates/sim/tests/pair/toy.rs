@@ -131,7 +131,7 @@ impl Transport for Toy {
             self.stats.totals.packets_sent += 1;
             self.retry_at = self.retry_at.or(Some(now + RETRY));
         }
-        Some(Transmit { to, segment_size: scratch.bytes().len(), bytes: scratch.bytes() })
+        Some(Transmit { to, segment_size: scratch.bytes().len(), bytes: scratch.bytes(), whole: false })
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -12,6 +12,7 @@
 //! | 4 | flow window u32 | packets |
 //! | 5 | first number u32 | sequence number of the sender's first packet |
 //! | 6 | options | of the protocol, in its own format |
+//! | 7 | largest packet u32 | bytes like 3, of a side that may probe for larger packets |
 //!
 //! Terms of later versions are skipped.
 
@@ -27,6 +28,7 @@ mod id {
     pub(super) const FLOW_WINDOW: u16 = 4;
     pub(super) const FIRST: u16 = 5;
     pub(super) const OPTIONS: u16 = 6;
+    pub(super) const LARGEST: u16 = 7;
 }
 
 /// One side's contribution.
@@ -44,6 +46,8 @@ pub struct Terms<'a> {
     pub first: SeqNo,
     /// Options of the protocol.
     pub options: &'a [u8],
+    /// Largest packet that this side sends and takes, bytes. `None` if it does not probe for larger ones.
+    pub largest: Option<u32>,
 }
 
 /// Why terms cannot be read. Their sender holds the keys, so the fault is the peer's.
@@ -80,6 +84,9 @@ impl<'a> Terms<'a> {
         if !self.options.is_empty() {
             term(id::OPTIONS, self.options);
         }
+        if let Some(largest) = self.largest {
+            term(id::LARGEST, &largest.to_be_bytes());
+        }
     }
 
     /// Reads terms.
@@ -87,8 +94,8 @@ impl<'a> Terms<'a> {
     /// # Errors
     /// See [`TermsError`].
     pub fn decode(bytes: &'a [u8]) -> Result<Self, TermsError> {
-        let (mut protocol, mut mode, mut mss, mut window, mut first, mut options) =
-            (None, None, None, None, None, None);
+        let (mut protocol, mut mode, mut mss, mut window) = (None, None, None, None);
+        let (mut first, mut options, mut largest) = (None, None, None);
         let mut rest = bytes;
         while let Some((id, behind)) = rest.split_first_chunk() {
             let id = u16::from_be_bytes(*id);
@@ -103,6 +110,7 @@ impl<'a> Terms<'a> {
                 id::FLOW_WINDOW => &mut window,
                 id::FIRST => &mut first,
                 id::OPTIONS => &mut options,
+                id::LARGEST => &mut largest,
                 _ => continue,
             };
             if place.replace(value).is_some() {
@@ -133,6 +141,7 @@ impl<'a> Terms<'a> {
             flow_window: number(window, id::FLOW_WINDOW)?,
             first: SeqNo::new(first),
             options: options.unwrap_or_default(),
+            largest: largest.map(|value| number(Some(value), id::LARGEST)).transpose()?,
         })
     }
 }

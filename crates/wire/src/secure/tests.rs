@@ -72,11 +72,15 @@ fn a_greeting_survives_and_its_limits_hold() {
 
 #[test]
 fn terms_must_be_complete_and_stand_once() {
+    let first = SeqNo::new(77);
     let terms =
-        Terms { protocol: "udt", messages: true, mss: 1472, flow_window: 8192, first: SeqNo::new(77), options: b"" };
+        Terms { protocol: "udt", messages: true, mss: 1472, flow_window: 8192, first, options: b"", largest: None };
     let mut bytes = Vec::new();
     terms.encode(&mut bytes);
     assert_eq!(Terms::decode(&bytes), Ok(terms));
+    let (probing, mut longer) = (Terms { largest: Some(8_972), ..terms }, Vec::new());
+    probing.encode(&mut longer);
+    assert_eq!((Terms::decode(&longer), &longer[..bytes.len()]), (Ok(probing), &bytes[..]));
     let later = [&bytes[..], &[0x12, 0x34, 0, 1, 0]].concat();
     assert_eq!(Terms::decode(&later), Ok(terms), "a term of a later version");
     assert_eq!(Terms::decode(&[&bytes[..], &bytes[..]].concat()), Err(TermsError::Twice(1)));

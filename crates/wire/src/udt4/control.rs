@@ -10,6 +10,7 @@ use super::header::{
     split,
 };
 use super::loss_list::LossList;
+use super::path::Path;
 use crate::DecodeError;
 
 /// The types in bits 16 to 30 of the first word.
@@ -23,6 +24,8 @@ mod kind {
     pub(super) const ACK2: u16 = 6;
     pub(super) const DROP_REQUEST: u16 = 7;
     pub(super) const ERROR_SIGNAL: u16 = 8;
+    /// "FP" in ASCII. libudt knows the types 0 to 8 and 0x7FFF, and ignores all others.
+    pub(super) const PATH: u16 = 0x4650;
     pub(super) const CUSTOM: u16 = 0x7FFF;
 }
 
@@ -63,6 +66,8 @@ pub enum Control<'a> {
     /// Something failed at the peer (type 8). libudt's only code is 4000, a file that could not be written; Farhaul also sends
     /// [`CONNECTION_BROKEN`].
     ErrorSignal(u32),
+    /// Finds the packet size of the path (type 0x4650). Only Farhaul knows it.
+    Path(Path<'a>),
     /// A packet defined by the user (type 0x7FFF).
     Custom {
         /// The user's type.
@@ -91,7 +96,7 @@ impl<'a> Control<'a> {
         let kind = u16::from_be_bytes([high & 0x7F, low]);
         let user_kind = u16::from_be_bytes([user_high, user_low]);
         let control = match kind {
-            kind::HANDSHAKE => Self::Handshake(Handshake::decode_body(body)?),
+            kind::HANDSHAKE => Self::Handshake(Handshake::decode(head, body)?),
             kind::KEEP_ALIVE => empty(Self::KeepAlive, "keep-alive", body)?,
             kind::ACK => Self::Ack(Ack::decode(head, body)?),
             kind::NAK => Self::Nak(LossList::from_body(body)?),
@@ -100,6 +105,7 @@ impl<'a> Control<'a> {
             kind::ACK2 => empty(Self::Ack2(WORD_1.read_ack_number(head)?), "ACK2", body)?,
             kind::DROP_REQUEST => Self::DropRequest(DropRequest::decode(head, body)?),
             kind::ERROR_SIGNAL => empty(Self::ErrorSignal(WORD_1.read(head)), "error signal", body)?,
+            kind::PATH => Self::Path(Path::decode(user_kind, head, body)?),
             kind::CUSTOM => Self::Custom { kind: user_kind, body },
             kind => Self::Unknown { kind },
         };
@@ -109,7 +115,11 @@ impl<'a> Control<'a> {
     /// Appends the packet to `out` as one datagram. An empty body becomes libudt's four pad bytes.
     pub fn encode(&self, timestamp: Timestamp, destination: SocketId, out: &mut Vec<u8>) {
         let mut head = [0; HEADER_LEN];
-        let user_kind = if let Self::Custom { kind, .. } = *self { kind } else { 0 };
+        let user_kind = match *self {
+            Self::Custom { kind, .. } => kind,
+            Self::Path(path) => path.kind(),
+            _ => 0,
+        };
         WORD_0.write(&mut head, CONTROL_BIT | u32::from(self.kind()) << 16 | u32::from(user_kind));
         WORD_1.write(&mut head, self.additional_information());
         TIMESTAMP.write(&mut head, timestamp.value());
@@ -120,6 +130,7 @@ impl<'a> Control<'a> {
             Self::Ack(ack) => ack.encode_body(out),
             Self::Nak(losses) => out.extend_from_slice(losses.as_body()),
             Self::DropRequest(request) => request.encode_body(out),
+            Self::Path(path) => path.encode_body(out),
             Self::Custom { body, .. } => out.extend_from_slice(body),
             Self::KeepAlive
             | Self::CongestionWarning
@@ -142,6 +153,7 @@ impl<'a> Control<'a> {
             Self::Ack2(_) => kind::ACK2,
             Self::DropRequest(_) => kind::DROP_REQUEST,
             Self::ErrorSignal(_) => kind::ERROR_SIGNAL,
+            Self::Path(_) => kind::PATH,
             Self::Custom { .. } => kind::CUSTOM,
             Self::Unknown { kind } => *kind & 0x7FFF,
         }
@@ -153,6 +165,8 @@ impl<'a> Control<'a> {
             Self::Ack(Ack::Medium { number, .. } | Ack::Full { number, .. }) | Self::Ack2(number) => number.value(),
             Self::DropRequest(request) => request.message.value(),
             Self::ErrorSignal(code) => *code,
+            Self::Handshake(handshake) => handshake.additional_information(),
+            Self::Path(path) => path.additional_information(),
             _ => 0,
         }
     }

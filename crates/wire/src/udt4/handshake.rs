@@ -1,10 +1,10 @@
-//! The handshake body: twelve words that open a connection.
+//! The handshake body: twelve words that open a connection. A thirteenth, in the header, is for Farhaul alone.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use farhaul_units::SeqNo;
 
-use super::header::SocketId;
+use super::header::{HEADER_LEN, SocketId, WORD_1};
 use crate::DecodeError;
 use crate::field::Word;
 
@@ -18,6 +18,58 @@ const SOCKET_ID: Word = Word::new("handshake socket id", 6);
 const COOKIE: Word = Word::new("cookie", 7);
 /// Offset of the 16 bytes of the peer's address.
 const PEER_IP: usize = 32;
+
+/// The high half of the second header word of a side that may probe for larger packets: "FP" in ASCII. libudt does not read that word.
+/// It writes zero there, except that its listener answers a first or repeated call in the packet that it got.
+const OFFERED: u32 = 0x4650;
+/// The same in the answer to such an offer. It differs, so that no echo of libudt is taken for it.
+const ANSWERED: u32 = 0x4651;
+
+/// Whether a side may probe for larger packets, and the largest one that it sends and takes, in bytes like
+/// [`mss`](Handshake::mss). It travels in the header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Largest {
+    /// The side has one packet size.
+    #[default]
+    Unsaid,
+    /// An offer of the side that calls, or of either side of a rendezvous.
+    Offered(u16),
+    /// The answer to an offer.
+    Answered(u16),
+}
+
+impl Largest {
+    /// The size, offered or answered.
+    pub const fn said(self) -> Option<u16> {
+        match self {
+            Self::Unsaid => None,
+            Self::Offered(bytes) | Self::Answered(bytes) => Some(bytes),
+        }
+    }
+
+    /// The size in an answer.
+    pub const fn answered(self) -> Option<u16> {
+        if let Self::Answered(bytes) = self { Some(bytes) } else { None }
+    }
+
+    const fn from_word(word: u32) -> Self {
+        let [_, _, high, low] = word.to_be_bytes();
+        let bytes = u16::from_be_bytes([high, low]);
+        match word >> 16 {
+            OFFERED => Self::Offered(bytes),
+            ANSWERED => Self::Answered(bytes),
+            _ => Self::Unsaid,
+        }
+    }
+
+    const fn to_word(self) -> u32 {
+        match self {
+            Self::Unsaid => 0,
+            Self::Offered(bytes) => OFFERED << 16 | bytes as u32,
+            Self::Answered(bytes) => ANSWERED << 16 | bytes as u32,
+        }
+    }
+}
 
 /// Whether a connection carries a byte stream or messages.
 ///
@@ -116,6 +168,8 @@ pub struct Handshake {
     /// The wire does not distinguish the families. An address whose last 96 bits are zero reads as IPv4, so `::`
     /// becomes `0.0.0.0`. The bytes are the same.
     pub peer_ip: IpAddr,
+    /// Whether this side may probe for larger packets.
+    pub largest: Largest,
 }
 
 impl Handshake {
@@ -123,6 +177,16 @@ impl Handshake {
     pub const VERSION: u32 = 4;
     /// Bytes of the body.
     pub const LEN: usize = 48;
+
+    /// Reads a handshake.
+    pub(super) fn decode(head: &[u8; HEADER_LEN], body: &[u8]) -> Result<Self, DecodeError> {
+        Ok(Self { largest: Largest::from_word(WORD_1.read(head)), ..Self::decode_body(body)? })
+    }
+
+    /// The second header word.
+    pub(super) const fn additional_information(&self) -> u32 {
+        self.largest.to_word()
+    }
 
     /// Reads the body of a handshake.
     ///
@@ -144,6 +208,7 @@ impl Handshake {
             socket_id: SOCKET_ID.read_31(words).map(SocketId::new)?,
             cookie: COOKIE.read(words),
             peer_ip: read_ip(words),
+            largest: Largest::Unsaid,
         })
     }
 
@@ -203,6 +268,14 @@ mod tests {
         assert_eq!(bytes_of("127.0.0.1"), [1, 0, 0, 127, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(bytes_of("::1"), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]);
         assert_eq!(bytes_of("2001:db8::2")[..4], [0xB8, 0x0D, 0x01, 0x20]);
+    }
+
+    #[test]
+    fn an_offer_is_no_answer_and_other_words_are_neither() {
+        for largest in [Largest::Unsaid, Largest::Offered(9_000), Largest::Answered(1_500)] {
+            assert_eq!(Largest::from_word(largest.to_word()), largest);
+        }
+        assert_eq!(Largest::from_word(0x1234_2328), Largest::Unsaid);
     }
 
     #[test]

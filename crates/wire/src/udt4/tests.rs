@@ -171,6 +171,7 @@ fn handshake() -> impl Strategy<Value = Handshake> {
             socket_id: SocketId::new(socket_id),
             cookie,
             peer_ip,
+            largest: Largest::Unsaid,
         },
     )
 }

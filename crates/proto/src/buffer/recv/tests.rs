@@ -136,3 +136,26 @@ proptest! {
         prop_assert_eq!(buffer.available(), 0);
     }
 }
+
+#[test]
+fn larger_packets_than_before_are_stored_between_smaller_ones() {
+    let mut buffer = RecvBuffer::new(SeqNo::new(0), SIZE, 100);
+    buffer.set_limit(6 * SIZE);
+    let before = buffer.memory();
+    let lengths: Vec<usize> = (0..70).map(|number| if number % 7 == 5 { 4 * SIZE + number } else { SIZE }).collect();
+    let mut expected = Vec::new();
+    for (seq, length) in (0..).zip(&lengths) {
+        expected.extend(std::iter::repeat_n(seq as u8, *length));
+        assert_eq!(buffer.insert(SeqNo::new(seq), stream(), &vec![seq as u8; *length]), Insert::New);
+    }
+    assert_eq!(buffer.insert(SeqNo::new(70), stream(), &[0; 6 * SIZE + 1]), Insert::Rejected);
+    assert_eq!(buffer.stride(), 6 * SIZE);
+    let (mut out, mut at) = (vec![0; expected.len()], 0);
+    while at < out.len() {
+        let to = out.len().min(at + 77);
+        at += buffer.read(&mut out[at..to]);
+    }
+    assert!(out == expected && buffer.available() == 0);
+    buffer.shrink();
+    assert!(buffer.memory() < before + 3 * 32 * 6 * SIZE + 3_000, "{}", buffer.memory());
+}

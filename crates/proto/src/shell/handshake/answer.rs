@@ -1,7 +1,7 @@
 //! The last packet of a handshake, which the peer may request again.
 
 use farhaul_units::{Duration, Instant};
-use farhaul_wire::udt4::{Handshake, Request};
+use farhaul_wire::udt4::{Handshake, Largest, Request};
 
 use super::{Agreed, Offer};
 
@@ -28,7 +28,10 @@ impl Answer {
 
     /// Queues an answer with what both sides agreed on.
     pub(crate) fn give(&mut self, request: Request, cookie: u32) {
-        let packet = Handshake { mss: self.agreed.mss, ..self.offer.packet(request, cookie) };
+        let offer = self.offer.packet(request, cookie);
+        // A peer that did not ask gets the packet that it knows.
+        let largest = self.agreed.largest.and(offer.largest.said()).map_or(Largest::Unsaid, Largest::Answered);
+        let packet = Handshake { mss: self.agreed.mss, largest, ..offer };
         self.state = State::Due(Box::new(packet));
     }
 
@@ -94,6 +97,7 @@ mod tests {
             mode: Mode::Stream,
             isn: SeqNo::new(77),
             mss: 1500,
+            largest: None,
             flow_window: 8192,
             max_flow_window: 8192,
             socket_id: SocketId::new(id),

@@ -137,7 +137,11 @@ impl Caller {
         }
         let sample = (self.conclusions == 1).then(|| now - self.asked_at);
         match self.offer.agree(packet, sample.or(self.round_trip)) {
-            Ok(agreed) => Step::Done(agreed),
+            Ok(agreed) => {
+                // libudt may send this side's own offer back.
+                let largest = self.offer.largest_with(packet.largest.answered().map(u32::from), packet.mss);
+                Step::Done(Agreed { largest, ..agreed })
+            }
             Err(reason) => Step::Failed(ConnectionLost::PeerIncompatible(reason)),
         }
     }
@@ -163,6 +167,7 @@ mod tests {
             mode: Mode::Stream,
             isn: SeqNo::new(77),
             mss: 1500,
+            largest: None,
             flow_window: 8192,
             max_flow_window: 8192,
             socket_id: SocketId::new(5),

@@ -136,6 +136,7 @@ mod tests {
             mode: Mode::Stream,
             isn: SeqNo::new(77),
             mss: 1500,
+            largest: None,
             flow_window: 8192,
             max_flow_window: 8192,
             socket_id: SocketId::new(5),

@@ -29,10 +29,10 @@ impl Conductor for Established {
             return Effect::GoOn;
         }
         if is_control(datagram) {
-            let Ok((_, _, control)) = Control::decode(datagram) else { return self.refuse() };
+            let Ok((sent, _, control)) = Control::decode(datagram) else { return self.refuse() };
             self.vigil.expiry.on_heard(now);
             let stamp = self.stamp(now);
-            return self.on_control(&control, stamp, now);
+            return self.on_control(&control, sent, stamp, now);
         }
         let Ok((header, payload)) = DataHeader::decode(datagram) else { return self.refuse() };
         self.vigil.expiry.on_heard(now);
@@ -53,7 +53,8 @@ impl Conductor for Established {
 
     fn handle_timeout(&mut self, now: Instant) -> Effect {
         let round_trip = self.rtt.with_margin();
-        self.sender.handle_timeout(now, round_trip);
+        let stalls = self.sender.handle_timeout(now, round_trip);
+        self.time_discovery(now, stalls);
         self.tell_losses(now);
         self.receiver.naks.handle_timeout(now, &self.receiver.buffer, &self.rtt);
         if let Some(parting) = self.challenge.poll_belief(now) {
@@ -91,6 +92,9 @@ impl Conductor for Established {
         if self.farewell.has_begun() {
             return None;
         }
+        if self.poll_probe(now, scratch) {
+            return Some(Output::Probe);
+        }
         if let Some(transmission) = self.plan(now) {
             return Some(Output::Data(transmission));
         }
@@ -102,14 +106,14 @@ impl Conductor for Established {
         &'a mut self,
         transmission: Transmission,
         now: Instant,
-        _scratch: &'a mut Vec<u8>,
+        scratch: &'a mut Vec<u8>,
     ) -> Option<(usize, &'a [u8])> {
         if self.sender.in_flight() == 0 {
             self.vigil.expiry.watch(now, self.rtt.with_margin());
         }
         self.vigil.expiry.on_sent(now);
         let stamp = self.stamp(now);
-        let run = self.sender.emit(transmission, now, stamp, self.rtt.with_margin())?;
+        let run = self.sender.emit(transmission, (now, stamp), self.rtt.with_margin(), scratch)?;
         self.congestion.note_sent(now, run.packets);
         if self.congestion.wants_packets() {
             self.burst = Some(transmission.event(run.packets));
@@ -133,6 +137,7 @@ impl Conductor for Established {
             self.receiver.naks.deadline(&self.rtt),
             self.challenge.deadline(),
             self.vigil.deadline(self.sender.is_flushed()),
+            self.discovery_deadline(),
         ]
         .into_iter()
         .fold(None, earliest)

@@ -10,8 +10,9 @@ impl Established {
     /// The measurements for the controller.
     pub(super) fn path(&self, now: Instant) -> Path {
         let mut path = Path::default();
+        let scale = self.congestion.scale();
         path.now = now;
-        path.mss = self.mss;
+        path.mss = self.first_mss;
         path.rtt = self.rtt.smoothed();
         path.rtt_var = self.rtt.variation();
         path.min_rtt = self.rtt.min();
@@ -20,12 +21,12 @@ impl Established {
         path.recent_max_rtt = self.rtt.recent_max(now);
         path.arrival_rate = self.congestion.arrival_rate();
         path.capacity = self.congestion.capacity();
-        path.delivery_rate = self.sender.delivery_rate();
-        path.in_flight = self.sender.in_flight();
-        path.flow_window = self.sender.flow_window();
-        path.max_window = self.max_window;
+        path.delivery_rate = self.sender.delivery_rate().map(|rate| scale.rate(rate));
+        path.in_flight = self.sender.in_flight_of_first_size();
+        path.flow_window = scale.sent(self.sender.flow_window());
+        path.max_window = scale.sent(self.max_window);
         path.next_seq = self.sender.next();
-        path.packets_sent = self.sender.sent;
+        path.packets_sent = self.sender.sent_of_first_size();
         path.application_limited = self.sender.is_application_limited();
         path
     }
@@ -34,6 +35,7 @@ impl Established {
     pub(super) fn fill(&self, now: Instant, stats: &mut Stats) {
         let (sender, receiver) = (&self.sender, &self.receiver);
         let payload = sender.buffer().payload_size();
+        let shown = |rate| self.congestion.scale().shown(rate);
         stats.silence = Some(self.vigil.expiry.silence(now));
         stats.totals = Totals {
             packets_sent: sender.sent,
@@ -56,13 +58,14 @@ impl Established {
         stats.rtt = self.rtt.smoothed();
         stats.rtt_var = self.rtt.variation();
         stats.min_rtt = self.rtt.min().unwrap_or_default();
-        stats.capacity = self.congestion.capacity().or(receiver.capacity()).unwrap_or_default();
-        stats.arrival_rate = self.congestion.arrival_rate().unwrap_or_default();
+        stats.capacity = self.congestion.capacity().map(shown).or(receiver.capacity()).unwrap_or_default();
+        stats.arrival_rate = self.congestion.arrival_rate().map(shown).unwrap_or_default();
         stats.send_buffer_free = sender.room();
         stats.recv_buffer_free = u64::from(receiver.buffer.free()) * payload as u64;
         stats.send_buffer_packets = sender.buffer().packets();
         stats.recv_buffer_packets = receiver.buffer.readable_packets();
         stats.payload_size = payload as u32;
+        stats.packet_size = self.packet_size() + self.margin;
         stats.memory = (sender.memory() + receiver.memory()) as u64;
     }
 }

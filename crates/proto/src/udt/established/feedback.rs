@@ -50,10 +50,11 @@ impl Established {
             self.counts.bytes_acked += progress.bytes;
             let mut event = AckEvent::default();
             event.seq = seq;
-            event.newly_acked = progress.packets;
+            let scale = self.congestion.scale();
+            event.newly_acked = scale.acked(progress.packets);
             event.light = ack.number().is_none();
             event.rtt_sample = rtt_sample;
-            event.delivery = progress.delivery;
+            event.delivery = progress.delivery.map(|sample| scale.delivery(sample));
             let path = self.path(now);
             self.congestion.on_ack(&path, &event);
             self.apply_control();
@@ -135,7 +136,8 @@ impl Established {
     pub(super) fn tell_losses(&mut self, now: Instant) {
         if let Some(told) = self.losses.take(self.sender.flight(), now) {
             let path = self.path(now);
-            let event = LossEvent::new(&told.ranges, told.newly_lost, self.sender.next().minus(1));
+            let newly_lost = self.congestion.scale().acked(told.newly_lost);
+            let event = LossEvent::new(&told.ranges, newly_lost, self.sender.next().minus(1));
             self.congestion.on_loss(&path, &event);
             self.apply_control();
             self.losses.give_back(told);

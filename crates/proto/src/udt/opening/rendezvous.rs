@@ -119,6 +119,7 @@ mod tests {
             mode: Mode::Stream,
             isn: SeqNo::new(isn),
             mss: 1500,
+            largest: None,
             flow_window: 8192,
             max_flow_window: 8192,
             socket_id: SocketId::new(id),

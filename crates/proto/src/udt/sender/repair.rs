@@ -132,6 +132,13 @@ impl Repairs {
 
     // ---- what is found to be lost ----
 
+    /// The path has become too narrow for the packets in flight.
+    pub(super) fn on_black_hole(&mut self, in_flight: SeqRange, now: Instant) {
+        self.lost.report(in_flight);
+        self.echo.stop();
+        self.look_at_once(now);
+    }
+
     /// The peer reports packets in flight. Returns how many of them are news.
     ///
     /// Ignore packets retransmitted within the last RTT: the report predates the retransmission. A later report means

@@ -280,7 +280,7 @@ impl Transport for Phone {
     fn poll_transmit<'a>(&'a mut self, _: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
         let (to, datagram) = self.datagrams.pop_front()?;
         scratch.cleared().extend_from_slice(&datagram);
-        Some(Transmit { to, segment_size: datagram.len(), bytes: scratch.bytes() })
+        Some(Transmit { to, segment_size: datagram.len(), bytes: scratch.bytes(), whole: false })
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
