@@ -1,9 +1,10 @@
 //! The secure envelope: its decoders, and endpoints that receive damaged and forged handshakes.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use bolero::check;
-use farhaul_proto::secure::{Endpoint, Null, Provider, Side};
+use farhaul_proto::secure::{CryptoStream, Endpoint, Null, Provider, Replay, Side};
 use farhaul_proto::{AnyEndpoint, Batch, Config, Entropy, Mode, Streams, Transport};
 use farhaul_secure::{AuthorizedKeys, KnownHosts};
 use farhaul_units::{Duration, Instant};
@@ -13,6 +14,11 @@ use farhaul_wire::secure::{
 use farhaul_wire::udt4;
 
 const MAX_DATAGRAM: usize = 1_500;
+/// Packets that may come late, and the bytes of a full window.
+const WINDOW: u64 = 65_536;
+const MOST_WINDOW: usize = 16 << 10;
+/// Most bytes of a handshake in one direction and epoch.
+const MOST_SAID: usize = 16 << 10;
 const CLIENT: [u8; 16] = [5; 16];
 
 #[test]
@@ -77,6 +83,40 @@ fn files_of_keys() {
             }
         }
         let _ = KnownHosts::parse(&text);
+    });
+}
+
+/// Numbers of packets, three bytes each, against a set of all numbers.
+#[test]
+fn replay_window() {
+    check!().with_max_len(300).with_iterations(1_000).for_each(|bytes: &[u8]| {
+        let (mut replay, mut seen, mut end) = (Replay::default(), BTreeSet::new(), 0);
+        for [high, middle, low] in bytes.as_chunks().0 {
+            let number = u64::from(u32::from_be_bytes([0, *high, *middle, *low]));
+            let is_new = (number >= end || end - number <= WINDOW) && seen.insert(number);
+            assert_eq!((replay.is_new(number), replay.note(number)), (is_new, is_new), "{number} of {end}");
+            end = end.max(number + 1);
+            assert!(replay.memory() <= MOST_WINDOW);
+        }
+    });
+}
+
+/// Pieces of a stream that a peer sends in any order, each an offset and a length of two bytes. Whatever it sends, what is
+/// read is the beginning of the stream.
+#[test]
+fn crypto_reassembly() {
+    let stream: Vec<u8> = (0..u16::MAX).map(|index| (index / 7) as u8).collect();
+    check!().with_max_len(400).with_iterations(1_000).for_each(|bytes: &[u8]| {
+        let (mut hearing, mut heard) = (CryptoStream::default(), Vec::new());
+        for [a, b, c, d] in bytes.as_chunks().0 {
+            let (offset, len) = (u16::from_be_bytes([*a, *b]), usize::from(u16::from_be_bytes([*c, *d]) % 2_000));
+            let from = usize::from(offset);
+            let piece = &stream[from..stream.len().min(from + len)];
+            let fits = from + piece.len() <= MOST_SAID;
+            assert_eq!(hearing.hear(u32::from(offset), piece, &mut heard).is_ok(), fits);
+            assert_eq!(hearing.heard() as usize, heard.len());
+            assert_eq!(heard, stream[..heard.len()]);
+        }
     });
 }
 

@@ -45,6 +45,8 @@ mod token;
 mod tunnel;
 
 pub(crate) use around::Around;
+pub use crypto_stream::{CryptoStream, TooMuch};
 pub use endpoint::Endpoint;
 pub use null::Null;
 pub use protector::{Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Protection, Provider, Side};
+pub use replay::Replay;

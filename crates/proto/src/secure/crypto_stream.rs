@@ -9,7 +9,7 @@ const MOST_PIECES: usize = 32;
 
 /// Both directions.
 #[derive(Debug, Default)]
-pub(super) struct CryptoStream {
+pub struct CryptoStream {
     /// Everything that this side says.
     said: Vec<u8>,
     /// The peer has everything before this byte.
@@ -24,27 +24,28 @@ pub(super) struct CryptoStream {
 
 /// The peer said more than any handshake needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TooMuch;
+pub struct TooMuch;
 
 impl CryptoStream {
     // ---- what this side says ----
 
-    pub(super) fn say(&mut self, bytes: &[u8]) {
+    /// Appends what this side says.
+    pub fn say(&mut self, bytes: &[u8]) {
         self.said.extend_from_slice(bytes);
     }
 
     /// Whether something was not sent, since the last [`repeat`](Self::repeat).
-    pub(super) const fn has_unsent(&self) -> bool {
+    pub const fn has_unsent(&self) -> bool {
         self.next < self.said.len()
     }
 
     /// Whether the peer may lack something.
-    pub(super) const fn has_unconfirmed(&self) -> bool {
+    pub const fn has_unconfirmed(&self) -> bool {
         self.confirmed < self.said.len()
     }
 
     /// The next piece, of at most `room` bytes with its frame. It counts as sent.
-    pub(super) fn take(&mut self, room: usize) -> Option<Frame<'_>> {
+    pub fn take(&mut self, room: usize) -> Option<Frame<'_>> {
         let room = room.checked_sub(Frame::CRYPTO_OVERHEAD).filter(|&room| room > 0)?;
         if !self.has_unsent() {
             return None;
@@ -55,12 +56,12 @@ impl CryptoStream {
     }
 
     /// Sends everything again that the peer may lack.
-    pub(super) const fn repeat(&mut self) {
+    pub const fn repeat(&mut self) {
         self.next = self.confirmed;
     }
 
     /// The peer has everything before `offset`. A peer that confirms more than was said has no effect.
-    pub(super) fn on_confirmed(&mut self, offset: u32) {
+    pub fn on_confirmed(&mut self, offset: u32) {
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         if offset <= self.said.len() {
             self.confirmed = self.confirmed.max(offset);
@@ -74,7 +75,7 @@ impl CryptoStream {
     ///
     /// # Errors
     /// The stream is longer than any handshake.
-    pub(super) fn hear(&mut self, offset: u32, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), TooMuch> {
+    pub fn hear(&mut self, offset: u32, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), TooMuch> {
         let offset = usize::try_from(offset).map_err(|_| TooMuch)?;
         let end = offset.checked_add(bytes.len()).filter(|&end| end <= MOST).ok_or(TooMuch)?;
         if end <= self.heard {
@@ -110,7 +111,7 @@ impl CryptoStream {
     }
 
     /// Bytes that the peer said, without a gap.
-    pub(super) fn heard(&self) -> u32 {
+    pub fn heard(&self) -> u32 {
         u32::try_from(self.heard).unwrap_or(u32::MAX)
     }
 }

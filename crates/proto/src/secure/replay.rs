@@ -12,7 +12,7 @@ const WORDS: usize = (WINDOW / WORD) as usize + 1;
 ///
 /// The memory grows with the numbers: an idle connection needs a word.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Replay {
+pub struct Replay {
     /// One bit per number, as a ring of words. Its length is a power of two, or all of [`WORDS`].
     seen: Vec<u64>,
     /// One more than the highest number.
@@ -21,7 +21,7 @@ pub(super) struct Replay {
 
 impl Replay {
     /// Whether a packet may count: it was not seen, and is not too old to tell.
-    pub(super) fn is_new(&self, number: PacketNumber) -> bool {
+    pub fn is_new(&self, number: PacketNumber) -> bool {
         if number == PacketNumber::MAX {
             // No key lives so long.
             return false;
@@ -33,12 +33,12 @@ impl Replay {
     }
 
     /// Whether no number so high was seen.
-    pub(super) const fn is_newest(&self, number: PacketNumber) -> bool {
+    pub const fn is_newest(&self, number: PacketNumber) -> bool {
         number >= self.end
     }
 
     /// Notes a packet that was authenticated. Returns false if it must not count.
-    pub(super) fn note(&mut self, number: PacketNumber) -> bool {
+    pub fn note(&mut self, number: PacketNumber) -> bool {
         if !self.is_new(number) {
             return false;
         }
@@ -51,7 +51,7 @@ impl Replay {
     }
 
     /// Bytes of memory.
-    pub(super) fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         self.seen.capacity() * size_of::<u64>()
     }
 
