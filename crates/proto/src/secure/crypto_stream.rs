@@ -69,6 +69,12 @@ impl CryptoStream {
         }
     }
 
+    /// The peer has proved that it knows everything that was said.
+    pub fn forget_said(&mut self) {
+        self.said = Vec::new();
+        (self.confirmed, self.next) = (0, 0);
+    }
+
     // ---- what the peer says ----
 
     /// A piece arrived. Appends to `out` what can be read in order.

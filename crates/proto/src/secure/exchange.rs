@@ -253,6 +253,11 @@ impl Exchange {
         if self.side == Side::Server {
             // The client's proof came with keys of the handshake, so the client needs no Initial packet any more.
             self.initial = None;
+            self.token = Vec::new();
+            if let Some(handshake) = &mut self.handshake {
+                // The proof covers all messages of the server (RFC 8446, section 4.4.4).
+                handshake.stream.forget_said();
+            }
         }
     }
 

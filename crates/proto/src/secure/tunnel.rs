@@ -80,6 +80,7 @@ pub(super) struct Tunnel {
     /// The name of this connection at the peer.
     peer: ConnectionName,
     current: Generation,
+    /// Made when a packet names it, or this side begins it: most connections never need it.
     next: Option<Generation>,
     /// The one before, and until when it opens; without end before the peer has followed.
     previous: Option<(Generation, Option<Instant>)>,
@@ -108,13 +109,12 @@ pub(super) enum WornOut {
 
 impl Tunnel {
     /// A tunnel with the first keys of the application.
-    pub(super) fn new(peer: ConnectionName, keys: Keys, mut generations: Box<dyn Generations>, now: Instant) -> Self {
+    pub(super) fn new(peer: ConnectionName, keys: Keys, generations: Box<dyn Generations>, now: Instant) -> Self {
         let first = Epoch::FIRST_APPLICATION;
-        let next = first.next().map(|epoch| Generation::new(generations.next(), epoch));
         Self {
             peer,
             current: Generation::new(keys, first),
-            next,
+            next: None,
             previous: None,
             generations,
             number: 0,
@@ -215,7 +215,9 @@ impl Tunnel {
             }
             return self.count(opened);
         }
-        if let Some(next) = self.next.as_mut().filter(|next| next.epoch == header.epoch) {
+        if Some(header.epoch) == current.next()
+            && let Some(next) = self.prepared()
+        {
             let opened = next.open(header, datagram);
             if opened.counts() {
                 self.advance(now)?;
@@ -268,10 +270,18 @@ impl Tunnel {
         self.followed || self.current.epoch != Epoch::FIRST_APPLICATION
     }
 
+    /// The next generation; `None` after the last one. The last epoch stands for none.
+    fn prepared(&mut self) -> Option<&mut Generation> {
+        if self.next.is_none() {
+            let epoch = self.current.epoch.next().filter(|epoch| *epoch != Epoch::LAST)?;
+            self.next = Some(Generation::new(self.generations.next(), epoch));
+        }
+        self.next.as_mut()
+    }
+
     fn advance(&mut self, now: Instant) -> Result<(), WornOut> {
+        self.prepared();
         let next = self.next.take().ok_or(WornOut::LastEpoch)?;
-        let following = next.epoch.next().filter(|epoch| *epoch != Epoch::LAST);
-        self.next = following.map(|epoch| Generation::new(self.generations.next(), epoch));
         let before = std::mem::replace(&mut self.current, next);
         self.previous = Some((before, None));
         (self.number, self.bytes, self.since) = (0, 0, now);
