@@ -9,9 +9,9 @@ use farhaul_proto::{AnyEndpoint, Batch, Config, Entropy, Mode, Streams, Transpor
 use farhaul_secure::{AuthorizedKeys, KnownHosts};
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{
-    ConnectionName, Epoch, Frame, Greeting, HEADER_LEN, Header, MIN_INITIAL, OVERHEAD, TAG_LEN, Terms, VERSION, inner,
+    ConnectionName, DataForm, Epoch, Frame, Greeting, HEADER_LEN, Header, MIN_INITIAL, TAG_LEN, Terms, VERSION,
+    destination, inner,
 };
-use farhaul_wire::udt4;
 
 const MAX_DATAGRAM: usize = 1_500;
 /// Packets that may come late, and the bytes of a full window.
@@ -26,7 +26,7 @@ fn envelope() {
     check!().with_max_len(MAX_DATAGRAM).with_iterations(1_000).for_each(|datagram: &[u8]| {
         if let Ok(header) = Header::decode(datagram) {
             assert_eq!(header.bytes(), datagram[..HEADER_LEN]);
-            assert_eq!(udt4::destination(datagram), Some(header.to));
+            assert_eq!(destination(datagram), Some(header.to));
         }
         if let Ok((greeting, length)) = Greeting::decode(datagram) {
             let mut encoded = datagram[..HEADER_LEN].to_vec();
@@ -37,8 +37,17 @@ fn envelope() {
         if let Some(packet) = inner::restore(&mut restored) {
             let header = Header { epoch: Epoch(3), number: 0, to: ConnectionName::new(1) };
             let (packet, mut enclosed) = (packet.to_vec(), Vec::new());
-            assert!(inner::enclose(&header, &packet, &mut enclosed));
-            assert_eq!(enclosed.len(), packet.len() + OVERHEAD);
+            for form in [DataForm::Stream, DataForm::Messages] {
+                enclosed.clear();
+                assert!(inner::enclose(&header, &packet, form, &mut enclosed));
+                assert_eq!(enclosed.len(), packet.len() + form.overhead_of(&packet));
+                let mut in_place = packet.clone();
+                inner::enclose_in_place(&header, &mut in_place, form);
+                assert_eq!(in_place, enclosed);
+            }
+        }
+        if let Some((seq, payload)) = inner::stream_data(datagram) {
+            assert_eq!([&seq.value().to_be_bytes()[..], payload].concat(), datagram);
         }
     });
 }

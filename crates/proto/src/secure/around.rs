@@ -38,8 +38,8 @@ use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 use farhaul_units::{Duration, Instant};
+use farhaul_wire::secure::destination;
 use farhaul_wire::secure::inner::DATAGRAM_OVERHEAD;
-use farhaul_wire::udt4::destination;
 
 use self::carriage::Waiting;
 use self::links::Links;

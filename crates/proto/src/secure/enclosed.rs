@@ -1,13 +1,13 @@
 //! The protocols that an envelope can carry.
 
-use farhaul_units::{Duration, Instant};
-use farhaul_wire::secure::{OVERHEAD, Terms};
+use farhaul_units::{Duration, Instant, SeqNo};
+use farhaul_wire::secure::{DataForm, OVERHEAD, Terms};
 
 use crate::config::{Config, Mode};
 use crate::consts::IP_UDP_HEADER;
 use crate::error::PeerIncompatible;
-use crate::shell::handshake::{Agreed, MIN_MSS, Offer, mss_towards};
-use crate::shell::protocol::{Conductor, Setup};
+use crate::shell::handshake::{Agreed, Envelope, MIN_MSS, Offer, mss_towards};
+use crate::shell::protocol::{Conductor, Effect, Setup};
 use crate::udt;
 
 /// A protocol whose established connection can begin with terms that both sides know already.
@@ -20,6 +20,9 @@ pub(crate) trait Enclosed: Conductor + Sized {
 
     /// A connection with these terms, whose handshake began at `opened`.
     fn establish(agreed: Agreed, offer: Offer, called: bool, opened: Instant, setup: Setup<'_>) -> Self;
+
+    /// Data of a stream arrived. `order` is the place of the packet in the order in which packets left. It wraps.
+    fn on_stream_data(&mut self, seq: SeqNo, payload: &[u8], order: u32, now: Instant) -> Effect;
 
     /// The longest time until an answer of the peer.
     fn answer_time(&self) -> Duration;
@@ -39,6 +42,10 @@ impl Enclosed for udt::Established {
         Self::enclosed(agreed, offer, called, opened, setup)
     }
 
+    fn on_stream_data(&mut self, seq: SeqNo, payload: &[u8], order: u32, now: Instant) -> Effect {
+        Self::on_stream_data(self, seq, payload, order, now)
+    }
+
     fn answer_time(&self) -> Duration {
         Self::answer_time(self)
     }
@@ -48,9 +55,17 @@ impl Enclosed for udt::Established {
     }
 }
 
+/// How data of a mode travel.
+pub(crate) const fn data_form(mode: Mode) -> DataForm {
+    match mode {
+        Mode::Stream => DataForm::Stream,
+        Mode::Message => DataForm::Messages,
+    }
+}
+
 /// The packets of the protocol inside are so much smaller than those of the path.
-pub(crate) const fn inner_mss(mss: u32) -> u32 {
-    mss.saturating_sub(OVERHEAD as u32)
+pub(crate) const fn inner_mss(mss: u32, mode: Mode) -> u32 {
+    mss.saturating_sub(data_form(mode).overhead() as u32)
 }
 
 /// This side's terms for a connection that serves `protocol`.
@@ -81,7 +96,8 @@ pub(crate) fn agree(protocol: &str, offer: &Offer, terms: &[u8]) -> Result<Agree
     if theirs.messages != (offer.mode == Mode::Message) {
         return Err(TermsRefused::Mode);
     }
-    let least = mss_towards(offer.peer.ip(), MIN_MSS) - OVERHEAD as u32;
+    let data = data_form(offer.mode).overhead();
+    let least = mss_towards(offer.peer.ip(), MIN_MSS) - data as u32;
     if theirs.mss < least.max(IP_UDP_HEADER) {
         return Err(TermsRefused::Incompatible(PeerIncompatible::PacketSize(theirs.mss)));
     }
@@ -94,7 +110,7 @@ pub(crate) fn agree(protocol: &str, offer: &Offer, terms: &[u8]) -> Result<Agree
         send_isn: offer.isn,
         recv_isn: theirs.first,
         round_trip: None,
-        envelope: OVERHEAD as u32,
+        envelope: Envelope { data: data as u32, control_surplus: (OVERHEAD - data) as u32 },
     })
 }
 

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use farhaul_units::Instant;
-use farhaul_wire::udt4::destination;
+use farhaul_wire::secure::destination;
 
 use super::enclosed::Enclosed;
 use super::protector::{Protection, Provider};

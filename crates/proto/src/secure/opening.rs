@@ -4,7 +4,7 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{CloseCode, Epoch, Header};
 
 use super::client_id::ClientId;
-use super::enclosed::{Enclosed, TermsRefused, agree};
+use super::enclosed::{Enclosed, TermsRefused, agree, data_form};
 use super::exchange::{Exchange, Progress};
 use super::paths::Paths;
 use super::protector::{Failure, Side};
@@ -89,7 +89,7 @@ impl<E: Enclosed> Opening<E> {
             }
         };
         agreed.round_trip = exchange.round_trip();
-        let tunnel = Tunnel::new(exchange.peer(), keys, generations, now);
+        let tunnel = Tunnel::new((exchange.peer(), data_form(self.offer.mode)), keys, generations, now);
         let called = self.side == Side::Server;
         let inner = E::establish(agreed, self.offer, called, self.opened, setup);
         let Some(exchange) = self.exchange.take() else { return Step::Wait };

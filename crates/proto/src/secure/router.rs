@@ -12,8 +12,7 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
 
 use farhaul_units::{Instant, SeqNo};
-use farhaul_wire::secure::{CloseCode, ConnectionName, Epoch, Greeting, Header, MIN_INITIAL, VERSION};
-use farhaul_wire::udt4::destination;
+use farhaul_wire::secure::{CloseCode, ConnectionName, Epoch, Greeting, Header, MIN_INITIAL, VERSION, destination};
 
 use super::client_id::ClientId;
 use super::enclosed::{Enclosed, inner_mss, terms};
@@ -104,8 +103,8 @@ impl<E: Enclosed> Router<E> {
         Offer {
             mode,
             isn,
-            mss: inner_mss(mss_towards(peer.ip(), config.mss)),
-            largest: config.largest_mss.map(|largest| inner_mss(mss_towards(peer.ip(), largest))),
+            mss: inner_mss(mss_towards(peer.ip(), config.mss), mode),
+            largest: config.largest_mss.map(|largest| inner_mss(mss_towards(peer.ip(), largest), mode)),
             flow_window: E::flow_window(config),
             max_flow_window: config.udt.max_flow_window,
             socket_id: self.new_name(),

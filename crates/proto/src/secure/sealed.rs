@@ -5,7 +5,7 @@ mod arrival;
 use core::net::SocketAddr;
 
 use farhaul_units::{Duration, Instant};
-use farhaul_wire::secure::{CloseCode, OVERHEAD, inner};
+use farhaul_wire::secure::{CloseCode, inner};
 
 use super::client_id::ClientId;
 use super::enclosed::Enclosed;
@@ -259,10 +259,11 @@ impl<E: Enclosed> Conductor for Sealed<E> {
     ) -> Option<(usize, &'a [u8])> {
         let mut none = Vec::new();
         let (stride, packets) = self.inner.emit(transmission, now, &mut none)?;
+        let overhead = self.tunnel.overhead(packets);
         for packet in packets.chunks(stride.max(1)) {
             self.tunnel.seal(packet, scratch);
         }
-        Some((stride + OVERHEAD, scratch))
+        Some((stride + overhead, scratch))
     }
 
     fn deadline(&self, now: Instant) -> Option<Instant> {
@@ -361,7 +362,7 @@ impl<E: Enclosed> Conductor for Sealed<E> {
 /// The end of a connection without usable keys.
 const fn lost(reason: WornOut) -> ConnectionLost {
     ConnectionLost::Insecure(match reason {
-        WornOut::NotFollowed | WornOut::LastEpoch => SecurityFault::KeyLimit,
+        WornOut::NotFollowed => SecurityFault::KeyLimit,
         WornOut::Forgeries => SecurityFault::Forgeries,
     })
 }

@@ -5,7 +5,7 @@ pub(super) mod pair;
 mod refusals;
 
 use farhaul_units::{Duration, Instant, Rng};
-use farhaul_wire::secure::{CloseCode, Epoch, Greeting, HEADER_LEN, Header, MIN_INITIAL, OVERHEAD, VERSION};
+use farhaul_wire::secure::{CloseCode, Epoch, Greeting, HEADER_LEN, Header, MIN_INITIAL, STREAM_OVERHEAD, VERSION};
 
 use core::net::SocketAddr;
 
@@ -35,7 +35,7 @@ fn a_stream_arrives_and_ends_inside_envelopes() {
     assert_eq!([0, 1].map(|end| pair.ends[end].invalid_datagrams()), [0, 0]);
     let stats = pair.ends[0].stats(pair.now, ids[0]).unwrap();
     assert_eq!((stats.totals.packets_retransmitted, stats.totals.bytes_acked), (0, 3_000_000));
-    assert_eq!(stats.payload_size as usize, 1472 - 16 - OVERHEAD);
+    assert_eq!(stats.payload_size as usize, 1472 - 16 - STREAM_OVERHEAD);
 }
 
 #[test]

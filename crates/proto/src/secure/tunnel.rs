@@ -10,7 +10,9 @@
 //! epoch before the peer has followed, so both are at most one epoch apart.
 
 use farhaul_units::{Duration, Instant};
-use farhaul_wire::secure::{ConnectionName, Epoch, HEADER_LEN, Header, OVERHEAD, PacketNumber, TAG_LEN, inner};
+use farhaul_wire::secure::{
+    ConnectionName, DataForm, Epoch, HEADER_LEN, Header, NUMBERS, PacketNumber, TAG_LEN, inner,
+};
 
 use super::protector::{Generations, Keys};
 use super::replay::Replay;
@@ -31,13 +33,20 @@ const KEPT: Duration = Duration::from_secs(3);
 struct Generation {
     keys: Keys,
     epoch: Epoch,
+    /// Generations before it.
+    turn: u32,
     /// Packets of the peer that were opened.
     replay: Replay,
 }
 
 impl Generation {
-    fn new(keys: Keys, epoch: Epoch) -> Self {
-        Self { keys, epoch, replay: Replay::default() }
+    fn new(keys: Keys, epoch: Epoch, turn: u32) -> Self {
+        Self { keys, epoch, turn, replay: Replay::default() }
+    }
+
+    /// Packets that may be sealed with its key.
+    fn most(&self) -> u64 {
+        self.keys.local.confidentiality_limit().min(NUMBERS)
     }
 
     /// Opens a datagram in place, unless it was seen before.
@@ -51,14 +60,19 @@ impl Generation {
             return Opened::Not;
         }
         self.replay.note(header.number);
-        if is_newest { Opened::Newest } else { Opened::Late }
+        // The number has 24 bits.
+        let order = self.turn.wrapping_mul(NUMBERS as u32).wrapping_add(header.number as u32);
+        if is_newest { Opened::Newest(order) } else { Opened::Late(order) }
     }
 }
 
 impl Opened {
-    /// Whether its content counts.
-    pub(super) const fn counts(self) -> bool {
-        matches!(self, Self::Newest | Self::Late)
+    /// The place of the packet in the order in which packets left, if its content counts. It wraps.
+    pub(super) const fn order(self) -> Option<u32> {
+        match self {
+            Self::Newest(order) | Self::Late(order) => Some(order),
+            Self::Seen | Self::Not => None,
+        }
     }
 }
 
@@ -66,9 +80,9 @@ impl Opened {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opened {
     /// No packet that the peer sent later has arrived.
-    Newest,
+    Newest(u32),
     /// A later packet overtook it.
-    Late,
+    Late(u32),
     /// It was seen before, or is too old to tell.
     Seen,
     /// It is damaged or forged.
@@ -79,6 +93,7 @@ pub(super) enum Opened {
 pub(super) struct Tunnel {
     /// The name of this connection at the peer.
     peer: ConnectionName,
+    form: DataForm,
     current: Generation,
     /// Made when a packet names it, or this side begins it: most connections never need it.
     next: Option<Generation>,
@@ -103,17 +118,20 @@ pub(super) enum WornOut {
     NotFollowed,
     /// Too many forgeries were tried with a key.
     Forgeries,
-    /// All epochs were used.
-    LastEpoch,
 }
 
 impl Tunnel {
     /// A tunnel with the first keys of the application.
-    pub(super) fn new(peer: ConnectionName, keys: Keys, generations: Box<dyn Generations>, now: Instant) -> Self {
-        let first = Epoch::FIRST_APPLICATION;
+    pub(super) fn new(
+        (peer, form): (ConnectionName, DataForm),
+        keys: Keys,
+        generations: Box<dyn Generations>,
+        now: Instant,
+    ) -> Self {
         Self {
             peer,
-            current: Generation::new(keys, first),
+            form,
+            current: Generation::new(keys, Epoch::FIRST_APPLICATION, 0),
             next: None,
             previous: None,
             generations,
@@ -138,18 +156,18 @@ impl Tunnel {
     /// # Errors
     /// Nothing may be sealed any more.
     pub(super) fn prepare(&mut self, now: Instant) -> Result<(), WornOut> {
-        let limit = self.current.keys.local.confidentiality_limit();
+        let limit = self.current.most();
         let worn =
             self.number >= MOST_PACKETS.min(limit / 2) || self.bytes >= MOST_BYTES || now - self.since >= LONGEST;
         if worn && self.followed {
-            return self.advance(now);
+            self.advance(now);
         }
-        if self.number + TRAIN > limit { Err(WornOut::NotFollowed) } else { Ok(()) }
+        if self.number + TRAIN > self.current.most() { Err(WornOut::NotFollowed) } else { Ok(()) }
     }
 
     /// Whether one more packet may be sealed, beside the trains.
     pub(super) fn has_number(&self) -> bool {
-        self.number < self.current.keys.local.confidentiality_limit()
+        self.number < self.current.most()
     }
 
     fn header(&mut self, bytes: usize) -> Header {
@@ -159,11 +177,16 @@ impl Tunnel {
         header
     }
 
+    /// Bytes that the envelopes of packets like this one add.
+    pub(super) fn overhead(&self, packet: &[u8]) -> usize {
+        self.form.overhead_of(packet)
+    }
+
     /// Appends the envelope of a packet of UDT4 to `out`.
     pub(super) fn seal(&mut self, packet: &[u8], out: &mut Vec<u8>) {
         let header = self.header(packet.len());
         let start = out.len();
-        if inner::enclose(&header, packet, out) {
+        if inner::enclose(&header, packet, self.form, out) {
             self.close(&header, &mut out[start..]);
         }
     }
@@ -179,17 +202,11 @@ impl Tunnel {
     /// Turns the packet of UDT4 or the message in `packet` into its envelope.
     pub(super) fn seal_alone(&mut self, packet: &mut Vec<u8>) {
         let header = self.header(packet.len());
-        let length = packet.len();
         if inner::is_message(packet) {
-            packet.resize(HEADER_LEN + length + TAG_LEN, 0);
-            packet.copy_within(..length, HEADER_LEN);
+            inner::enclose_message(&header, packet);
         } else {
-            // The last word of its header does not travel.
-            packet.resize(length + OVERHEAD, 0);
-            packet.copy_within(HEADER_LEN..length, HEADER_LEN + 12);
-            packet.copy_within(..12, HEADER_LEN);
+            inner::enclose_in_place(&header, packet, self.form);
         }
-        packet[..HEADER_LEN].copy_from_slice(&header.bytes());
         self.close(&header, packet);
     }
 
@@ -210,17 +227,15 @@ impl Tunnel {
         let current = self.current.epoch;
         if header.epoch == current {
             let opened = self.current.open(header, datagram);
-            if opened.counts() {
+            if opened.order().is_some() {
                 self.on_followed(now);
             }
             return self.count(opened);
         }
-        if Some(header.epoch) == current.next()
-            && let Some(next) = self.prepared()
-        {
-            let opened = next.open(header, datagram);
-            if opened.counts() {
-                self.advance(now)?;
+        if header.epoch == current.next() {
+            let opened = self.prepared().open(header, datagram);
+            if opened.order().is_some() {
+                self.advance(now);
                 self.on_followed(now);
             }
             return self.count(opened);
@@ -230,7 +245,7 @@ impl Tunnel {
             self.previous = None;
         } else if previous.epoch == header.epoch {
             let opened = match previous.open(header, datagram) {
-                Opened::Newest if self.followed => Opened::Late,
+                Opened::Newest(order) if self.followed => Opened::Late(order),
                 opened => opened,
             };
             return self.count(opened);
@@ -267,26 +282,27 @@ impl Tunnel {
 
     /// Whether anything was opened so far.
     pub(super) fn has_opened(&self) -> bool {
-        self.followed || self.current.epoch != Epoch::FIRST_APPLICATION
+        self.followed || self.current.turn != 0
     }
 
-    /// The next generation; `None` after the last one. The last epoch stands for none.
-    fn prepared(&mut self) -> Option<&mut Generation> {
-        if self.next.is_none() {
-            let epoch = self.current.epoch.next().filter(|epoch| *epoch != Epoch::LAST)?;
-            self.next = Some(Generation::new(self.generations.next(), epoch));
-        }
-        self.next.as_mut()
+    /// The next generation.
+    fn prepared(&mut self) -> &mut Generation {
+        let (epoch, turn) = (self.current.epoch.next(), self.current.turn.wrapping_add(1));
+        self.next.get_or_insert_with(|| Generation::new(self.generations.next(), epoch, turn))
     }
 
-    fn advance(&mut self, now: Instant) -> Result<(), WornOut> {
+    fn advance(&mut self, now: Instant) {
         self.prepared();
-        let next = self.next.take().ok_or(WornOut::LastEpoch)?;
+        let Some(next) = self.next.take() else { return };
         let before = std::mem::replace(&mut self.current, next);
         self.previous = Some((before, None));
         (self.number, self.bytes, self.since) = (0, 0, now);
         (self.followed, self.failed) = (false, 0);
-        Ok(())
+    }
+
+    /// How data packets travel.
+    pub(super) const fn form(&self) -> DataForm {
+        self.form
     }
 
     /// Bytes of memory beside the keys.

@@ -77,8 +77,16 @@ pub(crate) struct Agreed {
     pub(crate) recv_isn: SeqNo,
     /// RTT, if a request had exactly one answer.
     pub(crate) round_trip: Option<Duration>,
-    /// Bytes that an envelope adds to each packet.
-    pub(crate) envelope: u32,
+    pub(crate) envelope: Envelope,
+}
+
+/// Bytes that an envelope adds to packets. Without one they are zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Envelope {
+    /// To each data packet. Packet sizes leave them out.
+    pub(crate) data: u32,
+    /// To each control packet, beyond those of a data packet of the same size.
+    pub(crate) control_surplus: u32,
 }
 
 impl Offer {
@@ -118,7 +126,7 @@ impl Offer {
             send_isn: self.isn,
             recv_isn: packet.isn,
             round_trip,
-            envelope: 0,
+            envelope: Envelope::default(),
         })
     }
 }

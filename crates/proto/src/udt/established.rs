@@ -9,9 +9,10 @@ mod packet_size;
 use std::collections::VecDeque;
 
 use farhaul_cc::{SentEvent, TimeoutEvent};
-use farhaul_units::{AckNo, Duration, Instant};
+use farhaul_units::{AckNo, Duration, Instant, MsgNo, SeqNo};
 use farhaul_wire::udt4::{
-    CONNECTION_BROKEN, Control, HEADER_LEN, Handshake, LossList, Request, SocketId, Timestamp, encode_losses,
+    CONNECTION_BROKEN, Control, DataHeader, HEADER_LEN, Handshake, LossList, MessageField, Position, Request, SocketId,
+    Timestamp, encode_losses,
 };
 
 use self::losses::Losses;
@@ -43,6 +44,8 @@ pub(crate) struct Established {
     first_mss: u32,
     /// Bytes that headers of IP and an envelope add to the packet size.
     margin: u32,
+    /// Bytes by which control packets must be smaller than data packets.
+    control_surplus: u32,
     discovery: Option<Discovery>,
     mode: Mode,
     role: Role,
@@ -91,7 +94,8 @@ impl Established {
             peer_id: agreed.peer_id,
             mss: agreed.mss,
             first_mss: agreed.mss,
-            margin: config.mss - mss_towards(offer.peer.ip(), config.mss) + agreed.envelope,
+            margin: config.mss - mss_towards(offer.peer.ip(), config.mss) + agreed.envelope.data,
+            control_surplus: agreed.envelope.control_surplus,
             discovery: None,
             mode: offer.mode,
             role,
@@ -131,7 +135,7 @@ impl Established {
             losses: Losses::new(now),
             counts: Totals::default(),
         };
-        established.sender.set_margin(agreed.envelope as usize);
+        established.sender.set_envelope(agreed.envelope);
         if agreed.largest.is_some() {
             established.discovery = Discovery::new(&agreed, &offer, rng.fork());
             established.sender.set_payload_size(full);
@@ -151,6 +155,22 @@ impl Established {
     /// A connection inside an envelope, whose handshake has agreed on everything.
     pub(crate) fn enclosed(agreed: Agreed, offer: Offer, called: bool, opened: Instant, setup: Setup<'_>) -> Self {
         Self::new(agreed, offer, if called { Role::Listener } else { Role::Caller }, opened, setup)
+    }
+
+    /// Data of a stream arrived inside an envelope. `order` is the place of the packet in the order in which packets left.
+    pub(crate) fn on_stream_data(&mut self, seq: SeqNo, payload: &[u8], order: u32, now: Instant) -> Effect {
+        let field = MessageField { position: Position::Only, in_order: false, message: MsgNo::FIRST };
+        // Receivers compare time stamps alone.
+        let header = DataHeader { seq, field, timestamp: Timestamp::new(order), destination: SocketId::NONE };
+        self.on_data(&header, payload, now);
+        Effect::GoOn
+    }
+
+    #[inline]
+    fn on_data(&mut self, header: &DataHeader, payload: &[u8], now: Instant) {
+        self.vigil.expiry.on_heard(now);
+        self.receiver.on_data(header, payload, now, &self.rtt);
+        self.note_sign_of_life(now);
     }
 
     /// The longest time until an answer of the peer, which may wait for its timer.
@@ -307,7 +327,8 @@ impl Established {
 
     /// Queues a user-defined control packet, or drops it if too many wait.
     pub(crate) fn send_custom(&mut self, kind: u16, body: &[u8]) {
-        let fits = body.len() <= self.mss as usize - IP_UDP_HEADER as usize - HEADER_LEN;
+        let most = self.mss.saturating_sub(IP_UDP_HEADER + self.control_surplus) as usize;
+        let fits = body.len() + HEADER_LEN <= most;
         if fits && self.custom.len() < MAX_CUSTOM {
             self.custom.push_back((kind, body.to_vec()));
         }

@@ -20,6 +20,7 @@ use crate::buffer::{Run, SendBuffer};
 use crate::estimate::{Delivery, Mark};
 use crate::intake::{Intake, Load};
 use crate::pacer::Pacer;
+use crate::shell::handshake::Envelope;
 use crate::shell::limit::{Limit, LimitClock};
 use crate::transport::earliest;
 
@@ -124,8 +125,9 @@ impl Sender {
     }
 
     /// Packets become so many bytes longer before they leave. Nothing may have been written yet.
-    pub(crate) fn set_margin(&mut self, margin: usize) {
-        self.buffer.set_margin(margin);
+    pub(crate) fn set_envelope(&mut self, envelope: Envelope) {
+        self.buffer.set_margin((envelope.data + envelope.control_surplus) as usize);
+        self.sizes.set_control_surplus(envelope.control_surplus as usize);
     }
 
     /// Sets the length of a burst.

@@ -9,9 +9,9 @@ use farhaul_proto::secure::{Endpoint, KeyChange, Keys, Null, Provider};
 use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Stats, Streams};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Departing, Simulation, TapAction, Workload};
-use farhaul_units::{Duration, Instant, Rate, SeqNo};
-use farhaul_wire::secure::{ConnectionName, Epoch, HEADER_LEN, Header, PacketNumber, TAG_LEN, inner};
-use farhaul_wire::udt4::{Control, DataHeader, Timestamp, is_control};
+use farhaul_units::{Duration, Instant, MsgNo, Rate, SeqNo};
+use farhaul_wire::secure::{ConnectionName, DataForm, Epoch, HEADER_LEN, Header, PacketNumber, TAG_LEN, inner};
+use farhaul_wire::udt4::{self, Control, DataHeader, MessageField, Position, Timestamp};
 
 pub(crate) type Run = Simulation<Box<dyn AnyEndpoint>>;
 
@@ -86,12 +86,8 @@ impl Overheard {
             return;
         }
         self.ids[usize::from(datagram.to == address(LISTENER))] = header.to;
-        let mut copy = datagram.bytes.clone();
-        if let Some(packet) = inner::restore(&mut copy)
-            && !is_control(packet)
-            && let Ok((data, _)) = DataHeader::decode(packet)
-        {
-            (self.seq, self.number) = (data.seq, header.number);
+        if let Some((seq, _)) = inner::stream_data(&datagram.bytes[HEADER_LEN..]) {
+            (self.seq, self.number) = (seq, header.number);
         }
     }
 }
@@ -119,7 +115,7 @@ pub(crate) fn attacked(forge: Forger) -> (Duration, Stats) {
         for (host, packet) in forge(&known) {
             let header = Header { epoch: Epoch(3), number: known.number + 1 + round, to: known.ids[host] };
             let mut envelope = Vec::new();
-            inner::enclose(&header, &packet, &mut envelope);
+            inner::enclose(&header, &packet, DataForm::Stream, &mut envelope);
             for (from, bytes) in [(address(1 - host), &packet), (address(1 - host), &envelope), (stranger, &envelope)] {
                 run.inject(host, from, bytes);
             }
@@ -163,6 +159,18 @@ pub(crate) fn application_keys() -> [Keys; 2] {
     keys.map(Option::unwrap)
 }
 
+/// The packet in an opened envelope, as it was before it went in.
+fn packet_of_udt4(header: &Header, envelope: &mut [u8]) -> Vec<u8> {
+    let body = &envelope[HEADER_LEN..envelope.len() - TAG_LEN];
+    let Some((seq, payload)) = inner::stream_data(body) else { return inner::restore(envelope).unwrap().to_vec() };
+    let field = MessageField { position: Position::Only, in_order: false, message: MsgNo::FIRST };
+    let mut packet = vec![0; udt4::HEADER_LEN];
+    let data = DataHeader { seq, field, timestamp: Timestamp::ZERO, destination: header.to };
+    data.encode((&mut packet[..]).try_into().unwrap());
+    packet.extend_from_slice(payload);
+    packet
+}
+
 /// A side that has the keys, and changes its packets before they are sealed.
 pub(crate) struct Liar {
     keys: Keys,
@@ -183,10 +191,9 @@ impl Liar {
         if datagram.from != address(self.host) || !header.epoch.is_application() || inner::is_message(body) {
             return;
         }
-        let Some(packet) = inner::restore(&mut copy) else { return };
-        let (mut packet, mut sealed) = (packet.to_vec(), Vec::new());
+        let (mut packet, mut sealed) = (packet_of_udt4(&header, &mut copy), Vec::new());
         change(&mut packet);
-        inner::enclose(&header, &packet, &mut sealed);
+        inner::enclose(&header, &packet, DataForm::Stream, &mut sealed);
         let end = sealed.len() - TAG_LEN;
         let (head, body) = sealed.split_at_mut(HEADER_LEN);
         let tag = self.keys.local.seal(header.number, head, &mut body[..end - HEADER_LEN]);

@@ -79,7 +79,7 @@ fn b1_b12_forged_epochs_change_no_keys_while_the_genuine_ones_do() {
         }
         epochs.borrow_mut().insert(header.epoch);
         count += 1;
-        let forged = [header.epoch.0 + 1, header.epoch.0 - 1, header.epoch.0 + 2, 0, 2, u16::MAX];
+        let forged = [header.epoch.0 + 1, header.epoch.0 - 1, header.epoch.0 + 2, 0, 2, u8::MAX];
         let mut copy = datagram.bytes.clone();
         let epoch = Epoch(forged[count as usize % forged.len()]);
         copy[..HEADER_LEN].copy_from_slice(&Header { epoch, ..header }.bytes());
@@ -91,8 +91,32 @@ fn b1_b12_forged_epochs_change_no_keys_while_the_genuine_ones_do() {
     assert_whole(&run);
     let epochs = genuine.borrow();
     assert!(epochs.len() >= 6, "{epochs:?}");
-    let consecutive = epochs.iter().zip(epochs.iter().skip(1)).all(|(one, next)| one.next() == Some(*next));
+    let consecutive = epochs.iter().zip(epochs.iter().skip(1)).all(|(one, next)| one.next() == *next);
     assert!(consecutive, "{epochs:?}");
+}
+
+/// More epochs than their numbers can tell apart.
+#[test]
+fn b12_epochs_wrap_while_data_flow() {
+    let often = |seed| null(seed).with_confidentiality_limit(256);
+    let pair = pair_of(endpoint(1, Config::default(), often(1)), endpoint(2, Config::default(), often(2)));
+    let mut run = pair.caller(Workload::send(6 * BYTES)).listener(Workload::receive()).start();
+    let turns = Rc::new(RefCell::new((Epoch::FIRST_APPLICATION, 0)));
+    let seen = Rc::clone(&turns);
+    run.set_tap(Some(Box::new(move |datagram| {
+        if let Ok(header) = Header::decode(datagram.bytes)
+            && header.epoch == seen.borrow().0.next()
+        {
+            let turn = seen.borrow().1 + 1;
+            *seen.borrow_mut() = (header.epoch, turn);
+        }
+        TapAction::Pass
+    })));
+    assert!(run.run_until_done(LIMIT));
+    assert_whole(&run);
+    assert_eq!(stats(&run, LISTENER).totals.packets_invalid, 0);
+    let (_, turns) = *turns.borrow();
+    assert!(turns > 300, "{turns}");
 }
 
 #[test]

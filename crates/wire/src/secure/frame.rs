@@ -3,7 +3,7 @@
 //! ```text
 //! Padding   0                                                      to the end of the body
 //! Crypto    1 | offset u32 | length u16 | bytes of TLS
-//! Received  2 | epoch u16 | offset u32                             TLS bytes of that epoch have come up to there
+//! Received  2 | epoch u8 | offset u32                              TLS bytes of that epoch have come up to there
 //! Retry     3 | length u8 | token                                  a server asks for proof of the client's address
 //! Close     4 | code u16 | length u8 | reason in UTF-8
 //! ```
@@ -134,7 +134,7 @@ impl<'a> Frame<'a> {
             }
             Self::Received { epoch, offset } => {
                 out.push(kind::RECEIVED);
-                out.extend_from_slice(&epoch.0.to_be_bytes());
+                out.push(epoch.0);
                 out.extend_from_slice(&offset.to_be_bytes());
             }
             Self::Retry(token) => {
@@ -169,9 +169,9 @@ impl<'a> Frame<'a> {
                 (Self::Crypto { offset: u32::from_be_bytes(*offset), bytes }, rest)
             }
             kind::RECEIVED => {
-                let (epoch, rest) = rest.split_first_chunk().ok_or(length)?;
+                let (&epoch, rest) = rest.split_first().ok_or(length)?;
                 let (offset, rest) = rest.split_first_chunk().ok_or(length)?;
-                let epoch = Epoch(u16::from_be_bytes(*epoch));
+                let epoch = Epoch(epoch);
                 (Self::Received { epoch, offset: u32::from_be_bytes(*offset) }, rest)
             }
             kind::RETRY => {

@@ -1,8 +1,9 @@
 //! The body of an application envelope: a packet of the transport, or a message of the envelope itself.
 //!
 //! ```text
-//! packet of UDT4   its header without the socket id (12 bytes) | its body
-//! message          1 bit 1 | type 0x4648 | kind u16 | body
+//! data of a stream    its sequence number (4 bytes, first bit 0) | its payload
+//! packet of UDT4      its header without the socket id (12 bytes) | its body
+//! message             0xC5 | kind u8 | body
 //! ```
 //!
 //! | kind | body |
@@ -12,35 +13,76 @@
 //! | 16 datagram | a datagram of another protocol, which the envelope carries beside its stream |
 //!
 //! UDT4's last header word, the socket id, is the envelope's connection id. So a receiver restores the packet in place: 12
-//! bytes move by four.
+//! bytes move by four. The data of a stream leave out two more words. Each packet of a stream is a message of its own, and the
+//! time stamp tells in which order packets left, as the packet number does.
+
+use farhaul_units::SeqNo;
 
 use super::frame::{CloseCode, MAX_REASON, short};
-use super::header::{HEADER_LEN as ENVELOPE, Header, TAG_LEN, is_envelope};
+use super::header::{HEADER_LEN as ENVELOPE, Header, KIND, TAG_LEN};
 use crate::udt4;
 
 /// Bytes of a UDT4 header that travel inside.
 const KEPT: usize = udt4::HEADER_LEN - 4;
+/// Bytes of it that travel in front of the data of a stream: the sequence number.
+const SEQ: usize = 4;
 /// Where a restored packet begins in the datagram.
 pub const RESTORED_AT: usize = ENVELOPE - 4;
 
-/// Bytes of the first word, with the kind.
-const WORD: usize = 4;
+/// Bytes that an envelope adds to a packet of UDT4: its header and tag, less the word with the socket id.
+pub const OVERHEAD: usize = ENVELOPE + KEPT + TAG_LEN - udt4::HEADER_LEN;
+/// Bytes that an envelope adds to a data packet of a stream.
+pub const STREAM_OVERHEAD: usize = ENVELOPE + SEQ + TAG_LEN - udt4::HEADER_LEN;
 
-mod kind {
-    pub(super) const DONE: u16 = 1;
-    pub(super) const CLOSE: u16 = 2;
-    pub(super) const CHALLENGE: u16 = 3;
-    pub(super) const RESPONSE: u16 = 4;
-    pub(super) const DATAGRAM: u16 = 16;
+/// Bytes in front of a message.
+const HEAD: usize = 2;
+
+/// How data packets travel. Both sides know it from the handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataForm {
+    /// Data of a stream, with its sequence number alone.
+    Stream,
+    /// Data of messages, with the whole header.
+    Messages,
 }
 
-/// Bytes that an envelope adds to a datagram of another protocol: its header, the first word of the message, and its tag.
-pub const DATAGRAM_OVERHEAD: usize = ENVELOPE + WORD + TAG_LEN;
+impl DataForm {
+    /// Bytes that an envelope adds to a data packet.
+    pub const fn overhead(self) -> usize {
+        match self {
+            Self::Stream => STREAM_OVERHEAD,
+            Self::Messages => OVERHEAD,
+        }
+    }
+
+    /// Bytes that an envelope adds to this packet.
+    #[inline]
+    pub fn overhead_of(self, packet: &[u8]) -> usize {
+        ENVELOPE + self.kept(packet) + TAG_LEN - udt4::HEADER_LEN
+    }
+
+    /// Bytes of a UDT4 header that travel with a packet.
+    #[inline]
+    fn kept(self, packet: &[u8]) -> usize {
+        if self == Self::Stream && !udt4::is_control(packet) { SEQ } else { KEPT }
+    }
+}
+
+mod kind {
+    pub(super) const DONE: u8 = 1;
+    pub(super) const CLOSE: u8 = 2;
+    pub(super) const CHALLENGE: u8 = 3;
+    pub(super) const RESPONSE: u8 = 4;
+    pub(super) const DATAGRAM: u8 = 16;
+}
+
+/// Bytes that an envelope adds to a datagram of another protocol: its header, the front of the message, and its tag.
+pub const DATAGRAM_OVERHEAD: usize = ENVELOPE + HEAD + TAG_LEN;
 
 /// Bytes of a path challenge: as many as QUIC has (RFC 9000, section 19.17).
 pub const CHALLENGE_LEN: usize = 8;
 /// Bytes of a datagram with a challenge or its response.
-pub const CHALLENGE_DATAGRAM: usize = ENVELOPE + WORD + CHALLENGE_LEN + TAG_LEN;
+pub const CHALLENGE_DATAGRAM: usize = ENVELOPE + HEAD + CHALLENGE_LEN + TAG_LEN;
 
 /// A message of the envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +109,7 @@ impl<'a> Message<'a> {
             Self::Response(_) => kind::RESPONSE,
             Self::Datagram(_) => kind::DATAGRAM,
         };
-        out.extend_from_slice(&word(kind));
+        out.extend_from_slice(&[KIND, kind]);
         match self {
             Self::Done => {}
             Self::Close(code, reason) => {
@@ -81,8 +123,8 @@ impl<'a> Message<'a> {
 
     /// Reads one from an opened body. `None` if it is malformed or of a kind that no version so far has.
     pub fn decode(body: &'a [u8]) -> Option<Self> {
-        let (word, rest) = body.split_first_chunk::<WORD>()?;
-        Some(match u16::from_be_bytes([word[2], word[3]]) {
+        let (&[_, kind], rest) = body.split_first_chunk::<HEAD>()?;
+        Some(match kind {
             kind::DONE => Self::Done,
             kind::CLOSE => {
                 let (code, reason) = rest.split_first_chunk()?;
@@ -97,37 +139,60 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The first word of a message. Its first two bytes are those of an envelope, which is no type of any packet of UDT4.
-fn word(kind: u16) -> [u8; WORD] {
-    let [a, b, c, d, ..] = Header { epoch: super::Epoch(kind), number: 0, to: super::ConnectionName::NONE }.bytes();
-    [a, b, c, d]
-}
-
-/// Whether an opened body is a message of the envelope.
+/// Whether an opened body is a message of the envelope. Its first byte is that of an envelope, which begins no packet of UDT4.
 #[inline]
 pub fn is_message(body: &[u8]) -> bool {
-    is_envelope(body)
+    body.first() == Some(&KIND)
 }
 
 /// Writes the envelope of a UDT4 packet into `out`, ready for sealing: header, what travels inside, and room for the tag.
 /// Returns false, and writes nothing, if it is too short for a packet of UDT4.
 #[inline]
-pub fn enclose(header: &Header, packet: &[u8], out: &mut Vec<u8>) -> bool {
+pub fn enclose(header: &Header, packet: &[u8], form: DataForm, out: &mut Vec<u8>) -> bool {
     let Some((head, body)) = packet.split_first_chunk::<{ udt4::HEADER_LEN }>() else { return false };
     out.extend_from_slice(&header.bytes());
-    out.extend_from_slice(&head[..KEPT]);
+    out.extend_from_slice(&head[..form.kept(packet)]);
     out.extend_from_slice(body);
     out.extend_from_slice(&[0; TAG_LEN]);
     true
+}
+
+/// Turns a UDT4 packet into its envelope, as [`enclose`] does, in place. A packet that is too short for one is cut to nothing.
+pub fn enclose_in_place(header: &Header, packet: &mut Vec<u8>, form: DataForm) {
+    let Some(payload) = packet.len().checked_sub(udt4::HEADER_LEN) else { return packet.clear() };
+    let kept = form.kept(packet);
+    let begin = ENVELOPE + kept;
+    packet.resize(packet.len().max(begin + payload), 0);
+    packet.copy_within(udt4::HEADER_LEN..udt4::HEADER_LEN + payload, begin);
+    packet.copy_within(..kept, ENVELOPE);
+    packet[..ENVELOPE].copy_from_slice(&header.bytes());
+    packet.truncate(begin + payload);
+    packet.extend_from_slice(&[0; TAG_LEN]);
+}
+
+/// Turns a message into its envelope, in place, ready for sealing.
+pub fn enclose_message(header: &Header, message: &mut Vec<u8>) {
+    let length = message.len();
+    message.resize(ENVELOPE + length + TAG_LEN, 0);
+    message.copy_within(..length, ENVELOPE);
+    message[..ENVELOPE].copy_from_slice(&header.bytes());
 }
 
 /// Writes the envelope of a [`Datagram`](Message::Datagram) into `out`, ready for sealing.
 #[inline]
 pub fn enclose_datagram(header: &Header, datagram: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&header.bytes());
-    out.extend_from_slice(&word(kind::DATAGRAM));
+    out.extend_from_slice(&[KIND, kind::DATAGRAM]);
     out.extend_from_slice(datagram);
     out.extend_from_slice(&[0; TAG_LEN]);
+}
+
+/// The data of a stream in an opened body. `None` if it is a packet of another kind, or too short for any.
+#[inline]
+pub fn stream_data(body: &[u8]) -> Option<(SeqNo, &[u8])> {
+    let (seq, payload) = body.split_first_chunk::<SEQ>()?;
+    let seq = u32::from_be_bytes(*seq);
+    (seq >> 31 == 0).then_some((SeqNo::new(seq), payload))
 }
 
 /// Restores the UDT4 packet in a datagram whose body was opened in place. `None` if it is too short for one.

@@ -5,25 +5,35 @@ use super::*;
 use crate::udt4::{self, SocketId};
 
 fn header() -> Header {
-    Header { epoch: Epoch(3), number: 0x0102_0304_0506_0708, to: SocketId::new(0x1122_3344) }
+    Header { epoch: Epoch(3), number: 0x06_0708, to: SocketId::new(0x1122_3344) }
 }
 
 #[test]
 fn a_header_has_its_golden_bytes() {
-    let bytes = [0xC6, 0x48, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x22, 0x33, 0x44];
+    let bytes = [0xC5, 3, 6, 7, 8, 0x11, 0x22, 0x33, 0x44];
     assert_eq!(header().bytes(), bytes);
     let datagram = [&bytes[..], &[0; TAG_LEN]].concat();
     assert_eq!(Header::decode(&datagram), Ok(header()));
     assert!(is_envelope(&datagram) && udt4::is_control(&datagram));
-    assert_eq!(udt4::destination(&datagram), Some(SocketId::new(0x1122_3344)), "one demultiplexer for both");
+    assert_eq!(destination(&datagram), Some(SocketId::new(0x1122_3344)));
 }
 
 #[test]
 fn no_control_packet_of_udt4_is_an_envelope() {
-    for kind in (0..=8_u8).map(u16::from).chain([0x7FFF]) {
+    for kind in (0..=8_u8).map(u16::from).chain([0x4650, 0x7FFF]) {
         assert!(!is_envelope(&(kind | 0x8000).to_be_bytes()), "{kind}");
     }
-    assert!(!is_envelope(&[]) && !is_envelope(&[0xC6]));
+    assert!(!is_envelope(&[]) && !is_envelope(&[0x45]));
+}
+
+#[test]
+fn epochs_of_the_application_follow_each_other_for_ever() {
+    let mut epoch = Epoch::FIRST_APPLICATION;
+    for _ in 0..1_000 {
+        assert!(epoch.is_application() && epoch.next() != epoch);
+        epoch = epoch.next();
+    }
+    assert_eq!(Epoch(255).next(), Epoch::FIRST_APPLICATION);
 }
 
 #[test]
@@ -36,11 +46,36 @@ fn a_datagram_without_room_for_a_tag_is_refused() {
 fn a_packet_of_udt4_is_restored_where_it_was_opened() {
     let packet: Vec<u8> = [[0x40, 0, 0, 9], [0xE0, 0, 0, 1], [0, 0, 0, 5], [0x11, 0x22, 0x33, 0x44], *b"data"].concat();
     let mut datagram = Vec::new();
-    assert!(inner::enclose(&header(), &packet, &mut datagram));
+    assert!(inner::enclose(&header(), &packet, DataForm::Messages, &mut datagram));
     assert_eq!(datagram.len(), packet.len() + OVERHEAD);
     assert_eq!(inner::restore(&mut datagram).unwrap(), packet);
-    assert!(!inner::enclose(&header(), &packet[..15], &mut Vec::new()));
+    assert!(!inner::enclose(&header(), &packet[..15], DataForm::Messages, &mut Vec::new()));
     assert_eq!(inner::restore(&mut [0; HEADER_LEN + 11 + TAG_LEN]), None);
+}
+
+#[test]
+fn data_of_a_stream_travel_with_their_number_alone() {
+    let packet = [[0x40, 0, 0, 9], [0xE0, 0, 0, 1], [0, 0, 0, 5], [0x11, 0x22, 0x33, 0x44], *b"data"].concat();
+    let mut envelope = Vec::new();
+    assert!(inner::enclose(&header(), &packet, DataForm::Stream, &mut envelope));
+    assert_eq!((envelope.len(), STREAM_OVERHEAD), (packet.len() + STREAM_OVERHEAD, 13));
+    let body = &envelope[HEADER_LEN..envelope.len() - TAG_LEN];
+    assert_eq!(inner::stream_data(body), Some((SeqNo::new(0x4000_0009), &b"data"[..])));
+    assert_eq!(inner::stream_data(&[0x80, 2, 0, 0]), None, "a control packet");
+    assert_eq!(inner::stream_data(&[0x40, 2, 0]), None);
+}
+
+#[test]
+fn a_packet_is_enclosed_in_place_as_elsewhere() {
+    for (first, form) in [(0x40, DataForm::Stream), (0x40, DataForm::Messages), (0x80, DataForm::Stream)] {
+        for length in 0..40 {
+            let packet: Vec<u8> = (0..length).map(|byte| byte + first).collect();
+            let (mut envelope, mut in_place) = (Vec::new(), packet.clone());
+            inner::enclose(&header(), &packet, form, &mut envelope);
+            inner::enclose_in_place(&header(), &mut in_place, form);
+            assert_eq!(in_place, envelope, "{first:x} {form:?} {length}");
+        }
+    }
 }
 
 #[test]
@@ -49,7 +84,7 @@ fn a_datagram_of_another_protocol_stands_behind_the_word_of_a_message() {
     inner::enclose_datagram(&header(), b"datagram", &mut envelope);
     assert_eq!(envelope.len(), 8 + inner::DATAGRAM_OVERHEAD);
     let body = &envelope[HEADER_LEN..envelope.len() - TAG_LEN];
-    assert_eq!(body[..4], [0xC6, 0x48, 0, 16]);
+    assert_eq!(body[..2], [0xC5, 16]);
     assert_eq!(inner::Message::decode(body), Some(inner::Message::Datagram(b"datagram")));
 }
 
@@ -103,16 +138,16 @@ fn a_reason_is_cut_at_a_character() {
 fn a_challenge_has_its_golden_bytes_and_no_others() {
     let mut bytes = Vec::new();
     inner::Message::Challenge([1, 2, 3, 4, 5, 6, 7, 8]).encode(&mut bytes);
-    assert_eq!(bytes, [0xC6, 0x48, 0, 3, 1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(bytes, [0xC5, 3, 1, 2, 3, 4, 5, 6, 7, 8]);
     assert_eq!(HEADER_LEN + bytes.len() + TAG_LEN, inner::CHALLENGE_DATAGRAM);
-    assert_eq!(inner::Message::decode(&bytes[..11]), None);
+    assert_eq!(inner::Message::decode(&bytes[..9]), None);
     bytes.push(9);
     assert_eq!(inner::Message::decode(&bytes), None);
 }
 
 proptest! {
     #[test]
-    fn frames_survive(offset: u32, epoch: u16, code: u16, bytes in proptest::collection::vec(any::<u8>(), 0..128)) {
+    fn frames_survive(offset: u32, epoch: u8, code: u16, bytes in proptest::collection::vec(any::<u8>(), 0..128)) {
         let reason = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
         let frames = [
             Frame::Crypto { offset, bytes: &bytes },

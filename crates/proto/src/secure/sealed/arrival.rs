@@ -3,7 +3,8 @@
 use core::net::SocketAddr;
 
 use farhaul_units::Instant;
-use farhaul_wire::secure::{Epoch, HEADER_LEN, Header, TAG_LEN, inner};
+use farhaul_wire::secure::{DataForm, Epoch, HEADER_LEN, Header, TAG_LEN, inner};
+use farhaul_wire::udt4::{DataHeader, Timestamp};
 
 use super::Sealed;
 use crate::secure::enclosed::Enclosed;
@@ -22,10 +23,10 @@ impl<E: Enclosed> Sealed<E> {
         }
         match self.open(&header, datagram, now) {
             Ok(opened) => {
-                if opened == Opened::Newest {
+                if matches!(opened, Opened::Newest(_)) {
                     self.paths.on_newest_from_peer();
                 }
-                self.on_opened(datagram, self.paths.peer(), now)
+                self.on_opened(opened, datagram, self.paths.peer(), now)
             }
             Err(effect) => effect,
         }
@@ -43,7 +44,7 @@ impl<E: Enclosed> Sealed<E> {
             Err(effect) => return effect,
         };
         match self.look_elsewhere(from, opened, datagram, setup) {
-            Effect::GoOn => self.on_opened(datagram, from, now),
+            Effect::GoOn => self.on_opened(opened, datagram, from, now),
             effect => effect,
         }
     }
@@ -88,7 +89,7 @@ impl<E: Enclosed> Sealed<E> {
     /// It does not count, and this is its effect.
     fn open(&mut self, header: &Header, datagram: &mut [u8], now: Instant) -> Result<Opened, Effect> {
         let opened = match self.tunnel.open(header, datagram, now) {
-            Ok(opened) if opened.counts() => opened,
+            Ok(opened) if opened.order().is_some() => opened,
             Ok(_) => return Err(Effect::Invalid),
             Err(reason) => {
                 // The peer is told first.
@@ -135,23 +136,30 @@ impl<E: Enclosed> Sealed<E> {
             }
             // Questions about paths move nothing (RFC 9000, section 9.1).
             Some(inner::Message::Challenge(_)) => {}
-            _ if opened == Opened::Newest => self.paths.question(from, datagram.len(), now, answer_time),
+            _ if matches!(opened, Opened::Newest(_)) => self.paths.question(from, datagram.len(), now, answer_time),
             _ => {}
         }
         Effect::GoOn
     }
 
     /// Passes on the content of an opened packet.
-    fn on_opened(&mut self, datagram: &mut [u8], from: SocketAddr, now: Instant) -> Effect {
+    fn on_opened(&mut self, opened: Opened, datagram: &mut [u8], from: SocketAddr, now: Instant) -> Effect {
         let body = body(datagram);
+        let streams = self.tunnel.form() == DataForm::Stream;
+        let order = opened.order().unwrap_or_default();
+        if streams && let Some((seq, payload)) = inner::stream_data(body) {
+            return self.inner.on_stream_data(seq, payload, order, now);
+        }
         if inner::is_message(body) {
             let message = inner::Message::decode(body);
             return self.on_message(message, from);
         }
-        match inner::restore(datagram) {
-            Some(packet) => self.inner.on_datagram(packet, now),
-            None => Effect::Invalid,
+        let Some(packet) = inner::restore(datagram) else { return Effect::Invalid };
+        if streams {
+            // Pieces of data packets must compare with whole ones.
+            DataHeader::set_timestamp(packet, Timestamp::new(order));
         }
+        self.inner.on_datagram(packet, now)
     }
 }
 

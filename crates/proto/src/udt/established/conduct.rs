@@ -35,9 +35,7 @@ impl Conductor for Established {
             return self.on_control(&control, sent, stamp, now);
         }
         let Ok((header, payload)) = DataHeader::decode(datagram) else { return self.refuse() };
-        self.vigil.expiry.on_heard(now);
-        self.receiver.on_data(&header, payload, now, &self.rtt);
-        self.note_sign_of_life(now);
+        self.on_data(&header, payload, now);
         Effect::GoOn
     }
 

@@ -31,7 +31,7 @@ type Reply = (u32, u32);
 impl Discovery {
     /// `None` if the size is fixed.
     pub(super) fn new(agreed: &Agreed, offer: &Offer, rng: Rng) -> Option<Self> {
-        let least = |size: u32| mss_towards(offer.peer.ip(), size) - agreed.envelope;
+        let least = |size: u32| mss_towards(offer.peer.ip(), size) - agreed.envelope.data;
         let sizes = Sizes {
             size: agreed.mss,
             base: least(BASE),
@@ -81,11 +81,11 @@ impl Established {
 
     /// A packet of discovery arrived. One of a peer that agreed on nothing of the kind changes nothing.
     pub(super) fn on_path(&mut self, path: &Path<'_>, sent: Timestamp, now: Instant) {
-        let wait = self.probe_wait();
+        let (wait, headers) = (self.probe_wait(), self.control_headers());
         let Some(discovery) = &mut self.discovery else { return };
         match *path {
             Path::Probe { number, padding } => {
-                let arrived = u32::try_from(padding).unwrap_or(u32::MAX).saturating_add(HEADERS);
+                let arrived = u32::try_from(padding).unwrap_or(u32::MAX).saturating_add(headers);
                 if discovery.replies.len() < MAX_REPLIES {
                     discovery.replies.push_back((number, arrived));
                 }
@@ -115,7 +115,7 @@ impl Established {
     pub(super) fn poll_probe(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
         let probe = self.discovery.as_mut().and_then(|discovery| discovery.mtu.poll());
         let Some(probe) = probe else { return false };
-        let padding = probe.size.saturating_sub(HEADERS) as usize;
+        let padding = probe.size.saturating_sub(self.control_headers()) as usize;
         let path = Path::Probe { number: probe.number, padding };
         Control::Path(path).encode(Timestamp::ZERO, self.peer_id, out);
         self.vigil.expiry.on_sent(now);
@@ -144,9 +144,15 @@ impl Established {
         u32::try_from(self.receiver.full_payload()).unwrap_or(u32::MAX).saturating_add(HEADERS)
     }
 
-    /// The largest packet for reports that must arrive whatever became of the path.
+    /// The largest control packet for reports that must arrive whatever became of the path.
     pub(super) fn safe_size(&self) -> u32 {
-        self.discovery.as_ref().map_or(self.mss, |discovery| discovery.mtu.base().min(self.mss))
+        let size = self.discovery.as_ref().map_or(self.mss, |discovery| discovery.mtu.base().min(self.mss));
+        size.saturating_sub(self.control_surplus)
+    }
+
+    /// Bytes of a control packet beside its body, if its size is counted as that of a data packet.
+    const fn control_headers(&self) -> u32 {
+        HEADERS + self.control_surplus
     }
 
     /// Tells the controller's link of the present sizes.

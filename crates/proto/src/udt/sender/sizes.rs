@@ -17,13 +17,19 @@ pub(super) struct PacketSizes {
     first: usize,
     /// Largest payload that the path carries; `None` if the size is fixed.
     most: Option<usize>,
+    /// Bytes by which pieces must be smaller than data packets, because an envelope adds more to them.
+    control_surplus: usize,
     /// Packets sent, counted in those of the first size, less the number of packets sent.
     surplus: f64,
 }
 
 impl PacketSizes {
     pub(super) const fn new(first: usize) -> Self {
-        Self { first, most: None, surplus: 0.0 }
+        Self { first, most: None, control_surplus: 0, surplus: 0.0 }
+    }
+
+    pub(super) const fn set_control_surplus(&mut self, bytes: usize) {
+        self.control_surplus = bytes;
     }
 
     /// How many packets of the first size one with this payload is.
@@ -44,14 +50,17 @@ impl PacketSizes {
         let oversized = full > most;
         let run = buffer.run(seq, if oversized { 1 } else { packets }, stamp)?;
         self.surplus += f64::from(run.packets) * (self.scale(full) - 1.0);
-        if oversized && run.bytes.len() > HEADER_LEN + most { cut(&run, most, scratch) } else { Some(run) }
+        if !oversized || run.bytes.len() <= HEADER_LEN + most {
+            return Some(run);
+        }
+        let room = (most + HEADER_LEN).checked_sub(PIECE_HEAD + self.control_surplus).filter(|room| *room > 0)?;
+        cut(&run, room, scratch)
     }
 }
 
-/// Cuts the one packet of a run into pieces no larger than a packet with `most` bytes of payload.
-fn cut<'a>(packet: &Run<'_>, most: usize, scratch: &'a mut Vec<u8>) -> Option<Run<'a>> {
+/// Cuts the one packet of a run into pieces of `room` bytes.
+fn cut<'a>(packet: &Run<'_>, room: usize, scratch: &'a mut Vec<u8>) -> Option<Run<'a>> {
     let (DataHeader { seq, field, timestamp, destination }, payload) = DataHeader::decode(packet.bytes).ok()?;
-    let room = (most + HEADER_LEN).checked_sub(PIECE_HEAD).filter(|room| *room > 0)?;
     let count = u8::try_from(payload.len().div_ceil(room)).ok()?;
     let total = u16::try_from(payload.len()).ok()?;
     for (index, bytes) in (0..).zip(payload.chunks(room)) {

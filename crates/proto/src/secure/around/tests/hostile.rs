@@ -89,7 +89,7 @@ fn damaged_copied_and_invented_datagrams_change_nothing() {
             // Bytes of the inner protocols, and envelopes of nobody.
             let mut datagram: Vec<u8> = (0..200).map(|_| noise.below(256) as u8).collect();
             if noise.below(2) == 0 {
-                datagram[..4].copy_from_slice(&[0xC6, 0x48, 0, 3]);
+                datagram[..2].copy_from_slice(&[0xC5, 3]);
             }
             let from = address(noise.below(3) as usize);
             let side = noise.below(2) as usize;
