@@ -1,11 +1,15 @@
 //! The secure envelope in virtual time: the state machine that ships, with keys that cost nothing.
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
-use farhaul_netem::{LossSpec, PathSpec, QueueSize, ReorderSpec};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use farhaul_netem::{LossSpec, Mtu, PathSpec, QueueSize, ReorderSpec};
 use farhaul_proto::secure::{Endpoint, Null};
 use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Streams};
-use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
+use farhaul_sim::{TapAction, Workload};
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
 /// Longest virtual time of a transfer.
@@ -61,6 +65,53 @@ fn a_stream_survives_a_hundred_changes_of_keys_on_a_lossy_path() {
     let mut run = pair_of(3, often).path(path).caller(Workload::send(20 << 20)).listener(Workload::receive()).start();
     assert!(run.run_until_done(LIMIT));
     assert_eq!(run.missing(CALLER, LISTENER), [""; 0]);
+}
+
+/// The order of packet numbers tells late originals from repetitions, across changes of keys as well.
+#[test]
+fn few_packets_are_retransmitted_because_of_reordering() {
+    let often = |seed| Null::new(seed).with_confidentiality_limit(8_192);
+    for seed in 1..4 {
+        // No queue overflows, so no packet is lost.
+        let reorder = Some(ReorderSpec { probability: 0.1, extra_delay: Duration::from_millis(20) });
+        let path = PathSpec { queue: QueueSize::Packets(100_000), reorder, duplicate: 0.05, ..clean_path() };
+        let caller = Workload::send_without_end();
+        let mut run = pair_of(seed, often).path(path).caller(caller).start();
+        run.run_for(Duration::from_secs(10));
+        let id = run.flows(CALLER)[0].id();
+        let stats = run.transport(CALLER).stats(run.now(), id).unwrap();
+        assert!(stats.totals.packets_sent > 30_000, "{:?}", stats.totals);
+        let again = stats.retransmission_ratio();
+        assert!(again < 0.02, "seed {seed}: {again} of the packets for nothing, {:?}", stats.totals);
+    }
+}
+
+/// Full data packets, loss reports of hundreds of gaps, and probes.
+#[test]
+fn no_envelope_is_larger_than_the_packets_of_the_path() {
+    for seed in 0..4 {
+        let loss = Some(LossSpec::Bernoulli(0.3));
+        let path = PathSpec { loss, mtu: Some(Mtu::new(1_280)), ..clean_path() };
+        let config = || Config { mss: 1_280, ..Config::default() };
+        let ends = [0, 1].map(|end| {
+            let entropy = Entropy { cookie_key: [end; 16], seed: 2 * seed + u64::from(end) };
+            Endpoint::new(config(), entropy, Box::new(Null::new(seed)))
+        });
+        let [caller, mut listener] = ends;
+        AnyEndpoint::listen(&mut listener, Mode::Stream).unwrap();
+        let workload = Workload::exchange(3_000_000);
+        let mut run = Pair::new(caller, listener).seed(seed).path(path).caller(workload).listener(workload).start();
+        let sizes = Rc::new(RefCell::new(BTreeMap::new()));
+        let seen = Rc::clone(&sizes);
+        run.set_tap(Some(Box::new(move |datagram| {
+            *seen.borrow_mut().entry(datagram.bytes.len() + 28).or_insert(0_u32) += 1;
+            TapAction::Pass
+        })));
+        assert!(run.run_until_done(LIMIT));
+        let sizes = sizes.borrow();
+        assert!(*sizes.get(&1_280).unwrap() > 4_000, "{sizes:?}");
+        assert_eq!(sizes.range(1_281..).next(), None);
+    }
 }
 
 /// Time until a megabyte is complete over a long path.
