@@ -43,6 +43,7 @@ mod sealed;
 mod tests;
 mod token;
 mod tunnel;
+mod unproved;
 
 pub(crate) use around::Around;
 pub use crypto_stream::{CryptoStream, TooMuch};

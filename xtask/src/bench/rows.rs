@@ -76,6 +76,7 @@ pub(super) const ROWS: &[Row] = &[
     wan::MEMORY,
     wan::LOSSY,
     encrypted::OVER_WAN,
+    encrypted::UNDER_FLOOD,
     fairness::ROW,
 ];
 

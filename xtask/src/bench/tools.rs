@@ -2,6 +2,7 @@
 
 mod emulator;
 mod farhaul;
+mod flood;
 mod idle;
 mod libudt;
 mod quinn;
@@ -55,6 +56,7 @@ impl Tools {
             &["-p", "farhaul-cli"][..],
             &["-p", "farhaul-emu", "--example", "raw"],
             &["-p", "farhaul", "--example", "paced_raw", "--example", "idle_connections", "--example", "sink"],
+            &["-p", "farhaul", "--example", "initial_flood"],
             &["-p", "farhaul-sim", "--example", "speed"],
         ] {
             let mut command = workspace.cargo();

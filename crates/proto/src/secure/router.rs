@@ -3,6 +3,7 @@
 //! ```text
 //! Initial packet, connection id 0 ─▶ known client: its connection
 //!                                    refused:      the same Close again, without state
+//!                                    too many callers without proof: nothing
 //!                                    no room:      a Close, without state
 //!                                    many callers, of one network or in all: a Retry, without state
 //!                                    else:         a new connection that is being opened
@@ -22,6 +23,7 @@ use super::protector::{Provider, Side};
 use super::refusals::{Refusal, Refusals};
 use super::sealed::Sealed;
 use super::token::Token;
+use super::unproved::Unproved;
 use crate::config::{Config, Mode};
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
@@ -49,6 +51,7 @@ pub(crate) struct Router<E> {
     secrets: Secrets,
     listens: Option<Mode>,
     admission: Admission,
+    unproved: Unproved,
     by_name: BTreeMap<u32, u32>,
     /// Accepted connections by the caller's address and random bytes, so that its repeated packets find them.
     by_client: BTreeMap<(SocketAddr, ClientId), u32>,
@@ -65,6 +68,7 @@ impl<E: Enclosed> Router<E> {
             secrets: Secrets::new(key),
             listens: None,
             admission: Admission::new(key),
+            unproved: Unproved::default(),
             by_name: BTreeMap::new(),
             by_client: BTreeMap::new(),
             replies: VecDeque::new(),
@@ -145,11 +149,14 @@ impl<E: Enclosed> Router<E> {
         if datagram.len() < MIN_INITIAL {
             return shell.count_invalid();
         }
+        let proved = shell.protocol.has_proved(from, &greeting, client_id, now);
+        if !proved && !shell.protocol.unproved.take(now) {
+            return;
+        }
         if greeting.version != VERSION {
             return shell.protocol.refuse(from, &greeting, (CloseCode::Version, "another version"));
         }
         let held = shell.held();
-        let proved = shell.protocol.has_proved(from, &greeting, client_id, now);
         // Forged callers of a network must not keep out those that are there, so a proof comes before any place.
         let many = held.half_open >= most_unproved(&shell.config);
         match shell.protocol.admission.room(from.ip(), now, held, &shell.config) {

@@ -10,6 +10,10 @@ use crate::bench::tools::{Amount, Tools};
 const LOOPBACK: &str = "encrypted, 1500-byte packets";
 const WAN: &str = "encrypted, 10 s, loss 0";
 const MEGABYTE: &str = "encrypted, 1 MB, loss 0";
+const FLOODED: &str = "encrypted, 1 Gbit/s";
+const QUIET: &str = "farhaul, no flood";
+/// Forged callers per second: 1 Gbit/s of their packets.
+const FLOOD: u64 = 100_000;
 const LISTENER: &str = "10000 encrypted, listening";
 const CONNECTOR: &str = "10000 encrypted, connecting";
 const PLAIN: &str = "farhaul, plain";
@@ -53,6 +57,17 @@ pub(super) const IDLE: Row = Row {
     by: &ALL_IDLE,
 };
 
+pub(super) const UNDER_FLOOD: Row = Row {
+    name: "encrypted-flood",
+    what: "an encrypted transfer at 1 Gbit/s while 100 000 forged callers per second knock at its listener",
+    shows: &[Quantity::Goodput, Quantity::ReceiverMemory],
+    must: &[
+        require(FLOODED, Quantity::Goodput, Bound::LeastTimes(0.8, QUIET)),
+        require(FLOODED, Quantity::ReceiverMemory, Bound::MostTimes(2.0, QUIET)),
+    ],
+    by: &FLOODS,
+};
+
 static ON_LOOPBACK: Measurement = Measurement {
     name: "encrypted-loopback",
     how: "farhaul bench with and without encryption (AES-128-GCM), and one QUIC stream of interop/quinn with packets of the same \
@@ -77,9 +92,19 @@ static ALL_IDLE: Measurement = Measurement {
     how: "the idle_connections example of crates/farhaul with encryption: resident memory with the connections minus that without \
         them, and processor time of the side while all were opened",
     runs: 1,
-    seconds: 60,
+    seconds: 50,
     in_settings: false,
     measure: measure_idle,
+};
+
+static FLOODS: Measurement = Measurement {
+    name: "encrypted-flood",
+    how: "farhaul bench --rate 1gbit for 3 s over loopback, with and without the initial_flood example of crates/farhaul: valid first \
+        packets from 4000 addresses. The listener holds at most 256 such callers",
+    runs: 3,
+    seconds: 8,
+    in_settings: false,
+    measure: measure_flood,
 };
 
 const fn require(case: &'static str, quantity: Quantity, bound: Bound) -> Requirement {
@@ -107,6 +132,13 @@ fn measure_wan(tools: &Tools, run: &Run, samples: &mut Samples) {
             };
             samples.add(case, program, result);
         }
+    }
+}
+
+fn measure_flood(tools: &Tools, run: &Run, samples: &mut Samples) {
+    for program in run.in_turn(&["farhaul", QUIET]) {
+        let flood = if program == QUIET { 0 } else { FLOOD };
+        samples.add(FLOODED, program, tools.flooded(run.pick(3, 2), flood));
     }
 }
 

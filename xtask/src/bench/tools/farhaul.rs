@@ -14,7 +14,7 @@ use super::relay::{Path, Relay};
 use super::{Amount, OPENING, Tools, cpu_per_gb, needed, number, patience, retransmitted};
 
 /// A field that only the last record of `farhaul bench --json` has.
-const END: &str = "loss_ratio";
+pub(super) const END: &str = "loss_ratio";
 /// Interval of the receiver's records, in seconds.
 const INTERVAL: &str = "0.25";
 /// Beginnings and ends of the parts in warnings about socket buffers.
@@ -71,7 +71,7 @@ impl Tools {
     }
 
     /// Both sides have the same user's key, so that they trust each other.
-    fn bench(&self, protection: Option<&str>) -> Command {
+    pub(super) fn bench(&self, protection: Option<&str>) -> Command {
         let mut command = self.measured(&self.farhaul_path());
         command.args(["bench", "--json"]).args(protection);
         command.env("XDG_CONFIG_HOME", self.release.join("bench-user"));
