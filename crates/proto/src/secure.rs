@@ -18,6 +18,7 @@
 //! | `enclosed` | the terms that the handshake carries for the protocol inside |
 //! | `sealed`, `tunnel`, `replay` | an established connection: sealing, opening, new keys |
 //! | `paths` | the peer's address, and the proof of another one |
+//! | `dual` | plain connections from some networks, on the port of secure ones |
 //! | `around`, `mail` | another protocol's endpoint inside: channels as streams, datagrams beside them |
 //! | `token`, `client_id` | the proof of an address, the name of a handshake |
 //!
@@ -27,6 +28,7 @@
 mod around;
 mod client_id;
 mod crypto_stream;
+mod dual;
 mod enclosed;
 mod endpoint;
 mod exchange;
@@ -46,6 +48,7 @@ mod tunnel;
 
 pub(crate) use around::Around;
 pub use crypto_stream::{CryptoStream, TooMuch};
+pub use dual::Dual;
 pub use endpoint::Endpoint;
 pub use null::Null;
 pub use protector::{Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Protection, Provider, Side};

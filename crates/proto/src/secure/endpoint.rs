@@ -149,4 +149,8 @@ impl AnyEndpoint for Endpoint {
     fn protection(&self, id: ConnectionId) -> Option<&Protection> {
         self.shell.get(id)?.established().map(Sealed::protection)
     }
+
+    fn is_plain(&self, _id: ConnectionId) -> bool {
+        false
+    }
 }

@@ -119,6 +119,11 @@ impl<P: Protocol> Shell<P> {
         self.slots.get(id)
     }
 
+    /// The ids of all connections, closing ones included.
+    pub(crate) fn ids(&self) -> Vec<ConnectionId> {
+        self.slots.ids()
+    }
+
     /// Carries out a command of the application.
     pub(crate) fn command<T>(
         &mut self,
