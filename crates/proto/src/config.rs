@@ -125,7 +125,7 @@ impl Config {
             udt: self.udt.clone(),
             udt2004: self.udt2004.clone(),
             rbudp: self.rbudp.clone(),
-            tsunami: self.tsunami.clone(),
+            tsunami: self.tsunami,
             sabul: self.sabul.clone(),
             fobs: self.fobs.clone(),
             hurricane: self.hurricane.clone(),
