@@ -13,8 +13,10 @@
 //! | --- | --- |
 //! | `protector` | the traits of keys and handshakes, which `farhaul-secure` and [`Null`] implement |
 //! | `router` | the connections of an endpoint, and its callers: proof of address, refusals |
+//! | `answers` | answers to callers for whom nothing is kept |
 //! | `refusals` | the last words to clients whose handshakes failed here |
 //! | `opening`, `exchange`, `crypto_stream` | the handshake: one round trip to the first data |
+//! | `meeting` | a rendezvous: which of two calls becomes the connection |
 //! | `enclosed` | the terms that the handshake carries for the protocol inside |
 //! | `sealed`, `tunnel`, `replay` | an established connection: sealing, opening, new keys |
 //! | `paths` | the peer's address, and the proof of another one |
@@ -25,6 +27,7 @@
 //! The state machine is the same with every provider of keys. A packet that does not open has not arrived: it changes no
 //! state and starts no timer.
 
+mod answers;
 mod around;
 mod client_id;
 mod crypto_stream;
@@ -33,6 +36,7 @@ mod enclosed;
 mod endpoint;
 mod exchange;
 mod mail;
+mod meeting;
 mod null;
 mod opening;
 mod paths;

@@ -124,6 +124,14 @@ impl<P: Protocol> Shell<P> {
         self.slots.ids()
     }
 
+    /// Changes a connection that is being opened.
+    pub(crate) fn on_opening(&mut self, slot: u32, change: impl FnOnce(&mut P::Opening)) {
+        if let Some(opening) = self.slots.at(slot).and_then(Connection::as_opening_mut) {
+            change(opening);
+            self.mark(slot);
+        }
+    }
+
     /// Carries out a command of the application.
     pub(crate) fn command<T>(
         &mut self,
