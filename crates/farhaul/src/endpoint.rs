@@ -169,6 +169,9 @@ impl Endpoint {
     /// must know the other's port beforehand. Rendezvous passes most address translators. If `peer` has several
     /// addresses, each is tried for the whole time-out, because the peer may call later than this side.
     ///
+    /// On a port that [encrypts](Builder::secure), both sides must do so. Each judges the key of the other one by
+    /// [`Trust::admits_server`](crate::security::Trust::admits_server), because it calls. A rendezvous is for UDT4 alone.
+    ///
     /// # Errors
     /// As [`connect`](Endpoint::connect), with the rendezvous time-out.
     pub fn rendezvous(&self, peer: impl ToSocketAddrs) -> Result<Stream, Error> {

@@ -162,6 +162,11 @@ impl Transport {
         open(self.builder(), address, Some(security))
     }
 
+    /// Opens a UDP port with this protection, or for plain connections, to call and be called.
+    pub(crate) fn bind_with(&self, address: SocketAddr, security: Option<Security>) -> Result<Endpoint, Fault> {
+        open(self.builder(), address, security)
+    }
+
     /// The packet size of what has no size of its own: the user's, or that of most paths.
     pub(crate) fn packet(&self) -> u32 {
         self.mtu.unwrap_or(USUAL_PACKET)
