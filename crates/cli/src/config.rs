@@ -18,7 +18,7 @@ use toml::{Table, Value};
 use crate::exit::Fault;
 use crate::options::Transport;
 use files::File;
-pub(crate) use files::{authorized_keys_file, files_to_look_for, key_file, known_hosts_file};
+pub(crate) use files::{authorized_keys_file, files_to_look_for, key_file, known_hosts_file, section_of_own};
 pub(crate) use show::show;
 
 /// The verbs that have settings worth keeping.

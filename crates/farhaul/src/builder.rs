@@ -18,7 +18,7 @@ use crate::connection::Port;
 use crate::driver::{Driver, UdpPort};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
-use crate::security::Security;
+use crate::security::{PlainClients, Security};
 
 /// Receive buffer that each UDP port requests from the system by default, in bytes: 10 ms at 25 Gbit/s, so that a driver
 /// thread that waits for a processor loses nothing. The system uses memory only for its content.
@@ -69,6 +69,7 @@ pub struct Builder {
     probes_mtu: bool,
     peer: Option<IpAddr>,
     protection: Option<Protected>,
+    plain_clients: Option<PlainClients>,
 }
 
 /// The protection of a port's connections, which a user must choose.
@@ -98,6 +99,7 @@ impl Default for Builder {
             probes_mtu: false,
             peer: None,
             protection: None,
+            plain_clients: None,
         }
     }
 }
@@ -309,7 +311,7 @@ impl Builder {
 
     /// Encrypts and authenticates every connection of the port, inside an envelope of TLS 1.3. Both sides must do so.
     ///
-    /// A port has either this or [`plain`](Self::plain). A program that knows the key of its peer gives it as
+    /// A port has either this or [`plain`](Self::plain). With this, it may serve some [plain clients](Self::plain_clients), too. A program that knows the key of its peer gives it as
     /// [`Pinned`](crate::security::Pinned). See [`security`](crate::security) for others, and the example `secure`.
     pub fn secure(mut self, security: Security) -> Self {
         self.protection = Some(Protected::By(security));
@@ -323,11 +325,23 @@ impl Builder {
         self
     }
 
+    /// Serves plain UDT4 clients as well, from some networks alone, on a port that [encrypts](Self::secure). The first byte of
+    /// a datagram tells the kinds apart. [`Connection::is_plain`](crate::Connection::is_plain) tells them to the program, which
+    /// should permit plain clients little. Connections that the port opens are encrypted.
+    ///
+    /// The port then has the limits of [`max_connections`](Self::max_connections) and [`backlog`](Self::backlog) twice, so that
+    /// neither kind takes the places of the other one.
+    pub fn plain_clients(mut self, clients: PlainClients) -> Self {
+        self.plain_clients = Some(clients);
+        self
+    }
+
     /// Opens the UDP port at `address`; port 0 lets the system choose.
     ///
     /// # Errors
     /// Neither [`secure`](Self::secure) nor [`plain`](Self::plain) was called, a setting is out of its range, or the port cannot
-    /// be opened.
+    /// be opened. [`plain_clients`](Self::plain_clients) was called without [`secure`](Self::secure), or with another protocol than
+    /// UDT4.
     pub fn bind(self, address: SocketAddr) -> Result<Endpoint, Error> {
         self.open(address.into())
     }
@@ -343,7 +357,17 @@ impl Builder {
     }
 
     fn open(self, port: UdpPort) -> Result<Endpoint, Error> {
-        let Self { protocol, mut config, options, controller, answers_probes, probes_mtu, peer, protection } = self;
+        let Self {
+            protocol,
+            mut config,
+            options,
+            controller,
+            answers_probes,
+            probes_mtu,
+            peer,
+            protection,
+            plain_clients,
+        } = self;
         if probes_mtu && protocol.entry().name == Protocol::default().entry().name {
             packet_size::by_interface(&mut config, peer);
         }
@@ -356,8 +380,9 @@ impl Builder {
         let connect_timeouts = [config.connect_timeout, config.udt.rendezvous_timeout];
         let endpoint = match protection {
             None => return Err(Error::NoProtection),
+            Some(Protected::No) if plain_clients.is_some() => return Err(Error::NoPlainClients),
             Some(Protected::No) => protocol.endpoint(config, entropy()?),
-            Some(Protected::By(security)) => security.endpoint(&protocol, config, entropy()?)?,
+            Some(Protected::By(security)) => security.endpoint(&protocol, config, plain_clients, entropy()?)?,
         };
         let transport = SharedChannel::new(endpoint);
         let driver = Driver::start(transport, port, options)?;

@@ -166,6 +166,15 @@ impl Connection {
         Ok(self.port.driver.turn()?.transport.protection(self.id).map(Protection::of))
     }
 
+    /// Whether the connection is neither encrypted nor authenticated. On a port with
+    /// [plain clients](crate::Builder::plain_clients), it tells them from the others.
+    ///
+    /// # Errors
+    /// The endpoint's driver thread is gone.
+    pub fn is_plain(&self) -> Result<bool, Error> {
+        Ok(self.port.driver.turn()?.transport.is_plain(self.id))
+    }
+
     /// Begins a control stream to the peer, beside this connection and on the same port.
     ///
     /// # Errors

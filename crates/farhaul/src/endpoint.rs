@@ -20,7 +20,7 @@ use crate::message::MessageSocket;
 use crate::original::Clients;
 use crate::probe::ProbePayload;
 use crate::reach::Reaching;
-use crate::security::Security;
+use crate::security::{Network, Security};
 use crate::stream::Stream;
 
 /// A UDP port that opens and accepts any number of connections, in both directions.
@@ -86,6 +86,18 @@ impl Endpoint {
     /// The endpoint's driver thread is gone.
     pub fn invalid_datagrams(&self) -> Result<u64, Error> {
         Ok(self.port.driver.turn()?.transport.invalid_datagrams())
+    }
+
+    /// Admits plain clients from these networks alone from now on, instead of those of [`Builder::plain_clients`]. Plain
+    /// connections from other networks end at once.
+    ///
+    /// # Errors
+    /// The port was opened without plain clients. The endpoint's driver thread is gone.
+    pub fn admit_plain(&self, networks: impl IntoIterator<Item = Network>) -> Result<(), Error> {
+        let networks = networks.into_iter().collect();
+        let mut turn = self.port.driver.turn()?;
+        let now = turn.now();
+        if turn.transport.admit_plain(now, networks) { Ok(()) } else { Err(Error::NoPlainClients) }
     }
 
     /// Answers measured streams from now on, as [`Builder::answer_probes`].
@@ -156,6 +168,9 @@ impl Endpoint {
     /// Connects to `peer`, which calls this port at the same time (`UDT_RENDEZVOUS`). Neither side listens, and each
     /// must know the other's port beforehand. Rendezvous passes most address translators. If `peer` has several
     /// addresses, each is tried for the whole time-out, because the peer may call later than this side.
+    ///
+    /// On a port that [encrypts](Builder::secure), both sides must do so. Each judges the key of the other one by
+    /// [`Trust::admits_server`](crate::security::Trust::admits_server), because it calls. A rendezvous is for UDT4 alone.
     ///
     /// # Errors
     /// As [`connect`](Endpoint::connect), with the rendezvous time-out.

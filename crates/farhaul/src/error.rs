@@ -43,6 +43,10 @@ pub enum Error {
     /// Nobody chose whether connections are encrypted.
     #[error("choose the protection of the port: Builder::secure encrypts, Builder::plain does not")]
     NoProtection,
+    /// The port cannot have plain clients beside encrypted ones: it was opened without
+    /// [`plain_clients`](crate::Builder::plain_clients), it does not [encrypt](crate::Builder::secure), or its protocol is not UDT4.
+    #[error("plain clients beside encrypted ones need Builder::secure, Builder::plain_clients and the protocol udt")]
+    NoPlainClients,
     /// The operating system supplied no randomness or no thread.
     #[error("the system could not supply {what}: {source}")]
     System {
@@ -145,9 +149,11 @@ impl Error {
             | Self::System { source, .. }
             | Self::Unreachable { source, .. }
             | Self::File { source, .. } => source.kind(),
-            Self::InvalidOption { .. } | Self::NoProtection | Self::Controller(_) | Self::MessageTooLong { .. } => {
-                io::ErrorKind::InvalidInput
-            }
+            Self::InvalidOption { .. }
+            | Self::NoProtection
+            | Self::NoPlainClients
+            | Self::Controller(_)
+            | Self::MessageTooLong { .. } => io::ErrorKind::InvalidInput,
             Self::WrongFamily { .. } | Self::Connect(ConnectError::InvalidAddress) => io::ErrorKind::InvalidInput,
             Self::Connect(ConnectError::TooManyConnections(_)) => io::ErrorKind::QuotaExceeded,
             Self::Connect(ConnectError::RendezvousUnderWay | ConnectError::AlreadyConnected) => {

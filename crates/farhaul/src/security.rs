@@ -7,7 +7,10 @@
 //! | knows the keys of its peers | [`Pinned`] |
 //! | remembers the keys of servers in a file, as ssh does | [`HostTrust`] with [`KnownHosts`] |
 //! | reads a file of clients and their permissions | [`AuthorizedKeys`] in its own [`Trust`] |
+//! | also serves plain UDT4 clients of some networks | [`PlainClients`] beside one of these |
 //! | is a test | [`AcceptAll`], against which anybody on the path can read and change everything |
+
+mod plain_clients;
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,6 +24,9 @@ pub use farhaul_secure::{
     LineError, NotAdmitted, PathGrant, Pinned, PublicKey, PublicKeyError, Sealer, Trust,
 };
 
+pub use farhaul_units::Network;
+
+pub use self::plain_clients::PlainClients;
 use crate::error::Error;
 
 /// Smallest packet of a port with encryption, bytes: the first packets of a handshake have 1232 bytes of UDP payload. Every
@@ -48,11 +54,12 @@ impl Security {
         self
     }
 
-    /// An endpoint whose connections are all protected so.
+    /// An endpoint whose connections are all protected so, beside those of `plain` clients.
     pub(crate) fn endpoint(
         self,
         protocol: &Protocol,
         config: Config,
+        plain: Option<PlainClients>,
         entropy: Entropy,
     ) -> Result<Box<dyn AnyEndpoint>, Error> {
         if config.mss < LEAST_MSS {
@@ -60,7 +67,10 @@ impl Security {
         }
         let tls = Tls::new(self.identity, self.trust, self.cipher)
             .map_err(|error| Error::System { what: "keys", source: std::io::Error::other(error) })?;
-        Ok(protocol.secure_endpoint(config, entropy, Box::new(tls)))
+        match plain {
+            None => Ok(protocol.secure_endpoint(config, entropy, Box::new(tls))),
+            Some(plain) => plain.endpoint(protocol, config, entropy, Box::new(tls)),
+        }
     }
 }
 

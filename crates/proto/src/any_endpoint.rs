@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 
-use farhaul_units::Instant;
+use farhaul_units::{Instant, Network};
 
 use crate::channel::{ChannelEnd, ChannelOutput, Channels};
 use crate::config::Mode;
@@ -88,6 +88,20 @@ pub trait AnyEndpoint: Streams + Channels + Send {
     fn protection(&self, id: ConnectionId) -> Option<&Protection> {
         let _ = id;
         None
+    }
+
+    /// Whether the connection is neither encrypted nor authenticated. This never changes, and holds for connections that are
+    /// over, too.
+    fn is_plain(&self, id: ConnectionId) -> bool {
+        let _ = id;
+        true
+    }
+
+    /// Admits plain callers from these networks alone, and ends the plain connections of others. Returns false if the
+    /// endpoint has no such callers beside its secure ones.
+    fn admit_plain(&mut self, now: Instant, networks: Vec<Network>) -> bool {
+        let _ = (now, networks);
+        false
     }
 }
 

@@ -6,6 +6,7 @@ use farhaul_wire::udt4::HEADER_LEN;
 
 use crate::consts::IP_UDP_HEADER;
 use crate::pacer::BURST_TIME;
+use crate::shell::secrets::Secrets;
 use crate::{fobs, hurricane, rbudp, sabul, tsunami, udt, udt2004};
 
 /// Settings of an endpoint's connections: those that all protocols share, and one part for each protocol. An endpoint
@@ -100,6 +101,37 @@ impl Config {
         self
     }
 
+    /// The same settings for another endpoint, whose controllers come from `controller`.
+    #[must_use]
+    pub fn copy_with(&self, controller: ControllerFactory) -> Self {
+        Self {
+            mss: self.mss,
+            largest_mss: self.largest_mss,
+            send_buffer: self.send_buffer,
+            recv_buffer: self.recv_buffer,
+            max_rate: self.max_rate,
+            first_rate: self.first_rate,
+            interface_rate: self.interface_rate,
+            connect_timeout: self.connect_timeout,
+            peer_timeout: self.peer_timeout,
+            linger: self.linger,
+            keep_alive: self.keep_alive,
+            burst_time: self.burst_time,
+            max_connections: self.max_connections,
+            backlog: self.backlog,
+            stall_timeout: self.stall_timeout,
+            min_progress: self.min_progress,
+            controller,
+            udt: self.udt.clone(),
+            udt2004: self.udt2004.clone(),
+            rbudp: self.rbudp.clone(),
+            tsunami: self.tsunami,
+            sabul: self.sabul.clone(),
+            fobs: self.fobs.clone(),
+            hurricane: self.hurricane.clone(),
+        }
+    }
+
     /// Largest number of packets that a connection holds for its reader, of at most `max_flow_window` packets.
     pub(crate) fn recv_window(&self, max_flow_window: u32) -> u32 {
         let payload = u64::from(self.mss - IP_UDP_HEADER) - HEADER_LEN as u64;
@@ -165,6 +197,19 @@ pub struct Entropy {
     pub cookie_key: [u8; 16],
     /// Seed of socket ids, initial sequence numbers and jitter.
     pub seed: u64,
+}
+
+impl Entropy {
+    /// Makes as many others from it as are needed. None reveals another one.
+    pub(crate) fn divided(self) -> impl FnMut() -> Self {
+        let mut secrets = Secrets::new(self.cookie_key);
+        move || {
+            let mut cookie_key = [0; 16];
+            cookie_key.chunks_mut(4).for_each(|chunk| chunk.copy_from_slice(&secrets.draw().to_be_bytes()));
+            let seed = u64::from(secrets.draw()) << 32 | u64::from(secrets.draw());
+            Self { cookie_key, seed: seed ^ self.seed }
+        }
+    }
 }
 
 /// Byte stream or messages: UDT's SOCK_STREAM and SOCK_DGRAM.

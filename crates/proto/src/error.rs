@@ -127,6 +127,9 @@ pub enum PeerIncompatible {
     /// The peer offers a packet size too small to be useful (attack A5).
     #[error("its packet size of {0} bytes is too small")]
     PacketSize(u32),
+    /// One side alone calls by rendezvous, or what came was no call of the peer.
+    #[error("one side alone is in a rendezvous; both must be, or one must listen")]
+    Rendezvous,
 }
 
 /// The peer's violation of the protocol.

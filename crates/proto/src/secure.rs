@@ -13,24 +13,30 @@
 //! | --- | --- |
 //! | `protector` | the traits of keys and handshakes, which `farhaul-secure` and [`Null`] implement |
 //! | `router` | the connections of an endpoint, and its callers: proof of address, refusals |
+//! | `answers` | answers to callers for whom nothing is kept |
 //! | `refusals` | the last words to clients whose handshakes failed here |
 //! | `opening`, `exchange`, `crypto_stream` | the handshake: one round trip to the first data |
+//! | `meeting` | a rendezvous: which of two calls becomes the connection |
 //! | `enclosed` | the terms that the handshake carries for the protocol inside |
 //! | `sealed`, `tunnel`, `replay` | an established connection: sealing, opening, new keys |
 //! | `paths` | the peer's address, and the proof of another one |
+//! | `dual` | plain connections from some networks, on the port of secure ones |
 //! | `around`, `mail` | another protocol's endpoint inside: channels as streams, datagrams beside them |
 //! | `token`, `client_id` | the proof of an address, the name of a handshake |
 //!
 //! The state machine is the same with every provider of keys. A packet that does not open has not arrived: it changes no
 //! state and starts no timer.
 
+mod answers;
 mod around;
 mod client_id;
 mod crypto_stream;
+mod dual;
 mod enclosed;
 mod endpoint;
 mod exchange;
 mod mail;
+mod meeting;
 mod null;
 mod opening;
 mod paths;
@@ -47,6 +53,7 @@ mod unproved;
 
 pub(crate) use around::Around;
 pub use crypto_stream::{CryptoStream, TooMuch};
+pub use dual::Dual;
 pub use endpoint::Endpoint;
 pub use null::Null;
 pub use protector::{Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Protection, Provider, Side};

@@ -16,10 +16,10 @@
 //! The words before the first option are the name of the client. They have letters, digits and `.-_@` alone. An unknown option
 //! or another word refuses the whole file, so that a misspelt limit never means no limit.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
-use farhaul_units::{ByteSize, Rate};
+use farhaul_units::{ByteSize, Network, Rate};
 
 use crate::known_hosts::{LineError, LineFault};
 use crate::public_key::PublicKey;
@@ -59,15 +59,6 @@ pub struct PathGrant {
     pub path: PathBuf,
     /// Whether the client may write there.
     pub write: bool,
-}
-
-/// Addresses with a common prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    /// The prefix. IPv4 addresses stand in their mapped form.
-    prefix: u128,
-    /// Bits of the prefix.
-    bits: u32,
 }
 
 /// Why a key is not admitted.
@@ -184,8 +175,8 @@ impl Grant {
                 if !self.from.is_empty() {
                     return Err(LineFault::Twice("from"));
                 }
-                let networks = value.split(',').map(Network::parse).collect::<Option<_>>();
-                self.from = networks.ok_or_else(|| refused("from", "addresses such as 10.0.0.0/8, with commas"))?;
+                let networks = value.split(',').map(str::parse).collect::<Result<_, _>>();
+                self.from = networks.map_err(|_| refused("from", "addresses such as 10.0.0.0/8, with commas"))?;
                 Ok(())
             }
             other => Err(LineFault::UnknownOption(other.chars().take(40).collect())),
@@ -207,42 +198,6 @@ fn once<T>(place: &mut Option<T>, option: &'static str, value: T) -> Result<(), 
         None => Ok(()),
         Some(_) => Err(LineFault::Twice(option)),
     }
-}
-
-impl Network {
-    /// Reads `10.0.0.0/8`, `2001:db8::/32` or one address.
-    fn parse(text: &str) -> Option<Self> {
-        let (address, bits) = text.split_once('/').map_or((text, None), |(address, bits)| (address, Some(bits)));
-        let address: IpAddr = address.parse().ok()?;
-        let (all, before) = match address {
-            IpAddr::V4(_) => (32, 96),
-            IpAddr::V6(_) => (128, 0),
-        };
-        let bits = match bits {
-            None => all,
-            Some(bits) => bits.parse().ok().filter(|&bits| bits <= all)?,
-        };
-        let network = Self { prefix: number(address), bits: bits + before };
-        // Bits behind the prefix are a mistake of whoever wrote the line.
-        (network.prefix & !network.mask() == 0).then_some(network)
-    }
-
-    /// Whether an address belongs to it.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        number(address) & self.mask() == self.prefix
-    }
-
-    fn mask(self) -> u128 {
-        u128::MAX.checked_shl(128 - self.bits).unwrap_or(0)
-    }
-}
-
-fn number(address: IpAddr) -> u128 {
-    let six: Ipv6Addr = match address.to_canonical() {
-        IpAddr::V4(four) => four.to_ipv6_mapped(),
-        IpAddr::V6(six) => six,
-    };
-    six.into()
 }
 
 /// Days from 1970-01-01 to a day in the form `2027-06-30`.

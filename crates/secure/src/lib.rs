@@ -25,7 +25,7 @@ mod sealer;
 mod trust;
 mod verifier;
 
-pub use authorized_keys::{AuthorizedKeys, Grant, Network, NotAdmitted, PathGrant};
+pub use authorized_keys::{AuthorizedKeys, Grant, NotAdmitted, PathGrant};
 pub use host_trust::{FirstContact, HostTrust};
 pub use identity::{IdentityError, KeyPair};
 pub use known_hosts::{Known, KnownHosts, LineError, LineFault};

@@ -98,8 +98,8 @@ impl Tls {
         Ok(Self { crypto: Arc::new(crypto), initial, identity, trust, tokens })
     }
 
-    fn verifier(&self, peer: SocketAddr) -> Arc<Verifier> {
-        Arc::new(Verifier { trust: Arc::clone(&self.trust), peer, crypto: Arc::clone(&self.crypto) })
+    fn verifier(&self, peer: SocketAddr, meets: bool) -> Arc<Verifier> {
+        Arc::new(Verifier { trust: Arc::clone(&self.trust), peer, meets, crypto: Arc::clone(&self.crypto) })
     }
 
     fn client(&self, peer: SocketAddr) -> Result<ClientConfig, rustls::Error> {
@@ -107,7 +107,7 @@ impl Tls {
         let resolver = AlwaysResolvesClientRawPublicKeys::new(self.identity.certified());
         let mut config = config
             .dangerous()
-            .with_custom_certificate_verifier(self.verifier(peer))
+            .with_custom_certificate_verifier(self.verifier(peer, false))
             .with_client_cert_resolver(Arc::new(resolver));
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.enable_sni = false;
@@ -115,15 +115,23 @@ impl Tls {
         Ok(config)
     }
 
-    fn server(&self, from: SocketAddr) -> Result<ServerConfig, rustls::Error> {
+    /// With `meets`, the client must have the key of the host that this side has called.
+    fn server(&self, from: SocketAddr, meets: bool) -> Result<ServerConfig, rustls::Error> {
         let config = ServerConfig::builder_with_provider(Arc::clone(&self.crypto)).with_protocol_versions(&[&TLS13])?;
         let resolver = AlwaysResolvesServerRawPublicKeys::new(self.identity.certified());
-        let mut config = config.with_client_cert_verifier(self.verifier(from)).with_cert_resolver(Arc::new(resolver));
+        let verifier = self.verifier(from, meets);
+        let mut config = config.with_client_cert_verifier(verifier).with_cert_resolver(Arc::new(resolver));
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(config)
     }
+}
+
+/// A handshake of a server.
+fn answer_with(config: Result<ServerConfig, rustls::Error>, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
+    let server = config.and_then(|config| ServerConnection::new(Arc::new(config), Version::V1, terms));
+    Ok(Box::new(TlsHandshake(server.map_err(|error| failure(&error))?.into())))
 }
 
 impl Provider for Tls {
@@ -144,9 +152,11 @@ impl Provider for Tls {
     }
 
     fn answer(&mut self, from: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
-        let config = self.server(from).map_err(|error| failure(&error))?;
-        let server = ServerConnection::new(Arc::new(config), Version::V1, terms);
-        Ok(Box::new(TlsHandshake(server.map_err(|error| failure(&error))?.into())))
+        answer_with(self.server(from, false), terms)
+    }
+
+    fn meet(&mut self, peer: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
+        answer_with(self.server(peer, true), terms)
     }
 
     fn seal_token(&self, content: &[u8]) -> Vec<u8> {

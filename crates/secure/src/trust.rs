@@ -8,7 +8,8 @@ use crate::public_key::PublicKey;
 
 /// Decides about the keys of peers, in the middle of a handshake. It must not block for long.
 pub trait Trust: Send + Sync + fmt::Debug {
-    /// Whether the server at `peer`, which this side calls, may have this key.
+    /// Whether the host at `peer`, which this side calls, may have this key. In a rendezvous both sides call, so each asks this
+    /// about the other one.
     fn admits_server(&self, peer: SocketAddr, key: PublicKey) -> bool;
 
     /// Whether the client at `from`, which calls this side, may have this key.

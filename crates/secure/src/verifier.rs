@@ -17,6 +17,8 @@ use crate::trust::Trust;
 pub(crate) struct Verifier {
     pub(crate) trust: Arc<dyn Trust>,
     pub(crate) peer: SocketAddr,
+    /// This side has called the peer as well, so a client must have the key of the host that was called.
+    pub(crate) meets: bool,
     pub(crate) crypto: Arc<CryptoProvider>,
 }
 
@@ -95,7 +97,10 @@ impl ClientCertVerifier for Verifier {
         _intermediates: &[CertificateDer<'_>],
         _now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        self.check(end_entity, |key| self.trust.admits_client(self.peer, key))?;
+        self.check(end_entity, |key| match self.meets {
+            true => self.trust.admits_server(self.peer, key),
+            false => self.trust.admits_client(self.peer, key),
+        })?;
         Ok(ClientCertVerified::assertion())
     }
 

@@ -7,6 +7,7 @@
 //! | [`PacketRate`] | packets per second | `packet_rate.rs` |
 //! | [`SendPeriod`] | time from one packet to the next | `send_period.rs` |
 //! | [`ByteSize`] | bytes | `byte_size.rs` |
+//! | [`Network`] | addresses with a common prefix | `network.rs` |
 //! | [`SeqNo`], [`MsgNo`], [`AckNo`] | serial numbers that wrap | `seq.rs` |
 //! | [`Rng`] | the only randomness in the pure zone | `rng.rs` |
 //!
@@ -15,6 +16,7 @@
 
 mod byte_size;
 mod instant;
+mod network;
 mod packet_rate;
 mod quantity;
 mod rate;
@@ -25,6 +27,7 @@ mod seq;
 pub use byte_size::ByteSize;
 pub use core::time::Duration;
 pub use instant::Instant;
+pub use network::{Network, ParseNetworkError};
 pub use packet_rate::PacketRate;
 pub use quantity::{ParseQuantityError, parse_duration, parse_ratio};
 pub use rate::Rate;

@@ -183,7 +183,7 @@ impl Measurement<'_> {
 
     fn listen(&self, at: &HostPort) -> Result<(), Fault> {
         let clients = self.args.transport.security.admission(&self.output, None)?;
-        let endpoint = self.args.transport.bind_daemon(at.listening()?, clients.as_ref())?;
+        let endpoint = self.args.transport.bind_daemon(at.listening()?, clients.as_ref(), None)?;
         if clients.is_none() {
             // Measured streams are plain.
             let answers = endpoint.answer_probes();
@@ -195,9 +195,11 @@ impl Measurement<'_> {
         connect::announce(self.context, &self.output, &endpoint, None, start);
         let protection = clients.as_ref().map_or_else(|| "not encrypted".to_owned(), Admission::words);
         self.output.say(&format!("measuring on {} ({protection}); Ctrl-C stops", endpoint.local_addr()));
-        server::admit((self.context, &self.output), clients.as_ref())?;
+        server::admit((self.context, &self.output), clients.as_ref(), |_| ())?;
         let served = Arc::default();
-        server::run((self.context, &self.output), listener, MAX_MEASUREMENTS, &served, |caller| self.serve(caller))
+        server::run((self.context, &self.output), (listener, |_, _| ()), MAX_MEASUREMENTS, &served, |caller| {
+            self.serve(caller)
+        })
     }
 
     fn serve(&self, caller: &Caller) {

@@ -152,7 +152,9 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
         }
     })?;
     let served = Arc::default();
-    let over = server::run((context, &far.hosting.output), listener, 1, &served, |caller| far.serve(caller, &begun));
+    let over = server::run((context, &far.hosting.output), (listener, |_, _| ()), 1, &served, |caller| {
+        far.serve(caller, &begun)
+    });
     let outcome = far.outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
     // The end of the SSH connection and the end of the copy both cancel the listener.
     outcome.unwrap_or_else(|| over.and(Ok(())))

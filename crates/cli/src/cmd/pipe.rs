@@ -6,6 +6,7 @@
 mod arrived;
 mod idle;
 mod input;
+mod meeting;
 mod output;
 
 use std::io;
@@ -64,7 +65,8 @@ pub(crate) struct PipeArgs {
     /// Connect to this address
     #[arg(long, value_name = "ADDR")]
     pub(crate) connect: Option<HostPort>,
-    /// Connect from both sides at once, through most NATs; each side gives --listen LOCAL --connect PEER
+    /// Connect from both sides at once, through most NATs; each side gives --listen LOCAL --connect PEER. Encrypted, each side
+    /// knows the other one by known_hosts or --host-key
     #[arg(long, requires = "listen", requires = "connect")]
     pub(crate) rendezvous: bool,
     /// Stay connected for the other direction after the input ends
@@ -82,9 +84,6 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
         return Err(Fault::usage("give --listen ADDR to wait for the other side, or --connect ADDR to connect to it"));
     }
     args.transport.check()?;
-    if args.rendezvous {
-        args.transport.require_plain("a connection by rendezvous")?;
-    }
     if OriginalStream::of(&args.transport.protocol())?.is_some() {
         args.transport.require_plain("the stream of an original program")?;
         return original::pipe::run(args, context);
@@ -122,17 +121,12 @@ impl Pipe<'_> {
             let calling = Calling::to(self.context, &self.output, transport, to)?;
             return Ok((calling.connect(to, start)?, meter));
         };
+        if self.args.rendezvous {
+            return self.meet(listen, start);
+        }
         let clients = transport.security.admission(&self.output, None)?;
         let endpoint = transport.bind(listen.listening()?, clients.as_ref())?;
         start.key = clients.as_ref().map(Admission::fingerprint);
-        if self.args.rendezvous {
-            let peer =
-                self.args.connect.as_ref().ok_or_else(|| Fault::usage("--rendezvous needs --connect PEER"))?.first()?;
-            connect::announce(self.context, &self.output, &endpoint, Some(peer), start);
-            let meter = Meter::start(self.context.clock);
-            let stream = endpoint.rendezvous(peer).map_err(|error| self.context.connection_fault(&error, &peer))?;
-            return Ok((stream, meter));
-        }
         let local = endpoint.local_addr();
         let fault = |error: Error| self.context.connection_fault(&error, &local);
         let listener = endpoint.listen().map_err(fault)?;
@@ -175,7 +169,7 @@ impl Pipe<'_> {
             true => Err(no_pipe(peer)),
             false => received.and_then(|()| undelivered(input.bytes(), stats.totals.bytes_acked, peer)),
         };
-        let result = result.map_err(|fault| self.context.interrupt.fault().unwrap_or(fault));
+        let result = result.map_err(|fault| self.context.interrupt.fault().unwrap_or_else(|| self.explained(fault)));
         // Abort, so that the peer takes the partial data for a failure.
         if result.is_err() {
             stream.abort();

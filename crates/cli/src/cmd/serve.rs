@@ -4,8 +4,10 @@ mod capped;
 mod confine;
 mod manager;
 mod permissions;
+mod plain;
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use farhaul::{Directory, DiskSource, DiskStore, Endpoint, copies_at_a_time};
+use farhaul::{Directory, DiskSource, DiskStore, Endpoint, Stream, copies_at_a_time};
 use farhaul_session::{AbortCode, Pull, Push, Request};
 use farhaul_units::{ByteSize, parse_duration};
 
@@ -34,6 +36,7 @@ use crate::values::HostPort;
 use capped::Capped;
 use confine::{Confinement, confine};
 use permissions::{Permissions, Permit};
+use plain::Plain;
 
 /// Serve a directory to `farhaul copy`
 ///
@@ -57,7 +60,8 @@ pub(crate) struct ServeArgs {
     /// Settings of a daemon: the options of this verb, as in listen = ":9000". An unknown one refuses the start
     ///
     /// The keys are files beside it, unless it names others: `host_key`, which is made on the first start, and
-    /// `authorized_keys`.
+    /// `authorized_keys`. Its section [plain] has the networks of plain clients: allow = ["10.0.0.0/8"], write = false,
+    /// rate = "1gbit".
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Do not have the kernel confine the server to its root (Landlock)
@@ -82,20 +86,26 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     args.transport.check()?;
     let output = Output::from_flag(args.transport.json);
     let root = open(args)?;
-    let folder = args.config.as_deref().map(|file| file.parent().unwrap_or_else(|| Path::new(".")));
+    let folder = args.config.as_deref().map(folder_of);
     let clients = args.transport.security.admission(&output, folder)?;
     if args.config.is_some() && clients.is_none() {
-        return Err(Fault::usage("a daemon with --config is never plain: start `farhaul serve --plain` by hand"));
+        return Err(Fault::usage(
+            "a daemon with --config is never plain as a whole: name the networks of plain clients by allow in [plain], or start \
+             `farhaul serve --plain` by hand",
+        ));
     }
+    let plain = args.config.as_deref().map(|file| Plain::read(file, &args.transport.protocol())).transpose()?.flatten();
+    let plain = plain.map(Arc::new);
     let trace = args.transport.begin_trace("serve", &output)?;
     let permissions = Permissions::new(&args.root, args.read_only).map_err(|error| no_root(args, &error))?;
     // Threads that are started from here on are confined as well.
-    let keys = clients.as_ref().and_then(Admission::file);
+    let keys = clients.as_ref().and_then(Admission::file).into_iter();
+    let read_again: Vec<&Path> = keys.chain(plain.as_deref().map(Plain::file)).collect();
     let confinement = match args.unconfined {
         true => Confinement::None,
-        false => confine(permissions.root(), !args.read_only, keys.as_slice())?,
+        false => confine(permissions.root(), !args.read_only, &read_again)?,
     };
-    let endpoint = open_port(args, clients.as_ref())?;
+    let endpoint = open_port(args, clients.as_ref(), plain.as_deref())?;
     if clients.is_none() {
         // A caller may keep a control stream beside its copies, which is plain.
         endpoint.answer_probes().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))?;
@@ -104,6 +114,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     start.key = clients.as_ref().map(Admission::fingerprint);
     start.settings.insert("root".into(), args.root.to_string_lossy().into());
     start.settings.insert("read_only".into(), args.read_only.into());
+    start.settings.insert("plain".into(), plain.as_deref().map(Plain::record).into());
     start.settings.insert("landlock".into(), confinement.name().into());
     let max_sessions = args.max_sessions.min(copies_at_a_time());
     start.settings.insert("max_sessions".into(), max_sessions.into());
@@ -122,8 +133,17 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
         (true, Some(clients)) => format!("read only; {}", clients.words()),
         (false, Some(clients)) => clients.words(),
     };
-    output.say(&format!("serving {} on {} ({rights}); Ctrl-C stops", args.root.display(), endpoint.local_addr()));
-    server::admit((context, &output), clients.as_ref())?;
+    let others = plain.as_deref().map(|plain| format!("; {}", plain.words())).unwrap_or_default();
+    let (shown, at) = (args.root.display(), endpoint.local_addr());
+    output.say(&format!("serving {shown} on {at} ({rights}{others}); Ctrl-C stops"));
+    let (reloaded, port) = (plain.clone(), endpoint.clone());
+    server::admit((context, &output), clients.as_ref(), move |output| {
+        let Some(plain) = &reloaded else { return };
+        match plain.reload(&port) {
+            Ok(words) => output.say(&format!("the plain clients were read again: {words}")),
+            Err(fault) => output.warn(&format!("{fault}; the plain clients of before apply")),
+        }
+    })?;
     if max_sessions < args.max_sessions {
         output.warn(&format!(
             "the limit of open files allows {} at a time, not {}; `ulimit -n` raises it",
@@ -133,23 +153,30 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     }
     let hosting =
         Hosting { context, output: output.clone(), transport: &args.transport, interval: args.interval, trace };
-    let server = Server { args, context, output: output.clone(), hosting, root, clients, permissions };
+    let server = Server { args, context, output: output.clone(), hosting, root, clients, plain, permissions };
     manager::is_ready();
     thread::scope(|scope| {
         if let Some(beside) = &beside {
             scope.spawn(|| beside.run());
         }
-        server::run((context, &output), listener, max_sessions, &served, |caller| server.serve(caller))
+        let greet = |stream: &Stream, peer| server.greet(stream, peer);
+        server::run((context, &output), (listener, greet), max_sessions, &served, |caller| server.serve(caller))
     })
 }
 
 /// The port of the service manager, or a new one.
-fn open_port(args: &ServeArgs, clients: Option<&Admission>) -> Result<Endpoint, Fault> {
+fn open_port(args: &ServeArgs, clients: Option<&Admission>, plain: Option<&Plain>) -> Result<Endpoint, Fault> {
+    let plain = plain.map(Plain::clients);
     match (manager::socket()?, &args.listen) {
-        (Some(socket), _) => args.transport.adopt_daemon(socket, clients),
-        (None, Some(listen)) => args.transport.bind_daemon(listen.listening()?, clients),
+        (Some(socket), _) => args.transport.adopt_daemon(socket, clients, plain),
+        (None, Some(listen)) => args.transport.bind_daemon(listen.listening()?, clients, plain),
         (None, None) => Err(Fault::usage("give --listen ADDR, or start it by a socket of the service manager")),
     }
+}
+
+/// The folder of a file.
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
 fn open(args: &ServeArgs) -> Result<Directory, Fault> {
@@ -169,12 +196,14 @@ struct Server<'a> {
     root: Directory,
     /// `None` for plain connections, whose callers are anybody.
     clients: Option<Admission>,
+    /// The plain clients beside those with keys.
+    plain: Option<Arc<Plain>>,
     permissions: Permissions,
 }
 
 impl Server<'_> {
     fn serve(&self, caller: &Caller) {
-        let rights = self.clients.as_ref().map_or(Rights::All, |clients| clients.rights(&caller.stream));
+        let rights = self.rights(caller);
         match &caller.open.request {
             Request::Push(push) => match self.permissions.writes(&rights, &push.target) {
                 Ok(permit) => self.receive(caller, push, permit),
@@ -185,6 +214,21 @@ impl Server<'_> {
                 Err((code, why)) => caller.refuse(code, &why),
             },
             _ => caller.refuse(AbortCode::WrongService, "this server copies files; `farhaul bench --listen` measures"),
+        }
+    }
+
+    /// Reports a plain connection of a port that also encrypts. On others, the start did.
+    fn greet(&self, stream: &Stream, peer: SocketAddr) {
+        if self.plain.is_some() && plain::is_plain(stream) {
+            plain::report(&self.output, peer);
+        }
+    }
+
+    fn rights(&self, caller: &Caller) -> Rights {
+        match (&self.clients, &self.plain) {
+            (None, _) => Rights::All,
+            (Some(_), Some(plain)) if plain::is_plain(&caller.stream) => plain.rights(caller.peer),
+            (Some(clients), _) => clients.rights(&caller.stream),
         }
     }
 

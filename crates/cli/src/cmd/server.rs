@@ -98,21 +98,29 @@ pub(super) fn listen(context: &Context, endpoint: &Endpoint) -> Result<Listener,
     endpoint.listen().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))
 }
 
-/// Reports the clients that are not admitted, and reads their keys again on SIGHUP.
-pub(super) fn admit((context, output): (&Context, &Output), clients: Option<&Admission>) -> Result<(), Fault> {
+/// Reports the clients that are not admitted, and reads their keys again on SIGHUP. Then calls `reload`.
+pub(super) fn admit(
+    (context, output): (&Context, &Output),
+    clients: Option<&Admission>,
+    reload: impl Fn(&Output) + Send + 'static,
+) -> Result<(), Fault> {
     let Some(clients) = clients else { return Ok(()) };
     clients.report_refusals(output)?;
     let (its, words) = (clients.clone(), output.clone());
-    Ok(context.interrupt.reloads(move || match its.reload() {
-        Ok(()) => words.say(&format!("the keys of clients were read again: {}", its.words())),
-        Err(fault) => words.warn(&format!("{fault}; the keys of before apply")),
+    Ok(context.interrupt.reloads(move || {
+        match its.reload() {
+            Ok(()) => words.say(&format!("the keys of clients were read again: {}", its.words())),
+            Err(fault) => words.warn(&format!("{fault}; the keys of before apply")),
+        }
+        reload(&words);
     })?)
 }
 
-/// Serves callers, `max` at a time, until a signal stops the program. `served` numbers their sessions.
+/// Serves callers, `max` at a time, until a signal stops the program. `served` numbers their sessions. `greet` hears of
+/// each connection.
 pub(super) fn run(
     (context, output): (&Context, &Output),
-    listener: Listener,
+    (listener, greet): (Listener, impl Fn(&Stream, SocketAddr)),
     max: usize,
     served: &Arc<AtomicU64>,
     serve: impl Fn(&Caller) + Sync,
@@ -125,6 +133,7 @@ pub(super) fn run(
     thread::scope(|scope| {
         loop {
             let (stream, peer) = listener.accept().map_err(|error| context.connection_fault(&error, &local))?;
+            greet(&stream, peer);
             let Some(thread) = callers.let_in() else {
                 part(&stream, &refusal(AbortCode::Busy, FULL));
                 continue;

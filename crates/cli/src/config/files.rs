@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use toml::Table;
+use toml::{Table, Value};
 
 use crate::exit::{Code, Fault};
 use crate::output::human;
@@ -24,6 +24,9 @@ const OF_USER: &str = "XDG_CONFIG_HOME";
 const OF_SYSTEM: &str = "XDG_CONFIG_DIRS";
 /// Default of the system's folders.
 const SYSTEM: &str = "/etc/xdg";
+
+/// Sections that the file of one verb may have, by verb.
+const OWN_SECTIONS: &[(&str, &str)] = &[("serve", "plain")];
 
 /// An existing file.
 #[derive(Debug)]
@@ -88,12 +91,29 @@ fn places() -> Vec<Place> {
     absolute.map(|(folder, variable)| Place { path: folder.join(NAME), variable }).collect()
 }
 
-/// The file of one verb. Its keys become the section of the verb.
+/// The file of one verb. Its keys become the section of the verb. The verb reads its own sections itself.
 pub(super) fn read_own(path: &Path, verb: &str) -> Result<File, Fault> {
-    let file = Place { path: path.to_owned(), variable: "--config" }.read()?;
-    let missing = || Fault::new(Code::LocalIo, format!("there is no file {}", path.display()));
-    let File { path, table } = file.ok_or_else(missing)?;
+    let File { path, mut table } = read_named(path)?;
+    for (_, section) in OWN_SECTIONS.iter().filter(|(of, _)| *of == verb) {
+        if table.get(*section).is_some_and(Value::is_table) {
+            table.remove(*section);
+        }
+    }
     Ok(File { path, table: Table::from_iter([(verb.to_owned(), table.into())]) })
+}
+
+/// A section of the file of one verb, which has more than options. `None` if the file lacks it, or has an option of this name.
+pub(crate) fn section_of_own(path: &Path, name: &str) -> Result<Option<Table>, Fault> {
+    let mut table = read_named(path)?.table;
+    Ok(match table.remove(name) {
+        Some(Value::Table(section)) => Some(section),
+        _ => None,
+    })
+}
+
+fn read_named(path: &Path) -> Result<File, Fault> {
+    let file = Place { path: path.to_owned(), variable: "--config" }.read()?;
+    file.ok_or_else(|| Fault::new(Code::LocalIo, format!("there is no file {}", path.display())))
 }
 
 impl Place {

@@ -9,7 +9,7 @@ use clap::builder::{BoolishValueParser, PossibleValue, StringValueParser, TypedV
 use clap::{Arg, Args, Command};
 use farhaul::probe::{CachedRate, cached_rate};
 use farhaul::registry::protocols;
-use farhaul::security::Security;
+use farhaul::security::{PlainClients, Security};
 use farhaul::{Builder, Endpoint, Error, MinProgress, Protocol};
 use farhaul_cc::Spec;
 use farhaul_units::{ByteSize, Rate};
@@ -128,13 +128,31 @@ impl Transport {
     }
 
     /// Opens a daemon's UDP port. Its connections require a minimum progress, so that a trickling peer cannot hold one.
-    pub(crate) fn bind_daemon(&self, address: SocketAddr, clients: Option<&Admission>) -> Result<Endpoint, Fault> {
-        open(self.builder().min_progress(MinProgress::DAEMON), address, clients.map(Admission::security))
+    pub(crate) fn bind_daemon(
+        &self,
+        address: SocketAddr,
+        clients: Option<&Admission>,
+        plain: Option<PlainClients>,
+    ) -> Result<Endpoint, Fault> {
+        open(self.daemon(plain), address, clients.map(Admission::security))
+    }
+
+    fn daemon(&self, plain: Option<PlainClients>) -> Builder {
+        let builder = self.builder().min_progress(MinProgress::DAEMON);
+        match plain {
+            Some(plain) => builder.plain_clients(plain),
+            None => builder,
+        }
     }
 
     /// The same with a UDP port that the service manager has opened.
-    pub(crate) fn adopt_daemon(&self, socket: UdpSocket, clients: Option<&Admission>) -> Result<Endpoint, Fault> {
-        let builder = self.builder().min_progress(MinProgress::DAEMON);
+    pub(crate) fn adopt_daemon(
+        &self,
+        socket: UdpSocket,
+        clients: Option<&Admission>,
+        plain: Option<PlainClients>,
+    ) -> Result<Endpoint, Fault> {
+        let builder = self.daemon(plain);
         let address = socket.local_addr()?;
         protected(builder, clients.map(Admission::security)).adopt(socket).map_err(|error| fault_of(error, address))
     }
@@ -142,6 +160,11 @@ impl Transport {
     /// Opens a UDP port with this protection, for one copy.
     pub(crate) fn bind_secure(&self, address: SocketAddr, security: Security) -> Result<Endpoint, Fault> {
         open(self.builder(), address, Some(security))
+    }
+
+    /// Opens a UDP port with this protection, or for plain connections, to call and be called.
+    pub(crate) fn bind_with(&self, address: SocketAddr, security: Option<Security>) -> Result<Endpoint, Fault> {
+        open(self.builder(), address, security)
     }
 
     /// The packet size of what has no size of its own: the user's, or that of most paths.

@@ -208,6 +208,9 @@ pub(crate) struct End {
 impl End {
     /// Notes the protection of the connection.
     pub(crate) fn protected_by(&mut self, stream: &Stream) {
+        if stream.is_plain().is_ok_and(|is_plain| is_plain) {
+            self.security = "none";
+        }
         if let Ok(Some(protection)) = stream.protection() {
             self.peer_key = protection.peer_key.map(|key| key.fingerprint());
             self.suite = Some(protection.suite);

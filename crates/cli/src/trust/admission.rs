@@ -8,6 +8,7 @@ use std::thread;
 
 use farhaul::security::{AuthorizedKeys, Cipher, Grant, KeyPair, NotAdmitted, PublicKey, Security, Trust};
 use farhaul::{Stream, probe};
+use farhaul_units::Rate;
 
 use super::files;
 use crate::exit::{Code, Fault};
@@ -61,6 +62,13 @@ pub(crate) enum Rights {
     All,
     /// What the file grants.
     Granted(Grant),
+    /// What nobody has proved to be due to him: the client of a plain connection, whose network the daemon admits.
+    Plain {
+        /// Whether such clients may write.
+        write: bool,
+        /// Cap of the rate of all their sessions together.
+        rate: Rate,
+    },
     /// Nothing: the file has changed since the client connected.
     None,
 }

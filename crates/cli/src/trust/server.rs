@@ -79,6 +79,11 @@ impl Server {
         Ok(Self { identity, cipher, name, policy, expected })
     }
 
+    /// The fingerprint of this side's key.
+    pub(crate) fn own_fingerprint(&self) -> String {
+        self.identity.public().fingerprint()
+    }
+
     /// The protection of a port for connections to this server.
     pub(crate) fn security(&self) -> Security {
         Security::new(self.identity.clone(), self.expected.clone()).cipher(self.cipher)

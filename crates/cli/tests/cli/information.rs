@@ -100,7 +100,6 @@ fn encryption_is_never_left_out_silently() {
         &["profile", "--connect", "127.0.0.1:9"],
         &["bench", "--connect", "127.0.0.1:9", "--control-stream", "1mbit"],
         &["copy", "x", "udt://127.0.0.1:9/", "--control-stream", "1mbit"],
-        &["pipe", "--rendezvous", "--listen", "127.0.0.1:0", "--connect", "127.0.0.1:9"],
         &["copy", "tsunami://127.0.0.1/x", "."],
     ] {
         farhaul(arguments).fails(2, &["cannot be encrypted yet", "plain"]);

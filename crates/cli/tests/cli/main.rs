@@ -17,6 +17,7 @@ mod keys;
 mod lab;
 mod limits;
 mod measured;
+mod meetings;
 mod originals;
 mod over_ssh;
 mod partings;

@@ -53,7 +53,6 @@ use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
 use crate::registry::Protocol;
 use crate::shell::farewell::LONGEST_FAREWELL;
-use crate::shell::secrets::Secrets;
 use crate::transport::{Batch, Transmit, Transport, earliest};
 
 /// A tunnel may be without a connection inside for so long: the time in which an endpoint gives up a caller that it never
@@ -89,13 +88,7 @@ impl Around {
     /// An endpoint without connections. `provider` makes keys and handshakes.
     pub(crate) fn new(protocol: &Protocol, config: Config, entropy: Entropy, provider: Box<dyn Provider>) -> Self {
         // Both endpoints draw secrets, which must not be the same.
-        let mut secrets = Secrets::new(entropy.cookie_key);
-        let mut entropy = || {
-            let mut cookie_key = [0; 16];
-            cookie_key.chunks_mut(4).for_each(|chunk| chunk.copy_from_slice(&secrets.draw().to_be_bytes()));
-            let seed = u64::from(secrets.draw()) << 32 | u64::from(secrets.draw());
-            Entropy { cookie_key, seed: seed ^ entropy.seed }
-        };
+        let mut entropy = entropy.divided();
         let tunnels = Endpoint::serving(protocol.entry().name, of_tunnels(&config), entropy(), provider);
         let mss = config.mss.saturating_sub(DATAGRAM_OVERHEAD as u32);
         Self {

@@ -3,6 +3,7 @@
 use farhaul_units::{Duration, Instant, SeqNo};
 use farhaul_wire::secure::{DataForm, OVERHEAD, Terms};
 
+use super::client_id::ClientId;
 use crate::config::{Config, Mode};
 use crate::consts::IP_UDP_HEADER;
 use crate::error::PeerIncompatible;
@@ -68,8 +69,8 @@ pub(crate) const fn inner_mss(mss: u32, mode: Mode) -> u32 {
     mss.saturating_sub(data_form(mode).overhead() as u32)
 }
 
-/// This side's terms for a connection that serves `protocol`.
-pub(crate) fn terms(protocol: &str, offer: &Offer) -> Vec<u8> {
+/// This side's terms for a connection that serves `protocol`. In a rendezvous they name this side's own `call`.
+pub(crate) fn terms(protocol: &str, offer: &Offer, call: Option<ClientId>) -> Vec<u8> {
     let terms = Terms {
         protocol,
         messages: offer.mode == Mode::Message,
@@ -78,10 +79,16 @@ pub(crate) fn terms(protocol: &str, offer: &Offer) -> Vec<u8> {
         first: offer.isn,
         options: &[],
         largest: offer.largest,
+        call: call.as_ref().map(ClientId::bytes),
     };
     let mut out = Vec::new();
     terms.encode(&mut out);
     out
+}
+
+/// The call of a peer in a rendezvous, by its terms.
+pub(super) fn peer_call(terms: &[u8]) -> Option<ClientId> {
+    ClientId::new(Terms::decode(terms).ok()?.call?)
 }
 
 /// The agreement with the peer's terms.

@@ -118,10 +118,7 @@ impl AnyEndpoint for Endpoint {
         options: ConnectOptions,
     ) -> Result<ConnectionId, ConnectError> {
         check_address(peer)?;
-        if options.rendezvous {
-            return Err(ConnectError::StreamsOnly);
-        }
-        Router::connect_in(&mut self.shell, now, peer, options.mode)
+        Router::connect_in(&mut self.shell, now, peer, options)
     }
 
     fn send_message(
@@ -148,5 +145,9 @@ impl AnyEndpoint for Endpoint {
 
     fn protection(&self, id: ConnectionId) -> Option<&Protection> {
         self.shell.get(id)?.established().map(Sealed::protection)
+    }
+
+    fn is_plain(&self, _id: ConnectionId) -> bool {
+        false
     }
 }

@@ -19,6 +19,7 @@ use farhaul_wire::secure::{
 
 use super::client_id::ClientId;
 use super::crypto_stream::CryptoStream;
+use super::enclosed::peer_call;
 use super::protector::{Failure, Generations, Handshake, KeyChange, Keys, Protection, Side};
 use super::replay::Replay;
 use crate::timer::Timer;
@@ -134,6 +135,14 @@ impl Exchange {
         self.token = token;
         if let Some(initial) = &mut self.initial {
             initial.stream.repeat();
+        }
+    }
+
+    /// Calls again at once, unless it did so a moment ago: the peer can hear now.
+    pub(super) fn hurry(&mut self, now: Instant) {
+        let waits = |at| now + self.silence >= at + PROBE;
+        if self.peer.is_none() && self.probe.deadline().is_some_and(waits) {
+            self.repeat();
         }
     }
 
@@ -409,6 +418,12 @@ impl Exchange {
         self.due().is_some() && self.may_send(DATAGRAM)
     }
 
+    /// Whether a packet was sealed with the peer's keys of the handshake. It stays as it is.
+    pub(super) fn opens(&self, header: &Header, datagram: &[u8]) -> bool {
+        let handshake = self.handshake.as_ref().filter(|level| level.epoch == header.epoch);
+        handshake.is_some_and(|level| is_sealed_with(&level.keys, header, datagram, HEADER_LEN))
+    }
+
     /// Takes the keys of the application.
     pub(super) fn take_keys(&mut self) -> Option<ApplicationKeys> {
         self.application.take()
@@ -417,6 +432,11 @@ impl Exchange {
     /// The peer's terms, once they are authentic.
     pub(super) fn peer_terms(&self) -> Option<&[u8]> {
         self.tls.as_ref()?.peer_terms()
+    }
+
+    /// Whether the peer says that it is in a rendezvous. That is authentic once the handshake is complete.
+    pub(super) fn is_with_meeting(&self) -> bool {
+        self.peer_terms().is_some_and(|terms| peer_call(terms).is_some())
     }
 
     /// The protection of the connection, once the handshake is complete.
@@ -443,30 +463,4 @@ pub(super) fn is_sealed_with(keys: &Keys, header: &Header, datagram: &[u8], head
     let mut copy = datagram.to_vec();
     let (head, body) = copy.split_at_mut(head_len.min(datagram.len()));
     body.len() >= TAG_LEN && keys.remote.open(header.number, head, body)
-}
-
-/// Numbers of the answers without state. The other Initial packets of a server count from zero.
-const RETRY_NUMBER: PacketNumber = 1 << 15;
-const REFUSAL_NUMBER: PacketNumber = RETRY_NUMBER + 1;
-
-/// The answer of a server without state: it wants to see `token` first.
-pub(super) fn retry(greeting: &Greeting<'_>, keys: &Keys, token: &[u8], out: &mut Vec<u8>) {
-    alone(greeting, keys, RETRY_NUMBER, &Frame::Retry(token), out);
-}
-
-/// The answer of a server without state: it does not take the caller.
-pub(super) fn refusal(greeting: &Greeting<'_>, keys: &Keys, (code, reason): (CloseCode, &str), out: &mut Vec<u8>) {
-    alone(greeting, keys, REFUSAL_NUMBER, &Frame::Close(code, reason), out);
-}
-
-/// One Initial packet with one frame, in answer to a caller of any version. It is shorter than any caller's packet.
-fn alone(greeting: &Greeting<'_>, keys: &Keys, number: PacketNumber, frame: &Frame<'_>, out: &mut Vec<u8>) {
-    let header = Header { epoch: Epoch::INITIAL, number, to: greeting.from };
-    out.extend_from_slice(&header.bytes());
-    Greeting { token: &[], ..*greeting }.encode(out);
-    let body = out.len();
-    frame.encode(out);
-    let (head, frames) = out.split_at_mut(body);
-    let tag = keys.local.seal(number, head, frames);
-    out.extend_from_slice(&tag);
 }

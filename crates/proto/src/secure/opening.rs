@@ -4,8 +4,9 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{CloseCode, Epoch, Header};
 
 use super::client_id::ClientId;
-use super::enclosed::{Enclosed, TermsRefused, agree, data_form};
+use super::enclosed::{Enclosed, TermsRefused, agree, data_form, peer_call};
 use super::exchange::{Exchange, Progress};
+use super::meeting::Meeting;
 use super::paths::Paths;
 use super::protector::{Failure, Side};
 use super::sealed::Sealed;
@@ -25,6 +26,8 @@ pub(crate) struct Opening<E> {
     protocol: &'static str,
     offer: Offer,
     side: Side,
+    /// In a rendezvous, what is known beside this side's own call.
+    meeting: Option<Meeting>,
     /// Makes challenges of the peer's address that nobody guesses.
     key: [u8; 16],
     opened: Instant,
@@ -52,6 +55,7 @@ impl<E: Enclosed> Opening<E> {
             protocol,
             offer,
             side,
+            meeting: None,
             key,
             opened: now,
             give_up: now + timeout,
@@ -59,6 +63,39 @@ impl<E: Enclosed> Opening<E> {
             ends: false,
             last_word: None,
             enclosed: core::marker::PhantomData,
+        }
+    }
+
+    /// The same of a side that calls in a rendezvous.
+    pub(super) fn in_meeting(mut self, config: &Config) -> Self {
+        self.timeout = config.udt.rendezvous_timeout;
+        self.give_up = self.opened + self.timeout;
+        self.meeting = Some(Meeting::new(self.client_id));
+        self
+    }
+
+    /// What is known in a rendezvous beside this side's own call.
+    pub(super) const fn meeting(&self) -> Option<&Meeting> {
+        self.meeting.as_ref()
+    }
+
+    /// The terms of both sides' calls are those of this opening.
+    pub(super) const fn offer(&self) -> &Offer {
+        &self.offer
+    }
+
+    /// Answers the peer's call as well from now on.
+    pub(super) fn answer(&mut self, exchange: Exchange) {
+        if let Some(meeting) = &mut self.meeting {
+            meeting.answer(exchange);
+        }
+        self.drop_inconsistent();
+    }
+
+    /// The peer is there, and must answer this side's call.
+    pub(super) fn hurry(&mut self, now: Instant) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.hurry(now);
         }
     }
 
@@ -76,6 +113,14 @@ impl<E: Enclosed> Opening<E> {
         let now = setup.now;
         let Some(exchange) = &mut self.exchange else { return Step::Wait };
         let Some((keys, generations)) = exchange.take_keys() else { return Step::Wait };
+        let fits = |terms: &[u8]| match &self.meeting {
+            Some(meeting) => meeting.admits(self.side, self.client_id, terms),
+            None => peer_call(terms).is_none(),
+        };
+        if exchange.peer_terms().is_some_and(|terms| !fits(terms)) {
+            exchange.give_up(CloseCode::Terms, "one side alone is in a rendezvous");
+            return self.fail(ConnectionLost::PeerIncompatible(PeerIncompatible::Rendezvous));
+        }
         let agreed = exchange.peer_terms().map(|terms| agree(self.protocol, &self.offer, terms));
         let mut agreed = match agreed {
             Some(Ok(agreed)) => agreed,
@@ -101,6 +146,51 @@ impl<E: Enclosed> Opening<E> {
         self.ends = true;
         Step::Failed(reason)
     }
+
+    /// A packet for the call of the peer that this side answers. Only the peer's host has the keys of the handshake, so nothing
+    /// before them ends the rendezvous.
+    fn on_answering(&mut self, header: &Header, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<Sealed<E>>> {
+        let Some(answering) = self.meeting.as_mut().and_then(Meeting::answering_mut) else { return Step::Wait };
+        let progress = answering.on_packet(header, datagram, setup.now);
+        let proved = header.epoch == Epoch::HANDSHAKE;
+        match progress {
+            Progress::Invalid => Step::Invalid,
+            Progress::Wait | Progress::Seen | Progress::Retry(_) => {
+                self.drop_inconsistent();
+                Step::Wait
+            }
+            Progress::Complete => {
+                self.take_over();
+                self.establish(setup)
+            }
+            Progress::Closed(code, _reason) if proved => Step::Failed(lost_by_peer(code)),
+            Progress::Failed(failure) if proved => {
+                self.take_over();
+                self.fail(lost(&failure))
+            }
+            // It is told, and keeps its place until another one proves its address.
+            Progress::Failed(_) => Step::Wait,
+            Progress::Closed(..) => {
+                let _ = self.meeting.as_mut().and_then(Meeting::take_answering);
+                Step::Wait
+            }
+        }
+    }
+
+    /// The call that this side answers becomes the connection, and its own is given up.
+    fn take_over(&mut self) {
+        if let Some(answering) = self.meeting.as_mut().and_then(Meeting::take_answering) {
+            (self.client_id, self.side) = (answering.client_id(), Side::Server);
+            self.exchange = Some(answering);
+        }
+    }
+
+    /// Gives up the peer's call if it turns out to be none.
+    fn drop_inconsistent(&mut self) {
+        if let Some(meeting) = self.meeting.as_mut().filter(|meeting| !meeting.is_consistent()) {
+            let _ = meeting.take_answering();
+        }
+    }
 }
 
 impl<E: Enclosed> protocol::Opening for Opening<E> {
@@ -112,9 +202,15 @@ impl<E: Enclosed> protocol::Opening for Opening<E> {
             // Data that overtook the end of the handshake. Its sender repeats it.
             return Step::Wait;
         }
+        if self.meeting.as_ref().is_some_and(|meeting| meeting.is_for_answering(&header, datagram)) {
+            return self.on_answering(&header, datagram, setup);
+        }
+        let listens = self.side == Side::Server && self.meeting.is_none();
         let Some(exchange) = &mut self.exchange else { return Step::Wait };
         match exchange.on_packet(&header, datagram, setup.now) {
             Progress::Invalid => Step::Invalid,
+            // A listener has no word for it, because that would end a rendezvous that it had with this side a moment ago.
+            Progress::Wait if listens && exchange.is_with_meeting() => Step::Failed(ConnectionLost::Refused),
             Progress::Wait | Progress::Seen => Step::Wait,
             Progress::Retry(token) => {
                 exchange.show(token);
@@ -135,6 +231,12 @@ impl<E: Enclosed> protocol::Opening for Opening<E> {
     }
 
     fn poll(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
+        if !self.ends
+            && let Some(answering) = self.meeting.as_mut().and_then(Meeting::answering_mut)
+            && answering.poll(now, out)
+        {
+            return true;
+        }
         let Some(exchange) = &mut self.exchange else { return false };
         let tells = self.side == Side::Server && exchange.has_last_word();
         let wrote = exchange.poll(now, out);
@@ -147,7 +249,8 @@ impl<E: Enclosed> protocol::Opening for Opening<E> {
 
     fn deadline(&self) -> Option<Instant> {
         let probe = self.exchange.as_ref().and_then(Exchange::deadline);
-        earliest(probe, Some(self.give_up))
+        let answering = self.meeting.as_ref().and_then(Meeting::answering).and_then(Exchange::deadline);
+        earliest(earliest(probe, answering), Some(self.give_up))
     }
 
     fn is_gone(&self) -> bool {

@@ -116,6 +116,13 @@ pub trait Provider: Send {
     /// This side has no key of its own.
     fn answer(&mut self, from: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure>;
 
+    /// Begins to answer the call of `peer` in a rendezvous, with this side's terms. The peer's key must be one that
+    /// [`call`](Self::call) accepts, because this side has called it, too.
+    ///
+    /// # Errors
+    /// This side has no key of its own. Nothing is known that the peer's key could be compared with.
+    fn meet(&mut self, peer: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure>;
+
     /// Encrypts the content of a token, which only this endpoint can read.
     fn seal_token(&self, content: &[u8]) -> Vec<u8>;
 

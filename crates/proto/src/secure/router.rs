@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! Initial packet, connection id 0 ─▶ known client: its connection
+//!                                    a rendezvous with its sender: see `meeting`
 //!                                    refused:      the same Close again, without state
 //!                                    too many callers without proof: nothing
 //!                                    no room:      a Close, without state
@@ -9,12 +10,16 @@
 //!                                    else:         a new connection that is being opened
 //! ```
 
+mod meetings;
+
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
 
 use farhaul_units::{Instant, SeqNo};
 use farhaul_wire::secure::{CloseCode, ConnectionName, Epoch, Greeting, Header, MIN_INITIAL, VERSION, destination};
 
+use self::meetings::is_meeting;
+use super::answers;
 use super::client_id::ClientId;
 use super::enclosed::{Enclosed, inner_mss, terms};
 use super::exchange::{self, Exchange, Progress};
@@ -34,6 +39,7 @@ use crate::shell::handshake::{Offer, Room, mss_towards};
 use crate::shell::protocol::Protocol;
 use crate::shell::secrets::Secrets;
 use crate::shell::slots::Occupant;
+use crate::udt::ConnectOptions;
 
 /// Callers in the middle of their handshakes beyond which each must prove its address first (attack A6): a quarter of those
 /// that are permitted.
@@ -55,6 +61,8 @@ pub(crate) struct Router<E> {
     by_name: BTreeMap<u32, u32>,
     /// Accepted connections by the caller's address and random bytes, so that its repeated packets find them.
     by_client: BTreeMap<(SocketAddr, ClientId), u32>,
+    /// Rendezvous in progress, by address.
+    meetings: BTreeMap<SocketAddr, u32>,
     replies: VecDeque<(SocketAddr, Vec<u8>)>,
     refusals: Refusals,
     enclosed: core::marker::PhantomData<fn() -> E>,
@@ -71,6 +79,7 @@ impl<E: Enclosed> Router<E> {
             unproved: Unproved::default(),
             by_name: BTreeMap::new(),
             by_client: BTreeMap::new(),
+            meetings: BTreeMap::new(),
             replies: VecDeque::new(),
             refusals: Refusals::default(),
             enclosed: core::marker::PhantomData,
@@ -86,18 +95,24 @@ impl<E: Enclosed> Router<E> {
         shell: &mut Shell<Self>,
         now: Instant,
         peer: SocketAddr,
-        mode: Mode,
+        options: ConnectOptions,
     ) -> Result<ConnectionId, ConnectError> {
+        let ConnectOptions { mode, rendezvous } = options;
+        if rendezvous && shell.protocol.meetings.contains_key(&peer) {
+            return Err(ConnectError::RendezvousUnderWay);
+        }
         shell.check_room()?;
         let client_id = ClientId::draw(|| shell.protocol.secrets.draw());
         let offer = shell.protocol.offer(&shell.config, peer, mode);
+        let call = rendezvous.then_some(client_id);
         let router = &mut shell.protocol;
-        let tls = router.provider.call(peer, terms(router.serves, &offer)).map_err(|_| ConnectError::NoTrust)?;
+        let tls = router.provider.call(peer, terms(router.serves, &offer, call)).map_err(|_| ConnectError::NoTrust)?;
         let keys = router.provider.initial(client_id.bytes(), Side::Client);
         let names = (offer.socket_id, ConnectionName::NONE);
         let exchange = Exchange::new(Side::Client, tls, keys, client_id, names, true);
         let key = router.draw_key();
         let opening = Opening::new(exchange, (router.serves, offer), (Side::Client, key), &shell.config, now);
+        let opening = if rendezvous { opening.in_meeting(&shell.config) } else { opening };
         Ok(shell.open(now, name(&offer), opening))
     }
 
@@ -140,6 +155,9 @@ impl<E: Enclosed> Router<E> {
         if let Some(&slot) = shell.protocol.by_client.get(&(from, client_id)) {
             return shell.deliver_alone(slot, now, from, datagram);
         }
+        if let Some(&slot) = shell.protocol.meetings.get(&from) {
+            return Self::on_call_in_meeting(shell, slot, now, from, (header, client_id), datagram);
+        }
         if shell.protocol.refusals.knows(now, from, client_id) {
             let answer = shell.protocol.refusals.for_client(now, from, client_id, datagram.len());
             return shell.protocol.repeat(from, answer);
@@ -149,7 +167,7 @@ impl<E: Enclosed> Router<E> {
         if datagram.len() < MIN_INITIAL {
             return shell.count_invalid();
         }
-        let proved = shell.protocol.has_proved(from, &greeting, client_id, now);
+        let proved = shell.protocol.has_proved(&Token { from, client_id, made: now }, &greeting, Token::admits);
         if !proved && !shell.protocol.unproved.take(now) {
             return;
         }
@@ -173,9 +191,10 @@ impl<E: Enclosed> Router<E> {
         let offer = shell.protocol.offer(&shell.config, from, mode);
         let names = (offer.socket_id, greeting.from);
         let router = &mut shell.protocol;
-        let Ok(tls) = router.provider.answer(from, terms(router.serves, &offer)) else { return };
+        let Ok(tls) = router.provider.answer(from, terms(router.serves, &offer, None)) else { return };
         let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, proved);
         match exchange.on_packet(header, datagram, now) {
+            Progress::Wait if exchange.is_with_meeting() => return shell.count_invalid(),
             Progress::Wait => {}
             Progress::Failed(failure) => {
                 let Ok((greeting, _)) = Greeting::decode(datagram) else { return };
@@ -193,23 +212,24 @@ impl<E: Enclosed> Router<E> {
         shell.answer_datagram(now, name(&offer), opening);
     }
 
-    fn has_proved(&self, from: SocketAddr, greeting: &Greeting<'_>, client_id: ClientId, now: Instant) -> bool {
+    /// Whether a caller shows a token of this endpoint that its note `admits`.
+    fn has_proved(&self, note: &Token, greeting: &Greeting<'_>, admits: impl Fn(&Token, &[u8]) -> bool) -> bool {
         let content = (!greeting.token.is_empty()).then(|| self.provider.open_token(greeting.token)).flatten();
-        content.is_some_and(|content| Token { from, client_id, made: now }.admits(&content))
+        content.is_some_and(|content| admits(note, &content))
     }
 
     fn ask_for_proof(&mut self, from: SocketAddr, greeting: &Greeting<'_>, client_id: ClientId, now: Instant) {
         let keys = self.provider.initial(client_id.bytes(), Side::Server);
         let token = self.provider.seal_token(&Token { from, client_id, made: now }.content());
         let mut reply = Vec::new();
-        exchange::retry(greeting, &keys, &token, &mut reply);
+        answers::retry(greeting, &keys, &token, &mut reply);
         self.reply(from, reply);
     }
 
     fn refuse(&mut self, from: SocketAddr, greeting: &Greeting<'_>, why: (CloseCode, &str)) {
         let keys = self.provider.initial(greeting.client_id, Side::Server);
         let mut reply = Vec::new();
-        exchange::refusal(greeting, &keys, why, &mut reply);
+        answers::refusal(greeting, &keys, why, &mut reply);
         self.reply(from, reply);
     }
 
@@ -258,7 +278,7 @@ impl<E: Enclosed> Protocol for Router<E> {
     }
 
     fn connect(shell: &mut Shell<Self>, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
-        Self::connect_in(shell, now, peer, Mode::Stream)
+        Self::connect_in(shell, now, peer, ConnectOptions::default())
     }
 
     fn on_entered(&mut self, connection: &Connection<Self>) {
@@ -267,18 +287,28 @@ impl<E: Enclosed> Protocol for Router<E> {
         if let Some(client) = client(connection) {
             self.by_client.insert(client, slot);
         }
+        if is_meeting(connection) {
+            self.meetings.insert(connection.peer(), slot);
+        }
     }
 
-    fn on_changed(&mut self, _connection: &Connection<Self>) {}
+    fn on_changed(&mut self, connection: &Connection<Self>) {
+        if !self.meetings.is_empty() && !is_meeting(connection) {
+            self.end_meeting(connection);
+        }
+    }
 
     fn on_forgotten(&mut self, connection: &Connection<Self>) {
         self.by_name.remove(&connection.key().value());
-        if let Some((peer, client_id)) = client(connection) {
+        self.end_meeting(connection);
+        let (peer, name) = (connection.peer(), connection.key());
+        if let Some((_, client_id)) = client(connection) {
             self.by_client.remove(&(peer, client_id));
-            if let Some((packet, said)) = connection.as_opening().and_then(Opening::last_word) {
-                let (packet, said) = (packet.clone(), *said);
-                self.refusals.keep(Refusal { peer, name: connection.key(), client_id, packet, said });
-            }
+        }
+        let Some(opening) = connection.as_opening() else { return };
+        if let Some((packet, said)) = opening.last_word() {
+            let (client_id, packet, said) = (opening.client_id(), packet.clone(), *said);
+            self.refusals.keep(Refusal { peer, name, client_id, packet, said });
         }
     }
 

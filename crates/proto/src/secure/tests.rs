@@ -1,6 +1,7 @@
 //! The envelope between two secure endpoints.
 
 mod attack;
+mod meetings;
 pub(super) mod pair;
 mod refusals;
 
@@ -236,7 +237,7 @@ fn a_side_of_another_version_is_named() {
             };
             let mut answer = Vec::new();
             let keys = Null::new(2).initial(&client_id, Side::Server);
-            exchange::refusal(&asked, &keys, (CloseCode::Version, "another version"), &mut answer);
+            answers::refusal(&asked, &keys, (CloseCode::Version, "another version"), &mut answer);
             assert!(answer.len() <= datagram.len());
             *datagram = answer;
         }

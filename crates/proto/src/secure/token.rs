@@ -36,12 +36,17 @@ impl Token {
 
     /// Whether this content was made for the same caller, and not too long ago.
     pub(super) fn admits(&self, content: &[u8]) -> bool {
+        self.admits_within(content, LIFETIME)
+    }
+
+    /// The same with another lifetime.
+    pub(super) fn admits_within(&self, content: &[u8], lifetime: Duration) -> bool {
         let own = self.content();
         let (Some((made, rest)), Some((now, same))) = (content.split_first_chunk(), own.split_first_chunk()) else {
             return false;
         };
         let age = u64::from_be_bytes(*now).checked_sub(u64::from_be_bytes(*made));
-        rest == same && age.is_some_and(|millis| Duration::from_millis(millis) <= LIFETIME)
+        rest == same && age.is_some_and(|millis| Duration::from_millis(millis) <= lifetime)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 
-use farhaul_units::Instant;
+use farhaul_units::{Instant, Network};
 
 use super::SharedChannel;
 use crate::any_endpoint::AnyEndpoint;
@@ -149,5 +149,13 @@ impl AnyEndpoint for SharedChannel<Box<dyn AnyEndpoint>> {
 
     fn protection(&self, id: ConnectionId) -> Option<&Protection> {
         self.bulk.protection(id)
+    }
+
+    fn is_plain(&self, id: ConnectionId) -> bool {
+        self.bulk.is_plain(id)
+    }
+
+    fn admit_plain(&mut self, now: Instant, networks: Vec<Network>) -> bool {
+        self.bulk.admit_plain(now, networks)
     }
 }

@@ -331,6 +331,14 @@ impl<P: Protocol> Connection<P> {
         }
     }
 
+    /// The same, mutable.
+    pub(crate) fn as_opening_mut(&mut self) -> Option<&mut P::Opening> {
+        match &mut self.phase {
+            Phase::Opening(opening) => Some(opening),
+            Phase::Established(_) => None,
+        }
+    }
+
     /// The protocol's part; `None` before it is established.
     pub(crate) fn established(&self) -> Option<&P::Established> {
         match &self.phase {

@@ -119,6 +119,19 @@ impl<P: Protocol> Shell<P> {
         self.slots.get(id)
     }
 
+    /// The ids of all connections, closing ones included.
+    pub(crate) fn ids(&self) -> Vec<ConnectionId> {
+        self.slots.ids()
+    }
+
+    /// Changes a connection that is being opened.
+    pub(crate) fn on_opening(&mut self, slot: u32, change: impl FnOnce(&mut P::Opening)) {
+        if let Some(opening) = self.slots.at(slot).and_then(Connection::as_opening_mut) {
+            change(opening);
+            self.mark(slot);
+        }
+    }
+
     /// Carries out a command of the application.
     pub(crate) fn command<T>(
         &mut self,

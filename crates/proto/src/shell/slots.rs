@@ -64,6 +64,11 @@ impl<C: Occupant> Slots<C> {
         self.slots.get_mut(id.slot())?.connection.as_mut().filter(|connection| connection.id() == id)
     }
 
+    /// The ids of all connections.
+    pub(crate) fn ids(&self) -> Vec<ConnectionId> {
+        self.slots.iter().filter_map(|slot| slot.connection.as_ref().map(Occupant::id)).collect()
+    }
+
     /// Reserves a slot and an id for a connection.
     pub(crate) fn reserve(&mut self) -> ConnectionId {
         let slot = self.free.pop().unwrap_or_else(|| {

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use farhaul_proto::udt::ConnectOptions;
-use farhaul_proto::{ConnectError, Event, Mode};
+use farhaul_proto::{Event, Mode};
 use farhaul_sim::TapAction;
 use farhaul_sim::topology::path::{CALLER, LISTENER, address};
 use farhaul_units::{Duration, Instant, Rng};
@@ -115,12 +115,25 @@ fn a7_repeated_handshakes_to_an_established_connection_are_not_answered() {
     assert_whole(&run);
 }
 
+/// `meeting` in the crate has the attacks in the name of the peer.
 #[test]
-fn a8_there_is_no_rendezvous_inside_envelopes() {
+fn a8_strangers_never_meet_a_side_that_waits_for_its_peer() {
     let mut server = Server::new();
+    server.end.stop_listening();
     let options = ConnectOptions { mode: Mode::Stream, rendezvous: true };
-    let refused = server.end.connect_with(server.now, caller(1), options);
-    assert!(matches!(refused, Err(ConnectError::StreamsOnly)), "{refused:?}");
+    server.end.connect_with(server.now, caller(1), options).unwrap();
+    sent(&mut *server.end, server.now);
+    for seed in 2..100 {
+        let (_, datagrams) = call(seed);
+        for datagram in datagrams {
+            assert!(server.deliver(caller(seed.into()), &datagram).is_empty(), "another address than the peer's");
+            let answers = server.deliver(caller(1), &datagram);
+            assert!(answers.iter().all(|(to, _)| *to == caller(1)));
+        }
+    }
+    assert_eq!(server.end.connections(), 1);
+    let met = std::iter::from_fn(|| server.end.poll_event()).next();
+    assert_eq!(met, None, "the calls of strangers are no calls by rendezvous");
 }
 
 #[test]

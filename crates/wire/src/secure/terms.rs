@@ -13,10 +13,13 @@
 //! | 5 | first number u32 | sequence number of the sender's first packet |
 //! | 6 | options | of the protocol, in its own format |
 //! | 7 | largest packet u32 | bytes like 3, of a side that may probe for larger packets |
+//! | 8 | call | random bytes of the sender's own call, of a side that meets a peer which calls as well |
 //!
 //! Terms of later versions are skipped.
 
 use farhaul_units::SeqNo;
+
+use super::greeting::{MAX_CLIENT_ID, MIN_CLIENT_ID};
 
 /// Most bytes of a protocol's name.
 const MAX_PROTOCOL: usize = 32;
@@ -29,6 +32,7 @@ mod id {
     pub(super) const FIRST: u16 = 5;
     pub(super) const OPTIONS: u16 = 6;
     pub(super) const LARGEST: u16 = 7;
+    pub(super) const CALL: u16 = 8;
 }
 
 /// One side's contribution.
@@ -48,6 +52,8 @@ pub struct Terms<'a> {
     pub options: &'a [u8],
     /// Largest packet that this side sends and takes, bytes. `None` if it does not probe for larger ones.
     pub largest: Option<u32>,
+    /// The client id of this side's own call, [`MIN_CLIENT_ID`] to [`MAX_CLIENT_ID`] bytes. `None` outside of a rendezvous.
+    pub call: Option<&'a [u8]>,
 }
 
 /// Why terms cannot be read. Their sender holds the keys, so the fault is the peer's.
@@ -87,6 +93,9 @@ impl<'a> Terms<'a> {
         if let Some(largest) = self.largest {
             term(id::LARGEST, &largest.to_be_bytes());
         }
+        if let Some(call) = self.call {
+            term(id::CALL, call);
+        }
     }
 
     /// Reads terms.
@@ -95,7 +104,7 @@ impl<'a> Terms<'a> {
     /// See [`TermsError`].
     pub fn decode(bytes: &'a [u8]) -> Result<Self, TermsError> {
         let (mut protocol, mut mode, mut mss, mut window) = (None, None, None, None);
-        let (mut first, mut options, mut largest) = (None, None, None);
+        let (mut first, mut options, mut largest, mut call) = (None, None, None, None);
         let mut rest = bytes;
         while let Some((id, behind)) = rest.split_first_chunk() {
             let id = u16::from_be_bytes(*id);
@@ -111,6 +120,7 @@ impl<'a> Terms<'a> {
                 id::FIRST => &mut first,
                 id::OPTIONS => &mut options,
                 id::LARGEST => &mut largest,
+                id::CALL => &mut call,
                 _ => continue,
             };
             if place.replace(value).is_some() {
@@ -134,6 +144,9 @@ impl<'a> Terms<'a> {
         if first >> 31 != 0 {
             return Err(TermsError::Value(id::FIRST));
         }
+        if call.is_some_and(|call| !(MIN_CLIENT_ID..=MAX_CLIENT_ID).contains(&call.len())) {
+            return Err(TermsError::Length(id::CALL));
+        }
         Ok(Self {
             protocol: str::from_utf8(protocol).map_err(|_| TermsError::Value(id::PROTOCOL))?,
             messages,
@@ -142,6 +155,7 @@ impl<'a> Terms<'a> {
             first: SeqNo::new(first),
             options: options.unwrap_or_default(),
             largest: largest.map(|value| number(Some(value), id::LARGEST)).transpose()?,
+            call,
         })
     }
 }

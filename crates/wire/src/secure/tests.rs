@@ -108,14 +108,29 @@ fn a_greeting_survives_and_its_limits_hold() {
 #[test]
 fn terms_must_be_complete_and_stand_once() {
     let first = SeqNo::new(77);
-    let terms =
-        Terms { protocol: "udt", messages: true, mss: 1472, flow_window: 8192, first, options: b"", largest: None };
+    let terms = Terms {
+        protocol: "udt",
+        messages: true,
+        mss: 1472,
+        flow_window: 8192,
+        first,
+        options: b"",
+        largest: None,
+        call: None,
+    };
     let mut bytes = Vec::new();
     terms.encode(&mut bytes);
     assert_eq!(Terms::decode(&bytes), Ok(terms));
     let (probing, mut longer) = (Terms { largest: Some(8_972), ..terms }, Vec::new());
     probing.encode(&mut longer);
     assert_eq!((Terms::decode(&longer), &longer[..bytes.len()]), (Ok(probing), &bytes[..]));
+    let (meeting, mut named) = (Terms { call: Some(&[7; 20]), ..terms }, Vec::new());
+    meeting.encode(&mut named);
+    assert_eq!(Terms::decode(&named), Ok(meeting));
+    for length in [0, 7, 21] {
+        let wrong = [&bytes[..], &[0, 8, 0, length], &vec![7; length.into()]].concat();
+        assert_eq!(Terms::decode(&wrong), Err(TermsError::Length(8)), "{length}");
+    }
     let later = [&bytes[..], &[0x12, 0x34, 0, 1, 0]].concat();
     assert_eq!(Terms::decode(&later), Ok(terms), "a term of a later version");
     assert_eq!(Terms::decode(&[&bytes[..], &bytes[..]].concat()), Err(TermsError::Twice(1)));

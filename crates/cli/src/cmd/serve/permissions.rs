@@ -27,13 +27,15 @@ pub(super) struct Permissions {
     root: PathBuf,
     read_only: bool,
     usages: Mutex<BTreeMap<PublicKey, Arc<Mutex<Usage>>>>,
+    /// The sessions of all plain clients, of whom nobody can be told from another one.
+    plain: Arc<Mutex<Usage>>,
 }
 
-/// The running sessions of a key.
+/// The running sessions of a key, or of all plain clients.
 #[derive(Debug, Default)]
 struct Usage {
     sessions: u32,
-    /// When the key may move its next byte.
+    /// When the next byte may be moved.
     free_at: Option<Instant>,
 }
 
@@ -42,7 +44,7 @@ pub(super) type Refused = (AbortCode, String);
 
 impl Permissions {
     pub(super) fn new(root: &Path, read_only: bool) -> io::Result<Self> {
-        Ok(Self { root: root.canonicalize()?, read_only, usages: Mutex::default() })
+        Ok(Self { root: root.canonicalize()?, read_only, usages: Mutex::default(), plain: Arc::default() })
     }
 
     /// The root without links in its path.
@@ -58,6 +60,10 @@ impl Permissions {
         match rights {
             Rights::All => Ok(Permit::default()),
             Rights::None => Err(refused("your key is not admitted any more")),
+            Rights::Plain { write: false, .. } => Err(refused(
+                "plain clients may only read here: connect without --plain, or the daemon's file needs write = true in [plain]",
+            )),
+            Rights::Plain { rate, .. } => Ok(self.begin_plain(*rate)),
             Rights::Granted(grant) => {
                 let allowed = grant.paths.iter().any(|path| path.write && self.is_within(&path.path, target));
                 if !allowed {
@@ -75,6 +81,7 @@ impl Permissions {
         match rights {
             Rights::All => Ok(Permit::default()),
             Rights::None => Err(refused("your key is not admitted any more")),
+            Rights::Plain { rate, .. } => Ok(self.begin_plain(*rate)),
             Rights::Granted(grant) => {
                 let may = |wanted| grant.paths.iter().any(|path| self.is_within(&path.path, wanted));
                 if !grant.paths.is_empty() && !paths.iter().all(may) {
@@ -111,6 +118,12 @@ impl Permissions {
         held.sessions += 1;
         drop(held);
         Ok(Permit { usage: Some(usage), rate: grant.rate, bytes: grant.bytes })
+    }
+
+    fn begin_plain(&self, rate: Rate) -> Permit {
+        let usage = Arc::clone(&self.plain);
+        usage.lock().unwrap_or_else(PoisonError::into_inner).sessions += 1;
+        Permit { usage: Some(usage), rate: Some(rate), bytes: None }
     }
 }
 
@@ -182,7 +195,7 @@ mod tests {
     }
 
     fn permissions() -> Permissions {
-        Permissions { root: "/srv".into(), read_only: false, usages: Mutex::default() }
+        Permissions { root: "/srv".into(), read_only: false, usages: Mutex::default(), plain: Arc::default() }
     }
 
     #[test]
@@ -205,6 +218,29 @@ mod tests {
         assert!(permissions.reads(&alice, &[path("in/a"), path("other")]).is_err(), "every path counts");
         assert!(permissions.reads(&granted(""), &[path("other"), RelPath::root()]).is_ok());
         assert!(permissions.reads(&Rights::None, &[path("in")]).is_err());
+    }
+
+    #[test]
+    fn plain_clients_read_and_write_only_if_they_may() {
+        let (permissions, rate) = (permissions(), Rate::from_megabits_per_second(8));
+        let rights = |write| Rights::Plain { write, rate };
+        assert_eq!(permissions.writes(&rights(false), &path("in")).unwrap_err().0, AbortCode::Refused);
+        assert!(permissions.writes(&rights(true), &path("in")).is_ok());
+        assert!(permissions.reads(&rights(false), &[path("in"), RelPath::root()]).is_ok());
+        let read_only = Permissions { read_only: true, ..permissions };
+        assert!(read_only.writes(&rights(true), &path("in")).is_err());
+    }
+
+    #[test]
+    fn plain_clients_share_one_cap() {
+        let (permissions, clock) = (permissions(), Clock::start());
+        let rights = Rights::Plain { write: false, rate: Rate::from_megabits_per_second(8) };
+        let mut permits = [(); 2].map(|()| permissions.reads(&rights, &[]).unwrap());
+        let began = clock.now();
+        for turn in 0..11 {
+            permits[turn % 2].charge(5_000, clock).unwrap();
+        }
+        assert!(clock.now() - began >= Duration::from_millis(50));
     }
 
     #[test]

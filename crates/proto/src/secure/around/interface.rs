@@ -151,4 +151,8 @@ impl AnyEndpoint for Around {
     fn protection(&self, id: ConnectionId) -> Option<&Protection> {
         self.tunnels.protection(self.links.of(id)?.tunnel)
     }
+
+    fn is_plain(&self, _id: ConnectionId) -> bool {
+        false
+    }
 }

@@ -234,7 +234,7 @@ fn b1_a_forged_end_in_an_initial_packet_ends_no_established_connection() {
         let keys = Null::new(0).initial(greeting.client_id, side);
         let asked = Greeting { version: VERSION, from: to, client_id: greeting.client_id, token: &[] };
         let mut forged = Vec::new();
-        exchange::refusal(&asked, &keys, (CloseCode::Busy, "forged"), &mut forged);
+        answers::refusal(&asked, &keys, (CloseCode::Busy, "forged"), &mut forged);
         assert_ne!(from, to);
         let len = forged.len();
         pair.ends[end].handle_datagrams(now, now, address(1 - end), &mut forged, len);

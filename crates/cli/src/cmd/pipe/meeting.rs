@@ -1,0 +1,59 @@
+//! `--rendezvous`: both sides call. Each judges the key of the other one as a client judges that of its server.
+
+use farhaul::security::SecurityFault;
+use farhaul::{ConnectionLost, Error, Stream};
+
+use super::Pipe;
+use crate::cmd::connect;
+use crate::exit::{Code, Fault};
+use crate::output::json::Start;
+use crate::session::measure::Meter;
+use crate::trust::Server;
+use crate::values::HostPort;
+
+impl Pipe<'_> {
+    /// Meets the peer, and starts a meter with the first call.
+    pub(super) fn meet(&self, listen: &HostPort, mut start: Start) -> Result<(Stream, Meter), Fault> {
+        let transport = &self.args.transport;
+        let to = self.args.connect.as_ref().ok_or_else(|| Fault::usage("--rendezvous needs --connect PEER"))?;
+        let peer = to.first()?;
+        let host = transport.security.server(to.to_string(), &self.output)?;
+        start.key = host.as_ref().map(Server::own_fingerprint);
+        let endpoint = transport.bind_with(listen.listening()?, host.as_ref().map(Server::security))?;
+        if let Some(key) = &start.key {
+            let local = endpoint.local_addr();
+            self.output.say(&format!("calling {peer} from {local}; encrypted, the key of this side is {key}"));
+        }
+        connect::announce(self.context, &self.output, &endpoint, Some(peer), start);
+        let meter = Meter::start(self.context.clock);
+        match (endpoint.rendezvous(peer), &host) {
+            (Ok(stream), host) => {
+                if let Some(host) = host {
+                    host.remember(&self.output);
+                }
+                Ok((stream, meter))
+            }
+            (Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::UnknownKey))), Some(host)) => {
+                let accepted = host.ask(&self.output)?;
+                host.remember(&self.output);
+                // The other side was refused, and has ended.
+                Err(Fault::new(
+                    Code::HostKeyUnknown,
+                    format!("start both sides again: {to} is known with the key {} now", accepted.fingerprint()),
+                ))
+            }
+            (Err(error), _) => Err(self.explained(self.context.connection_fault(&error, &peer))),
+        }
+    }
+
+    /// A fault with the next step of a rendezvous, in which the other side has no authorized keys.
+    pub(super) fn explained(&self, fault: Fault) -> Fault {
+        if !self.args.rendezvous || fault.code != Code::NotAdmitted {
+            return fault;
+        }
+        Fault::new(
+            Code::NotAdmitted,
+            "the other side does not know the key of this one: `farhaul key fingerprint` here prints what its --host-key needs",
+        )
+    }
+}

@@ -1,0 +1,77 @@
+//! Plain clients of a port that encrypts.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use farhaul_proto::secure::{Dual, Provider};
+use farhaul_proto::{AnyEndpoint, Config, ControllerFactory, Entropy, Protocol};
+use farhaul_units::{Network, Rate};
+
+use crate::error::Error;
+
+/// Plain UDT4 clients beside the encrypted ones of a port. Everybody on the path can read and change what they send and
+/// receive, and everybody in their networks is such a client.
+///
+/// A client of another network gets no answer. UDT4's handshake proves the address of a client, so its network cannot be forged
+/// from elsewhere.
+///
+/// ```
+/// use farhaul::security::PlainClients;
+///
+/// let clients = PlainClients::of(["10.0.0.0/8".parse()?, "2001:db8::/32".parse()?]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct PlainClients {
+    networks: Vec<Network>,
+    max_rate: Rate,
+}
+
+impl PlainClients {
+    /// Default cap of the send rate of one plain connection: 1 Gbit/s, so that nobody fills a fast path by oversight.
+    pub const MAX_RATE: Rate = Rate::from_megabits_per_second(1_000);
+
+    /// The clients of these networks. Without any, nobody is admitted until
+    /// [`Endpoint::admit_plain`](crate::Endpoint::admit_plain) names some.
+    #[must_use]
+    pub fn of(networks: impl IntoIterator<Item = Network>) -> Self {
+        Self { networks: networks.into_iter().collect(), max_rate: Self::MAX_RATE }
+    }
+
+    /// Cap of the send rate of each plain connection, headers and retransmissions included. Must exceed zero. Default
+    /// [`MAX_RATE`](Self::MAX_RATE). A lower [`Builder::max_rate`](crate::Builder::max_rate) holds, too.
+    #[must_use]
+    pub const fn max_rate(mut self, rate: Rate) -> Self {
+        self.max_rate = rate;
+        self
+    }
+
+    /// An endpoint for both kinds of clients.
+    pub(crate) fn endpoint(
+        self,
+        protocol: &Protocol,
+        mut config: Config,
+        entropy: Entropy,
+        provider: Box<dyn Provider>,
+    ) -> Result<Box<dyn AnyEndpoint>, Error> {
+        if protocol.entry().name != Protocol::default().entry().name {
+            return Err(Error::NoPlainClients);
+        }
+        if self.max_rate == Rate::ZERO {
+            return Err(Error::InvalidOption { option: "PlainClients::max_rate", range: "above zero" });
+        }
+        let [controller, other] = shared(config.controller);
+        config.controller = controller;
+        let mut plain = config.copy_with(other);
+        plain.max_rate = Some(config.max_rate.map_or(self.max_rate, |rate| rate.min(self.max_rate)));
+        Ok(Box::new(Dual::new([config, plain], self.networks, entropy, provider)))
+    }
+}
+
+/// The same factory for two endpoints. It is locked when a connection begins.
+fn shared(factory: ControllerFactory) -> [ControllerFactory; 2] {
+    let factory = Arc::new(Mutex::new(factory));
+    [(); 2].map(|()| -> ControllerFactory {
+        let factory = Arc::clone(&factory);
+        Box::new(move |seed| factory.lock().unwrap_or_else(PoisonError::into_inner)(seed))
+    })
+}
