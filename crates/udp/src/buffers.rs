@@ -4,7 +4,7 @@ use std::io;
 
 use farhaul_units::ByteSize;
 use rustix::net::sockopt;
-use socket2::Socket;
+use socket2::{Socket, Type};
 
 /// Requested receive buffer: 64 ms at 1 Gbit/s, so that a thread delayed by the scheduler loses nothing. The kernel
 /// charges only for its content.
@@ -61,21 +61,38 @@ pub(crate) fn request(socket: &Socket, kind: BufferKind, asked: usize) -> io::Re
     }
     .is_ok();
     if !forced {
-        match kind {
-            BufferKind::Recv => socket.set_recv_buffer_size(asked)?,
-            BufferKind::Send => socket.set_send_buffer_size(asked)?,
-        }
+        raise(socket, kind, asked)?;
     }
+    Ok(BufferReport { kind, asked, got: size(socket, kind)?, forced })
+}
+
+/// Requests a buffer within the system-wide limit. A service manager may have given the socket a buffer beyond the limit,
+/// which a request would cut. So a spare socket asks first.
+fn raise(socket: &Socket, kind: BufferKind, asked: usize) -> io::Result<()> {
+    let set = |socket: &Socket| match kind {
+        BufferKind::Recv => socket.set_recv_buffer_size(asked),
+        BufferKind::Send => socket.set_send_buffer_size(asked),
+    };
+    let has = size(socket, kind)?;
+    if has >= asked {
+        return Ok(());
+    }
+    let spare = Socket::new(socket.domain()?, Type::DGRAM, None)?;
+    set(&spare)?;
+    if size(&spare, kind)? > has { set(socket) } else { Ok(()) }
+}
+
+fn size(socket: &Socket, kind: BufferKind) -> io::Result<usize> {
     let doubled = match kind {
         BufferKind::Recv => socket.recv_buffer_size()?,
         BufferKind::Send => socket.send_buffer_size()?,
     };
-    Ok(BufferReport { kind, asked, got: doubled / 2, forced })
+    Ok(doubled / 2)
 }
 
 #[cfg(test)]
 mod tests {
-    use socket2::{Domain, Type};
+    use socket2::Domain;
 
     use super::*;
 
@@ -86,6 +103,20 @@ mod tests {
             let report = request(&socket, kind, 1 << 16).unwrap();
             assert_eq!(report.got, 1 << 16, "below every system's limit");
             assert_eq!(report.warning(), None);
+        }
+    }
+
+    #[test]
+    fn a_buffer_beyond_the_limit_that_the_socket_has_already_is_not_cut() {
+        let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
+        let given = 64 << 20;
+        if sockopt::set_socket_recv_buffer_size_force(&socket, given).is_err() {
+            println!("skipped: nobody here may exceed the limit");
+            return;
+        }
+        for asked in [given / 2, 2 * given] {
+            raise(&socket, BufferKind::Recv, asked).unwrap();
+            assert_eq!(size(&socket, BufferKind::Recv).unwrap(), given);
         }
     }
 
