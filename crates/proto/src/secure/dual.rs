@@ -1,4 +1,4 @@
-//! One port for secure connections of anybody and plain ones of some networks. The first byte of a datagram decide.
+//! One port for secure connections of anybody and plain ones of some networks. The first byte of a datagram decides.
 //!
 //! ```text
 //!                 ┌────────────────────────── Dual (one UDP port) ─────────────────────────┐
