@@ -36,6 +36,14 @@ impl<E: Enclosed> Router<E> {
         if judged == Call::Reflected || datagram.len() < MIN_INITIAL {
             return shell.count_invalid();
         }
+        // A caller keeps the token of its first answer for as long as a rendezvous may last.
+        let lifetime = shell.config.udt.rendezvous_timeout;
+        let token = Token { from, client_id, made: now };
+        let admits = |token: &Token, content: &[u8]| token.admits_within(content, lifetime);
+        let proved = shell.protocol.has_proved(&token, &greeting, admits);
+        if !proved && !shell.protocol.unproved.take(now) {
+            return;
+        }
         if greeting.version != VERSION {
             return shell.protocol.refuse(from, &greeting, (CloseCode::Version, "another version"));
         }
@@ -46,11 +54,6 @@ impl<E: Enclosed> Router<E> {
         if judged == Call::Smaller {
             return shell.on_opening(slot, |opening| opening.hurry(now));
         }
-        // A caller keeps the token of its first answer for as long as a rendezvous may last.
-        let lifetime = shell.config.udt.rendezvous_timeout;
-        let token = Token { from, client_id, made: now };
-        let admits = |token: &Token, content: &[u8]| token.admits_within(content, lifetime);
-        let proved = shell.protocol.has_proved(&token, &greeting, admits);
         if judged == Call::Another && !proved {
             return shell.protocol.ask_for_proof(from, &greeting, client_id, now);
         }

@@ -199,6 +199,25 @@ fn a8_forged_calls_with_smaller_ids_change_nothing_and_have_bounded_answers() {
     assert!(pair.news - began <= DELAY * 5);
 }
 
+/// As at a listener, most of a flood is dropped before any cryptography. The peer gets through between two of its packets.
+#[test]
+fn a6_a_flood_of_forged_calls_has_bounded_answers_and_the_peer_is_met() {
+    let forged = forged(true);
+    let mut pair = pair();
+    let early = meet(&mut pair, 0);
+    run_for(&mut pair, Duration::from_millis(1));
+    let (mut batch, mut answers) = (Batch::new(), 0);
+    for round in 0..5_000 {
+        arrive(&mut pair, 0, &forged[round % forged.len()][0]);
+        while let Some(transmit) = pair.ends[0].poll_transmit(pair.now, &mut batch) {
+            answers += transmit.datagrams().count();
+        }
+    }
+    assert!((900..1_100).contains(&answers), "{answers} answers to 5000 calls at once");
+    let late = meet(&mut pair, 1);
+    pair.run_until(10, |pair| both_connected(pair, [early, late]));
+}
+
 /// The forged call has the only place. The bytes that it draws from this side are bounded.
 #[test]
 fn a11_a_forged_call_draws_no_more_than_three_times_its_bytes() {
