@@ -173,7 +173,7 @@ impl<T: Transport> SharedChannel<T> {
         let Self { bulk, control: Some(control), shaper, .. } = self else { return };
         let Some(envelopes) = bulk.envelopes() else { return };
         let mut heard = false;
-        envelopes.take(Kind::Answer, &mut |&Arrival { arrived, from, bytes, stride }| {
+        envelopes.take(Kind::Answer, &mut |&Arrival { arrived, from, bytes, stride, .. }| {
             control.hear((now, arrived), from, bytes, stride, shaper);
             heard = true;
         });

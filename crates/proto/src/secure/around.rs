@@ -119,13 +119,13 @@ impl Around {
         let (tunnel, mut mail) = self.tunnels.receive_mail(mail, (now, arrived, from), bytes, stride);
         if let Some(tunnel) = tunnel {
             self.meet(now, tunnel);
-            self.unpack(tunnel, now, arrived, &mut mail);
+            self.unpack(tunnel, (now, arrived, from), &mut mail);
         }
         self.mail = mail;
     }
 
     /// Passes on the datagrams that came through a tunnel.
-    fn unpack(&mut self, tunnel: ConnectionId, now: Instant, arrived: Instant, mail: &mut Mail) {
+    fn unpack(&mut self, tunnel: ConnectionId, (now, arrived, peer): (Instant, Instant, SocketAddr), mail: &mut Mail) {
         let Some(origin) = self.tunnels.origin(tunnel).map(|(origin, _)| origin) else {
             return mail.deliver(|_, _| ());
         };
@@ -139,7 +139,7 @@ impl Around {
         };
         match tunnels.beside.is_wanted() {
             true => mail.deliver(|bytes, stride| {
-                tunnels.beside.sort((arrived, from), bytes, stride, |others| pass(others, stride));
+                tunnels.beside.sort((arrived, from, peer), bytes, stride, |others| pass(others, stride));
             }),
             false => mail.deliver(pass),
         }

@@ -78,6 +78,8 @@ pub struct Arrival<'a> {
     pub arrived: Instant,
     /// The sender's [address inside](AnyEndpoint::address_inside).
     pub from: SocketAddr,
+    /// The address from which their envelopes came.
+    pub peer: SocketAddr,
     /// The datagrams back to back.
     pub bytes: &'a [u8],
     /// Bytes of each; the last may be shorter.
@@ -94,24 +96,26 @@ impl<'a> Arrival<'a> {
 /// An arrival among others.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    arrived: Instant,
-    from: SocketAddr,
+    origin: Origin,
     end: usize,
     stride: usize,
 }
 
+/// The time of an arrival, the sender's address inside, and the one from which the envelopes came.
+pub(super) type Origin = (Instant, SocketAddr, SocketAddr);
+
 impl Inbox {
-    fn put(&mut self, arrived: Instant, from: SocketAddr, bytes: &[u8], stride: usize) {
+    fn put(&mut self, origin: Origin, bytes: &[u8], stride: usize) {
         if self.bytes.len() + bytes.len() <= MOST_WAITING {
             self.bytes.extend_from_slice(bytes);
-            self.runs.push(Run { arrived, from, end: self.bytes.len(), stride });
+            self.runs.push(Run { origin, end: self.bytes.len(), stride });
         }
     }
 
     fn deliver(&mut self, to: &mut dyn FnMut(&Arrival<'_>)) {
         let mut begin = 0;
-        for Run { arrived, from, end, stride } in self.runs.drain(..) {
-            to(&Arrival { arrived, from, bytes: &self.bytes[begin..end], stride });
+        for Run { origin: (arrived, from, peer), end, stride } in self.runs.drain(..) {
+            to(&Arrival { arrived, from, peer, bytes: &self.bytes[begin..end], stride });
             begin = end;
         }
         self.bytes.clear();
@@ -125,13 +129,7 @@ impl Beside {
     }
 
     /// Keeps the measured datagrams among those that came through one connection. Passes on all others.
-    pub(super) fn sort(
-        &mut self,
-        (arrived, from): (Instant, SocketAddr),
-        bytes: &mut [u8],
-        stride: usize,
-        mut others: impl FnMut(&mut [u8]),
-    ) {
+    pub(super) fn sort(&mut self, origin: Origin, bytes: &mut [u8], stride: usize, mut others: impl FnMut(&mut [u8])) {
         let mut rest = bytes;
         while !rest.is_empty() {
             let kind = kind_of(rest);
@@ -141,7 +139,7 @@ impl Beside {
                 None => others(run),
                 Some(kind) => {
                     if let Some(inbox) = self.inbox(kind) {
-                        inbox.put(arrived, from, run, stride);
+                        inbox.put(origin, run, stride);
                     }
                 }
             }
@@ -215,11 +213,6 @@ impl Endpoint {
         }
     }
 
-    /// The peer's address now, by its address inside.
-    pub fn outside(&self, inside: SocketAddr) -> Option<SocketAddr> {
-        self.peer(address::tunnel(inside)?)
-    }
-
     /// Datagrams to connections without anything else inside.
     pub(super) fn receive_beside(
         &mut self,
@@ -241,7 +234,7 @@ impl Endpoint {
             self.beside.mail = mail;
             if let Some(inside) = id.and_then(|id| self.address_inside(id)) {
                 let mut mail = std::mem::take(&mut self.beside.mail);
-                mail.deliver(|bytes, stride| self.beside.sort((arrived, inside), bytes, stride, |_| ()));
+                mail.deliver(|bytes, stride| self.beside.sort((arrived, inside, from), bytes, stride, |_| ()));
                 self.beside.mail = mail;
             }
             rest = others;

@@ -240,17 +240,17 @@ fn datagrams_that_nobody_takes_are_bounded_and_kinds_stay_apart() {
     let mut answer = WORD.to_be_bytes().to_vec();
     answer.extend([2; 76]);
     let mut train = [&question[..], &question, &answer, &[9; 80], &question[..50]].concat();
-    beside.sort((at, from), &mut train.clone(), 80, |_| ());
+    beside.sort((at, from, from), &mut train.clone(), 80, |_| ());
     beside.questions = Some(Box::default());
     assert!(beside.is_wanted());
     let mut others = Vec::new();
-    beside.sort((at, from), &mut train, 80, |other| others.extend_from_slice(other));
+    beside.sort((at, from, from), &mut train, 80, |other| others.extend_from_slice(other));
     assert_eq!(others, [9; 80]);
     let mut taken = Vec::new();
     beside.inbox(Kind::Question).unwrap().deliver(&mut |run| taken.push((run.bytes.len(), run.stride)));
     assert_eq!(taken, [(160, 80), (50, 80)]);
     assert!(beside.inbox(Kind::Answer).is_none());
     let mut large = question.repeat(1_000);
-    (0..100).for_each(|_| beside.sort((at, from), &mut large, 80, |_| ()));
+    (0..100).for_each(|_| beside.sort((at, from, from), &mut large, 80, |_| ()));
     assert_eq!(beside.inbox(Kind::Question).unwrap().bytes.len(), MOST_WAITING / 80_000 * 80_000);
 }
