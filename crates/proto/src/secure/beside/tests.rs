@@ -3,14 +3,14 @@
 use core::net::SocketAddr;
 
 use farhaul_units::{Duration, Instant, Rate};
-use farhaul_wire::probe::WORD;
+use farhaul_wire::probe::{self as wire, WORD};
 
 use super::*;
 use crate::error::{ConnectionLost, PeerIncompatible, SecurityFault};
 use crate::probe::{ANSWER_LEN, ENVELOPE, Responder, StableConfig};
 use crate::registry::protocols;
-use crate::secure::Null;
 use crate::secure::tests::pair::{DELAY, Pair, address};
+use crate::secure::{Dual, Null};
 use crate::{Config, Entropy, Protocol, SharedChannel, Transport, controller_factory};
 
 /// A port of any protocol, perhaps with a stream.
@@ -59,6 +59,13 @@ fn respond(pair: &mut Pair<Port>, responder: &mut Responder) {
         }
         answers.clear();
     }
+}
+
+/// A question for counts, as it is in plain.
+fn question() -> Vec<u8> {
+    let mut question = Vec::new();
+    wire::Probe { kind: wire::Kind::Query, session: 1, number: 0, clock: 0 }.encode(&mut question);
+    question
 }
 
 /// Opens a connection for measured streams alone.
@@ -184,15 +191,36 @@ fn a_question_outside_of_envelopes_is_invalid() {
     for name in ["udt", "tsunami"] {
         let mut pair = pair(name);
         envelopes(&mut pair.ends[1]).answer();
-        let mut question = Vec::new();
-        farhaul_wire::probe::Probe { kind: farhaul_wire::probe::Kind::Query, session: 1, number: 0, clock: 0 }
-            .encode(&mut question);
+        let mut question = question();
         let now = pair.now;
         pair.ends[1].handle_datagrams(now, now, address(0), &mut question, ANSWER_LEN);
         let mut taken = 0;
         envelopes(&mut pair.ends[1]).take(Kind::Question, &mut |_| taken += 1);
         assert_eq!((taken, pair.ends[1].invalid_datagrams()), (0, 1), "{name}");
     }
+}
+
+#[test]
+fn a_port_with_plain_clients_serves_streams_inside_envelopes_alone() {
+    let entropy = Entropy { cookie_key: [2; 16], seed: 2 };
+    let networks = vec!["10.0.0.0/8".parse().unwrap()];
+    let dual = Dual::new([Config::default(), Config::default()], networks, entropy, Box::new(Null::new(2)));
+    let mut pair = Pair::between([port("udt", 1, Null::new(1)), SharedChannel::new(Box::new(dual))]);
+    envelopes(&mut pair.ends[1]).answer();
+    let id = call(&mut pair);
+    pair.run_until(5, |pair| pair.events[0].contains(&Event::Connected(id)));
+    begin(&mut pair, id);
+    let mut responder = Responder::new();
+    pair.run_until(5, |pair| {
+        respond(pair, &mut responder);
+        acknowledged(pair) >= 10
+    });
+    let (now, counted) = (pair.now, responder.totals());
+    let mut question = question();
+    pair.ends[1].handle_datagrams(now, now, address(0), &mut question, ANSWER_LEN);
+    respond(&mut pair, &mut responder);
+    assert_eq!((responder.totals(), pair.ends[1].invalid_datagrams()), (counted, 1));
+    assert!(pair.events[1].is_empty());
 }
 
 #[test]
