@@ -10,6 +10,6 @@ mod transport;
 pub(crate) use hurricane::ByHand;
 pub(crate) use originals::{Original, OriginalStream, Originals};
 pub(crate) use path::{PathOptions, loss_share, way as path_record};
-pub(crate) use probing::Probing;
+pub(crate) use probing::{Probing, datagram_in};
 pub(crate) use security::SecurityOptions;
-pub(crate) use transport::Transport;
+pub(crate) use transport::{Transport, fault_of};

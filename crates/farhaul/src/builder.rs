@@ -302,8 +302,9 @@ impl Builder {
 
     /// Whether the port answers measured streams: [`probe`](crate::probe). Default false.
     ///
-    /// It acknowledges and counts their datagrams, for anybody who sends them. No answer is longer than its question,
-    /// and the number of streams is bounded.
+    /// It acknowledges and counts their datagrams: on a [plain](Builder::plain) port for anybody who sends them, on a
+    /// [secure](Builder::secure) one for peers whose keys are admitted, while it listens for streams. No answer is longer
+    /// than its question, and the number of streams is bounded.
     pub fn answer_probes(mut self, answer: bool) -> Self {
         self.answers_probes = answer;
         self
@@ -387,7 +388,7 @@ impl Builder {
         let transport = SharedChannel::new(endpoint);
         let driver = Driver::start(transport, port, options)?;
         if answers_probes {
-            driver.turn()?.answering.get_or_insert_default();
+            driver.turn()?.answer_probes();
         }
         let cancelled = Arc::new(CancelFlag::new());
         Ok(Endpoint::from_port(Port { driver, cancelled, connect_timeouts, longest_message }))
@@ -425,7 +426,7 @@ fn chosen(choice: Choice, protocol: &Protocol) -> Result<Option<Spec>, Error> {
 }
 
 /// Secrets and seeds from the operating system.
-fn entropy() -> Result<Entropy, Error> {
+pub(crate) fn entropy() -> Result<Entropy, Error> {
     let mut bytes = [0; 24];
     getrandom::fill(&mut bytes)
         .map_err(|error| Error::System { what: "randomness", source: std::io::Error::other(error) })?;

@@ -175,12 +175,13 @@ impl Connection {
         Ok(self.port.driver.turn()?.transport.is_plain(self.id))
     }
 
-    /// Begins a control stream to the peer, beside this connection and on the same port.
+    /// Begins a control stream to the peer, beside this connection and on the same port. It is protected as the connection
+    /// is, and ends with it if that is encrypted.
     ///
     /// # Errors
     /// The endpoint has a control stream. Its driver thread is gone. The system has no randomness.
     pub fn control_stream(&self, config: StableConfig) -> Result<ControlStream, Error> {
-        ControlStream::begin(&self.port, self.peer_addr(), config)
+        ControlStream::begin(&self.port, self.peer_addr(), Some(self.id), config)
     }
 
     /// Sends a user-defined control packet of this `kind` to the peer's congestion controller (`sendCustomMsg` of

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 pub use farhaul_proto::CeilingFigures;
 use farhaul_proto::probe::{Delays, StableConfig, StableFigures, StableStream};
+use farhaul_proto::{AnyEndpoint, ConnectionId, ConnectionLost, Transport};
 
 use crate::connection::{BoxedEndpoint, Port};
 use crate::driver::EndpointGuard;
@@ -48,15 +49,28 @@ pub struct ControlStream {
 }
 
 impl ControlStream {
-    /// Begins a stream to the responder at `peer`.
-    pub(crate) fn begin(port: &Arc<Port>, peer: SocketAddr, config: StableConfig) -> Result<Self, Error> {
+    /// Begins a stream to the responder at `peer`, inside the envelope of `connection` if the port has encryption.
+    pub(crate) fn begin(
+        port: &Arc<Port>,
+        peer: SocketAddr,
+        connection: Option<ConnectionId>,
+        config: StableConfig,
+    ) -> Result<Self, Error> {
         let session = session()?;
         let mut turn = port.driver.turn()?;
         if turn.transport.control().is_some() {
             return Err(Error::HasControlStream);
         }
         let now = turn.now();
-        turn.transport.begin_control(now, peer, config, session);
+        let to = match turn.transport.envelopes().is_some() {
+            false => peer,
+            true => {
+                let is_plain = |id: &ConnectionId| turn.transport.is_plain(*id);
+                let id = connection.filter(|id| !is_plain(id)).ok_or(Error::NeedsConnection)?;
+                turn.transport.address_inside(id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))?
+            }
+        };
+        turn.transport.begin_control(now, to, config, session);
         drop(turn);
         Ok(Self { port: Arc::clone(port), peer })
     }

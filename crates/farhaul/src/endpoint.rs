@@ -105,7 +105,7 @@ impl Endpoint {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn answer_probes(&self) -> Result<(), Error> {
-        self.port.driver.turn()?.answering.get_or_insert_default();
+        self.port.driver.turn()?.answer_probes();
         Ok(())
     }
 
@@ -117,7 +117,7 @@ impl Endpoint {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn probe_payloads(&self) -> Result<Receiver<ProbePayload>, Error> {
-        Ok(self.port.driver.turn()?.answering.get_or_insert_default().payloads())
+        Ok(self.port.driver.turn()?.answer_probes().payloads())
     }
 
     /// The clients of original programs that open a TCP connection to this port, from now on until its listener is
@@ -145,10 +145,13 @@ impl Endpoint {
 
     /// Begins a control stream to `peer`, beside the connections of this endpoint and on the same port.
     ///
+    /// For plain ports. On a port with encryption, a stream needs the envelope of a connection:
+    /// [`Connection::control_stream`](crate::Connection::control_stream).
+    ///
     /// # Errors
-    /// The endpoint has a control stream. Its driver thread is gone. The system has no randomness.
+    /// The port has encryption ([`Error::NeedsConnection`]). The endpoint has a control stream. Its driver thread is gone. The system has no randomness.
     pub fn control_stream(&self, peer: SocketAddr, config: StableConfig) -> Result<ControlStream, Error> {
-        ControlStream::begin(&self.port, peer, config)
+        ControlStream::begin(&self.port, peer, None, config)
     }
 
     /// Connects to `peer`, which must be listening for streams.

@@ -129,6 +129,9 @@ pub enum Error {
     /// The endpoint already has a control stream.
     #[error("this endpoint already has a control stream: drop it before another one begins")]
     HasControlStream,
+    /// On a port with encryption, a control stream needs the envelope of a connection.
+    #[error("this port is encrypted, so a control stream needs one of its encrypted connections: begin it there")]
+    NeedsConnection,
     /// The listener was closed.
     #[error("the listener was closed")]
     ListenerClosed,
@@ -152,6 +155,7 @@ impl Error {
             Self::InvalidOption { .. }
             | Self::NoProtection
             | Self::NoPlainClients
+            | Self::NeedsConnection
             | Self::Controller(_)
             | Self::MessageTooLong { .. } => io::ErrorKind::InvalidInput,
             Self::WrongFamily { .. } | Self::Connect(ConnectError::InvalidAddress) => io::ErrorKind::InvalidInput,

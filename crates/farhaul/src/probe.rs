@@ -1,23 +1,28 @@
 //! Measured streams on a UDP port: stable control streams and points of a throughput profile.
 //!
-//! The far end is a port with [`Builder::answer_probes`](crate::Builder::answer_probes).
+//! The far end is a port with [`Builder::answer_probes`](crate::Builder::answer_probes). Both ends are plain, or both have
+//! encryption: then the datagrams travel inside the envelope of a connection that has nothing else.
 
 mod cache;
+mod enclosure;
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use farhaul_proto::Batch;
 pub use farhaul_proto::probe::{
-    Advice, Blaster, BlasterConfig, BlasterFigures, Delays, Point, Probing, Profile, Responder, Search, Shape, Spread,
-    StableConfig, StableFigures, StableStream, grid,
+    Advice, Blaster, BlasterConfig, BlasterFigures, Delays, ENVELOPE, Point, Probing, Profile, Responder, Search,
+    Shape, Spread, StableConfig, StableFigures, StableStream, grid,
 };
+use farhaul_proto::{Batch, earliest};
 use farhaul_udp::{Clock, Interest, Options, RecvBatch, SendStatus, Token, UdpSocket, Waiter};
 use farhaul_units::Instant;
 
 pub use cache::{CachedRate, cache_rate, cached_rate, now};
 
+use self::enclosure::Enclosure;
+pub use self::enclosure::EnclosureConfig;
 use crate::error::Error;
+use crate::security::{Protection, Security};
 
 /// Trains per receive call. Answers are small and come one by one.
 const TRAINS: usize = 4;
@@ -52,22 +57,40 @@ pub struct ProbeSocket {
     scratch: Batch,
     /// Datagrams that the socket has not taken yet.
     rest: Rest,
+    /// The connection around the streams; `None` in plain.
+    enclosure: Option<Box<Enclosure>>,
     watched: Interest,
 }
 
-/// Datagrams of one length for the peer.
-#[derive(Debug, Default)]
+/// Datagrams of one length for one address.
+#[derive(Debug)]
 struct Rest {
+    to: SocketAddr,
     segment_size: usize,
     bytes: Vec<u8>,
 }
 
 impl ProbeSocket {
-    /// Opens a UDP port for streams to a responder at `peer`.
+    /// Opens a UDP port for plain streams to a responder at `peer`. Everybody on the path can read and forge them.
     ///
     /// # Errors
     /// The system has no port or no descriptor left.
     pub fn towards(peer: SocketAddr) -> Result<Self, Error> {
+        Self::open(peer)
+    }
+
+    /// Opens a UDP port for streams inside an encrypted connection to `peer`, and begins to connect.
+    /// [`connect`](Self::connect) goes on.
+    ///
+    /// # Errors
+    /// The system has no port, no descriptor or no randomness left. Or the settings are out of their ranges.
+    pub fn enclosed(peer: SocketAddr, security: Security, config: EnclosureConfig) -> Result<Self, Error> {
+        let mut socket = Self::open(peer)?;
+        socket.enclosure = Some(Box::new(Enclosure::begin(socket.now(), peer, security, config)?));
+        Ok(socket)
+    }
+
+    fn open(peer: SocketAddr) -> Result<Self, Error> {
         let address = match peer {
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
@@ -85,7 +108,8 @@ impl ProbeSocket {
             clock: Clock::start(),
             received: RecvBatch::new(TRAINS),
             scratch: Batch::new(),
-            rest: Rest::default(),
+            rest: Rest { to: peer, segment_size: 0, bytes: Vec::new() },
+            enclosure: None,
             watched: Interest::Readable,
         })
     }
@@ -95,12 +119,41 @@ impl ProbeSocket {
         self.clock.now()
     }
 
+    /// The address of the responder for streams.
+    fn responder(&self) -> SocketAddr {
+        self.enclosure.as_ref().map_or(self.peer, |enclosure| enclosure.inside())
+    }
+
+    /// Goes on connecting for `time` at most. Returns whether streams can begin, which is always so in plain.
+    ///
+    /// # Errors
+    /// The attempt failed ([`Error::Lost`]), or the network reports an error that does not pass.
+    pub fn connect(&mut self, time: Duration) -> Result<bool, Error> {
+        let end = self.now() + time;
+        loop {
+            let is_blocked = self.transmit(None)?;
+            self.receive(None)?;
+            let Some(enclosure) = &self.enclosure else { return Ok(true) };
+            let now = self.now();
+            if enclosure.is_connected()? || now >= end {
+                return enclosure.is_connected();
+            }
+            let next = enclosure.poll_timeout().map_or(end, |next| next.min(end));
+            self.wait_for(is_blocked, next.saturating_since(now))?;
+        }
+    }
+
+    /// The protection of the streams. `None` in plain, and before they are connected.
+    pub fn protection(&self) -> Option<Protection> {
+        self.enclosure.as_ref()?.protection()
+    }
+
     /// A stable stream that begins now.
     ///
     /// # Errors
     /// The system has no randomness.
     pub fn stable(&self, config: StableConfig) -> Result<StableStream, Error> {
-        Ok(StableStream::new(config, self.peer, session()?, self.now()))
+        Ok(StableStream::new(config, self.responder(), session()?, self.now()))
     }
 
     /// A point of a profile that begins now.
@@ -108,27 +161,28 @@ impl ProbeSocket {
     /// # Errors
     /// The system has no randomness.
     pub fn blaster(&self, config: BlasterConfig) -> Result<Blaster, Error> {
-        Ok(Blaster::new(config, self.peer, session()?, self.now()))
+        Ok(Blaster::new(config, self.responder(), session()?, self.now()))
     }
 
     /// Runs a stream for `time`, or until it sends nothing more.
     ///
     /// # Errors
-    /// The network reports an error that does not pass: no route, or nobody listens there.
+    /// The network reports an error that does not pass: no route, or nobody listens there. Or the connection around the
+    /// stream is over.
     pub fn run(&mut self, stream: &mut impl Probing, time: Duration) -> Result<(), Error> {
         let end = self.now() + time;
         loop {
-            let is_blocked = self.transmit(stream)?;
-            self.receive(stream)?;
+            let is_blocked = self.transmit(Some(&mut *stream))?;
+            self.receive(Some(&mut *stream))?;
             let Some(next) = stream.poll_timeout() else { return Ok(()) };
             let now = self.now();
             if now >= end {
                 return Ok(());
             }
+            let next = earliest(Some(next.min(end)), self.enclosure_timeout()?).unwrap_or(end);
             // A blocked socket becomes writable. Until then, the stream's own time does not matter.
-            let interest = if is_blocked { Interest::Both } else { Interest::Readable };
-            let next = if is_blocked { end } else { next.min(end) };
-            self.wait(interest, next.saturating_since(now))?;
+            let next = if is_blocked { end } else { next };
+            self.wait_for(is_blocked, next.saturating_since(now))?;
         }
     }
 
@@ -139,17 +193,27 @@ impl ProbeSocket {
     pub fn drain(&mut self, stream: &mut impl Probing, time: Duration) -> Result<(), Error> {
         let end = self.now() + time;
         loop {
-            self.receive(stream)?;
+            let is_blocked = self.enclosure.is_some() && self.transmit(None)?;
+            self.receive(Some(&mut *stream))?;
             let now = self.now();
             if now >= end {
                 return Ok(());
             }
-            self.wait(Interest::Readable, end.saturating_since(now))?;
+            let next = earliest(Some(end), self.enclosure_timeout()?).unwrap_or(end);
+            self.wait_for(is_blocked, next.saturating_since(now))?;
         }
     }
 
-    /// Waits until the socket is ready, or `time` has passed.
-    fn wait(&mut self, interest: Interest, time: Duration) -> Result<(), Error> {
+    /// When the connection around the streams must be served next.
+    fn enclosure_timeout(&self) -> Result<Option<Instant>, Error> {
+        let Some(enclosure) = &self.enclosure else { return Ok(None) };
+        enclosure.is_connected()?;
+        Ok(enclosure.poll_timeout())
+    }
+
+    /// Waits until the socket has something to read, or takes datagrams again, or `time` has passed.
+    fn wait_for(&mut self, is_blocked: bool, time: Duration) -> Result<(), Error> {
+        let interest = if is_blocked { Interest::Both } else { Interest::Readable };
         let failed = |source| Error::System { what: "a wait", source };
         if interest != self.watched {
             self.waiter.rewatch(&self.socket, Token(0), interest).map_err(failed)?;
@@ -161,24 +225,29 @@ impl ProbeSocket {
 
     /// Sends what is due. Returns whether the socket takes no more. The rest of a burst then waits, as in a program that
     /// blocks: the source sends no faster than the network card.
-    fn transmit(&mut self, stream: &mut impl Probing) -> Result<bool, Error> {
+    fn transmit(&mut self, mut stream: Option<&mut dyn Probing>) -> Result<bool, Error> {
         for _ in 0..BURSTS {
-            let Rest { segment_size, bytes } = &mut self.rest;
-            let taken = send(&self.socket, self.peer, *segment_size, bytes)?;
+            let Rest { to, segment_size, bytes } = &mut self.rest;
+            let taken = send(&self.socket, *to, *segment_size, bytes)?;
             bytes.drain(..taken);
             if !bytes.is_empty() {
                 return Ok(true);
             }
             let now = self.clock.now();
-            let Some(transmit) = stream.poll_transmit(now, &mut self.scratch) else { return Ok(false) };
-            let taken = send(&self.socket, self.peer, transmit.segment_size, transmit.bytes)?;
-            *segment_size = transmit.segment_size;
+            let transmit = match (&mut self.enclosure, &mut stream) {
+                (Some(enclosure), stream) => enclosure.poll_transmit(now, stream, &mut self.scratch),
+                (None, Some(stream)) => stream.poll_transmit(now, &mut self.scratch),
+                (None, None) => None,
+            };
+            let Some(transmit) = transmit else { return Ok(false) };
+            let taken = send(&self.socket, transmit.to, transmit.segment_size, transmit.bytes)?;
+            (*to, *segment_size) = (transmit.to, transmit.segment_size);
             bytes.extend_from_slice(&transmit.bytes[taken..]);
         }
         Ok(!self.rest.bytes.is_empty())
     }
 
-    fn receive(&mut self, stream: &mut impl Probing) -> Result<(), Error> {
+    fn receive(&mut self, mut stream: Option<&mut dyn Probing>) -> Result<(), Error> {
         loop {
             self.received.clear();
             match self.socket.recv(&mut self.received) {
@@ -189,13 +258,29 @@ impl ProbeSocket {
             let wall = self.clock.wall();
             for train in self.received.trains() {
                 let arrived = train.arrived.map_or(wall.now, |stamp| wall.instant_of(stamp));
-                for datagram in train.datagrams() {
-                    stream.handle_datagram(arrived, train.from, datagram);
+                match (&mut self.enclosure, &mut stream) {
+                    (Some(enclosure), stream) => enclosure.handle(wall.now, arrived, train, stream),
+                    (None, Some(stream)) => train.datagrams().for_each(|datagram| {
+                        stream.handle_datagram(arrived, train.from, datagram);
+                    }),
+                    (None, None) => {}
                 }
             }
             if !self.received.is_full() {
                 return Ok(());
             }
+        }
+    }
+}
+
+impl Drop for ProbeSocket {
+    /// Tells the peer of an encrypted connection.
+    fn drop(&mut self) {
+        let now = self.now();
+        if let Some(enclosure) = &mut self.enclosure {
+            enclosure.end(now);
+            // A peer that does not hear it waits for its time-out.
+            let _ = self.transmit(None);
         }
     }
 }

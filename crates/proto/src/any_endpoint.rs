@@ -8,7 +8,7 @@ use crate::channel::{ChannelEnd, ChannelOutput, Channels};
 use crate::config::Mode;
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
-use crate::secure::Protection;
+use crate::secure::{self, Protection};
 use crate::shell::endpoint::Wraps;
 use crate::stats::Stats;
 use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
@@ -84,6 +84,13 @@ pub trait AnyEndpoint: Streams + Channels + Send {
         let _ = (id, kind, body);
     }
 
+    /// The address by which datagrams of measured streams reach the peer of a connection
+    /// [inside](crate::secure::Endpoint::enclose) its envelope. `None` without an envelope.
+    fn address_inside(&self, id: ConnectionId) -> Option<SocketAddr> {
+        let _ = id;
+        None
+    }
+
     /// The protection of a connection; `None` if it has none, or before it is established.
     fn protection(&self, id: ConnectionId) -> Option<&Protection> {
         let _ = id;
@@ -156,6 +163,10 @@ impl Transport for Box<dyn AnyEndpoint> {
 
     fn poll_event(&mut self) -> Option<Event> {
         (**self).poll_event()
+    }
+
+    fn envelopes(&mut self) -> Option<&mut secure::Endpoint> {
+        (**self).envelopes()
     }
 }
 

@@ -15,6 +15,7 @@ use core::net::SocketAddr;
 
 use farhaul_units::Instant;
 pub use farhaul_wire::probe::{ANSWER_LEN, is_probe, is_question, payload};
+use farhaul_wire::secure::inner::DATAGRAM_OVERHEAD;
 
 use crate::transport::{Batch, Transmit};
 
@@ -34,6 +35,17 @@ pub trait Probing {
 
     /// Data datagrams that have left so far. Questions for the counts are none.
     fn sent(&self) -> u64;
+}
+
+/// Bytes that an envelope adds to each datagram of a measured stream.
+pub const ENVELOPE: usize = DATAGRAM_OVERHEAD;
+
+/// Longest train, bytes: the largest payload that UDP over IPv4 has, which the kernel takes as a whole.
+const LONGEST_TRAIN: usize = 65_507;
+
+/// The datagrams of `size` bytes that fit into a train, at least one. Envelopes have room in it.
+fn most_of(size: usize) -> usize {
+    (LONGEST_TRAIN / (size + ENVELOPE)).max(1)
 }
 
 mod blaster;

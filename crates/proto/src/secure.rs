@@ -22,13 +22,17 @@
 //! | `paths` | the peer's address, and the proof of another one |
 //! | `dual` | plain connections from some networks, on the port of secure ones |
 //! | `around`, `mail` | another protocol's endpoint inside: channels as streams, datagrams beside them |
+//! | `beside` | measured streams: beside connections, and in connections of their own |
+//! | `address` | the address of a peer behind a connection, for what is inside |
 //! | `token`, `client_id` | the proof of an address, the name of a handshake |
 //!
 //! The state machine is the same with every provider of keys. A packet that does not open has not arrived: it changes no
 //! state and starts no timer.
 
+mod address;
 mod answers;
 mod around;
+mod beside;
 mod client_id;
 mod crypto_stream;
 mod dual;
@@ -52,6 +56,7 @@ mod tunnel;
 mod unproved;
 
 pub(crate) use around::Around;
+pub use beside::{Arrival, Kind};
 pub use crypto_stream::{CryptoStream, TooMuch};
 pub use dual::Dual;
 pub use endpoint::Endpoint;

@@ -17,6 +17,8 @@
 //! because to it the ceiling looks like a slow network card.
 //!
 //! Without a control stream, everything passes as it is (departures D320 to D323).
+//!
+//! Beside encrypted connections, the control stream travels inside the envelope of one of them.
 
 mod ceiling;
 mod endpoint;
@@ -29,6 +31,7 @@ use farhaul_units::{Duration, Instant, Rate};
 use self::ceiling::Ceiling;
 use self::shaper::Shaper;
 use crate::probe::{Probing, StableConfig, StableStream, is_probe};
+use crate::secure::{self, Arrival, Kind};
 use crate::transport::{Batch, Transmit, Transport, earliest};
 
 /// An endpoint that can have a control stream beside its connections.
@@ -39,6 +42,8 @@ pub struct SharedChannel<T> {
     bulk: T,
     control: Option<Box<Control>>,
     shaper: Shaper,
+    /// Datagrams of the control stream on their way into envelopes.
+    batch: Batch,
 }
 
 /// A control stream and what it found about the channel.
@@ -64,7 +69,7 @@ pub struct CeilingFigures {
 impl<T> SharedChannel<T> {
     /// An endpoint without a control stream.
     pub fn new(bulk: T) -> Self {
-        Self { bulk, control: None, shaper: Shaper::default() }
+        Self { bulk, control: None, shaper: Shaper::default(), batch: Batch::default() }
     }
 
     /// The endpoint of the bulk.
@@ -75,21 +80,6 @@ impl<T> SharedChannel<T> {
     /// The endpoint of the bulk, for commands.
     pub const fn bulk_mut(&mut self) -> &mut T {
         &mut self.bulk
-    }
-
-    /// Begins a control stream to the responder at `to`, instead of one that ran before. `session` is a random number
-    /// that strangers do not guess.
-    pub fn begin_control(&mut self, now: Instant, to: SocketAddr, config: StableConfig, session: u64) {
-        let stream = StableStream::new(config, to, session, now);
-        let ceiling = Ceiling::new(now, config.target);
-        self.control = Some(Box::new(Control { stream, ceiling }));
-        self.apply_ceiling(now);
-    }
-
-    /// Ends the control stream. The bulk has no ceiling any more.
-    pub fn end_control(&mut self) {
-        self.control = None;
-        self.shaper.lift();
     }
 
     /// The control stream.
@@ -121,21 +111,93 @@ impl<T> SharedChannel<T> {
             self.shaper.limit(now, control.ceiling.limit(), control.ceiling.burst());
         }
     }
+}
+
+impl Control {
+    /// Takes answers to the stream.
+    fn hear(
+        &mut self,
+        (now, arrived): (Instant, Instant),
+        from: SocketAddr,
+        bytes: &[u8],
+        stride: usize,
+        shaper: &mut Shaper,
+    ) {
+        for datagram in bytes.chunks(stride.max(1)) {
+            self.stream.handle_datagram(arrived, from, datagram);
+            if let Some((sent, round_trip)) = self.stream.take_round_trip() {
+                self.ceiling.on_round_trip(now, sent, round_trip, shaper);
+            }
+        }
+    }
+}
+
+impl<T: Transport> SharedChannel<T> {
+    /// Begins a control stream to the responder at `to`, instead of one that ran before. `session` is a random number
+    /// that strangers do not guess.
+    ///
+    /// Beside encrypted connections, `to` is the [address inside](crate::AnyEndpoint::address_inside) one of them.
+    pub fn begin_control(&mut self, now: Instant, to: SocketAddr, config: StableConfig, session: u64) {
+        let stream = StableStream::new(config, to, session, now);
+        let ceiling = Ceiling::new(now, config.target);
+        self.control = Some(Box::new(Control { stream, ceiling }));
+        if let Some(envelopes) = self.bulk.envelopes() {
+            envelopes.hear_answers(true);
+        }
+        self.apply_ceiling(now);
+    }
+
+    /// Ends the control stream. The bulk has no ceiling any more.
+    pub fn end_control(&mut self) {
+        self.control = None;
+        if let Some(envelopes) = self.bulk.envelopes() {
+            envelopes.hear_answers(false);
+        }
+        self.shaper.lift();
+    }
 
     /// Takes answers to the control stream. Returns whether `bytes` were for it.
     fn take_answers(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &[u8], stride: usize) -> bool {
         let Some(control) = &mut self.control else { return false };
-        if !is_probe(bytes) {
+        // Anybody can send what comes outside of envelopes.
+        if !is_probe(bytes) || self.bulk.envelopes().is_some() {
             return false;
         }
-        for datagram in bytes.chunks(stride.max(1)) {
-            control.stream.handle_datagram(arrived, from, datagram);
-            if let Some((sent, round_trip)) = control.stream.take_round_trip() {
-                control.ceiling.on_round_trip(now, sent, round_trip, &mut self.shaper);
-            }
-        }
+        control.hear((now, arrived), from, bytes, stride, &mut self.shaper);
         self.apply_ceiling(now);
         true
+    }
+
+    /// Takes answers to the control stream out of the envelopes that have arrived.
+    fn take_enclosed_answers(&mut self, now: Instant) {
+        let Self { bulk, control: Some(control), shaper, .. } = self else { return };
+        let Some(envelopes) = bulk.envelopes() else { return };
+        let mut heard = false;
+        envelopes.take(Kind::Answer, &mut |&Arrival { arrived, from, bytes, stride, .. }| {
+            control.hear((now, arrived), from, bytes, stride, shaper);
+            heard = true;
+        });
+        if heard {
+            self.apply_ceiling(now);
+        }
+    }
+
+    /// Writes the datagrams of the control stream that are due into `out`. Returns their destination and the length of
+    /// each.
+    fn poll_control(&mut self, now: Instant, out: &mut Batch) -> Option<(SocketAddr, usize)> {
+        let Self { bulk, control: Some(control), batch, .. } = self else { return None };
+        while control.stream.poll_timeout().is_some_and(|due| due <= now) {
+            let Some(envelopes) = bulk.envelopes() else {
+                let train = control.stream.poll_transmit(now, out)?;
+                return Some((train.to, train.segment_size));
+            };
+            let train = control.stream.poll_transmit(now, batch)?;
+            let sealed = envelopes.enclose(now, train.to, (train.bytes, train.segment_size), out.cleared());
+            if sealed.is_some() {
+                return sealed;
+            }
+        }
+        None
     }
 }
 
@@ -143,6 +205,7 @@ impl<T: Transport> Transport for SharedChannel<T> {
     fn handle_datagrams(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
         if !self.take_answers(now, arrived, from, bytes, stride) {
             self.bulk.handle_datagrams(now, arrived, from, bytes, stride);
+            self.take_enclosed_answers(now);
         }
     }
 
@@ -152,10 +215,8 @@ impl<T: Transport> Transport for SharedChannel<T> {
     }
 
     fn poll_transmit<'a>(&'a mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
-        if let Some(control) = &mut self.control
-            && control.stream.poll_timeout().is_some_and(|due| due <= now)
-        {
-            return control.stream.poll_transmit(now, scratch);
+        if let Some((to, segment_size)) = self.poll_control(now, scratch) {
+            return Some(Transmit { to, segment_size, bytes: scratch.bytes(), whole: false });
         }
         if self.shaper.is_holding() {
             return self.shaper.release(now);
@@ -184,6 +245,10 @@ impl<T: Transport> Transport for SharedChannel<T> {
 
     fn poll_event(&mut self) -> Option<crate::event::Event> {
         self.bulk.poll_event()
+    }
+
+    fn envelopes(&mut self) -> Option<&mut secure::Endpoint> {
+        self.bulk.envelopes()
     }
 }
 

@@ -6,6 +6,7 @@ use farhaul_units::{Duration, Instant};
 
 use crate::error::{ConnectError, ConnectionLost};
 use crate::event::{ConnectionId, Event};
+use crate::secure;
 use crate::stats::Stats;
 
 /// An endpoint of a transport protocol, as a state machine of bytes and time.
@@ -45,6 +46,12 @@ pub trait Transport {
 
     /// The next event since the last call, oldest first.
     fn poll_event(&mut self) -> Option<Event>;
+
+    /// The envelopes of the connections, if these are encrypted. Datagrams of measured streams then travel inside, and the
+    /// driver takes no others.
+    fn envelopes(&mut self) -> Option<&mut secure::Endpoint> {
+        None
+    }
 }
 
 /// Byte streams over a transport: the interface of benchmarks, file sessions, simulator traffic and drivers.

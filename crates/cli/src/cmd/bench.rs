@@ -43,7 +43,7 @@ const MAX_MEASUREMENTS: usize = 256;
 ///     farhaul bench --listen :9000
 ///     farhaul bench --connect host:9000 --seconds 10
 ///
-/// With --plain, nothing is encrypted. The listener is then also the far end of `stream` and `profile`.
+/// The listener is also the far end of `stream` and `profile`. With --plain, nothing is encrypted.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment, group(clap::ArgGroup::new("role").required(true)))]
 pub(crate) struct BenchArgs {
@@ -80,9 +80,6 @@ pub(crate) struct BenchArgs {
 
 pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Fault> {
     args.transport.check()?;
-    if args.control_stream.is_some() {
-        args.transport.require_plain("the control stream beside a transfer")?;
-    }
     let output = Output::from_flag(args.transport.json);
     let interval = Some(args.interval).filter(|interval| !interval.is_zero());
     let trace = args.transport.begin_trace("bench", &output)?;
@@ -184,11 +181,8 @@ impl Measurement<'_> {
     fn listen(&self, at: &HostPort) -> Result<(), Fault> {
         let clients = self.args.transport.security.admission(&self.output, None)?;
         let endpoint = self.args.transport.bind_daemon(at.listening()?, clients.as_ref(), None)?;
-        if clients.is_none() {
-            // Measured streams are plain.
-            let answers = endpoint.answer_probes();
-            answers.map_err(|error| self.context.connection_fault(&error, &endpoint.local_addr()))?;
-        }
+        let answers = endpoint.answer_probes();
+        answers.map_err(|error| self.context.connection_fault(&error, &endpoint.local_addr()))?;
         let listener = server::listen(self.context, &endpoint)?;
         let mut start = self.args.transport.start("bench");
         start.key = clients.as_ref().map(Admission::fingerprint);

@@ -138,6 +138,8 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
     let trust = Pinned { servers: Vec::new(), clients: vec![key] };
     let security = Security::new(identity.clone(), trust).cipher(settings.transport.security.cipher());
     let endpoint = open(&settings.transport, hello.ports, &security)?;
+    // The near program may keep a control stream beside its copy.
+    endpoint.answer_probes().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))?;
     let far = Far::new(context, &settings.transport, &hello.task, &endpoint)?;
     let listener = server::listen(context, &endpoint)?;
     let port = endpoint.local_addr().port();

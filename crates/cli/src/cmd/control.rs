@@ -12,7 +12,7 @@ use farhaul_units::{Instant, Rate};
 use super::Context;
 use super::measured::{delay_record, nobody};
 use crate::exit::Fault;
-use crate::options::Transport;
+use crate::options::{Transport, datagram_in};
 use crate::output::Output;
 use crate::output::human::{percent, time};
 use crate::output::json::{ControlRecord, bits_per_second};
@@ -21,9 +21,6 @@ use crate::output::json::{ControlRecord, bits_per_second};
 const SLICE: Duration = Duration::from_millis(50);
 /// The stream keeps its target if its goodput is within this share of it.
 const KEPT: f64 = 0.02;
-/// Bytes of IP and UDP headers, which `--mtu` includes.
-const IPV4_HEADERS: u32 = 28;
-const IPV6_HEADERS: u32 = 48;
 
 /// A control stream while a transfer runs.
 pub(super) struct Control {
@@ -33,6 +30,7 @@ pub(super) struct Control {
 
 struct Shared {
     stream: ControlStream,
+    is_plain: bool,
     target: Rate,
     /// Bits of payload in a datagram.
     bits: u64,
@@ -61,12 +59,13 @@ impl Control {
         target: Rate,
     ) -> Result<Self, Fault> {
         let peer = bulk.peer_addr();
-        let headers = if peer.is_ipv4() { IPV4_HEADERS } else { IPV6_HEADERS };
-        let datagram = u16::try_from(transport.packet().saturating_sub(headers)).unwrap_or(u16::MAX);
+        let is_plain = transport.security.plain;
+        let datagram = datagram_in(transport.packet(), peer, is_plain);
         let config = StableConfig { datagram, ..StableConfig::new(target) };
         let stream = bulk.control_stream(config).map_err(|error| context.connection_fault(&error, &peer))?;
         let shared = Arc::new(Shared {
             stream,
+            is_plain,
             target,
             bits: u64::from(datagram) * 8,
             output: output.clone(),
@@ -113,7 +112,10 @@ impl Shared {
             self.note_convergence(&mut state, &figures);
             if figures.acknowledged == 0 && !state.warned && self.stream.is_alone().unwrap_or(false) {
                 state.warned = true;
-                self.output.warn(&format!("the control stream has {}", nobody(self.stream.peer_addr()).message));
+                self.output.warn(&format!(
+                    "the control stream has {}",
+                    nobody(self.stream.peer_addr(), self.is_plain).message
+                ));
             }
         }
     }

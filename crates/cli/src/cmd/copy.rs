@@ -128,9 +128,6 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     if args.uses_ssh() && args.transport.security.plain {
         return Err(Fault::usage("copies over SSH are always encrypted: leave out --plain"));
     }
-    if args.control_stream.is_some() {
-        args.transport.require_plain("the control stream beside a copy")?;
-    }
     if args.control_stream.is_some() && matches!(plan, Plan::Pull(_) | Plan::Fetch(_)) {
         return Err(Fault::usage(
             "--control-stream needs a copy to a server, because the stream and the copy must have the same sender: start \

@@ -3,15 +3,19 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use farhaul::probe::{Blaster, BlasterConfig, BlasterFigures, Delays, ProbeSocket, Probing as _};
+use farhaul::probe::{
+    Blaster, BlasterConfig, BlasterFigures, Delays, ENVELOPE, EnclosureConfig, ProbeSocket, Probing as _,
+};
+use farhaul::security::{Protection, Security, SecurityFault};
+use farhaul::{ConnectionLost, Error, PeerIncompatible};
 use serde_json::{Map, Value, json};
 
 use super::{Context, connect};
 use crate::exit::{Code, Fault};
-use crate::fault;
-use crate::options::Probing;
+use crate::options::{Probing, fault_of};
 use crate::output::json::{ErrorRecord, micros};
 use crate::output::{Output, has_written};
+use crate::trust::Server;
 
 /// A signal ends a run after this time at the latest.
 const SLICE: Duration = Duration::from_millis(50);
@@ -22,8 +26,10 @@ pub(super) struct Port<'a> {
     pub(super) output: Output,
     pub(super) socket: ProbeSocket,
     pub(super) peer: SocketAddr,
-    /// UDP payload of each packet.
+    /// Bytes of each datagram of a stream.
     pub(super) datagram: u16,
+    /// The protection of the streams; `None` in plain.
+    protection: Option<Protection>,
 }
 
 impl<'a> Port<'a> {
@@ -34,16 +40,16 @@ impl<'a> Port<'a> {
         verb: &str,
         settings: Map<String, Value>,
     ) -> Result<Self, Fault> {
-        options.require_plain()?;
         let output = Output::from_flag(options.json);
         let peers = options.connect.resolve()?;
+        let server = options.security.server(options.connect.to_string(), &output)?;
         has_written("start");
         let record = json!({
             "event": "start",
             "verb": verb,
             "version": env!("CARGO_PKG_VERSION"),
             "process_id": std::process::id(),
-            "security": "none",
+            "security": options.security.name(),
             "address": options.connect.to_string(),
             "mtu_bytes": options.mtu,
             "settings": settings,
@@ -51,7 +57,7 @@ impl<'a> Port<'a> {
         output.write(&record.to_string());
         let mut failed = None;
         for peer in peers {
-            match Self::at(options, context, output.clone(), peer) {
+            match Self::at((options, server.as_ref()), context, output.clone(), peer) {
                 Err(fault) if !context.interrupt.is_stopping() => failed = Some(fault),
                 result => return result,
             }
@@ -59,10 +65,19 @@ impl<'a> Port<'a> {
         Err(failed.unwrap_or_else(|| Fault::usage("the name has no address")))
     }
 
-    fn at(options: &Probing, context: &'a Context, output: Output, peer: SocketAddr) -> Result<Self, Fault> {
+    fn at(
+        (options, server): (&Probing, Option<&Server>),
+        context: &'a Context,
+        output: Output,
+        peer: SocketAddr,
+    ) -> Result<Self, Fault> {
         connect::check_route(peer)?;
-        let socket = ProbeSocket::towards(peer).map_err(|error| fault::of_connection(&error, &peer))?;
-        let mut port = Self { context, output, socket, peer, datagram: options.datagram(peer) };
+        let socket = match server {
+            None => ProbeSocket::towards(peer).map_err(|error| fault_of_stream(error, peer))?,
+            Some(server) => enclosed(options, server, context, &output, peer)?,
+        };
+        let protection = socket.protection();
+        let mut port = Self { context, output, socket, peer, datagram: options.datagram(peer), protection };
         let question = BlasterConfig {
             datagram: port.datagram,
             window: 1,
@@ -73,16 +88,38 @@ impl<'a> Port<'a> {
         };
         match port.blast(question)?.result() {
             Some(Some(_)) => Ok(port),
-            _ => Err(nobody(peer)),
+            _ => Err(port.nobody()),
         }
+    }
+
+    /// Nobody answers here.
+    pub(super) fn nobody(&self) -> Fault {
+        nobody(self.peer, self.protection.is_none())
+    }
+
+    /// Whether the streams are encrypted, in a word or two.
+    pub(super) const fn protected(&self) -> &'static str {
+        if self.protection.is_some() { "encrypted" } else { "not encrypted" }
+    }
+
+    /// The last line of a summary, for streams that are encrypted.
+    pub(super) fn say_protection(&self) {
+        if let Some(protection) = &self.protection {
+            self.output.say(&format!("  {protection}"));
+        }
+    }
+
+    /// UDP payload of each packet, envelope included.
+    pub(super) fn udp_payload(&self) -> u16 {
+        let envelope = if self.protection.is_some() { ENVELOPE as u16 } else { 0 };
+        self.datagram.saturating_add(envelope)
     }
 
     /// Runs one point of a profile, to its end.
     pub(super) fn blast(&mut self, config: BlasterConfig) -> Result<Blaster, Fault> {
-        let of = |error: farhaul::Error, peer| fault::of_connection(&error, &peer);
-        let mut blaster = self.socket.blaster(config).map_err(|error| of(error, self.peer))?;
+        let mut blaster = self.socket.blaster(config).map_err(|error| fault_of_stream(error, self.peer))?;
         while blaster.poll_timeout().is_some() {
-            self.socket.run(&mut blaster, SLICE).map_err(|error| of(error, self.peer))?;
+            self.socket.run(&mut blaster, SLICE).map_err(|error| fault_of_stream(error, self.peer))?;
             if let Some(fault) = self.context.interrupt.fault() {
                 return Err(fault);
             }
@@ -104,7 +141,13 @@ impl<'a> Port<'a> {
         end["event"] = "end".into();
         end["address"] = self.peer.to_string().into();
         end["datagram_bytes"] = self.datagram.into();
-        end["security"] = "none".into();
+        end["security"] = if self.protection.is_some() { "tls1.3" } else { "none" }.into();
+        if let Some(Protection { suite, peer_key, .. }) = &self.protection {
+            end["suite"] = suite.as_str().into();
+            if let Some(key) = peer_key {
+                end["peer_key"] = key.fingerprint().into();
+            }
+        }
         end["exit_code"] = result.as_ref().err().map_or(0, |fault| fault.code.exit()).into();
         end["error"] = json!(result.as_ref().err().map(ErrorRecord::from));
         self.output.write(&end.to_string());
@@ -112,13 +155,69 @@ impl<'a> Port<'a> {
     }
 }
 
+/// Opens an encrypted connection for streams. Asks about a server that is not known, and remembers it.
+fn enclosed(
+    options: &Probing,
+    server: &Server,
+    context: &Context,
+    output: &Output,
+    peer: SocketAddr,
+) -> Result<ProbeSocket, Fault> {
+    let connected = match connect_with(options, context, peer, server.security())? {
+        Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::UnknownKey))) => {
+            let accepted = server.ask(output)?;
+            connect_with(options, context, peer, server.security_with(accepted))?
+        }
+        connected => connected,
+    };
+    let socket = connected.map_err(|error| fault_of_stream(error, peer))?;
+    server.remember(output);
+    Ok(socket)
+}
+
+/// The fault of a stream to `peer`. A server may refuse a client that is connected already.
+pub(super) fn fault_of_stream(error: Error, peer: SocketAddr) -> Fault {
+    match error {
+        Error::Lost(ConnectionLost::PeerIncompatible(PeerIncompatible::OtherProtocol)) => Fault::new(
+            Code::Protocol,
+            format!("{peer} answers no measured streams; start `farhaul bench --listen :{}` there", peer.port()),
+        ),
+        error => fault_of(error, peer),
+    }
+}
+
+/// Connects with these keys. The outer error is a signal.
+fn connect_with(
+    options: &Probing,
+    context: &Context,
+    peer: SocketAddr,
+    security: Security,
+) -> Result<Result<ProbeSocket, Error>, Fault> {
+    let config = EnclosureConfig { mtu: options.mtu, ..EnclosureConfig::default() };
+    let mut socket = match ProbeSocket::enclosed(peer, security, config) {
+        Ok(socket) => socket,
+        error => return Ok(error),
+    };
+    loop {
+        match socket.connect(SLICE) {
+            Ok(false) => {}
+            Ok(true) => return Ok(Ok(socket)),
+            Err(error) => return Ok(Err(error)),
+        }
+        if let Some(fault) = context.interrupt.fault() {
+            return Err(fault);
+        }
+    }
+}
+
 /// Nobody answers measured streams at `peer`.
-pub(super) fn nobody(peer: SocketAddr) -> Fault {
+pub(super) fn nobody(peer: SocketAddr, is_plain: bool) -> Fault {
+    let plain = if is_plain { " --plain" } else { "" };
     Fault::new(
         Code::ConnectTimeout,
         format!(
             "no answer from {peer} within 3 s: nothing there answers measured streams, or UDP is blocked on the way; \
-             start `farhaul bench --plain --listen :{}` there, and check that firewalls let this UDP port through",
+             start `farhaul bench{plain} --listen :{}` there, and check that firewalls let this UDP port through",
             peer.port()
         ),
     )

@@ -29,11 +29,11 @@ const QUESTIONS: Duration = Duration::from_millis(120);
 /// Measure goodput and loss of a path over the sending rate
 ///
 /// Sends bursts of W_c datagrams every T_s, for a grid of both, and reports which rate arrives best. Without options it
-/// finds the grid itself. The other host runs `farhaul bench --listen`. It fills the path again and again: on a shared
-/// path, others notice.
+/// finds the grid itself. The other host runs `farhaul bench --listen`, which admits this user's key and those in its
+/// authorized_keys. It fills the path again and again: on a shared path, others notice.
 ///
-///     farhaul profile --plain --connect host:9000 --out profile
-///     farhaul profile --plain --connect host:9000 --jitter
+///     farhaul profile --connect host:9000 --out profile
+///     farhaul profile --connect host:9000 --jitter
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ProfileArgs {
@@ -77,7 +77,6 @@ fn pause(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn run(args: &ProfileArgs, context: &Context) -> Result<(), Fault> {
-    args.probing.require_plain()?;
     // Before anything is measured that could then not be written.
     args.out.as_deref().map_or(Ok(()), files::prepare)?;
     let port = Port::open(&args.probing, context, "profile", args.settings())?;
@@ -93,6 +92,7 @@ pub(crate) fn run(args: &ProfileArgs, context: &Context) -> Result<(), Fault> {
     };
     if !sweep.profile.points.is_empty() {
         report::say(&sweep, cached.as_deref());
+        sweep.port.say_protection();
     }
     let mut end = sweep.record();
     end["cached"] = json!(cached);
@@ -194,7 +194,14 @@ impl Sweep<'_> {
     /// Stores the advice for later transfers. Returns the file.
     fn remember(&self) -> Option<PathBuf> {
         let Advice { window, sleep, rate, goodput, .. } = self.profile.advice()?;
-        let datagram = self.port.datagram;
+        let datagram = self.port.udp_payload();
+        // Stored rates count UDP payload, of which envelopes are a part.
+        let whole = |rate: Rate| {
+            let bits =
+                u128::from(rate.bits_per_second()) * u128::from(datagram) / u128::from(self.port.datagram.max(1));
+            Rate::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX))
+        };
+        let (rate, goodput) = (whole(rate), whole(goodput));
         let found = CachedRate { rate, goodput, window, sleep, datagram, measured: probe::now() };
         let cached = probe::cache_rate(self.port.peer, &found);
         cached.map_err(|error| self.port.output.warn(&format!("the best rate was not stored: {error}"))).ok()

@@ -106,10 +106,8 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
         false => confine(permissions.root(), !args.read_only, &read_again)?,
     };
     let endpoint = open_port(args, clients.as_ref(), plain.as_deref())?;
-    if clients.is_none() {
-        // A caller may keep a control stream beside its copies, which is plain.
-        endpoint.answer_probes().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))?;
-    }
+    // A caller may keep a control stream beside its copies.
+    endpoint.answer_probes().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))?;
     let mut start = args.transport.start("serve");
     start.key = clients.as_ref().map(Admission::fingerprint);
     start.settings.insert("root".into(), args.root.to_string_lossy().into());

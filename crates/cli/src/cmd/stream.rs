@@ -8,9 +8,8 @@ use farhaul_units::{Instant, Rate};
 use serde_json::{Map, Value, json};
 
 use super::Context;
-use super::measured::{Port, delay_record, nobody};
+use super::measured::{Port, delay_record, fault_of_stream};
 use crate::exit::{Code, Fault};
-use crate::fault;
 use crate::limit::share;
 use crate::options::Probing;
 use crate::output::human::{count, percent, time};
@@ -26,10 +25,11 @@ const MOST_DRAIN: Duration = Duration::from_secs(1);
 /// Send a stream whose goodput stays at a target
 ///
 /// For control loops: the goodput at the other end settles at --rate within seconds, whatever share of the packets is
-/// lost, and stays there. The stream shows the delay and the jitter that such a loop would see. It runs until stopped:
+/// lost, and stays there. The stream shows the delay and the jitter that such a loop would see. It is encrypted, and the
+/// far end admits this user's key and those in its authorized_keys. It runs until stopped:
 ///
-///     farhaul bench --plain --listen :9000
-///     farhaul stream --plain --connect host:9000 --rate 10mbit
+///     farhaul bench --listen :9000
+///     farhaul stream --connect host:9000 --rate 10mbit
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct StreamArgs {
@@ -67,8 +67,8 @@ pub(crate) fn run(args: &StreamArgs, context: &Context) -> Result<(), Fault> {
         first_sleep: args.sleep,
         ..StableConfig::new(args.rate)
     };
-    let stream = port.socket.stable(config).map_err(|error| fault::of_connection(&error, &port.peer))?;
-    port.output.say(&format!("sending to {} (not encrypted); Ctrl-C stops", port.peer));
+    let stream = port.socket.stable(config).map_err(|error| fault_of_stream(error, port.peer))?;
+    port.output.say(&format!("sending to {} ({}); Ctrl-C stops", port.peer, port.protected()));
     let now = port.socket.now();
     let mut running = Running {
         args,
@@ -134,14 +134,14 @@ impl Running<'_> {
                 return Ok(());
             }
             let slice = left.map_or(SLICE, |left| left.min(SLICE));
-            port.socket.run(&mut self.stream, slice).map_err(|error| fault::of_connection(&error, &port.peer))?;
+            port.socket.run(&mut self.stream, slice).map_err(|error| fault_of_stream(error, port.peer))?;
             let now = port.socket.now();
             let figures = self.stream.figures(now);
             self.note_convergence(&figures, now);
             if figures.acknowledged > heard.1 {
                 heard = (now, figures.acknowledged);
             } else if figures.acknowledged == 0 && self.stream.is_alone(now) {
-                return Err(nobody(port.peer));
+                return Err(port.nobody());
             } else if now - heard.0 >= self.args.timeout.max(figures.sleep * 2) {
                 let silence = format!(
                     "nothing heard from {} for {}: it or the network is down (--timeout waits longer)",
@@ -227,6 +227,7 @@ impl Running<'_> {
         let delays = self.stream.delays();
         if figures.acknowledged > 0 {
             port.output.say(&self.summary(port, &figures, settled, now - self.begun));
+            port.say_protection();
         }
         let end = json!({
             "seconds": (now - self.begun).as_secs_f64(),

@@ -309,7 +309,7 @@ fn protected(builder: Builder, security: Option<Security>) -> Builder {
 }
 
 /// The fault of a port that could not be opened.
-fn fault_of(error: Error, address: SocketAddr) -> Fault {
+pub(crate) fn fault_of(error: Error, address: SocketAddr) -> Fault {
     match error {
         Error::InvalidOption { option, range } => Fault::usage(format!("{} must be {range}", option_of(option))),
         error => fault::of_connection(&error, &address),

@@ -8,6 +8,7 @@ mod daemon;
 mod disks;
 mod doctor;
 mod emulate;
+mod enclosed;
 mod failures;
 mod faults;
 mod figures;

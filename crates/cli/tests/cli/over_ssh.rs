@@ -256,3 +256,15 @@ fn nothing_of_a_host_reaches_a_shell_and_plain_is_refused() {
     farhaul(&["copy", "--plain", "/etc/hostname", "far:"]).fails(2, &["always encrypted", "--plain"]);
     farhaul(&["copy", "--ssh", "/nonexistent/ssh", "/etc/hostname", "far:"]).fails(5, &["cannot start ssh"]);
 }
+
+#[test]
+fn a_control_stream_goes_with_a_copy_over_ssh() {
+    let Some(far) = Far::new("") else { return };
+    let scratch = &far.scratch;
+    let (file, there) = (scratch.file("file", 10_000_000), scratch.dir("there"));
+    let run = far.copies(&format!("--control-stream 1mbit '{file}' far:'{there}/'"));
+    run.succeeds();
+    let acknowledged = run.end()["control_stream"]["datagrams_acknowledged"].as_u64();
+    assert!(acknowledged.is_some_and(|acknowledged| acknowledged > 5), "{}", run.end());
+    assert!(same(&file, &scratch.at("there/file")));
+}

@@ -14,19 +14,19 @@ use crate::requirement::runs;
 const SIZE: usize = 300_000;
 
 /// A user, whose settings and keys are in a folder of their own.
-struct User(String);
+pub(crate) struct User(pub(crate) String);
 
 impl User {
-    fn new(scratch: &Scratch, name: &str) -> Self {
+    pub(crate) fn new(scratch: &Scratch, name: &str) -> Self {
         Self(scratch.dir(name))
     }
 
-    fn runs(&self, arguments: &[&str]) -> Run {
+    pub(crate) fn runs(&self, arguments: &[&str]) -> Run {
         farhaul_where(&[("XDG_CONFIG_HOME", &self.0)], arguments)
     }
 
     /// The fingerprint of the user's key, which is made if need be.
-    fn key(&self, verb: &str) -> String {
+    pub(crate) fn key(&self, verb: &str) -> String {
         let file = self.file("key");
         if fs::metadata(&file).is_err() {
             self.runs(&["key", "new"]).succeeds();
@@ -34,12 +34,12 @@ impl User {
         String::from_utf8(self.runs(&["key", verb]).stdout).unwrap().trim().to_owned()
     }
 
-    fn file(&self, name: &str) -> String {
+    pub(crate) fn file(&self, name: &str) -> String {
         format!("{}/farhaul/{name}", self.0)
     }
 
     /// Lets another key in, with these options.
-    fn admits(&self, other: &Self, options: &str) {
+    pub(crate) fn admits(&self, other: &Self, options: &str) {
         self.key("show");
         fs::write(self.file("authorized_keys"), format!("{} {options}\n", other.key("show"))).unwrap();
     }
@@ -275,14 +275,14 @@ fn no_byte_run_of_the_payload_and_no_file_name_crosses_the_wire() {
 }
 
 /// A relay of datagrams that remembers all of them.
-struct Wire {
-    address: String,
-    seen: Arc<Mutex<Vec<u8>>>,
+pub(crate) struct Wire {
+    pub(crate) address: String,
+    pub(crate) seen: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Wire {
     /// A wire whose far end is `server`. It serves one client at a time, and lives as long as the tests.
-    fn before(server: &str) -> Self {
+    pub(crate) fn before(server: &str) -> Self {
         let near = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
         let far = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
         far.connect(server).unwrap();

@@ -132,6 +132,14 @@ impl<T: Streams + Channels> Core<T> {
         }
     }
 
+    /// Answers measured streams from now on.
+    pub(crate) fn answer_probes(&mut self) -> &mut Answering {
+        if let Some(envelopes) = self.transport.envelopes() {
+            envelopes.answer();
+        }
+        self.answering.get_or_insert_default()
+    }
+
     /// Adds a connection that this side opened.
     pub(crate) fn open(&mut self, id: ConnectionId) {
         self.put(id, Status::default());

@@ -301,7 +301,8 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         let core = &mut **self;
         let state = core.transmit_queue.transmit(now, &mut core.transport, |train| shared.send(train));
         if let Some(answering) = &mut core.answering {
-            answering.answer(state == QueueState::Blocked, |train| shared.send(train));
+            let envelopes = core.transport.envelopes();
+            answering.answer(now, state == QueueState::Blocked, envelopes, |train| shared.send(train));
         }
         core.take_events(now);
         core.take_channel_requests(now);

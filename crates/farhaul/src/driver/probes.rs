@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
-use farhaul_proto::Transmit;
-use farhaul_proto::probe::{Responder, payload};
+use farhaul_proto::probe::{ANSWER_LEN, Responder, payload};
+use farhaul_proto::{Batch, Transmit, secure};
 use farhaul_units::Instant;
 
 use crate::probe::ProbePayload;
@@ -23,6 +23,8 @@ const LIVELY: Duration = Duration::from_secs(1);
 pub(crate) struct Answering {
     responder: Responder,
     train: Vec<u8>,
+    /// Answers in envelopes.
+    sealed: Batch,
     /// When a stream was last heard.
     heard: Option<Instant>,
     payloads: Option<SyncSender<ProbePayload>>,
@@ -46,15 +48,27 @@ impl Answering {
         self.heard.is_some_and(|heard| now.saturating_since(heard) < LIVELY)
     }
 
-    /// Takes datagrams of one sender that arrived at `arrived`.
-    pub(super) fn handle<'a>(&mut self, arrived: Instant, from: SocketAddr, datagrams: impl Iterator<Item = &'a [u8]>) {
+    /// Takes questions that arrived inside envelopes.
+    pub(super) fn handle_enclosed(&mut self, envelopes: &mut secure::Endpoint) {
+        envelopes.take(secure::Kind::Question, &mut |arrival| {
+            self.handle(arrival.arrived, (arrival.from, arrival.peer), arrival.datagrams());
+        });
+    }
+
+    /// Takes datagrams that arrived at `arrived`, from a sender by its address for the responder and for the application.
+    pub(super) fn handle<'a>(
+        &mut self,
+        arrived: Instant,
+        (from, peer): (SocketAddr, SocketAddr),
+        datagrams: impl Iterator<Item = &'a [u8]>,
+    ) {
         self.heard = Some(arrived);
         for datagram in datagrams {
             let Some(probe) = self.responder.handle_datagram(arrived, from, datagram) else { continue };
             if let Some(payloads) = &self.payloads {
                 let bytes = payload(datagram).to_vec();
                 let taken =
-                    payloads.try_send(ProbePayload { from, session: probe.session, number: probe.number, bytes });
+                    payloads.try_send(ProbePayload { from: peer, session: probe.session, number: probe.number, bytes });
                 if matches!(taken, Err(TrySendError::Disconnected(_))) {
                     self.payloads = None;
                 }
@@ -62,16 +76,29 @@ impl Answering {
         }
     }
 
-    /// Sends the answers. `send` returns the number of bytes taken. A socket that takes no more loses the rest, so that
-    /// no late answer passes for a slow path.
-    pub(super) fn answer(&mut self, is_blocked: bool, mut send: impl FnMut(&Transmit<'_>) -> std::io::Result<usize>) {
+    /// Sends the answers, inside envelopes if there are any. `send` returns the number of bytes taken. A socket that takes
+    /// no more loses the rest, so that no late answer passes for a slow path.
+    pub(super) fn answer(
+        &mut self,
+        now: Instant,
+        is_blocked: bool,
+        mut envelopes: Option<&mut secure::Endpoint>,
+        mut send: impl FnMut(&Transmit<'_>) -> std::io::Result<usize>,
+    ) {
         while !is_blocked && self.responder.has_answers() {
             self.train.clear();
             let Some(to) = self.responder.poll_answers(&mut self.train, TRAIN) else { break };
-            let segment_size = farhaul_proto::probe::ANSWER_LEN;
-            let sent = send(&Transmit { to, segment_size, bytes: &self.train, whole: false });
-            let is_full = match sent {
-                Ok(taken) => taken < self.train.len(),
+            let plain = Transmit { to, segment_size: ANSWER_LEN, bytes: &self.train, whole: false };
+            let train = match &mut envelopes {
+                None => plain,
+                Some(envelopes) => {
+                    let sealed = envelopes.enclose(now, to, (plain.bytes, ANSWER_LEN), self.sealed.cleared());
+                    let Some((to, segment_size)) = sealed else { continue };
+                    Transmit { to, segment_size, bytes: self.sealed.bytes(), whole: false }
+                }
+            };
+            let is_full = match send(&train) {
+                Ok(taken) => taken < train.bytes.len(),
                 Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
             };
             if is_full {
@@ -102,7 +129,7 @@ mod tests {
 
     fn handle(answering: &mut Answering, port: u16, numbers: std::ops::Range<u64>) {
         let all: Vec<Vec<u8>> = numbers.map(data).collect();
-        answering.handle(Instant::from_nanos(5), peer(port), all.iter().map(Vec::as_slice));
+        answering.handle(Instant::from_nanos(5), (peer(port), peer(port)), all.iter().map(Vec::as_slice));
     }
 
     #[test]
@@ -110,7 +137,7 @@ mod tests {
         let (mut answering, mut trains) = (Answering::default(), Vec::new());
         handle(&mut answering, 1, 0..TRAIN as u64 + 3);
         handle(&mut answering, 2, 0..2);
-        answering.answer(false, |train| {
+        answering.answer(Instant::ZERO, false, None, |train| {
             trains.push((train.to.port(), train.bytes.len() / train.segment_size));
             Ok(train.bytes.len())
         });
@@ -123,7 +150,7 @@ mod tests {
         for (blocked, taken) in [(true, None), (false, None), (false, Some(ANSWER_LEN))] {
             handle(&mut answering, 1, 0..200);
             let mut calls = 0;
-            answering.answer(blocked, |_| {
+            answering.answer(Instant::ZERO, blocked, None, |_| {
                 calls += 1;
                 taken.ok_or(std::io::ErrorKind::WouldBlock.into())
             });
@@ -136,7 +163,7 @@ mod tests {
         let (mut answering, mut calls) = (Answering::default(), 0);
         handle(&mut answering, 1, 0..2);
         handle(&mut answering, 2, 0..2);
-        answering.answer(false, |_| {
+        answering.answer(Instant::ZERO, false, None, |_| {
             calls += 1;
             Err(std::io::ErrorKind::NetworkUnreachable.into())
         });

@@ -14,7 +14,7 @@ use farhaul_udp::{BufferKind, Interest, Options, RecvBatch, UdpSocket, Waiter};
 use farhaul_units::Instant;
 
 use super::channels::{ChannelPort, ChannelSockets, SOCKET, open_pair};
-use super::core::DriverThread;
+use super::core::{Core, DriverThread};
 use super::departure::LONGEST_DEPARTURE;
 use super::guard::{EndpointGuard, Shared};
 use super::nap::Naps;
@@ -219,20 +219,29 @@ fn hand_in<T: Streams + Channels>(turn: &mut EndpointGuard<'_, T>, batch: &mut R
     let now = turn.now();
     let wall = turn.wall();
     let mut bytes = 0;
+    let Core { transport, answering, timeline, .. } = &mut **turn;
+    // Beside encrypted connections, only questions inside their envelopes are answered.
+    let is_plain = transport.envelopes().is_none();
     for train in batch.trains() {
         bytes += train.bytes.len();
-        let arrived = train.arrived.map_or(now, |stamp| turn.timeline.of(wall.instant_of(stamp)));
+        let arrived = train.arrived.map_or(now, |stamp| timeline.of(wall.instant_of(stamp)));
         // Answers are for a stream of this side, if it has one.
-        if let Some(answering) = &mut turn.answering
+        if let Some(answering) = answering
+            && is_plain
             && is_question(train.bytes)
         {
-            answering.handle(arrived, train.from, train.datagrams());
+            answering.handle(arrived, (train.from, train.from), train.datagrams());
             continue;
         }
-        turn.transport.handle_datagrams(now, arrived, train.from, train.bytes, train.stride);
+        transport.handle_datagrams(now, arrived, train.from, train.bytes, train.stride);
     }
-    if turn.transport.poll_timeout().is_some_and(|due| due <= now) {
-        turn.transport.handle_timeout(now);
+    if let Some(answering) = answering
+        && let Some(envelopes) = transport.envelopes()
+    {
+        answering.handle_enclosed(envelopes);
+    }
+    if transport.poll_timeout().is_some_and(|due| due <= now) {
+        transport.handle_timeout(now);
     }
     bytes
 }

@@ -8,8 +8,8 @@ use core::net::SocketAddr;
 use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::probe::{ANSWER_LEN, Acknowledge, Counts, Kind, Probe};
 
-use super::Probing;
 use super::delays::Delays;
+use super::{Probing, most_of};
 use crate::transport::{Batch, Transmit};
 
 /// Time between two questions for the counts, and the number of questions before the peer counts as silent. Together
@@ -111,7 +111,7 @@ impl Blaster {
             self.message = u64::try_from((now - Instant::ZERO).as_micros()).unwrap_or(u64::MAX);
         }
         let size = usize::from(self.config.datagram);
-        let train = (usize::from(u16::MAX) / size).clamp(1, TRAIN as usize) as u64;
+        let train = (most_of(size) as u64).min(TRAIN);
         let packets = if self.config.spaced { 1 } else { train.min(window - in_burst) };
         let out = scratch.cleared();
         let acknowledge = if self.config.messages { Acknowledge::Group } else { Acknowledge::None };

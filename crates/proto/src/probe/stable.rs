@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::probe::{ANSWER_LEN, Acknowledge, Counts, HEADER_LEN, Kind, Probe};
 
-use super::Probing;
 use super::delays::Delays;
 use super::outstanding::Outstanding;
 use super::robbins_monro::{EXPONENT, FIRST_SLEEP, GAIN, RobbinsMonro};
+use super::{Probing, most_of};
 use crate::transport::{Batch, Transmit};
 
 /// The window in which the goodput is measured, and its fewest bursts.
@@ -320,7 +320,7 @@ impl Probing for StableStream {
         if in_burst == 0 && self.sent > 0 {
             self.end_step(now);
         }
-        let train = (usize::from(u16::MAX) / size).clamp(1, 64) as u64;
+        let train = most_of(size).min(64) as u64;
         let packets = if self.config.spaced { 1 } else { train.min(u64::from(self.config.window) - in_burst) };
         let out = scratch.cleared();
         let clock = u64::try_from((now - Instant::ZERO).as_micros()).unwrap_or(u64::MAX);

@@ -14,7 +14,6 @@
 //!
 //! | part | owns |
 //! | --- | --- |
-//! | `address` | the address of a tunnel's peer inside |
 //! | `links` | which connection is inside which tunnel |
 //! | `tunnels` | what tunnels report: opened, bytes of channels, ends |
 //! | `ends` | the order in which a tunnel and its connection are given up |
@@ -25,7 +24,6 @@
 //! from one address of the inner endpoint, so it reaches no connection of another tunnel. A tunnel without a connection
 //! inside ends after [`IDLE`].
 
-mod address;
 mod carriage;
 mod ends;
 mod interface;
@@ -38,11 +36,12 @@ use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 use farhaul_units::{Duration, Instant};
-use farhaul_wire::secure::destination;
 use farhaul_wire::secure::inner::DATAGRAM_OVERHEAD;
 
 use self::carriage::Waiting;
 use self::links::Links;
+use super::address;
+use super::beside::first_of_one_name;
 use super::endpoint::Endpoint;
 use super::mail::Mail;
 use super::protector::Provider;
@@ -62,6 +61,8 @@ const IDLE: Duration = Duration::from_secs(10);
 const CHANNEL_BUFFER: u64 = 4 << 20;
 /// Bytes of a channel that are read at once.
 const PIECE: usize = 16 << 10;
+/// Most bytes of a train: the largest payload that UDP over IPv4 has, which the kernel takes as a whole.
+pub(super) const MAX_TRAIN: usize = 65_507;
 
 /// The endpoint of any protocol but UDT4, inside secure connections.
 pub(crate) struct Around {
@@ -114,21 +115,34 @@ impl Around {
 
     /// Datagrams from one address to one name.
     fn receive(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
-        let tunnel = self.tunnels.addressee(bytes);
-        if let Some(sealed) = tunnel.and_then(|tunnel| self.tunnels.sealed(tunnel)) {
-            sealed.lend_mail(std::mem::take(&mut self.mail));
-        }
-        self.tunnels.handle_datagrams(now, arrived, from, bytes, stride);
-        let Some(tunnel) = tunnel else { return };
-        // A connection that ended with these datagrams takes them along.
-        let Some(mut mail) = self.tunnels.sealed(tunnel).and_then(|sealed| sealed.take_mail()) else { return };
-        self.meet(now, tunnel);
-        if let Some(from) = self.links.get(tunnel).map(|link| link.address) {
-            mail.deliver(|bytes, stride| self.inner.handle_datagrams(now, arrived, from, bytes, stride));
-        } else {
-            mail.deliver(|_, _| ());
+        let mail = std::mem::take(&mut self.mail);
+        let (tunnel, mut mail) = self.tunnels.receive_mail(mail, (now, arrived, from), bytes, stride);
+        if let Some(tunnel) = tunnel {
+            self.meet(now, tunnel);
+            self.unpack(tunnel, (now, arrived, from), &mut mail);
         }
         self.mail = mail;
+    }
+
+    /// Passes on the datagrams that came through a tunnel.
+    fn unpack(&mut self, tunnel: ConnectionId, (now, arrived, peer): (Instant, Instant, SocketAddr), mail: &mut Mail) {
+        let Some(origin) = self.tunnels.origin(tunnel).map(|(origin, _)| origin) else {
+            return mail.deliver(|_, _| ());
+        };
+        let from = address::behind(tunnel, origin);
+        let has_link = self.links.get(tunnel).is_some();
+        let Self { inner, tunnels, .. } = self;
+        let mut pass = |bytes: &mut [u8], stride| {
+            if has_link {
+                inner.handle_datagrams(now, arrived, from, bytes, stride);
+            }
+        };
+        match tunnels.beside.is_wanted() {
+            true => mail.deliver(|bytes, stride| {
+                tunnels.beside.sort((arrived, from, peer), bytes, stride, |others| pass(others, stride));
+            }),
+            false => mail.deliver(pass),
+        }
     }
 
     /// Passes on what tunnels report. Returns whether there was anything.
@@ -163,9 +177,7 @@ impl Transport for Around {
         let stride = stride.max(1);
         let mut rest = bytes;
         while !rest.is_empty() {
-            let name = destination(rest);
-            let same = rest.chunks(stride).take_while(|datagram| destination(datagram) == name).count();
-            let (run, others) = rest.split_at_mut(rest.len().min(same.max(1) * stride));
+            let (run, others) = rest.split_at_mut(first_of_one_name(rest, stride));
             self.receive(now, arrived, from, run, stride);
             rest = others;
         }
@@ -216,6 +228,10 @@ impl Transport for Around {
                 return Some(event);
             }
         }
+    }
+
+    fn envelopes(&mut self) -> Option<&mut Endpoint> {
+        Some(&mut self.tunnels)
     }
 }
 

@@ -69,10 +69,42 @@ pub(crate) const fn inner_mss(mss: u32, mode: Mode) -> u32 {
     mss.saturating_sub(data_form(mode).overhead() as u32)
 }
 
-/// This side's terms for a connection that serves `protocol`. In a rendezvous they name this side's own `call`.
-pub(crate) fn terms(protocol: &str, offer: &Offer, call: Option<ClientId>) -> Vec<u8> {
+/// The name of measured streams in the terms of a caller that wants nothing else.
+const MEASURED: &str = "measured";
+
+/// The use of a side's connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// A protocol that both sides name. A side that `answers` also serves callers for measured streams alone.
+    Protocol { name: &'static str, answers: bool },
+    /// Measured streams alone, at the calling side. The other side may have any protocol.
+    Measured,
+}
+
+impl Service {
+    /// Its name in this side's terms.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Protocol { name, .. } => name,
+            Self::Measured => MEASURED,
+        }
+    }
+
+    /// Whether a connection with a side that names `theirs` has measured streams alone.
+    fn is_measured(self, theirs: &str) -> Result<bool, TermsRefused> {
+        match self {
+            Self::Measured => Ok(true),
+            Self::Protocol { name, .. } if name == theirs => Ok(false),
+            Self::Protocol { answers: true, .. } if theirs == MEASURED => Ok(true),
+            Self::Protocol { .. } => Err(TermsRefused::Protocol(theirs.to_owned())),
+        }
+    }
+}
+
+/// This side's terms for a connection. In a rendezvous they name this side's own `call`.
+pub(crate) fn terms(service: Service, offer: &Offer, call: Option<ClientId>) -> Vec<u8> {
     let terms = Terms {
-        protocol,
+        protocol: service.name(),
         messages: offer.mode == Mode::Message,
         mss: offer.mss,
         flow_window: offer.flow_window,
@@ -91,15 +123,13 @@ pub(super) fn peer_call(terms: &[u8]) -> Option<ClientId> {
     ClientId::new(Terms::decode(terms).ok()?.call?)
 }
 
-/// The agreement with the peer's terms.
+/// The agreement with the peer's terms, and whether the connection has measured streams alone.
 ///
 /// # Errors
 /// The reason for which both cannot work together.
-pub(crate) fn agree(protocol: &str, offer: &Offer, terms: &[u8]) -> Result<Agreed, TermsRefused> {
+pub(crate) fn agree(service: Service, offer: &Offer, terms: &[u8]) -> Result<(Agreed, bool), TermsRefused> {
     let theirs = Terms::decode(terms).map_err(TermsRefused::Malformed)?;
-    if theirs.protocol != protocol {
-        return Err(TermsRefused::Protocol(theirs.protocol.to_owned()));
-    }
+    let is_measured = service.is_measured(theirs.protocol)?;
     if theirs.messages != (offer.mode == Mode::Message) {
         return Err(TermsRefused::Mode);
     }
@@ -108,7 +138,7 @@ pub(crate) fn agree(protocol: &str, offer: &Offer, terms: &[u8]) -> Result<Agree
     if theirs.mss < least.max(IP_UDP_HEADER) {
         return Err(TermsRefused::Incompatible(PeerIncompatible::PacketSize(theirs.mss)));
     }
-    Ok(Agreed {
+    let agreed = Agreed {
         peer_id: offer.socket_id,
         mss: theirs.mss.min(offer.mss),
         largest: offer.largest_with(theirs.largest, theirs.mss),
@@ -118,7 +148,8 @@ pub(crate) fn agree(protocol: &str, offer: &Offer, terms: &[u8]) -> Result<Agree
         recv_isn: theirs.first,
         round_trip: None,
         envelope: Envelope { data: data as u32, control_surplus: (OVERHEAD - data) as u32 },
-    })
+    };
+    Ok((agreed, is_measured))
 }
 
 /// Why terms were refused.

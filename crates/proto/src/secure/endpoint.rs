@@ -5,6 +5,8 @@ use core::net::SocketAddr;
 use farhaul_units::Instant;
 use farhaul_wire::secure::destination;
 
+use super::address;
+use super::beside::Beside;
 use super::enclosed::Enclosed;
 use super::protector::{Protection, Provider};
 use super::router::Router;
@@ -13,7 +15,7 @@ use crate::any_endpoint::AnyEndpoint;
 use crate::channel::Channels;
 use crate::config::{Config, Entropy, Mode};
 use crate::error::ConnectError;
-use crate::event::ConnectionId;
+use crate::event::{ConnectionId, Event};
 use crate::shell::endpoint::{Shell, Wraps, check_address};
 use crate::shell::protocol::Protocol;
 use crate::shell::slots::Occupant;
@@ -22,7 +24,9 @@ use crate::udt::{self, ConnectOptions, HasUdt, Message, MessageOptions};
 
 /// Any number of UDT connections inside envelopes, at most one listener.
 pub struct Endpoint {
-    shell: Shell<Router<udt::Established>>,
+    pub(super) shell: Shell<Router<udt::Established>>,
+    /// Measured streams beside the connections, and in some of their own.
+    pub(super) beside: Beside,
 }
 
 impl Endpoint {
@@ -39,7 +43,7 @@ impl Endpoint {
         provider: Box<dyn Provider>,
     ) -> Self {
         let router = Router::new(provider, protocol, entropy.cookie_key);
-        Self { shell: Shell::new(config, entropy.seed, router) }
+        Self { shell: Shell::new(config, entropy.seed, router), beside: Beside::default() }
     }
 
     /// The established connection of a datagram.
@@ -84,6 +88,18 @@ impl Wraps for Endpoint {
 
     fn shell_mut(&mut self) -> &mut Shell<Self::Protocol> {
         &mut self.shell
+    }
+
+    fn receive(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
+        self.receive_beside(now, arrived, from, bytes, stride);
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        self.next_event_for_application()
+    }
+
+    fn envelopes_of_connections(&mut self) -> Option<&mut Self> {
+        Some(self)
     }
 }
 
@@ -141,6 +157,10 @@ impl AnyEndpoint for Endpoint {
 
     fn send_custom(&mut self, id: ConnectionId, kind: u16, body: &[u8]) {
         self.on_udt(id, |udt| udt.send_custom(kind, body));
+    }
+
+    fn address_inside(&self, id: ConnectionId) -> Option<SocketAddr> {
+        Some(address::behind(id, self.origin(id)?.0))
     }
 
     fn protection(&self, id: ConnectionId) -> Option<&Protection> {

@@ -4,7 +4,7 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{CloseCode, Epoch, Header};
 
 use super::client_id::ClientId;
-use super::enclosed::{Enclosed, TermsRefused, agree, data_form, peer_call};
+use super::enclosed::{Enclosed, Service, TermsRefused, agree, data_form, peer_call};
 use super::exchange::{Exchange, Progress};
 use super::meeting::Meeting;
 use super::paths::Paths;
@@ -22,8 +22,7 @@ pub(crate) struct Opening<E> {
     /// `None` once the connection is established.
     exchange: Option<Exchange>,
     client_id: ClientId,
-    /// The protocol that the connection serves.
-    protocol: &'static str,
+    service: Service,
     offer: Offer,
     side: Side,
     /// In a rendezvous, what is known beside this side's own call.
@@ -43,7 +42,7 @@ pub(crate) struct Opening<E> {
 impl<E: Enclosed> Opening<E> {
     pub(super) fn new(
         exchange: Exchange,
-        (protocol, offer): (&'static str, Offer),
+        (service, offer): (Service, Offer),
         (side, key): (Side, [u8; 16]),
         config: &Config,
         now: Instant,
@@ -52,7 +51,7 @@ impl<E: Enclosed> Opening<E> {
         Self {
             client_id: exchange.client_id(),
             exchange: Some(exchange),
-            protocol,
+            service,
             offer,
             side,
             meeting: None,
@@ -121,8 +120,8 @@ impl<E: Enclosed> Opening<E> {
             exchange.give_up(CloseCode::Terms, "one side alone is in a rendezvous");
             return self.fail(ConnectionLost::PeerIncompatible(PeerIncompatible::Rendezvous));
         }
-        let agreed = exchange.peer_terms().map(|terms| agree(self.protocol, &self.offer, terms));
-        let mut agreed = match agreed {
+        let agreed = exchange.peer_terms().map(|terms| agree(self.service, &self.offer, terms));
+        let (mut agreed, is_measured) = match agreed {
             Some(Ok(agreed)) => agreed,
             Some(Err(refused)) => {
                 exchange.give_up(CloseCode::Terms, "the terms do not fit");
@@ -139,7 +138,9 @@ impl<E: Enclosed> Opening<E> {
         let inner = E::establish(agreed, self.offer, called, self.opened, setup);
         let Some(exchange) = self.exchange.take() else { return Step::Wait };
         let paths = Paths::new(self.offer.peer, self.key);
-        Step::Done(Box::new(Sealed::new(inner, (tunnel, paths), exchange, self.side, now)))
+        let mut sealed = Sealed::new(inner, (tunnel, paths), exchange, self.side, now);
+        sealed.measures_alone(is_measured);
+        Step::Done(Box::new(sealed))
     }
 
     fn fail(&mut self, reason: ConnectionLost) -> Step<Box<Sealed<E>>> {

@@ -21,7 +21,7 @@ use farhaul_wire::secure::{CloseCode, ConnectionName, Epoch, Greeting, Header, M
 use self::meetings::is_meeting;
 use super::answers;
 use super::client_id::ClientId;
-use super::enclosed::{Enclosed, inner_mss, terms};
+use super::enclosed::{Enclosed, Service, inner_mss, terms};
 use super::exchange::{self, Exchange, Progress};
 use super::opening::Opening;
 use super::protector::{Provider, Side};
@@ -52,8 +52,8 @@ const MOST_REPLIES: usize = 256;
 /// The connections of an endpoint by the keys that find them, and its callers.
 pub(crate) struct Router<E> {
     provider: Box<dyn Provider>,
-    /// The protocol that the connections serve, which both sides must name: their own, or one that they carry.
-    serves: &'static str,
+    /// The use of the connections: their own protocol, or one that they carry.
+    serves: Service,
     secrets: Secrets,
     listens: Option<Mode>,
     admission: Admission,
@@ -69,10 +69,10 @@ pub(crate) struct Router<E> {
 }
 
 impl<E: Enclosed> Router<E> {
-    pub(super) fn new(provider: Box<dyn Provider>, serves: &'static str, key: [u8; 16]) -> Self {
+    pub(super) fn new(provider: Box<dyn Provider>, protocol: &'static str, key: [u8; 16]) -> Self {
         Self {
             provider,
-            serves,
+            serves: Service::Protocol { name: protocol, answers: false },
             secrets: Secrets::new(key),
             listens: None,
             admission: Admission::new(key),
@@ -91,11 +91,37 @@ impl<E: Enclosed> Router<E> {
         self.listens = mode;
     }
 
+    /// Serves callers for measured streams alone from now on, too.
+    pub(super) const fn answer_measured(&mut self) {
+        if let Service::Protocol { answers, .. } = &mut self.serves {
+            *answers = true;
+        }
+    }
+
     pub(super) fn connect_in(
         shell: &mut Shell<Self>,
         now: Instant,
         peer: SocketAddr,
         options: ConnectOptions,
+    ) -> Result<ConnectionId, ConnectError> {
+        let service = shell.protocol.serves;
+        Self::connect_for(shell, now, peer, (service, options))
+    }
+
+    /// Opens a connection for measured streams alone.
+    pub(super) fn connect_measured(
+        shell: &mut Shell<Self>,
+        now: Instant,
+        peer: SocketAddr,
+    ) -> Result<ConnectionId, ConnectError> {
+        Self::connect_for(shell, now, peer, (Service::Measured, ConnectOptions::default()))
+    }
+
+    fn connect_for(
+        shell: &mut Shell<Self>,
+        now: Instant,
+        peer: SocketAddr,
+        (service, options): (Service, ConnectOptions),
     ) -> Result<ConnectionId, ConnectError> {
         let ConnectOptions { mode, rendezvous } = options;
         if rendezvous && shell.protocol.meetings.contains_key(&peer) {
@@ -106,12 +132,12 @@ impl<E: Enclosed> Router<E> {
         let offer = shell.protocol.offer(&shell.config, peer, mode);
         let call = rendezvous.then_some(client_id);
         let router = &mut shell.protocol;
-        let tls = router.provider.call(peer, terms(router.serves, &offer, call)).map_err(|_| ConnectError::NoTrust)?;
+        let tls = router.provider.call(peer, terms(service, &offer, call)).map_err(|_| ConnectError::NoTrust)?;
         let keys = router.provider.initial(client_id.bytes(), Side::Client);
         let names = (offer.socket_id, ConnectionName::NONE);
         let exchange = Exchange::new(Side::Client, tls, keys, client_id, names, true);
         let key = router.draw_key();
-        let opening = Opening::new(exchange, (router.serves, offer), (Side::Client, key), &shell.config, now);
+        let opening = Opening::new(exchange, (service, offer), (Side::Client, key), &shell.config, now);
         let opening = if rendezvous { opening.in_meeting(&shell.config) } else { opening };
         Ok(shell.open(now, name(&offer), opening))
     }

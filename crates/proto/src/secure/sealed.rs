@@ -46,6 +46,8 @@ pub(crate) struct Sealed<E> {
     told: bool,
     /// Takes datagrams of another protocol, during a receive call. Without it they are dropped.
     mail: Option<Mail>,
+    /// The connection has measured streams alone.
+    is_measured: bool,
 }
 
 impl<E: Enclosed> Sealed<E> {
@@ -71,6 +73,7 @@ impl<E: Enclosed> Sealed<E> {
             worn_out: None,
             told: false,
             mail: None,
+            is_measured: false,
         }
     }
 
@@ -82,6 +85,16 @@ impl<E: Enclosed> Sealed<E> {
     /// The client's random bytes.
     pub(super) const fn client_id(&self) -> ClientId {
         self.client_id
+    }
+
+    /// Notes whether the connection has measured streams alone.
+    pub(super) const fn measures_alone(&mut self, is_measured: bool) {
+        self.is_measured = is_measured;
+    }
+
+    /// Whether the connection has measured streams alone.
+    pub(super) const fn is_measured(&self) -> bool {
+        self.is_measured
     }
 
     // ---- datagrams of another protocol ----

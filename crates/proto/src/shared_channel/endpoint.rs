@@ -147,6 +147,10 @@ impl AnyEndpoint for SharedChannel<Box<dyn AnyEndpoint>> {
         self.bulk.send_custom(id, kind, body);
     }
 
+    fn address_inside(&self, id: ConnectionId) -> Option<SocketAddr> {
+        self.bulk.address_inside(id)
+    }
+
     fn protection(&self, id: ConnectionId) -> Option<&Protection> {
         self.bulk.protection(id)
     }

@@ -170,9 +170,22 @@ impl<P: Protocol> Shell<P> {
         }
     }
 
+    /// The next event since the last call, oldest first.
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
     // ---- input ----
 
-    fn handle_datagrams(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
+    /// Datagrams that arrived from one address.
+    pub(crate) fn handle_datagrams(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        from: SocketAddr,
+        bytes: &mut [u8],
+        stride: usize,
+    ) {
         // Datagrams of one call usually belong to one connection, so it is looked up once.
         let mut current: Option<(P::Key, u32)> = None;
         for datagram in bytes.chunks_mut(stride.max(1)) {

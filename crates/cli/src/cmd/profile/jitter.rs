@@ -60,6 +60,7 @@ pub(super) fn run(args: &ProfileArgs, mut port: Port<'_>) -> Result<(), Fault> {
     let record = record(&delays, sent, &bins);
     if result.is_ok() {
         words(&delays, sent, &bins).iter().for_each(|line| port.output.say(line));
+        port.say_protection();
     }
     let is_written = args.out.is_some() && result.is_ok();
     let written = match &args.out {

@@ -6,12 +6,10 @@ use farhaul_units::Instant;
 use farhaul_wire::secure::inner::DATAGRAM_OVERHEAD;
 
 use super::links::{Link, Stage};
-use super::{Around, address};
+use super::{Around, MAX_TRAIN};
 use crate::event::ConnectionId;
+use crate::secure::address;
 use crate::transport::{Streams, Transport};
-
-/// Most bytes of a train: the largest payload that UDP over IPv4 has, which the kernel takes as a whole.
-const MAX_TRAIN: usize = 65_507;
 
 /// Datagrams that left the inner endpoint and wait for the next call.
 #[derive(Debug)]

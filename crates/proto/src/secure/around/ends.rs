@@ -7,10 +7,11 @@
 
 use farhaul_units::{Duration, Instant};
 
+use super::Around;
 use super::links::Stage;
-use super::{Around, address};
 use crate::any_endpoint::AnyEndpoint;
 use crate::event::{ConnectionId, Event};
+use crate::secure::address;
 use crate::transport::Streams;
 
 /// Tunnels near their end that are looked at in each turn. More of them are looked at after [`LOOKS`], all together.

@@ -4,13 +4,14 @@ use core::net::SocketAddr;
 
 use farhaul_units::Instant;
 
+use super::Around;
 use super::links::{Link, Stage};
-use super::{Around, address};
 use crate::any_endpoint::AnyEndpoint;
 use crate::config::Mode;
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
 use crate::secure::Protection;
+use crate::secure::address;
 use crate::stats::Stats;
 use crate::transport::{Read, StreamError, Streams};
 use crate::udt::{Message, MessageOptions};
@@ -146,6 +147,10 @@ impl AnyEndpoint for Around {
 
     fn send_custom(&mut self, id: ConnectionId, kind: u16, body: &[u8]) {
         self.inner.send_custom(id, kind, body);
+    }
+
+    fn address_inside(&self, id: ConnectionId) -> Option<SocketAddr> {
+        Some(self.links.of(id)?.address)
     }
 
     fn protection(&self, id: ConnectionId) -> Option<&Protection> {

@@ -3,11 +3,12 @@
 use farhaul_units::Instant;
 
 use super::links::{Link, Stage};
-use super::{Around, Waiting, address};
+use super::{Around, Waiting};
 use crate::any_endpoint::AnyEndpoint;
 use crate::channel::{ChannelEnd, ChannelOutput, Channels};
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
+use crate::secure::address;
 use crate::transport::{Read, StreamError, Streams};
 
 impl Around {
@@ -41,6 +42,9 @@ impl Around {
     /// A caller's tunnel may be new. Offers its channel to the inner endpoint, or waits for its first datagram there.
     pub(super) fn meet(&mut self, now: Instant, tunnel: ConnectionId) {
         if self.links.get(tunnel).is_some() || self.tunnels.is_leaving(tunnel) {
+            return;
+        }
+        if self.tunnels.is_measured(tunnel) {
             return;
         }
         let Some((origin, true)) = self.tunnels.origin(tunnel) else { return };

@@ -156,6 +156,11 @@ impl AnyEndpoint for Dual {
         endpoint.send_custom(id, kind, body);
     }
 
+    fn address_inside(&self, id: ConnectionId) -> Option<SocketAddr> {
+        let (endpoint, id) = self.of(id);
+        endpoint.address_inside(id)
+    }
+
     fn protection(&self, id: ConnectionId) -> Option<&Protection> {
         let (endpoint, id) = self.of(id);
         endpoint.protection(id)

@@ -7,6 +7,7 @@ use farhaul_units::Instant;
 use super::{Shell, check_address};
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
+use crate::secure;
 use crate::shell::connection::Connection;
 use crate::shell::protocol::Protocol;
 use crate::stats::Stats;
@@ -19,11 +20,26 @@ pub(crate) trait Wraps {
     fn shell(&self) -> &Shell<Self::Protocol>;
 
     fn shell_mut(&mut self) -> &mut Shell<Self::Protocol>;
+
+    /// Datagrams that arrived. See [`Transport::handle_datagrams`].
+    fn receive(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
+        self.shell_mut().handle_datagrams(now, arrived, from, bytes, stride);
+    }
+
+    /// The next event that the application hears.
+    fn next_event(&mut self) -> Option<Event> {
+        self.shell_mut().next_event()
+    }
+
+    /// See [`Transport::envelopes`].
+    fn envelopes_of_connections(&mut self) -> Option<&mut secure::Endpoint> {
+        None
+    }
 }
 
 impl<E: Wraps> Transport for E {
     fn handle_datagrams(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
-        self.shell_mut().handle_datagrams(now, arrived, from, bytes, stride);
+        self.receive(now, arrived, from, bytes, stride);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -39,7 +55,11 @@ impl<E: Wraps> Transport for E {
     }
 
     fn poll_event(&mut self) -> Option<Event> {
-        self.shell_mut().events.pop_front()
+        self.next_event()
+    }
+
+    fn envelopes(&mut self) -> Option<&mut secure::Endpoint> {
+        self.envelopes_of_connections()
     }
 }
 

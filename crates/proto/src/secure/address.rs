@@ -1,11 +1,13 @@
-//! The addresses that the protocol inside sees: one for each tunnel.
+//! The addresses that a protocol inside sees: one for each connection around it.
 //!
 //! ```text
-//! the peer's address when the tunnel began, as IPv6 | flow label: slot of the tunnel | scope: its generation
+//! the peer's address when the tunnel began, as IPv6 | flow label: slot of the connection | scope: its generation
 //! ```
 //!
-//! Datagrams to such an address go through its tunnel and no other, wherever its peer is now. Two peers behind one address
-//! translator, one after the other, may have one address. They have two tunnels.
+//! Datagrams to such an address go through its connection and no other, wherever its peer is now. Two peers behind one
+//! address translator, one after the other, may have one address. They have two connections.
+//!
+//! The connection around a protocol is its tunnel.
 
 use core::net::{IpAddr, SocketAddr, SocketAddrV6};
 

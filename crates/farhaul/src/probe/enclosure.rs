@@ -1,0 +1,170 @@
+//! An encrypted connection that has nothing inside but measured streams.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use farhaul_proto::secure::Kind;
+use farhaul_proto::{
+    AnyEndpoint, Batch, Config, ConnectError, ConnectionId, ConnectionLost, Event, Protocol, Transmit,
+};
+use farhaul_udp::Train;
+use farhaul_units::Instant;
+
+use super::Probing;
+use crate::builder::entropy;
+use crate::error::Error;
+use crate::security::{Protection, Security};
+
+/// Bytes of each buffer of the connection's own stream, which carries nothing.
+const NO_STREAM: u64 = 64 << 10;
+
+/// Settings of an encrypted connection around measured streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EnclosureConfig {
+    /// Largest packet of the handshake in bytes, headers of IP and UDP included. At least 1280. Default 1500.
+    pub mtu: u32,
+    /// Longest time for the attempt to connect. Default 5 s.
+    pub connect_timeout: Duration,
+    /// Silence of the peer that ends the connection. Default 30 s.
+    pub peer_timeout: Duration,
+}
+
+impl Default for EnclosureConfig {
+    fn default() -> Self {
+        let Config { mss, connect_timeout, peer_timeout, .. } = Config::default();
+        Self { mtu: mss, connect_timeout, peer_timeout }
+    }
+}
+
+/// The connection, and the state that its events tell.
+pub(super) struct Enclosure {
+    endpoint: Box<dyn AnyEndpoint>,
+    id: ConnectionId,
+    /// The peer's address inside.
+    inside: SocketAddr,
+    connected: bool,
+    lost: Option<ConnectionLost>,
+    /// Datagrams on their way into envelopes.
+    batch: Batch,
+}
+
+impl Enclosure {
+    /// Begins to connect.
+    pub(super) fn begin(
+        now: Instant,
+        peer: SocketAddr,
+        security: Security,
+        config: EnclosureConfig,
+    ) -> Result<Self, Error> {
+        let config = Config {
+            mss: config.mtu,
+            connect_timeout: config.connect_timeout,
+            peer_timeout: config.peer_timeout,
+            send_buffer: NO_STREAM,
+            recv_buffer: NO_STREAM,
+            ..Config::default()
+        };
+        let mut endpoint = security.endpoint(&Protocol::default(), config, None, entropy()?)?;
+        let envelopes = endpoint.envelopes().ok_or(Error::NoProtection)?;
+        envelopes.hear_answers(true);
+        let id = envelopes.connect_measured(now, peer)?;
+        let inside = endpoint.address_inside(id).ok_or(ConnectError::InvalidAddress)?;
+        Ok(Self { endpoint, id, inside, connected: false, lost: None, batch: Batch::new() })
+    }
+
+    /// The peer's address for streams.
+    pub(super) const fn inside(&self) -> SocketAddr {
+        self.inside
+    }
+
+    /// Whether streams can begin.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub(super) fn is_connected(&self) -> Result<bool, Error> {
+        self.lost.map_or(Ok(self.connected), |lost| Err(lost.into()))
+    }
+
+    pub(super) fn protection(&self) -> Option<Protection> {
+        self.endpoint.protection(self.id).map(Protection::of)
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.endpoint.poll_timeout()
+    }
+
+    /// The next datagrams: of the connection itself, or the envelopes of a stream's.
+    pub(super) fn poll_transmit<'a>(
+        &mut self,
+        now: Instant,
+        stream: &mut Option<&mut dyn Probing>,
+        scratch: &'a mut Batch,
+    ) -> Option<Transmit<'a>> {
+        if self.endpoint.poll_timeout().is_some_and(|due| due <= now) {
+            self.endpoint.handle_timeout(now);
+        }
+        // Everything that a secure connection sends is sealed, so it is in the scratch buffer.
+        let own = self.endpoint.poll_transmit(now, scratch).map(|train| (train.to, train.segment_size));
+        self.take_events();
+        let (to, segment_size) = match (own, stream) {
+            (Some(own), _) => own,
+            (None, Some(stream)) => self.seal(now, *stream, scratch)?,
+            (None, None) => return None,
+        };
+        Some(Transmit { to, segment_size, bytes: scratch.bytes(), whole: false })
+    }
+
+    /// Seals the datagrams of a stream that are due. What cannot be sealed is lost.
+    fn seal(&mut self, now: Instant, stream: &mut dyn Probing, out: &mut Batch) -> Option<(SocketAddr, usize)> {
+        loop {
+            let train = stream.poll_transmit(now, &mut self.batch)?;
+            let envelopes = self.endpoint.envelopes()?;
+            let sealed = envelopes.enclose(now, train.to, (train.bytes, train.segment_size), out.cleared());
+            if sealed.is_some() {
+                return sealed;
+            }
+        }
+    }
+
+    /// Takes datagrams, and gives the answers inside to the stream.
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        train: Train<'_>,
+        stream: &mut Option<&mut dyn Probing>,
+    ) {
+        self.endpoint.handle_datagrams(now, arrived.min(now), train.from, train.bytes, train.stride);
+        self.take_events();
+        let Some(envelopes) = self.endpoint.envelopes() else { return };
+        envelopes.take(Kind::Answer, &mut |arrival| {
+            if let Some(stream) = stream {
+                for datagram in arrival.datagrams() {
+                    stream.handle_datagram(arrival.arrived, arrival.from, datagram);
+                }
+            }
+        });
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.endpoint.poll_event() {
+            match event {
+                Event::Connected(_) => self.connected = true,
+                Event::Closed(_, reason) => self.lost = Some(reason),
+                _ => {}
+            }
+        }
+    }
+
+    /// Tells the peer that nothing more comes.
+    pub(super) fn end(&mut self, now: Instant) {
+        self.endpoint.close(now, self.id);
+    }
+}
+
+impl fmt::Debug for Enclosure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Enclosure").field("id", &self.id).field("inside", &self.inside).finish_non_exhaustive()
+    }
+}
