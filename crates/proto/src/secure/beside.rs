@@ -241,8 +241,8 @@ impl Endpoint {
         }
     }
 
-    /// Datagrams to one name. Returns its connection, and `mail` with the datagrams of another protocol inside. A
-    /// connection that ended takes them along.
+    /// Datagrams to one name. Returns its connection if that goes on, and `mail` with the datagrams of another protocol
+    /// inside. A connection that ended takes them along.
     pub(super) fn receive_mail(
         &mut self,
         mail: Mail,
@@ -258,7 +258,8 @@ impl Endpoint {
         }
         self.shell.handle_datagrams(now, arrived, from, bytes, stride);
         let returned = id.and_then(|id| self.sealed(id)).and_then(Sealed::take_mail);
-        (id, returned.or(mail).unwrap_or_default())
+        let goes_on = id.filter(|_| returned.is_some());
+        (goes_on, returned.or(mail).unwrap_or_default())
     }
 
     /// Whether a connection of a caller has measured streams alone.
