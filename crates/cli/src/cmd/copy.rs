@@ -286,7 +286,7 @@ impl Copy<'_> {
         let store = DiskStore::at(&plan.to, is_directory)
             .map_err(|error| Fault::new(Code::LocalIo, fault::no_place(&plan.to.display(), &error)))?;
         let target = Target::at(plan.to.clone());
-        let pull = Pull { paths: plan.paths.clone(), recursive: self.args.recursive };
+        let pull = Pull { paths: plan.paths.clone(), recursive: self.args.recursive, ..Pull::default() };
         let session = pulling(pull, &plan.from)?;
         let mut reached = self.connect(&plan.from, json!({ "target": plan.to.to_string_lossy() }))?;
         let stream = reached.stream.clone();
@@ -304,7 +304,8 @@ impl Copy<'_> {
 
     /// Copies a file from the server to stdout.
     fn fetch(&self, plan: &FetchPlan, end: &mut End) -> Result<(), Fault> {
-        let session = pulling(Pull { paths: vec![plan.path.clone()], recursive: false }, &plan.from)?;
+        let session =
+            pulling(Pull { paths: vec![plan.path.clone()], recursive: false, ..Pull::default() }, &plan.from)?;
         let mut reached = self.connect(&plan.from, json!({ "target": "-" }))?;
         let stream = reached.stream.clone();
         let bar = self.bar(Some(0));
