@@ -47,7 +47,12 @@ struct Set {
 impl Pattern {
     /// Whether the name has a character with a meaning in patterns, the backslash included.
     pub fn is_in(name: &Component) -> bool {
-        name.as_bytes().iter().any(|byte| is_special(*byte))
+        name.as_bytes().iter().any(|byte| Self::is_special(*byte))
+    }
+
+    /// Whether this character has a meaning in patterns.
+    pub const fn is_special(byte: u8) -> bool {
+        matches!(byte, b'*' | b'?' | b'[' | b'\\')
     }
 
     /// Reads a pattern. Every name is one.
@@ -119,17 +124,13 @@ impl Pattern {
     pub fn quoted(name: &[u8]) -> Vec<u8> {
         let mut quoted = Vec::with_capacity(name.len());
         for &byte in name {
-            if is_special(byte) {
+            if Self::is_special(byte) {
                 quoted.push(b'\\');
             }
             quoted.push(byte);
         }
         quoted
     }
-}
-
-const fn is_special(byte: u8) -> bool {
-    matches!(byte, b'*' | b'?' | b'[' | b'\\')
 }
 
 impl Part {

@@ -16,12 +16,12 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use farhaul::{Directory, DiskSource, DiskStore, Endpoint, Stream, copies_at_a_time};
-use farhaul_session::{AbortCode, Pull, Push, Request};
+use farhaul::{Directory, DiskSource, DiskStore, Endpoint, Selection, Stream, Wording, copies_at_a_time};
+use farhaul_session::{AbortCode, Pull, Push, RelPath, Request};
 use farhaul_units::{ByteSize, parse_duration};
 
 use super::hosting::Hosting;
-use super::missing::Missing;
+use super::missing::select;
 use super::original::serve::Beside;
 use super::partial::Target;
 use super::server::{self, Caller};
@@ -208,7 +208,7 @@ impl Server<'_> {
                 Err((code, why)) => caller.refuse(code, &why),
             },
             Request::Pull(pull) => match self.permissions.reads(&rights, &pull.paths) {
-                Ok(permit) => self.send(caller, pull, permit),
+                Ok(permit) => self.send(caller, pull, (&rights, permit)),
                 Err((code, why)) => caller.refuse(code, &why),
             },
             _ => caller.refuse(AbortCode::WrongService, "this server copies files; `farhaul bench --listen` measures"),
@@ -241,20 +241,24 @@ impl Server<'_> {
         }
     }
 
-    fn send(&self, caller: &Caller, pull: &Pull, permit: Permit) {
+    fn send(&self, caller: &Caller, pull: &Pull, (rights, permit): (&Rights, Permit)) {
         let begun = self.hosting.begin_to_send(caller);
-        let (end, result) = match DiskSource::beneath(&self.root, &pull.paths, pull.recursive) {
-            Ok(mut source) => {
+        let wording = if pull.patterns { Wording::Patterns } else { Wording::Literal };
+        let selected = |paths: &[RelPath]| Selection::beneath(&self.root, paths, wording);
+        let each = pull.paths.iter().map(|path| (path.into(), selected(slice::from_ref(path))));
+        let (end, result) = match select(selected(&pull.paths), pull.single, each) {
+            Ok(selection) => {
+                // A path may be permitted as a pattern, and lead elsewhere.
+                if let Err((code, why)) = self.permissions.may_read(rights, selection.paths()) {
+                    return caller.refuse(code, &why);
+                }
+                let mut source = DiskSource::of(selection, pull.recursive);
                 if connect::is_here(caller.peer) {
                     source.leave_out_younger_directories();
                 }
                 self.hosting.send(caller, begun, Capped::new(source, permit, self.context.clock))
             }
-            Err(error) => {
-                let alone = |path| DiskSource::beneath(&self.root, slice::from_ref(path), pull.recursive);
-                let each = pull.paths.iter().map(|path| (path.into(), alone(path)));
-                self.hosting.send(caller, begun, Missing::new(each, &error))
-            }
+            Err(missing) => self.hosting.send(caller, begun, missing),
         };
         self.report(end, result);
     }

@@ -23,6 +23,7 @@ mod originals;
 mod over_ssh;
 mod partings;
 mod path_mtu;
+mod patterns;
 mod permissions;
 mod pipes;
 mod places;
