@@ -30,6 +30,7 @@ use crate::far::messages::{Call, Failed, FarSays, Hello, Near, Ready, VERSION};
 use crate::far::tunnel::Tunnel;
 use crate::options::Transport;
 use crate::output::{JsonTo, Output};
+use crate::session::file::Holding;
 use crate::trust::identity;
 use job::Job;
 
@@ -244,7 +245,7 @@ impl<'a> Far<'a> {
     fn receive(&self, caller: &Caller, target: &Path, is_directory: bool) -> Result<(), Fault> {
         let place = escape(target.as_os_str().as_encoded_bytes());
         let open = || DiskStore::at(target, is_directory);
-        let hosted = self.hosting.receive(caller, &place, open, &Target::at(target.to_owned()));
+        let hosted = self.hosting.receive(caller, &place, open, &Target::at(target.to_owned()), &Holding::default());
         hosted.map_or(Ok(()), |(_, result)| result)
     }
 
@@ -259,9 +260,9 @@ impl<'a> Far<'a> {
                 if connect::is_here(caller.peer) {
                     source.leave_out_younger_directories();
                 }
-                self.hosting.send(caller, begun, source).1
+                self.hosting.send(caller, begun, source, Holding::default()).1
             }
-            Err(missing) => self.hosting.send(caller, begun, missing).1,
+            Err(missing) => self.hosting.send(caller, begun, missing, Holding::default()).1,
         }
     }
 }

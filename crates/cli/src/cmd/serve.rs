@@ -31,6 +31,7 @@ use crate::options::{Original, Originals, Transport};
 use crate::output::Output;
 use crate::output::human::{plural, rate, reason, time};
 use crate::output::json::{Direction, End};
+use crate::session::file::Holding;
 use crate::trust::{Admission, Rights};
 use crate::values::HostPort;
 use capped::Capped;
@@ -231,12 +232,12 @@ impl Server<'_> {
     }
 
     fn receive(&self, caller: &Caller, push: &Push, permit: Permit) {
-        let target = Target::beneath(&self.args.root, &push.target);
+        let (target, holding) = (Target::beneath(&self.args.root, &push.target), Holding::default());
         let open = || {
             let store = DiskStore::beneath(&self.root, &push.target, push.target_is_directory)?;
-            Ok(Capped::new(store, permit, self.context.clock))
+            Ok(Capped::new(store, permit, self.context.clock, holding.clone()))
         };
-        if let Some((end, result)) = self.hosting.receive(caller, &push.target, open, &target) {
+        if let Some((end, result)) = self.hosting.receive(caller, &push.target, open, &target, &holding) {
             self.report(end, result);
         }
     }
@@ -256,9 +257,11 @@ impl Server<'_> {
                 if connect::is_here(caller.peer) {
                     source.leave_out_younger_directories();
                 }
-                self.hosting.send(caller, begun, Capped::new(source, permit, self.context.clock))
+                let holding = Holding::default();
+                let source = Capped::new(source, permit, self.context.clock, holding.clone());
+                self.hosting.send(caller, begun, source, holding)
             }
-            Err(missing) => self.hosting.send(caller, begun, missing),
+            Err(missing) => self.hosting.send(caller, begun, missing, Holding::default()),
         };
         self.report(end, result);
     }
