@@ -47,6 +47,11 @@ impl Far {
 
     /// Runs a shell line on the near host. In it, `$F` is the program, and ssh knows `far`, `other`, `behind` and `stranger`.
     pub(crate) fn near(&self, line: &str) -> Run {
+        self.near_with(&[], line)
+    }
+
+    /// The same with these options of the emulator.
+    pub(crate) fn near_with(&self, options: &[&str], line: &str) -> Run {
         let ssh_config = self.scratch.at("config");
         let common = format!(
             "Port 2222\n User root\n StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n LogLevel ERROR\n IdentityFile {}\n",
@@ -69,10 +74,8 @@ impl Far {
             "for i in 1 2 3 4 5 6 7 8 9 10; do $S far true 2>/dev/null && break; sleep 0.2; done"
         );
         let served = format!("exec {SSHD} -D -f '{}'", self.scratch.at("sshd_config"));
-        let path = [
-            "emulate", "--quiet", "--rate", "100mbit", "--delay", "5ms", "--serve", &served, "--", "sh", "-c", &script,
-        ];
-        farhaul_where(&[("SSH_AUTH_SOCK", "")], &path)
+        let path = ["emulate", "--quiet", "--rate", "100mbit", "--delay", "5ms", "--serve", &served];
+        farhaul_where(&[("SSH_AUTH_SOCK", "")], &[&path, options, &["--", "sh", "-c", &script]].concat())
     }
 
     /// The same for a copy with the program at its place.
