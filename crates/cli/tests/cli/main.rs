@@ -15,6 +15,7 @@ mod faults;
 mod figures;
 mod information;
 mod integrity;
+mod ipv6;
 mod keys;
 mod lab;
 mod limits;
