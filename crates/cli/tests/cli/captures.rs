@@ -20,12 +20,12 @@ const RUN: usize = 16;
 const NAMES: [&str; 2] = ["a-telling-directory", "a-telling-name"];
 
 /// Whether a capture shows content: a run of twice [`RUN`] bytes anywhere in it is found.
-fn shows_content(capture: &[u8], content: &[u8]) -> bool {
+pub(crate) fn shows_content(capture: &[u8], content: &[u8]) -> bool {
     let runs: HashSet<&[u8]> = content.chunks_exact(RUN).collect();
     capture.windows(RUN).any(|run| runs.contains(run))
 }
 
-fn shows_name(capture: &[u8], name: &str) -> bool {
+pub(crate) fn shows_name(capture: &[u8], name: &str) -> bool {
     capture.windows(name.len()).any(|run| run == name.as_bytes())
 }
 

@@ -43,3 +43,4 @@ mod standard_streams;
 mod streams;
 mod terminals;
 mod trees;
+mod untrusted;
