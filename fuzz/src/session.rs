@@ -19,7 +19,7 @@ fn limits() -> ReceiveLimits {
 }
 
 fn pull() -> Pull {
-    Pull { paths: vec![RelPath::root()], recursive: true }
+    Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() }
 }
 
 /// The first bytes that an accepting side receives.

@@ -226,6 +226,9 @@ pub(crate) fn of_session(error: &SessionError, peer: &dyn Display) -> Fault {
             Code::PeerLost,
             format!("{peer} was stopped before everything was transferred; start again when it is back"),
         ),
+        SessionError::PeerAborted(abort) if abort.code == AbortCode::Version => {
+            Fault::new(Code::Protocol, format!("{peer}: {}; update the older side", abort.message))
+        }
         SessionError::PeerAborted(abort) => Fault::new(of_abort(abort.code), format!("{peer}: {}", abort.message)),
         _ => Fault::new(Code::Failed, format!("{peer}: {error}")),
     }
@@ -255,6 +258,20 @@ mod tests {
         assert!(with.message.contains("firewall blocks TCP"), "{}", with.message);
         assert!(without.message.contains("UDP is blocked") && !without.message.contains("TCP"), "{}", without.message);
         assert_eq!((with.code, without.code), (Code::ConnectTimeout, Code::ConnectTimeout));
+    }
+
+    #[test]
+    fn every_failure_of_the_encryption_has_a_name_and_the_code_5_or_9() {
+        for (fault, code) in [
+            (SecurityFault::UnknownKey, Code::HostKeyUnknown),
+            (SecurityFault::NotAdmitted, Code::NotAdmitted),
+            (SecurityFault::Version, Code::Protocol),
+            (SecurityFault::Handshake, Code::Handshake),
+        ] {
+            let told = of_connection(&Error::Lost(ConnectionLost::Insecure(fault)), &PEER);
+            assert_eq!(told.code, code);
+            assert!([5, 9].contains(&told.code.exit()) && told.message.contains(PEER), "{told}");
+        }
     }
 
     #[test]

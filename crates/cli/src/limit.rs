@@ -28,10 +28,11 @@ pub(crate) enum Limit {
     RateCap,
     ReceiveBuffer,
     DiskWrite,
+    KeyRateCap,
 }
 
 impl Limit {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Application,
         Self::DiskRead,
         Self::Cpu,
@@ -40,6 +41,7 @@ impl Limit {
         Self::RateCap,
         Self::ReceiveBuffer,
         Self::DiskWrite,
+        Self::KeyRateCap,
     ];
 
     /// The number on the wire.
@@ -77,6 +79,9 @@ pub(crate) struct Evidence {
     pub(crate) answering: f64,
     /// The receiver waited for its disk.
     pub(crate) storing: f64,
+    /// This side, and the receiver, held the data back for the cap of a key.
+    pub(crate) held_back: f64,
+    pub(crate) peer_held_back: f64,
     /// The program waited for room in the send buffer.
     pub(crate) room: f64,
     /// The user capped the send buffer. Otherwise it grows with the path.
@@ -105,8 +110,19 @@ fn beside_processor(evidence: &Evidence) -> (Limit, f64) {
         true if evidence.capped => (Limit::RateCap, of_elapsed(congestion)),
         true => (Limit::Congestion, of_elapsed(congestion)),
         // A receiver that waits for its disk does not empty its buffer.
-        false if evidence.storing >= MOSTLY * flow_window => (Limit::DiskWrite, of_elapsed(evidence.storing)),
+        false if evidence.storing.max(evidence.peer_held_back) >= MOSTLY * flow_window => {
+            let (limit, seconds) = storing(evidence);
+            (limit, of_elapsed(seconds))
+        }
         false => (Limit::ReceiveBuffer, of_elapsed(flow_window)),
+    }
+}
+
+/// What the receiver waited for before it read on: its disk, or the cap of the sender's key.
+fn storing(evidence: &Evidence) -> (Limit, f64) {
+    match evidence.peer_held_back > evidence.storing {
+        true => (Limit::KeyRateCap, evidence.peer_held_back),
+        false => (Limit::DiskWrite, evidence.storing),
     }
 }
 
@@ -116,19 +132,21 @@ fn within_application(evidence: &Evidence) -> (Limit, f64) {
         true => (evidence.room - evidence.congestion - evidence.flow_window).max(0.0),
         false => 0.0,
     };
-    let storing = evidence.answering.min(evidence.storing);
+    let (stores, storing) = storing(evidence);
+    let storing = evidence.answering.min(storing);
     // Waiting for the confirmation of a short transfer.
     let over = evidence.answering - storing;
-    let rest = (evidence.application - evidence.reading - evidence.answering - room).max(0.0);
+    let rest = (evidence.application - evidence.reading - evidence.held_back - evidence.answering - room).max(0.0);
     let reasons = [
         (Limit::DiskRead, evidence.reading),
-        (Limit::DiskWrite, storing),
+        (Limit::KeyRateCap, evidence.held_back),
+        (stores, storing),
         (Limit::SendBuffer, room),
         (Limit::Application, if evidence.fed { over + rest } else { over }),
         // Data is at hand and not sent: the rest is processor time, as far as one was needed.
         (Limit::Cpu, if evidence.fed { 0.0 } else { rest.min(evidence.busy) }),
     ];
-    let (limit, seconds) = reasons.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are five");
+    let (limit, seconds) = reasons.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are six");
     (limit, share(seconds, evidence.elapsed))
 }
 
@@ -151,6 +169,8 @@ mod tests {
         reading: 0.0,
         answering: 0.0,
         storing: 0.0,
+        held_back: 0.0,
+        peer_held_back: 0.0,
         room: 0.0,
         small_buffer: false,
         fed: false,
@@ -168,6 +188,10 @@ mod tests {
             (Evidence { flow_window: 8.0, storing: 7.0, ..TEN_SECONDS }, Limit::DiskWrite, 0.7),
             (Evidence { flow_window: 8.0, storing: 3.0, ..TEN_SECONDS }, Limit::ReceiveBuffer, 0.8),
             (Evidence { application: 8.0, answering: 7.0, storing: 1.0, ..TEN_SECONDS }, Limit::Application, 0.6),
+            (Evidence { application: 8.0, held_back: 7.0, reading: 1.0, ..TEN_SECONDS }, Limit::KeyRateCap, 0.7),
+            (Evidence { flow_window: 8.0, peer_held_back: 7.0, storing: 1.0, ..TEN_SECONDS }, Limit::KeyRateCap, 0.7),
+            (Evidence { flow_window: 8.0, peer_held_back: 1.0, storing: 7.0, ..TEN_SECONDS }, Limit::DiskWrite, 0.7),
+            (Evidence { application: 8.0, answering: 7.0, peer_held_back: 6.0, ..TEN_SECONDS }, Limit::KeyRateCap, 0.6),
             (Evidence { application: 8.0, room: 9.0, small_buffer: true, ..TEN_SECONDS }, Limit::SendBuffer, 0.9),
             (Evidence { application: 8.0, room: 9.0, fed: true, ..TEN_SECONDS }, Limit::Application, 0.8),
             (Evidence { application: 8.0, busy: 4.0, ..TEN_SECONDS }, Limit::Cpu, 0.4),
@@ -202,6 +226,6 @@ mod tests {
         for limit in Limit::ALL {
             assert_eq!(Limit::of_number(limit.number()), Some(limit));
         }
-        assert_eq!((Limit::of_number(0), Limit::of_number(9)), (None, None));
+        assert_eq!((Limit::of_number(0), Limit::of_number(10)), (None, None));
     }
 }

@@ -3,11 +3,13 @@
 mod signal_queue;
 
 use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, OsStr};
 use std::fs;
 use std::io;
 use std::ops::Sub;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -164,6 +166,37 @@ fn set_foreground(group: libc::pid_t) -> io::Result<()> {
         let error = io::Error::last_os_error();
         libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut());
         if done == 0 { Ok(()) } else { Err(error) }
+    }
+}
+
+/// Room for an entry of the database of users: first, and at most.
+const ENTRY: usize = 1 << 10;
+const LARGEST_ENTRY: usize = 1 << 20;
+
+/// The home directory of the user with this name, as the system's databases have it. `None` if there is no such user.
+#[expect(unsafe_code, reason = "getpwnam_r has no safe wrapper among our dependencies")]
+pub(crate) fn home_of(user: &OsStr) -> io::Result<Option<PathBuf>> {
+    let Ok(name) = CString::new(user.as_bytes()) else { return Ok(None) };
+    let mut room: Vec<libc::c_char> = vec![0; ENTRY];
+    loop {
+        let mut entry = std::mem::MaybeUninit::uninit();
+        let mut found = std::ptr::null_mut();
+        // SAFETY: all pointers are to local memory of the right types, and the length is that of `room`.
+        let error = unsafe {
+            libc::getpwnam_r(name.as_ptr(), entry.as_mut_ptr(), room.as_mut_ptr(), room.len(), &raw mut found)
+        };
+        match error {
+            libc::ERANGE if room.len() < LARGEST_ENTRY => room.resize(room.len() * 4, 0),
+            libc::EINTR => {}
+            // SAFETY: the entry was found, so the pointer is to `entry`, whose texts lie in `room` and end with NUL.
+            0 if !found.is_null() => unsafe {
+                let home = CStr::from_ptr((*found).pw_dir);
+                return Ok(Some(OsStr::from_bytes(home.to_bytes()).into()));
+            },
+            // Databases that have no entry say so in these ways (getpwnam(3)).
+            0 | libc::ENOENT | libc::ESRCH | libc::EBADF | libc::EPERM => return Ok(None),
+            error => return Err(io::Error::from_raw_os_error(error)),
+        }
     }
 }
 

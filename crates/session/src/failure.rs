@@ -104,6 +104,7 @@ fail_codes! {
     ParentFailed = 13, "its directory failed", "Its directory could not be created.";
     GivenUp = 14, "given up after the other side's failure", "The sender stopped because the receiver had refused the file.";
     IsDirectory = 15, "is a directory", "Directories are sent only for recursive requests.";
+    NotSelected = 16, "not selected", "A pattern matches too much, more than the target can take, or names that collide.";
 }
 
 impl FailCode {

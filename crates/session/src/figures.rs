@@ -40,6 +40,8 @@ pub struct Figures {
     pub limit: Option<u64>,
     /// The share of time under that limit, parts per million.
     pub limit_share: Option<u64>,
+    /// Time for which this side held the data back, because it caps the rate of the other one.
+    pub held_back: Option<Duration>,
 }
 
 impl Figures {
@@ -60,8 +62,9 @@ impl Figures {
             self.disk.map(nanos),
             self.limit,
             self.limit_share,
+            self.held_back.map(nanos),
         ];
-        out.push(u8::try_from(values.len()).expect("fourteen"));
+        out.push(u8::try_from(values.len()).expect("fifteen"));
         for value in values {
             out.extend_from_slice(&value.unwrap_or(UNKNOWN).to_be_bytes());
         }
@@ -92,6 +95,7 @@ impl Figures {
             disk: next()?.map(Duration::from_nanos),
             limit: next()?,
             limit_share: next()?,
+            held_back: next()?.map(Duration::from_nanos),
         })
     }
 }

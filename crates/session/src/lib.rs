@@ -51,6 +51,7 @@
 //! | `bench` | measurements |
 //! | `store` | the interface of file sessions to a disk |
 //! | `manifest`, `path_rules`, `integrity` | entries and their order, names, digests |
+//! | `pattern` | names with `*`, `?` and `[…]` |
 //! | `course` | the phase or end of a session |
 //! | `error`, `failure` | errors of a session, and of one file |
 #![forbid(unsafe_code)]
@@ -68,6 +69,7 @@ mod manifest;
 mod opening;
 mod outbox;
 mod path_rules;
+mod pattern;
 mod store;
 
 pub use bench::{Bench, BenchEvent, BenchSpec, Direction, Stop};
@@ -83,4 +85,5 @@ pub use opening::{
     refusal_in, refusal_of,
 };
 pub use path_rules::{Component, MAX_DEPTH, MAX_NAME, MAX_PATH, PathError, RelPath, escape};
+pub use pattern::Pattern;
 pub use store::{Chunk, Commit, Leftover, MemoryFile, MemorySource, MemoryStore, Next, Source, Store};

@@ -11,7 +11,8 @@ use crate::error::{Abort, AbortCode, Malformed, SessionError};
 use crate::failure::{clipped, received_text};
 use crate::field::Fields;
 use crate::framing::{Decoder, FrameKind, HEADER_LEN, MAX_CONTROL, Piece, put_frame};
-use crate::path_rules::RelPath;
+use crate::path_rules::{Component, RelPath};
+use crate::pattern::Pattern;
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,10 @@ pub(crate) const INITIAL_CREDIT: u64 = 1 << 20;
 pub const MAX_REFUSAL: usize = HEADER_LEN + FrameKind::Abort.limit();
 /// Room for paths in an OPEN frame: the limit of its body less the fixed fields, rounded down.
 const MAX_PATH_LIST: usize = MAX_CONTROL - 128;
+/// Flags of a pull.
+const RECURSIVE: u8 = 1;
+const PATTERNS: u8 = 2;
+const SINGLE: u8 = 4;
 
 /// Optional features that a side offers. A session uses those that both sides offer. Unknown bits are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +81,10 @@ pub struct Pull {
     /// Whether directories are requested. If not, the sender skips them with
     /// [`IsDirectory`](crate::FailCode::IsDirectory), and sending one is a violation.
     pub recursive: bool,
+    /// Whether a path that does not exist may be a [`Pattern`](crate::Pattern), name by name.
+    pub patterns: bool,
+    /// Whether a pattern must match one entry alone, because the target is no directory.
+    pub single: bool,
 }
 
 /// An opening frame.
@@ -209,15 +218,21 @@ impl Pull {
             Err(RequestError::Nothing)
         } else if bytes.len() > MAX_PATH_LIST {
             Err(RequestError::TooLong)
-        } else if names.windows(2).any(|pair| pair[0] == pair[1]) {
+        } else if names.windows(2).any(|pair| pair[0] == pair[1] && !self.is_pattern(pair[0])) {
             Err(RequestError::SameName)
         } else {
             Ok(())
         }
     }
 
+    /// Whether this last name of a path may stand for other names. The sender then finds those that are equal.
+    fn is_pattern(&self, name: Option<&Component>) -> bool {
+        self.patterns && name.is_some_and(Pattern::is_in)
+    }
+
     fn encode(&self, out: &mut Vec<u8>) {
-        out.push(u8::from(self.recursive));
+        let flags = [(RECURSIVE, self.recursive), (PATTERNS, self.patterns), (SINGLE, self.single)];
+        out.push(flags.iter().filter(|(_, set)| *set).fold(0, |all, (flag, _)| all | flag));
         for path in &self.paths {
             path.encode(out);
         }
@@ -225,12 +240,14 @@ impl Pull {
 
     fn decode(body: &[u8]) -> Result<Self, Malformed> {
         let mut fields = Fields::new(body);
-        let recursive = fields.u8()? & 1 != 0;
+        // Unknown flags belong to later versions.
+        let flags = fields.u8()?;
+        let has = |flag| flags & flag != 0;
         let mut paths = Vec::new();
         while fields.end().is_err() {
             paths.push(RelPath::decode(&mut fields)?);
         }
-        Ok(Self { paths, recursive })
+        Ok(Self { paths, recursive: has(RECURSIVE), patterns: has(PATTERNS), single: has(SINGLE) })
     }
 }
 

@@ -1,10 +1,12 @@
 //! `bootstrap`: the far program of a copy over SSH. Ssh starts it, and talks to it on stdin and stdout.
 
+mod job;
+
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -12,23 +14,25 @@ use std::time::Duration;
 
 use clap::{Args, Parser};
 use farhaul::security::{KeyPair, Pinned, PublicKey, Security};
-use farhaul::{Canceller, DiskSource, DiskStore, Endpoint};
-use farhaul_session::{AbortCode, Request, ShownPath, escape};
+use farhaul::{Canceller, DiskSource, DiskStore, Endpoint, Selection, Wording};
+use farhaul_session::{AbortCode, Pull, Request, ShownPath, escape};
 
 use super::copy::{CopyArgs, forward};
 use super::hosting::Hosting;
-use super::missing::Missing;
+use super::missing::select;
 use super::over_ssh::Other;
 use super::partial::Target;
 use super::server::{self, Caller};
 use super::{Context, connect};
 use crate::exit::{Code, Fault};
 use crate::far::frames::{Frames, MARK, encode};
-use crate::far::messages::{Call, Failed, FarSays, Hello, Near, PathText, Ready, Task, VERSION};
+use crate::far::messages::{Call, Failed, FarSays, Hello, Near, Ready, VERSION};
 use crate::far::tunnel::Tunnel;
 use crate::options::Transport;
 use crate::output::{JsonTo, Output};
+use crate::session::file::Holding;
 use crate::trust::identity;
+use job::Job;
 
 /// The near program calls within this time, or not at all.
 const FIRST_PACKET: Duration = Duration::from_secs(30);
@@ -121,7 +125,8 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
         Fault::new(Code::Protocol, format!("{line}: update the older side"))
     })?;
     let identity = identity::generate()?;
-    if let Task::Forward { paths, recursive } = &hello.task {
+    let job = Job::of(&hello.task)?;
+    if let Job::Forward { paths, recursive } = &job {
         say(&FarSays::Ready(ready(&identity, 0)));
         let Some(Near::Call(call)) = near.next() else { return Ok(()) };
         let stop = context.interrupt.clone();
@@ -140,7 +145,7 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
     let endpoint = open(&settings.transport, hello.ports, &security)?;
     // The near program may keep a control stream beside its copy.
     endpoint.answer_probes().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))?;
-    let far = Far::new(context, &settings.transport, &hello.task, &endpoint)?;
+    let far = Far::new(context, &settings.transport, &job, &endpoint);
     let listener = server::listen(context, &endpoint)?;
     let port = endpoint.local_addr().port();
     context.interrupt.cancels(endpoint.canceller());
@@ -211,58 +216,53 @@ fn watch(mut near: NearProgram, port: u16, canceller: Canceller) -> Result<(), F
 /// The far end of a copy.
 struct Far<'a> {
     hosting: Hosting<'a>,
-    task: &'a Task,
+    job: &'a Job,
     endpoint: &'a Endpoint,
     outcome: Mutex<Option<Result<(), Fault>>>,
 }
 
 impl<'a> Far<'a> {
-    fn new(
-        context: &'a Context,
-        transport: &'a Transport,
-        task: &'a Task,
-        endpoint: &'a Endpoint,
-    ) -> Result<Self, Fault> {
+    fn new(context: &'a Context, transport: &'a Transport, job: &'a Job, endpoint: &'a Endpoint) -> Self {
         let output = Output::new(JsonTo::Nobody);
         let hosting = Hosting { context, output, transport, interval: None, trace: None };
-        Ok(Self { hosting, task, endpoint, outcome: Mutex::default() })
+        Self { hosting, job, endpoint, outcome: Mutex::default() }
     }
 
     fn serve(&self, caller: &Caller, begun: &Sender<()>) {
         let _ = begun.send(());
-        let result = match (self.task, &caller.open.request) {
-            (Task::Receive { target, is_directory }, Request::Push(_)) => self.receive(caller, target, *is_directory),
-            (Task::Send { paths, recursive }, Request::Pull(_)) => self.send(caller, paths, *recursive),
+        let result = match (self.job, &caller.open.request) {
+            (Job::Receive { target, is_directory }, Request::Push(push)) => {
+                // The sender knows how much a pattern matches.
+                self.receive(caller, target, *is_directory || push.target_is_directory)
+            }
+            (Job::Send { paths, recursive }, Request::Pull(pull)) => self.send(caller, pull, paths, *recursive),
             _ => return caller.refuse(AbortCode::WrongService, "this program is for another copy"),
         };
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
         self.endpoint.canceller().cancel();
     }
 
-    fn receive(&self, caller: &Caller, target: &PathText, is_directory: bool) -> Result<(), Fault> {
-        let path = local(target)?;
-        let place = escape(path.as_os_str().as_encoded_bytes());
-        let open = || DiskStore::at(&path, is_directory);
-        let hosted = self.hosting.receive(caller, &place, open, &Target::at(path.clone()));
+    fn receive(&self, caller: &Caller, target: &Path, is_directory: bool) -> Result<(), Fault> {
+        let place = escape(target.as_os_str().as_encoded_bytes());
+        let open = || DiskStore::at(target, is_directory);
+        let hosted = self.hosting.receive(caller, &place, open, &Target::at(target.to_owned()), &Holding::default());
         hosted.map_or(Ok(()), |(_, result)| result)
     }
 
-    fn send(&self, caller: &Caller, paths: &[PathText], recursive: bool) -> Result<(), Fault> {
+    fn send(&self, caller: &Caller, pull: &Pull, paths: &[PathBuf], recursive: bool) -> Result<(), Fault> {
         let begun = self.hosting.begin_to_send(caller);
-        let paths = paths.iter().map(local).collect::<Result<Vec<_>, _>>()?;
-        match DiskSource::new(&paths, recursive) {
-            Ok(mut source) => {
+        let wording = if pull.patterns { Wording::Patterns } else { Wording::Literal };
+        let shown = |path: &PathBuf| ShownPath::new(path.as_os_str().as_encoded_bytes());
+        let each = paths.iter().map(|path| (shown(path), Selection::named(slice::from_ref(path), wording)));
+        match select(Selection::named(paths, wording), pull.single, each) {
+            Ok(selection) => {
+                let mut source = DiskSource::of(selection, recursive);
                 if connect::is_here(caller.peer) {
                     source.leave_out_younger_directories();
                 }
-                self.hosting.send(caller, begun, source).1
+                self.hosting.send(caller, begun, source, Holding::default()).1
             }
-            Err(error) => {
-                let alone = |path: &PathBuf| DiskSource::new(std::slice::from_ref(path), recursive);
-                let shown = |path: &PathBuf| ShownPath::new(path.as_os_str().as_encoded_bytes());
-                let each = paths.iter().map(|path| (shown(path), alone(path)));
-                self.hosting.send(caller, begun, Missing::new(each, &error)).1
-            }
+            Err(missing) => self.hosting.send(caller, begun, missing, Holding::default()).1,
         }
     }
 }
@@ -271,7 +271,7 @@ impl<'a> Far<'a> {
 fn send_on(
     context: &Context,
     hello: &Hello,
-    paths: &[PathText],
+    paths: &[PathBuf],
     recursive: bool,
     (identity, call): (KeyPair, Call),
 ) -> Result<(), Fault> {
@@ -281,7 +281,7 @@ fn send_on(
     words.extend(recursive.then(|| "--recursive".into()));
     words.push("--".into());
     for path in paths {
-        words.push(local_place(&local(path)?));
+        words.push(local_place(path));
     }
     // The place is the near program's affair. The slash keeps what it says about a directory.
     words.push(format!("other:{}", if call.is_directory { "target/" } else { "target" }).into());
@@ -298,19 +298,7 @@ struct ForwardArgs {
     copy: CopyArgs,
 }
 
-/// A path on this host. A tilde at its beginning is the home directory, where the program starts.
-fn local(path: &PathText) -> Result<PathBuf, Fault> {
-    let bytes = path.bytes().map_err(|why| Fault::new(Code::Protocol, format!("a path is malformed: {why}")))?;
-    let home = std::env::var_os("HOME").map_or_else(|| ".".into(), PathBuf::from);
-    let whole = || PathBuf::from(OsString::from_vec(bytes.clone()));
-    Ok(match bytes.strip_prefix(b"~") {
-        Some(b"") => home,
-        Some([b'/', rest @ ..]) => home.join(OsString::from_vec(rest.to_vec())),
-        _ => whole(),
-    })
-}
-
 /// A path as a local place of a command line, whatever its characters.
-fn local_place(path: &std::path::Path) -> OsString {
+fn local_place(path: &Path) -> OsString {
     if path.is_absolute() { path.into() } else { PathBuf::from(".").join(path).into() }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use farhaul::{DiskSource, DiskStore, Stream};
+use farhaul::{DiskSource, DiskStore, Stream, Wording};
 use farhaul_session::{AbortCode, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, SessionError, Source};
 use farhaul_units::{ByteSize, Rate, parse_duration};
 use indicatif::ProgressBar;
@@ -27,7 +27,7 @@ use crate::far::SshOptions;
 use crate::fault;
 use crate::limit::share;
 use crate::options::{Originals, Transport};
-use crate::output::human::{percent, plural, rate, reason, time};
+use crate::output::human::{percent, plural, rate, time};
 use crate::output::json::{Direction, End};
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output, progress};
@@ -49,6 +49,8 @@ use standard::{StandardInput, StandardOutput};
 ///
 ///     farhaul copy big.iso far.example:                to the home directory there
 ///     farhaul copy -r far.example:/data/run42 .        a tree from there
+///     farhaul copy 'far.example:logs/*.gz' .           what matches there: *, ?, [a-z]
+///     farhaul copy far.example:~bob/notes.txt .        from the home directory of the user bob
 ///     farhaul copy -r one:run42 two:/data/             from host to host, the data past this machine
 ///     farhaul copy big.iso udt://host:9000/            into a server's root; %XX stands for any byte
 ///     tar c data | farhaul copy - far.example:data.tar
@@ -150,7 +152,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
 pub(super) fn forward(args: &CopyArgs, context: &Context, to: Other) -> Result<(), Fault> {
     match Plan::of(&args.places, args.recursive)? {
         Plan::Push(plan) => {
-            let plan = PushPlan { to: Far::Other(to), ..plan };
+            let plan = PushPlan { to: Far::Other(to), wording: Wording::Patterns, ..plan };
             carry_out(args, context, Output::new(JsonTo::Messages), &Plan::Push(plan))
         }
         _ => Err(Fault::new(Code::Protocol, "the near program wants no such copy")),
@@ -224,13 +226,14 @@ struct Copy<'a> {
 impl Copy<'_> {
     fn push(&self, plan: &PushPlan, end: &mut End) -> Result<(), Fault> {
         let total = plan.check_sources()?;
-        let mut source = DiskSource::new(&plan.sources, self.args.recursive)
-            .map_err(|error| Fault::new(Code::FilesFailed, format!("cannot read the sources: {}", reason(&error))))?;
+        let selection = plan.select()?;
+        let is_directory = plan.is_directory || selection.len() > 1;
+        let mut source = DiskSource::of(selection, self.args.recursive);
         let mut reached = self.connect(&plan.to, json!({ "target": plan.shown }))?;
         if connect::is_here(reached.stream.peer_addr()) {
             source.leave_out_younger_directories();
         }
-        let push = Push { target: plan.target.clone(), target_is_directory: plan.is_directory };
+        let push = Push { target: plan.target.clone(), target_is_directory: is_directory };
         let bar = self.bar(Some(total.unwrap_or(0)));
         let log = self.log(total.is_none().then(|| bar.clone()).flatten());
         let sent = self.send(&reached.stream, push, source, Feed { server: &plan.to, log, bar, fed: false }, end);
@@ -286,7 +289,8 @@ impl Copy<'_> {
         let store = DiskStore::at(&plan.to, is_directory)
             .map_err(|error| Fault::new(Code::LocalIo, fault::no_place(&plan.to.display(), &error)))?;
         let target = Target::at(plan.to.clone());
-        let pull = Pull { paths: plan.paths.clone(), recursive: self.args.recursive };
+        let takes_one = !is_directory && !plan.to.is_dir();
+        let pull = plan.asked.pull(self.args.recursive, takes_one);
         let session = pulling(pull, &plan.from)?;
         let mut reached = self.connect(&plan.from, json!({ "target": plan.to.to_string_lossy() }))?;
         let stream = reached.stream.clone();
@@ -304,7 +308,7 @@ impl Copy<'_> {
 
     /// Copies a file from the server to stdout.
     fn fetch(&self, plan: &FetchPlan, end: &mut End) -> Result<(), Fault> {
-        let session = pulling(Pull { paths: vec![plan.path.clone()], recursive: false }, &plan.from)?;
+        let session = pulling(plan.asked.pull(false, true), &plan.from)?;
         let mut reached = self.connect(&plan.from, json!({ "target": "-" }))?;
         let stream = reached.stream.clone();
         let bar = self.bar(Some(0));

@@ -16,7 +16,7 @@ use crate::output::Output;
 use crate::output::json::{Direction, End};
 use crate::output::trace::Trace;
 use crate::session::file::outcome::{self, Measured};
-use crate::session::file::{FileLog, Receiving, Sending, Timed};
+use crate::session::file::{FileLog, Holding, Receiving, Sending, Timed};
 use crate::session::measure::Meter;
 use crate::session::watch::{View, Watch};
 use crate::session::{Channel, Role, Session, Trouble, drive};
@@ -36,13 +36,14 @@ pub(super) type Hosted = (End, Result<(), Fault>);
 
 impl Hosting<'_> {
     /// Receives files. The caller has its first answer before `open` looks for the place on the disk. `None` if there is no place:
-    /// the caller knows the reason then.
+    /// the caller knows the reason then. `holding` counts the waits of the store for the cap of the caller's key.
     pub(super) fn receive<S: Store>(
         &self,
         caller: &Caller,
         place: &dyn Display,
         open: impl FnOnce() -> io::Result<S>,
         target: &Target,
+        holding: &Holding,
     ) -> Option<Hosted> {
         let (log, meter) = self.log(caller);
         let mut session = FileReceiver::accept(&caller.open, ReceiveLimits::default());
@@ -55,7 +56,8 @@ impl Hosting<'_> {
                 return None;
             }
         };
-        let mut job = Receiving { session, store: Timed::new(store, caller.stream.clone(), meter), log };
+        let store = Timed::new(store, caller.stream.clone(), meter).held_by(holding.clone());
+        let mut job = Receiving { session, store, log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
         caller.leave_place();
         let mut end = self.end(caller, Direction::Received);
@@ -75,14 +77,15 @@ impl Hosting<'_> {
         (session, log, meter)
     }
 
-    /// Sends files.
+    /// Sends files. `holding` counts the waits of `source` for the cap of the caller's key.
     pub(super) fn send(
         &self,
         caller: &Caller,
         (session, log, meter): (FileSender, FileLog, Meter),
         source: impl Source,
+        holding: Holding,
     ) -> Hosted {
-        let source = Timed::new(source, caller.stream.clone(), meter);
+        let source = Timed::new(source, caller.stream.clone(), meter).held_by(holding);
         let source = source.under(self.transport.rate(), self.transport.buffer);
         let mut job = Sending { session, source, log };
         let (driven, measured) = self.drive(caller, &mut job, meter);

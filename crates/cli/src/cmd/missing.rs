@@ -1,8 +1,8 @@
-//! The answer to a request for missing files: a report for each path.
+//! What a request selects, and the answer if that cannot be sent: a report for each path.
 
 use std::io;
 
-use farhaul::DiskSource;
+use farhaul::Selection;
 use farhaul_session::{Chunk, EntryId, FailCode, Failure, Next, ShownPath, Source, Stamp};
 
 /// A source without files.
@@ -10,13 +10,31 @@ pub(super) struct Missing {
     reports: Vec<(ShownPath, Failure)>,
 }
 
+/// Selects what a request names. `single` is for targets that take one entry. `each` selects every path alone: if the
+/// whole request cannot be sent, the report has the reason for each of them.
+pub(super) fn select(
+    all: io::Result<Selection>,
+    single: bool,
+    each: impl Iterator<Item = (ShownPath, io::Result<Selection>)>,
+) -> Result<Selection, Missing> {
+    let checked = |selected: io::Result<Selection>| match selected {
+        Ok(selection) if single && selection.len() > 1 => Err(too_many(selection.len())),
+        selected => selected,
+    };
+    checked(all).map_err(|error| Missing::new(each.map(|(path, alone)| (path, checked(alone))), &error))
+}
+
+fn too_many(len: usize) -> io::Error {
+    let message = format!("it matches {len} names, and the target takes one; write TARGET/ for a directory");
+    io::Error::new(io::ErrorKind::InvalidInput, message)
+}
+
 impl Missing {
-    /// Reports a reason for each path, from the attempt to open it alone. `error` is the reason for the first unreadable one.
-    pub(super) fn new(each: impl Iterator<Item = (ShownPath, io::Result<DiskSource>)>, error: &io::Error) -> Self {
-        let reports = each.map(|(path, opened)| {
-            let failure = match opened {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => FailCode::NotFound.into(),
-                Err(error) => Failure::new(FailCode::Io, error.to_string()),
+    /// Reports a reason for each path, from the attempt to select it alone. `error` is the reason for the first one.
+    fn new(each: impl Iterator<Item = (ShownPath, io::Result<Selection>)>, error: &io::Error) -> Self {
+        let reports = each.map(|(path, selected)| {
+            let failure = match selected {
+                Err(error) => failure(&error),
                 Ok(_) => Failure::new(FailCode::GivenUp, format!("another path of the same copy failed: {error}")),
             };
             (path, failure)
@@ -24,6 +42,16 @@ impl Missing {
         let mut reports: Vec<_> = reports.collect();
         reports.reverse();
         Self { reports }
+    }
+}
+
+/// The reason why nothing is selected. Words of the system add nothing to a missing name.
+fn failure(error: &io::Error) -> Failure {
+    let words = error.get_ref().map(ToString::to_string);
+    match (error.kind(), words) {
+        (io::ErrorKind::NotFound, words) => Failure::new(FailCode::NotFound, words.unwrap_or_default()),
+        (_, Some(words)) => Failure::new(FailCode::NotSelected, words),
+        (_, None) => Failure::new(FailCode::Io, error.to_string()),
     }
 }
 

@@ -16,12 +16,12 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use farhaul::{Directory, DiskSource, DiskStore, Endpoint, Stream, copies_at_a_time};
-use farhaul_session::{AbortCode, Pull, Push, Request};
+use farhaul::{Directory, DiskSource, DiskStore, Endpoint, Selection, Stream, Wording, copies_at_a_time};
+use farhaul_session::{AbortCode, Pull, Push, RelPath, Request};
 use farhaul_units::{ByteSize, parse_duration};
 
 use super::hosting::Hosting;
-use super::missing::Missing;
+use super::missing::select;
 use super::original::serve::Beside;
 use super::partial::Target;
 use super::server::{self, Caller};
@@ -31,6 +31,7 @@ use crate::options::{Original, Originals, Transport};
 use crate::output::Output;
 use crate::output::human::{plural, rate, reason, time};
 use crate::output::json::{Direction, End};
+use crate::session::file::Holding;
 use crate::trust::{Admission, Rights};
 use crate::values::HostPort;
 use capped::Capped;
@@ -208,7 +209,7 @@ impl Server<'_> {
                 Err((code, why)) => caller.refuse(code, &why),
             },
             Request::Pull(pull) => match self.permissions.reads(&rights, &pull.paths) {
-                Ok(permit) => self.send(caller, pull, permit),
+                Ok(permit) => self.send(caller, pull, (&rights, permit)),
                 Err((code, why)) => caller.refuse(code, &why),
             },
             _ => caller.refuse(AbortCode::WrongService, "this server copies files; `farhaul bench --listen` measures"),
@@ -231,30 +232,36 @@ impl Server<'_> {
     }
 
     fn receive(&self, caller: &Caller, push: &Push, permit: Permit) {
-        let target = Target::beneath(&self.args.root, &push.target);
+        let (target, holding) = (Target::beneath(&self.args.root, &push.target), Holding::default());
         let open = || {
             let store = DiskStore::beneath(&self.root, &push.target, push.target_is_directory)?;
-            Ok(Capped::new(store, permit, self.context.clock))
+            Ok(Capped::new(store, permit, self.context.clock, holding.clone()))
         };
-        if let Some((end, result)) = self.hosting.receive(caller, &push.target, open, &target) {
+        if let Some((end, result)) = self.hosting.receive(caller, &push.target, open, &target, &holding) {
             self.report(end, result);
         }
     }
 
-    fn send(&self, caller: &Caller, pull: &Pull, permit: Permit) {
+    fn send(&self, caller: &Caller, pull: &Pull, (rights, permit): (&Rights, Permit)) {
         let begun = self.hosting.begin_to_send(caller);
-        let (end, result) = match DiskSource::beneath(&self.root, &pull.paths, pull.recursive) {
-            Ok(mut source) => {
+        let wording = if pull.patterns { Wording::Patterns } else { Wording::Literal };
+        let selected = |paths: &[RelPath]| Selection::beneath(&self.root, paths, wording);
+        let each = pull.paths.iter().map(|path| (path.into(), selected(slice::from_ref(path))));
+        let (end, result) = match select(selected(&pull.paths), pull.single, each) {
+            Ok(selection) => {
+                // A path may be permitted as a pattern, and lead elsewhere.
+                if let Err((code, why)) = self.permissions.may_read(rights, selection.paths()) {
+                    return caller.refuse(code, &why);
+                }
+                let mut source = DiskSource::of(selection, pull.recursive);
                 if connect::is_here(caller.peer) {
                     source.leave_out_younger_directories();
                 }
-                self.hosting.send(caller, begun, Capped::new(source, permit, self.context.clock))
+                let holding = Holding::default();
+                let source = Capped::new(source, permit, self.context.clock, holding.clone());
+                self.hosting.send(caller, begun, source, holding)
             }
-            Err(error) => {
-                let alone = |path| DiskSource::beneath(&self.root, slice::from_ref(path), pull.recursive);
-                let each = pull.paths.iter().map(|path| (path.into(), alone(path)));
-                self.hosting.send(caller, begun, Missing::new(each, &error))
-            }
+            Err(missing) => self.hosting.send(caller, begun, missing, Holding::default()),
         };
         self.report(end, result);
     }

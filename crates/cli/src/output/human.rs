@@ -156,6 +156,7 @@ pub(crate) const fn limit(limit: Limit) -> &'static str {
         Limit::RateCap => "the rate cap (--rate)",
         Limit::ReceiveBuffer => "the receiver's buffer",
         Limit::DiskWrite => "the receiver's disk",
+        Limit::KeyRateCap => "the rate cap of your key there (rate= in authorized_keys, or of [plain])",
     }
 }
 

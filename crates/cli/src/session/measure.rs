@@ -113,6 +113,9 @@ pub(crate) struct Sender {
     /// Seconds in this side's disk, and in the peer's as far as it reports them.
     pub(crate) disk: f64,
     pub(crate) peer_disk: f64,
+    /// Seconds for which this side, and the peer, held the data back for the cap of a key.
+    pub(crate) held_back: f64,
+    pub(crate) peer_held_back: f64,
     /// The data comes from another program.
     pub(crate) fed: bool,
     /// The user's caps.
@@ -157,6 +160,8 @@ fn limit_of(elapsed: f64, stats: &Stats, sender: &Sender) -> Option<(Limit, f64)
         reading: sender.disk,
         answering: waits.peer,
         storing: sender.peer_disk,
+        held_back: sender.held_back,
+        peer_held_back: sender.peer_held_back,
         room: waits.room,
         small_buffer: sender.buffer.is_some(),
         fed: sender.fed,

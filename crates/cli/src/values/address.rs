@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use farhaul_session::{Component, RelPath, escape};
+use farhaul_session::{Component, Pattern, RelPath, escape};
 
 use super::original::OriginalPlace;
 use crate::exit::Fault;
@@ -108,6 +108,8 @@ pub(crate) enum Location {
 pub(crate) struct Place {
     pub(crate) server: HostPort,
     pub(crate) path: RelPath,
+    /// The same as a pattern, if a character of it is special. Escaped ones stand for themselves.
+    pub(crate) pattern: Option<RelPath>,
     /// The path ends with a slash, or is the root.
     pub(crate) is_directory: bool,
 }
@@ -150,14 +152,19 @@ fn place(rest: &[u8]) -> Result<Place, String> {
     let slash = rest.iter().position(|&byte| byte == b'/');
     let (server, path) = slash.map_or((rest, &[][..]), |slash| (&rest[..slash], &rest[slash + 1..]));
     let refused = |why: &dyn fmt::Display| format!("the path '{}' is refused: {why}", escape(path));
-    let mut parsed = RelPath::root();
+    let (mut parsed, mut pattern, mut is_pattern) = (RelPath::root(), Ok(RelPath::root()), false);
     // Split before decoding: an escaped slash is part of a name, which is refused.
     for name in path.strip_suffix(b"/").unwrap_or(path).split(|&byte| byte == b'/').filter(|_| !path.is_empty()) {
+        is_pattern |= Component::new(name).is_ok_and(|name| Pattern::is_in(&name));
+        let quoted = percent::decoded_pattern(name).map_err(|why| refused(&why))?;
+        pattern = pattern.and_then(|pattern| pattern.join(Component::new(&quoted)?));
         let name = percent::decoded(name).map_err(|why| refused(&why))?;
         Component::new(&name).and_then(|name| parsed.push(name)).map_err(|error| refused(&error))?;
     }
+    let pattern = is_pattern.then_some(pattern).transpose().map_err(|error| refused(&error))?;
     let server = String::from_utf8_lossy(server).parse()?;
-    Ok(Place { server, path: parsed, is_directory: path.is_empty() || path.ends_with(b"/") })
+    let is_directory = path.is_empty() || path.ends_with(b"/");
+    Ok(Place { server, path: parsed, pattern, is_directory })
 }
 
 impl fmt::Display for Location {
@@ -175,7 +182,11 @@ impl fmt::Display for Location {
 /// In the form of the command line.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "udt://{}/{}", self.server, percent::encoded(&self.path.to_bytes()))
+        let path = match &self.pattern {
+            Some(pattern) => percent::encoded_pattern(&pattern.to_bytes()),
+            None => percent::encoded_pattern(&Pattern::quoted(&self.path.to_bytes())),
+        };
+        write!(f, "udt://{}/{path}", self.server)
     }
 }
 
@@ -225,6 +236,10 @@ mod tests {
         assert_eq!(place.to_string(), "udt://h:1/100%25/bad%FF%0A");
         assert_eq!(read_place(b"udt://h:1/bad\xff").to_string(), "udt://h:1/bad%FF", "unescaped bytes are taken too");
         assert!(read("udt://h:1/100%").unwrap_err().contains("%25"));
+        for text in ["udt://h:1/*.gz", "udt://h:1/[a]/%2A?", "udt://h:1/%2A%3F%5B%5Cx]"] {
+            assert_eq!(read_place(text.as_bytes()).to_string(), text);
+        }
+        assert_eq!(read_place(b"udt://h:1/\\*x").to_string(), "udt://h:1/%2Ax", "both mean the same");
         for text in ["udt://h:1/a%2Fb", "udt://h:1/a%00", "udt://h:1/%2e%2E/etc"] {
             assert!(read(text).unwrap_err().contains("is refused"), "{text}");
         }

@@ -99,6 +99,18 @@ fn an_encrypted_port_of_the_same_user_needs_nothing() {
     assert!(matches!(run.code, 0 | 1), "{}", run.stderr);
 }
 
+/// A pipe takes one connection. A look must not pass for the end of a stream.
+#[test]
+fn a_pipe_that_is_looked_at_fails() {
+    let scratch = Scratch::new();
+    let home = scratch.dir("home");
+    let mut pipe = Server::begin_as(&home, &["pipe"]);
+    pipe.feed(b"");
+    let run = doctor_of(&home, &pipe.address);
+    says(&finding(&run, "encryption"), "ok", &["admits this side"]);
+    assert_eq!(pipe.end(), (8, Vec::new()));
+}
+
 #[test]
 fn a_stranger_learns_the_fingerprint_whether_it_is_known_and_that_the_server_refuses() {
     let scratch = Scratch::new();

@@ -4,8 +4,9 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::captures::Wire;
 use crate::process::{Run, Scratch, Server, farhaul_where};
-use crate::secured::{User, Wire};
+use crate::secured::User;
 
 /// UDP payload of a packet of 1500 bytes.
 const PACKET: u64 = 1_472;

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::process::{Reporting, Scratch, Server, Started, farhaul, farhaul_under, records};
 use crate::requirement::runs;
+use crate::secured::User;
 
 /// Most of the time: the other verdicts of a run share the rest.
 const MOSTLY: f64 = 0.5;
@@ -87,6 +88,31 @@ fn a_program_that_gives_its_data_slowly_is_the_limit() {
 fn a_cap_of_the_rate_is_the_limit() {
     let server = Server::begin(&["bench", "--interval", "0"]);
     one_is_limited_by("rate_cap", || measure(&server.address, &["--bytes", "3MB", "--rate", "20mbit"]));
+}
+
+#[test]
+fn the_rate_of_a_key_is_the_limit_in_either_direction_and_both_sides_name_it() {
+    let scratch = Scratch::new();
+    let (alice, bob) = (User::new(&scratch, "alice"), User::new(&scratch, "bob"));
+    let (file, root) = (scratch.file("file", 2_000_000), scratch.dir("root"));
+    alice.admits(&bob, &format!("bob path={root},write rate=8mbit"));
+    let mut server = Server::begin_as(&alice.0, &["serve", "--root", &root]);
+    let url = format!("udt://{}/file", server.address);
+    for places in [[&file, &url], [&url, &scratch.at("back")]] {
+        let run = bob.runs(&["copy", "--json", "--host-key-policy", "accept-new", places[0], places[1]]);
+        run.succeeds();
+        is_limited_by(&run.end(), "key_rate_cap");
+        is_limited_by(&server.wait_for("end"), "key_rate_cap");
+        let disk = run.end()["peer"]["disk_seconds"].as_f64().unwrap();
+        assert!(disk < 1.0, "the disk was not waited for: {disk}");
+    }
+    let run = bob.runs(&["copy", &url, &scratch.at("again")]);
+    run.succeeds();
+    assert!(
+        run.stderr.contains("limited by the rate cap of your key there (rate= in authorized_keys"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 mod between;
+mod captures;
 mod copies;
 mod crowds;
 mod daemon;
@@ -14,6 +15,7 @@ mod faults;
 mod figures;
 mod information;
 mod integrity;
+mod ipv6;
 mod keys;
 mod lab;
 mod limits;
@@ -23,6 +25,7 @@ mod originals;
 mod over_ssh;
 mod partings;
 mod path_mtu;
+mod patterns;
 mod permissions;
 mod pipes;
 mod places;
@@ -40,3 +43,4 @@ mod standard_streams;
 mod streams;
 mod terminals;
 mod trees;
+mod untrusted;

@@ -14,13 +14,13 @@ const SSHD: &str = "/usr/sbin/sshd";
 const SIZE: usize = 300_000;
 
 /// A far host with a running sshd, and the settings of ssh on the near host.
-struct Far {
-    scratch: Scratch,
+pub(crate) struct Far {
+    pub(crate) scratch: Scratch,
 }
 
 impl Far {
     /// `None` if this machine lacks something. `settings` are lines for the sshd.
-    fn new(settings: &str) -> Option<Self> {
+    pub(crate) fn new(settings: &str) -> Option<Self> {
         runs(&[PROGRAM, "emulate", "--quiet", "--", "true"], "networks of one's own")?;
         runs(&["sh", "-c", &format!("test -x {SSHD} && test $(id -u) = 0")], "root and OpenSSH's sshd")?;
         let scratch = Scratch::new();
@@ -46,7 +46,12 @@ impl Far {
     }
 
     /// Runs a shell line on the near host. In it, `$F` is the program, and ssh knows `far`, `other`, `behind` and `stranger`.
-    fn near(&self, line: &str) -> Run {
+    pub(crate) fn near(&self, line: &str) -> Run {
+        self.near_with(&[], line)
+    }
+
+    /// The same with these options of the emulator.
+    pub(crate) fn near_with(&self, options: &[&str], line: &str) -> Run {
         let ssh_config = self.scratch.at("config");
         let common = format!(
             "Port 2222\n User root\n StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n LogLevel ERROR\n IdentityFile {}\n",
@@ -69,31 +74,29 @@ impl Far {
             "for i in 1 2 3 4 5 6 7 8 9 10; do $S far true 2>/dev/null && break; sleep 0.2; done"
         );
         let served = format!("exec {SSHD} -D -f '{}'", self.scratch.at("sshd_config"));
-        let path = [
-            "emulate", "--quiet", "--rate", "100mbit", "--delay", "5ms", "--serve", &served, "--", "sh", "-c", &script,
-        ];
-        farhaul_where(&[("SSH_AUTH_SOCK", "")], &path)
+        let path = ["emulate", "--quiet", "--rate", "100mbit", "--delay", "5ms", "--serve", &served];
+        farhaul_where(&[("SSH_AUTH_SOCK", "")], &[&path, options, &["--", "sh", "-c", &script]].concat())
     }
 
     /// The same for a copy with the program at its place.
-    fn copies(&self, arguments: &str) -> Run {
+    pub(crate) fn copies(&self, arguments: &str) -> Run {
         self.near(&format!("exec $F copy --json --ssh \"$S\" --remote-path $F {arguments}"))
     }
 }
 
 /// The run failed with this code, and one of its lines says all of these words. The emulator may add a warning on a busy machine.
 #[track_caller]
-fn fails(run: &Run, code: i32, words: &[&str]) {
+pub(crate) fn fails(run: &Run, code: i32, words: &[&str]) {
     assert_eq!(run.code, code, "{}", run.stderr);
     assert!(run.stderr.lines().any(|line| words.iter().all(|word| line.contains(word))), "{}", run.stderr);
 }
 
 /// The lines of the program itself.
-fn lines(run: &Run) -> Vec<&str> {
+pub(crate) fn lines(run: &Run) -> Vec<&str> {
     run.stderr.lines().filter(|line| !line.contains("emulator did not keep up")).collect()
 }
 
-fn same(one: &str, other: &str) -> bool {
+pub(crate) fn same(one: &str, other: &str) -> bool {
     fs::read(one).unwrap() == fs::read(other).unwrap()
 }
 

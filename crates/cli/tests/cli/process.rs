@@ -276,7 +276,12 @@ impl Server {
 
     /// Begins with encryption, as the user whose settings are in this folder.
     pub(crate) fn begin_as(home: &str, arguments: &[&str]) -> Self {
-        let all = [arguments, &["--json", "--listen", "127.0.0.1:0"]].concat();
+        Self::begin_as_at(home, "127.0.0.1:0", arguments)
+    }
+
+    /// The same on a port that is given.
+    pub(crate) fn begin_as_at(home: &str, address: &str, arguments: &[&str]) -> Self {
+        let all = [arguments, &["--json", "--listen", address]].concat();
         Self::started(command(&all).env("XDG_CONFIG_HOME", home), arguments[0], Stdio::piped())
     }
 

@@ -1,9 +1,6 @@
-//! Encryption, the default of every verb: keys, known hosts, authorized keys, and what the wire shows.
+//! Encryption, the default of every verb: keys, known hosts and authorized keys.
 
 use std::fs;
-use std::net::UdpSocket;
-use std::sync::{Arc, Mutex};
-use std::thread;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -248,65 +245,4 @@ fn a_user_at_a_terminal_is_asked_about_a_new_server() {
     let accepted = farhaul_on_terminal_with(b"yes\n", &home, &bench);
     assert_eq!(accepted.code, 0, "{}", String::from_utf8_lossy(&accepted.stdout));
     bob.runs(&bench).succeeds();
-}
-
-#[test]
-fn no_byte_run_of_the_payload_and_no_file_name_crosses_the_wire() {
-    let scratch = Scratch::new();
-    let user = User::new(&scratch, "user");
-    let (file, root) = (scratch.at("a-telling-name"), scratch.dir("root"));
-    fs::write(&file, "the secret of the harvest ".repeat(20_000)).unwrap();
-    for (verb, reveals) in [("plain", true), ("secure", false)] {
-        let server = match reveals {
-            true => Server::begin(&["serve", "--root", &root]),
-            false => Server::begin_as(&user.0, &["serve", "--root", &root]),
-        };
-        let wire = Wire::before(&server.address);
-        let url = format!("udt://{}/", wire.address);
-        let options: &[&str] = if reveals { &["--plain"] } else { &["--host-key-policy", "accept-new"] };
-        user.runs(&[&["copy", &file, &url][..], options].concat()).succeeds();
-        user.runs(&[&["copy", &format!("{url}a-telling-name"), &scratch.at(verb)][..], options].concat()).succeeds();
-        let seen = wire.seen.lock().unwrap();
-        assert!(seen.len() > 2 * 20_000 * 26, "the wire saw both copies");
-        for words in [&b"the secret of the harvest"[..], b"a-telling-name"] {
-            assert_eq!(seen.windows(words.len()).any(|run| run == words), reveals, "{verb}");
-        }
-    }
-}
-
-/// A relay of datagrams that remembers all of them.
-pub(crate) struct Wire {
-    pub(crate) address: String,
-    pub(crate) seen: Arc<Mutex<Vec<u8>>>,
-}
-
-impl Wire {
-    /// A wire whose far end is `server`. It serves one client at a time, and lives as long as the tests.
-    pub(crate) fn before(server: &str) -> Self {
-        let near = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
-        let far = Arc::new(UdpSocket::bind("127.0.0.1:0").unwrap());
-        far.connect(server).unwrap();
-        let wire = Self { address: near.local_addr().unwrap().to_string(), seen: Arc::default() };
-        let client = Arc::new(Mutex::new(None));
-        let (seen, its, there, out) =
-            (Arc::clone(&wire.seen), Arc::clone(&client), Arc::clone(&near), Arc::clone(&far));
-        thread::spawn(move || {
-            let mut block = [0; 65_536];
-            while let Ok((len, from)) = there.recv_from(&mut block) {
-                *its.lock().unwrap() = Some(from);
-                seen.lock().unwrap().extend_from_slice(&block[..len]);
-                let _ = out.send(&block[..len]);
-            }
-        });
-        let seen = Arc::clone(&wire.seen);
-        thread::spawn(move || {
-            let mut block = [0; 65_536];
-            while let Ok(len) = far.recv(&mut block) {
-                seen.lock().unwrap().extend_from_slice(&block[..len]);
-                let to = *client.lock().unwrap();
-                let _ = to.map(|to| near.send_to(&block[..len], to));
-            }
-        });
-        wire
-    }
 }

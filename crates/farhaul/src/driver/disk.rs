@@ -8,8 +8,10 @@ mod commits;
 mod descent;
 mod descriptors;
 mod directory;
+mod expansion;
 mod failure;
 mod partial;
+mod selection;
 mod single;
 mod source;
 mod source_file;
@@ -21,6 +23,7 @@ mod trail;
 
 pub use descriptors::copies_at_a_time;
 pub use directory::Directory;
+pub use selection::{Selection, Wording};
 pub use single::IncomingPlace;
 pub(crate) use single::unix_seconds;
 pub(crate) use single::{IncomingFile, ServedFile};

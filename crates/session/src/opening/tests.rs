@@ -29,7 +29,9 @@ fn every_request_survives_encoding() {
     let paths = vec![RelPath::root(), RelPath::parse(b"\xff/b").unwrap()];
     for request in [
         Request::Push(Push { target, target_is_directory: true }),
-        Request::Pull(Pull { paths, recursive: true }),
+        Request::Pull(Pull { paths: paths.clone(), recursive: true, ..Pull::default() }),
+        Request::Pull(Pull { paths: paths.clone(), patterns: true, ..Pull::default() }),
+        Request::Pull(Pull { paths, single: true, ..Pull::default() }),
         bench().request,
     ] {
         let open = Open::new(request, 77);
@@ -91,9 +93,13 @@ fn other_protocols_are_recognised_by_their_first_bytes() {
 fn lists_that_do_not_fit_one_session_are_refused_here() {
     let pull = |names: &[&str]| Pull {
         paths: names.iter().map(|n| RelPath::parse(n.as_bytes()).unwrap()).collect(),
-        recursive: false,
+        ..Pull::default()
     };
     assert_eq!(pull(&["a/x", "b/x"]).check(), Err(RequestError::SameName));
+    assert_eq!(pull(&["a/*", "b/*"]).check(), Err(RequestError::SameName), "they are names");
+    let patterns = |names: &[&str]| Pull { patterns: true, ..pull(names) };
+    assert_eq!(patterns(&["a/*", "b/*"]).check(), Ok(()), "they may match different names");
+    assert_eq!(patterns(&["a/x", "b/x"]).check(), Err(RequestError::SameName));
     assert_eq!(pull(&[]).check(), Err(RequestError::Nothing));
     let names: Vec<String> = (0..9000).map(|index| format!("{index:05}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

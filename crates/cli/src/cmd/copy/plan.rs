@@ -1,8 +1,12 @@
 //! The meaning of a list of places: the direction of the data.
 
+mod asked;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::slice;
 
+use farhaul::{Selection, Wording};
 use farhaul_session::RelPath;
 
 use crate::cmd::over_ssh::Other;
@@ -10,6 +14,7 @@ use crate::exit::{Code, Fault};
 use crate::far::messages::{PathText, Task};
 use crate::output::human::reason;
 use crate::values::{HostPort, Location, Place, SshPlace};
+pub(super) use asked::AskedPaths;
 
 /// A possible copy.
 #[derive(Debug)]
@@ -38,6 +43,8 @@ pub(super) enum Far {
 #[derive(Debug)]
 pub(super) struct PushPlan {
     pub(super) sources: Vec<PathBuf>,
+    /// Whether sources may be patterns. A shell has expanded those of this machine's user.
+    pub(super) wording: Wording,
     pub(super) to: Far,
     /// The target below the root of a server.
     pub(super) target: RelPath,
@@ -50,7 +57,7 @@ pub(super) struct PushPlan {
 #[derive(Debug)]
 pub(super) struct PullPlan {
     pub(super) from: Far,
-    pub(super) paths: Vec<RelPath>,
+    pub(super) asked: AskedPaths,
     pub(super) to: PathBuf,
 }
 
@@ -67,7 +74,7 @@ pub(super) struct FeedPlan {
 #[derive(Debug)]
 pub(super) struct FetchPlan {
     pub(super) from: Far,
-    pub(super) path: RelPath,
+    pub(super) asked: AskedPaths,
 }
 
 #[derive(Debug)]
@@ -88,12 +95,13 @@ impl Plan {
         }
         match (from, to) {
             ([Location::Standard], to) => return FeedPlan::to(to).map(Self::Feed),
-            ([Location::Remote(Place { server, path, is_directory: false })], Location::Standard) => {
-                return Ok(Self::Fetch(FetchPlan { from: Far::Server(server.clone()), path: path.clone() }));
+            ([Location::Remote(place)], Location::Standard) if !place.is_directory => {
+                let from = Far::Server(place.server.clone());
+                return Ok(Self::Fetch(FetchPlan { from, asked: AskedPaths::of_server(&[place]) }));
             }
             ([Location::Ssh(place)], Location::Standard) if !place.is_directory() => {
                 let from = Far::sending(&place.host, &[place], false);
-                return Ok(Self::Fetch(FetchPlan { from, path: place.name() }));
+                return Ok(Self::Fetch(FetchPlan { from, asked: AskedPaths::over_ssh(&[place]) }));
             }
             _ if places.contains(&Location::Standard) => return Err(Fault::usage(ONE_FILE)),
             _ => {}
@@ -176,17 +184,21 @@ impl PushPlan {
     fn to_server(sources: Vec<PathBuf>, to: &Place) -> Self {
         let is_directory = to.is_directory || need_directory(&sources);
         let (target, shown) = (to.path.clone(), to.to_string());
-        Self { sources, to: Far::Server(to.server.clone()), target, is_directory, shown }
+        let to = Far::Server(to.server.clone());
+        Self { sources, wording: Wording::Literal, to, target, is_directory, shown }
     }
 
     fn over_ssh(sources: Vec<PathBuf>, to: &SshPlace) -> Self {
         let is_directory = to.is_directory() || need_directory(&sources);
         let (far, shown) = (Far::receiving(&to.host, &to.path, is_directory), to.to_string());
-        Self { sources, to: far, target: RelPath::root(), is_directory, shown }
+        Self { sources, wording: Wording::Literal, to: far, target: RelPath::root(), is_directory, shown }
     }
 
-    /// Checks that all sources exist. Returns their size in bytes, if no directory is among them.
+    /// Checks that all sources exist. Returns their size in bytes, if neither directories nor patterns are among them.
     pub(super) fn check_sources(&self) -> Result<Option<u64>, Fault> {
+        if self.wording == Wording::Patterns {
+            return Ok(None);
+        }
         let mut total = Some(0u64);
         for path in &self.sources {
             let metadata = path.metadata().map_err(|error| {
@@ -200,6 +212,18 @@ impl PushPlan {
         }
         Ok(total)
     }
+
+    /// Selects the sources.
+    pub(super) fn select(&self) -> Result<Selection, Fault> {
+        Selection::named(&self.sources, self.wording).map_err(|error| {
+            let alone = |path| Selection::named(slice::from_ref(path), self.wording).err().map(|error| (path, error));
+            let what = match self.sources.iter().find_map(alone) {
+                Some((path, error)) => format!("cannot read {}: {}", path.display(), reason(&error)),
+                None => format!("cannot read the sources: {}", reason(&error)),
+            };
+            Fault::new(Code::FilesFailed, format!("{what}; nothing was copied"))
+        })
+    }
 }
 
 impl PullPlan {
@@ -208,20 +232,20 @@ impl PullPlan {
         if places.iter().any(|place| place.server != *server) {
             return Err(Fault::usage("one copy has one source server; copy from each server separately"));
         }
-        let paths = places.iter().map(|place| place.path.clone()).collect();
-        Ok(Self { from: Far::Server(server.clone()), paths, to: to.to_owned() })
+        let from = Far::Server(server.clone());
+        Ok(Self { from, asked: AskedPaths::of_server(places), to: to.to_owned() })
     }
 
     fn over_ssh(places: &[&SshPlace], to: &Path, recursive: bool) -> Result<Self, Fault> {
         let host = one_host(places)?;
-        let paths = places.iter().map(|place| place.name()).collect();
-        Ok(Self { from: Far::sending(host, places, recursive), paths, to: to.to_owned() })
+        let from = Far::sending(host, places, recursive);
+        Ok(Self { from, asked: AskedPaths::over_ssh(places), to: to.to_owned() })
     }
 
     /// Whether the target must be a directory: for several sources, or for the root, which has no name.
     pub(super) fn is_directory(&self) -> bool {
-        self.paths.len() > 1
-            || self.paths.iter().any(RelPath::is_root)
+        self.asked.paths.len() > 1
+            || self.asked.paths.iter().any(RelPath::is_root)
             || self.to.as_os_str().as_encoded_bytes().ends_with(b"/")
             || self.to == Path::new(".")
     }
@@ -291,7 +315,9 @@ mod tests {
         assert_eq!((feed.directory.to_string(), feed.name.to_string()), ("d/e".into(), "name".into()));
         let Ok(Plan::Feed(feed)) = plan(&["-", "udt://h:1/name"]) else { panic!() };
         assert!(feed.directory.is_root());
-        assert!(matches!(plan(&["udt://h:1/d/x", "-"]), Ok(Plan::Fetch(fetch)) if fetch.path.to_string() == "d/x"));
+        assert!(
+            matches!(plan(&["udt://h:1/d/x", "-"]), Ok(Plan::Fetch(fetch)) if fetch.asked.paths[0].to_string() == "d/x")
+        );
     }
 
     #[test]
@@ -300,13 +326,13 @@ mod tests {
         assert_eq!(format!("{:?}", push.to), format!("{:?}", Far::receiving("far", b"d", true)));
         assert!(push.is_directory);
         let Ok(Plan::Pull(pull)) = plan(&["far:/d/a", "far:b", "."]) else { panic!() };
-        assert_eq!(pull.paths.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(pull.asked.paths.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a", "b"]);
         let Ok(Plan::Between(between)) = plan(&["one:a", "two:b"]) else { panic!() };
         assert_eq!((between.from.as_str(), between.to.host.as_str(), between.is_directory), ("one", "two", false));
         let Ok(Plan::Feed(feed)) = plan(&["-", "far:d/name"]) else { panic!() };
         assert_eq!(format!("{:?}", feed.to), format!("{:?}", Far::receiving("far", b"d/", true)));
         assert_eq!(feed.name.to_string(), "name");
-        assert!(matches!(plan(&["far:d/x", "-"]), Ok(Plan::Fetch(fetch)) if fetch.path.to_string() == "x"));
+        assert!(matches!(plan(&["far:d/x", "-"]), Ok(Plan::Fetch(fetch)) if fetch.asked.paths[0].to_string() == "x"));
     }
 
     #[test]

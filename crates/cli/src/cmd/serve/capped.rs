@@ -4,6 +4,7 @@ use farhaul_session::{Chunk, Commit, Digest, Entry, EntryId, Failure, Figures, L
 use farhaul_udp::Clock;
 
 use super::permissions::Permit;
+use crate::session::file::Holding;
 
 /// A source or store, and the permit of the session.
 #[derive(Debug)]
@@ -11,11 +12,20 @@ pub(super) struct Capped<T> {
     inner: T,
     permit: Permit,
     clock: Clock,
+    holding: Holding,
 }
 
 impl<T> Capped<T> {
-    pub(super) const fn new(inner: T, permit: Permit, clock: Clock) -> Self {
-        Self { inner, permit, clock }
+    /// `holding` counts the waits for the cap of the rate.
+    pub(super) const fn new(inner: T, permit: Permit, clock: Clock, holding: Holding) -> Self {
+        Self { inner, permit, clock, holding }
+    }
+
+    fn charge(&mut self, bytes: usize) -> Result<(), Failure> {
+        let began = self.clock.now();
+        let charged = self.permit.charge(bytes, self.clock);
+        self.holding.add(self.clock.now() - began);
+        charged
     }
 }
 
@@ -28,7 +38,7 @@ impl<T: Source> Source for Capped<T> {
         let portion = self.permit.portion().min(out.len());
         let chunk = self.inner.read(id, offset, &mut out[..portion])?;
         if let Chunk::Data(bytes) = chunk {
-            self.permit.charge(bytes, self.clock)?;
+            self.charge(bytes)?;
         }
         Ok(chunk)
     }
@@ -56,7 +66,7 @@ impl<T: Store> Store for Capped<T> {
     }
 
     fn write(&mut self, id: EntryId, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
-        self.permit.charge(bytes.len(), self.clock)?;
+        self.charge(bytes.len())?;
         self.inner.write(id, offset, bytes)
     }
 

@@ -78,28 +78,38 @@ impl Permissions {
 
     /// Begins a session that reads `paths`.
     pub(super) fn reads(&self, rights: &Rights, paths: &[RelPath]) -> Result<Permit, Refused> {
+        self.may_read(rights, paths.iter().cloned())?;
         match rights {
-            Rights::All => Ok(Permit::default()),
-            Rights::None => Err(refused("your key is not admitted any more")),
+            Rights::Granted(grant) => self.begin(grant),
             Rights::Plain { rate, .. } => Ok(self.begin_plain(*rate)),
+            Rights::All | Rights::None => Ok(Permit::default()),
+        }
+    }
+
+    /// Whether all of these paths may be read.
+    pub(super) fn may_read(&self, rights: &Rights, mut paths: impl Iterator<Item = RelPath>) -> Result<(), Refused> {
+        match rights {
+            Rights::All | Rights::Plain { .. } => Ok(()),
+            Rights::None => Err(refused("your key is not admitted any more")),
+            Rights::Granted(grant) if grant.paths.is_empty() => Ok(()),
             Rights::Granted(grant) => {
-                let may = |wanted| grant.paths.iter().any(|path| self.is_within(&path.path, wanted));
-                if !grant.paths.is_empty() && !paths.iter().all(may) {
-                    return Err(refused("your key may not read there: its line in authorized_keys names other paths"));
+                let readable: Vec<PathBuf> = grant.paths.iter().map(|path| real(&path.path)).collect();
+                match paths.all(|path| readable.iter().any(|directory| self.at(&path).starts_with(directory))) {
+                    true => Ok(()),
+                    false => Err(refused("your key may not read there: its line in authorized_keys names other paths")),
                 }
-                self.begin(grant)
             }
         }
     }
 
     /// Whether `path`, below the root, is `directory` or below it. Nothing below the root is reached through a link.
     fn is_within(&self, directory: &Path, path: &RelPath) -> bool {
-        let real = directory.canonicalize();
-        let path = path
-            .components()
-            .iter()
-            .fold(self.root.clone(), |path, name| path.join(OsStr::from_bytes(name.as_bytes())));
-        path.starts_with(real.as_deref().unwrap_or(directory))
+        self.at(path).starts_with(real(directory))
+    }
+
+    /// The place of a path below the root.
+    fn at(&self, path: &RelPath) -> PathBuf {
+        self.root.join(OsStr::from_bytes(&path.to_bytes()))
     }
 
     fn begin(&self, grant: &Grant) -> Result<Permit, Refused> {
@@ -125,6 +135,11 @@ impl Permissions {
         usage.lock().unwrap_or_else(PoisonError::into_inner).sessions += 1;
         Permit { usage: Some(usage), rate: Some(rate), bytes: None }
     }
+}
+
+/// A directory of a line without links in its path. One that does not exist has none.
+fn real(directory: &Path) -> PathBuf {
+    directory.canonicalize().unwrap_or_else(|_| directory.to_owned())
 }
 
 fn refused(why: &str) -> Refused {

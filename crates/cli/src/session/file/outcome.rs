@@ -40,7 +40,9 @@ pub(crate) fn of_sending<S: Source>(end: &mut End, job: &Sending<S>, measured: &
     // The wait for another program is no wait for a disk.
     let disk = if fed { 0.0 } else { job.source.seconds() };
     let peer_disk = there.and_then(|figures| figures.disk).unwrap_or_default().as_secs_f64();
-    let sender = Sender { waits, disk, peer_disk, fed, rate, buffer };
+    let held_back = job.source.held_back().as_secs_f64();
+    let peer_held_back = there.and_then(|figures| figures.held_back).unwrap_or_default().as_secs_f64();
+    let sender = Sender { waits, disk, peer_disk, held_back, peer_held_back, fed, rate, buffer };
     measure::fill_limit(end, &measured.stats, &sender);
 }
 
@@ -51,8 +53,10 @@ pub(crate) fn of_receiving<S: Store>(end: &mut End, job: &Receiving<S>, measured
     let there = job.session.peer_figures();
     end.peer = there.map(measure::peer);
     let storing = share(job.store.seconds(), end.seconds);
+    let held_back = share(job.store.held_back().as_secs_f64(), end.seconds);
     let limit = match job.store.is_program() {
         _ if is_too_short(end.seconds, measured.stats.min_rtt) => None,
+        _ if held_back >= MOSTLY.max(storing) => Some((Limit::KeyRateCap, held_back)),
         true if storing >= MOSTLY => Some((Limit::Application, storing)),
         false if storing >= MOSTLY => Some((Limit::DiskWrite, storing)),
         _ => there.and_then(measure::told_limit),

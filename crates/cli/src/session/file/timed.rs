@@ -1,5 +1,6 @@
 //! A source or store that times the disk, and reports this side's figures to the peer at the end.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -11,12 +12,29 @@ use crate::session::WaitTimes;
 use crate::session::measure::{self, Caps, Meter, Sender};
 use crate::session::watch::RoundTrips;
 
+/// Counts the time for which data waits for the cap of a key. Clones share the count.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Holding(Rc<Cell<Duration>>);
+
+impl Holding {
+    /// Adds a wait.
+    pub(crate) fn add(&self, time: Duration) {
+        self.0.set(self.0.get() + time);
+    }
+
+    fn time(&self) -> Duration {
+        self.0.get()
+    }
+}
+
 /// A source or store, and the time spent in it.
 pub(crate) struct Timed<T> {
     inner: T,
     stream: Stream,
     meter: Meter,
     spent: Duration,
+    /// Waits inside of it that are no disk's.
+    holding: Holding,
     /// Another program is behind it instead of a disk.
     is_program: bool,
     caps: Caps,
@@ -31,8 +49,20 @@ impl<T> Timed<T> {
     /// `inner` as one end of a copy over `stream`.
     pub(crate) fn new(inner: T, stream: Stream, meter: Meter) -> Self {
         let (caps, round_trips) = (Caps::default(), RoundTrips::default());
-        let (is_program, wait_times, spent) = (false, None, Duration::ZERO);
-        Self { inner, stream, meter, spent, is_program, caps, wait_times, first: None, last: None, round_trips }
+        let (is_program, wait_times, spent, holding) = (false, None, Duration::ZERO, Holding::default());
+        Self {
+            inner,
+            stream,
+            meter,
+            spent,
+            holding,
+            is_program,
+            caps,
+            wait_times,
+            first: None,
+            last: None,
+            round_trips,
+        }
     }
 
     /// Adds the RTTs for the report to the peer.
@@ -43,6 +73,11 @@ impl<T> Timed<T> {
     /// Marks another program behind it instead of a disk.
     pub(crate) fn program(self) -> Self {
         Self { is_program: true, caps: Caps { fed: true, ..self.caps }, ..self }
+    }
+
+    /// Waits within it for the cap of a key are counted by `holding`.
+    pub(crate) fn held_by(self, holding: Holding) -> Self {
+        Self { holding, ..self }
     }
 
     /// The end under these caps, which may limit it.
@@ -58,6 +93,11 @@ impl<T> Timed<T> {
     /// Seconds spent in the disk, or in the program instead of it.
     pub(crate) const fn seconds(&self) -> f64 {
         self.spent.as_secs_f64()
+    }
+
+    /// Time for which the data was held back for the cap of a key.
+    pub(crate) fn held_back(&self) -> Duration {
+        self.holding.time()
     }
 
     /// Whether another program is behind it instead of a disk.
@@ -83,7 +123,9 @@ impl<T> Timed<T> {
 
     fn figures_of(&self, stats: &Stats) -> Figures {
         let figures = self.meter.figures(stats, self.round_trips.summary(stats));
-        Figures { elapsed: self.moving(), disk: Some(self.spent).filter(|_| !self.is_program), ..figures }
+        let disk = Some(self.spent).filter(|_| !self.is_program);
+        let held_back = Some(self.held_back()).filter(|time| !time.is_zero());
+        Figures { elapsed: self.moving(), disk, held_back, ..figures }
     }
 
     /// Figures of a sender, with its limit.
@@ -92,16 +134,18 @@ impl<T> Timed<T> {
         let mut figures = self.figures_of(&stats);
         if let Some(wait_times) = &self.wait_times {
             let disk = if self.is_program { 0.0 } else { self.seconds() };
-            let sender = Sender { disk, ..self.caps.sender(wait_times.waits()) };
+            let held_back = self.held_back().as_secs_f64();
+            let sender = Sender { disk, held_back, ..self.caps.sender(wait_times.waits()) };
             measure::tell_limit(&mut figures, self.meter, &stats, &sender);
         }
         figures
     }
 
     fn timed<R>(&mut self, call: impl FnOnce(&mut T) -> R) -> R {
-        let began = self.meter.now();
+        let (began, held_before) = (self.meter.now(), self.held_back());
         let result = call(&mut self.inner);
-        self.spent += self.meter.now() - began;
+        let held = self.held_back() - held_before;
+        self.spent += (self.meter.now() - began).saturating_sub(held);
         result
     }
 }

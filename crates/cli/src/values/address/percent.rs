@@ -2,26 +2,46 @@
 
 use std::fmt::Write as _;
 
+use farhaul_session::Pattern;
+
 /// The decoded bytes of `text`.
 ///
 /// # Errors
 /// A `%` without two hexadecimal digits behind it.
 pub(crate) fn decoded(text: &[u8]) -> Result<Vec<u8>, &'static str> {
     let mut bytes = Vec::with_capacity(text.len());
+    decode(text, |byte, _| bytes.push(byte)).map(|()| bytes)
+}
+
+/// The decoded bytes of a pattern. Those that were escaped stand for themselves there.
+///
+/// # Errors
+/// As [`decoded`].
+pub(super) fn decoded_pattern(text: &[u8]) -> Result<Vec<u8>, &'static str> {
+    let mut bytes = Vec::with_capacity(text.len());
+    decode(text, |byte, is_escaped| match is_escaped {
+        true => bytes.extend(Pattern::quoted(&[byte])),
+        false => bytes.push(byte),
+    })
+    .map(|()| bytes)
+}
+
+/// Passes each decoded byte, and whether it was escaped.
+fn decode(text: &[u8], mut pass: impl FnMut(u8, bool)) -> Result<(), &'static str> {
     let mut rest = text;
     while let Some((&byte, behind)) = rest.split_first() {
         rest = behind;
-        bytes.push(match (byte, behind) {
+        match (byte, behind) {
             (b'%', [high, low, after @ ..]) => {
                 rest = after;
                 let (high, low) = digit(*high).zip(digit(*low)).ok_or(NO_BYTE)?;
-                high << 4 | low
+                pass(high << 4 | low, true);
             }
             (b'%', _) => return Err(NO_BYTE),
-            _ => byte,
-        });
+            _ => pass(byte, false),
+        }
     }
-    Ok(bytes)
+    Ok(())
 }
 
 const NO_BYTE: &str = "% needs two hexadecimal digits behind it; write % itself as %25";
@@ -43,6 +63,19 @@ pub(crate) fn encoded(path: &[u8]) -> String {
         }
         escape(&mut text, chunk.invalid());
     }
+    text
+}
+
+/// The same for a pattern: characters behind a backslash are escaped in its place.
+pub(super) fn encoded_pattern(pattern: &[u8]) -> String {
+    let mut text = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    while let Some(at) = rest.iter().position(|&byte| byte == b'\\').filter(|at| at + 1 < rest.len()) {
+        text.push_str(&encoded(&rest[..at]));
+        escape(&mut text, &rest[at + 1..at + 2]);
+        rest = &rest[at + 2..];
+    }
+    text.push_str(&encoded(rest));
     text
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use farhaul_session::{Component, RelPath, escape};
+use farhaul_session::{Component, Pattern, RelPath, escape};
 
 /// A path on a host that ssh reaches. A relative path begins in the user's home directory there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,11 +48,18 @@ impl SshPlace {
         self.path.ends_with(b"/") || self.name().is_root()
     }
 
-    /// The last name of the path, under which it arrives. The root for a path without a name.
+    /// The last name of the path, under which it arrives. The root for a path without a name. A home directory has none.
     pub(crate) fn name(&self) -> RelPath {
-        let last = self.path.split(|&byte| byte == b'/').rfind(|name| !name.is_empty()).unwrap_or_default();
-        let name = if last == b"~" { Err(()) } else { Component::new(last).map_err(drop) };
-        name.ok().and_then(|name| RelPath::root().join(name).ok()).unwrap_or_else(RelPath::root)
+        let mut names = self.path.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
+        let is_home = self.path.starts_with(b"~") && names.clone().count() == 1;
+        let last = names.next_back().filter(|_| !is_home).unwrap_or_default();
+        let name = Component::new(last).ok().and_then(|name| RelPath::root().join(name).ok());
+        name.unwrap_or_else(RelPath::root)
+    }
+
+    /// Whether the path may be a pattern, if it does not exist.
+    pub(crate) fn has_pattern(&self) -> bool {
+        self.path.iter().any(|&byte| Pattern::is_special(byte))
     }
 
     /// The directory of the path, and its last name; `None` if it has no name.
@@ -111,6 +118,11 @@ mod tests {
             ("h:~", ".", true),
             ("h:..", ".", true),
             ("h:~/x", "x", false),
+            ("h:~bob", ".", true),
+            ("h:~bob/", ".", true),
+            ("h:./~bob", "~bob", false),
+            ("h:a/~", "~", false),
+            ("h:logs/*.gz", "*.gz", false),
         ] {
             assert_eq!(
                 (place(text).name().to_string(), place(text).is_directory()),

@@ -1,12 +1,14 @@
 //! The files and directories that a request names. Their parents are opened one at a time, when needed.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component as Part, Path, PathBuf};
 use std::sync::Arc;
 
 use farhaul_session::{Component, RelPath};
 
 use super::directory::{Directory, split_last};
+use super::expansion::{Budget, Found, divided, expand};
 use super::partial::is_temporary;
 
 /// An existing entry, by its name in a directory.
@@ -21,45 +23,109 @@ pub(super) struct Asked {
 /// The location of a directory.
 #[derive(Clone, Debug)]
 enum Place {
-    /// As this machine's user named it: links are followed.
-    Named(PathBuf),
+    /// As this machine's user named it: links are followed. The names below it were found, and are no links.
+    Named(Arc<Path>, Arc<RelPath>),
     /// As a peer named it, below a root: no link is followed.
-    Beneath(Arc<Directory>, RelPath),
+    Beneath(Arc<Directory>, Arc<RelPath>),
 }
 
 impl Asked {
     /// Looks up a path of this machine's user: one entry, or the content of a directory without a name (`.`, `/`).
     pub(super) fn named(path: &Path) -> io::Result<Vec<Self>> {
-        let Some((parent, name)) = split_last(path)? else { return Place::Named(path.to_owned()).content() };
+        let Some((parent, name)) = split_last(path)? else { return Place::named(path).content() };
         // A link that the user names is followed, but its target arrives under the link's name.
         if path.is_symlink() {
             let target = path.canonicalize()?;
             let (parent, target) = split_last(&target)?.ok_or(io::ErrorKind::IsADirectory)?;
-            return Place::Named(parent.to_owned()).one(target, name);
+            return Place::named(parent).one(target, name);
         }
-        Place::Named(parent.to_owned()).one(name.clone(), name)
+        Place::named(parent).one(name.clone(), name)
     }
 
     /// Looks up a path of a peer: one entry below `root`, or the content of the root.
     pub(super) fn beneath(root: &Arc<Directory>, path: &RelPath) -> io::Result<Vec<Self>> {
         let Some((name, parents)) = path.split_last() else {
-            return Place::Beneath(Arc::clone(root), RelPath::root()).content();
+            return Place::Beneath(Arc::clone(root), Arc::default()).content();
         };
-        let parent = parents.iter().try_fold(RelPath::root(), |path, name| path.join(name.clone()));
-        let parent = parent.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        Place::Beneath(Arc::clone(root), parent).one(name.clone(), name.clone())
+        Place::Beneath(Arc::clone(root), Arc::new(joined(parents)?)).one(name.clone(), name.clone())
+    }
+
+    /// As [`named`](Self::named). A path that does not exist may be a pattern.
+    pub(super) fn named_or_matching(path: &Path, budget: &mut Budget) -> io::Result<Vec<Self>> {
+        let found = Self::named(path);
+        if !matches!(&found, Err(error) if is_missing(error)) {
+            return found;
+        }
+        let Some((start, patterns)) = divide(path)? else { return found };
+        let directory = Directory::open(&start).map_err(|error| if is_missing(&error) { no_match() } else { error })?;
+        let start: Arc<Path> = start.into();
+        Self::those(expand(&directory, &patterns, budget)?, |below| Place::Named(Arc::clone(&start), below))
+    }
+
+    /// As [`beneath`](Self::beneath). A path that does not exist may be a pattern.
+    pub(super) fn beneath_or_matching(
+        root: &Arc<Directory>,
+        path: &RelPath,
+        budget: &mut Budget,
+    ) -> io::Result<Vec<Self>> {
+        let found = Self::beneath(root, path);
+        if !matches!(&found, Err(error) if is_missing(error)) {
+            return found;
+        }
+        let Some((before, patterns)) = divided(path.components()) else { return found };
+        let before = joined(before)?;
+        let start = root.descend(&before).map_err(|error| if is_missing(&error) { no_match() } else { error })?;
+        let mut all = Vec::new();
+        for (below, names) in expand(&start, patterns, budget)? {
+            // Together they are too long for a path of a copy.
+            let Ok(whole) = joined(before.components().iter().chain(below.components())) else { continue };
+            all.push((Arc::new(whole), names));
+        }
+        Self::those(all, |below| Place::Beneath(Arc::clone(root), below))
+    }
+
+    fn those(found: Vec<Found>, place: impl Fn(Arc<RelPath>) -> Place) -> io::Result<Vec<Self>> {
+        let mut all = Vec::new();
+        for (below, names) in found {
+            let place = place(below);
+            all.extend(names.into_iter().map(|name| Self { place: place.clone(), name: name.clone(), sent_as: name }));
+        }
+        if all.is_empty() { Err(no_match()) } else { Ok(all) }
     }
 
     /// Opens its parent directory.
     pub(super) fn parent(&self) -> io::Result<Directory> {
         self.place.open()
     }
+
+    /// Its path below the root of a peer's request; `None` for a path of this machine's user.
+    pub(super) fn path_beneath(&self) -> Option<RelPath> {
+        match &self.place {
+            Place::Beneath(_, parent) => parent.join(self.name.clone()).ok(),
+            Place::Named(..) => None,
+        }
+    }
+
+    /// Whether both are one entry.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.name == other.name
+            && match (&self.place, &other.place) {
+                (Place::Named(start, below), Place::Named(its, of_it)) => start == its && below == of_it,
+                (Place::Beneath(_, below), Place::Beneath(_, of_it)) => below == of_it,
+                _ => false,
+            }
+    }
 }
 
 impl Place {
+    fn named(path: &Path) -> Self {
+        Self::Named(path.into(), Arc::default())
+    }
+
     fn open(&self) -> io::Result<Directory> {
         match self {
-            Self::Named(path) => Directory::open(path),
+            Self::Named(path, below) if below.is_root() => Directory::open(path),
+            Self::Named(path, below) => Directory::open(path)?.descend(below),
             Self::Beneath(root, path) => root.descend(path),
         }
     }
@@ -74,6 +140,45 @@ impl Place {
         let names = names_to_send(&self.open()?)?.into_iter();
         Ok(names.map(|name| Asked { place: self.clone(), name: name.clone(), sent_as: name }).collect())
     }
+}
+
+/// Divides a path into a directory that exists if anything matches, and the patterns below it. `None` without a pattern.
+fn divide(path: &Path) -> io::Result<Option<(PathBuf, Vec<Component>)>> {
+    let (mut start, mut patterns) = (PathBuf::new(), Vec::new());
+    for part in path.components() {
+        let name = match part {
+            Part::Normal(name) => Component::new(name.as_bytes()),
+            _ if patterns.is_empty() => {
+                start.push(part);
+                continue;
+            }
+            other => Component::new(other.as_os_str().as_bytes()),
+        };
+        let name = name.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        if patterns.is_empty() && !farhaul_session::Pattern::is_in(&name) {
+            start.push(part);
+        } else {
+            patterns.push(name);
+        }
+    }
+    if start.as_os_str().is_empty() {
+        start.push(".");
+    }
+    Ok(Some((start, patterns)).filter(|(_, patterns)| !patterns.is_empty()))
+}
+
+fn joined<'a>(names: impl IntoIterator<Item = &'a Component>) -> io::Result<RelPath> {
+    let joined = names.into_iter().try_fold(RelPath::root(), |path, name| path.join(name.clone()));
+    joined.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+}
+
+/// Whether a path has no entry. A name in place of a directory, or one that is too long, may still be a pattern.
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename)
+}
+
+fn no_match() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "nothing matches this pattern")
 }
 
 /// The names in a directory, without the temporary names of incomplete files.

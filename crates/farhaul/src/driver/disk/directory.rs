@@ -148,11 +148,24 @@ impl Directory {
     /// The names in the directory, in ascending order of their bytes. Names that no file may have are left out.
     pub(super) fn names(&self) -> Result<Vec<Component>, Errno> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.handle)? {
-            names.extend(Component::new(entry?.file_name().to_bytes()));
-        }
+        self.each_name(|name, _| {
+            names.extend(Component::new(name));
+            Ok::<_, Errno>(())
+        })?;
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// Passes each name in the directory, and its kind, which may be unknown. `.` and `..` are among them.
+    pub(super) fn each_name<E: From<Errno>>(
+        &self,
+        mut pass: impl FnMut(&[u8], FileType) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for entry in Dir::read_from(&self.handle)? {
+            let entry = entry?;
+            pass(entry.file_name().to_bytes(), entry.file_type())?;
+        }
+        Ok(())
     }
 }
 

@@ -13,6 +13,7 @@ use rustix::fs::FileType;
 use super::asked::{Asked, names_to_send};
 use super::directory::{Directory, kind, mtime, now, permissions, stamp_now};
 use super::failure::{failure, io_failure};
+use super::selection::{Selection, Wording};
 use super::source_file::SourceFile;
 use super::target::words;
 use super::trail::Trail;
@@ -73,7 +74,7 @@ impl DiskSource {
     /// # Errors
     /// The directory of one of them cannot be opened, or two have the same name.
     pub fn new<P: AsRef<Path>>(paths: &[P], recursive: bool) -> io::Result<Self> {
-        Self::asked_for(paths.iter().map(|path| Asked::named(path.as_ref())), recursive)
+        Selection::named(paths, Wording::Literal).map(|selection| Self::of(selection, recursive))
     }
 
     /// The paths that a peer requests below `root`, each under its last name. Of the root itself, the content. No link
@@ -82,21 +83,13 @@ impl DiskSource {
     /// # Errors
     /// One of them does not exist or may not be read.
     pub fn beneath(root: &Directory, paths: &[RelPath], recursive: bool) -> io::Result<Self> {
-        let root = Arc::new(root.duplicate()?);
-        Self::asked_for(paths.iter().map(|path| Asked::beneath(&root, path)), recursive)
+        Selection::beneath(root, paths, Wording::Literal).map(|selection| Self::of(selection, recursive))
     }
 
-    fn asked_for(each: impl Iterator<Item = io::Result<Vec<Asked>>>, recursive: bool) -> io::Result<Self> {
-        let mut asked = Vec::new();
-        for some in each {
-            asked.extend(some?);
-        }
-        asked.sort_by(|a, b| b.sent_as.cmp(&a.sent_as));
-        if let Some(pair) = asked.windows(2).find(|pair| pair[0].sent_as == pair[1].sent_as) {
-            let message = format!("two sources have the name {}", pair[0].sent_as);
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
-        }
-        Ok(Self { recursive, began: now(), leaves_out_younger: false, asked, tree: None, open: None })
+    /// The entries of a selection.
+    pub fn of(selection: Selection, recursive: bool) -> Self {
+        let asked = selection.asked;
+        Self { recursive, began: now(), leaves_out_younger: false, asked, tree: None, open: None }
     }
 
     /// Skips and reports directories that are created from now on.

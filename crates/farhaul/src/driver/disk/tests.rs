@@ -16,6 +16,7 @@ use super::*;
 mod breaks;
 mod changes;
 mod depth;
+mod patterns;
 mod targets;
 
 /// A directory that is removed with its content.

@@ -69,7 +69,7 @@ fn both_sides_learn_each_others_figures() {
         let seen = match pushed {
             true => push(&mut source, &mut store, LIMITS, Pipes::WIDE),
             false => {
-                let request = Pull { paths: vec![RelPath::root()], recursive: true };
+                let request = Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() };
                 pull(
                     request,
                     &mut MemorySource { figures: here, ..MemorySource::new(source.tree.clone()) },
@@ -104,7 +104,7 @@ fn existing_targets_are_replaced_whole() {
 fn a_pull_brings_the_requested_paths() {
     let sent = tree(&[("data/", 0), ("data/x", 2_000_000), ("notes", 3)]);
     let mut store = MemoryStore::default();
-    let request = Pull { paths: vec![path("srv/data"), path("home/notes")], recursive: true };
+    let request = Pull { paths: vec![path("srv/data"), path("home/notes")], recursive: true, ..Pull::default() };
     let seen = pull(request, &mut MemorySource::new(sent.clone()), &mut store, LIMITS, Pipes::WIDE);
     assert_eq!(seen.totals().files, 2);
     assert_eq!(store.tree, sent);
@@ -171,7 +171,7 @@ proptest! {
         let pipes = Pipes { seed, step };
         let mut source = MemorySource::new(sent.clone());
         let seen = if pulls {
-            let request = Pull { paths: vec![RelPath::root()], recursive: true };
+            let request = Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() };
             pull(request, &mut source, &mut store, LIMITS, pipes)
         } else {
             push(&mut source, &mut store, LIMITS, pipes)

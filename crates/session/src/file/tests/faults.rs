@@ -205,7 +205,7 @@ proptest! {
                 _ => store.forbidden.push(path("d")),
             }
         }
-        let request = Pull { paths: vec![path("d")], recursive: true };
+        let request = Pull { paths: vec![path("d")], recursive: true, ..Pull::default() };
         let seen = pull(request, &mut source, &mut store, limits(), Pipes { seed, step });
         if seen.receiver_error.is_none() {
             let totals = seen.totals();

@@ -62,7 +62,7 @@ fn receiver() -> FileReceiver {
 
 fn puller(paths: &[&str], recursive: bool) -> FileReceiver {
     let paths = paths.iter().map(|text| path(text)).collect();
-    FileReceiver::connect(Pull { paths, recursive }, limits()).unwrap()
+    FileReceiver::connect(Pull { paths, recursive, ..Pull::default() }, limits()).unwrap()
 }
 
 fn accepted() -> Script {
@@ -121,6 +121,18 @@ fn files_not_requested_are_refused() {
     assert_eq!(violation(puller(&["x/data"], true), script), Violation::NotAskedFor(".bashrc".to_owned()));
     let script = accepted().entry("data", EntryKind::Directory, 0);
     assert_eq!(violation(puller(&["x/data"], false), script), Violation::NotAskedFor("data".to_owned()));
+}
+
+#[test]
+fn a_pattern_admits_the_names_that_match_it_and_no_others() {
+    let pull = |patterns| Pull { paths: vec![path("x/*.gz")], patterns, ..Pull::default() };
+    let receiver = |patterns| FileReceiver::connect(pull(patterns), limits()).unwrap();
+    let (outcome, store) = feed(receiver(true), &accepted().file("a.gz", b"a").file("b.gz", b"b").end(2, 0, 2));
+    assert_eq!((outcome, store.tree.len()), (Ok(()), 2));
+    for (name, patterns) in [(".bashrc", true), ("a.gz.sh", true), (".a.gz", true), ("a.gz", false)] {
+        let script = accepted().entry(name, EntryKind::File, 0);
+        assert_eq!(violation(receiver(patterns), script), Violation::NotAskedFor(name.to_owned()));
+    }
 }
 
 /// Attack D5: the same target twice.
@@ -314,7 +326,7 @@ proptest! {
         }
         let mut store = MemoryStore::default();
         let mut receiver = receiver();
-        let mut sender = FileSender::accept(&Open::new(Request::Pull(Pull { paths: vec![RelPath::root()], recursive: true }), 0));
+        let mut sender = FileSender::accept(&Open::new(Request::Pull(Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() }), 0));
         let mut source = MemorySource::default();
         for bytes in script.0.chunks(step) {
             let _ = receiver.handle_received(&mut store, bytes);

@@ -229,7 +229,7 @@ fn a_push_to_a_slow_disk_is_answered_within_a_round_trip() {
 
 #[test]
 fn a_pull_from_a_slow_disk_is_answered_within_a_round_trip() {
-    let request = Pull { paths: vec![RelPath::root()], recursive: true };
+    let request = Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() };
     let receiver = FileReceiver::connect(request, LIMITS).unwrap();
     let mut receiver = Receiving(receiver, Slow(MemoryStore::default(), Watch::default()));
     let seen =

@@ -1,0 +1,110 @@
+//! The task of a far program, with its paths as this host has them.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use farhaul_session::escape;
+
+use crate::exit::{Code, Fault};
+use crate::far::messages::{PathText, Task};
+use crate::sys;
+
+/// A task whose homes exist.
+#[derive(Debug)]
+pub(super) enum Job {
+    Receive { target: PathBuf, is_directory: bool },
+    Send { paths: Vec<PathBuf>, recursive: bool },
+    Forward { paths: Vec<PathBuf>, recursive: bool },
+}
+
+impl Job {
+    /// Finds the homes before the other side connects.
+    pub(super) fn of(task: &Task) -> Result<Self, Fault> {
+        let all = |paths: &[PathText]| paths.iter().map(local).collect::<Result<Vec<_>, _>>();
+        Ok(match task {
+            Task::Receive { target, is_directory } => {
+                Self::Receive { target: local(target)?, is_directory: *is_directory }
+            }
+            Task::Send { paths, recursive } => Self::Send { paths: all(paths)?, recursive: *recursive },
+            Task::Forward { paths, recursive } => Self::Forward { paths: all(paths)?, recursive: *recursive },
+        })
+    }
+}
+
+/// A path on this host.
+fn local(path: &PathText) -> Result<PathBuf, Fault> {
+    let bytes = path.bytes().map_err(|why| Fault::new(Code::Protocol, format!("a path is malformed: {why}")))?;
+    with_home(bytes, home_of)
+}
+
+/// The path, in which `~` at the front is this user's home directory, and `~user` that of another user.
+fn with_home(path: Vec<u8>, home_of: impl FnOnce(&OsStr) -> Result<PathBuf, Fault>) -> Result<PathBuf, Fault> {
+    let Some(rest) = path.strip_prefix(b"~") else { return Ok(PathBuf::from(OsString::from_vec(path))) };
+    let slash = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
+    let home = home_of(OsStr::from_bytes(&rest[..slash]))?;
+    // More slashes would make the rest an absolute path.
+    let below = rest[slash..].iter().position(|&byte| byte != b'/').map(|at| &rest[slash + at..]);
+    Ok(below.map_or_else(|| home.clone(), |below| home.join(OsStr::from_bytes(below))))
+}
+
+/// The home directory of a user; of this one for an empty name.
+fn home_of(user: &OsStr) -> Result<PathBuf, Fault> {
+    if user.is_empty() {
+        // Ssh starts the program in it.
+        return Ok(std::env::var_os("HOME").map_or_else(|| ".".into(), PathBuf::from));
+    }
+    let shown = escape(user.as_bytes());
+    match sys::home_of(user) {
+        Ok(Some(home)) => Ok(home),
+        Ok(None) => Err(Fault::new(
+            Code::FilesFailed,
+            format!("there is no user {shown}; write ./~{shown} for a file of that name; nothing was copied"),
+        )),
+        Err(error) => Err(no_answer(&shown, &error)),
+    }
+}
+
+fn no_answer(user: &str, error: &io::Error) -> Fault {
+    Fault::new(Code::LocalIo, format!("the system does not say whether there is a user {user}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str) -> PathBuf {
+        with_home(path.into(), |user| {
+            Ok(PathBuf::from("/home").join(if user.is_empty() { OsStr::new("me") } else { user }))
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn a_tilde_at_the_front_is_a_home_directory() {
+        for (path, expected) in [
+            ("~", "/home/me"),
+            ("~/", "/home/me"),
+            ("~/a/b", "/home/me/a/b"),
+            ("~//etc", "/home/me/etc"),
+            ("~bob", "/home/bob"),
+            ("~bob/a", "/home/bob/a"),
+            ("./~bob", "./~bob"),
+            ("a/~", "a/~"),
+            ("/~bob", "/~bob"),
+        ] {
+            assert_eq!(found(path), PathBuf::from(expected), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_system_knows_the_homes_of_its_users() {
+        assert!(home_of(OsStr::new("root")).unwrap().is_absolute());
+        for nobody in ["no such user", "root\n", "a:b"] {
+            let fault = home_of(OsStr::new(nobody)).unwrap_err();
+            assert_eq!(fault.code, Code::FilesFailed);
+            assert!(fault.message.starts_with("there is no user ") && !fault.message.contains('\n'), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The entries that a request selects, by name or by pattern.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use farhaul_session::RelPath;
+
+use super::asked::Asked;
+use super::directory::Directory;
+use super::expansion::Budget;
+
+/// Files and directories that exist, for a [`DiskSource`](super::DiskSource). Each arrives under a name of its own.
+#[derive(Debug)]
+pub struct Selection {
+    /// In descending order of the names that they arrive under: the first one is last.
+    pub(super) asked: Vec<Asked>,
+}
+
+/// The meaning of the paths of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wording {
+    /// Names.
+    Literal,
+    /// A path that does not exist is a [pattern](farhaul_session::Pattern), name by name. A pattern passes no symbolic
+    /// link. At most 100 000 entries may match the patterns of one selection.
+    Patterns,
+}
+
+impl Selection {
+    /// The given files and directories, each under its own name. Of a path without a name (`.`, `/`), the content.
+    /// Links in names are followed, since the caller knows them. A link that matches a pattern is selected itself.
+    ///
+    /// # Errors
+    /// The directory of a path cannot be opened, nothing matches a pattern, too much does, or two entries have the same
+    /// name.
+    pub fn named<P: AsRef<Path>>(paths: &[P], wording: Wording) -> io::Result<Self> {
+        let mut budget = Budget::new();
+        Self::of(paths.iter().map(|path| match wording {
+            Wording::Literal => Asked::named(path.as_ref()),
+            Wording::Patterns => Asked::named_or_matching(path.as_ref(), &mut budget),
+        }))
+    }
+
+    /// The paths that a peer requests below `root`, each under its last name. Of the root itself, the content. No link
+    /// is followed.
+    ///
+    /// # Errors
+    /// A path does not exist or may not be read, nothing matches a pattern, too much does, or two entries have the same
+    /// name.
+    pub fn beneath(root: &Directory, paths: &[RelPath], wording: Wording) -> io::Result<Self> {
+        let root = Arc::new(root.duplicate()?);
+        let mut budget = Budget::new();
+        Self::of(paths.iter().map(|path| match wording {
+            Wording::Literal => Asked::beneath(&root, path),
+            Wording::Patterns => Asked::beneath_or_matching(&root, path, &mut budget),
+        }))
+    }
+
+    fn of(each: impl Iterator<Item = io::Result<Vec<Asked>>>) -> io::Result<Self> {
+        let mut asked = Vec::new();
+        for some in each {
+            asked.extend(some?);
+        }
+        asked.sort_by(|a, b| b.sent_as.cmp(&a.sent_as));
+        // Two patterns may match one entry.
+        asked.dedup_by(|a, b| a.is_same(b));
+        if let Some(pair) = asked.windows(2).find(|pair| pair[0].sent_as == pair[1].sent_as) {
+            let message = format!("two sources have the name {}", pair[0].sent_as);
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+        }
+        Ok(Self { asked })
+    }
+
+    /// The number of entries, those within selected directories left out.
+    pub fn len(&self) -> usize {
+        self.asked.len()
+    }
+
+    /// Whether nothing is selected, as by an empty root.
+    pub fn is_empty(&self) -> bool {
+        self.asked.is_empty()
+    }
+
+    /// Their paths below the root of a peer's request.
+    pub fn paths(&self) -> impl Iterator<Item = RelPath> {
+        self.asked.iter().rev().filter_map(Asked::path_beneath)
+    }
+}
