@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::slice;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -253,7 +252,7 @@ impl<'a> Far<'a> {
         let begun = self.hosting.begin_to_send(caller);
         let wording = if pull.patterns { Wording::Patterns } else { Wording::Literal };
         let shown = |path: &PathBuf| ShownPath::new(path.as_os_str().as_encoded_bytes());
-        let each = paths.iter().map(|path| (shown(path), Selection::named(slice::from_ref(path), wording)));
+        let each = || paths.iter().map(shown).zip(Selection::each_named(paths, wording));
         match select(Selection::named(paths, wording), pull.single, each) {
             Ok(selection) => {
                 let mut source = DiskSource::of(selection, recursive);

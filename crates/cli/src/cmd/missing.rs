@@ -12,16 +12,16 @@ pub(super) struct Missing {
 
 /// Selects what a request names. `single` is for targets that take one entry. `each` selects every path alone: if the
 /// whole request cannot be sent, the report has the reason for each of them.
-pub(super) fn select(
+pub(super) fn select<E: Iterator<Item = (ShownPath, io::Result<Selection>)>>(
     all: io::Result<Selection>,
     single: bool,
-    each: impl Iterator<Item = (ShownPath, io::Result<Selection>)>,
+    each: impl FnOnce() -> E,
 ) -> Result<Selection, Missing> {
     let checked = |selected: io::Result<Selection>| match selected {
         Ok(selection) if single && selection.len() > 1 => Err(too_many(selection.len())),
         selected => selected,
     };
-    checked(all).map_err(|error| Missing::new(each.map(|(path, alone)| (path, checked(alone))), &error))
+    checked(all).map_err(|error| Missing::new(each().map(|(path, alone)| (path, checked(alone))), &error))
 }
 
 fn too_many(len: usize) -> io::Error {

@@ -9,7 +9,6 @@ mod plain;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::slice;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -17,7 +16,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use farhaul::{Directory, DiskSource, DiskStore, Endpoint, Selection, Stream, Wording, copies_at_a_time};
-use farhaul_session::{AbortCode, Pull, Push, RelPath, Request};
+use farhaul_session::{AbortCode, Pull, Push, Request, ShownPath};
 use farhaul_units::{ByteSize, parse_duration};
 
 use super::hosting::Hosting;
@@ -245,9 +244,9 @@ impl Server<'_> {
     fn send(&self, caller: &Caller, pull: &Pull, (rights, permit): (&Rights, Permit)) {
         let begun = self.hosting.begin_to_send(caller);
         let wording = if pull.patterns { Wording::Patterns } else { Wording::Literal };
-        let selected = |paths: &[RelPath]| Selection::beneath(&self.root, paths, wording);
-        let each = pull.paths.iter().map(|path| (path.into(), selected(slice::from_ref(path))));
-        let (end, result) = match select(selected(&pull.paths), pull.single, each) {
+        let alone = || Selection::each_beneath(&self.root, &pull.paths, wording);
+        let each = || pull.paths.iter().map(ShownPath::from).zip(alone());
+        let (end, result) = match select(Selection::beneath(&self.root, &pull.paths, wording), pull.single, each) {
             Ok(selection) => {
                 // A path may be permitted as a pattern, and lead elsewhere.
                 if let Err((code, why)) = self.permissions.may_read(rights, selection.paths()) {

@@ -4,7 +4,6 @@ mod asked;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::slice;
 
 use farhaul::{Selection, Wording};
 use farhaul_session::RelPath;
@@ -216,8 +215,8 @@ impl PushPlan {
     /// Selects the sources.
     pub(super) fn select(&self) -> Result<Selection, Fault> {
         Selection::named(&self.sources, self.wording).map_err(|error| {
-            let alone = |path| Selection::named(slice::from_ref(path), self.wording).err().map(|error| (path, error));
-            let what = match self.sources.iter().find_map(alone) {
+            let mut alone = self.sources.iter().zip(Selection::each_named(&self.sources, self.wording));
+            let what = match alone.find_map(|(path, alone)| alone.err().map(|error| (path, error))) {
                 Some((path, error)) => format!("cannot read {}: {}", path.display(), reason(&error)),
                 None => format!("cannot read the sources: {}", reason(&error)),
             };

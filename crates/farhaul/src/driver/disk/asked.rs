@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component as Part, Path, PathBuf};
 use std::sync::Arc;
 
-use farhaul_session::{Component, RelPath};
+use farhaul_session::{Component, MAX_DEPTH, MAX_PATH, Pattern, RelPath};
 
 use super::directory::{Directory, split_last};
 use super::expansion::{Budget, Found, divided, expand};
@@ -76,9 +76,11 @@ impl Asked {
         let before = joined(before)?;
         let start = root.descend(&before).map_err(|error| if is_missing(&error) { no_match() } else { error })?;
         let mut all = Vec::new();
-        for (below, names) in expand(&start, patterns, budget)? {
-            // Together they are too long for a path of a copy.
+        for (below, mut names) in expand(&start, patterns, budget)? {
+            // What is too long for a path of a copy has none that permissions could be compared with.
             let Ok(whole) = joined(before.components().iter().chain(below.components())) else { continue };
+            let room = MAX_PATH.saturating_sub(whole.to_bytes().len() + 1);
+            names.retain(|name| name.as_bytes().len() <= room && whole.components().len() < MAX_DEPTH);
             all.push((Arc::new(whole), names));
         }
         Self::those(all, |below| Place::Beneath(Arc::clone(root), below))
@@ -155,7 +157,7 @@ fn divide(path: &Path) -> io::Result<Option<(PathBuf, Vec<Component>)>> {
             other => Component::new(other.as_os_str().as_bytes()),
         };
         let name = name.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        if patterns.is_empty() && !farhaul_session::Pattern::is_in(&name) {
+        if patterns.is_empty() && !Pattern::is_in(&name) {
             start.push(part);
         } else {
             patterns.push(name);

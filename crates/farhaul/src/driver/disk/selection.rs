@@ -27,6 +27,22 @@ pub enum Wording {
     Patterns,
 }
 
+impl Wording {
+    fn named(self, path: &Path, budget: &mut Budget) -> io::Result<Vec<Asked>> {
+        match self {
+            Self::Literal => Asked::named(path),
+            Self::Patterns => Asked::named_or_matching(path, budget),
+        }
+    }
+
+    fn beneath(self, root: &Arc<Directory>, path: &RelPath, budget: &mut Budget) -> io::Result<Vec<Asked>> {
+        match self {
+            Self::Literal => Asked::beneath(root, path),
+            Self::Patterns => Asked::beneath_or_matching(root, path, budget),
+        }
+    }
+}
+
 impl Selection {
     /// The given files and directories, each under its own name. Of a path without a name (`.`, `/`), the content.
     /// Links in names are followed, since the caller knows them. A link that matches a pattern is selected itself.
@@ -36,10 +52,7 @@ impl Selection {
     /// name.
     pub fn named<P: AsRef<Path>>(paths: &[P], wording: Wording) -> io::Result<Self> {
         let mut budget = Budget::new();
-        Self::of(paths.iter().map(|path| match wording {
-            Wording::Literal => Asked::named(path.as_ref()),
-            Wording::Patterns => Asked::named_or_matching(path.as_ref(), &mut budget),
-        }))
+        Self::of(paths.iter().map(|path| wording.named(path.as_ref(), &mut budget)))
     }
 
     /// The paths that a peer requests below `root`, each under its last name. Of the root itself, the content. No link
@@ -51,10 +64,27 @@ impl Selection {
     pub fn beneath(root: &Directory, paths: &[RelPath], wording: Wording) -> io::Result<Self> {
         let root = Arc::new(root.duplicate()?);
         let mut budget = Budget::new();
-        Self::of(paths.iter().map(|path| match wording {
-            Wording::Literal => Asked::beneath(&root, path),
-            Wording::Patterns => Asked::beneath_or_matching(&root, path, &mut budget),
-        }))
+        Self::of(paths.iter().map(|path| wording.beneath(&root, path, &mut budget)))
+    }
+
+    /// A selection for each of the given paths alone, as [`named`](Self::named). All share the bounds of one selection.
+    pub fn each_named<P: AsRef<Path>>(paths: &[P], wording: Wording) -> impl Iterator<Item = io::Result<Self>> {
+        let mut budget = Budget::new();
+        paths.iter().map(move |path| Self::of(std::iter::once(wording.named(path.as_ref(), &mut budget))))
+    }
+
+    /// A selection for each of the paths alone, as [`beneath`](Self::beneath). All share the bounds of one selection.
+    pub fn each_beneath(
+        root: &Directory,
+        paths: &[RelPath],
+        wording: Wording,
+    ) -> impl Iterator<Item = io::Result<Self>> {
+        let root = root.duplicate().map(Arc::new);
+        let mut budget = Budget::new();
+        paths.iter().map(move |path| match &root {
+            Ok(root) => Self::of(std::iter::once(wording.beneath(root, path, &mut budget))),
+            Err(error) => Err((*error).into()),
+        })
     }
 
     fn of(each: impl Iterator<Item = io::Result<Vec<Asked>>>) -> io::Result<Self> {

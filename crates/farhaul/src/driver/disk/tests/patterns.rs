@@ -2,6 +2,8 @@
 
 use std::io;
 
+use farhaul_session::Component;
+
 use super::*;
 
 const NOTHING: &str = "nothing matches";
@@ -128,6 +130,37 @@ fn a_selection_knows_its_paths_below_the_root() {
     let selection = Selection::beneath(&root, &[rel("logs/*/[de].gz")], Wording::Patterns).unwrap();
     assert_eq!((selection.len(), selection.is_empty()), (2, false));
     assert_eq!(selection.paths().map(|path| path.to_string()).collect::<Vec<_>>(), ["logs/old/d.gz", "logs/new/e.gz"]);
+}
+
+#[test]
+fn each_path_alone_has_its_own_result() {
+    let scratch = logs("each");
+    let root = Directory::open(&scratch.0).unwrap();
+    let below = [rel("logs/*.gz"), rel("logs/*.zip"), rel("logs/c.txt")];
+    let here: Vec<_> = below.iter().map(|path| scratch.path(&path.to_string())).collect();
+    let served: Vec<_> = Selection::each_beneath(&root, &below, Wording::Patterns).map(sent).collect();
+    assert_eq!(served, Selection::each_named(&here, Wording::Patterns).map(sent).collect::<Vec<_>>());
+    assert_eq!((served[0].as_ref().unwrap().len(), served[2].as_ref().unwrap().len()), (2, 1));
+    assert!(served[1].as_ref().unwrap_err().contains(NOTHING));
+}
+
+#[test]
+fn matches_whose_path_is_too_long_are_left_out() {
+    let scratch = Scratch::new("long-paths");
+    let name = Component::new(&[b'n'; 200]).unwrap();
+    let mut at = Directory::open(&scratch.0).unwrap();
+    // 20 names and their separators have 4019 bytes.
+    for _ in 0..20 {
+        (at, _) = at.make_child(&name).unwrap();
+    }
+    for file in [&[b'a'; 76][..], &[b'b'; 77]] {
+        at.make_file(&Component::new(file).unwrap()).unwrap();
+    }
+    let mut path = std::iter::repeat_n(name, 20).fold(RelPath::root(), |path, name| path.join(name).unwrap());
+    path.push(Component::new(b"*").unwrap()).unwrap();
+    let root = Directory::open(&scratch.0).unwrap();
+    let selection = Selection::beneath(&root, &[path], Wording::Patterns).unwrap();
+    assert_eq!((selection.len(), selection.paths().count()), (1, 1), "permissions are asked for every match");
 }
 
 #[test]
