@@ -143,6 +143,25 @@ impl ProbeSocket {
         }
     }
 
+    /// Waits for `time` without a stream. A server judges this side's key after the connection is established here, and ends it
+    /// then.
+    ///
+    /// # Errors
+    /// The connection is over, or the network reports an error that does not pass.
+    pub fn hold(&mut self, time: Duration) -> Result<(), Error> {
+        let end = self.now() + time;
+        loop {
+            let is_blocked = self.enclosure.is_some() && self.transmit(None)?;
+            self.receive(None)?;
+            let next = earliest(Some(end), self.enclosure_timeout()?).unwrap_or(end);
+            let now = self.now();
+            if now >= end {
+                return Ok(());
+            }
+            self.wait_for(is_blocked, next.saturating_since(now))?;
+        }
+    }
+
     /// The protection of the streams. `None` in plain, and before they are connected.
     pub fn protection(&self) -> Option<Protection> {
         self.enclosure.as_ref()?.protection()

@@ -99,16 +99,18 @@ fn an_encrypted_port_of_the_same_user_needs_nothing() {
     assert!(matches!(run.code, 0 | 1), "{}", run.stderr);
 }
 
-/// A pipe takes one connection. A look must not pass for the end of a stream.
+/// A pipe takes one connection, and a look is none.
 #[test]
-fn a_pipe_that_is_looked_at_fails() {
+fn a_pipe_that_is_looked_at_still_waits_for_its_peer() {
     let scratch = Scratch::new();
     let home = scratch.dir("home");
     let mut pipe = Server::begin_as(&home, &["pipe"]);
-    pipe.feed(b"");
+    pipe.feed(b"a line\n");
     let run = doctor_of(&home, &pipe.address);
-    says(&finding(&run, "encryption"), "ok", &["admits this side"]);
-    assert_eq!(pipe.end(), (8, Vec::new()));
+    says(&finding(&run, "encryption"), "ok", &["TLS1.3", "admits this side"]);
+    let peer = farhaul_where(&[("XDG_CONFIG_HOME", &home)], &["pipe", "--connect", &pipe.address]);
+    assert_eq!((peer.code, &peer.stdout[..]), (0, &b"a line\n"[..]), "{}", peer.stderr);
+    assert_eq!(pipe.end(), (0, Vec::new()));
 }
 
 #[test]

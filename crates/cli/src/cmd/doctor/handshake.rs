@@ -1,14 +1,15 @@
-//! An encrypted handshake with the server, for its key and its answer to this side's key. No data follows.
+//! An encrypted handshake with the server, for its key and its answer to this side's key. It asks for measured streams alone, so the
+//! program there never hears of it.
 
 use std::fs;
-use std::io::Read;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use farhaul::probe::{EnclosureConfig, ProbeSocket};
 use farhaul::security::{KeyPair, Known, KnownHosts, PublicKey, Security, SecurityFault, Trust};
-use farhaul::{ConnectionLost, Endpoint, Error};
+use farhaul::{ConnectionLost, Error, PeerIncompatible};
 
 use super::Examined;
 use super::finding::{Finding, quoted};
@@ -19,6 +20,9 @@ use crate::trust::identity;
 
 /// Longest wait for the handshake.
 const WAIT: Duration = Duration::from_millis(1_500);
+
+/// Interrupts are looked for so often.
+const STEP: Duration = Duration::from_millis(100);
 
 /// Time beyond two round trips in which a server judges a key.
 const JUDGING: Duration = Duration::from_millis(300);
@@ -80,21 +84,21 @@ pub(super) fn examine(server: &Server<'_>, examined: &Examined<'_>) -> Vec<Findi
     found
 }
 
-/// Connects, and leaves once the server could have refused. Returns the suite.
+/// Connects, and leaves once the server could have refused. Returns the suite. A port that takes no measured streams ends the
+/// connection after it has admitted the key.
 fn shake(server: &Server<'_>, security: Security, interrupt: &Interrupt) -> Result<String, Error> {
-    let any: SocketAddr = match server.peer {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-    };
-    let endpoint = Endpoint::builder().secure(security).connect_timeout(WAIT).bind(any)?;
-    interrupt.cancels(endpoint.canceller());
-    let mut stream = endpoint.connect(server.peer)?;
-    // TLS 1.3 is complete here before the server has judged this side's key. It then waits for a request.
-    stream.set_read_timeout(Some((server.round_trip * 2 + JUDGING).min(WAIT)));
-    let refused = stream.read(&mut [0]).err().and_then(|error| error.downcast::<Error>().ok());
-    match refused {
-        Some(error @ Error::Lost(ConnectionLost::Insecure(_))) => Err(error),
-        _ => Ok(stream.protection()?.map(|protection| protection.suite).unwrap_or_default()),
+    let config = EnclosureConfig { connect_timeout: WAIT, ..EnclosureConfig::default() };
+    let mut socket = ProbeSocket::enclosed(server.peer, security, config)?;
+    while !socket.connect(STEP)? {
+        if interrupt.is_stopping() {
+            return Err(Error::Cancelled);
+        }
+    }
+    let suite = socket.protection().map(|protection| protection.suite).unwrap_or_default();
+    // TLS 1.3 is complete here before the server has judged this side's key.
+    match socket.hold((server.round_trip * 2 + JUDGING).min(WAIT)) {
+        Ok(()) | Err(Error::Lost(ConnectionLost::PeerIncompatible(PeerIncompatible::OtherProtocol))) => Ok(suite),
+        Err(error) => Err(error),
     }
 }
 
