@@ -162,7 +162,8 @@ impl Permit {
             .map_or(usize::MAX, |rate| usize::try_from(rate.bytes_in(SLEEP)).unwrap_or(usize::MAX).max(LEAST_PORTION))
     }
 
-    /// Counts bytes that are to be moved, and waits for their turn.
+    /// Counts bytes that are to be moved, and waits for as long as the rate gives them. So the last of them move no earlier than
+    /// at the rate, however many come at once.
     pub(super) fn charge(&mut self, bytes: usize, clock: Clock) -> Result<(), Failure> {
         let bytes = bytes as u64;
         if let Some(left) = &mut self.bytes {
@@ -173,8 +174,8 @@ impl Permit {
         let Some((rate, usage)) = self.rate.zip(self.usage.as_ref()) else { return Ok(()) };
         let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock.now();
-        let turn = usage.free_at.map_or(now, |at| at.max(now));
-        usage.free_at = Some(turn + rate.time_for(bytes));
+        let turn = usage.free_at.map_or(now, |at| at.max(now)) + rate.time_for(bytes);
+        usage.free_at = Some(turn);
         drop(usage);
         loop {
             let left = turn.saturating_since(clock.now());
