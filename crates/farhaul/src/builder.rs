@@ -88,11 +88,18 @@ enum Choice {
     Made,
 }
 
+/// The settings of the core, with what is meant for real peers alone.
+fn config() -> Config {
+    let mut config = Config::default();
+    config.udt.withhold_packets = true;
+    config
+}
+
 impl Default for Builder {
     fn default() -> Self {
         Self {
             protocol: Protocol::default(),
-            config: Config::default(),
+            config: config(),
             options: Options { recv_buffer: UDP_RECV_BUFFER, timestamps: true, ..Options::default() },
             controller: Choice::Default,
             answers_probes: false,

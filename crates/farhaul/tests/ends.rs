@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use farhaul::security::{AcceptAll, KeyPair, Security};
 use farhaul::{ConnectionLost, Endpoint, Error, Listener, MessageSocket, SendOptions, Stream};
 
 fn pair() -> (Stream, Stream) {
@@ -260,22 +261,20 @@ fn forward(socket: UdpSocket, server: SocketAddr, mut caller: SocketAddr, stop: 
     caller
 }
 
-/// Attack B17: any host can send ICMP messages, and a restarting router does.
-#[test]
-fn a_port_that_is_closed_for_a_while_does_not_end_an_established_connection() {
-    let listener = Listener::plain("127.0.0.1:0").unwrap();
+/// A connection outlives a port that is closed for a while: any host can send ICMP messages, and a restarting router does.
+fn outlives_a_closed_port(listener: &Listener, caller: &Endpoint, relay: &str) {
     let server = listener.local_addr();
     let open = |address: SocketAddr| {
         let socket = UdpSocket::bind(address).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
         socket
     };
-    let first = open("127.0.0.80:0".parse().unwrap());
+    let first = open(relay.parse().unwrap());
     let middle = first.local_addr().unwrap();
     let stops = [AtomicBool::new(false), AtomicBool::new(false)];
     thread::scope(|scope| {
         let forwarding = scope.spawn(|| forward(first, server, server, &stops[0]));
-        let stream = Stream::connect_plain(middle).unwrap();
+        let stream = caller.connect(middle).unwrap();
         let (accepted, _) = listener.accept().unwrap();
         stops[0].store(true, Ordering::Relaxed);
         let caller = forwarding.join().unwrap();
@@ -293,6 +292,23 @@ fn a_port_that_is_closed_for_a_while_does_not_end_an_established_connection() {
         stream.finish().unwrap();
         stop.store(true, Ordering::Relaxed);
     });
+}
+
+#[test]
+fn b17_a_closed_port_does_not_end_a_plain_connection() {
+    let any = "127.0.0.1:0".parse().unwrap();
+    let endpoint = || Endpoint::builder().plain().bind(any).unwrap();
+    outlives_a_closed_port(&endpoint().listen().unwrap(), &endpoint(), "127.0.0.80:0");
+}
+
+#[test]
+fn b17_a_closed_port_does_not_end_an_encrypted_connection() {
+    let any = "127.0.0.1:0".parse().unwrap();
+    let endpoint = || {
+        let security = Security::new(KeyPair::generate().unwrap(), AcceptAll);
+        Endpoint::builder().secure(security).bind(any).unwrap()
+    };
+    outlives_a_closed_port(&endpoint().listen().unwrap(), &endpoint(), "127.0.0.82:0");
 }
 
 /// A relay to `server` that works until the flag is raised.

@@ -143,6 +143,9 @@ pub enum PeerMisbehaved {
     /// Somebody may have forged an acknowledgement in this side's name.
     #[error("the peer did not retransmit a missing packet for {0:?}, as if it had been acknowledged")]
     GapNotRepaired(Duration),
+    /// The peer acknowledged packets that were never sent. It wants more than its share of the path (attack B8).
+    #[error("the peer acknowledged packets that were never sent to it")]
+    AcknowledgedUnsent,
     /// A control record that no peer of this protocol sends.
     #[error("control record: {0}")]
     ControlRecord(ControlFault),

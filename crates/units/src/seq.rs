@@ -111,6 +111,11 @@ impl SeqRange {
         let (from, to) = (start.max(0), end.min(i64::from(other.len())));
         (from < to).then(|| Self::new(other.first.plus(from as u32), other.first.plus((to - 1) as u32)))
     }
+
+    /// Whether this packet is in the range.
+    pub fn contains(self, seq: SeqNo) -> bool {
+        Self::new(seq, seq).clip(self).is_some()
+    }
 }
 
 /// A message number, 1..=2^29 - 2. libudt skips zero and the largest value when it wraps.

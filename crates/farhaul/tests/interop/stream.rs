@@ -2,7 +2,8 @@
 
 use std::thread;
 
-use farhaul::Stream;
+use farhaul::{Endpoint, Stream};
+use farhaul_units::Rate;
 
 use crate::content::{digest_of, recv, send, stream};
 use crate::here::Here;
@@ -30,6 +31,20 @@ fn libudt_listens_and_receives() {
         let digest = send_and_finish(&Here::new().connect(address).unwrap(), 3, len);
         assert_received(&peer.report(), len, digest);
     }
+}
+
+/// A sender withholds a packet after at most 2^18 of them (attack B8), unless windows are narrow. So the rate is capped.
+#[test]
+fn libudt_asks_for_a_packet_that_was_withheld_and_gets_it() {
+    let Some(libudt) = Libudt::find() else { return };
+    let len = 400 << 20;
+    let (peer, address) = libudt.listen("recv");
+    let here = Here::with(Endpoint::builder().plain().max_rate(Rate::from_megabits_per_second(800)));
+    let stream = here.connect(address).unwrap();
+    let digest = send_and_finish(&stream, 8, len);
+    let totals = stream.stats().unwrap().totals;
+    assert!(totals.naks_received > 0, "{totals:?}");
+    assert_received(&peer.report(), len, digest);
 }
 
 #[test]

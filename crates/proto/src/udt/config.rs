@@ -14,6 +14,10 @@ pub struct Config {
     /// RTT. Default 0: a gap is reported at once, unless the path has reordered packets recently. Then the report waits
     /// as long as reordered packets were late.
     pub reorder_tolerance: u32,
+    /// Withholds a packet of plain streams now and then until the peer reports its loss. A peer that acknowledges it before that
+    /// claims what it cannot have, and loses the connection (attack B8). The controller hears nothing of it. Default false, as in
+    /// the papers.
+    pub withhold_packets: bool,
     /// Fixes the sequence number of the first packet of connections opened by this side. Default random. For tests.
     pub initial_seq: Option<SeqNo>,
     /// Number of the first acknowledgement of a connection. Default 1, as in libudt. For tests.
@@ -28,6 +32,7 @@ impl Default for Config {
             max_flow_window: 262_144,
             rendezvous_timeout: Duration::from_secs(30),
             reorder_tolerance: 0,
+            withhold_packets: false,
             initial_seq: None,
             initial_ack: AckNo::FIRST,
             initial_message: MsgNo::FIRST,

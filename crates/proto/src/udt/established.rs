@@ -143,6 +143,10 @@ impl Established {
         established.receiver.acks.number_from(config.udt.initial_ack);
         established.sender.number_messages_from(config.udt.initial_message);
         established.sender.set_burst_time(config.burst_time);
+        // Inside an envelope the peer is known, and the owner of the port limits it.
+        if config.udt.withhold_packets && offer.mode == Mode::Stream && agreed.envelope.data == 0 {
+            established.sender.withhold_packets(rng.fork());
+        }
         if let Some(sample) = agreed.round_trip {
             established.rtt.sample(sample, now);
         }
@@ -198,7 +202,7 @@ impl Established {
 
     fn on_control(&mut self, control: &Control<'_>, sent: Timestamp, stamp: Timestamp, now: Instant) -> Effect {
         match control {
-            Control::Ack(ack) => self.on_ack(ack, stamp, now),
+            Control::Ack(ack) => return self.on_ack(ack, stamp, now),
             Control::Nak(list) => self.on_nak(list, stamp, now),
             Control::Ack2(number) => {
                 if let Some(sample) = self.receiver.acks.on_ack2(*number, now) {

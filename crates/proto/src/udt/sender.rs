@@ -1,9 +1,11 @@
-//! The next packets to send: losses first, then new data, within window and pacing.
+//! The sending half of a connection: its data, what the peer says of it, and the timers.
 
+mod departure;
 mod messages;
 mod persist;
 mod repair;
 mod sizes;
+mod withheld;
 
 use std::collections::VecDeque;
 
@@ -15,13 +17,14 @@ use self::persist::Persist;
 pub(crate) use self::repair::Cause;
 use self::repair::Repairs;
 use self::sizes::PacketSizes;
+use self::withheld::Withholding;
 use super::lifetimes::Lifetimes;
-use crate::buffer::{Run, SendBuffer};
+use crate::buffer::SendBuffer;
 use crate::estimate::{Delivery, Mark};
 use crate::intake::{Intake, Load};
 use crate::pacer::Pacer;
 use crate::shell::handshake::Envelope;
-use crate::shell::limit::{Limit, LimitClock};
+use crate::shell::limit::LimitClock;
 use crate::transport::earliest;
 
 /// Packets in flight before the peer's first acknowledgement. Until then its address may be forged (attack A2).
@@ -43,6 +46,8 @@ pub(crate) struct Sender {
     /// The peer has acknowledged a packet, so its address is not forged.
     proven: bool,
     lifetimes: Lifetimes,
+    /// Finds liars; `None` if packets are never withheld.
+    withholding: Option<Box<Withholding>>,
     /// Drop requests to send, oldest message first. libudt skips packets it never received only if the request starts
     /// right after those it received.
     drops: VecDeque<DropRequest>,
@@ -111,6 +116,7 @@ impl Sender {
             cwnd: UNPROVEN_WINDOW,
             proven: false,
             lifetimes: Lifetimes::default(),
+            withholding: None,
             drops: VecDeque::new(),
             delivery: Delivery::default(),
             filled: 0,
@@ -133,6 +139,11 @@ impl Sender {
     /// Sets the length of a burst.
     pub(crate) fn set_burst_time(&mut self, time: Duration) {
         self.pacer.set_burst_time(time);
+    }
+
+    /// Withholds a packet now and then, to find out whether the peer lies (attack B8). For streams alone.
+    pub(crate) fn withhold_packets(&mut self, rng: Rng) {
+        self.withholding = Some(Box::new(Withholding::new(self.next, rng)));
     }
 
     // ---- what the application does ----
@@ -162,123 +173,22 @@ impl Sender {
         taken
     }
 
-    // ---- what leaves ----
-
-    /// Packets that may leave now. If none may, notes the limit that applies.
-    pub(crate) fn plan(&mut self, now: Instant, stamp: Timestamp, round_trip: Duration) -> Option<Transmission> {
-        if self.repairs.is_empty() && self.next == self.buffer.end() {
-            self.note_nothing_to_send(now);
-            return None;
-        }
-        let allowance = self.pacer.allowance(now);
-        if allowance == 0 {
-            self.limits.set(Limit::Congestion, now);
-            return None;
-        }
-        if let Some(transmission) = self.plan_again(now, stamp, allowance, round_trip) {
-            return Some(transmission);
-        }
-        self.plan_new(now, allowance, round_trip)
-    }
-
-    /// The datagrams of a transmission. They count as sent. A packet that the path no longer carries leaves in pieces, in `scratch`.
-    pub(crate) fn emit<'a>(
-        &'a mut self,
-        transmission: Transmission,
-        (now, stamp): (Instant, Timestamp),
-        round_trip: Duration,
-        scratch: &'a mut Vec<u8>,
-    ) -> Option<Run<'a>> {
-        let Transmission { seq, again, .. } = transmission;
-        let time = self.time_to_next_look(round_trip);
-        self.repairs.watch(now, time);
-        let run = self.sizes.run(&mut self.buffer, &transmission, stamp, scratch)?;
-        if again {
-            self.repairs.served(seq, run.packets);
-            self.retransmitted += u64::from(run.packets);
-        } else {
-            self.next = seq.plus(run.packets);
-        }
-        self.sent += u64::from(run.packets);
-        self.pacer.on_sent(now, run.packets);
-        Some(run)
-    }
-
-    fn plan_again(
-        &mut self,
-        now: Instant,
-        stamp: Timestamp,
-        allowance: u32,
-        round_trip: Duration,
-    ) -> Option<Transmission> {
-        let mut search = self.repairs.search()?;
-        while let Some(seq) = self.repairs.next(&mut search, self.next) {
-            if self.drop_if_expired(seq, now) {
-                continue;
-            }
-            if let Some(packets) = self.repairs.ready(seq, allowance, &self.buffer, (now, stamp), round_trip) {
-                return Some(Transmission { seq, packets, again: true });
-            }
-        }
-        None
-    }
-
-    fn plan_new(&mut self, now: Instant, allowance: u32, round_trip: Duration) -> Option<Transmission> {
-        while self.next.is_before(self.buffer.end()) && self.drop_if_expired(self.next, now) {}
-        if !self.drops.is_empty() {
-            // The receiver is to hear of the gap before it sees one.
-            return None;
-        }
-        let waiting = SeqRange::new(self.next, self.buffer.end().minus(1)).len();
-        if waiting == 0 {
-            self.note_nothing_to_send(now);
-            return None;
-        }
-        let by_flow = SeqRange::new(self.next, self.window_end.minus(1)).len();
-        let by_cwnd = self.congestion_window().saturating_sub(self.in_flight_of_next_size());
-        if by_flow == 0 && !self.persist.wants_probe() {
-            if self.in_flight() == 0 {
-                self.persist.start(now, round_trip);
-            }
-            self.pacer.hold();
-            self.limits.set(Limit::FlowWindow, now);
-            return None;
-        }
-        if by_cwnd == 0 {
-            self.pacer.hold();
-            self.limits.set(Limit::Congestion, now);
-            return None;
-        }
-        if self.persist.take_probe() && by_flow == 0 {
-            return Some(Transmission { seq: self.next, packets: 1, again: false });
-        }
-        let room = waiting.min(by_flow).min(by_cwnd);
-        let mut packets = room.min(allowance);
-        // Pacing never splits a probe pair.
-        let last = self.next.plus(packets - 1);
-        if last.value().is_multiple_of(crate::estimate::PROBE_INTERVAL) && room > packets {
-            packets += 1;
-        }
-        Some(Transmission { seq: self.next, packets, again: false })
-    }
-
-    fn note_nothing_to_send(&mut self, now: Instant) {
-        if self.in_flight() == 0 {
-            self.limits.set(Limit::Idle, now);
-            return;
-        }
-        if self.in_flight_of_next_size() >= self.congestion_window() || !self.next.is_before(self.window_end) {
-            return;
-        }
-        self.limits.set(Limit::Application, now);
-        self.application_limited_until = Some(self.next);
-    }
-
     // ---- what the peer says ----
 
-    /// Whether an acknowledgement of everything before `seq` can be true (attacks B2, B3).
+    /// Whether an acknowledgement of everything before `seq` can be true (attacks B2, B3, B8).
     pub(crate) fn is_plausible(&self, seq: SeqNo) -> bool {
-        !seq.is_before(self.buffer.first()) && !seq.is_after(self.next)
+        !seq.is_before(self.buffer.first()) && !seq.is_after(self.next) && !self.is_of_withheld(seq)
+    }
+
+    /// Whether everything before `seq` includes a packet that is withheld.
+    fn is_of_withheld(&self, seq: SeqNo) -> bool {
+        let held = self.withholding.as_ref().and_then(|withholding| withholding.held());
+        held.is_some_and(|held| seq.is_after(held) && !seq.is_after(self.next))
+    }
+
+    /// An acknowledgement of everything before `seq` cannot be true. Returns whether the peer is a liar.
+    pub(crate) fn on_implausible(&mut self, seq: SeqNo) -> bool {
+        self.is_of_withheld(seq) && self.withholding.as_mut().is_some_and(|withholding| withholding.on_lie())
     }
 
     /// Time since the last packet before `seq` was sent, if its acknowledgement gives an RTT sample. Retransmissions
@@ -320,6 +230,10 @@ impl Sender {
         let recovered = self.repairs.acknowledge(seq);
         self.persist.stop();
         self.lifetimes.acknowledge(seq);
+        let in_flight = self.in_flight();
+        if let Some(withholding) = &mut self.withholding {
+            withholding.acknowledge(seq, self.next, in_flight);
+        }
         if self.application_limited_until.is_some_and(|until| !seq.is_before(until)) {
             self.application_limited_until = None;
         }
@@ -348,14 +262,22 @@ impl Sender {
     }
 
     /// The peer reported lost packets in flight. Returns how many of them are newly lost. `None` if all belong to expired
-    /// messages: the peer then lacks the request to skip them.
+    /// messages, and the peer lacks the request to skip them, or if only a withheld packet is missing.
     pub(crate) fn on_loss(&mut self, range: SeqRange, stamp: Timestamp, round_trip: Duration) -> Option<u32> {
         let mut given_up = 0;
         for dropped in self.lifetimes.dropped_in(range) {
             given_up += dropped.len();
             self.repairs.ask_to_skip(dropped);
         }
-        (given_up < range.len()).then(|| self.repairs.report(range, &self.buffer, stamp, round_trip))
+        if given_up == range.len() {
+            return None;
+        }
+        let withheld = self.withholding.as_ref().is_some_and(|withholding| withholding.is_named_in(range));
+        let newly_lost = self.repairs.report(range, &self.buffer, stamp, round_trip);
+        if !withheld {
+            return Some(newly_lost);
+        }
+        (range.len() > 1).then(|| newly_lost.saturating_sub(1))
     }
 
     /// The path is another one, so its rate of delivery is unknown.
@@ -402,11 +324,15 @@ impl Sender {
         }
         self.persist.handle_timeout(now);
         self.repairs.handle_timeout(now);
+        if let Some(packet) = self.withholding.as_mut().and_then(|withholding| withholding.handle_timeout(now)) {
+            self.repairs.ask(packet);
+        }
         stalls
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let timers = earliest(self.repairs.deadline(), self.persist.deadline());
+        let timers = earliest(timers, self.withholding.as_ref().and_then(|withholding| withholding.deadline()));
         if self.can_send_when_paced() { earliest(timers, self.pacer.deadline()) } else { timers }
     }
 

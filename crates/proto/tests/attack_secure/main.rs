@@ -9,7 +9,7 @@
 //! | A1–A3, A7, A8, A11: before there is a connection | `handshake.rs` |
 //! | A6, A10: floods and bad paths | `floods.rs` |
 //! | A9: another version, another ClientHello, plain packets | `downgrade.rs` |
-//! | A4, A5, B2, B3, B5–B7, B10, B11: peers with keys | `peers.rs` |
+//! | A4, A5, B2, B3, B5–B8, B10, B11: peers with keys | `peers.rs` |
 //! | B1–B14: forged packets during a transfer | `forged.rs` |
 //! | B9: repeated packets; B12: everything that wraps, and new keys | `repeated.rs` |
 //! | B15, B20: outages and suspended computers | `clocks.rs` |
@@ -21,11 +21,11 @@
 //! | --- | --- |
 //! | A1, as it stands | no cookies; `a1_…` tries the tokens in their place |
 //! | A3, as it stands | no minutes; `a3_…` crosses the lifetime of a token |
-//! | A8, as it stands | no rendezvous; `a8_…` shows that it is refused |
-//! | B8 of a peer | whoever has keys may acknowledge ahead; the rules of B9 bound it, as in plain mode |
-//! | B17 | ICMP messages never reach the core |
+//! | A8 of a meeting | roles and forged calls: `a8_…` in `proto/src/secure/tests/meetings.rs` |
+//! | B8, as in plain mode | whoever has keys is known, so no packet is withheld; `b8_…` shows that the cap of the port holds |
+//! | B17 | ICMP messages never reach the core: `b17_…` of the library |
 //! | B18 | sizes and times are not hidden |
-//! | B19 | the limits of a key are those of the commands |
+//! | B19 | the limits of a key are those of the commands: `b19_…` there |
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 mod bench;

@@ -127,6 +127,49 @@ fn b2_b3_a_peer_that_acknowledges_what_was_never_sent_gains_nothing() {
     assert!(stats.totals.packets_invalid > 0 && time < best * 2, "{time:?} in place of {best:?}");
 }
 
+/// An acknowledgement with 20 packets more, and with claims of a fast path.
+fn ahead(ack: Ack) -> Ack {
+    let seq = ack.seq().plus(20);
+    match ack {
+        Ack::Full { number, rtt, rtt_var, .. } => {
+            let (free_buffer, arrival_rate, capacity) = (1 << 17, 1 << 20, 1 << 20);
+            Ack::Full { number, seq, rtt, rtt_var, free_buffer, arrival_rate, capacity }
+        }
+        _ => Ack::Light { seq },
+    }
+}
+
+/// Data packets that a sender with this cap sends in 5 s to a peer that acknowledges what is in flight.
+fn sent_to_an_optimist(cap: Option<Rate>) -> u64 {
+    let capped = Config { max_rate: cap, ..Config::default() };
+    let pair = pair_of(endpoint(1, capped, null(1)), endpoint(2, Config::default(), null(2)));
+    let mut run = pair.caller(Workload::send_without_end()).listener(Workload::receive()).start();
+    let (liar, mut count) = (Liar::at(LISTENER), 0);
+    run.set_tap(Some(Box::new(move |datagram| {
+        liar.rewrite(datagram, |packet| {
+            // True ones in between, because an acknowledgement of more than was sent is none.
+            if let Some(ack) = ack(packet).filter(|_| count % 2 == 1) {
+                *packet = encode(ConnectionName::NONE, &Control::Ack(ahead(ack)));
+            }
+            count += 1;
+        });
+        TapAction::Pass
+    })));
+    run.run_for(Duration::from_secs(5));
+    let totals = stats(&run, CALLER).totals;
+    assert!(totals.acks_received + totals.light_acks_received > totals.packets_invalid + 100, "{totals:?}");
+    totals.packets_sent
+}
+
+#[test]
+fn b8_a_peer_with_keys_that_acknowledges_ahead_gets_no_more_than_its_cap() {
+    let cap = Rate::from_megabits_per_second(20);
+    let most = (cap.bits_per_second() * 5 / 8 / 1_500) * 102 / 100;
+    let (capped, free) = (sent_to_an_optimist(Some(cap)), sent_to_an_optimist(None));
+    assert!(capped <= most, "{capped} packets in place of {most}");
+    assert!(free > 2 * most, "without a cap only {free} packets");
+}
+
 #[test]
 fn b5_b6_a_peer_that_reports_everything_lost_gets_one_retransmission_a_round_trip_at_most() {
     let mut run = lying(LISTENER, |packet, count| {

@@ -6,6 +6,8 @@ use farhaul_wire::udt4::{Ack, LossList, Timestamp};
 
 use super::Established;
 use crate::consts::SYN_INTERVAL;
+use crate::error::{ConnectionLost, PeerMisbehaved};
+use crate::shell::protocol::Effect;
 use crate::udt::sender::Cause;
 
 /// Most confirmations (ACK2) that wait to be sent. If more acknowledgements arrive between two calls, the newest are
@@ -15,7 +17,7 @@ const MAX_CONFIRMATIONS: usize = 16;
 const GUESSED_REPORTS: u64 = 4;
 
 impl Established {
-    pub(super) fn on_ack(&mut self, ack: &Ack, stamp: Timestamp, now: Instant) {
+    pub(super) fn on_ack(&mut self, ack: &Ack, stamp: Timestamp, now: Instant) -> Effect {
         let seq = ack.seq();
         match ack.number() {
             Some(_) => self.counts.acks_received += 1,
@@ -24,8 +26,9 @@ impl Established {
         if !self.sender.is_plausible(seq) {
             // Old ones were overtaken, and ones beyond the sent packets are forged. Neither changes anything (B2, B3). This
             // side confirms neither, because a forged number would be a false RTT sample for the peer.
-            self.counts.packets_invalid += u64::from(seq.is_after(self.sender.next()));
-            return;
+            self.counts.packets_invalid += u64::from(!seq.is_before(self.sender.buffer().first()));
+            let lie = ConnectionLost::PeerMisbehaved(PeerMisbehaved::AcknowledgedUnsent);
+            return if self.sender.on_implausible(seq) { Effect::Lost(lie) } else { Effect::GoOn };
         }
         if let Some(number) = ack.number() {
             self.confirm(number);
@@ -62,6 +65,7 @@ impl Established {
         if let Ack::Medium { free_buffer, .. } | Ack::Full { free_buffer, .. } = *ack {
             self.sender.on_confirmed(seq, free_buffer.min(self.max_window), now);
         }
+        Effect::GoOn
     }
 
     /// Confirms the peer's acknowledgement, unless this side has closed. Then silence answers a peer that asks whether

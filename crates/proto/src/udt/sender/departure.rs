@@ -1,0 +1,146 @@
+//! What leaves next: packets that were lost, then new ones, within windows and pacing.
+
+use farhaul_units::{Duration, Instant, SeqRange};
+use farhaul_wire::udt4::Timestamp;
+
+use super::withheld::Situation;
+use super::{Sender, Transmission};
+use crate::buffer::Run;
+use crate::estimate::PROBE_INTERVAL;
+use crate::shell::limit::Limit;
+
+impl Sender {
+    /// Packets that may leave now. If none may, notes the limit that applies.
+    pub(crate) fn plan(&mut self, now: Instant, stamp: Timestamp, round_trip: Duration) -> Option<Transmission> {
+        if self.repairs.is_empty() && self.next == self.buffer.end() {
+            self.note_nothing_to_send(now);
+            return None;
+        }
+        let allowance = self.pacer.allowance(now);
+        if allowance == 0 {
+            self.limits.set(Limit::Congestion, now);
+            return None;
+        }
+        if let Some(transmission) = self.plan_again(now, stamp, allowance, round_trip) {
+            return Some(transmission);
+        }
+        self.plan_new(now, allowance, round_trip)
+    }
+
+    /// The datagrams of a transmission. They count as sent. A packet that the path no longer carries leaves in pieces, in `scratch`.
+    pub(crate) fn emit<'a>(
+        &'a mut self,
+        transmission: Transmission,
+        (now, stamp): (Instant, Timestamp),
+        round_trip: Duration,
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<Run<'a>> {
+        let Transmission { seq, again, .. } = transmission;
+        let time = self.time_to_next_look(round_trip);
+        self.repairs.watch(now, time);
+        let run = self.sizes.run(&mut self.buffer, &transmission, stamp, scratch)?;
+        if again {
+            self.repairs.served(seq, run.packets);
+            let first = self.withholding.as_mut().map_or(0, |withheld| withheld.on_sent_again(seq, run.packets));
+            self.retransmitted += u64::from(run.packets - first);
+        } else {
+            self.next = seq.plus(run.packets);
+        }
+        self.sent += u64::from(run.packets);
+        self.pacer.on_sent(now, run.packets);
+        Some(run)
+    }
+
+    fn plan_again(
+        &mut self,
+        now: Instant,
+        stamp: Timestamp,
+        allowance: u32,
+        round_trip: Duration,
+    ) -> Option<Transmission> {
+        let mut search = self.repairs.search()?;
+        while let Some(seq) = self.repairs.next(&mut search, self.next) {
+            if self.drop_if_expired(seq, now) {
+                continue;
+            }
+            if let Some(packets) = self.repairs.ready(seq, allowance, &self.buffer, (now, stamp), round_trip) {
+                return Some(Transmission { seq, packets, again: true });
+            }
+        }
+        None
+    }
+
+    fn plan_new(&mut self, now: Instant, allowance: u32, round_trip: Duration) -> Option<Transmission> {
+        while self.next.is_before(self.buffer.end()) && self.drop_if_expired(self.next, now) {}
+        if !self.drops.is_empty() {
+            // The receiver is to hear of the gap before it sees one.
+            return None;
+        }
+        self.withhold(now, round_trip);
+        let waiting = self.waiting();
+        if waiting == 0 {
+            self.note_nothing_to_send(now);
+            return None;
+        }
+        let by_flow = SeqRange::new(self.next, self.window_end.minus(1)).len();
+        let by_cwnd = self.congestion_window().saturating_sub(self.in_flight_of_next_size());
+        if by_flow == 0 && !self.persist.wants_probe() {
+            if self.in_flight() == 0 {
+                self.persist.start(now, round_trip);
+            }
+            self.pacer.hold();
+            self.limits.set(Limit::FlowWindow, now);
+            return None;
+        }
+        if by_cwnd == 0 {
+            self.pacer.hold();
+            self.limits.set(Limit::Congestion, now);
+            return None;
+        }
+        if self.persist.take_probe() && by_flow == 0 {
+            return Some(Transmission { seq: self.next, packets: 1, again: false });
+        }
+        let room = waiting.min(by_flow).min(by_cwnd);
+        let mut packets = room.min(allowance);
+        if let Some(withholding) = &self.withholding {
+            packets = withholding.cut(self.next, packets);
+        }
+        // Pacing never splits a probe pair.
+        let last = self.next.plus(packets - 1);
+        if last.value().is_multiple_of(PROBE_INTERVAL) && room > packets {
+            packets += 1;
+        }
+        Some(Transmission { seq: self.next, packets, again: false })
+    }
+
+    /// Goes past the next packet if it is one to withhold. It counts as in flight.
+    fn withhold(&mut self, now: Instant, round_trip: Duration) {
+        let situation = Situation {
+            next: self.next,
+            waiting: self.waiting(),
+            in_flight: self.in_flight(),
+            window: self.flow_window().min(self.congestion_window()),
+        };
+        let Some(withholding) = &mut self.withholding else { return };
+        if self.proven && withholding.takes(&situation, now, round_trip) {
+            self.next = self.next.next();
+        }
+    }
+
+    /// New packets that have not left.
+    fn waiting(&self) -> u32 {
+        SeqRange::new(self.next, self.buffer.end().minus(1)).len()
+    }
+
+    fn note_nothing_to_send(&mut self, now: Instant) {
+        if self.in_flight() == 0 {
+            self.limits.set(Limit::Idle, now);
+            return;
+        }
+        if self.in_flight_of_next_size() >= self.congestion_window() || !self.next.is_before(self.window_end) {
+            return;
+        }
+        self.limits.set(Limit::Application, now);
+        self.application_limited_until = Some(self.next);
+    }
+}
