@@ -7,6 +7,7 @@ mod fairness;
 mod idle;
 mod loopback;
 mod simulator;
+mod ssh;
 mod wan;
 
 use super::quantity::Quantity;
@@ -77,6 +78,7 @@ pub(super) const ROWS: &[Row] = &[
     wan::LOSSY,
     encrypted::OVER_WAN,
     encrypted::UNDER_FLOOD,
+    ssh::ROW,
     fairness::ROW,
 ];
 

@@ -10,6 +10,7 @@ mod raw;
 mod relay;
 mod shares;
 mod simulator;
+mod ssh;
 
 use std::path::{Path as FilePath, PathBuf};
 use std::process::{Command, Stdio};
@@ -26,6 +27,7 @@ use crate::workspace::Workspace;
 pub(super) use emulator::Emulated;
 pub(super) use relay::Path;
 pub(super) use shares::Side;
+pub(super) use ssh::SshTimes;
 
 /// How long a program may take to report its port.
 const OPENING: Duration = Duration::from_secs(10);

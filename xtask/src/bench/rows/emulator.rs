@@ -44,7 +44,7 @@ static MEASUREMENT: Measurement = Measurement {
         iperf3 with socket buffers of 8 MiB sends 105 % of the path's rate, with loss 50 %, and its receiver counts. \
         Processor share of the emulator's thread",
     runs: 3,
-    seconds: 50,
+    seconds: 46,
     in_settings: false,
     measure,
 };

@@ -39,7 +39,7 @@ pub(in super::super) struct Emulated {
 impl Tools {
     /// Half of the excess of ping's RTT over the path's delays, which one echo in a hundred exceeds.
     pub(in super::super) fn emulated_delay(&self, path: &Emulated, echoes: u64) -> Result<Measured> {
-        let said = self.emulate(path, None, &format!("ping -n -i 0.01 -c {echoes} $FARHAUL_PEER"), echoes / 100)?;
+        let said = self.emulate(path, &[], &format!("ping -n -i 0.01 -c {echoes} $FARHAUL_PEER"), echoes / 100)?;
         let mut excess = round_trips(&said.output)?;
         excess.iter_mut().for_each(|trip| *trip -= 2.0 * path.delay.as_secs_f64());
         ensure!(excess.len() as u64 >= echoes * 9 / 10, "only {} of {echoes} echoes came back", excess.len());
@@ -58,7 +58,7 @@ impl Tools {
         // Linux grants no more than the limit, and iperf3 insists on the requested size.
         let _limits = Limits::set(IPERF_BUFFER)?;
         let client = format!("iperf3 -c $FARHAUL_PEER -u -b {rate} -l {length} -w {IPERF_BUFFER} -t {seconds} --json");
-        let said = self.emulate(path, Some("iperf3 -s -1 >/dev/null"), &client, seconds)?;
+        let said = self.emulate(path, &["iperf3 -s -1 >/dev/null"], &client, seconds)?;
         let report: Value = serde_json::from_str(&said.output).context("iperf3's report")?;
         let at = |name| needed(&report, &["end", "sum_received", name]);
         let arrived = at("bits_per_second")? * path.mtu as f64 / length as f64 / path.rate as f64;
@@ -73,14 +73,14 @@ impl Tools {
     /// The rate of the kernel's TCP by `iperf3`, and the emulator's processor share.
     pub(in super::super) fn emulated_tcp(&self, path: &Emulated, seconds: u64) -> Result<Measured> {
         let client = format!("iperf3 -c $FARHAUL_PEER -t {seconds} --json");
-        let said = self.emulate(path, Some("iperf3 -s -1 >/dev/null"), &client, seconds)?;
+        let said = self.emulate(path, &["iperf3 -s -1 >/dev/null"], &client, seconds)?;
         let report: Value = serde_json::from_str(&said.output).context("iperf3's report")?;
         let goodput = needed(&report, &["end", "sum_received", "bits_per_second"])?;
         Ok(Measured::of([(Quantity::Goodput, goodput), (Quantity::CpuShare, said.processor_share)]))
     }
 
-    /// Runs `command` on the near host and returns its output.
-    fn emulate(&self, path: &Emulated, serve: Option<&str>, command: &str, seconds: u64) -> Result<Heard> {
+    /// Runs `command` on the near host and returns its output. The far host runs the lines of `serve`.
+    pub(super) fn emulate(&self, path: &Emulated, serve: &[&str], command: &str, seconds: u64) -> Result<Heard> {
         let file = std::env::temp_dir().join(format!("farhaul-bench-{}.out", std::process::id()));
         // Records go to stderr, which the process module reserves for errors. Here they are the result.
         let mut emulate = Command::new("sh");
@@ -92,8 +92,8 @@ impl Tools {
         if path.loss > 0.0 {
             emulate.args(["--up-loss", &format!("{}%", path.loss * 1e2)]);
         }
-        if let Some(serve) = serve {
-            emulate.args(["--serve", serve]);
+        for line in serve {
+            emulate.args(["--serve", line]);
         }
         emulate.args(["--", "sh", "-c", &format!("exec 2>/dev/null; {command} > {}", file.display())]);
         let said = Process::start(&mut emulate)?.finish(patience(Amount::Seconds(seconds)))?;
@@ -109,8 +109,8 @@ impl Tools {
 }
 
 /// The output of a program behind the path, and the cost of the path.
-struct Heard {
-    output: String,
+pub(super) struct Heard {
+    pub(super) output: String,
     processor_share: f64,
 }
 

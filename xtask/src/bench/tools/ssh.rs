@@ -1,0 +1,112 @@
+//! Copies of a small file over SSH, beside their parts: a login by ssh, and a copy to a server that runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::super::quantity::Quantity;
+use super::super::samples::Measured;
+use super::{Emulated, Tools};
+
+const SSHD: &str = "/usr/sbin/sshd";
+/// Bytes of the file.
+const SMALL: usize = 100_000;
+const PATH: Emulated =
+    Emulated { rate: 1_000_000_000, delay: Duration::from_millis(50), loss: 0.0, mtu: 1500, seed: 1 };
+/// Longest time of all four copies.
+const SECONDS: u64 = 60;
+
+/// The times of copies of one file.
+pub(in super::super) struct SshTimes {
+    /// To the far host and from there, over SSH.
+    pub(in super::super) over_ssh: [Measured; 2],
+    /// `ssh host true`, and then the same copy to or from a server.
+    pub(in super::super) in_parts: [Measured; 2],
+}
+
+impl Tools {
+    /// Copies over 1 Gbit/s, 100 ms, with a sshd of its own.
+    pub(in super::super) fn copies_over_ssh(&self) -> Result<SshTimes> {
+        let folder = Folder::new()?;
+        let at = |name: &str| folder.0.join(name).display().to_string();
+        let program = self.farhaul_path();
+        let program = program.display();
+        let sshd = format!("exec {SSHD} -D -f {}", at("sshd_config"));
+        let own = format!("export XDG_CONFIG_HOME={}; ", at("home"));
+        let server = format!("{own}exec {program} serve --root {} --listen :9000", at("there"));
+        // Four times in milliseconds. The first login and the first copy warm the caches.
+        let script = format!(
+            "{own}sed \"s/PEER/$FARHAUL_PEER/\" {config}.in > {config}\n\
+             F={program}; S='ssh -F {config}'; U=udt://$FARHAUL_PEER:9000; C=\"$F copy\"\n\
+             O=\"$C --remote-path $F\"\n\
+             for i in 1 2 3 4 5 6 7 8 9 10; do $S far true && $C {small} $U/first > {log} && break; sleep 0.2; done\n\
+             time_of() {{ b=$(date +%s%N); \"$@\" > {log} 2>&1 || exit 1; e=$(date +%s%N); echo $(( (e - b) / 1000000 )); }}\n\
+             parts() {{ $S far true && $C \"$@\"; }}\n\
+             time_of $O --ssh \"$S\" {small} far:{there}/pushed\n\
+             time_of $O --ssh \"$S\" far:{small} {back}/pulled\n\
+             time_of parts {small} $U/second\n\
+             time_of parts $U/first {back}/fetched\n",
+            config = at("config"),
+            log = at("log"),
+            small = at("small"),
+            there = at("there"),
+            back = at("back"),
+        );
+        fs::write(at("script"), script)?;
+        let said = self.emulate(&PATH, &[&sshd, &server], &format!("sh {}", at("script")), SECONDS)?;
+        let times: Vec<f64> = said.output.lines().filter_map(|line| line.parse().ok()).collect();
+        let [pushed, pulled, pushed_in_parts, pulled_in_parts] = times[..] else {
+            anyhow::bail!("not every copy succeeded: {:?}", said.output)
+        };
+        let of = |milliseconds: f64| Measured::of([(Quantity::Completion, milliseconds / 1e3)]);
+        Ok(SshTimes { over_ssh: [of(pushed), of(pulled)], in_parts: [of(pushed_in_parts), of(pulled_in_parts)] })
+    }
+}
+
+/// Keys, settings and files, removed afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self> {
+        ensure!(Path::new(SSHD).exists(), "{SSHD} is missing: apt install openssh-server");
+        let folder = Self(std::env::temp_dir().join(format!("farhaul-bench-ssh-{}", std::process::id())));
+        let at = |name: &str| folder.0.join(name);
+        for name in ["there", "back", "home"] {
+            fs::create_dir_all(at(name))?;
+        }
+        // The folder for the separated privileges of sshd. Packages make it when the service starts.
+        fs::create_dir_all("/run/sshd").context("copies over SSH are measured by root")?;
+        for name in ["host", "user"] {
+            let mut make = Command::new("ssh-keygen");
+            let made = make.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(at(name)).status()?;
+            ensure!(made.success(), "ssh-keygen made no key");
+        }
+        fs::write(at("small"), vec![0x5A; SMALL])?;
+        let (host, user) = (at("host").display().to_string(), at("user").display().to_string());
+        fs::write(
+            at("sshd_config"),
+            format!(
+                "Port 2222\nHostKey {host}\nAuthorizedKeysFile {user}.pub\nPermitRootLogin yes\nPasswordAuthentication no\n\
+                 StrictModes no\nUsePAM no\nUseDNS no\nPidFile none\n"
+            ),
+        )?;
+        fs::write(
+            at("config.in"),
+            format!(
+                "Host far\n HostName PEER\n Port 2222\n User root\n StrictHostKeyChecking no\n UserKnownHostsFile /dev/null\n \
+                 LogLevel ERROR\n IdentityFile {user}\n"
+            ),
+        )?;
+        Ok(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A folder left among the temporary ones does no harm.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
