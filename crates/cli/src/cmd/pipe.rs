@@ -167,7 +167,9 @@ impl Pipe<'_> {
         end.protected_by(&stream);
         let result = match arrived.is_refusal() {
             true => Err(no_pipe(peer)),
-            false => received.and_then(|()| undelivered(input.bytes(), stats.totals.bytes_acked, peer)),
+            false => received
+                .and_then(|()| undelivered(input.bytes(), stats.totals.bytes_acked, peer))
+                .and_then(|()| if input.is_cut_off() { Err(cut_off(peer)) } else { Ok(()) }),
         };
         let result = result.map_err(|fault| self.context.interrupt.fault().unwrap_or_else(|| self.explained(fault)));
         // Abort, so that the peer takes the partial data for a failure.
@@ -314,9 +316,22 @@ fn undelivered(read: u64, acknowledged: u64, peer: SocketAddr) -> Result<(), Fau
         0 => Ok(()),
         missing => {
             let missing = ByteSize(missing);
-            Err(Fault::new(Code::PeerLost, format!("{peer} closed before {missing} of the input had reached it")))
+            let next = "--wait there keeps the connection open until this side has sent everything";
+            Err(Fault::new(
+                Code::PeerLost,
+                format!("{peer} closed before {missing} of the input had reached it: {next}"),
+            ))
         }
     }
+}
+
+/// The fault of an input that went on when the peer closed.
+fn cut_off(peer: SocketAddr) -> Fault {
+    let message = format!(
+        "{peer} closed before the end of the input, and the rest was not sent: --wait there keeps the connection open until this side \
+         has sent everything"
+    );
+    Fault::new(Code::PeerLost, message)
 }
 
 fn summary(end: &End) -> String {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 mod between;
+mod both_ways;
 mod captures;
 mod copies;
 mod crowds;

@@ -173,6 +173,10 @@ impl Established {
     #[inline]
     fn on_data(&mut self, header: &DataHeader, payload: &[u8], now: Instant) {
         self.vigil.expiry.on_heard(now);
+        // Nobody reads what comes after the close, so the peer must not take it for delivered.
+        if self.farewell.has_begun() {
+            return;
+        }
         self.receiver.on_data(header, payload, now, &self.rtt);
         self.note_sign_of_life(now);
     }

@@ -4,7 +4,7 @@ use farhaul_netem::PathSpec;
 use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{ConnectionId, ConnectionLost, Event, Streams, Transport};
 use farhaul_sim::topology::path::{CALLER, LISTENER};
-use farhaul_sim::{Flow, TapAction, Workload};
+use farhaul_sim::{Flow, Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Instant, Rng};
 
 use crate::scenario::{LIMIT, at_millis, clean_path, pair, random_loss, small_buffers, some_path};
@@ -82,6 +82,28 @@ fn a_receiver_that_aborts_ends_the_sender() {
         let (at, reason) = run.flows(CALLER)[0].closed.expect("it is over");
         assert_eq!(reason, ConnectionLost::Aborted);
         assert!(at - left < Duration::from_secs(1), "{:?}", at - left);
+    }
+}
+
+/// The application of a side that has closed may be gone, so what comes then must not count as delivered.
+#[test]
+fn data_that_arrives_after_this_side_has_closed_is_not_acknowledged() {
+    for seed in 0..20 {
+        let caller = Workload::send(100_000 * (1 + seed));
+        let mut run =
+            pair(seed, small_buffers).path(clean_path()).caller(caller).listener(Workload::send_without_end()).start();
+        let finished =
+            |run: &Simulation<Endpoint>| run.flows(CALLER).first().is_some_and(|flow| flow.finished_at.is_some());
+        assert!(run.run_until_true(Instant::ZERO + LIMIT, finished));
+        let stats = |run: &Simulation<Endpoint>, host: usize| {
+            run.transport(host).stats(run.now(), run.flows(host)[0].id()).expect("it was not released")
+        };
+        let arrived = stats(&run, CALLER).totals.bytes_received;
+        run.run_for(Duration::from_secs(2));
+        let acknowledged = stats(&run, LISTENER).totals.bytes_acked;
+        assert!(acknowledged <= arrived, "seed {seed}: {acknowledged} of {arrived}");
+        let reason = run.flows(LISTENER)[0].closed.map(|(_, reason)| reason);
+        assert_eq!(reason, Some(ConnectionLost::Aborted), "seed {seed}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The thread that sends stdin. It may block on its terminal for ever, so no other thread waits for it.
 
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +16,10 @@ use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::interrupt::Interrupt;
 use crate::sys::Threads;
+
+/// Looks for the end of the thread's last call on a connection that is over, and the time between them: half a second in all.
+const SETTLING: u32 = 50;
+const LOOK: Duration = Duration::from_millis(10);
 
 /// The progress of sending stdin.
 #[derive(Clone)]
@@ -34,6 +38,8 @@ struct Shared {
     busy: AtomicU64,
     /// Nothing more is sent: the stream was finished, or cannot be.
     closed: AtomicBool,
+    /// The thread waits for stdin.
+    reading: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -58,6 +64,7 @@ impl Input {
             waited: AtomicU64::new(0),
             busy: AtomicU64::new(0),
             closed: AtomicBool::new(false),
+            reading: AtomicBool::new(false),
             state: Mutex::default(),
         };
         let input = Self { shared: Arc::new(shared) };
@@ -97,6 +104,22 @@ impl Input {
     /// Whether nothing more is sent: the stream was finished, or cannot be.
     pub(super) fn has_closed(&self) -> bool {
         self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// Whether stdin was cut off by the close of the peer, of which the caller knows: it has more to send, or had something and
+    /// has not ended. A person at a terminal may stop at any time.
+    pub(super) fn is_cut_off(&self) -> bool {
+        // The connection is over, so the thread soon waits for stdin and for nothing else.
+        let settled =
+            |input: &Self| input.shared.reading.load(Ordering::Acquire) || !matches!(*input.state(), State::Open);
+        let mut looks = 0;
+        while !settled(self) && looks < SETTLING {
+            thread::park_timeout(LOOK);
+            looks += 1;
+        }
+        let is_open = matches!(*self.state(), State::Open);
+        let has_more = rustix::io::ioctl_fionread(io::stdin()).is_ok_and(|bytes| bytes > 0);
+        is_open && (has_more || self.bytes() > 0) && !io::stdin().is_terminal()
     }
 
     /// The result of sending to `peer`.
@@ -144,7 +167,10 @@ impl Input {
         let mut block = vec![0; BLOCK];
         let mut stdin = io::stdin().lock();
         loop {
-            let len = match stdin.read(&mut block) {
+            self.shared.reading.store(true, Ordering::Release);
+            let read = stdin.read(&mut block);
+            self.shared.reading.store(false, Ordering::Release);
+            let len = match read {
                 Ok(0) => return State::Ended(clock.now()),
                 Ok(len) => len,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

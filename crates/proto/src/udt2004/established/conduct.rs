@@ -30,6 +30,11 @@ impl Conductor for Established {
             };
         }
         let Ok((seq, payload)) = split_data(datagram) else { return self.refuse() };
+        // Nobody reads what comes after the close, so the peer must not take it for delivered.
+        if self.farewell.has_begun() {
+            self.vigil.expiry.on_heard(now);
+            return Effect::GoOn;
+        }
         if self.receiver.on_data(seq, payload, now) {
             self.vigil.expiry.on_heard(now);
         } else {
