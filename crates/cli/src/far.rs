@@ -18,13 +18,17 @@
 //! | [`program`] | the far program as a child process |
 //! | [`install`] | a copy of this program for the far host |
 //! | [`tunnel`] | datagrams through ssh, where UDP is blocked |
+//! | [`pieces`] | those datagrams, and messages between them |
+//! | [`voice`] | the stdout of the far program |
 
 pub(crate) mod frames;
 mod install;
 pub(crate) mod messages;
+mod pieces;
 mod program;
 mod ssh;
 pub(crate) mod tunnel;
+pub(crate) mod voice;
 
 pub(crate) use program::{FarProgram, peer_knows_of_the_end};
 pub(crate) use ssh::SshOptions;

@@ -30,6 +30,19 @@ pub(crate) fn encode(message: &impl Serialize) -> String {
     format!("{:0HEAD$x}{body}", body.len())
 }
 
+/// The message at the beginning of `bytes`, and its length with the head. `None` until it is whole.
+pub(super) fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Result<Option<(M, usize)>, FrameError> {
+    let Some(head) = bytes.first_chunk::<HEAD>() else { return Ok(None) };
+    let len = std::str::from_utf8(head).ok().and_then(|head| usize::from_str_radix(head, 16).ok());
+    let len = len.ok_or(FrameError::Malformed)?;
+    if len > LONGEST {
+        return Err(FrameError::TooLong);
+    }
+    let Some(body) = bytes.get(HEAD..HEAD + len) else { return Ok(None) };
+    let message = serde_json::from_slice(body).map_err(|_| FrameError::Malformed)?;
+    Ok(Some((message, HEAD + len)))
+}
+
 /// Takes messages out of received bytes.
 #[derive(Debug)]
 pub(crate) struct Frames {
@@ -78,15 +91,11 @@ impl Frames {
 
     /// The next whole message.
     pub(crate) fn next<M: DeserializeOwned>(&mut self) -> Result<Option<M>, FrameError> {
-        let Some(head) = self.pending.first_chunk::<HEAD>().filter(|_| self.has_begun) else { return Ok(None) };
-        let len = std::str::from_utf8(head).ok().and_then(|head| usize::from_str_radix(head, 16).ok());
-        let len = len.ok_or(FrameError::Malformed)?;
-        if len > LONGEST {
-            return Err(FrameError::TooLong);
+        if !self.has_begun {
+            return Ok(None);
         }
-        let Some(body) = self.pending.get(HEAD..HEAD + len) else { return Ok(None) };
-        let message = serde_json::from_slice(body).map_err(|_| FrameError::Malformed)?;
-        self.pending.drain(..HEAD + len);
+        let Some((message, len)) = decode(&self.pending)? else { return Ok(None) };
+        self.pending.drain(..len);
         Ok(Some(message))
     }
 

@@ -8,7 +8,7 @@ use crate::exit::{Code, Fault};
 use crate::values::percent;
 
 /// Version of these messages. Programs of different versions refuse each other.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// Bytes of a path, which need not be UTF-8: with escapes as in a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +87,8 @@ pub(crate) enum FarSays {
     Ready(Ready),
     /// Datagrams follow.
     Tunneling,
+    /// UDP does not reach the other far program. Datagrams may go through the near one.
+    Blocked(Failed),
     /// A record of the copy to another far program.
     Record(serde_json::Value),
     /// It cannot go on.

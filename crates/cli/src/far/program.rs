@@ -42,9 +42,30 @@ pub(crate) struct FarProgram {
     last_words: Option<Failed>,
 }
 
+/// The pipes of a far program through which datagrams go.
+#[derive(Debug)]
+pub(crate) struct Pipes {
+    /// Its output, and the bytes that were read already.
+    pub(crate) out: (ChildStdout, Vec<u8>),
+    pub(crate) into: ChildStdin,
+    heard: Sender<Heard>,
+}
+
+impl Pipes {
+    /// The pipes, and what takes the messages between the datagrams.
+    pub(crate) fn divided(self) -> ((ChildStdout, Vec<u8>), ChildStdin, impl FnMut(FarSays) + Send + 'static) {
+        let Self { out, into, heard } = self;
+        let hear = move |message| {
+            // Nobody hears it at the end of the copy.
+            let _ = heard.send(Heard::Message(message));
+        };
+        (out, into, hear)
+    }
+}
+
 /// What the far program said.
 #[derive(Debug)]
-pub(super) enum Heard {
+enum Heard {
     Message(FarSays),
     /// Datagrams follow, the first bytes of which are here.
     Datagrams(ChildStdout, Vec<u8>),
@@ -171,16 +192,21 @@ impl FarProgram {
     }
 
     /// Has datagrams follow in both directions.
-    pub(crate) fn datagrams(&mut self) -> Result<(ChildStdout, Vec<u8>, ChildStdin), Fault> {
+    pub(crate) fn datagrams(&mut self) -> Result<Pipes, Fault> {
         self.say(&Near::Tunnel)?;
+        let (say, heard) = channel();
         loop {
             match self.heard.recv() {
                 Ok(Heard::Datagrams(stdout, first)) => {
-                    let stdin = self.stdin.take().ok_or_else(|| self.misbehaved())?;
-                    return Ok((stdout, first, stdin));
+                    let into = self.stdin.take().ok_or_else(|| self.misbehaved())?;
+                    self.heard = heard;
+                    return Ok(Pipes { out: (stdout, first), into, heard: say });
                 }
                 Ok(Heard::Message(FarSays::Failed(failed))) => return Err(failed.fault(&self.host)),
-                Ok(Heard::Message(_)) => {}
+                Ok(message @ Heard::Message(_)) => {
+                    // It is for later.
+                    let _ = say.send(message);
+                }
                 _ => return Err(self.misbehaved()),
             }
         }

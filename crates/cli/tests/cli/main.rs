@@ -43,4 +43,5 @@ mod standard_streams;
 mod streams;
 mod terminals;
 mod trees;
+mod udp_blocked;
 mod untrusted;
