@@ -1,4 +1,4 @@
-//! Copies over SSH where UDP packets vanish without any answer: between two far hosts. Needs what the other
+//! Copies over SSH where UDP packets vanish without any answer: to the far host, and between two far hosts. Needs what the other
 //! tests over SSH need, and rules of the kernel for one protocol.
 
 use serde_json::Value;
@@ -11,6 +11,10 @@ const SIZE: usize = 3_000_000;
 /// From here on, incoming UDP packets of the interface `$DEV` vanish, and TCP goes on.
 const DROP_UDP: &str =
     "ip rule add pref 10 lookup local; ip rule del pref 0; ip rule add pref 5 iif $DEV ipproto udp blackhole";
+/// The interface of the far host.
+const DEV: &str = "DEV=$(ip -o -4 addr show scope global | sed 's/^[0-9]*: *//; s/[ @].*//; q')";
+/// Beyond this, UDP counts as blocked too late, in seconds. Less than the usual time for connecting, which is 5 s.
+const LATE: f64 = 4.5;
 
 fn can_drop() -> Option<()> {
     let rules = format!("ip link set lo up; DEV=lo; {DROP_UDP}");
@@ -47,6 +51,30 @@ fn is_about_udp(record: &Value) -> bool {
 fn settings(run: &Run) -> Value {
     let start = run.records().into_iter().find(|record| record["event"] == "start").unwrap();
     start["settings"].clone()
+}
+
+#[test]
+fn udp_that_vanishes_is_noticed_within_3_seconds_and_named() {
+    let (Some(()), Some(far)) = (can_drop(), Far::new("")) else { return };
+    let far = far.after(&format!("{DEV}; {DROP_UDP}"));
+    let (file, there) = (far.scratch.file("file", SIZE), far.scratch.dir("there"));
+    let run = far.copies(&format!("--port-range 47100 '{file}' far:'{there}/'"));
+    run.succeeds();
+    let (warning, settings) = (warning(&run).unwrap(), settings(&run));
+    assert!(warning.contains(":47100 within") && warning.contains("through the SSH connection"), "{warning}");
+    assert_eq!(settings["carrier"], "ssh");
+    let noticed = settings["udp_tried_seconds"].as_f64().unwrap();
+    assert!((2.9..LATE).contains(&noticed), "{noticed}");
+    assert!(same(&file, &format!("{there}/file")));
+    // A shorter time for connecting is kept.
+    let run = far.copies(&format!("--connect-timeout 500ms far:'{there}/file' '{}'", far.scratch.at("back")));
+    run.succeeds();
+    let noticed = self::settings(&run)["udp_tried_seconds"].as_f64().unwrap();
+    assert!((0.4..2.9).contains(&noticed), "{noticed}");
+    let run = far.copies(&format!("--no-fallback '{file}' far:'{there}/no'"));
+    fails(&run, 4, &["UDP does not reach", "within 3 s", "--port-range"]);
+    assert_eq!(run.end()["error"]["code"], "UDP_BLOCKED");
+    assert_eq!(far.scratch.names("there"), ["file"]);
 }
 
 #[test]
