@@ -8,6 +8,8 @@
 //!  end of its input                →     stops
 //! ```
 //!
+//! With `--detach`, the far program goes on without ssh once the copy has begun. It then ends with the connection of the copy.
+//!
 //! Only public keys cross the SSH connection. Both key pairs are made for one copy, and live in memory.
 //!
 //! | part | owns |
@@ -16,6 +18,7 @@
 //! | [`frames`] | messages in a stream of bytes, behind the noise |
 //! | [`ssh`] | the options, and the command line of ssh |
 //! | [`program`] | the far program as a child process |
+//! | [`lifeline`] | the end of ssh, which ends the copy |
 //! | [`install`] | a copy of this program for the far host |
 //! | [`tunnel`] | datagrams through ssh, where UDP is blocked |
 //! | [`pieces`] | those datagrams, and messages between them |
@@ -23,6 +26,7 @@
 
 pub(crate) mod frames;
 mod install;
+mod lifeline;
 pub(crate) mod messages;
 mod pieces;
 mod program;

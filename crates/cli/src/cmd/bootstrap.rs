@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -155,8 +156,16 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
     context.interrupt.cancels(endpoint.canceller());
     say(&FarSays::Ready(ready(&identity, port)));
     let (begun, begins) = channel();
-    let canceller = endpoint.canceller();
-    follow(near, move || Tunnel::to(port), move || canceller.cancel())?;
+    let (canceller, has_begun, detach) = (endpoint.canceller(), Arc::clone(&far.has_begun), hello.detach);
+    if detach {
+        leave_session(context)?;
+    }
+    let at_end = move || {
+        if !(detach && has_begun.load(Ordering::Acquire)) {
+            canceller.cancel();
+        }
+    };
+    follow(near, move || Tunnel::to(port), at_end)?;
     let canceller = endpoint.canceller();
     thread::Builder::new().name("first packet".into()).spawn(move || {
         if begins.recv_timeout(FIRST_PACKET) == Err(RecvTimeoutError::Timeout) {
@@ -170,6 +179,13 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
     let outcome = far.outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
     // The end of the SSH connection and the end of the copy both cancel the listener.
     outcome.unwrap_or_else(|| over.and(Ok(())))
+}
+
+/// Leaves the session of ssh, whose end sends signals to its processes.
+fn leave_session(context: &Context) -> Result<(), Fault> {
+    // The program may lead the session already. Then the signal remains.
+    let _ = rustix::process::setsid();
+    Ok(context.interrupt.reloads(|| {})?)
 }
 
 /// Opens a UDP port in the range, for all addresses of this host.
@@ -226,6 +242,8 @@ struct Far<'a> {
     hosting: Hosting<'a>,
     job: &'a Job,
     endpoint: &'a Endpoint,
+    /// Whether the near program has called.
+    has_begun: Arc<AtomicBool>,
     outcome: Mutex<Option<Result<(), Fault>>>,
 }
 
@@ -233,10 +251,11 @@ impl<'a> Far<'a> {
     fn new(context: &'a Context, transport: &'a Transport, job: &'a Job, endpoint: &'a Endpoint) -> Self {
         let output = Output::new(JsonTo::Nobody);
         let hosting = Hosting { context, output, transport, interval: None, trace: None };
-        Self { hosting, job, endpoint, outcome: Mutex::default() }
+        Self { hosting, job, endpoint, has_begun: Arc::default(), outcome: Mutex::default() }
     }
 
     fn serve(&self, caller: &Caller, begun: &Sender<()>) {
+        self.has_begun.store(true, Ordering::Release);
         let _ = begun.send(());
         let result = match (self.job, &caller.open.request) {
             (Job::Receive { target, is_directory }, Request::Push(push)) => {

@@ -80,8 +80,9 @@ impl Other {
 impl Reached {
     /// The fault of a copy that failed: what the far program said explains more.
     pub(super) fn explained(&mut self, fault: Fault) -> Fault {
-        match &mut self.far {
-            Some(far) => far.explained(fault),
+        match self.far.as_mut().map(|far| far.explained(fault.clone())) {
+            Some(lost) if lost.code == Code::SshFailed => lost.and("--detach lets a copy go on without ssh"),
+            Some(explained) => explained,
             None => fault,
         }
     }
@@ -98,10 +99,16 @@ impl OverSsh<'_> {
         let calling = Calling { context: self.context, output: self.output, transport: &quick, server: Some(server) };
         let begun = self.context.clock.now();
         let blocked = match calling.first_of(&addresses, start.clone()) {
-            Ok(stream) => return Ok(Reached { stream, far: Some(far) }),
+            Ok(stream) => {
+                far.carries(stream.canceller());
+                return Ok(Reached { stream, far: Some(far) });
+            }
             Err(fault) if fault.code.exit() != Code::UdpBlocked.exit() => return Err(far.explained(fault)),
             Err(_) => blocked(host, &addresses, ready.port),
         };
+        if self.options.detach {
+            return Err(blocked.and("--detach leaves no SSH connection to copy through"));
+        }
         if self.options.no_fallback {
             return Err(blocked);
         }
@@ -120,6 +127,7 @@ impl OverSsh<'_> {
             task,
             options: self.transport.for_far_program(),
             ports: self.options.port_range,
+            detach: self.options.detach,
         }
     }
 
@@ -143,11 +151,15 @@ impl OverSsh<'_> {
 
     /// Connects through the SSH connection.
     fn through_ssh(&self, far: &mut FarProgram, calling: Calling<'_>, start: Start) -> Result<Stream, Fault> {
-        let (out, into, hear) = far.datagrams()?.divided();
+        let pipes = far.datagrams()?;
+        let at_end = pipes.at_end();
+        let (out, into, hear) = pipes.divided();
         let tunnel = Tunnel::open()?;
         let address = tunnel.address()?;
-        tunnel.run(out, into, hear, || {})?;
-        calling.first_of(&[address], start)
+        tunnel.run(out, into, hear, at_end)?;
+        let stream = calling.first_of(&[address], start)?;
+        far.carries(stream.canceller());
+        Ok(stream)
     }
 }
 

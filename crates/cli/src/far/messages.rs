@@ -54,6 +54,9 @@ pub(crate) struct Hello {
     /// The range of UDP ports for the far program.
     #[serde(default)]
     pub(crate) ports: Option<(u16, u16)>,
+    /// Whether the copy goes on when ssh ends.
+    #[serde(default)]
+    pub(crate) detach: bool,
 }
 
 /// The part of the far program.

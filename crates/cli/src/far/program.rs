@@ -3,12 +3,16 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
+
+use farhaul::Canceller;
 
 use super::frames::{Frames, encode};
 use super::install;
+use super::lifeline::Lifeline;
 use super::messages::{Failed, FarSays, Hello, Near, Ready};
 use super::ssh::SshOptions;
 use crate::exit::{Code, Fault};
@@ -21,6 +25,8 @@ const SSH_FAILED: i32 = 255;
 const NOT_FOUND: [i32; 2] = [127, 126];
 /// Bytes per read.
 const BLOCK: usize = 64 << 10;
+/// Time for the last words of the far program after the end of its connection. They take another way.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Longest line of ssh that is shown, bytes.
 const LONGEST_LINE: u64 = 4096;
 
@@ -40,6 +46,9 @@ pub(crate) struct FarProgram {
     stdin: Option<ChildStdin>,
     heard: Receiver<Heard>,
     last_words: Option<Failed>,
+    lifeline: Lifeline,
+    /// Whether the copy goes on when ssh ends.
+    is_detached: bool,
 }
 
 /// The pipes of a far program through which datagrams go.
@@ -49,12 +58,19 @@ pub(crate) struct Pipes {
     pub(crate) out: (ChildStdout, Vec<u8>),
     pub(crate) into: ChildStdin,
     heard: Sender<Heard>,
+    lifeline: Lifeline,
 }
 
 impl Pipes {
+    /// Calls this at the end of the tunnel.
+    pub(crate) fn at_end(&self) -> impl FnOnce() + Send + 'static {
+        let lifeline = self.lifeline.clone();
+        move || lifeline.ends()
+    }
+
     /// The pipes, and what takes the messages between the datagrams.
     pub(crate) fn divided(self) -> ((ChildStdout, Vec<u8>), ChildStdin, impl FnMut(FarSays) + Send + 'static) {
-        let Self { out, into, heard } = self;
+        let Self { out, into, heard, .. } = self;
         let hear = move |message| {
             // Nobody hears it at the end of the copy.
             let _ = heard.send(Heard::Message(message));
@@ -113,10 +129,17 @@ impl FarProgram {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let child = Arc::new(Mutex::new(child));
         let (say, heard) = channel();
-        let mut far = Self { host: host.to_owned(), child: Arc::clone(&child), stdin, heard, last_words: None };
+        let (lifeline, its) = (Lifeline::default(), Arc::clone(&child));
+        let ending = lifeline.clone();
+        let is_detached = hello.detach;
+        let mut far = Self { host: host.to_owned(), child: its, stdin, heard, last_words: None, lifeline, is_detached };
         interrupt.on_stop(move || end(&child));
         if let Some(stdout) = stdout {
-            thread::Builder::new().name("far".into()).spawn(move || listen(stdout, &say))?;
+            thread::Builder::new().name("far".into()).spawn(move || {
+                if listen(stdout, &say) {
+                    ending.ends();
+                }
+            })?;
         }
         if let Some(stderr) = stderr {
             let output = output.clone();
@@ -200,7 +223,8 @@ impl FarProgram {
                 Ok(Heard::Datagrams(stdout, first)) => {
                     let into = self.stdin.take().ok_or_else(|| self.misbehaved())?;
                     self.heard = heard;
-                    return Ok(Pipes { out: (stdout, first), into, heard: say });
+                    let lifeline = self.lifeline.clone();
+                    return Ok(Pipes { out: (stdout, first), into, heard: say, lifeline });
                 }
                 Ok(Heard::Message(FarSays::Failed(failed))) => return Err(failed.fault(&self.host)),
                 Ok(message @ Heard::Message(_)) => {
@@ -212,24 +236,58 @@ impl FarProgram {
         }
     }
 
-    /// The fault of a copy that failed with `fault`: what the far program said explains more.
+    /// The end of ssh cancels `calls`, unless the copy is detached.
+    pub(crate) fn carries(&self, calls: Canceller) {
+        if !self.is_detached {
+            self.lifeline.carries(calls);
+        }
+    }
+
+    /// The fault of a copy that failed with `fault`: what the far program said, or the end of ssh, explains more.
     pub(crate) fn explained(&mut self, fault: Fault) -> Fault {
-        while let Ok(heard) = self.heard.try_recv() {
-            if let Heard::Message(FarSays::Failed(failed)) = heard {
-                self.last_words = Some(failed);
+        let is_unexplained = matches!(fault.code, Code::PeerLost | Code::Failed);
+        // The connection and ssh end at about the same time.
+        let patience = if is_unexplained && !self.is_detached { LAST_WORDS } else { Duration::ZERO };
+        let mut has_ended = false;
+        while self.last_words.is_none() {
+            match self.heard.recv_timeout(patience) {
+                Ok(Heard::Message(FarSays::Failed(failed))) => self.last_words = Some(failed),
+                Ok(Heard::Message(_) | Heard::Datagrams(..)) => {}
+                Ok(Heard::End { .. }) | Err(RecvTimeoutError::Disconnected) => {
+                    has_ended = true;
+                    break;
+                }
+                Err(RecvTimeoutError::Timeout) => break,
             }
         }
         match &self.last_words {
             Some(failed) if fault.code == Code::PeerLost => failed.fault(&self.host),
+            None if is_unexplained && has_ended && !self.is_detached && self.has_lost_ssh() => Fault::new(
+                Code::SshFailed,
+                format!(
+                    "ssh to {} ended in the middle of the copy, which ends the copy on both hosts: {fault}",
+                    self.host
+                ),
+            ),
             _ => fault,
         }
+    }
+
+    /// Whether ssh, which has ended, failed or was killed. Otherwise the far program ended.
+    fn has_lost_ssh(&self) -> bool {
+        let status = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
+        status.is_ok_and(|status| status.code().is_none_or(|code| code == SSH_FAILED))
     }
 }
 
 impl Drop for FarProgram {
     /// The copy is over. Nobody waits for the round trip of a polite end.
     fn drop(&mut self) {
-        HAS_ENDED.store(true, Ordering::Release);
+        self.lifeline.is_over();
+        // A detached program knows of the end by the farewells.
+        if !self.is_detached {
+            HAS_ENDED.store(true, Ordering::Release);
+        }
         self.stdin.take();
         end(&self.child);
         let _ = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
@@ -250,8 +308,8 @@ fn end(child: &Mutex<Child>) {
     }
 }
 
-/// Takes messages from the program until its end, or until datagrams follow.
-fn listen(mut stdout: ChildStdout, say: &Sender<Heard>) {
+/// Takes messages from the program until its end, or until datagrams follow. Returns whether it is the end.
+fn listen(mut stdout: ChildStdout, say: &Sender<Heard>) -> bool {
     let (mut frames, mut block) = (Frames::behind_noise(), vec![0; BLOCK]);
     'reading: loop {
         let len = match stdout.read(&mut block) {
@@ -265,11 +323,11 @@ fn listen(mut stdout: ChildStdout, say: &Sender<Heard>) {
             match frames.next::<FarSays>() {
                 Ok(Some(FarSays::Tunneling)) => {
                     let _ = say.send(Heard::Datagrams(stdout, frames.into_rest()));
-                    return;
+                    return false;
                 }
                 Ok(Some(message)) => {
                     if say.send(Heard::Message(message)).is_err() {
-                        return;
+                        return true;
                     }
                 }
                 Ok(None) => break,
@@ -278,6 +336,7 @@ fn listen(mut stdout: ChildStdout, say: &Sender<Heard>) {
         }
     }
     let _ = say.send(Heard::End { has_begun: frames.has_begun() });
+    true
 }
 
 /// Shows what ssh says, except that a shell there did not find the program: this program says it better.

@@ -46,6 +46,12 @@ pub(crate) struct SshOptions {
     /// Fail if UDP is blocked, instead of copying through the SSH connection
     #[arg(long)]
     pub(crate) no_fallback: bool,
+    /// Go on when ssh ends in the middle of the copy; needs UDP
+    ///
+    /// Without it, the end of ssh ends the copy on both hosts. The far program ends with the copy in any case, or if it has heard
+    /// nothing for --timeout.
+    #[arg(long)]
+    pub(crate) detach: bool,
 }
 
 impl SshOptions {

@@ -6,6 +6,7 @@ mod captures;
 mod copies;
 mod crowds;
 mod daemon;
+mod detached;
 mod disks;
 mod doctor;
 mod emulate;

@@ -78,6 +78,14 @@ struct Ended {
     carrier: Option<String>,
 }
 
+impl Ended {
+    /// Its failure.
+    fn fault(&self, plan: &BetweenPlan) -> Option<Fault> {
+        let code = Code::from_symbol(self.record["error"]["code"].as_str()?).unwrap_or(Code::Failed);
+        Some(Fault::new(code, format!("{}: {}", plan.from, text(&self.record["error"]["message"]))))
+    }
+}
+
 /// Shows what the sending program reports until its end.
 fn watch(args: &CopyArgs, output: &Output, plan: &BetweenPlan, both: &mut Both) -> Result<Ended, Fault> {
     let shown = !args.quiet && !output.is_json() && is_terminal();
@@ -110,7 +118,7 @@ fn watch(args: &CopyArgs, output: &Output, plan: &BetweenPlan, both: &mut Both) 
             carrier = record["settings"][CARRIER].as_str().map(ToOwned::to_owned);
         }
         match event {
-            "end" => return Ok(Ended { record, carrier }),
+            "end" => return ended(Ended { record, carrier }, both, plan),
             "interval" if args.interval().is_none() => {}
             _ => output.write(&record.to_string()),
         }
@@ -127,7 +135,19 @@ fn watch(args: &CopyArgs, output: &Output, plan: &BetweenPlan, both: &mut Both) 
             _ => {}
         }
     }
-    Err(Fault::new(Code::PeerLost, format!("the SSH connection to {} is lost before the copy was complete", plan.from)))
+    let lost = Fault::new(Code::PeerLost, format!("{} left before the copy was complete", plan.from));
+    Err(both.from.explained(lost))
+}
+
+/// The end as the sending program saw it, unless the other program ended because of its ssh.
+fn ended(ended: Ended, both: &mut Both, plan: &BetweenPlan) -> Result<Ended, Fault> {
+    match ended.fault(plan) {
+        Some(fault) if fault.code == Code::PeerLost => match both.to.explained(fault) {
+            lost if lost.code == Code::SshFailed => Err(lost),
+            _ => Ok(ended),
+        },
+        _ => Ok(ended),
+    }
 }
 
 /// Reports the end of the copy as the sending program saw it.
@@ -135,9 +155,8 @@ fn conclude(args: &CopyArgs, output: &Output, plan: &BetweenPlan, ended: &Ended)
     let end = &ended.record;
     has_written("end");
     output.write(&end.to_string());
-    if let Some(code) = end["error"]["code"].as_str() {
-        let code = Code::from_symbol(code).unwrap_or(Code::Failed);
-        return Err(Fault::new(code, format!("{}: {}", plan.from, text(&end["error"]["message"]))));
+    if let Some(fault) = ended.fault(plan) {
+        return Err(fault);
     }
     if !args.quiet {
         let number = |key: &str| end[key].as_u64().unwrap_or(0);
