@@ -18,6 +18,7 @@
 //! | [`frames`] | messages in a stream of bytes, behind the noise |
 //! | [`ssh`] | the options, and the command line of ssh |
 //! | [`program`] | the far program as a child process |
+//! | [`refusal`] | why a far program does not begin |
 //! | [`lifeline`] | the end of ssh, which ends the copy |
 //! | [`install`] | a copy of this program for the far host |
 //! | [`tunnel`] | datagrams through ssh, where UDP is blocked |
@@ -30,6 +31,7 @@ mod lifeline;
 pub(crate) mod messages;
 mod pieces;
 mod program;
+mod refusal;
 mod ssh;
 pub(crate) mod tunnel;
 pub(crate) mod voice;

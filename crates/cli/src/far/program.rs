@@ -1,7 +1,8 @@
 //! The far program as a child process of this one, through ssh.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use std::convert::Infallible;
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,25 +11,22 @@ use std::time::Duration;
 
 use farhaul::Canceller;
 
-use super::frames::{Frames, encode};
+use super::frames::{Frames, Silence, encode};
 use super::install;
 use super::lifeline::Lifeline;
 use super::messages::{Failed, FarSays, Hello, Near, Ready};
+use super::refusal::{Refusal, SSH_FAILED, show};
 use super::ssh::SshOptions;
 use crate::exit::{Code, Fault};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 
-/// Exit code of ssh if ssh itself failed.
-const SSH_FAILED: i32 = 255;
-/// Exit code of shells for a program that does not exist, or cannot be started.
-const NOT_FOUND: [i32; 2] = [127, 126];
+/// The next step where a copy of this program would help.
+const INSTALL: &str = "or repeat the command with --install, which copies this program there";
 /// Bytes per read.
 const BLOCK: usize = 64 << 10;
 /// Time for the last words of the far program after the end of its connection. They take another way.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// Longest line of ssh that is shown, bytes.
-const LONGEST_LINE: u64 = 4096;
 
 /// Whether the end of an SSH connection told the far program that everything is over.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
@@ -49,6 +47,10 @@ pub(crate) struct FarProgram {
     lifeline: Lifeline,
     /// Whether the copy goes on when ssh ends.
     is_detached: bool,
+    /// Whether the copy may have begun.
+    is_ready: bool,
+    /// Ends once all is shown that ssh said.
+    all_shown: Receiver<Infallible>,
 }
 
 /// The pipes of a far program through which datagrams go.
@@ -85,10 +87,8 @@ enum Heard {
     Message(FarSays),
     /// Datagrams follow, the first bytes of which are here.
     Datagrams(ChildStdout, Vec<u8>),
-    /// No more comes. Whether anything came from the program at all.
-    End {
-        has_begun: bool,
-    },
+    /// No more comes.
+    End(Silence),
 }
 
 impl FarProgram {
@@ -100,17 +100,20 @@ impl FarProgram {
         interrupt: &Interrupt,
         output: &Output,
     ) -> Result<(Self, Ready), Fault> {
-        let mut far = Self::spawn(options, host, hello, interrupt, output)?;
-        match far.ready(options) {
-            Err(fault) if fault.code == Code::FarProgramMissing && options.install && !options.names_program() => {
-                install::install(options, host, output)?;
-                far = Self::spawn(options, host, hello, interrupt, output)?;
-                let ready = far.ready(options)?;
-                Ok((far, ready))
-            }
-            ready => ready.map(|ready| (far, ready)),
-        }
-        .map_err(|fault| interrupt.fault().unwrap_or(fault))
+        let started =
+            Self::spawn(options, host, hello, interrupt, output).and_then(|mut far| match far.ready(options) {
+                Ok(ready) => Ok((far, ready)),
+                Err(refusal) if refusal.is_mendable && options.install => {
+                    drop(far);
+                    install::install(options, host, output)?;
+                    let mut far = Self::spawn(options, host, hello, interrupt, output)?;
+                    let ready = far.ready(options).map_err(|refusal| refusal.fault)?;
+                    Ok((far, ready))
+                }
+                Err(refusal) if refusal.is_mendable => Err(refusal.fault.and(INSTALL)),
+                Err(refusal) => Err(refusal.fault),
+            });
+        started.map_err(|fault| interrupt.fault().unwrap_or(fault))
     }
 
     fn spawn(
@@ -128,11 +131,21 @@ impl FarProgram {
         })?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let child = Arc::new(Mutex::new(child));
-        let (say, heard) = channel();
+        let ((say, heard), (shown, all_shown)) = (channel(), channel());
         let (lifeline, its) = (Lifeline::default(), Arc::clone(&child));
         let ending = lifeline.clone();
         let is_detached = hello.detach;
-        let mut far = Self { host: host.to_owned(), child: its, stdin, heard, last_words: None, lifeline, is_detached };
+        let mut far = Self {
+            host: host.to_owned(),
+            child: its,
+            stdin,
+            heard,
+            last_words: None,
+            lifeline,
+            is_detached,
+            is_ready: false,
+            all_shown,
+        };
         interrupt.on_stop(move || end(&child));
         if let Some(stdout) = stdout {
             thread::Builder::new().name("far".into()).spawn(move || {
@@ -143,7 +156,10 @@ impl FarProgram {
         }
         if let Some(stderr) = stderr {
             let output = output.clone();
-            thread::Builder::new().name("ssh".into()).spawn(move || show(stderr, &output))?;
+            thread::Builder::new().name("ssh".into()).spawn(move || {
+                show(stderr, &output);
+                drop(shown);
+            })?;
         }
         // A failure shows in what is heard.
         let _ = far.say(&Near::Hello(hello.clone()));
@@ -151,42 +167,24 @@ impl FarProgram {
     }
 
     /// Waits until the program is ready.
-    fn ready(&mut self, options: &SshOptions) -> Result<Ready, Fault> {
+    fn ready(&mut self, options: &SshOptions) -> Result<Ready, Refusal> {
+        let is_default = !options.names_program();
         match self.heard.recv() {
-            Ok(Heard::Message(FarSays::Ready(ready))) => Ok(ready),
-            Ok(Heard::Message(FarSays::Failed(failed))) => Err(failed.fault(&self.host)),
-            Ok(Heard::End { has_begun }) => Err(self.silence(options, has_begun)),
-            _ => Err(self.misbehaved()),
-        }
-    }
-
-    /// The reason why the program said nothing.
-    fn silence(&self, options: &SshOptions, has_begun: bool) -> Fault {
-        let status = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
-        let (host, code) = (&self.host, status.ok().and_then(|status| status.code()));
-        match code {
-            _ if has_begun => Fault::new(Code::PeerLost, format!("the program on {host} ended early")),
-            Some(SSH_FAILED) => {
-                Fault::new(Code::SshFailed, format!("ssh cannot reach {host} or log in there; try `ssh {host} true`"))
+            Ok(Heard::Message(FarSays::Ready(ready))) => {
+                self.is_ready = true;
+                Ok(ready)
             }
-            Some(code) if NOT_FOUND.contains(&code) => {
-                let advice = match options.names_program() {
-                    true => "check --remote-path",
-                    false => {
-                        "repeat the command with --install, or install it there and give its place with --remote-path"
-                    }
-                };
-                let program = options.program();
-                Fault::new(Code::FarProgramMissing, format!("{host} lacks the program {program}: {advice}"))
+            Ok(Heard::Message(FarSays::Failed(failed))) => {
+                let fault = failed.fault(&self.host);
+                Err(Refusal { is_mendable: is_default && fault.code == Code::Protocol, fault })
             }
-            _ => Fault::new(
-                Code::Protocol,
-                format!(
-                    "the program {} on {host} is no farhaul of this version: update it there, or name another with \
-                     --remote-path",
-                    options.program()
-                ),
-            ),
+            Ok(Heard::End(silence)) => {
+                let status = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
+                // Its words stand above the error. A process in its background may keep the pipe.
+                let _ = self.all_shown.recv_timeout(LAST_WORDS);
+                Err(Refusal::of(&silence, status.ok().and_then(|status| status.code()), &self.host, options))
+            }
+            _ => Err(Refusal { fault: self.misbehaved(), is_mendable: is_default }),
         }
     }
 
@@ -253,7 +251,7 @@ impl FarProgram {
             match self.heard.recv_timeout(patience) {
                 Ok(Heard::Message(FarSays::Failed(failed))) => self.last_words = Some(failed),
                 Ok(Heard::Message(_) | Heard::Datagrams(..)) => {}
-                Ok(Heard::End { .. }) | Err(RecvTimeoutError::Disconnected) => {
+                Ok(Heard::End(_)) | Err(RecvTimeoutError::Disconnected) => {
                     has_ended = true;
                     break;
                 }
@@ -285,7 +283,7 @@ impl Drop for FarProgram {
     fn drop(&mut self) {
         self.lifeline.is_over();
         // A detached program knows of the end by the farewells.
-        if !self.is_detached {
+        if self.is_ready && !self.is_detached {
             HAS_ENDED.store(true, Ordering::Release);
         }
         self.stdin.take();
@@ -335,26 +333,6 @@ fn listen(mut stdout: ChildStdout, say: &Sender<Heard>) -> bool {
             }
         }
     }
-    let _ = say.send(Heard::End { has_begun: frames.has_begun() });
+    let _ = say.send(Heard::End(frames.into_silence()));
     true
-}
-
-/// Shows what ssh says, except that a shell there did not find the program: this program says it better.
-fn show(stderr: ChildStderr, output: &Output) {
-    let mut lines = BufReader::new(stderr);
-    loop {
-        let mut line = Vec::new();
-        match lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
-        }
-        let line = String::from_utf8_lossy(&line);
-        let line = line.trim_end();
-        let is_of_shell = ["not found", "No such file", "Permission denied"].iter().any(|words| line.contains(words))
-            && line.contains("farhaul")
-            && !line.contains("(publickey");
-        if !is_of_shell && !line.is_empty() {
-            output.say(&super::messages::printable(line));
-        }
-    }
 }

@@ -39,6 +39,7 @@ mod restarts;
 mod schema;
 mod secured;
 mod settings;
+mod ssh_failures;
 mod standard;
 mod standard_streams;
 mod streams;

@@ -228,6 +228,7 @@ fn each_failure_of_ssh_is_one_line_with_the_next_step() {
     fs::set_permissions(&old, Permissions::from_mode(0o755)).unwrap();
     let run = far.near(&format!("exec $F copy --ssh \"$S\" --remote-path '{old}' '{file}' far:'{there}/'"));
     fails(&run, 9, &["no farhaul of this version", "update it there"]);
+    assert!(!run.stderr.contains("--install"), "it does not replace a program that the user names: {}", run.stderr);
     let other = far.scratch.at("other-version");
     let said = "{\"failed\":{\"code\":\"PROTOCOL\",\"message\":\"farhaul 9 there speaks version 9\\u001b[31m\"}}";
     let frame = format!("\\001farhaul-bootstrap\\n{:08x}%s", said.len());
