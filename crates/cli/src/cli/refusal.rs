@@ -6,6 +6,7 @@ use clap::{ArgMatches, Error};
 use farhaul::Protocol;
 
 use crate::exit::Fault;
+use crate::values::Location;
 
 /// Whether `error` is a request for help or the version.
 pub(crate) fn is_help(error: &Error) -> bool {
@@ -77,6 +78,47 @@ pub(crate) fn of_the_other_side(matches: &ArgMatches) -> Result<(), Fault> {
             if verb == "bench" { "bench --listen" } else { "serve" }
         ))),
     }
+}
+
+/// Options of `copy` for keys of its own, and for ssh: the names in the program, and on the command line.
+const OWN_KEYS: [(&str, &str); 5] = [
+    ("key", "--key"),
+    ("host_key", "--host-key"),
+    ("host_key_policy", "--host-key-policy"),
+    ("authorized_keys", "--authorized-keys"),
+    ("any_client", "--any-client"),
+];
+const OF_SSH: [(&str, &str); 10] = [
+    ("ssh", "--ssh"),
+    ("port", "-P"),
+    ("identity", "-i"),
+    ("jump", "-J"),
+    ("option", "-o"),
+    ("remote_path", "--remote-path"),
+    ("install", "--install"),
+    ("port_range", "--port-range"),
+    ("no_fallback", "--no-fallback"),
+    ("detach", "--detach"),
+];
+
+/// Refuses options of keys with a copy over SSH, and options of ssh with any other copy: they would have no effect.
+///
+/// In the environment and in files they may be meant for other copies, so they are accepted there.
+pub(crate) fn of_the_way(matches: &ArgMatches) -> Result<(), Fault> {
+    let Some(("copy", options)) = matches.subcommand() else { return Ok(()) };
+    let Some(mut places) = options.get_many::<Location>("places") else { return Ok(()) };
+    let typed = |all: &[(&str, &'static str)]| all.iter().find(|(id, _)| is_typed(options, id)).map(|(_, name)| *name);
+    if places.any(|place| matches!(place, Location::Ssh(_))) {
+        return typed(&OWN_KEYS).map_or(Ok(()), |option| {
+            Err(Fault::usage(format!(
+                "{option} is for copies with a server: over SSH, ssh identifies both sides, and the copy makes keys of its own; \
+                 -i FILE names a key for ssh"
+            )))
+        });
+    }
+    typed(&OF_SSH).map_or(Ok(()), |option| {
+        Err(Fault::usage(format!("{option} is for copies over SSH: write the far end as [user@]host:path")))
+    })
 }
 
 fn is_typed(options: &ArgMatches, id: &str) -> bool {

@@ -124,8 +124,8 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     }
     let plan = Plan::of(&args.places, args.recursive)?;
     args.transport.check()?;
-    if args.ssh.detach && (matches!(plan, Plan::Between(_)) || !args.uses_ssh()) {
-        return Err(Fault::usage("--detach is for copies over SSH from or to this machine"));
+    if args.ssh.detach && matches!(plan, Plan::Between(_)) {
+        return Err(Fault::usage("--detach is for copies from or to this machine"));
     }
     if let Plan::Between(plan) = &plan {
         return between::run(args, context, plan);
