@@ -36,5 +36,5 @@ mod ssh;
 pub(crate) mod tunnel;
 pub(crate) mod voice;
 
-pub(crate) use program::{FarProgram, peer_knows_of_the_end};
-pub(crate) use ssh::SshOptions;
+pub(crate) use program::{FarProgram, OnMissing, peer_knows_of_the_end};
+pub(crate) use ssh::{SshCopyOptions, SshOptions};

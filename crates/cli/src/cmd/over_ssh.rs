@@ -16,7 +16,7 @@ use super::connect::Calling;
 use crate::exit::{Code, Fault};
 use crate::far::messages::{Call, Failed, FarSays, Hello, Ready, Task, VERSION};
 use crate::far::tunnel::Tunnel;
-use crate::far::{FarProgram, SshOptions, voice};
+use crate::far::{FarProgram, OnMissing, SshCopyOptions, SshOptions, voice};
 use crate::options::Transport;
 use crate::output::Output;
 use crate::output::json::Start;
@@ -36,7 +36,7 @@ pub(super) struct OverSsh<'a> {
     pub(super) context: &'a Context,
     pub(super) output: &'a Output,
     pub(super) transport: &'a Transport,
-    pub(super) options: &'a SshOptions,
+    pub(super) options: &'a SshCopyOptions,
 }
 
 /// A connection, and the far program behind it, if ssh started one.
@@ -126,27 +126,15 @@ impl OverSsh<'_> {
             key: key.map(|key| key.to_string()),
             task,
             options: self.transport.for_far_program(),
-            ports: self.options.port_range,
+            ports: self.options.way.port_range,
             detach: self.options.detach,
         }
     }
 
     /// Starts a far program. Returns its addresses, too, which may be none.
     pub(super) fn start(&self, host: &str, hello: &Hello) -> Result<(FarProgram, Ready, Vec<SocketAddr>), Fault> {
-        let mut settings = self.options.settings(host)?;
-        // Ssh needs no network for its settings.
-        let settings = thread::Builder::new().name("settings".into()).spawn(move || {
-            let child = settings.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
-            let mut text = String::new();
-            if let Ok(mut child) = child {
-                let _ = child.stdout.take().map(|stdout| stdout.take(MOST_SETTINGS).read_to_string(&mut text));
-                let _ = child.wait();
-            }
-            text
-        })?;
-        let (far, ready) = FarProgram::start(self.options, host, hello, &self.context.interrupt, self.output)?;
-        let addresses = addresses(&settings.join().unwrap_or_default(), &ready);
-        Ok((far, ready, addresses))
+        let on_missing = if self.options.install { OnMissing::Install } else { OnMissing::Offer };
+        start((self.context, self.output), (&self.options.way, on_missing), host, hello)
     }
 
     /// Connects through the SSH connection.
@@ -161,6 +149,29 @@ impl OverSsh<'_> {
         far.carries(stream.canceller());
         Ok(stream)
     }
+}
+
+/// Starts a far program on `host`. Returns its addresses, too, which may be none.
+pub(super) fn start(
+    (context, output): (&Context, &Output),
+    (options, on_missing): (&SshOptions, OnMissing),
+    host: &str,
+    hello: &Hello,
+) -> Result<(FarProgram, Ready, Vec<SocketAddr>), Fault> {
+    let mut settings = options.settings(host)?;
+    // Ssh needs no network for its settings.
+    let settings = thread::Builder::new().name("settings".into()).spawn(move || {
+        let child = settings.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut text = String::new();
+        if let Ok(mut child) = child {
+            let _ = child.stdout.take().map(|stdout| stdout.take(MOST_SETTINGS).read_to_string(&mut text));
+            let _ = child.wait();
+        }
+        text
+    })?;
+    let (far, ready) = FarProgram::start((options, on_missing), host, hello, &context.interrupt, output)?;
+    let addresses = addresses(&settings.join().unwrap_or_default(), &ready);
+    Ok((far, ready, addresses))
 }
 
 /// Connects to a far program that ssh started elsewhere: over UDP, or through the near program where UDP is blocked.

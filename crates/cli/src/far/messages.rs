@@ -69,6 +69,8 @@ pub(crate) enum Task {
     Send { paths: Vec<PathText>, recursive: bool },
     /// Send these paths to another far program, which receives.
     Forward { paths: Vec<PathText>, recursive: bool },
+    /// Answer questions about the path, and copy nothing.
+    Answer,
 }
 
 /// Another far program, which receives.

@@ -36,6 +36,17 @@ pub(crate) fn peer_knows_of_the_end() -> bool {
     HAS_ENDED.load(Ordering::Acquire)
 }
 
+/// The reaction to a far host without a program of this version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnMissing {
+    /// Copy this one there.
+    Install,
+    /// Fail, and name the option that copies it.
+    Offer,
+    /// Fail.
+    Report,
+}
+
 /// The program on the far host.
 #[derive(Debug)]
 pub(crate) struct FarProgram {
@@ -94,7 +105,7 @@ enum Heard {
 impl FarProgram {
     /// Starts the program on `host`, and says what this side wants. If it is missing there, and the user wants it, installs it.
     pub(crate) fn start(
-        options: &SshOptions,
+        (options, on_missing): (&SshOptions, OnMissing),
         host: &str,
         hello: &Hello,
         interrupt: &Interrupt,
@@ -103,14 +114,16 @@ impl FarProgram {
         let started =
             Self::spawn(options, host, hello, interrupt, output).and_then(|mut far| match far.ready(options) {
                 Ok(ready) => Ok((far, ready)),
-                Err(refusal) if refusal.is_mendable && options.install => {
+                Err(refusal) if refusal.is_mendable && on_missing == OnMissing::Install => {
                     drop(far);
                     install::install(options, host, output)?;
                     let mut far = Self::spawn(options, host, hello, interrupt, output)?;
                     let ready = far.ready(options).map_err(|refusal| refusal.fault)?;
                     Ok((far, ready))
                 }
-                Err(refusal) if refusal.is_mendable => Err(refusal.fault.and(INSTALL)),
+                Err(refusal) if refusal.is_mendable && on_missing == OnMissing::Offer => {
+                    Err(refusal.fault.and(INSTALL))
+                }
                 Err(refusal) => Err(refusal.fault),
             });
         started.map_err(|fault| interrupt.fault().unwrap_or(fault))

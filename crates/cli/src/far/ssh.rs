@@ -12,7 +12,7 @@ use crate::exit::Fault;
 #[derive(Clone, Debug)]
 struct Words(Vec<String>);
 
-/// Options of copies over SSH.
+/// The way to a far host.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "SSH")]
 pub(crate) struct SshOptions {
@@ -34,12 +34,20 @@ pub(crate) struct SshOptions {
     /// Program on the far host [default: the copy of --install, then farhaul on its PATH]
     #[arg(long, env = "FARHAUL_REMOTE_PATH", value_name = "PATH")]
     remote_path: Option<String>,
-    /// If the far host lacks the program of this version, copy this one into the cache folder of the user there
-    #[arg(long)]
-    pub(super) install: bool,
     /// UDP ports for the far program: 50000-50100 [default: any]
     #[arg(long, env = "FARHAUL_PORT_RANGE", value_name = "LOW-HIGH", value_parser = ports)]
     pub(crate) port_range: Option<(u16, u16)>,
+}
+
+/// Options of copies over SSH.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "SSH")]
+pub(crate) struct SshCopyOptions {
+    #[command(flatten)]
+    pub(crate) way: SshOptions,
+    /// If the far host lacks the program of this version, copy this one into the cache folder of the user there
+    #[arg(long)]
+    pub(crate) install: bool,
     /// Fail if UDP is blocked, instead of copying through the SSH connection
     #[arg(long)]
     pub(crate) no_fallback: bool,
@@ -100,7 +108,7 @@ impl SshOptions {
     }
 
     /// Whether the user named the program there.
-    pub(super) const fn names_program(&self) -> bool {
+    pub(crate) const fn names_program(&self) -> bool {
         self.remote_path.is_some()
     }
 }

@@ -29,13 +29,13 @@ const ALWAYS: [&str; 12] = [
 
 /// The finding of this name in the records of a run.
 #[track_caller]
-fn finding(run: &Run, id: &str) -> Value {
+pub(crate) fn finding(run: &Run, id: &str) -> Value {
     let found = run.records().into_iter().find(|record| record["id"] == id);
     found.unwrap_or_else(|| panic!("no {id} in {}", String::from_utf8_lossy(&run.stdout)))
 }
 
 #[track_caller]
-fn says(finding: &Value, state: &str, words: &[&str]) {
+pub(crate) fn says(finding: &Value, state: &str, words: &[&str]) {
     let message = finding["message"].as_str().unwrap();
     assert!(finding["state"] == state && words.iter().all(|word| message.contains(word)), "{finding}");
 }

@@ -9,6 +9,7 @@ mod daemon;
 mod detached;
 mod disks;
 mod doctor;
+mod doctor_ssh;
 mod emulate;
 mod enclosed;
 mod failures;

@@ -9,14 +9,14 @@ use crate::requirement::runs;
 
 const SIZE: usize = 3_000_000;
 /// From here on, incoming UDP packets of the interface `$DEV` vanish, and TCP goes on.
-const DROP_UDP: &str =
+pub(crate) const DROP_UDP: &str =
     "ip rule add pref 10 lookup local; ip rule del pref 0; ip rule add pref 5 iif $DEV ipproto udp blackhole";
 /// The interface of the far host.
-const DEV: &str = "DEV=$(ip -o -4 addr show scope global | sed 's/^[0-9]*: *//; s/[ @].*//; q')";
+pub(crate) const DEV: &str = "DEV=$(ip -o -4 addr show scope global | sed 's/^[0-9]*: *//; s/[ @].*//; q')";
 /// Beyond this, UDP counts as blocked too late, in seconds. Less than the usual time for connecting, which is 5 s.
 const LATE: f64 = 4.5;
 
-fn can_drop() -> Option<()> {
+pub(crate) fn can_drop() -> Option<()> {
     let rules = format!("ip link set lo up; DEV=lo; {DROP_UDP}");
     runs(&["unshare", "-n", "sh", "-c", &format!("set -e; {rules}")], "rules that drop UDP alone")
 }
