@@ -153,9 +153,11 @@ pub(super) fn judge_handshake(shaken: &Result<String, Error>, own: &PublicKey, i
         Ok(suite) => Finding::ok("encryption", format!("{suite}; the server admits this side")),
         Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::NotAdmitted))) if is_lasting => Finding::problem(
             "encryption",
-            "the server does not admit this user's key: add it there, then send SIGHUP to the server",
+            "the server does not admit this user's key: its authorized_keys lacks it, or the line there has expired or is for \
+             other addresses. Its log says which. A missing line is added by a command below, where the server runs as a user or as \
+             the daemon of the system; then send SIGHUP to it",
         )
-        .mend_there(format!("echo '{own}' >> ~/.config/farhaul/authorized_keys")),
+        .mend_there(admitting(own)),
         Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::NotAdmitted))) => Finding::problem(
             "encryption",
             "the server does not admit strangers, and this user has no key yet: make one, and add it there",
@@ -163,6 +165,16 @@ pub(super) fn judge_handshake(shaken: &Result<String, Error>, own: &PublicKey, i
         .mend("farhaul key new && farhaul key show"),
         Err(error) => handshake_fails(error),
     }
+}
+
+/// The commands that add a key to the file of a user, and to that of the daemon. A second line for one key would make the whole
+/// file invalid, so neither adds one.
+fn admitting(key: &PublicKey) -> String {
+    let adding =
+        |file: &str, quote: &str| format!("grep -sqF {quote}{key}{quote} {file} || echo {quote}{key}{quote} >> {file}");
+    let (user, daemon) =
+        (adding("~/.config/farhaul/authorized_keys", "'"), adding("/etc/farhaul/authorized_keys", "\""));
+    format!("{user}\nsudo sh -c '{daemon}'")
 }
 
 #[cfg(test)]
