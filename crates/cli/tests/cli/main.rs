@@ -18,6 +18,7 @@ mod figures;
 mod information;
 mod integrity;
 mod ipv6;
+mod key_log;
 mod keys;
 mod lab;
 mod limits;

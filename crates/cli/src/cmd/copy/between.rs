@@ -26,8 +26,10 @@ pub(super) fn run(args: &CopyArgs, context: &Context, plan: &BetweenPlan) -> Res
     if args.transport.security.plain {
         return Err(Fault::usage("copies over SSH are always encrypted: leave out --plain"));
     }
-    if args.control_stream.is_some() || args.transport.trace.is_some() {
-        return Err(Fault::usage("--control-stream and --trace do not reach a copy between two other hosts"));
+    if args.control_stream.is_some() || args.transport.trace.is_some() || args.transport.logs_secrets() {
+        return Err(Fault::usage(
+            "--control-stream, --trace and --unsafe-keylog do not reach a copy between two other hosts",
+        ));
     }
     let output = Output::from_flag(args.transport.json);
     let over = OverSsh { context, output: &output, transport: &args.transport, options: &args.ssh };
