@@ -15,7 +15,7 @@ use super::frames::{Frames, Silence, encode};
 use super::install;
 use super::lifeline::Lifeline;
 use super::messages::{Failed, FarSays, Hello, Near, Ready};
-use super::refusal::{Refusal, SSH_FAILED, show};
+use super::refusal::{Refusal, show};
 use super::ssh::SshOptions;
 use crate::exit::{Code, Fault};
 use crate::interrupt::Interrupt;
@@ -27,6 +27,10 @@ const INSTALL: &str = "or repeat the command with --install, which copies this p
 const BLOCK: usize = 64 << 10;
 /// Time for the last words of the far program after the end of its connection. They take another way.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Interval and number of looks at ssh after its last output: a second together.
+const LOOK: Duration = Duration::from_millis(10);
+const LOOKS: usize = 100;
 
 /// Whether the end of an SSH connection told the far program that everything is over.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
@@ -145,7 +149,7 @@ impl FarProgram {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let child = Arc::new(Mutex::new(child));
         let ((say, heard), (shown, all_shown)) = (channel(), channel());
-        let (lifeline, its) = (Lifeline::default(), Arc::clone(&child));
+        let (lifeline, its) = (Lifeline::of(Arc::clone(&child)), Arc::clone(&child));
         let ending = lifeline.clone();
         let is_detached = hello.detach;
         let mut far = Self {
@@ -273,7 +277,7 @@ impl FarProgram {
         }
         match &self.last_words {
             Some(failed) if fault.code == Code::PeerLost => failed.fault(&self.host),
-            None if is_unexplained && has_ended && !self.is_detached && self.has_lost_ssh() => Fault::new(
+            None if is_unexplained && has_ended && !self.is_detached && self.lost_ssh() => Fault::new(
                 Code::SshFailed,
                 format!(
                     "ssh to {} ended in the middle of the copy, which ends the copy on both hosts: {fault}",
@@ -284,10 +288,16 @@ impl FarProgram {
         }
     }
 
-    /// Whether ssh, which has ended, failed or was killed. Otherwise the far program ended.
-    fn has_lost_ssh(&self) -> bool {
-        let status = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
-        status.is_ok_and(|status| status.code().is_none_or(|code| code == SSH_FAILED))
+    /// Whether ssh, from which nothing comes any more, is lost. It ends a moment after its output.
+    fn lost_ssh(&self) -> bool {
+        let looks = (0..LOOKS).find_map(|_| {
+            let is_lost = self.lifeline.has_lost_ssh();
+            if is_lost.is_none() {
+                thread::park_timeout(LOOK);
+            }
+            is_lost
+        });
+        looks.unwrap_or(false)
     }
 }
 

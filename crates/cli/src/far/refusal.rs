@@ -4,13 +4,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::ChildStderr;
 
 use super::frames::Silence;
+use super::lifeline::SSH_FAILED;
 use super::messages::printable;
 use super::ssh::SshOptions;
 use crate::exit::{Code, Fault};
 use crate::output::Output;
 
-/// Exit code of ssh if ssh itself failed (ssh(1)).
-pub(super) const SSH_FAILED: i32 = 255;
 /// Exit codes of shells for a program that does not exist, and for one that cannot be started (POSIX, section 2.8.2).
 const NOT_FOUND: i32 = 127;
 const NOT_STARTED: i32 = 126;
@@ -38,7 +37,8 @@ impl Refusal {
             Some(SSH_FAILED) => {
                 (Code::SshFailed, format!("ssh cannot reach {host} or log in there; try `ssh {host} true`"), false)
             }
-            code if !silence.has_shell => (Code::SshFailed, no_shell(host, code, &silence.words), false),
+            None => (Code::SshFailed, format!("ssh to {host} was killed before the program there began"), false),
+            Some(code) if !silence.has_shell => (Code::SshFailed, no_shell(host, code, &silence.words), false),
             Some(NOT_FOUND) => {
                 (Code::FarProgramMissing, format!("{host} lacks the program {program}: {step}"), is_default)
             }
@@ -59,11 +59,10 @@ impl Refusal {
 }
 
 /// The reason of a login shell that does not start programs. Its words may be on stdout, which is not shown.
-fn no_shell(host: &str, code: Option<i32>, words: &str) -> String {
-    let code = code.map_or_else(|| "by a signal".to_owned(), |code| format!("with code {code}"));
+fn no_shell(host: &str, code: i32, words: &str) -> String {
     let words = if words.is_empty() { String::new() } else { format!(": {}", printable(words)) };
     format!(
-        "the login shell on {host} ended {code} without starting any program{words}; `ssh {host} true` must work, so log in as \
+        "the login shell on {host} ended with code {code} without starting any program{words}; `ssh {host} true` must work, so log in as \
          a user who may run commands there"
     )
 }

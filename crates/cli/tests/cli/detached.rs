@@ -19,7 +19,7 @@ struct Killed {
     far_is_gone: bool,
 }
 
-/// Runs a copy at 20 Mbit/s, and kills `victim` in its middle: `ssh`, `near`.
+/// Runs a copy at 20 Mbit/s, and kills `victim` in its middle: `ssh`, `near`, `far`.
 fn killed(far: &Far, victim: &str, copy: &str) -> Killed {
     let at = |name: &str| far.scratch.at(name);
     let script = |name: &str, text: &str| {
@@ -38,8 +38,8 @@ fn killed(far: &Far, victim: &str, copy: &str) -> Killed {
     let (out, ssh_pid, far_pid, measured) = (at("out"), at("ssh.pid"), at("far.pid"), at("measured"));
     let run = far.near(&format!(
         "$F copy --json --interval 50ms --rate 20mbit --ssh '{ssh}' --remote-path '{there}' {copy} > '{out}' & NEAR=$!\n\
-         for i in $(seq 200); do grep -q interval '{out}' && break; sleep 0.05; done\n\
-         test {victim} = near && kill -9 $NEAR || kill -9 $(cat '{ssh_pid}')\n\
+         for i in $(seq 200); do grep -q '\"bytes_total\":[1-9]' '{out}' && break; sleep 0.05; done\n\
+         case {victim} in near) kill -9 $NEAR;; far) kill -9 $(cat '{far_pid}');; *) kill -9 $(cat '{ssh_pid}');; esac\n\
          BEGUN=$(date +%s%N); wait $NEAR; CODE=$?; ENDED=$(date +%s%N)\n\
          for i in $(seq 200); do kill -0 $(cat '{far_pid}') 2> /dev/null || break; sleep 0.05; done\n\
          kill -0 $(cat '{far_pid}') 2> /dev/null; echo $((ENDED - BEGUN)) $? > '{measured}'; cat '{out}'; exit $CODE"
@@ -67,6 +67,16 @@ fn the_end_of_ssh_ends_a_copy_on_both_hosts_and_leaves_nothing_under_a_final_nam
         let names = far.scratch.names(folder);
         assert!(!names.is_empty() && names.iter().all(|name| name.ends_with(".fhpart")), "{names:?}");
     }
+}
+
+/// It says no farewell, so ssh alone tells that it is gone.
+#[test]
+fn the_death_of_the_far_program_ends_the_copy_here_in_time() {
+    let Some(far) = Far::new("") else { return };
+    let (file, here) = (far.scratch.file("file", LONG), far.scratch.dir("here"));
+    let killed = killed(&far, "far", &format!("far:'{file}' '{here}'"));
+    fails(&killed.run, 5, &["ssh to far ended in the middle of the copy", ".fhpart"]);
+    assert!(killed.seconds < 5.0, "{} s", killed.seconds);
 }
 
 #[test]
