@@ -28,6 +28,7 @@ struct State {
 }
 
 impl Lifeline {
+    /// That of a copy which this ssh began.
     pub(super) fn of(ssh: Arc<Mutex<Child>>) -> Self {
         Self { ssh, shared: Arc::default() }
     }
