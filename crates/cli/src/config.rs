@@ -28,7 +28,8 @@ const CONNECTING: &[&str] = &["copy", "serve", "pipe", "bench", "profile", "stre
 /// Keys of connections that mean something else in a verb: the rate of a stream is its target, and no cap.
 const OTHER_MEANING: &[(&str, &str)] = &[("stream", "rate")];
 /// Options of a single run, which no file may set. The exception is `listen` of a server.
-const OF_THE_MOMENT: &[&str] = &["listen", "connect", "to", "config", "help", "version", "show-config"];
+const OF_THE_MOMENT: &[&str] =
+    &["listen", "connect", "to", "config", "help", "version", "show-config", "unsafe-keylog"];
 /// Name of the table of hosts.
 const HOSTS: &str = "host";
 

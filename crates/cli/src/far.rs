@@ -8,6 +8,8 @@
 //!  end of its input                →     stops
 //! ```
 //!
+//! With `--detach`, the far program goes on without ssh once the copy has begun. It then ends with the connection of the copy.
+//!
 //! Only public keys cross the SSH connection. Both key pairs are made for one copy, and live in memory.
 //!
 //! | part | owns |
@@ -16,15 +18,23 @@
 //! | [`frames`] | messages in a stream of bytes, behind the noise |
 //! | [`ssh`] | the options, and the command line of ssh |
 //! | [`program`] | the far program as a child process |
+//! | [`refusal`] | why a far program does not begin |
+//! | [`lifeline`] | the end of ssh, which ends the copy |
 //! | [`install`] | a copy of this program for the far host |
 //! | [`tunnel`] | datagrams through ssh, where UDP is blocked |
+//! | [`pieces`] | those datagrams, and messages between them |
+//! | [`voice`] | the stdout of the far program |
 
 pub(crate) mod frames;
 mod install;
+mod lifeline;
 pub(crate) mod messages;
+mod pieces;
 mod program;
+mod refusal;
 mod ssh;
 pub(crate) mod tunnel;
+pub(crate) mod voice;
 
-pub(crate) use program::{FarProgram, peer_knows_of_the_end};
-pub(crate) use ssh::SshOptions;
+pub(crate) use program::{FarProgram, OnMissing, peer_knows_of_the_end};
+pub(crate) use ssh::{SshCopyOptions, SshOptions};

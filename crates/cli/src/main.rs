@@ -108,6 +108,7 @@ fn parse(early: &Early) -> Result<Option<Cli>, Fault> {
         _ => {
             refusal::of_the_other_side(&matches)?;
             refusal::of_the_protocol(&matches)?;
+            refusal::of_the_way(&matches)?;
             Cli::from_arg_matches(&matches).map(Some).map_err(|error| refused(&error, Some(verb)))
         }
     }

@@ -1,6 +1,7 @@
 //! Groups of options that several verbs share.
 
 mod hurricane;
+mod key_log;
 mod originals;
 mod path;
 mod probing;

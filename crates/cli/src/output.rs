@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use indicatif::ProgressBar;
 
 use crate::exit::{Code, Fault};
-use crate::far::frames::encode;
 use crate::far::messages::FarSays;
+use crate::far::voice;
 use human::Style;
 use json::{End, ErrorRecord, Record};
 use serde_json::Value;
@@ -128,7 +128,7 @@ impl Output {
             JsonTo::Nowhere | JsonTo::Nobody => {}
             JsonTo::Messages => {
                 let record = serde_json::from_str(record).unwrap_or_default();
-                STDOUT.write(io::stdout().lock(), &encode(&FarSays::Record(record)));
+                STDOUT.note(voice::say(&FarSays::Record(record)));
             }
             JsonTo::Stdout => STDOUT.write(io::stdout().lock(), &line),
             JsonTo::Stderr => STDERR.write(io::stderr().lock(), &line),

@@ -386,6 +386,7 @@ impl Builder {
         }
         let longest_message = config.send_buffer;
         let connect_timeouts = [config.connect_timeout, config.udt.rendezvous_timeout];
+        let logs_secrets = matches!(&protection, Some(Protected::By(security)) if security.logs_secrets());
         let endpoint = match protection {
             None => return Err(Error::NoProtection),
             Some(Protected::No) if plain_clients.is_some() => return Err(Error::NoPlainClients),
@@ -398,7 +399,7 @@ impl Builder {
             driver.turn()?.answer_probes();
         }
         let cancelled = Arc::new(CancelFlag::new());
-        Ok(Endpoint::from_port(Port { driver, cancelled, connect_timeouts, longest_message }))
+        Ok(Endpoint::from_port(Port { driver, cancelled, connect_timeouts, longest_message, logs_secrets }))
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Port {
     pub(crate) connect_timeouts: [Duration; 2],
     /// Length in bytes of the longest message that the settings permit.
     pub(crate) longest_message: u64,
+    /// Whether the secrets of connections are written down.
+    pub(crate) logs_secrets: bool,
 }
 
 /// The shared part of [`Stream`](crate::Stream) and [`MessageSocket`](crate::MessageSocket). Both dereference to it.

@@ -23,6 +23,10 @@ use crate::reach::Reaching;
 use crate::security::{Network, Security};
 use crate::stream::Stream;
 
+/// The warning about a port that writes down secrets.
+const SECRETS: &str = "the secrets of all connections are written down: whoever has them can read and forge everything; use this for \
+                       debugging alone, and delete them";
+
 /// A UDP port that opens and accepts any number of connections, in both directions.
 ///
 /// A clone is a second handle of the same port. The port stays open while any handle of it lives: endpoint, listener,
@@ -66,10 +70,14 @@ impl Endpoint {
         self.port.driver.local_addr()
     }
 
-    /// Configuration problems that cost speed on this machine. Each line names one and the command that helps. Empty if
-    /// there are none.
+    /// Configuration problems that cost speed on this machine, and [secrets](Security::unsafe_key_log) that are written down. Each
+    /// line names one and what helps. Empty if there are none.
     pub fn warnings(&self) -> Vec<String> {
-        self.port.driver.warnings()
+        let mut warnings = self.port.driver.warnings();
+        if self.port.logs_secrets {
+            warnings.push(SECRETS.to_owned());
+        }
+        warnings
     }
 
     /// Datagrams that the system dropped since the port was opened, because this process was too slow to receive them.

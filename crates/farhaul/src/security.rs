@@ -21,7 +21,7 @@ use farhaul_proto::{AnyEndpoint, Config, Entropy, Protocol};
 use farhaul_secure::Tls;
 pub use farhaul_secure::{
     AcceptAll, AuthorizedKeys, Cipher, FirstContact, Grant, HostTrust, IdentityError, KeyPair, Known, KnownHosts,
-    LineError, NotAdmitted, PathGrant, Pinned, PublicKey, PublicKeyError, Sealer, Trust,
+    LineError, NotAdmitted, PathGrant, Pinned, PublicKey, PublicKeyError, Sealer, SecretLog, Trust,
 };
 
 pub use farhaul_units::Network;
@@ -39,12 +39,13 @@ pub struct Security {
     identity: KeyPair,
     trust: Arc<dyn Trust>,
     cipher: Cipher,
+    secrets: Option<Arc<dyn SecretLog>>,
 }
 
 impl Security {
     /// A port with this identity, which trusts these peers.
     pub fn new(identity: KeyPair, trust: impl Trust + 'static) -> Self {
-        Self { identity, trust: Arc::new(trust), cipher: Cipher::default() }
+        Self { identity, trust: Arc::new(trust), cipher: Cipher::default(), secrets: None }
     }
 
     /// The same with another cipher. Default: the fastest on this processor.
@@ -52,6 +53,18 @@ impl Security {
     pub const fn cipher(mut self, cipher: Cipher) -> Self {
         self.cipher = cipher;
         self
+    }
+
+    /// The same, and writes down the secrets of all connections, for debugging: whoever has them can read and forge everything.
+    /// [`Endpoint::warnings`](crate::Endpoint::warnings) says so.
+    #[must_use]
+    pub fn unsafe_key_log(mut self, log: impl SecretLog + 'static) -> Self {
+        self.secrets = Some(Arc::new(log));
+        self
+    }
+
+    pub(crate) const fn logs_secrets(&self) -> bool {
+        self.secrets.is_some()
     }
 
     /// An endpoint whose connections are all protected so, beside those of `plain` clients.
@@ -67,6 +80,10 @@ impl Security {
         }
         let tls = Tls::new(self.identity, self.trust, self.cipher)
             .map_err(|error| Error::System { what: "keys", source: std::io::Error::other(error) })?;
+        let tls = match self.secrets {
+            Some(log) => tls.unsafe_key_log(log),
+            None => tls,
+        };
         match plain {
             None => Ok(protocol.secure_endpoint(config, entropy, Box::new(tls))),
             Some(plain) => plain.endpoint(protocol, config, entropy, Box::new(tls)),

@@ -10,6 +10,7 @@
 //! | [`KnownHosts`], [`HostTrust`] | the keys of servers, as a client remembers them |
 //! | [`AuthorizedKeys`] | the keys of clients, and what each may do |
 //! | [`Tls`] | the provider that an endpoint is given |
+//! | [`SecretLog`] | the secrets of connections, for debugging |
 //! | [`Sealer`] | one cipher, for measurements of its speed |
 #![forbid(unsafe_code)]
 
@@ -17,6 +18,7 @@ mod authorized_keys;
 mod handshake;
 mod host_trust;
 mod identity;
+mod key_log;
 mod known_hosts;
 mod packet_key;
 mod provider;
@@ -28,6 +30,7 @@ mod verifier;
 pub use authorized_keys::{AuthorizedKeys, Grant, NotAdmitted, PathGrant};
 pub use host_trust::{FirstContact, HostTrust};
 pub use identity::{IdentityError, KeyPair};
+pub use key_log::SecretLog;
 pub use known_hosts::{Known, KnownHosts, LineError, LineFault};
 pub use provider::{Cipher, Tls, TlsError};
 pub use public_key::{PublicKey, PublicKeyError};

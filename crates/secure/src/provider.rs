@@ -11,11 +11,12 @@ use rustls::pki_types::ServerName;
 use rustls::quic::{self, ClientConnection, ServerConnection, Version};
 use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage, ProducesTickets};
 use rustls::version::TLS13;
-use rustls::{ClientConfig, ServerConfig, SupportedCipherSuite, Tls13CipherSuite};
+use rustls::{ClientConfig, NoKeyLog, ServerConfig, SupportedCipherSuite, Tls13CipherSuite};
 
 use crate::ALPN;
 use crate::handshake::{TlsHandshake, failure};
 use crate::identity::KeyPair;
+use crate::key_log::{Lines, SecretLog};
 use crate::packet_key::keys;
 use crate::trust::Trust;
 use crate::verifier::Verifier;
@@ -67,6 +68,7 @@ pub struct Tls {
     identity: KeyPair,
     trust: Arc<dyn Trust>,
     tokens: Arc<dyn ProducesTickets>,
+    secrets: Option<Arc<Lines>>,
 }
 
 /// Why there is no provider.
@@ -95,7 +97,22 @@ impl Tls {
         let suite = cipher_suite::TLS13_AES_128_GCM_SHA256.tls13().ok_or(TlsError::NoInitialCipher)?;
         let initial = (suite, suite.quic.ok_or(TlsError::NoInitialCipher)?);
         let tokens = Ticketer::new().map_err(|_| TlsError::NoRandomness)?;
-        Ok(Self { crypto: Arc::new(crypto), initial, identity, trust, tokens })
+        Ok(Self { crypto: Arc::new(crypto), initial, identity, trust, tokens, secrets: None })
+    }
+
+    /// The same, and writes down the secrets of all connections: whoever has the log can read them.
+    #[must_use]
+    pub fn unsafe_key_log(mut self, log: Arc<dyn SecretLog>) -> Self {
+        self.secrets = Some(Arc::new(Lines(log)));
+        self
+    }
+
+    /// What rustls writes secrets to. It never looks at the environment.
+    fn key_log(&self) -> Arc<dyn rustls::KeyLog> {
+        match &self.secrets {
+            Some(log) => Arc::<Lines>::clone(log),
+            None => Arc::new(NoKeyLog {}),
+        }
     }
 
     fn verifier(&self, peer: SocketAddr, meets: bool) -> Arc<Verifier> {
@@ -111,6 +128,7 @@ impl Tls {
             .with_client_cert_resolver(Arc::new(resolver));
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.enable_sni = false;
+        config.key_log = self.key_log();
         config.resumption = Resumption::disabled();
         Ok(config)
     }
@@ -124,6 +142,7 @@ impl Tls {
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
+        config.key_log = self.key_log();
         Ok(config)
     }
 }

@@ -5,7 +5,9 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Error};
 use farhaul::Protocol;
 
+use crate::cmd::doctor::Examinee;
 use crate::exit::Fault;
+use crate::values::Location;
 
 /// Whether `error` is a request for help or the version.
 pub(crate) fn is_help(error: &Error) -> bool {
@@ -77,6 +79,56 @@ pub(crate) fn of_the_other_side(matches: &ArgMatches) -> Result<(), Fault> {
             if verb == "bench" { "bench --listen" } else { "serve" }
         ))),
     }
+}
+
+/// Options of `copy` for keys of its own, and for ssh: the names in the program, and on the command line.
+const OWN_KEYS: [(&str, &str); 5] = [
+    ("key", "--key"),
+    ("host_key", "--host-key"),
+    ("host_key_policy", "--host-key-policy"),
+    ("authorized_keys", "--authorized-keys"),
+    ("any_client", "--any-client"),
+];
+const OF_SSH: [(&str, &str); 7] = [
+    ("ssh", "--ssh"),
+    ("port", "-P"),
+    ("identity", "-i"),
+    ("jump", "-J"),
+    ("option", "-o"),
+    ("remote_path", "--remote-path"),
+    ("port_range", "--port-range"),
+];
+const OF_SSH_COPIES: [(&str, &str); 3] =
+    [("install", "--install"), ("no_fallback", "--no-fallback"), ("detach", "--detach")];
+
+/// Refuses options of keys with a copy over SSH, and options of ssh with any other copy: they would have no effect.
+///
+/// In the environment and in files they may be meant for other copies, so they are accepted there.
+pub(crate) fn of_the_way(matches: &ArgMatches) -> Result<(), Fault> {
+    let Some((verb, options)) = matches.subcommand() else { return Ok(()) };
+    let typed = |all: &[(&str, &'static str)]| all.iter().find(|(id, _)| is_typed(options, id)).map(|(_, name)| *name);
+    let of_ssh = match verb {
+        "doctor" if options.get_one("host").is_none_or(|host| !matches!(host, Examinee::OverSsh { .. })) => {
+            typed(&OF_SSH)
+                .map(|option| format!("{option} is for `farhaul doctor HOST:`, with nothing behind the colon"))
+        }
+        "copy" => {
+            let mut places = options.get_many::<Location>("places").into_iter().flatten();
+            if places.any(|place| matches!(place, Location::Ssh(_))) {
+                typed(&OWN_KEYS).map(|option| {
+                    format!(
+                        "{option} is for copies with a server: over SSH, ssh identifies both sides, and the copy makes keys of \
+                         its own; -i FILE names a key for ssh"
+                    )
+                })
+            } else {
+                let option = typed(&OF_SSH).or_else(|| typed(&OF_SSH_COPIES));
+                option.map(|option| format!("{option} is for copies over SSH: write the far end as [user@]host:path"))
+            }
+        }
+        _ => None,
+    };
+    of_ssh.map_or(Ok(()), |message| Err(Fault::usage(message)))
 }
 
 fn is_typed(options: &ArgMatches, id: &str) -> bool {

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser};
 use farhaul::security::{KeyPair, Pinned, PublicKey, Security};
-use farhaul::{Canceller, DiskSource, DiskStore, Endpoint, Selection, Wording};
+use farhaul::{DiskSource, DiskStore, Endpoint, Selection, Wording};
 use farhaul_session::{AbortCode, Pull, Request, ShownPath, escape};
 
 use super::copy::{CopyArgs, forward};
@@ -24,9 +25,10 @@ use super::partial::Target;
 use super::server::{self, Caller};
 use super::{Context, connect};
 use crate::exit::{Code, Fault};
-use crate::far::frames::{Frames, MARK, encode};
-use crate::far::messages::{Call, Failed, FarSays, Hello, Near, Ready, VERSION};
+use crate::far::frames::{Frames, MARK};
+use crate::far::messages::{Failed, FarSays, Hello, Near, Ready, VERSION};
 use crate::far::tunnel::Tunnel;
+use crate::far::voice::{self, WayOut};
 use crate::options::Transport;
 use crate::output::{JsonTo, Output};
 use crate::session::file::Holding;
@@ -67,9 +69,8 @@ pub(crate) fn run(_: &BootstrapArgs, context: &Context) -> Result<(), Fault> {
 }
 
 fn say(message: &FarSays) {
-    let mut stdout = io::stdout().lock();
     // Its reader may be gone. Then stdin ends, too.
-    let _ = stdout.write_all(encode(message).as_bytes()).and_then(|()| stdout.flush());
+    let _ = voice::say(message);
 }
 
 /// The near program, which speaks on stdin.
@@ -128,13 +129,18 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
     if let Job::Forward { paths, recursive } = &job {
         say(&FarSays::Ready(ready(&identity, 0)));
         let Some(Near::Call(call)) = near.next() else { return Ok(()) };
-        let stop = context.interrupt.clone();
+        let (stop, (say, detour)) = (context.interrupt.clone(), channel());
         // The end of the SSH connection stops the copy.
-        thread::Builder::new().name("ssh".into()).spawn(move || {
-            while near.next().is_some() {}
-            stop.stop();
-        })?;
-        return send_on(context, &hello, paths, *recursive, (identity, call));
+        let at_end = move || stop.stop();
+        let begin = move || {
+            let tunnel = Tunnel::open()?;
+            // The caller may be gone.
+            let _ = say.send(tunnel.address()?);
+            Ok(tunnel)
+        };
+        follow(near, begin, at_end)?;
+        let to = Other::new(call, identity, detour)?;
+        return send_on(context, &hello, (paths, *recursive), to);
     }
     let key: PublicKey = hello.key.as_deref().unwrap_or_default().parse().map_err(|_| {
         Fault::new(Code::Protocol, "the near program has no key of a known kind: update the older side")
@@ -150,7 +156,16 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
     context.interrupt.cancels(endpoint.canceller());
     say(&FarSays::Ready(ready(&identity, port)));
     let (begun, begins) = channel();
-    watch(near, port, endpoint.canceller())?;
+    let (canceller, has_begun, detach) = (endpoint.canceller(), Arc::clone(&far.has_begun), hello.detach);
+    if detach {
+        leave_session(context)?;
+    }
+    let at_end = move || {
+        if !(detach && has_begun.load(Ordering::Acquire)) {
+            canceller.cancel();
+        }
+    };
+    follow(near, move || Tunnel::to(port), at_end)?;
     let canceller = endpoint.canceller();
     thread::Builder::new().name("first packet".into()).spawn(move || {
         if begins.recv_timeout(FIRST_PACKET) == Err(RecvTimeoutError::Timeout) {
@@ -164,6 +179,13 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
     let outcome = far.outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
     // The end of the SSH connection and the end of the copy both cancel the listener.
     outcome.unwrap_or_else(|| over.and(Ok(())))
+}
+
+/// Leaves the session of ssh, whose end sends signals to its processes.
+fn leave_session(context: &Context) -> Result<(), Fault> {
+    // The program may lead the session already. Then the signal remains.
+    let _ = rustix::process::setsid();
+    Ok(context.interrupt.reloads(|| {})?)
 }
 
 /// Opens a UDP port in the range, for all addresses of this host.
@@ -194,20 +216,23 @@ fn ready(identity: &KeyPair, port: u16) -> Ready {
     Ready { key: identity.public().to_string(), port, address }
 }
 
-/// Follows the near program: the end of the SSH connection ends the copy, and datagrams may come through it.
-fn watch(mut near: NearProgram, port: u16, canceller: Canceller) -> Result<(), Fault> {
+/// Follows the near program: the end of the SSH connection ends the copy, and datagrams may come through it. `open` opens their
+/// tunnel.
+fn follow(
+    mut near: NearProgram,
+    open: impl FnOnce() -> io::Result<Tunnel> + Send + 'static,
+    at_end: impl FnOnce() + Send + 'static,
+) -> Result<(), Fault> {
     thread::Builder::new().name("ssh".into()).spawn(move || {
         while let Some(message) = near.next() {
             if message != Near::Tunnel {
                 continue;
             }
-            let Ok(tunnel) = Tunnel::to(port) else { break };
-            say(&FarSays::Tunneling);
-            let (first, at_end) = (near.frames.into_rest(), canceller.clone());
-            let _ = tunnel.run(io::stdin(), first, io::stdout(), move || at_end.cancel());
+            let Ok(tunnel) = voice::begin_tunnel().and_then(|()| open()) else { break };
+            let _ = tunnel.run((io::stdin(), near.frames.into_rest()), WayOut, |_| {}, at_end);
             return;
         }
-        canceller.cancel();
+        at_end();
     })?;
     Ok(())
 }
@@ -217,6 +242,8 @@ struct Far<'a> {
     hosting: Hosting<'a>,
     job: &'a Job,
     endpoint: &'a Endpoint,
+    /// Whether the near program has called.
+    has_begun: Arc<AtomicBool>,
     outcome: Mutex<Option<Result<(), Fault>>>,
 }
 
@@ -224,10 +251,11 @@ impl<'a> Far<'a> {
     fn new(context: &'a Context, transport: &'a Transport, job: &'a Job, endpoint: &'a Endpoint) -> Self {
         let output = Output::new(JsonTo::Nobody);
         let hosting = Hosting { context, output, transport, interval: None, trace: None };
-        Self { hosting, job, endpoint, outcome: Mutex::default() }
+        Self { hosting, job, endpoint, has_begun: Arc::default(), outcome: Mutex::default() }
     }
 
     fn serve(&self, caller: &Caller, begun: &Sender<()>) {
+        self.has_begun.store(true, Ordering::Release);
         let _ = begun.send(());
         let result = match (self.job, &caller.open.request) {
             (Job::Receive { target, is_directory }, Request::Push(push)) => {
@@ -267,15 +295,7 @@ impl<'a> Far<'a> {
 }
 
 /// Sends to the far program on another host.
-fn send_on(
-    context: &Context,
-    hello: &Hello,
-    paths: &[PathBuf],
-    recursive: bool,
-    (identity, call): (KeyPair, Call),
-) -> Result<(), Fault> {
-    let key =
-        call.key.parse().map_err(|_| Fault::new(Code::Protocol, "the other far program has no key of a known kind"))?;
+fn send_on(context: &Context, hello: &Hello, (paths, recursive): (&[PathBuf], bool), to: Other) -> Result<(), Fault> {
     let mut words: Vec<OsString> = hello.options.iter().map(OsString::from).collect();
     words.extend(recursive.then(|| "--recursive".into()));
     words.push("--".into());
@@ -283,10 +303,10 @@ fn send_on(
         words.push(local_place(path));
     }
     // The place is the near program's affair. The slash keeps what it says about a directory.
-    words.push(format!("other:{}", if call.is_directory { "target/" } else { "target" }).into());
+    words.push(format!("other:{}", if to.is_directory { "target/" } else { "target" }).into());
     let args = ForwardArgs::try_parse_from(words)
         .map_err(|error| Fault::new(Code::Protocol, error.to_string().lines().next().unwrap_or_default().to_owned()))?;
-    forward(&args.copy, context, Other { name: call.name, key, addresses: call.addresses, identity })
+    forward(&args.copy, context, to)
 }
 
 /// The command line of a copy to another far program.

@@ -23,7 +23,7 @@ use super::over_ssh::{self, Other, OverSsh, Reached};
 use super::partial::Target;
 use super::{Context, end_record, limited_by, original, report_end};
 use crate::exit::{Code, Fault};
-use crate::far::SshOptions;
+use crate::far::SshCopyOptions;
 use crate::fault;
 use crate::limit::share;
 use crate::options::{Originals, Transport};
@@ -88,7 +88,7 @@ pub(crate) struct CopyArgs {
     #[command(flatten)]
     pub(crate) originals: Originals,
     #[command(flatten)]
-    pub(crate) ssh: SshOptions,
+    pub(crate) ssh: SshCopyOptions,
     #[command(flatten)]
     pub(crate) transport: Transport,
 }
@@ -124,6 +124,9 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     }
     let plan = Plan::of(&args.places, args.recursive)?;
     args.transport.check()?;
+    if args.ssh.detach && matches!(plan, Plan::Between(_)) {
+        return Err(Fault::usage("--detach is for copies from or to this machine"));
+    }
     if let Plan::Between(plan) = &plan {
         return between::run(args, context, plan);
     }

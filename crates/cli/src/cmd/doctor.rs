@@ -11,6 +11,7 @@ mod keys;
 mod path;
 mod processor;
 mod reach;
+mod ssh;
 mod system;
 mod target;
 mod tcp;
@@ -24,12 +25,13 @@ use serde_json::json;
 use super::Context;
 use crate::config;
 use crate::exit::{Code, Fault};
+use crate::far::SshOptions;
 use crate::output::human::{Style, columns_of_stdout};
 use crate::output::json::ErrorRecord;
 use crate::output::{Output, has_written, print};
 use finding::{Finding, State, summary};
 use interface::ETHERNET;
-use target::Target;
+pub(crate) use target::Examinee;
 
 /// Find what is in the way of fast transfers, and the command that mends it
 ///
@@ -37,20 +39,25 @@ use target::Target;
 /// the address of a running `farhaul serve` or `farhaul bench --listen` it also examines the path there, in about 6 s at
 /// most: name, route, packet size, round trip, whether UDP gets through, and the key of the server.
 ///
+/// With a colon behind the host, ssh starts a program there, and the path to that is examined, as a copy over SSH would use it.
+///
 ///     farhaul doctor
 ///     farhaul doctor far.example:9000
+///     farhaul doctor far.example:                      as `farhaul copy FILE far.example:` goes
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct DoctorArgs {
-    /// Examine the path to this host, too; without a port, its name, route and SSH port alone
-    #[arg(value_name = "HOST[:PORT]")]
-    host: Option<Target>,
+    /// Examine the path to this host, too; with nothing behind the colon over SSH, without one its name, route and SSH port alone
+    #[arg(value_name = "HOST[:[PORT]]")]
+    host: Option<Examinee>,
     /// Private key of this side [default: ~/.config/farhaul/key]
     #[arg(long, env = "FARHAUL_KEY", value_name = "FILE")]
     key: Option<PathBuf>,
     /// Print one JSON record per line
     #[arg(long, env = "FARHAUL_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
+    #[command(flatten)]
+    ssh: SshOptions,
 }
 
 /// What the parts of an examination know.
@@ -83,9 +90,16 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Fault> {
     report.title("this machine");
     host::examine(&examined, |finding| report.add(&finding));
     let unreachable = match &args.host {
-        Some(target) if !context.interrupt.is_stopping() => {
-            report.title(&format!("the path to {target}"));
-            path::examine(target, &examined, |finding| report.add(&finding)).unwrap_or_else(Some)
+        Some(host) if !context.interrupt.is_stopping() => {
+            report.title(&format!("the path to {host}"));
+            let output = report.output.clone();
+            let examined = match host {
+                Examinee::Host(target) => path::examine(target, &examined, |finding| report.add(&finding)),
+                Examinee::OverSsh { host, .. } => {
+                    ssh::examine((host, &args.ssh), &examined, &output, |finding| report.add(&finding))
+                }
+            };
+            examined.unwrap_or_else(Some)
         }
         _ => None,
     };

@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::process::Stdio;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -12,9 +14,9 @@ use farhaul::security::{KeyPair, PublicKey};
 use super::Context;
 use super::connect::Calling;
 use crate::exit::{Code, Fault};
-use crate::far::messages::{Hello, Ready, Task, VERSION};
+use crate::far::messages::{Call, Failed, FarSays, Hello, Ready, Task, VERSION};
 use crate::far::tunnel::Tunnel;
-use crate::far::{FarProgram, SshOptions};
+use crate::far::{FarProgram, OnMissing, SshCopyOptions, SshOptions, voice};
 use crate::options::Transport;
 use crate::output::Output;
 use crate::output::json::Start;
@@ -22,6 +24,8 @@ use crate::trust::{Server, identity};
 
 /// Time without an answer after which UDP counts as blocked, since TCP works (command-line contract, time-outs).
 const UDP_DEAD: Duration = Duration::from_secs(3);
+/// The setting in records that names what carries the datagrams, if it is not UDP.
+pub(super) const CARRIER: &str = "carrier";
 /// Most that ssh prints about its settings, bytes.
 const MOST_SETTINGS: u64 = 256 << 10;
 /// Most addresses to try at once.
@@ -32,7 +36,7 @@ pub(super) struct OverSsh<'a> {
     pub(super) context: &'a Context,
     pub(super) output: &'a Output,
     pub(super) transport: &'a Transport,
-    pub(super) options: &'a SshOptions,
+    pub(super) options: &'a SshCopyOptions,
 }
 
 /// A connection, and the far program behind it, if ssh started one.
@@ -46,18 +50,39 @@ pub(super) struct Reached {
 #[derive(Clone, Debug)]
 pub(super) struct Other {
     /// The key of this side, which the other one admits.
-    pub(super) identity: KeyPair,
+    identity: KeyPair,
     /// Its host, in messages.
     pub(super) name: String,
-    pub(super) key: PublicKey,
-    pub(super) addresses: Vec<SocketAddr>,
+    /// Whether its target is a directory in any case.
+    pub(super) is_directory: bool,
+    key: PublicKey,
+    addresses: Vec<SocketAddr>,
+    /// Tells the address of a tunnel through the near program, once that is open.
+    detour: Arc<Mutex<Receiver<SocketAddr>>>,
+}
+
+impl Other {
+    /// The program that the near one names.
+    pub(super) fn new(call: Call, identity: KeyPair, detour: Receiver<SocketAddr>) -> Result<Self, Fault> {
+        let Call { key, addresses, is_directory, name } = call;
+        let key =
+            key.parse().map_err(|_| Fault::new(Code::Protocol, "the other far program has no key of a known kind"))?;
+        Ok(Self { identity, name, is_directory, key, addresses, detour: Arc::new(Mutex::new(detour)) })
+    }
+
+    /// Asks the near program for a tunnel, because of `blocked`. `None` if it wants none.
+    fn detour(&self, blocked: &Fault) -> Option<SocketAddr> {
+        voice::say(&FarSays::Blocked(Failed::from(blocked))).ok()?;
+        self.detour.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+    }
 }
 
 impl Reached {
     /// The fault of a copy that failed: what the far program said explains more.
     pub(super) fn explained(&mut self, fault: Fault) -> Fault {
-        match &mut self.far {
-            Some(far) => far.explained(fault),
+        match self.far.as_mut().map(|far| far.explained(fault.clone())) {
+            Some(lost) if lost.code == Code::SshFailed => lost.and("--detach lets a copy go on without ssh"),
+            Some(explained) => explained,
             None => fault,
         }
     }
@@ -65,22 +90,30 @@ impl Reached {
 
 impl OverSsh<'_> {
     /// Starts a far program on `host` for this task, and connects to it.
-    pub(super) fn connect(&self, host: &str, task: Task, start: Start) -> Result<Reached, Fault> {
+    pub(super) fn connect(&self, host: &str, task: Task, mut start: Start) -> Result<Reached, Fault> {
         let identity = identity::generate()?;
         let hello = self.hello(Some(identity.public()), task);
         let (mut far, ready, addresses) = self.start(host, &hello)?;
         let server = Server::with_key(host.to_owned(), identity, self.transport.security.cipher(), key_of(&ready)?);
         let quick = self.transport.connecting_within(UDP_DEAD);
         let calling = Calling { context: self.context, output: self.output, transport: &quick, server: Some(server) };
+        let begun = self.context.clock.now();
         let blocked = match calling.first_of(&addresses, start.clone()) {
-            Ok(stream) => return Ok(Reached { stream, far: Some(far) }),
+            Ok(stream) => {
+                far.carries(stream.canceller());
+                return Ok(Reached { stream, far: Some(far) });
+            }
             Err(fault) if fault.code.exit() != Code::UdpBlocked.exit() => return Err(far.explained(fault)),
             Err(_) => blocked(host, &addresses, ready.port),
         };
+        if self.options.detach {
+            return Err(blocked.and("--detach leaves no SSH connection to copy through"));
+        }
         if self.options.no_fallback {
             return Err(blocked);
         }
         self.output.warn(&format!("{blocked}; the data goes through the SSH connection, which is slower"));
+        note_detour(&mut start, self.context.clock.now() - begun);
         let stream = self.through_ssh(&mut far, Calling { transport: self.transport, ..calling }, start)?;
         Ok(Reached { stream, far: Some(far) })
     }
@@ -93,54 +126,81 @@ impl OverSsh<'_> {
             key: key.map(|key| key.to_string()),
             task,
             options: self.transport.for_far_program(),
-            ports: self.options.port_range,
+            ports: self.options.way.port_range,
+            detach: self.options.detach,
         }
     }
 
     /// Starts a far program. Returns its addresses, too, which may be none.
     pub(super) fn start(&self, host: &str, hello: &Hello) -> Result<(FarProgram, Ready, Vec<SocketAddr>), Fault> {
-        let mut settings = self.options.settings(host)?;
-        // Ssh needs no network for its settings.
-        let settings = thread::Builder::new().name("settings".into()).spawn(move || {
-            let child = settings.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
-            let mut text = String::new();
-            if let Ok(mut child) = child {
-                let _ = child.stdout.take().map(|stdout| stdout.take(MOST_SETTINGS).read_to_string(&mut text));
-                let _ = child.wait();
-            }
-            text
-        })?;
-        let (far, ready) = FarProgram::start(self.options, host, hello, &self.context.interrupt, self.output)?;
-        let addresses = addresses(&settings.join().unwrap_or_default(), &ready);
-        Ok((far, ready, addresses))
+        let on_missing = if self.options.install { OnMissing::Install } else { OnMissing::Offer };
+        start((self.context, self.output), (&self.options.way, on_missing), host, hello)
     }
 
     /// Connects through the SSH connection.
-    fn through_ssh(&self, far: &mut FarProgram, calling: Calling<'_>, mut start: Start) -> Result<Stream, Fault> {
-        let (stdout, first, stdin) = far.datagrams()?;
+    fn through_ssh(&self, far: &mut FarProgram, calling: Calling<'_>, start: Start) -> Result<Stream, Fault> {
+        let pipes = far.datagrams()?;
+        let at_end = pipes.at_end();
+        let (out, into, hear) = pipes.divided();
         let tunnel = Tunnel::open()?;
         let address = tunnel.address()?;
-        tunnel.run(stdout, first, stdin, || {})?;
-        start.settings.insert("carrier".into(), "ssh".into());
-        calling.first_of(&[address], start)
+        tunnel.run(out, into, hear, at_end)?;
+        let stream = calling.first_of(&[address], start)?;
+        far.carries(stream.canceller());
+        Ok(stream)
     }
 }
 
-/// Connects to a far program that ssh started elsewhere.
+/// Starts a far program on `host`. Returns its addresses, too, which may be none.
+pub(super) fn start(
+    (context, output): (&Context, &Output),
+    (options, on_missing): (&SshOptions, OnMissing),
+    host: &str,
+    hello: &Hello,
+) -> Result<(FarProgram, Ready, Vec<SocketAddr>), Fault> {
+    let mut settings = options.settings(host)?;
+    // Ssh needs no network for its settings.
+    let settings = thread::Builder::new().name("settings".into()).spawn(move || {
+        let child = settings.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut text = String::new();
+        if let Ok(mut child) = child {
+            let _ = child.stdout.take().map(|stdout| stdout.take(MOST_SETTINGS).read_to_string(&mut text));
+            let _ = child.wait();
+        }
+        text
+    })?;
+    let (far, ready) = FarProgram::start((options, on_missing), host, hello, &context.interrupt, output)?;
+    let addresses = addresses(&settings.join().unwrap_or_default(), &ready);
+    Ok((far, ready, addresses))
+}
+
+/// Connects to a far program that ssh started elsewhere: over UDP, or through the near program where UDP is blocked.
 pub(super) fn call(
     context: &Context,
     output: &Output,
     transport: &Transport,
     other: &Other,
-    start: Start,
+    mut start: Start,
 ) -> Result<Stream, Fault> {
     let server = Server::with_key(other.name.clone(), other.identity.clone(), transport.security.cipher(), other.key);
     let quick = transport.connecting_within(UDP_DEAD);
     let calling = Calling { context, output, transport: &quick, server: Some(server) };
-    calling.first_of(&other.addresses, start).map_err(|fault| match fault.code.exit() {
-        4 => blocked(&other.name, &other.addresses, other.addresses.first().map_or(0, SocketAddr::port)),
-        _ => fault,
-    })
+    let begun = context.clock.now();
+    let blocked = match calling.first_of(&other.addresses, start.clone()) {
+        Err(fault) if fault.code.exit() == Code::UdpBlocked.exit() => {
+            blocked(&other.name, &other.addresses, other.addresses.first().map_or(0, SocketAddr::port))
+        }
+        connected => return connected,
+    };
+    note_detour(&mut start, context.clock.now() - begun);
+    let Some(address) = other.detour(&blocked) else { return Err(context.interrupt.fault().unwrap_or(blocked)) };
+    Calling { transport, ..calling }.first_of(&[address], start)
+}
+
+/// Notes for the record that datagrams go through ssh, after UDP was tried for this long.
+fn note_detour(start: &mut Start, tried: Duration) {
+    start.settings.insert(CARRIER.into(), "ssh".into());
+    start.settings.insert("udp_tried_seconds".into(), tried.as_secs_f64().into());
 }
 
 /// The key of a far program.

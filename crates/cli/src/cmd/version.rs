@@ -25,14 +25,14 @@ pub(crate) fn run(args: &VersionArgs) -> Result<(), Fault> {
             "version": version,
             "protocols": protocols,
             "session_protocol": { "newest": session, "oldest": farhaul_session::OLDEST_VERSION },
-            "security": ["none"],
+            "security": ["tls1.3", "none"],
             "os": std::env::consts::OS,
             "architecture": std::env::consts::ARCH,
         });
         print(&format!("{record}\n"));
     } else {
         print(&format!(
-            "farhaul {version}\nspeaks {}, and session protocol {session}; encryption: none yet\n",
+            "farhaul {version}\nspeaks {}, and session protocol {session}; encrypts with TLS 1.3\n",
             protocols.join(", ")
         ));
     }

@@ -6,12 +6,16 @@ use serde::de::DeserializeOwned;
 
 /// Line before the first message. A control character keeps people from printing it.
 pub(crate) const MARK: &[u8] = b"\x01farhaul-bootstrap\n";
+/// Line of the shell that starts the program, before that speaks.
+pub(super) const SHELL_MARK: &[u8] = b"\x01farhaul-shell\n";
 /// Digits of a length.
 const HEAD: usize = 8;
 /// Longest message, bytes: a million paths are not copied by one command line.
 const LONGEST: usize = 4 << 20;
 /// Most noise before the mark, bytes.
 const MOST_NOISE: usize = 256 << 10;
+/// Noise that is kept for a report, bytes: the last words of a login shell.
+const KEPT_NOISE: usize = 1 << 10;
 
 /// A stream that is no dialogue of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +28,38 @@ pub(crate) enum FrameError {
     Malformed,
 }
 
+/// A stream that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Silence {
+    /// Whether the mark had come: the program spoke.
+    pub(super) has_begun: bool,
+    /// Whether the mark of the shell had come, which starts the program.
+    pub(super) has_shell: bool,
+    /// The last line of the noise.
+    pub(super) words: String,
+}
+
+fn position(bytes: &[u8], mark: &[u8]) -> Option<usize> {
+    bytes.windows(mark.len()).position(|window| window == mark)
+}
+
 /// One message, ready to be written: its length in hexadecimal digits, and JSON.
 pub(crate) fn encode(message: &impl Serialize) -> String {
     let body = serde_json::to_string(message).unwrap_or_default();
     format!("{:0HEAD$x}{body}", body.len())
+}
+
+/// The message at the beginning of `bytes`, and its length with the head. `None` until it is whole.
+pub(super) fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Result<Option<(M, usize)>, FrameError> {
+    let Some(head) = bytes.first_chunk::<HEAD>() else { return Ok(None) };
+    let len = std::str::from_utf8(head).ok().and_then(|head| usize::from_str_radix(head, 16).ok());
+    let len = len.ok_or(FrameError::Malformed)?;
+    if len > LONGEST {
+        return Err(FrameError::TooLong);
+    }
+    let Some(body) = bytes.get(HEAD..HEAD + len) else { return Ok(None) };
+    let message = serde_json::from_slice(body).map_err(|_| FrameError::Malformed)?;
+    Ok(Some((message, HEAD + len)))
 }
 
 /// Takes messages out of received bytes.
@@ -35,23 +67,26 @@ pub(crate) fn encode(message: &impl Serialize) -> String {
 pub(crate) struct Frames {
     pending: Vec<u8>,
     has_begun: bool,
+    /// Whether the mark of the shell has come.
+    has_shell: bool,
     noise: usize,
+    /// The end of the noise.
+    last_noise: Vec<u8>,
 }
 
 impl Frames {
     /// A stream with noise and the mark before the first message.
     pub(crate) const fn behind_noise() -> Self {
-        Self { pending: Vec::new(), has_begun: false, noise: 0 }
+        Self::new(false)
     }
 
     /// A stream of messages alone.
     pub(crate) const fn clean() -> Self {
-        Self { pending: Vec::new(), has_begun: true, noise: 0 }
+        Self::new(true)
     }
 
-    /// Whether the mark has come.
-    pub(crate) const fn has_begun(&self) -> bool {
-        self.has_begun
+    const fn new(has_begun: bool) -> Self {
+        Self { pending: Vec::new(), has_begun, has_shell: has_begun, noise: 0, last_noise: Vec::new() }
     }
 
     /// Takes received bytes.
@@ -60,7 +95,8 @@ impl Frames {
         if self.has_begun {
             return Ok(());
         }
-        match self.pending.windows(MARK.len()).position(|window| window == MARK) {
+        self.has_shell |= position(&self.pending, SHELL_MARK).is_some();
+        match position(&self.pending, MARK) {
             Some(at) => {
                 self.pending.drain(..at + MARK.len());
                 self.has_begun = true;
@@ -69,24 +105,29 @@ impl Frames {
             None => {
                 // The beginning of a mark may be at the end.
                 let skipped = self.pending.len().saturating_sub(MARK.len() - 1);
-                self.pending.drain(..skipped);
+                self.last_noise.extend(self.pending.drain(..skipped));
+                self.last_noise.drain(..self.last_noise.len().saturating_sub(KEPT_NOISE));
                 self.noise += skipped;
                 if self.noise > MOST_NOISE { Err(FrameError::Noise) } else { Ok(()) }
             }
         }
     }
 
+    /// The end of a stream without the mark.
+    pub(super) fn into_silence(self) -> Silence {
+        let noise = [self.last_noise, self.pending].concat();
+        let noise = String::from_utf8_lossy(&noise);
+        let words = noise.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default().to_owned();
+        Silence { has_begun: self.has_begun, has_shell: self.has_shell, words }
+    }
+
     /// The next whole message.
     pub(crate) fn next<M: DeserializeOwned>(&mut self) -> Result<Option<M>, FrameError> {
-        let Some(head) = self.pending.first_chunk::<HEAD>().filter(|_| self.has_begun) else { return Ok(None) };
-        let len = std::str::from_utf8(head).ok().and_then(|head| usize::from_str_radix(head, 16).ok());
-        let len = len.ok_or(FrameError::Malformed)?;
-        if len > LONGEST {
-            return Err(FrameError::TooLong);
+        if !self.has_begun {
+            return Ok(None);
         }
-        let Some(body) = self.pending.get(HEAD..HEAD + len) else { return Ok(None) };
-        let message = serde_json::from_slice(body).map_err(|_| FrameError::Malformed)?;
-        self.pending.drain(..HEAD + len);
+        let Some((message, len)) = decode(&self.pending)? else { return Ok(None) };
+        self.pending.drain(..len);
         Ok(Some(message))
     }
 
@@ -130,6 +171,21 @@ mod tests {
             frames.extend(&bytes).unwrap();
             let _ = frames.next::<Near>();
         }
+    }
+
+    #[test]
+    fn the_end_of_a_stream_tells_how_far_it_came() {
+        let ended = |pieces: &[&[u8]]| {
+            let mut frames = Frames::behind_noise();
+            pieces.iter().for_each(|piece| frames.extend(piece).unwrap());
+            let Silence { has_begun, has_shell, words } = frames.into_silence();
+            (has_begun, has_shell, words)
+        };
+        let (noise, nothing) = (vec![b'x'; 2_000], String::new());
+        assert_eq!(ended(&[]), (false, false, nothing));
+        assert_eq!(ended(&[&noise, b"\nThis account is", b" not available.\n\n"]).2, "This account is not available.");
+        assert!(ended(&[b"Hi\n\x01farhaul", b"-shell\n"]).1);
+        assert!(ended(&[SHELL_MARK, MARK]).0);
     }
 
     #[test]

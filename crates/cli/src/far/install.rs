@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 
 use super::messages::printable;
-use super::ssh::{SshOptions, VERSION};
+use super::ssh::SshOptions;
 use crate::exit::{Code, Fault};
 use crate::output::Output;
 
@@ -68,7 +68,7 @@ pub(super) fn install(options: &SshOptions, host: &str, output: &Output) -> Resu
             format!("this program does not run on {host}: {}; build farhaul there", printable(&why)),
         ));
     }
-    let place = format!("${{XDG_CACHE_HOME:-$HOME/.cache}}/farhaul/bin/farhaul-{VERSION}");
+    let place = SshOptions::INSTALLED;
     // The new file gets its name once it is whole.
     let store = format!(
         "sh -c 'umask 077; p=\"{place}\"; mkdir -p \"${{p%/*}}\" && cat > \"$p.$$\" && chmod 700 \"$p.$$\" && mv \"$p.$$\" \"$p\" && \

@@ -8,7 +8,7 @@ use crate::exit::{Code, Fault};
 use crate::values::percent;
 
 /// Version of these messages. Programs of different versions refuse each other.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// Bytes of a path, which need not be UTF-8: with escapes as in a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +54,9 @@ pub(crate) struct Hello {
     /// The range of UDP ports for the far program.
     #[serde(default)]
     pub(crate) ports: Option<(u16, u16)>,
+    /// Whether the copy goes on when ssh ends.
+    #[serde(default)]
+    pub(crate) detach: bool,
 }
 
 /// The part of the far program.
@@ -66,6 +69,8 @@ pub(crate) enum Task {
     Send { paths: Vec<PathText>, recursive: bool },
     /// Send these paths to another far program, which receives.
     Forward { paths: Vec<PathText>, recursive: bool },
+    /// Answer questions about the path, and copy nothing.
+    Answer,
 }
 
 /// Another far program, which receives.
@@ -87,6 +92,8 @@ pub(crate) enum FarSays {
     Ready(Ready),
     /// Datagrams follow.
     Tunneling,
+    /// UDP does not reach the other far program. Datagrams may go through the near one.
+    Blocked(Failed),
     /// A record of the copy to another far program.
     Record(serde_json::Value),
     /// It cannot go on.

@@ -1,28 +1,36 @@
 //! The far program as a child process of this one, through ssh.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use std::convert::Infallible;
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
-use super::frames::{Frames, encode};
+use farhaul::Canceller;
+
+use super::frames::{Frames, Silence, encode};
 use super::install;
+use super::lifeline::Lifeline;
 use super::messages::{Failed, FarSays, Hello, Near, Ready};
+use super::refusal::{Refusal, show};
 use super::ssh::SshOptions;
 use crate::exit::{Code, Fault};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 
-/// Exit code of ssh if ssh itself failed.
-const SSH_FAILED: i32 = 255;
-/// Exit code of shells for a program that does not exist, or cannot be started.
-const NOT_FOUND: [i32; 2] = [127, 126];
+/// The next step where a copy of this program would help.
+const INSTALL: &str = "or repeat the command with --install, which copies this program there";
 /// Bytes per read.
 const BLOCK: usize = 64 << 10;
-/// Longest line of ssh that is shown, bytes.
-const LONGEST_LINE: u64 = 4096;
+/// Time for the last words of the far program after the end of its connection. They take another way.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Interval and number of looks at ssh after its last output: a second together.
+const LOOK: Duration = Duration::from_millis(10);
+const LOOKS: usize = 100;
 
 /// Whether the end of an SSH connection told the far program that everything is over.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
@@ -30,6 +38,17 @@ static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 /// Whether the peer knows of the end by ssh, so that nobody need wait for the farewells of its connection.
 pub(crate) fn peer_knows_of_the_end() -> bool {
     HAS_ENDED.load(Ordering::Acquire)
+}
+
+/// The reaction to a far host without a program of this version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnMissing {
+    /// Copy this one there.
+    Install,
+    /// Fail, and name the option that copies it.
+    Offer,
+    /// Fail.
+    Report,
 }
 
 /// The program on the far host.
@@ -40,40 +59,78 @@ pub(crate) struct FarProgram {
     stdin: Option<ChildStdin>,
     heard: Receiver<Heard>,
     last_words: Option<Failed>,
+    lifeline: Lifeline,
+    /// Whether the copy goes on when ssh ends.
+    is_detached: bool,
+    /// Whether the copy may have begun.
+    is_ready: bool,
+    /// Ends once all is shown that ssh said.
+    all_shown: Receiver<Infallible>,
+}
+
+/// The pipes of a far program through which datagrams go.
+#[derive(Debug)]
+pub(crate) struct Pipes {
+    /// Its output, and the bytes that were read already.
+    pub(crate) out: (ChildStdout, Vec<u8>),
+    pub(crate) into: ChildStdin,
+    heard: Sender<Heard>,
+    lifeline: Lifeline,
+}
+
+impl Pipes {
+    /// Calls this at the end of the tunnel.
+    pub(crate) fn at_end(&self) -> impl FnOnce() + Send + 'static {
+        let lifeline = self.lifeline.clone();
+        move || lifeline.ends()
+    }
+
+    /// The pipes, and what takes the messages between the datagrams.
+    pub(crate) fn divided(self) -> ((ChildStdout, Vec<u8>), ChildStdin, impl FnMut(FarSays) + Send + 'static) {
+        let Self { out, into, heard, .. } = self;
+        let hear = move |message| {
+            // Nobody hears it at the end of the copy.
+            let _ = heard.send(Heard::Message(message));
+        };
+        (out, into, hear)
+    }
 }
 
 /// What the far program said.
 #[derive(Debug)]
-pub(super) enum Heard {
+enum Heard {
     Message(FarSays),
     /// Datagrams follow, the first bytes of which are here.
     Datagrams(ChildStdout, Vec<u8>),
-    /// No more comes. Whether anything came from the program at all.
-    End {
-        has_begun: bool,
-    },
+    /// No more comes.
+    End(Silence),
 }
 
 impl FarProgram {
     /// Starts the program on `host`, and says what this side wants. If it is missing there, and the user wants it, installs it.
     pub(crate) fn start(
-        options: &SshOptions,
+        (options, on_missing): (&SshOptions, OnMissing),
         host: &str,
         hello: &Hello,
         interrupt: &Interrupt,
         output: &Output,
     ) -> Result<(Self, Ready), Fault> {
-        let mut far = Self::spawn(options, host, hello, interrupt, output)?;
-        match far.ready(options) {
-            Err(fault) if fault.code == Code::FarProgramMissing && options.install && !options.names_program() => {
-                install::install(options, host, output)?;
-                far = Self::spawn(options, host, hello, interrupt, output)?;
-                let ready = far.ready(options)?;
-                Ok((far, ready))
-            }
-            ready => ready.map(|ready| (far, ready)),
-        }
-        .map_err(|fault| interrupt.fault().unwrap_or(fault))
+        let started =
+            Self::spawn(options, host, hello, interrupt, output).and_then(|mut far| match far.ready(options) {
+                Ok(ready) => Ok((far, ready)),
+                Err(refusal) if refusal.is_mendable && on_missing == OnMissing::Install => {
+                    drop(far);
+                    install::install(options, host, output)?;
+                    let mut far = Self::spawn(options, host, hello, interrupt, output)?;
+                    let ready = far.ready(options).map_err(|refusal| refusal.fault)?;
+                    Ok((far, ready))
+                }
+                Err(refusal) if refusal.is_mendable && on_missing == OnMissing::Offer => {
+                    Err(refusal.fault.and(INSTALL))
+                }
+                Err(refusal) => Err(refusal.fault),
+            });
+        started.map_err(|fault| interrupt.fault().unwrap_or(fault))
     }
 
     fn spawn(
@@ -91,15 +148,35 @@ impl FarProgram {
         })?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let child = Arc::new(Mutex::new(child));
-        let (say, heard) = channel();
-        let mut far = Self { host: host.to_owned(), child: Arc::clone(&child), stdin, heard, last_words: None };
+        let ((say, heard), (shown, all_shown)) = (channel(), channel());
+        let (lifeline, its) = (Lifeline::of(Arc::clone(&child)), Arc::clone(&child));
+        let ending = lifeline.clone();
+        let is_detached = hello.detach;
+        let mut far = Self {
+            host: host.to_owned(),
+            child: its,
+            stdin,
+            heard,
+            last_words: None,
+            lifeline,
+            is_detached,
+            is_ready: false,
+            all_shown,
+        };
         interrupt.on_stop(move || end(&child));
         if let Some(stdout) = stdout {
-            thread::Builder::new().name("far".into()).spawn(move || listen(stdout, &say))?;
+            thread::Builder::new().name("far".into()).spawn(move || {
+                if listen(stdout, &say) {
+                    ending.ends();
+                }
+            })?;
         }
         if let Some(stderr) = stderr {
             let output = output.clone();
-            thread::Builder::new().name("ssh".into()).spawn(move || show(stderr, &output))?;
+            thread::Builder::new().name("ssh".into()).spawn(move || {
+                show(stderr, &output);
+                drop(shown);
+            })?;
         }
         // A failure shows in what is heard.
         let _ = far.say(&Near::Hello(hello.clone()));
@@ -107,42 +184,24 @@ impl FarProgram {
     }
 
     /// Waits until the program is ready.
-    fn ready(&mut self, options: &SshOptions) -> Result<Ready, Fault> {
+    fn ready(&mut self, options: &SshOptions) -> Result<Ready, Refusal> {
+        let is_default = !options.names_program();
         match self.heard.recv() {
-            Ok(Heard::Message(FarSays::Ready(ready))) => Ok(ready),
-            Ok(Heard::Message(FarSays::Failed(failed))) => Err(failed.fault(&self.host)),
-            Ok(Heard::End { has_begun }) => Err(self.silence(options, has_begun)),
-            _ => Err(self.misbehaved()),
-        }
-    }
-
-    /// The reason why the program said nothing.
-    fn silence(&self, options: &SshOptions, has_begun: bool) -> Fault {
-        let status = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
-        let (host, code) = (&self.host, status.ok().and_then(|status| status.code()));
-        match code {
-            _ if has_begun => Fault::new(Code::PeerLost, format!("the program on {host} ended early")),
-            Some(SSH_FAILED) => {
-                Fault::new(Code::SshFailed, format!("ssh cannot reach {host} or log in there; try `ssh {host} true`"))
+            Ok(Heard::Message(FarSays::Ready(ready))) => {
+                self.is_ready = true;
+                Ok(ready)
             }
-            Some(code) if NOT_FOUND.contains(&code) => {
-                let advice = match options.names_program() {
-                    true => "check --remote-path",
-                    false => {
-                        "repeat the command with --install, or install it there and give its place with --remote-path"
-                    }
-                };
-                let program = options.program();
-                Fault::new(Code::FarProgramMissing, format!("{host} lacks the program {program}: {advice}"))
+            Ok(Heard::Message(FarSays::Failed(failed))) => {
+                let fault = failed.fault(&self.host);
+                Err(Refusal { is_mendable: is_default && fault.code == Code::Protocol, fault })
             }
-            _ => Fault::new(
-                Code::Protocol,
-                format!(
-                    "the program {} on {host} is no farhaul of this version: update it there, or name another with \
-                     --remote-path",
-                    options.program()
-                ),
-            ),
+            Ok(Heard::End(silence)) => {
+                let status = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
+                // Its words stand above the error. A process in its background may keep the pipe.
+                let _ = self.all_shown.recv_timeout(LAST_WORDS);
+                Err(Refusal::of(&silence, status.ok().and_then(|status| status.code()), &self.host, options))
+            }
+            _ => Err(Refusal { fault: self.misbehaved(), is_mendable: is_default }),
         }
     }
 
@@ -171,39 +230,85 @@ impl FarProgram {
     }
 
     /// Has datagrams follow in both directions.
-    pub(crate) fn datagrams(&mut self) -> Result<(ChildStdout, Vec<u8>, ChildStdin), Fault> {
+    pub(crate) fn datagrams(&mut self) -> Result<Pipes, Fault> {
         self.say(&Near::Tunnel)?;
+        let (say, heard) = channel();
         loop {
             match self.heard.recv() {
                 Ok(Heard::Datagrams(stdout, first)) => {
-                    let stdin = self.stdin.take().ok_or_else(|| self.misbehaved())?;
-                    return Ok((stdout, first, stdin));
+                    let into = self.stdin.take().ok_or_else(|| self.misbehaved())?;
+                    self.heard = heard;
+                    let lifeline = self.lifeline.clone();
+                    return Ok(Pipes { out: (stdout, first), into, heard: say, lifeline });
                 }
                 Ok(Heard::Message(FarSays::Failed(failed))) => return Err(failed.fault(&self.host)),
-                Ok(Heard::Message(_)) => {}
+                Ok(message @ Heard::Message(_)) => {
+                    // It is for later.
+                    let _ = say.send(message);
+                }
                 _ => return Err(self.misbehaved()),
             }
         }
     }
 
-    /// The fault of a copy that failed with `fault`: what the far program said explains more.
+    /// The end of ssh cancels `calls`, unless the copy is detached.
+    pub(crate) fn carries(&self, calls: Canceller) {
+        if !self.is_detached {
+            self.lifeline.carries(calls);
+        }
+    }
+
+    /// The fault of a copy that failed with `fault`: what the far program said, or the end of ssh, explains more.
     pub(crate) fn explained(&mut self, fault: Fault) -> Fault {
-        while let Ok(heard) = self.heard.try_recv() {
-            if let Heard::Message(FarSays::Failed(failed)) = heard {
-                self.last_words = Some(failed);
+        let is_unexplained = matches!(fault.code, Code::PeerLost | Code::Failed);
+        // The connection and ssh end at about the same time.
+        let patience = if is_unexplained && !self.is_detached { LAST_WORDS } else { Duration::ZERO };
+        let mut has_ended = false;
+        while self.last_words.is_none() {
+            match self.heard.recv_timeout(patience) {
+                Ok(Heard::Message(FarSays::Failed(failed))) => self.last_words = Some(failed),
+                Ok(Heard::Message(_) | Heard::Datagrams(..)) => {}
+                Ok(Heard::End(_)) | Err(RecvTimeoutError::Disconnected) => {
+                    has_ended = true;
+                    break;
+                }
+                Err(RecvTimeoutError::Timeout) => break,
             }
         }
         match &self.last_words {
             Some(failed) if fault.code == Code::PeerLost => failed.fault(&self.host),
+            None if is_unexplained && has_ended && !self.is_detached && self.lost_ssh() => Fault::new(
+                Code::SshFailed,
+                format!(
+                    "ssh to {} ended in the middle of the copy, which ends the copy on both hosts: {fault}",
+                    self.host
+                ),
+            ),
             _ => fault,
         }
+    }
+
+    /// Whether ssh, from which nothing comes any more, is lost. It ends a moment after its output.
+    fn lost_ssh(&self) -> bool {
+        let looks = (0..LOOKS).find_map(|_| {
+            let is_lost = self.lifeline.has_lost_ssh();
+            if is_lost.is_none() {
+                thread::park_timeout(LOOK);
+            }
+            is_lost
+        });
+        looks.unwrap_or(false)
     }
 }
 
 impl Drop for FarProgram {
     /// The copy is over. Nobody waits for the round trip of a polite end.
     fn drop(&mut self) {
-        HAS_ENDED.store(true, Ordering::Release);
+        self.lifeline.is_over();
+        // A detached program knows of the end by the farewells.
+        if self.is_ready && !self.is_detached {
+            HAS_ENDED.store(true, Ordering::Release);
+        }
         self.stdin.take();
         end(&self.child);
         let _ = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
@@ -224,8 +329,8 @@ fn end(child: &Mutex<Child>) {
     }
 }
 
-/// Takes messages from the program until its end, or until datagrams follow.
-fn listen(mut stdout: ChildStdout, say: &Sender<Heard>) {
+/// Takes messages from the program until its end, or until datagrams follow. Returns whether it is the end.
+fn listen(mut stdout: ChildStdout, say: &Sender<Heard>) -> bool {
     let (mut frames, mut block) = (Frames::behind_noise(), vec![0; BLOCK]);
     'reading: loop {
         let len = match stdout.read(&mut block) {
@@ -239,11 +344,11 @@ fn listen(mut stdout: ChildStdout, say: &Sender<Heard>) {
             match frames.next::<FarSays>() {
                 Ok(Some(FarSays::Tunneling)) => {
                     let _ = say.send(Heard::Datagrams(stdout, frames.into_rest()));
-                    return;
+                    return false;
                 }
                 Ok(Some(message)) => {
                     if say.send(Heard::Message(message)).is_err() {
-                        return;
+                        return true;
                     }
                 }
                 Ok(None) => break,
@@ -251,25 +356,6 @@ fn listen(mut stdout: ChildStdout, say: &Sender<Heard>) {
             }
         }
     }
-    let _ = say.send(Heard::End { has_begun: frames.has_begun() });
-}
-
-/// Shows what ssh says, except that a shell there did not find the program: this program says it better.
-fn show(stderr: ChildStderr, output: &Output) {
-    let mut lines = BufReader::new(stderr);
-    loop {
-        let mut line = Vec::new();
-        match lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
-        }
-        let line = String::from_utf8_lossy(&line);
-        let line = line.trim_end();
-        let is_of_shell = ["not found", "No such file", "Permission denied"].iter().any(|words| line.contains(words))
-            && line.contains("farhaul")
-            && !line.contains("(publickey");
-        if !is_of_shell && !line.is_empty() {
-            output.say(&super::messages::printable(line));
-        }
-    }
+    let _ = say.send(Heard::End(frames.into_silence()));
+    true
 }

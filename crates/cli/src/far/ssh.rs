@@ -8,14 +8,11 @@ use clap::Args;
 
 use crate::exit::Fault;
 
-/// Versions before 1.0 differ in what they say, so each has a file of its own.
-pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 /// The words of a command. A type of its own, since clap takes a list for several values.
 #[derive(Clone, Debug)]
 struct Words(Vec<String>);
 
-/// Options of copies over SSH.
+/// The way to a far host.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "SSH")]
 pub(crate) struct SshOptions {
@@ -34,21 +31,39 @@ pub(crate) struct SshOptions {
     /// Option for ssh, as in its configuration file
     #[arg(short = 'o', value_name = "NAME=VALUE")]
     option: Vec<String>,
-    /// Program on the far host [default: farhaul on its PATH, then the copy of --install]
+    /// Program on the far host [default: the copy of --install, then farhaul on its PATH]
     #[arg(long, env = "FARHAUL_REMOTE_PATH", value_name = "PATH")]
     remote_path: Option<String>,
-    /// If the far host lacks the program, copy this one into the cache folder of the user there
-    #[arg(long)]
-    pub(super) install: bool,
     /// UDP ports for the far program: 50000-50100 [default: any]
     #[arg(long, env = "FARHAUL_PORT_RANGE", value_name = "LOW-HIGH", value_parser = ports)]
     pub(crate) port_range: Option<(u16, u16)>,
+}
+
+/// Options of copies over SSH.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "SSH")]
+pub(crate) struct SshCopyOptions {
+    #[command(flatten)]
+    pub(crate) way: SshOptions,
+    /// If the far host lacks the program of this version, copy this one into the cache folder of the user there
+    #[arg(long)]
+    pub(crate) install: bool,
     /// Fail if UDP is blocked, instead of copying through the SSH connection
     #[arg(long)]
     pub(crate) no_fallback: bool,
+    /// Go on when ssh ends in the middle of the copy; needs UDP
+    ///
+    /// Without it, the end of ssh ends the copy on both hosts. The far program ends with the copy in any case, or if it has heard
+    /// nothing for --timeout.
+    #[arg(long)]
+    pub(crate) detach: bool,
 }
 
 impl SshOptions {
+    /// The place of the copy of --install, for a shell. Versions before 1.0 differ in what they say, so each has a file of its own.
+    pub(super) const INSTALLED: &str =
+        concat!("${XDG_CACHE_HOME:-$HOME/.cache}/farhaul/bin/farhaul-", env!("CARGO_PKG_VERSION"));
+
     /// Ssh to `host` with this command there, or with none.
     pub(super) fn command(&self, host: &str, remote: Option<&str>) -> Result<Command, Fault> {
         self.with(&[], host, remote)
@@ -76,14 +91,14 @@ impl SshOptions {
         Ok(command)
     }
 
-    /// The command that starts the program on the far host. Every login shell understands it.
+    /// The command that starts the program on the far host. Every login shell understands it. The shell says first that it runs.
     pub(super) fn bootstrap(&self) -> String {
+        let mark = r#"printf "\001farhaul-shell\n""#;
         match &self.remote_path {
-            Some(path) => format!("{} bootstrap", quoted(path)),
-            None => format!(
-                "sh -c 'p=$(command -v farhaul) || p=\"${{XDG_CACHE_HOME:-$HOME/.cache}}/farhaul/bin/farhaul-{VERSION}\"; exec \
-                 \"$p\" bootstrap'"
-            ),
+            Some(path) => format!("sh -c '{mark}; exec \"$1\" bootstrap' sh {}", quoted(path)),
+            None => {
+                format!("sh -c 'p=\"{}\"; test -x \"$p\" || p=farhaul; {mark}; exec \"$p\" bootstrap'", Self::INSTALLED)
+            }
         }
     }
 
@@ -93,7 +108,7 @@ impl SshOptions {
     }
 
     /// Whether the user named the program there.
-    pub(super) const fn names_program(&self) -> bool {
+    pub(crate) const fn names_program(&self) -> bool {
         self.remote_path.is_some()
     }
 }
@@ -169,9 +184,9 @@ mod tests {
     #[test]
     fn a_path_of_the_far_program_is_one_word_for_its_shell() {
         let of = |path| options(&["--remote-path", path]).bootstrap();
-        assert_eq!(of("/opt/f x/farhaul"), "'/opt/f x/farhaul' bootstrap");
-        assert_eq!(of("~/it's"), "~/'it'\\''s' bootstrap");
-        assert!(options(&[]).bootstrap().contains("command -v farhaul"));
+        assert!(of("/opt/f x/farhaul").ends_with("exec \"$1\" bootstrap' sh '/opt/f x/farhaul'"));
+        assert!(of("~/it's").ends_with(" sh ~/'it'\\''s'"));
+        assert!(options(&[]).bootstrap().contains("|| p=farhaul;"));
     }
 
     #[test]

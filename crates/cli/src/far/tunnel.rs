@@ -1,15 +1,20 @@
-//! Datagrams through the SSH connection, where UDP is blocked: each behind its length, 16 bits in network byte order.
+//! Datagrams through the SSH connection, where UDP is blocked.
 //!
 //! The connection itself stays the same, with its keys and its congestion control. A tunnel that is full loses datagrams, as a
 //! path does, and the connection slows down.
 
-use std::io::{self, BufWriter, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
+use super::messages::FarSays;
+use super::pieces::{Piece, Pieces, put};
+
 /// Longest datagram, bytes.
 const LONGEST: usize = 65_535;
+/// Bytes per read.
+const BLOCK: usize = 128 << 10;
 
 /// One end of a tunnel.
 #[derive(Debug)]
@@ -39,27 +44,38 @@ impl Tunnel {
     }
 
     /// Moves datagrams in both directions, on threads of its own, until a pipe ends. `first` are bytes that were received
-    /// already.
+    /// already. `hear` gets the messages between the datagrams. Each write to `to` consists of whole datagrams.
     pub(crate) fn run(
         self,
-        from: impl Read + Send + 'static,
-        first: Vec<u8>,
+        (from, first): (impl Read + Send + 'static, Vec<u8>),
         to: impl Write + Send + 'static,
+        hear: impl FnMut(FarSays) + Send + 'static,
         at_end: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
         let (socket, local) = (Arc::clone(&self.socket), Arc::clone(&self.local));
         thread::Builder::new().name("tunnel out".into()).spawn(move || carry_out(&socket, &local, to))?;
         thread::Builder::new().name("tunnel in".into()).spawn(move || {
-            carry_in(&self.socket, &self.local, io::Cursor::new(first).chain(from));
+            carry_in(&self.socket, &self.local, (from, first), hear);
             at_end();
         })?;
         Ok(())
     }
 }
 
+/// Moves the datagrams of one tunnel into another one, on a thread of its own, until a pipe ends. `hear` gets the messages
+/// between them.
+pub(crate) fn pass_on(
+    (from, first): (impl Read + Send + 'static, Vec<u8>),
+    to: impl Write + Send + 'static,
+    hear: impl FnMut(FarSays) + Send + 'static,
+) -> io::Result<()> {
+    thread::Builder::new().name("relay".into()).spawn(move || relay((from, first), to, hear))?;
+    Ok(())
+}
+
 /// From the socket into the pipe.
-fn carry_out(socket: &UdpSocket, local: &Mutex<Option<SocketAddr>>, to: impl Write) {
-    let (mut to, mut datagram, mut waits) = (BufWriter::with_capacity(2 * LONGEST, to), vec![0; LONGEST], true);
+fn carry_out(socket: &UdpSocket, local: &Mutex<Option<SocketAddr>>, mut to: impl Write) {
+    let (mut gathered, mut datagram, mut waits) = (Vec::with_capacity(2 * LONGEST), vec![0; LONGEST], true);
     loop {
         let received = socket.recv_from(&mut datagram);
         match &received {
@@ -67,7 +83,7 @@ fn carry_out(socket: &UdpSocket, local: &Mutex<Option<SocketAddr>>, to: impl Wri
             Ok(_) => waits = socket.set_nonblocking(true).is_err(),
             // What was gathered leaves when no more waits.
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                if to.flush().is_err() {
+                if hand_over(&mut gathered, &mut to).is_err() {
                     return;
                 }
                 waits = socket.set_nonblocking(false).is_ok();
@@ -79,25 +95,73 @@ fn carry_out(socket: &UdpSocket, local: &Mutex<Option<SocketAddr>>, to: impl Wri
         let mut local = local.lock().unwrap_or_else(PoisonError::into_inner);
         let is_local = *local.get_or_insert(from) == from;
         drop(local);
-        let head = u16::try_from(len).unwrap_or(u16::MAX).to_be_bytes();
-        if is_local && to.write_all(&head).and_then(|()| to.write_all(&datagram[..len])).is_err() {
+        if is_local {
+            put(&mut gathered, &datagram[..len]);
+        }
+        if gathered.len() >= LONGEST && hand_over(&mut gathered, &mut to).is_err() {
             return;
         }
     }
 }
 
+/// Writes whole datagrams, and forgets them.
+fn hand_over(gathered: &mut Vec<u8>, to: &mut impl Write) -> io::Result<()> {
+    if gathered.is_empty() {
+        return Ok(());
+    }
+    let written = to.write_all(gathered).and_then(|()| to.flush());
+    gathered.clear();
+    written
+}
+
 /// From the pipe into the socket.
-fn carry_in(socket: &UdpSocket, local: &Mutex<Option<SocketAddr>>, mut from: impl Read) {
-    let (mut head, mut datagram) = ([0; 2], vec![0; LONGEST]);
-    while from.read_exact(&mut head).is_ok() {
-        let len = usize::from(u16::from_be_bytes(head));
-        if from.read_exact(&mut datagram[..len]).is_err() {
+fn carry_in(
+    socket: &UdpSocket,
+    local: &Mutex<Option<SocketAddr>>,
+    (mut from, first): (impl Read, Vec<u8>),
+    mut hear: impl FnMut(FarSays),
+) {
+    let (mut pieces, mut block) = (Pieces::new(first), vec![0; BLOCK]);
+    loop {
+        loop {
+            match pieces.next() {
+                Ok(Some(Piece::Datagram(datagram))) => {
+                    let to = *local.lock().unwrap_or_else(PoisonError::into_inner);
+                    if let Some(to) = to {
+                        // A full buffer loses a datagram.
+                        let _ = socket.send_to(datagram, to);
+                    }
+                }
+                Ok(Some(Piece::Message(message))) => hear(message),
+                Ok(None) => break,
+                Err(_) => return,
+            }
+        }
+        match from.read(&mut block) {
+            Ok(0) | Err(_) => return,
+            Ok(len) => pieces.extend(&block[..len]),
+        }
+    }
+}
+
+/// From one pipe into another one.
+fn relay((mut from, first): (impl Read, Vec<u8>), mut to: impl Write, mut hear: impl FnMut(FarSays)) {
+    let (mut pieces, mut block, mut gathered) = (Pieces::new(first), vec![0; BLOCK], Vec::with_capacity(BLOCK));
+    loop {
+        loop {
+            match pieces.next() {
+                Ok(Some(Piece::Datagram(datagram))) => put(&mut gathered, datagram),
+                Ok(Some(Piece::Message(message))) => hear(message),
+                Ok(None) => break,
+                Err(_) => return,
+            }
+        }
+        if hand_over(&mut gathered, &mut to).is_err() {
             return;
         }
-        let to = *local.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(to) = to {
-            // A full buffer loses a datagram.
-            let _ = socket.send_to(&datagram[..len], to);
+        match from.read(&mut block) {
+            Ok(0) | Err(_) => return,
+            Ok(len) => pieces.extend(&block[..len]),
         }
     }
 }
@@ -107,6 +171,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
+    use super::super::pieces::message;
     use super::*;
 
     #[test]
@@ -119,9 +184,9 @@ mod tests {
         let (one, other) = UnixStream::pair().unwrap();
         let (here, there) = (Tunnel::open().unwrap(), Tunnel::to(far.local_addr().unwrap().port()).unwrap());
         near.connect(here.address().unwrap()).unwrap();
-        here.run(one.try_clone().unwrap(), Vec::new(), one, || {}).unwrap();
+        here.run((one.try_clone().unwrap(), Vec::new()), one, |_| {}, || {}).unwrap();
         // The first datagram was received together with a message.
-        there.run(other.try_clone().unwrap(), vec![0, 2, b'h', b'i'], other, || {}).unwrap();
+        there.run((other.try_clone().unwrap(), vec![0, 2, b'h', b'i']), other, |_| {}, || {}).unwrap();
         let mut block = [0; 100];
         let (len, stands_for_near) = far.recv_from(&mut block).unwrap();
         assert_eq!(&block[..len], b"hi");
@@ -133,5 +198,15 @@ mod tests {
             let len = near.recv(&mut block).unwrap();
             assert_eq!(&block[..len], words);
         }
+    }
+
+    #[test]
+    fn a_relay_passes_datagrams_on_and_keeps_messages() {
+        let mut from = vec![0, 1, b'a'];
+        from.extend(message(&FarSays::Tunneling));
+        from.extend([0, 0, 0, 2, b'b', b'c', 0]);
+        let (mut to, mut heard) = (Vec::new(), Vec::new());
+        relay((&from[3..], from[..3].to_vec()), &mut to, |message| heard.push(message));
+        assert_eq!((to.as_slice(), heard), (&[0, 1, b'a', 0, 0, 0, 2, b'b', b'c'][..], vec![FarSays::Tunneling]));
     }
 }

@@ -14,6 +14,7 @@ use farhaul::{Builder, Endpoint, Error, MinProgress, Protocol};
 use farhaul_cc::Spec;
 use farhaul_units::{ByteSize, Rate};
 
+use super::key_log::KeyLogFile;
 use super::{ByHand, SecurityOptions};
 use crate::exit::Fault;
 use crate::fault;
@@ -63,6 +64,10 @@ pub(crate) struct Transport {
     /// Print one JSON record per line: start, interval, file, warning, end
     #[arg(long, env = "FARHAUL_JSON", value_parser = BoolishValueParser::new())]
     pub(crate) json: bool,
+    /// Write the secrets of connections to this file, in the NSS key log format. For debugging alone: whoever has the file can read
+    /// and forge everything
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    unsafe_keylog: Option<PathBuf>,
     #[command(flatten)]
     by_hand: ByHand,
     #[command(flatten)]
@@ -124,7 +129,7 @@ impl Transport {
 
     /// Opens a UDP port for these clients with these settings. `None` for plain connections.
     pub(crate) fn bind(&self, address: SocketAddr, clients: Option<&Admission>) -> Result<Endpoint, Fault> {
-        open(self.builder(), address, clients.map(Admission::security))
+        self.open(self.builder(), address, clients.map(Admission::security))
     }
 
     /// Opens a daemon's UDP port. Its connections require a minimum progress, so that a trickling peer cannot hold one.
@@ -134,7 +139,7 @@ impl Transport {
         clients: Option<&Admission>,
         plain: Option<PlainClients>,
     ) -> Result<Endpoint, Fault> {
-        open(self.daemon(plain), address, clients.map(Admission::security))
+        self.open(self.daemon(plain), address, clients.map(Admission::security))
     }
 
     fn daemon(&self, plain: Option<PlainClients>) -> Builder {
@@ -154,17 +159,19 @@ impl Transport {
     ) -> Result<Endpoint, Fault> {
         let builder = self.daemon(plain);
         let address = socket.local_addr()?;
-        protected(builder, clients.map(Admission::security)).adopt(socket).map_err(|error| fault_of(error, address))
+        self.protected(builder, clients.map(Admission::security))?
+            .adopt(socket)
+            .map_err(|error| fault_of(error, address))
     }
 
     /// Opens a UDP port with this protection, for one copy.
     pub(crate) fn bind_secure(&self, address: SocketAddr, security: Security) -> Result<Endpoint, Fault> {
-        open(self.builder(), address, Some(security))
+        self.open(self.builder(), address, Some(security))
     }
 
     /// Opens a UDP port with this protection, or for plain connections, to call and be called.
     pub(crate) fn bind_with(&self, address: SocketAddr, security: Option<Security>) -> Result<Endpoint, Fault> {
-        open(self.builder(), address, security)
+        self.open(self.builder(), address, security)
     }
 
     /// The packet size of what has no size of its own: the user's, or that of most paths.
@@ -225,7 +232,7 @@ impl Transport {
             SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
-        open(builder, address, security)
+        self.open(builder, address, security)
     }
 
     /// The best rate of the path to `peer` by a recent profile, if the rate is to be found.
@@ -270,6 +277,26 @@ impl Transport {
         Self { connect_timeout: self.connect_timeout.min(most), ..self.clone() }
     }
 
+    fn open(&self, builder: Builder, address: SocketAddr, security: Option<Security>) -> Result<Endpoint, Fault> {
+        self.protected(builder, security)?.bind(address).map_err(|error| fault_of(error, address))
+    }
+
+    fn protected(&self, builder: Builder, security: Option<Security>) -> Result<Builder, Fault> {
+        match (security, &self.unsafe_keylog) {
+            (Some(security), Some(file)) => Ok(builder.secure(security.unsafe_key_log(KeyLogFile::open(file)?))),
+            (Some(security), None) => Ok(builder.secure(security)),
+            (None, Some(_)) => {
+                Err(Fault::usage("--unsafe-keylog has nothing to write with --plain: leave one of them out"))
+            }
+            (None, None) => Ok(builder.plain()),
+        }
+    }
+
+    /// Whether the secrets of connections are written down.
+    pub(crate) const fn logs_secrets(&self) -> bool {
+        self.unsafe_keylog.is_some()
+    }
+
     /// The user's caps on a sender.
     pub(crate) const fn caps(&self) -> Caps {
         Caps { rate: self.rate(), buffer: self.buffer, fed: false }
@@ -294,17 +321,6 @@ impl Transport {
             security: self.security.name(),
             ..Start::of(verb)
         }
-    }
-}
-
-fn open(builder: Builder, address: SocketAddr, security: Option<Security>) -> Result<Endpoint, Fault> {
-    protected(builder, security).bind(address).map_err(|error| fault_of(error, address))
-}
-
-fn protected(builder: Builder, security: Option<Security>) -> Builder {
-    match security {
-        Some(security) => builder.secure(security),
-        None => builder.plain(),
     }
 }
 

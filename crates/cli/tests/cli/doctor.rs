@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::net::UdpSocket;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -29,13 +29,13 @@ const ALWAYS: [&str; 12] = [
 
 /// The finding of this name in the records of a run.
 #[track_caller]
-fn finding(run: &Run, id: &str) -> Value {
+pub(crate) fn finding(run: &Run, id: &str) -> Value {
     let found = run.records().into_iter().find(|record| record["id"] == id);
     found.unwrap_or_else(|| panic!("no {id} in {}", String::from_utf8_lossy(&run.stdout)))
 }
 
 #[track_caller]
-fn says(finding: &Value, state: &str, words: &[&str]) {
+pub(crate) fn says(finding: &Value, state: &str, words: &[&str]) {
     let message = finding["message"].as_str().unwrap();
     assert!(finding["state"] == state && words.iter().all(|word| message.contains(word)), "{finding}");
 }
@@ -131,6 +131,19 @@ fn a_stranger_learns_the_fingerprint_whether_it_is_known_and_that_the_server_ref
     let refused = finding(&doctor_of(&bob, &server.address), "encryption");
     says(&refused, "problem", &["does not admit"]);
     assert!(refused["mend"].as_str().unwrap().contains(&key) && refused["mend_side"] == "there", "{refused}");
+    // The command for a user's own server adds the key once, and leaves a line that has expired alone.
+    let mend: Vec<&str> = refused["mend"].as_str().unwrap().lines().collect();
+    assert!(mend.len() == 2 && mend[1].contains("/etc/farhaul/authorized_keys"), "{mend:?}");
+    let file = format!("{}/.config/farhaul/authorized_keys", scratch.at(""));
+    let mended = |before: &str| {
+        fs::create_dir_all(scratch.at(".config/farhaul")).unwrap();
+        fs::write(&file, before).unwrap();
+        assert!(Command::new("sh").args(["-c", mend[0]]).env("HOME", scratch.at("")).status().unwrap().success());
+        fs::read_to_string(&file).unwrap()
+    };
+    assert_eq!(mended(""), format!("{key}\n"));
+    let expired = format!("# bob\n{key} bob expires=2020-01-01\n");
+    assert_eq!(mended(&expired), expired);
     // With the server's key among the known ones.
     let of_alice = farhaul_where(&[("XDG_CONFIG_HOME", &alice)], &["key", "show"]).stdout;
     let known = format!("{bob}/farhaul/known_hosts");

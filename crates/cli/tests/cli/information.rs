@@ -11,7 +11,9 @@ fn the_version_is_there_for_programs() {
     let version: Value = serde_json::from_slice(&run.stdout).unwrap();
     assert_eq!(version["name"], "farhaul");
     assert_eq!(version["protocols"], names(&farhaul(&["protocols", "--json"])));
+    assert_eq!(version["security"], serde_json::json!(["tls1.3", "none"]));
     let text = String::from_utf8(farhaul(&["version"]).stdout).unwrap();
+    assert!(text.contains("encrypts with TLS 1.3"), "{text}");
     for name in version["protocols"].as_array().unwrap() {
         assert!(text.contains(name.as_str().unwrap()), "{text}");
     }

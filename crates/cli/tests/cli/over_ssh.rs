@@ -16,6 +16,10 @@ const SIZE: usize = 300_000;
 /// A far host with a running sshd, and the settings of ssh on the near host.
 pub(crate) struct Far {
     pub(crate) scratch: Scratch,
+    /// Shell lines that run on the far host before its sshd. In them, `$SSHD` starts another one.
+    prelude: String,
+    /// Hosts for the settings of ssh.
+    hosts: Vec<(&'static str, &'static str)>,
 }
 
 impl Far {
@@ -42,7 +46,18 @@ impl Far {
             ),
         )
         .unwrap();
-        Some(Self { scratch })
+        Some(Self { scratch, prelude: String::new(), hosts: Vec::new() })
+    }
+
+    /// The same with these shell lines before the sshd starts.
+    pub(crate) fn after(self, prelude: &str) -> Self {
+        Self { prelude: prelude.to_owned(), ..self }
+    }
+
+    /// The same with one more host in the settings of ssh.
+    pub(crate) fn knows(mut self, name: &'static str, settings: &'static str) -> Self {
+        self.hosts.push((name, settings));
+        self
     }
 
     /// Runs a shell line on the near host. In it, `$F` is the program, and ssh knows `far`, `other`, `behind` and `stranger`.
@@ -67,13 +82,15 @@ impl Far {
             host("inside", "HostName 127.0.0.1\n ProxyJump far"),
             format!("Host stranger\n HostName PEER\n IdentitiesOnly yes\n{}", common.replace("user\n", "stranger\n")),
         ];
-        fs::write(format!("{ssh_config}.in"), config.concat()).unwrap();
+        let more = self.hosts.iter().map(|(name, settings)| host(name, settings));
+        fs::write(format!("{ssh_config}.in"), config.into_iter().chain(more).collect::<String>()).unwrap();
         let script = format!(
             "sed \"s/PEER/$FARHAUL_PEER/\" '{ssh_config}.in' > '{ssh_config}'; F='{PROGRAM}'; S=\"ssh -F {ssh_config}\"; {}\n{line}",
             // The server may need a moment.
             "for i in 1 2 3 4 5 6 7 8 9 10; do $S far true 2>/dev/null && break; sleep 0.2; done"
         );
-        let served = format!("exec {SSHD} -D -f '{}'", self.scratch.at("sshd_config"));
+        let sshd = format!("{SSHD} -D -f {}", self.scratch.at("sshd_config"));
+        let served = format!("SSHD='{sshd}'\n{}\nexec $SSHD", self.prelude);
         let path = ["emulate", "--quiet", "--rate", "100mbit", "--delay", "5ms", "--serve", &served];
         farhaul_where(&[("SSH_AUTH_SOCK", "")], &[&path, options, &["--", "sh", "-c", &script]].concat())
     }
@@ -211,6 +228,7 @@ fn each_failure_of_ssh_is_one_line_with_the_next_step() {
     fs::set_permissions(&old, Permissions::from_mode(0o755)).unwrap();
     let run = far.near(&format!("exec $F copy --ssh \"$S\" --remote-path '{old}' '{file}' far:'{there}/'"));
     fails(&run, 9, &["no farhaul of this version", "update it there"]);
+    assert!(!run.stderr.contains("--install"), "it does not replace a program that the user names: {}", run.stderr);
     let other = far.scratch.at("other-version");
     let said = "{\"failed\":{\"code\":\"PROTOCOL\",\"message\":\"farhaul 9 there speaks version 9\\u001b[31m\"}}";
     let frame = format!("\\001farhaul-bootstrap\\n{:08x}%s", said.len());

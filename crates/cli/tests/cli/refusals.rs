@@ -48,6 +48,29 @@ fn values_that_make_no_sense_are_refused_with_the_option() {
 }
 
 #[test]
+fn options_that_a_copy_over_ssh_would_ignore_are_refused_and_those_of_ssh_elsewhere() {
+    let fingerprint = format!("SHA256:{}", "A".repeat(43));
+    let own = [
+        &["--key", "k"][..],
+        &["--host-key", &fingerprint],
+        &["--host-key-policy", "strict"],
+        &["--authorized-keys", "k"],
+        &["--any-client"],
+    ];
+    for option in own {
+        for places in [["f", "far:"], ["far:f", "."], ["one:f", "two:"]] {
+            farhaul(&[&["copy"], option, &places].concat()).fails(2, &[option[0], "over SSH", "-i FILE"]);
+        }
+    }
+    for option in [&["-P", "22"][..], &["-i", "k"], &["--ssh", "s"], &["--install"], &["--no-fallback"], &["--detach"]]
+    {
+        farhaul(&[&["copy"], option, &["f", "udt://127.0.0.1:9/"]].concat()).fails(2, &[option[0], "host:path"]);
+    }
+    // Lasting settings are for other copies, too.
+    farhaul_where(&[("FARHAUL_KEY", "/none")], &["copy", "--ssh", "/none", "f", "far:"]).fails(3, &["cannot read f"]);
+}
+
+#[test]
 fn what_only_the_other_side_can_hold_is_refused_here() {
     let reverse = ["bench", "--plain", "--connect", "127.0.0.1:9", "--reverse"];
     let pull = ["copy", "--plain", "udt://127.0.0.1:9/file", "."];

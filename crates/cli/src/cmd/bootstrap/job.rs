@@ -14,9 +14,20 @@ use crate::sys;
 /// A task whose homes exist.
 #[derive(Debug)]
 pub(super) enum Job {
-    Receive { target: PathBuf, is_directory: bool },
-    Send { paths: Vec<PathBuf>, recursive: bool },
-    Forward { paths: Vec<PathBuf>, recursive: bool },
+    Receive {
+        target: PathBuf,
+        is_directory: bool,
+    },
+    Send {
+        paths: Vec<PathBuf>,
+        recursive: bool,
+    },
+    Forward {
+        paths: Vec<PathBuf>,
+        recursive: bool,
+    },
+    /// Every copy is refused.
+    Answer,
 }
 
 impl Job {
@@ -28,6 +39,7 @@ impl Job {
                 Self::Receive { target: local(target)?, is_directory: *is_directory }
             }
             Task::Send { paths, recursive } => Self::Send { paths: all(paths)?, recursive: *recursive },
+            Task::Answer => Self::Answer,
             Task::Forward { paths, recursive } => Self::Forward { paths: all(paths)?, recursive: *recursive },
         })
     }

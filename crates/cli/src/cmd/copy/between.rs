@@ -1,4 +1,5 @@
-//! A copy between two other hosts: ssh starts a program on each, and the data takes the way between them.
+//! A copy between two other hosts: ssh starts a program on each, and the data takes the way between them. Where UDP is blocked
+//! there, this side passes the encrypted datagrams on from one SSH connection to the other.
 
 use std::time::Duration;
 
@@ -7,11 +8,12 @@ use serde_json::Value;
 
 use super::plan::BetweenPlan;
 use super::{CopyArgs, empty_end};
-use crate::cmd::over_ssh::OverSsh;
+use crate::cmd::over_ssh::{CARRIER, OverSsh};
 use crate::cmd::{Context, report_end};
 use crate::exit::{Code, Fault};
 use crate::far::FarProgram;
 use crate::far::messages::{Call, FarSays, Near, PathText, Task, printable};
+use crate::far::tunnel::pass_on;
 use crate::output::human::{is_terminal, plural, rate, time};
 use crate::output::json::Direction;
 use crate::output::{Output, has_written, progress};
@@ -24,15 +26,17 @@ pub(super) fn run(args: &CopyArgs, context: &Context, plan: &BetweenPlan) -> Res
     if args.transport.security.plain {
         return Err(Fault::usage("copies over SSH are always encrypted: leave out --plain"));
     }
-    if args.control_stream.is_some() || args.transport.trace.is_some() {
-        return Err(Fault::usage("--control-stream and --trace do not reach a copy between two other hosts"));
+    if args.control_stream.is_some() || args.transport.trace.is_some() || args.transport.logs_secrets() {
+        return Err(Fault::usage(
+            "--control-stream, --trace and --unsafe-keylog do not reach a copy between two other hosts",
+        ));
     }
     let output = Output::from_flag(args.transport.json);
     let over = OverSsh { context, output: &output, transport: &args.transport, options: &args.ssh };
     let ended = started(args, &over, plan).and_then(|mut from| watch(args, &output, plan, &mut from));
     output.detach();
     match ended.map_err(|fault| context.interrupt.fault().unwrap_or(fault)) {
-        Ok(end) => conclude(args, &output, plan, &end),
+        Ok(ended) => conclude(args, &output, plan, &ended),
         Err(fault) => report_end(&output, empty_end(args, Direction::Both, plan.to.to_string()), Err(fault)),
     }
 }
@@ -40,7 +44,18 @@ pub(super) fn run(args: &CopyArgs, context: &Context, plan: &BetweenPlan) -> Res
 /// Both far programs, which live as long as the copy.
 struct Both {
     from: FarProgram,
-    _to: FarProgram,
+    to: FarProgram,
+}
+
+impl Both {
+    /// Passes datagrams on between the two.
+    fn tie(&mut self) -> Result<(), Fault> {
+        let (from, into_from, hear_from) = self.from.datagrams()?.divided();
+        let (to, into_to, hear_to) = self.to.datagrams()?.divided();
+        pass_on(from, into_to, hear_from)?;
+        pass_on(to, into_from, hear_to)?;
+        Ok(())
+    }
 }
 
 fn started(args: &CopyArgs, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, Fault> {
@@ -55,29 +70,57 @@ fn started(args: &CopyArgs, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Bo
     let (to, receiver, addresses) = over.start(&plan.to.host, &hello)?;
     let name = plan.to.host.clone();
     from.say(&Near::Call(Call { key: receiver.key, addresses, is_directory: plan.is_directory, name }))?;
-    Ok(Both { from, _to: to })
+    Ok(Both { from, to })
 }
 
-/// Shows what the sending program reports. Returns its last record.
-fn watch(args: &CopyArgs, output: &Output, plan: &BetweenPlan, both: &mut Both) -> Result<Value, Fault> {
+/// The last record of the sending program.
+struct Ended {
+    record: Value,
+    /// What carried the data, if it was not UDP.
+    carrier: Option<String>,
+}
+
+impl Ended {
+    /// Its failure.
+    fn fault(&self, plan: &BetweenPlan) -> Option<Fault> {
+        let code = Code::from_symbol(self.record["error"]["code"].as_str()?).unwrap_or(Code::Failed);
+        Some(Fault::new(code, format!("{}: {}", plan.from, text(&self.record["error"]["message"]))))
+    }
+}
+
+/// Shows what the sending program reports until its end.
+fn watch(args: &CopyArgs, output: &Output, plan: &BetweenPlan, both: &mut Both) -> Result<Ended, Fault> {
     let shown = !args.quiet && !output.is_json() && is_terminal();
     let bar = shown.then(|| {
         let bar = progress::bar(None);
         output.attach(bar.clone());
         bar
     });
+    let mut carrier = None;
     while let Some(said) = both.from.next() {
         let record = match said {
             FarSays::Record(record) => record,
             FarSays::Failed(failed) => return Err(failed.fault(&plan.from)),
+            FarSays::Blocked(why) => {
+                let why = why.fault(&plan.from);
+                if args.ssh.no_fallback {
+                    return Err(why);
+                }
+                output.warn(&format!(
+                    "{why}; the data goes through both SSH connections and this machine, which is slower"
+                ));
+                both.tie()?;
+                continue;
+            }
             FarSays::Ready(_) | FarSays::Tunneling => continue,
         };
         let event = record["event"].as_str().unwrap_or_default();
         if event == "start" {
             has_written("start");
+            carrier = record["settings"][CARRIER].as_str().map(ToOwned::to_owned);
         }
         match event {
-            "end" => return Ok(record),
+            "end" => return ended(Ended { record, carrier }, both, plan),
             "interval" if args.interval().is_none() => {}
             _ => output.write(&record.to_string()),
         }
@@ -94,20 +137,33 @@ fn watch(args: &CopyArgs, output: &Output, plan: &BetweenPlan, both: &mut Both) 
             _ => {}
         }
     }
-    Err(Fault::new(Code::PeerLost, format!("the SSH connection to {} is lost before the copy was complete", plan.from)))
+    let lost = Fault::new(Code::PeerLost, format!("{} left before the copy was complete", plan.from));
+    Err(both.from.explained(lost))
+}
+
+/// The end as the sending program saw it, unless the other program ended because of its ssh.
+fn ended(ended: Ended, both: &mut Both, plan: &BetweenPlan) -> Result<Ended, Fault> {
+    match ended.fault(plan) {
+        Some(fault) if fault.code == Code::PeerLost => match both.to.explained(fault) {
+            lost if lost.code == Code::SshFailed => Err(lost),
+            _ => Ok(ended),
+        },
+        _ => Ok(ended),
+    }
 }
 
 /// Reports the end of the copy as the sending program saw it.
-fn conclude(args: &CopyArgs, output: &Output, plan: &BetweenPlan, end: &Value) -> Result<(), Fault> {
+fn conclude(args: &CopyArgs, output: &Output, plan: &BetweenPlan, ended: &Ended) -> Result<(), Fault> {
+    let end = &ended.record;
     has_written("end");
     output.write(&end.to_string());
-    if let Some(code) = end["error"]["code"].as_str() {
-        let code = Code::from_symbol(code).unwrap_or(Code::Failed);
-        return Err(Fault::new(code, format!("{}: {}", plan.from, text(&end["error"]["message"]))));
+    if let Some(fault) = ended.fault(plan) {
+        return Err(fault);
     }
     if !args.quiet {
         let number = |key: &str| end[key].as_u64().unwrap_or(0);
         let style = output.style();
+        let way = if ended.carrier.is_some() { "through ssh and this machine" } else { "directly" };
         output.say(&format!(
             "{} {}, {} in {}: {}\n{}",
             style.green("copied and verified:"),
@@ -115,7 +171,7 @@ fn conclude(args: &CopyArgs, output: &Output, plan: &BetweenPlan, end: &Value) -
             ByteSize(number("bytes")),
             time(Duration::try_from_secs_f64(end["seconds"].as_f64().unwrap_or(0.0)).unwrap_or_default()),
             style.bold(&rate(end["goodput_bps"].as_u64())),
-            style.dim(&format!("from {} to {} directly; {}", plan.from, plan.to.host, text(&end["suite"]))),
+            style.dim(&format!("from {} to {} {way}; {}", plan.from, plan.to.host, text(&end["suite"]))),
         ));
     }
     Ok(())

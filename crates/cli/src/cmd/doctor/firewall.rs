@@ -65,6 +65,15 @@ pub(super) fn opening(port: u16) -> String {
     format!("{}\n{}\n{}", ufw(port), firewall_cmd(port), nft(port))
 }
 
+/// The same for all ports of a range.
+pub(super) fn opening_range((low, high): (u16, u16)) -> String {
+    let (colon, dash) = (format!("{low}:{high}"), format!("{low}-{high}"));
+    format!(
+        "sudo ufw allow {colon}/udp\nsudo firewall-cmd --add-port={dash}/udp\nsudo nft add rule inet filter input udp dport {dash} \
+         accept"
+    )
+}
+
 fn ufw(port: u16) -> String {
     format!("sudo ufw allow {port}/udp")
 }

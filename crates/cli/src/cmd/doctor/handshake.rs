@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use farhaul::probe::{EnclosureConfig, ProbeSocket};
-use farhaul::security::{KeyPair, Known, KnownHosts, PublicKey, Security, SecurityFault, Trust};
+use farhaul::security::{KeyPair, Known, KnownHosts, Pinned, PublicKey, Security, SecurityFault, Trust};
 use farhaul::{ConnectionLost, Error, PeerIncompatible};
 
 use super::Examined;
@@ -84,6 +84,19 @@ pub(super) fn examine(server: &Server<'_>, examined: &Examined<'_>) -> Vec<Findi
     found
 }
 
+/// Shakes hands with a far program that ssh started. Both keys were made for this.
+pub(super) fn examine_far(server: &Server<'_>, pair: KeyPair, key: PublicKey, interrupt: &Interrupt) -> Finding {
+    let trust = Pinned { servers: vec![key], clients: Vec::new() };
+    match shake(server, Security::new(pair, trust), interrupt) {
+        Ok(suite) => Finding::ok("encryption", format!("{suite}, with keys of this examination")),
+        Err(error) => handshake_fails(&error),
+    }
+}
+
+fn handshake_fails(error: &Error) -> Finding {
+    Finding::problem("encryption", format!("the port answers, and the handshake fails: {error}"))
+}
+
 /// Connects, and leaves once the server could have refused. Returns the suite. A port that takes no measured streams ends the
 /// connection after it has admitted the key.
 fn shake(server: &Server<'_>, security: Security, interrupt: &Interrupt) -> Result<String, Error> {
@@ -140,16 +153,28 @@ pub(super) fn judge_handshake(shaken: &Result<String, Error>, own: &PublicKey, i
         Ok(suite) => Finding::ok("encryption", format!("{suite}; the server admits this side")),
         Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::NotAdmitted))) if is_lasting => Finding::problem(
             "encryption",
-            "the server does not admit this user's key: add it there, then send SIGHUP to the server",
+            "the server does not admit this user's key: its authorized_keys lacks it, or the line there has expired or is for \
+             other addresses. Its log says which. A missing line is added by a command below, where the server runs as a user or as \
+             the daemon of the system; then send SIGHUP to it",
         )
-        .mend_there(format!("echo '{own}' >> ~/.config/farhaul/authorized_keys")),
+        .mend_there(admitting(own)),
         Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::NotAdmitted))) => Finding::problem(
             "encryption",
             "the server does not admit strangers, and this user has no key yet: make one, and add it there",
         )
         .mend("farhaul key new && farhaul key show"),
-        Err(error) => Finding::problem("encryption", format!("the port answers, and the handshake fails: {error}")),
+        Err(error) => handshake_fails(error),
     }
+}
+
+/// The commands that add a key to the file of a user, and to that of the daemon. A second line for one key would make the whole
+/// file invalid, so neither adds one.
+fn admitting(key: &PublicKey) -> String {
+    let adding =
+        |file: &str, quote: &str| format!("grep -sqF {quote}{key}{quote} {file} || echo {quote}{key}{quote} >> {file}");
+    let (user, daemon) =
+        (adding("~/.config/farhaul/authorized_keys", "'"), adding("/etc/farhaul/authorized_keys", "\""));
+    format!("{user}\nsudo sh -c '{daemon}'")
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub(super) fn examine(
     if target.is_name() {
         report(judge_name(target, &addresses));
     }
-    let mut probes = match open(target, addresses) {
+    let mut probes = match open(&target.to_string(), addresses) {
         Ok(probes) => probes,
         Err(failed) => {
             let (finding, fault) = *failed;
@@ -61,7 +61,7 @@ pub(super) fn examine(
 }
 
 /// The addresses to which this machine has a route, at least one.
-fn open(target: &Target, addresses: Vec<SocketAddr>) -> Result<Vec<PathProbe>, Box<(Finding, Fault)>> {
+pub(super) fn open(target: &str, addresses: Vec<SocketAddr>) -> Result<Vec<PathProbe>, Box<(Finding, Fault)>> {
     let (mut probes, mut failed) = (Vec::new(), None);
     for address in addresses {
         match PathProbe::towards(address) {
@@ -118,16 +118,16 @@ pub(super) fn judge_name(target: &Target, addresses: &[SocketAddr]) -> Finding {
 }
 
 /// `failed`: the first address, and the reason.
-pub(super) fn judge_no_route(target: &Target, failed: Option<(SocketAddr, String)>) -> (Finding, Fault) {
+pub(super) fn judge_no_route(target: &str, failed: Option<(SocketAddr, String)>) -> (Finding, Fault) {
     let (address, why) = failed
-        .map_or((target.to_string(), "it has no address".to_owned()), |(address, why)| (address.ip().to_string(), why));
+        .map_or((target.to_owned(), "it has no address".to_owned()), |(address, why)| (address.ip().to_string(), why));
     let message = format!("this machine has no route to {address}: {why}");
     let fault = Fault::new(Code::NoRoute, message.clone());
     (Finding::problem("route", message).mend(format!("ip route get {address}")), fault)
 }
 
 /// The interface through which packets leave.
-fn route(probe: &PathProbe) -> Finding {
+pub(super) fn route(probe: &PathProbe) -> Finding {
     let peer = probe.peer();
     let near = probe.local_addr().map_or_else(|_| "an unknown address".to_owned(), |near| near.ip().to_string());
     let interface = interface_towards(peer);
@@ -148,12 +148,18 @@ pub(super) fn judge_host_alone(target: &Target, ssh: tcp::Answer) -> Finding {
         tcp::Answer::Refused => "its host answers, and nothing listens on the SSH port (TCP 22)",
         tcp::Answer::Silent => "its SSH port (TCP 22) does not answer",
     };
-    Finding::advice("udp", format!("{words}; name the port of a running `farhaul serve` or `bench` to test UDP"))
-        .mend(format!("farhaul doctor {target}:9000"))
+    let with_port = format!("farhaul doctor {target}:9000");
+    let mend = match ssh {
+        tcp::Answer::Open => format!("farhaul doctor {target}:\n{with_port}"),
+        _ => with_port,
+    };
+    let next = "to test UDP, put a colon behind the host for the way of copies over SSH, or name the port of a running `farhaul serve` or \
+                `bench`";
+    Finding::advice("udp", format!("{words}; {next}")).mend(mend)
 }
 
 /// Round trip and packet size of a path that answers. `first`: a round trip. `packet`: the size of this user's packets.
-fn measure(probe: &mut PathProbe, forms: &BTreeSet<Form>, first: Duration, packet: u32) -> Vec<Finding> {
+pub(super) fn measure(probe: &mut PathProbe, forms: &BTreeSet<Form>, first: Duration, packet: u32) -> Vec<Finding> {
     let sizing = [Form::Secure, Form::Plain].into_iter().find(|form| forms.contains(form));
     let form = sizing.unwrap_or(Form::Udt);
     let mut shortest = first;
@@ -249,8 +255,11 @@ mod tests {
     #[test]
     fn a_host_without_a_port_or_a_route_says_what_to_type_next() {
         let alone = judge_host_alone(&target("far"), tcp::Answer::Open);
-        assert_eq!((alone.state, alone.mend.as_deref()), (State::Advice, Some("farhaul doctor far:9000")));
-        let (finding, fault) = judge_no_route(&target("far:9"), Some(("192.0.2.7:9".parse().unwrap(), "none".into())));
+        assert_eq!(
+            (alone.state, alone.mend.as_deref()),
+            (State::Advice, Some("farhaul doctor far:\nfarhaul doctor far:9000"))
+        );
+        let (finding, fault) = judge_no_route("far:9", Some(("192.0.2.7:9".parse().unwrap(), "none".into())));
         assert_eq!((finding.mend.as_deref(), fault.code), (Some("ip route get 192.0.2.7"), Code::NoRoute));
     }
 }

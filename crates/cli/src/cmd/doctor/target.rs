@@ -9,14 +9,43 @@ use std::time::Duration;
 
 use super::tcp::SSH;
 use crate::exit::{Code, Fault};
-use crate::values::HostPort;
+use crate::values::{HostPort, SshPlace};
 
 /// Longest wait for the addresses of a name. The system's own limit is half a minute.
 const RESOLVING: Duration = Duration::from_secs(2);
 
+/// What the command line names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Examinee {
+    /// A host, perhaps with a port.
+    Host(Target),
+    /// A host that ssh reaches, as it was typed in front of the colon.
+    OverSsh { host: String, shown: String },
+}
+
+impl FromStr for Examinee {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match SshPlace::read(text.as_bytes()).filter(|_| text.len() > 1 && text.ends_with(':')) {
+            Some(place) => Ok(Self::OverSsh { host: place?.host, shown: text.to_owned() }),
+            None => text.parse().map(Self::Host),
+        }
+    }
+}
+
+impl fmt::Display for Examinee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host(target) => target.fmt(f),
+            Self::OverSsh { shown, .. } => f.write_str(shown),
+        }
+    }
+}
+
 /// A host to examine the path to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// With the port of SSH if none was given.
     at: HostPort,
     pub(super) has_port: bool,
@@ -95,6 +124,19 @@ mod tests {
             assert_eq!((target.name().as_str(), target.has_port), (name, has_port), "{text}");
             assert_eq!((target.to_string().as_str(), target.is_name()), (shown, text.starts_with("far")));
         }
+    }
+
+    #[test]
+    fn a_colon_at_the_end_names_a_host_of_ssh() {
+        let ssh = |text: &str| match text.parse() {
+            Ok(Examinee::OverSsh { host, shown }) => Some((host, shown)),
+            _ => None,
+        };
+        for (text, host) in [("far:", "far"), ("me@far.example:", "me@far.example"), ("[::1]:", "::1")] {
+            assert_eq!(ssh(text), Some((host.to_owned(), text.to_owned())));
+        }
+        assert!(["far", "far:22", "::1", "-oProxyCommand=x:", ":"].iter().all(|text| ssh(text).is_none()));
+        assert!("-oProxyCommand=x:".parse::<Examinee>().is_err());
     }
 
     #[test]

@@ -1,0 +1,122 @@
+//! The path to a host that ssh reaches: ssh starts a far program there, as for a copy, and that answers at a UDP port.
+
+use std::net::SocketAddr;
+
+use super::finding::Finding;
+use super::path::{measure, open, route};
+use super::reach::{self, Heard};
+use super::{Examined, firewall, handshake};
+use crate::cmd::over_ssh::{self, key_of};
+use crate::exit::{Code, Fault};
+use crate::far::messages::{Hello, Task, VERSION};
+use crate::far::{OnMissing, SshOptions};
+use crate::output::Output;
+use crate::trust::identity;
+
+/// Ports to open for far programs where the user has chosen none: enough for copies at the same time, and of the range that the
+/// book uses.
+const ADVISED: (u16, u16) = (50_000, 50_100);
+
+/// Examines the path to `host`. Returns the fault of a host that cannot be reached by ssh, or by UDP.
+pub(super) fn examine(
+    (host, options): (&str, &SshOptions),
+    examined: &Examined<'_>,
+    output: &Output,
+    mut report: impl FnMut(Finding),
+) -> Result<Option<Fault>, Fault> {
+    let (context, pair) = (examined.context, identity::generate()?);
+    let hello = Hello {
+        version: VERSION,
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        key: Some(pair.public().to_string()),
+        task: Task::Answer,
+        options: Vec::new(),
+        ports: options.port_range,
+        detach: false,
+    };
+    let started = over_ssh::start((context, output), (options, OnMissing::Report), host, &hello);
+    let started = started.and_then(|(far, ready, addresses)| Ok((far, key_of(&ready)?, ready.port, addresses)));
+    let (_far, key, port, addresses) = match started {
+        _ if context.interrupt.is_stopping() => return Ok(None),
+        Ok(started) => started,
+        Err(fault) => {
+            report(judge_ssh(host, options.names_program(), &fault));
+            return Ok(Some(fault));
+        }
+    };
+    report(Finding::ok("ssh", format!("ssh reaches {host}, and farhaul there has opened UDP port {port}")));
+    let mut probes = match open(host, addresses) {
+        Ok(probes) => probes,
+        Err(failed) => {
+            let (finding, fault) = *failed;
+            report(finding);
+            return Ok(Some(fault));
+        }
+    };
+    let (Heard::Answer { index, forms, round_trip }, false) =
+        (reach::ask(&mut probes, &context.interrupt), context.interrupt.is_stopping())
+    else {
+        if context.interrupt.is_stopping() {
+            return Ok(None);
+        }
+        report(route(&probes[0]));
+        let peers: Vec<SocketAddr> = probes.iter().map(|probe| probe.peer()).collect();
+        let (finding, fault) = judge_blocked(host, &peers, options.port_range);
+        report(finding);
+        return Ok(Some(fault));
+    };
+    let probe = &mut probes[index];
+    report(route(probe));
+    report(reach::judge_answer(probe.peer(), &forms));
+    let server = handshake::Server { name: host, peer: probe.peer(), round_trip };
+    report(handshake::examine_far(&server, pair, key, &context.interrupt));
+    measure(probe, &forms, round_trip, examined.packet).into_iter().for_each(report);
+    Ok(None)
+}
+
+/// Ssh did not start a far program. `is_named`: the user named its place.
+fn judge_ssh(host: &str, is_named: bool, fault: &Fault) -> Finding {
+    let mend = match fault.code {
+        Code::FarProgramMissing | Code::Protocol if !is_named => format!("farhaul copy --install FILE {host}:"),
+        _ => format!("ssh {host} true"),
+    };
+    Finding::problem("ssh", fault.message.clone()).mend(mend)
+}
+
+/// Ssh reaches the host, and UDP does not. `range`: the ports that the user has chosen. With the fault of the program.
+fn judge_blocked(host: &str, peers: &[SocketAddr], range: Option<(u16, u16)>) -> (Finding, Fault) {
+    let tried = peers.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" and ");
+    let next = match range {
+        Some(_) => "open these ports there".to_owned(),
+        None => format!("open ports there, and copy with --port-range {}-{}", ADVISED.0, ADVISED.1),
+    };
+    let message = format!(
+        "ssh reaches {host}, and UDP does not reach {tried}: copies go through ssh, which is slower, until you {next}"
+    );
+    let fault = Fault::new(Code::UdpBlocked, message.clone());
+    (Finding::problem("udp", message).mend_there(firewall::opening_range(range.unwrap_or(ADVISED))), fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_blocked_path_names_the_ports_to_open() {
+        let peers = ["192.0.2.7:41000".parse().unwrap()];
+        let (finding, fault) = judge_blocked("far", &peers, None);
+        assert!(finding.message.contains("192.0.2.7:41000") && finding.message.contains("--port-range 50000-50100"));
+        assert!(finding.mend.unwrap().contains("ufw allow 50000:50100/udp"));
+        assert_eq!(fault.code, Code::UdpBlocked);
+        let (finding, _) = judge_blocked("far", &peers, Some((47_000, 47_001)));
+        assert!(finding.mend.unwrap().contains("udp dport 47000-47001 accept"));
+    }
+
+    #[test]
+    fn a_missing_program_is_installed_by_a_copy_and_ssh_is_tried_by_hand() {
+        let judged = |code, is_named| judge_ssh("far", is_named, &Fault::new(code, "why")).mend.unwrap();
+        assert_eq!(judged(Code::FarProgramMissing, false), "farhaul copy --install FILE far:");
+        assert_eq!(judged(Code::FarProgramMissing, true), "ssh far true");
+        assert_eq!(judged(Code::SshFailed, false), "ssh far true");
+    }
+}

@@ -1,0 +1,78 @@
+//! The SSH connection as the lifeline of a copy: its loss ends the copy.
+
+use std::process::Child;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use farhaul::Canceller;
+
+/// Time for the far program to end the copy by itself, which has the better reasons. Both ends are gone within 5 s of the loss of
+/// ssh.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Exit code of ssh if ssh itself failed (ssh(1)).
+pub(super) const SSH_FAILED: i32 = 255;
+
+/// Cancels the calls of a copy once ssh is lost. Clones share everything.
+#[derive(Clone, Debug)]
+pub(super) struct Lifeline {
+    ssh: Arc<Mutex<Child>>,
+    shared: Arc<(Mutex<State>, Condvar)>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    calls: Option<Canceller>,
+    is_lost: bool,
+    is_over: bool,
+}
+
+impl Lifeline {
+    /// That of a copy which this ssh began.
+    pub(super) fn of(ssh: Arc<Mutex<Child>>) -> Self {
+        Self { ssh, shared: Arc::default() }
+    }
+
+    /// Cancels `calls` once ssh is lost, or at once if it is.
+    pub(super) fn carries(&self, calls: Canceller) {
+        self.change(|state| match state.is_lost {
+            true => calls.cancel(),
+            false => state.calls = Some(calls),
+        });
+    }
+
+    /// Nothing comes from ssh any more. Returns once the copy has ended, too, or is cancelled.
+    pub(super) fn ends(&self) {
+        let (state, changed) = &*self.shared;
+        let state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = changed.wait_timeout_while(state, GRACE, |state| !state.is_over);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        // A program that ended has closed its connection, whose last bytes may still be on their way to the copy here.
+        state.is_lost = self.has_lost_ssh() == Some(true);
+        if state.is_lost
+            && let Some(calls) = state.calls.take()
+        {
+            calls.cancel();
+        }
+    }
+
+    /// Whether ssh failed or was killed. `None` while it runs. Otherwise the far program ended by itself.
+    pub(super) fn has_lost_ssh(&self) -> Option<bool> {
+        let status = self.ssh.lock().unwrap_or_else(PoisonError::into_inner).try_wait().ok().flatten();
+        status.map(|status| status.code().is_none_or(|code| code == SSH_FAILED))
+    }
+
+    /// The copy is over, so the end of ssh means nothing.
+    pub(super) fn is_over(&self) {
+        self.change(|state| {
+            state.is_over = true;
+            state.calls = None;
+        });
+    }
+
+    fn change(&self, how: impl FnOnce(&mut State)) {
+        let (state, changed) = &*self.shared;
+        how(&mut state.lock().unwrap_or_else(PoisonError::into_inner));
+        changed.notify_all();
+    }
+}

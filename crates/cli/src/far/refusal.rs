@@ -1,0 +1,116 @@
+//! Far programs that do not begin: what ssh and the shells there said, and the next step.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::ChildStderr;
+
+use super::frames::Silence;
+use super::lifeline::SSH_FAILED;
+use super::messages::printable;
+use super::ssh::SshOptions;
+use crate::exit::{Code, Fault};
+use crate::output::Output;
+
+/// Exit codes of shells for a program that does not exist, and for one that cannot be started (POSIX, section 2.8.2).
+const NOT_FOUND: i32 = 127;
+const NOT_STARTED: i32 = 126;
+/// Longest line of ssh that is shown, bytes.
+const LONGEST_LINE: u64 = 4096;
+
+/// Why a program is not ready.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) fault: Fault,
+    /// Whether a copy of this program there would help.
+    pub(super) is_mendable: bool,
+}
+
+impl Refusal {
+    /// The reason why nothing came from `host` before ssh ended with `code`; `None` for a signal.
+    pub(super) fn of(silence: &Silence, code: Option<i32>, host: &str, options: &SshOptions) -> Self {
+        let (program, is_default) = (options.program(), !options.names_program());
+        let step = match is_default {
+            true => "install it there, and give its place with --remote-path",
+            false => "check --remote-path",
+        };
+        let (code, message, is_mendable) = match code {
+            _ if silence.has_begun => (Code::PeerLost, format!("the program on {host} ended early"), false),
+            Some(SSH_FAILED) => {
+                (Code::SshFailed, format!("ssh cannot reach {host} or log in there; try `ssh {host} true`"), false)
+            }
+            None => (Code::SshFailed, format!("ssh to {host} was killed before the program there began"), false),
+            Some(code) if !silence.has_shell => (Code::SshFailed, no_shell(host, code, &silence.words), false),
+            Some(NOT_FOUND) => {
+                (Code::FarProgramMissing, format!("{host} lacks the program {program}: {step}"), is_default)
+            }
+            Some(NOT_STARTED) => {
+                (Code::FarProgramMissing, format!("{host} cannot start the program {program}: {step}"), is_default)
+            }
+            _ => (
+                Code::Protocol,
+                format!(
+                    "the program {program} on {host} does not run there, or is no farhaul of this version: update it \
+                     there, or name another with --remote-path"
+                ),
+                is_default,
+            ),
+        };
+        Self { fault: Fault::new(code, message), is_mendable }
+    }
+}
+
+/// The reason of a login shell that does not start programs. Its words may be on stdout, which is not shown.
+fn no_shell(host: &str, code: i32, words: &str) -> String {
+    let words = if words.is_empty() { String::new() } else { format!(": {}", printable(words)) };
+    format!(
+        "the login shell on {host} ended with code {code} without starting any program{words}; `ssh {host} true` must work, so log in as \
+         a user who may run commands there"
+    )
+}
+
+/// Shows what ssh says, except that the shell there did not start the program: this program says it better.
+pub(super) fn show(stderr: ChildStderr, output: &Output) {
+    let mut lines = BufReader::new(stderr);
+    loop {
+        let mut line = Vec::new();
+        match lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim_end();
+        if !is_of_shell(line) && !line.is_empty() {
+            output.say(&printable(line));
+        }
+    }
+}
+
+/// Whether the shell that starts the program complains about it. Ssh speaks otherwise.
+fn is_of_shell(line: &str) -> bool {
+    let complaints = ["not found", "No such file", "Permission denied"];
+    line.starts_with("sh:") && complaints.iter().any(|words| line.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn complaints_of_the_shell_are_told_from_those_of_ssh() {
+        for line in [
+            "sh: 1: exec: farhaul: not found",
+            "sh: line 1: exec: farhaul: not found",
+            "sh: line 1: /opt/farhaul: No such file or directory",
+            "sh: 1: exec: /opt/farhaul: Permission denied",
+        ] {
+            assert!(is_of_shell(line), "{line}");
+        }
+        for line in [
+            "farhaul@far: Permission denied (password).",
+            "no such identity: /home/me/farhaul: No such file or directory",
+            "ssh: Could not resolve hostname farhaul: Name or service not known",
+            "/opt/farhaul: /lib/libc.so.6: version `GLIBC_2.39' not found (required by /opt/farhaul)",
+        ] {
+            assert!(!is_of_shell(line), "{line}");
+        }
+    }
+}
