@@ -110,6 +110,20 @@ pub(crate) fn interface_mtu(socket: impl AsFd, name: &str) -> io::Result<u32> {
     u32::try_from(mtu).map_err(io::Error::other)
 }
 
+/// The name of the interface with this index, in the network namespace of the socket.
+pub(crate) fn interface_at(socket: impl AsFd, index: u16) -> io::Result<String> {
+    // SAFETY: the structure is plain numbers, for which zero is valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    request.ifr_ifru.ifru_ifindex = index.into();
+    // SAFETY: `request` is a valid structure that outlives the call.
+    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCGIFNAME, &raw mut request) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let name = request.ifr_name.iter().take_while(|letter| **letter != 0);
+    Ok(name.map(|letter| char::from(*letter as u8)).collect())
+}
+
 /// Raises the calling thread above all ordinary threads while this value lives, if permitted, as for root.
 #[derive(Debug)]
 pub struct RealTime {
@@ -178,6 +192,8 @@ mod tests {
         assert!(interface_mtu(&socket, "lo").unwrap() >= 1_280);
         assert!(interface_mtu(&socket, "none-such").is_err());
         assert!(interface_mtu(&socket, "a-name-that-is-too-long").is_err());
+        assert_eq!(interface_at(&socket, 1).unwrap(), "lo");
+        assert!(interface_at(&socket, 0).is_err());
     }
 
     #[test]

@@ -13,7 +13,8 @@ use farhaul_netem::{Mtu, PathSpec};
 use farhaul_udp::Clock;
 use farhaul_units::Rate;
 
-use crate::requirement::skip;
+use crate::process::{Scratch, farhaul};
+use crate::requirement::{runs, skip};
 
 /// When the path becomes narrow.
 const HOLE: Duration = Duration::from_secs(3);
@@ -82,4 +83,21 @@ fn a_path_that_drops_jumbo_packets_without_a_word_is_survived() {
     let arrived = arrived.load(Ordering::Relaxed);
     assert!(arrived > 70_000_000, "{arrived}");
     emulation.stop().unwrap();
+}
+
+/// A confined server may read no list of interfaces. Yet it takes part in the search.
+#[test]
+fn a_copy_to_a_server_finds_jumbo_packets() {
+    let program = env!("CARGO_BIN_EXE_farhaul");
+    if runs(&[program, "emulate", "--quiet", "--", "true"], "networks of one's own").is_none() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let (file, there) = (scratch.file("file", 30_000_000), scratch.dir("there"));
+    let serve = format!("exec {program} serve --plain --root '{there}' --listen :9000");
+    let copy = format!("exec {program} copy --plain --json '{file}' udt://$FARHAUL_PEER:9000/");
+    let path = ["emulate", "--quiet", "--rate", "100mbit", "--delay", "5ms", "--mtu", "9000", "--serve", &serve];
+    let run = farhaul(&[&path[..], &["--", "sh", "-c", &copy]].concat());
+    run.succeeds();
+    assert_eq!(run.end()["mtu_bytes"].as_u64(), Some(9_000), "{}", run.end());
 }

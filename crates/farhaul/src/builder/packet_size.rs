@@ -12,9 +12,10 @@ const LEAST: u32 = 1_280;
 const LARGEST: u32 = 9_000;
 
 /// Sets the first and the largest size by the interface towards `peer`, or by all interfaces if no peer is known. A port whose
-/// interface is unknown, or leads to this host, keeps the first size.
+/// interface leads to this host keeps the first size. If only the interface is unknown, its path may still become narrow.
 pub(super) fn by_interface(config: &mut Config, peer: Option<IpAddr>) {
-    apply(config, farhaul_udp::interface_mtu(peer));
+    let is_here = peer.is_some_and(|peer| peer.to_canonical().is_loopback());
+    apply(config, farhaul_udp::interface_mtu(peer).or((!is_here).then_some(FIRST)));
 }
 
 fn apply(config: &mut Config, interface: Option<u32>) {
