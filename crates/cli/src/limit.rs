@@ -103,6 +103,10 @@ pub(crate) fn strongest(evidence: &Evidence) -> Option<(Limit, f64)> {
 fn beside_processor(evidence: &Evidence) -> (Limit, f64) {
     let Evidence { elapsed, application, flow_window, congestion, .. } = *evidence;
     let of_elapsed = |seconds| share(seconds, elapsed);
+    // Data that is held back on purpose cannot leave, whatever the transport waits for meanwhile.
+    if of_elapsed(evidence.held_back) >= MOSTLY {
+        return (Limit::KeyRateCap, of_elapsed(evidence.held_back));
+    }
     if application > flow_window && application > congestion {
         return within_application(evidence);
     }
@@ -189,6 +193,8 @@ mod tests {
             (Evidence { flow_window: 8.0, storing: 3.0, ..TEN_SECONDS }, Limit::ReceiveBuffer, 0.8),
             (Evidence { application: 8.0, answering: 7.0, storing: 1.0, ..TEN_SECONDS }, Limit::Application, 0.6),
             (Evidence { application: 8.0, held_back: 7.0, reading: 1.0, ..TEN_SECONDS }, Limit::KeyRateCap, 0.7),
+            (Evidence { congestion: 6.0, held_back: 7.0, ..TEN_SECONDS }, Limit::KeyRateCap, 0.7),
+            (Evidence { congestion: 6.0, held_back: 4.0, ..TEN_SECONDS }, Limit::Congestion, 0.6),
             (Evidence { flow_window: 8.0, peer_held_back: 7.0, storing: 1.0, ..TEN_SECONDS }, Limit::KeyRateCap, 0.7),
             (Evidence { flow_window: 8.0, peer_held_back: 1.0, storing: 7.0, ..TEN_SECONDS }, Limit::DiskWrite, 0.7),
             (Evidence { application: 8.0, answering: 7.0, peer_held_back: 6.0, ..TEN_SECONDS }, Limit::KeyRateCap, 0.6),
