@@ -20,11 +20,12 @@ use farhaul_proto::secure;
 use farhaul_proto::{AnyEndpoint, Config, Entropy, Protocol};
 use farhaul_secure::Tls;
 pub use farhaul_secure::{
-    AcceptAll, AuthorizedKeys, Cipher, FirstContact, Grant, HostTrust, IdentityError, KeyPair, Known, KnownHosts,
-    LineError, NotAdmitted, PathGrant, Pinned, PublicKey, PublicKeyError, Sealer, SecretLog, Trust,
+    AcceptAll, AuthorizedKeys, Choices, Cipher, FirstContact, Grant, HostTrust, IdentityError, KeyPair, Known,
+    KnownHosts, LineError, NotAdmitted, PathGrant, Pinned, PublicKey, PublicKeyError, Sealer, SecretLog, Trust,
 };
 
 pub use farhaul_units::Network;
+pub use farhaul_wire::secure::VERSION as ENVELOPE_VERSION;
 
 pub use self::plain_clients::PlainClients;
 use crate::error::Error;

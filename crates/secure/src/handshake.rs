@@ -3,7 +3,7 @@
 use farhaul_proto::secure::{Failure, Handshake, KeyChange, Protection};
 use farhaul_wire::secure::CloseCode;
 use rustls::quic::{self, Connection};
-use rustls::{CertificateError, CipherSuite, Error};
+use rustls::{CertificateError, CipherSuite, Error, NamedGroup};
 
 use crate::packet_key::{Secrets, keys};
 
@@ -31,8 +31,8 @@ impl Handshake for TlsHandshake {
     }
 
     fn protection(&self) -> Protection {
-        let group = self.0.negotiated_key_exchange_group().map(|group| format!("{:?}", group.name()));
-        let cipher = self.0.negotiated_cipher_suite().map(|suite| cipher(suite.suite()));
+        let group = self.0.negotiated_key_exchange_group().map(|group| group_name(group.name()));
+        let cipher = self.0.negotiated_cipher_suite().map(|suite| cipher_name(suite.suite()));
         let key = self.0.peer_certificates().and_then(|keys| keys.first());
         Protection {
             suite: format!("TLS1.3 {} {}", group.unwrap_or_default(), cipher.unwrap_or_default()),
@@ -41,7 +41,11 @@ impl Handshake for TlsHandshake {
     }
 }
 
-fn cipher(suite: CipherSuite) -> &'static str {
+pub(crate) fn group_name(group: NamedGroup) -> String {
+    format!("{group:?}")
+}
+
+pub(crate) fn cipher_name(suite: CipherSuite) -> &'static str {
     match suite {
         CipherSuite::TLS13_AES_128_GCM_SHA256 => "AES128-GCM",
         CipherSuite::TLS13_AES_256_GCM_SHA384 => "AES256-GCM",

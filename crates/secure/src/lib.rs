@@ -32,7 +32,7 @@ pub use host_trust::{FirstContact, HostTrust};
 pub use identity::{IdentityError, KeyPair};
 pub use key_log::SecretLog;
 pub use known_hosts::{Known, KnownHosts, LineError, LineFault};
-pub use provider::{Cipher, Tls, TlsError};
+pub use provider::{Choices, Cipher, Tls, TlsError};
 pub use public_key::{PublicKey, PublicKeyError};
 pub use sealer::Sealer;
 pub use trust::{AcceptAll, Pinned, Trust};

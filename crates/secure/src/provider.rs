@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use farhaul_proto::secure::{Failure, Handshake, Keys, Provider, Side};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
-use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{self, Ticketer, cipher_suite, kx_group};
+use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::pki_types::ServerName;
 use rustls::quic::{self, ClientConnection, ServerConnection, Version};
 use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage, ProducesTickets};
@@ -14,7 +14,7 @@ use rustls::version::TLS13;
 use rustls::{ClientConfig, NoKeyLog, ServerConfig, SupportedCipherSuite, Tls13CipherSuite};
 
 use crate::ALPN;
-use crate::handshake::{TlsHandshake, failure};
+use crate::handshake::{TlsHandshake, cipher_name, failure, group_name};
 use crate::identity::KeyPair;
 use crate::key_log::{Lines, SecretLog};
 use crate::packet_key::keys;
@@ -61,6 +61,31 @@ pub(crate) fn has_aes() -> bool {
     false
 }
 
+/// The groups of the key exchange: a hybrid with ML-KEM, or X25519 alone with a peer that lacks it.
+fn groups() -> Vec<&'static dyn SupportedKxGroup> {
+    vec![kx_group::X25519MLKEM768, kx_group::X25519]
+}
+
+/// The choices that this side has in a handshake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Choices {
+    /// Groups of the key exchange, the preferred one first.
+    pub groups: Vec<String>,
+    /// Ciphers, the preferred one first.
+    pub ciphers: Vec<&'static str>,
+}
+
+impl Choices {
+    /// The choices with this cipher.
+    pub fn with(cipher: Cipher) -> Self {
+        Self {
+            groups: groups().iter().map(|group| group_name(group.name())).collect(),
+            ciphers: cipher.suites().iter().map(|suite| cipher_name(suite.suite())).collect(),
+        }
+    }
+}
+
 /// TLS 1.3 for one endpoint.
 pub struct Tls {
     crypto: Arc<CryptoProvider>,
@@ -89,11 +114,8 @@ impl Tls {
     /// # Errors
     /// See [`TlsError`].
     pub fn new(identity: KeyPair, trust: Arc<dyn Trust>, cipher: Cipher) -> Result<Self, TlsError> {
-        let crypto = CryptoProvider {
-            cipher_suites: cipher.suites(),
-            kx_groups: vec![kx_group::X25519MLKEM768, kx_group::X25519],
-            ..aws_lc_rs::default_provider()
-        };
+        let crypto =
+            CryptoProvider { cipher_suites: cipher.suites(), kx_groups: groups(), ..aws_lc_rs::default_provider() };
         let suite = cipher_suite::TLS13_AES_128_GCM_SHA256.tls13().ok_or(TlsError::NoInitialCipher)?;
         let initial = (suite, suite.quic.ok_or(TlsError::NoInitialCipher)?);
         let tokens = Ticketer::new().map_err(|_| TlsError::NoRandomness)?;

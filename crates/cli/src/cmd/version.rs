@@ -2,6 +2,7 @@
 
 use clap::Args;
 use farhaul::registry::protocols;
+use farhaul::security::{Choices, Cipher, ENVELOPE_VERSION};
 use serde_json::json;
 
 use crate::exit::Fault;
@@ -19,6 +20,7 @@ pub(crate) fn run(args: &VersionArgs) -> Result<(), Fault> {
     let version = env!("CARGO_PKG_VERSION");
     let session = farhaul_session::VERSION;
     let protocols: Vec<&str> = protocols().iter().map(|entry| entry.name).collect();
+    let choices = Choices::with(Cipher::Auto);
     if args.json {
         let record = json!({
             "name": "farhaul",
@@ -26,14 +28,20 @@ pub(crate) fn run(args: &VersionArgs) -> Result<(), Fault> {
             "protocols": protocols,
             "session_protocol": { "newest": session, "oldest": farhaul_session::OLDEST_VERSION },
             "security": ["tls1.3", "none"],
+            "groups": choices.groups,
+            "ciphers": choices.ciphers,
+            "envelope_version": ENVELOPE_VERSION,
             "os": std::env::consts::OS,
             "architecture": std::env::consts::ARCH,
         });
         print(&format!("{record}\n"));
     } else {
         print(&format!(
-            "farhaul {version}\nspeaks {}, and session protocol {session}; encrypts with TLS 1.3\n",
-            protocols.join(", ")
+            "farhaul {version}\nspeaks {}, and session protocol {session}\nencrypts with TLS 1.3, {}, {}, in envelope \
+             version {ENVELOPE_VERSION}; --plain does not\n",
+            protocols.join(", "),
+            choices.groups.join(" or "),
+            choices.ciphers.join(" or "),
         ));
     }
     Ok(())

@@ -11,12 +11,24 @@ fn the_version_is_there_for_programs() {
     let version: Value = serde_json::from_slice(&run.stdout).unwrap();
     assert_eq!(version["name"], "farhaul");
     assert_eq!(version["protocols"], names(&farhaul(&["protocols", "--json"])));
-    assert_eq!(version["security"], serde_json::json!(["tls1.3", "none"]));
     let text = String::from_utf8(farhaul(&["version"]).stdout).unwrap();
     assert!(text.contains("encrypts with TLS 1.3"), "{text}");
     for name in version["protocols"].as_array().unwrap() {
         assert!(text.contains(name.as_str().unwrap()), "{text}");
     }
+}
+
+#[test]
+fn the_version_names_the_encryption_that_a_connection_has() {
+    let version: Value = serde_json::from_slice(&farhaul(&["version", "--json"]).stdout).unwrap();
+    assert_eq!(version["security"], json!(["tls1.3", "none"]));
+    assert_eq!(version["groups"], json!(["X25519MLKEM768", "X25519"]));
+    let mut ciphers = serde_json::from_value::<Vec<String>>(version["ciphers"].clone()).unwrap();
+    let text = String::from_utf8(farhaul(&["version"]).stdout).unwrap();
+    assert!(text.contains("TLS 1.3, X25519MLKEM768") && text.contains(&ciphers[0]), "{text}");
+    ciphers.sort();
+    assert_eq!(ciphers, ["AES128-GCM", "AES256-GCM", "CHACHA20-POLY1305"]);
+    assert!(version["envelope_version"].is_u64(), "{version}");
 }
 
 /// The names in the list that `run` printed.
