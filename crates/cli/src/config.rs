@@ -17,6 +17,7 @@ use toml::{Table, Value};
 
 use crate::exit::Fault;
 use crate::options::Transport;
+use crate::values::SshPlace;
 use files::File;
 pub(crate) use files::{authorized_keys_file, files_to_look_for, key_file, known_hosts_file, section_of_own};
 pub(crate) use show::show;
@@ -78,28 +79,28 @@ impl Config {
         Ok(files.iter().map(|file| file.path.display().to_string()).collect())
     }
 
-    /// The settings for `verb` and its connections to `hosts`, each a `host:port`.
+    /// The settings for `verb` and its connections to `hosts`, each a `host:port` or a `host`.
     pub(crate) fn defaults(&self, verb: &str, hosts: &[String]) -> Defaults {
         let mut defaults = Defaults::new();
         for file in &self.files {
-            let mut take = |table: &Table, section: &str| {
+            let path = file.path.display();
+            let mut take = |table: &Table, origin: &str| {
                 for (key, value) in table {
                     if let Some(value) = plain(value) {
-                        let origin = format!("{}{section}", file.path.display());
-                        defaults.insert(key.clone(), Given { value, origin });
+                        defaults.insert(key.clone(), Given { value, origin: origin.to_owned() });
                     }
                 }
             };
             let connects = CONNECTING.contains(&verb);
             if connects {
-                take(&of_connections(&file.table, verb), "");
+                take(&of_connections(&file.table, verb), &path.to_string());
             }
             if let Some(Value::Table(table)) = file.table.get(verb) {
-                take(table, &format!(" [{verb}]"));
+                take(table, &file.section(verb));
             }
             for (name, table) in of_hosts(&file.table) {
                 if connects && hosts.iter().any(|host| is_named(host, name)) {
-                    take(&of_connections(table, verb), &format!(" [host.\"{name}\"]"));
+                    take(&of_connections(table, verb), &format!("{path} [host.\"{name}\"]"));
                 }
             }
         }
@@ -148,18 +149,24 @@ pub(crate) fn with_defaults(command: Command, verb: &str, defaults: &Defaults) -
     })
 }
 
-/// The hosts that a command line connects to, each as `host:port`.
+/// The hosts that a command line connects to, each as `host:port`, or as `host` over SSH.
 pub(crate) fn hosts(matches: &ArgMatches) -> Vec<String> {
     let typed = |id: &str| -> Vec<String> {
         let given = matches.try_contains_id(id).is_ok() && matches.value_source(id) == Some(ValueSource::CommandLine);
         let values = given.then(|| matches.get_raw(id)).flatten().into_iter().flatten();
         values.map(|value| value.to_string_lossy().into_owned()).collect()
     };
-    let of_url = |place: String| {
-        let rest = place.strip_prefix("udt://")?;
-        Some(rest.split('/').next().unwrap_or(rest).to_owned())
-    };
-    typed("connect").into_iter().chain(typed("places").into_iter().filter_map(of_url)).collect()
+    typed("connect").into_iter().chain(typed("places").iter().flat_map(|place| of_place(place))).collect()
+}
+
+/// The host of a place, as sections may name it. Over SSH, that is with and without the user.
+fn of_place(place: &str) -> Vec<String> {
+    if let Some((_, rest)) = place.split_once("://") {
+        return vec![rest.split('/').next().unwrap_or(rest).to_owned()];
+    }
+    let Some(Ok(SshPlace { host, .. })) = SshPlace::read(place.as_bytes()) else { return Vec::new() };
+    let name = host.rsplit_once('@').map(|(_, name)| name.to_owned());
+    name.into_iter().chain([host]).collect()
 }
 
 /// Whether `name` is `host`, with or without the port of `host`.
@@ -195,9 +202,9 @@ fn plain(value: &Value) -> Option<String> {
 /// Refuses keys and sections of `file` that no option has.
 fn check(file: &File, command: &Command) -> Result<(), Fault> {
     let connection = Transport::augment_args(Command::new("connection"));
-    let section = |name: &str, table: &Table, options: &Command| {
+    let path = file.path.display();
+    let section = |place: &str, table: &Table, options: &Command| {
         table.iter().try_for_each(|(key, value)| {
-            let place = format!("{}{name}", file.path.display());
             settable(options, key).map_err(|why| Fault::usage(format!("{place}: '{key}' {why}")))?;
             plain(value).map(drop).ok_or_else(|| {
                 Fault::usage(format!("{place}: '{key}' must be a text in quotes, a number, true or false"))
@@ -205,28 +212,22 @@ fn check(file: &File, command: &Command) -> Result<(), Fault> {
         })
     };
     let (sections, settings): (Table, Table) = file.table.clone().into_iter().partition(|(_, value)| value.is_table());
-    section("", &settings, &connection)?;
+    section(&path.to_string(), &settings, &connection)?;
     for (name, value) in &sections {
         let Value::Table(table) = value else { continue };
         match command.find_subcommand(name).filter(|_| VERBS.contains(&name.as_str())) {
-            Some(verb) => section(&format!(" [{name}]"), table, verb)?,
+            Some(verb) => section(&file.section(name), table, verb)?,
             None if name == HOSTS => {
                 for (host, value) in table {
-                    let at = format!(" [host.\"{host}\"]");
-                    let wanted = || {
-                        Fault::usage(format!(
-                            "{}: 'host.{host}' must be a section: [host.\"{host}\"]",
-                            file.path.display()
-                        ))
-                    };
+                    let at = format!("{path} [host.\"{host}\"]");
+                    let wanted = || Fault::usage(format!("{path}: 'host.{host}' must be a section: [host.\"{host}\"]"));
                     section(&at, value.as_table().ok_or_else(wanted)?, &connection)?;
                 }
             }
             None => {
                 let all = VERBS.join("], [");
                 return Err(Fault::usage(format!(
-                    "{}: there is no section [{name}]: there are [{all}] and [host.\"NAME\"]",
-                    file.path.display()
+                    "{path}: there is no section [{name}]: there are [{all}] and [host.\"NAME\"]"
                 )));
             }
         }

@@ -127,13 +127,19 @@ fn matches(early: &Early, verb: &str, defaults: &Defaults) -> Result<ArgMatches,
     })
 }
 
-/// The settings file with the wrong value that `error` reports.
-fn origin<'a>(error: &clap::Error, early: &Early, verb: Option<&Command>, defaults: &'a Defaults) -> Option<&'a str> {
+/// The variable or the settings file with the wrong value that `error` reports.
+fn origin(error: &clap::Error, early: &Early, verb: Option<&Command>, defaults: &Defaults) -> Option<String> {
+    if !matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) {
+        return None;
+    }
     let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
     let long = option.strip_prefix("--")?.split(' ').next()?;
     let arg = verb?.get_arguments().find(|arg| arg.get_long() == Some(long))?;
-    let is_typed = early.is_typed(arg.get_id().as_str());
-    defaults.get(long).filter(|_| error.kind() == ErrorKind::ValueValidation && !is_typed).map(config::Given::origin)
+    if early.is_typed(arg.get_id().as_str()) {
+        return None;
+    }
+    let variable = arg.get_env().filter(|name| std::env::var_os(name).is_some());
+    variable.map(|name| name.to_string_lossy().into_owned()).or_else(|| Some(defaults.get(long)?.origin().to_owned()))
 }
 
 /// The error in the command line. Ends the program if `error` is a request for help or the version.

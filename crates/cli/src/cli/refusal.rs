@@ -21,6 +21,7 @@ pub(crate) fn fault(error: &Error, verb: Option<&str>) -> Fault {
     let what = paragraphs.next().unwrap_or_default();
     let what = what.strip_prefix("error: ").unwrap_or(&what);
     let what = what.replace("the following required arguments were not provided:", "missing:");
+    let what = with_bounds(&what);
     let tips: String = paragraphs.filter_map(|text| text.strip_prefix("tip: ").map(|tip| format!("; {tip}"))).collect();
     let next = match verb {
         Some(_) if is_about(error, "--protocol") => "`farhaul protocols` explains the options".to_owned(),
@@ -29,6 +30,22 @@ pub(crate) fn fault(error: &Error, verb: Option<&str>) -> Fault {
         None => "`farhaul --help` lists the verbs".to_owned(),
     };
     Fault::usage(format!("{what}{tips}; {next}"))
+}
+
+/// The problem with the range of a number in words. The parser prints `A..=B`, or the largest number for no upper bound.
+fn with_bounds(what: &str) -> String {
+    let in_words = || {
+        let (before, range) = what.rsplit_once(" is not in ")?;
+        let (subject, _) = before.rsplit_once(": ")?;
+        let (low, high) = range.split_once("..")?;
+        let has_no_bound = high.parse().is_ok_and(|high: u64| high >= i64::MAX.unsigned_abs());
+        let high = high.trim_start_matches('=');
+        Some(match has_no_bound {
+            true => format!("{subject}: it must be at least {low}"),
+            false => format!("{subject}: it must be from {low} to {high}"),
+        })
+    };
+    in_words().unwrap_or_else(|| what.to_owned())
 }
 
 /// Whether `error` is a wrong value of this option.
@@ -145,6 +162,19 @@ mod tests {
     fn next_step(option: &str, value: &str) -> String {
         let command = ["farhaul", "bench", "--connect", "h:1", option, value];
         fault(&Cli::command().try_get_matches_from(command).unwrap_err(), Some("bench")).message
+    }
+
+    #[test]
+    fn a_number_out_of_its_range_is_told_the_range_in_words() {
+        for (verb, option, value, words) in [
+            ("serve", "--max-sessions", "0", "'--max-sessions <N>': it must be at least 1;"),
+            ("profile", "--repeat", "0", ": it must be from 1 to 1000;"),
+            ("copy", "--payload", "5", ": it must be from 64 to 65535;"),
+        ] {
+            let error = Cli::command().try_get_matches_from(["farhaul", verb, option, value]).unwrap_err();
+            let message = fault(&error, Some(verb)).message;
+            assert!(message.contains(words), "{message}");
+        }
     }
 
     #[test]

@@ -33,6 +33,16 @@ const OWN_SECTIONS: &[(&str, &str)] = &[("serve", "plain")];
 pub(super) struct File {
     pub(super) path: PathBuf,
     pub(super) table: Table,
+    /// The file of one verb: its keys have no section there.
+    pub(super) is_of_verb: bool,
+}
+
+impl File {
+    /// The file with its keys for `verb`, in messages.
+    pub(super) fn section(&self, verb: &str) -> String {
+        let section = if self.is_of_verb { String::new() } else { format!(" [{verb}]") };
+        format!("{}{section}", self.path.display())
+    }
 }
 
 /// A place to look for a file, and the variable that changes it.
@@ -93,13 +103,13 @@ fn places() -> Vec<Place> {
 
 /// The file of one verb. Its keys become the section of the verb. The verb reads its own sections itself.
 pub(super) fn read_own(path: &Path, verb: &str) -> Result<File, Fault> {
-    let File { path, mut table } = read_named(path)?;
+    let File { path, mut table, .. } = read_named(path)?;
     for (_, section) in OWN_SECTIONS.iter().filter(|(of, _)| *of == verb) {
         if table.get(*section).is_some_and(Value::is_table) {
             table.remove(*section);
         }
     }
-    Ok(File { path, table: Table::from_iter([(verb.to_owned(), table.into())]) })
+    Ok(File { path, table: Table::from_iter([(verb.to_owned(), table.into())]), is_of_verb: true })
 }
 
 /// A section of the file of one verb, which has more than options. `None` if the file lacks it, or has an option of this name.
@@ -126,7 +136,7 @@ impl Place {
         let no_toml = |why: &str| Fault::usage(format!("{} is no TOML: {why}", self.path.display()));
         let text = String::from_utf8(text).map_err(|_| no_toml("it is not UTF-8"))?;
         let table = text.parse().map_err(|error| no_toml(&in_a_line(&text, &error)))?;
-        Ok(Some(File { path: self.path, table }))
+        Ok(Some(File { path: self.path, table, is_of_verb: false }))
     }
 
     /// An unreadable file is an error, since its settings may forbid something, such as writing to a server.

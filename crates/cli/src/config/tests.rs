@@ -5,7 +5,7 @@ use crate::cli::Cli;
 use crate::exit::Code;
 
 fn file(name: &str, text: &str) -> File {
-    File { path: name.into(), table: text.parse().unwrap() }
+    File { path: name.into(), table: text.parse().unwrap(), is_of_verb: false }
 }
 
 fn refused(text: &str) -> String {
@@ -38,6 +38,18 @@ fn hosts_are_named_with_or_without_their_port() {
     assert!(is_named("far.example:9", "far.example") && is_named("far.example:9", "far.example:9"));
     assert!(is_named("[::1]:9", "::1") && is_named("[::1]:9", "[::1]:9"));
     assert!(!is_named("far.example:9", "far") && !is_named("far.example:9", "far.example:8"));
+}
+
+#[test]
+fn the_host_of_a_copy_is_that_of_its_far_places() {
+    let places = |line: &[&str]| {
+        let matches = Cli::command().try_get_matches_from([&["farhaul", "copy"], line].concat()).unwrap();
+        hosts(matches.subcommand().unwrap().1)
+    };
+    assert_eq!(places(&["f", "b.test:"]), ["b.test"]);
+    assert_eq!(places(&["me@b.test:a", "[2001:db8::7]:x", "."]), ["b.test", "me@b.test", "2001:db8::7"]);
+    assert_eq!(places(&["./a:b", "udt://b.test:9/x"]), ["b.test:9"]);
+    assert_eq!(places(&["tsunami://b.test/x", "."]), ["b.test"]);
 }
 
 #[test]

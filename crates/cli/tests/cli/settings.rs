@@ -166,3 +166,40 @@ fn a_value_that_is_none_is_refused_with_the_file_that_it_is_from() {
     run.fails(2, &["the value is from", "user/farhaul/config.toml"]);
     assert!(run.stderr.contains("100mbit"), "{}", run.stderr);
 }
+
+#[test]
+fn a_wrong_value_of_the_environment_is_refused_with_its_variable() {
+    let files = Files::new("timeout = \"2s\"\n", "");
+    for (variable, value) in [("FARHAUL_TIMEOUT", "abc"), ("FARHAUL_HOST_KEY_POLICY", "trust-all")] {
+        let wrong = [(variable, value)];
+        files.run(&wrong, &["bench", "--connect", "h:9"]).fails(2, &[&format!("the value is from {variable}")]);
+    }
+    let run = files.run(&[("FARHAUL_TIMEOUT", "1s")], &["bench", "--connect", "h:9", "--timeout", "abc"]);
+    run.fails(2, &["--timeout"]);
+    assert!(!run.stderr.contains("the value is from"), "{}", run.stderr);
+}
+
+#[test]
+fn the_file_of_one_verb_has_no_section_in_messages() {
+    let files = Files::new("", "");
+    let own = files.0.at("own.toml");
+    for (line, words) in
+        [("max-sessions = 0\n", "it must be at least 1"), ("readonly = true\n", "'readonly' is no option")]
+    {
+        fs::write(&own, line).unwrap();
+        let run = files.run(&[], &["serve", "--config", &own]);
+        run.fails(2, &[&own, words]);
+        assert!(!run.stderr.contains("[serve]"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_host_that_ssh_reaches_has_its_section() {
+    let files = Files::new("[host.\"b.test\"]\nrate = \"20mbit\"\n", "");
+    for place in ["b.test:", "me@b.test:dir/"] {
+        let run = files.run(&[], &["copy", "--show-config", "file", place]);
+        run.succeeds();
+        let text = String::from_utf8(run.stdout).unwrap();
+        assert!(text.contains("rate = \"20mbit\"") && text.contains("[host.\"b.test\"]"), "{text}");
+    }
+}
