@@ -207,6 +207,9 @@ impl Builder {
     }
 
     /// Longest time for a connection attempt. Above zero, at most a year. Default 5 s.
+    ///
+    /// An attempt at a port that its host reports as closed ends after 2 s. With more than the default it lasts the whole
+    /// time, so that the listener may start meanwhile.
     pub fn connect_timeout(mut self, time: Duration) -> Self {
         self.config.connect_timeout = time;
         self

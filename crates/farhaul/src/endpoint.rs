@@ -19,7 +19,7 @@ use crate::listener::Listener;
 use crate::message::MessageSocket;
 use crate::original::Clients;
 use crate::probe::ProbePayload;
-use crate::reach::Reaching;
+use crate::reach::{Patience, Reaching};
 use crate::security::{Network, Security};
 use crate::stream::Stream;
 
@@ -241,8 +241,13 @@ impl Endpoint {
         let id = turn.transport.connect_with(now, peer, options)?;
         turn.open(id);
         drop(turn);
-        // The peer of a rendezvous may open its port later.
-        let reaching = Reaching::begin(peer, now, longest, has_alternative && !options.rendezvous);
+        let patience = match has_alternative {
+            // The peer of a rendezvous may open its port later.
+            _ if options.rendezvous => Patience::Whole,
+            true => Patience::NextAddress,
+            false => Patience::of(longest),
+        };
+        let reaching = Reaching::begin(peer, now, longest, patience);
         Ok((Connection::new(Arc::clone(&self.port), id, peer), reaching))
     }
 

@@ -74,7 +74,7 @@ pub enum Error {
     Unreachable {
         /// The address of the peer.
         peer: SocketAddr,
-        /// Time of the attempt: the time-out, or less if there were other addresses to try.
+        /// Time of the attempt: the time-out, or less if there were other addresses to try or the port is closed.
         time: Duration,
         /// The network's error. It is only a hint, because anybody can forge such messages.
         source: io::Error,

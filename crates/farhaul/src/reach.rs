@@ -1,14 +1,14 @@
 //! Why nobody answers a connection attempt, as far as the network reports it.
 //!
 //! The port's own socket ignores ICMP, because anybody can forge such messages, and established connections must not
-//! react to them (attack B17). So a second socket probes, only while nobody answers. Its result affects only the text
-//! of an error.
+//! react to them (attack B17). So a second socket probes, only while nobody answers. Its reports end an attempt at a closed
+//! port early, and give its error the reason.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use farhaul_proto::{Channels, ConnectionId, ConnectionLost, Streams};
+use farhaul_proto::{Channels, Config, ConnectionId, ConnectionLost, Streams};
 use farhaul_units::Instant;
 
 use crate::driver::Core;
@@ -16,28 +16,65 @@ use crate::endpoint::any_port_for;
 use crate::error::Error;
 
 /// Time until a peer with other addresses is probed. Most live peers have answered by then, and users do not notice it.
-/// Each further check comes after twice the time.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
+/// Time until a peer without other addresses is probed, or half of a shorter time-out. Few live peers have not answered by then,
+/// and relays and NATs hold state for each prober.
+const FIRST_LOOK_AT_LAST: Duration = Duration::from_secs(1);
+/// Longest interval of probes.
+const INTERVAL: Duration = Duration::from_millis(130);
+/// Shortest interval of probes, whatever timers the port has.
+const LEAST_INTERVAL: Duration = Duration::from_millis(30);
+/// Time by which a probe precedes the attempt's own packets.
+///
+/// Linux sends a host one ICMP message per second (icmp(7), `icmp_ratelimit`), after a burst of six. The attempt's own packets, one
+/// every 250 ms, use up that allowance for a socket that ignores the answers. In step with it, they would do so for ever.
+const AHEAD: Duration = Duration::from_millis(5);
+/// Earliest end of an attempt that was refused. A listener that starts at the same time as its caller is up by then.
+const GRACE: Duration = Duration::from_secs(2);
+/// Refusals that end an attempt. A single one may be from the moment before the listener started.
+const ENOUGH: u32 = 2;
+/// Age at which a report counts no more. Hosts that limit their reports send about one per second.
+const STALE: Duration = Duration::from_secs(3);
+
+/// How long an attempt continues although the network reports that nobody is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// Until the first report, because the peer has other addresses.
+    NextAddress,
+    /// Until the host has refused repeatedly, at least [`GRACE`].
+    Refusals,
+    /// Until the time-out, because the listener may start meanwhile.
+    Whole,
+}
+
+impl Patience {
+    /// The patience of a caller with this time-out. A time-out above the default asks to wait for a listener.
+    pub(crate) fn of(longest: Duration) -> Self {
+        if longest > Config::default().connect_timeout { Self::Whole } else { Self::Refusals }
+    }
+}
 
 /// A connection attempt in progress, in the view of its waiting caller.
 #[derive(Debug)]
 pub(crate) struct Reaching {
     peer: SocketAddr,
     begun: Instant,
-    /// The next check without an event, and the interval to it.
-    next: (Instant, Duration),
-    has_alternative: bool,
+    /// The next check without an event.
+    next: Instant,
     probe: Option<Probe>,
+    reports: Reports,
 }
 
 impl Reaching {
     /// An attempt that started at `now` and may take `longest`.
-    ///
-    /// With an alternative, it ends once the network reports that the peer is unreachable. Without one, it continues,
-    /// because a listener may start meanwhile, and anybody can forge such messages.
-    pub(crate) fn begin(peer: SocketAddr, now: Instant, longest: Duration, has_alternative: bool) -> Self {
-        let first = if has_alternative { FIRST_LOOK } else { longest / 2 };
-        Self { peer, begun: now, next: (now + first, first), has_alternative, probe: None }
+    pub(crate) fn begin(peer: SocketAddr, now: Instant, longest: Duration, patience: Patience) -> Self {
+        let first = match patience {
+            Patience::NextAddress => FIRST_LOOK,
+            Patience::Refusals => FIRST_LOOK_AT_LAST.min(longest / 2),
+            Patience::Whole => longest / 2,
+        };
+        let reports = Reports { begun: now, patience, refusals: 0, last: None };
+        Self { peer, begun: now, next: now + first, probe: None, reports }
     }
 
     /// Whether the connection is established. An attempt for [`Place::Settle`](crate::driver::Place::Settle).
@@ -51,29 +88,89 @@ impl Reaching {
         match status.lost {
             _ if status.connected => return Ok(Some(())),
             Some(lost @ ConnectionLost::ConnectTimeout(time)) => {
-                return Err(self.verdict(time).unwrap_or(Error::Lost(lost)));
+                self.read(now);
+                let last = self.reports.take(now);
+                return Err(last.map_or(Error::Lost(lost), |source| self.unreachable(time, source)));
             }
             Some(lost) => return Err(lost.into()),
             None => {}
         }
-        let (next, interval) = self.next;
-        if now >= next {
-            self.probe.get_or_insert_with(|| Probe::send(self.peer));
-            if self.has_alternative
-                && let Some(error) = self.verdict(now - self.begun)
+        if now >= self.next {
+            self.read(now);
+            self.ask(now);
+            if self.reports.are_enough(now)
+                && let Some(source) = self.reports.take(now)
             {
-                return Err(error);
+                let time = Duration::from_millis((now - self.begun).as_millis() as u64);
+                return Err(self.unreachable(time, source));
             }
-            self.next = (now + interval * 2, interval * 2);
+            self.next = now + interval(core.transport.poll_timeout().map(|due| due - now));
         }
-        core.look_again_at(self.next.0, id);
+        core.look_again_at(self.next, id);
         Ok(None)
     }
 
-    /// The network's report after this time.
-    fn verdict(&mut self, time: Duration) -> Option<Error> {
-        let source = self.probe.as_mut()?.verdict()?;
-        Some(Error::Unreachable { peer: self.peer, time, source })
+    /// Notes the network's report about earlier probes.
+    fn read(&mut self, now: Instant) {
+        if let Some(error) = self.probe.as_mut().and_then(Probe::verdict) {
+            self.reports.note(now, error);
+        }
+    }
+
+    /// Sends a probe, and notes what the network reports at once.
+    fn ask(&mut self, now: Instant) {
+        match &mut self.probe {
+            Some(probe) => probe.repeat(self.peer),
+            None => self.probe = Some(Probe::send(self.peer)),
+        }
+        self.read(now);
+    }
+
+    fn unreachable(&self, time: Duration, source: io::Error) -> Error {
+        Error::Unreachable { peer: self.peer, time, source }
+    }
+}
+
+/// Time to the next probe of a port whose next own packet is due after `due`.
+fn interval(due: Option<Duration>) -> Duration {
+    let before = due.map(|due| due.saturating_sub(AHEAD));
+    before.filter(|before| *before >= LEAST_INTERVAL).map_or(INTERVAL, |before| before.min(INTERVAL))
+}
+
+/// What the network has reported about an attempt.
+#[derive(Debug)]
+struct Reports {
+    begun: Instant,
+    patience: Patience,
+    /// Reports that the port is closed.
+    refusals: u32,
+    last: Option<(Instant, io::Error)>,
+}
+
+impl Reports {
+    fn note(&mut self, now: Instant, error: io::Error) {
+        self.refusals += u32::from(error.kind() == io::ErrorKind::ConnectionRefused);
+        self.last = Some((now, error));
+    }
+
+    /// Whether the attempt ends.
+    fn are_enough(&self, now: Instant) -> bool {
+        match self.patience {
+            Patience::NextAddress => self.last.is_some(),
+            Patience::Refusals => self.refusals >= ENOUGH && now - self.begun >= GRACE && self.is_fresh(now),
+            Patience::Whole => false,
+        }
+    }
+
+    /// Whether the last report is still true, as far as this side knows.
+    fn is_fresh(&self, now: Instant) -> bool {
+        self.last.as_ref().is_some_and(|(at, _)| now - *at < STALE)
+    }
+
+    /// The last report, if it is fresh.
+    fn take(&mut self, now: Instant) -> Option<io::Error> {
+        let is_fresh = self.is_fresh(now);
+        self.last.take().filter(|_| is_fresh).map(|(_, error)| error)
     }
 }
 
@@ -82,6 +179,8 @@ impl Reaching {
 pub(crate) struct Probe {
     /// `Err` if the system did not send it.
     socket: io::Result<UdpSocket>,
+    /// A report that a repeated call received.
+    late: Option<io::Error>,
 }
 
 impl Probe {
@@ -95,11 +194,29 @@ impl Probe {
             socket.send(&[])?;
             Ok(socket)
         };
-        Self { socket: sent() }
+        Self { socket: sent(), late: None }
+    }
+
+    /// Sends another datagram. Read the report about the last one before: the system passes only one.
+    fn repeat(&mut self, peer: SocketAddr) {
+        match &self.socket {
+            Ok(socket) => {
+                // The report about an earlier datagram may arrive between.
+                if let Err(error) = socket.send(&[])
+                    && error.kind() != io::ErrorKind::WouldBlock
+                {
+                    self.late = Some(error);
+                }
+            }
+            Err(_) => *self = Self::send(peer),
+        }
     }
 
     /// The network's report until now; `None` without one.
     pub(crate) fn verdict(&mut self) -> Option<io::Error> {
+        if let Some(error) = self.late.take() {
+            return Some(error);
+        }
         let error = match &mut self.socket {
             Ok(socket) => socket.recv(&mut [0]).err()?,
             Err(error) => std::mem::replace(error, io::ErrorKind::WouldBlock.into()),
@@ -128,5 +245,76 @@ mod tests {
         // Broadcasts need a socket option.
         let error = Probe::send(SocketAddr::from(([255, 255, 255, 255], 9))).verdict().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    fn refused() -> io::Error {
+        io::ErrorKind::ConnectionRefused.into()
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn reports(patience: Patience) -> Reports {
+        Reports { begun: Instant::ZERO, patience, refusals: 0, last: None }
+    }
+
+    #[test]
+    fn two_refusals_end_an_attempt_after_two_seconds_and_one_does_not() {
+        let mut reports = reports(Patience::of(Duration::from_secs(5)));
+        reports.note(at(300), refused());
+        assert!(!reports.are_enough(at(2_100)), "one");
+        reports.note(at(1_300), refused());
+        assert!(!reports.are_enough(at(1_900)), "the listener may be about to start");
+        assert!(reports.are_enough(at(2_000)));
+        assert_eq!(reports.take(at(2_000)).unwrap().kind(), io::ErrorKind::ConnectionRefused);
+    }
+
+    #[test]
+    fn a_caller_with_a_long_time_out_waits_for_the_listener() {
+        let mut reports = reports(Patience::of(Duration::from_secs(6)));
+        for millis in [300, 1_300, 4_900] {
+            reports.note(at(millis), refused());
+            assert!(!reports.are_enough(at(millis)));
+        }
+        assert!(reports.take(at(6_000)).is_some());
+    }
+
+    #[test]
+    fn an_old_refusal_explains_nothing() {
+        let mut reports = reports(Patience::Refusals);
+        reports.note(at(100), refused());
+        reports.note(at(200), refused());
+        assert!(!reports.are_enough(at(3_300)));
+        assert!(reports.take(at(5_000)).is_none(), "a program has taken the port since, and did not answer");
+    }
+
+    #[test]
+    fn other_reports_name_the_reason_and_end_nothing_before_the_time_out() {
+        let mut reports = reports(Patience::Refusals);
+        for _ in 0..ENOUGH {
+            reports.note(at(1_900), io::ErrorKind::NetworkUnreachable.into());
+        }
+        assert!(!reports.are_enough(at(2_500)) && reports.take(at(2_500)).is_some());
+    }
+
+    #[test]
+    fn a_probe_precedes_each_packet_of_the_attempt() {
+        let millis = Duration::from_millis;
+        for (due, wait) in
+            [(None, 130), (Some(250), 130), (Some(120), 115), (Some(50), 45), (Some(5), 130), (Some(0), 130)]
+        {
+            assert_eq!(interval(due.map(millis)), millis(wait), "{due:?}");
+        }
+    }
+
+    #[test]
+    fn a_repeated_probe_reports_again() {
+        let address = UdpSocket::bind("127.0.0.78:0").unwrap().local_addr().unwrap();
+        let mut probe = Probe::send(address);
+        assert!(probe.verdict().is_some());
+        probe.repeat(address);
+        assert_eq!(probe.verdict().unwrap().kind(), io::ErrorKind::ConnectionRefused);
+        assert!(probe.verdict().is_none());
     }
 }

@@ -249,6 +249,14 @@ fn calling_a_closed_port_fails_as_unreachable_with_its_address() {
     assert!(error.to_string().contains("start the listening side"), "{error}");
 }
 
+#[test]
+fn a_closed_port_is_given_up_before_the_default_time_out_and_not_at_once() {
+    let closed = UdpSocket::bind("127.0.0.80:0").unwrap().local_addr().unwrap();
+    let error = Endpoint::plain("127.0.0.1:0").unwrap().connect(closed).unwrap_err();
+    let Error::Unreachable { time, .. } = error else { panic!("{error}") };
+    assert!((Duration::from_secs(2)..Duration::from_secs(4)).contains(&time), "{time:?}");
+}
+
 /// Forwards datagrams between a caller and `server` through `socket` until `stop` is raised. Returns the caller's
 /// address.
 fn forward(socket: UdpSocket, server: SocketAddr, mut caller: SocketAddr, stop: &AtomicBool) -> SocketAddr {
