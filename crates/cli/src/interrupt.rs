@@ -1,12 +1,15 @@
-//! Signals: the first SIGINT or SIGTERM stops cleanly, the second at once. SIGUSR1 prints the state. SIGHUP has a server
+//! Signals: the first SIGINT or SIGTERM stops cleanly, a later one at once. SIGUSR1 prints the state. SIGHUP has a server
 //! read its keys again.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use farhaul::Canceller;
+use farhaul_udp::Clock;
+use farhaul_units::Instant;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
@@ -15,6 +18,10 @@ use crate::sys::SignalQueue;
 
 /// The signals that stop this program.
 const STOPPING: [i32; 2] = [SIGINT, SIGTERM];
+
+/// Time after the first signal in which another one says nothing new. `timeout` and service managers signal the program and then
+/// its process group. Nobody becomes impatient so soon.
+const SAME_REQUEST: Duration = Duration::from_millis(500);
 
 /// Reactions to signals. Clones share everything.
 #[derive(Clone, Default)]
@@ -29,6 +36,8 @@ type Heir = Box<dyn Fn(i32, bool) + Send>;
 struct Shared {
     /// The signal that stopped the program; zero for none.
     signal: AtomicI32,
+    /// Counts from it.
+    since: OnceLock<Clock>,
     /// The queue of signals to stop, unless handlers react to them.
     queue: Option<SignalQueue>,
     /// True once a signal to stop was taken from the queue. Taking and noting one is a single step under this lock.
@@ -171,8 +180,12 @@ impl Interrupt {
             heir(signal, false);
             return;
         }
-        if self.shared.signal.swap(signal, Ordering::AcqRel) != 0 {
-            std::process::exit(128 + signal);
+        let since = self.shared.since.get_or_init(Clock::start);
+        if self.shared.signal.compare_exchange(0, signal, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            if since.now() - Instant::ZERO >= SAME_REQUEST {
+                std::process::exit(128 + signal);
+            }
+            return;
         }
         self.shared.stopping.store(true, Ordering::Release);
         locked(&self.shared.on_stop).iter().for_each(|what| what());

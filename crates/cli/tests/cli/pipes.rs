@@ -284,8 +284,25 @@ fn a_second_signal_ends_a_program_at_once_that_cannot_stop_cleanly() {
     let server = Server::begin(&["serve", "--root", &root]);
     let (run, output) = stuck(&["copy", "--plain", &format!("udt://{}/file", server.address), "-"]);
     run.signal(Signal::TERM);
+    // Sooner it counts as the same request.
+    std::thread::park_timeout(Duration::from_millis(600));
     run.signal(Signal::INT);
     let run = run.end();
     assert!(run.code == 130 || run.code == 143, "{}: {}", run.code, run.stderr);
     drop(output);
+}
+
+#[test]
+fn two_signals_at_once_stop_a_program_as_cleanly_as_one() {
+    // `timeout` signals its child, and then its whole group.
+    for _ in 0..5 {
+        let mut sender = Server::begin_with(&[&["pipe"][..], &LONG].concat(), File::open("/dev/zero").unwrap().into());
+        let (run, output) = stuck(&["pipe", "--plain", "--connect", &sender.address]);
+        run.signal(Signal::TERM);
+        run.signal(Signal::INT);
+        let run = run.end();
+        assert!(run.stderr.contains("stopped by SIGTERM") || run.stderr.contains("interrupted"), "{}", run.stderr);
+        assert_eq!(sender.wait_for("end")["exit_code"], 8, "the peer was told");
+        drop(output);
+    }
 }
