@@ -16,6 +16,9 @@ pub(super) const PUBLIC: u32 = 0o644;
 /// Bits that nobody else may have on a private key.
 const OTHERS: u32 = 0o077;
 
+/// First line of a private key in OpenSSH's own format (PROTOCOL.key of OpenSSH).
+const OPENSSH: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";
+
 /// Reads a text; `None` if there is no such file.
 pub(super) fn read(path: &Path) -> Result<Option<String>, Fault> {
     match fs::read_to_string(path) {
@@ -28,10 +31,26 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, Fault> {
 /// Reads a private key; `None` if there is no such file.
 pub(super) fn read_pair(path: &Path) -> Result<Option<KeyPair>, Fault> {
     let Some(text) = read(path)? else { return Ok(None) };
+    refuse_openssh(path, &text)?;
     let no_key = |error| Fault::new(Code::LocalIo, format!("{} is no private key: {error}", path.display()));
     let pair = KeyPair::from_pem(&text).map_err(no_key)?;
     check_private(path)?;
     Ok(Some(pair))
+}
+
+/// Refuses a private key of OpenSSH, which has a format of its own.
+pub(super) fn refuse_openssh(path: &Path, text: &str) -> Result<(), Fault> {
+    if !text.trim_start().starts_with(OPENSSH) {
+        return Ok(());
+    }
+    let path = path.display();
+    Err(Fault::new(
+        Code::LocalIo,
+        format!(
+            "{path} is a private key in the format of OpenSSH, which is not read here; `farhaul key show {path}.pub` reads \
+             its public key, and `farhaul key new` makes a key pair for this program"
+        ),
+    ))
 }
 
 /// Refuses a private key that others may read.

@@ -82,6 +82,7 @@ pub(crate) fn public_file(path: &Path) -> PathBuf {
 pub(crate) fn public(path: &Path) -> Result<PublicKey, Fault> {
     let text = files::read(path)?.ok_or_else(|| missing(path))?;
     let Ok(pair) = KeyPair::from_pem(&text) else {
+        files::refuse_openssh(path, &text)?;
         let key = text.parse();
         return key.map_err(|error| Fault::new(Code::LocalIo, format!("{} has no key: {error}", path.display())));
     };

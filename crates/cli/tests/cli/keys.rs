@@ -43,6 +43,18 @@ fn both_files_show_the_same_key() {
 }
 
 #[test]
+fn a_private_key_of_openssh_is_told_from_a_public_one_with_the_next_step() {
+    let scratch = Scratch::new();
+    let file = scratch.at("id_ed25519");
+    fs::write(&file, "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjE=\n").unwrap();
+    let public = format!("farhaul key show {file}.pub");
+    let words = ["format of OpenSSH", public.as_str(), "farhaul key new"];
+    farhaul(&["key", "show", &file]).fails(7, &words);
+    farhaul(&["key", "fingerprint", &file]).fails(7, &words);
+    farhaul(&["bench", "--key", &file, "--connect", "127.0.0.1:9"]).fails(7, &words);
+}
+
+#[test]
 fn the_fingerprint_is_that_of_ssh_keygen() {
     let scratch = Scratch::new();
     let file = scratch.at("key");
