@@ -20,6 +20,7 @@ use super::ssh::SshOptions;
 use crate::exit::{Code, Fault};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::output::human::reason;
 
 /// The next step where a copy of this program would help.
 const INSTALL: &str = "or repeat the command with --install, which copies this program there";
@@ -140,10 +141,12 @@ impl FarProgram {
         interrupt: &Interrupt,
         output: &Output,
     ) -> Result<Self, Fault> {
-        let mut child = options.command(host, Some(&options.bootstrap()))?.spawn().map_err(|error| {
+        let mut command = options.command(host, Some(&options.bootstrap()))?;
+        let mut child = command.spawn().map_err(|error| {
+            let (program, why) = (command.get_program().display(), reason(&error));
             Fault::new(
                 Code::SshFailed,
-                format!("cannot start ssh: {error}; install OpenSSH, or name another with --ssh"),
+                format!("cannot start {program}: {why}; install OpenSSH, or name another with --ssh"),
             )
         })?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());

@@ -275,7 +275,8 @@ fn nothing_of_a_host_reaches_a_shell_and_plain_is_refused() {
         farhaul(&["copy", "--", "/etc/hostname", place]).fails(2, &["refused"]);
     }
     farhaul(&["copy", "--plain", "/etc/hostname", "far:"]).fails(2, &["always encrypted", "--plain"]);
-    farhaul(&["copy", "--ssh", "/nonexistent/ssh", "/etc/hostname", "far:"]).fails(5, &["cannot start ssh"]);
+    farhaul(&["copy", "--ssh", "/nonexistent/ssh", "/etc/hostname", "far:"])
+        .fails(5, &["cannot start /nonexistent/ssh"]);
 }
 
 #[test]

@@ -190,3 +190,11 @@ fn the_demo_is_the_same_in_every_environment() {
     assert_eq!((&end["event"], &end["verified"]), (&"end".into(), &true.into()));
     assert!(end["serve"]["cpu_seconds"]["user"].is_number(), "{end}");
 }
+
+#[test]
+fn a_missing_ssh_is_named_as_the_user_named_it() {
+    let scratch = Scratch::new();
+    let run = farhaul(&["copy", "--ssh", "nosuchssh -v", &scratch.file("file", 5), "far.example:"]);
+    run.fails(5, &["cannot start nosuchssh: No such file", "--ssh"]);
+    assert!(!run.stderr.contains("os error"), "{}", run.stderr);
+}
