@@ -34,7 +34,9 @@ impl Asked {
     pub(super) fn named(path: &Path) -> io::Result<Vec<Self>> {
         let Some((parent, name)) = split_last(path)? else { return Place::named(path).content() };
         // A link that the user names is followed, but its target arrives under the link's name.
-        if path.is_symlink() {
+        // A slash behind the name changes nothing, as for directories.
+        let plain: PathBuf = path.components().collect();
+        if plain.is_symlink() {
             let target = path.canonicalize()?;
             let (parent, target) = split_last(&target)?.ok_or(io::ErrorKind::IsADirectory)?;
             return Place::named(parent).one(target, name);

@@ -139,9 +139,13 @@ impl Directory {
         }
     }
 
-    /// Bytes still writable on its file system without privileges.
+    /// Bytes still writable on its file system without privileges. `u64::MAX` if that has no size, as /proc: then only a
+    /// write tells.
     pub(super) fn free_space(&self) -> Result<u64, Errno> {
         let system = rustix::fs::fstatvfs(&self.handle)?;
+        if system.f_blocks == 0 {
+            return Ok(u64::MAX);
+        }
         Ok(system.f_bavail.saturating_mul(system.f_frsize))
     }
 

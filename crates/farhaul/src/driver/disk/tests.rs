@@ -191,6 +191,19 @@ fn links_and_pipes_are_skipped_and_never_followed() {
 }
 
 #[test]
+fn a_link_to_a_directory_is_followed_with_a_slash_behind_it_too() {
+    let from = Scratch::new("slash-from");
+    from.write("real/file", b"content");
+    symlink("real", from.path("alias")).unwrap();
+    for (index, ending) in ["alias", "alias/", "alias//", "alias/."].iter().enumerate() {
+        let to = Scratch::new(&format!("slash-to-{index}"));
+        let mut source = DiskSource::new(&[from.path(ending)], true).unwrap();
+        copy(&mut source, &mut DiskStore::at(&to.0, true).unwrap());
+        assert_eq!(tree(&to.0), [("alias".into(), "dir".into()), ("alias/file".into(), "content".into())], "{ending}");
+    }
+}
+
+#[test]
 fn a_link_that_the_user_names_is_followed_and_keeps_its_name() {
     let (from, to) = (Scratch::new("named-from"), Scratch::new("named-to"));
     from.write("real", b"content");
@@ -268,6 +281,13 @@ fn a_file_larger_than_the_free_space_is_refused_before_a_byte_is_written() {
     let failure = store.begin(EntryId(0), &file("file", u64::MAX)).unwrap_err();
     assert_eq!(failure.code, FailCode::NoSpace);
     assert_eq!(tree(&to.0), []);
+}
+
+#[test]
+fn a_file_system_without_a_size_refuses_with_its_own_reason() {
+    let mut store = DiskStore::at(Path::new("/proc"), true).unwrap();
+    let failure = store.begin(EntryId(0), &file("file", 5)).unwrap_err();
+    assert_ne!(failure.code, FailCode::NoSpace, "{failure}");
 }
 
 #[test]
