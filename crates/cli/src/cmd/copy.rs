@@ -3,6 +3,7 @@
 mod between;
 mod plan;
 mod standard;
+mod summary;
 
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -13,21 +14,19 @@ use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use farhaul::{DiskSource, DiskStore, Stream, Wording};
 use farhaul_session::{AbortCode, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, SessionError, Source};
-use farhaul_units::{ByteSize, Rate, parse_duration};
+use farhaul_units::{Rate, parse_duration};
 use indicatif::ProgressBar;
 use serde_json::json;
 
 use super::connect::{self, Calling};
-use super::control::{self, Control};
+use super::control::Control;
 use super::over_ssh::{self, Other, OverSsh, Reached};
 use super::partial::Target;
-use super::{Context, end_record, limited_by, original, report_end};
+use super::{Context, end_record, original, report_end};
 use crate::exit::{Code, Fault};
 use crate::far::SshCopyOptions;
 use crate::fault;
-use crate::limit::share;
 use crate::options::{Originals, Transport};
-use crate::output::human::{percent, plural, rate, time};
 use crate::output::json::{Direction, End};
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output, progress};
@@ -39,6 +38,8 @@ use crate::session::{Channel, Role, Session, Trouble, drive};
 use crate::values::{Location, some_rate};
 use plan::{Far, FeedPlan, FetchPlan, Plan, PullPlan, PushPlan};
 use standard::{StandardInput, StandardOutput};
+pub(super) use summary::rates;
+use summary::{summary, with_copied};
 
 /// Copy files and directories between hosts, verified and encrypted
 ///
@@ -164,7 +165,7 @@ pub(super) fn forward(args: &CopyArgs, context: &Context, to: Other) -> Result<(
 
 fn carry_out(args: &CopyArgs, context: &Context, output: Output, plan: &Plan) -> Result<(), Fault> {
     let trace = args.transport.begin_trace("copy", &output)?;
-    let copy = Copy { args, context, trace, output: output.clone(), meter: Meter::start(context.clock) };
+    let copy = Copy { args, context, trace, output: output.clone(), meter: Cell::new(Meter::start(context.clock)) };
     let (direction, address) = match plan {
         Plan::Push(PushPlan { to, .. }) | Plan::Feed(FeedPlan { to, .. }) => (Direction::Sent, to.to_string()),
         Plan::Pull(PullPlan { from, .. }) | Plan::Fetch(FetchPlan { from, .. }) => {
@@ -184,6 +185,7 @@ fn carry_out(args: &CopyArgs, context: &Context, output: Output, plan: &Plan) ->
     if result.is_ok() && !args.quiet {
         output.say(&summary(&output, &end));
     }
+    let result = result.map_err(|fault| with_copied(fault, &end));
     report_end(&output, end, result)
 }
 
@@ -223,13 +225,15 @@ struct Copy<'a> {
     context: &'a Context,
     output: Output,
     trace: Option<Trace>,
-    meter: Meter,
+    /// Counts from the connection attempt that succeeded, without the time that ssh or a question to the user took.
+    meter: Cell<Meter>,
 }
 
 impl Copy<'_> {
     fn push(&self, plan: &PushPlan, end: &mut End) -> Result<(), Fault> {
         let total = plan.check_sources()?;
         let selection = plan.select()?;
+        let names = selection.names().map(|name| name.as_bytes().to_vec()).collect();
         let is_directory = plan.is_directory || selection.len() > 1;
         let mut source = DiskSource::of(selection, self.args.recursive);
         let mut reached = self.connect(&plan.to, json!({ "target": plan.shown }))?;
@@ -238,7 +242,7 @@ impl Copy<'_> {
         }
         let push = Push { target: plan.target.clone(), target_is_directory: is_directory };
         let bar = self.bar(Some(total.unwrap_or(0)));
-        let log = self.log(total.is_none().then(|| bar.clone()).flatten());
+        let log = self.log(total.is_none().then(|| bar.clone()).flatten()).of_sources(names);
         let sent = self.send(&reached.stream, push, source, Feed { server: &plan.to, log, bar, fed: false }, end);
         sent.map_err(|fault| reached.explained(fault))
     }
@@ -263,7 +267,7 @@ impl Copy<'_> {
         end: &mut End,
     ) -> Result<(), Fault> {
         let Feed { server, log, bar, fed } = feed;
-        let source = Timed::new(source, stream.clone(), self.meter);
+        let source = Timed::new(source, stream.clone(), self.meter.get());
         let mut job = Sending { session: FileSender::connect(push), source, log };
         let control = self
             .args
@@ -274,7 +278,7 @@ impl Copy<'_> {
         let (driven, measured) = self.drive(stream, &mut job, bar)?;
         outcome::of_sending(end, &job, &Measured { fed, ..measured });
         end.control_stream = control.and_then(Control::finish);
-        outcome::result(&job.log, driven, |trouble| {
+        outcome::result(end, &job.log, driven, |trouble| {
             let fault = self.context.fault(trouble, server);
             match job.log.current().map(|_| began_there(job.session.progress())) {
                 Some(true) => fault
@@ -298,12 +302,12 @@ impl Copy<'_> {
         let mut reached = self.connect(&plan.from, json!({ "target": plan.to.to_string_lossy() }))?;
         let stream = reached.stream.clone();
         let bar = self.bar(Some(0));
-        let log = self.log(bar.clone());
-        let mut job = Receiving { session, store: Timed::new(store, stream.clone(), self.meter), log };
+        let log = self.log(bar.clone()).of_sources(plan.asked.names());
+        let mut job = Receiving { session, store: Timed::new(store, stream.clone(), self.meter.get()), log };
         end.protected_by(&stream);
         let (driven, measured) = self.drive(&stream, &mut job, bar)?;
         outcome::of_receiving(end, &job, &measured);
-        outcome::result(&job.log, driven, |trouble| {
+        outcome::result(end, &job.log, driven, |trouble| {
             target.named_in(self.context.fault(trouble, &plan.from), job.log.current())
         })
         .map_err(|fault| reached.explained(fault))
@@ -317,7 +321,7 @@ impl Copy<'_> {
         let bar = self.bar(Some(0));
         let log = self.log(bar.clone()).without_place();
         let closed = Rc::new(Cell::new(false));
-        let store = Timed::new(StandardOutput::new(Rc::clone(&closed)), stream.clone(), self.meter).program();
+        let store = Timed::new(StandardOutput::new(Rc::clone(&closed)), stream.clone(), self.meter.get()).program();
         let mut job = Receiving { session, store, log };
         end.protected_by(&stream);
         let (driven, measured) = self.drive(&stream, &mut job, bar)?;
@@ -326,7 +330,7 @@ impl Copy<'_> {
             let message = "the reader of stdout closed it early; the copy is incomplete";
             return Err(self.context.interrupt.fault().unwrap_or_else(|| Fault::new(Code::LocalIo, message).quietly()));
         }
-        outcome::result(&job.log, driven, |trouble| {
+        outcome::result(end, &job.log, driven, |trouble| {
             let fault = self.context.fault(trouble, &plan.from);
             if job.log.moved() == 0 { fault } else { fault.and("the output on stdout is incomplete") }
         })
@@ -349,20 +353,23 @@ impl Copy<'_> {
             start.settings.extend(target);
         }
         let CopyArgs { transport, ssh, .. } = self.args;
-        match far {
+        let reached = match far {
             Far::Server(server) => {
                 let stream = Calling::to(self.context, &self.output, transport, server)?.connect(server, start)?;
-                Ok(Reached { stream, far: None })
+                Reached { stream, far: None }
             }
             Far::Ssh { host, task } => {
                 let over = OverSsh { context: self.context, output: &self.output, transport, options: ssh };
-                over.connect(host, task.clone(), start)
+                over.connect(host, task.clone(), start)?
             }
             Far::Other(other) => {
                 let stream = over_ssh::call(self.context, &self.output, transport, other, start)?;
-                Ok(Reached { stream, far: None })
+                Reached { stream, far: None }
             }
-        }
+        };
+        let open_for = reached.stream.stats().map_or(Duration::ZERO, |stats| stats.elapsed);
+        self.meter.set(self.meter.get().restarted(open_for));
+        Ok(reached)
     }
 
     /// A progress bar on a terminal. `length` is `None` if it stays unknown until the end.
@@ -376,7 +383,7 @@ impl Copy<'_> {
     }
 
     fn log(&self, grows: Option<ProgressBar>) -> FileLog {
-        FileLog::new(self.output.clone(), None, self.meter, grows)
+        FileLog::new(self.output.clone(), None, self.meter.get(), grows)
     }
 
     fn drive(
@@ -407,7 +414,7 @@ impl Copy<'_> {
             Measured {
                 stats,
                 rtt: watch.rtt(),
-                meter: self.meter,
+                meter: self.meter.get(),
                 waits,
                 fed: false,
                 rate: self.args.transport.rate(),
@@ -425,37 +432,4 @@ fn is_explained(trouble: &Trouble) -> bool {
 /// Whether the other side has stored bytes of the current file.
 fn began_there(progress: Progress) -> bool {
     progress.current.is_some_and(|(_, _, sent)| progress.stored > progress.bytes - sent)
-}
-
-/// The result in two lines.
-fn summary(output: &Output, end: &End) -> String {
-    let mut what = plural(end.files.unwrap_or(0), "file");
-    if let Some(directories) = end.directories.filter(|count| *count > 0) {
-        what.push_str(&format!(" in {}", plural(directories, "directory")));
-    }
-    let sent_again = match end.direction {
-        Some(Direction::Sent) => {
-            format!(
-                ", {} of the packets retransmitted",
-                percent(share(end.packets_retransmitted as f64, end.packets_sent as f64))
-            )
-        }
-        _ => String::new(),
-    };
-    let limit = end.limited_by.map(|limit| format!("; {}", limited_by(limit, end.limited_by_share.unwrap_or(0.0))));
-    let control = end.control_stream.as_ref().map_or(String::new(), |control| format!("\n{}", control::line(control)));
-    let style = output.style();
-    format!(
-        "{} {what}, {} in {}: {}\n{}{control}",
-        style.green("copied and verified:"),
-        ByteSize(end.bytes),
-        time(Duration::from_secs_f64(end.seconds)),
-        style.bold(&rate(end.goodput_bps)),
-        style.dim(&format!(
-            "RTT {}{sent_again}{}; {}",
-            time(Duration::from_micros(end.rtt_us.mean)),
-            limit.unwrap_or_default(),
-            end.protection()
-        )),
-    )
 }

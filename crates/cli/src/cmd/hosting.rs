@@ -62,7 +62,7 @@ impl Hosting<'_> {
         caller.leave_place();
         let mut end = self.end(caller, Direction::Received);
         outcome::of_receiving(&mut end, &job, &measured);
-        let result = outcome::result(&job.log, driven, |trouble| {
+        let result = outcome::result(&mut end, &job.log, driven, |trouble| {
             target.named_in(self.context.fault(trouble, &caller.peer), job.log.current())
         });
         Some((end, result))
@@ -92,7 +92,7 @@ impl Hosting<'_> {
         caller.leave_place();
         let mut end = self.end(caller, Direction::Sent);
         outcome::of_sending(&mut end, &job, &measured);
-        let result = outcome::result(&job.log, driven, |trouble| self.context.fault(trouble, &caller.peer));
+        let result = outcome::result(&mut end, &job.log, driven, |trouble| self.context.fault(trouble, &caller.peer));
         (end, result)
     }
 

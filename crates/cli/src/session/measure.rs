@@ -32,6 +32,12 @@ impl Meter {
         Self { clock, began: clock.now(), cpu: CpuSeconds::of_process() }
     }
 
+    /// The same measurement as if it had started `ago` before now, or at its start if that is later.
+    pub(crate) fn restarted(self, ago: Duration) -> Self {
+        let since_start = self.elapsed().saturating_sub(ago);
+        Self { began: self.began + since_start, ..self }
+    }
+
     pub(crate) fn now(&self) -> Instant {
         self.clock.now()
     }

@@ -42,6 +42,25 @@ fn a_full_disk_at_the_server_is_told_to_the_sender_with_its_side() {
 }
 
 #[test]
+fn what_a_full_disk_kept_away_is_named_beside_the_file_that_did_not_fit() {
+    let Some(()) = can_mount() else { return };
+    let scratch = Scratch::new();
+    let root = scratch.dir("root");
+    let server = Server::begin_under(&["unshare", "-rm", "sh", "-c", SMALL_DISK, &root], &["serve", "--root", &root]);
+    let url = format!("udt://{}/", server.address);
+    scratch.dir("tree");
+    scratch.file("tree/inside", 10);
+    let sources = [("a-large", 4_000_000), ("s.txt", 5)].map(|(name, size)| scratch.file(name, size));
+    let arguments = ["copy", "--plain", "-r", &scratch.at("tree"), &sources[0], &sources[1], &url];
+    farhaul(&arguments).fails(7, &["a-large was not copied", "no space left", "2 more were not copied: s.txt, tree"]);
+    let run = farhaul(&[&arguments[..], &["--json"]].concat());
+    assert_eq!((&run.end()["files"], &run.end()["failed"]), (&0.into(), &3.into()), "{}", run.end());
+    let failed = run.records().into_iter().filter(|record| record["status"] == "failed");
+    let names: Vec<_> = failed.map(|record| record["path"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(names, ["a-large", "s.txt", "tree"]);
+}
+
+#[test]
 fn a_full_disk_here_is_named_as_this_side() {
     let Some(()) = can_mount() else { return };
     let scratch = Scratch::new();
@@ -68,7 +87,7 @@ fn a_file_that_may_not_be_read_fails_alone() {
     let server = Server::begin(&["serve", "--root", &root]);
     let url = format!("udt://{}/", server.address);
     let run = farhaul_under(ordinary, &["copy", "--plain", "--json", "-r", &scratch.at("tree"), &url]);
-    run.fails(3, &["tree/two", "permission denied"]);
+    run.fails(3, &["tree/two", "permission denied", "2 files of 20 B were copied and verified"]);
     assert_eq!((&run.end()["files"], &run.end()["failed"]), (&2.into(), &1.into()), "{}", run.end());
     assert_eq!(scratch.names("root/tree"), ["one", "three"]);
 }

@@ -72,6 +72,10 @@ fn a_file_goes_to_stdout_byte_for_byte_and_its_records_to_stderr() {
     assert!(run.stdout == fs::read(&file).unwrap());
     let end = records(&run.stderr).pop().unwrap();
     assert_eq!((&end["event"], &end["verified"]), (&"end".into(), &true.into()), "{end}");
+    scratch.dir("root/tree");
+    let run = farhaul(&["copy", "--plain", "-r", &format!("udt://{}/tree", server.address), "-"]);
+    run.fails(3, &["is a directory", "stdout takes one file"]);
+    assert!(!run.stderr.contains("-r copies"), "{}", run.stderr);
     farhaul(&["copy", "--plain", &format!("udt://{}/nothing", server.address), "-"])
         .fails(3, &["nothing", "not found"]);
 }

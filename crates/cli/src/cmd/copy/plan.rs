@@ -153,7 +153,8 @@ impl fmt::Display for Far {
 
 impl FeedPlan {
     fn to(to: &Location) -> Result<Self, Fault> {
-        let nameless = || Fault::usage(format!("stdin has no name: write the name of the new file, {to}NAME"));
+        let nameless =
+            || Fault::usage(format!("stdin has no name: write the name of the new file, {}NAME", start_of_names(to)));
         let shown = to.to_string();
         match to {
             Location::Remote(to) => {
@@ -170,6 +171,18 @@ impl FeedPlan {
                 Ok(Self { directory: RelPath::root(), name, to, shown })
             }
             _ => Err(Fault::usage(ONE_FILE)),
+        }
+    }
+}
+
+/// The text of a target up to the name of a new file in it.
+fn start_of_names(to: &Location) -> String {
+    match to {
+        Location::Ssh(place) if place.path == b"." => format!("{}:", place.host),
+        to => {
+            let text = to.to_string();
+            let end = if text.ends_with('/') { "" } else { "/" };
+            text + end
         }
     }
 }
@@ -317,6 +330,21 @@ mod tests {
         assert!(
             matches!(plan(&["udt://h:1/d/x", "-"]), Ok(Plan::Fetch(fetch)) if fetch.asked.paths[0].to_string() == "d/x")
         );
+    }
+
+    #[test]
+    fn the_refusal_of_a_nameless_target_can_be_followed() {
+        for (target, wanted) in [
+            ("far:", " far:NAME"),
+            ("far:d/", " far:d/NAME"),
+            ("far:..", " far:../NAME"),
+            ("far:~", " far:~/NAME"),
+            ("udt://h:1/", " udt://h:1/NAME"),
+            ("udt://h:1/d/", " udt://h:1/d/NAME"),
+        ] {
+            let message = plan(&["-", target]).unwrap_err().message;
+            assert!(message.ends_with(wanted), "{message}");
+        }
     }
 
     #[test]

@@ -13,11 +13,11 @@ use serde_json::Value;
 use super::fault::of;
 use super::meanwhile::Meanwhile;
 use super::{end_record, start};
-use crate::cmd::copy::CopyArgs;
+use crate::cmd::copy::{CopyArgs, rates};
 use crate::cmd::{Context, report_end};
 use crate::exit::{Code, Fault};
 use crate::fault;
-use crate::output::human::{is_terminal, plural, rate, time};
+use crate::output::human::{is_terminal, plural, time};
 use crate::output::json::{Direction, End, FileRecord, FileStatus, Record, goodput};
 use crate::output::{self, Output, progress};
 use crate::session::measure::Meter;
@@ -291,13 +291,14 @@ fn local_name(name: &[u8]) -> Result<Component, Failure> {
 }
 
 fn summary(output: &Output, end: &End) -> String {
+    let (whole, moving) = rates(end);
     format!(
         "{} {}, {} in {}: {}\n{}",
         output.style().green("copied:"),
         plural(end.files.unwrap_or(0), "file"),
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),
-        output.style().bold(&rate(end.goodput_bps)),
-        output.style().dim("not verified: this protocol carries no digest; not encrypted"),
+        output.style().bold(&whole),
+        output.style().dim(&format!("{moving}not verified: this protocol carries no digest; not encrypted")),
     )
 }

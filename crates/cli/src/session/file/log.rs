@@ -14,6 +14,11 @@ use crate::output::json::{FileRecord, FileStatus, Record};
 use crate::session::Trouble;
 use crate::session::measure::Meter;
 
+/// Reason in the record of a source that a broken copy did not reach.
+const NOT_REACHED: &str = "the copy ended before it";
+/// Most names in one sentence, so that it stays a line.
+const MOST_NAMES: usize = 5;
+
 /// The log of one copy.
 pub(crate) struct FileLog {
     output: Output,
@@ -32,6 +37,10 @@ pub(crate) struct FileLog {
     /// The line about the first failure. A single failure is told by the program's error instead.
     untold: Cell<Option<String>>,
     first_failure: Option<(String, Failure, Side)>,
+    /// The last one, which may have ended the session. With the raw path.
+    last_failure: Option<(Vec<u8>, Failure)>,
+    /// Names of the sources, in the order of the copy: ascending by their bytes.
+    sources: Vec<Vec<u8>>,
     corrupted: bool,
     accepted: bool,
     /// The target gets bytes before they are verified.
@@ -52,6 +61,8 @@ impl FileLog {
             failures: 0,
             untold: Cell::new(None),
             first_failure: None,
+            last_failure: None,
+            sources: Vec::new(),
             corrupted: false,
             // A server has accepted by itself.
             accepted: session.is_some(),
@@ -62,6 +73,12 @@ impl FileLog {
     /// The log of a copy whose target gets bytes before they are verified.
     pub(crate) const fn without_place(mut self) -> Self {
         self.without_place = true;
+        self
+    }
+
+    /// The log of a copy of these sources, in ascending order. It names those that a broken copy did not reach.
+    pub(crate) fn of_sources(mut self, sources: Vec<Vec<u8>>) -> Self {
+        self.sources = sources;
         self
     }
 
@@ -95,7 +112,13 @@ impl FileLog {
             many => format!("{} were not copied; the first is {path}: {failure}{where_it_was}", plural(many, "file")),
         };
         // The operator of a server cannot follow advice for its peer.
-        let next = next_step(failure.code).filter(|_| self.session.is_none() && !self.corrupted && !self.is_told());
+        let advice = match failure.code {
+            FailCode::IsDirectory if self.without_place => {
+                Some("stdout takes one file; give a directory on this machine")
+            }
+            code => next_step(code),
+        };
+        let next = advice.filter(|_| self.session.is_none() && !self.corrupted && !self.is_told());
         let what = next.map_or(what.clone(), |next| format!("{what}; {next}"));
         Some(match self.corrupted {
             true if self.without_place => Fault::new(Code::Integrity, what).and("the output on stdout is wrong"),
@@ -104,23 +127,33 @@ impl FileLog {
         })
     }
 
-    /// The fault of a session that broke off: `fault`, with the file that failed.
+    /// The fault of a session that broke off: `fault`, with the file that failed, and the sources behind it.
     pub(crate) fn broken_by(&self, fault: Fault, trouble: &Trouble) -> Fault {
-        let Some(line) = self.untold.take() else { return fault };
-        let is_about_it = self.first_failure.as_ref().is_some_and(|(_, failure, _)| match trouble {
-            Trouble::Session(SessionError::Store(reason)) => reason == failure,
-            Trouble::Session(SessionError::PeerAborted(abort)) => abort.message == failure.to_string(),
-            _ => false,
-        });
-        match &self.first_failure {
-            Some((path, ..)) if is_about_it => {
+        let rest = self.not_reached(trouble);
+        for name in rest {
+            self.record(name, FileStatus::Failed, 0, None, Some(NOT_REACHED.to_owned()));
+        }
+        let fault = match (self.untold.take(), &self.first_failure) {
+            (None, _) => fault,
+            (Some(_), Some((path, failure, _))) if is_about(trouble, failure) => {
                 Fault { message: format!("{path} was not copied: {}", fault.message), ..fault }
             }
-            _ => {
+            (Some(line), _) => {
                 self.output.say(&line);
                 fault
             }
-        }
+        };
+        if rest.is_empty() { fault } else { fault.and(&behind(rest)) }
+    }
+
+    /// The sources behind the file whose failure ended the session. None if something else ended it.
+    pub(super) fn not_reached(&self, trouble: &Trouble) -> &[Vec<u8>] {
+        let Some((path, _)) = self.last_failure.as_ref().filter(|(_, failure)| is_about(trouble, failure)) else {
+            return &[];
+        };
+        let first = path.split(|&byte| byte == b'/').next().unwrap_or_default();
+        let behind = self.sources.partition_point(|name| name.as_slice() <= first);
+        &self.sources[behind..]
     }
 
     /// Whether each failure has its own line.
@@ -169,6 +202,7 @@ impl FileLog {
             self.untold.take().into_iter().chain([line]).for_each(|line| self.output.say(&line));
         }
         self.record(path.as_bytes(), FileStatus::Failed, 0, None, Some(failure.to_string()));
+        self.last_failure = Some((path.as_bytes().to_vec(), failure.clone()));
         self.first_failure.get_or_insert_with(|| (path.to_string(), failure.clone(), by));
     }
 
@@ -193,6 +227,23 @@ impl FileLog {
             error,
         }));
     }
+}
+
+/// Whether this failure ended the session.
+fn is_about(trouble: &Trouble, failure: &Failure) -> bool {
+    match trouble {
+        Trouble::Session(SessionError::Store(reason)) => reason == failure,
+        Trouble::Session(SessionError::PeerAborted(abort)) => abort.message == failure.to_string(),
+        _ => false,
+    }
+}
+
+/// The sentence about sources that a broken copy did not reach.
+fn behind(names: &[Vec<u8>]) -> String {
+    let were = if names.len() == 1 { "1 more was".to_owned() } else { format!("{} more were", names.len()) };
+    let shown = names.iter().take(MOST_NAMES).map(|name| escape(name)).collect::<Vec<_>>().join(", ");
+    let others = if names.len() > MOST_NAMES { ", …" } else { "" };
+    format!("{were} not copied: {shown}{others}")
 }
 
 /// Advice for a failed file.

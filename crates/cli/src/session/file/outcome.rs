@@ -77,13 +77,20 @@ fn common(end: &mut End, log: &FileLog, totals: Totals, measured: &Measured) {
 }
 
 /// The result of a copy. `why` makes a fault of its trouble.
+///
+/// Sources that a broken copy did not reach count as failed.
 pub(crate) fn result(
+    end: &mut End,
     log: &FileLog,
     driven: Result<(), Trouble>,
     why: impl FnOnce(&Trouble) -> Fault,
 ) -> Result<(), Fault> {
     match driven {
-        Err(trouble) => Err(log.broken_by(why(&trouble), &trouble)),
+        Err(trouble) => {
+            let behind = log.not_reached(&trouble).len() as u64;
+            end.failed = end.failed.map(|failed| failed + behind);
+            Err(log.broken_by(why(&trouble), &trouble))
+        }
         Ok(()) if log.done_after().is_none() => {
             Err(Fault::new(Code::PeerLost, "the other side left before everything was confirmed; start the copy again"))
         }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use farhaul_session::RelPath;
+use farhaul_session::{Component, RelPath};
 
 use super::asked::Asked;
 use super::directory::Directory;
@@ -110,6 +110,11 @@ impl Selection {
     /// Whether nothing is selected, as by an empty root.
     pub fn is_empty(&self) -> bool {
         self.asked.is_empty()
+    }
+
+    /// The names that they arrive under, in the order of the copy: ascending by their bytes.
+    pub fn names(&self) -> impl Iterator<Item = &Component> {
+        self.asked.iter().rev().map(|asked| &asked.sent_as)
     }
 
     /// Their paths below the root of a peer's request.

@@ -30,6 +30,14 @@ impl AskedPaths {
         Self { paths, patterns: places.iter().any(|place| place.has_pattern()) }
     }
 
+    /// The names that they arrive under, in the order of the copy: ascending by their bytes. Patterns have none yet.
+    pub(in crate::cmd::copy) fn names(&self) -> Vec<Vec<u8>> {
+        let named = self.paths.iter().filter(|_| !self.patterns);
+        let mut names: Vec<_> = named.filter_map(|path| Some(path.split_last()?.0.as_bytes().to_vec())).collect();
+        names.sort_unstable();
+        names
+    }
+
     /// The request. `single` is for a target that takes one entry.
     pub(in crate::cmd::copy) fn pull(&self, recursive: bool, single: bool) -> Pull {
         Pull { paths: self.paths.clone(), recursive, patterns: self.patterns, single: single && self.patterns }

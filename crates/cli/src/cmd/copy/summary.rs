@@ -1,0 +1,107 @@
+//! The last lines of a copy: amounts, times, rates.
+
+use std::time::Duration;
+
+use farhaul_units::ByteSize;
+
+use crate::cmd::{control, limited_by};
+use crate::exit::Fault;
+use crate::limit::share;
+use crate::output::Output;
+use crate::output::human::{percent, plural, rate, time};
+use crate::output::json::{Direction, End, goodput};
+
+/// Factor from which the rate of the data alone is worth a word beside that of the whole time.
+const NOTEWORTHY: f64 = 1.05;
+/// Least bytes whose rate from the first to the last one means something: those of less are on the way together.
+const LEAST_FOR_RATE: u64 = 64 << 10;
+
+/// The result in two lines. The rate is that of the whole time. That of the data alone follows where it differs.
+pub(super) fn summary(output: &Output, end: &End) -> String {
+    let (whole, moving) = rates(end);
+    let mut what = plural(end.files.unwrap_or(0), "file");
+    if let Some(directories) = end.directories.filter(|count| *count > 0) {
+        what.push_str(&format!(" in {}", plural(directories, "directory")));
+    }
+    let sent_again = match end.direction {
+        Some(Direction::Sent) => {
+            format!(
+                ", {} of the packets retransmitted",
+                percent(share(end.packets_retransmitted as f64, end.packets_sent as f64))
+            )
+        }
+        _ => String::new(),
+    };
+    let limit = end.limited_by.map(|limit| format!("; {}", limited_by(limit, end.limited_by_share.unwrap_or(0.0))));
+    let control = end.control_stream.as_ref().map_or(String::new(), |control| format!("\n{}", control::line(control)));
+    let style = output.style();
+    format!(
+        "{} {what}, {} in {}: {}\n{}{control}",
+        style.green("copied and verified:"),
+        ByteSize(end.bytes),
+        time(Duration::from_secs_f64(end.seconds)),
+        style.bold(&whole),
+        style.dim(&format!(
+            "{moving}RTT {}{sent_again}{}; {}",
+            time(Duration::from_micros(end.rtt_us.mean)),
+            limit.unwrap_or_default(),
+            end.protection()
+        )),
+    )
+}
+
+/// The rate of the whole time, and the words about that of the data alone, which may be none.
+pub(in crate::cmd) fn rates(end: &End) -> (String, String) {
+    let whole = goodput(end.bytes, Duration::from_secs_f64(end.seconds));
+    let differs = |moving: u64| whole.is_none_or(|whole| moving as f64 > whole as f64 * NOTEWORTHY);
+    let moving = end.goodput_bps.filter(|moving| end.bytes >= LEAST_FOR_RATE && differs(*moving));
+    let moving = moving.map(|moving| format!("{} from the first to the last byte; ", rate(Some(moving))));
+    (rate(whole), moving.unwrap_or_default())
+}
+
+/// The fault of an incomplete copy, with what was copied all the same.
+pub(super) fn with_copied(fault: Fault, end: &End) -> Fault {
+    match end.files {
+        Some(files) if files > 0 => {
+            let were = if files == 1 { "was" } else { "were" };
+            fault.and(&format!("{} of {} {were} copied and verified", plural(files, "file"), ByteSize(end.bytes)))
+        }
+        _ => fault,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Code;
+    use crate::output::JsonTo;
+
+    fn said(bytes: u64, seconds: f64, goodput_bps: u64) -> String {
+        let end = End { files: Some(1), bytes, seconds, goodput_bps: Some(goodput_bps), ..End::default() };
+        summary(&Output::new(JsonTo::Nowhere), &end)
+    }
+
+    #[test]
+    fn bytes_time_and_rate_agree_and_the_rate_of_the_data_alone_has_its_name() {
+        let text = said(52_400_000, 1.31, 4_730_000_000);
+        assert!(text.contains("52.4 MB in 1.31 s: 320 Mbit/s"), "{text}");
+        assert!(text.contains("4.73 Gbit/s from the first to the last byte"), "{text}");
+        let text = said(100_000_000, 1.0, 810_000_000);
+        assert!(text.contains("800 Mbit/s") && !text.contains("from the first"), "{text}");
+    }
+
+    #[test]
+    fn a_few_bytes_have_no_rate_of_their_own() {
+        let text = said(6, 0.24, 387_000);
+        assert!(text.contains("6 B in 240 ms: 200 bit/s") && !text.contains("387"), "{text}");
+    }
+
+    #[test]
+    fn a_failure_says_what_was_copied_all_the_same() {
+        let fault = || Fault::new(Code::FilesFailed, "x was not copied");
+        let of = |files, bytes| with_copied(fault(), &End { files: Some(files), bytes, ..End::default() }).message;
+        assert_eq!(of(0, 0), "x was not copied");
+        assert_eq!(of(1, 5), "x was not copied; 1 file of 5 B was copied and verified");
+        assert_eq!(of(3, 4_200_000), "x was not copied; 3 files of 4.20 MB were copied and verified");
+    }
+}
