@@ -66,12 +66,12 @@ fn a_full_disk_here_is_named_as_this_side() {
     let scratch = Scratch::new();
     let (root, here) = (scratch.dir("root"), scratch.dir("here"));
     scratch.file("root/large", 4_000_000);
+    scratch.file("root/small", 4);
     let server = Server::begin(&["serve", "--root", &root]);
-    let run = farhaul_under(
-        &["unshare", "-rm", "sh", "-c", SMALL_DISK, &here],
-        &["copy", "--plain", &format!("udt://{}/large", server.address), &here],
-    );
-    run.fails(7, &["on this side", "no space left", "make room"]);
+    let [large, small] = ["large", "small"].map(|name| format!("udt://{}/{name}", server.address));
+    let run =
+        farhaul_under(&["unshare", "-rm", "sh", "-c", SMALL_DISK, &here], &["copy", "--plain", &small, &large, &here]);
+    run.fails(7, &["on this side", "no space left", "make room", "1 more was not copied: small"]);
 }
 
 #[test]
