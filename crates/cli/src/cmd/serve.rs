@@ -15,9 +15,10 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
+use farhaul::security::PlainClients;
 use farhaul::{Directory, DiskSource, DiskStore, Endpoint, Selection, Stream, Wording, copies_at_a_time};
 use farhaul_session::{AbortCode, Pull, Push, Request, ShownPath};
-use farhaul_units::{ByteSize, parse_duration};
+use farhaul_units::{ByteSize, Rate, parse_duration};
 
 use super::hosting::Hosting;
 use super::missing::select;
@@ -41,7 +42,8 @@ use plain::Plain;
 /// Serve a directory to `farhaul copy`
 ///
 /// Clients cannot leave the directory, not even through links. This user's key may read and write, unless --read-only is
-/// given. Other keys may do what their lines in authorized_keys say: without path=DIR,write they only read. Runs until stopped:
+/// given. Other keys may do what their lines in authorized_keys say: without path=DIR,write they only read. With --any-client, so do all keys without a line, at 1 Gbit/s or --rate together.
+/// Runs until stopped:
 ///
 ///     farhaul serve --root /data --listen :9000
 ///
@@ -97,7 +99,8 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let plain = args.config.as_deref().map(|file| Plain::read(file, &args.transport.protocol())).transpose()?.flatten();
     let plain = plain.map(Arc::new);
     let trace = args.transport.begin_trace("serve", &output)?;
-    let permissions = Permissions::new(&args.root, args.read_only).map_err(|error| no_root(args, &error))?;
+    let permissions =
+        Permissions::new(&args.root, args.read_only, unlisted_rate(args)).map_err(|error| no_root(args, &error))?;
     // Threads that are started from here on are confined as well.
     let keys = clients.as_ref().and_then(Admission::file).into_iter();
     let read_again: Vec<&Path> = keys.chain(plain.as_deref().map(Plain::file)).collect();
@@ -113,6 +116,8 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     start.settings.insert("root".into(), args.root.to_string_lossy().into());
     start.settings.insert("read_only".into(), args.read_only.into());
     start.settings.insert("plain".into(), plain.as_deref().map(Plain::record).into());
+    let unlisted = clients.as_ref().filter(|clients| clients.admits_anybody()).map(|_| unlisted_rate(args));
+    start.settings.insert("unlisted_rate_bps".into(), unlisted.map(Rate::bits_per_second).into());
     start.settings.insert("landlock".into(), confinement.name().into());
     let max_sessions = args.max_sessions.min(copies_at_a_time());
     start.settings.insert("max_sessions".into(), max_sessions.into());
@@ -131,9 +136,12 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
         (true, Some(clients)) => format!("read only; {}", clients.words()),
         (false, Some(clients)) => clients.words(),
     };
+    let unlisted = unlisted.map_or_else(String::new, |cap| {
+        format!("; unknown keys only read, with {}", rate(Some(cap.bits_per_second())))
+    });
     let others = plain.as_deref().map(|plain| format!("; {}", plain.words())).unwrap_or_default();
     let (shown, at) = (args.root.display(), endpoint.local_addr());
-    output.say(&format!("serving {shown} on {at} ({rights}{others}); Ctrl-C stops"));
+    output.say(&format!("serving {shown} on {at} ({rights}{unlisted}{others}); Ctrl-C stops"));
     let (reloaded, port) = (plain.clone(), endpoint.clone());
     server::admit((context, &output), clients.as_ref(), move |output| {
         let Some(plain) = &reloaded else { return };
@@ -170,6 +178,11 @@ fn open_port(args: &ServeArgs, clients: Option<&Admission>, plain: Option<&Plain
         (None, Some(listen)) => args.transport.bind_daemon(listen.listening()?, clients, plain),
         (None, None) => Err(Fault::usage("give --listen ADDR, or start it by a socket of the service manager")),
     }
+}
+
+/// Cap of the rate of all clients whose keys stand in no file: the user's cap, or that of plain clients.
+fn unlisted_rate(args: &ServeArgs) -> Rate {
+    args.transport.rate().unwrap_or(PlainClients::MAX_RATE)
 }
 
 /// The folder of a file.

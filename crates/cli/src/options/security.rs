@@ -34,7 +34,8 @@ pub(crate) struct SecurityOptions {
     /// [default: ~/.config/farhaul/authorized_keys]
     #[arg(long, env = "FARHAUL_AUTHORIZED_KEYS", value_name = "FILE")]
     authorized_keys: Option<PathBuf>,
-    /// Listening: admit clients with any key. Connections are encrypted, and anybody may call
+    /// Listening: admit clients with any key. Connections are encrypted, and anybody may call. `serve` lets unknown keys read
+    /// alone
     #[arg(long, env = "FARHAUL_ANY_CLIENT", value_parser = BoolishValueParser::new())]
     any_client: bool,
 }

@@ -62,6 +62,9 @@ pub(crate) enum Rights {
     All,
     /// What the file grants.
     Granted(Grant),
+    /// What a line without options grants: the key stands in no file, and the listener admits all keys. Nobody who makes a new
+    /// key for each call can be told from another one.
+    Unlisted,
     /// What nobody has proved to be due to him: the client of a plain connection, whose network the daemon admits.
     Plain {
         /// Whether such clients may write.
@@ -154,6 +157,11 @@ impl Admission {
         format!("encrypted, key {}; {who}", self.identity.public().fingerprint())
     }
 
+    /// Whether keys that stand in no file are admitted.
+    pub(crate) fn admits_anybody(&self) -> bool {
+        self.clients.anybody
+    }
+
     /// The fingerprint of this side's key.
     pub(crate) fn fingerprint(&self) -> String {
         self.identity.public().fingerprint()
@@ -165,7 +173,8 @@ impl Clients {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         match keys.admit(key, from.ip().to_canonical(), today()) {
             Ok(grant) => Ok(Rights::Granted(grant.clone())),
-            Err(NotAdmitted::Unknown) if key == self.own || self.anybody => Ok(Rights::All),
+            Err(NotAdmitted::Unknown) if key == self.own => Ok(Rights::All),
+            Err(NotAdmitted::Unknown) if self.anybody => Ok(Rights::Unlisted),
             Err(reason) => Err(reason.to_string()),
         }
     }
@@ -244,10 +253,11 @@ mod tests {
     #[test]
     fn a_listener_for_anybody_still_keeps_to_the_grants_of_its_file() {
         let other = KeyPair::generate().unwrap().public();
-        let (admission, _) = clients(&format!("{other} path=/data"), true);
+        let (admission, own) = clients(&format!("{other} path=/data"), true);
         let from = FROM.parse().unwrap();
         let stranger = KeyPair::generate().unwrap().public();
-        assert_eq!(admission.clients.rights(from, stranger), Ok(Rights::All));
+        assert_eq!(admission.clients.rights(from, stranger), Ok(Rights::Unlisted));
+        assert_eq!(admission.clients.rights(from, own), Ok(Rights::All));
         assert!(matches!(admission.clients.rights(from, other), Ok(Rights::Granted(_))));
     }
 }

@@ -102,6 +102,43 @@ fn clients_are_admitted_by_a_file_that_is_read_again_and_keep_to_their_limits() 
     daemon.end();
 }
 
+/// Lets the user of this home write to the root of the daemon of [`settings`].
+fn admit_writer(scratch: &Scratch, home: &str) {
+    let client = |verb| farhaul_where(&[("XDG_CONFIG_HOME", home)], &["key", verb]);
+    client("new").succeeds();
+    let key = String::from_utf8(client("show").stdout).unwrap();
+    let line = format!("{} me path={},write\n", key.trim(), scratch.at("root"));
+    fs::write(scratch.at("etc/authorized_keys"), line).unwrap();
+}
+
+#[test]
+fn an_unknown_key_reads_and_does_not_write_where_any_client_is_admitted() {
+    let scratch = Scratch::new();
+    let (home, sent, root) = (scratch.dir("home"), scratch.file("sent", 1_000_000), scratch.dir("root"));
+    fs::copy(&sent, scratch.at("root/kept")).unwrap();
+    let key = scratch.at("key");
+    let by_hand = ["--root", &root, "--listen", "127.0.0.1:0", "--any-client", "--rate", "8mbit", "--key", &key];
+    let file = settings(&scratch, "any-client = true");
+    for (options, share) in [(&by_hand[..], "8.00 Mbit/s"), (&["--config", &file], "1.00 Gbit/s")] {
+        let mut server = Started::begin(&[&["serve"], options].concat(), Stdio::null());
+        let words = server.says("serving");
+        assert!(words.contains(&format!("unknown keys only read, with {share}")), "{words}");
+        let (_, at) = words.split_once(" on ").unwrap();
+        let url = format!("udt://{}/", at.split(' ').next().unwrap());
+        let read = copy(&home, false, &[&format!("{url}kept"), &scratch.at("got")]);
+        read.succeeds();
+        let seconds = read.end()["seconds"].as_f64().unwrap();
+        assert!(share == "1.00 Gbit/s" || seconds > 0.9, "1 MB at 8 Mbit/s takes a second: {seconds}");
+        copy(&home, false, &[&sent, &url]).fails(5, &["may not write there", "path=DIR,write"]);
+        server.signal(Signal::TERM);
+        server.end();
+    }
+    assert_eq!(
+        (scratch.names("root"), fs::read(scratch.at("got")).unwrap().len()),
+        (vec!["kept".to_owned()], 1_000_000)
+    );
+}
+
 /// The whole of 127.0.0.0/8 is this host, and its clients call from 127.0.0.1.
 const HERE: &str = "[plain]\nallow = [\"127.0.0.0/8\", \"2001:db8::/32\"]";
 
@@ -115,8 +152,9 @@ fn copy(home: &str, plain: bool, arguments: &[&str]) -> crate::process::Run {
 #[test]
 fn a_plain_client_of_an_allowed_network_reads_and_does_not_write() {
     let scratch = Scratch::new();
-    let file = settings(&scratch, &format!("any-client = true\n{HERE}"));
+    let file = settings(&scratch, HERE);
     let (home, sent) = (scratch.dir("home"), scratch.file("sent", 300_000));
+    admit_writer(&scratch, &home);
     fs::copy(&sent, scratch.at("root/kept")).unwrap();
     let mut daemon = begin(&file);
     let shown = &daemon.record["settings"]["plain"];
@@ -221,7 +259,9 @@ fn the_kernel_itself_keeps_a_daemon_within_its_root() {
 #[test]
 fn a_service_manager_opens_the_port_and_hears_when_the_daemon_is_ready() {
     let scratch = Scratch::new();
-    let file = settings(&scratch, "any-client = true");
+    let file = settings(&scratch, "");
+    let (home, sent) = (scratch.dir("home"), scratch.file("sent", 1_000));
+    admit_writer(&scratch, &home);
     let port = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = port.local_addr().unwrap().to_string();
     let manager = UnixDatagram::bind(scratch.at("notify")).unwrap();
@@ -237,7 +277,6 @@ fn a_service_manager_opens_the_port_and_hears_when_the_daemon_is_ready() {
     let mut word = [0; 64];
     let len = manager.recv(&mut word).unwrap();
     assert_eq!(&word[..len], b"READY=1");
-    let (home, sent) = (scratch.dir("home"), scratch.file("sent", 1_000));
     let to = format!("udt://{address}/");
     let copy = ["copy", "--host-key-policy", "accept-new", &sent, &to];
     farhaul_where(&[("XDG_CONFIG_HOME", &home)], &copy).succeeds();

@@ -20,6 +20,8 @@ const SLEEP: Duration = Duration::from_millis(100);
 /// Smallest portion, bytes.
 const LEAST_PORTION: usize = 1024;
 
+const NO_WRITE: &str = "your key may not write there: its line in authorized_keys needs path=DIR,write";
+
 /// The permissions of all clients of a server.
 #[derive(Debug)]
 pub(super) struct Permissions {
@@ -29,9 +31,13 @@ pub(super) struct Permissions {
     usages: Mutex<BTreeMap<PublicKey, Arc<Mutex<Usage>>>>,
     /// The sessions of all plain clients, of whom nobody can be told from another one.
     plain: Arc<Mutex<Usage>>,
+    /// Those of all keys that stand in no file, for the same reason.
+    unlisted: Arc<Mutex<Usage>>,
+    /// Cap of the rate of the latter.
+    unlisted_rate: Rate,
 }
 
-/// The running sessions of a key, or of all plain clients.
+/// The running sessions of a key, or of a kind of clients.
 #[derive(Debug, Default)]
 struct Usage {
     sessions: u32,
@@ -43,8 +49,14 @@ struct Usage {
 pub(super) type Refused = (AbortCode, String);
 
 impl Permissions {
-    pub(super) fn new(root: &Path, read_only: bool) -> io::Result<Self> {
-        Ok(Self { root: root.canonicalize()?, read_only, usages: Mutex::default(), plain: Arc::default() })
+    /// The permissions below `root`. Keys that stand in no file share `unlisted_rate`.
+    pub(super) fn new(root: &Path, read_only: bool, unlisted_rate: Rate) -> io::Result<Self> {
+        Ok(Self::below(root.canonicalize()?, read_only, unlisted_rate))
+    }
+
+    fn below(root: PathBuf, read_only: bool, unlisted_rate: Rate) -> Self {
+        let (plain, unlisted) = (Arc::default(), Arc::default());
+        Self { root, read_only, usages: Mutex::default(), plain, unlisted, unlisted_rate }
     }
 
     /// The root without links in its path.
@@ -63,13 +75,12 @@ impl Permissions {
             Rights::Plain { write: false, .. } => Err(refused(
                 "plain clients may only read here: connect without --plain, or the daemon's file needs write = true in [plain]",
             )),
-            Rights::Plain { rate, .. } => Ok(self.begin_plain(*rate)),
+            Rights::Plain { rate, .. } => Ok(begin_shared(&self.plain, *rate)),
+            Rights::Unlisted => Err(refused(NO_WRITE)),
             Rights::Granted(grant) => {
                 let allowed = grant.paths.iter().any(|path| path.write && self.is_within(&path.path, target));
                 if !allowed {
-                    return Err(refused(
-                        "your key may not write there: its line in authorized_keys needs path=DIR,write",
-                    ));
+                    return Err(refused(NO_WRITE));
                 }
                 self.begin(grant)
             }
@@ -81,7 +92,8 @@ impl Permissions {
         self.may_read(rights, paths.iter().cloned())?;
         match rights {
             Rights::Granted(grant) => self.begin(grant),
-            Rights::Plain { rate, .. } => Ok(self.begin_plain(*rate)),
+            Rights::Plain { rate, .. } => Ok(begin_shared(&self.plain, *rate)),
+            Rights::Unlisted => Ok(begin_shared(&self.unlisted, self.unlisted_rate)),
             Rights::All | Rights::None => Ok(Permit::default()),
         }
     }
@@ -89,7 +101,7 @@ impl Permissions {
     /// Whether all of these paths may be read.
     pub(super) fn may_read(&self, rights: &Rights, mut paths: impl Iterator<Item = RelPath>) -> Result<(), Refused> {
         match rights {
-            Rights::All | Rights::Plain { .. } => Ok(()),
+            Rights::All | Rights::Plain { .. } | Rights::Unlisted => Ok(()),
             Rights::None => Err(refused("your key is not admitted any more")),
             Rights::Granted(grant) if grant.paths.is_empty() => Ok(()),
             Rights::Granted(grant) => {
@@ -129,12 +141,13 @@ impl Permissions {
         drop(held);
         Ok(Permit { usage: Some(usage), rate: grant.rate, bytes: grant.bytes })
     }
+}
 
-    fn begin_plain(&self, rate: Rate) -> Permit {
-        let usage = Arc::clone(&self.plain);
-        usage.lock().unwrap_or_else(PoisonError::into_inner).sessions += 1;
-        Permit { usage: Some(usage), rate: Some(rate), bytes: None }
-    }
+/// Begins a session of clients that share everything.
+fn begin_shared(usage: &Arc<Mutex<Usage>>, rate: Rate) -> Permit {
+    let usage = Arc::clone(usage);
+    usage.lock().unwrap_or_else(PoisonError::into_inner).sessions += 1;
+    Permit { usage: Some(usage), rate: Some(rate), bytes: None }
 }
 
 /// A directory of a line without links in its path. One that does not exist has none.
@@ -211,7 +224,7 @@ mod tests {
     }
 
     fn permissions() -> Permissions {
-        Permissions { root: "/srv".into(), read_only: false, usages: Mutex::default(), plain: Arc::default() }
+        Permissions::below("/srv".into(), false, Rate::from_megabits_per_second(8))
     }
 
     #[test]
@@ -248,15 +261,29 @@ mod tests {
     }
 
     #[test]
-    fn plain_clients_share_one_cap() {
-        let (permissions, clock) = (permissions(), Clock::start());
-        let rights = Rights::Plain { write: false, rate: Rate::from_megabits_per_second(8) };
-        let mut permits = [(); 2].map(|()| permissions.reads(&rights, &[]).unwrap());
-        let began = clock.now();
-        for turn in 0..11 {
-            permits[turn % 2].charge(5_000, clock).unwrap();
+    fn an_unlisted_key_may_do_what_a_line_without_options_grants() {
+        let permissions = permissions();
+        for target in ["", "in"].map(path) {
+            let refused = permissions.writes(&granted(""), &target).unwrap_err();
+            assert_eq!(permissions.writes(&Rights::Unlisted, &target).unwrap_err(), refused);
         }
-        assert!(clock.now() - began >= Duration::from_millis(50));
+        for rights in [granted(""), Rights::Unlisted] {
+            assert!(permissions.reads(&rights, &[path("in"), RelPath::root()]).is_ok());
+        }
+    }
+
+    #[test]
+    fn clients_that_nobody_can_tell_apart_share_one_cap() {
+        let (permissions, clock) = (permissions(), Clock::start());
+        let plain = Rights::Plain { write: false, rate: Rate::from_megabits_per_second(8) };
+        for rights in [plain, Rights::Unlisted] {
+            let mut permits = [(); 2].map(|()| permissions.reads(&rights, &[]).unwrap());
+            let began = clock.now();
+            for turn in 0..11 {
+                permits[turn % 2].charge(5_000, clock).unwrap();
+            }
+            assert!(clock.now() - began >= Duration::from_millis(50), "{rights:?}");
+        }
     }
 
     #[test]
