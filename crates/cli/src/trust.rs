@@ -5,11 +5,14 @@
 //! | [`identity`] | the user's key, made on first use |
 //! | [`Server`] | what a client expects of the server that it calls |
 //! | [`Admission`] | which clients a listener admits |
+//! | [`Permit`] | the caps of a client's key, over all its sessions |
 
 mod admission;
+mod caps;
 mod files;
 pub(crate) mod identity;
 mod server;
 
-pub(crate) use admission::{Admission, KeysFile, Rights};
+pub(crate) use admission::{Admission, KeysFile, Rights, Service};
+pub(crate) use caps::{Exhausted, Permit, Usage, Usages};
 pub(crate) use server::{HostKeyPolicy, Server};

@@ -9,7 +9,7 @@
 //! | `path=DIR[,write]` | may read below the directory, and write there; may stand several times | the daemon's roots, read only |
 //! | `rate=R` | cap of all sessions together | none |
 //! | `sessions=N` | sessions at a time | those of the daemon |
-//! | `bytes=SIZE` | bytes of one session | none |
+//! | `bytes=SIZE` | bytes of all sessions, as long as the daemon counts them | none |
 //! | `expires=YYYY-MM-DD` | the last day, in UTC | never |
 //! | `from=NET[,NET…]` | addresses from which the client may call | all |
 //!
@@ -44,7 +44,7 @@ pub struct Grant {
     pub rate: Option<Rate>,
     /// Sessions at a time.
     pub sessions: Option<u32>,
-    /// Bytes of one session.
+    /// Bytes of all its sessions.
     pub bytes: Option<u64>,
     /// The last day on which the key is valid, as days since 1970-01-01 in UTC.
     pub expires: Option<u32>,

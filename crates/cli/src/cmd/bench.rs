@@ -27,7 +27,7 @@ use crate::session::bench::BenchJob;
 use crate::session::measure::{self, Meter};
 use crate::session::watch::{View, Watch};
 use crate::session::{Channel, Role, drive};
-use crate::trust::Admission;
+use crate::trust::{Admission, Permit, Service};
 use crate::values::{HostPort, seconds, some_rate};
 
 /// Most connections of a measurement. More would measure the machine instead of the path.
@@ -158,7 +158,7 @@ impl Measurement<'_> {
             .map(|target| Control::begin(self.context, &self.output, &self.args.transport, &streams[0], target));
         let control = control.transpose()?;
         let (mut end, result) = match &streams[..] {
-            [stream] => self.measure(stream, Bench::connect(spec), &place)?,
+            [stream] => self.measure(stream, Bench::connect(spec), (&place, Permit::default()))?,
             streams => self.measure_all(streams, spec, &place)?,
         };
         end.control_stream = control.and_then(Control::finish);
@@ -179,7 +179,7 @@ impl Measurement<'_> {
     }
 
     fn listen(&self, at: &HostPort) -> Result<(), Fault> {
-        let clients = self.args.transport.security.admission(&self.output, None)?;
+        let clients = self.args.transport.security.admission(&self.output, None, Service::Bytes("bench"))?;
         let endpoint = self.args.transport.bind_daemon(at.listening()?, clients.as_ref(), None)?;
         let answers = endpoint.answer_probes();
         answers.map_err(|error| self.context.connection_fault(&error, &endpoint.local_addr()))?;
@@ -192,13 +192,17 @@ impl Measurement<'_> {
         server::admit((self.context, &self.output), clients.as_ref(), |_| ())?;
         let served = Arc::default();
         server::run((self.context, &self.output), (listener, |_, _| ()), MAX_MEASUREMENTS, &served, |caller| {
-            self.serve(caller)
+            self.serve(caller, clients.as_ref())
         })
     }
 
-    fn serve(&self, caller: &Caller) {
+    fn serve(&self, caller: &Caller, clients: Option<&Admission>) {
         let Request::Bench(spec) = caller.open.request else {
             return caller.refuse(AbortCode::WrongService, "this server measures; `farhaul serve` copies files");
+        };
+        let permit = match clients.map(|clients| clients.begin(&caller.stream)).transpose() {
+            Ok(permit) => permit.unwrap_or_default(),
+            Err((code, why)) => return caller.refuse(code, why),
         };
         let place = Place {
             session: Some(caller.session),
@@ -209,7 +213,7 @@ impl Measurement<'_> {
             early: &caller.early,
             meter: Meter::start(self.context.clock),
         };
-        let measured = self.measure(&caller.stream, Bench::accept(spec), &place);
+        let measured = self.measure(&caller.stream, Bench::accept(spec), (&place, permit));
         if let Err(fault) = &measured {
             caller.refuse(AbortCode::Busy, &format!("{}; try again later", fault.message));
         }
@@ -231,14 +235,19 @@ impl Measurement<'_> {
         }
     }
 
-    /// Measures one flow.
-    fn measure(&self, stream: &Stream, session: Bench, place: &Place<'_>) -> Result<Measured, Fault> {
+    /// Measures one flow within the caps of the peer's key.
+    fn measure(
+        &self,
+        stream: &Stream,
+        session: Bench,
+        (place, permit): (&Place<'_>, Permit),
+    ) -> Result<Measured, Fault> {
         let mut watch = Watch::start(vec![stream.clone()], self.context.clock, self.view(place))?;
         let caps = self.args.transport.caps();
-        let mut job = BenchJob::new(session, place.sends, stream, &watch, place.meter).under(caps);
+        let mut job = BenchJob::new(session, place.sends, stream, &watch, place.meter).under(caps).within(permit);
         let channel = Channel { stream, role: place.role, clock: self.context.clock, early: place.early };
         let (waits, driven) = drive(&channel, &mut job);
-        let outcome = job.outcome.take();
+        let (outcome, exhausted, sender) = (job.outcome.take(), job.exhausted, job.sender(waits));
         watch.stop();
         let stats = stream.stats().unwrap_or_default();
         let mut end = self.empty_end(place);
@@ -247,7 +256,7 @@ impl Measurement<'_> {
         end.seconds = outcome.map_or(place.meter.elapsed(), |(.., done)| place.meter.until(done)).as_secs_f64();
         measure::fill(&mut end, &stats, watch.rtt());
         if place.sends {
-            measure::fill_limit(&mut end, &stats, &caps.sender(waits));
+            measure::fill_limit(&mut end, &stats, &sender);
         }
         match &outcome {
             Some((sender, receiver, _)) => {
@@ -265,10 +274,11 @@ impl Measurement<'_> {
                 end.goodput_bps = goodput(end.bytes, stats.elapsed);
             }
         }
-        let result = match (driven, outcome) {
-            (Err(trouble), _) => Err(self.context.fault(&trouble, &place.address)),
-            (Ok(()), None) => Err(Fault::new(Code::PeerLost, format!("{} left before it reported", place.address))),
-            (Ok(()), Some(_)) => Ok(()),
+        let result = match (driven, outcome, exhausted) {
+            (.., Some(used_up)) => Err(Fault::new(Code::AccessDenied, format!("{}: {}", place.address, used_up.0))),
+            (Err(trouble), ..) => Err(self.context.fault(&trouble, &place.address)),
+            (Ok(()), None, _) => Err(Fault::new(Code::PeerLost, format!("{} left before it reported", place.address))),
+            (Ok(()), Some(_), _) => Ok(()),
         };
         Ok((end, result))
     }
@@ -282,7 +292,9 @@ impl Measurement<'_> {
             let measure = |(stream, number)| {
                 let place = Place { flow: Some(number), address: place.address.clone(), ..*place };
                 let thread = thread::Builder::new().name("flow".into());
-                thread.spawn_scoped(scope, move || self.measure(stream, Bench::connect(spec), &place))
+                thread.spawn_scoped(scope, move || {
+                    self.measure(stream, Bench::connect(spec), (&place, Permit::default()))
+                })
             };
             let running: Vec<_> = streams.iter().zip(1..).map(measure).collect();
             if running.iter().any(Result::is_err) {

@@ -11,6 +11,7 @@ mod output;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -30,7 +31,7 @@ use crate::output::{JsonTo, Output};
 use crate::session::Waits;
 use crate::session::measure::{self, Caps, Meter};
 use crate::session::watch::{View, Watch};
-use crate::trust::Admission;
+use crate::trust::{Admission, Exhausted, Permit, Service};
 use crate::values::HostPort;
 use arrived::Arrived;
 use idle::Quiet;
@@ -93,7 +94,7 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     let pipe = Pipe { args, context, output, trace };
     let meter = Meter::start(context.clock);
     match pipe.open() {
-        Ok((stream, meter)) => pipe.transfer(stream, meter),
+        Ok(opened) => pipe.transfer(opened),
         Err(fault) => {
             let end = End { seconds: meter.elapsed().as_secs_f64(), ..end_record(&args.transport, Direction::Both) };
             report_end(&pipe.output, end, Err(fault))
@@ -108,9 +109,17 @@ struct Pipe<'a> {
     trace: Option<Trace>,
 }
 
+/// An open connection.
+struct Opened {
+    stream: Stream,
+    meter: Meter,
+    /// The caps of the peer's key.
+    permit: Permit,
+}
+
 impl Pipe<'_> {
     /// Opens the connection, and starts a meter with it.
-    fn open(&self) -> Result<(Stream, Meter), Fault> {
+    fn open(&self) -> Result<Opened, Fault> {
         let transport = &self.args.transport;
         let mut start = transport.start("pipe");
         start.settings.insert("rendezvous".into(), Value::from(self.args.rendezvous));
@@ -119,12 +128,13 @@ impl Pipe<'_> {
             let to = self.args.connect.as_ref().ok_or_else(|| Fault::usage("give --listen or --connect"))?;
             let meter = Meter::start(self.context.clock);
             let calling = Calling::to(self.context, &self.output, transport, to)?;
-            return Ok((calling.connect(to, start)?, meter));
+            return Ok(Opened { stream: calling.connect(to, start)?, meter, permit: Permit::default() });
         };
         if self.args.rendezvous {
-            return self.meet(listen, start);
+            let (stream, meter) = self.meet(listen, start)?;
+            return Ok(Opened { stream, meter, permit: Permit::default() });
         }
-        let clients = transport.security.admission(&self.output, None)?;
+        let clients = transport.security.admission(&self.output, None, Service::Bytes("pipe"))?;
         let endpoint = transport.bind(listen.listening()?, clients.as_ref())?;
         start.key = clients.as_ref().map(Admission::fingerprint);
         let local = endpoint.local_addr();
@@ -140,10 +150,13 @@ impl Pipe<'_> {
         if crate::output::human::is_terminal() {
             self.output.say(&self.output.style().dim(&format!("{peer} is connected")));
         }
-        Ok((stream, Meter::start(self.context.clock)))
+        let permit = clients.map(|clients| clients.begin(&stream)).transpose();
+        let permit = permit.map_err(|(_, why)| Fault::new(Code::NotAdmitted, format!("{peer}: {why}")))?;
+        Ok(Opened { stream, meter: Meter::start(self.context.clock), permit: permit.unwrap_or_default() })
     }
 
-    fn transfer(&self, stream: Stream, meter: Meter) -> Result<(), Fault> {
+    fn transfer(&self, Opened { stream, meter, permit }: Opened) -> Result<(), Fault> {
+        let permit = Arc::new(permit);
         self.context.show_state(&self.output, std::slice::from_ref(&stream));
         let view = View {
             output: self.output.clone(),
@@ -156,9 +169,10 @@ impl Pipe<'_> {
         };
         let mut watch = Watch::start(vec![stream.clone()], self.context.clock, view)?;
         let interrupt = self.context.interrupt.clone();
-        let input = Input::start(stream.clone(), !self.args.wait, interrupt, self.context.clock)?;
+        let clock = self.context.clock;
+        let input = Input::start((stream.clone(), Arc::clone(&permit)), !self.args.wait, interrupt, clock)?;
         let mut arrived = Arrived::default();
-        let received = self.receive(&stream, &input, meter, &mut arrived);
+        let received = self.receive((&stream, &permit), &input, meter, &mut arrived);
         let stats = stream.stats().unwrap_or_default();
         watch.stop();
         let peer = stream.peer_addr();
@@ -202,7 +216,13 @@ impl Pipe<'_> {
     }
 
     /// Writes received data to stdout until the peer closes, or this side is done.
-    fn receive(&self, stream: &Stream, input: &Input, meter: Meter, arrived: &mut Arrived) -> Result<(), Fault> {
+    fn receive(
+        &self,
+        (stream, permit): (&Stream, &Permit),
+        input: &Input,
+        meter: Meter,
+        arrived: &mut Arrived,
+    ) -> Result<(), Fault> {
         let peer = stream.peer_addr();
         let stdout = Stdout::start(self.context.interrupt.clone(), stream.canceller())?;
         stream.set_read_timeout(Some(self.args.transport.timeout));
@@ -211,6 +231,9 @@ impl Pipe<'_> {
             match stream.recv(&mut block.bytes) {
                 Ok(0) => break input.outcome(peer),
                 Ok(len) => {
+                    if let Err(used_up) = permit.charge(len, self.context.clock) {
+                        break Err(exhausted(peer, used_up));
+                    }
                     arrived.add(&block.bytes[..len], meter.now());
                     block.len = len;
                     stdout.write(block);
@@ -274,6 +297,11 @@ impl Pipe<'_> {
         };
         unwritable(&error)
     }
+}
+
+/// The fault of a peer whose key may move no more.
+fn exhausted(peer: SocketAddr, used_up: Exhausted) -> Fault {
+    Fault::new(Code::NotAdmitted, format!("{peer}: {}", used_up.0))
 }
 
 /// The fault of a stdout that takes no more.

@@ -32,11 +32,11 @@ use crate::output::Output;
 use crate::output::human::{plural, rate, reason, time};
 use crate::output::json::{Direction, End};
 use crate::session::file::Holding;
-use crate::trust::{Admission, Rights};
+use crate::trust::{Admission, Permit, Rights, Service};
 use crate::values::HostPort;
 use capped::Capped;
 use confine::{Confinement, confine};
-use permissions::{Permissions, Permit};
+use permissions::Permissions;
 use plain::Plain;
 
 /// Serve a directory to `farhaul copy`
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let output = Output::from_flag(args.transport.json);
     let root = open(args)?;
     let folder = args.config.as_deref().map(folder_of);
-    let clients = args.transport.security.admission(&output, folder)?;
+    let clients = args.transport.security.admission(&output, folder, Service::Files)?;
     if args.config.is_some() && clients.is_none() {
         return Err(Fault::usage(
             "a daemon with --config is never plain as a whole: name the networks of plain clients by allow in [plain], or start \
@@ -99,8 +99,9 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let plain = args.config.as_deref().map(|file| Plain::read(file, &args.transport.protocol())).transpose()?.flatten();
     let plain = plain.map(Arc::new);
     let trace = args.transport.begin_trace("serve", &output)?;
-    let permissions =
-        Permissions::new(&args.root, args.read_only, unlisted_rate(args)).map_err(|error| no_root(args, &error))?;
+    let usages = clients.as_ref().map(Admission::usages).unwrap_or_default();
+    let permissions = Permissions::new(&args.root, args.read_only, usages, unlisted_rate(args))
+        .map_err(|error| no_root(args, &error))?;
     // Threads that are started from here on are confined as well.
     let keys = clients.as_ref().and_then(Admission::file).into_iter();
     let read_again: Vec<&Path> = keys.chain(plain.as_deref().map(Plain::file)).collect();

@@ -9,7 +9,7 @@ use farhaul::security;
 use crate::config;
 use crate::exit::Fault;
 use crate::output::Output;
-use crate::trust::{Admission, HostKeyPolicy, KeysFile, Server, identity};
+use crate::trust::{Admission, HostKeyPolicy, KeysFile, Server, Service, identity};
 
 /// Options of the protection of connections.
 #[derive(Args, Clone, Debug, Default)]
@@ -94,8 +94,13 @@ impl SecurityOptions {
         }
     }
 
-    /// Which clients a listener admits. `None` for plain connections. A daemon has its files in `folder`.
-    pub(crate) fn admission(&self, output: &Output, folder: Option<&Path>) -> Result<Option<Admission>, Fault> {
+    /// Which clients a listener with this service admits. `None` for plain connections. A daemon has its files in `folder`.
+    pub(crate) fn admission(
+        &self,
+        output: &Output,
+        folder: Option<&Path>,
+        service: Service,
+    ) -> Result<Option<Admission>, Fault> {
         if self.plain {
             return Ok(None);
         }
@@ -110,7 +115,7 @@ impl SecurityOptions {
             (None, Some(folder)) => Some(KeysFile::Usual(folder.join("authorized_keys"))),
             (None, None) => config::authorized_keys_file().map(KeysFile::Usual),
         };
-        Admission::new(identity, self.cipher.into(), file, self.any_client).map(Some)
+        Admission::new(identity, self.cipher.into(), (file, self.any_client), service).map(Some)
     }
 }
 

@@ -4,12 +4,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use farhaul::Stream;
-use farhaul_session::{Abort, Bench, BenchEvent, Figures, SessionError};
+use farhaul_session::{Abort, AbortCode, Bench, BenchEvent, Figures, SessionError};
 use farhaul_units::Instant;
 
-use super::measure::{self, Caps, Meter};
+use super::measure::{self, Caps, Meter, Sender};
 use super::watch::Watch;
-use super::{Session, WaitTimes};
+use super::{Session, WaitTimes, Waits};
+use crate::trust::{Exhausted, Permit};
 
 /// Time between two looks at what has left.
 const TELL_LEFT: Duration = Duration::from_millis(1);
@@ -22,18 +23,23 @@ pub(crate) struct BenchJob<'a> {
     watch: &'a Watch,
     meter: Meter,
     caps: Caps,
+    permit: Permit,
+    /// Time for which the rate of the peer's key held it back.
+    held_back: Duration,
     wait_times: Option<Rc<WaitTimes>>,
     /// When the session was last told what has left.
     told_left: Instant,
     /// When the session first requested this side's figures. A receiver then has all data.
     complete: Option<Instant>,
+    /// The peer's key may move no more.
+    pub(crate) exhausted: Option<Exhausted>,
     /// Figures of the sender and of the receiver, and the time of their arrival.
     pub(crate) outcome: Option<(Figures, Figures, Instant)>,
 }
 
 impl<'a> BenchJob<'a> {
     pub(crate) fn new(session: Bench, sends: bool, stream: &'a Stream, watch: &'a Watch, meter: Meter) -> Self {
-        let (caps, wait_times) = (Caps::default(), None);
+        let (caps, permit, wait_times) = (Caps::default(), Permit::default(), None);
         Self {
             session,
             sends,
@@ -41,9 +47,12 @@ impl<'a> BenchJob<'a> {
             watch,
             meter,
             caps,
+            permit,
+            held_back: Duration::ZERO,
             wait_times,
             told_left: Instant::ZERO,
             complete: None,
+            exhausted: None,
             outcome: None,
         }
     }
@@ -51,6 +60,27 @@ impl<'a> BenchJob<'a> {
     /// The job under these caps, which may limit it.
     pub(crate) fn under(self, caps: Caps) -> Self {
         Self { caps, ..self }
+    }
+
+    /// The job of a peer whose key has these caps.
+    pub(crate) fn within(self, permit: Permit) -> Self {
+        Self { permit, ..self }
+    }
+
+    /// Facts about this side as the sender.
+    pub(crate) fn sender(&self, waits: Waits) -> Sender {
+        Sender { held_back: self.held_back.as_secs_f64(), ..self.caps.sender(waits) }
+    }
+
+    /// Charges the peer's key for bytes, and waits for as long as its rate gives them.
+    fn charge(&mut self, bytes: usize) {
+        match self.permit.charge(bytes, self.meter.clock()) {
+            Ok(waited) => self.held_back += waited,
+            Err(exhausted) => {
+                self.exhausted = Some(exhausted);
+                self.session.cancel(Abort { code: AbortCode::Refused, message: exhausted.0.into() });
+            }
+        }
     }
 
     /// Tells the session the bytes that have left this computer.
@@ -66,7 +96,7 @@ impl<'a> BenchJob<'a> {
         let stats = self.stream.stats().unwrap_or_default();
         let mut figures = self.meter.figures(&stats, self.watch.rtt());
         if let Some(wait_times) = self.wait_times.as_ref().filter(|_| self.sends) {
-            measure::tell_limit(&mut figures, self.meter, &stats, &self.caps.sender(wait_times.waits()));
+            measure::tell_limit(&mut figures, self.meter, &stats, &self.sender(wait_times.waits()));
         }
         self.session.handle_figures(figures);
     }
@@ -87,7 +117,8 @@ impl Session for BenchJob<'_> {
             self.told_left = now;
             self.tell_left(now);
         }
-        self.session.poll_write(now)
+        let pending = self.session.poll_write(now);
+        &pending[..pending.len().min(self.permit.portion())]
     }
 
     fn is_paused(&self) -> bool {
@@ -96,9 +127,11 @@ impl Session for BenchJob<'_> {
 
     fn handle_written(&mut self, count: usize) {
         self.session.handle_written(self.meter.now(), count);
+        self.charge(count);
     }
 
     fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError> {
+        self.charge(bytes.len());
         self.session.handle_received(self.meter.now(), bytes)?;
         Ok(bytes.len())
     }

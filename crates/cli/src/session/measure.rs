@@ -42,6 +42,10 @@ impl Meter {
         self.clock.now()
     }
 
+    pub(crate) const fn clock(&self) -> Clock {
+        self.clock
+    }
+
     pub(crate) fn elapsed(&self) -> Duration {
         self.now() - self.began
     }

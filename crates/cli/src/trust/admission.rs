@@ -8,8 +8,10 @@ use std::thread;
 
 use farhaul::security::{AuthorizedKeys, Cipher, Grant, KeyPair, NotAdmitted, PublicKey, Security, Trust};
 use farhaul::{Stream, probe};
+use farhaul_session::AbortCode;
 use farhaul_units::Rate;
 
+use super::caps::{Permit, Usages};
 use super::files;
 use crate::exit::{Code, Fault};
 use crate::output::Output;
@@ -76,34 +78,56 @@ pub(crate) enum Rights {
     None,
 }
 
+/// What a listener offers, and so which options of a key it can hold to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// Files: all options hold.
+    Files,
+    /// Bytes without files, by this verb: `path` says nothing about them.
+    Bytes(&'static str),
+}
+
 /// A client that was not admitted.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     from: SocketAddr,
     key: PublicKey,
-    reason: String,
+    cause: Cause,
+}
+
+/// Why a client was not admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// The file does not admit it.
+    File(NotAdmitted),
+    /// Its line limits it to files, and this verb has none.
+    FilesAlone(&'static str),
 }
 
 #[derive(Debug)]
 struct Clients {
     own: PublicKey,
     anybody: bool,
+    service: Service,
     file: Option<KeysFile>,
     keys: RwLock<AuthorizedKeys>,
+    usages: Usages,
     refused: SyncSender<Refusal>,
 }
 
 impl Admission {
     /// The clients of `file`, this user, and with `anybody` all others.
-    pub(crate) fn new(identity: KeyPair, cipher: Cipher, file: Option<KeysFile>, anybody: bool) -> Result<Self, Fault> {
-        let keys = file.as_ref().map(KeysFile::read).transpose()?.unwrap_or_default();
-        Ok(Self::with(identity, cipher, file, keys, anybody))
-    }
-
-    fn with(identity: KeyPair, cipher: Cipher, file: Option<KeysFile>, keys: AuthorizedKeys, anybody: bool) -> Self {
+    pub(crate) fn new(
+        identity: KeyPair,
+        cipher: Cipher,
+        (file, anybody): (Option<KeysFile>, bool),
+        service: Service,
+    ) -> Result<Self, Fault> {
+        let keys = RwLock::new(file.as_ref().map(KeysFile::read).transpose()?.unwrap_or_default());
         let (refused, refusals) = sync_channel(WAITING_REFUSALS);
-        let clients = Clients { own: identity.public(), anybody, file, keys: RwLock::new(keys), refused };
-        Self { identity, cipher, clients: Arc::new(clients), refusals: Arc::new(Mutex::new(Some(refusals))) }
+        let (own, usages) = (identity.public(), Usages::default());
+        let clients = Arc::new(Clients { own, anybody, service, file, keys, usages, refused });
+        Ok(Self { identity, cipher, clients, refusals: Arc::new(Mutex::new(Some(refusals))) })
     }
 
     /// The protection of the listener's port.
@@ -133,7 +157,25 @@ impl Admission {
         let Some(file) = &self.clients.file else { return Ok(()) };
         let keys = file.read()?;
         *self.clients.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        self.clients.usages.reset();
         Ok(())
+    }
+
+    /// What the keys have used.
+    pub(crate) fn usages(&self) -> Usages {
+        self.clients.usages.clone()
+    }
+
+    /// Begins a session of the client of this connection, where no files are moved.
+    ///
+    /// # Errors
+    /// The code and the words for the client.
+    pub(crate) fn begin(&self, stream: &Stream) -> Result<Permit, (AbortCode, &'static str)> {
+        match self.rights(stream) {
+            Rights::Granted(grant) => self.clients.usages.begin(&grant).map_err(|full| (AbortCode::Busy, full.0)),
+            Rights::None => Err((AbortCode::Refused, "your key is not admitted any more")),
+            Rights::All | Rights::Unlisted | Rights::Plain { .. } => Ok(Permit::default()),
+        }
     }
 
     /// What the client of this connection may do.
@@ -169,13 +211,14 @@ impl Admission {
 }
 
 impl Clients {
-    fn rights(&self, from: SocketAddr, key: PublicKey) -> Result<Rights, String> {
+    fn rights(&self, from: SocketAddr, key: PublicKey) -> Result<Rights, Cause> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-        match keys.admit(key, from.ip().to_canonical(), today()) {
-            Ok(grant) => Ok(Rights::Granted(grant.clone())),
-            Err(NotAdmitted::Unknown) if key == self.own => Ok(Rights::All),
-            Err(NotAdmitted::Unknown) if self.anybody => Ok(Rights::Unlisted),
-            Err(reason) => Err(reason.to_string()),
+        match (keys.admit(key, from.ip().to_canonical(), today()), self.service) {
+            (Ok(grant), Service::Bytes(verb)) if !grant.paths.is_empty() => Err(Cause::FilesAlone(verb)),
+            (Ok(grant), _) => Ok(Rights::Granted(grant.clone())),
+            (Err(NotAdmitted::Unknown), _) if key == self.own => Ok(Rights::All),
+            (Err(NotAdmitted::Unknown), _) if self.anybody => Ok(Rights::Unlisted),
+            (Err(reason), _) => Err(Cause::File(reason)),
         }
     }
 }
@@ -188,9 +231,9 @@ impl Trust for Clients {
     fn admits_client(&self, from: SocketAddr, key: PublicKey) -> bool {
         match self.rights(from, key) {
             Ok(_) => true,
-            Err(reason) => {
+            Err(cause) => {
                 // Reports of a flood are lost.
-                let _ = self.refused.try_send(Refusal { from, key, reason });
+                let _ = self.refused.try_send(Refusal { from, key, cause });
                 false
             }
         }
@@ -200,10 +243,15 @@ impl Trust for Clients {
 impl Refusal {
     /// The refusal in words, with the next step for the owner of `file`.
     pub(crate) fn words(&self) -> String {
-        format!(
-            "refused {}: {}; to admit it, add this line to the file of --authorized-keys: {}",
-            self.from, self.reason, self.key
-        )
+        let (from, key) = (self.from, self.key);
+        match self.cause {
+            Cause::File(reason) => {
+                format!("refused {from}: {reason}; to admit it, add this line to the file of --authorized-keys: {key}")
+            }
+            Cause::FilesAlone(verb) => format!(
+                "refused {from}: the line of its key has path=, and `farhaul {verb}` has no files that it could keep to: {key}"
+            ),
+        }
     }
 }
 
@@ -219,9 +267,15 @@ mod tests {
     const FROM: &str = "192.0.2.7:1000";
 
     fn clients(text: &str, anybody: bool) -> (Admission, PublicKey) {
+        offering(Service::Files, text, anybody)
+    }
+
+    fn offering(service: Service, text: &str, anybody: bool) -> (Admission, PublicKey) {
         let identity = KeyPair::generate().unwrap();
         let own = identity.public();
-        (Admission::with(identity, Cipher::Auto, None, AuthorizedKeys::parse(text).unwrap(), anybody), own)
+        let admission = Admission::new(identity, Cipher::Auto, (None, anybody), service).unwrap();
+        *admission.clients.keys.write().unwrap() = AuthorizedKeys::parse(text).unwrap();
+        (admission, own)
     }
 
     fn refusals(admission: &Admission) -> Receiver<Refusal> {
@@ -240,6 +294,21 @@ mod tests {
         assert!(!admission.clients.admits_client(from, stranger) && admission.clients.admits_client(from, other));
         let refusal = refusals(&admission).try_recv().unwrap();
         assert!(refusal.words().contains(&stranger.to_string()) && refusal.words().contains("unknown"));
+    }
+
+    #[test]
+    fn a_key_that_is_limited_to_paths_is_refused_where_there_are_no_files() {
+        let other = KeyPair::generate().unwrap().public();
+        let from = FROM.parse().unwrap();
+        for anybody in [false, true] {
+            let (admission, own) = offering(Service::Bytes("pipe"), &format!("{other} path=/data,write"), anybody);
+            assert!(!admission.clients.admits_client(from, other) && admission.clients.admits_client(from, own));
+            let refusal = refusals(&admission).try_recv().unwrap().words();
+            assert!(refusal.contains("path=") && refusal.contains("farhaul pipe"), "{refusal}");
+        }
+        let (admission, _) =
+            offering(Service::Bytes("pipe"), &format!("{other} rate=1mbit sessions=1 bytes=1GB"), false);
+        assert!(admission.clients.admits_client(from, other));
     }
 
     #[test]

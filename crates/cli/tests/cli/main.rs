@@ -19,6 +19,7 @@ mod figures;
 mod information;
 mod integrity;
 mod ipv6;
+mod key_caps;
 mod key_log;
 mod keys;
 mod lab;

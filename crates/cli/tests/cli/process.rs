@@ -111,7 +111,12 @@ fn on_terminal(variables: &[(&str, &str)], arguments: &[&str]) -> Command {
 
 /// Runs it with `input`.
 pub(crate) fn farhaul_with(input: &[u8], arguments: &[&str]) -> Run {
-    let mut child = command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+    farhaul_with_as("/dev/null", input, arguments)
+}
+
+/// The same as the user whose settings are in this folder.
+pub(crate) fn farhaul_with_as(home: &str, input: &[u8], arguments: &[&str]) -> Run {
+    let mut child = command(arguments).env("XDG_CONFIG_HOME", home).stdin(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     std::thread::scope(|scope| {
         // A child may end before it has read all input.

@@ -16,6 +16,7 @@ use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::interrupt::Interrupt;
 use crate::sys::Threads;
+use crate::trust::{Exhausted, Permit};
 
 /// Looks for the end of the thread's last call on a connection that is over, and the time between them: half a second in all.
 const SETTLING: u32 = 50;
@@ -30,6 +31,8 @@ pub(super) struct Input {
 struct Shared {
     /// The connection. Locked while data is sent, but not during reads of stdin.
     stream: Mutex<Option<Stream>>,
+    /// The caps of the peer's key.
+    permit: Arc<Permit>,
     /// Bytes read so far, sent or not.
     bytes: AtomicU64,
     /// Time spent waiting for the send buffer, in nanoseconds.
@@ -53,13 +56,21 @@ enum State {
     Unreadable(io::Error),
     /// The connection failed.
     Cut(Error),
+    /// The peer's key may move no more.
+    UsedUp(Exhausted),
 }
 
 impl Input {
-    /// Starts sending stdin. With `closes`, the end of a non-empty stdin finishes the stream.
-    pub(super) fn start(stream: Stream, closes: bool, interrupt: Interrupt, clock: Clock) -> io::Result<Self> {
+    /// Starts sending stdin within the caps of the peer's key. With `closes`, the end of a non-empty stdin finishes the stream.
+    pub(super) fn start(
+        (stream, permit): (Stream, Arc<Permit>),
+        closes: bool,
+        interrupt: Interrupt,
+        clock: Clock,
+    ) -> io::Result<Self> {
         let shared = Shared {
             stream: Mutex::new(Some(stream)),
+            permit,
             bytes: AtomicU64::new(0),
             waited: AtomicU64::new(0),
             busy: AtomicU64::new(0),
@@ -128,6 +139,7 @@ impl Input {
             State::Open | State::Ended(_) => Ok(()),
             State::Unreadable(error) => Err(Fault::new(Code::LocalIo, format!("cannot read stdin: {error}"))),
             State::Cut(error) => Err(fault::of_connection(error, &peer)),
+            State::UsedUp(used_up) => Err(super::exhausted(peer, *used_up)),
         }
     }
 
@@ -164,7 +176,7 @@ impl Input {
     }
 
     fn send_all(&self, clock: Clock) -> State {
-        let mut block = vec![0; BLOCK];
+        let mut block = vec![0; BLOCK.min(self.shared.permit.portion())];
         let mut stdin = io::stdin().lock();
         loop {
             self.shared.reading.store(true, Ordering::Release);
@@ -176,6 +188,9 @@ impl Input {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return State::Unreadable(error),
             };
+            if let Err(used_up) = self.shared.permit.charge(len, clock) {
+                return State::UsedUp(used_up);
+            }
             self.shared.bytes.fetch_add(len as u64, Ordering::AcqRel);
             let began = clock.now();
             let sent = match &*self.stream() {

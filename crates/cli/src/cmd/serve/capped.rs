@@ -1,10 +1,12 @@
 //! A source or store within the caps of its client.
 
-use farhaul_session::{Chunk, Commit, Digest, Entry, EntryId, Failure, Figures, Leftover, Next, Source, Stamp, Store};
+use farhaul_session::{
+    Chunk, Commit, Digest, Entry, EntryId, FailCode, Failure, Figures, Leftover, Next, Source, Stamp, Store,
+};
 use farhaul_udp::Clock;
 
-use super::permissions::Permit;
 use crate::session::file::Holding;
+use crate::trust::Permit;
 
 /// A source or store, and the permit of the session.
 #[derive(Debug)]
@@ -21,11 +23,11 @@ impl<T> Capped<T> {
         Self { inner, permit, clock, holding }
     }
 
-    fn charge(&mut self, bytes: usize) -> Result<(), Failure> {
-        let began = self.clock.now();
-        let charged = self.permit.charge(bytes, self.clock);
-        self.holding.add(self.clock.now() - began);
-        charged
+    fn charge(&self, bytes: usize) -> Result<(), Failure> {
+        let waited =
+            self.permit.charge(bytes, self.clock).map_err(|used_up| Failure::new(FailCode::GivenUp, used_up.0))?;
+        self.holding.add(waited);
+        Ok(())
     }
 }
 

@@ -1,0 +1,180 @@
+//! The caps of keys: rate, sessions and bytes, over all connections of a key.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use farhaul::security::{Grant, PublicKey};
+use farhaul_udp::Clock;
+use farhaul_units::{Instant, Rate};
+
+/// Sleep between two portions of data under a cap of the rate.
+const SLEEP: Duration = Duration::from_millis(100);
+/// Smallest portion, bytes.
+const LEAST_PORTION: usize = 1024;
+
+/// What the keys of a listener have used. Clones share everything.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Usages {
+    of_keys: Arc<Mutex<BTreeMap<PublicKey, Usage>>>,
+}
+
+/// What the sessions of a key use together, or those of clients that nobody can tell apart. Clones share everything.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Usage {
+    used: Arc<Mutex<Used>>,
+}
+
+#[derive(Debug, Default)]
+struct Used {
+    /// Running sessions.
+    sessions: u32,
+    /// When the next byte may be moved.
+    free_at: Option<Instant>,
+    /// Bytes moved since the start, or since the keys were last read.
+    bytes: u64,
+}
+
+/// Why a client may move no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Exhausted(pub(crate) &'static str);
+
+impl Usages {
+    /// Begins a session of a key.
+    ///
+    /// # Errors
+    /// As many sessions as the key may have are running.
+    pub(crate) fn begin(&self, grant: &Grant) -> Result<Permit, Exhausted> {
+        let mut of_keys = self.of_keys();
+        // Nobody holds the usage of a key without sessions. It has no more than bytes to remember.
+        of_keys.retain(|_, usage| Arc::strong_count(&usage.used) > 1 || usage.used().bytes > 0);
+        let usage = of_keys.entry(grant.key).or_default().clone();
+        drop(of_keys);
+        let mut used = usage.used();
+        if grant.sessions.is_some_and(|most| used.sessions >= most) {
+            return Err(Exhausted("as many sessions as your key is allowed are running; try again later"));
+        }
+        used.sessions += 1;
+        drop(used);
+        Ok(Permit { usage: Some(usage), rate: grant.rate, bytes: grant.bytes })
+    }
+
+    /// Forgets the bytes of all keys. Running sessions have theirs again.
+    pub(crate) fn reset(&self) {
+        self.of_keys().values().for_each(|usage| usage.used().bytes = 0);
+    }
+
+    fn of_keys(&self) -> MutexGuard<'_, BTreeMap<PublicKey, Usage>> {
+        self.of_keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Usage {
+    /// Begins a session of clients that share a rate.
+    pub(crate) fn begin(&self, rate: Rate) -> Permit {
+        self.used().sessions += 1;
+        Permit { usage: Some(self.clone()), rate: Some(rate), bytes: None }
+    }
+
+    fn used(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A running session, and the caps of its client. The default has none.
+#[derive(Debug, Default)]
+pub(crate) struct Permit {
+    usage: Option<Usage>,
+    rate: Option<Rate>,
+    bytes: Option<u64>,
+}
+
+impl Permit {
+    /// Bytes to move at once, so that sleeps are short.
+    pub(crate) fn portion(&self) -> usize {
+        self.rate
+            .map_or(usize::MAX, |rate| usize::try_from(rate.bytes_in(SLEEP)).unwrap_or(usize::MAX).max(LEAST_PORTION))
+    }
+
+    /// Counts bytes that are to be moved, and waits for as long as the rate gives them. So the last of them move no earlier than
+    /// at the rate, however many come at once. Returns the time of the wait.
+    ///
+    /// # Errors
+    /// The key may move no more bytes.
+    pub(crate) fn charge(&self, bytes: usize, clock: Clock) -> Result<Duration, Exhausted> {
+        let Some(usage) = &self.usage else { return Ok(Duration::ZERO) };
+        let bytes = bytes as u64;
+        let mut used = usage.used();
+        if self.bytes.is_some_and(|most| used.bytes.saturating_add(bytes) > most) {
+            return Err(Exhausted("the key may move no more bytes: its line in authorized_keys has bytes=SIZE"));
+        }
+        // Without a cap, nothing is to be remembered.
+        used.bytes += self.bytes.map_or(0, |_| bytes);
+        let Some(rate) = self.rate else { return Ok(Duration::ZERO) };
+        let began = clock.now();
+        let turn = used.free_at.map_or(began, |at| at.max(began)) + rate.time_for(bytes);
+        used.free_at = Some(turn);
+        drop(used);
+        loop {
+            let now = clock.now();
+            let left = turn.saturating_since(now);
+            if left.is_zero() {
+                return Ok(now - began);
+            }
+            thread::park_timeout(left);
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if let Some(usage) = &self.usage {
+            usage.used().sessions -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul::security::AuthorizedKeys;
+
+    use super::*;
+
+    fn grant(options: &str) -> Grant {
+        let key = PublicKey::from_bytes([7; 32]);
+        AuthorizedKeys::parse(&format!("{key} alice {options}")).unwrap().grants()[0].clone()
+    }
+
+    #[test]
+    fn sessions_of_a_key_are_counted_until_they_end() {
+        let (usages, alice) = (Usages::default(), grant("sessions=2"));
+        let first = usages.begin(&alice).unwrap();
+        let _second = usages.begin(&alice).unwrap();
+        assert!(usages.begin(&alice).is_err());
+        drop(first);
+        assert!(usages.begin(&alice).is_ok());
+    }
+
+    #[test]
+    fn bytes_of_a_key_are_counted_over_its_sessions_until_the_keys_are_read_again() {
+        let (usages, alice, clock) = (Usages::default(), grant("bytes=1000B"), Clock::start());
+        let first = usages.begin(&alice).unwrap();
+        assert!(first.charge(600, clock).is_ok() && first.charge(401, clock).is_err());
+        drop(first);
+        let second = usages.begin(&alice).unwrap();
+        assert!(second.charge(400, clock).is_ok() && second.charge(1, clock).is_err());
+        usages.reset();
+        assert!(second.charge(1_000, clock).is_ok() && second.charge(1, clock).is_err());
+    }
+
+    #[test]
+    fn sessions_of_a_key_move_no_faster_than_its_rate_together() {
+        let (usages, alice, clock) = (Usages::default(), grant("rate=8mbit"), Clock::start());
+        let permits = [(); 2].map(|()| usages.begin(&alice).unwrap());
+        assert_eq!(permits[0].portion(), 100_000);
+        let began = clock.now();
+        let waited: Duration = (0..11).map(|turn| permits[turn % 2].charge(5_000, clock).unwrap()).sum();
+        assert!(waited >= Duration::from_millis(50) && clock.now() - began >= waited);
+    }
+}
