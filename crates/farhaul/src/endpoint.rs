@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use farhaul_proto::probe::StableConfig;
+use farhaul_proto::secure::Protection;
 use farhaul_proto::udt::ConnectOptions;
 use farhaul_proto::{AnyEndpoint, Mode};
 
@@ -20,7 +21,7 @@ use crate::message::MessageSocket;
 use crate::original::Clients;
 use crate::probe::ProbePayload;
 use crate::reach::{Patience, Reaching};
-use crate::security::{Network, Security};
+use crate::security::{Network, PublicKey, Security};
 use crate::stream::Stream;
 
 /// The warning about a port that writes down secrets.
@@ -106,6 +107,21 @@ impl Endpoint {
         let mut turn = self.port.driver.turn()?;
         let now = turn.now();
         if turn.transport.admit_plain(now, networks) { Ok(()) } else { Err(Error::NoPlainClients) }
+    }
+
+    /// Aborts the encrypted connections of clients that `admits` refuses, and returns their number. Its arguments are the address
+    /// from which a client called, and its key. A [`Trust`](crate::security::Trust) whose answers have changed decides about
+    /// new connections alone, so call this after the change.
+    ///
+    /// # Errors
+    /// The endpoint's driver thread is gone.
+    pub fn end_clients(&self, mut admits: impl FnMut(SocketAddr, PublicKey) -> bool) -> Result<usize, Error> {
+        let mut turn = self.port.driver.turn()?;
+        let now = turn.now();
+        let mut is_welcome = |from, protection: &Protection| {
+            PublicKey::from_spki(&protection.peer_key).is_some_and(|key| admits(from, key))
+        };
+        Ok(turn.transport.end_callers(now, &mut is_welcome))
     }
 
     /// Answers measured streams from now on, as [`Builder::answer_probes`].

@@ -110,6 +110,13 @@ pub trait AnyEndpoint: Streams + Channels + Send {
         let _ = (now, networks);
         false
     }
+
+    /// Aborts the secure connections of callers that `admits` refuses. Its arguments are the address from which a caller
+    /// called, and the protection of the connection. Measured streams count as connections. Returns how many it ended.
+    fn end_callers(&mut self, now: Instant, admits: &mut dyn FnMut(SocketAddr, &Protection) -> bool) -> usize {
+        let _ = (now, admits);
+        0
+    }
 }
 
 /// An endpoint with nothing but streams between callers and a listener.

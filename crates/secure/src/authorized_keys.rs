@@ -117,9 +117,9 @@ impl AuthorizedKeys {
 }
 
 impl Grant {
-    fn parse(line: &str) -> Result<Self, LineFault> {
-        let key = line.parse()?;
-        let mut grant = Self {
+    /// The permissions of a line that has the key and nothing else.
+    pub const fn of(key: PublicKey) -> Self {
+        Self {
             key,
             name: String::new(),
             paths: Vec::new(),
@@ -128,7 +128,11 @@ impl Grant {
             bytes: None,
             expires: None,
             from: Vec::new(),
-        };
+        }
+    }
+
+    fn parse(line: &str) -> Result<Self, LineFault> {
+        let mut grant = Self::of(line.parse()?);
         let mut has_options = false;
         for word in line.split_ascii_whitespace().skip(2) {
             let Some((option, value)) = word.split_once('=') else {

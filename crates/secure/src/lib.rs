@@ -20,6 +20,7 @@ mod host_trust;
 mod identity;
 mod key_log;
 mod known_hosts;
+mod narrowing;
 mod packet_key;
 mod provider;
 mod public_key;

@@ -189,7 +189,7 @@ impl Measurement<'_> {
         connect::announce(self.context, &self.output, &endpoint, None, start);
         let protection = clients.as_ref().map_or_else(|| "not encrypted".to_owned(), Admission::words);
         self.output.say(&format!("measuring on {} ({protection}); Ctrl-C stops", endpoint.local_addr()));
-        server::admit((self.context, &self.output), clients.as_ref(), |_| ())?;
+        server::admit((self.context, &self.output), (clients.as_ref(), &endpoint), |_| ())?;
         let served = Arc::default();
         server::run((self.context, &self.output), (listener, |_, _| ()), MAX_MEASUREMENTS, &served, |caller| {
             self.serve(caller, clients.as_ref())

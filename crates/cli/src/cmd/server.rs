@@ -26,6 +26,8 @@ use places::{Place, Places};
 const OPENING: Duration = Duration::from_secs(10);
 /// Callers beside the sessions whose requests may be pending: the connections of two measurements.
 const OPENINGS: usize = 256;
+/// Time between looks for keys that have expired. Their last day is exact to a day in UTC, so a minute is soon.
+const EXPIRY: Duration = Duration::from_secs(60);
 /// Bytes per read of a request.
 const BLOCK: usize = 64 << 10;
 const FULL: &str = "as many sessions as allowed are running; try again later";
@@ -98,22 +100,39 @@ pub(super) fn listen(context: &Context, endpoint: &Endpoint) -> Result<Listener,
     endpoint.listen().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))
 }
 
-/// Reports the clients that are not admitted, and reads their keys again on SIGHUP. Then calls `reload`.
+/// Reports the clients that are not admitted, and reads their keys again on SIGHUP. Then calls `reload`. Clients that may do less
+/// than before lose their connections, and so do those whose keys expire.
 pub(super) fn admit(
     (context, output): (&Context, &Output),
-    clients: Option<&Admission>,
+    (clients, endpoint): (Option<&Admission>, &Endpoint),
     reload: impl Fn(&Output) + Send + 'static,
 ) -> Result<(), Fault> {
     let Some(clients) = clients else { return Ok(()) };
     clients.report_refusals(output)?;
-    let (its, words) = (clients.clone(), output.clone());
-    Ok(context.interrupt.reloads(move || {
-        match its.reload() {
-            Ok(()) => words.say(&format!("the keys of clients were read again: {}", its.words())),
+    let (its, words, port) = (clients.clone(), output.clone(), endpoint.clone());
+    context.interrupt.reloads(move || {
+        match its.reload(&port) {
+            Ok(ended) => words.say(&format!("the keys of clients were read again: {}{}", its.words(), losses(ended))),
             Err(fault) => words.warn(&format!("{fault}; the keys of before apply")),
         }
         reload(&words);
-    })?)
+    })?;
+    let (its, words, port) = (clients.clone(), output.clone(), endpoint.clone());
+    thread::Builder::new().name("expiry".into()).spawn(move || {
+        loop {
+            thread::park_timeout(EXPIRY);
+            match its.end_expired(&port) {
+                0 => {}
+                ended => words.say(&format!("keys of clients have expired{}", losses(ended))),
+            }
+        }
+    })?;
+    Ok(())
+}
+
+/// The connections that were ended, in words.
+fn losses(ended: usize) -> String {
+    if ended == 0 { String::new() } else { format!("; {} ended", plural(ended as u64, "connection")) }
 }
 
 /// Serves callers, `max` at a time, until a signal stops the program. `served` numbers their sessions. `greet` hears of

@@ -1,5 +1,6 @@
 //! Which clients a listener admits, and what each may do.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -7,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 
 use farhaul::security::{AuthorizedKeys, Cipher, Grant, KeyPair, NotAdmitted, PublicKey, Security, Trust};
-use farhaul::{Stream, probe};
+use farhaul::{Endpoint, Stream, probe};
 use farhaul_session::AbortCode;
 use farhaul_units::Rate;
 
@@ -149,16 +150,38 @@ impl Admission {
         self.clients.file.as_ref().map(KeysFile::path)
     }
 
-    /// Reads the file again.
+    /// Reads the file again, and ends the connections of clients that may do less now than before. Returns their number.
     ///
     /// # Errors
     /// The file cannot be read. The keys of before apply.
-    pub(crate) fn reload(&self) -> Result<(), Fault> {
-        let Some(file) = &self.clients.file else { return Ok(()) };
+    pub(crate) fn reload(&self, endpoint: &Endpoint) -> Result<usize, Fault> {
+        let Some(file) = &self.clients.file else { return Ok(0) };
         let keys = file.read()?;
-        *self.clients.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        let before = std::mem::replace(&mut *self.clients.keys.write().unwrap_or_else(PoisonError::into_inner), keys);
         self.clients.usages.reset();
-        Ok(())
+        Ok(self.end_unwelcome(endpoint, &before))
+    }
+
+    /// Ends the connections of keys that have expired. Returns their number.
+    pub(crate) fn end_expired(&self, endpoint: &Endpoint) -> usize {
+        let keys = self.clients.keys.read().unwrap_or_else(PoisonError::into_inner).clone();
+        self.end_unwelcome(endpoint, &keys)
+    }
+
+    fn end_unwelcome(&self, endpoint: &Endpoint, before: &AuthorizedKeys) -> usize {
+        let (today, mut unwelcome) = (today(), BTreeSet::new());
+        let keeps = |from, key| {
+            let keeps = self.clients.keeps(before, from, key, today);
+            if !keeps {
+                unwelcome.insert(key);
+            }
+            keeps
+        };
+        // A port that is gone has no connections.
+        let ended = endpoint.end_clients(keeps).unwrap_or(0);
+        unwelcome.iter().for_each(|key| self.clients.usages.revoke(*key));
+        // Other connections of the same keys have lost their sessions.
+        ended + endpoint.end_clients(|_, key| !unwelcome.contains(&key)).unwrap_or(0)
     }
 
     /// What the keys have used.
@@ -213,12 +236,39 @@ impl Admission {
 impl Clients {
     fn rights(&self, from: SocketAddr, key: PublicKey) -> Result<Rights, Cause> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
-        match (keys.admit(key, from.ip().to_canonical(), today()), self.service) {
+        self.rights_by(&keys, from, key, today())
+    }
+
+    /// The rights of a key by a file with these keys, on this day.
+    fn rights_by(&self, keys: &AuthorizedKeys, from: SocketAddr, key: PublicKey, today: u32) -> Result<Rights, Cause> {
+        match (keys.admit(key, from.ip().to_canonical(), today), self.service) {
             (Ok(grant), Service::Bytes(verb)) if !grant.paths.is_empty() => Err(Cause::FilesAlone(verb)),
             (Ok(grant), _) => Ok(Rights::Granted(grant.clone())),
             (Err(NotAdmitted::Unknown), _) if key == self.own => Ok(Rights::All),
             (Err(NotAdmitted::Unknown), _) if self.anybody => Ok(Rights::Unlisted),
             (Err(reason), _) => Err(Cause::File(reason)),
+        }
+    }
+
+    /// Whether a connected client still has the rights that it had by the keys of before.
+    fn keeps(&self, before: &AuthorizedKeys, from: SocketAddr, key: PublicKey, today: u32) -> bool {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        match (self.rights_by(before, from, key, today), self.rights_by(&keys, from, key, today)) {
+            (_, Err(_)) => false,
+            (Err(_), Ok(_)) => true,
+            (Ok(before), Ok(now)) => now.permits_all_of(&before, key),
+        }
+    }
+}
+
+impl Rights {
+    /// Whether they are no less than others of the same key.
+    fn permits_all_of(&self, others: &Self, key: PublicKey) -> bool {
+        match (self, others) {
+            (Self::All, _) | (Self::Unlisted, Self::Unlisted) => true,
+            (Self::Granted(now), Self::Granted(before)) => now.permits_all_of(before),
+            (Self::Granted(now), Self::Unlisted) => now.permits_all_of(&Grant::of(key)),
+            _ => false,
         }
     }
 }
@@ -294,6 +344,41 @@ mod tests {
         assert!(!admission.clients.admits_client(from, stranger) && admission.clients.admits_client(from, other));
         let refusal = refusals(&admission).try_recv().unwrap();
         assert!(refusal.words().contains(&stranger.to_string()) && refusal.words().contains("unknown"));
+    }
+
+    #[test]
+    fn a_connected_client_keeps_its_connection_unless_it_may_do_less() {
+        let other = KeyPair::generate().unwrap().public();
+        let from: SocketAddr = FROM.parse().unwrap();
+        let line = |options: &str| AuthorizedKeys::parse(&format!("{other} {options}")).unwrap();
+        for (before, after, anybody, keeps) in [
+            (line("rate=2mbit"), line("rate=3mbit"), false, true),
+            (line("rate=2mbit"), line("rate=1mbit"), false, false),
+            (line(""), AuthorizedKeys::default(), false, false),
+            (line("path=/data,write"), AuthorizedKeys::default(), true, false),
+            (AuthorizedKeys::default(), line(""), true, true),
+            (AuthorizedKeys::default(), line("path=/data,write"), true, false),
+            (AuthorizedKeys::default(), AuthorizedKeys::default(), true, true),
+            (line(""), line("from=192.0.2.0/24"), false, true),
+            (line(""), line("from=198.51.100.0/24"), false, false),
+        ] {
+            let (admission, own) = clients("", anybody);
+            let shown = format!("{before:?} {after:?} {anybody}");
+            *admission.clients.keys.write().unwrap() = after;
+            assert_eq!(admission.clients.keeps(&before, from, other, 0), keeps, "{shown}");
+            assert!(admission.clients.keeps(&before, from, own, 0));
+        }
+    }
+
+    #[test]
+    fn a_key_that_expires_loses_its_connection_on_the_next_day() {
+        let other = KeyPair::generate().unwrap().public();
+        let from: SocketAddr = FROM.parse().unwrap();
+        let (admission, _) = clients(&format!("{other} expires=1970-01-03"), false);
+        let keys = admission.clients.keys.read().unwrap().clone();
+        for (today, keeps) in [(0, true), (2, true), (3, false)] {
+            assert_eq!(admission.clients.keeps(&keys, from, other, today), keeps, "{today}");
+        }
     }
 
     #[test]

@@ -34,7 +34,11 @@ struct Used {
     free_at: Option<Instant>,
     /// Bytes moved since the start, or since the keys were last read.
     bytes: u64,
+    /// The key may do less than when its sessions began.
+    revoked: bool,
 }
+
+const REVOKED: Exhausted = Exhausted("the key is not admitted any more, or may do less than before");
 
 /// Why a client may move no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +62,13 @@ impl Usages {
         used.sessions += 1;
         drop(used);
         Ok(Permit { usage: Some(usage), rate: grant.rate, bytes: grant.bytes })
+    }
+
+    /// Ends the running sessions of a key. What has arrived for them is moved no more.
+    pub(crate) fn revoke(&self, key: PublicKey) {
+        if let Some(usage) = self.of_keys().remove(&key) {
+            usage.used().revoked = true;
+        }
     }
 
     /// Forgets the bytes of all keys. Running sessions have theirs again.
@@ -106,6 +117,9 @@ impl Permit {
         let Some(usage) = &self.usage else { return Ok(Duration::ZERO) };
         let bytes = bytes as u64;
         let mut used = usage.used();
+        if used.revoked {
+            return Err(REVOKED);
+        }
         if self.bytes.is_some_and(|most| used.bytes.saturating_add(bytes) > most) {
             return Err(Exhausted("the key may move no more bytes: its line in authorized_keys has bytes=SIZE"));
         }
@@ -122,7 +136,10 @@ impl Permit {
             if left.is_zero() {
                 return Ok(now - began);
             }
-            thread::park_timeout(left);
+            thread::park_timeout(left.min(SLEEP));
+            if usage.used().revoked {
+                return Err(REVOKED);
+            }
         }
     }
 }
@@ -166,6 +183,24 @@ mod tests {
         assert!(second.charge(400, clock).is_ok() && second.charge(1, clock).is_err());
         usages.reset();
         assert!(second.charge(1_000, clock).is_ok() && second.charge(1, clock).is_err());
+    }
+
+    #[test]
+    fn a_key_that_is_revoked_moves_nothing_until_its_next_session() {
+        let (usages, alice, clock) = (Usages::default(), grant("rate=8kbit sessions=1"), Clock::start());
+        let first = usages.begin(&alice).unwrap();
+        let began = clock.now();
+        thread::scope(|scope| {
+            let waits = scope.spawn(|| first.charge(1_000_000, clock));
+            while usages.of_keys()[&alice.key].used().free_at.is_none() {
+                thread::yield_now();
+            }
+            usages.revoke(alice.key);
+            assert_eq!(waits.join().unwrap(), Err(REVOKED));
+        });
+        assert!(clock.now() - began < Duration::from_secs(10), "not the 1000 s of its rate");
+        assert_eq!(first.charge(1, clock), Err(REVOKED));
+        assert!(usages.begin(&alice).unwrap().charge(1, clock).is_ok());
     }
 
     #[test]

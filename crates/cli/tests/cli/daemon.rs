@@ -13,18 +13,18 @@ use rustix::process::Signal;
 use crate::process::{Reporting, Scratch, Started, farhaul, farhaul_where};
 
 /// A daemon on a port of its own, with this file of settings.
-fn begin(file: &str) -> Reporting {
+pub(crate) fn begin(file: &str) -> Reporting {
     Started::begin(&["serve", "--json", "--config", file], Stdio::null()).after("start")
 }
 
-fn settings(scratch: &Scratch, more: &str) -> String {
+pub(crate) fn settings(scratch: &Scratch, more: &str) -> String {
     let (root, file) = (scratch.dir("root"), format!("{}/serve.toml", scratch.dir("etc")));
     fs::write(&file, format!("root = \"{root}\"\nlisten = \"127.0.0.1:0\"\n{more}\n")).unwrap();
     file
 }
 
 /// The address of a daemon as a URL.
-fn url(daemon: &Reporting) -> String {
+pub(crate) fn url(daemon: &Reporting) -> String {
     format!("udt://{}/", daemon.record["local"].as_str().unwrap())
 }
 
@@ -103,7 +103,7 @@ fn clients_are_admitted_by_a_file_that_is_read_again_and_keep_to_their_limits() 
 }
 
 /// Lets the user of this home write to the root of the daemon of [`settings`].
-fn admit_writer(scratch: &Scratch, home: &str) {
+pub(crate) fn admit_writer(scratch: &Scratch, home: &str) {
     let client = |verb| farhaul_where(&[("XDG_CONFIG_HOME", home)], &["key", verb]);
     client("new").succeeds();
     let key = String::from_utf8(client("show").stdout).unwrap();
@@ -143,7 +143,7 @@ fn an_unknown_key_reads_and_does_not_write_where_any_client_is_admitted() {
 const HERE: &str = "[plain]\nallow = [\"127.0.0.0/8\", \"2001:db8::/32\"]";
 
 /// Lets a client that trusts any server copy to and from a daemon.
-fn copy(home: &str, plain: bool, arguments: &[&str]) -> crate::process::Run {
+pub(crate) fn copy(home: &str, plain: bool, arguments: &[&str]) -> crate::process::Run {
     let security: &[&str] = if plain { &["--plain"] } else { &["--host-key-policy", "accept-new"] };
     let all = [&["copy", "--json", "--connect-timeout", "1s"], security, arguments].concat();
     farhaul_where(&[("XDG_CONFIG_HOME", home)], &all)

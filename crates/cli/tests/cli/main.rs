@@ -38,6 +38,7 @@ mod process;
 mod protocols;
 mod records;
 mod refusals;
+mod reloads;
 mod requirement;
 mod restarts;
 mod schema;

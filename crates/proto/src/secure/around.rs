@@ -52,7 +52,7 @@ use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
 use crate::registry::Protocol;
 use crate::shell::farewell::LONGEST_FAREWELL;
-use crate::transport::{Batch, Transmit, Transport, earliest};
+use crate::transport::{Batch, Streams, Transmit, Transport, earliest};
 
 /// A tunnel may be without a connection inside for so long: the time in which an endpoint gives up a caller that it never
 /// hears.
@@ -126,7 +126,7 @@ impl Around {
 
     /// Passes on the datagrams that came through a tunnel.
     fn unpack(&mut self, tunnel: ConnectionId, (now, arrived, peer): (Instant, Instant, SocketAddr), mail: &mut Mail) {
-        let Some(origin) = self.tunnels.origin(tunnel).map(|(origin, _)| origin) else {
+        let Some((origin, _)) = self.tunnels.origin(tunnel).filter(|_| !self.tunnels.is_leaving(tunnel)) else {
             return mail.deliver(|_, _| ());
         };
         let from = address::behind(tunnel, origin);

@@ -232,10 +232,14 @@ impl Endpoint {
             let mail = std::mem::take(&mut self.beside.mail);
             let (id, mail) = self.receive_mail(mail, (now, arrived, from), run, stride);
             self.beside.mail = mail;
-            if let Some(inside) = id.and_then(|id| self.address_inside(id)) {
+            // This side has ended a connection that is leaving, whatever its peer still sends.
+            let heard = id.filter(|id| !self.is_leaving(*id));
+            if let Some(inside) = heard.and_then(|id| self.address_inside(id)) {
                 let mut mail = std::mem::take(&mut self.beside.mail);
                 mail.deliver(|bytes, stride| self.beside.sort((arrived, inside, from), bytes, stride, |_| ()));
                 self.beside.mail = mail;
+            } else {
+                self.beside.mail.deliver(|_, _| ());
             }
             rest = others;
         }

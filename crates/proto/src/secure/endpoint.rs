@@ -19,7 +19,7 @@ use crate::event::{ConnectionId, Event};
 use crate::shell::endpoint::{Shell, Wraps, check_address};
 use crate::shell::protocol::Protocol;
 use crate::shell::slots::Occupant;
-use crate::transport::StreamError;
+use crate::transport::{StreamError, Streams};
 use crate::udt::{self, ConnectOptions, HasUdt, Message, MessageOptions};
 
 /// Any number of UDT connections inside envelopes, at most one listener.
@@ -66,6 +66,17 @@ impl Endpoint {
     pub(super) fn origin(&self, id: ConnectionId) -> Option<(SocketAddr, bool)> {
         let connection = self.shell.get(id)?;
         Some((connection.peer(), connection.is_accepted()))
+    }
+
+    /// The connections of callers that `admits` refuses.
+    pub(super) fn unwelcome(&self, admits: &mut dyn FnMut(SocketAddr, &Protection) -> bool) -> Vec<ConnectionId> {
+        let is_unwelcome = |id: &ConnectionId| {
+            let Some(connection) = self.shell.get(*id).filter(|one| one.is_accepted() && !one.is_over()) else {
+                return false;
+            };
+            connection.established().is_some_and(|sealed| !admits(connection.peer(), sealed.protection()))
+        };
+        self.shell.ids().into_iter().filter(is_unwelcome).collect()
     }
 
     /// The deadline of a connection may have changed.
@@ -169,5 +180,11 @@ impl AnyEndpoint for Endpoint {
 
     fn is_plain(&self, _id: ConnectionId) -> bool {
         false
+    }
+
+    fn end_callers(&mut self, now: Instant, admits: &mut dyn FnMut(SocketAddr, &Protection) -> bool) -> usize {
+        let unwelcome = self.unwelcome(admits);
+        unwelcome.iter().for_each(|id| self.abort(now, *id));
+        unwelcome.len()
     }
 }

@@ -162,4 +162,8 @@ impl AnyEndpoint for SharedChannel<Box<dyn AnyEndpoint>> {
     fn admit_plain(&mut self, now: Instant, networks: Vec<Network>) -> bool {
         self.bulk.admit_plain(now, networks)
     }
+
+    fn end_callers(&mut self, now: Instant, admits: &mut dyn FnMut(SocketAddr, &Protection) -> bool) -> usize {
+        self.bulk.end_callers(now, admits)
+    }
 }

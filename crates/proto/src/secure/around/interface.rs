@@ -160,4 +160,16 @@ impl AnyEndpoint for Around {
     fn is_plain(&self, _id: ConnectionId) -> bool {
         false
     }
+
+    fn end_callers(&mut self, now: Instant, admits: &mut dyn FnMut(SocketAddr, &Protection) -> bool) -> usize {
+        let unwelcome = self.tunnels.unwelcome(admits);
+        for tunnel in &unwelcome {
+            match self.links.get(*tunnel).and_then(|link| link.inner) {
+                // Its tunnel follows.
+                Some(inner) => self.abort(now, inner),
+                None => self.tunnels.abort(now, *tunnel),
+            }
+        }
+        unwelcome.len()
+    }
 }

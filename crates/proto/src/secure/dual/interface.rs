@@ -174,4 +174,8 @@ impl AnyEndpoint for Dual {
         self.admit(now, networks);
         true
     }
+
+    fn end_callers(&mut self, now: Instant, admits: &mut dyn FnMut(SocketAddr, &Protection) -> bool) -> usize {
+        self.secure.end_callers(now, admits)
+    }
 }
