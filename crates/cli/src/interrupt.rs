@@ -1,5 +1,4 @@
-//! Signals: the first SIGINT or SIGTERM stops cleanly, a later one at once. SIGUSR1 prints the state. SIGHUP has a server
-//! read its keys again.
+//! Signals: the first SIGINT or SIGTERM stops cleanly, a later one at once. SIGUSR1 prints the state.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -10,7 +9,7 @@ use std::time::Duration;
 use farhaul::Canceller;
 use farhaul_udp::Clock;
 use farhaul_units::Instant;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use crate::exit::{Code, Fault};
@@ -112,17 +111,6 @@ impl Interrupt {
     /// Calls `state` on SIGUSR1 from now on.
     pub(crate) fn shows(&self, state: impl Fn() + Send + 'static) {
         *locked(&self.shared.state) = Some(Box::new(state));
-    }
-
-    /// Calls `what` on SIGHUP from now on. The signal ends the program no more.
-    ///
-    /// # Errors
-    /// The system refused a thread or a handler.
-    pub(crate) fn reloads(&self, what: impl Fn() + Send + 'static) -> io::Result<()> {
-        let mut signals = Signals::new([SIGHUP])?;
-        let thread = thread::Builder::new().name("reload".into());
-        thread.spawn(move || signals.forever().for_each(|_| what()))?;
-        Ok(())
     }
 
     /// Passes SIGINT and SIGTERM to `what` from now on, and survives them: they are meant for a child. A signal that has come

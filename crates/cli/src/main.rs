@@ -13,7 +13,7 @@
 //! | output: words, JSON records, the progress bar | `output/` |
 //! | how a session runs on a stream, and its measurements | `session.rs`, `session/` |
 //! | the verdict on the limit of a transfer | `limit.rs` |
-//! | signals | `interrupt.rs` |
+//! | signals | `interrupt.rs`, `reloading.rs` |
 
 mod cli;
 mod cmd;
@@ -25,6 +25,7 @@ mod interrupt;
 mod limit;
 mod options;
 mod output;
+mod reloading;
 mod session;
 mod sys;
 mod trust;

@@ -23,6 +23,7 @@ use crate::output::Output;
 use crate::output::human::{percent, rate, time};
 use crate::output::json::{Direction, End, Start, goodput};
 use crate::output::trace::Trace;
+use crate::reloading::Reloading;
 use crate::session::bench::BenchJob;
 use crate::session::measure::{self, Meter};
 use crate::session::watch::{View, Watch};
@@ -189,7 +190,7 @@ impl Measurement<'_> {
         connect::announce(self.context, &self.output, &endpoint, None, start);
         let protection = clients.as_ref().map_or_else(|| "not encrypted".to_owned(), Admission::words);
         self.output.say(&format!("measuring on {} ({protection}); Ctrl-C stops", endpoint.local_addr()));
-        server::admit((self.context, &self.output), (clients.as_ref(), &endpoint), |_| ())?;
+        server::admit((&Reloading::start(|| Ok(()))?, &self.output), (clients.as_ref(), &endpoint), |_| ())?;
         let served = Arc::default();
         server::run((self.context, &self.output), (listener, |_, _| ()), MAX_MEASUREMENTS, &served, |caller| {
             self.serve(caller, clients.as_ref())

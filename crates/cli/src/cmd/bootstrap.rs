@@ -31,6 +31,7 @@ use crate::far::tunnel::Tunnel;
 use crate::far::voice::{self, WayOut};
 use crate::options::Transport;
 use crate::output::{JsonTo, Output};
+use crate::reloading;
 use crate::session::file::Holding;
 use crate::trust::identity;
 use job::Job;
@@ -158,7 +159,7 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
     let (begun, begins) = channel();
     let (canceller, has_begun, detach) = (endpoint.canceller(), Arc::clone(&far.has_begun), hello.detach);
     if detach {
-        leave_session(context)?;
+        leave_session()?;
     }
     let at_end = move || {
         if !(detach && has_begun.load(Ordering::Acquire)) {
@@ -182,10 +183,10 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
 }
 
 /// Leaves the session of ssh, whose end sends signals to its processes.
-fn leave_session(context: &Context) -> Result<(), Fault> {
+fn leave_session() -> Result<(), Fault> {
     // The program may lead the session already. Then the signal remains.
     let _ = rustix::process::setsid();
-    Ok(context.interrupt.reloads(|| {})?)
+    Ok(reloading::survive()?)
 }
 
 /// Opens a UDP port in the range, for all addresses of this host.

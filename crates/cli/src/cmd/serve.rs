@@ -31,11 +31,12 @@ use crate::options::{Original, Originals, Transport};
 use crate::output::Output;
 use crate::output::human::{plural, rate, reason, time};
 use crate::output::json::{Direction, End};
+use crate::reloading::Reloading;
 use crate::session::file::Holding;
 use crate::trust::{Admission, Permit, Rights, Service};
 use crate::values::HostPort;
 use capped::Capped;
-use confine::{Confinement, confine};
+use confine::Confinement;
 use permissions::Permissions;
 use plain::Plain;
 
@@ -102,12 +103,20 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let usages = clients.as_ref().map(Admission::usages).unwrap_or_default();
     let permissions = Permissions::new(&args.root, args.read_only, usages, unlisted_rate(args))
         .map_err(|error| no_root(args, &error))?;
+    if let Some(file) = clients.as_ref().and_then(|clients| clients.file_below(permissions.root())) {
+        let words = format!("{} lies below --root, where clients may find it", file.display());
+        match args.config {
+            Some(_) => return Err(Fault::usage(format!("{words}: keep the keys of a daemon elsewhere"))),
+            None => output.warn(&format!("{words}; serve another directory, or name another file")),
+        }
+    }
+    let files = files_to_read_again(clients.as_ref(), plain.as_deref())?;
+    let confines = !args.unconfined;
+    let reloading = Reloading::start(move || if confines { confine::to_files(&files) } else { Ok(()) })?;
     // Threads that are started from here on are confined as well.
-    let keys = clients.as_ref().and_then(Admission::file).into_iter();
-    let read_again: Vec<&Path> = keys.chain(plain.as_deref().map(Plain::file)).collect();
     let confinement = match args.unconfined {
         true => Confinement::None,
-        false => confine(permissions.root(), !args.read_only, &read_again)?,
+        false => confine::to_root(permissions.root(), !args.read_only)?,
     };
     let endpoint = open_port(args, clients.as_ref(), plain.as_deref())?;
     // A caller may keep a control stream beside its copies.
@@ -144,7 +153,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let (shown, at) = (args.root.display(), endpoint.local_addr());
     output.say(&format!("serving {shown} on {at} ({rights}{unlisted}{others}); Ctrl-C stops"));
     let (reloaded, port) = (plain.clone(), endpoint.clone());
-    server::admit((context, &output), (clients.as_ref(), &endpoint), move |output| {
+    server::admit((&reloading, &output), (clients.as_ref(), &endpoint), move |output| {
         let Some(plain) = &reloaded else { return };
         match plain.reload(&port) {
             Ok(words) => output.say(&format!("the plain clients were read again: {words}")),
@@ -179,6 +188,12 @@ fn open_port(args: &ServeArgs, clients: Option<&Admission>, plain: Option<&Plain
         (None, Some(listen)) => args.transport.bind_daemon(listen.listening()?, clients, plain),
         (None, None) => Err(Fault::usage("give --listen ADDR, or start it by a socket of the service manager")),
     }
+}
+
+/// The files that SIGHUP has the server read again, with absolute paths.
+fn files_to_read_again(clients: Option<&Admission>, plain: Option<&Plain>) -> Result<Vec<PathBuf>, Fault> {
+    let keys = clients.and_then(Admission::file).into_iter();
+    Ok(keys.chain(plain.map(Plain::file)).map(std::path::absolute).collect::<io::Result<_>>()?)
 }
 
 /// Cap of the rate of all clients whose keys stand in no file: the user's cap, or that of plain clients.

@@ -19,6 +19,7 @@ use super::Context;
 use crate::exit::Fault;
 use crate::output::Output;
 use crate::output::human::plural;
+use crate::reloading::Reloading;
 use crate::trust::Admission;
 use places::{Place, Places};
 
@@ -103,14 +104,14 @@ pub(super) fn listen(context: &Context, endpoint: &Endpoint) -> Result<Listener,
 /// Reports the clients that are not admitted, and reads their keys again on SIGHUP. Then calls `reload`. Clients that may do less
 /// than before lose their connections, and so do those whose keys expire.
 pub(super) fn admit(
-    (context, output): (&Context, &Output),
+    (reloading, output): (&Reloading, &Output),
     (clients, endpoint): (Option<&Admission>, &Endpoint),
     reload: impl Fn(&Output) + Send + 'static,
 ) -> Result<(), Fault> {
     let Some(clients) = clients else { return Ok(()) };
     clients.report_refusals(output)?;
     let (its, words, port) = (clients.clone(), output.clone(), endpoint.clone());
-    context.interrupt.reloads(move || {
+    reloading.react(move || {
         match its.reload(&port) {
             Ok(ended) => words.say(&format!("the keys of clients were read again: {}{}", its.words(), losses(ended))),
             Err(fault) => words.warn(&format!("{fault}; the keys of before apply")),

@@ -115,7 +115,9 @@ impl SecurityOptions {
             (None, Some(folder)) => Some(KeysFile::Usual(folder.join("authorized_keys"))),
             (None, None) => config::authorized_keys_file().map(KeysFile::Usual),
         };
-        Admission::new(identity, self.cipher.into(), (file, self.any_client), service).map(Some)
+        let key = key.or_else(config::key_file);
+        let admission = Admission::new(identity, self.cipher.into(), (file, self.any_client), service)?;
+        Ok(Some(admission.with_key_of(key)))
     }
 }
 

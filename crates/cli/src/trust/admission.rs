@@ -28,6 +28,8 @@ pub(crate) struct Admission {
     cipher: Cipher,
     clients: Arc<Clients>,
     refusals: Arc<Mutex<Option<Receiver<Refusal>>>>,
+    /// Where the private key is, if it is in a file.
+    key_file: Option<PathBuf>,
 }
 
 /// The file of the keys of clients.
@@ -128,7 +130,18 @@ impl Admission {
         let (refused, refusals) = sync_channel(WAITING_REFUSALS);
         let (own, usages) = (identity.public(), Usages::default());
         let clients = Arc::new(Clients { own, anybody, service, file, keys, usages, refused });
-        Ok(Self { identity, cipher, clients, refusals: Arc::new(Mutex::new(Some(refusals))) })
+        Ok(Self { identity, cipher, clients, refusals: Arc::new(Mutex::new(Some(refusals))), key_file: None })
+    }
+
+    /// The same with a private key from this file.
+    pub(crate) fn with_key_of(self, key_file: Option<PathBuf>) -> Self {
+        Self { key_file, ..self }
+    }
+
+    /// A file of keys below this directory, whose clients could read it or even write it.
+    pub(crate) fn file_below(&self, root: &Path) -> Option<&Path> {
+        let lies_below = |file: &&Path| file.canonicalize().is_ok_and(|file| file.starts_with(root));
+        [self.key_file.as_deref(), self.file()].into_iter().flatten().find(lies_below)
     }
 
     /// The protection of the listener's port.

@@ -257,6 +257,21 @@ fn the_kernel_itself_keeps_a_daemon_within_its_root() {
 }
 
 #[test]
+fn a_daemon_does_not_serve_its_own_keys() {
+    let scratch = Scratch::new();
+    let (root, file) = (scratch.dir("root"), format!("{}/serve.toml", scratch.dir("root/etc")));
+    fs::write(&file, format!("root = \"{root}\"\nlisten = \"127.0.0.1:0\"\n")).unwrap();
+    farhaul(&["serve", "--config", &file]).fails(2, &["host_key", "below --root", "elsewhere"]);
+    let by_hand = ["serve", "--json", "--root", &root, "--listen", "127.0.0.1:0", "--key", &scratch.at("root/etc/key")];
+    let mut server = Started::begin(&by_hand, Stdio::null());
+    let words = server.says("below --root");
+    assert!(words.contains("root/etc/key"), "{words}");
+    let server = server.after("start");
+    server.signal(Signal::TERM);
+    server.end();
+}
+
+#[test]
 fn a_service_manager_opens_the_port_and_hears_when_the_daemon_is_ready() {
     let scratch = Scratch::new();
     let file = settings(&scratch, "");

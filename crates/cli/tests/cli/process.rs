@@ -133,6 +133,11 @@ impl Started {
         Self(command(arguments).stdin(input).spawn().unwrap())
     }
 
+    /// In this folder.
+    pub(crate) fn begin_in(folder: &str, arguments: &[&str]) -> Self {
+        Self(command(arguments).current_dir(folder).spawn().unwrap())
+    }
+
     /// Run by another program.
     pub(crate) fn begin_under(wrapper: &[&str], arguments: &[&str], input: Stdio) -> Self {
         Self(command_under(wrapper, arguments).stdin(input).spawn().unwrap())

@@ -1,6 +1,7 @@
 //! SIGHUP to a daemon: what its running sessions lose, and which files it reads again.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::daemon::{admit_writer, begin, copy, settings, url};
-use crate::process::Scratch;
+use crate::process::{Scratch, Started};
 
 #[test]
 fn a_key_that_may_do_less_after_sighup_loses_its_running_session_at_once() {
@@ -78,4 +79,45 @@ fn a_key_that_may_do_more_after_sighup_keeps_its_running_session() {
     run.succeeds();
     daemon.signal(Signal::TERM);
     daemon.end();
+}
+
+/// Puts a file with this content in the place of another one, as editors do.
+fn replace(path: &str, content: &str) {
+    let new = format!("{path}.new");
+    fs::write(&new, content).unwrap();
+    fs::rename(&new, path).unwrap();
+}
+
+#[test]
+fn keys_are_read_again_wherever_the_file_lies_and_however_it_is_replaced() {
+    for (name, real) in [("keys.txt", "etc/keys.txt"), ("../etc/keys.txt", "etc/keys.txt"), ("link", "else/where/keys")]
+    {
+        let scratch = Scratch::new();
+        let (home, sent) = (scratch.dir("home"), scratch.file("sent", 1_000));
+        let (etc, root) = (scratch.dir("etc"), scratch.dir("root"));
+        scratch.dir("else/where");
+        let real = scratch.at(real);
+        fs::write(&real, "# nobody\n").unwrap();
+        symlink(scratch.at("else/where/keys"), scratch.at("etc/link")).unwrap();
+        admit_writer(&scratch, &home);
+        let line = fs::read_to_string(scratch.at("etc/authorized_keys")).unwrap();
+        let options = ["--root", &root, "--listen", "127.0.0.1:0", "--key", "host_key", "--authorized-keys", name];
+        let server = Started::begin_in(&etc, &[&["serve", "--json"], &options[..]].concat());
+        let server = server.after("start");
+        let url = url(&server);
+        copy(&home, false, &[&sent, &url]).fails(5, &["does not admit"]);
+        // A second time the file is another one than at the start.
+        for _ in 0..2 {
+            replace(&real, &line);
+            server.signal(Signal::HUP);
+            let admitted = (0..50).map(|_| copy(&home, false, &[&sent, &url])).find(|run| run.code != 5);
+            admitted.unwrap_or_else(|| panic!("{name}")).succeeds();
+            replace(&real, "# nobody\n");
+            server.signal(Signal::HUP);
+            let refused = (0..50).map(|_| copy(&home, false, &[&sent, &url])).find(|run| run.code == 5);
+            refused.unwrap_or_else(|| panic!("{name}")).fails(5, &["does not admit"]);
+        }
+        server.signal(Signal::TERM);
+        server.end();
+    }
 }

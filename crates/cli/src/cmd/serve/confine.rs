@@ -1,9 +1,12 @@
 //! Confinement of a server: the kernel itself keeps it from files beyond its root (Landlock).
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus,
+    ABI, Access, AccessFs, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
+    RulesetStatus,
 };
 
 use crate::exit::{Code, Fault};
@@ -32,28 +35,39 @@ impl Confinement {
     }
 }
 
-/// Keeps this thread, and those that it starts from now on, from files outside of `root`. The folders of `keys` stay readable.
-pub(super) fn confine(root: &Path, may_write: bool, keys: &[&Path]) -> Result<Confinement, Fault> {
-    let refused = |error: &dyn std::fmt::Display| {
+/// Keeps this thread, and those that it starts from now on, from files outside of `root`.
+pub(super) fn to_root(root: &Path, may_write: bool) -> Result<Confinement, Fault> {
+    let refused = |error: &dyn Display| {
         Fault::new(Code::Failed, format!("cannot confine this server to {}: {error}", root.display()))
     };
-    let root_rights = if may_write { AccessFs::from_all(RIGHTS) } else { AccessFs::from_read(RIGHTS) };
-    // Programs are none of a server's business.
-    let root_rights = root_rights & !AccessFs::Execute;
-    let ruleset =
-        || -> Result<_, RulesetError> { Ruleset::default().handle_access(AccessFs::from_all(RIGHTS))?.create() };
-    let mut ruleset = ruleset().map_err(|error| refused(&error))?;
+    let rights = if may_write { AccessFs::from_all(RIGHTS) } else { AccessFs::from_read(RIGHTS) };
     let opened = PathFd::new(root).map_err(|error| refused(&error))?;
-    ruleset = ruleset.add_rule(PathBeneath::new(opened, root_rights)).map_err(|error| refused(&error))?;
-    let readable = AccessFs::ReadFile | AccessFs::ReadDir;
-    for folder in keys.iter().filter_map(|file| file.parent()) {
-        // A folder that is gone needs no right.
-        if let Ok(opened) = PathFd::new(folder) {
-            ruleset = ruleset.add_rule(PathBeneath::new(opened, readable)).map_err(|error| refused(&error))?;
-        }
+    // Programs are none of a server's business.
+    let rules = vec![(opened, rights & !AccessFs::Execute)];
+    restrict(rules).map_err(|error| refused(&error))
+}
+
+/// Keeps this thread from everything but reading files in the folders of these files, and of what they link to. A rule for a file
+/// itself would end with it, and editors replace files.
+pub(super) fn to_files(files: &[PathBuf]) -> Result<(), Fault> {
+    let behind = files.iter().filter_map(|file| file.canonicalize().ok());
+    let folders: BTreeSet<PathBuf> =
+        files.iter().cloned().chain(behind).filter_map(|file| Some(file.parent()?.to_owned())).collect();
+    // A folder that does not exist needs no rule.
+    let opened = folders.iter().filter_map(|folder| PathFd::new(folder).ok());
+    let rules = opened.map(|folder| (folder, AccessFs::ReadFile.into())).collect();
+    let refused =
+        |error| Fault::new(Code::Failed, format!("cannot confine the reading of keys to their folders: {error}"));
+    restrict(rules).map(drop).map_err(refused)
+}
+
+/// Keeps this thread, and those that it starts, to these rights below these folders.
+fn restrict(rules: Vec<(PathFd, BitFlags<AccessFs>)>) -> Result<Confinement, RulesetError> {
+    let mut ruleset = Ruleset::default().handle_access(AccessFs::from_all(RIGHTS))?.create()?;
+    for (folder, rights) in rules {
+        ruleset = ruleset.add_rule(PathBeneath::new(folder, rights))?;
     }
-    let status = ruleset.restrict_self().map_err(|error| refused(&error))?;
-    Ok(match status.ruleset {
+    Ok(match ruleset.restrict_self()?.ruleset {
         RulesetStatus::FullyEnforced => Confinement::Full,
         RulesetStatus::PartiallyEnforced => Confinement::Partial,
         RulesetStatus::NotEnforced => Confinement::None,
@@ -63,6 +77,7 @@ pub(super) fn confine(root: &Path, may_write: bool, keys: &[&Path]) -> Result<Co
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
     use std::thread;
 
     use super::*;
@@ -77,13 +92,13 @@ mod tests {
         }
         let (at, outside) = (root.clone(), other.clone());
         let confined = move || {
-            let confinement = confine(&at, true, &[]).unwrap();
+            let confinement = to_root(&at, true).unwrap();
             let here = fs::read(at.join("file")).is_ok() && fs::write(at.join("new"), "new").is_ok();
             (confinement, here, fs::read(outside.join("file")).is_ok(), fs::write(outside.join("new"), "new").is_ok())
         };
         let (confinement, here, read, written) = thread::spawn(confined).join().unwrap();
         let at = root.clone();
-        let reader = move || confine(&at, false, &[]).map(|_| fs::write(at.join("newer"), "new").is_ok()).unwrap();
+        let reader = move || to_root(&at, false).map(|_| fs::write(at.join("newer"), "new").is_ok()).unwrap();
         let reader_wrote = thread::spawn(reader).join().unwrap();
         fs::remove_dir_all(&base).unwrap();
         assert!(here);
@@ -91,6 +106,38 @@ mod tests {
             println!("skipped: this kernel has no Landlock");
         } else {
             assert!(!read && !written && !reader_wrote);
+        }
+    }
+
+    #[test]
+    fn the_thread_that_reads_keys_again_reads_files_in_their_folders_and_does_nothing_else() {
+        let base = std::env::temp_dir().join(format!("farhaul-confine-keys-{}", std::process::id()));
+        let [keys, real, other] = ["keys", "real", "other"].map(|name| base.join(name));
+        for folder in [&keys, &real, &other] {
+            fs::create_dir_all(folder).unwrap();
+            fs::write(folder.join("file"), "content").unwrap();
+        }
+        symlink(real.join("file"), keys.join("link")).unwrap();
+        let files = vec![keys.join("link"), base.join("missing/file")];
+        let at = base.clone();
+        let confined = move || {
+            to_files(&files).unwrap();
+            let read = |path: &str| fs::read(at.join(path)).is_ok();
+            // As editors do.
+            fs::rename(real.join("file"), real.join("old")).is_ok()
+                || fs::write(keys.join("new"), "new").is_ok()
+                || fs::read_dir(&keys).is_ok()
+                || read("other/file")
+                || !read("keys/link")
+                || !read("keys/file")
+        };
+        let wrong = thread::spawn(confined).join().unwrap();
+        let confinement = thread::spawn(|| restrict(Vec::new()).unwrap()).join().unwrap();
+        fs::remove_dir_all(&base).unwrap();
+        if confinement == Confinement::None {
+            println!("skipped: this kernel has no Landlock");
+        } else {
+            assert!(!wrong);
         }
     }
 }

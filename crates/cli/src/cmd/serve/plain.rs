@@ -57,12 +57,10 @@ impl Plain {
                 file.display()
             )));
         }
-        // The folder of a relative path may be another one later.
-        let file = file.canonicalize()?;
-        Ok(Some(Self { file, rules: RwLock::new(rules) }))
+        Ok(Some(Self { file: file.to_owned(), rules: RwLock::new(rules) }))
     }
 
-    /// The file that is read again, which the confinement must leave readable.
+    /// The file that is read again.
     pub(super) fn file(&self) -> &Path {
         &self.file
     }

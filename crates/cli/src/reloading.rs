@@ -1,0 +1,58 @@
+//! The thread that reads files again on SIGHUP. It starts before a server confines its other threads, since these have no business
+//! with the files.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+
+use signal_hook::consts::SIGHUP;
+use signal_hook::iterator::Signals;
+
+use crate::exit::{Code, Fault};
+
+/// Survives SIGHUP from now on, without a reaction.
+///
+/// # Errors
+/// The system refused a handler.
+pub(crate) fn survive() -> io::Result<()> {
+    signal_hook::flag::register(SIGHUP, Arc::default()).map(drop)
+}
+
+/// A reaction to SIGHUP, and the signals.
+type Reaction = (Signals, Box<dyn Fn() + Send>);
+
+/// A thread that waits for its reaction to SIGHUP.
+pub(crate) struct Reloading {
+    reaction: SyncSender<Reaction>,
+}
+
+impl Reloading {
+    /// Starts the thread, which calls `prepare` first.
+    ///
+    /// # Errors
+    /// That of `prepare`. The system refused a thread.
+    pub(crate) fn start(prepare: impl FnOnce() -> Result<(), Fault> + Send + 'static) -> Result<Self, Fault> {
+        let (reaction, reactions) = sync_channel::<Reaction>(1);
+        let (done, prepared) = sync_channel(1);
+        thread::Builder::new().name("reload".into()).spawn(move || {
+            // The other thread waits for the result.
+            let _ = done.send(prepare());
+            if let Ok((mut signals, what)) = reactions.recv() {
+                signals.forever().for_each(|_| what());
+            }
+        })?;
+        let died = || Fault::new(Code::Failed, "the thread that reads files again has ended");
+        prepared.recv().map_err(|_| died())??;
+        Ok(Self { reaction })
+    }
+
+    /// Calls `what` on SIGHUP from now on. The signal ends the program no more.
+    ///
+    /// # Errors
+    /// The system refused a handler.
+    pub(crate) fn react(&self, what: impl Fn() + Send + 'static) -> io::Result<()> {
+        let signals = Signals::new([SIGHUP])?;
+        self.reaction.send((signals, Box::new(what))).map_err(|_| io::Error::other("its thread has ended"))
+    }
+}
