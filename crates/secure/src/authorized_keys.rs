@@ -10,6 +10,7 @@
 //! | `rate=R` | cap of all sessions together | none |
 //! | `sessions=N` | sessions at a time | those of the daemon |
 //! | `bytes=SIZE` | bytes of all sessions, as long as the daemon counts them | none |
+//! | `files=N` | files and directories of all sessions, counted as bytes are | none |
 //! | `expires=YYYY-MM-DD` | the last day, in UTC | never |
 //! | `from=NET[,NET…]` | addresses from which the client may call | all |
 //!
@@ -46,6 +47,8 @@ pub struct Grant {
     pub sessions: Option<u32>,
     /// Bytes of all its sessions.
     pub bytes: Option<u64>,
+    /// Files and directories of all its sessions, empty ones included.
+    pub files: Option<u64>,
     /// The last day on which the key is valid, as days since 1970-01-01 in UTC.
     pub expires: Option<u32>,
     /// Networks of its owner. Empty for all.
@@ -126,6 +129,7 @@ impl Grant {
             rate: None,
             sessions: None,
             bytes: None,
+            files: None,
             expires: None,
             from: Vec::new(),
         }
@@ -171,6 +175,10 @@ impl Grant {
                 let ByteSize(bytes) = value.parse().map_err(|_| refused("bytes", "a size such as 10GB"))?;
                 once(&mut self.bytes, "bytes", bytes)
             }
+            "files" => {
+                let most = value.parse().map_err(|_| refused("files", "a number such as 10000"))?;
+                once(&mut self.files, "files", most)
+            }
             "expires" => {
                 let day = day(value).ok_or_else(|| refused("expires", "a day such as 2027-06-30"))?;
                 once(&mut self.expires, "expires", day)
@@ -189,7 +197,7 @@ impl Grant {
 }
 
 /// The options of a line.
-const OPTIONS: [&str; 6] = ["path", "rate", "sessions", "bytes", "expires", "from"];
+const OPTIONS: [&str; 7] = ["path", "rate", "sessions", "bytes", "files", "expires", "from"];
 
 /// Whether a word can belong to a name. One that looks like an option is none.
 fn is_name(word: &str) -> bool {
@@ -239,7 +247,7 @@ mod tests {
     fn a_line_has_a_key_a_name_and_options() {
         let text = format!(
             "# clients\n{} alice of physics path=/data/in,write path=/data/out rate=2gbit sessions=3 bytes=1GB \
-             expires=2027-06-30 from=10.0.0.0/8,2001:db8::/32\n{}\n",
+             files=1000 expires=2027-06-30 from=10.0.0.0/8,2001:db8::/32\n{}\n",
             key(1),
             key(2),
         );
@@ -249,7 +257,7 @@ mod tests {
         let paths: Vec<_> = alice.paths.iter().map(|grant| (grant.path.to_str().unwrap(), grant.write)).collect();
         assert_eq!(paths, [("/data/in", true), ("/data/out", false)]);
         assert_eq!(alice.rate, Some(Rate::from_bits_per_second(2_000_000_000)));
-        assert_eq!((alice.sessions, alice.bytes), (Some(3), Some(1_000_000_000)));
+        assert_eq!((alice.sessions, alice.bytes, alice.files), (Some(3), Some(1_000_000_000), Some(1_000)));
         assert_eq!((plain.key, plain.rate, plain.from.len()), (key(2), None, 0));
     }
 
@@ -282,7 +290,16 @@ mod tests {
             assert!(matches!(fault(word), LineFault::UnknownOption(_)), "{word}");
         }
         assert_eq!(fault("sessions=1 sessions=2"), LineFault::Twice("sessions"));
-        for option in ["rate=fast", "sessions=0", "bytes=many", "expires=2027-02-29", "expires=soon", "path=data"] {
+        for option in [
+            "rate=fast",
+            "sessions=0",
+            "bytes=many",
+            "files=few",
+            "files=-1",
+            "expires=2027-02-29",
+            "expires=soon",
+            "path=data",
+        ] {
             assert!(matches!(fault(option), LineFault::Value { .. }), "{option}");
         }
         for networks in ["from=10.0.0.0/33", "from=10.0.0.1/8", "from=host.example", "from="] {

@@ -77,7 +77,7 @@ pub enum LineFault {
     #[error(transparent)]
     Key(#[from] PublicKeyError),
     /// An option that does not exist.
-    #[error("there is no option {0:?}; the options are path, rate, sessions, bytes, expires and from")]
+    #[error("there is no option {0:?}; the options are path, rate, sessions, bytes, files, expires and from")]
     UnknownOption(String),
     /// An option with a value that it never has.
     #[error("{option}={value:?} is refused: {reason}")]

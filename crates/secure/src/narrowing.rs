@@ -11,6 +11,7 @@ impl Grant {
         is_as_high(rate(self), rate(other))
             && is_as_high(sessions(self), sessions(other))
             && is_as_high(self.bytes, other.bytes)
+            && is_as_high(self.files, other.files)
             && match &*other.paths {
                 // Everything below the roots, to read.
                 [] => self.paths.is_empty(),
@@ -53,6 +54,7 @@ mod tests {
             ("sessions=2", "sessions=1", false),
             ("sessions=2", "sessions=2", true),
             ("bytes=1GB", "bytes=1MB", false),
+            ("files=10", "files=9", false),
             ("", "path=/srv", false),
             ("", "path=/srv,write", false),
             ("path=/srv/in", "", true),

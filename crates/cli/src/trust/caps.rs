@@ -1,4 +1,4 @@
-//! The caps of keys: rate, sessions and bytes, over all connections of a key.
+//! The caps of keys: rate, sessions, bytes and files, over all connections of a key.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +34,8 @@ struct Used {
     free_at: Option<Instant>,
     /// Bytes moved since the start, or since the keys were last read.
     bytes: u64,
+    /// Files and directories, since the same time.
+    files: u64,
     /// The key may do less than when its sessions began.
     revoked: bool,
 }
@@ -51,8 +53,8 @@ impl Usages {
     /// As many sessions as the key may have are running.
     pub(crate) fn begin(&self, grant: &Grant) -> Result<Permit, Exhausted> {
         let mut of_keys = self.of_keys();
-        // Nobody holds the usage of a key without sessions. It has no more than bytes to remember.
-        of_keys.retain(|_, usage| Arc::strong_count(&usage.used) > 1 || usage.used().bytes > 0);
+        // Nobody holds the usage of a key without sessions. It has its totals to remember, if they have caps.
+        of_keys.retain(|_, usage| Arc::strong_count(&usage.used) > 1 || usage.used().has_totals());
         let usage = of_keys.entry(grant.key).or_default().clone();
         drop(of_keys);
         let mut used = usage.used();
@@ -61,7 +63,7 @@ impl Usages {
         }
         used.sessions += 1;
         drop(used);
-        Ok(Permit { usage: Some(usage), rate: grant.rate, bytes: grant.bytes })
+        Ok(Permit { usage: Some(usage), rate: grant.rate, bytes: grant.bytes, files: grant.files })
     }
 
     /// Ends the running sessions of a key. What has arrived for them is moved no more.
@@ -71,9 +73,12 @@ impl Usages {
         }
     }
 
-    /// Forgets the bytes of all keys. Running sessions have theirs again.
+    /// Forgets the bytes and files of all keys. Running sessions have theirs again.
     pub(crate) fn reset(&self) {
-        self.of_keys().values().for_each(|usage| usage.used().bytes = 0);
+        for usage in self.of_keys().values() {
+            let mut used = usage.used();
+            (used.bytes, used.files) = (0, 0);
+        }
     }
 
     fn of_keys(&self) -> MutexGuard<'_, BTreeMap<PublicKey, Usage>> {
@@ -85,7 +90,7 @@ impl Usage {
     /// Begins a session of clients that share a rate.
     pub(crate) fn begin(&self, rate: Rate) -> Permit {
         self.used().sessions += 1;
-        Permit { usage: Some(self.clone()), rate: Some(rate), bytes: None }
+        Permit { usage: Some(self.clone()), rate: Some(rate), ..Permit::default() }
     }
 
     fn used(&self) -> MutexGuard<'_, Used> {
@@ -99,6 +104,13 @@ pub(crate) struct Permit {
     usage: Option<Usage>,
     rate: Option<Rate>,
     bytes: Option<u64>,
+    files: Option<u64>,
+}
+
+impl Used {
+    const fn has_totals(&self) -> bool {
+        self.bytes > 0 || self.files > 0
+    }
 }
 
 impl Permit {
@@ -106,6 +118,24 @@ impl Permit {
     pub(crate) fn portion(&self) -> usize {
         self.rate
             .map_or(usize::MAX, |rate| usize::try_from(rate.bytes_in(SLEEP)).unwrap_or(usize::MAX).max(LEAST_PORTION))
+    }
+
+    /// Counts a file or directory that is to be made or read.
+    ///
+    /// # Errors
+    /// The key may move no more of them.
+    pub(crate) fn charge_file(&self) -> Result<(), Exhausted> {
+        let Some(usage) = &self.usage else { return Ok(()) };
+        let mut used = usage.used();
+        if used.revoked {
+            return Err(REVOKED);
+        }
+        let Some(most) = self.files else { return Ok(()) };
+        if used.files >= most {
+            return Err(Exhausted("the key may move no more files: its line in authorized_keys has files=N"));
+        }
+        used.files += 1;
+        Ok(())
     }
 
     /// Counts bytes that are to be moved, and waits for as long as the rate gives them. So the last of them move no earlier than
@@ -183,6 +213,22 @@ mod tests {
         assert!(second.charge(400, clock).is_ok() && second.charge(1, clock).is_err());
         usages.reset();
         assert!(second.charge(1_000, clock).is_ok() && second.charge(1, clock).is_err());
+    }
+
+    #[test]
+    fn files_of_a_key_are_counted_as_its_bytes_are() {
+        let (usages, alice) = (Usages::default(), grant("files=2"));
+        let first = usages.begin(&alice).unwrap();
+        assert!(first.charge_file().is_ok());
+        drop(first);
+        let second = usages.begin(&alice).unwrap();
+        assert!(second.charge_file().is_ok() && second.charge_file().is_err());
+        usages.reset();
+        assert!(second.charge_file().is_ok());
+        let nothing = usages.begin(&grant("files=0")).unwrap();
+        assert!(nothing.charge_file().is_err());
+        usages.revoke(alice.key);
+        assert_eq!(second.charge_file(), Err(REVOKED));
     }
 
     #[test]

@@ -6,11 +6,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::process::{Reporting, Scratch, Started, farhaul, farhaul_where};
+use crate::process::{Reporting, Run, Scratch, Started, farhaul, farhaul_where};
 
 /// A daemon on a port of its own, with this file of settings.
 pub(crate) fn begin(file: &str) -> Reporting {
@@ -104,11 +105,113 @@ fn clients_are_admitted_by_a_file_that_is_read_again_and_keep_to_their_limits() 
 
 /// Lets the user of this home write to the root of the daemon of [`settings`].
 pub(crate) fn admit_writer(scratch: &Scratch, home: &str) {
+    admit(scratch, home, "");
+}
+
+/// The same with further options.
+fn admit(scratch: &Scratch, home: &str, options: &str) {
     let client = |verb| farhaul_where(&[("XDG_CONFIG_HOME", home)], &["key", verb]);
     client("new").succeeds();
     let key = String::from_utf8(client("show").stdout).unwrap();
-    let line = format!("{} me path={},write\n", key.trim(), scratch.at("root"));
+    let line = format!("{} me path={},write {options}\n", key.trim(), scratch.at("root"));
     fs::write(scratch.at("etc/authorized_keys"), line).unwrap();
+}
+
+/// A daemon that admits one user with these options.
+struct Capped {
+    scratch: Scratch,
+    home: String,
+    daemon: Reporting,
+    url: String,
+}
+
+impl Capped {
+    fn with(options: &str) -> Self {
+        let scratch = Scratch::new();
+        let (home, file) = (scratch.dir("home"), settings(&scratch, ""));
+        admit(&scratch, &home, options);
+        let daemon = begin(&file);
+        let url = url(&daemon);
+        Self { scratch, home, daemon, url }
+    }
+
+    fn push(&self, arguments: &[&str]) -> Run {
+        copy(&self.home, false, &[arguments, &[&self.url]].concat())
+    }
+
+    fn pull(&self, name: &str) -> Run {
+        copy(&self.home, false, &["-r", &format!("{}{name}", self.url), &self.scratch.dir("got")])
+    }
+}
+
+impl Drop for Capped {
+    fn drop(&mut self) {
+        self.daemon.signal(Signal::TERM);
+    }
+}
+
+#[test]
+fn b19_all_sessions_of_a_key_together_are_no_faster_than_its_rate() {
+    let here = Capped::with("rate=8mbit");
+    let files = ["one", "two"].map(|name| here.scratch.file(name, 500_000));
+    let seconds = thread::scope(|scope| {
+        let copies = files.each_ref().map(|file| scope.spawn(|| here.push(&[file])));
+        copies.map(|copy| copy.join().unwrap().end()["seconds"].as_f64().unwrap())
+    });
+    assert!(seconds[0].max(seconds[1]) > 0.9, "1 MB at 8 Mbit/s takes a second: {seconds:?}");
+    let seconds = here.pull("one").end()["seconds"].as_f64().unwrap();
+    assert!(seconds > 0.45, "500 kB at 8 Mbit/s take half a second: {seconds}");
+}
+
+#[test]
+fn b19_a_key_has_no_more_sessions_at_a_time_than_its_line_says() {
+    let here = Capped::with("rate=8mbit sessions=1");
+    let files = ["one", "two", "three"].map(|name| here.scratch.file(name, 1_000_000));
+    let mut runs = thread::scope(|scope| {
+        let copies = files.each_ref().map(|file| scope.spawn(|| here.push(&[file])));
+        copies.map(|copy| copy.join().unwrap())
+    });
+    runs.sort_by_key(|run| run.code);
+    let [first, others @ ..] = &runs;
+    first.succeeds();
+    others.iter().for_each(|other| other.fails(1, &["as many sessions as your key is allowed"]));
+    assert_eq!(here.scratch.names("root").len(), 1);
+}
+
+#[test]
+fn b19_a_key_moves_no_more_bytes_however_often_it_connects() {
+    let here = Capped::with("bytes=1MB");
+    let files = ["one", "two"].map(|name| here.scratch.file(name, 600_000));
+    here.push(&[&files[0]]).succeeds();
+    here.push(&[&files[1]]).fails(3, &["bytes=SIZE"]);
+    here.pull("one").fails(3, &["bytes=SIZE"]);
+    assert!(!here.scratch.names("root").contains(&"two".to_owned()));
+}
+
+#[test]
+fn b19_a_key_moves_no_more_files_however_often_it_connects() {
+    let mut here = Capped::with("files=4");
+    let tree = here.scratch.dir("tree");
+    for name in ["tree/deep", "tree/deep/deeper"] {
+        here.scratch.dir(name);
+    }
+    // Three directories and an empty file.
+    fs::write(here.scratch.at("tree/deep/empty"), "").unwrap();
+    here.push(&["-r", &tree]).succeeds();
+    let more = here.scratch.file("more", 10);
+    here.push(&[&more]).fails(3, &["no more files", "files=N"]);
+    here.pull("tree").fails(3, &["no more files"]);
+    let empty = here.scratch.dir("void");
+    assert_ne!(here.push(&["-r", &empty]).code, 0);
+    assert_eq!(here.scratch.names("root"), ["tree"]);
+    // The owner of the server gives them again.
+    here.daemon.signal(Signal::HUP);
+    let pulled = (0..50).map(|_| here.pull("tree")).find(|run| run.code == 0);
+    assert!(pulled.is_some() && here.scratch.names("got/tree/deep") == ["deeper", "empty"]);
+    here.push(&[&more]).fails(3, &["no more files"]);
+    // What a refused session found is not sent as if it were all.
+    let ended = (0..9).map(|_| here.daemon.next("end")).find(|end| end["failed"] == 1 && end["direction"] == "sent");
+    assert_eq!(ended.unwrap()["exit_code"], 3);
 }
 
 #[test]
@@ -143,7 +246,7 @@ fn an_unknown_key_reads_and_does_not_write_where_any_client_is_admitted() {
 const HERE: &str = "[plain]\nallow = [\"127.0.0.0/8\", \"2001:db8::/32\"]";
 
 /// Lets a client that trusts any server copy to and from a daemon.
-pub(crate) fn copy(home: &str, plain: bool, arguments: &[&str]) -> crate::process::Run {
+pub(crate) fn copy(home: &str, plain: bool, arguments: &[&str]) -> Run {
     let security: &[&str] = if plain { &["--plain"] } else { &["--host-key-policy", "accept-new"] };
     let all = [&["copy", "--json", "--connect-timeout", "1s"], security, arguments].concat();
     farhaul_where(&[("XDG_CONFIG_HOME", home)], &all)

@@ -1,12 +1,13 @@
 //! A source or store within the caps of its client.
 
 use farhaul_session::{
-    Chunk, Commit, Digest, Entry, EntryId, FailCode, Failure, Figures, Leftover, Next, Source, Stamp, Store,
+    Chunk, Commit, Digest, Entry, EntryId, EntryKind, FailCode, Failure, Figures, Leftover, Next, ShownPath, Source,
+    Stamp, Store,
 };
 use farhaul_udp::Clock;
 
 use crate::session::file::Holding;
-use crate::trust::Permit;
+use crate::trust::{Exhausted, Permit};
 
 /// A source or store, and the permit of the session.
 #[derive(Debug)]
@@ -15,25 +16,45 @@ pub(super) struct Capped<T> {
     permit: Permit,
     clock: Clock,
     holding: Holding,
+    /// The client may read no more files.
+    is_over: bool,
 }
 
 impl<T> Capped<T> {
     /// `holding` counts the waits for the cap of the rate.
     pub(super) const fn new(inner: T, permit: Permit, clock: Clock, holding: Holding) -> Self {
-        Self { inner, permit, clock, holding }
+        Self { inner, permit, clock, holding, is_over: false }
     }
 
     fn charge(&self, bytes: usize) -> Result<(), Failure> {
-        let waited =
-            self.permit.charge(bytes, self.clock).map_err(|used_up| Failure::new(FailCode::GivenUp, used_up.0))?;
+        let waited = self.permit.charge(bytes, self.clock).map_err(given_up)?;
         self.holding.add(waited);
         Ok(())
     }
 }
 
+fn given_up(used_up: Exhausted) -> Failure {
+    Failure::new(FailCode::GivenUp, used_up.0)
+}
+
 impl<T: Source> Source for Capped<T> {
     fn next_entry(&mut self, id: EntryId) -> Next {
-        self.inner.next_entry(id)
+        if self.is_over {
+            return Next::End;
+        }
+        let next = self.inner.next_entry(id);
+        let Next::Entry(entry) = &next else { return next };
+        match self.permit.charge_file() {
+            Ok(()) => next,
+            Err(used_up) => {
+                // One failure stands for all that follow, which are not even looked for.
+                self.is_over = true;
+                if entry.kind == EntryKind::File {
+                    self.inner.close(id);
+                }
+                Next::Skipped(ShownPath::from(&entry.path), given_up(used_up))
+            }
+        }
     }
 
     fn read(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
@@ -60,10 +81,12 @@ impl<T: Source> Source for Capped<T> {
 
 impl<T: Store> Store for Capped<T> {
     fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
+        self.permit.charge_file().map_err(given_up)?;
         self.inner.make_dir(id, entry)
     }
 
     fn begin(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
+        self.permit.charge_file().map_err(given_up)?;
         self.inner.begin(id, entry)
     }
 
