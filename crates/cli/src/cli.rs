@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cmd::{self, Context, NetworkRights};
 use crate::exit::Fault;
+use crate::interrupt::AtSignals;
 use crate::options::Transport;
 use crate::output::JsonTo;
 use crate::output::json::{End, Record};
@@ -123,13 +124,15 @@ impl Verb {
         }
     }
 
-    /// Whether the verb may start other programs, which inherit blocked signals.
-    pub(crate) fn starts_children(&self) -> bool {
-        match self {
+    /// How the verb needs its reaction to signals.
+    pub(crate) fn at_signals(&self) -> AtSignals {
+        let starts_children = match self {
             Self::Emulate(_) | Self::Demo(_) | Self::Lab(_) | Self::Doctor(_) => true,
             Self::Copy(args) => args.uses_ssh(),
             _ => false,
-        }
+        };
+        let gives_up_capabilities = matches!(self, Self::Serve(args) if args.gives_up_capabilities());
+        AtSignals { starts_children, gives_up_capabilities }
     }
 
     /// Destination of the verb's records.

@@ -38,7 +38,7 @@ use farhaul_units::ByteSize;
 
 use crate::exit::Fault;
 use crate::fault;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{AtSignals, Interrupt};
 use crate::limit::Limit;
 use crate::options::Transport;
 use crate::output::human::{count, percent, time};
@@ -58,11 +58,11 @@ pub(crate) struct Context {
 pub(crate) type NetworkRights = fn() -> Result<(), EmulateError>;
 
 impl Context {
-    /// Call it while the program has a single thread. `starts_children`: the verb may start other programs.
-    pub(crate) fn begin(rights: NetworkRights, starts_children: bool) -> Result<Self, Fault> {
+    /// Call it while the program has a single thread.
+    pub(crate) fn begin(rights: NetworkRights, at_signals: AtSignals) -> Result<Self, Fault> {
         // Rights apply to all later threads, and the reaction to signals starts the first one.
         let networks = rights();
-        Ok(Self { clock: Clock::start(), interrupt: Interrupt::install(starts_children)?, networks })
+        Ok(Self { clock: Clock::start(), interrupt: Interrupt::install(at_signals)?, networks })
     }
 
     /// The fault of a failed session with `peer`: a signal if one came, otherwise `trouble`.

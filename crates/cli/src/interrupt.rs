@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 use crate::exit::{Code, Fault};
+use crate::privileges;
 use crate::sys::SignalQueue;
 
 /// The signals that stop this program.
@@ -26,6 +27,15 @@ const SAME_REQUEST: Duration = Duration::from_millis(500);
 #[derive(Clone, Default)]
 pub(crate) struct Interrupt {
     shared: Arc<Shared>,
+}
+
+/// How a verb needs its reaction to signals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AtSignals {
+    /// It may start other programs, which inherit blocked signals.
+    pub(crate) starts_children: bool,
+    /// Its threads give up all capabilities.
+    pub(crate) gives_up_capabilities: bool,
 }
 
 /// A replacement for this program's reaction. Arguments: the signal, and whether it came before the replacement.
@@ -56,18 +66,28 @@ impl Interrupt {
     ///
     /// # Errors
     /// The system refused a thread, a handler or the queue of signals.
-    pub(crate) fn install(starts_children: bool) -> io::Result<Self> {
+    pub(crate) fn install(AtSignals { starts_children, gives_up_capabilities }: AtSignals) -> io::Result<Self> {
+        let begin = move || {
+            if gives_up_capabilities {
+                // The main thread tries the same, and reports it.
+                let _ = privileges::give_up_capabilities();
+            }
+        };
         let queue = if starts_children { None } else { Some(SignalQueue::open(&STOPPING)?) };
         let interrupt = Self { shared: Arc::new(Shared { queue, ..Shared::default() }) };
         let by_handler: &[i32] = if starts_children { &[SIGINT, SIGTERM, SIGUSR1] } else { &[SIGUSR1] };
         let mut signals = Signals::new(by_handler)?;
         let its = interrupt.clone();
-        thread::Builder::new()
-            .name("signals".into())
-            .spawn(move || signals.forever().for_each(|signal| its.on_signal(signal)))?;
+        thread::Builder::new().name("signals".into()).spawn(move || {
+            begin();
+            signals.forever().for_each(|signal| its.on_signal(signal));
+        })?;
         if !starts_children {
             let its = interrupt.clone();
-            thread::Builder::new().name("stop".into()).spawn(move || its.take_signals())?;
+            thread::Builder::new().name("stop".into()).spawn(move || {
+                begin();
+                its.take_signals();
+            })?;
         }
         Ok(interrupt)
     }

@@ -14,6 +14,7 @@
 //! | how a session runs on a stream, and its measurements | `session.rs`, `session/` |
 //! | the verdict on the limit of a transfer | `limit.rs` |
 //! | signals | `interrupt.rs`, `reloading.rs` |
+//! | what a daemon gives up | `privileges.rs` |
 
 mod cli;
 mod cmd;
@@ -25,6 +26,7 @@ mod interrupt;
 mod limit;
 mod options;
 mod output;
+mod privileges;
 mod reloading;
 mod session;
 mod sys;
@@ -52,8 +54,7 @@ fn main() -> ExitCode {
         Ok(None) => (Records::of_unread(&early), Ok(0)),
         Ok(Some(cli)) => (
             Records::of(&cli.verb),
-            Context::begin(cli.verb.network_rights(), cli.verb.starts_children())
-                .and_then(|context| cli.verb.run(&context)),
+            Context::begin(cli.verb.network_rights(), cli.verb.at_signals()).and_then(|context| cli.verb.run(&context)),
         ),
         Err(fault) => (Records::of_unread(&early), Err(fault)),
     };

@@ -19,8 +19,8 @@ pub(crate) fn survive() -> io::Result<()> {
     signal_hook::flag::register(SIGHUP, Arc::default()).map(drop)
 }
 
-/// A reaction to SIGHUP, and the signals.
-type Reaction = (Signals, Box<dyn Fn() + Send>);
+/// A reaction to SIGHUP.
+type Reaction = Box<dyn Fn() + Send>;
 
 /// A thread that waits for its reaction to SIGHUP.
 pub(crate) struct Reloading {
@@ -28,17 +28,18 @@ pub(crate) struct Reloading {
 }
 
 impl Reloading {
-    /// Starts the thread, which calls `prepare` first.
+    /// Starts the thread, which calls `prepare` first. From now on SIGHUP does not end the program, and waits for its reaction.
     ///
     /// # Errors
-    /// That of `prepare`. The system refused a thread.
+    /// That of `prepare`. The system refused a thread or a handler.
     pub(crate) fn start(prepare: impl FnOnce() -> Result<(), Fault> + Send + 'static) -> Result<Self, Fault> {
+        let mut signals = Signals::new([SIGHUP])?;
         let (reaction, reactions) = sync_channel::<Reaction>(1);
         let (done, prepared) = sync_channel(1);
         thread::Builder::new().name("reload".into()).spawn(move || {
             // The other thread waits for the result.
             let _ = done.send(prepare());
-            if let Ok((mut signals, what)) = reactions.recv() {
+            if let Ok(what) = reactions.recv() {
                 signals.forever().for_each(|_| what());
             }
         })?;
@@ -47,12 +48,9 @@ impl Reloading {
         Ok(Self { reaction })
     }
 
-    /// Calls `what` on SIGHUP from now on. The signal ends the program no more.
-    ///
-    /// # Errors
-    /// The system refused a handler.
-    pub(crate) fn react(&self, what: impl Fn() + Send + 'static) -> io::Result<()> {
-        let signals = Signals::new([SIGHUP])?;
-        self.reaction.send((signals, Box::new(what))).map_err(|_| io::Error::other("its thread has ended"))
+    /// Calls `what` on SIGHUP, also for one that has come already.
+    pub(crate) fn react(&self, what: impl Fn() + Send + 'static) {
+        // The thread ends with the program alone.
+        let _ = self.reaction.send(Box::new(what));
     }
 }

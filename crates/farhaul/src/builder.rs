@@ -357,6 +357,15 @@ impl Builder {
         self.open(address.into())
     }
 
+    /// Binds a socket with the buffers of these settings, and starts no thread. A program may give up rights before it hands the
+    /// socket to [`adopt`](Self::adopt).
+    ///
+    /// # Errors
+    /// The address is taken, or does not belong to this machine.
+    pub fn socket(&self, address: SocketAddr) -> Result<UdpSocket, Error> {
+        farhaul_udp::UdpSocket::bound(address, self.options).map_err(|source| Error::Bind { address, source })
+    }
+
     /// Takes a UDP port that somebody else has bound, for instance the service manager (socket activation).
     ///
     /// # Errors

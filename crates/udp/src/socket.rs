@@ -58,13 +58,22 @@ impl UdpSocket {
     /// # Errors
     /// The address is in use or not one of this machine, or the system has no more sockets.
     pub fn bind(local: SocketAddr, options: Options) -> io::Result<Self> {
+        Self::adopt(Self::bound(local, options)?, options)
+    }
+
+    /// A bound socket with its buffers, to be [adopted](Self::adopt) later with fewer rights. One at `[::]` is dual-stack.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind).
+    pub fn bound(local: SocketAddr, options: Options) -> io::Result<StdSocket> {
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
-        let takes_both = local.ip() == Ipv6Addr::UNSPECIFIED;
         if local.is_ipv6() {
-            socket.set_only_v6(!takes_both)?;
+            socket.set_only_v6(local.ip() != Ipv6Addr::UNSPECIFIED)?;
         }
         socket.bind(&local.into())?;
-        Self::set_up(socket, takes_both, options)
+        request(&socket, BufferKind::Recv, options.recv_buffer)?;
+        request(&socket, BufferKind::Send, options.send_buffer)?;
+        Ok(socket.into())
     }
 
     /// A socket that somebody else has bound, for instance the service manager.

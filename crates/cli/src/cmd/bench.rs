@@ -185,12 +185,13 @@ impl Measurement<'_> {
         let answers = endpoint.answer_probes();
         answers.map_err(|error| self.context.connection_fault(&error, &endpoint.local_addr()))?;
         let listener = server::listen(self.context, &endpoint)?;
+        let reloading = clients.as_ref().map(|_| Reloading::start(|| Ok(()))).transpose()?;
         let mut start = self.args.transport.start("bench");
         start.key = clients.as_ref().map(Admission::fingerprint);
         connect::announce(self.context, &self.output, &endpoint, None, start);
         let protection = clients.as_ref().map_or_else(|| "not encrypted".to_owned(), Admission::words);
         self.output.say(&format!("measuring on {} ({protection}); Ctrl-C stops", endpoint.local_addr()));
-        server::admit((&Reloading::start(|| Ok(()))?, &self.output), (clients.as_ref(), &endpoint), |_| ())?;
+        server::admit((reloading.as_ref(), &self.output), (clients.as_ref(), &endpoint), |_| ())?;
         let served = Arc::default();
         server::run((self.context, &self.output), (listener, |_, _| ()), MAX_MEASUREMENTS, &served, |caller| {
             self.serve(caller, clients.as_ref())

@@ -31,6 +31,7 @@ use crate::options::{Original, Originals, Transport};
 use crate::output::Output;
 use crate::output::human::{plural, rate, reason, time};
 use crate::output::json::{Direction, End};
+use crate::privileges;
 use crate::reloading::Reloading;
 use crate::session::file::Holding;
 use crate::trust::{Admission, Permit, Rights, Service};
@@ -67,7 +68,7 @@ pub(crate) struct ServeArgs {
     /// rate = "1gbit".
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Do not have the kernel confine the server to its root (Landlock)
+    /// Do not have the kernel confine the server to its root (Landlock), keep its capabilities and core dumps
     #[arg(long, env = "FARHAUL_UNCONFINED", value_parser = clap::builder::BoolishValueParser::new())]
     unconfined: bool,
     /// Refuse copies to this server
@@ -112,7 +113,17 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     }
     let files = files_to_read_again(clients.as_ref(), plain.as_deref())?;
     let confines = !args.unconfined;
-    let reloading = Reloading::start(move || if confines { confine::to_files(&files) } else { Ok(()) })?;
+    let gives_up = args.gives_up_capabilities();
+    let prepare = move || {
+        if gives_up {
+            privileges::give_up_capabilities()?;
+        }
+        if confines { confine::to_files(&files) } else { Ok(()) }
+    };
+    let reloading = clients.as_ref().map(|_| Reloading::start(prepare)).transpose()?;
+    if confines {
+        privileges::hide_memory()?;
+    }
     // Threads that are started from here on are confined as well.
     let confinement = match args.unconfined {
         true => Confinement::None,
@@ -129,6 +140,8 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let unlisted = clients.as_ref().filter(|clients| clients.admits_anybody()).map(|_| unlisted_rate(args));
     start.settings.insert("unlisted_rate_bps".into(), unlisted.map(Rate::bits_per_second).into());
     start.settings.insert("landlock".into(), confinement.name().into());
+    start.settings.insert("capabilities".into(), if privileges::has_capabilities() { "kept" } else { "none" }.into());
+    start.settings.insert("dumpable".into(), args.unconfined.into());
     let max_sessions = args.max_sessions.min(copies_at_a_time());
     start.settings.insert("max_sessions".into(), max_sessions.into());
     start.settings.insert("interval_seconds".into(), args.interval.map(|time| time.as_secs_f64()).into());
@@ -153,7 +166,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let (shown, at) = (args.root.display(), endpoint.local_addr());
     output.say(&format!("serving {shown} on {at} ({rights}{unlisted}{others}); Ctrl-C stops"));
     let (reloaded, port) = (plain.clone(), endpoint.clone());
-    server::admit((&reloading, &output), (clients.as_ref(), &endpoint), move |output| {
+    server::admit((reloading.as_ref(), &output), (clients.as_ref(), &endpoint), move |output| {
         let Some(plain) = &reloaded else { return };
         match plain.reload(&port) {
             Ok(words) => output.say(&format!("the plain clients were read again: {words}")),
@@ -183,10 +196,27 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
 /// The port of the service manager, or a new one.
 fn open_port(args: &ServeArgs, clients: Option<&Admission>, plain: Option<&Plain>) -> Result<Endpoint, Fault> {
     let plain = plain.map(Plain::clients);
-    match (manager::socket()?, &args.listen) {
+    let socket = match (manager::socket()?, &args.listen) {
+        (Some(socket), _) => Some(socket),
+        (None, Some(listen)) if args.gives_up_capabilities() => Some(args.transport.socket(listen.listening()?)?),
+        (None, _) => None,
+    };
+    // The thread of the port starts without what this one gives up.
+    if args.gives_up_capabilities() {
+        privileges::give_up_capabilities()?;
+    }
+    match (socket, &args.listen) {
         (Some(socket), _) => args.transport.adopt_daemon(socket, clients, plain),
         (None, Some(listen)) => args.transport.bind_daemon(listen.listening()?, clients, plain),
         (None, None) => Err(Fault::usage("give --listen ADDR, or start it by a socket of the service manager")),
+    }
+}
+
+impl ServeArgs {
+    /// Whether it gives up all capabilities once its port is open. A privileged user who starts a server by hand may want to serve
+    /// what only that user can read.
+    pub(crate) const fn gives_up_capabilities(&self) -> bool {
+        self.config.is_some() && !self.unconfined
     }
 }
 

@@ -104,11 +104,11 @@ pub(super) fn listen(context: &Context, endpoint: &Endpoint) -> Result<Listener,
 /// Reports the clients that are not admitted, and reads their keys again on SIGHUP. Then calls `reload`. Clients that may do less
 /// than before lose their connections, and so do those whose keys expire.
 pub(super) fn admit(
-    (reloading, output): (&Reloading, &Output),
+    (reloading, output): (Option<&Reloading>, &Output),
     (clients, endpoint): (Option<&Admission>, &Endpoint),
     reload: impl Fn(&Output) + Send + 'static,
 ) -> Result<(), Fault> {
-    let Some(clients) = clients else { return Ok(()) };
+    let Some((clients, reloading)) = clients.zip(reloading) else { return Ok(()) };
     clients.report_refusals(output)?;
     let (its, words, port) = (clients.clone(), output.clone(), endpoint.clone());
     reloading.react(move || {
@@ -117,7 +117,7 @@ pub(super) fn admit(
             Err(fault) => words.warn(&format!("{fault}; the keys of before apply")),
         }
         reload(&words);
-    })?;
+    });
     let (its, words, port) = (clients.clone(), output.clone(), endpoint.clone());
     thread::Builder::new().name("expiry".into()).spawn(move || {
         loop {

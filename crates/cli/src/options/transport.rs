@@ -164,6 +164,11 @@ impl Transport {
             .map_err(|error| fault_of(error, address))
     }
 
+    /// Binds the socket of a daemon, to be adopted with fewer rights.
+    pub(crate) fn socket(&self, address: SocketAddr) -> Result<UdpSocket, Fault> {
+        self.builder().socket(address).map_err(|error| fault_of(error, address))
+    }
+
     /// Opens a UDP port with this protection, for one copy.
     pub(crate) fn bind_secure(&self, address: SocketAddr, security: Security) -> Result<Endpoint, Fault> {
         self.open(self.builder(), address, Some(security))

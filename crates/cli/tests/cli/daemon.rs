@@ -165,7 +165,7 @@ fn b19_all_sessions_of_a_key_together_are_no_faster_than_its_rate() {
 
 #[test]
 fn b19_a_key_has_no_more_sessions_at_a_time_than_its_line_says() {
-    let here = Capped::with("rate=8mbit sessions=1");
+    let here = Capped::with("rate=4mbit sessions=1");
     let files = ["one", "two", "three"].map(|name| here.scratch.file(name, 1_000_000));
     let mut runs = thread::scope(|scope| {
         let copies = files.each_ref().map(|file| scope.spawn(|| here.push(&[file])));
@@ -354,6 +354,54 @@ fn the_kernel_itself_keeps_a_daemon_within_its_root() {
         let from = format!("{}link/hostname", url(&server));
         assert_eq!(farhaul(&["copy", "--plain", &from, &scratch.at("stolen")]).code, 3);
         assert!(fs::metadata(scratch.at("stolen")).is_err());
+        server.signal(Signal::TERM);
+        server.end();
+    }
+}
+
+/// The value of a field in the status of a process or thread.
+fn status(folder: &str, field: &str) -> String {
+    let text = fs::read_to_string(format!("{folder}/status")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    line.unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_daemon_gives_up_its_capabilities_and_hides_its_memory() {
+    let scratch = Scratch::new();
+    let file = settings(&scratch, "");
+    let by_hand = ["--root", &scratch.at("root"), "--listen", "127.0.0.1:0", "--key", &scratch.at("key")];
+    let own = status("/proc/self", "CapEff");
+    let own_word = if own == "0000000000000000" { "none" } else { "kept" };
+    for (options, kept, hidden) in [
+        (&["--config", &file][..], false, true),
+        (&["--config", &file, "--unconfined"], true, false),
+        (&by_hand, true, true),
+        (&[&by_hand[..], &["--unconfined"]].concat(), true, false),
+    ] {
+        let server = Started::begin(&[&["serve", "--json"], options].concat(), Stdio::null()).after("start");
+        let settings = &server.record["settings"];
+        assert_eq!(settings["capabilities"], if kept { own_word } else { "none" }, "{options:?}");
+        assert_eq!(settings["dumpable"], !hidden, "{options:?}");
+        let process = format!("/proc/{}", server.process());
+        let threads: Vec<_> = fs::read_dir(format!("{process}/task")).unwrap().map(|one| one.unwrap().path()).collect();
+        assert!(threads.len() > 3);
+        for thread in threads {
+            let folder = thread.to_str().unwrap();
+            for set in ["CapEff", "CapPrm", "CapInh"] {
+                let value = status(folder, set);
+                let is_kept = kept && value == status("/proc/self", set);
+                assert!(
+                    is_kept || value == "0000000000000000",
+                    "{options:?} {}: {set} {value}",
+                    status(folder, "Name")
+                );
+            }
+        }
+        // proc(5): the files of a process that may not be dumped belong to root, and its own user may not read them.
+        let user = status(&process, "Uid").split_whitespace().next().unwrap().to_owned();
+        let owner = fs::metadata(format!("{process}/environ")).unwrap().uid().to_string();
+        assert_eq!(owner, if hidden { "0" } else { &user }, "{options:?}");
         server.signal(Signal::TERM);
         server.end();
     }

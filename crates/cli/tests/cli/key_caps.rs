@@ -1,6 +1,6 @@
 //! The options of a key where no files are moved: `bench` and `pipe` keep to them, or refuse the key.
 
-use std::time::Instant;
+use farhaul_udp::Clock;
 
 use crate::process::{Run, Scratch, Server, farhaul_with_as};
 use crate::secured::User;
@@ -85,14 +85,15 @@ fn a_pipe_keeps_to_the_rate_and_the_bytes_of_a_key_in_either_direction() {
             let call = ["pipe", "--host-key-policy", "accept-new", "--connect", &to];
             let (theirs, ours) = if sends { (&content[..], &b""[..]) } else { (&b""[..], &content[..]) };
             let input = server.input();
-            let began = Instant::now();
+            let clock = Clock::start();
+            let began = clock.now();
             let (run, code, arrived) = std::thread::scope(|scope| {
                 scope.spawn(move || drop(std::io::Write::write_all(&mut { input }, theirs)));
                 let run = farhaul_with_as(&here.bob.0, ours, &call);
                 let (code, arrived) = server.end();
                 (run, code, arrived)
             });
-            let took = began.elapsed().as_secs_f64();
+            let took = (clock.now() - began).as_secs_f64();
             let got = if sends { &run.stdout } else { &arrived };
             if is_whole {
                 assert_eq!((run.code, code, got == &content), (0, 0, true), "{}", run.stderr);

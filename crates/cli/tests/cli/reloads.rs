@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use farhaul_udp::Clock;
 use rustix::process::Signal;
 
 use crate::daemon::{admit_writer, begin, copy, settings, url};
@@ -45,14 +46,15 @@ fn a_key_that_may_do_less_after_sighup_loses_its_running_session_at_once() {
             }
             None
         });
-        let began = Instant::now();
+        let clock = Clock::start();
+        let began = clock.now();
         fs::write(&keys, fewer).unwrap();
         daemon.signal(Signal::HUP);
         let output = running.unwrap().wait_with_output().unwrap();
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(began.elapsed() < Duration::from_secs(5) && !output.status.success(), "{fewer}: {words}");
+        assert!(clock.now() - began < Duration::from_secs(5) && !output.status.success(), "{fewer}: {words}");
         let end = daemon.next("end");
-        assert!(began.elapsed() < Duration::from_secs(5) && end["exit_code"] != 0, "{end}");
+        assert!(clock.now() - began < Duration::from_secs(5) && end["exit_code"] != 0, "{end}");
     }
     daemon.signal(Signal::TERM);
     daemon.end();
