@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use farhaul::security::KeyPair;
@@ -79,14 +79,20 @@ pub(super) fn write_new(path: &Path, mode: u32, text: &str) -> io::Result<()> {
     named.and(removed)
 }
 
-/// Appends a line to a file, which is made if need be.
+/// Appends a line to a file, which is made if need be. A last line that somebody left without an end is ended first.
 pub(super) fn append(path: &Path, line: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let mut file = OpenOptions::new().append(true).create(true).mode(PRIVATE).open(path)?;
+    let mut file = OpenOptions::new().read(true).append(true).create(true).mode(PRIVATE).open(path)?;
+    let length = file.metadata()?.len();
+    let mut last = *b"\n";
+    if let Some(at) = length.checked_sub(1) {
+        file.read_exact_at(&mut last, at)?;
+    }
+    let end = if last == *b"\n" { "" } else { "\n" };
     // One call, so that lines of several programs do not mix.
-    file.write_all(line.as_bytes())
+    file.write_all(format!("{end}{line}").as_bytes())
 }
 
 /// The path with these characters behind its name.
@@ -94,4 +100,22 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_follows_a_last_line_without_an_end() {
+        let folder = std::env::temp_dir().join(format!("farhaul-append-{}", std::process::id()));
+        let file = folder.join("new/known_hosts");
+        append(&file, "one\n").unwrap();
+        append(&file, "two\n").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "one\ntwo\n");
+        fs::write(&file, "by hand").unwrap();
+        append(&file, "three\n").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "by hand\nthree\n");
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }
