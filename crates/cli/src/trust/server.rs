@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use clap::ValueEnum;
 use farhaul::security::{
@@ -40,6 +40,8 @@ pub(crate) struct Server {
     name: String,
     policy: HostKeyPolicy,
     expected: Expected,
+    /// The key of the first connection. Others must have the same one.
+    settled: OnceLock<PublicKey>,
 }
 
 /// The keys that a server may have.
@@ -56,13 +58,16 @@ enum Expected {
 impl Server {
     /// A server with the key of this fingerprint.
     pub(crate) fn with_fingerprint(name: String, identity: KeyPair, cipher: Cipher, fingerprint: String) -> Self {
-        let expected = Expected::Fingerprint(fingerprint);
-        Self { identity, cipher, name, policy: HostKeyPolicy::Strict, expected }
+        Self::expecting(Expected::Fingerprint(fingerprint), name, identity, cipher)
     }
 
     /// A server with this key.
     pub(crate) fn with_key(name: String, identity: KeyPair, cipher: Cipher, key: PublicKey) -> Self {
-        Self { identity, cipher, name, policy: HostKeyPolicy::Strict, expected: Expected::Key(key) }
+        Self::expecting(Expected::Key(key), name, identity, cipher)
+    }
+
+    const fn expecting(expected: Expected, name: String, identity: KeyPair, cipher: Cipher) -> Self {
+        Self { identity, cipher, name, policy: HostKeyPolicy::Strict, expected, settled: OnceLock::new() }
     }
 
     /// A server that this user may know.
@@ -76,7 +81,7 @@ impl Server {
         let first = if policy == HostKeyPolicy::AcceptNew { FirstContact::Accept } else { FirstContact::Refuse };
         let host = Arc::new(HostTrust::new(name.clone(), known, first));
         let expected = Expected::Known { file, host, own: identity.public() };
-        Ok(Self { identity, cipher, name, policy, expected })
+        Ok(Self { policy, ..Self::expecting(expected, name, identity, cipher) })
     }
 
     /// The fingerprint of this side's key.
@@ -86,6 +91,9 @@ impl Server {
 
     /// The protection of a port for connections to this server.
     pub(crate) fn security(&self) -> Security {
+        if let Some(key) = self.settled.get() {
+            return self.security_with(*key);
+        }
         Security::new(self.identity.clone(), self.expected.clone()).cipher(self.cipher)
     }
 
@@ -112,6 +120,12 @@ impl Server {
                 return Err(Fault::new(
                     Code::HostKeyChanged,
                     format!("{} does not have the key {wanted}; somebody may be in between", self.name),
+                ));
+            }
+            Expected::Known { .. } if self.settled.get().is_some() => {
+                return Err(Fault::new(
+                    Code::HostKeyChanged,
+                    format!("{} has another key than a moment ago; somebody may be in between", self.name),
                 ));
             }
             Expected::Known { host, file, .. } => (host, file),
@@ -142,11 +156,11 @@ impl Server {
         }
     }
 
-    /// Remembers the key of a server with which a connection was established. A failure is a warning.
+    /// Remembers the key of a server with which a connection was established, once. A failure is a warning.
     pub(crate) fn remember(&self, output: &Output) {
         let Expected::Known { file: Some(file), host, own } = &self.expected else { return };
-        let Some((key, Known::Nothing)) = host.seen() else { return };
-        if key == *own {
+        let Some((key, known)) = host.seen() else { return };
+        if self.settled.set(key).is_err() || known != Known::Nothing || key == *own {
             return;
         }
         match files::append(file, &KnownHosts::line(&self.name, key)) {

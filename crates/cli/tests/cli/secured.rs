@@ -242,7 +242,24 @@ fn a_user_at_a_terminal_is_asked_about_a_new_server() {
     let refused = farhaul_on_terminal_with(b"no\n", &home, &bench);
     let shown = String::from_utf8_lossy(&refused.stdout).into_owned();
     assert!(refused.code == 5 && shown.contains(&alice.key("fingerprint")) && shown.contains("(yes/no)?"), "{shown}");
-    let accepted = farhaul_on_terminal_with(b"yes\n", &home, &bench);
-    assert_eq!(accepted.code, 0, "{}", String::from_utf8_lossy(&accepted.stdout));
+    // All flows go to one server.
+    let flows = [&bench[..], &["--flows", "3"]].concat();
+    let accepted = farhaul_on_terminal_with(b"yes\n", &home, &flows);
+    let shown = String::from_utf8_lossy(&accepted.stdout).into_owned();
+    assert!(accepted.code == 0 && shown.matches("(yes/no)?").count() == 1, "{shown}");
+    assert_eq!(fs::read_to_string(bob.file("known_hosts")).unwrap().lines().count(), 1);
     bob.runs(&bench).succeeds();
+}
+
+#[test]
+fn the_key_of_a_server_is_remembered_once_and_below_what_stands_there_already() {
+    let scratch = Scratch::new();
+    let (alice, bob) = (User::new(&scratch, "alice"), User::new(&scratch, "bob"));
+    let server = Server::begin_as(&alice.0, &["bench", "--any-client"]);
+    let other = format!("far.example:9000 {}", bob.key("show"));
+    fs::write(bob.file("known_hosts"), &other).unwrap();
+    let to = ["bench", "--bytes", "1kB", "--flows", "4", "--host-key-policy", "accept-new", "--connect"];
+    bob.runs(&[&to[..], &[&server.address]].concat()).succeeds();
+    let known = fs::read_to_string(bob.file("known_hosts")).unwrap();
+    assert_eq!(known, format!("{other}\n{} {}\n", server.address, alice.key("show")));
 }
