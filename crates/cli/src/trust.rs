@@ -11,8 +11,11 @@ mod admission;
 mod caps;
 mod files;
 pub(crate) mod identity;
+mod refusal;
+mod rights;
 mod server;
 
-pub(crate) use admission::{Admission, KeysFile, Rights, Service};
+pub(crate) use admission::{Admission, KeysFile, Service};
 pub(crate) use caps::{Exhausted, Permit, Usage, Usages};
+pub(crate) use rights::Rights;
 pub(crate) use server::{HostKeyPolicy, Server};

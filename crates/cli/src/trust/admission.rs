@@ -7,13 +7,14 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 
-use farhaul::security::{AuthorizedKeys, Cipher, Grant, KeyPair, NotAdmitted, PublicKey, Security, Trust};
+use farhaul::security::{AuthorizedKeys, Cipher, KeyPair, NotAdmitted, PublicKey, Security, Trust};
 use farhaul::{Endpoint, Stream, probe};
 use farhaul_session::AbortCode;
-use farhaul_units::Rate;
 
 use super::caps::{Permit, Usages};
 use super::files;
+use super::refusal::{Cause, Refusal};
+use super::rights::Rights;
 use crate::exit::{Code, Fault};
 use crate::output::Output;
 
@@ -60,27 +61,6 @@ impl KeysFile {
     }
 }
 
-/// What the client of a connection may do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Rights {
-    /// Everything that the listener offers.
-    All,
-    /// What the file grants.
-    Granted(Grant),
-    /// What a line without options grants: the key stands in no file, and the listener admits all keys. Nobody who makes a new
-    /// key for each call can be told from another one.
-    Unlisted,
-    /// What nobody has proved to be due to him: the client of a plain connection, whose network the daemon admits.
-    Plain {
-        /// Whether such clients may write.
-        write: bool,
-        /// Cap of the rate of all their sessions together.
-        rate: Rate,
-    },
-    /// Nothing: the file has changed since the client connected.
-    None,
-}
-
 /// What a listener offers, and so which options of a key it can hold to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
@@ -88,23 +68,6 @@ pub(crate) enum Service {
     Files,
     /// Bytes without files, by this verb: `path` says nothing about them.
     Bytes(&'static str),
-}
-
-/// A client that was not admitted.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    from: SocketAddr,
-    key: PublicKey,
-    cause: Cause,
-}
-
-/// Why a client was not admitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cause {
-    /// The file does not admit it.
-    File(NotAdmitted),
-    /// Its line limits it to files, and this verb has none.
-    FilesAlone(&'static str),
 }
 
 #[derive(Debug)]
@@ -152,9 +115,9 @@ impl Admission {
     /// Reports the clients that are not admitted, for as long as the port is open.
     pub(crate) fn report_refusals(&self, output: &Output) -> Result<(), Fault> {
         let Some(refusals) = self.refusals.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
-        let output = output.clone();
+        let (output, file) = (output.clone(), self.file().map(Path::to_owned));
         let thread = thread::Builder::new().name("refusals".into());
-        thread.spawn(move || refusals.iter().for_each(|refusal| output.warn(&refusal.words())))?;
+        thread.spawn(move || refusals.iter().for_each(|refusal| output.warn(&refusal.words(file.as_deref()))))?;
         Ok(())
     }
 
@@ -274,18 +237,6 @@ impl Clients {
     }
 }
 
-impl Rights {
-    /// Whether they are no less than others of the same key.
-    fn permits_all_of(&self, others: &Self, key: PublicKey) -> bool {
-        match (self, others) {
-            (Self::All, _) | (Self::Unlisted, Self::Unlisted) => true,
-            (Self::Granted(now), Self::Granted(before)) => now.permits_all_of(before),
-            (Self::Granted(now), Self::Unlisted) => now.permits_all_of(&Grant::of(key)),
-            _ => false,
-        }
-    }
-}
-
 impl Trust for Clients {
     fn admits_server(&self, _peer: SocketAddr, _key: PublicKey) -> bool {
         false
@@ -299,21 +250,6 @@ impl Trust for Clients {
                 let _ = self.refused.try_send(Refusal { from, key, cause });
                 false
             }
-        }
-    }
-}
-
-impl Refusal {
-    /// The refusal in words, with the next step for the owner of `file`.
-    pub(crate) fn words(&self) -> String {
-        let (from, key) = (self.from, self.key);
-        match self.cause {
-            Cause::File(reason) => {
-                format!("refused {from}: {reason}; to admit it, add this line to the file of --authorized-keys: {key}")
-            }
-            Cause::FilesAlone(verb) => format!(
-                "refused {from}: the line of its key has path=, and `farhaul {verb}` has no files that it could keep to: {key}"
-            ),
         }
     }
 }
@@ -355,8 +291,9 @@ mod tests {
         assert_eq!(grant.name, "alice");
         let stranger = KeyPair::generate().unwrap().public();
         assert!(!admission.clients.admits_client(from, stranger) && admission.clients.admits_client(from, other));
-        let refusal = refusals(&admission).try_recv().unwrap();
-        assert!(refusal.words().contains(&stranger.to_string()) && refusal.words().contains("unknown"));
+        let words = refusals(&admission).try_recv().unwrap().words(Some("/etc/keys".as_ref()));
+        assert!(words.contains("unknown") && words.contains("add this line to /etc/keys"), "{words}");
+        assert!(words.ends_with(&stranger.to_string()), "{words}");
     }
 
     #[test]
@@ -401,7 +338,7 @@ mod tests {
         for anybody in [false, true] {
             let (admission, own) = offering(Service::Bytes("pipe"), &format!("{other} path=/data,write"), anybody);
             assert!(!admission.clients.admits_client(from, other) && admission.clients.admits_client(from, own));
-            let refusal = refusals(&admission).try_recv().unwrap().words();
+            let refusal = refusals(&admission).try_recv().unwrap().words(None);
             assert!(refusal.contains("path=") && refusal.contains("farhaul pipe"), "{refusal}");
         }
         let (admission, _) =
@@ -410,11 +347,17 @@ mod tests {
     }
 
     #[test]
-    fn an_expired_key_is_no_better_than_an_unknown_one() {
-        let old = KeyPair::generate().unwrap().public();
-        let (admission, _) = clients(&format!("{old} expires=2020-01-01"), false);
-        assert!(!admission.clients.admits_client(FROM.parse().unwrap(), old));
-        assert!(refusals(&admission).try_recv().unwrap().words().contains("expired"));
+    fn a_key_whose_line_does_not_hold_now_is_refused_with_advice_that_makes_no_second_line() {
+        for (option, why, advice) in [
+            ("expires=2020-01-01", "has expired", "a later day in expires= of its line in /etc/keys"),
+            ("from=198.51.100.0/24", "this address", "its network to from= of its line in /etc/keys"),
+        ] {
+            let old = KeyPair::generate().unwrap().public();
+            let (admission, _) = clients(&format!("{old} {option}"), false);
+            assert!(!admission.clients.admits_client(FROM.parse().unwrap(), old));
+            let words = refusals(&admission).try_recv().unwrap().words(Some("/etc/keys".as_ref()));
+            assert!(words.contains(why) && words.contains(advice) && !words.contains("add this line"), "{words}");
+        }
     }
 
     #[test]

@@ -198,7 +198,9 @@ fn an_expired_key_is_refused_and_a_misspelt_option_refuses_the_start() {
     let mut server = Server::begin_as(&alice.0, &["bench"]);
     let bench = ["bench", "--host-key-policy", "accept-new", "--bytes", "1kB", "--connect", &server.address];
     bob.runs(&bench).fails(5, &["does not admit"]);
-    assert!(server.wait_for("warning")["message"].as_str().unwrap().contains("expired"));
+    let warning = server.wait_for("warning")["message"].as_str().unwrap().to_owned();
+    let advice = format!("expires= of its line in {}", alice.file("authorized_keys"));
+    assert!(warning.contains("expired") && warning.contains(&advice), "{warning}");
     alice.admits(&bob, "bob pathh=/data");
     alice.runs(&["bench", "--listen", "127.0.0.1:0"]).fails(2, &["authorized_keys", "line 1", "pathh"]);
 }
