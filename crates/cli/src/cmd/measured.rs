@@ -102,10 +102,11 @@ impl<'a> Port<'a> {
         if self.protection.is_some() { "encrypted" } else { "not encrypted" }
     }
 
-    /// The last line of a summary, for streams that are encrypted.
+    /// The last line of a summary.
     pub(super) fn say_protection(&self) {
-        if let Some(protection) = &self.protection {
-            self.output.say(&format!("  {protection}"));
+        match &self.protection {
+            Some(protection) => self.output.say(&format!("  {protection}")),
+            None => self.output.say("  not encrypted"),
         }
     }
 

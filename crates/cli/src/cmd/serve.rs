@@ -337,11 +337,12 @@ impl Server<'_> {
 fn line(end: &End) -> String {
     let way = if end.direction == Some(Direction::Sent) { "sent to" } else { "received from" };
     format!(
-        "{way} {}: {}, {} in {}, {}",
+        "{way} {}: {}, {} in {}, {}; {}",
         end.address.as_deref().unwrap_or("?"),
         plural(end.files.unwrap_or(0), "file"),
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),
-        rate(end.goodput_bps)
+        rate(end.goodput_bps),
+        end.protection()
     )
 }

@@ -71,6 +71,13 @@ fn summaries_of_streams_name_the_protection() {
         let last = run.stderr.lines().last().unwrap();
         assert!(last.contains("TLS1.3") && last.contains(&user.key("fingerprint")), "{}", run.stderr);
     }
+    let listener = Server::begin(&["bench"]);
+    let to = ["--plain", "--connect", &listener.address, "--seconds", "0.3"];
+    for verb in [&["stream", "--rate", "1mbit"][..], &["profile", "--jitter", "--sleep", "10ms"]] {
+        let run = user.runs(&[verb, &to].concat());
+        run.succeeds();
+        assert_eq!(run.stderr.lines().last().unwrap().trim(), "not encrypted");
+    }
 }
 
 #[test]

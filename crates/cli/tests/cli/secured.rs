@@ -1,11 +1,12 @@
 //! Encryption, the default of every verb: keys, known hosts and authorized keys.
 
 use std::fs;
+use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::process::{Run, Scratch, Server, farhaul, farhaul_on_terminal_with, farhaul_where};
+use crate::process::{Run, Scratch, Server, Started, farhaul, farhaul_on_terminal_with, farhaul_where};
 use crate::requirement::runs;
 
 const SIZE: usize = 300_000;
@@ -264,4 +265,26 @@ fn the_key_of_a_server_is_remembered_once_and_below_what_stands_there_already() 
     bob.runs(&[&to[..], &[&server.address]].concat()).succeeds();
     let known = fs::read_to_string(bob.file("known_hosts")).unwrap();
     assert_eq!(known, format!("{other}\n{} {}\n", server.address, alice.key("show")));
+}
+
+#[test]
+fn the_line_of_each_session_of_a_server_says_how_it_was_protected() {
+    let scratch = Scratch::new();
+    let user = User::new(&scratch, "user");
+    let (file, root, fingerprint) = (scratch.file("file", 1_000), scratch.dir("root"), user.key("fingerprint"));
+    let key = format!("key {fingerprint}");
+    for (options, words) in [(&[][..], ["TLS1.3", key.as_str()]), (&["--plain"], ["not encrypted", "not encrypted"])] {
+        let own = user.file("key");
+        let keys = if options.is_empty() { vec!["--key", &own] } else { Vec::new() };
+        let serve = ["serve", "--root", &root, "--listen", "127.0.0.1:0"];
+        let mut server = Started::begin(&[&serve[..], options, &keys].concat(), Stdio::null());
+        let line = server.says("serving");
+        let (_, at) = line.split_once(" on ").unwrap();
+        let url = format!("udt://{}/", at.split(' ').next().unwrap());
+        user.runs(&[&["copy", &file, &url], options].concat()).succeeds();
+        let line = server.says("received from");
+        assert!(words.iter().all(|word| line.contains(word)), "{line}");
+        server.signal(Signal::TERM);
+        server.end();
+    }
 }

@@ -171,7 +171,13 @@ fn conclude(args: &CopyArgs, output: &Output, plan: &BetweenPlan, ended: &Ended)
             ByteSize(number("bytes")),
             time(Duration::try_from_secs_f64(end["seconds"].as_f64().unwrap_or(0.0)).unwrap_or_default()),
             style.bold(&rate(end["goodput_bps"].as_u64())),
-            style.dim(&format!("from {} to {} {way}; {}", plan.from, plan.to.host, text(&end["suite"]))),
+            style.dim(&format!(
+                "from {} to {} {way}; {}, key {}",
+                plan.from,
+                plan.to.host,
+                text(&end["suite"]),
+                text(&end["peer_key"])
+            )),
         ));
     }
     Ok(())
