@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use rustls::crypto::aws_lc_rs::sign::any_eddsa_type;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
+use zeroize::Zeroizing;
 
 use crate::public_key::PublicKey;
 
@@ -18,10 +19,10 @@ const END: &str = "-----END PRIVATE KEY-----";
 /// Characters of a line.
 const LINE: usize = 64;
 
-/// A key pair of Ed25519. It cannot be printed.
+/// A key pair of Ed25519. It cannot be printed, and its memory is erased when the last clone is dropped.
 #[derive(Clone)]
 pub struct KeyPair {
-    pkcs8: Vec<u8>,
+    pkcs8: Zeroizing<Vec<u8>>,
     public: PublicKey,
     certified: Arc<CertifiedKey>,
 }
@@ -47,7 +48,7 @@ impl KeyPair {
         let public = public.map_err(|_| IdentityError::Malformed)?;
         let signing = any_eddsa_type(&PrivatePkcs8KeyDer::from(der)).map_err(|_| IdentityError::Malformed)?;
         let certified = CertifiedKey::new(vec![CertificateDer::from(public.spki())], signing);
-        Ok(Self { pkcs8: der.to_vec(), public, certified: Arc::new(certified) })
+        Ok(Self { pkcs8: Zeroizing::new(der.to_vec()), public, certified: Arc::new(certified) })
     }
 
     /// Reads a pair in PEM, as [`to_pem`](Self::to_pem) and `openssl genpkey -algorithm ed25519` write it.
@@ -57,14 +58,21 @@ impl KeyPair {
     pub fn from_pem(text: &str) -> Result<Self, IdentityError> {
         let (_, behind) = text.split_once(BEGIN).ok_or(IdentityError::Malformed)?;
         let (body, _) = behind.split_once(END).ok_or(IdentityError::Malformed)?;
-        let body: String = body.split_ascii_whitespace().collect();
-        Self::from_pkcs8(&STANDARD.decode(body).map_err(|_| IdentityError::Malformed)?)
+        // Of full size from the start, since a growing buffer leaves copies behind.
+        let mut letters = Zeroizing::new(String::with_capacity(body.len()));
+        body.split_ascii_whitespace().for_each(|line| letters.push_str(line));
+        let mut der = Zeroizing::new(vec![0; letters.len()]);
+        let length = STANDARD.decode_slice(letters.as_bytes(), &mut der).map_err(|_| IdentityError::Malformed)?;
+        Self::from_pkcs8(&der[..length])
     }
 
-    /// The pair in PEM, as the content of a file. Whoever reads it is this side.
-    pub fn to_pem(&self) -> String {
-        let body = STANDARD.encode(&self.pkcs8);
-        let mut text = format!("{BEGIN}\n");
+    /// The pair in PEM, as the content of a file. Whoever reads it is this side. The text is erased when it is dropped.
+    pub fn to_pem(&self) -> Zeroizing<String> {
+        let body = Zeroizing::new(STANDARD.encode(&*self.pkcs8));
+        let ends = BEGIN.len() + END.len() + 2;
+        let mut text = Zeroizing::new(String::with_capacity(ends + body.len() + body.len().div_ceil(LINE)));
+        text.push_str(BEGIN);
+        text.push('\n');
         for line in body.as_bytes().chunks(LINE) {
             text.extend(line.iter().map(|&byte| char::from(byte)));
             text.push('\n');

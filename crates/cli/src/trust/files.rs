@@ -1,14 +1,17 @@
 //! Files of keys: private ones nobody else may read, and none is ever overwritten.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use farhaul::security::KeyPair;
+use zeroize::Zeroizing;
 
 use crate::exit::{Code, Fault};
 
+/// Longest text that is looked at for a key, bytes. A key of Ed25519 in PEM has 119.
+const LONGEST_KEY: u64 = 16 << 10;
 /// Permissions of a private key: its owner alone.
 pub(super) const PRIVATE: u32 = 0o600;
 /// Permissions of a public key.
@@ -28,9 +31,20 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, Fault> {
     }
 }
 
+/// Reads a text that may be a private key, into memory that is erased afterwards. `None` if there is no such file.
+pub(super) fn read_secret(path: &Path) -> Result<Option<Zeroizing<String>>, Fault> {
+    // Of full size from the start, since a growing buffer leaves copies behind. Only its begin can be a key.
+    let mut text = Zeroizing::new(String::with_capacity(LONGEST_KEY as usize + 1));
+    match fs::File::open(path).and_then(|file| file.take(LONGEST_KEY).read_to_string(&mut text)) {
+        Ok(_) => Ok(Some(text)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(Fault::new(Code::LocalIo, format!("cannot read {}: {error}", path.display()))),
+    }
+}
+
 /// Reads a private key; `None` if there is no such file.
 pub(super) fn read_pair(path: &Path) -> Result<Option<KeyPair>, Fault> {
-    let Some(text) = read(path)? else { return Ok(None) };
+    let Some(text) = read_secret(path)? else { return Ok(None) };
     refuse_openssh(path, &text)?;
     let no_key = |error| Fault::new(Code::LocalIo, format!("{} is no private key: {error}", path.display()));
     let pair = KeyPair::from_pem(&text).map_err(no_key)?;

@@ -80,7 +80,7 @@ pub(crate) fn public_file(path: &Path) -> PathBuf {
 
 /// The public key in a file of a private or a public key.
 pub(crate) fn public(path: &Path) -> Result<PublicKey, Fault> {
-    let text = files::read(path)?.ok_or_else(|| missing(path))?;
+    let text = files::read_secret(path)?.ok_or_else(|| missing(path))?;
     let Ok(pair) = KeyPair::from_pem(&text) else {
         files::refuse_openssh(path, &text)?;
         let key = text.parse();
