@@ -191,7 +191,7 @@ impl Measurement<'_> {
         connect::announce(self.context, &self.output, &endpoint, None, start);
         let protection = clients.as_ref().map_or_else(|| "not encrypted".to_owned(), Admission::words);
         self.output.say(&format!("measuring on {} ({protection}); Ctrl-C stops", endpoint.local_addr()));
-        server::admit((reloading.as_ref(), &self.output), (clients.as_ref(), &endpoint), |_| ())?;
+        server::admit((reloading.as_ref(), &self.output, self.context.clock), (clients.as_ref(), &endpoint), |_| ())?;
         let served = Arc::default();
         server::run((self.context, &self.output), (listener, |_, _| ()), MAX_MEASUREMENTS, &served, |caller| {
             self.serve(caller, clients.as_ref())

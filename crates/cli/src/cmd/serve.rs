@@ -166,7 +166,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let (shown, at) = (args.root.display(), endpoint.local_addr());
     output.say(&format!("serving {shown} on {at} ({rights}{unlisted}{others}); Ctrl-C stops"));
     let (reloaded, port) = (plain.clone(), endpoint.clone());
-    server::admit((reloading.as_ref(), &output), (clients.as_ref(), &endpoint), move |output| {
+    server::admit((reloading.as_ref(), &output, context.clock), (clients.as_ref(), &endpoint), move |output| {
         let Some(plain) = &reloaded else { return };
         match plain.reload(&port) {
             Ok(words) => output.say(&format!("the plain clients were read again: {words}")),

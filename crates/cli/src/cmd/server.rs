@@ -3,6 +3,7 @@
 //! A caller gets a thread while a place is free. It takes the place with its request, and frees it at the end of its
 //! session. Refusals need neither thread nor place.
 
+mod alarm;
 mod places;
 
 use std::cell::Cell;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use farhaul::{Endpoint, Error, Listener, Stream};
 use farhaul_session::{AbortCode, Acceptor, Open, refusal, refusal_of};
+use farhaul_udp::Clock;
 
 use super::Context;
 use crate::exit::Fault;
@@ -21,14 +23,17 @@ use crate::output::Output;
 use crate::output::human::plural;
 use crate::reloading::Reloading;
 use crate::trust::Admission;
+use alarm::Alarm;
 use places::{Place, Places};
 
 /// Time-out for a peer's request.
 const OPENING: Duration = Duration::from_secs(10);
 /// Callers beside the sessions whose requests may be pending: the connections of two measurements.
 const OPENINGS: usize = 256;
-/// Time between looks for keys that have expired. Their last day is exact to a day in UTC, so a minute is soon.
-const EXPIRY: Duration = Duration::from_secs(60);
+/// Time between looks at forged datagrams.
+const LOOK: Duration = Duration::from_secs(1);
+/// Such looks between looks for keys that have expired. Their last day is exact to a day in UTC, so a minute is soon.
+const LOOKS: u32 = 60;
 /// Bytes per read of a request.
 const BLOCK: usize = 64 << 10;
 const FULL: &str = "as many sessions as allowed are running; try again later";
@@ -102,9 +107,9 @@ pub(super) fn listen(context: &Context, endpoint: &Endpoint) -> Result<Listener,
 }
 
 /// Reports the clients that are not admitted, and reads their keys again on SIGHUP. Then calls `reload`. Clients that may do less
-/// than before lose their connections, and so do those whose keys expire.
+/// than before lose their connections, and so do those whose keys expire. Warns of many forged datagrams.
 pub(super) fn admit(
-    (reloading, output): (Option<&Reloading>, &Output),
+    (reloading, output, clock): (Option<&Reloading>, &Output, Clock),
     (clients, endpoint): (Option<&Admission>, &Endpoint),
     reload: impl Fn(&Output) + Send + 'static,
 ) -> Result<(), Fault> {
@@ -119,16 +124,28 @@ pub(super) fn admit(
         reload(&words);
     });
     let (its, words, port) = (clients.clone(), output.clone(), endpoint.clone());
-    thread::Builder::new().name("expiry".into()).spawn(move || {
-        loop {
-            thread::park_timeout(EXPIRY);
-            match its.end_expired(&port) {
-                0 => {}
-                ended => words.say(&format!("keys of clients have expired{}", losses(ended))),
+    thread::Builder::new().name("guard".into()).spawn(move || guard(clock, &its, &words, &port))?;
+    Ok(())
+}
+
+/// Ends the connections of keys that expire, and warns of many forged datagrams. Ends with the port.
+fn guard(clock: Clock, clients: &Admission, output: &Output, port: &Endpoint) {
+    let mut alarm = Alarm::default();
+    loop {
+        for _ in 0..LOOKS {
+            thread::park_timeout(LOOK);
+            let Ok(invalid) = port.invalid_datagrams() else { return };
+            if let Some(rate) = alarm.look(clock.now(), invalid) {
+                output.warn(&format!(
+                    "{rate} datagrams a second are forged or belong to no connection: somebody guesses, or floods this port"
+                ));
             }
         }
-    })?;
-    Ok(())
+        match clients.end_expired(port) {
+            0 => {}
+            ended => output.say(&format!("keys of clients have expired{}", losses(ended))),
+        }
+    }
 }
 
 /// The connections that were ended, in words.

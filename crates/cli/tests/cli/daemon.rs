@@ -6,9 +6,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use farhaul_udp::Clock;
 use rustix::process::Signal;
 
 use crate::process::{Reporting, Run, Scratch, Started, farhaul, farhaul_where};
@@ -405,6 +407,32 @@ fn a_daemon_gives_up_its_capabilities_and_hides_its_memory() {
         server.signal(Signal::TERM);
         server.end();
     }
+}
+
+#[test]
+fn a_flood_of_forged_datagrams_is_one_warning() {
+    let scratch = Scratch::new();
+    let mut daemon = begin(&settings(&scratch, ""));
+    let to = daemon.record["local"].as_str().unwrap().to_owned();
+    let (socket, is_heard) = (UdpSocket::bind("127.0.0.1:0").unwrap(), AtomicBool::new(false));
+    let (forged, clock) = ([0x90; 100], Clock::start());
+    let until = clock.now() + Duration::from_secs(30);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_heard.load(Ordering::Acquire) && clock.now() < until {
+                // A full queue drops them, which is all the same.
+                let _ = socket.send_to(&forged, &to);
+            }
+        });
+        let warning = daemon.next("warning")["message"].as_str().unwrap().to_owned();
+        // Another second of it is no second warning.
+        thread::park_timeout(Duration::from_millis(2_500));
+        is_heard.store(true, Ordering::Release);
+        assert!(warning.contains("datagrams a second are forged"), "{warning}");
+    });
+    daemon.signal(Signal::TERM);
+    let rest = daemon.end();
+    assert!(rest.records().iter().all(|record| record["event"] != "warning"), "{}", rest.stderr);
 }
 
 #[test]
