@@ -104,31 +104,8 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let usages = clients.as_ref().map(Admission::usages).unwrap_or_default();
     let permissions = Permissions::new(&args.root, args.read_only, usages, unlisted_rate(args))
         .map_err(|error| no_root(args, &error))?;
-    if let Some(file) = clients.as_ref().and_then(|clients| clients.file_below(permissions.root())) {
-        let words = format!("{} lies below --root, where clients may find it", file.display());
-        match args.config {
-            Some(_) => return Err(Fault::usage(format!("{words}: keep the keys of a daemon elsewhere"))),
-            None => output.warn(&format!("{words}; serve another directory, or name another file")),
-        }
-    }
-    let files = files_to_read_again(clients.as_ref(), plain.as_deref())?;
-    let confines = !args.unconfined;
-    let gives_up = args.gives_up_capabilities();
-    let prepare = move || {
-        if gives_up {
-            privileges::give_up_capabilities()?;
-        }
-        if confines { confine::to_files(&files) } else { Ok(()) }
-    };
-    let reloading = clients.as_ref().map(|_| Reloading::start(prepare)).transpose()?;
-    if confines {
-        privileges::hide_memory()?;
-    }
     // Threads that are started from here on are confined as well.
-    let confinement = match args.unconfined {
-        true => Confinement::None,
-        false => confine::to_root(permissions.root(), !args.read_only)?,
-    };
+    let (reloading, confinement) = contain(args, &output, (clients.as_ref(), plain.as_deref()), permissions.root())?;
     let endpoint = open_port(args, clients.as_ref(), plain.as_deref())?;
     // A caller may keep a control stream beside its copies.
     endpoint.answer_probes().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))?;
@@ -218,6 +195,36 @@ impl ServeArgs {
     pub(crate) const fn gives_up_capabilities(&self) -> bool {
         self.config.is_some() && !self.unconfined
     }
+}
+
+/// Leaves this thread what its work needs, and another one the files of keys, for SIGHUP.
+fn contain(
+    args: &ServeArgs,
+    output: &Output,
+    (clients, plain): (Option<&Admission>, Option<&Plain>),
+    root: &Path,
+) -> Result<(Option<Reloading>, Confinement), Fault> {
+    if let Some(file) = clients.and_then(|clients| clients.file_below(root)) {
+        let words = format!("{} lies below --root, where clients may find it", file.display());
+        match args.config {
+            Some(_) => return Err(Fault::usage(format!("{words}: keep the keys of a daemon elsewhere"))),
+            None => output.warn(&format!("{words}; serve another directory, or name another file")),
+        }
+    }
+    let files = files_to_read_again(clients, plain)?;
+    let (confines, gives_up) = (!args.unconfined, args.gives_up_capabilities());
+    let prepare = move || {
+        if gives_up {
+            privileges::give_up_capabilities()?;
+        }
+        if confines { confine::to_files(&files) } else { Ok(()) }
+    };
+    let reloading = clients.map(|_| Reloading::start(prepare)).transpose()?;
+    if !confines {
+        return Ok((reloading, Confinement::None));
+    }
+    privileges::hide_memory()?;
+    Ok((reloading, confine::to_root(root, !args.read_only)?))
 }
 
 /// The files that SIGHUP has the server read again, with absolute paths.
