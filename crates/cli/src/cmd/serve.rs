@@ -44,8 +44,8 @@ use plain::Plain;
 /// Serve a directory to `farhaul copy`
 ///
 /// Clients cannot leave the directory, not even through links. This user's key may read and write, unless --read-only is
-/// given. Other keys may do what their lines in authorized_keys say: without path=DIR,write they only read. With --any-client, so do all keys without a line, at 1 Gbit/s or --rate together.
-/// Runs until stopped:
+/// given. Other keys may do what their lines in authorized_keys say: without path=DIR,write they only read. With
+/// --any-client, all keys without a line only read, at 1 Gbit/s or --rate together. Runs until stopped:
 ///
 ///     farhaul serve --root /data --listen :9000
 ///
@@ -204,10 +204,12 @@ fn contain(
     (clients, plain): (Option<&Admission>, Option<&Plain>),
     root: &Path,
 ) -> Result<(Option<Reloading>, Confinement), Fault> {
-    if let Some(file) = clients.and_then(|clients| clients.file_below(root)) {
+    let lies_below = |file: &&Path| file.canonicalize().is_ok_and(|file| file.starts_with(root));
+    let settings = args.config.as_deref().filter(lies_below);
+    if let Some(file) = settings.or_else(|| clients.and_then(|clients| clients.file_below(root))) {
         let words = format!("{} lies below --root, where clients may find it", file.display());
         match args.config {
-            Some(_) => return Err(Fault::usage(format!("{words}: keep the keys of a daemon elsewhere"))),
+            Some(_) => return Err(Fault::usage(format!("{words}: keep the keys and settings of a daemon elsewhere"))),
             None => output.warn(&format!("{words}; serve another directory, or name another file")),
         }
     }

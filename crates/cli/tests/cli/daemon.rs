@@ -440,7 +440,10 @@ fn a_daemon_does_not_serve_its_own_keys() {
     let scratch = Scratch::new();
     let (root, file) = (scratch.dir("root"), format!("{}/serve.toml", scratch.dir("root/etc")));
     fs::write(&file, format!("root = \"{root}\"\nlisten = \"127.0.0.1:0\"\n")).unwrap();
-    farhaul(&["serve", "--config", &file]).fails(2, &["host_key", "below --root", "elsewhere"]);
+    farhaul(&["serve", "--config", &file]).fails(2, &["serve.toml", "below --root", "elsewhere"]);
+    let apart = format!("{}/serve.toml", scratch.dir("etc"));
+    fs::write(&apart, format!("root = \"{root}\"\nlisten = \"127.0.0.1:0\"\nkey = \"{root}/etc/key\"\n")).unwrap();
+    farhaul(&["serve", "--config", &apart]).fails(2, &["root/etc/key", "below --root"]);
     let by_hand = ["serve", "--json", "--root", &root, "--listen", "127.0.0.1:0", "--key", &scratch.at("root/etc/key")];
     let mut server = Started::begin(&by_hand, Stdio::null());
     let words = server.says("below --root");
