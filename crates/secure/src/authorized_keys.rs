@@ -159,6 +159,10 @@ impl Grant {
         match option {
             "path" => {
                 let (path, write) = value.strip_suffix(",write").map_or((value, false), |path| (path, true));
+                // What follows a comma may be a misspelt right, and is never taken for a part of the name.
+                if path.contains(',') {
+                    return Err(refused("path", "a directory without commas, and ,write behind it to permit that"));
+                }
                 let path = PathBuf::from(path);
                 if !path.is_absolute() {
                     return Err(refused("path", "it must begin with /"));
@@ -299,6 +303,8 @@ mod tests {
             "expires=2027-02-29",
             "expires=soon",
             "path=data",
+            "path=/data,rw",
+            "path=/data,write,write",
         ] {
             assert!(matches!(fault(option), LineFault::Value { .. }), "{option}");
         }

@@ -37,6 +37,8 @@ const LOOKS: u32 = 60;
 /// Bytes per read of a request.
 const BLOCK: usize = 64 << 10;
 const FULL: &str = "as many sessions as allowed are running; try again later";
+/// Callers that have said nothing hold the places of new ones, at most for the time-out of a request.
+const SILENT: &str = "as many callers as possible have sent no request yet; try again in 10 s";
 const NO_THREAD: &str = "the system gives this server no thread for another session; try again later";
 
 /// A connection whose peer has sent its request.
@@ -172,7 +174,7 @@ pub(super) fn run(
             let (stream, peer) = listener.accept().map_err(|error| context.connection_fault(&error, &local))?;
             greet(&stream, peer);
             let Some(thread) = callers.let_in() else {
-                part(&stream, &refusal(AbortCode::Busy, FULL));
+                part(&stream, &refusal(AbortCode::Busy, if callers.sessions.are_taken() { FULL } else { SILENT }));
                 continue;
             };
             let its = stream.clone();

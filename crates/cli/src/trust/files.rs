@@ -19,6 +19,9 @@ pub(super) const PUBLIC: u32 = 0o644;
 /// Bits that nobody else may have on a private key.
 const OTHERS: u32 = 0o077;
 
+/// Bits by which others than the owner could change whom this program trusts.
+const WRITABLE: u32 = 0o022;
+
 /// First line of a private key in OpenSSH's own format (PROTOCOL.key of OpenSSH).
 const OPENSSH: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";
 
@@ -29,6 +32,21 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, Fault> {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(Fault::new(Code::LocalIo, format!("cannot read {}: {error}", path.display()))),
     }
+}
+
+/// Reads a text that says whom to trust; `None` if there is no such file.
+///
+/// # Errors
+/// It cannot be read, or others than its owner may write it.
+pub(super) fn read_trusted(path: &Path) -> Result<Option<String>, Fault> {
+    let Some(text) = read(path)? else { return Ok(None) };
+    let is_writable = fs::metadata(path).is_ok_and(|file| file.is_file() && file.mode() & WRITABLE != 0);
+    if is_writable {
+        let message =
+            format!("others may write {path}, which says whom to trust; run: chmod go-w {path}", path = path.display());
+        return Err(Fault::new(Code::NotPermitted, message));
+    }
+    Ok(Some(text))
 }
 
 /// Reads a text that may be a private key, into memory that is erased afterwards. `None` if there is no such file.
@@ -118,7 +136,21 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    #[test]
+    fn a_file_that_others_may_write_is_not_trusted() {
+        let file = std::env::temp_dir().join(format!("farhaul-trusted-{}", std::process::id()));
+        fs::write(&file, "somebody").unwrap();
+        for (mode, is_trusted) in [(0o600, true), (0o644, true), (0o664, false), (0o666, false)] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(read_trusted(&file).is_ok(), is_trusted, "{mode:o}");
+        }
+        fs::remove_file(&file).unwrap();
+        assert_eq!(read_trusted(&file).unwrap(), None);
+    }
 
     #[test]
     fn a_line_follows_a_last_line_without_an_end() {

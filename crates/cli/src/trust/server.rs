@@ -18,6 +18,9 @@ use crate::output::{Output, human};
 
 /// Longest answer to a question, bytes.
 const ANSWER: u64 = 64;
+/// The command that prints the key of a server, and where a daemon has it.
+const FINGERPRINT: &str = "farhaul key fingerprint";
+const DAEMON: &str = " (of a daemon: with /etc/farhaul/host_key behind it)";
 
 /// How a client treats the key of a server that it does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -73,7 +76,7 @@ impl Server {
     /// A server that this user may know.
     pub(crate) fn known(name: String, identity: KeyPair, cipher: Cipher, policy: HostKeyPolicy) -> Result<Self, Fault> {
         let file = config::known_hosts_file();
-        let text = file.as_deref().map(files::read).transpose()?.flatten().unwrap_or_default();
+        let text = file.as_deref().map(files::read_trusted).transpose()?.flatten().unwrap_or_default();
         let known = KnownHosts::parse(&text).map_err(|error| {
             let path = file.as_deref().unwrap_or_else(|| "known_hosts".as_ref()).display();
             Fault::new(Code::LocalIo, format!("{path}: {error}"))
@@ -136,7 +139,7 @@ impl Server {
                 Code::HostKeyChanged,
                 format!(
                     "{} has another key, {}, than in line {line} of {file}: somebody may be in between, or the server was \
-                     installed anew; compare it with `farhaul key fingerprint` there, and remove the line if it is right",
+                     installed anew; compare it with `{FINGERPRINT}` there{DAEMON}, and remove the line if it is right",
                     self.name,
                     key.fingerprint()
                 ),
@@ -147,7 +150,7 @@ impl Server {
                 Err(Fault::new(
                     Code::HostKeyUnknown,
                     format!(
-                        "{} has {key}, which is not known here; compare it with `farhaul key fingerprint` there, and \
+                        "{} has {key}, which is not known here; compare it with `{FINGERPRINT}` there{DAEMON}, and \
                          accept it with --host-key FINGERPRINT or --host-key-policy accept-new",
                         self.name
                     ),
@@ -200,7 +203,7 @@ fn answer(name: &str, key: PublicKey) -> std::io::Result<bool> {
     let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
     write!(
         terminal,
-        "{name} is not known here. Its key is {}\nDoes `farhaul key fingerprint` there print the same? Connect, and remember it (yes/no)? ",
+        "{name} is not known here. Its key is {}\nDoes `{FINGERPRINT}` there print the same{DAEMON}? Connect, and remember it (yes/no)? ",
         key.fingerprint()
     )?;
     let mut line = String::new();
