@@ -27,7 +27,7 @@ use super::{Context, connect};
 use crate::exit::{Code, Fault};
 use crate::far::frames::{Frames, MARK};
 use crate::far::messages::{Failed, FarSays, Hello, Near, Ready, VERSION};
-use crate::far::tunnel::Tunnel;
+use crate::far::tunnel::{Tunnel, widen};
 use crate::far::voice::{self, WayOut};
 use crate::options::Transport;
 use crate::output::{JsonTo, Output};
@@ -136,7 +136,7 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
         let begin = move || {
             let tunnel = Tunnel::open()?;
             // The caller may be gone.
-            let _ = say.send(tunnel.address()?);
+            let _ = say.send(tunnel.address());
             Ok(tunnel)
         };
         follow(near, begin, at_end)?;
@@ -229,6 +229,8 @@ fn follow(
             if message != Near::Tunnel {
                 continue;
             }
+            widen(io::stdin());
+            widen(io::stdout());
             let Ok(tunnel) = voice::begin_tunnel().and_then(|()| open()) else { break };
             let _ = tunnel.run((io::stdin(), near.frames.into_rest()), WayOut, |_| {}, at_end);
             return;

@@ -15,7 +15,7 @@ use super::Context;
 use super::connect::Calling;
 use crate::exit::{Code, Fault};
 use crate::far::messages::{Call, Failed, FarSays, Hello, Ready, Task, VERSION};
-use crate::far::tunnel::Tunnel;
+use crate::far::tunnel::{Tunnel, WINDOW};
 use crate::far::{FarProgram, OnMissing, SshCopyOptions, SshOptions, voice};
 use crate::options::Transport;
 use crate::output::Output;
@@ -114,7 +114,8 @@ impl OverSsh<'_> {
         }
         self.output.warn(&format!("{blocked}; the data goes through the SSH connection, which is slower"));
         note_detour(&mut start, self.context.clock.now() - begun);
-        let stream = self.through_ssh(&mut far, Calling { transport: self.transport, ..calling }, start)?;
+        let narrow = self.transport.with_most_underway(WINDOW);
+        let stream = self.through_ssh(&mut far, Calling { transport: &narrow, ..calling }, start)?;
         Ok(Reached { stream, far: Some(far) })
     }
 
@@ -143,7 +144,7 @@ impl OverSsh<'_> {
         let at_end = pipes.at_end();
         let (out, into, hear) = pipes.divided();
         let tunnel = Tunnel::open()?;
-        let address = tunnel.address()?;
+        let address = tunnel.address();
         tunnel.run(out, into, hear, at_end)?;
         let stream = calling.first_of(&[address], start)?;
         far.carries(stream.canceller());
@@ -194,7 +195,7 @@ pub(super) fn call(
     };
     note_detour(&mut start, context.clock.now() - begun);
     let Some(address) = other.detour(&blocked) else { return Err(context.interrupt.fault().unwrap_or(blocked)) };
-    Calling { transport, ..calling }.first_of(&[address], start)
+    Calling { transport: &transport.with_most_underway(WINDOW), ..calling }.first_of(&[address], start)
 }
 
 /// Notes for the record that datagrams go through ssh, after UDP was tried for this long.

@@ -17,6 +17,7 @@ use super::lifeline::Lifeline;
 use super::messages::{Failed, FarSays, Hello, Near, Ready};
 use super::refusal::{Refusal, show};
 use super::ssh::SshOptions;
+use super::tunnel::widen;
 use crate::exit::{Code, Fault};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -240,6 +241,8 @@ impl FarProgram {
             match self.heard.recv() {
                 Ok(Heard::Datagrams(stdout, first)) => {
                     let into = self.stdin.take().ok_or_else(|| self.misbehaved())?;
+                    widen(&into);
+                    widen(&stdout);
                     self.heard = heard;
                     let lifeline = self.lifeline.clone();
                     return Ok(Pipes { out: (stdout, first), into, heard: say, lifeline });

@@ -1,20 +1,30 @@
 //! Datagrams through the SSH connection, where UDP is blocked.
 //!
-//! The connection itself stays the same, with its keys and its congestion control. A tunnel that is full loses datagrams, as a
-//! path does, and the connection slows down.
+//! The connection itself stays the same, with its keys and its congestion control. It has no more underway than the tunnel holds,
+//! since a tunnel that is full loses datagrams, and ssh loses none.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+
+use farhaul_udp::{Interest, MAX_TRAIN_BYTES, Options, RecvBatch, Token, UdpSocket, Waiter};
 
 use super::messages::FarSays;
 use super::pieces::{Piece, Pieces, put};
 
-/// Longest datagram, bytes.
-const LONGEST: usize = 65_535;
+/// Most bytes underway in a tunnel: what one channel of OpenSSH has underway (64 packets of 32 KiB). The pipes and buffers before
+/// ssh hold as much, so that a tunnel whose ssh is slow loses nothing.
+pub(crate) const WINDOW: u64 = 2 << 20;
+/// Size of the pipes, bytes: the most that Linux permits every user (`fs.pipe-max-size`).
+const PIPE: usize = 1 << 20;
+/// Gathered datagrams that leave at once, bytes: a train, and a quarter of the usual pipe of a far program.
+const GATHERED: usize = 1 << 16;
 /// Bytes per read.
 const BLOCK: usize = 128 << 10;
+/// Trains per receive call.
+const TRAINS: usize = 8;
 
 /// One end of a tunnel.
 #[derive(Debug)]
@@ -27,7 +37,7 @@ pub(crate) struct Tunnel {
 impl Tunnel {
     /// An end whose local port is the first one that calls it.
     pub(crate) fn open() -> io::Result<Self> {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0).into(), Options::default())?;
         Ok(Self { socket: Arc::new(socket), local: Arc::default() })
     }
 
@@ -39,7 +49,7 @@ impl Tunnel {
     }
 
     /// The address that stands for the other host.
-    pub(crate) fn address(&self) -> io::Result<SocketAddr> {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.socket.local_addr()
     }
 
@@ -62,6 +72,11 @@ impl Tunnel {
     }
 }
 
+/// Makes a pipe hold more, so that its writer and its reader wake each other less often. What is no pipe stays as it is.
+pub(crate) fn widen(pipe: impl AsFd) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
+}
+
 /// Moves the datagrams of one tunnel into another one, on a thread of its own, until a pipe ends. `hear` gets the messages
 /// between them.
 pub(crate) fn pass_on(
@@ -73,33 +88,28 @@ pub(crate) fn pass_on(
     Ok(())
 }
 
-/// From the socket into the pipe.
-fn carry_out(socket: &UdpSocket, local: &Mutex<Option<SocketAddr>>, mut to: impl Write) {
-    let (mut gathered, mut datagram, mut waits) = (Vec::with_capacity(2 * LONGEST), vec![0; LONGEST], true);
+/// From the socket into the pipe, until that ends.
+fn carry_out(socket: &UdpSocket, local: &Mutex<Option<SocketAddr>>, mut to: impl Write) -> io::Result<()> {
+    let mut waiter = Waiter::new()?;
+    waiter.watch(socket, Token(0), Interest::Readable)?;
+    let (mut gathered, mut batch) = (Vec::with_capacity(2 * GATHERED), RecvBatch::new(TRAINS));
     loop {
-        let received = socket.recv_from(&mut datagram);
-        match &received {
-            Ok(_) if !waits => {}
-            Ok(_) => waits = socket.set_nonblocking(true).is_err(),
+        if socket.recv(&mut batch).is_err() {
             // What was gathered leaves when no more waits.
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                if hand_over(&mut gathered, &mut to).is_err() {
-                    return;
-                }
-                waits = socket.set_nonblocking(false).is_ok();
+            hand_over(&mut gathered, &mut to)?;
+            waiter.wait(None)?;
+            continue;
+        }
+        for train in batch.trains() {
+            let mut local = local.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_local = *local.get_or_insert(train.from) == train.from;
+            drop(local);
+            if is_local {
+                train.datagrams().for_each(|datagram| put(&mut gathered, datagram));
             }
-            Err(_) => {}
-        }
-        // The port may be closed for a moment.
-        let Ok((len, from)) = received else { continue };
-        let mut local = local.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_local = *local.get_or_insert(from) == from;
-        drop(local);
-        if is_local {
-            put(&mut gathered, &datagram[..len]);
-        }
-        if gathered.len() >= LONGEST && hand_over(&mut gathered, &mut to).is_err() {
-            return;
+            if gathered.len() >= GATHERED {
+                hand_over(&mut gathered, &mut to)?;
+            }
         }
     }
 }
@@ -121,26 +131,61 @@ fn carry_in(
     (mut from, first): (impl Read, Vec<u8>),
     mut hear: impl FnMut(FarSays),
 ) {
-    let (mut pieces, mut block) = (Pieces::new(first), vec![0; BLOCK]);
+    let (mut pieces, mut block, mut train) = (Pieces::new(first), vec![0; BLOCK], Train::default());
     loop {
+        let to = *local.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match pieces.next() {
-                Ok(Some(Piece::Datagram(datagram))) => {
-                    let to = *local.lock().unwrap_or_else(PoisonError::into_inner);
-                    if let Some(to) = to {
-                        // A full buffer loses a datagram.
-                        let _ = socket.send_to(datagram, to);
-                    }
-                }
+                Ok(Some(Piece::Datagram(datagram))) => train.add(datagram, socket, to),
                 Ok(Some(Piece::Message(message))) => hear(message),
                 Ok(None) => break,
                 Err(_) => return,
             }
         }
+        train.leave(socket, to);
         match from.read(&mut block) {
             Ok(0) | Err(_) => return,
             Ok(len) => pieces.extend(&block[..len]),
         }
+    }
+}
+
+/// Datagrams of one size, of which the last may be shorter. They leave in one call.
+#[derive(Debug, Default)]
+struct Train {
+    bytes: Vec<u8>,
+    segment: usize,
+    is_complete: bool,
+}
+
+impl Train {
+    /// Adds a datagram. If it does not fit, those before it leave first.
+    fn add(&mut self, datagram: &[u8], socket: &UdpSocket, to: Option<SocketAddr>) {
+        let fits = datagram.len() <= self.segment && self.bytes.len() + datagram.len() <= MAX_TRAIN_BYTES;
+        if self.is_complete || datagram.is_empty() || !fits {
+            self.leave(socket, to);
+        }
+        match to {
+            // A train has no room for nothing.
+            Some(to) if datagram.is_empty() => drop(socket.send_one(to, datagram)),
+            _ if datagram.is_empty() => {}
+            _ => {
+                if self.bytes.is_empty() {
+                    self.segment = datagram.len();
+                }
+                self.is_complete = datagram.len() < self.segment;
+                self.bytes.extend_from_slice(datagram);
+            }
+        }
+    }
+
+    /// Sends the datagrams. A full buffer loses them, and so does a port that is not known yet.
+    fn leave(&mut self, socket: &UdpSocket, to: Option<SocketAddr>) {
+        if let Some(to) = to.filter(|_| !self.bytes.is_empty()) {
+            let _ = socket.send(to, self.segment, &self.bytes);
+        }
+        self.bytes.clear();
+        self.is_complete = false;
     }
 }
 
@@ -168,11 +213,13 @@ fn relay((mut from, first): (impl Read, Vec<u8>), mut to: impl Write, mut hear: 
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
+    use super::super::messages::FarSays;
     use super::super::pieces::message;
-    use super::*;
+    use super::{Tunnel, relay};
 
     #[test]
     fn datagrams_cross_both_ways_with_their_boundaries() {
@@ -183,7 +230,7 @@ mod tests {
         }
         let (one, other) = UnixStream::pair().unwrap();
         let (here, there) = (Tunnel::open().unwrap(), Tunnel::to(far.local_addr().unwrap().port()).unwrap());
-        near.connect(here.address().unwrap()).unwrap();
+        near.connect(here.address()).unwrap();
         here.run((one.try_clone().unwrap(), Vec::new()), one, |_| {}, || {}).unwrap();
         // The first datagram was received together with a message.
         there.run((other.try_clone().unwrap(), vec![0, 2, b'h', b'i']), other, |_| {}, || {}).unwrap();
@@ -197,6 +244,28 @@ mod tests {
             far.send_to(words, stands_for_near).unwrap();
             let len = near.recv(&mut block).unwrap();
             assert_eq!(&block[..len], words);
+        }
+    }
+
+    #[test]
+    fn a_window_of_datagrams_crosses_without_a_loss_whatever_their_sizes() {
+        let (far, near) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        far.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let (one, other) = UnixStream::pair().unwrap();
+        let (here, there) = (Tunnel::open().unwrap(), Tunnel::to(far.local_addr().unwrap().port()).unwrap());
+        near.connect(here.address()).unwrap();
+        here.run((one.try_clone().unwrap(), Vec::new()), one, |_| {}, || {}).unwrap();
+        let sizes = [1_472, 1_472, 1_472, 9, 0, 1_472, 700, 700, 1_472, 30_000, 1];
+        // They wait in the pipe, and arrive there in few reads.
+        for (index, &size) in sizes.iter().enumerate() {
+            near.send(&vec![u8::try_from(index).unwrap(); size]).unwrap();
+        }
+        there.run((other.try_clone().unwrap(), Vec::new()), other, |_| {}, || {}).unwrap();
+        let mut block = [0; 40_000];
+        for (index, &size) in sizes.iter().enumerate() {
+            let (len, _) = far.recv_from(&mut block).unwrap();
+            assert_eq!(len, size, "datagram {index}");
+            assert!(block[..len].iter().all(|&byte| usize::from(byte) == index), "datagram {index}");
         }
     }
 

@@ -282,6 +282,12 @@ impl Transport {
         Self { connect_timeout: self.connect_timeout.min(most), ..self.clone() }
     }
 
+    /// The same settings with buffers of `most` bytes at most, which bound what is underway.
+    pub(crate) fn with_most_underway(&self, most: u64) -> Self {
+        let buffer = self.buffer.map_or(most, |ByteSize(bytes)| bytes.min(most));
+        Self { buffer: Some(ByteSize(buffer)), ..self.clone() }
+    }
+
     fn open(&self, builder: Builder, address: SocketAddr, security: Option<Security>) -> Result<Endpoint, Fault> {
         self.protected(builder, security)?.bind(address).map_err(|error| fault_of(error, address))
     }
