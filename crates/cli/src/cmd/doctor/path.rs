@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use farhaul::Rate;
 use farhaul::path::{Form, PathMtu, PathProbe};
+use farhaul::{Error, Rate};
 use farhaul_units::ByteSize;
 
 use super::finding::Finding;
@@ -56,8 +56,9 @@ pub(super) fn examine(
         return Ok(examine_udp(target, examined, &mut probes, report));
     }
     report(route(&probes[0]));
-    report(judge_host_alone(target, tcp::ask(probes[0].peer())));
-    Ok(None)
+    let (finding, fault) = judge_host_alone(target, tcp::ask(probes[0].peer()));
+    report(finding);
+    Ok(fault)
 }
 
 /// The addresses to which this machine has a route, at least one.
@@ -66,6 +67,7 @@ pub(super) fn open(target: &str, addresses: Vec<SocketAddr>) -> Result<Vec<PathP
     for address in addresses {
         match PathProbe::towards(address) {
             Ok(probe) => probes.push(probe),
+            Err(Error::Unreachable { source, .. }) => failed = failed.or(Some((address, source.to_string()))),
             Err(error) => failed = failed.or(Some((address, error.to_string()))),
         }
     }
@@ -141,21 +143,30 @@ fn interface_towards(peer: SocketAddr) -> Option<Interface> {
     name.map(|name| Interface::named(&name))
 }
 
-/// A host without a port can be asked by TCP alone.
-pub(super) fn judge_host_alone(target: &Target, ssh: tcp::Answer) -> Finding {
-    let words = match ssh {
-        tcp::Answer::Open => "its SSH port (TCP 22) answers",
-        tcp::Answer::Refused => "its host answers, and nothing listens on the SSH port (TCP 22)",
-        tcp::Answer::Silent => "its SSH port (TCP 22) does not answer",
-    };
-    let with_port = format!("farhaul doctor {target}:9000");
-    let mend = match ssh {
-        tcp::Answer::Open => format!("farhaul doctor {target}:\n{with_port}"),
-        _ => with_port,
-    };
-    let next = "to test UDP, put a colon behind the host for the way of copies over SSH, or name the port of a running `farhaul serve` or \
-                `bench`";
-    Finding::advice("udp", format!("{words}; {next}")).mend(mend)
+/// A host without a port can be asked by TCP alone. With the fault of the program for one that is silent.
+pub(super) fn judge_host_alone(target: &Target, ssh: tcp::Answer) -> (Finding, Option<Fault>) {
+    let next = format!("name the port of a running `farhaul serve` or `bench`: `farhaul doctor {target}:PORT`");
+    match ssh {
+        tcp::Answer::Open => {
+            let message = format!(
+                "its SSH port (TCP 22) answers; to test UDP as copies over SSH use it, put a colon behind the host, or {next}"
+            );
+            (Finding::advice("udp", message).mend(format!("farhaul doctor {target}:")), None)
+        }
+        tcp::Answer::Refused => {
+            let message =
+                format!("its host answers, and nothing listens on the SSH port (TCP 22); to test UDP, {next}");
+            (Finding::advice("udp", message), None)
+        }
+        tcp::Answer::Silent => {
+            let message = format!(
+                "no answer from {target} on the SSH port (TCP 22): its host is down, the address is wrong, or a firewall drops \
+                 everything there; to ask by UDP, {next}"
+            );
+            let fault = Fault::new(Code::ConnectTimeout, message.clone());
+            (Finding::problem("udp", message).mend(format!("ping -c 3 {}", target.host())), Some(fault))
+        }
+    }
 }
 
 /// Round trip and packet size of a path that answers. `first`: a round trip. `packet`: the size of this user's packets.
@@ -254,11 +265,15 @@ mod tests {
 
     #[test]
     fn a_host_without_a_port_or_a_route_says_what_to_type_next() {
-        let alone = judge_host_alone(&target("far"), tcp::Answer::Open);
-        assert_eq!(
-            (alone.state, alone.mend.as_deref()),
-            (State::Advice, Some("farhaul doctor far:\nfarhaul doctor far:9000"))
-        );
+        let (alone, fault) = judge_host_alone(&target("far"), tcp::Answer::Open);
+        assert_eq!((alone.state, alone.mend.as_deref()), (State::Advice, Some("farhaul doctor far:")));
+        assert_eq!(fault, None);
+        let (closed, fault) = judge_host_alone(&target("far"), tcp::Answer::Refused);
+        assert_eq!((closed.state, closed.mend, fault), (State::Advice, None, None));
+        assert!(closed.message.contains("farhaul doctor far:PORT"), "{}", closed.message);
+        let (dead, fault) = judge_host_alone(&target("far"), tcp::Answer::Silent);
+        assert!(dead.state == State::Problem && dead.message.contains("is down"), "{}", dead.message);
+        assert_eq!(fault.map(|fault| fault.code), Some(Code::ConnectTimeout));
         let (finding, fault) = judge_no_route("far:9", Some(("192.0.2.7:9".parse().unwrap(), "none".into())));
         assert_eq!((finding.mend.as_deref(), fault.code), (Some("ip route get 192.0.2.7"), Code::NoRoute));
     }
