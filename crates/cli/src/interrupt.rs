@@ -18,6 +18,10 @@ use crate::sys::SignalQueue;
 
 /// The signals that stop this program.
 const STOPPING: [i32; 2] = [SIGINT, SIGTERM];
+/// Interval and number of looks for a signal that has ended a child already: 200 ms together, far more than a thread of a busy
+/// machine needs to wake up.
+const LOOK: Duration = Duration::from_millis(10);
+const LOOKS: usize = 20;
 
 /// Time after the first signal in which another one says nothing new. `timeout` and service managers signal the program and then
 /// its process group. Nobody becomes impatient so soon.
@@ -172,6 +176,17 @@ impl Interrupt {
             SIGTERM => Some(Fault::new(Code::Terminated, "stopped by SIGTERM")),
             _ => Some(Fault::new(Code::Interrupted, "interrupted")),
         }
+    }
+
+    /// The same for the failure of a child. A terminal sends Ctrl-C to this program and to its children, and the child may have
+    /// ended before this program knows.
+    pub(crate) fn fault_soon(&self) -> Option<Fault> {
+        (0..LOOKS).find_map(|_| {
+            self.fault().or_else(|| {
+                thread::park_timeout(LOOK);
+                self.fault()
+            })
+        })
     }
 
     fn on_signal(&self, signal: i32) {

@@ -3,10 +3,14 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use super::lifeline::SSH_FAILED;
 use super::messages::printable;
+use super::program::end;
 use super::ssh::SshOptions;
 use crate::exit::{Code, Fault};
+use crate::interrupt::Interrupt;
 use crate::output::Output;
 
 /// Prints the kind of the machine between two marks, since login shells may print as well.
@@ -51,49 +55,89 @@ impl Kind {
 }
 
 /// Copies this program to `host`.
-pub(super) fn install(options: &SshOptions, host: &str, output: &Output) -> Result<(), Fault> {
+pub(super) fn install(options: &SshOptions, host: &str, interrupt: &Interrupt, output: &Output) -> Result<(), Fault> {
     let here = Command::new("sh").args(["-c", KIND]).output()?;
     let here = Kind::read(&String::from_utf8_lossy(&here.stdout));
-    let far = Kind::read(&answer(options, host, KIND)?);
+    let far = run((options, interrupt), host, KIND, None)?;
     let unknown = || {
         Fault::new(
             Code::FarProgramMissing,
             format!("the kind of the machine {host} cannot be found out: install farhaul there"),
         )
     };
-    let (here, far) = here.zip(far).ok_or_else(unknown)?;
+    let (here, far) = here.zip(Kind::read(&far.text)).ok_or_else(unknown)?;
     if let Some(why) = here.obstacle(&far) {
         return Err(Fault::new(
             Code::FarProgramMissing,
             format!("this program does not run on {host}: {}; build farhaul there", printable(&why)),
         ));
     }
-    let place = SshOptions::INSTALLED;
-    // The new file gets its name once it is whole.
-    let store = format!(
-        "sh -c 'umask 077; p=\"{place}\"; mkdir -p \"${{p%/*}}\" && cat > \"$p.$$\" && chmod 700 \"$p.$$\" && mv \"$p.$$\" \"$p\" && \
-         echo \"[farhaul stored ]\"'"
-    );
     output.say(&format!("copying this program to the cache folder on {host}"));
     let program = std::env::current_exe().and_then(File::open)?;
-    let mut ssh = options.command(host, Some(&store))?.stderr(Stdio::inherit()).spawn()?;
-    let (stdin, stdout) = (ssh.stdin.take(), ssh.stdout.take());
-    let written = stdin.map(|mut stdin| io::copy(&mut &program, &mut stdin).and_then(|_| stdin.flush()));
-    let mut text = String::new();
-    if let Some(stdout) = stdout {
-        // A shell may print anything.
-        let _ = stdout.take(MOST_ANSWER).read_to_string(&mut text);
-    }
-    let done = ssh.wait()?.success() && written.is_some_and(|written| written.is_ok());
-    if done && text.contains("[farhaul stored ]") {
+    let size = program.metadata()?.len();
+    let stored = run((options, interrupt), host, &storing(size), Some(&program))?;
+    if stored.has_succeeded && stored.text.contains("[farhaul stored ]") {
         return Ok(());
+    }
+    if stored.text.contains("[farhaul idle ]") {
+        return Err(Fault::new(
+            Code::FarProgramMissing,
+            format!(
+                "{host} stores this program in the cache folder and does not start it; its reason is above. If that folder permits no \
+                 programs (noexec), install farhaul elsewhere there, and give its place with --remote-path"
+            ),
+        ));
     }
     Err(Fault::new(Code::FarProgramMissing, format!("{host} did not store the program; its reason is above")))
 }
 
-fn answer(options: &SshOptions, host: &str, command: &str) -> Result<String, Fault> {
-    let output = options.command(host, Some(command))?.stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+/// The command that stores a program of `size` bytes, if it starts there. The new file gets its name once it is whole, since the end of
+/// a lost SSH connection looks like the end of the program. Until then, whatever ends the shell removes it.
+fn storing(size: u64) -> String {
+    let place = SshOptions::INSTALLED;
+    format!(
+        "sh -c 'umask 077; p=\"{place}\"; t=\"$p.$$\"; forget() {{ rm -f \"$t\"; }}; trap forget EXIT; trap \"exit 1\" HUP INT PIPE \
+         TERM; mkdir -p \"${{p%/*}}\" && cat > \"$t\" && test $(wc -c < \"$t\") -eq {size} && chmod 700 \"$t\" && \
+         {{ \"$t\" --version > /dev/null || {{ echo \"[farhaul idle ]\"; exit 1; }}; }} && mv \"$t\" \"$p\" && \
+         echo \"[farhaul stored ]\"'"
+    )
+}
+
+/// What a command on the far host said.
+struct Said {
+    text: String,
+    has_succeeded: bool,
+}
+
+/// Runs a command on `host` with this input. A signal to this program ends it.
+fn run(
+    (options, interrupt): (&SshOptions, &Interrupt),
+    host: &str,
+    command: &str,
+    input: Option<&File>,
+) -> Result<Said, Fault> {
+    let mut ssh = options.command(host, Some(command))?;
+    if input.is_none() {
+        ssh.stdin(Stdio::null());
+    }
+    let mut ssh = ssh.stderr(Stdio::inherit()).spawn()?;
+    let (stdin, stdout) = (ssh.stdin.take(), ssh.stdout.take());
+    let ssh = Arc::new(Mutex::new(ssh));
+    let its = Arc::clone(&ssh);
+    interrupt.on_stop(move || end(&its));
+    let written =
+        stdin.zip(input).map(|(mut stdin, mut input)| io::copy(&mut input, &mut stdin).and_then(|_| stdin.flush()));
+    let mut text = Vec::new();
+    if let Some(stdout) = stdout {
+        // A shell may print anything.
+        let _ = stdout.take(MOST_ANSWER).read_to_end(&mut text);
+    }
+    let status = ssh.lock().unwrap_or_else(PoisonError::into_inner).wait()?;
+    if status.code() == Some(SSH_FAILED) {
+        return Err(Fault::new(Code::SshFailed, format!("ssh to {host} failed while farhaul was installed there")));
+    }
+    let has_succeeded = status.success() && written.is_none_or(|written| written.is_ok());
+    Ok(Said { text: String::from_utf8_lossy(&text).into_owned(), has_succeeded })
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ impl FarProgram {
                 Ok(ready) => Ok((far, ready)),
                 Err(refusal) if refusal.is_mendable && on_missing == OnMissing::Install => {
                     drop(far);
-                    install::install(options, host, output)?;
+                    install::install(options, host, interrupt, output)?;
                     let mut far = Self::spawn(options, host, hello, interrupt, output)?;
                     let ready = far.ready(options).map_err(|refusal| refusal.fault)?;
                     Ok((far, ready))
@@ -132,7 +132,7 @@ impl FarProgram {
                 }
                 Err(refusal) => Err(refusal.fault),
             });
-        started.map_err(|fault| interrupt.fault().unwrap_or(fault))
+        started.map_err(|fault| interrupt.fault_soon().unwrap_or(fault))
     }
 
     fn spawn(
@@ -322,7 +322,7 @@ impl Drop for FarProgram {
 }
 
 /// Ends ssh, which ends the far program.
-fn end(child: &Mutex<Child>) {
+pub(super) fn end(child: &Mutex<Child>) {
     let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
     if child.try_wait().is_ok_and(|status| status.is_some()) {
         return;
