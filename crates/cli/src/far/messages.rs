@@ -122,16 +122,21 @@ pub(crate) struct Failed {
 impl Failed {
     /// The failure as a fault of this side.
     pub(crate) fn fault(&self, host: &str) -> Fault {
-        Fault::new(
-            Code::from_symbol(&self.code).unwrap_or(Code::Failed),
-            format!("{host}: {}", printable(&self.message)),
-        )
+        Fault::new(code_there(&self.code), format!("{host}: {}", printable(&self.message)))
     }
 }
 
 impl From<&Fault> for Failed {
     fn from(fault: &Fault) -> Self {
         Self { code: fault.code.symbol().to_owned(), message: fault.message.clone() }
+    }
+}
+
+/// The code of a failure there, by its name. A signal to the program there has not stopped the one here: it has lost its peer.
+pub(crate) fn code_there(symbol: &str) -> Code {
+    match Code::from_symbol(symbol) {
+        Some(Code::Interrupted | Code::Terminated) => Code::PeerLost,
+        code => code.unwrap_or(Code::Failed),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::cmd::over_ssh::{CARRIER, OverSsh};
 use crate::cmd::{Context, report_end};
 use crate::exit::{Code, Fault};
 use crate::far::FarProgram;
-use crate::far::messages::{Call, FarSays, Near, PathText, Task, printable};
+use crate::far::messages::{Call, FarSays, Near, PathText, Task, code_there, printable};
 use crate::far::tunnel::pass_on;
 use crate::output::human::{is_terminal, plural, rate, time};
 use crate::output::json::Direction;
@@ -83,7 +83,7 @@ struct Ended {
 impl Ended {
     /// Its failure.
     fn fault(&self, plan: &BetweenPlan) -> Option<Fault> {
-        let code = Code::from_symbol(self.record["error"]["code"].as_str()?).unwrap_or(Code::Failed);
+        let code = code_there(self.record["error"]["code"].as_str()?);
         Some(Fault::new(code, format!("{}: {}", plan.from, text(&self.record["error"]["message"]))))
     }
 }
