@@ -37,4 +37,4 @@ pub(crate) mod tunnel;
 pub(crate) mod voice;
 
 pub(crate) use program::{FarProgram, OnMissing, peer_knows_of_the_end};
-pub(crate) use ssh::{SshCopyOptions, SshOptions};
+pub(crate) use ssh::{SshCopyOptions, SshOptions, setting};

@@ -140,7 +140,7 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
             Ok(tunnel)
         };
         follow(near, begin, at_end)?;
-        let to = Other::new(call, identity, detour)?;
+        let to = Other::new(call, identity, hello.ports, detour)?;
         return send_on(context, &hello, (paths, *recursive), to);
     }
     let key: PublicKey = hello.key.as_deref().unwrap_or_default().parse().map_err(|_| {

@@ -2,10 +2,9 @@
 
 use std::io::Read;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use farhaul::Stream;
@@ -16,9 +15,10 @@ use super::connect::Calling;
 use crate::exit::{Code, Fault};
 use crate::far::messages::{Call, Failed, FarSays, Hello, Ready, Task, VERSION};
 use crate::far::tunnel::{Tunnel, WINDOW};
-use crate::far::{FarProgram, OnMissing, SshCopyOptions, SshOptions, voice};
+use crate::far::{FarProgram, OnMissing, SshCopyOptions, SshOptions, setting, voice};
 use crate::options::Transport;
 use crate::output::Output;
+use crate::output::human::time;
 use crate::output::json::Start;
 use crate::trust::{Server, identity};
 
@@ -57,17 +57,24 @@ pub(super) struct Other {
     pub(super) is_directory: bool,
     key: PublicKey,
     addresses: Vec<SocketAddr>,
+    /// The ports that the user has chosen.
+    ports: Option<(u16, u16)>,
     /// Tells the address of a tunnel through the near program, once that is open.
     detour: Arc<Mutex<Receiver<SocketAddr>>>,
 }
 
 impl Other {
     /// The program that the near one names.
-    pub(super) fn new(call: Call, identity: KeyPair, detour: Receiver<SocketAddr>) -> Result<Self, Fault> {
+    pub(super) fn new(
+        call: Call,
+        identity: KeyPair,
+        ports: Option<(u16, u16)>,
+        detour: Receiver<SocketAddr>,
+    ) -> Result<Self, Fault> {
         let Call { key, addresses, is_directory, name } = call;
         let key =
             key.parse().map_err(|_| Fault::new(Code::Protocol, "the other far program has no key of a known kind"))?;
-        Ok(Self { identity, name, is_directory, key, addresses, detour: Arc::new(Mutex::new(detour)) })
+        Ok(Self { identity, name, is_directory, key, addresses, ports, detour: Arc::new(Mutex::new(detour)) })
     }
 
     /// Asks the near program for a tunnel, because of `blocked`. `None` if it wants none.
@@ -104,7 +111,11 @@ impl OverSsh<'_> {
                 return Ok(Reached { stream, far: Some(far) });
             }
             Err(fault) if fault.code.exit() != Code::UdpBlocked.exit() => return Err(far.explained(fault)),
-            Err(_) => blocked(host, &addresses, ready.port),
+            Err(fault) => {
+                let waited = self.context.clock.now() - begun;
+                let blocked = Blocked { addresses: &addresses, why: &fault, waited, limit: quick.connect_timeout };
+                blocked.fault(&format!("SSH reaches {host}, and UDP does not reach "), "", self.options.way.port_range)
+            }
         };
         if self.options.detach {
             return Err(blocked.and("--detach leaves no SSH connection to copy through"));
@@ -159,20 +170,22 @@ pub(super) fn start(
     host: &str,
     hello: &Hello,
 ) -> Result<(FarProgram, Ready, Vec<SocketAddr>), Fault> {
-    let mut settings = options.settings(host)?;
     // Ssh needs no network for its settings.
-    let settings = thread::Builder::new().name("settings".into()).spawn(move || {
-        let child = settings.stdin(Stdio::null()).stderr(Stdio::null()).spawn();
-        let mut text = String::new();
-        if let Ok(mut child) = child {
-            let _ = child.stdout.take().map(|stdout| stdout.take(MOST_SETTINGS).read_to_string(&mut text));
-            let _ = child.wait();
-        }
-        text
-    })?;
-    let (far, ready) = FarProgram::start((options, on_missing), host, hello, &context.interrupt, output)?;
-    let addresses = addresses(&settings.join().unwrap_or_default(), &ready);
+    let settings = settings(options.settings(host)?);
+    let options = options.after(&settings);
+    let (far, ready) = FarProgram::start((&options, on_missing), host, hello, &context.interrupt, output)?;
+    let addresses = addresses(&settings, &ready);
     Ok((far, ready, addresses))
+}
+
+/// What this ssh prints about its settings. Nothing if it has none: then its own start says why.
+fn settings(mut ssh: Command) -> String {
+    let mut text = String::new();
+    if let Ok(mut child) = ssh.stdin(Stdio::null()).stderr(Stdio::null()).spawn() {
+        let _ = child.stdout.take().map(|stdout| stdout.take(MOST_SETTINGS).read_to_string(&mut text));
+        let _ = child.wait();
+    }
+    text
 }
 
 /// Connects to a far program that ssh started elsewhere: over UDP, or through the near program where UDP is blocked.
@@ -189,7 +202,10 @@ pub(super) fn call(
     let begun = context.clock.now();
     let blocked = match calling.first_of(&other.addresses, start.clone()) {
         Err(fault) if fault.code.exit() == Code::UdpBlocked.exit() => {
-            blocked(&other.name, &other.addresses, other.addresses.first().map_or(0, SocketAddr::port))
+            // Ssh reached it from elsewhere.
+            let (waited, limit) = (context.clock.now() - begun, quick.connect_timeout);
+            let blocked = Blocked { addresses: &other.addresses, why: &fault, waited, limit };
+            blocked.fault("UDP does not reach ", &format!(" ({})", other.name), other.ports)
         }
         connected => return connected,
     };
@@ -209,24 +225,45 @@ pub(super) fn key_of(ready: &Ready) -> Result<PublicKey, Fault> {
     ready.key.parse().map_err(|_| Fault::new(Code::Protocol, "the far program has a key of another kind"))
 }
 
-/// UDP does not reach the far program.
-fn blocked(host: &str, addresses: &[SocketAddr], port: u16) -> Fault {
-    let tried = addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" and ");
-    Fault::new(
-        Code::UdpBlocked,
-        format!(
-            "SSH reaches {host}, and UDP does not reach {tried} within 3 s: let firewalls pass UDP port {port}, or choose \
-             open ones with --port-range"
-        ),
-    )
+/// A far program that UDP does not reach.
+struct Blocked<'a> {
+    addresses: &'a [SocketAddr],
+    why: &'a Fault,
+    waited: Duration,
+    limit: Duration,
+}
+
+impl Blocked<'_> {
+    /// `intro` stands before the addresses and `name` behind them. `range`: the ports that the user has chosen.
+    fn fault(&self, intro: &str, name: &str, range: Option<(u16, u16)>) -> Fault {
+        let tried = match self.addresses {
+            [] => "it".to_owned(),
+            all => all.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" and "),
+        };
+        let why = match self.limit {
+            // The network or this machine says why.
+            limit if self.waited < limit => format!(" ({})", self.why),
+            limit if limit.subsec_nanos() == 0 => format!(" within {} s", limit.as_secs()),
+            limit => format!(" within {}", time(limit)),
+        };
+        let next = match range {
+            // Open ports lead nowhere, and the reason has its own next step.
+            _ if self.why.code == Code::NoRoute => {
+                return Fault::new(Code::UdpBlocked, format!("{intro}{tried}{name}{why}"));
+            }
+            Some((low, high)) => format!("let firewalls pass UDP ports {low}-{high}, those of --port-range"),
+            None => {
+                "choose ports with --port-range, for instance 50000-50100, and let firewalls pass them, since the port is new each time"
+                    .to_owned()
+            }
+        };
+        Fault::new(Code::UdpBlocked, format!("{intro}{tried}{name}{why}: {next}"))
+    }
 }
 
 /// Where the far program may be reached: the host of ssh, and the address under which ssh reached it.
 fn addresses(settings: &str, ready: &Ready) -> Vec<SocketAddr> {
-    let value = |key: &str| {
-        let lines = settings.lines().filter_map(|line| line.split_once(' '));
-        lines.clone().find(|(name, _)| *name == key).map(|(_, value)| value.trim()).filter(|value| *value != "none")
-    };
+    let value = |key: &str| setting(settings, key);
     let passes_hosts = value("proxyjump").is_some() || value("proxycommand").is_some();
     let named = value("hostname").and_then(|name| (name, ready.port).to_socket_addrs().ok());
     let mut all: Vec<SocketAddr> = named.into_iter().flatten().collect();
@@ -247,6 +284,23 @@ fn addresses(settings: &str, ready: &Ready) -> Vec<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocked_udp_has_its_true_reason_and_ports_to_open() {
+        let addresses = ["192.0.2.7:41000".parse().unwrap()];
+        let said = |code, waited, limit, range| {
+            let why = Fault::new(code, "no route to 192.0.2.7:41000");
+            let blocked = Blocked { addresses: &addresses, why: &why, waited, limit };
+            blocked.fault("UDP does not reach ", " (far)", range).message
+        };
+        let silent = said(Code::ConnectTimeout, UDP_DEAD, UDP_DEAD, None);
+        assert!(silent.contains("192.0.2.7:41000 (far) within 3 s: choose ports with --port-range, for"), "{silent}");
+        let silent =
+            said(Code::ConnectTimeout, Duration::from_secs(1), Duration::from_millis(500), Some((47_000, 47_001)));
+        assert!(silent.contains("within 500 ms: let firewalls pass UDP ports 47000-47001"), "{silent}");
+        let unrouted = said(Code::NoRoute, Duration::from_millis(400), UDP_DEAD, None);
+        assert_eq!(unrouted, "UDP does not reach 192.0.2.7:41000 (far) (no route to 192.0.2.7:41000)");
+    }
 
     #[test]
     fn the_name_of_ssh_comes_first_and_behind_a_jump_host_the_far_end_knows_better() {

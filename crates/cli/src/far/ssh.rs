@@ -37,6 +37,9 @@ pub(crate) struct SshOptions {
     /// UDP ports for the far program: 50000-50100 [default: any]
     #[arg(long, env = "FARHAUL_PORT_RANGE", value_name = "LOW-HIGH", value_parser = ports)]
     pub(crate) port_range: Option<(u16, u16)>,
+    /// Whether ssh must not share its connection: it ends with the copy, and would take sessions of the user with it.
+    #[arg(skip)]
+    is_private: bool,
 }
 
 /// Options of copies over SSH.
@@ -69,15 +72,42 @@ impl SshOptions {
         self.with(&[], host, remote)
     }
 
+    /// The same, for a host with these settings of ssh. An ssh that would share its connection, and ends with it, shares it no more.
+    /// The connection of another one is used all the same.
+    pub(crate) fn after(&self, settings: &str) -> Self {
+        let value = |key: &str| setting(settings, key).unwrap_or("no");
+        let is_private =
+            !matches!(value("controlmaster"), "no" | "false") && matches!(value("controlpersist"), "no" | "false");
+        Self { is_private, ..self.clone() }
+    }
+
     /// Ssh that prints its settings for `host`, and connects nowhere.
     pub(crate) fn settings(&self, host: &str) -> Result<Command, Fault> {
         self.with(&["-G"], host, None)
+    }
+
+    /// The command to try by hand: the same ssh, with a command that does nothing.
+    pub(crate) fn trial(&self, host: &str) -> String {
+        let words = Self { is_private: false, ..self.clone() }.with(&[], host, Some("true")).map(|command| {
+            let words = std::iter::once(command.get_program()).chain(command.get_args());
+            // These two make no difference to a person who types it.
+            words
+                .filter(|word| *word != "-T" && *word != "--")
+                .map(|word| word.to_string_lossy().into_owned())
+                .collect::<Vec<_>>()
+        });
+        let quoted = words.ok().and_then(|words| shlex::try_join(words.iter().map(String::as_str)).ok());
+        quoted.unwrap_or_else(|| format!("ssh {host} true"))
     }
 
     fn with(&self, first: &[&str], host: &str, remote: Option<&str>) -> Result<Command, Fault> {
         let (program, its) = self.ssh.0.split_first().ok_or_else(|| Fault::usage("--ssh is empty"))?;
         let mut command = Command::new(program);
         command.args(its).args(first).arg("-T");
+        if self.is_private {
+            // The first value wins (ssh_config(5)).
+            command.args(["-o", "ControlMaster=no"]);
+        }
         let mut option = |name: &str, value: Option<OsString>| {
             if let Some(value) = value {
                 command.arg(name).arg(value);
@@ -111,6 +141,12 @@ impl SshOptions {
     pub(crate) const fn names_program(&self) -> bool {
         self.remote_path.is_some()
     }
+}
+
+/// The value of a setting, as `ssh -G` prints them.
+pub(crate) fn setting<'a>(settings: &'a str, key: &str) -> Option<&'a str> {
+    let mut lines = settings.lines().filter_map(|line| line.split_once(' '));
+    lines.find(|(name, _)| *name == key).map(|(_, value)| value.trim()).filter(|value| *value != "none")
 }
 
 /// A path for a shell. A tilde at its beginning keeps its meaning.
@@ -179,6 +215,29 @@ mod tests {
             ]
         );
         assert_eq!(line(&options.settings("far").unwrap())[3], "-G");
+        assert_eq!(
+            options.trial("me@far"),
+            "ssh -F 'my config' -p 22 -i 'a key' -J jump -o 'A=b' me@far true",
+            "what a person types to see the same failure"
+        );
+    }
+
+    #[test]
+    fn ssh_becomes_no_master_that_would_die_with_the_copy() {
+        let words = |settings| line(&options(&["-o", "A=b"]).after(settings).command("far", None).unwrap()).join(" ");
+        for settings in ["controlmaster auto\ncontrolpersist no\n", "controlmaster true\n", "controlmaster autoask\n"] {
+            assert_eq!(words(settings), "ssh -T -o ControlMaster=no -o A=b -- far", "{settings}");
+        }
+        for settings in [
+            "",
+            "controlmaster false\n",
+            "controlmaster auto\ncontrolpersist yes\n",
+            "controlmaster yes\ncontrolpersist 600\n",
+        ] {
+            assert_eq!(words(settings), "ssh -T -o A=b -- far", "{settings}");
+        }
+        let private = options(&[]).after("controlmaster auto\n");
+        assert_eq!(private.trial("far"), "ssh far true");
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub(super) fn examine(
         _ if context.interrupt.is_stopping() => return Ok(None),
         Ok(started) => started,
         Err(fault) => {
-            report(judge_ssh(host, options.names_program(), &fault));
+            report(judge_ssh(host, options, &fault));
             return Ok(Some(fault));
         }
     };
@@ -74,11 +74,13 @@ pub(super) fn examine(
     Ok(None)
 }
 
-/// Ssh did not start a far program. `is_named`: the user named its place.
-fn judge_ssh(host: &str, is_named: bool, fault: &Fault) -> Finding {
+/// Ssh did not start a far program.
+fn judge_ssh(host: &str, options: &SshOptions, fault: &Fault) -> Finding {
     let mend = match fault.code {
-        Code::FarProgramMissing | Code::Protocol if !is_named => format!("farhaul copy --install FILE {host}:"),
-        _ => format!("ssh {host} true"),
+        Code::FarProgramMissing | Code::Protocol if !options.names_program() => {
+            format!("farhaul copy --install FILE {host}:")
+        }
+        _ => options.trial(host),
     };
     Finding::problem("ssh", fault.message.clone()).mend(mend)
 }
@@ -99,7 +101,15 @@ fn judge_blocked(host: &str, peers: &[SocketAddr], range: Option<(u16, u16)>) ->
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        ssh: SshOptions,
+    }
 
     #[test]
     fn a_blocked_path_names_the_ports_to_open() {
@@ -114,9 +124,12 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_installed_by_a_copy_and_ssh_is_tried_by_hand() {
-        let judged = |code, is_named| judge_ssh("far", is_named, &Fault::new(code, "why")).mend.unwrap();
-        assert_eq!(judged(Code::FarProgramMissing, false), "farhaul copy --install FILE far:");
-        assert_eq!(judged(Code::FarProgramMissing, true), "ssh far true");
-        assert_eq!(judged(Code::SshFailed, false), "ssh far true");
+        let judged = |code, words: &[&str]| {
+            let options = Only::try_parse_from(["x"].iter().chain(words)).map_err(|error| error.to_string()).unwrap();
+            judge_ssh("far", &options.ssh, &Fault::new(code, "why")).mend.unwrap()
+        };
+        assert_eq!(judged(Code::FarProgramMissing, &[]), "farhaul copy --install FILE far:");
+        assert_eq!(judged(Code::FarProgramMissing, &["--remote-path", "/f"]), "ssh far true");
+        assert_eq!(judged(Code::SshFailed, &["-P", "2222"]), "ssh -p 2222 far true");
     }
 }
