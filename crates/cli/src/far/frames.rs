@@ -113,6 +113,11 @@ impl Frames {
         }
     }
 
+    /// Whether the shell that starts the program has spoken.
+    pub(super) const fn has_shell(&self) -> bool {
+        self.has_shell
+    }
+
     /// The end of a stream without the mark.
     pub(super) fn into_silence(self) -> Silence {
         let noise = [self.last_noise, self.pending].concat();

@@ -30,6 +30,9 @@ const BLOCK: usize = 64 << 10;
 /// Time for the last words of the far program after the end of its connection. They take another way.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// Time for the first message of the far program once its shell runs. Its first packets follow at once, and 15 s are enough for a
+/// program on a slow disk of a busy host.
+const ANSWER: Duration = Duration::from_secs(15);
 /// Interval and number of looks at ssh after its last output: a second together.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: usize = 100;
@@ -102,6 +105,8 @@ impl Pipes {
 #[derive(Debug)]
 enum Heard {
     Message(FarSays),
+    /// The shell there runs: the login is done.
+    Shell,
     /// Datagrams follow, the first bytes of which are here.
     Datagrams(ChildStdout, Vec<u8>),
     /// No more comes.
@@ -190,7 +195,13 @@ impl FarProgram {
     /// Waits until the program is ready.
     fn ready(&mut self, options: &SshOptions) -> Result<Ready, Refusal> {
         let is_default = !options.names_program();
-        match self.heard.recv() {
+        // Logging in takes the time of a person, and ssh has its own limits.
+        let first = match self.heard.recv() {
+            Ok(Heard::Shell) => self.heard.recv_timeout(ANSWER),
+            first => first.map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match first {
+            Err(RecvTimeoutError::Timeout) => Err(Refusal::of_silence(ANSWER, &self.host, options)),
             Ok(Heard::Message(FarSays::Ready(ready))) => {
                 self.is_ready = true;
                 Ok(ready)
@@ -273,7 +284,7 @@ impl FarProgram {
         while self.last_words.is_none() {
             match self.heard.recv_timeout(patience) {
                 Ok(Heard::Message(FarSays::Failed(failed))) => self.last_words = Some(failed),
-                Ok(Heard::Message(_) | Heard::Datagrams(..)) => {}
+                Ok(Heard::Message(_) | Heard::Shell | Heard::Datagrams(..)) => {}
                 Ok(Heard::End(_)) | Err(RecvTimeoutError::Disconnected) => {
                     has_ended = true;
                     break;
@@ -343,8 +354,12 @@ fn listen(mut stdout: ChildStdout, say: &Sender<Heard>) -> bool {
             Ok(0) | Err(_) => break,
             Ok(len) => len,
         };
+        let had_shell = frames.has_shell();
         if frames.extend(&block[..len]).is_err() {
             break;
+        }
+        if frames.has_shell() && !had_shell {
+            let _ = say.send(Heard::Shell);
         }
         loop {
             match frames.next::<FarSays>() {

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::ChildStderr;
+use std::time::Duration;
 
 use super::frames::Silence;
 use super::lifeline::SSH_FAILED;
@@ -25,6 +26,18 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
+    /// A program that was started and says nothing.
+    pub(super) fn of_silence(waited: Duration, host: &str, options: &SshOptions) -> Self {
+        let step = match options.names_program() {
+            true => "check --remote-path",
+            false => "name another one with --remote-path",
+        };
+        let (program, seconds) = (options.program(), waited.as_secs());
+        let message =
+            format!("the program {program} on {host} was started and has said nothing for {seconds} s: {step}");
+        Self { fault: Fault::new(Code::ConnectTimeout, message), is_mendable: false }
+    }
+
     /// The reason why nothing came from `host` before ssh ended with `code`; `None` for a signal.
     pub(super) fn of(silence: &Silence, code: Option<i32>, host: &str, options: &SshOptions) -> Self {
         let (program, is_default) = (options.program(), !options.names_program());
@@ -34,11 +47,13 @@ impl Refusal {
         };
         let (code, message, is_mendable) = match code {
             _ if silence.has_begun => (Code::PeerLost, format!("the program on {host} ended early"), false),
-            Some(SSH_FAILED) => {
-                (Code::SshFailed, format!("ssh cannot reach {host} or log in there; try `ssh {host} true`"), false)
-            }
+            Some(SSH_FAILED) => (
+                Code::SshFailed,
+                format!("ssh cannot reach {host} or log in there; try `{}`", options.trial(host)),
+                false,
+            ),
             None => (Code::SshFailed, format!("ssh to {host} was killed before the program there began"), false),
-            Some(code) if !silence.has_shell => (Code::SshFailed, no_shell(host, code, &silence.words), false),
+            Some(code) if !silence.has_shell => (Code::SshFailed, no_shell(host, code, &silence.words, options), false),
             Some(NOT_FOUND) => {
                 (Code::FarProgramMissing, format!("{host} lacks the program {program}: {step}"), is_default)
             }
@@ -59,11 +74,12 @@ impl Refusal {
 }
 
 /// The reason of a login shell that does not start programs. Its words may be on stdout, which is not shown.
-fn no_shell(host: &str, code: i32, words: &str) -> String {
+fn no_shell(host: &str, code: i32, words: &str, options: &SshOptions) -> String {
     let words = if words.is_empty() { String::new() } else { format!(": {}", printable(words)) };
     format!(
-        "the login shell on {host} ended with code {code} without starting any program{words}; `ssh {host} true` must work, so log in as \
-         a user who may run commands there"
+        "the login shell on {host} ended with code {code} without starting any program{words}; `{}` must work, so log in as a user who \
+         may run commands there",
+        options.trial(host)
     )
 }
 

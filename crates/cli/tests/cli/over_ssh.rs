@@ -217,7 +217,7 @@ fn each_failure_of_ssh_is_one_line_with_the_next_step() {
     let Some(far) = Far::new("") else { return };
     let (file, there) = (far.scratch.file("file", SIZE), far.scratch.dir("there"));
     let run = far.copies(&format!("'{file}' stranger:'{there}/'"));
-    fails(&run, 5, &["ssh cannot reach stranger or log in", "try `ssh stranger true`"]);
+    fails(&run, 5, &["ssh cannot reach stranger or log in", "try `ssh -F ", "/config stranger true`"]);
     assert_eq!(run.end()["error"]["code"], "SSH_FAILED");
     let missing = format!("--remote-path /nonexistent/farhaul '{file}' far:'{there}/'");
     let run = far.near(&format!("exec $F copy --ssh \"$S\" {missing}"));
