@@ -27,7 +27,7 @@ use crate::exit::{Code, Fault};
 use crate::far::SshCopyOptions;
 use crate::fault;
 use crate::options::{Originals, Transport};
-use crate::output::json::{Direction, End};
+use crate::output::json::{Direction, End, Record, Start};
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output, progress};
 use crate::session::file::outcome::{self, Measured};
@@ -185,8 +185,31 @@ fn carry_out(args: &CopyArgs, context: &Context, output: Output, plan: &Plan) ->
     if result.is_ok() && !args.quiet {
         output.say(&summary(&output, &end));
     }
+    if result.is_err() && end.seconds == 0.0 {
+        // It moved nothing.
+        end.seconds = copy.meter.get().elapsed().as_secs_f64();
+    }
     let result = result.map_err(|fault| with_copied(fault, &end));
     report_end(&output, end, result)
+}
+
+/// The `start` record of this copy.
+fn start_record(args: &CopyArgs, target: serde_json::Value) -> Start {
+    let mut start = args.transport.start("copy");
+    start.only_sends = matches!(args.places.last(), Some(Location::Remote(_) | Location::Ssh(_)));
+    start.for_people = !args.quiet;
+    let (_, sources) = args.places.split_last().expect("there are no less than two");
+    let sources: Vec<String> = sources.iter().map(ToString::to_string).collect();
+    start.settings.insert("sources".into(), sources.into());
+    start.settings.insert("interval_seconds".into(), args.interval.map(|time| time.as_secs_f64()).into());
+    start.settings.insert("recursive".into(), args.recursive.into());
+    if let Some(target) = args.control_stream {
+        start.settings.insert("control_stream_bps".into(), target.bits_per_second().into());
+    }
+    if let serde_json::Value::Object(target) = target {
+        start.settings.extend(target);
+    }
+    start
 }
 
 /// The `end` record of a copy that has moved nothing yet.
@@ -338,20 +361,7 @@ impl Copy<'_> {
     }
 
     fn connect(&self, far: &Far, target: serde_json::Value) -> Result<Reached, Fault> {
-        let mut start = self.args.transport.start("copy");
-        start.only_sends = matches!(self.args.places.last(), Some(Location::Remote(_) | Location::Ssh(_)));
-        start.for_people = !self.args.quiet;
-        let (_, sources) = self.args.places.split_last().expect("there are no less than two");
-        let sources: Vec<String> = sources.iter().map(ToString::to_string).collect();
-        start.settings.insert("sources".into(), sources.into());
-        start.settings.insert("interval_seconds".into(), self.args.interval.map(|time| time.as_secs_f64()).into());
-        start.settings.insert("recursive".into(), self.args.recursive.into());
-        if let Some(target) = self.args.control_stream {
-            start.settings.insert("control_stream_bps".into(), target.bits_per_second().into());
-        }
-        if let serde_json::Value::Object(target) = target {
-            start.settings.extend(target);
-        }
+        let start = start_record(self.args, target);
         let CopyArgs { transport, ssh, .. } = self.args;
         let reached = match far {
             Far::Server(server) => {
@@ -360,7 +370,9 @@ impl Copy<'_> {
             }
             Far::Ssh { host, task } => {
                 let over = OverSsh { context: self.context, output: &self.output, transport, options: ssh };
-                over.connect(host, task.clone(), start)?
+                let begun = over.connect(host, task.clone(), start.clone());
+                // Of two such records, the first is written.
+                begun.inspect_err(|_| self.output.record(&Record::Start(Box::new(start))))?
             }
             Far::Other(other) => {
                 let stream = over_ssh::call(self.context, &self.output, transport, other, start)?;

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use farhaul_units::ByteSize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::plan::BetweenPlan;
-use super::{CopyArgs, empty_end};
+use super::{CopyArgs, empty_end, start_record};
 use crate::cmd::over_ssh::{CARRIER, OverSsh};
 use crate::cmd::{Context, report_end};
 use crate::exit::{Code, Fault};
@@ -15,8 +15,9 @@ use crate::far::FarProgram;
 use crate::far::messages::{Call, FarSays, Near, PathText, Task, code_there, printable};
 use crate::far::tunnel::pass_on;
 use crate::output::human::{is_terminal, plural, rate, time};
-use crate::output::json::Direction;
+use crate::output::json::{Direction, End, Record};
 use crate::output::{Output, has_written, progress};
+use crate::session::measure::Meter;
 
 /// Interval of progress from the sending host.
 const INTERVAL: &str = "--interval=500ms";
@@ -33,11 +34,18 @@ pub(super) fn run(args: &CopyArgs, context: &Context, plan: &BetweenPlan) -> Res
     }
     let output = Output::from_flag(args.transport.json);
     let over = OverSsh { context, output: &output, transport: &args.transport, options: &args.ssh };
+    let meter = Meter::start(context.clock);
     let ended = started(args, &over, plan).and_then(|mut from| watch(args, &output, plan, &mut from));
     output.detach();
     match ended.map_err(|fault| context.interrupt.fault().unwrap_or(fault)) {
         Ok(ended) => conclude(args, &output, plan, &ended),
-        Err(fault) => report_end(&output, empty_end(args, Direction::Both, plan.to.to_string()), Err(fault)),
+        Err(fault) => {
+            // Of two such records, the first is written.
+            let start = start_record(args, json!({ "target": plan.to.to_string() }));
+            output.record(&Record::Start(Box::new(start)));
+            let end = empty_end(args, Direction::Both, plan.to.to_string());
+            report_end(&output, End { seconds: meter.elapsed().as_secs_f64(), ..end }, Err(fault))
+        }
     }
 }
 
