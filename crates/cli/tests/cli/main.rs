@@ -45,6 +45,7 @@ mod schema;
 mod secured;
 mod settings;
 mod ssh_failures;
+mod ssh_script;
 mod standard;
 mod standard_streams;
 mod streams;

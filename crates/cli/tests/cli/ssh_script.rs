@@ -1,0 +1,118 @@
+//! Copies through a script in the place of ssh, which runs the far program on this machine: what a lost, silent or interrupted ssh
+//! does to a copy. Needs nothing of the system.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+use crate::process::{Run, Scratch, farhaul_where};
+use crate::requirement::runs;
+
+const SIZE: usize = 300_000;
+
+/// A far host on this machine, whose cache folder is its own.
+struct Here {
+    scratch: Scratch,
+}
+
+impl Here {
+    /// `lines` of a shell run first. In them, `$C` is the command for the far host, and `$PPID` the near program.
+    fn behind(lines: &str) -> Self {
+        let scratch = Scratch::new();
+        let ssh = scratch.at("ssh");
+        fs::write(
+            &ssh,
+            format!(
+                "#!/bin/sh\ncase \"$*\" in *-G*) exit 0;; esac\nfor C; do :; done\nexport SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22'\n\
+                 {lines}\nexec sh -c \"$C\"\n"
+            ),
+        )
+        .unwrap();
+        fs::set_permissions(&ssh, Permissions::from_mode(0o755)).unwrap();
+        scratch.file("file", SIZE);
+        scratch.dir("there");
+        Self { scratch }
+    }
+
+    fn copies(&self, options: &[&str]) -> Run {
+        let (file, target) = (self.scratch.at("file"), format!("far:{}/", self.scratch.at("there")));
+        let ssh = self.scratch.at("ssh");
+        let words = [&["copy", "--ssh", &ssh], options, &[&file, &target]].concat();
+        farhaul_where(&[("XDG_CACHE_HOME", &self.scratch.at("cache"))], &words)
+    }
+
+    /// The same with the program at its place.
+    fn copies_with_program(&self, options: &[&str]) -> Run {
+        self.copies(&[&["--remote-path", env!("CARGO_BIN_EXE_farhaul")], options].concat())
+    }
+
+    /// The names in the folder of `--install`.
+    fn installed(&self) -> Vec<String> {
+        self.scratch.dir("cache/farhaul/bin");
+        self.scratch.names("cache/farhaul/bin")
+    }
+}
+
+#[test]
+fn an_install_that_ends_early_leaves_nothing_and_installs_nothing() {
+    let here = Here::behind("case \"$C\" in *umask*) head -c 1000000 | sh -c \"$C\"; exit;; esac");
+    here.copies(&["--install"]).fails(5, &["far did not store the program"]);
+    assert!(here.installed().is_empty(), "{:?}", here.installed());
+}
+
+#[test]
+fn an_interrupted_install_says_so_and_leaves_nothing() {
+    // To this program alone, and to both, of which ssh ends first.
+    for lines in [
+        "case \"$C\" in *umask*) (sleep 0.5; kill -INT $PPID) > /dev/null & { head -c 1000000; sleep 20; } | sh -c \"$C\"; exit;; esac",
+        "case \"$C\" in *uname*) (sleep 0.05; kill -INT $PPID) > /dev/null & exit 255;; esac",
+    ] {
+        let here = Here::behind(lines);
+        here.copies(&["--install"]).fails(130, &["interrupted"]);
+        // The far shell may need a moment for its end.
+        let is_clean = (0..100).any(|_| {
+            std::thread::park_timeout(std::time::Duration::from_millis(50));
+            here.installed().is_empty()
+        });
+        assert!(is_clean, "{:?}", here.installed());
+    }
+}
+
+#[test]
+fn a_cache_folder_that_permits_no_programs_is_the_reason() {
+    if runs(&["unshare", "-m", "mount", "-t", "tmpfs", "-o", "noexec", "none", "/mnt"], "mounts of one's own").is_none()
+    {
+        return;
+    }
+    let here = Here::behind(
+        "mkdir -p $XDG_CACHE_HOME; C=\"mount -t tmpfs -o noexec none $XDG_CACHE_HOME; $C\"; exec unshare -m sh -c \"$C\"",
+    );
+    let run = here.copies(&["--install"]);
+    run.fails(5, &["does not start it", "noexec", "--remote-path"]);
+    assert!(!run.stderr.contains("with --install"), "it was given: {}", run.stderr);
+}
+
+#[test]
+fn the_end_of_the_far_program_by_a_signal_is_a_lost_peer_here() {
+    let here = Here::behind("C=\"exec $C\"; (sleep 1; kill -TERM $$) > /dev/null 2>&1 < /dev/null &");
+    let run = here.copies_with_program(&["--rate", "500kbit"]);
+    run.fails(8, &["far: stopped by SIGTERM"]);
+}
+
+#[test]
+fn a_far_program_that_says_nothing_ends_the_copy_in_time() {
+    let here = Here::behind("printf '\\001farhaul-shell\\n'; exec sleep 60");
+    let run = here.copies_with_program(&[]);
+    run.fails(4, &["was started and has said nothing for 15 s", "--remote-path"]);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+}
+
+#[test]
+fn a_copy_that_ssh_ends_has_its_settings_and_its_time_in_records() {
+    let here = Here::behind("sleep 0.3; exit 255");
+    let run = here.copies_with_program(&["--json", "-P", "2222"]);
+    run.fails(5, &[&format!("{} -p 2222 far true", here.scratch.at("ssh"))]);
+    let (start, end) = (&run.records()[0], run.end());
+    assert_eq!(start["settings"]["sources"][0], here.scratch.at("file"), "{start}");
+    assert_eq!(start["settings"]["recursive"], false, "{start}");
+    assert!(end["seconds"].as_f64().unwrap() >= 0.3, "{end}");
+}
