@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Takes the secrets of connections. Whoever has them can read and forge all that the connections carry.
+/// Takes the secrets of connections. Their holder can read and forge the whole content of the connections.
 pub trait SecretLog: Send + Sync + fmt::Debug {
     /// One secret in the NSS key log format, without the end of a line: its label, the random bytes of the client, the secret.
     ///

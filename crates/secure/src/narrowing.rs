@@ -3,8 +3,8 @@
 use crate::authorized_keys::{Grant, PathGrant};
 
 impl Grant {
-    /// Whether this line permits all that `other` permits, as far as the key may be used at all: `expires` and `from` say where
-    /// and how long, which [`AuthorizedKeys::admit`](crate::AuthorizedKeys::admit) decides.
+    /// Whether this line permits all that `other` permits, while the key may be used.
+    /// [`AuthorizedKeys::admit`](crate::AuthorizedKeys::admit) decides on that, by `expires` and `from`.
     pub fn permits_all_of(&self, other: &Self) -> bool {
         let rate = |grant: &Self| grant.rate.map(farhaul_units::Rate::bits_per_second);
         let sessions = |grant: &Self| grant.sessions.map(u64::from);

@@ -66,7 +66,7 @@ impl Usages {
         Ok(Permit { usage: Some(usage), rate: grant.rate, bytes: grant.bytes, files: grant.files })
     }
 
-    /// Ends the running sessions of a key. What has arrived for them is moved no more.
+    /// Ends the running sessions of a key. They store no more of the data that has arrived.
     pub(crate) fn revoke(&self, key: PublicKey) {
         if let Some(usage) = self.of_keys().remove(&key) {
             usage.used().revoked = true;

@@ -13,7 +13,7 @@ pub(crate) enum Rights {
     /// What a line without options grants: the key stands in no file, and the listener admits all keys. Nobody who makes a new
     /// key for each call can be told from another one.
     Unlisted,
-    /// What nobody has proved to be due to him: the client of a plain connection, whose network the daemon admits.
+    /// The rights of a plain client, who proved nothing. The daemon admits its network.
     Plain {
         /// Whether such clients may write.
         write: bool,

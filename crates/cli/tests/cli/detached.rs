@@ -10,7 +10,7 @@ use crate::process::{Run, farhaul};
 const LONG: usize = 60_000_000;
 const SHORT: usize = 8_000_000;
 
-/// What a run in which something was killed has left behind.
+/// The traces of a run in which something was killed.
 struct Killed {
     run: Run,
     /// From the kill to the end of the near program, in seconds.

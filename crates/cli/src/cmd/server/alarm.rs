@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use farhaul_units::Instant;
 
-/// Invalid datagrams a second from which somebody guesses or floods. What is left of connections that have ended comes more
-/// slowly, and ends within seconds.
+/// Invalid datagrams a second from which somebody guesses or floods. Late packets of ended connections come more slowly, for
+/// seconds.
 const MANY: u64 = 10_000;
 /// Time in which there is one alarm at most.
 const SILENCE: Duration = Duration::from_secs(60);
