@@ -38,6 +38,8 @@ use idle::Quiet;
 use input::Input;
 use output::{Output as Stdout, Unwritable};
 
+/// The next step after a peer closed too early.
+const WAIT_THERE: &str = "--wait there keeps the connection open until this side has sent everything";
 /// Bytes per read or write.
 const BLOCK: usize = 256 << 10;
 
@@ -344,21 +346,15 @@ fn undelivered(read: u64, acknowledged: u64, peer: SocketAddr) -> Result<(), Fau
         0 => Ok(()),
         missing => {
             let missing = ByteSize(missing);
-            let next = "--wait there keeps the connection open until this side has sent everything";
-            Err(Fault::new(
-                Code::PeerLost,
-                format!("{peer} closed before {missing} of the input had reached it: {next}"),
-            ))
+            let what = format!("{peer} closed before {missing} of the input had reached it: {WAIT_THERE}");
+            Err(Fault::new(Code::PeerLost, what))
         }
     }
 }
 
 /// The fault of an input that went on when the peer closed.
 fn cut_off(peer: SocketAddr) -> Fault {
-    let message = format!(
-        "{peer} closed before the end of the input, and the rest was not sent: --wait there keeps the connection open until this side \
-         has sent everything"
-    );
+    let message = format!("{peer} closed before the end of the input, and the rest was not sent: {WAIT_THERE}");
     Fault::new(Code::PeerLost, message)
 }
 
