@@ -1,4 +1,7 @@
 //! Drives a sans-IO session on a stream: reading, writing, and the end.
+//!
+//! **Rest.** A thread waits for its peer only if the session is at rest: its last poll gave nothing to write, and left no
+//! event unhandled. An answer of this side to an event of the session would otherwise wait for a peer that waits too.
 
 pub(crate) mod bench;
 pub(crate) mod file;
@@ -45,8 +48,8 @@ pub(crate) trait Session {
     fn handle_written(&mut self, count: usize);
     fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError>;
     fn handle_end(&mut self) -> Result<(), SessionError>;
-    /// Handles all events since the last call.
-    fn handle_events(&mut self);
+    /// Handles all events since the last call. Returns whether there was one. Then `poll_write` may have more to give.
+    fn handle_events(&mut self) -> bool;
     /// Ends the session, and tells the peer the reason.
     fn cancel(&mut self, why: Abort);
     fn is_over(&self) -> bool;
@@ -138,7 +141,6 @@ fn read_and_answer(channel: &Channel<'_>, session: &mut impl Session) -> Result<
     write_pending(channel.stream, session)?;
     feed(session, channel.early, channel.stream)?;
     loop {
-        session.handle_events();
         write_pending(channel.stream, session)?;
         if session.is_over() {
             return Ok(());
@@ -256,10 +258,10 @@ fn write_and_listen(
                 Err(error) => return Err(last_words(session, inbox, error)),
             }
             wait_times.add_room(clock.now() - began);
+        } else if session.handle_events() {
+            // The poll asked for it, so poll again: nobody wakes a wait for an answer to oneself.
         } else if session.is_over() {
             return Ok(());
-        } else if has_questions(session) {
-            // An event was handled, and there is something to write now.
         } else if session.is_paused() {
             // The transport has data meanwhile.
             if let Ok(answer) = inbox.recv_timeout(PAUSE) {
@@ -271,12 +273,6 @@ fn write_and_listen(
             take(session, answer.unwrap_or_else(|_| Ok(Vec::new())))?;
         }
     }
-}
-
-/// Whether handling the session's events gives it something to write.
-fn has_questions(session: &mut impl Session) -> bool {
-    session.handle_events();
-    !session.poll_write().is_empty()
 }
 
 /// The trouble of a failed send. The peer may have sent its reason.
@@ -323,19 +319,21 @@ fn feed(session: &mut impl Session, block: &[u8], stream: &Stream) -> Result<(),
         if rest.is_empty() {
             return Ok(());
         }
-        session.handle_events();
         write_pending(stream, session)?;
     }
 }
 
+/// Writes until the session is at rest: its last poll gave nothing, and caused no event that gives it something to write.
 fn write_pending(stream: &Stream, session: &mut impl Session) -> Result<(), Error> {
     loop {
+        session.handle_events();
         let pending = session.poll_write();
-        if pending.is_empty() {
+        if !pending.is_empty() {
+            let len = stream.send(pending)?;
+            session.handle_written(len);
+        } else if !session.handle_events() {
             return Ok(());
         }
-        let len = stream.send(pending)?;
-        session.handle_written(len);
     }
 }
 

@@ -140,8 +140,10 @@ impl Session for BenchJob<'_> {
         self.session.handle_end()
     }
 
-    fn handle_events(&mut self) {
+    fn handle_events(&mut self) -> bool {
+        let mut any = false;
         while let Some(event) = self.session.poll_event() {
+            any = true;
             match event {
                 BenchEvent::FiguresWanted => self.give_figures(),
                 BenchEvent::Done { sender, receiver } => {
@@ -151,6 +153,7 @@ impl Session for BenchJob<'_> {
                 _ => {}
             }
         }
+        any
     }
 
     fn cancel(&mut self, why: Abort) {

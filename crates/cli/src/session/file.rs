@@ -57,10 +57,13 @@ impl<S: Source> Session for Sending<S> {
         self.session.handle_end()
     }
 
-    fn handle_events(&mut self) {
+    fn handle_events(&mut self) -> bool {
+        let mut any = false;
         while let Some(event) = self.session.poll_event() {
             self.log.on_event(&event);
+            any = true;
         }
+        any
     }
 
     fn cancel(&mut self, why: Abort) {
@@ -103,10 +106,13 @@ impl<S: Store> Session for Receiving<S> {
         self.session.handle_end(&mut self.store)
     }
 
-    fn handle_events(&mut self) {
+    fn handle_events(&mut self) -> bool {
+        let mut any = false;
         while let Some(event) = self.session.poll_event() {
             self.log.on_event(&event);
+            any = true;
         }
+        any
     }
 
     fn cancel(&mut self, why: Abort) {

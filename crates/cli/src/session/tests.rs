@@ -50,7 +50,9 @@ impl Session for Computing {
         Ok(())
     }
 
-    fn handle_events(&mut self) {}
+    fn handle_events(&mut self) -> bool {
+        false
+    }
 
     fn cancel(&mut self, _: Abort) {}
 
@@ -148,8 +150,8 @@ impl Session for Storing {
         self.session.handle_end(&mut self.store)
     }
 
-    fn handle_events(&mut self) {
-        while self.session.poll_event().is_some() {}
+    fn handle_events(&mut self) -> bool {
+        std::iter::from_fn(|| self.session.poll_event()).count() > 0
     }
 
     fn cancel(&mut self, _: Abort) {}
@@ -211,4 +213,93 @@ fn an_opening_is_answered_before_the_disk_has_taken_what_came_with_it() {
         assert_eq!((sender.error(), sender.totals().files), (None, 1));
         assert!(server.join().unwrap().contains_key(&path));
     });
+}
+
+/// A session whose n-th poll asks its driver a question. It is over once the answer is written.
+#[derive(Default)]
+struct Asking {
+    sends: bool,
+    polls_left: u32,
+    asked: bool,
+    answer: Vec<u8>,
+    is_over: bool,
+    /// The driver waited for input while a question was open.
+    waited: bool,
+}
+
+impl Session for Asking {
+    fn sends(&self) -> bool {
+        self.sends
+    }
+
+    fn poll_write(&mut self) -> &[u8] {
+        if self.polls_left > 0 {
+            self.polls_left -= 1;
+            self.asked = self.polls_left == 0;
+        }
+        &self.answer
+    }
+
+    fn handle_written(&mut self, count: usize) {
+        self.answer.drain(..count);
+        self.is_over = self.answer.is_empty();
+    }
+
+    fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError> {
+        self.waited |= self.asked;
+        Ok(bytes.len())
+    }
+
+    fn handle_end(&mut self) -> Result<(), SessionError> {
+        Ok(())
+    }
+
+    fn handle_events(&mut self) -> bool {
+        let asked = std::mem::take(&mut self.asked);
+        if asked {
+            self.answer.extend_from_slice(b"answer");
+        }
+        asked
+    }
+
+    fn cancel(&mut self, _: Abort) {}
+
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn error(&self) -> Option<&SessionError> {
+        None
+    }
+}
+
+/// Questions are asked by the polls up to this one. The first wait comes after the third at the latest, and each input is
+/// followed by three at the most.
+const POLLS: u32 = 9;
+/// Time between two bytes of the peer. Each brings the session to further polls.
+const BETWEEN_BYTES: Duration = Duration::from_millis(2);
+
+#[test]
+fn a_question_of_any_poll_is_answered_before_the_thread_waits() {
+    for (sends, question) in [true, false].into_iter().flat_map(|sends| (1..=POLLS).map(move |poll| (sends, poll))) {
+        let listener = Listener::plain("127.0.0.1:0").unwrap();
+        let to = listener.local_addr();
+        let peer = thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(BETWEEN_BYTES));
+            let mut answer = [0; 64];
+            loop {
+                match stream.recv(&mut answer) {
+                    Err(Error::TimedOut(_)) => stream.send_all(b".").unwrap(),
+                    received => return received.map(|len| answer[..len].to_vec()),
+                }
+            }
+        });
+        let stream = Stream::connect_plain(to).unwrap();
+        let mut session = Asking { sends, polls_left: question, ..Asking::default() };
+        let channel = Channel { stream: &stream, role: Role::Connecting, clock: Clock::start(), early: &[] };
+        assert!(drive(&channel, &mut session).1.is_ok());
+        assert_eq!(peer.join().unwrap().expect("an answer"), b"answer");
+        assert!(!session.waited, "sends: {sends}, poll {question}");
+    }
 }
