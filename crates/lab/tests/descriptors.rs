@@ -1,7 +1,7 @@
 //! Runs between real sockets get the open files that they need, or report how many are missing. This is a program of
 //! its own, because limits apply to a whole program. It needs root, at least in a user namespace, and TUN devices.
 
-#[path = "../../emu/tests/network/requirement.rs"]
+#[path = "../../emu/tests/emu/requirement.rs"]
 mod requirement;
 
 use farhaul_emu::EmulateError;

@@ -1,7 +1,7 @@
 //! Provokes each reason why a run is invalid. Needs root rights, if only in a user namespace, and TUN devices. Without
 //! them the tests print a notice and pass.
 
-#[path = "../../tests/network/requirement.rs"]
+#[path = "../../tests/emu/requirement.rs"]
 mod requirement;
 
 use std::fs;

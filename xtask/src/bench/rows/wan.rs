@@ -16,7 +16,7 @@ const RARE: &str = "10 s, loss 1e-4";
 const FREQUENT: &str = "10 s, loss 1e-3";
 
 /// Loss probabilities in each direction, their names, and the rate of UDT's own law in equilibrium, bit/s. The rate is
-/// the integral of the law on this path (`native_throughput_under_random_loss` in crates/cc/tests/curves.rs).
+/// the integral of the law on this path (`native_throughput_under_random_loss` in crates/cc/tests/cc/curves.rs).
 const LOSSES: [(f64, &str, f64); 2] = [(1e-4, RARE, 362e6), (1e-3, FREQUENT, 128e6)];
 const LAW: &str = "the law of native";
 

@@ -1,7 +1,7 @@
 //! Parts of the emulated world, and short runs in it. Runs need root, at least in a user namespace, and TUN devices.
 //! Without them the tests say so and pass.
 
-#[path = "../../../../emu/tests/network/requirement.rs"]
+#[path = "../../../../emu/tests/emu/requirement.rs"]
 mod requirement;
 
 use std::net::UdpSocket;

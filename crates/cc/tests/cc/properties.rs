@@ -1,0 +1,256 @@
+//! Invariants of every controller under any behaviour of the peer.
+
+use farhaul_cc::{AckEvent, Control, Controller, DeliverySample, LossEvent, Path, Spec, TimeoutEvent};
+use farhaul_units::{Duration, Instant, PacketRate, SeqNo, SeqRange};
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+
+/// Specs that cover every controller and variant.
+const SPECS: [&str; 11] = [
+    "udt",
+    "udt:native",
+    "udt-2004",
+    "udt-2004:false-warnings=0.5,missed-warnings=0.5",
+    "udt-2007",
+    "udt-2011",
+    "udt-2011:only=rate",
+    "fixed:rate=500mbit",
+    "reno",
+    "cubic",
+    "tahoe",
+];
+
+/// UDT's laws keep two packets, a probe pair. TCP's fall to the loss window of one (RFC 5681 §3.1).
+fn least_cwnd(spec: &str) -> f64 {
+    if matches!(spec, "reno" | "cubic" | "tahoe") { 1.0 } else { 2.0 }
+}
+
+/// An event of a connection.
+#[derive(Clone, Debug)]
+enum Happening {
+    Ack { seq: u32, newly_acked: u32, light: bool, delivery: Option<DeliverySample> },
+    Loss { first: u32, len: u32, newly_lost: u32, largest_sent: u32 },
+    Recovered { spurious: bool },
+    Timeout,
+    Warning,
+    Syn,
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        3 => (any::<u32>(), 0..10_000u32, any::<bool>(), prop::option::of(delivery())).prop_map(
+            |(seq, newly_acked, light, delivery)| Happening::Ack { seq, newly_acked, light, delivery }
+        ),
+        3 => (any::<u32>(), 0..100u32, 0..100u32, any::<u32>()).prop_map(|(first, len, newly_lost, largest_sent)| {
+            Happening::Loss { first, len, newly_lost, largest_sent }
+        }),
+        1 => any::<bool>().prop_map(|spurious| Happening::Recovered { spurious }),
+        1 => Just(Happening::Timeout),
+        1 => Just(Happening::Warning),
+        1 => Just(Happening::Syn),
+    ]
+}
+
+/// A rate claimed by a hostile peer, or none.
+fn rate() -> impl Strategy<Value = Option<PacketRate>> {
+    prop_oneof![
+        Just(None),
+        Just(Some(PacketRate::default())),
+        (1.0..1e7).prop_map(|packets| Some(PacketRate::new(packets))),
+        Just(Some(PacketRate::new(f64::MIN_POSITIVE))),
+        Just(Some(PacketRate::new(f64::MAX))),
+        Just(PacketRate::from_wire(u32::MAX)),
+    ]
+}
+
+fn delivery() -> impl Strategy<Value = DeliverySample> {
+    (any::<u32>(), rate(), rate()).prop_map(|(packets, sent, delivered)| DeliverySample {
+        packets,
+        sent: sent.unwrap_or_default(),
+        delivered: delivered.unwrap_or_default(),
+    })
+}
+
+/// Counters of the connection and reports of its peer, without an RTT.
+fn counts() -> impl Strategy<Value = Path> {
+    let sizes = (prop_oneof![Just(0), Just(1_500), any::<u32>()], prop_oneof![Just(0), Just(25_600), any::<u32>()]);
+    let rates = (rate(), rate(), rate());
+    let packets = (any::<u32>(), prop_oneof![0..1_000_000u64, any::<u64>()]);
+    (sizes, rates, packets, any::<bool>()).prop_map(
+        |(
+            (mss, max_window),
+            (arrival_rate, delivery_rate, capacity),
+            (in_flight, packets_sent),
+            application_limited,
+        )| {
+            let mut path = Path::default();
+            (path.mss, path.max_window) = (mss, max_window);
+            (path.arrival_rate, path.delivery_rate, path.capacity) = (arrival_rate, delivery_rate, capacity);
+            (path.in_flight, path.packets_sent) = (in_flight, packets_sent);
+            path.application_limited = application_limited;
+            path
+        },
+    )
+}
+
+/// An RTT: zero, of a path with or without a queue, or too long for any clock.
+fn round_trip() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        1 => Just(Duration::ZERO),
+        4 => (0..200u64).prop_map(Duration::from_millis),
+        2 => (0..60_000_000u64).prop_map(Duration::from_micros),
+        1 => Just(Duration::MAX / 2),
+    ]
+}
+
+fn path() -> impl Strategy<Value = Path> {
+    let known = || prop::option::weighted(0.9, round_trip());
+    (counts(), round_trip(), known(), known(), known(), round_trip()).prop_map(
+        |(mut path, rtt, least, latest, reported, recent_max)| {
+            (path.rtt, path.min_rtt, path.latest_rtt, path.reported_rtt) = (rtt, least, latest, reported);
+            path.recent_max_rtt = recent_max;
+            path
+        },
+    )
+}
+
+fn play(controller: &mut dyn Controller, path: &Path, happening: &Happening, control: &mut Control) {
+    match *happening {
+        Happening::Ack { seq, newly_acked, light, delivery } => {
+            let mut ack = AckEvent::default();
+            ack.seq = SeqNo::new(seq);
+            ack.newly_acked = newly_acked;
+            (ack.light, ack.delivery) = (light, delivery);
+            controller.on_ack(path, &ack, control);
+        }
+        Happening::Loss { first, len, newly_lost, largest_sent } => {
+            let range = [SeqRange::new(SeqNo::new(first), SeqNo::new(first).plus(len))];
+            let loss = LossEvent::new(&range, newly_lost, SeqNo::new(largest_sent));
+            controller.on_loss(path, &loss, control);
+        }
+        Happening::Recovered { spurious } => controller.on_recovered(path, spurious, control),
+        Happening::Timeout => controller.on_timeout(path, &TimeoutEvent::default(), control),
+        Happening::Warning => drop(controller.on_warning(path, control)),
+        Happening::Syn => controller.on_syn(path, control),
+    }
+}
+
+/// One event, and its effect on the settings.
+struct Step<'a> {
+    now: Instant,
+    happening: &'a Happening,
+    before: &'a Control,
+    after: &'a Control,
+}
+
+/// Runs every controller through the same events, each after a number of milliseconds. `check` sees the spec and each
+/// step.
+fn play_all(
+    seed: u64,
+    events: &[(u64, Path, Happening)],
+    mut check: impl FnMut(&str, &Step<'_>) -> Result<(), TestCaseError>,
+) -> Result<(), TestCaseError> {
+    for spec in SPECS {
+        let mut controller = spec.parse::<Spec>().expect("it is in the registry").build(seed);
+        let mut control = Control::initial();
+        let mut now = Instant::ZERO;
+        controller.on_connect(&events[0].1, &mut control);
+        for (millis, path, happening) in events {
+            now += Duration::from_millis(*millis);
+            let mut path = *path;
+            path.now = now;
+            let before = control;
+            play(controller.as_mut(), &path, happening, &mut control);
+            check(spec, &Step { now, happening, before: &before, after: &control })?;
+        }
+    }
+    Ok(())
+}
+
+fn is_sane(least_cwnd: f64, step: &Step<'_>) -> Result<(), TestCaseError> {
+    let Step { before, happening, after, .. } = *step;
+    let (was, is) = (before.send_period.as_micros(), after.send_period.as_micros());
+    prop_assert!(is.is_finite() && is >= 0.0, "period {is}");
+    if let Some(cwnd) = after.cwnd {
+        prop_assert!(cwnd.is_finite() && cwnd >= least_cwnd, "cwnd {cwnd}");
+    }
+    if matches!(happening, Happening::Loss { .. }) {
+        prop_assert!(is >= was, "a loss report shortened the period from {was} to {is}");
+        let (was, is) = (before.cwnd.unwrap_or(f64::INFINITY), after.cwnd.unwrap_or(f64::INFINITY));
+        prop_assert!(is <= was, "a loss report widened the window from {was} to {is}");
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct("tests/cc/properties.failures"))),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn settings_stay_in_bounds_and_a_loss_report_never_raises_the_rate(
+        seed: u64,
+        events in prop::collection::vec((0..20u64, path(), happening()), 1..200),
+    ) {
+        play_all(seed, &events, |spec, step| is_sane(least_cwnd(spec), step))?;
+    }
+
+    #[test]
+    fn no_controller_freezes_for_longer_than_one_interval(
+        seed: u64,
+        events in prop::collection::vec((0..20u64, path(), happening()), 1..50),
+    ) {
+        play_all(seed, &events, |spec, step| {
+            let longest = step.now + Duration::from_millis(10);
+            prop_assert!(step.after.freeze_until.is_none_or(|end| end <= longest), "{spec}");
+            Ok(())
+        })?;
+    }
+}
+
+#[test]
+fn the_default_controller_undoes_its_reaction_to_spurious_losses() {
+    let settings_after = |spurious| {
+        let mut controller = Spec::default().build(1);
+        let mut control = Control::initial();
+        let mut path = Path::default();
+        (path.mss, path.max_window, path.in_flight) = (1_500, 25_600, 64);
+        (path.rtt, path.min_rtt) = (Duration::from_millis(40), Some(Duration::from_millis(40)));
+        path.delivery_rate = Some(PacketRate::new(1_000.0));
+        let mut ack = AckEvent::default();
+        ack.newly_acked = 64;
+        controller.on_ack(&path, &ack, &mut control);
+        let before = (control.cwnd, control.send_period);
+        let range = [SeqRange::new(SeqNo::new(70), SeqNo::new(79))];
+        for _ in 0..10 {
+            path.now += Duration::from_millis(1);
+            controller.on_loss(&path, &LossEvent::new(&range, 10, SeqNo::new(130)), &mut control);
+        }
+        assert!((control.cwnd, control.send_period) != before && !control.send_period.is_unpaced());
+        controller.on_recovered(&path, spurious, &mut control);
+        (before, (control.cwnd, control.send_period))
+    };
+    let (before, after) = settings_after(true);
+    assert_eq!(after, before);
+    let (before, after) = settings_after(false);
+    assert_ne!(after, before);
+}
+
+#[test]
+fn a_flood_of_loss_events_never_ends_in_an_unpaced_sender() {
+    for spec in SPECS {
+        let mut controller = spec.parse::<Spec>().unwrap().build(1);
+        let mut control = Control::initial();
+        let mut path = Path::default();
+        path.mss = 1_500;
+        controller.on_connect(&path, &mut control);
+        for seq in 0..10_000 {
+            let range = [SeqRange::new(SeqNo::new(seq), SeqNo::new(seq))];
+            controller.on_loss(&path, &LossEvent::new(&range, 1, SeqNo::new(seq)), &mut control);
+        }
+        let paced = control.send_period.packet_rate().is_some_and(|rate| rate.packets_per_second() >= 1.0);
+        // TCP's laws do not pace, so the smallest window bounds them.
+        assert!(paced || control.cwnd.is_some_and(|cwnd| cwnd <= 2.0), "{spec}");
+    }
+}

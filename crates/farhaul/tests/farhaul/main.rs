@@ -1,0 +1,19 @@
+//! The library between real sockets of this machine. `tests/interop` is a program of its own, because its tests need
+//! libudt and run one at a time.
+
+mod abandoned;
+mod accept;
+mod background;
+mod connect;
+mod copy;
+mod custom;
+mod ends;
+mod farewell;
+mod leaving;
+mod plain_clients;
+mod probe;
+mod secure;
+mod secure_rendezvous;
+mod tasks;
+mod transfer;
+mod welcome;

@@ -1,0 +1,108 @@
+//! Every shipped figure is complete, and a smoke run of it gives the same results as before.
+
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicBool;
+
+use farhaul_lab::figures::shipped;
+use farhaul_lab::sweep::{Options, Work, sweep};
+use farhaul_lab::world::Venue;
+use farhaul_lab::{Figure, Overrides, Record, check};
+
+/// Metrics in the snapshot of a smoke run.
+const METRICS: [&str; 5] = ["goodput.total", "utilisation", "jain", "queue.mean", "drops"];
+
+#[test]
+fn every_figure_has_a_source_and_scores() {
+    let bibliography = include_str!("../../../../docs/papers/papers.bib");
+    assert!(!shipped().is_empty());
+    for figure in shipped() {
+        let id = figure.id;
+        assert_eq!(id, id.to_ascii_lowercase());
+        assert!(shipped().iter().filter(|other| other.id == id).count() == 1, "{id} is there twice");
+        let Figure { info, experiment, .. } =
+            figure.read(&Overrides::default()).unwrap_or_else(|wrong| panic!("{wrong}"));
+        assert_eq!(info.paper, figure.paper, "{id} lies in the folder of another paper");
+        assert!(bibliography.contains(&format!("{{{},", info.paper)), "{id}: {}", info.paper);
+        assert!(!info.source.is_empty() && !info.shows.is_empty(), "{id} needs `source` and `shows`");
+        assert!(!figure.published.is_empty(), "{id} needs paper.csv, if only to say that nothing is printed");
+        assert!(
+            !experiment.scenario.plots.is_empty() && !experiment.scenario.scores.is_empty(),
+            "{id} draws and scores nothing"
+        );
+        let quick = figure.read(&Overrides { quick: true, ..Overrides::default() });
+        quick.and_then(|quick| Ok(quick.experiment.jobs("")?)).unwrap_or_else(|wrong| panic!("{wrong}"));
+    }
+}
+
+#[test]
+fn every_figure_names_only_metrics_and_axes_that_exist() {
+    for (quick, emulated) in [(false, false), (true, false), (false, true), (true, true)] {
+        let overrides = Overrides { quick, emulated, ..Overrides::default() };
+        let figures: Vec<Figure> = shipped().iter().map(|figure| figure.read(&overrides).unwrap()).collect();
+        let figures: Vec<&Figure> = figures.iter().collect();
+        check(&figures, std::path::Path::new("nothing here")).unwrap_or_else(|wrong| panic!("{wrong}"));
+    }
+}
+
+#[test]
+fn a_figure_read_from_its_file_is_the_shipped_one() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../figures");
+    let read = |path: &std::path::Path| Figure::file(path, &Overrides::default()).unwrap();
+    for shipped in shipped() {
+        assert!(
+            read(&folder.join(shipped.paper).join(shipped.id).join("scenario.toml")).is_shipped(),
+            "{}",
+            shipped.id
+        );
+    }
+}
+
+#[test]
+fn every_figure_says_how_to_run_it() {
+    for figure in shipped() {
+        assert!(figure.readme.contains(&format!("farhaul lab run {}", figure.id)), "{}: README.md", figure.id);
+    }
+}
+
+#[test]
+fn smoke_runs_of_all_figures_are_as_they_were() {
+    let overrides = Overrides { quick: true, seed: Some(1), smoke: true, ..Overrides::default() };
+    let figures: Vec<Figure> = shipped().iter().map(|figure| figure.read(&overrides).unwrap()).collect();
+    let work = |figure: &Figure| Work {
+        figure: figure.info.id.clone(),
+        jobs: figure.experiment.jobs("").unwrap(),
+        store: None,
+    };
+    let mut works: Vec<Work> = figures.iter().map(work).collect();
+    let mut results = vec![Vec::new(); works.len()];
+    let options = Options {
+        venue: &Venue::Simulator,
+        threads: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        stop: &AtomicBool::new(false),
+        progress: &mut |_, _| {},
+        ran: &mut |_| {},
+        finished: &mut |place, records| {
+            results[place] = records;
+            Ok(())
+        },
+    };
+    sweep(&mut works, options).unwrap();
+    for (figure, records) in figures.iter().zip(&results) {
+        insta::assert_snapshot!(figure.info.id.as_str(), records.iter().map(line).collect::<String>());
+    }
+}
+
+/// A run in a line, to three digits.
+fn line(record: &Record) -> String {
+    let mut line = record.curve.clone();
+    for (axis, value) in &record.point {
+        let _ = write!(line, " {axis}={}", value.text);
+    }
+    line.push(':');
+    for metric in METRICS {
+        if let Some(value) = record.metrics.get(metric) {
+            let _ = write!(line, " {metric} {value:.2e}");
+        }
+    }
+    line.trim_start().to_owned() + "\n"
+}

@@ -1,0 +1,10 @@
+//! The simulator as its users see it: hosts, links and transports in virtual time.
+
+mod channel;
+mod dumbbell;
+mod generations;
+mod packet_size;
+mod pair;
+mod shared_channel;
+mod toy;
+mod window_controllers;
