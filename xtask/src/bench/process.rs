@@ -14,8 +14,9 @@ use crate::clock::Stopwatch;
 
 /// How long a child may take to end after an interrupt.
 const GRACE: Duration = Duration::from_secs(5);
-/// Interval between readings of a child's peak memory during a wait. The kernel reports it only while the child lives.
-const MEMORY_INTERVAL: Duration = Duration::from_millis(50);
+/// Interval between readings of a child's peak memory and context switches during a wait. The kernel reports them only while
+/// the child lives.
+const READING_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A running child; killed when dropped.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub(super) struct Output {
     lines: Vec<String>,
     /// Largest resident memory observed, bytes.
     pub(super) peak_memory: Option<f64>,
+    /// Context switches of its threads, voluntary and not. Those of threads that have ended are missing.
+    pub(super) context_switches: Option<f64>,
 }
 
 impl Process {
@@ -130,7 +133,7 @@ impl Process {
 
     /// Interrupts the child, as a terminal would.
     pub(super) fn interrupt(mut self) -> Output {
-        self.read_peak_memory();
+        self.read_usage();
         let asked = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
         if asked.is_ok_and(|status| status.success()) {
             // A child that ignores the interrupt is killed on drop.
@@ -143,7 +146,7 @@ impl Process {
         let stopwatch = Stopwatch::start();
         loop {
             let left = stopwatch.left_of(time);
-            match self.lines.recv_timeout(left.min(MEMORY_INTERVAL)) {
+            match self.lines.recv_timeout(left.min(READING_INTERVAL)) {
                 Ok(line) => self.output.lines.push(line),
                 Err(RecvTimeoutError::Disconnected) => return Ok(self.child.wait()?),
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => {
@@ -151,14 +154,21 @@ impl Process {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            self.read_peak_memory();
+            self.read_usage();
         }
     }
 
-    /// Reads the peak memory.
-    fn read_peak_memory(&mut self) {
+    /// Reads the peak memory and the context switches.
+    fn read_usage(&mut self) {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         self.output.peak_memory = peak_memory(&status).or(self.output.peak_memory);
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).into_iter().flatten().flatten();
+        let switches = threads.filter_map(|thread| {
+            context_switches(&fs::read_to_string(thread.path().join("status")).unwrap_or_default())
+        });
+        // Threads end before the process. The largest sum has most of them.
+        let sum: f64 = switches.sum();
+        self.output.context_switches = Some(self.output.context_switches.unwrap_or(0.0).max(sum));
     }
 
     /// The last line of stderr or stdout. Kills the child.
@@ -206,6 +216,15 @@ fn peak_memory(status: &str) -> Option<f64> {
     Some(kibibytes * 1_024.0)
 }
 
+/// The context switches in `/proc/PID/task/TID/status`.
+fn context_switches(status: &str) -> Option<f64> {
+    let count = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim_start_matches(':').trim().parse::<f64>().ok()
+    };
+    Some(count("voluntary_ctxt_switches")? + count("nonvoluntary_ctxt_switches")?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,6 +261,13 @@ mod tests {
     fn a_child_that_does_not_end_is_an_error() {
         let error = shell("exec sleep 1000").finish(Duration::from_millis(50)).unwrap_err().to_string();
         assert!(error.contains("did not end"), "{error}");
+    }
+
+    #[test]
+    fn context_switches_of_both_kinds_count() {
+        let status = "Name:\tx\nvoluntary_ctxt_switches:\t150\nnonvoluntary_ctxt_switches:\t7\n";
+        assert_eq!(context_switches(status), Some(157.0));
+        assert_eq!(context_switches("Name:\tzombie\n"), None);
     }
 
     #[test]

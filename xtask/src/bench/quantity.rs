@@ -11,6 +11,14 @@ pub(super) enum Quantity {
     Retransmitted,
     /// Processor time of both sides, s per 1e9 bytes received.
     CpuPerGb,
+    /// Context switches of both sides, voluntary and not, per 1e9 bytes received.
+    ContextSwitches,
+    /// Calls of futex on both sides, per 1e9 bytes received.
+    FutexCalls,
+    /// Calls that send datagrams on both sides, per 1e9 bytes received.
+    SendCalls,
+    /// Calls that open files or ask for their status on both sides, per 1e9 bytes received.
+    OpenCalls,
     /// Peak resident memory of the sending process, bytes.
     SenderMemory,
     /// Peak resident memory of the receiving process, bytes.
@@ -43,6 +51,10 @@ impl Quantity {
             Self::Steady => "goodput after start-up",
             Self::Retransmitted => "retransmitted",
             Self::CpuPerGb => "cpu",
+            Self::ContextSwitches => "context switches",
+            Self::FutexCalls => "futex calls",
+            Self::SendCalls => "send calls",
+            Self::OpenCalls => "open and status calls",
             Self::SenderMemory => "memory sending",
             Self::ReceiverMemory => "memory receiving",
             Self::Completion => "completion",
@@ -62,6 +74,7 @@ impl Quantity {
         match self {
             Self::Goodput | Self::Steady => "bit/s",
             Self::CpuPerGb => "s/GB",
+            Self::ContextSwitches | Self::FutexCalls | Self::SendCalls | Self::OpenCalls => "1/GB",
             Self::SenderMemory | Self::ReceiverMemory | Self::Growth => "bytes",
             Self::Completion | Self::Lateness => "s",
             Self::Retransmitted | Self::CpuShare | Self::RateShare => "share",
@@ -78,6 +91,9 @@ impl Quantity {
             Self::Goodput | Self::Steady if value >= 2e9 => format!("{:.2} Gbit/s", value / 1e9),
             Self::Goodput | Self::Steady => format!("{:.1} Mbit/s", value / 1e6),
             Self::CpuPerGb => format!("{value:.2} s/GB"),
+            Self::ContextSwitches | Self::FutexCalls | Self::SendCalls | Self::OpenCalls => {
+                format!("{value:.0} per GB")
+            }
             Self::SenderMemory | Self::ReceiverMemory | Self::Growth => {
                 format!("{:.1} MiB", value / f64::from(1 << 20))
             }

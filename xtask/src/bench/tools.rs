@@ -1,8 +1,10 @@
 //! The measured programs, each behind a function that runs one transfer and returns its figures.
 
+mod calls;
 mod emulator;
 mod farhaul;
 mod flood;
+mod host_cost;
 mod idle;
 mod libudt;
 mod quinn;
@@ -25,6 +27,7 @@ use crate::interop;
 use crate::workspace::Workspace;
 
 pub(super) use emulator::Emulated;
+pub(super) use host_cost::BusyLoops;
 pub(super) use relay::Path;
 pub(super) use shares::Side;
 pub(super) use ssh::SshTimes;

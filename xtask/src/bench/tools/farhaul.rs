@@ -62,6 +62,9 @@ impl Tools {
         ];
         figures.extend(sending.peak_memory.map(|bytes| (Quantity::SenderMemory, bytes)));
         figures.extend(receiving.peak_memory.map(|bytes| (Quantity::ReceiverMemory, bytes)));
+        if let (Some(one), Some(other)) = (sending.context_switches, receiving.context_switches) {
+            figures.push((Quantity::ContextSwitches, (one + other) / (bytes / 1e9)));
+        }
         if let Amount::Seconds(seconds) = amount {
             let (half, end) = (seconds as f64 / 2.0, seconds as f64);
             figures.extend(steady(&receiving.records(), half, end).map(|rate| (Quantity::Steady, rate)));
@@ -79,7 +82,8 @@ impl Tools {
     }
 }
 
-fn cpu(record: &Value, side: &[&str]) -> Result<f64> {
+/// Processor time of a side in seconds: this one, or its `peer`.
+pub(super) fn cpu(record: &Value, side: &[&str]) -> Result<f64> {
     let part = |name| needed(record, &[side, &["cpu_seconds", name]].concat());
     Ok(part("user")? + part("system")?)
 }

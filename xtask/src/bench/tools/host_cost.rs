@@ -1,0 +1,77 @@
+//! Cost of a transfer for its hosts: beside kernel TCP behind one emulated path, on quiet and on busy processors.
+
+use std::process::{Child, Command};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::super::quantity::Quantity;
+use super::super::samples::Measured;
+use super::farhaul::{END, cpu};
+use super::{Emulated, Tools, cpu_per_gb, needed};
+
+/// Larger socket buffers of TCP than any path here needs, in both hosts. The default maximum would be the limit.
+const TCP_BUFFERS: &str =
+    "sysctl -qw net.ipv4.tcp_rmem='4096 131072 134217728' net.ipv4.tcp_wmem='4096 65536 134217728'";
+
+/// Processes that each keep one processor busy, until dropped.
+pub(in super::super) struct BusyLoops(Vec<Child>);
+
+impl BusyLoops {
+    /// Starts one for each processor.
+    pub(in super::super) fn start() -> Result<Self> {
+        let mut loops = Self(Vec::new());
+        for _ in 0..std::thread::available_parallelism()?.get() {
+            let child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
+            loops.0.push(child.context("a busy loop cannot be started")?);
+        }
+        Ok(loops)
+    }
+}
+
+impl Drop for BusyLoops {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // A kill of a child that has ended fails, which is harmless.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Tools {
+    /// One transfer of ours, memory to memory. `protection` is the option for it, if any.
+    pub(in super::super) fn emulated_farhaul(
+        &self,
+        path: &Emulated,
+        protection: Option<&str>,
+        seconds: u64,
+    ) -> Result<Measured> {
+        let bench = self.bench(protection);
+        let words: Vec<_> = std::iter::once(bench.get_program()).chain(bench.get_args()).collect();
+        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        let bench = format!("XDG_CONFIG_HOME={} {}", self.release.join("bench-user").display(), words.join(" "));
+        let serve = format!("{bench} --listen 0.0.0.0:9000 >/dev/null");
+        let client = format!("{bench} --connect $FARHAUL_PEER:9000 --seconds {seconds}");
+        let heard = self.emulate(path, &[&serve], &client, seconds)?;
+        let records = heard.output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let record = records.filter(|record| record.get(END).is_some()).last().context("no record of the transfer")?;
+        let bytes = needed(&record, &["bytes"])?;
+        Ok(Measured::of([
+            (Quantity::Goodput, needed(&record, &["goodput_bps"])?),
+            cpu_per_gb(cpu(&record, &[])? + cpu(&record, &["peer"])?, bytes),
+        ]))
+    }
+
+    /// The same with the kernel's TCP under BBR, by `iperf3`.
+    pub(in super::super) fn emulated_bbr(&self, path: &Emulated, seconds: u64) -> Result<Measured> {
+        let serve = format!("{TCP_BUFFERS}; exec iperf3 -s -1 >/dev/null");
+        let client = format!("{TCP_BUFFERS}; iperf3 -c $FARHAUL_PEER -C bbr -t {seconds} --json");
+        let heard = self.emulate(path, &[&serve], &client, seconds)?;
+        let report: Value = serde_json::from_str(&heard.output).context("iperf3's report")?;
+        let received = |name| needed(&report, &["end", "sum_received", name]);
+        let percent = |side| needed(&report, &["end", "cpu_utilization_percent", side]);
+        let processor = (percent("host_total")? + percent("remote_total")?) / 100.0 * received("seconds")?;
+        Ok(Measured::of([(Quantity::Goodput, received("bits_per_second")?), cpu_per_gb(processor, received("bytes")?)]))
+    }
+}
