@@ -20,6 +20,7 @@
 //! | connections that finish without a handle | `core.rs`, `parting.rs` |
 //! | the end of the thread after the last handle | `threads.rs`, `departure.rs` |
 //! | naps of the thread to gather datagrams | `nap.rs` |
+//! | wake-ups of readers for more than a few packets | `wake_coalescing.rs` |
 //! | datagrams on their way to the socket | `transmit_queue.rs` |
 //! | TCP connections of transports with channels | `channels.rs` |
 //! | answers to measured streams | `probes.rs` |
@@ -43,6 +44,7 @@ mod transmit_queue;
 #[cfg(any(test, feature = "tokio"))]
 mod wait;
 mod wait_queue;
+mod wake_coalescing;
 #[cfg_attr(not(any(test, feature = "tokio")), expect(dead_code, reason = "tasks come with the feature `tokio`"))]
 mod wakers;
 

@@ -12,6 +12,7 @@ use super::parting::Parting;
 use super::probes::Answering;
 use super::transmit_queue::TransmitQueue;
 use super::wait_queue::{WaitQueue, Wakeups};
+use super::wake_coalescing::WakeCoalescing;
 use crate::clock::Timeline;
 use crate::error::Error;
 
@@ -57,6 +58,8 @@ pub(crate) struct Core<T> {
     /// The last handle is gone. The driver thread sends farewells and ends.
     pub(super) departing: bool,
     pub(super) wakeups: Wakeups,
+    /// Readers that wait for more data of a stream of packets.
+    pub(super) wake_coalescing: WakeCoalescing,
     accepting: Accepting,
     slots: Vec<Option<Slot>>,
     /// Times at which the waiters for a connection to settle check again, even without an event.
@@ -123,6 +126,7 @@ impl<T: Streams + Channels> Core<T> {
             driver: DriverThread::Awake,
             departing: false,
             wakeups: Wakeups::default(),
+            wake_coalescing: WakeCoalescing::default(),
             accepting: Accepting::default(),
             slots: Vec::new(),
             alarms: BTreeSet::new(),
@@ -292,6 +296,17 @@ impl<T: Streams + Channels> Core<T> {
         }
     }
 
+    /// Wakes the readers that have waited long enough for more data. The driver thread calls it in each access.
+    pub(super) fn wake_readers(&mut self, now: Instant) {
+        let Self { wake_coalescing, transport, slots, wakeups, .. } = self;
+        let readable = |id| transport.readable(id);
+        wake_coalescing.release(now, readable, |id| {
+            if let Some(slot) = find(slots, id) {
+                slot.readable.wake(wakeups);
+            }
+        });
+    }
+
     /// Wakes all waiters, after an event that the transport does not know of.
     pub(crate) fn wake_all(&mut self) {
         for slot in self.slots.iter_mut().flatten() {
@@ -338,6 +353,7 @@ impl<T: Streams + Channels> Core<T> {
             };
         }
         match event {
+            Event::Readable(_) if self.wake_coalescing.hold(now, id, self.transport.readable(id)) => {}
             Event::Readable(_) => slot.readable.wake(&mut self.wakeups),
             Event::Writable(_) => slot.writable.wake(&mut self.wakeups),
             Event::Connected(_) => {

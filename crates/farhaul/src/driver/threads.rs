@@ -160,6 +160,8 @@ fn run<T: Streams + Channels>(
     let mut watched = Interest::Readable;
     let mut end = None;
     let mut is_readable = true;
+    // The thread came back by itself, at once or after a nap.
+    let mut is_streaming = false;
     loop {
         batch.clear();
         // If only a timer or another thread woke this one, no receive call is needed.
@@ -168,7 +170,7 @@ fn run<T: Streams + Channels>(
             channels.gather(&waiter);
         }
         let Ok(mut turn) = shared.turn() else { return };
-        turn.begin_as_driver();
+        turn.begin_as_driver(is_streaming);
         let now = turn.now();
         if let Some(channels) = &mut channels {
             turn.hand_in_channels(channels);
@@ -190,13 +192,20 @@ fn run<T: Streams + Channels>(
         if is_broken(&received) {
             pause(BROKEN_SOCKET_PAUSE);
         }
-        let nap =
-            if batch.is_full() || hears_stream { Duration::ZERO } else { naps.after_arrival(now, bytes, rest.time) };
+        // An access that a full batch or a blocked socket waits for is not late.
+        let nap = match batch.is_full() || hears_stream || rest.blocked {
+            true => Duration::ZERO,
+            false => naps.after_access(now, bytes, rest.time),
+        };
+        is_streaming = batch.is_full() || !nap.is_zero();
+        if rest.holds_readers && !is_streaming {
+            let Ok(mut turn) = shared.turn() else { return };
+            turn.end_streaming();
+        }
         if !nap.is_zero() {
             pause(nap);
         }
-        let is_busy = batch.is_full() || !nap.is_zero();
-        if is_busy && channels.is_none() {
+        if is_streaming && channels.is_none() {
             continue;
         }
         let interest = if rest.blocked { Interest::Both } else { Interest::Readable };
@@ -205,7 +214,7 @@ fn run<T: Streams + Channels>(
         }
         let longest = end.map(|end: Instant| end.saturating_since(now));
         // Datagrams without a pause must not keep channels waiting.
-        let time = if is_busy { Some(Duration::ZERO) } else { rest.time.into_iter().chain(longest).min() };
+        let time = if is_streaming { Some(Duration::ZERO) } else { rest.time.into_iter().chain(longest).min() };
         let Ok(ready) = waiter.wait(time) else { return };
         is_readable = ready.iter().any(|source| source.readable);
         if let Some(channels) = &mut channels {
