@@ -84,7 +84,7 @@ pub use builder::{Builder, UDP_RECV_BUFFER};
 pub use canceller::Canceller;
 pub use connection::Connection;
 pub use control_stream::{CeilingFigures, ControlStream};
-pub use driver::disk::{Directory, DiskSource, DiskStore, Selection, Wording, copies_at_a_time};
+pub use driver::disk::{Directory, DiskSource, DiskStore, Selection, Wording, copies_at_a_time, umask};
 pub use driver::wait_for_farewells;
 pub use endpoint::Endpoint;
 pub use error::Error;

@@ -97,8 +97,9 @@ pub enum Chunk {
 /// whole one. Before, the bytes are in a temporary file in the same directory, created exclusively with mode 0600. Its
 /// name is `.NAME.RANDOM.fhpart`, unpredictable, and shortened if too long.
 ///
-/// Directories are walked by handle, one component at a time, never through symbolic links. Modes have the umask
-/// applied. An earlier file with the final name stays unchanged until the commit replaces it.
+/// Directories are walked by handle, one component at a time, never through symbolic links. Modes of new entries have the
+/// umask applied. An existing directory keeps its mode. An earlier file with the final name stays unchanged until the
+/// commit replaces it, and then hands its permissions on.
 ///
 /// A commit replaces only a regular file, or nothing. A link, device, pipe, socket or directory keeps its name, and the
 /// file fails with [`Exists`](crate::FailCode::Exists).
@@ -110,8 +111,8 @@ pub trait Store {
     /// It cannot be created. The directory and everything in it fail.
     fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure>;
 
-    /// Creates the temporary file for `entry` under `id`. Space may be reserved, within the free space. An unknown size
-    /// is passed as zero.
+    /// Creates the temporary file for `entry` under `id`. Space may be reserved, within the free space and not far ahead of
+    /// the bytes, since the size is a claim of the peer. An unknown size is passed as zero.
     ///
     /// # Errors
     /// It cannot be created. `id` stays unused.
@@ -134,8 +135,8 @@ pub trait Store {
     /// One of these steps failed. The final name is unchanged, or has the whole new file.
     fn commit(&mut self, id: EntryId, entry: &Entry, digest: &Digest) -> Result<Commit, Failure>;
 
-    /// Sets mode and time of a directory after its last entry. An implementation that commits later does this after the
-    /// commits of its files, because they change its time.
+    /// Sets the time of a directory after its last entry, and the mode of one that did not exist before. An implementation
+    /// that commits later does this after the commits of its files, because they change its time.
     ///
     /// # Errors
     /// One of these steps failed.
@@ -182,7 +183,7 @@ pub enum Commit {
 /// The treatment of an incomplete file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Leftover {
-    /// Keep it under its temporary name, because its content is a correct prefix.
+    /// Keep it under its temporary name, because its content is a correct prefix. Without any content, it is removed.
     Keep,
     /// Remove it, because its content is wrong or mixes two states of the source.
     Remove,

@@ -11,6 +11,7 @@ mod directory;
 mod expansion;
 mod failure;
 mod partial;
+mod reservation;
 mod selection;
 mod single;
 mod source;
@@ -20,6 +21,8 @@ mod target;
 #[cfg(test)]
 mod tests;
 mod trail;
+mod umask;
+mod unfinished;
 
 pub use descriptors::copies_at_a_time;
 pub use directory::Directory;
@@ -29,3 +32,4 @@ pub(crate) use single::unix_seconds;
 pub(crate) use single::{IncomingFile, ServedFile};
 pub use source::DiskSource;
 pub use store::DiskStore;
+pub use umask::umask;

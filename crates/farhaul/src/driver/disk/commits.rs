@@ -78,7 +78,8 @@ pub(super) struct DirectoryCommit {
     pub(super) directory: Arc<Directory>,
     /// The directory of its own name.
     pub(super) parent: Arc<Directory>,
-    pub(super) mode: u32,
+    /// `None` for a directory that existed before the copy: its mode stays.
+    pub(super) mode: Option<u32>,
     pub(super) mtime: Mtime,
 }
 
@@ -249,7 +250,7 @@ impl Task {
                 Done::of(named, partial.commit(mode, mtime))
             }
             Self::Directory(DirectoryCommit { id, directory, parent, mode, mtime }, permit) => {
-                let set = set_metadata(&*directory, mode, mtime);
+                let set = finish(&directory, mode, mtime);
                 let set = set.map_err(|error| failure("set mode and time of the directory", error));
                 Done::of(Named { id, directories: vec![directory, parent], _permit: permit }, set)
             }
@@ -265,6 +266,21 @@ impl Done {
             Err(failure) => Self::Failed(named.id, failure),
         }
     }
+}
+
+/// Gives a directory its time, and a new one its mode.
+fn finish(directory: &Directory, mode: Option<u32>, mtime: Mtime) -> Result<(), Errno> {
+    let Some(mode) = mode else {
+        // The system sets times only for the owner of a directory.
+        return match set_metadata(directory, None, mtime) {
+            Err(Errno::PERM) => Ok(()),
+            set => set,
+        };
+    };
+    // The mode may forbid to take the mark off.
+    directory.unmark();
+    set_metadata(directory, None, mtime)?;
+    directory.set_mode(mode)
 }
 
 /// Synchronises each directory once, even after failures of others.
@@ -308,7 +324,7 @@ mod tests {
         let mtime = Mtime { seconds: 0, nanos: 0 };
         let commit = |id, directory: &Arc<Directory>| {
             let (directory, parent) = (Arc::clone(directory), Arc::clone(&other));
-            (DirectoryCommit { id: EntryId(id), directory, parent, mode: 0, mtime }, Permit::take())
+            (DirectoryCommit { id: EntryId(id), directory, parent, mode: None, mtime }, Permit::take())
         };
         let mut state = State { under_way: 3, ..State::default() };
         // This is another handle of the same directory.

@@ -17,6 +17,9 @@ use rustix::time::{ClockId, clock_gettime};
 const PRIVATE_DIR: Mode = Mode::RWXU;
 const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 
+/// Set-user-id, set-group-id and sticky bits.
+const SPECIAL: u32 = 0o7000;
+
 pub(super) const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// A directory that is held open.
@@ -83,8 +86,10 @@ impl Directory {
         Ok((self.child(name)?, is_new))
     }
 
+    /// Sets the permission bits. It keeps the set-group-id bit, which a new directory inherits, and a sticky bit.
     pub(super) fn set_mode(&self, mode: u32) -> Result<(), Errno> {
-        rustix::fs::fchmod(&self.handle, Mode::from_raw_mode(mode))
+        let special = rustix::fs::fstat(&self.handle)?.st_mode & SPECIAL;
+        rustix::fs::fchmod(&self.handle, Mode::from_raw_mode(special | mode))
     }
 
     /// Creates a file that only its owner may access. Fails if the name exists.
@@ -223,12 +228,14 @@ pub(super) fn mtime(stat: &Stat) -> Mtime {
     Mtime { seconds: stat.st_mtime, nanos: u32::try_from(stat.st_mtime_nsec).unwrap_or(0) }
 }
 
-/// Sets permissions and time of a file or directory by its handle.
-pub(super) fn set_metadata(handle: impl AsFd, mode: u32, mtime: Mtime) -> Result<(), Errno> {
+/// Sets the time of a file or directory by its handle, and before that its permissions, if any are given.
+pub(super) fn set_metadata(handle: impl AsFd, mode: Option<u32>, mtime: Mtime) -> Result<(), Errno> {
     let times = Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
         last_modification: Timespec { tv_sec: mtime.seconds, tv_nsec: mtime.nanos.into() },
     };
-    rustix::fs::fchmod(&handle, Mode::from_raw_mode(mode))?;
+    if let Some(mode) = mode {
+        rustix::fs::fchmod(&handle, Mode::from_raw_mode(mode))?;
+    }
     rustix::fs::futimens(&handle, &times)
 }

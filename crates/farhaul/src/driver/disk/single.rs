@@ -13,8 +13,8 @@ use super::directory::{Directory, now, stamp_now};
 use super::failure::failure;
 use super::partial::{Partial, is_temporary};
 use super::source_file::SourceFile;
-use super::store::umask;
 use super::target::Target;
+use super::umask::umask;
 
 /// Mode of a new file before the umask. The protocols carry none.
 const MODE: u32 = 0o666;
@@ -90,7 +90,7 @@ impl IncomingFile {
 
 impl Drop for IncomingFile {
     fn drop(&mut self) {
-        if let Some(partial) = &self.partial {
+        if let Some(partial) = &mut self.partial {
             partial.remove();
         }
     }

@@ -13,9 +13,8 @@ use super::failure::failure;
 use super::partial::Partial;
 use super::target::Target;
 use super::trail::Trail;
+use super::umask::umask;
 
-/// The umask if the system does not tell the process's own.
-const USUAL_UMASK: u32 = 0o022;
 /// Rights of the owner. The owner's next copy must enter an incomplete directory.
 const OWNER: u32 = 0o700;
 
@@ -45,7 +44,7 @@ struct OpenDirectory {
     id: EntryId,
     /// Its name in the session.
     name: Component,
-    /// Its mode if the copy breaks off. `None` for directories that existed before, which keep their mode.
+    /// Its mode if the copy breaks off. `None` for directories that existed before, which keep their mode in any case.
     mode_after_break: Option<u32>,
 }
 
@@ -89,8 +88,10 @@ impl DiskStore {
         match parent.child(&name) {
             Ok(directory) => Ok(Self::into_directory(directory)),
             Err(_) if is_directory => {
-                let (directory, _) = parent.make_child(&name)?;
-                directory.set_mode(0o777 & !umask())?;
+                let (directory, is_new) = parent.make_child(&name)?;
+                if is_new {
+                    directory.set_mode(0o777 & !umask())?;
+                }
                 Ok(Self::into_directory(directory))
             }
             Err(_) => Ok(Self::new(parent, Some(Rename { to: name, from: None }))),
@@ -115,6 +116,7 @@ impl DiskStore {
             if let (Some(mode), Ok(directory)) = (open.mode_after_break, self.trail.at(depth)) {
                 // If that fails, the directory stays private. The next copy gives it its mode.
                 let _ = directory.set_mode(mode);
+                directory.mark_unfinished(mode);
             }
         }
     }
@@ -147,8 +149,11 @@ impl Store for DiskStore {
         let (parent, name) = self.place(entry)?;
         let (directory, is_new) =
             parent.make_child(&name).map_err(|error| Target { directory: &parent, name: &name }.no_directory(error))?;
+        if is_new {
+            directory.mark_unfinished(OWNER);
+        }
+        let mode_after_break = (is_new || directory.is_unfinished()).then_some(entry.mode & !self.umask | OWNER);
         self.trail.enter(name, directory);
-        let mode_after_break = is_new.then_some(entry.mode & !self.umask | OWNER);
         self.directories.push(OpenDirectory { id, name: entry.name().clone(), mode_after_break });
         Ok(())
     }
@@ -177,10 +182,11 @@ impl Store for DiskStore {
 
     fn finish_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Commit, Failure> {
         let position = self.directories.iter().position(|open| open.id == id).ok_or_else(not_open)?;
+        let is_ours = self.directories[position].mode_after_break.is_some();
         let directory = self.directory_at(position + 1);
         let parent = self.directory_at(position)?;
         let directory = directory?;
-        let (mode, mtime) = (entry.mode & !self.umask, entry.mtime);
+        let (mode, mtime) = (is_ours.then_some(entry.mode & !self.umask), entry.mtime);
         self.commits.directory(DirectoryCommit { id, directory, parent, mode, mtime });
         Ok(Commit::Pending)
     }
@@ -195,7 +201,7 @@ impl Store for DiskStore {
     }
 
     fn abort(&mut self, id: EntryId, leftover: Leftover) {
-        if let Some(partial) = self.files.remove(&id)
+        if let Some(mut partial) = self.files.remove(&id)
             && leftover == Leftover::Remove
         {
             partial.remove();
@@ -212,12 +218,4 @@ impl Drop for DiskStore {
 
 fn not_open() -> Failure {
     Failure::new(FailCode::Io, "it is not open")
-}
-
-/// The permission bits that this process removes from new files. Read from the system without changing it, because
-/// other threads would notice a change.
-pub(super) fn umask() -> u32 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    line.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok()).unwrap_or(USUAL_UMASK)
 }

@@ -1,7 +1,7 @@
 //! The final name of a complete file. The file replaces a regular file or nothing. Any other entry keeps its name.
 
 use farhaul_session::{Component, FailCode, Failure};
-use rustix::fs::{FileType, RenameFlags};
+use rustix::fs::{FileType, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use super::directory::{Directory, kind};
@@ -33,6 +33,11 @@ impl Target<'_> {
             // If the system does not tell, creating the file will.
             _ => Ok(()),
         }
+    }
+
+    /// The regular file that has the name now.
+    pub(super) fn replaced(self) -> Option<Stat> {
+        self.directory.stat(self.name).ok().filter(|stat| kind(stat) == FileType::RegularFile)
     }
 
     /// Gives the name to the file called `temporary`.

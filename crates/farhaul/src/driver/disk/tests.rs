@@ -16,7 +16,9 @@ use super::*;
 mod breaks;
 mod changes;
 mod depth;
+mod modes;
 mod patterns;
+mod space;
 mod targets;
 
 /// A directory that is removed with its content.
@@ -269,6 +271,7 @@ fn an_aborted_file_is_kept_or_removed_as_asked() {
     let mut store = DiskStore::at(&to.0, true).unwrap();
     for (id, leftover, left) in [(0, Leftover::Remove, 0), (1, Leftover::Keep, 1)] {
         store.begin(EntryId(id), &file("file", 3)).unwrap();
+        store.write(EntryId(id), 0, b"ab").unwrap();
         store.abort(EntryId(id), leftover);
         assert_eq!(tree(&to.0).len(), left);
     }
