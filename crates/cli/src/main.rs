@@ -8,6 +8,7 @@
 //! | the work of a verb | `cmd/VERB.rs` |
 //! | copies over SSH: the program on the far host | `far/`, `cmd/over_ssh.rs`, `cmd/bootstrap.rs` |
 //! | keys: this user's, known servers, admitted clients | `trust/` |
+//! | files that are believed only if nobody else could have written them | `trusted_file.rs` |
 //! | settings in files, `--show-config` | `config.rs`, `config/` |
 //! | exit codes and error lines | `exit.rs`, `fault.rs` |
 //! | output: words, JSON records, the progress bar | `output/` |
@@ -31,6 +32,7 @@ mod reloading;
 mod session;
 mod sys;
 mod trust;
+mod trusted_file;
 mod values;
 
 use std::io::{self, Write};

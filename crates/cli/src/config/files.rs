@@ -1,14 +1,14 @@
 //! Places of the settings files, by the XDG Base Directory Specification 0.8.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
 use crate::exit::{Code, Fault};
 use crate::output::human;
+use crate::trusted_file::{self, Distrust};
 
 /// Below each folder.
 const NAME: &str = "farhaul/config.toml";
@@ -128,10 +128,12 @@ fn read_named(path: &Path) -> Result<File, Fault> {
 
 impl Place {
     fn read(self) -> Result<Option<File>, Fault> {
-        let text = match fs::read(&self.path) {
-            Ok(text) => text,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
-            Err(error) => return Err(self.unreadable(&error)),
+        let mut text = Vec::new();
+        match trusted_file::open(&self.path, "has settings for this program") {
+            Ok(None) => return Ok(None),
+            Ok(Some(mut file)) => file.read_to_end(&mut text).map_err(|error| self.unreadable(&error))?,
+            Err(Distrust::System(error)) => return Err(self.unreadable(&error)),
+            Err(Distrust::Others(why)) => return Err(Fault::new(Code::NotPermitted, why)),
         };
         let no_toml = |why: &str| Fault::usage(format!("{} is no TOML: {why}", self.path.display()));
         let text = String::from_utf8(text).map_err(|_| no_toml("it is not UTF-8"))?;

@@ -1,14 +1,15 @@
 //! Files of keys: private ones nobody else may read, and none is ever overwritten.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use farhaul::security::KeyPair;
+use farhaul::security::{KeyPair, PublicKey};
 use zeroize::Zeroizing;
 
 use crate::exit::{Code, Fault};
+use crate::trusted_file;
 
 /// Longest text that is looked at for a key, bytes. A key of Ed25519 in PEM has 119.
 const LONGEST_KEY: u64 = 16 << 10;
@@ -19,59 +20,73 @@ pub(super) const PUBLIC: u32 = 0o644;
 /// Bits that nobody else may have on a private key.
 const OTHERS: u32 = 0o077;
 
-/// Bits by which others than the owner could change whom this program trusts.
-const WRITABLE: u32 = 0o022;
+/// Permissions of a folder of keys. With a wide umask, it would be one that others may write to.
+const FOLDER: u32 = 0o700;
 
 /// First line of a private key in OpenSSH's own format (PROTOCOL.key of OpenSSH).
 const OPENSSH: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";
 
-/// Reads a text; `None` if there is no such file.
-pub(super) fn read(path: &Path) -> Result<Option<String>, Fault> {
-    match fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(Fault::new(Code::LocalIo, format!("cannot read {}: {error}", path.display()))),
-    }
-}
-
 /// Reads a text that says whom to trust; `None` if there is no such file.
 ///
 /// # Errors
-/// It cannot be read, or others than its owner may write it.
+/// It cannot be read, or others than its owner may have written it.
 pub(super) fn read_trusted(path: &Path) -> Result<Option<String>, Fault> {
-    let Some(text) = read(path)? else { return Ok(None) };
-    let is_writable = fs::metadata(path).is_ok_and(|file| file.is_file() && file.mode() & WRITABLE != 0);
-    if is_writable {
-        let message =
-            format!("others may write {path}, which says whom to trust; run: chmod go-w {path}", path = path.display());
-        return Err(Fault::new(Code::NotPermitted, message));
-    }
-    Ok(Some(text))
+    let opened = trusted_file::open(path, "says whom to trust").map_err(|why| why.fault(path))?;
+    let text = opened.map(|mut file| {
+        let mut text = String::new();
+        file.read_to_string(&mut text).map(|_| text)
+    });
+    text.transpose().map_err(|error| unreadable(path, &error))
 }
 
-/// Reads a text that may be a private key, into memory that is erased afterwards. `None` if there is no such file.
-pub(super) fn read_secret(path: &Path) -> Result<Option<Zeroizing<String>>, Fault> {
+/// Reads a text that may be a key, into memory that is erased afterwards.
+fn read_secret(path: &Path, file: &File) -> Result<Zeroizing<String>, Fault> {
     // Of full size from the start, since a growing buffer leaves copies behind. Only its begin can be a key.
     let mut text = Zeroizing::new(String::with_capacity(LONGEST_KEY as usize + 1));
-    match fs::File::open(path).and_then(|file| file.take(LONGEST_KEY).read_to_string(&mut text)) {
-        Ok(_) => Ok(Some(text)),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-        Err(error) => Err(Fault::new(Code::LocalIo, format!("cannot read {}: {error}", path.display()))),
+    match file.take(LONGEST_KEY).read_to_string(&mut text) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(unreadable(path, &error)),
     }
 }
 
 /// Reads a private key; `None` if there is no such file.
+///
+/// # Errors
+/// It cannot be read, or others than its owner may read it or may have written it.
 pub(super) fn read_pair(path: &Path) -> Result<Option<KeyPair>, Fault> {
-    let Some(text) = read_secret(path)? else { return Ok(None) };
+    let opened = trusted_file::open(path, "is the key of this side").map_err(|why| why.fault(path))?;
+    let Some(file) = opened else { return Ok(None) };
+    let text = read_secret(path, &file)?;
     refuse_openssh(path, &text)?;
     let no_key = |error| Fault::new(Code::LocalIo, format!("{} is no private key: {error}", path.display()));
     let pair = KeyPair::from_pem(&text).map_err(no_key)?;
-    check_private(path)?;
+    check_private(path, &file)?;
     Ok(Some(pair))
 }
 
+/// The public key in a file of a private or a public key; `None` if there is no such file.
+pub(super) fn read_public(path: &Path) -> Result<Option<PublicKey>, Fault> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
+        Err(error) => return Err(unreadable(path, &error)),
+    };
+    let text = read_secret(path, &file)?;
+    let Ok(pair) = KeyPair::from_pem(&text) else {
+        refuse_openssh(path, &text)?;
+        let no_key = |error| Fault::new(Code::LocalIo, format!("{} has no key: {error}", path.display()));
+        return text.parse().map(Some).map_err(no_key);
+    };
+    check_private(path, &file)?;
+    Ok(Some(pair.public()))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Fault {
+    Fault::new(Code::LocalIo, format!("cannot read {}: {error}", path.display()))
+}
+
 /// Refuses a private key of OpenSSH, which has a format of its own.
-pub(super) fn refuse_openssh(path: &Path, text: &str) -> Result<(), Fault> {
+fn refuse_openssh(path: &Path, text: &str) -> Result<(), Fault> {
     if !text.trim_start().starts_with(OPENSSH) {
         return Ok(());
     }
@@ -86,15 +101,21 @@ pub(super) fn refuse_openssh(path: &Path, text: &str) -> Result<(), Fault> {
 }
 
 /// Refuses a private key that others may read.
-pub(super) fn check_private(path: &Path) -> Result<(), Fault> {
-    let mode = fs::metadata(path)
-        .map_err(|error| Fault::new(Code::LocalIo, format!("cannot read {}: {error}", path.display())))?
-        .mode();
+fn check_private(path: &Path, file: &File) -> Result<(), Fault> {
+    let mode = file.metadata().map_err(|error| unreadable(path, &error))?.mode();
     if mode & OTHERS == 0 {
         return Ok(());
     }
     let message = format!("others may read the private key {path}; run: chmod 600 {path}", path = path.display());
     Err(Fault::new(Code::NotPermitted, message))
+}
+
+/// Makes the folder of a file of keys, and those above it, as far as they do not exist.
+pub(super) fn make_folder(path: &Path) -> io::Result<()> {
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => DirBuilder::new().recursive(true).mode(FOLDER).create(folder),
+        None => Ok(()),
+    }
 }
 
 /// Writes a file that does not exist. It appears with its whole content, or not at all.
@@ -113,9 +134,7 @@ pub(super) fn write_new(path: &Path, mode: u32, text: &str) -> io::Result<()> {
 
 /// Appends a line to a file, which is made if need be. A last line that somebody left without an end is ended first.
 pub(super) fn append(path: &Path, line: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
+    make_folder(path)?;
     let mut file = OpenOptions::new().read(true).append(true).create(true).mode(PRIVATE).open(path)?;
     let length = file.metadata()?.len();
     let mut last = *b"\n";

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use farhaul::security::{KeyPair, PublicKey};
 
-use super::files::{self, PRIVATE, PUBLIC, check_private, with_suffix};
+use super::files::{self, PRIVATE, PUBLIC, with_suffix};
 use crate::config;
 use crate::exit::{Code, Fault};
 use crate::output::Output;
@@ -24,16 +24,13 @@ pub(crate) fn load(file: Option<&Path>, output: &Output) -> Result<KeyPair, Faul
         return Ok(pair);
     }
     match make(&path) {
-        Ok(pair) => Ok(pair),
-        // Another program made it meanwhile.
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            files::read_pair(&path)?.ok_or_else(|| missing(&path))
-        }
-        Err(error) => {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
             output
                 .say(&format!("cannot write {}, so the key of this side is new in each run: {error}", path.display()));
             generate()
         }
+        // Another program may have made it meanwhile, and the folder may be one in which others replace it.
+        _ => files::read_pair(&path)?.ok_or_else(|| missing(&path)),
     }
 }
 
@@ -42,7 +39,10 @@ pub(crate) fn load_or_make(file: &Path) -> Result<KeyPair, Fault> {
     if let Some(pair) = files::read_pair(file)? {
         return Ok(pair);
     }
-    make(file).map_err(|error| Fault::new(Code::LocalIo, format!("cannot write the key {}: {error}", file.display())))
+    let made = make(file);
+    made.map_err(|error| Fault::new(Code::LocalIo, format!("cannot write the key {}: {error}", file.display())))?;
+    // The folder may be one in which others replace the new key. The next start would refuse it as well.
+    files::read_pair(file)?.ok_or_else(|| missing(file))
 }
 
 /// The key in `file`, or the user's own if there is one. Makes none.
@@ -61,9 +61,7 @@ pub(crate) fn generate() -> Result<KeyPair, Fault> {
 
 /// Makes a pair in `path`, and its public key beside it. Missing folders are made.
 pub(crate) fn make(path: &Path) -> io::Result<KeyPair> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder)?;
-    }
+    files::make_folder(path)?;
     let pair = KeyPair::generate().map_err(io::Error::other)?;
     files::write_new(path, PRIVATE, &pair.to_pem())?;
     // An old public key without its private one is worth nothing.
@@ -80,14 +78,7 @@ pub(crate) fn public_file(path: &Path) -> PathBuf {
 
 /// The public key in a file of a private or a public key.
 pub(crate) fn public(path: &Path) -> Result<PublicKey, Fault> {
-    let text = files::read_secret(path)?.ok_or_else(|| missing(path))?;
-    let Ok(pair) = KeyPair::from_pem(&text) else {
-        files::refuse_openssh(path, &text)?;
-        let key = text.parse();
-        return key.map_err(|error| Fault::new(Code::LocalIo, format!("{} has no key: {error}", path.display())));
-    };
-    check_private(path)?;
-    Ok(pair.public())
+    files::read_public(path)?.ok_or_else(|| missing(path))
 }
 
 fn missing(path: &Path) -> Fault {
