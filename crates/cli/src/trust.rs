@@ -16,6 +16,6 @@ mod rights;
 mod server;
 
 pub(crate) use admission::{Admission, KeysFile, Service};
-pub(crate) use caps::{Exhausted, Permit, Usage, Usages};
+pub(crate) use caps::{Claim, Exhausted, Permit, Usage, Usages};
 pub(crate) use rights::Rights;
 pub(crate) use server::{HostKeyPolicy, Server};

@@ -34,6 +34,8 @@ struct Used {
     free_at: Option<Instant>,
     /// Bytes moved since the start, or since the keys were last read.
     bytes: u64,
+    /// Bytes that files under way are said to get beyond those.
+    claimed: u64,
     /// Files and directories, since the same time.
     files: u64,
     /// The key may do less than when its sessions began.
@@ -41,6 +43,8 @@ struct Used {
 }
 
 const REVOKED: Exhausted = Exhausted("the key is not admitted any more, or may do less than before");
+const NO_MORE_BYTES: Exhausted =
+    Exhausted("the key may move no more bytes: its line in authorized_keys has bytes=SIZE");
 
 /// Why a client may move no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,9 +111,30 @@ pub(crate) struct Permit {
     files: Option<u64>,
 }
 
+/// The bytes that a file under way is still said to get. They count against the cap of its key until they have moved, or the
+/// claim is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Claim {
+    usage: Option<Usage>,
+    left: u64,
+}
+
 impl Used {
     const fn has_totals(&self) -> bool {
         self.bytes > 0 || self.files > 0
+    }
+
+    /// Whether a key with the cap `most` may move this many bytes beyond those that it has moved or claimed.
+    fn has_room(&self, bytes: u64, most: u64) -> bool {
+        self.bytes.saturating_add(self.claimed).saturating_add(bytes) <= most
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if let Some(usage) = &self.usage {
+            usage.used().claimed -= self.left;
+        }
     }
 }
 
@@ -138,20 +163,42 @@ impl Permit {
         Ok(())
     }
 
+    /// Claims the bytes that a file is said to get, before any of them is stored.
+    ///
+    /// # Errors
+    /// They are more than the key may move, with all that its other sessions have claimed.
+    pub(crate) fn claim(&self, bytes: u64) -> Result<Claim, Exhausted> {
+        let (Some(usage), Some(most)) = (&self.usage, self.bytes) else { return Ok(Claim::default()) };
+        let mut used = usage.used();
+        if !used.has_room(bytes, most) {
+            return Err(NO_MORE_BYTES);
+        }
+        used.claimed += bytes;
+        Ok(Claim { usage: Some(usage.clone()), left: bytes })
+    }
+
     /// Counts bytes that are to be moved, and waits for as long as the rate gives them. So the last of them move no earlier than
     /// at the rate, however many come at once. Returns the time of the wait.
     ///
     /// # Errors
     /// The key may move no more bytes.
     pub(crate) fn charge(&self, bytes: usize, clock: Clock) -> Result<Duration, Exhausted> {
+        self.charge_claimed(bytes, &mut Claim::default(), clock)
+    }
+
+    /// The same for bytes of a file that has claimed them. Those beyond its claim count as others.
+    pub(crate) fn charge_claimed(&self, bytes: usize, claim: &mut Claim, clock: Clock) -> Result<Duration, Exhausted> {
         let Some(usage) = &self.usage else { return Ok(Duration::ZERO) };
         let bytes = bytes as u64;
         let mut used = usage.used();
         if used.revoked {
             return Err(REVOKED);
         }
-        if self.bytes.is_some_and(|most| used.bytes.saturating_add(bytes) > most) {
-            return Err(Exhausted("the key may move no more bytes: its line in authorized_keys has bytes=SIZE"));
+        let claimed = claim.left.min(bytes);
+        claim.left -= claimed;
+        used.claimed -= claimed;
+        if self.bytes.is_some_and(|most| !used.has_room(bytes, most)) {
+            return Err(NO_MORE_BYTES);
         }
         // Without a cap, nothing is to be remembered.
         used.bytes += self.bytes.map_or(0, |_| bytes);
@@ -213,6 +260,23 @@ mod tests {
         assert!(second.charge(400, clock).is_ok() && second.charge(1, clock).is_err());
         usages.reset();
         assert!(second.charge(1_000, clock).is_ok() && second.charge(1, clock).is_err());
+    }
+
+    #[test]
+    fn claims_of_all_sessions_count_against_the_bytes_of_a_key_until_they_are_dropped() {
+        let (usages, alice, clock) = (Usages::default(), grant("bytes=1000B"), Clock::start());
+        let [one, other] = [(); 2].map(|()| usages.begin(&alice).unwrap());
+        assert!(one.claim(1_001).is_err() && one.claim(u64::MAX).is_err());
+        let mut claim = one.claim(600).unwrap();
+        assert!(other.claim(401).is_err() && other.charge(401, clock).is_err());
+        // What has moved counts once.
+        one.charge_claimed(500, &mut claim, clock).unwrap();
+        let rest = other.claim(400).unwrap();
+        assert!(other.claim(1).is_err());
+        one.charge_claimed(100, &mut claim, clock).unwrap();
+        assert!(one.charge_claimed(1, &mut claim, clock).is_err(), "beyond its claim, and the other one has the rest");
+        drop((claim, rest));
+        assert!(other.charge(400, clock).is_ok() && other.charge(1, clock).is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use farhaul_session::{
 use farhaul_udp::Clock;
 
 use crate::session::file::Holding;
-use crate::trust::{Exhausted, Permit};
+use crate::trust::{Claim, Exhausted, Permit};
 
 /// A source or store, and the permit of the session.
 #[derive(Debug)]
@@ -16,18 +16,20 @@ pub(super) struct Capped<T> {
     permit: Permit,
     clock: Clock,
     holding: Holding,
+    /// The bytes that the file under way is said to get.
+    claim: Claim,
     /// The client may read no more files.
     is_over: bool,
 }
 
 impl<T> Capped<T> {
     /// `holding` counts the waits for the cap of the rate.
-    pub(super) const fn new(inner: T, permit: Permit, clock: Clock, holding: Holding) -> Self {
-        Self { inner, permit, clock, holding, is_over: false }
+    pub(super) fn new(inner: T, permit: Permit, clock: Clock, holding: Holding) -> Self {
+        Self { inner, permit, clock, holding, claim: Claim::default(), is_over: false }
     }
 
-    fn charge(&self, bytes: usize) -> Result<(), Failure> {
-        let waited = self.permit.charge(bytes, self.clock).map_err(given_up)?;
+    fn charge(&mut self, bytes: usize) -> Result<(), Failure> {
+        let waited = self.permit.charge_claimed(bytes, &mut self.claim, self.clock).map_err(given_up)?;
         self.holding.add(waited);
         Ok(())
     }
@@ -86,8 +88,11 @@ impl<T: Store> Store for Capped<T> {
     }
 
     fn begin(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
+        let claim = self.permit.claim(entry.size).map_err(given_up)?;
         self.permit.charge_file().map_err(given_up)?;
-        self.inner.begin(id, entry)
+        self.inner.begin(id, entry)?;
+        self.claim = claim;
+        Ok(())
     }
 
     fn write(&mut self, id: EntryId, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
@@ -96,6 +101,7 @@ impl<T: Store> Store for Capped<T> {
     }
 
     fn commit(&mut self, id: EntryId, entry: &Entry, digest: &Digest) -> Result<Commit, Failure> {
+        self.claim = Claim::default();
         self.inner.commit(id, entry, digest)
     }
 
@@ -104,6 +110,7 @@ impl<T: Store> Store for Capped<T> {
     }
 
     fn abort(&mut self, id: EntryId, leftover: Leftover) {
+        self.claim = Claim::default();
         self.inner.abort(id, leftover);
     }
 
