@@ -9,7 +9,7 @@ use std::time::Duration;
 use farhaul::Canceller;
 use farhaul_udp::Clock;
 use farhaul_units::Instant;
-use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGXCPU, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::exit::{Code, Fault};
@@ -77,9 +77,13 @@ impl Interrupt {
                 let _ = privileges::give_up_capabilities();
             }
         };
+        // With a handler, a write beyond the limit of file sizes fails like any other. A handler ends with exec, and so leaves
+        // children the default.
+        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
         let queue = if starts_children { None } else { Some(SignalQueue::open(&STOPPING)?) };
         let interrupt = Self { shared: Arc::new(Shared { queue, ..Shared::default() }) };
-        let by_handler: &[i32] = if starts_children { &[SIGINT, SIGTERM, SIGUSR1] } else { &[SIGUSR1] };
+        let by_handler: &[i32] =
+            if starts_children { &[SIGINT, SIGTERM, SIGUSR1, SIGXCPU] } else { &[SIGUSR1, SIGXCPU] };
         let mut signals = Signals::new(by_handler)?;
         let its = interrupt.clone();
         thread::Builder::new().name("signals".into()).spawn(move || {
@@ -125,6 +129,20 @@ impl Interrupt {
             what();
         }
         all.push(Box::new(what));
+    }
+
+    /// Stops the program at the end of its terminal as well, unless whoever started it had that ignored (nohup). For servers
+    /// that have nothing to read again: the default would end them without a word to their clients.
+    ///
+    /// # Errors
+    /// The system refused a thread or a handler.
+    pub(crate) fn stops_at_hangup(&self) -> io::Result<()> {
+        if ignored(SIGHUP) {
+            return Ok(());
+        }
+        let (its, mut signals) = (self.clone(), Signals::new([SIGHUP])?);
+        let thread = thread::Builder::new().name("hangup".into());
+        thread.spawn(move || signals.forever().for_each(|signal| its.on_signal(signal))).map(drop)
     }
 
     /// Stops the program as SIGTERM does.
@@ -174,6 +192,8 @@ impl Interrupt {
         match self.shared.signal.load(Ordering::Acquire) {
             0 => None,
             SIGTERM => Some(Fault::new(Code::Terminated, "stopped by SIGTERM")),
+            SIGHUP => Some(Fault::new(Code::Terminated, "stopped by SIGHUP: its terminal has ended")),
+            SIGXCPU => Some(Fault::new(Code::Terminated, "its limit of processor time is used up (ulimit -t)")),
             _ => Some(Fault::new(Code::Interrupted, "interrupted")),
         }
     }
@@ -203,6 +223,10 @@ impl Interrupt {
             heir(signal, false);
             return;
         }
+        // The system repeats this one every second, and nobody has become impatient.
+        if signal == SIGXCPU && self.is_stopping() {
+            return;
+        }
         let since = self.shared.since.get_or_init(Clock::start);
         if self.shared.signal.compare_exchange(0, signal, Ordering::AcqRel, Ordering::Acquire).is_err() {
             if since.now() - Instant::ZERO >= SAME_REQUEST {
@@ -213,6 +237,13 @@ impl Interrupt {
         self.shared.stopping.store(true, Ordering::Release);
         locked(&self.shared.on_stop).iter().for_each(|what| what());
     }
+}
+
+/// Whether this program was started with a signal ignored (proc_pid_status(5)).
+fn ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// The content, even after a panic: a list or an optional closure is always consistent.

@@ -186,6 +186,9 @@ impl Measurement<'_> {
         answers.map_err(|error| self.context.connection_fault(&error, &endpoint.local_addr()))?;
         let listener = server::listen(self.context, &endpoint)?;
         let reloading = clients.as_ref().map(|_| Reloading::start(|| Ok(()))).transpose()?;
+        if clients.is_none() {
+            self.context.interrupt.stops_at_hangup()?;
+        }
         let mut start = self.args.transport.start("bench");
         start.key = clients.as_ref().map(Admission::fingerprint);
         connect::announce(self.context, &self.output, &endpoint, None, start);

@@ -101,6 +101,9 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let plain = args.config.as_deref().map(|file| Plain::read(file, &args.transport.protocol())).transpose()?.flatten();
     let plain = plain.map(Arc::new);
     let trace = args.transport.begin_trace("serve", &output)?;
+    if clients.is_none() {
+        context.interrupt.stops_at_hangup()?;
+    }
     let usages = clients.as_ref().map(Admission::usages).unwrap_or_default();
     let permissions = Permissions::new(&args.root, args.read_only, usages, unlisted_rate(args))
         .map_err(|error| no_root(args, &error))?;
@@ -213,6 +216,8 @@ fn contain(
             None => output.warn(&format!("{words}; serve another directory, or name another file")),
         }
     }
+    // Confined threads cannot read it any more.
+    farhaul::umask();
     let files = files_to_read_again(clients, plain)?;
     let (confines, gives_up) = (!args.unconfined, args.gives_up_capabilities());
     let prepare = move || {
