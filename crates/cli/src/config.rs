@@ -28,9 +28,9 @@ const VERBS: &[&str] = &["copy", "serve", "pipe", "bench", "profile", "stream", 
 const CONNECTING: &[&str] = &["copy", "serve", "pipe", "bench", "profile", "stream"];
 /// Keys of connections that mean something else in a verb: the rate of a stream is its target, and no cap.
 const OTHER_MEANING: &[(&str, &str)] = &[("stream", "rate")];
-/// Options of a single run, which no file may set. The exception is `listen` of a server.
+/// Options of a single run, which no file may set. Dangers are among them. The exception is `listen` of a server.
 const OF_THE_MOMENT: &[&str] =
-    &["listen", "connect", "to", "config", "help", "version", "show-config", "unsafe-keylog"];
+    &["listen", "connect", "to", "config", "help", "version", "show-config", "unsafe-keylog", "expose-private-keys"];
 /// Name of the table of hosts.
 const HOSTS: &str = "host";
 

@@ -3,6 +3,7 @@
 pub(crate) mod human;
 pub(crate) mod json;
 pub(crate) mod progress;
+pub(crate) mod quota;
 pub(crate) mod standard_stream;
 pub(crate) mod trace;
 

@@ -14,7 +14,7 @@ use farhaul_units::{ByteSize, Rate};
 
 use super::connect::{self, Calling};
 use super::control::{self, Control};
-use super::server::{self, Caller};
+use super::server::{self, Caller, Limits};
 use super::{Context, end_record, limited_by, report_end};
 use crate::exit::{Code, Fault};
 use crate::limit::share;
@@ -196,8 +196,12 @@ impl Measurement<'_> {
         self.output.say(&format!("measuring on {} ({protection}); Ctrl-C stops", endpoint.local_addr()));
         server::admit((reloading.as_ref(), &self.output, self.context.clock), (clients.as_ref(), &endpoint), |_| ())?;
         let served = Arc::default();
-        server::run((self.context, &self.output), (listener, |_, _| ()), MAX_MEASUREMENTS, &served, |caller| {
-            self.serve(caller, clients.as_ref())
+        let clients = clients.as_ref();
+        let serves_strangers = clients.is_some_and(Admission::admits_anybody);
+        let idle = Some(server::IDLE);
+        let limits = Limits { sessions: MAX_MEASUREMENTS, idle, clients, serves_strangers, quotas: &[] };
+        server::run((self.context, &self.output), (listener, |_, _| ()), &limits, &served, |caller| {
+            self.serve(caller, clients)
         })
     }
 
@@ -223,6 +227,8 @@ impl Measurement<'_> {
             caller.refuse(AbortCode::Busy, &format!("{}; try again later", fault.message));
         }
         caller.leave_place();
+        let measured =
+            measured.map(|(end, result)| (end, result.map_err(|fault| caller.idle_fault().unwrap_or(fault))));
         if let Err(fault) = measured.and_then(|(end, result)| self.conclude(end, result)) {
             self.output.warn(&fault.message);
         }

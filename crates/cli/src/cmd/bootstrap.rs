@@ -22,7 +22,7 @@ use super::hosting::Hosting;
 use super::missing::select;
 use super::over_ssh::Other;
 use super::partial::Target;
-use super::server::{self, Caller};
+use super::server::{self, Caller, Limits};
 use super::{Context, connect};
 use crate::exit::{Code, Fault};
 use crate::far::frames::{Frames, MARK};
@@ -174,7 +174,9 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
         }
     })?;
     let served = Arc::default();
-    let over = server::run((context, &far.hosting.output), (listener, |_, _| ()), 1, &served, |caller| {
+    // The near program and ssh decide how long the one copy may take.
+    let limits = Limits { sessions: 1, idle: None, clients: None, serves_strangers: false, quotas: &[] };
+    let over = server::run((context, &far.hosting.output), (listener, |_, _| ()), &limits, &served, |caller| {
         far.serve(caller, &begun)
     });
     let outcome = far.outcome.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -56,14 +56,14 @@ impl Hosting<'_> {
                 return None;
             }
         };
-        let store = Timed::new(store, caller.stream.clone(), meter).held_by(holding.clone());
+        let store = Timed::new(store, caller.stream.clone(), meter).held_by(holding.clone()).shown_by(caller.working());
         let mut job = Receiving { session, store, log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
         caller.leave_place();
         let mut end = self.end(caller, Direction::Received);
         outcome::of_receiving(&mut end, &job, &measured);
         let result = outcome::result(&mut end, &job.log, driven, |trouble| {
-            target.named_in(self.context.fault(trouble, &caller.peer), job.log.current())
+            target.named_in(caller.fault(self.context, trouble), job.log.current())
         });
         Some((end, result))
     }
@@ -85,20 +85,21 @@ impl Hosting<'_> {
         source: impl Source,
         holding: Holding,
     ) -> Hosted {
-        let source = Timed::new(source, caller.stream.clone(), meter).held_by(holding);
+        let source = Timed::new(source, caller.stream.clone(), meter).held_by(holding).shown_by(caller.working());
         let source = source.under(self.transport.rate(), self.transport.buffer);
         let mut job = Sending { session, source, log };
         let (driven, measured) = self.drive(caller, &mut job, meter);
         caller.leave_place();
         let mut end = self.end(caller, Direction::Sent);
         outcome::of_sending(&mut end, &job, &measured);
-        let result = outcome::result(&mut end, &job.log, driven, |trouble| self.context.fault(trouble, &caller.peer));
+        let result = outcome::result(&mut end, &job.log, driven, |trouble| caller.fault(self.context, trouble));
         (end, result)
     }
 
     fn log(&self, caller: &Caller) -> (FileLog, Meter) {
         let meter = Meter::start(self.context.clock);
-        (FileLog::new(self.output.clone(), Some(caller.session), meter, None), meter)
+        let log = FileLog::new(self.output.clone(), Some(caller.session), meter, None);
+        (if caller.is_stranger { log.with_stranger() } else { log }, meter)
     }
 
     fn drive(&self, caller: &Caller, job: &mut impl Session, meter: Meter) -> (Result<(), Trouble>, Measured) {

@@ -5,6 +5,7 @@ mod confine;
 mod manager;
 mod permissions;
 mod plain;
+mod secrets;
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,13 +25,14 @@ use super::hosting::Hosting;
 use super::missing::select;
 use super::original::serve::Beside;
 use super::partial::Target;
-use super::server::{self, Caller};
+use super::server::{self, Caller, Limits};
 use super::{Context, connect, report_end};
 use crate::exit::{Code, Fault};
 use crate::options::{Original, Originals, Transport};
 use crate::output::Output;
 use crate::output::human::{plural, rate, reason, time};
 use crate::output::json::{Direction, End};
+use crate::output::quota::Quota;
 use crate::privileges;
 use crate::reloading::Reloading;
 use crate::session::file::Holding;
@@ -48,6 +50,8 @@ use plain::Plain;
 /// --any-client, all keys without a line only read, at 1 Gbit/s or --rate together. Runs until stopped:
 ///
 ///     farhaul serve --root /data --listen :9000
+///
+/// A root with private keys below it, as a home directory has them, is not served to everybody unless --expose-private-keys says so.
 ///
 /// With --plain, everybody who reaches the port may read and write. With --plain and --protocol tsunami or rbudp it also serves the clients of the original programs, read only and not verified:
 ///
@@ -77,6 +81,12 @@ pub(crate) struct ServeArgs {
     /// Largest number of concurrent copies; further ones are refused as busy
     #[arg(long, env = "FARHAUL_MAX_SESSIONS", value_name = "N", default_value_t = 64, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) max_sessions: usize,
+    /// End a session that moves less than 64 KiB in this time, so that it holds no place for ever; 0s: never
+    #[arg(long, env = "FARHAUL_IDLE_TIMEOUT", value_name = "TIME", default_value = "15min", value_parser = parse_duration)]
+    idle_timeout: Duration,
+    /// Serve a root with private keys below it, such as a home directory, to callers that nobody knows
+    #[arg(long)]
+    expose_private_keys: bool,
     /// Report progress at this interval: 1s [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     interval: Option<Duration>,
@@ -124,6 +134,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     start.settings.insert("dumpable".into(), args.unconfined.into());
     let max_sessions = args.max_sessions.min(copies_at_a_time());
     start.settings.insert("max_sessions".into(), max_sessions.into());
+    start.settings.insert("idle_timeout_seconds".into(), args.idle_timeout.as_secs_f64().into());
     start.settings.insert("interval_seconds".into(), args.interval.map(|time| time.as_secs_f64()).into());
     let served = Arc::default();
     // Sessions with original programs are always plain.
@@ -162,14 +173,36 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     }
     let hosting =
         Hosting { context, output: output.clone(), transport: &args.transport, interval: args.interval, trace };
-    let server = Server { args, context, output: output.clone(), hosting, root, clients, plain, permissions };
+    let plain_connections = Quota::of_warnings(context.clock, "plain connections were made");
+    let sessions_of_strangers = Quota::of_sessions(context.clock, "sessions of callers that nobody knows have ended");
+    let quotas = [&plain_connections, &sessions_of_strangers];
+    let server = Server {
+        args,
+        context,
+        output: output.clone(),
+        hosting,
+        root,
+        clients,
+        plain,
+        permissions,
+        plain_connections: &plain_connections,
+        sessions_of_strangers: &sessions_of_strangers,
+    };
     manager::is_ready();
     thread::scope(|scope| {
         if let Some(beside) = &beside {
             scope.spawn(|| beside.run());
         }
         let greet = |stream: &Stream, peer| server.greet(stream, peer);
-        server::run((context, &output), (listener, greet), max_sessions, &served, |caller| server.serve(caller))
+        let clients = server.clients.as_ref();
+        let limits = Limits {
+            sessions: max_sessions,
+            idle: Some(args.idle_timeout).filter(|time| !time.is_zero()),
+            clients,
+            serves_strangers: server.plain.is_some() || clients.is_some_and(Admission::admits_anybody),
+            quotas: &quotas,
+        };
+        server::run((context, &output), (listener, greet), &limits, &served, |caller| server.serve(caller))
     })
 }
 
@@ -207,15 +240,7 @@ fn contain(
     (clients, plain): (Option<&Admission>, Option<&Plain>),
     root: &Path,
 ) -> Result<(Option<Reloading>, Confinement), Fault> {
-    let lies_below = |file: &&Path| file.canonicalize().is_ok_and(|file| file.starts_with(root));
-    let settings = args.config.as_deref().filter(lies_below);
-    if let Some(file) = settings.or_else(|| clients.and_then(|clients| clients.file_below(root))) {
-        let words = format!("{} lies below --root, where clients may find it", file.display());
-        match args.config {
-            Some(_) => return Err(Fault::usage(format!("{words}: keep the keys and settings of a daemon elsewhere"))),
-            None => output.warn(&format!("{words}; serve another directory, or name another file")),
-        }
-    }
+    secrets::check(args, output, (clients, plain.is_some()), root)?;
     // Confined threads cannot read it any more.
     farhaul::umask();
     let files = files_to_read_again(clients, plain)?;
@@ -270,6 +295,10 @@ struct Server<'a> {
     /// The plain clients beside those with keys.
     plain: Option<Arc<Plain>>,
     permissions: Permissions,
+    /// Plain connections that are reported, of a port that also encrypts.
+    plain_connections: &'a Quota,
+    /// Sessions that are reported, of callers that nobody knows where others are known.
+    sessions_of_strangers: &'a Quota,
 }
 
 impl Server<'_> {
@@ -291,7 +320,7 @@ impl Server<'_> {
     /// Reports a plain connection of a port that also encrypts. On others, the start did.
     fn greet(&self, stream: &Stream, peer: SocketAddr) {
         if self.plain.is_some() && plain::is_plain(stream) {
-            plain::report(&self.output, peer);
+            self.plain_connections.warn(&self.output, || plain::report(peer));
         }
     }
 
@@ -310,7 +339,7 @@ impl Server<'_> {
             Ok(Capped::new(store, permit, self.context.clock, holding.clone()))
         };
         if let Some((end, result)) = self.hosting.receive(caller, &push.target, open, &target, &holding) {
-            self.report(end, result);
+            self.report(caller, end, result);
         }
     }
 
@@ -335,10 +364,13 @@ impl Server<'_> {
             }
             Err(missing) => self.hosting.send(caller, begun, missing, Holding::default()),
         };
-        self.report(end, result);
+        self.report(caller, end, result);
     }
 
-    fn report(&self, end: End, result: Result<(), Fault>) {
+    fn report(&self, caller: &Caller, end: End, result: Result<(), Fault>) {
+        if caller.is_stranger && !self.sessions_of_strangers.admits(&self.output) {
+            return;
+        }
         let line = line(&end);
         match report_end(&self.output, end, result) {
             Ok(()) => self.output.say(&line),

@@ -2,40 +2,52 @@
 //!
 //! A caller gets a thread while a place is free. It takes the place with its request, and frees it at the end of its
 //! session. Refusals need neither thread nor place.
+//!
+//! No caller holds a place for long by doing nothing: a request is complete within its time, and a session moves some bytes now and
+//! then. Nor does one take all places: callers that are told apart share those of requests, and strangers leave some sessions to
+//! those whom the listener knows.
 
 mod alarm;
+mod idle;
+mod opening;
 mod places;
 
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use farhaul::{Endpoint, Error, Listener, Stream};
-use farhaul_session::{AbortCode, Acceptor, Open, refusal, refusal_of};
+use farhaul::{Endpoint, Listener, Stream};
+use farhaul_session::{AbortCode, Open, refusal};
 use farhaul_udp::Clock;
 
 use super::Context;
 use crate::exit::Fault;
 use crate::output::Output;
 use crate::output::human::plural;
+use crate::output::quota::Quota;
 use crate::reloading::Reloading;
-use crate::trust::Admission;
+use crate::session::Trouble;
+use crate::session::file::Working;
+use crate::trust::{Admission, Who};
 use alarm::Alarm;
-use places::{Place, Places};
+use idle::{Running, Sessions};
+use places::{Place, Places, Sharing};
 
-/// Time-out for a peer's request.
+/// Time for a peer's whole request.
 const OPENING: Duration = Duration::from_secs(10);
-/// Callers beside the sessions whose requests may be pending: the connections of two measurements.
-const OPENINGS: usize = 256;
-/// Time between looks at forged datagrams.
+/// Callers beside the sessions whose requests may be pending: twice the connections of two measurements, of which the first caller
+/// gets half and the second one half of the rest.
+const OPENINGS: usize = 512;
+/// Time in which a session moves some bytes. A client that is suspended for ten minutes survives.
+pub(super) const IDLE: Duration = Duration::from_secs(900);
+/// Time between looks at forged datagrams, and at idle sessions.
 const LOOK: Duration = Duration::from_secs(1);
 /// Such looks between looks for keys that have expired. Their last day is exact to a day in UTC, so a minute is soon.
 const LOOKS: u32 = 60;
-/// Bytes per read of a request.
-const BLOCK: usize = 64 << 10;
 const FULL: &str = "as many sessions as allowed are running; try again later";
 /// Callers that have said nothing hold the places of new ones, at most for the time-out of a request.
 const SILENT: &str = "as many callers as possible have sent no request yet; try again in 10 s";
@@ -46,14 +58,32 @@ pub(super) struct Caller {
     /// Number of the session, from 1.
     pub(super) session: u64,
     pub(super) peer: SocketAddr,
+    /// Nobody knows the caller, where others are known.
+    pub(super) is_stranger: bool,
     pub(super) stream: Stream,
     pub(super) open: Open,
     /// Bytes received after the request.
     pub(super) early: Vec<u8>,
     place: Cell<Option<Place>>,
+    running: Arc<Running>,
 }
 
 impl Caller {
+    /// To be shared with the work of the session on this side.
+    pub(super) fn working(&self) -> Working {
+        self.running.working()
+    }
+
+    /// The fault of its session, which failed with `trouble`.
+    pub(super) fn fault(&self, context: &Context, trouble: &Trouble) -> Fault {
+        self.idle_fault().unwrap_or_else(|| context.fault(trouble, &self.peer))
+    }
+
+    /// The fault of its session, if that was ended because its peer did nothing.
+    pub(super) fn idle_fault(&self) -> Option<Fault> {
+        self.running.fault(&self.peer)
+    }
+
     /// Answers the opening before any access to a disk, since the peer waits no longer than for a connection. Returns the
     /// number of bytes written, which is zero if the peer is gone.
     pub(super) fn answer(&self, words: &[u8]) -> usize {
@@ -71,29 +101,63 @@ impl Caller {
     }
 }
 
+/// Bounds of a listener.
+pub(super) struct Limits<'a> {
+    /// Most sessions at a time.
+    pub(super) sessions: usize,
+    /// Time in which each session moves some bytes; for ever without it.
+    pub(super) idle: Option<Duration>,
+    /// The clients with keys; `None` for plain connections.
+    pub(super) clients: Option<&'a Admission>,
+    /// Whether callers whom nobody knows are served beside listed ones.
+    pub(super) serves_strangers: bool,
+    /// Quotas of lines, whose counts are reported from time to time.
+    pub(super) quotas: &'a [&'a Quota],
+}
+
 /// The callers of a listener, for SIGUSR1.
 #[derive(Clone)]
 struct Callers {
-    threads: Places,
+    /// Callers that have sent no request yet.
+    openings: Places,
     sessions: Places,
+    running: Arc<Sessions>,
     /// Sessions since the start.
     served: Arc<AtomicU64>,
+    /// Warnings about callers that send no request, or no good one.
+    warnings: Arc<Quota>,
+    /// Whether some callers are known.
+    has_listed: bool,
 }
 
 impl Callers {
-    fn new(max: usize, served: &Arc<AtomicU64>) -> Self {
-        let threads = Places::new(max.saturating_add(OPENINGS));
-        Self { threads, sessions: Places::new(max), served: Arc::clone(served) }
+    fn new(limits: &Limits<'_>, served: &Arc<AtomicU64>, clock: Clock) -> Self {
+        let openings = Places::new(OPENINGS, Sharing::Even);
+        let sessions = Places::new(limits.sessions, Sharing::FirstCome);
+        let (openings, sessions) = match limits.clients.is_some() && limits.serves_strangers {
+            true => (openings.keeping_some_for_listed(), sessions.keeping_some_for_listed()),
+            false => (openings, sessions),
+        };
+        let running = Arc::new(Sessions::new(limits.idle));
+        let warnings = Arc::new(Quota::of_warnings(clock, "callers sent no request, or none that is understood,"));
+        let has_listed = limits.clients.is_some();
+        Self { openings, sessions, running, served: Arc::clone(served), warnings, has_listed }
     }
 
-    /// A place for one more thread, if a session is free as well.
-    fn let_in(&self) -> Option<Place> {
-        if self.sessions.are_taken() { None } else { self.threads.take() }
+    /// A place to send a request, if a session is free as well.
+    ///
+    /// # Errors
+    /// The words for the caller.
+    fn let_in(&self, who: Who) -> Result<Place, &'static str> {
+        if !self.sessions.has_one_for(who) {
+            return Err(FULL);
+        }
+        self.openings.take(who).ok_or(SILENT)
     }
 
     /// A place for a session, and the session's number.
-    fn begin_session(&self) -> Option<(Place, u64)> {
-        let place = self.sessions.take()?;
+    fn begin_session(&self, who: Who) -> Option<(Place, u64)> {
+        let place = self.sessions.take(who)?;
         Some((place, self.served.fetch_add(1, Ordering::AcqRel) + 1))
     }
 
@@ -155,81 +219,82 @@ fn losses(ended: usize) -> String {
     if ended == 0 { String::new() } else { format!("; {} ended", plural(ended as u64, "connection")) }
 }
 
-/// Serves callers, `max` at a time, until a signal stops the program. `served` numbers their sessions. `greet` hears of
+/// Serves callers within these limits, until a signal stops the program. `served` numbers their sessions. `greet` hears of
 /// each connection.
 pub(super) fn run(
     (context, output): (&Context, &Output),
     (listener, greet): (Listener, impl Fn(&Stream, SocketAddr)),
-    max: usize,
+    limits: &Limits<'_>,
     served: &Arc<AtomicU64>,
     serve: impl Fn(&Caller) + Sync,
 ) -> Result<(), Fault> {
     let local = listener.local_addr();
-    let callers = Callers::new(max, served);
+    let callers = Callers::new(limits, served, context.clock);
     let (shown, words) = (callers.clone(), output.clone());
     context.interrupt.shows(move || words.state(&shown.state()));
     let (callers, serve) = (&callers, &serve);
     thread::scope(|scope| {
+        let (until_the_end, end) = channel();
+        let looking = thread::Builder::new().name("idle".into());
+        looking.spawn_scoped(scope, move || look((callers, limits.quotas), (context.clock, output), &end))?;
         loop {
-            let (stream, peer) = listener.accept().map_err(|error| context.connection_fault(&error, &local))?;
+            let (stream, peer) = listener.accept().map_err(|error| {
+                // The sessions go on, and still end if they are idle.
+                context.connection_fault(&error, &local)
+            })?;
             greet(&stream, peer);
-            let Some(thread) = callers.let_in() else {
-                part(&stream, &refusal(AbortCode::Busy, if callers.sessions.are_taken() { FULL } else { SILENT }));
-                continue;
+            let who = limits.clients.map_or_else(|| Who::stranger(peer), |clients| clients.who(&stream));
+            let opening = match callers.let_in(who) {
+                Ok(opening) => opening,
+                Err(why) => {
+                    part(&stream, &refusal(AbortCode::Busy, why));
+                    continue;
+                }
             };
-            let its = stream.clone();
+            let (its, session) = (stream.clone(), until_the_end.clone());
             let begun = thread::Builder::new().name("session".into()).spawn_scoped(scope, move || {
-                let _thread = thread;
-                receive(callers, output, its, peer, serve);
+                let _session: Sender<()> = session;
+                receive((callers, context.clock, output), its, (peer, who, opening), serve);
             });
             if let Err(error) = begun {
-                output.warn(&format!("{peer} was refused, since the system gives no thread: {error}"));
+                let refused = || format!("{peer} was refused, since the system gives no thread: {error}");
+                callers.warnings.warn(output, refused);
                 part(&stream, &refusal(AbortCode::Busy, NO_THREAD));
             }
         }
     })
 }
 
-/// Reads the request of a caller, and serves it if a place is free.
-fn receive(callers: &Callers, output: &Output, stream: Stream, peer: SocketAddr, serve: &impl Fn(&Caller)) {
-    let Some((open, early)) = opening(output, &stream, peer) else { return };
-    match callers.begin_session() {
-        Some((place, session)) => serve(&Caller { session, peer, stream, open, early, place: Cell::new(Some(place)) }),
-        None => part(&stream, &refusal(AbortCode::Busy, FULL)),
+/// Ends idle sessions and reports the warnings that were left out, until the listener and its sessions have ended.
+fn look((callers, quotas): (&Callers, &[&Quota]), (clock, output): (Clock, &Output), end: &Receiver<()>) {
+    while end.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        callers.running.look(clock.now());
+        callers.warnings.look(output);
+        quotas.iter().for_each(|quota| quota.look(output));
     }
 }
 
-/// Reads the request of a peer. Warns if the peer speaks another protocol.
-fn opening(output: &Output, stream: &Stream, peer: SocketAddr) -> Option<(Open, Vec<u8>)> {
-    let mut acceptor = Acceptor::new();
-    let (mut block, mut has_spoken) = (vec![0; BLOCK], false);
-    stream.set_read_timeout(Some(OPENING));
-    loop {
-        let len = match stream.recv(&mut block) {
-            Err(Error::Cancelled) => return None,
-            Ok(0) if !has_spoken => return None,
-            Ok(0) => {
-                output.warn(&format!("{peer} left before it sent a request"));
-                return None;
-            }
-            Ok(len) => len,
-            Err(error) => {
-                output.warn(&format!("{peer} connected and sent no request: {error}"));
-                return None;
-            }
-        };
-        match acceptor.handle_received(&block[..len]) {
-            Ok((_, None)) => has_spoken = true,
-            Ok((used, Some(open))) => {
-                stream.set_read_timeout(None);
-                return Some((open, block[used..len].to_vec()));
-            }
-            Err(error) => {
-                output.warn(&format!("{peer}: {error}"));
-                part(stream, &refusal_of(&error));
-                return None;
-            }
+/// Reads the request of a caller, and serves it if a place is free.
+fn receive(
+    (callers, clock, output): (&Callers, Clock, &Output),
+    stream: Stream,
+    (peer, who, opening_place): (SocketAddr, Who, Place),
+    serve: &impl Fn(&Caller),
+) {
+    let (open, early) = match opening::read(&stream, peer, (clock, OPENING)) {
+        Ok(Some(request)) => request,
+        Ok(None) => return,
+        Err(why) => return callers.warnings.warn(output, || why),
+    };
+    let begun = callers.begin_session(who);
+    drop(opening_place);
+    match begun {
+        Some((place, session)) => {
+            let running = callers.running.begin(stream.clone(), clock.now());
+            let (is_stranger, place) = (callers.has_listed && who.is_stranger(), Cell::new(Some(place)));
+            serve(&Caller { session, peer, is_stranger, stream, open, early, place, running });
         }
+        None => part(&stream, &refusal(AbortCode::Busy, FULL)),
     }
 }
 

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use super::watch::RoundTrips;
 use super::{Session, WaitTimes};
 pub(crate) use log::FileLog;
-pub(crate) use timed::{Holding, Timed};
+pub(crate) use timed::{Holding, Timed, Working};
 
 /// The sending side.
 pub(crate) struct Sending<S> {

@@ -3,22 +3,25 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread;
 
 use farhaul::security::{AuthorizedKeys, Cipher, KeyPair, NotAdmitted, PublicKey, Security, Trust};
 use farhaul::{Endpoint, Stream, probe};
 use farhaul_session::AbortCode;
+use farhaul_udp::Clock;
 
 use super::caps::{Permit, Usages};
 use super::files;
 use super::refusal::{Cause, Refusal};
 use super::rights::Rights;
+use super::who::Who;
 use crate::exit::{Code, Fault};
 use crate::output::Output;
+use crate::output::quota::{self, Quota};
 
-/// Refusals that may wait to be reported. Further ones are not.
+/// Refusals that may wait to be reported. Further ones are only counted.
 const WAITING_REFUSALS: usize = 16;
 const SECONDS_OF_A_DAY: u64 = 86_400;
 
@@ -79,6 +82,8 @@ struct Clients {
     keys: RwLock<AuthorizedKeys>,
     usages: Usages,
     refused: SyncSender<Refusal>,
+    /// Refusals that are reported. Anybody can cause them.
+    reported: Quota,
 }
 
 impl Admission {
@@ -92,7 +97,8 @@ impl Admission {
         let keys = RwLock::new(file.as_ref().map(KeysFile::read).transpose()?.unwrap_or_default());
         let (refused, refusals) = sync_channel(WAITING_REFUSALS);
         let (own, usages) = (identity.public(), Usages::default());
-        let clients = Arc::new(Clients { own, anybody, service, file, keys, usages, refused });
+        let reported = Quota::of_warnings(Clock::start(), "callers were refused, because their keys are not admitted,");
+        let clients = Arc::new(Clients { own, anybody, service, file, keys, usages, refused, reported });
         Ok(Self { identity, cipher, clients, refusals: Arc::new(Mutex::new(Some(refusals))), key_file: None })
     }
 
@@ -115,9 +121,9 @@ impl Admission {
     /// Reports the clients that are not admitted, for as long as the port is open.
     pub(crate) fn report_refusals(&self, output: &Output) -> Result<(), Fault> {
         let Some(refusals) = self.refusals.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
-        let (output, file) = (output.clone(), self.file().map(Path::to_owned));
+        let (output, clients) = (output.clone(), Arc::clone(&self.clients));
         let thread = thread::Builder::new().name("refusals".into());
-        thread.spawn(move || refusals.iter().for_each(|refusal| output.warn(&refusal.words(file.as_deref()))))?;
+        thread.spawn(move || clients.report(&refusals, &output))?;
         Ok(())
     }
 
@@ -177,6 +183,15 @@ impl Admission {
         }
     }
 
+    /// Whose connection it is.
+    pub(crate) fn who(&self, stream: &Stream) -> Who {
+        let key = stream.protection().ok().flatten().and_then(|protection| protection.peer_key);
+        match (self.rights(stream), key) {
+            (Rights::All | Rights::Granted(_), Some(key)) => Who::Listed(key),
+            _ => Who::stranger(stream.peer_addr()),
+        }
+    }
+
     /// What the client of this connection may do.
     pub(crate) fn rights(&self, stream: &Stream) -> Rights {
         let key = stream.protection().ok().flatten().and_then(|protection| protection.peer_key);
@@ -210,6 +225,18 @@ impl Admission {
 }
 
 impl Clients {
+    /// Reports refusals within their quota, for as long as the port is open.
+    fn report(&self, refusals: &Receiver<Refusal>, output: &Output) {
+        let file = self.file.as_ref().map(KeysFile::path);
+        loop {
+            match refusals.recv_timeout(quota::PERIOD) {
+                Ok(refusal) => self.reported.warn(output, || refusal.words(file)),
+                Err(RecvTimeoutError::Timeout) => self.reported.look(output),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
     fn rights(&self, from: SocketAddr, key: PublicKey) -> Result<Rights, Cause> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         self.rights_by(&keys, from, key, today())
@@ -246,8 +273,9 @@ impl Trust for Clients {
         match self.rights(from, key) {
             Ok(_) => true,
             Err(cause) => {
-                // Reports of a flood are lost.
-                let _ = self.refused.try_send(Refusal { from, key, cause });
+                if self.refused.try_send(Refusal { from, key, cause }).is_err() {
+                    self.reported.leave_out();
+                }
                 false
             }
         }

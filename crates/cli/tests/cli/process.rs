@@ -133,6 +133,28 @@ impl Started {
         Self(command(arguments).stdin(input).spawn().unwrap())
     }
 
+    /// With these variables in its environment.
+    pub(crate) fn begin_where(variables: &[(&str, &str)], arguments: &[&str]) -> Self {
+        Self(command(arguments).envs(variables.iter().copied()).spawn().unwrap())
+    }
+
+    /// Waits until it says this on stderr, and ends it. Returns all that it said.
+    ///
+    /// # Errors
+    /// It ended before.
+    pub(crate) fn after_words(mut self, words: &str) -> Result<String, Run> {
+        let mut lines = BufReader::new(self.0.stderr.take().unwrap());
+        let mut said = String::new();
+        while lines.read_line(&mut said).unwrap() > 0 {
+            if said.contains(words) {
+                self.signal(Signal::TERM);
+                self.0.wait().unwrap();
+                return Ok(said);
+            }
+        }
+        Err(Run { stderr: said, ..self.end() })
+    }
+
     /// In this folder.
     pub(crate) fn begin_in(folder: &str, arguments: &[&str]) -> Self {
         Self(command(arguments).current_dir(folder).spawn().unwrap())

@@ -20,6 +20,7 @@ use crate::options::Original;
 use crate::output::Output;
 use crate::output::human::{plural, rate, time};
 use crate::output::json::{Direction, End, FileRecord, FileStatus, Record, goodput};
+use crate::output::quota::Quota;
 use crate::session::measure::Meter;
 
 /// A server of original clients beside that of Farhaul clients, on the port of the protocol of the same name.
@@ -56,7 +57,8 @@ impl<'a> Beside<'a> {
         context.interrupt.on_stop(move || stopping.stop());
         let protocol = server.protocol();
         let (output, served) = (output.clone(), Arc::clone(served));
-        let reports = Reports { context, output, protocol, served, sessions: Mutex::default() };
+        let busy = Quota::of_warnings(context.clock, "original clients were refused as too many");
+        let reports = Reports { context, output, protocol, served, busy, sessions: Mutex::default() };
         Ok(Self { server, most: args.max_sessions.min(copies_at_a_time()), stop, reports })
     }
 
@@ -99,6 +101,8 @@ struct Reports<'a> {
     protocol: &'static str,
     /// Sessions since the start, those of Farhaul clients included.
     served: Arc<AtomicU64>,
+    /// Clients that are refused because of their number, and reported.
+    busy: Quota,
     sessions: Mutex<BTreeMap<u64, (Meter, End)>>,
 }
 
@@ -118,7 +122,9 @@ impl Watch for Reports<'_> {
                 };
                 sessions.insert(session, (Meter::start(self.context.clock), end));
             }
-            News::Busy => self.output.warn(&format!("{peer} was refused: as many sessions as allowed are running")),
+            News::Busy => {
+                self.busy.warn(&self.output, || format!("{peer} was refused: as many sessions as allowed are running"))
+            }
             News::Refused { name, why } => {
                 let number = sessions.get_mut(&session).and_then(|(_, end)| {
                     end.failed = end.failed.map(|failed| failed + 1);

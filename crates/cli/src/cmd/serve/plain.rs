@@ -20,7 +20,6 @@ use toml::{Table, Value};
 
 use crate::config;
 use crate::exit::Fault;
-use crate::output::Output;
 use crate::output::human;
 use crate::trust::Rights;
 use crate::values::some_rate;
@@ -127,9 +126,9 @@ pub(super) fn is_plain(stream: &Stream) -> bool {
     stream.is_plain().unwrap_or(true)
 }
 
-/// Reports a plain connection.
-pub(super) fn report(output: &Output, peer: SocketAddr) {
-    output.warn(&format!("{peer} is connected in plain: everybody on the path may read and change the data"));
+/// The report of a plain connection.
+pub(super) fn report(peer: SocketAddr) -> String {
+    format!("{peer} is connected in plain: everybody on the path may read and change the data")
 }
 
 impl Rules {

@@ -19,6 +19,9 @@ const NOT_REACHED: &str = "the copy ended before it";
 /// Most names in one sentence, so that it stays a line.
 const MOST_NAMES: usize = 5;
 
+/// Failures of a stranger's session with lines and records of their own. Its last line tells the number of all.
+const OF_STRANGERS: u64 = 20;
+
 /// The log of one copy.
 pub(crate) struct FileLog {
     output: Output,
@@ -45,6 +48,8 @@ pub(crate) struct FileLog {
     accepted: bool,
     /// The target gets bytes before they are verified.
     without_place: bool,
+    /// Most failures with a line and a record of their own.
+    most_told: u64,
 }
 
 impl FileLog {
@@ -67,7 +72,14 @@ impl FileLog {
             // A server has accepted by itself.
             accepted: session.is_some(),
             without_place: false,
+            most_told: u64::MAX,
         }
+    }
+
+    /// The log of a copy with a peer whom nobody knows, and who may name any number of files that do not exist.
+    pub(crate) const fn with_stranger(mut self) -> Self {
+        self.most_told = OF_STRANGERS;
+        self
     }
 
     /// The log of a copy whose target gets bytes before they are verified.
@@ -198,10 +210,12 @@ impl FileLog {
         let line = format!("{} {path}: {failure}", self.output.style().red("not copied:"));
         if self.failures == 1 {
             self.untold.set(Some(line));
-        } else {
+        } else if self.failures <= self.most_told {
             self.untold.take().into_iter().chain([line]).for_each(|line| self.output.say(&line));
         }
-        self.record(path.as_bytes(), FileStatus::Failed, 0, None, Some(failure.to_string()));
+        if self.failures <= self.most_told {
+            self.record(path.as_bytes(), FileStatus::Failed, 0, None, Some(failure.to_string()));
+        }
         self.last_failure = Some((path.as_bytes().to_vec(), failure.clone()));
         self.first_failure.get_or_insert_with(|| (path.to_string(), failure.clone(), by));
     }

@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use farhaul::{Stats, Stream};
@@ -27,6 +29,21 @@ impl Holding {
     }
 }
 
+/// Whether a session is busy with its own side, and so waits for no peer. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Working(Arc<AtomicBool>);
+
+impl Working {
+    /// Whether it is now.
+    pub(crate) fn is_working(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn set(&self, is_working: bool) {
+        self.0.store(is_working, Ordering::Release);
+    }
+}
+
 /// A source or store, and the time spent in it.
 pub(crate) struct Timed<T> {
     inner: T,
@@ -35,6 +52,7 @@ pub(crate) struct Timed<T> {
     spent: Duration,
     /// Waits inside of it that are no disk's.
     holding: Holding,
+    working: Working,
     /// Another program is behind it instead of a disk.
     is_program: bool,
     caps: Caps,
@@ -50,12 +68,14 @@ impl<T> Timed<T> {
     pub(crate) fn new(inner: T, stream: Stream, meter: Meter) -> Self {
         let (caps, round_trips) = (Caps::default(), RoundTrips::default());
         let (is_program, wait_times, spent, holding) = (false, None, Duration::ZERO, Holding::default());
+        let working = Working::default();
         Self {
             inner,
             stream,
             meter,
             spent,
             holding,
+            working,
             is_program,
             caps,
             wait_times,
@@ -78,6 +98,11 @@ impl<T> Timed<T> {
     /// Waits within it for the cap of a key are counted by `holding`.
     pub(crate) fn held_by(self, holding: Holding) -> Self {
         Self { holding, ..self }
+    }
+
+    /// `working` shows the time spent within it.
+    pub(crate) fn shown_by(self, working: Working) -> Self {
+        Self { working, ..self }
     }
 
     /// The end under these caps, which may limit it.
@@ -143,7 +168,9 @@ impl<T> Timed<T> {
 
     fn timed<R>(&mut self, call: impl FnOnce(&mut T) -> R) -> R {
         let (began, held_before) = (self.meter.now(), self.held_back());
+        self.working.set(true);
         let result = call(&mut self.inner);
+        self.working.set(false);
         let held = self.held_back() - held_before;
         self.spent += (self.meter.now() - began).saturating_sub(held);
         result
