@@ -81,7 +81,7 @@ pub(crate) struct ServeArgs {
     /// Largest number of concurrent copies; further ones are refused as busy
     #[arg(long, env = "FARHAUL_MAX_SESSIONS", value_name = "N", default_value_t = 64, value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) max_sessions: usize,
-    /// End a session that moves less than 64 KiB in this time, so that it holds no place for ever; 0s: never
+    /// End a session that moves less than 64 kB in this time, so that it holds no place for ever; 0s: never
     #[arg(long, env = "FARHAUL_IDLE_TIMEOUT", value_name = "TIME", default_value = "15min", value_parser = parse_duration)]
     idle_timeout: Duration,
     /// Serve a root with private keys below it, such as a home directory, to callers that nobody knows

@@ -15,7 +15,7 @@ use crate::session::file::Working;
 
 /// Bytes that a session must move within the limit, in both directions together. Any line in use moves them in minutes, and a
 /// peer that sends a byte now and then does not.
-const LEAST: u64 = 64 << 10;
+const LEAST: u64 = 64_000;
 
 /// The running sessions of a listener, and the time in which each must move some bytes.
 #[derive(Debug)]
