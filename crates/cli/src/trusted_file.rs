@@ -72,7 +72,7 @@ impl From<Errno> for Distrust {
 /// It cannot be read, or others may have written it.
 pub(crate) fn open(path: &Path, says: &str) -> Result<Option<File>, Distrust> {
     let opened =
-        std::path::absolute(path).map_err(Distrust::System).and_then(|at| Walk::begin(&at, says)?.to_the_file());
+        std::path::absolute(path).map_err(Distrust::System).and_then(|at| Walk::begin(&at, says)?.reach());
     match opened {
         Err(Distrust::System(error)) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)
@@ -105,7 +105,7 @@ impl<'a> Walk<'a> {
         Ok(walk)
     }
 
-    fn to_the_file(mut self) -> Result<File, Distrust> {
+    fn reach(mut self) -> Result<File, Distrust> {
         loop {
             let name = self.rest.pop_front().ok_or(Errno::ISDIR)?;
             let entry = openat(&self.here, &name, NAME_ONLY | OFlags::NOFOLLOW, Mode::empty())?;
