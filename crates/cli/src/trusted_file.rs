@@ -71,8 +71,7 @@ impl From<Errno> for Distrust {
 /// # Errors
 /// It cannot be read, or others may have written it.
 pub(crate) fn open(path: &Path, says: &str) -> Result<Option<File>, Distrust> {
-    let opened =
-        std::path::absolute(path).map_err(Distrust::System).and_then(|at| Walk::begin(&at, says)?.reach());
+    let opened = std::path::absolute(path).map_err(Distrust::System).and_then(|at| Walk::begin(&at, says)?.reach());
     match opened {
         Err(Distrust::System(error)) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             Ok(None)
