@@ -31,7 +31,7 @@ use crate::exit::{Code, Fault};
 use crate::options::{Original, Originals, Transport};
 use crate::output::Output;
 use crate::output::human::{plural, rate, reason, time};
-use crate::output::json::{Direction, End};
+use crate::output::json::{Direction, End, Start};
 use crate::output::quota::Quota;
 use crate::privileges;
 use crate::reloading::Reloading;
@@ -122,20 +122,8 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let endpoint = open_port(args, clients.as_ref(), plain.as_deref())?;
     // A caller may keep a control stream beside its copies.
     endpoint.answer_probes().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))?;
-    let mut start = args.transport.start("serve");
-    start.key = clients.as_ref().map(Admission::fingerprint);
-    start.settings.insert("root".into(), args.root.to_string_lossy().into());
-    start.settings.insert("read_only".into(), args.read_only.into());
-    start.settings.insert("plain".into(), plain.as_deref().map(Plain::record).into());
-    let unlisted = clients.as_ref().filter(|clients| clients.admits_anybody()).map(|_| unlisted_rate(args));
-    start.settings.insert("unlisted_rate_bps".into(), unlisted.map(Rate::bits_per_second).into());
-    start.settings.insert("landlock".into(), confinement.name().into());
-    start.settings.insert("capabilities".into(), if privileges::has_capabilities() { "kept" } else { "none" }.into());
-    start.settings.insert("dumpable".into(), args.unconfined.into());
     let max_sessions = args.max_sessions.min(copies_at_a_time());
-    start.settings.insert("max_sessions".into(), max_sessions.into());
-    start.settings.insert("idle_timeout_seconds".into(), args.idle_timeout.as_secs_f64().into());
-    start.settings.insert("interval_seconds".into(), args.interval.map(|time| time.as_secs_f64()).into());
+    let start = start_record(args, (clients.as_ref(), plain.as_deref()), confinement, max_sessions);
     let served = Arc::default();
     // Sessions with original programs are always plain.
     let beside = match Original::of(&args.transport.protocol()).filter(|_| clients.is_none()) {
@@ -144,18 +132,9 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     };
     let listener = server::listen(context, &endpoint)?;
     connect::announce(context, &output, &endpoint, None, start);
-    let rights = match (args.read_only, &clients) {
-        (true, None) => "read only; not encrypted".to_owned(),
-        (false, None) => "everybody who reaches this port may write; not encrypted".to_owned(),
-        (true, Some(clients)) => format!("read only; {}", clients.words()),
-        (false, Some(clients)) => clients.words(),
-    };
-    let unlisted = unlisted.map_or_else(String::new, |cap| {
-        format!("; unknown keys only read, with {}", rate(Some(cap.bits_per_second())))
-    });
-    let others = plain.as_deref().map(|plain| format!("; {}", plain.words())).unwrap_or_default();
     let (shown, at) = (args.root.display(), endpoint.local_addr());
-    output.say(&format!("serving {shown} on {at} ({rights}{unlisted}{others}); Ctrl-C stops"));
+    let whom = whom_it_serves(args, clients.as_ref(), plain.as_deref());
+    output.say(&format!("serving {shown} on {at} ({whom}); Ctrl-C stops"));
     let (reloaded, port) = (plain.clone(), endpoint.clone());
     server::admit((reloading.as_ref(), &output, context.clock), (clients.as_ref(), &endpoint), move |output| {
         let Some(plain) = &reloaded else { return };
@@ -204,6 +183,46 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
         };
         server::run((context, &output), (listener, greet), &limits, &served, |caller| server.serve(caller))
     })
+}
+
+fn start_record(
+    args: &ServeArgs,
+    (clients, plain): (Option<&Admission>, Option<&Plain>),
+    confinement: Confinement,
+    max_sessions: usize,
+) -> Start {
+    let mut start = args.transport.start("serve");
+    start.key = clients.map(Admission::fingerprint);
+    start.settings.insert("root".into(), args.root.to_string_lossy().into());
+    start.settings.insert("read_only".into(), args.read_only.into());
+    start.settings.insert("plain".into(), plain.map(Plain::record).into());
+    let unlisted = clients.filter(|clients| clients.admits_anybody()).map(|_| unlisted_rate(args));
+    start.settings.insert("unlisted_rate_bps".into(), unlisted.map(Rate::bits_per_second).into());
+    start.settings.insert("landlock".into(), confinement.name().into());
+    start.settings.insert("capabilities".into(), if privileges::has_capabilities() { "kept" } else { "none" }.into());
+    start.settings.insert("dumpable".into(), args.unconfined.into());
+    start.settings.insert("max_sessions".into(), max_sessions.into());
+    start.settings.insert("idle_timeout_seconds".into(), args.idle_timeout.as_secs_f64().into());
+    start.settings.insert("interval_seconds".into(), args.interval.map(|time| time.as_secs_f64()).into());
+    start
+}
+
+/// The clients, and what they may do, in a few words.
+fn whom_it_serves(args: &ServeArgs, clients: Option<&Admission>, plain: Option<&Plain>) -> String {
+    let rights = match (args.read_only, clients) {
+        (true, None) => "read only; not encrypted".to_owned(),
+        (false, None) => "everybody who reaches this port may write; not encrypted".to_owned(),
+        (true, Some(clients)) => format!("read only; {}", clients.words()),
+        (false, Some(clients)) => clients.words(),
+    };
+    let unlisted = match clients {
+        Some(clients) if clients.admits_anybody() => {
+            format!("; unknown keys only read, with {}", rate(Some(unlisted_rate(args).bits_per_second())))
+        }
+        _ => String::new(),
+    };
+    let others = plain.map(|plain| format!("; {}", plain.words())).unwrap_or_default();
+    format!("{rights}{unlisted}{others}")
 }
 
 /// The port of the service manager, or a new one.
