@@ -168,8 +168,8 @@ fn run_receiver(input: &[u8]) -> Totals {
     let most = (heard + 310 * input.len()) * 1_600 + OPTIONS_LEN;
     assert!(said <= most, "{said} bytes for {heard} datagrams");
     session.channel_ended(now, ChannelEnd::Failed);
-    assert!(session.is_over() && session.deadline().is_none());
-    assert!(session.error().is_some() || session.end().is_some());
+    assert!(session.is_over() && (session.error().is_some() != session.end().is_some()));
+    assert!(session.error().is_none() || session.deadline().is_none());
     session.stats(now).totals
 }
 

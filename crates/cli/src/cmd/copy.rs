@@ -59,8 +59,8 @@ use summary::{summary, with_copied};
 ///
 /// Original programs serve, too: tsunami://host/NAME and rbudp://host/NAME. They carry no digest, so nothing is verified.
 ///
-///     farhaul copy --plain tsunami://host/big.iso .            also tsunami://host/* for all files
-///     farhaul copy --plain --list tsunami://host/
+///     farhaul copy --plain --tsunami-secret kitten tsunami://host/big.iso .        tsunami://host/* for all files
+///     farhaul copy --plain --tsunami-secret kitten --list tsunami://host/
 ///
 /// A copy to stdout writes bytes before they are verified. Only exit code 0 confirms them. JSON records then go to stderr.
 #[derive(Args, Debug)]

@@ -55,7 +55,7 @@ use plain::Plain;
 ///
 /// With --plain, everybody who reaches the port may read and write. With --plain and --protocol tsunami or rbudp it also serves the clients of the original programs, read only and not verified:
 ///
-///     farhaul serve --plain --protocol tsunami --root /data --listen :46224
+///     farhaul serve --plain --protocol tsunami --tsunami-secret kitten --root /data --listen :46224
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ServeArgs {

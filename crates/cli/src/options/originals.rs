@@ -55,7 +55,9 @@ impl OriginalStream {
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Original programs")]
 pub(crate) struct Originals {
-    /// Secret of a Tsunami server; the original's default is kitten. It protects little [default: none]
+    /// Secret of Tsunami, the same on both sides: kitten for original programs that were given none [default: none]
+    ///
+    /// The original programs cannot run without a secret, and have the default `kitten`. It protects little.
     #[arg(long, env = "FARHAUL_TSUNAMI_SECRET", value_name = "SECRET", hide_env_values = true)]
     tsunami_secret: Option<String>,
     /// Payload bytes of an RBUDP datagram, the same on both sides
@@ -66,6 +68,11 @@ pub(crate) struct Originals {
 impl Originals {
     fn secret(&self) -> Vec<u8> {
         self.tsunami_secret.clone().unwrap_or_default().into_bytes()
+    }
+
+    /// The option in a command that this side suggests. It does not print the secret.
+    pub(crate) fn secret_option(&self) -> &'static str {
+        if self.tsunami_secret.is_some() { "--tsunami-secret SECRET " } else { "" }
     }
 
     /// A Tsunami client: the rate is asked for, and a block fills a packet.

@@ -44,8 +44,9 @@ impl SabulSender {
         self.port.local_addr()
     }
 
-    /// Waits for one receiver, and sends it everything from `source`. Then it ends the channel, which is the end of the
-    /// stream. After a failure it resets the channel instead. `met` hears the receiver's address.
+    /// Waits for one receiver, and sends it everything from `source`. Then it ends its direction of the channel, which is
+    /// the end of the stream, and waits for the receiver to end the other one. After a failure it resets the channel
+    /// instead. `met` hears the receiver's address.
     ///
     /// # Errors
     /// The source failed, or the receiver does not have everything.
@@ -190,13 +191,16 @@ impl Session for Sending {
         self.session.deadline()
     }
 
-    fn work(&mut self, now: Instant, _line: &mut Line) -> Result<bool, Failure> {
+    fn work(&mut self, now: Instant, line: &mut Line) -> Result<bool, Failure> {
         if let Some(error) = self.session.error() {
             return Err(error.into());
         }
         self.feed(now)?;
         let totals = self.session.stats(now).totals;
         self.progress.set_sent(totals.packets_sent, totals.packets_retransmitted);
+        if self.session.ends_sending() {
+            line.finish();
+        }
         match self.session.error() {
             Some(error) => Err(error.into()),
             None => Ok(self.session.is_over()),

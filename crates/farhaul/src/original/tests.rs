@@ -1,5 +1,7 @@
 //! Both roles of each dialogue against each other on the loopback interface, and faults by scripted peers.
 
+mod scripted;
+
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;

@@ -17,6 +17,7 @@
 //! A datagram names neither transfer nor blast. One that is late counts for the next blast on the same socket if it has
 //! the right length. Between two blasts it is dropped. Only the original's own formats could mend this.
 
+mod doubt;
 mod fault;
 mod getter;
 mod giver;

@@ -46,10 +46,21 @@ struct Counts {
     duplicates: u64,
     /// Of another length than the packet has.
     foreign: u64,
+    largest_foreign: usize,
     missing: u64,
     complete: u64,
     incomplete: u64,
     read: u64,
+}
+
+/// Datagrams so far.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Datagrams {
+    pub(super) valid: u64,
+    /// Those of another length than their packet has.
+    pub(super) foreign: u64,
+    /// Payload bytes of the largest of those.
+    pub(super) largest_foreign: usize,
 }
 
 impl Receiver {
@@ -87,9 +98,9 @@ impl Receiver {
         self.ended
     }
 
-    /// Valid datagrams so far, and those of another length.
-    pub(super) const fn datagrams(&self) -> (u64, u64) {
-        (self.counts.datagrams, self.counts.foreign)
+    pub(super) const fn datagrams(&self) -> Datagrams {
+        let Counts { datagrams: valid, foreign, largest_foreign, .. } = self.counts;
+        Datagrams { valid, foreign, largest_foreign }
     }
 
     /// Whether a blast waits for the peer, and not for the reader.
@@ -242,6 +253,7 @@ impl Receiver {
         } else if let Some(blast) = &mut self.blast {
             if blast.fit(seq, payload.len()) == Fit::Foreign {
                 self.counts.foreign += 1;
+                self.counts.largest_foreign = self.counts.largest_foreign.max(payload.len());
                 return false;
             }
             let stored = self.buffer.insert(seq, MessageField::from_word(0), payload);

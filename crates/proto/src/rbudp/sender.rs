@@ -4,10 +4,10 @@ mod round;
 mod supply;
 
 use farhaul_units::{Duration, Instant, Rate, SendPeriod, SeqNo};
-use farhaul_wire::rbudp::{EndOfBlast, HEADER_LEN, encode_length};
+use farhaul_wire::rbudp::{EndOfBlast, HEADER_LEN, bitmap_len, encode_length};
 
 use self::round::{Blast, Phase};
-use self::supply::Supply;
+use self::supply::{Cut, Supply};
 use super::model::Model;
 use super::options::{Options, Spacing, packet_size, payload_rate};
 use super::{Division, Numbering};
@@ -48,6 +48,20 @@ pub(crate) struct Sender {
     control: Vec<u8>,
     limits: LimitClock,
     counts: Counts,
+}
+
+/// The bitmap of a blast, as far as it was read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bitmap {
+    pub(super) packets: u32,
+    /// Bytes of the blast.
+    pub(super) length: u64,
+    /// Bytes of the bitmap that is awaited. The whole last one if none is awaited now.
+    pub(super) read: usize,
+    /// Packets that these bytes report missing.
+    pub(super) missing: u32,
+    /// The number of bitmaps before this one.
+    pub(super) round: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -118,6 +132,19 @@ impl Sender {
         }
         self.note_limit(now);
         Ok(used)
+    }
+
+    /// The bitmap of the blast under way; `None` between two blasts.
+    pub(super) fn bitmap(&self) -> Option<Bitmap> {
+        let blast = self.blast.as_ref()?;
+        let (read, missing) = match &blast.phase {
+            Phase::Awaiting(reader) => (reader.bytes_read(), reader.missing()),
+            // The last one was read as a whole.
+            _ if blast.round() > 0 => (bitmap_len(blast.cut.packets), 0),
+            _ => (0, 0),
+        };
+        let Cut { packets, length, .. } = blast.cut;
+        Some(Bitmap { packets, length, read, missing, round: blast.round() })
     }
 
     /// Bitmaps in a row that reported no new packet.

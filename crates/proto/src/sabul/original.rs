@@ -8,6 +8,7 @@
 //!    │◀──────────────────────── datagrams ──────────────│
 //!    │── ACK, ERR, SYN ────────────────────────────────▶│
 //!    │◀──────────────────────── end, all acknowledged ──│   the end of the stream
+//!    │── SYN, while it writes what it holds, then end ─▶│
 //! ```
 //!
 //! Neither a name nor a size travels. The end of the channel is the end of the stream. So a sender that dies between two
@@ -76,6 +77,12 @@ pub enum SabulError {
     /// The channel ended before everything was acknowledged.
     #[error("the receiver ended the channel with {0} bytes unacknowledged")]
     ReceiverLeft(u64),
+    /// The channel broke after everything was acknowledged. A receiver acknowledges what it has not written yet.
+    #[error("the receiver broke the channel after it had acknowledged everything: it may not have written the end")]
+    ReceiverBroke,
+    /// The receiver acknowledged everything, then said nothing for this long, and did not end the channel.
+    #[error("the receiver acknowledged everything, then said nothing for {0:?}: it may not have written the end")]
+    ReceiverStays(Duration),
     /// The channel ended while packets were missing.
     #[error("the sender ended the channel while {0} packets were missing")]
     SenderLeft(u64),

@@ -43,6 +43,7 @@ pub(crate) struct Sender {
     next: SeqNo,
     /// The newest packet is not full, and waits for more data.
     open: bool,
+    short_packets: ShortPackets,
     losses: RepairList,
     repairs: Repairs,
     window: u32,
@@ -65,6 +66,15 @@ pub(crate) struct Sender {
     acked: u64,
     delivered: u64,
     counts: Counts,
+}
+
+/// Where packets that are not full may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ShortPackets {
+    /// Anywhere. The receiver places payloads by their running length.
+    Anywhere,
+    /// Where nothing follows before they are acknowledged. `after` is one after such a packet while that is awaited.
+    Alone { after: Option<SeqNo> },
 }
 
 #[derive(Debug, Default)]
@@ -90,6 +100,7 @@ impl Sender {
             numbering: Numbering::new(),
             next: Numbering::FIRST,
             open: false,
+            short_packets: ShortPackets::Anywhere,
             losses: RepairList::new(Numbering::FIRST),
             repairs: options.repairs,
             window,
@@ -138,6 +149,22 @@ impl Sender {
         self.window = window;
     }
 
+    /// Nothing follows a packet that is not full before that is acknowledged. The original receiver moves bytes when such a
+    /// packet arrives late, and moves some of them wrongly (departure D311).
+    pub(super) fn keep_short_packets_alone(&mut self) {
+        self.short_packets = ShortPackets::Alone { after: None };
+    }
+
+    /// Whether [`flush`](engine::Sender::flush) would let a packet leave.
+    pub(super) fn awaits_flush(&self) -> bool {
+        self.open && !matches!(self.short_packets, ShortPackets::Alone { after: Some(_) })
+    }
+
+    /// Nothing follows at all.
+    pub(super) fn finish(&mut self) {
+        self.open = false;
+    }
+
     fn apply_rate(&mut self) {
         self.pacer.set_period(SendPeriod::from_micros(self.period()), self.round_trip);
     }
@@ -155,9 +182,15 @@ impl Sender {
         waiting.saturating_sub(self.open.into())
     }
 
-    /// New packets that the window permits.
+    /// New packets that the window permits, and a packet that must stay alone.
     fn permitted(&self) -> u32 {
-        self.window.saturating_sub(self.in_flight())
+        let window = self.window.saturating_sub(self.in_flight());
+        match self.short_packets {
+            ShortPackets::Alone { after: Some(after) } => {
+                window.min(u32::try_from(after.distance_from(self.next)).unwrap_or(0))
+            }
+            _ => window,
+        }
     }
 
     fn note_nothing_to_send(&mut self, now: Instant) {
@@ -241,6 +274,10 @@ impl engine::Sender for Sender {
         if taken == 0 {
             return 0;
         }
+        // A short packet that has not left takes the bytes.
+        if let ShortPackets::Alone { after } = &mut self.short_packets {
+            *after = after.filter(|after| !after.is_after(self.next));
+        }
         let (numbering, prefix) = (self.numbering, self.prefix.bytes());
         self.store.write(&data[..taken], self.next, |seq, head| {
             head[..TAG_LEN].copy_from_slice(&prefix);
@@ -253,7 +290,13 @@ impl engine::Sender for Sender {
     }
 
     fn flush(&mut self, _now: Instant) {
+        if !self.awaits_flush() {
+            return;
+        }
         self.open = false;
+        if let ShortPackets::Alone { after } = &mut self.short_packets {
+            *after = Some(self.store.end());
+        }
     }
 
     fn is_delivered(&self) -> bool {

@@ -22,7 +22,8 @@
 //! for each file. Datagrams carry no mark of their file, and the last ones of a file may be late.
 //!
 //! **Security (attack C1).** The secret is for compatibility and protects little. See
-//! [`Proof`](farhaul_wire::tsunami::Proof). Here the default is no secret, and the original's `kitten` must be set.
+//! [`Proof`](farhaul_wire::tsunami::Proof). The originals cannot run without one. Here the default is no secret, and their
+//! `kitten` must be set.
 //! Anybody can forge datagrams to the client. Our server differs from the original in four points. It serves no name
 //! that leads out of its folder. It runs no command. It can bound the rate. It stops at once when the client is gone.
 
@@ -67,7 +68,9 @@ pub enum Fault {
     #[error("protocol violation by the peer: it spoke out of turn")]
     OutOfTurn,
     /// The proof of the client is wrong: the two sides have different secrets.
-    #[error("the secrets differ: both sides must have the same (the original's default is `kitten`)")]
+    #[error(
+        "the secrets differ: both sides must have the same, and that of the original programs is `kitten` by default"
+    )]
     WrongSecret,
     /// The server divides the file into blocks of another size than this side asked for.
     #[error("the server answered with blocks of {answered} bytes, asked were {asked}")]
@@ -93,7 +96,13 @@ pub enum Fault {
         /// Bytes of a block.
         block: u32,
     },
-    /// The control connection ended in the middle of a transfer or of a message.
+    /// The control connection ended before the server had admitted the client.
+    #[error("the peer ended the control connection in the opening, before it compared the secrets")]
+    EndedInOpening,
+    /// The control connection ended while a request for a file or a list was not answered as a whole.
+    #[error("the peer ended the control connection before the answer to a request was complete")]
+    EndedUnanswered,
+    /// The control connection ended in the middle of a transfer.
     #[error("the peer ended the control connection in the middle of a transfer")]
     ChannelEnded,
     /// The peer did not go on with the dialogue.

@@ -106,9 +106,9 @@ impl BitmapReader {
         self.at == bitmap_len(self.packets)
     }
 
-    /// Whether nothing was read yet.
-    pub const fn is_untouched(&self) -> bool {
-        self.at == 0
+    /// Bytes read so far.
+    pub const fn bytes_read(&self) -> usize {
+        self.at
     }
 
     /// Missing packets so far.

@@ -7,6 +7,10 @@
 //!             client  "got size"
 //!             server  names, each with "\0"
 //!             client  "got list", then asks for each name
+//! "*", of no  server  Totals
+//! files       client  "got size"
+//!             server  the byte 8, or nothing
+//!             client  "got list", or nothing
 //! ```
 
 use super::{MAX_NAME, MessageError, first};

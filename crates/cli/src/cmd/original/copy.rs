@@ -173,7 +173,10 @@ impl Copy<'_> {
         match (failure, self.plan.server.scheme) {
             (Failure::NoFile(_), Scheme::Tsunami) => {
                 let server = OriginalPlace { what: What::Server, ..self.plan.server.clone() };
-                fault.and(&format!("`farhaul copy --plain --list {server}` lists its files"))
+                fault.and(&format!(
+                    "`farhaul copy --plain {}--list {server}` lists its files",
+                    self.args.originals.secret_option()
+                ))
             }
             _ => fault,
         }

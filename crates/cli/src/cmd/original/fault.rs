@@ -12,6 +12,11 @@ use crate::cmd::Context;
 use crate::exit::{Code, Fault};
 use crate::fault;
 
+/// The next step when the secrets differ.
+const GIVE_SECRET: &str = "give it by --tsunami-secret, as in `--tsunami-secret kitten`";
+/// Why a peer may end the connection in the opening.
+const NOT_ADMITTED: &str = "it may have been stopped, may have no place left, or may be another program";
+
 /// The fault of a failed session with `peer`: a signal if one came, otherwise `failure`.
 pub(super) fn of(context: &Context, failure: &Failure, peer: &dyn Display) -> Fault {
     context.interrupt.fault().unwrap_or_else(|| of_failure(failure, peer))
@@ -30,6 +35,8 @@ fn of_failure(failure: &Failure, peer: &dyn Display) -> Fault {
             let taken = source.kind() == std::io::ErrorKind::AddrInUse;
             Fault::new(if taken { Code::AddressInUse } else { Code::AddressUnavailable }, failure.to_string())
         }
+        Failure::Tsunami(fault @ TsunamiFault::WrongSecret) => named(of_tsunami(fault)).and(GIVE_SECRET),
+        Failure::Tsunami(fault @ TsunamiFault::EndedInOpening) => named(of_tsunami(fault)).and(NOT_ADMITTED),
         Failure::Tsunami(fault) => named(of_tsunami(fault)),
         Failure::Rbudp(fault) => named(of_rbudp(fault)),
         Failure::Sabul(error) => named(of_sabul(error)),
@@ -58,7 +65,11 @@ const fn of_tsunami(fault: &TsunamiFault) -> Code {
         | TsunamiFault::Request(_)
         | TsunamiFault::OutOfTurn
         | TsunamiFault::BlockSize { .. } => Code::Protocol,
-        TsunamiFault::ChannelEnded | TsunamiFault::NoAnswer(_) | TsunamiFault::Silent(_) => Code::PeerLost,
+        TsunamiFault::ChannelEnded
+        | TsunamiFault::EndedInOpening
+        | TsunamiFault::EndedUnanswered
+        | TsunamiFault::NoAnswer(_)
+        | TsunamiFault::Silent(_) => Code::PeerLost,
         _ => Code::FilesFailed,
     }
 }
@@ -67,9 +78,14 @@ const fn of_rbudp(fault: &RbudpFault) -> Code {
     match fault {
         RbudpFault::UdpBlocked(_) | RbudpFault::NothingArrived(_) => Code::ConnectTimeout,
         RbudpFault::NoAnswer | RbudpFault::TooLarge { .. } | RbudpFault::Name(_) => Code::FilesFailed,
-        RbudpFault::ChannelBroke | RbudpFault::Silent(_) | RbudpFault::NoProgress(_) => Code::PeerLost,
+        RbudpFault::ChannelBroke
+        | RbudpFault::LeftUnanswered(_)
+        | RbudpFault::NothingAsked
+        | RbudpFault::Silent(_)
+        | RbudpFault::NoProgress(_) => Code::PeerLost,
         RbudpFault::NegativeSize(_)
-        | RbudpFault::OtherPayload(_)
+        | RbudpFault::OtherPayload { .. }
+        | RbudpFault::PayloadsDiffer { .. }
         | RbudpFault::WantsFile
         | RbudpFault::OutOfTurn(_)
         | RbudpFault::PeerMisbehaved(_) => Code::Protocol,
@@ -82,6 +98,8 @@ const fn of_sabul(error: &SabulError) -> Code {
         SabulError::DatagramsBlocked => Code::ConnectTimeout,
         SabulError::PeerSilent(_)
         | SabulError::ReceiverLeft(_)
+        | SabulError::ReceiverBroke
+        | SabulError::ReceiverStays(_)
         | SabulError::SenderLeft(_)
         | SabulError::ChannelBroke
         | SabulError::Opening(_) => Code::PeerLost,

@@ -145,7 +145,9 @@ impl TcpChannel {
     /// Sends a first piece of `bytes`, and keeps the others for [`send_rest`](Self::send_rest).
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Sent {
         let taken = if self.rest.is_empty() { self.write(bytes) } else { 0 };
-        self.rest.keep(&bytes[taken..]);
+        if self.sending != Sending::Broken {
+            self.rest.keep(&bytes[taken..]);
+        }
         self.sent(taken)
     }
 
@@ -262,7 +264,11 @@ impl TcpChannel {
     fn sent(&mut self, taken: usize) -> Sent {
         self.end_if_all_sent();
         match self.sending {
-            Sending::Broken => Sent::Broken,
+            Sending::Broken => {
+                // Nobody takes it any more. Kept, it would hold back what is still to be received.
+                self.rest = Rest::default();
+                Sent::Broken
+            }
             _ if self.rest.is_empty() => Sent::All,
             _ if taken == PIECE => Sent::Part,
             _ => Sent::Blocked,
@@ -410,6 +416,8 @@ mod tests {
         SockRef::from(&peer).set_linger(Some(Duration::ZERO)).unwrap();
         drop(peer);
         while channel.send(b"x") != Sent::Broken {}
+        assert!(!channel.has_rest(), "nothing waits for a kernel that takes no more");
+        assert_eq!((channel.send(b"more"), channel.has_rest()), (Sent::Broken, false));
         let mut out = [0; 64];
         assert_eq!(channel.receive(&mut out), Received::Bytes(10));
         assert_eq!(channel.receive(&mut out), Received::Failed);

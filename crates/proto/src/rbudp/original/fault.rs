@@ -44,9 +44,33 @@ pub enum Fault {
     /// The peer reported no new packet in this many rounds.
     #[error("no new packet arrived in {0} rounds")]
     NoProgress(u32),
-    /// All datagrams have other lengths than this payload makes.
-    #[error("the peer's datagrams do not carry {0} bytes: give the payload size that the peer was started with")]
-    OtherPayload(u16),
+    /// Most datagrams have other lengths than this side's payload makes.
+    #[error("the payload sizes differ: the peer sends {peers} bytes in a datagram, and this side was told {own}")]
+    OtherPayload {
+        /// Payload bytes that this side was told.
+        own: u16,
+        /// Payload bytes of the peer's datagrams.
+        peers: usize,
+    },
+    /// The receiver's bitmap has the length that another payload size makes.
+    #[error("the payload sizes probably differ: this side sends {own} bytes in a datagram, and {} fits the receiver's report", range(*least, *most))]
+    PayloadsDiffer {
+        /// Payload bytes of this side.
+        own: u16,
+        /// The smallest payload that makes such a bitmap.
+        least: u64,
+        /// The largest one.
+        most: u64,
+    },
+    /// The receiver ended the channel before its first bitmap.
+    #[error(
+        "the receiver ended the connection before its first report: it was stopped, or it was started with another \
+         payload size than the {0} bytes of this side, which crashes it"
+    )]
+    LeftUnanswered(u16),
+    /// The receiver ended the channel before it asked for anything.
+    #[error("the receiver ended the connection before it asked for a file")]
+    NothingAsked,
     /// The peer wants a file, and this side has a stream.
     #[error("the peer asks for a file, and not for a stream")]
     WantsFile,
@@ -56,4 +80,8 @@ pub enum Fault {
     /// A record that no peer sends.
     #[error(transparent)]
     PeerMisbehaved(#[from] PeerMisbehaved),
+}
+
+fn range(least: u64, most: u64) -> String {
+    if least == most { least.to_string() } else { format!("a size of {least} to {most}") }
 }

@@ -10,7 +10,7 @@ use crate::blast::engine::Receiver as _;
 use crate::channel::ChannelEnd;
 use crate::error::PeerMisbehaved;
 use crate::rbudp::Division;
-use crate::rbudp::receiver::Receiver;
+use crate::rbudp::receiver::{Datagrams, Receiver};
 use crate::stats::Stats;
 use crate::transport::earliest;
 
@@ -228,7 +228,9 @@ impl Getter {
         self.receiver.handle_timeout(now);
         match self.patience() {
             Some(time) if now >= self.heard + time => {
-                Err(if self.awaits_first_datagram() { Fault::UdpBlocked(time) } else { Fault::Silent(time) })
+                let blocked = self.awaits_first_datagram();
+                let fault = if blocked { Fault::UdpBlocked(time) } else { Fault::Silent(time) };
+                Err(self.payload_fault().unwrap_or(fault))
             }
             _ => Ok(()),
         }
@@ -244,13 +246,17 @@ impl Getter {
     }
 
     fn awaits_first_datagram(&self) -> bool {
-        self.receiver.awaits_peer() && self.receiver.datagrams().0 == 0
+        self.receiver.awaits_peer() && self.receiver.datagrams().valid == 0
     }
 
-    /// At the end of a blast: whether only datagrams of another length came.
+    /// Judges the lengths of the datagrams at the end of a blast.
     fn check_payload(&self) -> Result<(), Fault> {
-        let (good, foreign) = self.receiver.datagrams();
-        let mismatch = good == 0 && foreign > 0 && self.receiver.has_end();
-        if mismatch { Err(Fault::OtherPayload(self.terms.payload)) } else { Ok(()) }
+        if self.receiver.has_end() { self.payload_fault().map_or(Ok(()), Err) } else { Ok(()) }
+    }
+
+    /// The fault of a peer most of whose datagrams have another length. The last one of a blast may fit by chance.
+    fn payload_fault(&self) -> Option<Fault> {
+        let Datagrams { valid, foreign, largest_foreign } = self.receiver.datagrams();
+        (foreign > valid).then_some(Fault::OtherPayload { own: self.terms.payload, peers: largest_foreign })
     }
 }

@@ -3,12 +3,13 @@
 use farhaul_units::Instant;
 use farhaul_wire::rbudp::{EndOfBlast, NAME_BLOCK_LEN, STREAM_MODE, bitmap_len, decode_name, encode_length};
 
+use super::doubt::Doubt;
 use super::{Fault, NO_FILE, Terms};
 use crate::blast::engine::Sender as _;
 use crate::channel::ChannelEnd;
 use crate::error::PeerMisbehaved;
 use crate::rbudp::Division;
-use crate::rbudp::sender::Sender;
+use crate::rbudp::sender::{Bitmap, Sender};
 use crate::stats::Stats;
 use crate::transport::earliest;
 
@@ -46,6 +47,8 @@ enum State {
     StreamRequest,
     /// The stream is sent. `finished` is whether the host has written all of it.
     Stream { finished: bool },
+    /// A bitmap did not fit, and its end is awaited.
+    Doubt(Doubt),
     /// Nothing follows.
     Over,
 }
@@ -178,6 +181,10 @@ impl Giver {
                 State::File | State::Stream { .. } => {
                     rest = &rest[self.on_bitmap(now, rest)?..];
                 }
+                State::Doubt(doubt) => {
+                    doubt.add(rest.len());
+                    return Ok(());
+                }
                 State::Asked | State::Over => {
                     return Err(PeerMisbehaved::out_of_turn("a record of the receiver").into());
                 }
@@ -198,7 +205,14 @@ impl Giver {
 
     /// Takes bytes of one bitmap, and returns their number.
     fn on_bitmap(&mut self, now: Instant, bytes: &[u8]) -> Result<usize, Fault> {
-        let used = self.sender.take_bitmap(now, bytes)?;
+        let before = self.sender.bitmap();
+        let used = match self.sender.take_bitmap(now, bytes) {
+            Ok(used) => used,
+            Err(fault) => {
+                self.state = State::Doubt(self.doubt(now, before, bytes, fault.into())?);
+                return Ok(bytes.len());
+            }
+        };
         if let Some(packets) = self.sender.lost_altogether().filter(|&packets| packets >= CERTAIN_PACKETS) {
             return Err(Fault::NothingArrived(packets));
         }
@@ -213,6 +227,18 @@ impl Giver {
         Ok(used)
     }
 
+    /// A bitmap was refused for `fault`. It may be one for more packets: bytes follow its end, or its first byte says that
+    /// packets are missing, which are then beyond the end of the blast.
+    fn doubt(&self, now: Instant, before: Option<Bitmap>, bytes: &[u8], fault: Fault) -> Result<Doubt, Fault> {
+        let Some(before) = before else { return Err(fault) };
+        let has_flag = before.read > 0 || (self.sender.awaits_bitmap() && bytes[0] == 0);
+        let is_missing_others = self.sender.bitmap().is_some_and(|after| after.missing == 0);
+        if !has_flag || !is_missing_others {
+            return Err(fault);
+        }
+        Ok(Doubt::longer(now, self.terms.payload, &before, bytes.len(), fault))
+    }
+
     fn end_stream_if_delivered(&mut self) {
         if self.state == (State::Stream { finished: true }) && self.sender.is_delivered() {
             self.out.extend_from_slice(&encode_length(0));
@@ -224,12 +250,29 @@ impl Giver {
     ///
     /// # Errors
     /// It does not have everything.
-    pub fn channel_ended(&mut self, _now: Instant, _end: ChannelEnd) -> Result<(), Fault> {
+    pub fn channel_ended(&mut self, now: Instant, _end: ChannelEnd) -> Result<(), Fault> {
         match self.state {
             State::Name { first: false } if self.block.is_empty() => Ok(()),
-            State::Over | State::Empty { .. } => Ok(()),
+            State::Name { first: true } if self.block.is_empty() => Err(Fault::NothingAsked),
+            State::Over => Ok(()),
+            State::Empty { .. } => {
+                // Nothing is missing. The original receiver cannot map an empty file, and leaves without an answer.
+                self.state = State::Name { first: false };
+                Ok(())
+            }
+            State::File | State::Stream { .. } => Err(self.unanswered(now, Fault::ChannelBroke)),
+            State::Doubt(doubt) => Err(doubt.fault()),
             _ => Err(Fault::ChannelBroke),
         }
+    }
+
+    /// Why a receiver said no more in the middle of a transfer: `otherwise`, unless it expects fewer packets.
+    fn unanswered(&self, now: Instant, otherwise: Fault) -> Fault {
+        let Some(bitmap) = self.sender.bitmap() else { return otherwise };
+        if bitmap.round == 0 && bitmap.read == 0 && otherwise == Fault::ChannelBroke {
+            return Fault::LeftUnanswered(self.terms.payload);
+        }
+        Doubt::shorter(now, self.terms.payload, &bitmap, otherwise).fault()
     }
 
     /// Appends bytes for the channel. Call it after every other call, once the channel has room.
@@ -260,7 +303,11 @@ impl Giver {
     /// only input can cause output.
     pub fn deadline(&self) -> Option<Instant> {
         let sending = if self.may_send() { self.sender.deadline() } else { None };
-        earliest(sending, self.awaits_peer().then(|| self.heard + self.terms.patience))
+        let patience = match self.state {
+            State::Doubt(doubt) => Some(doubt.until),
+            _ => self.awaits_peer().then(|| self.heard + self.terms.patience),
+        };
+        earliest(sending, patience)
     }
 
     /// Fires the timers that are due.
@@ -268,6 +315,9 @@ impl Giver {
     /// # Errors
     /// The getter was silent for too long.
     pub fn handle_timeout(&mut self, now: Instant) -> Result<(), Fault> {
+        if let State::Doubt(doubt) = self.state {
+            return if now < doubt.until { Ok(()) } else { Err(doubt.fault()) };
+        }
         if !self.awaits_peer() || now < self.heard + self.terms.patience {
             return Ok(());
         }
@@ -276,7 +326,7 @@ impl Giver {
             self.state = State::Name { first: false };
             return Ok(());
         }
-        Err(Fault::Silent(self.terms.patience))
+        Err(self.unanswered(now, Fault::Silent(self.terms.patience)))
     }
 
     fn awaits_peer(&self) -> bool {
@@ -284,7 +334,7 @@ impl Giver {
             State::Name { first } => first || !self.block.is_empty(),
             State::StreamRequest | State::Empty { .. } => true,
             State::File | State::Stream { .. } => self.sender.awaits_bitmap(),
-            State::Asked | State::Over => false,
+            State::Asked | State::Doubt(_) | State::Over => false,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The blast under way: its packets once, then those that the bitmaps report missing.
 
 use farhaul_units::{SeqNo, SeqRange};
-use farhaul_wire::rbudp::BitmapReader;
+use farhaul_wire::rbudp::{BitmapError, BitmapReader};
 
 use super::supply::{Cut, Supply};
 use crate::blast::engine::Departure;
@@ -117,13 +117,7 @@ impl Blast {
             .read(bytes, |range| {
                 lost.report(SeqRange::new(first.plus(range.start), first.plus(range.end - 1)));
             })
-            .map_err(|_| {
-                PeerMisbehaved::out_of_range(
-                    "the first byte of a bitmap",
-                    bytes[0].into(),
-                    "0 for missing, 1 for complete",
-                )
-            })?;
+            .map_err(refused)?;
         Ok((used, reader.is_done().then(|| reader.missing())))
     }
 
@@ -132,5 +126,19 @@ impl Blast {
         self.missing = missing;
         self.round = self.round.saturating_add(1);
         self.phase = Phase::Sending;
+    }
+}
+
+fn refused(error: BitmapError) -> PeerMisbehaved {
+    match error {
+        BitmapError::Flag(flag) => {
+            let valid = "0 for missing, 1 for complete";
+            PeerMisbehaved::out_of_range("the first byte of a bitmap", flag.into(), valid)
+        }
+        BitmapError::Contradiction { missing } => {
+            let valid = "none if its first byte is 1, else some";
+            PeerMisbehaved::out_of_range("the number of packets missing by a bitmap", missing.into(), valid)
+        }
+        _ => PeerMisbehaved::out_of_turn("a bitmap"),
     }
 }

@@ -3,7 +3,7 @@
 use core::net::{IpAddr, SocketAddr};
 
 use farhaul_units::{Duration, Instant};
-use farhaul_wire::sabul::{OPTIONS_LEN, Options as Block};
+use farhaul_wire::sabul::{OPTIONS_LEN, Options as Block, Record};
 
 use super::super::receiver::{Receiver as Engine, Rules};
 use super::super::{Generation, Repairs};
@@ -12,6 +12,10 @@ use crate::blast::engine::Receiver as _;
 use crate::channel::ChannelEnd;
 use crate::config::{Config, Entropy};
 use crate::stats::Stats;
+
+/// Time between two signs of life while the host still stores what has arrived. The original has its SYN interval of 10 ms.
+/// Senders give up after many seconds.
+const SIGN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How a stream ended. No size travels, so none proves that it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +43,8 @@ pub struct Receiver {
     opened: Instant,
     opening_time: Duration,
     end: Option<StreamEnd>,
+    /// When the sender, which waits for this side's end, must hear that this side is still there.
+    next_sign: Option<Instant>,
     error: Option<SabulError>,
     strangers: u64,
 }
@@ -68,6 +74,7 @@ impl Receiver {
             opened: now,
             opening_time: config.connect_timeout,
             end: None,
+            next_sign: None,
             error: None,
             strangers: 0,
         }
@@ -107,12 +114,16 @@ impl Receiver {
                 self.phase = Phase::Echo(now);
             }
             Phase::Data => self.engine.poll_control(now, out),
+            Phase::Over if self.next_sign.is_some_and(|at| now >= at) => {
+                Record::Syn(0).encode(out);
+                self.next_sign = Some(now + SIGN_INTERVAL);
+            }
             Phase::Echo(_) | Phase::Over => {}
         }
     }
 
     /// The sender ended the channel, or it failed. The host hands over the datagrams that have arrived before.
-    pub fn channel_ended(&mut self, _now: Instant, end: ChannelEnd) {
+    pub fn channel_ended(&mut self, now: Instant, end: ChannelEnd) {
         match self.phase {
             Phase::Over => return,
             Phase::Opening | Phase::Echo(_) => return self.fail(SabulError::Opening(end)),
@@ -125,6 +136,7 @@ impl Receiver {
             (_, true) => StreamEnd::Broken,
             (_, false) => return self.fail(SabulError::ChannelBroke),
         };
+        self.next_sign = (end != StreamEnd::Broken).then(|| now + SIGN_INTERVAL);
         self.end = Some(end);
         self.phase = Phase::Over;
     }
@@ -155,7 +167,8 @@ impl Receiver {
         match self.phase {
             Phase::Echo(since) => Some(since + self.opening_time),
             Phase::Data => self.engine.deadline(),
-            Phase::Opening | Phase::Over => None,
+            Phase::Over => self.next_sign,
+            Phase::Opening => None,
         }
     }
 
@@ -182,7 +195,8 @@ impl Receiver {
 
     // ---- facts ----
 
-    /// Whether the session is over: [`end`](Self::end) or [`error`](Self::error) says how. Bytes may still wait.
+    /// Whether the session is over: [`end`](Self::end) or [`error`](Self::error) says how. Bytes may still wait. Until the
+    /// host has stored them and ends the channel, records tell the sender that this side is alive.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }

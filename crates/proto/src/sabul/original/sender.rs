@@ -11,6 +11,10 @@ use crate::channel::ChannelEnd;
 use crate::config::{Config, Entropy};
 use crate::stats::Stats;
 
+/// Time without data after which a packet that is not full may leave. The original's sender makes full packets up to the
+/// end of a file. So a source that is a scheduler's time slice late must not make a short one.
+const IDLE: Duration = Duration::from_millis(100);
+
 /// A session that sends to an original receiver. It begins when the receiver has opened the channel.
 #[derive(Debug)]
 pub struct Sender {
@@ -25,6 +29,8 @@ pub struct Sender {
     /// Their block may be half of one with words of 64 bits.
     may_have_64_bits: bool,
     peer_port: Option<u16>,
+    /// Since when the application has nothing to write.
+    idle: Option<Instant>,
     finished: bool,
     error: Option<SabulError>,
     heard: Instant,
@@ -37,7 +43,10 @@ enum Phase {
     /// They are complete, and must be returned.
     Echo,
     Data,
-    /// Everything is acknowledged, or an error ended it.
+    /// Everything is acknowledged, and this side ends its direction of the channel. The receiver may still write what it
+    /// holds, and dies of a reset meanwhile. It ends the channel when it is done (departure D312).
+    Draining,
+    /// The receiver has ended the channel, or an error did.
     Over,
 }
 
@@ -46,8 +55,10 @@ impl Sender {
     pub fn new(config: &Config, options: &Options, entropy: &Entropy, now: Instant) -> Self {
         let options = Options { repairs: Repairs::Original, ..options.clone() };
         let window = options.window();
+        let mut engine = Engine::new(&options, &setup(config, entropy, now), window);
+        engine.keep_short_packets_alone();
         Self {
-            engine: Engine::new(&options, &setup(config, entropy, now), window),
+            engine,
             phase: Phase::Opening,
             opened: now,
             opening_time: config.connect_timeout,
@@ -56,6 +67,7 @@ impl Sender {
             options: Vec::new(),
             may_have_64_bits: false,
             peer_port: None,
+            idle: None,
             finished: false,
             error: None,
             heard: now,
@@ -84,7 +96,7 @@ impl Sender {
                     let late_half = self.may_have_64_bits && self.engine.silence().is_unheard();
                     self.fail(if late_half { SabulError::WordsOf64Bits } else { SabulError::Misbehaved(fault) });
                 }
-                self.check_end();
+                self.check_end(now);
             }
             _ => {}
         }
@@ -104,11 +116,12 @@ impl Sender {
     }
 
     /// Appends bytes for the channel.
-    pub fn poll_channel(&mut self, _now: Instant, out: &mut Vec<u8>) {
+    pub fn poll_channel(&mut self, now: Instant, out: &mut Vec<u8>) {
         if self.phase == Phase::Echo {
             out.append(&mut self.options);
             self.phase = Phase::Data;
-            self.check_end();
+            self.flush_if_idle(now);
+            self.check_end(now);
         }
     }
 
@@ -118,6 +131,8 @@ impl Sender {
             Phase::Over => {}
             Phase::Opening | Phase::Echo => self.fail(SabulError::Opening(end)),
             Phase::Data => self.fail(SabulError::ReceiverLeft(self.engine.unacknowledged())),
+            Phase::Draining if end == ChannelEnd::Finished => self.phase = Phase::Over,
+            Phase::Draining => self.fail(SabulError::ReceiverBroke),
         }
     }
 
@@ -143,8 +158,10 @@ impl Sender {
             Phase::Opening => Some(self.opened + self.opening_time),
             Phase::Data => {
                 let silence = (self.engine.in_flight() > 0).then(|| self.heard + self.peer_timeout);
-                [self.engine.deadline(), silence].into_iter().flatten().min()
+                let idle = self.idle.filter(|_| self.engine.awaits_flush()).map(|since| since + IDLE);
+                [self.engine.deadline(), silence, idle].into_iter().flatten().min()
             }
+            Phase::Draining => Some(self.heard + self.peer_timeout),
             Phase::Echo | Phase::Over => None,
         }
     }
@@ -157,6 +174,7 @@ impl Sender {
             }
             Phase::Data => {
                 self.engine.handle_timeout(now);
+                self.flush_if_idle(now);
                 if self.engine.in_flight() == 0 {
                     self.heard = now;
                 } else if self.engine.silence().never_reached(now) {
@@ -164,6 +182,9 @@ impl Sender {
                 } else if now - self.heard >= self.peer_timeout {
                     self.fail(SabulError::PeerSilent(self.peer_timeout));
                 }
+            }
+            Phase::Draining if now >= self.heard + self.peer_timeout => {
+                self.fail(SabulError::ReceiverStays(self.peer_timeout));
             }
             _ => {}
         }
@@ -173,35 +194,58 @@ impl Sender {
 
     /// Bytes that [`write`](Self::write) takes now.
     pub fn room(&self) -> usize {
-        if self.is_over() || self.finished { 0 } else { self.engine.room() }
+        if self.takes_data() { self.engine.room() } else { 0 }
+    }
+
+    fn takes_data(&self) -> bool {
+        !self.finished && !self.is_over()
     }
 
     /// Takes bytes of the stream, and returns their number.
     pub fn write(&mut self, now: Instant, data: &[u8]) -> usize {
-        if self.is_over() || self.finished { 0 } else { self.engine.write(now, data) }
+        if !self.takes_data() {
+            return 0;
+        }
+        if !data.is_empty() {
+            self.idle = None;
+        }
+        self.engine.write(now, data)
     }
 
-    /// Nothing follows for now: a packet that is not full leaves as it is.
+    /// Nothing follows for now. If that lasts for 100 ms, a packet that is not full leaves as it is, and nothing after it
+    /// before it is acknowledged.
     pub fn flush(&mut self, now: Instant) {
-        self.engine.flush(now);
+        self.idle.get_or_insert(now);
     }
 
-    /// Nothing follows. Once everything is acknowledged, [`is_over`](Self::is_over) holds and the host ends the channel.
+    fn flush_if_idle(&mut self, now: Instant) {
+        if self.idle.is_some_and(|since| now >= since + IDLE) {
+            self.engine.flush(now);
+        }
+    }
+
+    /// Nothing follows. Once everything is acknowledged, [`ends_sending`](Self::ends_sending) holds.
     pub fn finish(&mut self, now: Instant) {
         self.finished = true;
-        self.engine.flush(now);
-        self.check_end();
+        self.engine.finish();
+        self.check_end(now);
     }
 
-    fn check_end(&mut self) {
+    fn check_end(&mut self, now: Instant) {
         if self.phase == Phase::Data && self.finished && self.engine.is_delivered() {
-            self.phase = Phase::Over;
+            self.phase = Phase::Draining;
+            self.heard = now;
         }
     }
 
     // ---- facts ----
 
-    /// Whether the host should end the channel: everything is acknowledged, or [`error`](Self::error) says why not.
+    /// Whether the host should end its direction of the channel, and go on to receive: everything is acknowledged.
+    pub fn ends_sending(&self) -> bool {
+        self.phase == Phase::Draining
+    }
+
+    /// Whether the receiver has everything and has ended the channel, or [`error`](Self::error) says why not.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }

@@ -3,7 +3,7 @@
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 use farhaul_wire::sabul::{DecimalSeq, Losses, Record};
 
-use super::Sender;
+use super::{Sender, ShortPackets};
 use crate::blast::engine::Feedback;
 use crate::error::{ControlFault, PeerMisbehaved};
 use crate::sabul::rate::Report;
@@ -63,6 +63,9 @@ impl Sender {
         }
         self.acked += self.store.release(seq);
         self.losses.acknowledge(seq);
+        if let ShortPackets::Alone { after } = &mut self.short_packets {
+            *after = after.filter(|after| after.is_after(seq));
+        }
         self.numbering.advance(seq);
         self.rate.on_unacknowledged(self.in_flight());
     }

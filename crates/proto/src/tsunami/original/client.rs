@@ -7,14 +7,15 @@ use std::collections::VecDeque;
 
 use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::tsunami::{
-    Answer, LIST_ALL, LIST_FILES, MAX_BLOCK, MAX_NAME, MessageError, Parameters, Proof, REVISION, Ratio, Request,
-    Sizes, Totals, check_revision, encode_name,
+    Answer, GOT_LIST, LIST_ALL, LIST_FILES, MAX_BLOCK, MAX_NAME, MessageError, Parameters, Proof, REVISION, Ratio,
+    Request, Sizes, Totals, check_revision, encode_name,
 };
 
 use self::receiving::Receiving;
 pub use self::receiving::{Losses, Placed};
 use super::inbox::Inbox;
 use super::{DEFAULT_PATIENCE, Fault, Listed};
+use crate::transport::earliest;
 use crate::tsunami::{delay, error_rate};
 
 /// Default block size of the original.
@@ -24,6 +25,9 @@ const DEFAULT_RATE: Rate = Rate::from_megabits_per_second(650);
 /// Time within which the first datagram must come. Control connections of firewalled hosts work, so users need to be
 /// told soon.
 const FIRST_DATAGRAM: Duration = Duration::from_secs(3);
+/// Time for a server to say that it has no names to list. Of the original's servers, those whose list is a program's say
+/// it, and those whose list is fixed await [`GOT_LIST`]. Longer than any RTT, and short for somebody who waits.
+const NO_NAMES: Duration = Duration::from_secs(1);
 
 /// The settings of a client.
 #[derive(Clone, Debug)]
@@ -118,6 +122,8 @@ pub struct Client {
     inbox: Inbox,
     out: Vec<u8>,
     events: VecDeque<ClientEvent>,
+    /// The server may still say that it has no names.
+    no_names_is_due: bool,
 }
 
 #[derive(Debug)]
@@ -144,6 +150,8 @@ enum State {
         bytes: u64,
         names: Vec<Vec<u8>>,
     },
+    /// The server has no names to list. It may say so by [`Answer::NoFile`], or await [`GOT_LIST`].
+    NoNames,
     Over,
 }
 
@@ -152,7 +160,8 @@ impl Client {
     pub fn new(mut options: ClientOptions, now: Instant) -> Self {
         options.block_size = options.block_size.clamp(1, MAX_BLOCK);
         let out = REVISION.to_be_bytes().to_vec();
-        Self { options, state: State::Revision, since: now, inbox: Inbox::default(), out, events: VecDeque::new() }
+        let (inbox, events) = (Inbox::default(), VecDeque::new());
+        Self { options, state: State::Revision, since: now, inbox, out, events, no_names_is_due: false }
     }
 
     // ---- requests ----
@@ -220,7 +229,14 @@ impl Client {
                 self.enter(now, State::Over);
                 self.events.push_back(ClientEvent::Ended);
             }
-            _ => self.fail(now, Fault::ChannelEnded),
+            State::Revision | State::Challenge | State::Admission => self.fail(now, Fault::EndedInOpening),
+            // The server had nothing more to say.
+            State::NoNames => {
+                self.enter(now, State::Over);
+                self.events.push_back(ClientEvent::Names(Vec::new()));
+            }
+            State::Receiving(_) => self.fail(now, Fault::ChannelEnded),
+            _ => self.fail(now, Fault::EndedUnanswered),
         }
     }
 
@@ -288,7 +304,13 @@ impl Client {
                 self.inbox.consume(Sizes::LEN);
                 self.begin(now, sizes, port)?;
             }
-            State::FileCount | State::Files { .. } | State::Totals | State::Names { .. } => return self.step_list(now),
+            State::FileCount | State::Files { .. } | State::Totals | State::Names { .. } | State::NoNames => {
+                return self.step_list(now);
+            }
+            State::Ready if self.no_names_is_due && self.inbox.rest() == [Answer::NoFile.byte()] => {
+                self.no_names_is_due = false;
+                self.inbox.consume(1);
+            }
             State::Ready | State::Receiving(_) if !self.inbox.rest().is_empty() => return Err(Fault::OutOfTurn),
             State::Ready | State::Receiving(_) | State::Over => return Ok(false),
         }
@@ -353,6 +375,11 @@ impl Client {
 
     /// Fires the timers that are due.
     pub fn handle_timeout(&mut self, now: Instant) {
+        if self.no_names_ends().is_some_and(|end| end <= now) {
+            self.out.extend_from_slice(GOT_LIST);
+            self.no_names_is_due = true;
+            self.finish(now, ClientEvent::Names(Vec::new()));
+        }
         if let Some((end, fault)) = self.patience_ends()
             && end <= now
         {
@@ -362,7 +389,12 @@ impl Client {
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next; `None` if only input can cause output.
     pub fn deadline(&self) -> Option<Instant> {
-        self.patience_ends().map(|(end, _)| end)
+        earliest(self.no_names_ends(), self.patience_ends().map(|(end, _)| end))
+    }
+
+    /// When a server that has no names to list is taken for one that awaits a word.
+    fn no_names_ends(&self) -> Option<Instant> {
+        matches!(self.state, State::NoNames).then(|| self.since + NO_NAMES)
     }
 
     /// The driver called late, so this computer was suspended. Time limits begin again.
@@ -376,7 +408,7 @@ impl Client {
     fn patience_ends(&self) -> Option<(Instant, Fault)> {
         let patience = self.options.patience;
         match &self.state {
-            State::Ready | State::Over => None,
+            State::Ready | State::NoNames | State::Over => None,
             State::Receiving(receiving) => Some(match receiving.heard() {
                 Some(heard) => (heard + patience, Fault::Silent(patience)),
                 None => (self.since + FIRST_DATAGRAM, Fault::NoDatagrams(FIRST_DATAGRAM)),

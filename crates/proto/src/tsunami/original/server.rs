@@ -95,6 +95,8 @@ enum State {
     /// The client confirms the size of these names, then the names.
     TotalsSent(Vec<u8>),
     NamesSent,
+    /// The client was told that there are no names. It may confirm that, or ask for a file.
+    NoNamesSent,
     Over,
 }
 
@@ -127,11 +129,13 @@ impl Server {
     pub fn channel_ended(&mut self, now: Instant) {
         match self.state {
             State::Over => {}
-            State::Name if self.inbox.rest().is_empty() => {
+            State::Name | State::NoNamesSent if self.inbox.rest().is_empty() => {
                 self.enter(now, State::Over);
                 self.events.push_back(ServerEvent::Ended);
             }
-            _ => self.fail(now, Fault::ChannelEnded),
+            State::Revision | State::Proof => self.fail(now, Fault::EndedInOpening),
+            State::Sending(_) => self.fail(now, Fault::ChannelEnded),
+            _ => self.fail(now, Fault::EndedUnanswered),
         }
     }
 
@@ -255,8 +259,26 @@ impl Server {
             }
             State::TotalsSent(names) => {
                 let Some(_) = self.inbox.take::<{ GOT_SIZE.len() }>() else { return Ok(false) };
+                if names.is_empty() {
+                    // The original client reads this byte in place of names, and goes back to its prompt (departure D188).
+                    self.out.push(Answer::NoFile.byte());
+                    return self.confirmed(now, true, State::NoNamesSent);
+                }
                 self.out.append(names);
                 self.confirmed(now, true, State::NamesSent)
+            }
+            State::NoNamesSent => {
+                // Other clients confirm the list as if it had names.
+                let rest = self.inbox.rest();
+                let may_confirm = rest.len() < GOT_LIST.len() && GOT_LIST.starts_with(rest);
+                if may_confirm {
+                    return Ok(false);
+                }
+                let is_name = |next: Option<&u8>| matches!(next, Some(b'\n' | 0));
+                if rest.starts_with(GOT_LIST) && !is_name(rest.get(GOT_LIST.len())) {
+                    self.inbox.consume(GOT_LIST.len());
+                }
+                self.confirmed(now, true, State::Name)
             }
             State::NamesSent => {
                 let confirmed = self.inbox.take::<{ GOT_LIST.len() }>().is_some();
@@ -384,7 +406,7 @@ impl Server {
 
     fn patience_ends(&self) -> Option<Instant> {
         match &self.state {
-            State::Name | State::Asked | State::ListAsked(_) | State::Over => None,
+            State::Name | State::NoNamesSent | State::Asked | State::ListAsked(_) | State::Over => None,
             State::Sending(sending) => Some(sending.heard() + self.options.patience),
             _ => Some(self.since + self.options.patience),
         }

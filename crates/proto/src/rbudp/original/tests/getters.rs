@@ -164,13 +164,34 @@ fn late_datagrams_of_an_earlier_transfer_are_dropped_between_two() {
 }
 
 #[test]
-fn another_payload_size_is_named_at_the_end_of_the_blast() {
+fn another_payload_size_is_named_at_the_end_of_the_blast_with_both_sizes() {
     let mut getter = told(1_000);
     for index in 0..2 {
         assert!(!getter.handle_datagram(NOW, &datagram(index, &[1; 500])));
     }
     getter.end_batch(NOW);
-    assert_eq!(getter.handle_channel(NOW, &end(0)), Err(Fault::OtherPayload(100)));
+    let differ = Fault::OtherPayload { own: 100, peers: 500 };
+    assert_eq!(getter.handle_channel(NOW, &end(0)), Err(differ));
+    assert!(differ.to_string().contains("500") && differ.to_string().contains("100"), "{differ}");
+}
+
+#[test]
+fn another_payload_size_is_named_although_the_last_packet_fits_by_chance() {
+    let mut getter = told(900);
+    for index in 0..4 {
+        assert!(!getter.handle_datagram(NOW, &datagram(index, &[1; 200])));
+    }
+    assert!(getter.handle_datagram(NOW, &datagram(4, &[1; 100])));
+    getter.end_batch(NOW);
+    assert_eq!(getter.handle_channel(NOW, &end(0)), Err(Fault::OtherPayload { own: 100, peers: 200 }));
+}
+
+#[test]
+fn another_payload_size_is_not_told_as_blocked_udp_when_the_blast_is_long() {
+    let mut getter = told(1_000_000);
+    assert!(!getter.handle_datagram(NOW, &datagram(0, &[1; 500])));
+    let result = getter.handle_timeout(NOW + Duration::from_secs(3));
+    assert_eq!(result, Err(Fault::OtherPayload { own: 100, peers: 500 }));
 }
 
 #[test]

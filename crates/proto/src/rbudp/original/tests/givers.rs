@@ -1,7 +1,6 @@
 //! A giver against a scripted getter.
 
 use super::*;
-use crate::error::PeerMisbehaved;
 
 /// A giver of a file that was asked for, of packets with 100 bytes.
 fn giving(content: &[u8]) -> Giver {
@@ -51,11 +50,22 @@ fn a_file_leaves_while_it_is_written() {
     assert_eq!(blast(&mut giver, NOW + Duration::from_millis(1)).0, rest);
 }
 
+/// The original receiver cannot map an empty file, and leaves without a bitmap: by a reset, since it has not read the end.
+#[test]
+fn an_empty_file_is_given_when_the_receiver_leaves_without_an_answer() {
+    for end in [ChannelEnd::Finished, ChannelEnd::Failed] {
+        let mut giver = giving(&[]);
+        assert_eq!(says_giver(&mut giver, NOW), [[0; 8], *b"\0\0\0\0EEE\0"].concat());
+        assert!(!giver.is_complete());
+        assert_eq!(giver.channel_ended(NOW, end), Ok(()), "nothing is missing");
+        assert!(giver.is_complete());
+    }
+}
+
 #[test]
 fn an_empty_file_ends_at_once_and_a_bitmap_for_it_is_ignored() {
     let mut giver = giving(&[]);
-    assert_eq!(says_giver(&mut giver, NOW), [[0; 8], *b"\0\0\0\0EEE\0"].concat());
-    assert_eq!(giver.channel_ended(NOW, ChannelEnd::Finished), Ok(()), "nothing is missing");
+    says_giver(&mut giver, NOW);
     giver.handle_channel(NOW, &[1, 0xFF]).unwrap();
     assert!(giver.is_complete());
     let mut giver = giving(&[]);
@@ -110,22 +120,66 @@ fn a_bitmap_of_wrong_length_is_refused() {
     // The bitmap of 8 packets, not of 2. Its last byte begins what may be the name of another file.
     giver.handle_channel(NOW, &[1, 0xFF, 0xFF]).unwrap();
     assert_eq!(giver.channel_ended(NOW, ChannelEnd::Finished), Err(Fault::ChannelBroke));
-    let mut giver = giving(&[1; 150]);
-    says_giver(&mut giver, NOW);
-    blast(&mut giver, NOW);
-    let long = giver.handle_channel(NOW, &[0, 0xFE, 0xFF]);
-    assert_eq!(
-        long,
-        Err(Fault::PeerMisbehaved(PeerMisbehaved::out_of_turn("a bitmap"))),
-        "while the repetition leaves"
-    );
     assert!(giving(&[1; 150]).handle_channel(NOW, &[1]).is_err(), "before the end of the blast");
+}
+
+/// A giver of 100 packets with 100 bytes, after a blast and these bytes of the receiver. Then a second passes.
+fn after_report(report: &[u8]) -> Result<(), Fault> {
+    let mut giver = giving(&[1; 10_000]);
+    says_giver(&mut giver, NOW);
+    let (_, now) = blast(&mut giver, NOW);
+    let (one, two) = report.split_at(report.len() / 2);
+    giver.handle_channel(now, one)?;
+    giver.handle_channel(now, two)?;
+    let later = now + Duration::from_secs(1);
+    if giver.deadline().is_some_and(|deadline| deadline <= later) { giver.handle_timeout(later) } else { Ok(()) }
+}
+
+/// A receiver with smaller packets cuts off their ends, and misses the packets that its own size makes.
+#[test]
+fn a_receiver_that_expects_more_packets_is_told_both_payload_sizes() {
+    // 50 bytes make 200 packets and a bitmap of 27 bytes. The first 100 have arrived.
+    let report = [&[0][..], &[0xFF; 12], &[0x0F], &[0; 12], &[0xFF]].concat();
+    assert_eq!(report.len(), 27);
+    let fault = after_report(&report).unwrap_err();
+    assert_eq!(fault, Fault::PayloadsDiffer { own: 100, least: 49, most: 50 });
+    assert!(fault.to_string().contains("sends 100 bytes") && fault.to_string().contains("49 to 50"), "{fault}");
+    // 98 bytes make 103 packets, and a bitmap of the same length as that of 100.
+    let report = [&[0][..], &[0xFF; 12], &[0x8F]].concat();
+    assert_eq!(after_report(&report), Err(Fault::PayloadsDiffer { own: 100, least: 98, most: 99 }));
+}
+
+#[test]
+fn a_receiver_that_expects_fewer_packets_is_told_both_payload_sizes_when_it_leaves_or_is_silent() {
+    let short = |end: fn(&mut Giver, Instant) -> Result<(), Fault>| {
+        let mut giver = giving(&[1; 10_000]);
+        says_giver(&mut giver, NOW);
+        let (_, now) = blast(&mut giver, NOW);
+        // 200 bytes make 50 packets and a bitmap of 8 bytes, where 14 are due.
+        giver.handle_channel(now, &[1, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]).unwrap();
+        end(&mut giver, now)
+    };
+    let differ = Err(Fault::PayloadsDiffer { own: 100, least: 182, most: 212 });
+    assert_eq!(short(|giver, now| giver.channel_ended(now, ChannelEnd::Finished)), differ);
+    assert_eq!(short(|giver, now| giver.handle_timeout(now + Duration::from_secs(30))), differ);
+}
+
+#[test]
+fn a_bitmap_that_contradicts_itself_is_not_taken_for_another_payload_size() {
+    // Complete, but packet 0 is missing.
+    let report = [&[1, 0xFE][..], &[0xFF; 12]].concat();
+    assert!(matches!(after_report(&report), Err(Fault::PeerMisbehaved(_))));
+    assert!(matches!(after_report(&[7]), Err(Fault::PeerMisbehaved(_))), "no first byte of a bitmap");
 }
 
 #[test]
 fn a_receiver_that_hangs_up_in_the_middle_is_named() {
     let mut giver = giving(&[1; 150]);
-    assert_eq!(giver.channel_ended(NOW, ChannelEnd::Failed), Err(Fault::ChannelBroke));
+    let fault = giver.channel_ended(NOW, ChannelEnd::Failed).unwrap_err();
+    assert_eq!(fault, Fault::LeftUnanswered(100));
+    assert!(fault.to_string().contains("another payload size"), "a receiver with larger packets crashes: {fault}");
+    let mut giver = Giver::files(NOW, hundred()).unwrap();
+    assert_eq!(giver.channel_ended(NOW, ChannelEnd::Finished), Err(Fault::NothingAsked));
     let mut giver = Giver::files(NOW, hundred()).unwrap();
     giver.handle_channel(NOW, b"half a na").unwrap();
     assert_eq!(giver.channel_ended(NOW, ChannelEnd::Finished), Err(Fault::ChannelBroke));

@@ -175,7 +175,22 @@ fn the_end_of_the_channel_is_the_end_of_the_stream() {
         (receiver.end(), receiver.error(), read(&mut receiver)),
         (Some(StreamEnd::Closed), None, b"all".to_vec())
     );
-    assert!(receiver.is_over() && receiver.deadline().is_none());
+    assert!(receiver.is_over());
+}
+
+/// The sender waits for the receiver's end, and gives up a silent one.
+#[test]
+fn a_receiver_whose_host_still_writes_gives_a_sign_of_life_every_second() {
+    let mut receiver = open_receiver();
+    arrive(&mut receiver, 40, 0, b"all");
+    heard(&mut receiver, 140);
+    receiver.channel_ended(at(150), ChannelEnd::Finished);
+    for millis in [1_150, 2_150, 3_150] {
+        assert_eq!(receiver.deadline(), Some(at(millis)));
+        assert_eq!(as_words(&heard(&mut receiver, millis - 1)), [0; 0]);
+        assert_eq!(as_words(&heard(&mut receiver, millis)), [4, 0]);
+    }
+    assert_eq!(read(&mut receiver), b"all");
 }
 
 /// A closed socket with records that nobody has read resets the channel.

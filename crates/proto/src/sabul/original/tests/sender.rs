@@ -1,6 +1,6 @@
 //! Scripted receivers.
 
-use farhaul_units::Rate;
+use farhaul_units::{Rate, Rng};
 
 use super::*;
 use crate::channel::ChannelEnd;
@@ -46,22 +46,119 @@ fn golden_bytes_of_the_first_datagrams() {
     let sent = datagrams(&mut sender, 0, 5);
     assert_eq!(sent, [[&[0, 0, 0, 0], [1; 1_468].as_slice()].concat(), vec![0, 0, 0, 1, b'a', b'b']]);
     sender.handle_channel(at(6), &words(&[1, 2]));
-    assert!(sender.is_over() && sender.error().is_none(), "the ACK of both is the end");
+    assert!(sender.ends_sending() && !sender.is_over(), "the ACK of both is the end of this direction");
     sender.channel_ended(at(7), ChannelEnd::Finished);
-    assert_eq!(sender.error(), None);
+    assert!(sender.is_over() && sender.error().is_none(), "the receiver has written everything");
+}
+
+/// A sender whose receiver has acknowledged the whole stream at 10 ms.
+fn all_acknowledged() -> Sender {
+    let mut sender = open_sender(&fast());
+    sender.write(at(0), b"all");
+    sender.finish(at(0));
+    datagrams(&mut sender, 0, 5);
+    sender.handle_channel(at(10), &words(&[1, 1]));
+    assert!(sender.ends_sending());
+    sender
+}
+
+/// The original receiver acknowledges into a buffer of 40 MB, and a SYN record to a closed sender kills it.
+#[test]
+fn a_receiver_that_still_writes_is_waited_for_as_long_as_it_speaks() {
+    let mut sender = all_acknowledged();
+    for millis in (20..60_000).step_by(10) {
+        sender.handle_channel(at(millis), &words(&[4, 0]));
+        sender.handle_timeout(at(millis));
+    }
+    assert!(!sender.is_over(), "a minute passed");
+    assert_eq!(sender.deadline(), Some(at(59_990 + 30_000)));
+    sender.channel_ended(at(60_000), ChannelEnd::Finished);
+    assert!(sender.is_over() && sender.error().is_none() && sender.deadline().is_none());
 }
 
 #[test]
-fn a_write_that_was_flushed_leaves_a_short_packet_in_mid_stream() {
+fn a_receiver_that_falls_silent_or_breaks_off_after_its_last_acknowledgement_may_have_a_short_file() {
+    let mut silent = all_acknowledged();
+    silent.handle_timeout(at(30_010));
+    assert_eq!(silent.error(), Some(SabulError::ReceiverStays(Duration::from_secs(30))));
+    let mut broken = all_acknowledged();
+    broken.channel_ended(at(11), ChannelEnd::Failed);
+    assert_eq!(broken.error(), Some(SabulError::ReceiverBroke));
+    for error in [silent.error(), broken.error()] {
+        let words = error.map(|error| error.to_string()).unwrap_or_default();
+        assert!(words.contains("may not have written the end"), "{words}");
+    }
+}
+
+/// The original receiver moves bytes when a short packet arrives late, and writes some of them wrongly. So a reader thread
+/// that is a time slice late must not make one.
+#[test]
+fn a_source_that_is_less_than_100_ms_late_makes_no_short_packet() {
     let mut sender = open_sender(&fast());
-    sender.write(at(0), b"short");
-    assert_eq!(datagrams(&mut sender, 0, 5).len(), 0, "it waits for more");
-    sender.flush(at(5));
-    let sent = datagrams(&mut sender, 5, 10);
-    assert_eq!(sent, [b"\0\0\0\0short"]);
-    sender.write(at(10), b"next");
-    sender.flush(at(10));
-    assert_eq!(datagrams(&mut sender, 10, 15), [b"\0\0\0\x01next"]);
+    for (millis, bytes) in [(0, 700), (99, 700), (198, 67)] {
+        sender.write(at(millis), &vec![7; bytes]);
+        sender.flush(at(millis));
+        assert_eq!(datagrams(&mut sender, millis, millis + 98).len(), 0, "at {millis} ms");
+    }
+    sender.write(at(297), &[7; 1_469]);
+    let sent = datagrams(&mut sender, 297, 300);
+    assert_eq!(sent.iter().map(Vec::len).collect::<Vec<_>>(), [1_472, 1_472]);
+}
+
+#[test]
+fn after_100_ms_without_data_a_short_packet_leaves_and_nothing_follows_before_its_acknowledgement() {
+    let mut sender = open_sender(&fast());
+    sender.write(at(0), &[[1; 1_468].as_slice(), b"short"].concat());
+    sender.flush(at(0));
+    assert_eq!(numbers(&datagrams(&mut sender, 0, 99)), [0]);
+    assert_eq!(datagrams(&mut sender, 100, 110), [b"\0\0\0\x01short"]);
+    sender.write(at(110), &[2; 3_000]);
+    sender.flush(at(110));
+    assert_eq!(numbers(&datagrams(&mut sender, 110, 500)), [] as [u32; 0], "the short one is not acknowledged");
+    sender.handle_channel(at(500), &words(&[1, 1, 2, 1, 1]));
+    assert_eq!(datagrams(&mut sender, 500, 600), [b"\0\0\0\x01short"], "it may be repeated");
+    sender.handle_channel(at(600), &words(&[1, 2]));
+    let sent = datagrams(&mut sender, 600, 620);
+    assert_eq!(sent.iter().map(Vec::len).collect::<Vec<_>>(), [1_472, 1_472, 68], "the source is idle since long");
+    sender.write(at(620), b"end");
+    sender.finish(at(620));
+    assert_eq!(numbers(&datagrams(&mut sender, 620, 700)), [] as [u32; 0]);
+    sender.handle_channel(at(700), &words(&[1, 5]));
+    assert_eq!(datagrams(&mut sender, 700, 720), [b"\0\0\0\x05end"]);
+    sender.handle_channel(at(730), &words(&[1, 6]));
+    assert!(sender.ends_sending());
+}
+
+/// Whatever the source does, and whenever acknowledgements come.
+#[test]
+fn no_packet_follows_a_short_one_that_is_not_acknowledged() {
+    let mut rng = Rng::new(7);
+    let mut sender = open_sender(&fast());
+    let (mut millis, mut sent, mut acknowledged, mut shorts) = (0, Vec::<usize>::new(), 0, 0);
+    for step in 0..3_000 {
+        let until = millis + rng.below(60);
+        for datagram in datagrams(&mut sender, millis, until) {
+            let number = numbers(std::slice::from_ref(&datagram))[0] as usize;
+            let is_alone = (acknowledged..sent.len()).all(|before| before == number || sent[before] == 1_472);
+            assert!(is_alone, "packet {number} follows a short one");
+            if number == sent.len() {
+                shorts += usize::from(datagram.len() < 1_472);
+                sent.push(datagram.len());
+            }
+        }
+        millis = until + 1;
+        if rng.chance(0.5) {
+            sender.write(at(millis), &vec![7; 1 + rng.below(4_000) as usize]);
+        } else {
+            sender.flush(at(millis));
+        }
+        if rng.chance(0.3) {
+            acknowledged = sent.len();
+            sender.handle_channel(at(millis), &words(&[1, acknowledged as u32]));
+        }
+        assert_eq!(sender.error(), None, "step {step}");
+    }
+    assert!(shorts > 20 && sent.len() > 1_000, "{shorts} short of {}", sent.len());
 }
 
 #[test]

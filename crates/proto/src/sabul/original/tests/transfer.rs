@@ -83,7 +83,8 @@ fn transfer(options: &Options, loss: f64, late: f64, bytes: usize) {
     let mut sender = new_sender(options);
     let mut receiver = Receiver::new(&Config::default(), 7_000, PEER, &entropy(), at(0));
     let (mut written, mut received, mut scratch) = (0, Vec::new(), Vec::new());
-    while !sender.is_over() || !path.forth.is_empty() {
+    while !sender.ends_sending() || !path.forth.is_empty() {
+        assert_eq!(sender.error(), None);
         written += sender.write(path.now, &content[written..]);
         if written == content.len() {
             sender.finish(path.now);
@@ -96,6 +97,8 @@ fn transfer(options: &Options, loss: f64, late: f64, bytes: usize) {
         assert!(path.now < at(120_000), "{} bytes arrived", received.len());
     }
     receiver.channel_ended(path.now, ChannelEnd::Finished);
+    sender.channel_ended(path.now, ChannelEnd::Finished);
+    assert!(sender.is_over());
     assert_eq!((sender.error(), receiver.error(), receiver.end()), (None, None, Some(StreamEnd::Closed)));
     assert!(received == content, "{} of {} bytes", received.len(), content.len());
 }

@@ -41,6 +41,12 @@ impl Client {
                 self.out.extend_from_slice(GOT_SIZE);
                 self.enter(now, State::Names { totals, bytes: 0, names: Vec::new() });
             }
+            State::Names { totals: Totals { names: 0, .. }, .. } => self.enter(now, State::NoNames),
+            State::NoNames if is_refused => {
+                self.inbox.consume(1);
+                self.finish(now, ClientEvent::Names(Vec::new()));
+            }
+            State::NoNames if !self.inbox.rest().is_empty() => return Err(Fault::OutOfTurn),
             State::Names { totals, names, .. } if names.len() as u64 == totals.names => {
                 let names = std::mem::take(names);
                 self.out.extend_from_slice(GOT_LIST);

@@ -133,13 +133,14 @@ impl Sending {
         block >= 1 && block <= self.sizes.count
     }
 
-    /// Whether a block other than a repetition of the last one can leave.
+    /// Whether a block other than the last one or its repetition can leave. An empty file has the last block alone, whose
+    /// number is 0: the original client ends a file only once a last block has come.
     fn is_busy(&self) -> bool {
         !self.waiting.is_empty() || self.counter < self.sizes.count
     }
 
     pub(super) fn plan(&mut self, now: Instant) -> Option<Train> {
-        if self.sizes.count == 0 || (!self.is_busy() && now < self.repeat) {
+        if !self.is_busy() && now < self.repeat {
             return None;
         }
         let datagram = HEADER_LEN + self.sizes.block as usize;
@@ -155,6 +156,9 @@ impl Sending {
             let first = self.counter.saturating_add(1).min(self.sizes.count);
             (first, most.min(self.sizes.count - first + 1), false)
         };
+        if self.sizes.count == 0 {
+            return Some(Train { offset: 0, length: 0, first, blocks, again });
+        }
         let (offset, _) = self.sizes.place(first)?;
         let (last, last_length) = self.sizes.place(first + (blocks - 1))?;
         let length = usize::try_from(last - offset).ok()? + last_length;
@@ -195,12 +199,6 @@ impl Sending {
 
     pub(super) fn deadline(&self) -> Option<Instant> {
         let paced = self.pacer.deadline();
-        if self.is_busy() {
-            paced
-        } else if self.sizes.count == 0 {
-            None
-        } else {
-            paced.map(|paced| paced.max(self.repeat))
-        }
+        if self.is_busy() { paced } else { paced.map(|paced| paced.max(self.repeat)) }
     }
 }

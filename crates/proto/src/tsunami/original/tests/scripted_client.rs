@@ -112,12 +112,20 @@ fn the_last_block_is_repeated_until_the_stop_whose_padding_is_random() {
     }
 }
 
+/// The original client leaves its loop only when a last block has come.
 #[test]
-fn an_empty_file_needs_no_datagram() {
+fn an_empty_file_is_a_last_block_of_number_0_that_is_repeated_until_the_stop() {
     let mut server = sending(0);
-    assert_eq!(headers(&mut server, start(), after(1_000)), []);
-    server.handle_channel(after(1_000), &record(2, [0x12, 0x34], 0, 0));
-    assert_eq!(server.poll_event(), Some(ServerEvent::Stopped(TransferCounts::default())));
+    // The delay is 3 ms at first, so the repetitions are 103 ms apart.
+    assert_eq!(headers(&mut server, start(), after(330)), [(0, 'X'); 4]);
+    for (kind, block) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        server.handle_channel(after(330), &record(kind, [0, 0], block, 0));
+    }
+    assert_eq!(headers(&mut server, after(330), after(450)), [(0, 'X')], "there is nothing to ask for");
+    server.handle_channel(after(450), &record(2, [0x12, 0x34], 0, 0));
+    let counts = TransferCounts { sent: 5, refused: 4, ..TransferCounts::default() };
+    assert_eq!(server.poll_event(), Some(ServerEvent::Stopped(counts)));
+    assert_eq!(server.plan(after(1_000)), None);
 }
 
 #[test]
@@ -289,6 +297,49 @@ fn lists_are_those_of_the_original() {
     assert_eq!(said(&mut server), b"vt100.dat\0");
     server.handle_channel(start(), b"got listvt100.dat\n");
     assert_eq!(server.poll_event(), Some(ServerEvent::Asked(b"vt100.dat".to_vec())));
+}
+
+/// The original client reads one byte in place of the names, and returns to its prompt. Others confirm the list first.
+#[test]
+fn a_client_of_a_folder_without_files_reads_the_byte_8_and_may_ask_for_something_else() {
+    for (said_next, asked) in [
+        (&b"vt100.dat\n"[..], &b"vt100.dat"[..]),
+        (b"got listvt100.dat\n", b"vt100.dat"),
+        (b"got list\n", b"got list"),
+        (b"got lis\n", b"got lis"),
+        (b"g\n", b"g"),
+    ] {
+        let mut server = admitted();
+        server.handle_channel(start(), b"*\n");
+        assert_eq!(server.poll_event(), Some(ServerEvent::ListAsked));
+        server.give_list(start(), &[]);
+        assert_eq!(said(&mut server), b"0\0\0\0\0\0\0\0\0\x000\0\0\0\0\0\0\0\0\0");
+        server.handle_channel(start(), b"got size");
+        assert_eq!(said(&mut server), [8]);
+        assert_eq!(server.deadline(), None, "it waits at the prompt");
+        server.handle_channel(start(), said_next);
+        assert_eq!(server.poll_event(), Some(ServerEvent::Asked(asked.to_vec())), "{}", said_next.escape_ascii());
+    }
+    let mut server = admitted();
+    server.handle_channel(start(), b"*\n");
+    server.poll_event();
+    server.give_list(start(), &[]);
+    server.handle_channel(start(), b"got size");
+    server.channel_ended(start());
+    assert_eq!(server.poll_event(), Some(ServerEvent::Ended), "it left in order");
+}
+
+#[test]
+fn a_client_that_leaves_in_the_opening_or_without_an_answer_was_in_no_transfer() {
+    let mut early = server();
+    early.handle_channel(start(), REVISION);
+    early.channel_ended(start());
+    assert_eq!(failure(&mut early), Some(Fault::EndedInOpening));
+    let mut asked = admitted();
+    asked.handle_channel(start(), b"a\n");
+    asked.poll_event();
+    asked.channel_ended(start());
+    assert_eq!(failure(&mut asked), Some(Fault::EndedUnanswered));
 }
 
 #[test]

@@ -193,6 +193,64 @@ fn a_server_that_closes_in_mid_transfer_is_named_at_once() {
 }
 
 #[test]
+fn a_server_that_closes_in_the_opening_or_before_an_answer_was_in_no_transfer() {
+    let before = |bytes: &[u8]| {
+        let mut client = Client::new(options(), start());
+        client.handle_channel(start(), bytes);
+        client.channel_ended(after(5));
+        failure(&mut client)
+    };
+    for bytes in [b"", &REVISION[..2], REVISION, &[REVISION, &challenge()[..]].concat()] {
+        assert_eq!(before(bytes), Some(Fault::EndedInOpening), "after {} bytes", bytes.len());
+    }
+    let mut client = admitted(options());
+    client.get(start(), b"a", 1).unwrap();
+    client.channel_ended(after(5));
+    assert_eq!(failure(&mut client), Some(Fault::EndedUnanswered));
+    assert!(
+        !Fault::EndedInOpening.to_string().contains("transfer") && Fault::WrongSecret.to_string().contains("kitten")
+    );
+}
+
+/// A client of a folder without files, which has asked for all of them.
+fn told_of_no_names() -> Client {
+    let mut client = admitted(options());
+    client.list_all(start()).unwrap();
+    said(&mut client);
+    client.handle_channel(start(), b"0\0\0\0\0\0\0\0\0\x000\0\0\0\0\0\0\0\0\0");
+    assert_eq!((said(&mut client), client.poll_event()), (b"got size".to_vec(), None));
+    client
+}
+
+/// A server whose list is a program's says so by a byte, and takes the next name at once.
+#[test]
+fn a_server_without_files_that_says_so_is_not_told_that_the_list_came() {
+    let mut client = told_of_no_names();
+    client.handle_channel(after(20), b"\x08");
+    assert_eq!(client.poll_event(), Some(ClientEvent::Names(Vec::new())));
+    client.get(after(20), b"vt100.dat", 1).unwrap();
+    assert_eq!(said(&mut client), b"vt100.dat\n");
+}
+
+/// A server whose list is fixed says nothing, and awaits the word.
+#[test]
+fn a_server_without_files_that_says_nothing_is_told_that_the_list_came_and_a_late_byte_is_ignored() {
+    let mut client = told_of_no_names();
+    assert_eq!(client.deadline(), Some(after(1_000)));
+    client.handle_timeout(after(1_000));
+    assert_eq!(client.poll_event(), Some(ClientEvent::Names(Vec::new())));
+    client.handle_channel(after(1_100), b"\x08");
+    client.get(after(1_200), b"vt100.dat", 1).unwrap();
+    assert_eq!((said(&mut client), client.poll_event()), (b"got listvt100.dat\n".to_vec(), None));
+    let mut client = told_of_no_names();
+    client.channel_ended(after(5));
+    assert_eq!(client.poll_event(), Some(ClientEvent::Names(Vec::new())));
+    let mut client = told_of_no_names();
+    client.handle_channel(after(5), b"x");
+    assert_eq!(failure(&mut client), Some(Fault::OutOfTurn));
+}
+
+#[test]
 fn sizes_that_were_not_asked_for_end_the_session() {
     let answer = |options: ClientOptions, sizes: &[u8]| {
         let mut client = admitted(options);
