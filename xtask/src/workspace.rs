@@ -131,7 +131,8 @@ fn package(value: &Value) -> Package {
     Package { name, short, features, uses, tests }
 }
 
-fn short(name: &str) -> String {
+/// The name of a member without the project's prefix.
+pub(crate) fn short(name: &str) -> String {
     name.strip_prefix("farhaul-").unwrap_or(name).to_owned()
 }
 
