@@ -1,5 +1,6 @@
 //! The only place where xtask reads real time.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Measures time from its creation.
@@ -19,5 +20,38 @@ impl Stopwatch {
     /// The rest of `time`; zero once it has passed.
     pub(crate) fn left_of(self, time: Duration) -> Duration {
         time.saturating_sub(self.elapsed())
+    }
+}
+
+/// Waits before the next look at something that does not notify.
+#[expect(clippy::disallowed_methods, reason = "this is the clock.rs of the chores")]
+pub(crate) fn pause(time: Duration) {
+    thread::sleep(time);
+}
+
+/// Clock ticks in a second of /proc (proc(5); 100 on every Linux of today).
+const TICKS: f64 = 100.0;
+
+/// Processor time of all children that have ended, and of theirs. `None` without /proc.
+pub(crate) fn processor_time_of_children() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    ticks_of_children(&stat).map(|ticks| Duration::from_secs_f64(ticks / TICKS))
+}
+
+/// The fields 16 and 17 of proc(5). The name before them is in parentheses.
+fn ticks_of_children(stat: &str) -> Option<f64> {
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    let field = |number: usize| fields.get(number - 3)?.parse::<f64>().ok();
+    Some(field(16)? + field(17)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ticks_of_children_follow_the_name() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 200 0 0 11 12 13 14 20 0 1 0 5";
+        assert_eq!(ticks_of_children(stat), Some(27.0));
     }
 }

@@ -10,6 +10,7 @@ mod clock;
 mod interop;
 mod packages;
 mod sections;
+mod suite;
 mod test;
 mod tidy;
 mod workspace;
@@ -20,7 +21,7 @@ use workspace::Workspace;
 
 /// The verbs: name, function, help.
 const VERBS: &[Verb] = &[
-    Verb { name: "test", run: test::run, help: "run all checks required before a merge" },
+    Verb { name: "test", run: test::run, help: "run all checks required before a merge; --long: and before a release" },
     Verb { name: "tidy", run: tidy::run, help: "check the crate graph, names and links, and list the longest files" },
     Verb { name: "citations", run: citations::run, help: "list citations and check them against the bibliography" },
     Verb { name: "interop", run: interop::run, help: "run only the tests against the reference library" },

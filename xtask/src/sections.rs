@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::clock::Stopwatch;
+use crate::clock::{Stopwatch, processor_time_of_children};
 
 /// Status of a section that did not fail.
 #[derive(Debug)]
@@ -16,24 +16,35 @@ pub(crate) enum CheckStatus {
     Skipped(String),
 }
 
+/// A section that has ended.
+#[derive(Debug)]
+struct Section {
+    title: String,
+    status: Result<CheckStatus>,
+    elapsed: Duration,
+    /// Of its children, if the system tells.
+    processor: Option<Duration>,
+}
+
 /// The sections so far.
 #[derive(Debug, Default)]
 pub(crate) struct Sections {
-    done: Vec<(String, Result<CheckStatus>, Duration)>,
+    done: Vec<Section>,
 }
 
 impl Sections {
     /// Runs one section under a heading. A failure does not prevent later sections.
     pub(crate) fn section(&mut self, title: &str, check: impl FnOnce() -> Result<CheckStatus>) {
         println!("\n━━ {title} {}", "━".repeat(76_usize.saturating_sub(title.chars().count())));
-        let stopwatch = Stopwatch::start();
+        let (stopwatch, before) = (Stopwatch::start(), processor_time_of_children());
         let status = check();
         match &status {
             Ok(CheckStatus::Passed) => {}
             Ok(CheckStatus::Skipped(why)) => println!("skipped: {why}"),
             Err(error) => println!("FAILED: {error:#}"),
         }
-        self.done.push((title.to_owned(), status, stopwatch.elapsed()));
+        let processor = processor_time_of_children().zip(before).map(|(after, before)| after.saturating_sub(before));
+        self.done.push(Section { title: title.to_owned(), status, elapsed: stopwatch.elapsed(), processor });
         // The next section's children write to the same terminal.
         let _ = std::io::stdout().flush();
     }
@@ -44,8 +55,11 @@ impl Sections {
     /// A section failed.
     pub(crate) fn finish(self) -> Result<()> {
         println!("\n━━ summary {}", "━".repeat(69));
-        let mut failed = 0;
-        for (title, status, elapsed) in &self.done {
+        println!("{:<8} {:>7} {:>11}", "", "time", "processor");
+        let (mut failed, mut elapsed_total, mut processor_total) = (0, Duration::ZERO, Duration::ZERO);
+        for Section { title, status, elapsed, processor } in &self.done {
+            elapsed_total += *elapsed;
+            processor_total += processor.unwrap_or_default();
             let (mark, why) = match status {
                 Ok(CheckStatus::Passed) => ("ok", String::new()),
                 Ok(CheckStatus::Skipped(why)) => ("skipped", format!("  {why}")),
@@ -54,13 +68,18 @@ impl Sections {
                     ("FAILED", format!("  {error:#}"))
                 }
             };
-            println!("{mark:<8} {:>4} s  {title}{why}", elapsed.as_secs());
+            println!("{mark:<8} {} {}  {title}{why}", seconds(Some(*elapsed), 5), seconds(*processor, 9));
         }
+        println!("{:<8} {} {}  all", "", seconds(Some(elapsed_total), 5), seconds(Some(processor_total), 9));
         if failed > 0 {
             bail!("{failed} of {} sections failed", self.done.len());
         }
         Ok(())
     }
+}
+
+fn seconds(time: Option<Duration>, width: usize) -> String {
+    time.map_or_else(|| " ".repeat(width + 2), |time| format!("{:>width$.0} s", time.as_secs_f64()))
 }
 
 /// Runs a command with visible output.
@@ -75,7 +94,8 @@ pub(crate) fn succeed(command: &mut Command) -> Result<CheckStatus> {
     Ok(CheckStatus::Passed)
 }
 
-fn shown(command: &Command) -> String {
+/// A command as one line.
+pub(crate) fn shown(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program());
     let program = program.file_name().unwrap_or(command.get_program()).to_string_lossy();
     command.get_args().fold(program.into_owned(), |line, argument| line + " " + &argument.to_string_lossy())

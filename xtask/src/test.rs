@@ -2,9 +2,10 @@
 
 use std::process::{Command, Stdio};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, bail};
 
 use crate::sections::{CheckStatus, Sections, succeed};
+use crate::suite::{Extent, Report, Suite, Surroundings, documentation};
 use crate::workspace::{Package, Workspace};
 use crate::{citations, interop, packages, tidy};
 
@@ -12,81 +13,84 @@ use crate::{citations, interop, packages, tidy};
 const SYSTEM_FREE: &[&str] = &["units", "wire", "cc", "netem", "proto", "session"];
 /// A target without sockets, files, threads and clocks.
 const WASM: &str = "wasm32-unknown-unknown";
-/// Crates whose tests make networks. They need the rights at their start, because the test harness has threads.
-const NETWORKS: &[&str] = &["emu", "lab"];
 /// Runs a command with root rights over its own namespaces.
 const AS_ROOT: [&str; 4] = ["unshare", "--user", "--map-root-user", "--"];
-/// Features that need more than a compiler. Their tests have their own section.
-const OWN_SECTION: &[&str] = &["default", "interop"];
 
-/// Runs every section, then reports failures and skipped sections.
+/// Runs every section, then reports failures, the slowest tests, and what did not run.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    ensure!(arguments.is_empty(), "`test` takes no arguments; for one crate: cargo test -p farhaul-NAME");
-    let all = features(workspace.packages.iter());
+    let extent = match arguments {
+        [] => Extent::Short,
+        [word] if word == "--long" => Extent::Long,
+        _ => bail!("`test` takes `--long` or nothing; for one crate: cargo test -p farhaul-NAME"),
+    };
+    let features = features(&workspace.packages);
     let mut sections = Sections::default();
+    let mut report = Report::default();
+    let mut surroundings = Surroundings { network_wrapper: network_wrapper(), ..Surroundings::default() };
+    let mut suite = None;
     sections.section("packages of the system", packages::provide);
     sections.section("format", || succeed(workspace.cargo().args(["fmt", "--all", "--check"])));
+    sections.section("tidy", || tidy::check(workspace));
+    sections.section("citations", || citations::check(workspace));
     sections.section("lints", || {
         let mut command = workspace.cargo();
-        command.args(["clippy", "--workspace", "--all-targets"]).args(&all).args(["--", "-D", "warnings"]);
+        command.args(["clippy", "--workspace", "--all-targets"]).args(&features).args(["--", "-D", "warnings"]);
         succeed(&mut command)
+    });
+    sections.section("test programs", || {
+        suite = Some(Suite::build(workspace, &features)?);
+        Ok(CheckStatus::Passed)
+    });
+    sections.section("libudt against itself", || {
+        Ok(match interop::checked_peer(workspace)? {
+            Ok(peer) => {
+                surroundings.libudt_peer = Some((interop::PEER_VARIABLE, peer));
+                CheckStatus::Passed
+            }
+            Err(why) => CheckStatus::Skipped(why),
+        })
     });
     sections.section("tests", || {
-        let mut command = workspace.cargo();
-        let others = workspace.packages.iter().filter(|package| !is_of_networks(package));
-        command.args(["test", "--workspace", "--no-fail-fast"]).args(features(others));
-        for package in networks(workspace) {
-            command.args(["--exclude", &package.name]);
-        }
-        succeed(&mut command)
+        let suite = suite.as_ref().context("the test programs were not built")?;
+        suite.run(workspace, extent, &surroundings, &mut report)?;
+        Ok(CheckStatus::Passed)
     });
-    sections.section("tests of networks", || with_networks(workspace));
-    sections.section("interoperability", || interop::check(workspace));
+    sections.section("examples in the documentation", || {
+        documentation::run(workspace, &features, &mut report)?;
+        Ok(CheckStatus::Passed)
+    });
     sections.section("documentation", || {
         let mut command = workspace.cargo();
-        command.args(["doc", "--workspace", "--no-deps"]).args(&all).env("RUSTDOCFLAGS", "-D warnings");
+        command.args(["doc", "--workspace", "--no-deps"]).args(&features).env("RUSTDOCFLAGS", "-D warnings");
         succeed(&mut command)
     });
     sections.section("crates without a system", || without_system(workspace));
-    sections.section("tidy", || tidy::check(workspace));
-    sections.section("citations", || citations::check(workspace));
-    sections.finish()
+    let result = sections.finish();
+    report.print();
+    result
 }
 
 /// Every optional feature, because tests can depend on them.
-fn features<'a>(packages: impl Iterator<Item = &'a Package>) -> Vec<String> {
+fn features(packages: &[Package]) -> Vec<String> {
     packages
+        .iter()
         .flat_map(|package| package.features.iter().map(move |feature| (&package.name, feature)))
-        .filter(|(_, feature)| !OWN_SECTION.contains(&feature.as_str()))
+        .filter(|(_, feature)| *feature != "default")
         .map(|(package, feature)| format!("--features={package}/{feature}"))
         .collect()
 }
 
-fn networks(workspace: &Workspace) -> impl Iterator<Item = &Package> {
-    workspace.packages.iter().filter(|package| is_of_networks(package))
-}
-
-fn is_of_networks(package: &Package) -> bool {
-    NETWORKS.contains(&package.short.as_str())
-}
-
-/// Runs the tests in a user namespace if possible and not already root. Otherwise the tests report what they skip, or
-/// fail if nothing may be skipped.
-fn with_networks(workspace: &Workspace) -> Result<CheckStatus> {
+/// Starts test programs that make networks: in a user namespace, if that is possible and the user is not root. They need
+/// the rights at their start, because the test harness has threads. Without the rights, the tests report what they
+/// skip, or fail if nothing may be skipped.
+fn network_wrapper() -> Vec<String> {
     let [program, words @ ..] = AS_ROOT;
     let permitted = Command::new(program).args(words).arg("true").stderr(Stdio::null()).status();
-    let mut command = if !packages::is_root() && permitted.is_ok_and(|status| status.success()) {
-        let mut command = workspace.command(program);
-        command.args(words).arg(workspace.cargo().get_program());
-        command
+    if !packages::is_root() && permitted.is_ok_and(|status| status.success()) {
+        AS_ROOT.map(str::to_owned).into()
     } else {
-        workspace.cargo()
-    };
-    command.args(["test", "--no-fail-fast"]);
-    for package in networks(workspace) {
-        command.args(["-p", &package.name]);
+        Vec::new()
     }
-    succeed(command.args(features(networks(workspace))))
 }
 
 fn without_system(workspace: &Workspace) -> Result<CheckStatus> {

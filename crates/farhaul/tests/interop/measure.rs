@@ -75,7 +75,7 @@ fn libudt_to_here(libudt: Libudt) -> f64 {
 }
 
 #[test]
-#[ignore = "figures for people"]
+#[ignore = "long: measures for up to two minutes"]
 fn goodput_on_loopback() {
     let Some(libudt) = Libudt::find() else { return };
     for _ in 0..RUNS {
@@ -111,7 +111,7 @@ fn print_shares(name: &str, one: f64, libudt: f64, path: LongPath) {
 }
 
 #[test]
-#[ignore = "figures for people"]
+#[ignore = "long: measures for up to two minutes"]
 fn shares_beside_libudt() {
     let Some(libudt) = Libudt::find() else { return };
     for controller in ["udt", "udt:native"] {
@@ -130,7 +130,7 @@ fn shares_beside_libudt() {
 }
 
 #[test]
-#[ignore = "figures for people"]
+#[ignore = "long: measures for up to two minutes"]
 fn shares_of_libudt_beside_itself() {
     let Some(libudt) = Libudt::find() else { return };
     for _ in 0..RUNS {

@@ -1,0 +1,137 @@
+//! The order of tests, and how many run at once.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use crate::suite::Test;
+
+/// Tests with the same limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lane {
+    /// Two processes each beside the reference library, whose connections run in real seconds. The longest lane is
+    /// first, because it takes one test at a time.
+    Interop,
+    /// Real sockets on loopback. More of them at once would measure each other.
+    Sockets,
+    /// Everything else.
+    Free,
+}
+
+const LANES: [Lane; 3] = [Lane::Interop, Lane::Sockets, Lane::Free];
+
+impl Lane {
+    /// How many of its tests run at once.
+    fn limit(self) -> usize {
+        match self {
+            Self::Interop => 1,
+            Self::Sockets => 2,
+            Self::Free => usize::MAX,
+        }
+    }
+}
+
+/// Tests that have not run.
+#[derive(Debug)]
+pub(super) struct Schedule<'a> {
+    state: Mutex<State<'a>>,
+    /// A test has ended.
+    ended: Condvar,
+}
+
+#[derive(Debug)]
+struct State<'a> {
+    waiting: [VecDeque<Test<'a>>; LANES.len()],
+    running: [usize; LANES.len()],
+}
+
+/// A test that may run. Its place is free again when this is dropped.
+#[derive(Debug)]
+pub(super) struct Turn<'s, 'a> {
+    schedule: &'s Schedule<'a>,
+    test: Test<'a>,
+}
+
+impl<'a> Schedule<'a> {
+    pub(super) fn new(tests: Vec<Test<'a>>) -> Self {
+        let mut state = State { waiting: Default::default(), running: Default::default() };
+        for test in tests {
+            state.waiting[test.program.lane as usize].push_back(test);
+        }
+        Self { state: Mutex::new(state), ended: Condvar::new() }
+    }
+
+    /// The next test, as soon as its lane has a place. `None` if no test waits.
+    pub(super) fn next(&self) -> Option<Turn<'_, 'a>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(test) = state.take() {
+                return Some(Turn { schedule: self, test });
+            }
+            if state.waiting.iter().all(VecDeque::is_empty) {
+                return None;
+            }
+            // A lane without a place has running tests, and the end of each notifies.
+            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl<'a> State<'a> {
+    fn take(&mut self) -> Option<Test<'a>> {
+        let place = LANES
+            .into_iter()
+            .find(|&lane| self.running[lane as usize] < lane.limit() && !self.waiting[lane as usize].is_empty())?
+            as usize;
+        self.running[place] += 1;
+        self.waiting[place].pop_front()
+    }
+}
+
+impl<'a> Turn<'_, 'a> {
+    pub(super) fn test(&self) -> &Test<'a> {
+        &self.test
+    }
+}
+
+impl Drop for Turn<'_, '_> {
+    fn drop(&mut self) {
+        let mut state = self.schedule.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.running[self.test.program.lane as usize] -= 1;
+        drop(state);
+        self.schedule.ended.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::suite::program::Program;
+
+    fn program(lane: Lane) -> Program {
+        Program {
+            label: String::new(),
+            executable: PathBuf::new(),
+            folder: PathBuf::new(),
+            lane,
+            makes_networks: false,
+        }
+    }
+
+    #[test]
+    fn a_full_lane_lets_others_pass() {
+        let (interop, free) = (program(Lane::Interop), program(Lane::Free));
+        let test = |program, name: &str| Test { program, name: name.to_owned() };
+        let schedule = Schedule::new(vec![test(&free, "free"), test(&interop, "one"), test(&interop, "two")]);
+        let name = |turn: &Option<Turn<'_, '_>>| turn.as_ref().map(|turn| turn.test().name.clone()).unwrap();
+        let one = schedule.next();
+        assert_eq!(name(&one), "one");
+        let free = schedule.next();
+        assert_eq!(name(&free), "free", "the second of one at a time waits");
+        drop(one);
+        let two = schedule.next();
+        assert_eq!(name(&two), "two");
+        assert!(schedule.next().is_none(), "the last turn is over for a schedule without tests");
+    }
+}
