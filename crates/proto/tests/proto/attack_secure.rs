@@ -33,6 +33,7 @@ mod clocks;
 mod downgrade;
 mod floods;
 mod forged;
+mod half_close;
 mod handshake;
 mod moves;
 mod peers;
