@@ -2,8 +2,8 @@
 
 use farhaul_proto::{Config, ConnectionLost, PeerMisbehaved};
 use farhaul_sim::topology::path::{CALLER, LISTENER};
-use farhaul_sim::{TapAction, Workload};
-use farhaul_units::{Duration, SeqNo};
+use farhaul_sim::{Integrity, Received, TapAction, Workload};
+use farhaul_units::Duration;
 use farhaul_wire::udt4::{DataHeader, HEADER_LEN, is_control};
 
 use crate::bench::{LIMIT, Liar, Run, endpoint, null, pair_of, stats};
@@ -25,25 +25,28 @@ fn lying(bytes: u64, mut change: impl FnMut(&mut Vec<u8>, u64) + 'static) -> Run
     run
 }
 
-/// The server ends the connection for this reason, and its application saw no end of the stream.
+/// The server ends the connection for this reason, and has read no byte that was not sent.
 #[track_caller]
-fn assert_given_up(mut run: Run) {
+fn given_up(mut run: Run) -> Received {
     run.run_for(Duration::from_secs(5));
     let server = &run.flows(LISTENER)[0];
     let reason = server.closed.map(|(_, reason)| reason);
     assert_eq!(reason, Some(ConnectionLost::PeerMisbehaved(PeerMisbehaved::EndContradicted)));
-    assert!(!server.received().ended && server.received().complete_at.is_none());
     assert!(stats(&run, LISTENER).memory < 16 << 20);
+    assert_eq!(server.received().integrity, Integrity::Intact);
+    *server.received()
 }
 
 #[test]
-fn b21_an_end_in_the_middle_of_the_data_is_no_end() {
+fn b21_data_behind_an_end_in_their_middle_are_not_read() {
     for at in [0, 1, 200] {
-        assert_given_up(lying(2_000_000, move |packet, count| {
+        let received = given_up(lying(2_000_000, move |packet, count| {
             if count == at {
                 packet.truncate(HEADER_LEN);
             }
         }));
+        // The peer has ended its stream there, by its own word.
+        assert!(received.bytes <= at * 1_500, "{received:?}");
     }
 }
 
@@ -51,28 +54,28 @@ fn b21_an_end_in_the_middle_of_the_data_is_no_end() {
 fn b21_an_end_that_moves_is_no_end() {
     for distance in [1, 5_000] {
         let mut first = true;
-        assert_given_up(lying(100_000, move |packet, _| {
+        let received = given_up(lying(100_000, move |packet, _| {
             if packet.len() == HEADER_LEN && std::mem::take(&mut first) {
                 let (header, _) = DataHeader::decode(packet).unwrap();
                 let moved = DataHeader { seq: header.seq.plus(distance), ..header };
                 moved.encode((&mut packet[..]).try_into().unwrap());
             }
         }));
+        assert!(!received.ended, "{received:?}");
     }
 }
 
 #[test]
-fn b21_data_behind_the_end_is_not_read() {
-    let mut end: Option<SeqNo> = None;
-    assert_given_up(lying(100_000, move |packet, count| {
-        // A packet of data takes the place of the end, after that was said early.
+fn b21_an_end_that_overtakes_data_does_not_replace_them() {
+    // The third packet behind it has data in the place of the end.
+    let received = given_up(lying(100_000, move |packet, count| {
         if count == 20 {
             packet.truncate(HEADER_LEN);
             let (header, _) = DataHeader::decode(packet).unwrap();
-            end = Some(header.seq.plus(3));
             DataHeader { seq: header.seq.plus(3), ..header }.encode((&mut packet[..]).try_into().unwrap());
         }
     }));
+    assert!(!received.ended && received.bytes <= 20 * 1_500, "{received:?}");
 }
 
 /// Ends far outside the window cost nothing, and change nothing.
