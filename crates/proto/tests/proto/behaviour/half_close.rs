@@ -6,8 +6,12 @@ use farhaul_proto::{AnyEndpoint, Config, ConnectionLost, Entropy, Mode, Streams}
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Nat, Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Rate, Rng};
+use farhaul_wire::secure::STREAM_OVERHEAD;
 
 use crate::scenario::{LIMIT, clean_path, small_buffers, some_path};
+
+/// Payload of a full packet in an envelope, on a path for 1500 bytes: the headers of IP, UDP, UDT4 and the envelope are outside.
+const FULL: u64 = 1_500 - 28 - 16 - STREAM_OVERHEAD as u64;
 
 type Run = Simulation<Box<dyn AnyEndpoint>>;
 
@@ -45,10 +49,11 @@ fn both_directions_arrive_whole_and_end_over_bad_paths_of_many_shapes() {
             reorder: Some(ReorderSpec { probability: 0.1, extra_delay: Duration::from_millis(rng.below(30)) }),
             ..some_path(&mut rng)
         };
-        // Nothing at all, one packet, and lengths that end at and beside the border of a packet.
-        let mut workload = || match rng.below(5) {
+        // Nothing at all, one packet, whole packets, and any other length.
+        let mut workload = || match rng.below(6) {
             0 => Workload::default(),
             1 => Workload::send(16),
+            2 => Workload::send(FULL * (1 + rng.below(60))),
             _ => Workload::send(100_000 + rng.below(200_000)),
         };
         let [caller, listener] = [workload(), workload()].map(Workload::half_closing);
