@@ -95,7 +95,27 @@ impl Connection {
     /// linger time.
     pub fn finish(&self) -> Result<(), Error> {
         self.begin_to_finish()?;
+        self.wait_until_closed()
+    }
+
+    /// Waits until the connection has closed, and does nothing for it. After
+    /// [`Stream::finish_sending`](crate::Stream::finish_sending), that is once both directions have ended and everything was
+    /// acknowledged.
+    ///
+    /// # Errors
+    /// The connection was lost before, or a canceller ended the call.
+    pub fn wait_until_closed(&self) -> Result<(), Error> {
         self.port.driver.wait_for(Place::Settle(self.id), self.flags(), None, self.is_finished())
+    }
+
+    /// How the connection has ended; `None` while it goes on. [`ConnectionLost::ClosedLocally`] if this side finished or
+    /// closed it, or if both directions have ended.
+    ///
+    /// # Errors
+    /// The endpoint's driver thread is gone.
+    pub fn ending(&self) -> Result<Option<ConnectionLost>, Error> {
+        let status = self.port.driver.turn()?.status(self.id).unwrap_or_default();
+        Ok(status.lost.or(status.finished.then_some(ConnectionLost::ClosedLocally)))
     }
 
     /// Begins to [finish](Connection::finish) and returns at once. The connection then outlives its last handle, until
