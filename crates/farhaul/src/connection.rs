@@ -82,17 +82,40 @@ impl Connection {
     /// From this call on, no handle can write. Reading goes on until the peer has acknowledged everything. Data that
     /// arrived by then can still be read, followed by the end of the stream.
     ///
-    /// **This is no half-close.** UDT4 cannot close one direction alone. Data that the peer has not sent yet never
-    /// comes, and the peer's writes fail. If both sides send, one of them must finish only after it has read the
-    /// other's last data. If both finish at the same time, one may get [`ConnectionLost::Aborted`]: its data was still
-    /// on its way when the other's close arrived.
+    /// **This is no half-close**, which is [`Stream::finish_sending`](crate::Stream::finish_sending). Data that the peer has
+    /// not sent yet never comes, and the peer's writes fail. If both sides send, one of them must finish only after it has
+    /// read the other's last data. If both finish at the same time, one may get [`ConnectionLost::Aborted`]: its data was
+    /// still on its way when the other's close arrived.
+    ///
+    /// After `finish_sending` and the end of the peer's direction, the connection closes by itself. Then this call waits until
+    /// the peer has acknowledged everything.
     ///
     /// # Errors
     /// The connection was lost before everything was acknowledged, or the peer made no progress for the endpoint's
     /// linger time.
     pub fn finish(&self) -> Result<(), Error> {
         self.begin_to_finish()?;
+        self.wait_until_closed()
+    }
+
+    /// Waits until the connection has closed, and does nothing for it. After
+    /// [`Stream::finish_sending`](crate::Stream::finish_sending), that is once both directions have ended and everything was
+    /// acknowledged.
+    ///
+    /// # Errors
+    /// The connection was lost before, or a canceller ended the call.
+    pub fn wait_until_closed(&self) -> Result<(), Error> {
         self.port.driver.wait_for(Place::Settle(self.id), self.flags(), None, self.is_finished())
+    }
+
+    /// How the connection has ended; `None` while it goes on. [`ConnectionLost::ClosedLocally`] if this side finished or
+    /// closed it, or if both directions have ended.
+    ///
+    /// # Errors
+    /// The endpoint's driver thread is gone.
+    pub fn ending(&self) -> Result<Option<ConnectionLost>, Error> {
+        let status = self.port.driver.turn()?.status(self.id).unwrap_or_default();
+        Ok(status.lost.or(status.finished.then_some(ConnectionLost::ClosedLocally)))
     }
 
     /// Begins to [finish](Connection::finish) and returns at once. The connection then outlives its last handle, until
@@ -300,6 +323,28 @@ impl Connection {
     #[cfg(feature = "tokio")]
     pub(crate) fn wait<R>(&self, place: Place, attempt: impl Attempt<R>) -> impl Future<Output = Result<R, Error>> {
         TaskWait::new(&self.port.driver, place, self.flags(), attempt)
+    }
+
+    /// Whether each direction can end alone.
+    pub(crate) fn has_half_close(&self) -> Result<bool, Error> {
+        Ok(self.port.driver.turn()?.transport.has_half_close(self.id))
+    }
+
+    /// Ends this side's direction alone, and returns at once.
+    pub(crate) fn finish_sending(&self) -> Result<(), Error> {
+        let mut turn = self.port.driver.turn()?;
+        let now = turn.now();
+        Ok(turn.transport.finish_sending(now, self.id)?)
+    }
+
+    /// Whether the peer acknowledged everything up to the end of this side's direction: an attempt for [`Place::Settle`].
+    #[cfg(feature = "tokio")]
+    pub(crate) fn is_sent(&self) -> impl Attempt<()> {
+        let (id, mut finished) = (self.id, self.is_finished());
+        move |core: &mut Core<_>, now| match core.status(id) {
+            Some(status) if status.sent => Ok(Some(())),
+            _ => finished(core, now),
+        }
     }
 
     /// Whether the peer acknowledged everything: an attempt for [`Place::Settle`].

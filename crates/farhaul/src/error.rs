@@ -85,6 +85,12 @@ pub enum Error {
     /// This side finished or closed the stream before.
     #[error("the connection was finished by this side")]
     Finished,
+    /// The connection cannot end one direction alone. It is not encrypted, its protocol is not UDT4, or its peer is an older
+    /// program. See [`Stream::has_half_close`](crate::Stream::has_half_close).
+    #[error(
+        "this connection cannot end one direction alone: that needs encryption, the protocol udt, and a peer that can"
+    )]
+    NoHalfClose,
     /// The message exceeds the [send buffer](crate::Builder::send_buffer) or the peer's window. Or the body of a
     /// [custom packet](crate::Connection::send_custom) exceeds a packet's payload.
     #[error("the message of {len} bytes exceeds the limit of {longest} bytes")]
@@ -163,7 +169,7 @@ impl Error {
             Self::Connect(ConnectError::RendezvousUnderWay | ConnectError::AlreadyConnected) => {
                 io::ErrorKind::AddrInUse
             }
-            Self::Connect(ConnectError::StreamsOnly) => io::ErrorKind::Unsupported,
+            Self::Connect(ConnectError::StreamsOnly) | Self::NoHalfClose => io::ErrorKind::Unsupported,
             Self::Connect(ConnectError::NoTrust) => io::ErrorKind::PermissionDenied,
             Self::Connect(_) => io::ErrorKind::Other,
             Self::Lost(lost) => lost_kind(*lost),
@@ -219,6 +225,7 @@ impl From<StreamError> for Error {
         match error {
             StreamError::Lost(lost) => Self::Lost(lost),
             StreamError::Finished => Self::Finished,
+            StreamError::NoHalfClose => Self::NoHalfClose,
             // The handles of this crate keep id and mode together and wait until they are connected. So any other error
             // means that the connection was released.
             _ => Self::Lost(ConnectionLost::ClosedLocally),

@@ -33,12 +33,14 @@ const FILE_BLOCK: usize = 1 << 20;
 /// Every write sends at once, as far as the window allows. Many small writes are faster through a `std::io::BufWriter`
 /// of about 256 KiB.
 ///
-/// **The end.** UDT4 cannot close one direction alone. After its last write, the sender calls
-/// [`finish`](Connection::finish). That waits until the peer has acknowledged everything, and then closes the
-/// connection. The peer reads to the end of the stream. Dropping the last handle without it [aborts](Connection::abort)
+/// **The end.** After its last write, the sender calls [`finish`](Connection::finish). That waits until the peer has
+/// acknowledged everything, and then closes the connection. The peer reads to the end of the stream. Dropping the last handle without it [aborts](Connection::abort)
 /// the connection at once. Unacknowledged data is lost, and the peer's calls end with
 /// [`ConnectionLost::Aborted`](crate::ConnectionLost::Aborted). So a program that panics or returns early never looks
 /// as if it had sent everything.
+///
+/// **One direction alone.** UDT4 cannot close one direction alone, but an encrypted connection of two programs of this
+/// library can: see [`finish_sending`](Stream::finish_sending). Then each side sends to its own end, in its own time.
 ///
 /// libudt has one sign for both ends. A libudt peer that closes early may look as if it had sent everything. So a
 /// protocol with such peers should announce the length in advance.
@@ -127,8 +129,46 @@ impl Stream {
         Ok(())
     }
 
-    /// Moves received bytes into `out` and returns their number. Zero is the end of the stream, as far as UDT4 shows
-    /// it: see [`Stream`]. The typed form of [`io::Read::read`].
+    /// Whether each direction of this connection can end alone, by [`finish_sending`](Stream::finish_sending). It can if the
+    /// connection is encrypted, its protocol is UDT4, and the peer's program can as well.
+    ///
+    /// # Errors
+    /// The endpoint's driver thread is gone.
+    pub fn has_half_close(&self) -> Result<bool, Error> {
+        self.connection.has_half_close()
+    }
+
+    /// Ends this side's direction and returns at once, as `TcpStream::shutdown(Shutdown::Write)` does. No handle can write
+    /// from now on, and reading goes on. The peer reads everything that was written, and then the end of the stream.
+    ///
+    /// The connection closes once both directions have ended and everything was acknowledged. [`finish`](Connection::finish)
+    /// waits for that: call it after reading to the end of the stream. Called earlier, it gives up what the peer has yet to
+    /// send. A second call has no effect.
+    ///
+    /// Dropping the last handle earlier ends the connection. If the peer has acknowledged everything, it loses only what it
+    /// has yet to send. Otherwise that is an [`abort`](Connection::abort).
+    ///
+    /// ```no_run
+    /// use std::io::{Read, Write};
+    /// # fn ask(mut stream: farhaul::Stream) -> std::io::Result<Vec<u8>> {
+    /// stream.write_all(b"a question")?;
+    /// stream.finish_sending()?;
+    /// let mut answer = Vec::new();
+    /// stream.read_to_end(&mut answer)?;
+    /// stream.finish()?;
+    /// # Ok(answer)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoHalfClose`] if the connection cannot do this, such as a plain one: see
+    /// [`has_half_close`](Stream::has_half_close). The connection is over, or was finished.
+    pub fn finish_sending(&self) -> Result<(), Error> {
+        self.connection.finish_sending()
+    }
+
+    /// Moves received bytes into `out` and returns their number. Zero is the end of the stream, as far as the protocol
+    /// shows it: see [`Stream`]. The typed form of [`io::Read::read`].
     ///
     /// # Errors
     /// The connection was lost, aborted by the peer, or closed while data was known to be missing. The time-out passed,

@@ -228,6 +228,14 @@ impl Streams for Box<dyn AnyEndpoint> {
         (**self).readable(id)
     }
 
+    fn has_half_close(&self, id: ConnectionId) -> bool {
+        (**self).has_half_close(id)
+    }
+
+    fn finish_sending(&mut self, now: Instant, id: ConnectionId) -> Result<(), StreamError> {
+        (**self).finish_sending(now, id)
+    }
+
     fn finish(&mut self, now: Instant, id: ConnectionId) {
         (**self).finish(now, id);
     }

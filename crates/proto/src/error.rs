@@ -146,6 +146,9 @@ pub enum PeerMisbehaved {
     /// The peer acknowledged packets that were never sent. It wants more than its share of the path (attack B8).
     #[error("the peer acknowledged packets that were never sent to it")]
     AcknowledgedUnsent,
+    /// The peer ended its direction of the stream, and then moved the end or sent data behind it (attack B21).
+    #[error("the peer ended its stream, and then moved the end or sent more")]
+    EndContradicted,
     /// A control record that no peer of this protocol sends.
     #[error("control record: {0}")]
     ControlRecord(ControlFault),

@@ -33,7 +33,9 @@ pub enum Event {
     Readable(ConnectionId),
     /// The send buffer has room again. Follows a write that was not taken in full.
     Writable(ConnectionId),
-    /// Everything was acknowledged after `finish`. The endpoint now sends the peer its shutdown.
+    /// Everything was acknowledged after `finish_sending`. The peer may still send.
+    SendingFinished(ConnectionId),
+    /// Everything was acknowledged after `finish`, or both directions have ended one by one. The endpoint now sends the peer its shutdown.
     Finished(ConnectionId),
     /// The peer reports that it cannot store the data (error signal, type 8), with its error code. libudt uses only
     /// 4000, for files.
@@ -53,6 +55,7 @@ impl Event {
             | Self::Accepted(id)
             | Self::Readable(id)
             | Self::Writable(id)
+            | Self::SendingFinished(id)
             | Self::Finished(id)
             | Self::PeerComplained(id, _)
             | Self::Closed(id, _) => id,

@@ -83,6 +83,24 @@ pub trait Streams: Transport {
     /// message mode.
     fn readable(&self, id: ConnectionId) -> usize;
 
+    /// Whether each direction of the connection can end alone, by [`finish_sending`](Streams::finish_sending). Both sides
+    /// know it from the handshake. False before it is established.
+    fn has_half_close(&self, _id: ConnectionId) -> bool {
+        false
+    }
+
+    /// Ends the writing side alone. The peer reads [`Read::End`] after the last data, and this side reads on. Once the peer
+    /// has acknowledged everything, [`Event::SendingFinished`] follows. Once the peer has ended its own direction as well,
+    /// the connection closes, and [`Event::Finished`] reports it. A connection that is [released](Streams::release) before
+    /// [closes](Streams::close). A second call has no effect.
+    ///
+    /// # Errors
+    /// The connection has [no half-close](StreamError::NoHalfClose), or is over, or was [finished](Streams::finish).
+    fn finish_sending(&mut self, now: Instant, id: ConnectionId) -> Result<(), StreamError> {
+        let _ = (now, id);
+        Err(StreamError::NoHalfClose)
+    }
+
     /// Ends the writing side. Once everything is acknowledged the connection closes, and [`Event::Finished`] reports
     /// it. Data that arrives until then can be read. The end of the stream follows it.
     fn finish(&mut self, now: Instant, id: ConnectionId);
@@ -116,7 +134,10 @@ pub enum Read {
     Data(usize),
     /// Nothing now; [`Event::Readable`] will follow.
     Pending,
-    /// End of stream: the peer closed and no data is known to be missing, or this side [finished](Streams::finish).
+    /// End of stream: the peer ended its direction, or closed and no data is known to be missing, or this side
+    /// [finished](Streams::finish).
+    ///
+    /// An end by [`finish_sending`](Streams::finish_sending) is certain. Any other is not:
     ///
     /// UDT4's shutdown does not tell how much was sent. A libudt peer that closes before its last packets were
     /// delivered looks the same. After this side finished, data that the peer had yet to send never arrives. An
@@ -137,6 +158,10 @@ pub enum StreamError {
     /// This side called [`Streams::finish`] before.
     #[error("the stream was finished by this side")]
     Finished,
+    /// One direction cannot end alone: the connection is not encrypted, has another protocol inside than UDT, or its peer is
+    /// an older program.
+    #[error("this connection cannot end one direction alone")]
+    NoHalfClose,
     /// A byte-stream call on a connection in message mode, or the reverse.
     #[error("stream calls need a stream connection, and message calls a message connection")]
     WrongMode,

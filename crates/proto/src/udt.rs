@@ -23,6 +23,7 @@ mod config;
 mod congestion;
 mod endpoint;
 mod established;
+mod half_close;
 mod lifetimes;
 mod messages;
 mod nak;

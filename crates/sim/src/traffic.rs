@@ -39,6 +39,8 @@ pub struct Workload {
     pub read_rate: Option<Rate>,
     /// Whether the connection stays open when there is nothing left to do.
     pub keep_open: bool,
+    /// Whether it ends its own direction alone once it has written everything, and leaves the other one to the peer.
+    pub half_close: bool,
 }
 
 impl Workload {
@@ -73,6 +75,13 @@ impl Workload {
     #[must_use]
     pub fn kept_open(mut self) -> Self {
         self.keep_open = true;
+        self
+    }
+
+    /// Ends its own direction alone, as soon as everything is written.
+    #[must_use]
+    pub fn half_closing(mut self) -> Self {
+        self.half_close = true;
         self
     }
 }
@@ -226,6 +235,7 @@ impl<T: Streams> Application<T> for Traffic {
         match event {
             Event::Connected(_) => self.begin(now, transport, index),
             Event::Readable(_) | Event::Writable(_) => self.work(now, transport, index),
+            Event::SendingFinished(_) => self.flows[index].sending_finished_at = Some(now),
             Event::Finished(_) => self.flows[index].finished_at = Some(now),
             Event::Closed(_, reason) => self.end(now, transport, index, reason),
             _ => {}

@@ -1,15 +1,17 @@
 //! `pipe`: one stream between stdin and stdout of two hosts, encrypted or raw UDT4.
 //!
-//! UDT4 cannot close one direction alone. A side that has sent data waits at the end of its input for the last
-//! acknowledgement, and closes. A side with empty input only receives. `--wait` keeps the connection for the other direction.
+//! Encrypted, each direction ends with its input. Plain UDT4 cannot close one direction alone. There, a side that has sent data
+//! waits at the end of its input for the last acknowledgement, and closes. A side with empty input only receives. `--wait` keeps
+//! the connection for the other direction.
 
 mod arrived;
+mod ends;
 mod idle;
 mod input;
 mod meeting;
 mod output;
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,25 +36,25 @@ use crate::session::watch::{View, Watch};
 use crate::trust::{Admission, Exhausted, Permit, Service};
 use crate::values::HostPort;
 use arrived::Arrived;
+use ends::Ends;
 use idle::Quiet;
 use input::Input;
 use output::{Output as Stdout, Unwritable};
 
-/// The next step after a peer closed too early.
-const WAIT_THERE: &str = "--wait there keeps the connection open until this side has sent everything";
 /// Bytes per read or write.
 const BLOCK: usize = 256 << 10;
 
 /// Connect stdin and stdout of two hosts, as netcat does
 ///
-/// At the end of its input, a side waits for the last acknowledgement and closes. A side that only receives needs /dev/null
-/// as its input. JSON records go to stderr, because stdout is data.
+/// Each direction ends with its input, and the program once both have ended. A side that only receives needs /dev/null as its
+/// input. JSON records go to stderr, because stdout is data.
 ///
 ///     farhaul pipe --listen :9000 < /dev/null > copy.tar
 ///     tar c data | farhaul pipe --connect host:9000
 ///
 /// The connection is encrypted. The listener admits this user's key and those in authorized_keys. With --plain this is raw
-/// UDT4, compatible with any libudt program, and anybody can read and change the data.
+/// UDT4, compatible with any libudt program, and anybody can read and change the data. There, and with other protocols than
+/// udt, one direction cannot end alone: the first input to end closes both, and a side that may miss a part says so.
 ///
 /// With --protocol sabul, this is the format of SABUL 2.1, whose sender listens. The end of the stream is the close of its
 /// connection, so nothing is verified.
@@ -72,7 +74,7 @@ pub(crate) struct PipeArgs {
     /// knows the other one by known_hosts or --host-key
     #[arg(long, requires = "listen", requires = "connect")]
     pub(crate) rendezvous: bool,
-    /// Stay connected for the other direction after the input ends
+    /// Stay connected for the other direction after the input ends, where one direction cannot end alone (--plain)
     #[arg(long)]
     pub(crate) wait: bool,
     #[command(flatten)]
@@ -172,9 +174,10 @@ impl Pipe<'_> {
         let mut watch = Watch::start(vec![stream.clone()], self.context.clock, view)?;
         let interrupt = self.context.interrupt.clone();
         let clock = self.context.clock;
-        let input = Input::start((stream.clone(), Arc::clone(&permit)), !self.args.wait, interrupt, clock)?;
+        let ends = Ends::of(&stream, self.args.wait);
+        let input = Input::start((stream.clone(), Arc::clone(&permit)), ends, interrupt, clock)?;
         let mut arrived = Arrived::default();
-        let received = self.receive((&stream, &permit), &input, meter, &mut arrived);
+        let received = self.receive((&stream, &permit), (&input, ends), meter, &mut arrived);
         let stats = stream.stats().unwrap_or_default();
         watch.stop();
         let peer = stream.peer_addr();
@@ -183,9 +186,7 @@ impl Pipe<'_> {
         end.protected_by(&stream);
         let result = match arrived.is_refusal() {
             true => Err(no_pipe(peer)),
-            false => received
-                .and_then(|()| undelivered(input.bytes(), stats.totals.bytes_acked, peer))
-                .and_then(|()| if input.is_cut_off() { Err(cut_off(peer)) } else { Ok(()) }),
+            false => received.and_then(|()| ends.judge((&stream, peer), &input, arrived.bytes)),
         };
         let result = result.map_err(|fault| self.context.interrupt.fault().unwrap_or_else(|| self.explained(fault)));
         // Abort, so that the peer takes the partial data for a failure.
@@ -217,11 +218,11 @@ impl Pipe<'_> {
         report_end(&self.output, end, result)
     }
 
-    /// Writes received data to stdout until the peer closes, or this side is done.
+    /// Writes received data to stdout until the peer's direction has ended, and then waits for that of this side.
     fn receive(
         &self,
         (stream, permit): (&Stream, &Permit),
-        input: &Input,
+        (input, ends): (&Input, Ends),
         meter: Meter,
         arrived: &mut Arrived,
     ) -> Result<(), Fault> {
@@ -231,7 +232,7 @@ impl Pipe<'_> {
         let ended = loop {
             let mut block = stdout.take_block().map_err(|why| self.cannot_write(why))?;
             match stream.recv(&mut block.bytes) {
-                Ok(0) => break input.outcome(peer),
+                Ok(0) => break Ok(()),
                 Ok(len) => {
                     if let Err(used_up) = permit.charge(len, self.context.clock) {
                         break Err(exhausted(peer, used_up));
@@ -240,16 +241,18 @@ impl Pipe<'_> {
                     block.len = len;
                     stdout.write(block);
                 }
+                // The peer ends its direction in its own time, as long as it lives.
+                Err(Error::TimedOut(_)) if ends == Ends::Apart => {}
                 Err(Error::TimedOut(_)) => match self.patience(stream, input, meter.now(), arrived) {
                     Some(left) => stream.set_read_timeout(Some(left)),
                     None => break Err(self.idle()),
                 },
                 // This side is done and has closed.
-                Err(Error::Lost(ConnectionLost::ClosedLocally) | Error::Finished) => break input.outcome(peer),
+                Err(Error::Lost(ConnectionLost::ClosedLocally) | Error::Finished) => break Ok(()),
                 Err(error @ Error::Cancelled) if self.context.interrupt.is_stopping() => {
                     break Err(self.context.connection_fault(&error, &peer));
                 }
-                Err(Error::Cancelled) if input.has_closed() => break input.outcome(peer),
+                Err(Error::Cancelled) if input.has_closed() => break Ok(()),
                 // Writing to stdout failed: the next block has the reason.
                 Err(Error::Cancelled) => {}
                 Err(error) => break Err(self.context.connection_fault(&error, &peer)),
@@ -257,7 +260,26 @@ impl Pipe<'_> {
         };
         // Write all received data, whatever the end.
         stdout.finish().map_err(|why| self.cannot_write(why))?;
-        ended
+        ended?;
+        if ends == Ends::Apart {
+            self.send_to_the_end(stream, input)?;
+        }
+        input.outcome(peer)
+    }
+
+    /// Waits until this side's direction has ended as well, after that of the peer.
+    fn send_to_the_end(&self, stream: &Stream, input: &Input) -> Result<(), Fault> {
+        // The reader of stdout must see its end now. It may be the one that makes the input.
+        output::close().map_err(|error| unwritable(&error))?;
+        if input.ended().is_none() && crate::output::human::is_terminal() && !io::stdin().is_terminal() {
+            let peer = stream.peer_addr();
+            self.output.say(&format!("{peer} has sent everything; this side goes on until its own input ends"));
+        }
+        // A person at a terminal has no more to answer.
+        let closed = if io::stdin().is_terminal() { stream.finish() } else { stream.wait_until_closed() };
+        let peer = stream.peer_addr();
+        input.outcome(peer)?;
+        closed.map_err(|error| self.context.connection_fault(&error, &peer))
     }
 
     /// Time to wait before the next check for an idle connection; `None` if it is idle.
@@ -338,24 +360,6 @@ fn direction(input: &Input, arrived: &Arrived) -> Direction {
         (false, true) => Direction::Received,
         _ => Direction::Both,
     }
-}
-
-/// After the close, checks that the peer has acknowledged all bytes of stdin.
-fn undelivered(read: u64, acknowledged: u64, peer: SocketAddr) -> Result<(), Fault> {
-    match read.saturating_sub(acknowledged) {
-        0 => Ok(()),
-        missing => {
-            let missing = ByteSize(missing);
-            let what = format!("{peer} closed before {missing} of the input had reached it: {WAIT_THERE}");
-            Err(Fault::new(Code::PeerLost, what))
-        }
-    }
-}
-
-/// The fault of an input that went on when the peer closed.
-fn cut_off(peer: SocketAddr) -> Fault {
-    let message = format!("{peer} closed before the end of the input, and the rest was not sent: {WAIT_THERE}");
-    Fault::new(Code::PeerLost, message)
 }
 
 fn summary(end: &End) -> String {

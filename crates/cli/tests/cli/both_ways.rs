@@ -1,4 +1,4 @@
-//! Pipes with data in both directions: no side takes a part of its input for the whole.
+//! Plain pipes with data in both directions, none of which can end alone: no side takes a part for the whole.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -9,11 +9,11 @@ use crate::process::{Run, Scratch, Server, Started};
 
 const BYTES: usize = 8_000_000;
 
-/// Checks that what a side sent arrived as a whole, or that this side says otherwise.
+/// Checks that everything that a side has to do with is whole, or that this side says otherwise.
 #[track_caller]
-fn honest(code: i32, arrived: usize, said: &str) {
+fn honest(code: i32, [sent, received]: [usize; 2], said: &str) {
     match code {
-        0 => assert_eq!(arrived, BYTES, "success for a part"),
+        0 => assert_eq!([sent, received], [BYTES; 2], "success for a part"),
         8 => {}
         _ => panic!("exit code {code}: {said}"),
     }
@@ -30,7 +30,7 @@ fn ends(one: Server, mut other: Started) -> ((i32, Vec<u8>), (Run, Vec<u8>)) {
 }
 
 #[test]
-fn of_two_sides_that_send_each_knows_whether_all_of_it_arrived() {
+fn of_two_sides_that_send_none_takes_a_part_for_the_whole() {
     let scratch = Scratch::new();
     let file = scratch.file("file", BYTES);
     for round in 0..6 {
@@ -49,21 +49,22 @@ fn of_two_sides_that_send_each_knows_whether_all_of_it_arrived() {
             }
         }
         let ((code, stdout), (run, arrived)) = ends(one, other);
-        assert!(code == 0 || run.code == 0, "the side that is done first has sent everything");
-        honest(code, arrived.len(), "the listener");
-        honest(run.code, stdout.len(), &run.stderr);
+        honest(code, [arrived.len(), stdout.len()], "the listener");
+        honest(run.code, [stdout.len(), arrived.len()], &run.stderr);
+        assert!([code, run.code].contains(&8), "the side that closes cannot know whether the other one was done");
     }
 }
 
 #[test]
-fn a_side_that_waits_gets_all_and_then_both_end_well() {
+fn a_side_that_waits_gets_all_and_the_one_that_closes_cannot_know() {
     let scratch = Scratch::new();
     let long = scratch.file("file", BYTES);
     let one = Server::begin_with(&["pipe", "--wait"], File::open(scratch.file("short", 10)).unwrap().into());
     let other =
         Started::begin(&["pipe", "--plain", "--json", "--connect", &one.address], File::open(&long).unwrap().into());
     let ((code, stdout), (run, arrived)) = ends(one, other);
-    assert_eq!((code, stdout.len(), run.code, arrived.len()), (0, BYTES, 0, 10), "{}", run.stderr);
+    assert_eq!((code, stdout.len(), run.code, arrived.len()), (0, BYTES, 8, 10), "{}", run.stderr);
+    run.fails(8, &["may have had more to send", "cannot end alone", "--wait"]);
 }
 
 #[test]
@@ -76,16 +77,18 @@ fn an_input_that_goes_on_when_the_peer_closes_was_not_sent_as_a_whole() {
     one.feed(b"enough");
     let run = other.end();
     run.fails(8, &["closed before the end of the input", "--wait"]);
-    assert_eq!((one.end().0, run.stdout.as_slice()), (0, &b"enough"[..]));
+    assert_eq!((one.end().0, run.stdout.as_slice()), (8, &b"enough"[..]), "it has received something, and closed");
 }
 
+/// It may be about to answer.
 #[test]
-fn a_side_that_sent_nothing_and_whose_input_stays_open_ends_well() {
+fn a_silent_input_that_is_open_when_the_peer_closes_was_not_sent_as_a_whole() {
     let mut one = Server::begin(&["pipe"]);
     let mut other = Started::begin(&["pipe", "--plain", "--json", "--connect", &one.address], Stdio::piped());
     let silent = other.input();
     one.feed(b"all of it");
     let run = other.end();
     drop(silent);
-    assert_eq!((run.code, run.stdout.as_slice(), one.end().0), (0, &b"all of it"[..], 0), "{}", run.stderr);
+    run.fails(8, &["closed before the end of the input", "< /dev/null"]);
+    assert_eq!((run.stdout.as_slice(), one.end().0), (&b"all of it"[..], 0));
 }

@@ -16,6 +16,7 @@ mod enclosed;
 mod failures;
 mod faults;
 mod figures;
+mod half_close;
 mod information;
 mod integrity;
 mod ipv6;

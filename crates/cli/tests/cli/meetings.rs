@@ -105,6 +105,20 @@ fn two_programs_of_one_user_meet_without_any_setup_and_no_run_of_the_data_is_on_
 }
 
 #[test]
+fn both_directions_of_an_encrypted_meeting_arrive_whole() {
+    let scratch = Scratch::new();
+    let here = Side::new(&scratch, "user");
+    let there =
+        Side { home: here.home.clone(), key: here.key.clone(), address: format!("127.0.0.1:{}", port_of_our_own()) };
+    let (long, short) = (scratch.file("long", 2_000_000), scratch.file("short", 1_000));
+    let (asks, answers) = (here.begin(&there.address, &short, &[]), there.begin(&here.address, &long, &[]));
+    let (asked, answered) = (asks.end(), answers.end());
+    asked.succeeds();
+    answered.succeeds();
+    assert!(asked.stdout == fs::read(&long).unwrap() && answered.stdout == fs::read(&short).unwrap());
+}
+
+#[test]
 fn a_wrong_key_ends_both_sides_with_the_reason() {
     let scratch = Scratch::new();
     let [alice, bob, carol] = ["alice", "bob", "carol"].map(|name| Side::new(&scratch, name));

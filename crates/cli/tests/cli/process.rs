@@ -350,6 +350,11 @@ impl Server {
         self.child.stdout.take().unwrap()
     }
 
+    /// The same, unless another reader has it.
+    pub(crate) fn take_output(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
+    }
+
     /// Its input, to be written piece by piece.
     pub(crate) fn input(&mut self) -> ChildStdin {
         self.child.stdin.take().unwrap()

@@ -1,6 +1,7 @@
 //! The protocols other than UDT4 on real sockets.
 
 use std::net::{TcpListener, TcpStream};
+use std::process::Stdio;
 use std::{fs, io, thread};
 
 use rustix::process::Signal;
@@ -14,7 +15,7 @@ const PROTOCOL: [&str; 2] = ["--protocol", "udt-2004"];
 fn a_pipe_over_the_2004_protocol_carries_all_bytes() {
     let mut input = vec![0u8; 3_000_003];
     input.iter_mut().enumerate().for_each(|(index, byte)| *byte = (index / 7) as u8);
-    let server = Server::begin(&["pipe", PROTOCOL[0], PROTOCOL[1]]);
+    let server = Server::begin_with(&["pipe", PROTOCOL[0], PROTOCOL[1]], Stdio::null());
     let run =
         farhaul_with(&input, &["pipe", "--plain", "--json", PROTOCOL[0], PROTOCOL[1], "--connect", &server.address]);
     run.succeeds();

@@ -12,7 +12,7 @@ use crate::process::{Scratch, Server, Started, farhaul, farhaul_with, records};
 fn a_pipe_carries_all_bytes_and_ends_with_the_input() {
     let mut input = vec![0u8; 5_000_003];
     input.iter_mut().enumerate().for_each(|(index, byte)| *byte = (index / 7) as u8);
-    let server = Server::begin(&["pipe"]);
+    let server = Server::begin_with(&["pipe"], Stdio::null());
     let run = farhaul_with(&input, &["pipe", "--plain", "--json", "--connect", &server.address]);
     run.succeeds();
     let end = records(&run.stderr).pop().unwrap();

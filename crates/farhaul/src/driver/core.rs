@@ -108,7 +108,9 @@ enum Handle {
 pub(crate) struct Status {
     /// It was established.
     pub(crate) connected: bool,
-    /// Everything was acknowledged after `finish`.
+    /// Everything was acknowledged after `finish_sending`.
+    pub(crate) sent: bool,
+    /// Everything was acknowledged after `finish`, or both directions have ended.
     pub(crate) finished: bool,
     /// The reason for its end, if it is over.
     pub(crate) lost: Option<ConnectionLost>,
@@ -359,6 +361,10 @@ impl<T: Streams + Channels> Core<T> {
             Event::Connected(_) => {
                 slot.status.connected = true;
                 slot.silence(&mut self.alarms);
+                slot.settled.wake(&mut self.wakeups);
+            }
+            Event::SendingFinished(_) => {
+                slot.status.sent = true;
                 slot.settled.wake(&mut self.wakeups);
             }
             Event::Finished(_) => {

@@ -7,12 +7,14 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::driver::{Place, Registration};
+use crate::error::Error;
 use crate::stream::{Stream, reading, writing};
 
 /// A [`Stream`] whose calls wait as tasks do.
 ///
-/// Shutting it down ([`AsyncWrite::poll_shutdown`]) is [`finish`](AsyncStream::finish): it completes once the peer has
-/// acknowledged everything. Dropping it without that aborts the connection.
+/// Shutting it down ([`AsyncWrite::poll_shutdown`]) completes once the peer has acknowledged everything. It ends this side's
+/// direction alone, as [`Stream::finish_sending`] does, if the connection [can](Stream::has_half_close). Otherwise it is
+/// [`finish`](AsyncStream::finish). Dropping the stream without a shutdown aborts the connection.
 ///
 /// **Time-outs.** Tasks have none: wrap the call in `tokio::time::timeout`. An abandoned read loses nothing. After an
 /// abandoned `write_all`, the number of bytes taken is unknown.
@@ -20,15 +22,25 @@ use crate::stream::{Stream, reading, writing};
 /// **Wakers.** In each direction, a handle keeps the waker of the last task that polled it. It keeps it until that task
 /// is woken, another one polls, or the handle is dropped. So several tasks that read at once need a clone each.
 ///
-/// **UDT4 has no half-close.** A shutdown ends both directions. Reading then returns the data that had arrived by then,
+/// **Plain UDT4 has no half-close.** Without one, a shutdown ends both directions. Reading then returns the data that had arrived by then,
 /// and the end of the stream. So `tokio::io::copy_bidirectional` completes, but the side that closes first closes for
 /// both. Data that a peer sends after this side's shutdown is lost, with an error at the peer only. Where one side goes
 /// on sending after the other's last data, the protocol must mark that last data in-band.
 #[derive(Debug)]
 pub struct AsyncStream {
     pub(super) inner: Stream,
-    finishing: bool,
+    /// `None` before this handle begins to shut it down.
+    shutdown: Option<Shutdown>,
     waits: Waits,
+}
+
+/// What a shutdown ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shutdown {
+    /// This side's direction.
+    Sending,
+    /// The connection.
+    Both,
 }
 
 /// The last task that polled, for each condition that a handle waits for.
@@ -41,14 +53,14 @@ struct Waits {
 
 impl From<Stream> for AsyncStream {
     fn from(inner: Stream) -> Self {
-        Self { inner, finishing: false, waits: Waits::default() }
+        Self { inner, shutdown: None, waits: Waits::default() }
     }
 }
 
 impl Clone for AsyncStream {
     /// A second handle, without a waiting task.
     fn clone(&self) -> Self {
-        Self { inner: self.inner.clone(), finishing: self.finishing, waits: Waits::default() }
+        Self { inner: self.inner.clone(), shutdown: self.shutdown, waits: Waits::default() }
     }
 }
 
@@ -58,6 +70,27 @@ impl Drop for AsyncStream {
         connection.withdraw(Place::Read(id), &mut self.waits.read);
         connection.withdraw(Place::Write(id), &mut self.waits.write);
         connection.withdraw(Place::Settle(id), &mut self.waits.settle);
+    }
+}
+
+impl AsyncStream {
+    /// Ends this side's direction alone and returns at once: see [`Stream::finish_sending`].
+    ///
+    /// # Errors
+    /// The connection has no half-close; it is over, or was finished.
+    pub fn finish_sending(&self) -> Result<(), Error> {
+        self.inner.finish_sending()
+    }
+
+    /// Ends as much as a shutdown of this connection ends.
+    fn begin_shutdown(&self) -> Result<Shutdown, Error> {
+        match self.inner.finish_sending() {
+            Ok(()) => Ok(Shutdown::Sending),
+            Err(Error::NoHalfClose) => self.inner.begin_to_finish().map(|()| Shutdown::Both),
+            // The connection is over or finished: the wait tells whether everything was acknowledged.
+            Err(Error::Finished | Error::Lost(_)) => Ok(Shutdown::Both),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -92,15 +125,20 @@ impl AsyncWrite for AsyncStream {
         Poll::Ready(Ok(()))
     }
 
-    /// Completes once the peer has acknowledged everything. Closes the connection in both directions, since UDT4 has no
-    /// half-close: see [`AsyncStream`].
+    /// Completes once the peer has acknowledged everything. Without a half-close, it closes the connection in both
+    /// directions: see [`AsyncStream`].
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !self.finishing {
-            self.inner.begin_to_finish()?;
-            self.finishing = true;
-        }
+        let shutdown = match self.shutdown {
+            Some(shutdown) => shutdown,
+            None => self.begin_shutdown()?,
+        };
+        self.shutdown = Some(shutdown);
         let Self { inner: connection, waits, .. } = &mut *self;
-        let place = Place::Settle(connection.id());
-        connection.poll(place, cx, &mut waits.settle, connection.is_finished()).map_err(Into::into)
+        let (place, wait) = (Place::Settle(connection.id()), &mut waits.settle);
+        let poll = match shutdown {
+            Shutdown::Sending => connection.poll(place, cx, wait, connection.is_sent()),
+            Shutdown::Both => connection.poll(place, cx, wait, connection.is_finished()),
+        };
+        poll.map_err(Into::into)
     }
 }

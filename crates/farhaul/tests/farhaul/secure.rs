@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use farhaul::registry::protocols;
 use farhaul::security::{AcceptAll, Cipher, KeyPair, Pinned, Security, SecurityFault, Trust};
-use farhaul::{Builder, ConnectionLost, Endpoint, Error};
+use farhaul::{Builder, ConnectionLost, Endpoint, Error, Stream};
 use farhaul_proto::PeerIncompatible;
 use farhaul_wire::secure::{Epoch, Header};
 
@@ -61,6 +61,75 @@ fn a_stream_arrives_with_every_cipher_and_both_sides_know_each_other() {
         let data = content(20_000_000);
         assert!(exchange(&client, server.local_addr(), &server, &data) == data, "{cipher:?}");
     }
+}
+
+/// A connection between two programs of one user, encrypted: the client's end, and the server's.
+fn connected() -> ([Endpoint; 2], [Stream; 2]) {
+    let [alice, bob] = keys();
+    let trusts = Pinned { servers: vec![bob.public()], ..Pinned::default() };
+    let admits = Pinned { clients: vec![alice.public()], ..Pinned::default() };
+    let (client, server) = (bind(secure(&alice, trusts)), bind(secure(&bob, admits)));
+    let listener = server.listen().unwrap();
+    let ends = thread::scope(|scope| {
+        let accepts = scope.spawn(|| listener.accept().unwrap().0);
+        [client.connect(server.local_addr()).unwrap(), accepts.join().unwrap()]
+    });
+    ([client, server], ends)
+}
+
+#[test]
+fn each_direction_ends_by_itself() {
+    let (_ports, [mut client, mut server]) = connected();
+    let answer = content(10_000_000);
+    thread::scope(|scope| {
+        let answers = scope.spawn(|| {
+            let mut question = String::new();
+            server.read_to_string(&mut question).unwrap();
+            server.write_all(&answer).unwrap();
+            server.finish_sending().unwrap();
+            server.finish().unwrap();
+            question
+        });
+        client.write_all(b"a question").unwrap();
+        client.finish_sending().unwrap();
+        client.finish_sending().unwrap();
+        assert!(matches!(client.send(b"more"), Err(Error::Finished)));
+        let mut all = Vec::new();
+        client.read_to_end(&mut all).unwrap();
+        client.wait_until_closed().unwrap();
+        assert!(all == answer);
+        assert_eq!(answers.join().unwrap(), "a question");
+    });
+    assert!(client.ending().unwrap().is_some() && client.has_half_close().unwrap());
+}
+
+#[test]
+fn a_stream_that_is_dropped_after_its_own_end_loses_only_what_the_peer_has_yet_to_send() {
+    let (_ports, [mut client, mut server]) = connected();
+    client.write_all(b"everything").unwrap();
+    client.finish_sending().unwrap();
+    let mut all = String::new();
+    server.read_to_string(&mut all).unwrap();
+    // Its own end is acknowledged now, or soon.
+    while client.stats().unwrap().totals.bytes_acked < 10 {
+        thread::yield_now();
+    }
+    drop(client);
+    let lost = server.wait_until_closed();
+    assert!(matches!(lost, Ok(()) | Err(Error::Lost(ConnectionLost::Aborted))), "{lost:?}");
+    assert_eq!((all.as_str(), server.recv(&mut [0]).unwrap()), ("everything", 0));
+    assert!(server.send(b"an answer").is_err());
+}
+
+#[test]
+fn a_plain_connection_has_no_half_close() {
+    let listener = farhaul::Listener::plain(ANY).unwrap();
+    let stream = Stream::connect_plain(listener.local_addr()).unwrap();
+    assert!(!stream.has_half_close().unwrap());
+    let refused = stream.finish_sending().unwrap_err();
+    assert!(matches!(refused, Error::NoHalfClose), "{refused:?}");
+    assert_eq!(stream.send(b"it goes on").unwrap(), 10);
+    assert_eq!(stream.ending().unwrap(), None);
 }
 
 /// None of them needs a TCP port: their channels are inside.

@@ -65,6 +65,39 @@ fn a_task_that_waits_can_be_cancelled() {
     });
 }
 
+/// Each side shuts its own direction down at once, and both arrive.
+#[test]
+fn a_shutdown_of_an_encrypted_stream_leaves_the_other_direction_open() {
+    use farhaul::security::{AcceptAll, KeyPair, Security};
+    let secure = || Security::new(KeyPair::generate().unwrap(), AcceptAll);
+    let bind = || Endpoint::builder().secure(secure()).bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    block_on(async {
+        let (here, there) = (bind(), bind());
+        let listener = there.listen().unwrap();
+        let data = vec![7; 2_000_000];
+        let asks = async {
+            let mut stream = here.connect_async(there.local_addr()).await.unwrap();
+            stream.write_all(b"a question").await.unwrap();
+            stream.shutdown().await.unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.unwrap();
+            stream.finish().await.unwrap();
+            answer
+        };
+        let answers = async {
+            let (mut stream, _) = listener.accept_async().await.unwrap();
+            let mut question = String::new();
+            stream.read_to_string(&mut question).await.unwrap();
+            stream.write_all(&data).await.unwrap();
+            stream.shutdown().await.unwrap();
+            question
+        };
+        let (answer, question) = tokio::join!(asks, answers);
+        assert_eq!(question, "a question");
+        assert!(answer == data);
+    });
+}
+
 /// A program that forwards data in both directions until both sides have ended.
 #[test]
 fn a_copy_in_both_directions_ends() {

@@ -97,6 +97,11 @@ impl SendBuffer {
         (SeqRange::new(first, self.end().minus(1)), message)
     }
 
+    /// Stores the end of a stream, a packet without payload. Nothing may be written after it.
+    pub(crate) fn write_end(&mut self) {
+        let _ = self.write_message(&[], false);
+    }
+
     /// Packets of a message of `bytes` bytes. An empty message is one empty packet.
     pub(crate) fn packets_for(&self, bytes: usize) -> u32 {
         bytes.div_ceil(self.payload_size()).max(1) as u32

@@ -167,6 +167,7 @@ const fn renamed(event: Event, kind: Kind) -> Event {
         Event::Accepted(id) => Event::Accepted(outer(id, kind)),
         Event::Readable(id) => Event::Readable(outer(id, kind)),
         Event::Writable(id) => Event::Writable(outer(id, kind)),
+        Event::SendingFinished(id) => Event::SendingFinished(outer(id, kind)),
         Event::Finished(id) => Event::Finished(outer(id, kind)),
         Event::PeerComplained(id, code) => Event::PeerComplained(outer(id, kind), code),
         Event::Closed(id, reason) => Event::Closed(outer(id, kind), reason),

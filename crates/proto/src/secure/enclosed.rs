@@ -112,6 +112,7 @@ pub(crate) fn terms(service: Service, offer: &Offer, call: Option<ClientId>) -> 
         options: &[],
         largest: offer.largest,
         call: call.as_ref().map(ClientId::bytes),
+        half_close: offer.mode == Mode::Stream,
     };
     let mut out = Vec::new();
     terms.encode(&mut out);
@@ -148,6 +149,7 @@ pub(crate) fn agree(service: Service, offer: &Offer, terms: &[u8]) -> Result<(Ag
         recv_isn: theirs.first,
         round_trip: None,
         envelope: Envelope { data: data as u32, control_surplus: (OVERHEAD - data) as u32 },
+        half_close: theirs.half_close && offer.mode == Mode::Stream,
     };
     Ok((agreed, is_measured))
 }

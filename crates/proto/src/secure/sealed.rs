@@ -168,6 +168,11 @@ impl<E: Enclosed> Sealed<E> {
         writes
     }
 
+    /// A client must also know that the server has admitted it. Otherwise a stream without data would end well.
+    const fn is_admitted(&self) -> bool {
+        matches!(self.side, Side::Server) || self.handshake.is_none()
+    }
+
     /// Writes the word of a server that its client is verified. Returns false if none is due.
     fn poll_done(&mut self, scratch: &mut Vec<u8>) -> bool {
         let writes = std::mem::take(&mut self.done_due);
@@ -320,6 +325,14 @@ impl<E: Enclosed> Conductor for Sealed<E> {
         self.inner.can_read()
     }
 
+    fn has_half_close(&self) -> bool {
+        self.inner.has_half_close()
+    }
+
+    fn finish_sending(&mut self, now: Instant) {
+        self.inner.finish_sending(now);
+    }
+
     fn begin_linger(&mut self, now: Instant, linger: Duration) {
         self.inner.begin_linger(now, linger);
     }
@@ -342,10 +355,20 @@ impl<E: Enclosed> Conductor for Sealed<E> {
 
     // ---- facts ----
 
-    /// A client must also know that the server has admitted it. Otherwise a stream without data would end well.
     fn is_flushed(&self) -> bool {
-        let admitted = self.side == Side::Server || self.handshake.is_none();
-        admitted && self.inner.is_flushed()
+        self.is_admitted() && self.inner.is_flushed()
+    }
+
+    fn may_leave(&self) -> bool {
+        self.is_admitted() && self.inner.may_leave()
+    }
+
+    fn has_ended_both(&self) -> bool {
+        self.is_admitted() && self.inner.has_ended_both()
+    }
+
+    fn is_read_to_end(&self) -> bool {
+        self.inner.is_read_to_end()
     }
 
     fn is_complete(&self) -> bool {

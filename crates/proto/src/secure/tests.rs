@@ -1,6 +1,7 @@
 //! The envelope between two secure endpoints.
 
 mod attack;
+mod half_close;
 mod meetings;
 pub(super) mod pair;
 mod refusals;

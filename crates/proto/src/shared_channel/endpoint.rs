@@ -36,6 +36,14 @@ impl<T: Streams> Streams for SharedChannel<T> {
         self.bulk.readable(id)
     }
 
+    fn has_half_close(&self, id: ConnectionId) -> bool {
+        self.bulk.has_half_close(id)
+    }
+
+    fn finish_sending(&mut self, now: Instant, id: ConnectionId) -> Result<(), StreamError> {
+        self.bulk.finish_sending(now, id)
+    }
+
     fn finish(&mut self, now: Instant, id: ConnectionId) {
         self.bulk.finish(now, id);
     }

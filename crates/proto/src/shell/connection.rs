@@ -208,7 +208,15 @@ impl<P: Protocol> Connection<P> {
 
     fn check_flushed(&mut self, now: Instant) {
         let Phase::Established(established) = &mut self.phase else { return };
-        if self.standing.life() == Life::Finishing && established.is_flushed() {
+        let leaves = match self.standing.life() {
+            Life::Finishing => established.may_leave(),
+            Life::HalfClosed => established.has_ended_both(),
+            _ => false,
+        };
+        if matches!(self.standing.life(), Life::HalfClosed | Life::Finishing) && established.is_flushed() {
+            self.standing.sending_finished();
+        }
+        if leaves {
             established.leave(now, Parting::Closed);
             // Nothing more will arrive. As far as this side can know, the received data is complete.
             let complete = established.is_complete();

@@ -78,6 +78,8 @@ pub(crate) struct Agreed {
     /// RTT, if a request had exactly one answer.
     pub(crate) round_trip: Option<Duration>,
     pub(crate) envelope: Envelope,
+    /// Whether each direction of a stream can end alone.
+    pub(crate) half_close: bool,
 }
 
 /// Bytes that an envelope adds to packets. Without one they are zero.
@@ -127,6 +129,7 @@ impl Offer {
             recv_isn: packet.isn,
             round_trip,
             envelope: Envelope::default(),
+            half_close: false,
         })
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!  Connecting ──established──▶ Open ──finish──▶ Finishing ──flushed──▶ Leaving ──told──▶ Over
-//!      │                        │                   │                     ▲
-//!      │                        └──────close────────┴────────close────────┘
+//!      │                        │ └─finish sending─▶ HalfClosed ─both ended─▶ ▲
+//!      │                        │                   │  └─finish─▶ Finishing   │
+//!      │                        └──────close────────┴────────close────────────┘
 //!      └──close / lost──▶ Over ◀──lost── (any)
 //! ```
 
@@ -16,6 +17,8 @@ pub(crate) enum Life {
     Connecting,
     /// Data flows both ways.
     Open,
+    /// This side writes no more, and reads until the peer ends its direction as well.
+    HalfClosed,
     /// This side writes no more and waits for the last acknowledgement.
     Finishing,
     /// This side sends its shutdown to the peer.
@@ -29,9 +32,11 @@ pub(crate) enum Life {
 pub(crate) enum Cause {
     /// The handshake succeeded.
     Established,
-    /// The application ended its writing side.
+    /// The application ended its writing side alone.
+    FinishSending,
+    /// The application ended its writing side, and with it the connection.
     Finish,
-    /// Everything written was acknowledged.
+    /// Everything written was acknowledged. If this side ended its writing side alone, the peer has ended its own as well.
     Flushed,
     /// The application closed.
     Close,
@@ -46,19 +51,20 @@ impl Life {
     pub(crate) const fn after(self, cause: Cause) -> Option<Self> {
         match (self, cause) {
             (Self::Connecting, Cause::Established) => Some(Self::Open),
-            (Self::Open, Cause::Finish) => Some(Self::Finishing),
-            (Self::Finishing, Cause::Flushed) => Some(Self::Leaving),
-            (Self::Open | Self::Finishing, Cause::Close) => Some(Self::Leaving),
+            (Self::Open, Cause::FinishSending) => Some(Self::HalfClosed),
+            (Self::Open | Self::HalfClosed, Cause::Finish) => Some(Self::Finishing),
+            (Self::HalfClosed | Self::Finishing, Cause::Flushed) => Some(Self::Leaving),
+            (Self::Open | Self::HalfClosed | Self::Finishing, Cause::Close) => Some(Self::Leaving),
             (Self::Connecting, Cause::Close) => Some(Self::Over),
             (Self::Leaving, Cause::Told | Cause::Lost) => Some(Self::Over),
-            (Self::Connecting | Self::Open | Self::Finishing, Cause::Lost) => Some(Self::Over),
+            (Self::Connecting | Self::Open | Self::HalfClosed | Self::Finishing, Cause::Lost) => Some(Self::Over),
             _ => None,
         }
     }
 
     /// Whether data may still arrive and be acknowledged.
     pub(crate) const fn is_alive(self) -> bool {
-        matches!(self, Self::Open | Self::Finishing)
+        matches!(self, Self::Open | Self::HalfClosed | Self::Finishing)
     }
 }
 
@@ -103,8 +109,16 @@ mod tests {
 
     #[test]
     fn the_transition_table_is_as_drawn() {
-        let states = [Life::Connecting, Life::Open, Life::Finishing, Life::Leaving, Life::Over];
-        let causes = [Cause::Established, Cause::Finish, Cause::Flushed, Cause::Close, Cause::Told, Cause::Lost];
+        let states = [Life::Connecting, Life::Open, Life::HalfClosed, Life::Finishing, Life::Leaving, Life::Over];
+        let causes = [
+            Cause::Established,
+            Cause::FinishSending,
+            Cause::Finish,
+            Cause::Flushed,
+            Cause::Close,
+            Cause::Told,
+            Cause::Lost,
+        ];
         let mut table = String::new();
         for state in states {
             for cause in causes {
@@ -118,9 +132,14 @@ mod tests {
             "Connecting --Established--> Open\n\
              Connecting --Close--> Over\n\
              Connecting --Lost--> Over\n\
+             Open --FinishSending--> HalfClosed\n\
              Open --Finish--> Finishing\n\
              Open --Close--> Leaving\n\
              Open --Lost--> Over\n\
+             HalfClosed --Finish--> Finishing\n\
+             HalfClosed --Flushed--> Leaving\n\
+             HalfClosed --Close--> Leaving\n\
+             HalfClosed --Lost--> Over\n\
              Finishing --Flushed--> Leaving\n\
              Finishing --Close--> Leaving\n\
              Finishing --Lost--> Over\n\

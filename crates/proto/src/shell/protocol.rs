@@ -172,6 +172,14 @@ pub(crate) trait Conductor {
         self.readable() > 0
     }
 
+    /// Whether each direction of the stream can end alone.
+    fn has_half_close(&self) -> bool {
+        false
+    }
+
+    /// Ends this side's direction of the stream, in a connection [that can](Self::has_half_close).
+    fn finish_sending(&mut self, _now: Instant) {}
+
     /// From now on, `linger` without progress ends the connection.
     fn begin_linger(&mut self, now: Instant, linger: Duration);
 
@@ -193,6 +201,22 @@ pub(crate) trait Conductor {
 
     /// Whether the peer has acknowledged everything written, so that this side may leave.
     fn is_flushed(&self) -> bool;
+
+    /// Whether this side may leave now after [`finish`](crate::Streams::finish): the peer has acknowledged everything, and
+    /// knows what this side has acknowledged.
+    fn may_leave(&self) -> bool {
+        self.is_flushed()
+    }
+
+    /// Whether both directions have ended one by one, and this side may leave.
+    fn has_ended_both(&self) -> bool {
+        false
+    }
+
+    /// Whether the peer has ended its direction, and everything before the end was read.
+    fn is_read_to_end(&self) -> bool {
+        false
+    }
 
     /// Whether no data of the peer is known to be missing.
     fn is_complete(&self) -> bool;

@@ -17,6 +17,8 @@ pub(crate) struct Standing {
     reader_waits: bool,
     /// A write found no room. An event follows when there is room.
     writer_waits: bool,
+    /// This side ended its writing side alone. An event follows when all of it was acknowledged.
+    delivery_waits: bool,
     events: Vec<Event>,
 }
 
@@ -30,6 +32,7 @@ impl Standing {
             interest: Interest::Held,
             reader_waits: true,
             writer_waits: false,
+            delivery_waits: false,
             events: Vec::new(),
         }
     }
@@ -58,6 +61,25 @@ impl Standing {
     pub(crate) fn finish(&mut self) -> bool {
         self.interest.hold();
         self.advance(Cause::Finish)
+    }
+
+    /// The application ends its writing side alone, in a connection that can.
+    ///
+    /// # Errors
+    /// Nothing can be written any more for another reason.
+    pub(crate) fn finish_sending(&mut self) -> Result<(), StreamError> {
+        if self.life != Life::HalfClosed {
+            self.may_write()?;
+            self.delivery_waits = self.advance(Cause::FinishSending);
+        }
+        Ok(())
+    }
+
+    /// Everything up to the end of this side's direction was acknowledged.
+    pub(crate) fn sending_finished(&mut self) {
+        if std::mem::take(&mut self.delivery_waits) {
+            self.events.push(Event::SendingFinished(self.id));
+        }
     }
 
     /// Everything written was acknowledged. `complete` is whether all of the peer's data arrived.
@@ -128,7 +150,7 @@ impl Standing {
         match self.life {
             Life::Open => Ok(()),
             Life::Connecting => Err(StreamError::NotConnected),
-            Life::Finishing => Err(StreamError::Finished),
+            Life::HalfClosed | Life::Finishing => Err(StreamError::Finished),
             Life::Leaving | Life::Over => {
                 Err(StreamError::Lost(self.ending.map_or(ConnectionLost::ClosedLocally, |ending| ending.reason)))
             }

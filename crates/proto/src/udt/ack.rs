@@ -219,6 +219,11 @@ impl Acks {
         Some(now - at)
     }
 
+    /// The sender knows that everything before this packet has arrived.
+    pub(crate) const fn confirmed(&self) -> SeqNo {
+        self.confirmed
+    }
+
     /// Applies the controller's settings. Periods above a SYN interval are cut, as in UDT.
     pub(crate) fn set_policy(&mut self, period: Option<Duration>, interval: Option<u32>) {
         self.period = period.map_or(SYN_INTERVAL, |period| period.min(SYN_INTERVAL));

@@ -19,11 +19,13 @@ use self::losses::Losses;
 use self::packet_size::Discovery;
 use super::challenge::{Challenge, silence};
 use super::congestion::Congestion;
+use super::half_close::HalfClose;
 use super::messages::MessageOptions;
 use super::receiver::{Receiver, Sizes};
 use super::sender::{Sender, Transmission};
 use crate::config::Mode;
 use crate::consts::{IP_UDP_HEADER, SYN_INTERVAL};
+use crate::error::ConnectionLost;
 use crate::estimate::Rtt;
 use crate::shell::farewell::{Farewell, Parting};
 use crate::shell::handshake::{Agreed, Answer, Offer, mss_towards};
@@ -54,6 +56,8 @@ pub(crate) struct Established {
     pub(super) answer: Answer,
     sender: Sender,
     receiver: Receiver,
+    /// `None` if one direction cannot end alone.
+    half_close: Option<HalfClose>,
     farewell: Farewell,
     challenge: Challenge,
     vigil: Vigil,
@@ -122,6 +126,7 @@ impl Established {
                 config.udt.reorder_tolerance,
                 now,
             ),
+            half_close: agreed.half_close.then(HalfClose::new),
             farewell: Farewell::default(),
             challenge: Challenge::default(),
             vigil,
@@ -166,19 +171,33 @@ impl Established {
         let field = MessageField { position: Position::Only, in_order: false, message: MsgNo::FIRST };
         // Receivers compare time stamps alone.
         let header = DataHeader { seq, field, timestamp: Timestamp::new(order), destination: SocketId::NONE };
-        self.on_data(&header, payload, now);
-        Effect::GoOn
+        self.on_data(&header, payload, now)
     }
 
     #[inline]
-    fn on_data(&mut self, header: &DataHeader, payload: &[u8], now: Instant) {
+    fn on_data(&mut self, header: &DataHeader, payload: &[u8], now: Instant) -> Effect {
         self.vigil.expiry.on_heard(now);
         // Nobody reads what comes after the close, so the peer must not take it for delivered.
         if self.farewell.has_begun() {
-            return;
+            return Effect::GoOn;
+        }
+        if let Err(effect) = self.admit(header.seq, payload.is_empty()) {
+            return effect;
         }
         self.receiver.on_data(header, payload, now, &self.rtt);
         self.note_sign_of_life(now);
+        Effect::GoOn
+    }
+
+    /// Checks a data packet against the end of the peer's direction. `is_end` is whether it has no payload.
+    ///
+    /// # Errors
+    /// The effect of a contradiction.
+    #[inline]
+    fn admit(&mut self, seq: SeqNo, is_end: bool) -> Result<(), Effect> {
+        let Some(half_close) = &mut self.half_close else { return Ok(()) };
+        let admitted = half_close.admit(seq, is_end, &self.receiver.buffer);
+        admitted.map_err(|fault| Effect::Lost(ConnectionLost::PeerMisbehaved(fault)))
     }
 
     /// The longest time until an answer of the peer, which may wait for its timer.
@@ -213,6 +232,9 @@ impl Established {
                     self.rtt.sample(sample, now);
                     self.challenge.on_answer(now.saturating_sub(sample));
                 }
+                if let Some(half_close) = &mut self.half_close {
+                    half_close.on_confirmed(self.receiver.acks.confirmed());
+                }
             }
             // A side that is leaving need not know whether the peer does.
             Control::Shutdown if self.farewell.has_begun() => {}
@@ -238,7 +260,7 @@ impl Established {
                     return Effect::Complained(*code);
                 }
             }
-            Control::Path(path) => self.on_path(path, sent, now),
+            Control::Path(path) => return self.on_path(path, sent, now),
             Control::Custom { kind, body } => {
                 let path = self.path(now);
                 self.congestion.on_custom_message(&path, *kind, body);

@@ -173,6 +173,11 @@ impl Sender {
         taken
     }
 
+    /// Ends the stream. It waits for no room, because it is one packet.
+    pub(crate) fn write_end(&mut self) {
+        self.buffer.write_end();
+    }
+
     // ---- what the peer says ----
 
     /// Whether an acknowledgement of everything before `seq` can be true (attacks B2, B3, B8).

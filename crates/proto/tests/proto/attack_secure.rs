@@ -14,6 +14,7 @@
 //! | B9: repeated packets; B12: everything that wraps, and new keys | `repeated.rs` |
 //! | B15, B20: outages and suspended computers | `clocks.rs` |
 //! | B16: copied packets from other addresses | `moves.rs` |
+//! | B21: peers whose end of a direction contradicts their data | `half_close.rs` |
 //!
 //! Without a test here:
 //!
@@ -33,6 +34,7 @@ mod clocks;
 mod downgrade;
 mod floods;
 mod forged;
+mod half_close;
 mod handshake;
 mod moves;
 mod peers;

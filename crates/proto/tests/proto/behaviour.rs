@@ -9,6 +9,7 @@ mod duplicate;
 mod fairness;
 mod farewell;
 mod forgery;
+mod half_close;
 mod idle;
 mod loss;
 mod memory;

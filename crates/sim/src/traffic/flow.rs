@@ -51,6 +51,8 @@ pub struct Flow {
     may_read: bool,
     /// When it was established.
     pub connected_at: Option<Instant>,
+    /// When all data of a side that half-closes, and its end, had been acknowledged.
+    pub sending_finished_at: Option<Instant>,
     /// When all data had been acknowledged and the peer knew the end of the stream.
     pub finished_at: Option<Instant>,
     /// When and why it ended.
@@ -71,6 +73,7 @@ impl Flow {
             finish_called: false,
             may_read: true,
             connected_at: None,
+            sending_finished_at: None,
             finished_at: None,
             closed: None,
         }
@@ -109,7 +112,9 @@ impl Flow {
     /// Whether it is closed and read to its end, or has nothing left to write, read or acknowledge.
     pub fn is_done(&self) -> bool {
         let idle = self.workload.keep_open && self.all_written() && self.all_received();
-        idle || self.finished_at.is_some() || (self.closed.is_some() && !self.may_read)
+        // A side that half-closes reads to the end of the peer's direction.
+        let read = !self.workload.half_close || !self.may_read;
+        idle || (self.finished_at.is_some() && read) || (self.closed.is_some() && !self.may_read)
     }
 
     pub(super) fn may_read(&self) -> bool {
@@ -214,7 +219,14 @@ impl Flow {
     }
 
     pub(super) fn finish_if_done<T: Streams>(&mut self, now: Instant, transport: &mut T) {
-        if self.finish_called || self.workload.keep_open || !self.all_written() || !self.all_received() {
+        if self.finish_called || self.workload.keep_open || !self.all_written() {
+            return;
+        }
+        if self.workload.half_close {
+            self.finish_called = transport.finish_sending(now, self.id).is_ok();
+            return;
+        }
+        if !self.all_received() {
             return;
         }
         // A side that neither sends nor expects data waits for the peer to close.

@@ -12,6 +12,9 @@
 //! | 3 challenge, 4 response | 8 random bytes, which the peer sends back from where it received them |
 //! | 16 datagram | a datagram of another protocol, which the envelope carries beside its stream |
 //!
+//! Data of a stream without payload are the end of its direction, if both sides have the term *half-close*. The end has the
+//! sequence number after the last data, so it is acknowledged and repeated as data are. Nothing follows it.
+//!
 //! UDT4's last header word, the socket id, is the envelope's connection id. So a receiver restores the packet in place: 12
 //! bytes move by four. The data of a stream leave out two more words. Each packet of a stream is a message of its own, and the
 //! time stamp tells in which order packets left, as the packet number does.

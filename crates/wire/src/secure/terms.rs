@@ -14,6 +14,7 @@
 //! | 6 | options | of the protocol, in its own format |
 //! | 7 | largest packet u32 | bytes like 3, of a side that may probe for larger packets |
 //! | 8 | call | random bytes of the sender's own call, of a side that meets a peer which calls as well |
+//! | 9 | half-close | empty, of a side that can end each direction of a stream alone: see [`inner`](super::inner) |
 //!
 //! Terms of later versions are skipped.
 
@@ -33,6 +34,7 @@ mod id {
     pub(super) const OPTIONS: u16 = 6;
     pub(super) const LARGEST: u16 = 7;
     pub(super) const CALL: u16 = 8;
+    pub(super) const HALF_CLOSE: u16 = 9;
 }
 
 /// One side's contribution.
@@ -54,6 +56,8 @@ pub struct Terms<'a> {
     pub largest: Option<u32>,
     /// The client id of this side's own call, [`MIN_CLIENT_ID`] to [`MAX_CLIENT_ID`] bytes. `None` outside of a rendezvous.
     pub call: Option<&'a [u8]>,
+    /// Whether this side can end each direction of a stream alone. It takes two sides that can.
+    pub half_close: bool,
 }
 
 /// Why terms cannot be read. Their sender holds the keys, so the fault is the peer's.
@@ -96,6 +100,9 @@ impl<'a> Terms<'a> {
         if let Some(call) = self.call {
             term(id::CALL, call);
         }
+        if self.half_close {
+            term(id::HALF_CLOSE, &[]);
+        }
     }
 
     /// Reads terms.
@@ -104,7 +111,7 @@ impl<'a> Terms<'a> {
     /// See [`TermsError`].
     pub fn decode(bytes: &'a [u8]) -> Result<Self, TermsError> {
         let (mut protocol, mut mode, mut mss, mut window) = (None, None, None, None);
-        let (mut first, mut options, mut largest, mut call) = (None, None, None, None);
+        let (mut first, mut options, mut largest, mut call, mut half_close) = (None, None, None, None, None);
         let mut rest = bytes;
         while let Some((id, behind)) = rest.split_first_chunk() {
             let id = u16::from_be_bytes(*id);
@@ -121,6 +128,7 @@ impl<'a> Terms<'a> {
                 id::OPTIONS => &mut options,
                 id::LARGEST => &mut largest,
                 id::CALL => &mut call,
+                id::HALF_CLOSE => &mut half_close,
                 _ => continue,
             };
             if place.replace(value).is_some() {
@@ -147,6 +155,9 @@ impl<'a> Terms<'a> {
         if call.is_some_and(|call| !(MIN_CLIENT_ID..=MAX_CLIENT_ID).contains(&call.len())) {
             return Err(TermsError::Length(id::CALL));
         }
+        if half_close.is_some_and(|value| !value.is_empty()) {
+            return Err(TermsError::Length(id::HALF_CLOSE));
+        }
         Ok(Self {
             protocol: str::from_utf8(protocol).map_err(|_| TermsError::Value(id::PROTOCOL))?,
             messages,
@@ -156,6 +167,7 @@ impl<'a> Terms<'a> {
             options: options.unwrap_or_default(),
             largest: largest.map(|value| number(Some(value), id::LARGEST)).transpose()?,
             call,
+            half_close: half_close.is_some(),
         })
     }
 }

@@ -117,6 +117,7 @@ fn terms_must_be_complete_and_stand_once() {
         options: b"",
         largest: None,
         call: None,
+        half_close: false,
     };
     let mut bytes = Vec::new();
     terms.encode(&mut bytes);
@@ -131,6 +132,10 @@ fn terms_must_be_complete_and_stand_once() {
         let wrong = [&bytes[..], &[0, 8, 0, length], &vec![7; length.into()]].concat();
         assert_eq!(Terms::decode(&wrong), Err(TermsError::Length(8)), "{length}");
     }
+    let (half_closing, mut ends) = (Terms { half_close: true, ..terms }, Vec::new());
+    half_closing.encode(&mut ends);
+    assert_eq!((Terms::decode(&ends), &ends[bytes.len()..]), (Ok(half_closing), &[0, 9, 0, 0][..]));
+    assert_eq!(Terms::decode(&[&bytes[..], &[0, 9, 0, 1, 1]].concat()), Err(TermsError::Length(9)));
     let later = [&bytes[..], &[0x12, 0x34, 0, 1, 0]].concat();
     assert_eq!(Terms::decode(&later), Ok(terms), "a term of a later version");
     assert_eq!(Terms::decode(&[&bytes[..], &bytes[..]].concat()), Err(TermsError::Twice(1)));

@@ -1,6 +1,6 @@
 //! The idle time-out of a pipe after the end of its input.
 //!
-//! Plain UDT4 cannot say that a direction has ended. Two sides whose inputs have ended, and which both wait for the other,
+//! Without a half-close, nothing says that a direction has ended. Two sides whose inputs have ended, and which both wait for the other,
 //! would wait for ever.
 
 use std::time::Duration;

@@ -10,8 +10,10 @@ use std::time::Duration;
 use farhaul::{Error, Stream};
 use farhaul_udp::Clock;
 use farhaul_units::Instant;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::BLOCK;
+use super::ends::Ends;
 use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::interrupt::Interrupt;
@@ -61,10 +63,10 @@ enum State {
 }
 
 impl Input {
-    /// Starts sending stdin within the caps of the peer's key. With `closes`, the end of a non-empty stdin finishes the stream.
+    /// Starts sending stdin within the caps of the peer's key. Its end ends what `ends` says.
     pub(super) fn start(
         (stream, permit): (Stream, Arc<Permit>),
-        closes: bool,
+        ends: Ends,
         interrupt: Interrupt,
         clock: Clock,
     ) -> io::Result<Self> {
@@ -80,7 +82,7 @@ impl Input {
         };
         let input = Self { shared: Arc::new(shared) };
         let its = input.clone();
-        thread::Builder::new().name("input".into()).spawn(move || its.run(closes, &interrupt, clock))?;
+        thread::Builder::new().name("input".into()).spawn(move || its.run(ends, &interrupt, clock))?;
         Ok(input)
     }
 
@@ -117,20 +119,30 @@ impl Input {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// Whether stdin was cut off by the close of the peer, of which the caller knows: it has more to send, or had something and
-    /// has not ended. A person at a terminal may stop at any time.
+    /// Whether stdin was cut off by the end of the connection: it has not ended. A person at a terminal may stop at any time.
     pub(super) fn is_cut_off(&self) -> bool {
         // The connection is over, so the thread soon waits for stdin and for nothing else.
-        let settled =
-            |input: &Self| input.shared.reading.load(Ordering::Acquire) || !matches!(*input.state(), State::Open);
         let mut looks = 0;
-        while !settled(self) && looks < SETTLING {
+        while !self.is_settled() && looks < SETTLING {
             thread::park_timeout(LOOK);
             looks += 1;
         }
-        let is_open = matches!(*self.state(), State::Open);
-        let has_more = rustix::io::ioctl_fionread(io::stdin()).is_ok_and(|bytes| bytes > 0);
-        is_open && (has_more || self.bytes() > 0) && !io::stdin().is_terminal()
+        match *self.state() {
+            State::Open => !io::stdin().is_terminal(),
+            State::Cut(_) => true,
+            State::Ended(_) | State::Unreadable(_) | State::UsedUp(_) => false,
+        }
+    }
+
+    /// Whether the thread is done, or waits for a stdin that has neither data nor an end.
+    fn is_settled(&self) -> bool {
+        if !matches!(*self.state(), State::Open) {
+            return true;
+        }
+        let stdin = io::stdin();
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+        let is_ready = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0);
+        self.shared.reading.load(Ordering::Acquire) && !is_ready
     }
 
     /// The result of sending to `peer`.
@@ -143,22 +155,28 @@ impl Input {
         }
     }
 
-    fn run(&self, closes: bool, interrupt: &Interrupt, clock: Clock) {
+    fn run(&self, ends: Ends, interrupt: &Interrupt, clock: Clock) {
         let threads = Threads::begin();
         let mut ended = self.send_all(clock);
         self.shared.busy.store(nanos(threads.busy()), Ordering::Release);
         let is_over = match &ended {
             // The signal that stops this program may also have ended its input early.
             State::Ended(_) if interrupt.is_asked_to_stop() => return,
-            State::Ended(_) => closes && self.bytes() > 0,
+            State::Ended(_) => ends == Ends::Together && self.bytes() > 0,
             _ => true,
         };
-        if !is_over {
-            *self.state() = ended;
-            return;
-        }
         let stream = self.stream();
         let Some(stream) = &*stream else { return };
+        if !is_over {
+            *self.state() = ended;
+            if ends == Ends::Apart
+                && let Err(error) = stream.finish_sending()
+            {
+                // The receiver finds the connection over as well.
+                *self.state() = State::Cut(error);
+            }
+            return;
+        }
         if matches!(ended, State::Ended(_))
             && let Err(error) = stream.finish()
         {

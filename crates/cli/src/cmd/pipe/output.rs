@@ -1,5 +1,6 @@
 //! The thread that writes stdout. It may block on its reader for ever, so waits for it also check for signals.
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
@@ -88,6 +89,13 @@ impl Output {
             }
         }
     }
+}
+
+/// Closes stdout, whose writing has finished, while the program goes on. Its number stays taken, so that nothing else is
+/// written to by mistake.
+pub(super) fn close() -> io::Result<()> {
+    let nowhere = File::options().write(true).open("/dev/null")?;
+    Ok(rustix::stdio::dup2_stdout(nowhere)?)
 }
 
 fn write_all(blocks: &Receiver<Block>, done: &SyncSender<io::Result<Block>>) -> io::Result<()> {

@@ -36,7 +36,7 @@ impl Around {
                 return Some(Event::Closed(id, reason));
             }
             Event::Finished(_) => self.note_over(id),
-            Event::Readable(_) | Event::Writable(_) | Event::PeerComplained(..) => {}
+            Event::Readable(_) | Event::Writable(_) | Event::SendingFinished(_) | Event::PeerComplained(..) => {}
         }
         Some(event)
     }

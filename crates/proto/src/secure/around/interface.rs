@@ -62,6 +62,15 @@ impl Streams for Around {
         self.inner.readable(id)
     }
 
+    fn has_half_close(&self, id: ConnectionId) -> bool {
+        self.inner.has_half_close(id)
+    }
+
+    fn finish_sending(&mut self, now: Instant, id: ConnectionId) -> Result<(), StreamError> {
+        let finished = self.inner.finish_sending(now, id);
+        self.explained(id, finished)
+    }
+
     fn finish(&mut self, now: Instant, id: ConnectionId) {
         self.inner.finish(now, id);
     }

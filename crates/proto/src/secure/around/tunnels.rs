@@ -21,7 +21,7 @@ impl Around {
             Event::Writable(tunnel) => self.write_on(now, tunnel),
             Event::Finished(tunnel) => self.on_told(tunnel),
             Event::Closed(tunnel, reason) => self.on_closed(now, tunnel, reason),
-            Event::PeerComplained(..) => {}
+            Event::SendingFinished(_) | Event::PeerComplained(..) => {}
         }
     }
 

@@ -58,6 +58,16 @@ impl Streams for Dual {
         endpoint.readable(id)
     }
 
+    fn has_half_close(&self, id: ConnectionId) -> bool {
+        let (endpoint, id) = self.of(id);
+        endpoint.has_half_close(id)
+    }
+
+    fn finish_sending(&mut self, now: Instant, id: ConnectionId) -> Result<(), StreamError> {
+        let (endpoint, id) = self.of_mut(id);
+        endpoint.finish_sending(now, id)
+    }
+
     fn finish(&mut self, now: Instant, id: ConnectionId) {
         let (endpoint, id) = self.of_mut(id);
         endpoint.finish(now, id);

@@ -41,10 +41,13 @@ impl<P: Protocol> Connection<P> {
     }
 
     pub(in crate::shell) fn read(&mut self, now: Instant, out: &mut [u8]) -> Result<Read, StreamError> {
-        let (standing, established) = self.parts_to_read(Mode::Stream)?;
-        let read = established.map_or(0, |established| established.read(now, out));
+        let (standing, mut established) = self.parts_to_read(Mode::Stream)?;
+        let read = established.as_mut().map_or(0, |established| established.read(now, out));
         if read > 0 || out.is_empty() {
             return Ok(Read::Data(read));
+        }
+        if established.is_some_and(|established| established.is_read_to_end()) {
+            return Ok(Read::End);
         }
         standing.nothing_to_read()
     }
@@ -80,6 +83,27 @@ impl<P: Protocol> Connection<P> {
         }
     }
 
+    /// Whether each direction can end alone.
+    pub(in crate::shell) fn has_half_close(&self) -> bool {
+        self.established().is_some_and(Conductor::has_half_close)
+    }
+
+    /// Ends the writing side alone.
+    pub(in crate::shell) fn finish_sending(&mut self, now: Instant) -> Result<(), StreamError> {
+        self.standing.hold();
+        if self.name.mode != Mode::Stream {
+            return Err(StreamError::WrongMode);
+        }
+        let Phase::Established(established) = &mut self.phase else { return Err(StreamError::NotConnected) };
+        if !established.has_half_close() {
+            return Err(StreamError::NoHalfClose);
+        }
+        self.standing.finish_sending()?;
+        established.finish_sending(now);
+        self.check_flushed(now);
+        Ok(())
+    }
+
     /// Ends the writing side.
     pub(in crate::shell) fn finish(&mut self, now: Instant) {
         let linger = self.linger;
@@ -111,9 +135,9 @@ impl<P: Protocol> Connection<P> {
         }
     }
 
-    /// The application releases the connection.
+    /// The application releases the connection. One that has ended its writing side alone has said all, so it closes.
     pub(in crate::shell) fn release(&mut self, now: Instant) {
         self.standing.release();
-        self.abort(now);
+        if self.standing.life() == Life::HalfClosed { self.close(now) } else { self.abort(now) }
     }
 }

@@ -85,6 +85,14 @@ impl<E: Wraps> Streams for E {
         self.shell().get(id).map_or(0, Connection::readable)
     }
 
+    fn has_half_close(&self, id: ConnectionId) -> bool {
+        self.shell().get(id).is_some_and(Connection::has_half_close)
+    }
+
+    fn finish_sending(&mut self, now: Instant, id: ConnectionId) -> Result<(), StreamError> {
+        self.shell_mut().command(id, |connection| connection.finish_sending(now))?
+    }
+
     fn finish(&mut self, now: Instant, id: ConnectionId) {
         let _ = self.shell_mut().command(id, |connection| connection.finish(now));
     }

@@ -11,6 +11,7 @@ use crate::shell::farewell::Parting;
 use crate::shell::protocol::{Conductor, Effect, Output};
 use crate::stats::Stats;
 use crate::transport::earliest;
+use crate::udt::half_close::HalfClose;
 use crate::udt::sender::Transmission;
 
 impl Conductor for Established {
@@ -35,13 +36,15 @@ impl Conductor for Established {
             return self.on_control(&control, sent, stamp, now);
         }
         let Ok((header, payload)) = DataHeader::decode(datagram) else { return self.refuse() };
-        self.on_data(&header, payload, now);
-        Effect::GoOn
+        self.on_data(&header, payload, now)
     }
 
     fn finish_batch(&mut self, now: Instant) {
         let Some(received) = self.receiver.finish_batch(now, &self.rtt) else { return };
         self.vigil.gap.look(&self.receiver.buffer, now);
+        if let Some(half_close) = &mut self.half_close {
+            half_close.on_arrival(&self.receiver.buffer, now, self.rtt.with_margin());
+        }
         if self.congestion.wants_packets() {
             let path = self.path(now);
             self.congestion.on_received(&path, &received);
@@ -55,6 +58,9 @@ impl Conductor for Established {
         self.time_discovery(now, stalls);
         self.tell_losses(now);
         self.receiver.naks.handle_timeout(now, &self.receiver.buffer, &self.rtt);
+        if let Some(half_close) = &mut self.half_close {
+            half_close.handle_timeout(now);
+        }
         if let Some(parting) = self.challenge.poll_belief(now) {
             let complete = parting == Parting::Closed && self.is_complete();
             return Effect::PeerLeft { complete, delivered: !self.sender.has_data() };
@@ -73,8 +79,11 @@ impl Conductor for Established {
         Effect::GoOn
     }
 
-    fn on_suspended(&mut self, now: Instant, _gap: Duration) {
+    fn on_suspended(&mut self, now: Instant, gap: Duration) {
         self.vigil.on_suspended(now);
+        if let Some(half_close) = &mut self.half_close {
+            half_close.on_suspended(gap);
+        }
     }
 
     // ---- output ----
@@ -136,6 +145,7 @@ impl Conductor for Established {
             self.challenge.deadline(),
             self.vigil.deadline(self.sender.is_flushed()),
             self.discovery_deadline(),
+            self.half_close.as_ref().and_then(HalfClose::deadline),
         ]
         .into_iter()
         .fold(None, earliest)
@@ -172,8 +182,19 @@ impl Conductor for Established {
 
     fn can_read(&mut self) -> bool {
         match self.mode {
-            Mode::Stream => self.readable() > 0,
+            Mode::Stream => self.readable() > 0 || self.is_read_to_end(),
             Mode::Message => self.receiver.buffer.next_message().is_some(),
+        }
+    }
+
+    fn has_half_close(&self) -> bool {
+        self.half_close.is_some()
+    }
+
+    fn finish_sending(&mut self, now: Instant) {
+        if self.half_close.as_mut().is_some_and(HalfClose::end) {
+            self.begin_work(now);
+            self.sender.write_end();
         }
     }
 
@@ -197,6 +218,19 @@ impl Conductor for Established {
 
     fn is_flushed(&self) -> bool {
         self.sender.is_flushed()
+    }
+
+    fn may_leave(&self) -> bool {
+        self.is_flushed() && !self.half_close.as_ref().is_some_and(HalfClose::owes_confirmation)
+    }
+
+    fn has_ended_both(&self) -> bool {
+        let ended = |half_close: &HalfClose| half_close.has_ended() && half_close.is_peer_settled();
+        self.half_close.as_ref().is_some_and(ended) && self.is_flushed()
+    }
+
+    fn is_read_to_end(&self) -> bool {
+        self.half_close.as_ref().is_some_and(HalfClose::is_peer_complete) && self.readable() == 0
     }
 
     fn is_complete(&self) -> bool {

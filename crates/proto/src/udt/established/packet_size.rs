@@ -8,6 +8,7 @@ use farhaul_wire::udt4::{Control, HEADER_LEN, Path, SocketId, Timestamp};
 use super::Established;
 use crate::consts::IP_UDP_HEADER;
 use crate::shell::handshake::{Agreed, Offer, mss_towards};
+use crate::shell::protocol::Effect;
 use crate::udt::congestion::Scale;
 use crate::udt::path_mtu::{Change, PathMtu, Sizes};
 
@@ -80,9 +81,9 @@ impl Established {
     }
 
     /// A packet of discovery arrived. One of a peer that agreed on nothing of the kind changes nothing.
-    pub(super) fn on_path(&mut self, path: &Path<'_>, sent: Timestamp, now: Instant) {
+    pub(super) fn on_path(&mut self, path: &Path<'_>, sent: Timestamp, now: Instant) -> Effect {
         let (wait, headers) = (self.probe_wait(), self.control_headers());
-        let Some(discovery) = &mut self.discovery else { return };
+        let Some(discovery) = &mut self.discovery else { return Effect::GoOn };
         match *path {
             Path::Probe { number, padding } => {
                 let arrived = u32::try_from(padding).unwrap_or(u32::MAX).saturating_add(headers);
@@ -95,11 +96,15 @@ impl Established {
                 self.change_size(change, now);
             }
             Path::Piece(piece) => {
+                if let Err(effect) = self.admit(piece.seq, false) {
+                    return effect;
+                }
                 self.receiver.on_piece(&piece, sent, now, &self.rtt);
                 self.note_sign_of_life(now);
             }
             Path::Other { .. } => {}
         }
+        Effect::GoOn
     }
 
     /// Writes a reply, if one is due.
