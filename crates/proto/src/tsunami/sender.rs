@@ -372,7 +372,6 @@ impl engine::Sender for Sender {
 
     fn set_round_trip(&mut self, round_trip: Duration) {
         self.round_trip = round_trip;
-        self.control.set_round_trip(round_trip);
         self.retarget();
     }
 
