@@ -2,6 +2,8 @@
 //!
 //! A wake-up per packet costs more than the packet. So packets leave in bursts: as many as the period allows in 250 µs.
 //!
+//! A rate that the user sets is kept by an absolute schedule: see [`Pacer::keep_schedule`].
+//!
 //! A driver that wakes late may catch up within a bound (1). By default the missed packets leave in one burst. Short
 //! queues overflow from it, so a controller may bound that burst by (2). Then the packets of 0.5 ms and of twice the
 //! usual lateness may leave at once. The others leave `pace` times faster than the period.
@@ -24,10 +26,22 @@ const MIN_CATCH_UP: Duration = Duration::from_millis(2);
 const MAX_CATCH_UP: Duration = Duration::from_millis(10);
 /// Packets of this time may leave at once, (2): one burst, and another for a driver that wakes one burst late.
 const AT_ONCE: Duration = Duration::from_micros(500);
+/// Longest lateness that an absolute schedule makes good. A host that is kept busy by others lets a program wait for
+/// some time slices of a few milliseconds. After a longer pause the path has been idle, and a flood would not help it.
+pub(crate) const LONGEST_DEBT: Duration = Duration::from_millis(100);
+/// Catch-up speed of an absolute schedule while it is hardly late, as a multiple of the rate.
+const DEBT_PACE: f64 = 1.1;
+/// It grows by one per so much debt, so that a program that gets half of the processor still keeps its rate.
+const DEBT_PER_PACE: Duration = Duration::from_millis(20);
 /// The weight of one burst in the usual lateness is 1/16, (2).
 const LATENESS_WEIGHT: u32 = 16;
 /// Cap of one burst's lateness there, because a pause of the application is not lateness.
 const MAX_LATENESS: Duration = Duration::from_millis(2);
+
+/// Catch-up speed of an absolute schedule that is late by `debt`, as a multiple of the rate.
+pub(crate) fn debt_pace(debt: Duration) -> f64 {
+    DEBT_PACE + debt.min(LONGEST_DEBT).as_secs_f64() / DEBT_PER_PACE.as_secs_f64()
+}
 
 /// The departure time of the next packet.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +59,8 @@ pub(crate) struct Pacer {
     period: SendPeriod,
     /// Longest lateness to catch up, (1).
     catch_up: Duration,
+    /// The schedule is absolute, and the RTT does not matter.
+    keeps_schedule: bool,
     /// Catch-up speed as a multiple of the normal rate, (2); `None` for all at once.
     pace: Option<f64>,
     /// Length of a burst.
@@ -67,6 +83,7 @@ impl Pacer {
             fraction: 0.0,
             period: SendPeriod::UNPACED,
             catch_up: MIN_CATCH_UP,
+            keeps_schedule: false,
             pace: None,
             burst_time: BURST_TIME,
             freeze_end: Instant::ZERO,
@@ -83,7 +100,16 @@ impl Pacer {
     /// Sets the period. The catch-up is an eighth of the RTT, within its bounds.
     pub(crate) fn set_period(&mut self, period: SendPeriod, round_trip: Duration) {
         self.period = period;
-        self.catch_up = (round_trip / 8).clamp(MIN_CATCH_UP, MAX_CATCH_UP);
+        if !self.keeps_schedule {
+            self.catch_up = (round_trip / 8).clamp(MIN_CATCH_UP, MAX_CATCH_UP);
+        }
+    }
+
+    /// Keeps an absolute schedule: all lateness up to [`LONGEST_DEBT`] is made good, the faster the more there is. So
+    /// the rate holds on a host that others keep busy. For rates that do not answer losses: a rate that was found from the
+    /// path is as large as the path, and has nothing to make good with.
+    pub(crate) fn keep_schedule(&mut self) {
+        (self.keeps_schedule, self.catch_up) = (true, LONGEST_DEBT);
     }
 
     /// Sets the catch-up speed as a multiple of the normal rate; `None` for all at once.
@@ -162,7 +188,7 @@ impl Pacer {
         let burst = self.burst();
         let due = self.due + self.period.time_for(u64::from(burst) - 1);
         let missing = f64::from(burst) - self.room;
-        match self.pace {
+        match self.pace_at(self.left) {
             // Rounded up, so that there is room at that time.
             Some(pace) if missing > 0.0 => {
                 due.max(self.left + Duration::from_nanos((missing * self.nanos() / pace) as u64 + 1))
@@ -171,9 +197,14 @@ impl Pacer {
         }
     }
 
+    /// The catch-up speed at `now`.
+    fn pace_at(&self, now: Instant) -> Option<f64> {
+        if self.keeps_schedule { Some(debt_pace(now - self.due)) } else { self.pace }
+    }
+
     /// Packets that may leave at `now` by (2), regardless of (1).
     fn room_at(&self, now: Instant) -> f64 {
-        let Some(pace) = self.pace else { return f64::INFINITY };
+        let Some(pace) = self.pace_at(now) else { return f64::INFINITY };
         let most = (AT_ONCE + self.lateness * 2).as_nanos() as f64 / self.nanos();
         let grown = self.room + (now - self.left).as_nanos() as f64 * pace / self.nanos();
         grown.min(most.max(f64::from(self.burst())))
@@ -237,6 +268,65 @@ mod tests {
                 assert!((83_300..=84_200).contains(&sent), "{sent} packets when {late} µs late");
             }
         }
+    }
+
+    /// Packets in a second of a driver that runs for 4 ms and then waits `late` for others.
+    fn packets_beside_others(mut pacer: Pacer, late: Duration) -> u32 {
+        let start = Instant::from_nanos(1_000_000_000);
+        let (mut now, mut slice, mut sent) = (start, start, 0);
+        pacer.on_sent(now, 0);
+        pacer.hold();
+        while now < start + Duration::from_secs(1) {
+            match pacer.allowance(now) {
+                0 => now = pacer.deadline().unwrap().max(now),
+                n => {
+                    pacer.on_sent(now, n);
+                    sent += n;
+                    // Even a packet of a burst takes time.
+                    now += Duration::from_micros(1) * n;
+                }
+            }
+            if now >= slice + Duration::from_millis(4) {
+                now = now.max(slice + Duration::from_millis(4) + late);
+                slice = now;
+            }
+        }
+        sent
+    }
+
+    #[test]
+    fn an_absolute_schedule_keeps_its_rate_on_a_host_that_others_keep_busy() {
+        for late in [0, 1, 4, 12] {
+            let mut pacer = pacer(68.0);
+            pacer.keep_schedule();
+            let sent = packets_beside_others(pacer, Duration::from_millis(late));
+            // A quarter of the processor suffices with a debt of 60 ms, which is all that is missing.
+            assert!((13_800..=14_710).contains(&sent), "{sent} of 14 706 packets with waits of {late} ms");
+        }
+    }
+
+    #[test]
+    fn the_debt_of_an_absolute_schedule_is_bounded_and_paid_without_a_flood() {
+        let mut pacer = pacer(12.0);
+        pacer.keep_schedule();
+        let mut now = Instant::from_nanos(60_000_000_000);
+        let (start, mut sent) = (now, Vec::new());
+        while now < start + Duration::from_millis(500) {
+            match pacer.allowance(now) {
+                0 => now = pacer.deadline().unwrap(),
+                n => {
+                    pacer.on_sent(now, n);
+                    sent.push((now, n));
+                }
+            }
+        }
+        let until = |millis| {
+            let end = start + Duration::from_millis(millis);
+            sent.iter().take_while(|(at, _)| *at < end).map(|(_, n)| n).sum::<u32>()
+        };
+        assert!(until(1) <= 700, "{} packets in the first millisecond", until(1));
+        let all = (500 + 100) * 1_000 / 12;
+        assert!((all - 500..=all + 10).contains(&until(500)), "{} of {all}", until(500));
     }
 
     #[test]

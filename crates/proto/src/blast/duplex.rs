@@ -166,8 +166,8 @@ impl<P: Protocol> Duplex<P> {
             }
             Frame::Delivered(offset) => self.on_delivered(now, offset),
             Frame::Feedback { datagrams, bytes, clock } => {
-                let clock = Duration::from_micros(clock);
-                self.outgoing.engine.on_feedback(now, &Feedback { datagrams, bytes, clock });
+                let (clock, path) = (Duration::from_micros(clock), self.pulse.round_trips());
+                self.outgoing.engine.on_feedback(now, &Feedback { datagrams, bytes, clock, path });
                 Ok(())
             }
             Frame::PathOpen => {

@@ -94,8 +94,9 @@ pub(crate) struct Departure {
     pub(crate) again: bool,
 }
 
-/// Counts of a peer's receiver, from a feedback frame. Original programs send none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Counts of a peer's receiver, from a feedback frame, and what is known of the path meanwhile. Original programs send
+/// none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Feedback {
     /// Datagrams that arrived there so far, duplicates included.
     pub(crate) datagrams: u64,
@@ -103,6 +104,19 @@ pub(crate) struct Feedback {
     pub(crate) bytes: u64,
     /// When the last of them reached the peer's computer, by the peer's clock.
     pub(crate) clock: Duration,
+    /// The RTTs of the path.
+    pub(crate) path: RoundTrips,
+}
+
+/// The RTTs of a path by recent samples.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RoundTrips {
+    /// The least one: that of an empty path.
+    pub(crate) least: Duration,
+    /// The smoothed one.
+    pub(crate) smoothed: Duration,
+    /// The mean deviation from it.
+    pub(crate) variation: Duration,
 }
 
 /// The sending end of one direction.

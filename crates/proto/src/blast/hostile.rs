@@ -73,8 +73,12 @@ pub(crate) fn assert_robust<P: Protocol>(options: &P::Options, seed: u64, kinds:
             }
             5 => sender.on_delivered(now, rng.below(10_000)),
             6 => {
-                let feedback =
-                    Feedback { datagrams: rng.next_u64(), bytes: rng.next_u64() >> 8, clock: now - Instant::ZERO };
+                let feedback = Feedback {
+                    datagrams: rng.next_u64(),
+                    bytes: rng.next_u64() >> 8,
+                    clock: now - Instant::ZERO,
+                    ..Feedback::default()
+                };
                 sender.on_feedback(now, &feedback);
             }
             _ => drop(receiver.read(&mut vec![0; rng.below(5_000) as usize])),

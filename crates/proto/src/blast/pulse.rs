@@ -2,6 +2,7 @@
 
 use farhaul_units::{Duration, Instant};
 
+use super::engine::RoundTrips;
 use crate::estimate::Rtt;
 
 /// Time between two pings while data moves.
@@ -58,6 +59,12 @@ impl Pulse {
         let sample = now - self.asked.take()?;
         self.rtt.sample(sample, now);
         Some(sample)
+    }
+
+    /// The RTTs so far.
+    pub(super) fn round_trips(&self) -> RoundTrips {
+        let (smoothed, variation) = (self.rtt.smoothed(), self.rtt.variation());
+        RoundTrips { least: self.rtt.min().unwrap_or(smoothed), smoothed, variation }
     }
 
     /// Whether a sender of datagrams must pause.

@@ -21,14 +21,12 @@ use farhaul_units::{Duration, Instant, Rate};
 use self::climb::Climb;
 use self::counts::Counts;
 use self::start::Start;
-use super::engine::Feedback;
+use super::engine::{Feedback, RoundTrips};
 
 /// The first rate without a hint, bit/s: four times that of the slowest channel for which these protocols are meant, 20
 /// Mbit/s. So the slowest ones see the fourfold overload with which every start ends. It does not depend on the RTT.
 /// A number of packets per RTT would cost long paths several RTTs (departure D332).
 const FIRST: f64 = 80e6;
-/// Shortest RTT that counts. Feedback comes every 10 ms, so nothing shorter can be seen.
-const SHORTEST_ROUND_TRIP: Duration = Duration::from_millis(10);
 /// Bytes of IPv4 and UDP headers per datagram, which the rate includes.
 const IP_UDP_HEADERS: f64 = 28.0;
 /// Slowest and fastest rate that is ever tried, bit/s.
@@ -67,7 +65,7 @@ pub(crate) struct RateControl {
 /// Finds a rate.
 #[derive(Clone, Debug)]
 struct Finder {
-    round_trip: Duration,
+    path: RoundTrips,
     counts: Counts,
     step: Step,
 }
@@ -85,10 +83,10 @@ impl RateControl {
         match choice {
             RateChoice::Fixed(rate) => Self { rate: rate.bits_per_second() as f64, finder: None },
             RateChoice::Auto => {
-                let round_trip = round_trip.max(SHORTEST_ROUND_TRIP);
+                let path = RoundTrips { least: round_trip, smoothed: round_trip, variation: Duration::ZERO };
                 let step = Step::Start(Start::new());
                 let first = hint.map_or(FIRST, |hint| hint.bits_per_second() as f64).clamp(SLOWEST, FASTEST);
-                Self { rate: first, finder: Some(Finder { round_trip, counts: Counts::default(), step }) }
+                Self { rate: first, finder: Some(Finder { path, counts: Counts::default(), step }) }
             }
         }
     }
@@ -96,13 +94,6 @@ impl RateControl {
     /// The present rate, headers of IP and UDP included.
     pub(crate) fn rate(&self) -> Rate {
         Rate::from_bits_per_second(self.rate as u64)
-    }
-
-    /// A new estimate of the RTT.
-    pub(crate) fn set_round_trip(&mut self, round_trip: Duration) {
-        if let Some(finder) = &mut self.finder {
-            finder.round_trip = round_trip.max(SHORTEST_ROUND_TRIP);
-        }
     }
 
     /// Datagrams left, `bytes` bytes in all, tags included. Repetitions count as well.
@@ -116,18 +107,25 @@ impl RateControl {
     pub(crate) fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
         let Some(finder) = &mut self.finder else { return };
         finder.counts.on_feedback(now, feedback);
+        if !feedback.path.smoothed.is_zero() {
+            finder.path = feedback.path;
+        }
         let next = match &mut finder.step {
-            Step::Start(start) => match start.next(now, self.rate, finder.round_trip, &finder.counts) {
+            Step::Start(start) => match start.next(now, self.rate, &finder.path, &finder.counts) {
                 start::Next::Rate(rate) => rate,
                 start::Next::Found(rate) => {
                     finder.step = Step::Climb(Climb::new(rate));
                     rate
                 }
             },
-            Step::Climb(climb) => match climb.next(now, finder.round_trip, &finder.counts) {
+            Step::Climb(climb) => match climb.next(now, &finder.path, &finder.counts) {
                 climb::Next::Rate(rate) => rate,
-                climb::Next::Anew(rate) => {
+                climb::Next::Grow(rate) => {
                     finder.step = Step::Start(Start::new());
+                    rate
+                }
+                climb::Next::Fall(rate) => {
+                    finder.step = Step::Start(Start::after_overload(now, rate));
                     rate
                 }
             },

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
 pub(crate) use self::engines::{field_out_of_range, is_out_of_turn, megabits, setup, transfer_whole};
-use super::engine::{Departure, Feedback, Prefix, Protocol, Receiver, Sender, Setup};
+use super::engine::{Departure, Feedback, Prefix, Protocol, Receiver, RoundTrips, Sender, Setup};
 use crate::config::Config;
 use crate::error::PeerMisbehaved;
 use crate::stats::Stats;
@@ -133,12 +133,13 @@ impl<P: Protocol> Wire<P> {
     /// Both engines at the ends of `path`.
     pub(crate) fn new(options: &P::Options, config: &Config, path: Path, seed: u64) -> Self {
         let now = Instant::from_nanos(1_000_000_000);
+        let round_trip = path.delay * 2;
         let mut rng = Rng::new(seed);
         let setup = |rng: &mut Rng| Setup {
             config,
             datagram: path.datagram,
             prefix: Prefix::Tag(farhaul_wire::blast::Tag(7)),
-            round_trip: path.delay * 2,
+            round_trip,
             now,
             rng: rng.fork(),
         };
@@ -157,7 +158,10 @@ impl<P: Protocol> Wire<P> {
             backward: VecDeque::new(),
             feedbacks: VecDeque::new(),
             next_feedback: now,
-            counts: Feedback { datagrams: 0, bytes: 0, clock: Duration::ZERO },
+            counts: Feedback {
+                path: RoundTrips { least: round_trip, smoothed: round_trip, variation: Duration::ZERO },
+                ..Feedback::default()
+            },
             sent: 0,
             lost: 0,
             control: [0; 2],

@@ -58,6 +58,9 @@ impl Sender {
         let mut pacer = Pacer::new();
         pacer.set_burst_time(config.burst_time);
         pacer.on_sent(now, 0);
+        if matches!(options.rate, RateChoice::Fixed(_)) {
+            pacer.keep_schedule();
+        }
         let mut sender = Self {
             stock,
             objects,
@@ -283,7 +286,6 @@ impl engine::Sender for Sender {
 
     fn set_round_trip(&mut self, round_trip: Duration) {
         self.round_trip = round_trip;
-        self.rate.set_round_trip(round_trip);
         self.apply_rate();
     }
 

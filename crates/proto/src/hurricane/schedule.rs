@@ -15,7 +15,7 @@ use farhaul_units::{Duration, Instant, Rate, SendPeriod};
 use super::Options;
 use crate::blast::rate::RateChoice;
 use crate::config::Config;
-use crate::pacer::{MAX_BURST, Pacer};
+use crate::pacer::{LONGEST_DEBT, MAX_BURST, Pacer, debt_pace};
 
 /// BW of (1) if both W_c and T_s are given and nobody knows the interface: that of the paper's hosts.
 const PAPER_INTERFACE: Rate = Rate::from_megabits_per_second(1_000);
@@ -25,7 +25,8 @@ const MOST_DATAGRAMS: f64 = 1e6;
 /// use, and keeps the arithmetic of times from its limits.
 const SHORTEST_PERIOD: f64 = 1e-9;
 const LONGEST_PERIOD: f64 = 3_600.0;
-/// Most time that a late sender catches up, as the pacer of UDT's senders.
+/// Most time that a late sender catches up if its rate was found, as the pacer of UDT's senders. A rate that is set is
+/// kept by an absolute schedule.
 const CATCH_UP: Duration = Duration::from_millis(10);
 
 /// The bursts of a sender.
@@ -38,6 +39,8 @@ pub(super) struct Schedule {
     /// Bits of a full datagram, headers of IP and UDP included.
     bits: f64,
     spaced: bool,
+    /// The rate was set, so the schedule is absolute.
+    absolute: bool,
     burst_time: Duration,
     /// W_c.
     window: u32,
@@ -64,12 +67,16 @@ impl Schedule {
         let by_hand = (options.window.map(|window| window.max(1)), options.sleep);
         // A found rate finds this bound by itself.
         let is_found = options.rate == RateChoice::Auto && !matches!(by_hand, (Some(_), Some(_)));
+        if !is_found {
+            pacer.keep_schedule();
+        }
         let interface = options.interface.or_else(|| config.interface_rate.filter(|_| !is_found));
         Self {
             by_hand,
             interface: interface.map(|rate| (rate.bits_per_second() as f64 / bits).max(f64::MIN_POSITIVE)),
             bits,
             spaced: options.spaced,
+            absolute: !is_found,
             burst_time: config.burst_time,
             window: 1,
             period: Duration::ZERO,
@@ -114,8 +121,12 @@ impl Schedule {
         if self.spaced {
             return self.pacer.allowance(now);
         }
-        if self.left == 0 && self.due <= now {
-            let caught_up = if self.held { Duration::ZERO } else { CATCH_UP };
+        if self.left == 0 && self.next_burst() <= now {
+            let caught_up = match (self.held, self.absolute) {
+                (true, _) => Duration::ZERO,
+                (false, true) => LONGEST_DEBT,
+                (false, false) => CATCH_UP,
+            };
             self.due = self.due.max(now.saturating_sub(caught_up)) + self.period;
             (self.begun, self.left) = (now, self.window);
         }
@@ -147,8 +158,17 @@ impl Schedule {
         } else if self.left > 0 {
             self.begun
         } else {
-            self.due
+            self.next_burst()
         }
+    }
+
+    /// When the next burst begins. A late absolute schedule does not let all missed bursts leave at once.
+    fn next_burst(&self) -> Instant {
+        if !self.absolute || self.held {
+            return self.due;
+        }
+        let spacing = self.period.as_secs_f64() / debt_pace(self.begun - self.due);
+        self.due.max(self.begun + Duration::from_secs_f64(spacing))
     }
 
     /// W_c.
@@ -290,6 +310,33 @@ mod tests {
         let bursts = bursts(&mut schedule(&Options::default(), 960), Duration::from_micros(700));
         let sent: u32 = bursts.iter().map(|(_, datagrams)| datagrams).sum();
         assert!((79_000..=80_020).contains(&sent), "{sent}");
+    }
+
+    #[test]
+    fn a_rate_that_is_set_survives_long_waits_of_the_host_and_a_found_one_makes_good_ten_milliseconds() {
+        let rate = Rate::from_megabits_per_second(960);
+        let fixed = Options { rate: RateChoice::Fixed(rate), ..Options::default() };
+        let sent = |options: &Options| -> u32 {
+            let mut schedule = schedule(options, 960);
+            let (mut now, mut slice, mut sent) = (START, START, 0);
+            while now < START + Duration::from_secs(1) {
+                match schedule.allowance(now) {
+                    0 => now = schedule.deadline(),
+                    datagrams => {
+                        schedule.on_sent(now, datagrams);
+                        sent += datagrams;
+                    }
+                }
+                if now >= slice + Duration::from_millis(25) {
+                    now = slice + Duration::from_millis(50);
+                    slice = now;
+                }
+            }
+            sent
+        };
+        let [set, found] = [&fixed, &Options::default()].map(sent);
+        assert!((77_000..=80_020).contains(&set), "{set}");
+        assert!(found < 58_000, "{found}");
     }
 
     #[test]

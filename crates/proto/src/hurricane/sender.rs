@@ -179,7 +179,6 @@ impl engine::Sender for Sender {
 
     fn set_round_trip(&mut self, round_trip: Duration) {
         self.round_trip = round_trip;
-        self.rate.set_round_trip(round_trip);
         self.apply_rate();
     }
 

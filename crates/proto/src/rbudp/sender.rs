@@ -12,7 +12,7 @@ use super::model::Model;
 use super::options::{Options, Spacing, packet_size, payload_rate};
 use super::{Division, Numbering};
 use crate::blast::engine::{self, Departure, Feedback, Setup};
-use crate::blast::rate::RateControl;
+use crate::blast::rate::{RateChoice, RateControl};
 use crate::error::PeerMisbehaved;
 use crate::pacer::Pacer;
 use crate::shell::limit::{Limit, LimitClock};
@@ -83,7 +83,10 @@ impl Sender {
             Spacing::Bursts => setup.config.burst_time.min(crate::pacer::BURST_TIME),
             Spacing::Even => Duration::ZERO,
         });
-        pacer.set_catch_up_pace(Some(CATCH_UP_PACE));
+        match options.rate {
+            RateChoice::Fixed(_) => pacer.keep_schedule(),
+            RateChoice::Auto => pacer.set_catch_up_pace(Some(CATCH_UP_PACE)),
+        }
         let mut sender = Self {
             supply: Supply::new(super::first_number(&setup), payload, setup.prefix, division),
             options: options.clone(),
@@ -280,7 +283,6 @@ impl engine::Sender for Sender {
 
     fn set_round_trip(&mut self, round_trip: Duration) {
         self.round_trip = round_trip;
-        self.rate.set_round_trip(round_trip);
     }
 
     fn plan(&mut self, now: Instant) -> Option<Departure> {

@@ -88,6 +88,9 @@ impl Sender {
         let target = target(options, payload, max_rate, control.rate());
         let mut pacer = Pacer::new();
         pacer.set_burst_time(setup.config.burst_time);
+        if matches!(options.rate, RateChoice::Fixed(_)) {
+            pacer.keep_schedule();
+        }
         let mut sender = Self {
             options: *options,
             prefix: setup.prefix,
@@ -273,6 +276,7 @@ impl Sender {
 
     /// Notes why nothing leaves although pacing permits it.
     fn note_nothing_to_send(&mut self, now: Instant) {
+        self.pacer.hold();
         let idle = self.in_flight() == 0;
         self.limits.set(if idle { Limit::Idle } else { Limit::Application }, now);
     }
@@ -368,7 +372,6 @@ impl engine::Sender for Sender {
 
     fn set_round_trip(&mut self, round_trip: Duration) {
         self.round_trip = round_trip;
-        self.control.set_round_trip(round_trip);
         self.retarget();
     }
 

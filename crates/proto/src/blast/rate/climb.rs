@@ -1,68 +1,82 @@
 //! Stochastic approximation of the best rate (Kiefer and Wolfowitz 1952, paper:kiefer-1952).
 //!
 //! ```text
-//! J(r)      = arrived − λ·lost                     the worth of a rate, bit/s                       (1)
+//! J(r)      = arrived − λ·(sent − arrived)         the worth of a rate, bit/s                       (1)
 //! g         = (J(r·(1+c)) − J(r·(1−c))) / (2·c·r)  its slope, from two trials                       (2)
-//! ln r      ← ln r + aₙ·g,   aₙ = max(A/n^α, A∞)   the step                                         (3)
-//! n         ← n + 1 when g changes its sign        (Kesten 1958, paper:kesten-1958)                 (4)
+//! ln r      ← ln r + c·g/2                         the step                                         (3)
+//! c         ← c/2 when g changes its sign          (Kesten 1958, paper:kesten-1958)                 (4)
+//! c         ← 2·c from the second rise in a row on                                                  (5)
 //! ```
 //!
 //! | symbol | here | unit |
 //! | --- | --- | --- |
 //! | r | `rate` | bit/s |
-//! | n | `turns` | |
-//! | c | [`SPREAD`] | share of r |
+//! | c | `spread` | share of r |
 //! | λ | [`COST`] | |
 //!
 //! Below the capacity the slope is 1, above it is −λ: goodput stays and loss grows. Random loss lowers J everywhere and
-//! moves nothing. The theorem asks for trials that come closer and closer. Ours keep their distance (departure D330),
-//! so that the rate follows a path that changes.
+//! moves nothing. Duplicates raise it everywhere. The theorem asks for trials that come closer and closer. Ours keep a
+//! distance (departure D330), so that the rate follows a path that changes.
+//!
+//! Trials have a bounded time, and few packets in that time tell little. So c is as large as the packets of a trial and
+//! the jitter of the path require. A search at a low rate is therefore coarse and fast, and never slow and exact.
 
 use farhaul_units::{Duration, Instant};
 
-use super::counts::{Comparison, Counts};
+use super::counts::{Comparison, Counts, PACKET_BITS, time_of};
+use crate::blast::engine::RoundTrips;
 
-/// c: the distance of a trial from the rate. Larger ones see the slope better and lose more goodput.
-const SPREAD: f64 = 0.02;
+/// c at first, and the least and the largest one. What was found before differs from the best rate by the noise of a
+/// short measurement. Larger ones see the slope better and lose more goodput.
+const FIRST_SPREAD: f64 = 0.08;
+const LEAST_SPREAD: f64 = 0.02;
+const LARGEST_SPREAD: f64 = 0.5;
 /// λ: a lost datagram costs as much as a delivered one brings.
 const COST: f64 = 1.0;
-/// A and α: the first step, and how fast steps shrink. 0.5 < α ≤ 1 is the condition of the theorem. A step leads no
-/// further than the trials saw, since the slope is known only there (departure D331).
-const FIRST_STEP: f64 = SPREAD;
-const SHRINKING: f64 = 0.8;
-/// A∞: steps never become smaller, so that the rate follows the path. Half of the first one.
-const LEAST_STEP: f64 = SPREAD / 2.0;
-/// A trial lasts at least so many packets, so that one packet more or less does not decide.
-const PACKETS: f64 = 400.0;
-/// And at least so long, which is some feedbacks.
+/// A slope above this shows a path that is not full, where it is 1.
+const RISE: f64 = 0.5;
+/// A trial needs this many packets over c, so that one packet more or less does not decide.
+const PACKETS: f64 = 8.0;
+/// And so many deviations of the RTT over c, because its ends are not known more exactly.
+const DEVIATIONS: f64 = 3.0;
+/// Largest c for the sake of jitter. The queue of a search that is too coarse is jitter as well.
+const LARGEST_FOR_JITTER: f64 = 0.08;
+/// Shortest and longest time of a trial on a short path. The shortest is that of some feedbacks. On a long path a trial
+/// lasts an RTT.
 const SHORTEST: Duration = Duration::from_millis(60);
+const LONGEST: Duration = Duration::from_millis(250);
 /// A trial counts after this share of it: what arrives first still belongs to the one before.
 const SKIPPED: u32 = 4;
 /// A trial counts only if this share of its rate left. Otherwise the application or the credit limited the sender.
 const TESTED: f64 = 0.9;
-/// If less than this share arrives, the path has changed and the search begins anew at what arrives.
-const COLLAPSED: f64 = 0.8;
-/// The slope of a path that is not full is 1. After so many steps in a row with more than half of it, the path carries
-/// much more. Then the search begins anew from here, because a step is 1 % and the start grows fourfold per RTT. Around
-/// the best rate the slope turns within two or three steps.
-const MOST_RISES: u32 = 8;
 
 /// The search around a rate.
 #[derive(Clone, Debug)]
 pub(super) struct Climb {
     rate: f64,
-    /// n of (3) and (4).
-    turns: f64,
+    /// c of (4) and (5).
+    spread: f64,
     /// The slope of the last step.
     slope: f64,
     /// Steps in a row that found the path not full.
     rises: u32,
-    phase: Phase,
-    /// When the phase began.
-    since: Option<Instant>,
-    upper: Option<f64>,
+    trial: Option<Trial>,
+    /// c of the first trial of a step, and what it was worth.
+    first: Option<(f64, f64)>,
     /// Whether the upper trial comes first. It changes, so that a slow drift of the path cancels out.
     upper_first: bool,
+    /// The last trial showed overload. A second one in a row is the path, a single one may be the pause of a host.
+    overloaded: bool,
+}
+
+/// A trial under way.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    since: Instant,
+    time: Duration,
+    /// c, and the rate that is tried.
+    spread: f64,
+    rate: f64,
 }
 
 /// The answer of a climb, bit/s.
@@ -70,15 +84,10 @@ pub(super) struct Climb {
 pub(super) enum Next {
     /// Send at this rate.
     Rate(f64),
-    /// Begin the search anew at this rate.
-    Anew(f64),
-}
-
-/// Trials run one after the other. Each is judged an RTT after its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    First,
-    Second,
+    /// The path is far from full. Begin the search anew at this rate.
+    Grow(f64),
+    /// The path carries only this rate.
+    Fall(f64),
 }
 
 impl Climb {
@@ -86,106 +95,149 @@ impl Climb {
     pub(super) const fn new(rate: f64) -> Self {
         Self {
             rate,
-            turns: 1.0,
+            spread: FIRST_SPREAD,
             slope: 0.0,
             rises: 0,
-            phase: Phase::First,
-            since: None,
-            upper: None,
+            trial: None,
+            first: None,
             upper_first: false,
+            overloaded: false,
         }
     }
 
-    /// The next rate.
-    pub(super) fn next(&mut self, now: Instant, round_trip: Duration, counts: &Counts) -> Next {
-        let since = *self.since.get_or_insert(now);
-        let packets = Duration::from_secs_f64(PACKETS * 12_000.0 / self.rate.max(1.0));
-        let trial = SHORTEST.max(packets).max(round_trip);
+    /// The next rate. Trials run one after the other. Each is judged an RTT after its end.
+    pub(super) fn next(&mut self, now: Instant, path: &RoundTrips, counts: &Counts) -> Next {
+        let Some(trial) = self.trial else { return self.begin_trial(now, path) };
         // The trial is judged by what arrives from an RTT after its beginning on.
-        let from = since + round_trip + trial / SKIPPED;
-        if counts.latest().is_none_or(|latest| latest < since + round_trip + trial) {
-            return Next::Rate(self.trial());
+        let from = trial.since + path.smoothed + (trial.time / SKIPPED).max(path.variation);
+        let measured = trial.time / SKIPPED * (SKIPPED - 1);
+        if counts.latest().is_none_or(|latest| latest < from + measured) {
+            return Next::Rate(trial.rate);
         }
-        self.since = Some(now);
-        let compared = counts.compare(from, trial / 2, round_trip);
-        let Some(compared) = compared.filter(|compared| compared.sent >= TESTED * self.trial()) else {
-            return Next::Rate(self.trial());
+        let Some(compared) = counts.compare(from, trial.time / 2, path) else { return self.begin_trial(now, path) };
+        if compared.shows_overload() {
+            let again = std::mem::replace(&mut self.overloaded, true);
+            return if again { Next::Fall(compared.arrived) } else { self.begin_trial(now, path) };
+        }
+        self.overloaded = false;
+        if compared.tests(trial.rate, TESTED) && self.judge(trial.spread, worth(&compared)) {
+            return Next::Grow(self.rate);
+        }
+        self.begin_trial(now, path)
+    }
+
+    fn begin_trial(&mut self, now: Instant, path: &RoundTrips) -> Next {
+        let (time, spread) = extent(self.rate, self.spread, path);
+        // Both trials of a step are equally far from the rate.
+        let spread = self.first.map_or(spread, |(first, _)| first);
+        let upper = self.first.is_none() == self.upper_first;
+        let rate = self.rate * if upper { 1.0 + spread } else { 1.0 - spread };
+        self.trial = Some(Trial { since: now, time, spread, rate });
+        Next::Rate(rate)
+    }
+
+    /// A trial was worth so much. Returns whether the path is so far from full that steps are too slow.
+    fn judge(&mut self, spread: f64, worth: f64) -> bool {
+        let Some((spread, first)) = self.first.take() else {
+            self.first = Some((spread, worth));
+            return false;
         };
-        if compared.arrived < COLLAPSED * compared.sent {
-            return Next::Anew(compared.arrived);
-        }
-        self.judge(compared);
-        if self.rises >= MOST_RISES { Next::Anew(self.rate) } else { Next::Rate(self.trial()) }
+        let difference = if self.upper_first { first - worth } else { worth - first };
+        self.upper_first = !self.upper_first;
+        self.spread = spread;
+        self.step(difference / (2.0 * spread * self.rate))
     }
 
-    /// The rate of the present trial.
-    fn trial(&self) -> f64 {
-        let upper = (self.phase == Phase::First) == self.upper_first;
-        self.rate * if upper { 1.0 + SPREAD } else { 1.0 - SPREAD }
-    }
-
-    fn judge(&mut self, compared: Comparison) {
-        let worth = worth(compared);
-        match self.phase {
-            Phase::First => {
-                self.upper = Some(worth);
-                self.phase = Phase::Second;
-            }
-            Phase::Second => {
-                let first = self.upper.take().unwrap_or(worth);
-                let difference = if self.upper_first { first - worth } else { worth - first };
-                self.step(difference / (2.0 * SPREAD * self.rate));
-                self.phase = Phase::First;
-                self.upper_first = !self.upper_first;
-            }
-        }
-    }
-
+    /// Returns whether the path is so far from full that steps are too slow.
     //= paper:kiefer-1952 §1
     //= paper:kesten-1958 §1
-    fn step(&mut self, slope: f64) {
+    fn step(&mut self, slope: f64) -> bool {
         let slope = slope.clamp(-COST, 1.0);
-        if slope * self.slope < 0.0 {
-            self.turns += 1.0;
-        }
+        self.rate *= libm::exp(self.spread * slope / 2.0);
+        let turned = slope * self.slope < 0.0;
         self.slope = slope;
-        self.rises = if slope > 0.5 { self.rises + 1 } else { 0 };
-        let gain = (FIRST_STEP / libm::pow(self.turns, SHRINKING)).max(LEAST_STEP);
-        self.rate *= libm::exp(gain * slope);
+        self.rises = if slope > RISE { self.rises + 1 } else { 0 };
+        let is_far = slope > RISE && self.spread >= LARGEST_SPREAD;
+        if self.rises > 1 || is_far {
+            self.spread = (2.0 * self.spread).min(LARGEST_SPREAD);
+            return is_far;
+        }
+        if turned {
+            self.spread = (self.spread / 2.0).max(LEAST_SPREAD);
+        }
+        false
     }
 }
 
+/// The time of a trial at `rate`, and its c, which is at least `spread`.
+fn extent(rate: f64, spread: f64, path: &RoundTrips) -> (Duration, f64) {
+    let longest = LONGEST.max(path.smoothed);
+    let exact = time_of(PACKETS / spread, rate).max(path.variation.mul_f64(DEVIATIONS / spread));
+    let time = exact.max(SHORTEST).max(path.smoothed).min(longest);
+    let packets = rate * time.as_secs_f64() / PACKET_BITS;
+    let jitter = DEVIATIONS * path.variation.as_secs_f64() / time.as_secs_f64();
+    let spread = (PACKETS / packets).max(jitter.min(LARGEST_FOR_JITTER)).max(spread).min(LARGEST_SPREAD);
+    // Even the coarsest trial needs some packets.
+    (time.max(time_of(PACKETS / spread, rate)), spread)
+}
+
 /// (1)
-fn worth(compared: Comparison) -> f64 {
-    compared.arrived - COST * (compared.sent - compared.arrived).max(0.0)
+fn worth(compared: &Comparison) -> f64 {
+    compared.arrived - COST * (compared.sent - compared.arrived)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_rate_is_worth_what_arrives_less_what_is_lost() {
-        assert_eq!(worth(Comparison { sent: 100.0, arrived: 100.0 }), 100.0);
-        assert_eq!(worth(Comparison { sent: 100.0, arrived: 90.0 }), 80.0);
-        // More may arrive than is sent, from a queue that empties.
-        assert_eq!(worth(Comparison { sent: 100.0, arrived: 101.0 }), 101.0);
+    fn compared(sent: f64, arrived: f64) -> Comparison {
+        Comparison { sent, least: sent, arrived, time: Duration::from_secs(1) }
     }
 
     #[test]
-    fn steps_follow_the_slope_and_shrink_when_it_turns() {
+    fn a_rate_is_worth_what_arrives_less_what_is_lost() {
+        assert_eq!(worth(&compared(100.0, 100.0)), 100.0);
+        assert_eq!(worth(&compared(100.0, 90.0)), 80.0);
+        // Duplicates of a path that is not full must not hide the losses of one that is.
+        assert_eq!(worth(&compared(100.0, 105.0)) - worth(&compared(105.0, 105.0)), 5.0);
+    }
+
+    #[test]
+    fn steps_follow_the_slope_and_trials_come_closer_when_it_turns() {
         let mut climb = Climb::new(100.0);
-        climb.step(1.0);
         climb.step(1.0);
         assert!((climb.rate - 100.0 * libm::exp(0.04)).abs() < 1e-9);
         climb.step(-1.0);
-        let second = 0.02 / libm::pow(2.0, 0.8);
-        assert!((climb.rate - 100.0 * libm::exp(0.04 - second)).abs() < 1e-9);
+        assert!((climb.rate - 100.0).abs() < 1e-9 && climb.spread == 0.04);
         for turn in 0..100 {
             climb.step(if turn % 2 == 0 { 0.001 } else { -0.001 });
         }
         let before = climb.rate;
         climb.step(5.0);
         assert!((climb.rate / before - libm::exp(0.01)).abs() < 1e-9, "the least step, and the steepest slope");
+    }
+
+    #[test]
+    fn rises_in_a_row_reach_further_and_end_the_climb() {
+        let mut climb = Climb::new(100.0);
+        climb.spread = LEAST_SPREAD;
+        let steps = (1..20).find(|_| climb.step(1.0));
+        assert_eq!(steps, Some(7));
+        assert!(climb.rate > 170.0, "{}", climb.rate);
+    }
+
+    #[test]
+    fn trials_are_exact_at_high_rates_and_coarse_at_low_ones_and_with_jitter() {
+        let trial = |rate, millis, jitter| {
+            let round_trip = Duration::from_millis(millis);
+            let path = RoundTrips { least: round_trip, smoothed: round_trip, variation: Duration::from_millis(jitter) };
+            let (time, spread) = extent(rate, LEAST_SPREAD, &path);
+            (time, libm::round(spread * 100.0))
+        };
+        assert_eq!(trial(1e9, 10, 0), (Duration::from_millis(60), 2.0));
+        assert_eq!(trial(1e9, 200, 0), (Duration::from_millis(200), 2.0));
+        assert_eq!(trial(1e9, 10, 5), (Duration::from_millis(250), 6.0));
+        assert_eq!(trial(4.8e6, 10, 0), (Duration::from_millis(250), 8.0));
+        assert_eq!(trial(4.8e5, 10, 0), (Duration::from_millis(400), 50.0));
     }
 }

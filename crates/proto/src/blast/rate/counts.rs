@@ -3,12 +3,16 @@
 //! A feedback that comes at once tells of datagrams that left an RTT ago. So arrivals of a period are compared with what
 //! left in the same period, an RTT earlier. A channel that repairs a loss delivers feedback late. So the receiver's
 //! clock dates it, and the fastest feedback shows how both clocks differ.
+//!
+//! The delay of these datagrams is only known within the jitter of the path. While the rate is steady, this does not
+//! matter. Close to a pause or a change of the rate it decides how much left. So each comparison also has the least that
+//! left, over all delays that are possible. Only what exceeds the arrivals for each of them was lost.
 
 use std::collections::VecDeque;
 
 use farhaul_units::{Duration, Instant};
 
-use crate::blast::engine::Feedback;
+use crate::blast::engine::{Feedback, RoundTrips};
 
 /// Bytes of IPv4 and UDP headers and of a tag per datagram. Feedback counts none of them.
 const HEADERS: f64 = 36.0;
@@ -17,12 +21,16 @@ const GRAIN: Duration = Duration::from_millis(1);
 /// The difference of the clocks is that of the fastest feedback of the last one to two periods of this length. Clocks
 /// drift apart by milliseconds in it.
 const CLOCK_PERIOD: Duration = Duration::from_secs(30);
-/// A comparison is fair if this share of the rate also leaves right before and right after it.
-const STEADY: f64 = 0.5;
-/// For so long. The RTT is not known more exactly.
+/// The delay of datagrams is not known more exactly than this: reports are that far apart.
 const EDGE: Duration = Duration::from_millis(10);
-/// And for so many bits, which are four packets: at a low rate none may leave in that time.
-const EDGE_BITS: f64 = 48_000.0;
+/// The least that left is the least of so many delays and one.
+const DELAYS: u32 = 8;
+/// The path carries no more if less than this share of what was sent arrives.
+const SATURATED: f64 = 0.8;
+/// Fewer packets tell nothing of the path, since one more or less must not decide.
+const PACKETS: f64 = 20.0;
+/// Bits of a packet on the wire, about.
+pub(super) const PACKET_BITS: f64 = 12_000.0;
 /// Entries that are remembered: eight seconds of departures, and more of feedback.
 const REMEMBERED: usize = 8_192;
 
@@ -100,35 +108,34 @@ impl Counts {
         self.arrivals.back().map(|last| self.offset.time_of(last.clock))
     }
 
-    /// Rates of sending and of arrival in bit/s, over the feedbacks of the time from `from` on. `None` if they span less
-    /// than `least`, or the sender paused close to them.
-    pub(super) fn compare(&self, from: Instant, least: Duration, round_trip: Duration) -> Option<Comparison> {
+    /// Sending and arrival over the feedbacks of the time from `from` on. `None` if they span less than `least`.
+    pub(super) fn compare(&self, from: Instant, least: Duration, path: &RoundTrips) -> Option<Comparison> {
         let at = self.arrivals.partition_point(|arrival| self.offset.time_of(arrival.clock) < from);
         let (first, last) = (self.arrivals.get(at)?, self.arrivals.back()?);
-        if last.clock.saturating_sub(first.clock) < least { None } else { self.between(first, last, round_trip) }
+        if last.clock.saturating_sub(first.clock) < least { None } else { self.between(first, last, path) }
     }
 
     /// The same over the latest feedbacks that span `least`, and at most four times as much.
-    pub(super) fn compare_latest(&self, least: Duration, round_trip: Duration) -> Option<Comparison> {
+    pub(super) fn compare_latest(&self, least: Duration, path: &RoundTrips) -> Option<Comparison> {
         let last = self.arrivals.back()?;
         let young = self.arrivals.partition_point(|arrival| arrival.clock + least <= last.clock);
         let first = self.arrivals.get(young.checked_sub(1)?)?;
-        if last.clock > first.clock + least * 4 { None } else { self.between(first, last, round_trip) }
+        if last.clock > first.clock + least * 4 { None } else { self.between(first, last, path) }
     }
 
-    fn between(&self, first: &Arrival, last: &Arrival, round_trip: Duration) -> Option<Comparison> {
+    fn between(&self, first: &Arrival, last: &Arrival, path: &RoundTrips) -> Option<Comparison> {
         let time = last.clock.saturating_sub(first.clock);
         if time == Duration::ZERO {
             return None;
         }
         let arrived = (last.bits - first.bits) / time.as_secs_f64();
-        let ago = |arrival: &Arrival| self.offset.time_of(arrival.clock).saturating_sub(round_trip);
-        let (begin, end) = (ago(first), ago(last));
-        let sent = self.sent_between(begin, end);
-        let edge = EDGE.max(Duration::from_secs_f64(EDGE_BITS / sent.max(1.0)));
-        let edges = [(begin.saturating_sub(edge), begin), (end, end + edge)];
-        let steady = edges.into_iter().all(|(from, to)| self.sent_between(from, to) >= STEADY * sent);
-        steady.then_some(Comparison { sent, arrived })
+        let (begin, end) = (self.offset.time_of(first.clock), self.offset.time_of(last.clock));
+        let sent_after = |delay: Duration| self.sent_between(begin.saturating_sub(delay), end.saturating_sub(delay));
+        let sent = sent_after(path.smoothed);
+        let shortest = path.least.saturating_sub(EDGE);
+        let range = (path.smoothed + path.variation.max(EDGE)).saturating_sub(shortest);
+        let least = (0..=DELAYS).map(|step| sent_after(shortest + range * step / DELAYS)).fold(sent, f64::min);
+        Some(Comparison { sent, least, arrived, time })
     }
 
     /// Rate of sending between two instants, bit/s.
@@ -156,8 +163,33 @@ impl Counts {
 /// Rates of departure and arrival, bit/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Comparison {
+    /// If the datagrams took the smoothed RTT, and the least for any delay that is possible.
     pub(super) sent: f64,
+    pub(super) least: f64,
     pub(super) arrived: f64,
+    pub(super) time: Duration,
+}
+
+impl Comparison {
+    /// Whether the path did not carry what was sent, whatever the delay.
+    pub(super) fn shows_overload(&self) -> bool {
+        self.least * self.time.as_secs_f64() >= PACKETS * PACKET_BITS && self.arrived < SATURATED * self.least
+    }
+
+    /// Whether this share of `rate` left, but for a packet at each end.
+    pub(super) fn tests(&self, rate: f64, share: f64) -> bool {
+        self.least + 2.0 * PACKET_BITS / self.time.as_secs_f64() >= share * rate
+    }
+}
+
+/// The time of so many packets at `rate` bit/s.
+pub(super) fn time_of(packets: f64, rate: f64) -> Duration {
+    Duration::from_secs_f64(PACKET_BITS * packets / rate.max(1.0))
+}
+
+/// The time of the fewest packets that tell of the path.
+pub(super) fn telling_time(rate: f64) -> Duration {
+    time_of(PACKETS, rate)
 }
 
 #[cfg(test)]
@@ -166,6 +198,58 @@ mod tests {
 
     fn at(millis: u64) -> Instant {
         Instant::from_nanos(1_000_000_000) + Duration::from_millis(millis)
+    }
+
+    fn steady(round_trip: Duration) -> RoundTrips {
+        RoundTrips { least: round_trip, smoothed: round_trip, variation: Duration::ZERO }
+    }
+
+    /// 1 000 packets of 12 000 bits at 1 ms, a pause of a second, and 1 000 more. All arrive 50 ms later, or `late`.
+    fn with_a_pause(late: u64) -> Counts {
+        let mut counts = Counts::default();
+        let (mut arrived, mut bytes) = (0, 0);
+        for millis in 0..3_000_u64 {
+            let sends = |millis: u64| millis < 1_000 || (2_000..3_000).contains(&millis);
+            if sends(millis) {
+                counts.on_sent(at(millis), PACKET_BITS);
+            }
+            let departure = millis.checked_sub(50 + if millis > 2_040 { late } else { 0 });
+            if departure.is_some_and(sends) {
+                (arrived, bytes) = (arrived + 1, bytes + 1_464);
+                let clock = at(millis) - Instant::ZERO;
+                counts.on_feedback(at(millis), &Feedback { datagrams: arrived, bytes, clock, ..Feedback::default() });
+            }
+        }
+        counts
+    }
+
+    #[test]
+    fn a_pause_of_the_sender_shows_no_overload_although_the_delay_is_not_known_exactly() {
+        for late in [0, 5] {
+            let counts = with_a_pause(late);
+            // The RTT of the channel is larger or smaller than the delay.
+            for millis in [45, 50, 57] {
+                let path = steady(Duration::from_millis(millis));
+                for from in 0..1_200 {
+                    let compared = counts.compare(at(1_000 + from), Duration::from_millis(20), &path);
+                    assert!(!compared.unwrap().shows_overload(), "{compared:?} at {from} with {millis} ms");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_that_carries_three_quarters_shows_overload_after_twenty_packets() {
+        let mut counts = Counts::default();
+        let path = steady(Duration::from_millis(20));
+        for millis in 0..400_u64 {
+            counts.on_sent(at(millis), PACKET_BITS);
+            let datagrams = millis * 3 / 4;
+            let (bytes, clock) = (datagrams * 1_464, at(millis) - Instant::ZERO);
+            counts.on_feedback(at(millis), &Feedback { datagrams, bytes, clock, ..Feedback::default() });
+        }
+        let compared = |millis| counts.compare_latest(Duration::from_millis(millis), &path).unwrap();
+        assert!(!compared(12).shows_overload() && compared(40).shows_overload());
     }
 
     #[test]
@@ -177,15 +261,16 @@ mod tests {
         }
         for tick in 0..30_u64 {
             let bytes = tick * 1_250;
-            let feedback = Feedback { datagrams: 0, bytes, clock: Duration::from_millis(500 + 10 * tick) };
+            let clock = Duration::from_millis(500 + 10 * tick);
+            let feedback = Feedback { bytes, clock, ..Feedback::default() };
             // Every third one is late.
             counts.on_feedback(at(10 * tick + if tick % 3 == 1 { 9 } else { 0 }), &feedback);
         }
-        let round_trip = Duration::from_millis(50);
-        let early = counts.compare(at(250), Duration::from_millis(20), round_trip).unwrap();
+        let path = steady(Duration::from_millis(50));
+        let early = counts.compare(at(250), Duration::from_millis(20), &path).unwrap();
         assert!((early.arrived - 1e6).abs() < 1.0 && (early.sent - 3e6).abs() < 1e3, "{early:?}");
         assert!((counts.sent_between(at(50), at(150)) - 2e6).abs() < 1e4);
-        assert_eq!(counts.compare(at(280), Duration::from_millis(20), round_trip), None, "too short");
+        assert_eq!(counts.compare(at(280), Duration::from_millis(20), &path), None, "too short");
     }
 
     #[test]

@@ -28,9 +28,20 @@ struct Fluid {
 
 /// Runs a search over a path. Returns the share of the capacity that arrived, and the share of what was sent that was
 /// lost, in `time`.
-fn run(mut path: Fluid, time: Duration, seed: u64) -> [f64; 2] {
-    let start = Instant::from_nanos(1_000_000_000);
+fn run(path: Fluid, time: Duration, seed: u64) -> [f64; 2] {
     let mut control = RateControl::new(RateChoice::Auto, path.hint, path.round_trip);
+    run_control(path, time, seed, &mut control, |_, _| {})
+}
+
+/// The same for a search in any state. `see` is shown time and rate.
+fn run_control(
+    mut path: Fluid,
+    time: Duration,
+    seed: u64,
+    control: &mut RateControl,
+    mut see: impl FnMut(Duration, f64),
+) -> [f64; 2] {
+    let start = Instant::from_nanos(1_000_000_000);
     let mut rng = Rng::new(seed);
     let (mut now, mut waiting, mut arrived, mut sent, mut lost) = (start, 0.0_f64, 0.0, 0.0, 0.0);
     let mut feedbacks: VecDeque<(Instant, Feedback)> = VecDeque::new();
@@ -62,7 +73,10 @@ fn run(mut path: Fluid, time: Duration, seed: u64) -> [f64; 2] {
             let datagrams = (arrived / PACKET) as u64;
             let bytes = (arrived / 8.0) as u64 - datagrams * 36;
             // The path and the way back take an RTT together.
-            feedbacks.push_back((now + path.round_trip, Feedback { datagrams, bytes, clock: now - Instant::ZERO }));
+            feedbacks.push_back((
+                now + path.round_trip,
+                Feedback { datagrams, bytes, clock: now - Instant::ZERO, ..Feedback::default() },
+            ));
         }
         while feedbacks.front().is_some_and(|(at, _)| *at <= now) {
             if let Some((_, feedback)) = feedbacks.pop_front() {
@@ -70,6 +84,7 @@ fn run(mut path: Fluid, time: Duration, seed: u64) -> [f64; 2] {
             }
         }
         now += TICK;
+        see(now - start, control.rate);
     }
     [arrived / carried, lost / sent]
 }
@@ -78,7 +93,7 @@ fn run(mut path: Fluid, time: Duration, seed: u64) -> [f64; 2] {
 fn a_fixed_rate_does_not_move() {
     let rate = Rate::from_bits_per_second(5_000_000);
     let mut control = RateControl::new(RateChoice::Fixed(rate), None, Duration::from_millis(10));
-    let feedback = Feedback { datagrams: 0, bytes: 0, clock: Duration::from_secs(1) };
+    let feedback = Feedback { clock: Duration::from_secs(1), ..Feedback::default() };
     control.on_feedback(Instant::ZERO, &feedback);
     assert_eq!(control.rate(), rate);
 }
@@ -120,6 +135,32 @@ fn a_hint_ten_times_too_high_or_too_low_costs_a_few_rtts_at_most() {
     }
 }
 
+/// Seconds until the rate is within a fifth of 300 Mbit/s, if the search stands at `rate`.
+fn way_back(rate: f64, round_trip: Duration) -> f64 {
+    let path = Fluid { capacity: 300e6, round_trip, queue: 600.0, loss: 1e-3, hint: None, change: 1.0 };
+    let mut control = RateControl::new(RateChoice::Auto, None, round_trip);
+    control.rate = rate;
+    control.finder.as_mut().unwrap().step = Step::Climb(Climb::new(rate));
+    let mut reached = f64::INFINITY;
+    run_control(path, Duration::from_secs(30), 1, &mut control, |time, rate| {
+        if (240e6..360e6).contains(&rate) {
+            reached = reached.min(time.as_secs_f64());
+        }
+    });
+    reached
+}
+
+#[test]
+fn a_search_finds_its_way_back_from_any_rate_within_seconds() {
+    for millis in [1, 20, 100] {
+        for rate in [SLOWEST, 5e5, 5e6, 50e6, 3e9, FASTEST] {
+            let seconds = way_back(rate, Duration::from_millis(millis));
+            // Eight packets a second leave at the slowest rate, so a first step takes four seconds there.
+            assert!(seconds < 10.0, "{seconds} s from {rate} bit/s with an RTT of {millis} ms");
+        }
+    }
+}
+
 #[test]
 fn a_hint_beyond_any_use_is_brought_into_bounds() {
     for bits in [0, 1, u64::MAX] {
@@ -147,7 +188,8 @@ fn an_application_that_pauses_neither_raises_nor_lowers_the_rate() {
     for tick in 0..500_u64 {
         let now = start + Duration::from_millis(10) * tick as u32;
         control.on_sent(now, 1, 108);
-        let feedback = Feedback { datagrams: tick, bytes: tick * 100, clock: now - Instant::ZERO };
+        let clock = now - Instant::ZERO;
+        let feedback = Feedback { datagrams: tick, bytes: tick * 100, clock, ..Feedback::default() };
         control.on_feedback(now, &feedback);
     }
     assert_eq!(control.rate(), first);
@@ -160,7 +202,10 @@ fn counts_that_no_path_carries_keep_the_rate_within_its_bounds() {
         let datagrams = if tick % 2 == 0 { u64::MAX } else { 0 };
         let now = Instant::ZERO + Duration::from_millis(10) * tick as u32;
         control.on_sent(now, 64, 100_000);
-        control.on_feedback(now, &Feedback { datagrams, bytes: datagrams, clock: now - Instant::ZERO });
+        control.on_feedback(
+            now,
+            &Feedback { datagrams, bytes: datagrams, clock: now - Instant::ZERO, ..Feedback::default() },
+        );
         assert!((SLOWEST..=FASTEST).contains(&control.rate), "{}", control.rate);
     }
 }

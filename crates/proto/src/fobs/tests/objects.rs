@@ -54,7 +54,7 @@ fn a_delivery_beyond_what_was_sent_releases_only_that() {
 #[test]
 fn a_burst_is_one_train_borrowed_from_the_store() {
     let config = Config::default();
-    let mut sender = Fobs::sender(&fixed(960), setup(&config));
+    let mut sender = Fobs::sender(&fixed(2_000), setup(&config));
     sender.write(Instant::ZERO, &content(100 * 1_460));
     let now = Instant::ZERO + Duration::from_secs(1);
     let plan = sender.plan(now).unwrap();
