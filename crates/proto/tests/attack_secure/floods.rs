@@ -118,8 +118,9 @@ fn a6_a_host_with_a_proof_of_its_address_fills_a_quarter_of_the_places_and_keeps
     prove(&mut server, [12, 0, 0, 1], 1_000..2_000);
     assert_eq!(server.end.connections(), forged + 256);
     assert!(gets_in(&mut server, caller(400)), "another network");
-    assert!(gets_in(&mut server, SocketAddr::from(([12, 0, 0, 2], 4_000))), "a neighbour of it");
     assert!(!gets_in(&mut server, SocketAddr::from(([12, 0, 0, 1], 4_000))), "its own callers have their time");
+    assert!(gets_in(&mut server, SocketAddr::from(([12, 0, 0, 2], 4_000))), "a neighbour of it");
+    prove(&mut server, [12, 0, 0, 1], 3_000..3_001);
     server.run_millis(1_000);
     assert!(gets_in(&mut server, SocketAddr::from(([12, 0, 0, 1], 4_000))), "and make room after it");
 }
