@@ -169,7 +169,7 @@ impl Verb {
         End {
             controller: transport.map_or_else(String::new, Transport::controller_name),
             protocol: transport.map(|transport| transport.protocol()).unwrap_or_default().to_string(),
-            security: transport.map_or("none", |transport| transport.security.name()),
+            security: transport.map(|transport| transport.security.name()),
             ..End::default()
         }
     }

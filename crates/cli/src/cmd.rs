@@ -113,7 +113,7 @@ fn end_record(transport: &Transport, direction: Direction) -> End {
         direction: Some(direction),
         controller: transport.controller_name(),
         protocol: transport.protocol().to_string(),
-        security: transport.security.name(),
+        security: Some(transport.security.name()),
         ..End::default()
     }
 }

@@ -17,6 +17,7 @@
 //! | [`messages`] | what both programs say |
 //! | [`frames`] | messages in a stream of bytes, behind the noise |
 //! | [`ssh`] | the options, and the command line of ssh |
+//! | [`inbox`] | messages of the far program that wait |
 //! | [`program`] | the far program as a child process |
 //! | [`refusal`] | why a far program does not begin |
 //! | [`lifeline`] | the end of ssh, which ends the copy |
@@ -24,8 +25,10 @@
 //! | [`tunnel`] | datagrams through ssh, where UDP is blocked |
 //! | [`pieces`] | those datagrams, and messages between them |
 //! | [`voice`] | the stdout of the far program |
+//! | [`words`] | what ssh and the far side say on stderr |
 
 pub(crate) mod frames;
+mod inbox;
 mod install;
 mod lifeline;
 pub(crate) mod messages;
@@ -35,6 +38,7 @@ mod refusal;
 mod ssh;
 pub(crate) mod tunnel;
 pub(crate) mod voice;
+mod words;
 
 pub(crate) use program::{FarProgram, OnMissing, peer_knows_of_the_end};
 pub(crate) use ssh::{SshCopyOptions, SshOptions, setting};

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use farhaul::security::SecurityFault;
 use farhaul::{ConnectionLost, Error};
@@ -185,6 +185,17 @@ pub(crate) fn of_emulation_or(error: &EmulateError, instead: &str) -> Fault {
         EmulateError::NoTun(_) => Fault::new(Code::Unsupported, error.to_string()).and(instead),
         _ => Fault::new(Code::Failed, error.to_string()),
     }
+}
+
+/// A link-local address whose interface is not named.
+pub(crate) fn without_zone(ip: IpAddr, port: u16) -> Fault {
+    Fault::new(
+        Code::NoRoute,
+        format!(
+            "{ip} is a link-local address, and each interface of this machine may have another host of that address: name the \
+             interface, for instance [{ip}%eth0]:{port}; `ip link` lists them"
+        ),
+    )
 }
 
 /// The fault of a host name without an address.

@@ -89,7 +89,7 @@ impl Records {
 
     /// Records of an unreadable command line: its settings are unknown, so there is no `start`.
     fn of_unread(early: &Early) -> Self {
-        let end = End { protocol: Protocol::default().to_string(), security: "none", ..End::default() };
+        let end = End { protocol: Protocol::default().to_string(), ..End::default() };
         Self { to: early.json_to(), start: None, end }
     }
 }

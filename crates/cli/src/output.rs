@@ -5,6 +5,7 @@ pub(crate) mod json;
 pub(crate) mod progress;
 pub(crate) mod quota;
 pub(crate) mod standard_stream;
+mod terminal;
 pub(crate) mod trace;
 
 use std::io::{self, Write};
@@ -124,7 +125,7 @@ impl Output {
 
     /// Writes a serialized record, if JSON is wanted.
     pub(crate) fn write(&self, record: &str) {
-        let line = format!("{record}\n");
+        let line = format!("{}\n", terminal::record(record));
         match self.shared.json {
             JsonTo::Nowhere | JsonTo::Nobody => {}
             JsonTo::Messages => {
@@ -188,10 +189,11 @@ impl Output {
         if matches!(self.shared.json, JsonTo::Stderr | JsonTo::Messages | JsonTo::Nobody) {
             return;
         }
+        let line = terminal::lines(line, self.style().is_coloured());
         let bar = self.shared.bar.lock().unwrap_or_else(PoisonError::into_inner);
         match &*bar {
-            Some(bar) => bar.suspend(|| to_stderr(line)),
-            None => to_stderr(line),
+            Some(bar) => bar.suspend(|| to_stderr(&line)),
+            None => to_stderr(&line),
         }
     }
 }
@@ -203,7 +205,7 @@ fn to_stderr(line: &str) {
 
 /// Prints the result of a verb to stdout. [`outcome`] reports failures.
 pub(crate) fn print(text: &str) {
-    STDOUT.write(io::stdout().lock(), text);
+    STDOUT.write(io::stdout().lock(), &terminal::lines(text, Style::of_stdout().is_coloured()));
 }
 
 /// The first failure of printing. A reader that left is no failure.

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::resume_unwind;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ impl Drop for ProcessNamespace {
         self.alive = None;
         // The init process ends all others and then waits until they are reaped. Children that this program never
         // waited for are reaped only when it ends, so the wait is bounded.
-        let (init, (ended, wait)) = (self.init, channel());
+        let (init, (ended, wait)) = (self.init, sync_channel(1));
         thread::spawn(move || {
             let _ = waitpid(Some(init), WaitOptions::empty());
             let _ = ended.send(());

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use farhaul_proto::probe::StableConfig;
 use farhaul_proto::secure::Protection;
@@ -154,7 +154,7 @@ impl Endpoint {
     pub fn original_clients(&self) -> Result<Clients, Error> {
         let callers = self.port.driver.turn()?.strangers();
         // Without a sender, a receiver is at its end.
-        let callers = callers.unwrap_or_else(|| channel().1);
+        let callers = callers.unwrap_or_else(|| sync_channel(0).1);
         Ok(Clients::new(callers, Arc::clone(&self.port.driver.socket)))
     }
 

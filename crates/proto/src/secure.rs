@@ -13,6 +13,7 @@
 //! | --- | --- |
 //! | `protector` | the traits of keys and handshakes, which `farhaul-secure` and [`Null`] implement |
 //! | `router` | the connections of an endpoint, and its callers: proof of address, refusals |
+//! | `callers` | who of the callers must make room for another one |
 //! | `answers` | answers to callers for whom nothing is kept |
 //! | `refusals` | the last words to clients whose handshakes failed here |
 //! | `opening`, `exchange`, `crypto_stream` | the handshake: one round trip to the first data |
@@ -33,6 +34,7 @@ mod address;
 mod answers;
 mod around;
 mod beside;
+mod callers;
 mod client_id;
 mod crypto_stream;
 mod dual;

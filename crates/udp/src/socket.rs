@@ -125,6 +125,14 @@ impl UdpSocket {
         self.local
     }
 
+    /// Takes datagrams of `peer` alone from now on: the kernel drops those of others. What has arrived before stays.
+    ///
+    /// # Errors
+    /// The peer is of another address family, or this machine has no route to it.
+    pub fn connect(&self, peer: SocketAddr) -> io::Result<()> {
+        self.socket.connect(peer)
+    }
+
     /// Sends `bytes` to `to` as datagrams of `segment_size` bytes, of which the last may be shorter.
     ///
     /// Trains longer than the kernel accepts are split. Datagrams refused for a temporary reason count as lost.

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -83,6 +83,13 @@ impl NearProgram {
     fn hello(&mut self) -> Result<Hello, Fault> {
         let hello = match self.next() {
             Some(Near::Hello(hello)) => hello,
+            None if self.frames.is_empty() => {
+                return Err(Fault::new(
+                    Code::SshFailed,
+                    "nothing of the near program came in through ssh: leave StdinNull and -n out of the settings of ssh, and let login \
+                     shells read nothing",
+                ));
+            }
             _ => {
                 return Err(Fault::new(
                     Code::Protocol,
@@ -130,13 +137,13 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
     if let Job::Forward { paths, recursive } = &job {
         say(&FarSays::Ready(ready(&identity, 0)));
         let Some(Near::Call(call)) = near.next() else { return Ok(()) };
-        let (stop, (say, detour)) = (context.interrupt.clone(), channel());
+        let (stop, (say, detour)) = (context.interrupt.clone(), sync_channel(1));
         // The end of the SSH connection stops the copy.
         let at_end = move || stop.stop();
         let begin = move || {
             let tunnel = Tunnel::open()?;
             // The caller may be gone.
-            let _ = say.send(tunnel.address());
+            let _ = say.send(tunnel.entrance());
             Ok(tunnel)
         };
         follow(near, begin, at_end)?;
@@ -156,7 +163,7 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
     let port = endpoint.local_addr().port();
     context.interrupt.cancels(endpoint.canceller());
     say(&FarSays::Ready(ready(&identity, port)));
-    let (begun, begins) = channel();
+    let (begun, begins) = sync_channel(1);
     let (canceller, has_begun, detach) = (endpoint.canceller(), Arc::clone(&far.has_begun), hello.detach);
     if detach {
         leave_session()?;
@@ -259,9 +266,10 @@ impl<'a> Far<'a> {
         Self { hosting, job, endpoint, has_begun: Arc::default(), outcome: Mutex::default() }
     }
 
-    fn serve(&self, caller: &Caller, begun: &Sender<()>) {
+    fn serve(&self, caller: &Caller, begun: &SyncSender<()>) {
         self.has_begun.store(true, Ordering::Release);
-        let _ = begun.send(());
+        // The first one counts.
+        let _ = begun.try_send(());
         let result = match (self.job, &caller.open.request) {
             (Job::Receive { target, is_directory }, Request::Push(push)) => {
                 // The sender knows how much a pattern matches.

@@ -1,7 +1,7 @@
 //! Connecting to an address of the command line.
 
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use farhaul::{ConnectionLost, Endpoint, Error, Stream, probe};
 
 use super::Context;
 use crate::exit::{Code, Fault};
+use crate::far::tunnel::Entrance;
 use crate::fault;
 use crate::options::Transport;
 use crate::output::json::{FirstRate, Record, Start};
@@ -54,7 +55,7 @@ impl<'a> Calling<'a> {
     /// Connects to all of `peers` at once, from a port each. The first one that answers wins.
     pub(super) fn first_of(&self, peers: &[SocketAddr], start: Start) -> Result<Stream, Fault> {
         let no_address = || Fault::new(Code::NoRoute, "the far host has no known address");
-        let (say, heard) = channel();
+        let (say, heard) = sync_channel(peers.len());
         thread::scope(|scope| {
             let (mut ports, mut failed) = (Vec::new(), None);
             for &peer in peers {
@@ -88,6 +89,16 @@ impl<'a> Calling<'a> {
             }
             Ok(stream)
         })
+    }
+
+    /// Connects through a tunnel, which takes the datagrams of this side's port and of no other one.
+    pub(super) fn through(&self, tunnel: &Entrance, start: Start) -> Result<Stream, Fault> {
+        let peer = tunnel.address();
+        let endpoint = self.bind(peer)?;
+        tunnel.admit(endpoint.local_addr().port())?;
+        let stream = self.begin(&endpoint, peer)?;
+        announce(self.context, self.output, &endpoint, Some(peer), start);
+        Ok(stream)
     }
 
     fn bind(&self, peer: SocketAddr) -> Result<Endpoint, Fault> {

@@ -20,7 +20,7 @@ fn end_record(protocol: &str, direction: Direction) -> End {
         direction: Some(direction),
         controller: "none".to_owned(),
         protocol: protocol.to_owned(),
-        security: "none",
+        security: Some("none"),
         ..End::default()
     }
 }

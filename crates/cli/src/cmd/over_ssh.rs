@@ -14,7 +14,7 @@ use super::Context;
 use super::connect::Calling;
 use crate::exit::{Code, Fault};
 use crate::far::messages::{Call, Failed, FarSays, Hello, Ready, Task, VERSION};
-use crate::far::tunnel::{Tunnel, WINDOW};
+use crate::far::tunnel::{Entrance, Tunnel, WINDOW};
 use crate::far::{FarProgram, OnMissing, SshCopyOptions, SshOptions, setting, voice};
 use crate::options::Transport;
 use crate::output::Output;
@@ -59,8 +59,8 @@ pub(super) struct Other {
     addresses: Vec<SocketAddr>,
     /// The ports that the user has chosen.
     ports: Option<(u16, u16)>,
-    /// Tells the address of a tunnel through the near program, once that is open.
-    detour: Arc<Mutex<Receiver<SocketAddr>>>,
+    /// Gives the entrance of a tunnel through the near program, once that is open.
+    detour: Arc<Mutex<Receiver<Entrance>>>,
 }
 
 impl Other {
@@ -69,7 +69,7 @@ impl Other {
         call: Call,
         identity: KeyPair,
         ports: Option<(u16, u16)>,
-        detour: Receiver<SocketAddr>,
+        detour: Receiver<Entrance>,
     ) -> Result<Self, Fault> {
         let Call { key, addresses, is_directory, name } = call;
         let key =
@@ -78,7 +78,7 @@ impl Other {
     }
 
     /// Asks the near program for a tunnel, because of `blocked`. `None` if it wants none.
-    fn detour(&self, blocked: &Fault) -> Option<SocketAddr> {
+    fn detour(&self, blocked: &Fault) -> Option<Entrance> {
         voice::say(&FarSays::Blocked(Failed::from(blocked))).ok()?;
         self.detour.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
     }
@@ -155,9 +155,9 @@ impl OverSsh<'_> {
         let at_end = pipes.at_end();
         let (out, into, hear) = pipes.divided();
         let tunnel = Tunnel::open()?;
-        let address = tunnel.address();
+        let entrance = tunnel.entrance();
         tunnel.run(out, into, hear, at_end)?;
-        let stream = calling.first_of(&[address], start)?;
+        let stream = calling.through(&entrance, start)?;
         far.carries(stream.canceller());
         Ok(stream)
     }
@@ -210,8 +210,8 @@ pub(super) fn call(
         connected => return connected,
     };
     note_detour(&mut start, context.clock.now() - begun);
-    let Some(address) = other.detour(&blocked) else { return Err(context.interrupt.fault().unwrap_or(blocked)) };
-    Calling { transport: &transport.with_most_underway(WINDOW), ..calling }.first_of(&[address], start)
+    let Some(entrance) = other.detour(&blocked) else { return Err(context.interrupt.fault().unwrap_or(blocked)) };
+    Calling { transport: &transport.with_most_underway(WINDOW), ..calling }.through(&entrance, start)
 }
 
 /// Notes for the record that datagrams go through ssh, after UDP was tried for this long.

@@ -7,13 +7,20 @@ use serde::de::DeserializeOwned;
 /// Line before the first message. A control character keeps people from printing it.
 pub(crate) const MARK: &[u8] = b"\x01farhaul-bootstrap\n";
 /// Line of the shell that starts the program, before that speaks.
-pub(super) const SHELL_MARK: &[u8] = b"\x01farhaul-shell\n";
+pub(super) const SHELL_MARK: &str = "\x01farhaul-shell\n";
+/// Line before that, if the program is the copy of `--install`.
+pub(super) const COPY_MARK: &str = "\x01farhaul-copy\n";
 /// Digits of a length.
 const HEAD: usize = 8;
 /// Longest message, bytes: a million paths are not copied by one command line.
 const LONGEST: usize = 4 << 20;
+/// Heaviest message, in values. A value in memory is many times as long as in a message, so the length alone bounds little: this
+/// bounds a message to 16 MiB. No command line of Linux has as many paths: each needs ten bytes of the 2 MiB that `execve` permits.
+const MOST_WEIGHT: usize = 1 << 17;
+/// Weight of an object. Its map begins with room for eleven entries.
+const OBJECT_WEIGHT: usize = 16;
 /// Most noise before the mark, bytes.
-const MOST_NOISE: usize = 256 << 10;
+pub(super) const MOST_NOISE: usize = 256 << 10;
 /// Noise that is kept for a report, bytes: the last words of a login shell.
 const KEPT_NOISE: usize = 1 << 10;
 
@@ -29,12 +36,16 @@ pub(crate) enum FrameError {
 }
 
 /// A stream that has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Silence {
+    /// Why nothing more is read, if the stream itself goes on.
+    pub(super) error: Option<FrameError>,
     /// Whether the mark had come: the program spoke.
     pub(super) has_begun: bool,
     /// Whether the mark of the shell had come, which starts the program.
     pub(super) has_shell: bool,
+    /// Whether that program is the copy of `--install`.
+    pub(super) is_copy: bool,
     /// The last line of the noise.
     pub(super) words: String,
 }
@@ -58,8 +69,28 @@ pub(super) fn decode<M: DeserializeOwned>(bytes: &[u8]) -> Result<Option<(M, usi
         return Err(FrameError::TooLong);
     }
     let Some(body) = bytes.get(HEAD..HEAD + len) else { return Ok(None) };
+    if weight(body) > MOST_WEIGHT {
+        return Err(FrameError::TooLong);
+    }
     let message = serde_json::from_slice(body).map_err(|_| FrameError::Malformed)?;
     Ok(Some((message, HEAD + len)))
+}
+
+/// The memory that a JSON text takes once it is decoded, in values. Only its separators and brackets count.
+fn weight(json: &[u8]) -> usize {
+    let (mut weight, mut is_string, mut is_escaped) = (1, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_string,
+            b'"' => is_string = !is_string,
+            _ if is_string => {}
+            b'{' => weight += OBJECT_WEIGHT,
+            b',' | b':' | b'[' => weight += 1,
+            _ => {}
+        }
+    }
+    weight
 }
 
 /// Takes messages out of received bytes.
@@ -69,6 +100,7 @@ pub(crate) struct Frames {
     has_begun: bool,
     /// Whether the mark of the shell has come.
     has_shell: bool,
+    is_copy: bool,
     noise: usize,
     /// The end of the noise.
     last_noise: Vec<u8>,
@@ -86,7 +118,7 @@ impl Frames {
     }
 
     const fn new(has_begun: bool) -> Self {
-        Self { pending: Vec::new(), has_begun, has_shell: has_begun, noise: 0, last_noise: Vec::new() }
+        Self { pending: Vec::new(), has_begun, has_shell: has_begun, is_copy: false, noise: 0, last_noise: Vec::new() }
     }
 
     /// Takes received bytes.
@@ -95,7 +127,8 @@ impl Frames {
         if self.has_begun {
             return Ok(());
         }
-        self.has_shell |= position(&self.pending, SHELL_MARK).is_some();
+        self.has_shell |= position(&self.pending, SHELL_MARK.as_bytes()).is_some();
+        self.is_copy |= position(&self.pending, COPY_MARK.as_bytes()).is_some();
         match position(&self.pending, MARK) {
             Some(at) => {
                 self.pending.drain(..at + MARK.len());
@@ -118,12 +151,12 @@ impl Frames {
         self.has_shell
     }
 
-    /// The end of a stream without the mark.
-    pub(super) fn into_silence(self) -> Silence {
+    /// The end of a stream, because of this error if it goes on.
+    pub(super) fn into_silence(self, error: Option<FrameError>) -> Silence {
         let noise = [self.last_noise, self.pending].concat();
         let noise = String::from_utf8_lossy(&noise);
         let words = noise.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default().to_owned();
-        Silence { has_begun: self.has_begun, has_shell: self.has_shell, words }
+        Silence { error, has_begun: self.has_begun, has_shell: self.has_shell, is_copy: self.is_copy, words }
     }
 
     /// The next whole message.
@@ -134,6 +167,11 @@ impl Frames {
         let Some((message, len)) = decode(&self.pending)? else { return Ok(None) };
         self.pending.drain(..len);
         Ok(Some(message))
+    }
+
+    /// Whether no byte came behind the last message.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.pending.is_empty()
     }
 
     /// Bytes behind the last message.
@@ -147,7 +185,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::far::messages::Near;
+    use crate::far::messages::{FarSays, Near};
 
     proptest! {
         #[test]
@@ -183,14 +221,14 @@ mod tests {
         let ended = |pieces: &[&[u8]]| {
             let mut frames = Frames::behind_noise();
             pieces.iter().for_each(|piece| frames.extend(piece).unwrap());
-            let Silence { has_begun, has_shell, words } = frames.into_silence();
+            let Silence { has_begun, has_shell, words, .. } = frames.into_silence(None);
             (has_begun, has_shell, words)
         };
         let (noise, nothing) = (vec![b'x'; 2_000], String::new());
         assert_eq!(ended(&[]), (false, false, nothing));
         assert_eq!(ended(&[&noise, b"\nThis account is", b" not available.\n\n"]).2, "This account is not available.");
         assert!(ended(&[b"Hi\n\x01farhaul", b"-shell\n"]).1);
-        assert!(ended(&[SHELL_MARK, MARK]).0);
+        assert!(ended(&[SHELL_MARK.as_bytes(), MARK]).0);
     }
 
     #[test]
@@ -200,5 +238,21 @@ mod tests {
         let mut frames = Frames::clean();
         frames.extend(b"ffffffff").unwrap();
         assert_eq!(frames.next::<Near>(), Err(FrameError::TooLong));
+    }
+
+    #[test]
+    fn a_message_of_many_small_values_is_refused_before_it_fills_memory() {
+        let record = |value: &str, count: usize| {
+            let body = format!("{{\"record\":[{}]}}", vec![value; count].join(","));
+            format!("{:08x}{body}", body.len())
+        };
+        for (value, weight) in [("0", 1), ("[]", 2), ("\"\"", 1), ("{}", 17), ("{\"a\":0}", 18)] {
+            let mut frames = Frames::clean();
+            frames.extend(record(value, MOST_WEIGHT / weight + 1).as_bytes()).unwrap();
+            assert_eq!(frames.next::<FarSays>(), Err(FrameError::TooLong), "{value}");
+        }
+        let mut frames = Frames::clean();
+        frames.extend(record("\"a,b\\\",[{,c\"", MOST_WEIGHT / 2).as_bytes()).unwrap();
+        assert!(frames.next::<FarSays>().unwrap().is_some(), "separators in strings are none");
     }
 }

@@ -1,14 +1,18 @@
 //! A copy of this program in the cache folder of the far user, if this program can run there.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
+use super::frames::MOST_NOISE;
 use super::lifeline::SSH_FAILED;
 use super::messages::printable;
 use super::program::end;
+use super::refusal::Refusal;
 use super::ssh::SshOptions;
+use super::words::Words;
 use crate::exit::{Code, Fault};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -17,7 +21,7 @@ use crate::output::Output;
 const KIND: &str =
     "sh -c 'echo \"[farhaul $(uname -s) $(uname -m) $(getconf GNU_LIBC_VERSION 2>/dev/null || echo other) ]\"'";
 /// Most that a far shell may print, bytes.
-const MOST_ANSWER: u64 = 64 << 10;
+const MOST_ANSWER: u64 = MOST_NOISE as u64;
 
 /// Kind of a machine: system, processor, C library and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,12 +62,15 @@ impl Kind {
 pub(super) fn install(options: &SshOptions, host: &str, interrupt: &Interrupt, output: &Output) -> Result<(), Fault> {
     let here = Command::new("sh").args(["-c", KIND]).output()?;
     let here = Kind::read(&String::from_utf8_lossy(&here.stdout));
-    let far = run((options, interrupt), host, KIND, None)?;
-    let unknown = || {
-        Fault::new(
+    let at = Installing { options, host, interrupt, output };
+    let far = at.run(KIND, None)?;
+    let is_noise = far.text.len() >= MOST_NOISE;
+    let unknown = || match is_noise {
+        true => Refusal::of_noise(host).fault,
+        false => Fault::new(
             Code::FarProgramMissing,
             format!("the kind of the machine {host} cannot be found out: install farhaul there"),
-        )
+        ),
     };
     let (here, far) = here.zip(Kind::read(&far.text)).ok_or_else(unknown)?;
     if let Some(why) = here.obstacle(&far) {
@@ -75,7 +82,7 @@ pub(super) fn install(options: &SshOptions, host: &str, interrupt: &Interrupt, o
     output.say(&format!("copying this program to the cache folder on {host}"));
     let program = std::env::current_exe().and_then(File::open)?;
     let size = program.metadata()?.len();
-    let stored = run((options, interrupt), host, &storing(size), Some(&program))?;
+    let stored = at.run(&storing(size), Some(&program))?;
     if stored.has_succeeded && stored.text.contains("[farhaul stored ]") {
         return Ok(());
     }
@@ -83,12 +90,13 @@ pub(super) fn install(options: &SshOptions, host: &str, interrupt: &Interrupt, o
         return Err(Fault::new(
             Code::FarProgramMissing,
             format!(
-                "{host} stores this program in the cache folder and does not start it; its reason is above. If that folder permits no \
-                 programs (noexec), install farhaul elsewhere there, and give its place with --remote-path"
+                "{host} stores this program in the cache folder and does not start it{}. If that folder permits no programs \
+                 (noexec), install farhaul elsewhere there, and give its place with --remote-path",
+                stored.reason()
             ),
         ));
     }
-    Err(Fault::new(Code::FarProgramMissing, format!("{host} did not store the program; its reason is above")))
+    Err(Fault::new(Code::FarProgramMissing, format!("{host} did not store the program{}", stored.reason())))
 }
 
 /// The command that stores a program of `size` bytes, if it starts there. The new file gets its name once it is whole, since the end of
@@ -106,38 +114,64 @@ fn storing(size: u64) -> String {
 /// What a command on the far host said.
 struct Said {
     text: String,
+    /// The last line of its stderr.
+    complaint: String,
     has_succeeded: bool,
 }
 
-/// Runs a command on `host` with this input. A signal to this program ends it.
-fn run(
-    (options, interrupt): (&SshOptions, &Interrupt),
-    host: &str,
-    command: &str,
-    input: Option<&File>,
-) -> Result<Said, Fault> {
-    let mut ssh = options.command(host, Some(command))?;
-    if input.is_none() {
-        ssh.stdin(Stdio::null());
+impl Said {
+    /// Why it failed, if it said so.
+    fn reason(&self) -> String {
+        if self.complaint.is_empty() { String::new() } else { format!(": {}", self.complaint) }
     }
-    let mut ssh = ssh.stderr(Stdio::inherit()).spawn()?;
-    let (stdin, stdout) = (ssh.stdin.take(), ssh.stdout.take());
-    let ssh = Arc::new(Mutex::new(ssh));
-    let its = Arc::clone(&ssh);
-    interrupt.on_stop(move || end(&its));
-    let written =
-        stdin.zip(input).map(|(mut stdin, mut input)| io::copy(&mut input, &mut stdin).and_then(|_| stdin.flush()));
-    let mut text = Vec::new();
-    if let Some(stdout) = stdout {
-        // A shell may print anything.
-        let _ = stdout.take(MOST_ANSWER).read_to_end(&mut text);
+}
+
+/// The host to install on.
+#[derive(Clone, Copy)]
+struct Installing<'a> {
+    options: &'a SshOptions,
+    host: &'a str,
+    interrupt: &'a Interrupt,
+    output: &'a Output,
+}
+
+impl Installing<'_> {
+    /// Runs a command there with this input. A signal to this program ends it.
+    fn run(self, command: &str, input: Option<&File>) -> Result<Said, Fault> {
+        let mut ssh = self.options.command(self.host, Some(command))?;
+        if input.is_none() {
+            ssh.stdin(Stdio::null());
+        }
+        let mut ssh = ssh.spawn()?;
+        let (stdin, stdout, stderr) = (ssh.stdin.take(), ssh.stdout.take(), ssh.stderr.take());
+        let ssh = Arc::new(Mutex::new(ssh));
+        let its = Arc::clone(&ssh);
+        self.interrupt.on_stop(move || end(&its));
+        let words = stderr.map(|stderr| Words::show(stderr, self.output)).transpose()?;
+        let mut text = Vec::new();
+        let is_written = thread::scope(|scope| {
+            // A shell that prints a lot may read nothing until that is read.
+            let writer = stdin
+                .zip(input)
+                .map(|(mut stdin, mut input)| scope.spawn(move || io::copy(&mut input, &mut stdin).is_ok()));
+            if let Some(stdout) = stdout {
+                // A shell may print anything.
+                let _ = stdout.take(MOST_ANSWER).read_to_end(&mut text);
+            }
+            writer.is_none_or(|writer| writer.join().unwrap_or_default())
+        });
+        let status = ssh.lock().unwrap_or_else(PoisonError::into_inner).wait()?;
+        if let Some(words) = &words {
+            words.wait();
+        }
+        if status.code() == Some(SSH_FAILED) {
+            let message = format!("ssh to {} failed while farhaul was installed there", self.host);
+            return Err(Fault::new(Code::SshFailed, message));
+        }
+        let complaint = words.map(|words| words.last()).unwrap_or_default();
+        let (text, has_succeeded) = (String::from_utf8_lossy(&text).into_owned(), status.success() && is_written);
+        Ok(Said { text, complaint, has_succeeded })
     }
-    let status = ssh.lock().unwrap_or_else(PoisonError::into_inner).wait()?;
-    if status.code() == Some(SSH_FAILED) {
-        return Err(Fault::new(Code::SshFailed, format!("ssh to {host} failed while farhaul was installed there")));
-    }
-    let has_succeeded = status.success() && written.is_none_or(|written| written.is_ok());
-    Ok(Said { text: String::from_utf8_lossy(&text).into_owned(), has_succeeded })
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::exit::{Code, Fault};
 use crate::values::percent;
 
+/// Longest text of a far program that is shown, characters: a path of 4096 bytes, and what is wrong with it.
+const LONGEST_TEXT: usize = 8192;
 /// Version of these messages. Programs of different versions refuse each other.
 pub(crate) const VERSION: u32 = 2;
 
@@ -140,7 +142,10 @@ pub(crate) fn code_there(symbol: &str) -> Code {
     }
 }
 
-/// A text of the far program without characters that move the cursor.
+/// A text of the far program without characters that move the cursor, and no longer than anybody reads.
 pub(crate) fn printable(text: &str) -> String {
-    farhaul_session::escape(text.as_bytes())
+    match text.char_indices().nth(LONGEST_TEXT) {
+        Some((end, _)) => farhaul_session::escape(&text.as_bytes()[..end]) + " …",
+        None => farhaul_session::escape(text.as_bytes()),
+    }
 }

@@ -1,23 +1,23 @@
 //! The far program as a child process of this one, through ssh.
 
-use std::convert::Infallible;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use farhaul::Canceller;
 
-use super::frames::{Frames, Silence, encode};
+use super::frames::{FrameError, Frames, Silence, encode};
+use super::inbox::{Datagrams, Feed, Heard, Inbox, Nothing, inbox};
 use super::install;
 use super::lifeline::Lifeline;
 use super::messages::{Failed, FarSays, Hello, Near, Ready};
-use super::refusal::{Refusal, show};
+use super::refusal::Refusal;
 use super::ssh::SshOptions;
 use super::tunnel::widen;
+use super::words::Words;
 use crate::exit::{Code, Fault};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -29,6 +29,8 @@ const INSTALL: &str = "or repeat the command with --install, which copies this p
 const BLOCK: usize = 64 << 10;
 /// Time for the last words of the far program after the end of its connection. They take another way.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Most other messages before the last words: records that were on their way, one each 0.5 s.
+const MOST_BEFORE_LAST: usize = 16;
 
 /// Time for the first message of the far program once its shell runs. Its first packets follow at once, and 15 s are enough for a
 /// program on a slow disk of a busy host.
@@ -62,15 +64,14 @@ pub(crate) struct FarProgram {
     host: String,
     child: Arc<Mutex<Child>>,
     stdin: Option<ChildStdin>,
-    heard: Receiver<Heard>,
+    inbox: Inbox,
     last_words: Option<Failed>,
     lifeline: Lifeline,
     /// Whether the copy goes on when ssh ends.
     is_detached: bool,
     /// Whether the copy may have begun.
     is_ready: bool,
-    /// Ends once all is shown that ssh said.
-    all_shown: Receiver<Infallible>,
+    words: Option<Words>,
 }
 
 /// The pipes of a far program through which datagrams go.
@@ -79,7 +80,7 @@ pub(crate) struct Pipes {
     /// Its output, and the bytes that were read already.
     pub(crate) out: (ChildStdout, Vec<u8>),
     pub(crate) into: ChildStdin,
-    heard: Sender<Heard>,
+    feed: Feed,
     lifeline: Lifeline,
 }
 
@@ -92,25 +93,13 @@ impl Pipes {
 
     /// The pipes, and what takes the messages between the datagrams.
     pub(crate) fn divided(self) -> ((ChildStdout, Vec<u8>), ChildStdin, impl FnMut(FarSays) + Send + 'static) {
-        let Self { out, into, heard, .. } = self;
+        let Self { out, into, feed, .. } = self;
         let hear = move |message| {
             // Nobody hears it at the end of the copy.
-            let _ = heard.send(Heard::Message(message));
+            let _ = feed.put(Heard::Message(message));
         };
         (out, into, hear)
     }
-}
-
-/// What the far program said.
-#[derive(Debug)]
-enum Heard {
-    Message(FarSays),
-    /// The shell there runs: the login is done.
-    Shell,
-    /// Datagrams follow, the first bytes of which are here.
-    Datagrams(ChildStdout, Vec<u8>),
-    /// No more comes.
-    End(Silence),
 }
 
 impl FarProgram {
@@ -157,7 +146,8 @@ impl FarProgram {
         })?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let child = Arc::new(Mutex::new(child));
-        let ((say, heard), (shown, all_shown)) = (channel(), channel());
+        let words = stderr.map(|stderr| Words::show(stderr, output)).transpose()?;
+        let (feed, inbox) = inbox();
         let (lifeline, its) = (Lifeline::of(Arc::clone(&child)), Arc::clone(&child));
         let ending = lifeline.clone();
         let is_detached = hello.detach;
@@ -165,26 +155,19 @@ impl FarProgram {
             host: host.to_owned(),
             child: its,
             stdin,
-            heard,
+            inbox,
             last_words: None,
             lifeline,
             is_detached,
             is_ready: false,
-            all_shown,
+            words,
         };
         interrupt.on_stop(move || end(&child));
         if let Some(stdout) = stdout {
             thread::Builder::new().name("far".into()).spawn(move || {
-                if listen(stdout, &say) {
+                if listen(stdout, feed) {
                     ending.ends();
                 }
-            })?;
-        }
-        if let Some(stderr) = stderr {
-            let output = output.clone();
-            thread::Builder::new().name("ssh".into()).spawn(move || {
-                show(stderr, &output);
-                drop(shown);
             })?;
         }
         // A failure shows in what is heard.
@@ -196,12 +179,12 @@ impl FarProgram {
     fn ready(&mut self, options: &SshOptions) -> Result<Ready, Refusal> {
         let is_default = !options.names_program();
         // Logging in takes the time of a person, and ssh has its own limits.
-        let first = match self.heard.recv() {
-            Ok(Heard::Shell) => self.heard.recv_timeout(ANSWER),
-            first => first.map_err(|_| RecvTimeoutError::Disconnected),
+        let first = match self.inbox.take() {
+            Ok(Heard::Shell) => self.inbox.take_within(ANSWER),
+            first => first,
         };
         match first {
-            Err(RecvTimeoutError::Timeout) => Err(Refusal::of_silence(ANSWER, &self.host, options)),
+            Err(Nothing::Yet) => Err(Refusal::of_silence(ANSWER, &self.host, options)),
             Ok(Heard::Message(FarSays::Ready(ready))) => {
                 self.is_ready = true;
                 Ok(ready)
@@ -210,10 +193,15 @@ impl FarProgram {
                 let fault = failed.fault(&self.host);
                 Err(Refusal { is_mendable: is_default && fault.code == Code::Protocol, fault })
             }
-            Ok(Heard::End(silence)) => {
+            Err(Nothing::More(Silence { error: Some(FrameError::Noise), has_shell: false, .. })) => {
+                Err(Refusal::of_noise(&self.host))
+            }
+            Err(Nothing::More(silence)) if silence.error.is_none() => {
                 let status = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
-                // Its words stand above the error. A process in its background may keep the pipe.
-                let _ = self.all_shown.recv_timeout(LAST_WORDS);
+                // Its words stand above the error.
+                if let Some(words) = &self.words {
+                    words.wait();
+                }
                 Err(Refusal::of(&silence, status.ok().and_then(|status| status.code()), &self.host, options))
             }
             _ => Err(Refusal { fault: self.misbehaved(), is_mendable: is_default }),
@@ -238,7 +226,7 @@ impl FarProgram {
 
     /// The next message of the program; `None` at its end.
     pub(crate) fn next(&mut self) -> Option<FarSays> {
-        match self.heard.recv() {
+        match self.inbox.take() {
             Ok(Heard::Message(message)) => Some(message),
             _ => None,
         }
@@ -247,22 +235,17 @@ impl FarProgram {
     /// Has datagrams follow in both directions.
     pub(crate) fn datagrams(&mut self) -> Result<Pipes, Fault> {
         self.say(&Near::Tunnel)?;
-        let (say, heard) = channel();
         loop {
-            match self.heard.recv() {
-                Ok(Heard::Datagrams(stdout, first)) => {
+            match self.inbox.take() {
+                Ok(Heard::Datagrams(datagrams)) => {
                     let into = self.stdin.take().ok_or_else(|| self.misbehaved())?;
+                    let Datagrams { stdout, first, feed } = *datagrams;
                     widen(&into);
                     widen(&stdout);
-                    self.heard = heard;
-                    let lifeline = self.lifeline.clone();
-                    return Ok(Pipes { out: (stdout, first), into, heard: say, lifeline });
+                    return Ok(Pipes { out: (stdout, first), into, feed, lifeline: self.lifeline.clone() });
                 }
                 Ok(Heard::Message(FarSays::Failed(failed))) => return Err(failed.fault(&self.host)),
-                Ok(message @ Heard::Message(_)) => {
-                    // It is for later.
-                    let _ = say.send(message);
-                }
+                Ok(Heard::Message(message)) => self.inbox.keep(message).map_err(|_| self.misbehaved())?,
                 _ => return Err(self.misbehaved()),
             }
         }
@@ -279,17 +262,21 @@ impl FarProgram {
     pub(crate) fn explained(&mut self, fault: Fault) -> Fault {
         let is_unexplained = matches!(fault.code, Code::PeerLost | Code::Failed);
         // The connection and ssh end at about the same time.
-        let patience = if is_unexplained && !self.is_detached { LAST_WORDS } else { Duration::ZERO };
+        let mut patience = if is_unexplained && !self.is_detached { LAST_WORDS } else { Duration::ZERO };
         let mut has_ended = false;
-        while self.last_words.is_none() {
-            match self.heard.recv_timeout(patience) {
+        // A far program that goes on with other messages is heard for twice that time.
+        for _ in 0..MOST_BEFORE_LAST {
+            if self.last_words.is_some() {
+                break;
+            }
+            match self.inbox.take_within(patience) {
                 Ok(Heard::Message(FarSays::Failed(failed))) => self.last_words = Some(failed),
-                Ok(Heard::Message(_) | Heard::Shell | Heard::Datagrams(..)) => {}
-                Ok(Heard::End(_)) | Err(RecvTimeoutError::Disconnected) => {
+                Ok(Heard::Message(_) | Heard::Shell | Heard::Datagrams(_)) => patience /= 2,
+                Err(Nothing::More(_)) => {
                     has_ended = true;
                     break;
                 }
-                Err(RecvTimeoutError::Timeout) => break,
+                Err(Nothing::Yet) => break,
             }
         }
         match &self.last_words {
@@ -347,36 +334,40 @@ pub(super) fn end(child: &Mutex<Child>) {
 }
 
 /// Takes messages from the program until its end, or until datagrams follow. Returns whether it is the end.
-fn listen(mut stdout: ChildStdout, say: &Sender<Heard>) -> bool {
-    let (mut frames, mut block) = (Frames::behind_noise(), vec![0; BLOCK]);
+fn listen(mut stdout: ChildStdout, feed: Feed) -> bool {
+    let (mut frames, mut block, mut error) = (Frames::behind_noise(), vec![0; BLOCK], None);
     'reading: loop {
         let len = match stdout.read(&mut block) {
             Ok(0) | Err(_) => break,
             Ok(len) => len,
         };
         let had_shell = frames.has_shell();
-        if frames.extend(&block[..len]).is_err() {
+        if let Err(wrong) = frames.extend(&block[..len]) {
+            error = Some(wrong);
             break;
         }
-        if frames.has_shell() && !had_shell {
-            let _ = say.send(Heard::Shell);
+        if frames.has_shell() && !had_shell && feed.put(Heard::Shell).is_err() {
+            return true;
         }
         loop {
             match frames.next::<FarSays>() {
                 Ok(Some(FarSays::Tunneling)) => {
-                    let _ = say.send(Heard::Datagrams(stdout, frames.into_rest()));
+                    feed.hand_over(stdout, frames.into_rest());
                     return false;
                 }
                 Ok(Some(message)) => {
-                    if say.send(Heard::Message(message)).is_err() {
+                    if feed.put(Heard::Message(message)).is_err() {
                         return true;
                     }
                 }
                 Ok(None) => break,
-                Err(_) => break 'reading,
+                Err(wrong) => {
+                    error = Some(wrong);
+                    break 'reading;
+                }
             }
         }
     }
-    let _ = say.send(Heard::End(frames.into_silence()));
+    feed.end(frames.into_silence(error));
     true
 }

@@ -1,21 +1,16 @@
 //! Far programs that do not begin: what ssh and the shells there said, and the next step.
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::ChildStderr;
 use std::time::Duration;
 
-use super::frames::Silence;
+use super::frames::{MOST_NOISE, Silence};
 use super::lifeline::SSH_FAILED;
 use super::messages::printable;
 use super::ssh::SshOptions;
 use crate::exit::{Code, Fault};
-use crate::output::Output;
 
 /// Exit codes of shells for a program that does not exist, and for one that cannot be started (POSIX, section 2.8.2).
 const NOT_FOUND: i32 = 127;
 const NOT_STARTED: i32 = 126;
-/// Longest line of ssh that is shown, bytes.
-const LONGEST_LINE: u64 = 4096;
 
 /// Why a program is not ready.
 #[derive(Debug)]
@@ -38,6 +33,16 @@ impl Refusal {
         Self { fault: Fault::new(Code::ConnectTimeout, message), is_mendable: false }
     }
 
+    /// A login shell whose output has no end, or as good as none.
+    pub(super) fn of_noise(host: &str) -> Self {
+        let message = format!(
+            "the login shell on {host} prints more than {} KiB before it starts the program: let its start-up files (.bashrc, .profile) \
+             print nothing in sessions without a terminal",
+            MOST_NOISE >> 10
+        );
+        Self { fault: Fault::new(Code::SshFailed, message), is_mendable: false }
+    }
+
     /// The reason why nothing came from `host` before ssh ended with `code`; `None` for a signal.
     pub(super) fn of(silence: &Silence, code: Option<i32>, host: &str, options: &SshOptions) -> Self {
         let (program, is_default) = (options.program(), !options.names_program());
@@ -54,6 +59,14 @@ impl Refusal {
             ),
             None => (Code::SshFailed, format!("ssh to {host} was killed before the program there began"), false),
             Some(code) if !silence.has_shell => (Code::SshFailed, no_shell(host, code, &silence.words, options), false),
+            Some(_) if silence.is_copy => (
+                Code::FarProgramMissing,
+                format!(
+                    "the copy of this program in the cache folder on {host} does not run: it is damaged, or that folder is shared with \
+                     machines of another kind. Remove ~/.cache/farhaul/bin there, name another program with --remote-path"
+                ),
+                true,
+            ),
             Some(NOT_FOUND) => {
                 (Code::FarProgramMissing, format!("{host} lacks the program {program}: {step}"), is_default)
             }
@@ -81,52 +94,4 @@ fn no_shell(host: &str, code: i32, words: &str, options: &SshOptions) -> String 
          may run commands there",
         options.trial(host)
     )
-}
-
-/// Shows what ssh says, except that the shell there did not start the program: this program says it better.
-pub(super) fn show(stderr: ChildStderr, output: &Output) {
-    let mut lines = BufReader::new(stderr);
-    loop {
-        let mut line = Vec::new();
-        match lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
-        }
-        let line = String::from_utf8_lossy(&line);
-        let line = line.trim_end();
-        if !is_of_shell(line) && !line.is_empty() {
-            output.say(&printable(line));
-        }
-    }
-}
-
-/// Whether the shell that starts the program complains about it. Ssh speaks otherwise.
-fn is_of_shell(line: &str) -> bool {
-    let complaints = ["not found", "No such file", "Permission denied"];
-    line.starts_with("sh:") && complaints.iter().any(|words| line.contains(words))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn complaints_of_the_shell_are_told_from_those_of_ssh() {
-        for line in [
-            "sh: 1: exec: farhaul: not found",
-            "sh: line 1: exec: farhaul: not found",
-            "sh: line 1: /opt/farhaul: No such file or directory",
-            "sh: 1: exec: /opt/farhaul: Permission denied",
-        ] {
-            assert!(is_of_shell(line), "{line}");
-        }
-        for line in [
-            "farhaul@far: Permission denied (password).",
-            "no such identity: /home/me/farhaul: No such file or directory",
-            "ssh: Could not resolve hostname farhaul: Name or service not known",
-            "/opt/farhaul: /lib/libc.so.6: version `GLIBC_2.39' not found (required by /opt/farhaul)",
-        ] {
-            assert!(!is_of_shell(line), "{line}");
-        }
-    }
 }

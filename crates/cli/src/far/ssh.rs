@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 
+use super::frames::{COPY_MARK, SHELL_MARK};
 use crate::exit::Fault;
 
 /// The words of a command. A type of its own, since clap takes a list for several values.
@@ -37,10 +38,31 @@ pub(crate) struct SshOptions {
     /// UDP ports for the far program: 50000-50100 [default: any]
     #[arg(long, env = "FARHAUL_PORT_RANGE", value_name = "LOW-HIGH", value_parser = ports)]
     pub(crate) port_range: Option<(u16, u16)>,
-    /// Whether ssh must not share its connection: it ends with the copy, and would take sessions of the user with it.
+    /// Settings that a copy needs, before those of the user. The first value wins (ssh_config(5)).
     #[arg(skip)]
-    is_private: bool,
+    own: Vec<&'static str>,
+    /// Whether the settings of the user name a command for every session.
+    #[arg(skip)]
+    other_command: bool,
 }
+
+/// Settings for sessions of a person, with the value that a copy needs: one command, whose stdin and stdout are this program, and
+/// nothing beside it. An ssh takes one if its `-G` names one of the keywords: older ones, and other programs, refuse settings
+/// that they do not know. A terminal is refused by `-T`, which every ssh knows.
+const OWN: [(&[&str], &str); 7] = [
+    // It is printed if it is set, and exists in every version with the other keyword.
+    (&["remotecommand", "sessiontype"], "RemoteCommand=none"),
+    (&["clearallforwardings"], "ClearAllForwardings=yes"),
+    (&["permitlocalcommand"], "PermitLocalCommand=no"),
+    (&["sessiontype"], "SessionType=default"),
+    (&["stdinnull"], "StdinNull=no"),
+    (&["forkafterauthentication"], "ForkAfterAuthentication=no"),
+    (&["forwardx11"], "ForwardX11=no"),
+];
+/// The first of them, without which ssh refuses any command.
+const NO_OTHER_COMMAND: &str = OWN[0].1;
+/// The setting of an ssh that ends with the copy, and would take other sessions of the user with it if it shared its connection.
+const PRIVATE: &str = "ControlMaster=no";
 
 /// Options of copies over SSH.
 #[derive(Args, Clone, Debug)]
@@ -78,7 +100,9 @@ impl SshOptions {
         let value = |key: &str| setting(settings, key).unwrap_or("no");
         let is_private =
             !matches!(value("controlmaster"), "no" | "false") && matches!(value("controlpersist"), "no" | "false");
-        Self { is_private, ..self.clone() }
+        let known = OWN.iter().filter(|(keywords, _)| keywords.iter().any(|key| has_setting(settings, key)));
+        let own = is_private.then_some(PRIVATE).into_iter().chain(known.map(|(_, option)| *option)).collect();
+        Self { own, other_command: setting(settings, "remotecommand").is_some(), ..self.clone() }
     }
 
     /// Ssh that prints its settings for `host`, and connects nowhere.
@@ -88,7 +112,8 @@ impl SshOptions {
 
     /// The command to try by hand: the same ssh, with a command that does nothing.
     pub(crate) fn trial(&self, host: &str) -> String {
-        let words = Self { is_private: false, ..self.clone() }.with(&[], host, Some("true")).map(|command| {
+        let own = self.other_command.then_some(NO_OTHER_COMMAND).into_iter().collect();
+        let words = Self { own, ..self.clone() }.with(&[], host, Some("true")).map(|command| {
             let words = std::iter::once(command.get_program()).chain(command.get_args());
             // These two make no difference to a person who types it.
             words
@@ -104,10 +129,9 @@ impl SshOptions {
         let (program, its) = self.ssh.0.split_first().ok_or_else(|| Fault::usage("--ssh is empty"))?;
         let mut command = Command::new(program);
         command.args(its).args(first).arg("-T");
-        if self.is_private {
-            // The first value wins (ssh_config(5)).
-            command.args(["-o", "ControlMaster=no"]);
-        }
+        self.own.iter().for_each(|setting| {
+            command.args(["-o", *setting]);
+        });
         let mut option = |name: &str, value: Option<OsString>| {
             if let Some(value) = value {
                 command.arg(name).arg(value);
@@ -121,14 +145,17 @@ impl SshOptions {
         Ok(command)
     }
 
-    /// The command that starts the program on the far host. Every login shell understands it. The shell says first that it runs.
+    /// The command that starts the program on the far host. Every login shell understands it. The shell says first that it runs, and
+    /// whether it takes the copy of `--install`.
     pub(super) fn bootstrap(&self) -> String {
-        let mark = r#"printf "\001farhaul-shell\n""#;
+        let say = |mark: &str| format!("printf \"\\001{}\\n\"", mark.trim_matches(['\x01', '\n']));
+        let (shell, copy) = (say(SHELL_MARK), say(COPY_MARK));
         match &self.remote_path {
-            Some(path) => format!("sh -c '{mark}; exec \"$1\" bootstrap' sh {}", quoted(path)),
-            None => {
-                format!("sh -c 'p=\"{}\"; test -x \"$p\" || p=farhaul; {mark}; exec \"$p\" bootstrap'", Self::INSTALLED)
-            }
+            Some(path) => format!("sh -c '{shell}; exec \"$1\" bootstrap' sh {}", quoted(path)),
+            None => format!(
+                "sh -c 'p=\"{}\"; if test -x \"$p\"; then {copy}; else p=farhaul; fi; {shell}; exec \"$p\" bootstrap'",
+                Self::INSTALLED
+            ),
         }
     }
 
@@ -147,6 +174,11 @@ impl SshOptions {
 pub(crate) fn setting<'a>(settings: &'a str, key: &str) -> Option<&'a str> {
     let mut lines = settings.lines().filter_map(|line| line.split_once(' '));
     lines.find(|(name, _)| *name == key).map(|(_, value)| value.trim()).filter(|value| *value != "none")
+}
+
+/// Whether `ssh -G` prints the setting, whatever its value.
+fn has_setting(settings: &str, key: &str) -> bool {
+    settings.lines().any(|line| line.split_once(' ').is_some_and(|(name, _)| name == key))
 }
 
 /// A path for a shell. A tilde at its beginning keeps its meaning.
@@ -241,11 +273,32 @@ mod tests {
     }
 
     #[test]
+    fn settings_for_sessions_of_a_person_are_overruled_where_ssh_knows_them() {
+        let words = |settings| line(&options(&["-o", "A=b"]).after(settings).command("far", None).unwrap()).join(" ");
+        let new = "clearallforwardings no\npermitlocalcommand yes\nsessiontype none\nstdinnull yes\nforkafterauthentication no\nforwardx11 yes\n";
+        assert_eq!(
+            words(new),
+            "ssh -T -o RemoteCommand=none -o ClearAllForwardings=yes -o PermitLocalCommand=no -o SessionType=default -o StdinNull=no -o \
+             ForkAfterAuthentication=no -o ForwardX11=no -o A=b -- far"
+        );
+        let old = "clearallforwardings no\npermitlocalcommand no\n";
+        assert_eq!(words(old), "ssh -T -o ClearAllForwardings=yes -o PermitLocalCommand=no -o A=b -- far");
+        assert_eq!(words("remotecommand tmux attach\n"), "ssh -T -o RemoteCommand=none -o A=b -- far");
+        assert_eq!(words(""), "ssh -T -o A=b -- far", "a program that is no OpenSSH");
+        let person = options(&[]).after("sessiontype default\nremotecommand tmux\n");
+        assert_eq!(
+            person.trial("far"),
+            "ssh -o 'RemoteCommand=none' far true",
+            "or the trial fails for another reason"
+        );
+    }
+
+    #[test]
     fn a_path_of_the_far_program_is_one_word_for_its_shell() {
         let of = |path| options(&["--remote-path", path]).bootstrap();
         assert!(of("/opt/f x/farhaul").ends_with("exec \"$1\" bootstrap' sh '/opt/f x/farhaul'"));
         assert!(of("~/it's").ends_with(" sh ~/'it'\\''s'"));
-        assert!(options(&[]).bootstrap().contains("|| p=farhaul;"));
+        assert!(options(&[]).bootstrap().contains("else p=farhaul;"));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use farhaul_udp::{Interest, MAX_TRAIN_BYTES, Options, RecvBatch, Token, UdpSocket, Waiter};
@@ -26,31 +26,53 @@ const BLOCK: usize = 128 << 10;
 /// Trains per receive call.
 const TRAINS: usize = 8;
 
-/// One end of a tunnel.
+/// One end of a tunnel, for one port of this process. Other users of this host cannot use it: the kernel drops what comes from any other
+/// port, and drops what the port gets from elsewhere unless the keys of its connection open it.
 #[derive(Debug)]
 pub(crate) struct Tunnel {
-    socket: Arc<UdpSocket>,
-    /// The port of this host that talks through the tunnel.
-    local: Arc<Mutex<Option<SocketAddr>>>,
+    entrance: Entrance,
 }
 
-impl Tunnel {
-    /// An end whose local port is the first one that calls it.
-    pub(crate) fn open() -> io::Result<Self> {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0).into(), Options::default())?;
-        Ok(Self { socket: Arc::new(socket), local: Arc::default() })
-    }
+/// The place where a port of this process enters a tunnel. Clones share everything.
+#[derive(Clone, Debug)]
+pub(crate) struct Entrance {
+    socket: Arc<UdpSocket>,
+    /// That port, once it is known.
+    local: Arc<OnceLock<SocketAddr>>,
+}
 
-    /// An end that passes datagrams on to this port of this host.
-    pub(crate) fn to(port: u16) -> io::Result<Self> {
-        let tunnel = Self::open()?;
-        *tunnel.local.lock().unwrap_or_else(PoisonError::into_inner) = Some((Ipv4Addr::LOCALHOST, port).into());
-        Ok(tunnel)
-    }
-
+impl Entrance {
     /// The address that stands for the other host.
     pub(crate) fn address(&self) -> SocketAddr {
         self.socket.local_addr()
+    }
+
+    /// Opens the tunnel for this port, and for no other one ever.
+    pub(crate) fn admit(&self, port: u16) -> io::Result<()> {
+        let at = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        // Datagrams of others may wait in the socket from before, so their source counts, too.
+        self.socket.connect(at)?;
+        self.local.set(at).map_err(|_| io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+impl Tunnel {
+    /// An end that moves nothing before a port of this process is admitted.
+    pub(crate) fn open() -> io::Result<Self> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0).into(), Options::default())?;
+        Ok(Self { entrance: Entrance { socket: Arc::new(socket), local: Arc::default() } })
+    }
+
+    /// An end for this port.
+    pub(crate) fn to(port: u16) -> io::Result<Self> {
+        let tunnel = Self::open()?;
+        tunnel.entrance.admit(port)?;
+        Ok(tunnel)
+    }
+
+    /// Its place for a port.
+    pub(crate) fn entrance(&self) -> Entrance {
+        self.entrance.clone()
     }
 
     /// Moves datagrams in both directions, on threads of its own, until a pipe ends. `first` are bytes that were received
@@ -62,10 +84,10 @@ impl Tunnel {
         hear: impl FnMut(FarSays) + Send + 'static,
         at_end: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
-        let (socket, local) = (Arc::clone(&self.socket), Arc::clone(&self.local));
-        thread::Builder::new().name("tunnel out".into()).spawn(move || carry_out(&socket, &local, to))?;
+        let out = self.entrance();
+        thread::Builder::new().name("tunnel out".into()).spawn(move || carry_out(&out, to))?;
         thread::Builder::new().name("tunnel in".into()).spawn(move || {
-            carry_in(&self.socket, &self.local, (from, first), hear);
+            carry_in(&self.entrance, (from, first), hear);
             at_end();
         })?;
         Ok(())
@@ -89,7 +111,7 @@ pub(crate) fn pass_on(
 }
 
 /// From the socket into the pipe, until that ends.
-fn carry_out(socket: &UdpSocket, local: &Mutex<Option<SocketAddr>>, mut to: impl Write) -> io::Result<()> {
+fn carry_out(Entrance { socket, local }: &Entrance, mut to: impl Write) -> io::Result<()> {
     let mut waiter = Waiter::new()?;
     waiter.watch(socket, Token(0), Interest::Readable)?;
     let (mut gathered, mut batch) = (Vec::with_capacity(2 * GATHERED), RecvBatch::new(TRAINS));
@@ -101,10 +123,7 @@ fn carry_out(socket: &UdpSocket, local: &Mutex<Option<SocketAddr>>, mut to: impl
             continue;
         }
         for train in batch.trains() {
-            let mut local = local.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_local = *local.get_or_insert(train.from) == train.from;
-            drop(local);
-            if is_local {
+            if local.get() == Some(&train.from) {
                 train.datagrams().for_each(|datagram| put(&mut gathered, datagram));
             }
             if gathered.len() >= GATHERED {
@@ -126,14 +145,13 @@ fn hand_over(gathered: &mut Vec<u8>, to: &mut impl Write) -> io::Result<()> {
 
 /// From the pipe into the socket.
 fn carry_in(
-    socket: &UdpSocket,
-    local: &Mutex<Option<SocketAddr>>,
+    Entrance { socket, local }: &Entrance,
     (mut from, first): (impl Read, Vec<u8>),
     mut hear: impl FnMut(FarSays),
 ) {
     let (mut pieces, mut block, mut train) = (Pieces::new(first), vec![0; BLOCK], Train::default());
     loop {
-        let to = *local.lock().unwrap_or_else(PoisonError::into_inner);
+        let to = local.get().copied();
         loop {
             match pieces.next() {
                 Ok(Some(Piece::Datagram(datagram))) => train.add(datagram, socket, to),
@@ -213,6 +231,7 @@ fn relay((mut from, first): (impl Read, Vec<u8>), mut to: impl Write, mut hear: 
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::net::UdpSocket;
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
@@ -230,7 +249,8 @@ mod tests {
         }
         let (one, other) = UnixStream::pair().unwrap();
         let (here, there) = (Tunnel::open().unwrap(), Tunnel::to(far.local_addr().unwrap().port()).unwrap());
-        near.connect(here.address()).unwrap();
+        near.connect(here.entrance().address()).unwrap();
+        here.entrance().admit(near.local_addr().unwrap().port()).unwrap();
         here.run((one.try_clone().unwrap(), Vec::new()), one, |_| {}, || {}).unwrap();
         // The first datagram was received together with a message.
         there.run((other.try_clone().unwrap(), vec![0, 2, b'h', b'i']), other, |_| {}, || {}).unwrap();
@@ -253,7 +273,8 @@ mod tests {
         far.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let (one, other) = UnixStream::pair().unwrap();
         let (here, there) = (Tunnel::open().unwrap(), Tunnel::to(far.local_addr().unwrap().port()).unwrap());
-        near.connect(here.address()).unwrap();
+        near.connect(here.entrance().address()).unwrap();
+        here.entrance().admit(near.local_addr().unwrap().port()).unwrap();
         here.run((one.try_clone().unwrap(), Vec::new()), one, |_| {}, || {}).unwrap();
         let sizes = [1_472, 1_472, 1_472, 9, 0, 1_472, 700, 700, 1_472, 30_000, 1];
         // They wait in the pipe, and arrive there in few reads.
@@ -267,6 +288,31 @@ mod tests {
             assert_eq!(len, size, "datagram {index}");
             assert!(block[..len].iter().all(|&byte| usize::from(byte) == index), "datagram {index}");
         }
+    }
+
+    #[test]
+    fn the_entrance_of_a_tunnel_belongs_to_the_admitted_port_whoever_sends_first() {
+        let (near, stranger) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        let (one, mut other) = UnixStream::pair().unwrap();
+        let here = Tunnel::open().unwrap();
+        let entrance = here.entrance();
+        for socket in [&stranger, &near] {
+            socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            socket.connect(entrance.address()).unwrap();
+        }
+        // It waits in the socket when the tunnel begins, and others come later.
+        stranger.send(b"mine").unwrap();
+        entrance.admit(near.local_addr().unwrap().port()).unwrap();
+        here.run((one.try_clone().unwrap(), Vec::new()), one, |_| {}, || {}).unwrap();
+        let _ = stranger.send(b"mine again");
+        near.send(b"ours").unwrap();
+        let mut piece = [0; 6];
+        other.read_exact(&mut piece).unwrap();
+        assert_eq!(&piece, b"\0\x04ours");
+        assert!(entrance.admit(stranger.local_addr().unwrap().port()).is_err(), "one port for ever");
+        other.write_all(b"\0\x02hi").unwrap();
+        let mut block = [0; 9];
+        assert_eq!(near.recv(&mut block).unwrap(), 2, "and what comes through it goes to that port");
     }
 
     #[test]

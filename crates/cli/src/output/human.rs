@@ -33,6 +33,10 @@ impl Style {
         Self { coloured: false }
     }
 
+    pub(crate) const fn is_coloured(self) -> bool {
+        self.coloured
+    }
+
     pub(crate) fn bold(self, text: &str) -> String {
         self.paint("1", text)
     }

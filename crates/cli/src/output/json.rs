@@ -193,8 +193,8 @@ pub(crate) struct End {
     pub(crate) control_stream: Option<ControlRecord>,
     /// Whether both sides compared digests.
     pub(crate) verified: bool,
-    /// `tls1.3`, or `none`.
-    pub(crate) security: &'static str,
+    /// `tls1.3`, or `none`. Null if that was never decided: the command line cannot be read.
+    pub(crate) security: Option<&'static str>,
     /// Key exchange and cipher of the connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) suite: Option<String>,
@@ -209,7 +209,7 @@ impl End {
     /// Notes the protection of the connection.
     pub(crate) fn protected_by(&mut self, stream: &Stream) {
         if stream.is_plain().is_ok_and(|is_plain| is_plain) {
-            self.security = "none";
+            self.security = Some("none");
         }
         if let Ok(Some(protection)) = stream.protection() {
             self.peer_key = protection.peer_key.map(|key| key.fingerprint());
@@ -222,7 +222,7 @@ impl End {
         match (&self.suite, &self.peer_key) {
             (Some(suite), Some(key)) => format!("{suite}, key {key}"),
             (Some(suite), None) => suite.clone(),
-            (None, _) if self.security == "none" => "not encrypted".to_owned(),
+            (None, _) if self.security == Some("none") => "not encrypted".to_owned(),
             (None, _) => "encrypted".to_owned(),
         }
     }

@@ -48,7 +48,11 @@ impl HostPort {
         if found.is_empty() {
             return Err(fault::unresolved(host, &std::io::ErrorKind::NotFound.into()));
         }
-        Ok(found)
+        let usable: Vec<_> = found.iter().copied().filter(|address| !lacks_zone(*address)).collect();
+        match (usable.is_empty(), found[0].ip()) {
+            (true, ip) => Err(fault::without_zone(ip, self.port)),
+            _ => Ok(usable),
+        }
     }
 
     /// The address to listen on. Without a host it covers all addresses of this machine, IPv6 included where available.
@@ -62,6 +66,11 @@ impl HostPort {
     pub(crate) fn first(&self) -> Result<SocketAddr, Fault> {
         self.resolve().map(|addresses| addresses[0])
     }
+}
+
+/// Whether it is a link-local address without the interface in whose network it is meant: every interface has such a network.
+fn lacks_zone(address: SocketAddr) -> bool {
+    matches!(address, SocketAddr::V6(address) if address.ip().is_unicast_link_local() && address.scope_id() == 0)
 }
 
 impl FromStr for HostPort {
@@ -203,6 +212,15 @@ mod tests {
             assert!(text.parse::<HostPort>().unwrap_err().contains("host:port"), "{text}");
         }
         assert_eq!(":9000".parse::<HostPort>().unwrap().first().unwrap(), "0.0.0.0:9000".parse().unwrap());
+    }
+
+    #[test]
+    fn a_link_local_address_needs_its_interface() {
+        let fault = "[fe80::7]:9000".parse::<HostPort>().unwrap().resolve().unwrap_err();
+        assert!(fault.message.contains("fe80::7 is a link-local address"), "{fault}");
+        assert!(fault.message.contains("[fe80::7%eth0]:9000"), "the next step: {fault}");
+        let found = "[fe80::7%lo]:9000".parse::<HostPort>().unwrap().resolve().unwrap();
+        assert!(matches!(found[..], [SocketAddr::V6(address)] if address.scope_id() > 0), "{found:?}");
     }
 
     fn read(text: impl AsRef<OsStr>) -> Result<Location, String> {

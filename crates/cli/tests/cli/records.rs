@@ -45,6 +45,15 @@ fn rest_of(server: Server) -> Vec<Value> {
 }
 
 #[test]
+fn the_end_of_a_command_line_that_cannot_be_read_claims_no_protection_and_no_lack_of_it() {
+    let run = farhaul(&["copy", "--json", "--nonsense", "a", "b"]);
+    run_is_as_documented(&run);
+    let end = run.end();
+    assert_eq!((run.code, end["error"]["code"].as_str()), (2, Some("USAGE")), "{end}");
+    assert!(end["security"].is_null(), "{end}");
+}
+
+#[test]
 fn records_of_copy_and_serve_are_as_documented() {
     let scratch = Scratch::new();
     let (root, file) = (scratch.dir("root"), scratch.file("file", 3_000_000));

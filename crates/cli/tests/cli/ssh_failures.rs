@@ -49,14 +49,30 @@ fn install_mends_a_program_of_another_version_and_one_that_does_not_run() {
 }
 
 #[test]
-fn a_copy_of_another_version_in_the_cache_is_replaced() {
+fn a_damaged_copy_in_the_cache_is_replaced() {
     let Some(far) = Far::new("") else { return };
     far.scratch.file("file", SIZE);
     copy(&far, "--install").succeeds();
     let installed = fs::read_dir(far.scratch.at("cache/farhaul/bin")).unwrap().next().unwrap().unwrap().path();
     fs::write(&installed, "#!/bin/sh\nexit 2\n").unwrap();
-    fails(&copy(&far, ""), 9, &["no farhaul of this version", "--install"]);
+    fails(&copy(&far, ""), 5, &["the copy of this program in the cache folder on far does not run", "--install"]);
     copy(&far, "--install").succeeds();
+}
+
+#[test]
+fn settings_of_ssh_for_sessions_of_a_person_stop_no_copy() {
+    let person = "HostName PEER\n RemoteCommand echo hello; exit 3\n RequestTTY force\n SessionType none\n StdinNull yes\n \
+                  LocalForward 192.0.2.1:7 localhost:7\n ExitOnForwardFailure yes\n PermitLocalCommand yes\n \
+                  LocalCommand echo noise; cat";
+    let Some(far) = Far::new("").map(|far| far.knows("person", person)) else { return };
+    let (file, there) = (far.scratch.file("file", SIZE), far.scratch.dir("there"));
+    let run = far.copies(&format!("'{file}' person:'{there}/'"));
+    run.succeeds();
+    assert!(same(&file, &format!("{there}/file")));
+    fs::remove_file(format!("{there}/file")).unwrap();
+    // The same with the program to be copied there first.
+    far.near(&format!("exec $F copy --ssh \"$S\" --install '{file}' person:'{there}/'")).succeeds();
+    assert!(same(&file, &format!("{there}/file")));
 }
 
 #[test]

@@ -116,3 +116,70 @@ fn a_copy_that_ssh_ends_has_its_settings_and_its_time_in_records() {
     assert_eq!(start["settings"]["recursive"], false, "{start}");
     assert!(end["seconds"].as_f64().unwrap() >= 0.3, "{end}");
 }
+
+/// A key of nobody.
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICcdIZqOvAScrKcbplYvp2CqyedVuuVYuTFN1Lxxm3K2";
+
+#[test]
+fn a_far_program_that_talks_without_end_waits_and_fills_no_memory() {
+    let ready = format!("{{\"ready\":{{\"key\":\"{KEY}\",\"port\":9,\"address\":\"127.0.0.1\"}}}}");
+    // A message of 4 MB as often as it goes, and the number of those that went.
+    let lines = format!(
+        "printf '\\001farhaul-shell\\n\\001farhaul-bootstrap\\n{:08x}%s' '{ready}'; D=$(dirname \"$0\"); \
+         {{ printf '{:08x}'; printf '{{\"record\":\"'; head -c 4000000 /dev/zero | tr '\\0' x; printf '\"}}'; }} > $D/message; n=0; \
+         while cat $D/message 2> $D/end; do n=$((n+1)); echo $n > $D/count; grep VmHWM /proc/$PPID/status > $D/peak; done; exit",
+        ready.len(),
+        4_000_000 + 13,
+    );
+    let here = Here::behind(&lines);
+    let run = here.copies_with_program(&["--connect-timeout", "1s"]);
+    run.fails(9, &["far", "update the older side"]);
+    let number = |name: &str| -> u64 {
+        let text = fs::read_to_string(here.scratch.at(name)).unwrap();
+        text.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap()
+    };
+    // Those that are kept while datagrams are asked for, one in the queue, one behind it, and the one that is too many.
+    assert!(number("count") <= 8, "{} messages went", number("count"));
+    assert!(number("peak") < 120_000, "{} KiB at most", number("peak"));
+}
+
+#[test]
+fn what_the_far_side_says_during_an_install_controls_no_terminal() {
+    let hostile = "printf '\\033]0;mine\\007\\033[2Jall is well\\n' >&2";
+    let here = Here::behind(&format!("case \"$C\" in *uname*) {hostile};; *umask*) {hostile}; exit 1;; esac"));
+    let run = here.copies(&["--install"]);
+    run.fails(5, &["far did not store the program: \\x1b]0;mine\\x07\\x1b[2Jall is well"]);
+    assert!(!run.stderr.contains(['\x1b', '\x07']), "{}", run.stderr);
+}
+
+#[test]
+fn a_login_shell_that_prints_without_end_is_told_so() {
+    let here = Here::behind("yes 'Welcome to far.' | head -c 400000");
+    for options in [&[][..], &["--install"]] {
+        let run = here.copies(options);
+        run.fails(5, &["the login shell on far prints more than 256 KiB before it starts the program", ".bashrc"]);
+        assert!(!run.stderr.contains("log in"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn a_copy_of_the_program_that_is_damaged_is_named_with_the_option_that_replaces_it() {
+    for damaged in ["", "\x7fELF and nothing more", "#!/nonexistent/shell\n"] {
+        let here = Here::behind("");
+        here.scratch.dir("cache/farhaul/bin");
+        let place = here.scratch.at(concat!("cache/farhaul/bin/farhaul-", env!("CARGO_PKG_VERSION")));
+        fs::write(&place, damaged).unwrap();
+        fs::set_permissions(&place, Permissions::from_mode(0o755)).unwrap();
+        let run = here.copies(&[]);
+        run.fails(5, &["the copy of this program in the cache folder on far does not run: it is damaged", "--install"]);
+        assert!(!run.stderr.contains("lacks"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn an_ssh_that_closes_stdin_is_told_from_another_version() {
+    let here = Here::behind("exec sh -c \"$C\" < /dev/null");
+    let run = here.copies_with_program(&[]);
+    run.fails(5, &["far: nothing of the near program came in", "StdinNull"]);
+    assert!(!run.stderr.contains("version"), "{}", run.stderr);
+}

@@ -162,8 +162,10 @@ impl Exchange {
             let from = greeting.from;
             head_len = length;
             let progress = self.on_body(header, datagram, head_len, now);
-            let is_answer = !matches!(progress, Progress::Invalid | Progress::Seen | Progress::Retry(_));
-            if self.side == Side::Client && is_answer && self.peer.is_none() {
+            // Who keeps nothing of a caller has no name for it, either.
+            let has_state =
+                !matches!(progress, Progress::Invalid | Progress::Seen | Progress::Retry(_) | Progress::Closed(..));
+            if self.side == Side::Client && has_state && self.peer.is_none() {
                 self.peer = from;
             }
             return progress;
@@ -460,7 +462,27 @@ impl Exchange {
 
 /// Whether a packet was sealed with these keys. It stays as it is.
 pub(super) fn is_sealed_with(keys: &Keys, header: &Header, datagram: &[u8], head_len: usize) -> bool {
+    opened(keys, header, datagram, head_len).is_some()
+}
+
+/// The frames of a packet that was sealed with these keys. It stays as it is.
+pub(super) fn opened(keys: &Keys, header: &Header, datagram: &[u8], head_len: usize) -> Option<Vec<u8>> {
     let mut copy = datagram.to_vec();
     let (head, body) = copy.split_at_mut(head_len.min(datagram.len()));
-    body.len() >= TAG_LEN && keys.remote.open(header.number, head, body)
+    if body.len() < TAG_LEN || !keys.remote.open(header.number, head, body) {
+        return None;
+    }
+    Some(body[..body.len() - TAG_LEN].to_vec())
+}
+
+/// Whether frames have the first bytes of a handshake.
+pub(super) fn starts(frames: &[u8]) -> bool {
+    let mut rest = frames;
+    while let Ok(Some((frame, behind))) = Frame::decode(rest) {
+        if matches!(frame, Frame::Crypto { offset: 0, bytes } if !bytes.is_empty()) {
+            return true;
+        }
+        rest = behind;
+    }
+    false
 }

@@ -32,6 +32,8 @@ pub(crate) struct Opening<E> {
     opened: Instant,
     give_up: Instant,
     timeout: Duration,
+    /// The peer has said that it has no room. Anybody who knows the keys of Initial packets may have said so.
+    is_busy: bool,
     /// Failed, and the peer must still be told.
     ends: bool,
     /// The packet that told it, and when that left.
@@ -59,6 +61,7 @@ impl<E: Enclosed> Opening<E> {
             opened: now,
             give_up: now + timeout,
             timeout,
+            is_busy: false,
             ends: false,
             last_word: None,
             enclosed: core::marker::PhantomData,
@@ -218,13 +221,19 @@ impl<E: Enclosed> protocol::Opening for Opening<E> {
                 Step::Wait
             }
             Progress::Complete => self.establish(setup),
+            Progress::Closed(CloseCode::Busy, _) if header.epoch == Epoch::INITIAL => {
+                // There may be room for a later call.
+                self.is_busy = true;
+                Step::Wait
+            }
             Progress::Closed(code, _reason) => Step::Failed(lost_by_peer(code)),
             Progress::Failed(failure) => self.fail(lost(&failure)),
         }
     }
 
     fn check(&self, now: Instant) -> Option<ConnectionLost> {
-        (now >= self.give_up).then_some(ConnectionLost::ConnectTimeout(self.timeout))
+        let reason = if self.is_busy { ConnectionLost::Refused } else { ConnectionLost::ConnectTimeout(self.timeout) };
+        (now >= self.give_up).then_some(reason)
     }
 
     fn on_suspended(&mut self, gap: Duration) {

@@ -5,8 +5,10 @@
 //!                                    a rendezvous with its sender: see `meeting`
 //!                                    refused:      the same Close again, without state
 //!                                    too many callers without proof: nothing
-//!                                    no room:      a Close, without state
 //!                                    many callers, of one network or in all: a Retry, without state
+//!                                    with a proof: a place of its own, or that of another caller: see `callers`
+//!                                    no room:      a Close, without state, after which it calls again
+//!                                    no start of a ClientHello: nothing
 //!                                    else:         a new connection that is being opened
 //! ```
 
@@ -20,6 +22,7 @@ use farhaul_wire::secure::{CloseCode, ConnectionName, Epoch, Greeting, Header, M
 
 use self::meetings::is_meeting;
 use super::answers;
+use super::callers::{Callers, Place};
 use super::client_id::ClientId;
 use super::enclosed::{Enclosed, Service, inner_mss, terms};
 use super::exchange::{self, Exchange, Progress};
@@ -32,7 +35,7 @@ use super::unproved::Unproved;
 use crate::config::{Config, Mode};
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
-use crate::shell::admission::Admission;
+use crate::shell::admission::{Admission, MAX_HALF_OPEN};
 use crate::shell::connection::{Connection, Name};
 use crate::shell::endpoint::Shell;
 use crate::shell::handshake::{Offer, Room, mss_towards};
@@ -58,6 +61,7 @@ pub(crate) struct Router<E> {
     listens: Option<Mode>,
     admission: Admission,
     unproved: Unproved,
+    callers: Callers,
     by_name: BTreeMap<u32, u32>,
     /// Accepted connections by the caller's address and random bytes, so that its repeated packets find them.
     by_client: BTreeMap<(SocketAddr, ClientId), u32>,
@@ -77,6 +81,7 @@ impl<E: Enclosed> Router<E> {
             listens: None,
             admission: Admission::new(key),
             unproved: Unproved::default(),
+            callers: Callers::default(),
             by_name: BTreeMap::new(),
             by_client: BTreeMap::new(),
             meetings: BTreeMap::new(),
@@ -203,17 +208,26 @@ impl<E: Enclosed> Router<E> {
         let held = shell.held();
         // Forged callers of a network must not keep out those that are there, so a proof comes before any place.
         let many = held.half_open >= most_unproved(&shell.config);
-        match shell.protocol.admission.room(from.ip(), now, held, &shell.config) {
-            Room::None => return shell.protocol.refuse(from, &greeting, (CloseCode::Busy, "no room")),
-            Room::Later | Room::Free if proved => {}
-            Room::Free if !many => {}
-            Room::Later | Room::Free => return shell.protocol.ask_for_proof(from, &greeting, client_id, now),
+        let room = shell.protocol.admission.room(from.ip(), now, held, &shell.config);
+        let place = shell.protocol.callers.place(from.ip(), now, places(&shell.config), room == Room::None);
+        if !proved && (room != Room::Free || many || place != Place::Free) {
+            return shell.protocol.ask_for_proof(from, &greeting, client_id, now);
         }
         let keys = shell.protocol.provider.initial(client_id.bytes(), Side::Server);
         // TLS is expensive, and a damaged packet must cost none.
-        if !exchange::is_sealed_with(&keys, header, datagram, head_len) {
-            return shell.count_invalid();
+        let Some(frames) = exchange::opened(&keys, header, datagram, head_len) else { return shell.count_invalid() };
+        if !exchange::starts(&frames) {
+            // The rest of a ClientHello whose start is late or lost, perhaps. Its client sends both again.
+            return;
         }
+        let evicted = match place {
+            Place::Free => None,
+            Place::Of(slot) => Some(slot),
+            Place::Later if room == Room::None => {
+                return shell.protocol.refuse(from, &greeting, (CloseCode::Busy, "no room"));
+            }
+            Place::Later => return,
+        };
         let offer = shell.protocol.offer(&shell.config, from, mode);
         let names = (offer.socket_id, greeting.from);
         let router = &mut shell.protocol;
@@ -235,7 +249,11 @@ impl<E: Enclosed> Router<E> {
         }
         let key = router.draw_key();
         let opening = Opening::new(exchange, (router.serves, offer), (Side::Server, key), &shell.config, now);
-        shell.answer_datagram(now, name(&offer), opening);
+        if let Some(slot) = evicted {
+            shell.evict(slot);
+        }
+        let id = shell.answer_datagram(now, name(&offer), opening);
+        shell.protocol.callers.enter(from.ip(), id.slot, now);
     }
 
     /// Whether a caller shows a token of this endpoint that its note `admits`.
@@ -319,12 +337,16 @@ impl<E: Enclosed> Protocol for Router<E> {
     }
 
     fn on_changed(&mut self, connection: &Connection<Self>) {
+        if !self.callers.is_empty() && (connection.is_over() || connection.as_opening().is_none()) {
+            self.callers.leave(connection.id().slot);
+        }
         if !self.meetings.is_empty() && !is_meeting(connection) {
             self.end_meeting(connection);
         }
     }
 
     fn on_forgotten(&mut self, connection: &Connection<Self>) {
+        self.callers.leave(connection.id().slot);
         self.by_name.remove(&connection.key().value());
         self.end_meeting(connection);
         let (peer, name) = (connection.peer(), connection.key());
@@ -354,10 +376,14 @@ impl<E: Enclosed> Protocol for Router<E> {
     }
 }
 
+/// Places for callers in the middle of their handshakes.
+fn places(config: &Config) -> usize {
+    config.backlog.min(config.max_connections).min(MAX_HALF_OPEN)
+}
+
 /// Callers in the middle of their handshakes that need no proof.
 fn most_unproved(config: &Config) -> usize {
-    let places = config.backlog.min(config.max_connections);
-    MOST_UNPROVED.min(places / UNPROVED_PART)
+    MOST_UNPROVED.min(places(config) / UNPROVED_PART)
 }
 
 const fn name(offer: &Offer) -> Name<ConnectionName> {

@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::shell::handshake::{PrefixBudget, Room};
 
 /// Largest number of accepted connections not heard from since (attack A6).
-const MAX_HALF_OPEN: usize = 1024;
+pub(crate) const MAX_HALF_OPEN: usize = 1024;
 /// Callers of one network that may be accepted and not yet heard from.
 ///
 /// A caller that speaks frees its place at once. So this bounds the calls of a network per RTT, not per second. A

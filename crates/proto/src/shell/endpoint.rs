@@ -149,6 +149,14 @@ impl<P: Protocol> Shell<P> {
         let _ = self.command(id, Connection::claim);
     }
 
+    /// Forgets a connection that a caller opens, and that the application does not know yet.
+    pub(crate) fn evict(&mut self, slot: u32) {
+        if let Some(connection) = self.slots.forget(slot) {
+            self.protocol.on_forgotten(&connection);
+        }
+        self.schedule.forget(slot);
+    }
+
     /// Collects events and the next deadline of a connection without anything to send.
     fn settle(&mut self, slot: u32, now: Instant) {
         let Some(connection) = self.slots.at(slot) else { return };
@@ -190,6 +198,10 @@ impl<P: Protocol> Shell<P> {
         let mut current: Option<(P::Key, u32)> = None;
         for datagram in bytes.chunks_mut(stride.max(1)) {
             let Some(key) = P::key(from, datagram) else {
+                // A caller may take the slot of a connection that is being opened.
+                if let Some((_, before)) = current.take() {
+                    self.finish_batch(before, now);
+                }
                 P::on_unaddressed(self, now, from, datagram);
                 continue;
             };

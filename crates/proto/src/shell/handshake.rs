@@ -25,7 +25,7 @@ use farhaul_wire::udt4::{Handshake, Largest, Request, SocketId, SocketType};
 pub(crate) use answer::Answer;
 pub(crate) use caller::Caller;
 pub(crate) use listener::Room;
-pub(crate) use prefix::PrefixBudget;
+pub(crate) use prefix::{Network, PrefixBudget};
 pub(crate) use reception::Reception;
 
 use self::listener::{Listener, Response};

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -13,6 +13,8 @@ use serde_json::Value;
 use crate::cmd::Context;
 use crate::exit::{Code, Fault};
 
+/// Records that wait. The child waits with the next one.
+const WAITING: usize = 16;
 /// Longest silence of a child. Children report far more often, and time out earlier.
 const SILENCE: Duration = Duration::from_secs(90);
 
@@ -49,7 +51,7 @@ impl Child {
         let mut process = spawn(&mut command)?;
         let (stdout, stderr) =
             (process.stdout.take().expect("it is piped"), process.stderr.take().expect("it is piped"));
-        let (sender, records) = channel();
+        let (sender, records) = sync_channel(WAITING);
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if serde_json::from_str(&line).map_or(true, |record| sender.send(record).is_err()) {

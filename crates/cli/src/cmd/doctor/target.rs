@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub(crate) struct Target {
 impl Target {
     /// All addresses of the host; at least one.
     pub(super) fn resolve(&self) -> Result<Vec<SocketAddr>, Fault> {
-        let (sender, receiver) = channel();
+        let (sender, receiver) = sync_channel(1);
         let at = self.at.clone();
         // The thread may outlive this call: a lookup cannot be ended.
         thread::Builder::new().name("lookup".into()).spawn(move || drop(sender.send(at.resolve())))?;
@@ -85,7 +85,8 @@ impl FromStr for Target {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-        let alone = if bare.parse::<Ipv6Addr>().is_ok() {
+        let (without_zone, _) = bare.split_once('%').unwrap_or((bare, ""));
+        let alone = if without_zone.parse::<Ipv6Addr>().is_ok() {
             Some(format!("[{bare}]:{SSH}"))
         } else {
             (!text.is_empty() && !text.contains([':', '[', ']', '/'])).then(|| format!("{text}:{SSH}"))

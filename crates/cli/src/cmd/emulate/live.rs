@@ -1,7 +1,7 @@
 //! A line per second about the path while a command runs. A failed emulation ends the command.
 
 use std::io::{IsTerminal, stdout};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::Scope;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Stops when it is dropped.
 pub(super) struct Live {
-    _stop: Sender<()>,
+    _stop: SyncSender<()>,
 }
 
 impl Live {
@@ -33,7 +33,7 @@ impl Live {
         command: Target,
     ) -> Self {
         let shown = shown && is_terminal();
-        let (stop, stopped) = channel();
+        let (stop, stopped) = sync_channel(0);
         let rates = [up.nominal_rate(), down.nominal_rate()];
         let (emulation, output): (&Emulation, Output) = (hosts.emulation, output.clone());
         scope.spawn(move || {

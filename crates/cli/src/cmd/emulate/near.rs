@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ pub(super) struct Near {
     is_interactive: bool,
     target: Target,
     /// Dropped when the command ends.
-    lives: Sender<()>,
+    lives: SyncSender<()>,
 }
 
 /// The target of signals.
@@ -90,7 +90,7 @@ impl Near {
         }
         let child =
             hosts.emulation.spawn(near.host, &mut command).map_err(|error| cannot_run(&line.program, &error))?;
-        let (lives, ended) = channel::<()>();
+        let (lives, ended) = sync_channel::<()>(0);
         let process = Arc::new(Mutex::new(Some(Pid::from_child(&child))));
         let target = Target { process, ended: Arc::new(Mutex::new(ended)) };
         let its = target.clone();

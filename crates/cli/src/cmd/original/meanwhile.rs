@@ -1,6 +1,6 @@
 //! Interval records and the progress bar of a running session.
 
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// A thread that reports until its drop.
 pub(super) struct Meanwhile {
-    ends: Option<Sender<()>>,
+    ends: Option<SyncSender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -33,7 +33,8 @@ impl Meanwhile {
         if interval.is_none() && bar.is_none() {
             return Ok(Self { ends: None, thread: None });
         }
-        let (ends, ended) = channel();
+        // Its end is the message.
+        let (ends, ended) = sync_channel(0);
         let mut reports = Reports { progress, meter, output: output.clone(), bar, last: Interval::default() };
         let thread = thread::Builder::new().name("progress".into()).spawn(move || {
             let mut next = interval;

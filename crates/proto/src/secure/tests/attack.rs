@@ -113,6 +113,7 @@ fn a6_a_call_that_fails_at_its_first_packet_leaves_nothing() {
     Greeting { version: VERSION, from: ConnectionName::new(7), client_id: &client_id, token: &[] }
         .encode(&mut datagram);
     let head = datagram.len();
+    Frame::Crypto { offset: 0, bytes: &[0] }.encode(&mut datagram);
     // More than any handshake has.
     Frame::Crypto { offset: 16 << 10, bytes: &[0] }.encode(&mut datagram);
     datagram.resize(MIN_INITIAL - TAG_LEN, 0);
@@ -124,6 +125,43 @@ fn a6_a_call_that_fails_at_its_first_packet_leaves_nothing() {
     assert_eq!(server.connections(), 0);
     let told = answers(&mut server, now);
     assert!(told.len() == 1 && told[0].len() < len, "one answer, shorter than the call");
+}
+
+/// Anybody who sees a call can answer it so, and so does a listener that is full for a moment.
+#[test]
+fn a6_a_caller_that_hears_busy_calls_again_until_its_time_is_over() {
+    for is_busy_for in [1, 4, u32::MAX] {
+        let mut pair = Pair::new();
+        let (busy, mut calls) = (std::rc::Rc::new(std::cell::RefCell::new(Vec::new())), 0);
+        let said = std::rc::Rc::clone(&busy);
+        pair.fate = Box::new(move |end, datagram| {
+            let is_call = end == 0 && Header::decode(datagram).is_ok_and(|header| header.epoch == Epoch::INITIAL);
+            calls += u32::from(is_call);
+            if !is_call || calls > is_busy_for {
+                return 1;
+            }
+            let (asked, _) = Greeting::decode(datagram).unwrap();
+            let (keys, mut answer) = (Null::new(2).initial(asked.client_id, Side::Server), Vec::new());
+            answers::refusal(&asked, &keys, (CloseCode::Busy, "no room"), &mut answer);
+            said.borrow_mut().push(answer);
+            0
+        });
+        let caller = pair.call();
+        let end = pair.now + Duration::from_secs(12);
+        let is_over = |pair: &Pair| pair.events[0].iter().any(|event| event.connection() == caller);
+        while pair.now < end && !is_over(&pair) {
+            pair.step();
+            for mut answer in busy.take() {
+                let (now, len) = (pair.now, answer.len());
+                pair.ends[0].handle_datagrams(now, now, address(1), &mut answer, len);
+            }
+        }
+        let expected = match is_busy_for {
+            u32::MAX => Event::Closed(caller, ConnectionLost::Refused),
+            _ => Event::Connected(caller),
+        };
+        assert_eq!(pair.events[0][0], expected, "busy for {is_busy_for} packets");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use siphasher::sip::SipHasher24;
 /// choose or find out which ones do.
 const CELLS: usize = 4096;
 
-/// A token bucket per network: the /24 of an IPv4 address, or the /56 of an IPv6 address, which one site has.
+/// A token bucket per [`Network`].
 pub(crate) struct PrefixBudget {
     key: [u8; 16],
     size: u32,
@@ -52,20 +52,30 @@ impl PrefixBudget {
     }
 
     fn cell(&self, ip: IpAddr) -> usize {
+        // Only the low bits select a cell, and the hash is never sent.
+        SipHasher24::new_with_key(&self.key).hash(&Network::of(ip).0) as usize % CELLS
+    }
+}
+
+/// A network: the /24 of an IPv4 address, or the /56 of an IPv6 address, which one site has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Network([u8; 1 + 7]);
+
+impl Network {
+    pub(crate) fn of(ip: IpAddr) -> Self {
+        let mut bytes = [0; 1 + 7];
         // A dual-stack socket sees IPv4 callers as IPv6 addresses with a common prefix.
-        let mut input = [0; 1 + 7];
         match ip.to_canonical() {
             IpAddr::V4(ip) => {
-                input[0] = 4;
-                input[1..4].copy_from_slice(&ip.octets()[..3]);
+                bytes[0] = 4;
+                bytes[1..4].copy_from_slice(&ip.octets()[..3]);
             }
             IpAddr::V6(ip) => {
-                input[0] = 6;
-                input[1..8].copy_from_slice(&ip.octets()[..7]);
+                bytes[0] = 6;
+                bytes[1..8].copy_from_slice(&ip.octets()[..7]);
             }
         }
-        // Only the low bits select a cell, and the hash is never sent.
-        SipHasher24::new_with_key(&self.key).hash(&input) as usize % CELLS
+        Self(bytes)
     }
 }
 

@@ -9,7 +9,7 @@ use farhaul_sim::topology::path::{CALLER, LISTENER};
 use farhaul_units::{Duration, Instant};
 
 use crate::attack_secure::bench::{endpoint, finish, null, pair_of, path, undisturbed, upload};
-use crate::attack_secure::server::sent;
+use crate::attack_secure::server::{Server, call, caller, sent, with_token};
 
 /// 20 forged Initial packets in every millisecond, each from another address.
 #[test]
@@ -83,4 +83,73 @@ fn a6_a_listener_that_is_full_of_forged_callers_still_takes_one_that_is_there() 
         waiting = sent(&mut *client, now).into_iter().map(|(_, datagram)| datagram).collect();
     }
     assert!(server.events.iter().any(|event| matches!(event, Event::Accepted(_))), "{:?}", server.events);
+}
+
+/// A host without a key that is at its address: it shows its tokens, and never goes on.
+fn prove(server: &mut Server, host: [u8; 4], ports: std::ops::Range<u16>) {
+    for port in ports {
+        let from = SocketAddr::from((host, port));
+        // As fast as callers without a proof are answered: each has two packets.
+        server.now += Duration::from_micros(200);
+        for datagram in with_token(server, from, port as u8) {
+            server.deliver(from, &datagram);
+        }
+    }
+}
+
+/// Has a client call, however often it must. Returns whether the server took it.
+fn gets_in(server: &mut Server, from: SocketAddr) -> bool {
+    let (mut client, mut waiting) = call(9);
+    server.now += Duration::from_millis(1);
+    let (to, now) = (SocketAddr::from(([10, 0, 0, 2], 9_000)), server.now);
+    let before = server.events.len();
+    for _ in 0..6 {
+        let answers: Vec<_> = waiting.iter().flat_map(|datagram| server.deliver(from, datagram)).collect();
+        for (_, mut answer) in answers.into_iter().filter(|(to, _)| *to == from) {
+            let stride = answer.len();
+            client.handle_datagrams(now, now, to, &mut answer, stride);
+        }
+        waiting = sent(&mut *client, now).into_iter().map(|(_, datagram)| datagram).collect();
+    }
+    server.events[before..].iter().any(|event| matches!(event, Event::Accepted(_)))
+}
+
+#[test]
+fn a6_a_host_with_a_proof_of_its_address_fills_a_quarter_of_the_places_and_keeps_nobody_out() {
+    let mut server = Server::flooded();
+    let forged = server.end.connections();
+    prove(&mut server, [12, 0, 0, 1], 1_000..2_000);
+    assert_eq!(server.end.connections(), forged + 256);
+    assert!(gets_in(&mut server, caller(400)), "another network");
+    assert!(!gets_in(&mut server, SocketAddr::from(([12, 0, 0, 1], 4_000))), "its own callers have their time");
+    assert!(gets_in(&mut server, SocketAddr::from(([12, 0, 0, 2], 4_000))), "a neighbour of it");
+    prove(&mut server, [12, 0, 0, 1], 3_000..3_001);
+    server.run_millis(1_000);
+    assert!(gets_in(&mut server, SocketAddr::from(([12, 0, 0, 1], 4_000))), "and make room after it");
+}
+
+#[test]
+fn a6_whoever_fills_all_places_makes_room_for_a_network_that_has_less() {
+    let mut server = Server::flooded();
+    for network in 1..=4 {
+        prove(&mut server, [12, 0, network, 1], 1_000..1_300);
+    }
+    assert_eq!(server.end.connections(), 1_024);
+    for n in 400..420 {
+        assert!(gets_in(&mut server, caller(n)), "{n}");
+    }
+    assert!(server.end.connections() <= 1_024, "those that got in have places of the others");
+}
+
+#[test]
+fn a6_without_the_start_of_a_client_hello_there_is_no_state() {
+    let (_, first) = call(9);
+    assert_eq!(first.len(), 2, "a ClientHello in two packets");
+    let mut server = Server::new();
+    assert!(server.deliver(caller(1), &first[1]).is_empty());
+    assert_eq!(server.end.connections(), 0);
+    for datagram in &first {
+        server.deliver(caller(1), datagram);
+    }
+    assert_eq!(server.end.connections(), 1);
 }

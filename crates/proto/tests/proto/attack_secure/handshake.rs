@@ -12,20 +12,7 @@ use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::secure::{Epoch, Header, MIN_INITIAL};
 
 use crate::attack_secure::bench::{assert_whole, finish, upload};
-use crate::attack_secure::server::{Server, call, caller, sent};
-
-/// A client that was asked for a proof: its packets with the token.
-fn with_token(server: &mut Server, from: SocketAddr, seed: u8) -> Vec<Vec<u8>> {
-    let (mut client, first) = call(seed);
-    let now = Instant::from_nanos(1);
-    let answers: Vec<_> = first.iter().flat_map(|datagram| server.deliver(from, datagram)).collect();
-    for (to, mut retry) in answers {
-        assert_eq!(to, from);
-        let stride = retry.len();
-        client.handle_datagrams(now, now, ([10, 0, 0, 2], 9_000).into(), &mut retry, stride);
-    }
-    sent(&mut *client, now).into_iter().map(|(_, datagram)| datagram).collect()
-}
+use crate::attack_secure::server::{Server, call, caller, sent, with_token};
 
 #[test]
 fn a1_a_token_of_another_address_or_a_damaged_one_proves_nothing() {

@@ -36,6 +36,19 @@ pub(crate) fn call(seed: u8) -> (Box<dyn AnyEndpoint>, Vec<Vec<u8>>) {
     (client, datagrams)
 }
 
+/// A client that was asked for a proof: its packets with the token.
+pub(crate) fn with_token(server: &mut Server, from: SocketAddr, seed: u8) -> Vec<Vec<u8>> {
+    let (mut client, first) = call(seed);
+    let now = Instant::from_nanos(1);
+    let answers: Vec<_> = first.iter().flat_map(|datagram| server.deliver(from, datagram)).collect();
+    for (to, mut retry) in answers {
+        assert_eq!(to, from);
+        let stride = retry.len();
+        client.handle_datagrams(now, now, ([10, 0, 0, 2], 9_000).into(), &mut retry, stride);
+    }
+    sent(&mut *client, now).into_iter().map(|(_, datagram)| datagram).collect()
+}
+
 impl Server {
     pub(crate) fn new() -> Self {
         let mut end = endpoint(200, Config::default(), null(200));
