@@ -1,7 +1,7 @@
 //! A source or store within the caps of its client.
 
 use farhaul_session::{
-    Chunk, Commit, Digest, Entry, EntryId, EntryKind, FailCode, Failure, Figures, Leftover, Next, ShownPath, Source,
+    Chunk, Commit, Digest, Ending, Entry, EntryId, EntryKind, FailCode, Failure, Figures, Leftover, Next, ShownPath, Source,
     Stamp, Store,
 };
 use farhaul_udp::Clock;
@@ -113,6 +113,10 @@ impl<T: Store> Store for Capped<T> {
 
     fn settle(&mut self) {
         self.inner.settle();
+    }
+
+    fn conclude(&mut self, ending: Ending) {
+        self.inner.conclude(ending);
     }
 
     fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {
