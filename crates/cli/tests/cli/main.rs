@@ -52,4 +52,5 @@ mod streams;
 mod terminals;
 mod trees;
 mod udp_blocked;
+mod unrequested;
 mod untrusted;

@@ -1,8 +1,8 @@
 //! A source or store within the caps of its client.
 
 use farhaul_session::{
-    Chunk, Commit, Digest, Ending, Entry, EntryId, EntryKind, FailCode, Failure, Figures, Leftover, Next, ShownPath, Source,
-    Stamp, Store,
+    Chunk, Commit, Digest, Ending, Entry, EntryId, EntryKind, FailCode, Failure, Figures, Leftover, Next, ShownPath,
+    Source, Stamp, Store,
 };
 use farhaul_udp::Clock;
 

@@ -5,7 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use farhaul::{Stats, Stream};
-use farhaul_session::{Chunk, Commit, Digest, Ending, Entry, EntryId, Failure, Figures, Leftover, Next, Source, Stamp, Store};
+use farhaul_session::{
+    Chunk, Commit, Digest, Ending, Entry, EntryId, Failure, Figures, Leftover, Next, Source, Stamp, Store,
+};
 use farhaul_units::{ByteSize, Instant, Rate};
 
 use crate::session::WaitTimes;

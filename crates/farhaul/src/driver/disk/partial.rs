@@ -8,6 +8,7 @@ use farhaul_session::{Component, FailCode, Failure, Mtime};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
+use super::claims::Claims;
 use super::directory::{Directory, is_same, set_metadata};
 use super::failure::{cannot_make, failure, io_failure};
 use super::target::Target;
@@ -30,20 +31,33 @@ pub(super) struct Partial {
     temporary: Component,
     /// Its final name.
     name: Component,
+    /// What the same copy has made in the directory.
+    claims: Arc<Claims>,
 }
 
 impl Partial {
     /// Creates the file for `name`, and reserves space for `size` bytes if the file system can.
-    pub(super) fn begin(directory: Arc<Directory>, name: Component, size: u64) -> Result<Self, Failure> {
+    pub(super) fn begin(
+        directory: Arc<Directory>,
+        name: Component,
+        size: u64,
+        claims: Arc<Claims>,
+    ) -> Result<Self, Failure> {
         let temporary = temporary_name(&name)?;
         let made = directory.make_file(&temporary);
         let file = made.map_err(|error| cannot_make("file", error))?;
-        let partial = Self { directory, file, temporary, name };
-        if let Err(error) = partial.reserve(size) {
+        let partial = Self { directory, file, temporary, name, claims };
+        if let Err(error) = partial.claim().and_then(|()| partial.reserve(size)) {
             partial.remove();
             return Err(error);
         }
         Ok(partial)
+    }
+
+    fn claim(&self) -> Result<(), Failure> {
+        let stat = rustix::fs::fstat(&self.file).map_err(|error| failure("read", error))?;
+        self.claims.claim_file(&self.directory, &self.temporary, &self.name, stat.st_ino);
+        Ok(())
     }
 
     fn reserve(&self, size: u64) -> Result<(), Failure> {
@@ -78,7 +92,7 @@ impl Partial {
         let done = set_metadata(&self.file, mode, mtime)
             .map_err(|error| failure("set mode and time", error))
             .and_then(|()| rustix::fs::fsync(&self.file).map_err(|error| failure("write to the disk", error)))
-            .and_then(|()| Target { directory: &self.directory, name: &self.name }.take(&self.temporary));
+            .and_then(|()| Target { directory: &self.directory, name: &self.name }.take(&self.temporary, &self.claims));
         done.inspect_err(|_| self.remove())
     }
 
@@ -142,7 +156,7 @@ mod tests {
         let file = File::options().write(true).open("/dev/full").unwrap();
         let name = Component::new(b"tape\n1").unwrap();
         let temporary = temporary_name(&name).unwrap();
-        let failure = Partial { directory, file, temporary, name }.write(0, b"x").unwrap_err();
+        let failure = Partial { directory, file, temporary, name, claims: Arc::default() }.write(0, b"x").unwrap_err();
         assert_eq!(failure.code, FailCode::NoSpace);
         assert!(failure.message.contains(" .tape\\n1.") && failure.message.ends_with(".fhpart"), "{failure}");
     }
