@@ -50,7 +50,7 @@ codes! {
     SshFailed = 5 "SSH_FAILED", "Ssh did not reach the far host, or not log in there.";
     FarProgramMissing = 5 "FAR_PROGRAM_MISSING", "The far host lacks this program.";
     NotPermitted = 5 "NOT_PERMITTED", "This system denied a permission.";
-    Integrity = 6 "INTEGRITY", "The received bytes differ from the sent ones.";
+    Integrity = 6 "INTEGRITY", "The received bytes differ from the sent ones, or both ends of a copy report different things.";
     LocalIo = 7 "LOCAL_IO", "Reading or writing failed for reasons that affect every file.";
     DiskFull = 7 "DISK_FULL", "A disk is full.";
     PeerLost = 8 "PEER_LOST", "The peer left, or was silent for too long.";

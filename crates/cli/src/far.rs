@@ -5,6 +5,7 @@
 //!  Hello {key, task, options}      →
 //!                                   ←    noise of login shells, the mark, Ready {key, port, address}
 //!  UDP: secure handshake, the copy ⇄     admits the key of the Hello alone
+//!                                   ←    Stored {numbers, digest}, if it received
 //!  end of its input                →     stops
 //! ```
 //!

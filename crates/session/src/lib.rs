@@ -84,6 +84,6 @@ pub use opening::{
     Acceptor, Capabilities, MAX_REFUSAL, OLDEST_VERSION, Open, Pull, Push, Request, RequestError, VERSION, refusal,
     refusal_in, refusal_of,
 };
-pub use path_rules::{Component, MAX_DEPTH, MAX_NAME, MAX_PATH, PathError, RelPath, escape};
+pub use path_rules::{Component, MAX_DEPTH, MAX_NAME, MAX_PATH, PathError, RelPath, escape, own_name};
 pub use pattern::Pattern;
-pub use store::{Chunk, Commit, Leftover, MemoryFile, MemorySource, MemoryStore, Next, Source, Store};
+pub use store::{Chunk, Commit, Ending, Leftover, MemoryFile, MemorySource, MemoryStore, Next, Source, Store};

@@ -186,6 +186,13 @@ impl RelPath {
     }
 }
 
+/// The name that a file or directory at `path` brings along, or `None` if the path has none and stands for the content of a
+/// directory: an empty path, `/`, `.`, `..`, and whatever ends in `/.` or `/..`. Slashes at the end change nothing.
+pub fn own_name(path: &[u8]) -> Option<&[u8]> {
+    let last = path.split(|&byte| byte == b'/').rfind(|name| !name.is_empty())?;
+    (last != b"." && last != b"..").then_some(last)
+}
+
 impl fmt::Display for RelPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_root() { f.write_str(".") } else { f.write_str(&escape(&self.to_bytes())) }

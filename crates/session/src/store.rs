@@ -164,6 +164,10 @@ pub trait Store {
         None
     }
 
+    /// Every entry has its answer, or none will come any more. Nothing follows for this session. If the ending is
+    /// [`Lacking`](Ending::Lacking), a target directory that the store made and that is still empty is removed.
+    fn conclude(&mut self, _ending: Ending) {}
+
     /// Figures of this side for the peer, once every entry has its answer. The session fills in `bytes`. A driver that
     /// measures wraps its store to supply them.
     fn figures(&mut self) -> Figures {
@@ -178,6 +182,15 @@ pub enum Commit {
     Done,
     /// In progress. [`Store::poll_committed`] will report the result.
     Pending,
+}
+
+/// How a session ended, for its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Everything arrived.
+    Whole,
+    /// An entry failed, was skipped or refused, or the session broke off.
+    Lacking,
 }
 
 /// The treatment of an incomplete file.

@@ -26,7 +26,7 @@ use super::server::{self, Caller, Limits};
 use super::{Context, connect};
 use crate::exit::{Code, Fault};
 use crate::far::frames::{Frames, MARK};
-use crate::far::messages::{Failed, FarSays, Hello, Near, Ready, VERSION};
+use crate::far::messages::{Failed, FarSays, Hello, Near, Ready, Stored, VERSION};
 use crate::far::tunnel::{Tunnel, widen};
 use crate::far::voice::{self, WayOut};
 use crate::options::Transport;
@@ -135,7 +135,7 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
     let identity = identity::generate()?;
     let job = Job::of(&hello.task)?;
     if let Job::Forward { paths, recursive } = &job {
-        say(&FarSays::Ready(ready(&identity, 0)));
+        say(&FarSays::Ready(ready(&identity, 0, &job)));
         let Some(Near::Call(call)) = near.next() else { return Ok(()) };
         let (stop, (say, detour)) = (context.interrupt.clone(), sync_channel(1));
         // The end of the SSH connection stops the copy.
@@ -162,7 +162,7 @@ fn serve(mut near: NearProgram, hello: Hello, context: &Context) -> Result<(), F
     let listener = server::listen(context, &endpoint)?;
     let port = endpoint.local_addr().port();
     context.interrupt.cancels(endpoint.canceller());
-    say(&FarSays::Ready(ready(&identity, port)));
+    say(&FarSays::Ready(ready(&identity, port, &job)));
     let (begun, begins) = sync_channel(1);
     let (canceller, has_begun, detach) = (endpoint.canceller(), Arc::clone(&far.has_begun), hello.detach);
     if detach {
@@ -220,10 +220,10 @@ fn open(transport: &Transport, ports: Option<(u16, u16)>, security: &Security) -
     ))
 }
 
-fn ready(identity: &KeyPair, port: u16) -> Ready {
+fn ready(identity: &KeyPair, port: u16, job: &Job) -> Ready {
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let address = connection.split_ascii_whitespace().nth(SERVER_ADDRESS).and_then(|address| address.parse().ok());
-    Ready { key: identity.public().to_string(), port, address }
+    Ready { key: identity.public().to_string(), port, address, takes_one: job.takes_one() }
 }
 
 /// Follows the near program: the end of the SSH connection ends the copy, and datagrams may come through it. `open` opens their
@@ -271,9 +271,9 @@ impl<'a> Far<'a> {
         // The first one counts.
         let _ = begun.try_send(());
         let result = match (self.job, &caller.open.request) {
-            (Job::Receive { target, is_directory }, Request::Push(push)) => {
-                // The sender knows how much a pattern matches.
-                self.receive(caller, target, *is_directory || push.target_is_directory)
+            // The sender has no say in what the target is.
+            (Job::Receive { target, is_directory, asked }, Request::Push(_)) => {
+                self.receive(caller, target, *is_directory, asked)
             }
             (Job::Send { paths, recursive }, Request::Pull(pull)) => self.send(caller, pull, paths, *recursive),
             _ => return caller.refuse(AbortCode::WrongService, "this program is for another copy"),
@@ -282,21 +282,31 @@ impl<'a> Far<'a> {
         self.endpoint.canceller().cancel();
     }
 
-    fn receive(&self, caller: &Caller, target: &Path, is_directory: bool) -> Result<(), Fault> {
+    fn receive(&self, caller: &Caller, target: &Path, is_directory: bool, asked: &Pull) -> Result<(), Fault> {
         let place = escape(target.as_os_str().as_encoded_bytes());
         let open = || DiskStore::at(target, is_directory);
-        let hosted = self.hosting.receive(caller, &place, open, &Target::at(target.to_owned()), &Holding::default());
-        hosted.map_or(Ok(()), |(_, result)| result)
+        let (target, holding) = (Target::at(target.to_owned()), Holding::default());
+        let hosted = self.hosting.receive(caller, Some(asked), (&place, &target), open, &holding);
+        let Some((end, result)) = hosted else { return Ok(()) };
+        say(&FarSays::Stored(Stored {
+            files: end.files.unwrap_or(0),
+            directories: end.directories.unwrap_or(0),
+            bytes: end.bytes,
+            failed: end.failed.unwrap_or(0),
+            failure: result.as_ref().err().map(Failed::from),
+            ledger: end.ledger,
+        }));
+        result
     }
 
     fn send(&self, caller: &Caller, pull: &Pull, paths: &[PathBuf], recursive: bool) -> Result<(), Fault> {
         let begun = self.hosting.begin_to_send(caller);
         let wording = if pull.patterns { Wording::Patterns } else { Wording::Literal };
         let shown = |path: &PathBuf| ShownPath::new(path.as_os_str().as_encoded_bytes());
-        let each = || paths.iter().map(shown).zip(Selection::each_named(paths, wording));
-        match select(Selection::named(paths, wording), pull.single, each) {
+        let each = || paths.iter().map(shown).zip(Selection::each_named(paths, wording, recursive));
+        match select(Selection::named(paths, wording, recursive), pull.single, each) {
             Ok(selection) => {
-                let mut source = DiskSource::of(selection, recursive);
+                let mut source = DiskSource::of(selection);
                 if connect::is_here(caller.peer) {
                     source.leave_out_younger_directories();
                 }

@@ -140,6 +140,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
              the copy on the other host",
         ));
     }
+    standard::check(&plan)?;
     let output = match &plan {
         Plan::Fetch(_) if std::io::stdout().is_terminal() => {
             return Err(Fault::usage(
@@ -255,10 +256,10 @@ struct Copy<'a> {
 impl Copy<'_> {
     fn push(&self, plan: &PushPlan, end: &mut End) -> Result<(), Fault> {
         let total = plan.check_sources()?;
-        let selection = plan.select()?;
+        let selection = plan.select(self.args.recursive)?;
         let names = selection.names().map(|name| name.as_bytes().to_vec()).collect();
         let is_directory = plan.is_directory || selection.len() > 1;
-        let mut source = DiskSource::of(selection, self.args.recursive);
+        let mut source = DiskSource::of(selection);
         let mut reached = self.connect(&plan.to, json!({ "target": plan.shown }))?;
         if connect::is_here(reached.stream.peer_addr()) {
             source.leave_out_younger_directories();

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::time::Duration;
 
-use farhaul_session::{AbortCode, FileReceiver, FileSender, ReceiveLimits, Source, Store};
+use farhaul_session::{AbortCode, FileReceiver, FileSender, Pull, ReceiveLimits, Source, Store};
 
 use super::partial::Target;
 use super::server::Caller;
@@ -36,17 +36,22 @@ pub(super) type Hosted = (End, Result<(), Fault>);
 
 impl Hosting<'_> {
     /// Receives files. The caller has its first answer before `open` looks for the place on the disk. `None` if there is no place:
-    /// the caller knows the reason then. `holding` counts the waits of the store for the cap of the caller's key.
+    /// the caller knows the reason then. `holding` counts the waits of the store for the cap of the caller's key. If a third side
+    /// `asked` for something, nothing else is taken.
     pub(super) fn receive<S: Store>(
         &self,
         caller: &Caller,
-        place: &dyn Display,
+        asked: Option<&Pull>,
+        (place, target): (&dyn Display, &Target),
         open: impl FnOnce() -> io::Result<S>,
-        target: &Target,
         holding: &Holding,
     ) -> Option<Hosted> {
         let (log, meter) = self.log(caller);
-        let mut session = FileReceiver::accept(&caller.open, ReceiveLimits::default());
+        let limits = ReceiveLimits::default();
+        let mut session = match asked {
+            Some(asked) => FileReceiver::accept_only(&caller.open, asked, limits),
+            None => FileReceiver::accept(&caller.open, limits),
+        };
         let answered = caller.answer(session.poll_write());
         session.handle_written(answered);
         let store = match open() {

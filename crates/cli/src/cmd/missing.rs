@@ -25,8 +25,12 @@ pub(super) fn select<E: Iterator<Item = (ShownPath, io::Result<Selection>)>>(
 }
 
 fn too_many(len: usize) -> io::Error {
-    let message = format!("it matches {len} names, and the target takes one; write TARGET/ for a directory");
-    io::Error::new(io::ErrorKind::InvalidInput, message)
+    io::Error::new(io::ErrorKind::InvalidInput, too_many_for_one(len))
+}
+
+/// The reason why a target that takes one entry gets none.
+pub(super) fn too_many_for_one(len: usize) -> String {
+    format!("it matches {len} names, and the target takes one; write TARGET/ for a directory")
 }
 
 impl Missing {

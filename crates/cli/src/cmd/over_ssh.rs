@@ -55,6 +55,8 @@ pub(super) struct Other {
     pub(super) name: String,
     /// Whether its target is a directory in any case.
     pub(super) is_directory: bool,
+    /// Whether its target takes one entry.
+    pub(super) takes_one: bool,
     key: PublicKey,
     addresses: Vec<SocketAddr>,
     /// The ports that the user has chosen.
@@ -71,10 +73,19 @@ impl Other {
         ports: Option<(u16, u16)>,
         detour: Receiver<Entrance>,
     ) -> Result<Self, Fault> {
-        let Call { key, addresses, is_directory, name } = call;
+        let Call { key, addresses, is_directory, takes_one, name } = call;
         let key =
             key.parse().map_err(|_| Fault::new(Code::Protocol, "the other far program has no key of a known kind"))?;
-        Ok(Self { identity, name, is_directory, key, addresses, ports, detour: Arc::new(Mutex::new(detour)) })
+        Ok(Self {
+            identity,
+            name,
+            is_directory,
+            takes_one,
+            key,
+            addresses,
+            ports,
+            detour: Arc::new(Mutex::new(detour)),
+        })
     }
 
     /// Asks the near program for a tunnel, because of `blocked`. `None` if it wants none.
@@ -304,7 +315,7 @@ mod tests {
 
     #[test]
     fn the_name_of_ssh_comes_first_and_behind_a_jump_host_the_far_end_knows_better() {
-        let ready = Ready { key: String::new(), port: 7, address: "10.0.0.9".parse().ok() };
+        let ready = Ready { key: String::new(), port: 7, address: "10.0.0.9".parse().ok(), takes_one: false };
         let direct = addresses("user me\nhostname 192.0.2.1\nport 22\nproxyjump none\n", &ready);
         assert_eq!(direct, ["192.0.2.1:7".parse().unwrap(), "10.0.0.9:7".parse().unwrap()]);
         let behind = addresses("hostname 192.0.2.1\nproxyjump jump\n", &ready);

@@ -357,7 +357,7 @@ impl Server<'_> {
             let store = DiskStore::beneath(&self.root, &push.target, push.target_is_directory)?;
             Ok(Capped::new(store, permit, self.context.clock, holding.clone()))
         };
-        if let Some((end, result)) = self.hosting.receive(caller, &push.target, open, &target, &holding) {
+        if let Some((end, result)) = self.hosting.receive(caller, None, (&push.target, &target), open, &holding) {
             self.report(caller, end, result);
         }
     }
@@ -365,15 +365,16 @@ impl Server<'_> {
     fn send(&self, caller: &Caller, pull: &Pull, (rights, permit): (&Rights, Permit)) {
         let begun = self.hosting.begin_to_send(caller);
         let wording = if pull.patterns { Wording::Patterns } else { Wording::Literal };
-        let alone = || Selection::each_beneath(&self.root, &pull.paths, wording);
+        let alone = || Selection::each_beneath(&self.root, &pull.paths, wording, pull.recursive);
         let each = || pull.paths.iter().map(ShownPath::from).zip(alone());
-        let (end, result) = match select(Selection::beneath(&self.root, &pull.paths, wording), pull.single, each) {
+        let all = Selection::beneath(&self.root, &pull.paths, wording, pull.recursive);
+        let (end, result) = match select(all, pull.single, each) {
             Ok(selection) => {
                 // A path may be permitted as a pattern, and lead elsewhere.
                 if let Err((code, why)) = self.permissions.may_read(rights, selection.paths()) {
                     return caller.refuse(code, &why);
                 }
-                let mut source = DiskSource::of(selection, pull.recursive);
+                let mut source = DiskSource::of(selection);
                 if connect::is_here(caller.peer) {
                     source.leave_out_younger_directories();
                 }

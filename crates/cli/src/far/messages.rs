@@ -2,15 +2,17 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use farhaul_session::{Pull, RelPath};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Code, Fault};
+use crate::session::file::Ledger;
 use crate::values::percent;
 
 /// Longest text of a far program that is shown, characters: a path of 4096 bytes, and what is wrong with it.
 const LONGEST_TEXT: usize = 8192;
 /// Version of these messages. Programs of different versions refuse each other.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// Bytes of a path, which need not be UTF-8: with escapes as in a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,14 +67,46 @@ pub(crate) struct Hello {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Task {
-    /// Store what comes.
-    Receive { target: PathText, is_directory: bool },
+    /// Store what is wanted, and refuse everything else. Whether the target is a directory is the near program's word.
+    Receive { target: PathText, is_directory: bool, wanted: Wanted },
     /// Send these paths.
     Send { paths: Vec<PathText>, recursive: bool },
     /// Send these paths to another far program, which receives.
     Forward { paths: Vec<PathText>, recursive: bool },
     /// Answer questions about the path, and copy nothing.
     Answer,
+}
+
+/// What the near program's user asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Wanted {
+    /// The names that arrive. The empty one stands for the content of a directory.
+    names: Vec<PathText>,
+    /// Whether they may be patterns.
+    patterns: bool,
+    recursive: bool,
+}
+
+impl Wanted {
+    /// What this request brings.
+    pub(crate) fn by(request: &Pull) -> Self {
+        let name = |path: &RelPath| PathText::new(path.split_last().map_or(&[][..], |(name, _)| name.as_bytes()));
+        Self {
+            names: request.paths.iter().map(name).collect(),
+            patterns: request.patterns,
+            recursive: request.recursive,
+        }
+    }
+
+    /// The request that brings it. `single` is for a target that takes one entry.
+    ///
+    /// # Errors
+    /// A name is none.
+    pub(crate) fn request(&self, single: bool) -> Result<Pull, &'static str> {
+        let name = |name: &PathText| RelPath::parse(&name.bytes()?).map_err(|_| "it is no name");
+        let paths = self.names.iter().map(name).collect::<Result<_, _>>()?;
+        Ok(Pull { paths, recursive: self.recursive, patterns: self.patterns, single })
+    }
 }
 
 /// Another far program, which receives.
@@ -82,6 +116,8 @@ pub(crate) struct Call {
     pub(crate) addresses: Vec<SocketAddr>,
     /// Whether its target is a directory in any case.
     pub(crate) is_directory: bool,
+    /// Whether its target takes one entry.
+    pub(crate) takes_one: bool,
     /// Its name in messages.
     pub(crate) name: String,
 }
@@ -98,6 +134,8 @@ pub(crate) enum FarSays {
     Blocked(Failed),
     /// A record of the copy to another far program.
     Record(serde_json::Value),
+    /// What it has stored, at the end of the copy.
+    Stored(Stored),
     /// It cannot go on.
     Failed(Failed),
 }
@@ -111,6 +149,22 @@ pub(crate) struct Ready {
     pub(crate) port: u16,
     /// The address under which ssh reached it.
     pub(crate) address: Option<IpAddr>,
+    /// Whether its target takes one entry, because no such directory exists.
+    #[serde(default)]
+    pub(crate) takes_one: bool,
+}
+
+/// The account of a far program that receives. The near program compares it with that of the sender.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stored {
+    pub(crate) files: u64,
+    pub(crate) directories: u64,
+    pub(crate) bytes: u64,
+    pub(crate) failed: u64,
+    /// Why the copy failed there, or some files of it.
+    pub(crate) failure: Option<Failed>,
+    /// The digest over its verified files.
+    pub(crate) ledger: Ledger,
 }
 
 /// A failure there.

@@ -232,6 +232,14 @@ impl FarProgram {
         }
     }
 
+    /// The next message within this time; `None` at its end, too.
+    pub(crate) fn next_within(&mut self, time: Duration) -> Option<FarSays> {
+        match self.heard.recv_timeout(time) {
+            Ok(Heard::Message(message)) => Some(message),
+            _ => None,
+        }
+    }
+
     /// Has datagrams follow in both directions.
     pub(crate) fn datagrams(&mut self) -> Result<Pipes, Fault> {
         self.say(&Near::Tunnel)?;

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::exit::Fault;
 use crate::limit::Limit;
+use crate::session::file::Ledger;
 use crate::sys::CpuSeconds;
 
 /// One line of `--json`.
@@ -193,6 +194,9 @@ pub(crate) struct End {
     pub(crate) control_stream: Option<ControlRecord>,
     /// Whether both sides compared digests.
     pub(crate) verified: bool,
+    /// The digest over all verified files, for the comparison of both ends.
+    #[serde(skip)]
+    pub(crate) ledger: Ledger,
     /// `tls1.3`, or `none`. Null if that was never decided: the command line cannot be read.
     pub(crate) security: Option<&'static str>,
     /// Key exchange and cipher of the connection.

@@ -1,5 +1,6 @@
 //! One side of a copy: the session, the timed disk, and the log of files.
 
+mod ledger;
 mod log;
 pub(crate) mod outcome;
 mod timed;
@@ -10,6 +11,7 @@ use std::rc::Rc;
 
 use super::watch::RoundTrips;
 use super::{Session, WaitTimes};
+pub(crate) use ledger::Ledger;
 pub(crate) use log::FileLog;
 pub(crate) use timed::{Holding, Timed, Working};
 

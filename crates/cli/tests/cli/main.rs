@@ -55,5 +55,6 @@ mod terminals;
 mod trees;
 mod trusted_files;
 mod udp_blocked;
+mod unrequested;
 mod untrusted;
 mod uploads;

@@ -178,8 +178,11 @@ fn a_pattern_goes_between_two_far_hosts() {
     let (from, there) = (logs(scratch, "from"), scratch.dir("there"));
     far.copies(&format!("'far:{from}/*.gz' 'other:{there}'")).succeeds();
     assert_eq!(scratch.names("there"), ["a.gz", "b.gz"]);
-    far.copies(&format!("'far:{from}/*.gz' 'other:{}'", scratch.at("new"))).succeeds();
-    assert_eq!(scratch.names("new"), ["a.gz", "b.gz"], "several matches make a directory");
+    let run = far.copies(&format!("'far:{from}/*.gz' 'other:{}'", scratch.at("new")));
+    fails(&run, 3, &["it matches 2 names", "write TARGET/ for a directory", "nothing was copied"]);
+    assert!(!Path::new(&scratch.at("new")).exists());
+    far.copies(&format!("'far:{from}/*.gz' 'other:{}/'", scratch.at("new"))).succeeds();
+    assert_eq!(scratch.names("new"), ["a.gz", "b.gz"]);
     far.copies(&format!("'far:{from}/*.txt' 'other:{}'", scratch.at("one"))).succeeds();
     assert!(same(&format!("{from}/c.txt"), &scratch.at("one")));
     let run = far.copies(&format!("'far:{from}/*.zip' 'other:{there}'"));

@@ -28,8 +28,8 @@ fn the_content_of_a_whole_root_arrives_in_a_new_directory() {
         (vec!["a".into(), "b".into(), "d".into()], vec!["c".into()])
     );
     let run = farhaul(&["copy", "--plain", &url, &scratch.at("flat")]);
-    run.fails(3, &["d was not copied", "-r"]);
-    assert_eq!(scratch.names("flat"), ["a", "b"]);
+    run.fails(3, &[". was not copied: is a directory", "-r copies directories"]);
+    assert!(!Path::new(&scratch.at("flat")).exists());
     // And the other way: the content of a directory without a name of its own.
     farhaul(&["copy", "--plain", "-r", &scratch.at("fresh/d/.."), &format!("{url}there")]).succeeds();
     assert_eq!(scratch.names("root/there"), ["a", "b", "d"]);
@@ -213,4 +213,43 @@ fn a_tree_that_holds_its_own_target_is_copied_once_and_the_target_is_named() {
     let run = farhaul(&["copy", "--plain", "--buffer", "1MiB", "-r", &scratch.at("top"), &url]);
     run.fails(3, &["x/root/top", "made after the copy began", "target lie in the source"]);
     assert!(fs::read(scratch.at("top/x/root/top/a")).unwrap() == fs::read(file).unwrap());
+}
+
+/// As with cp, scp and rsync.
+#[test]
+fn a_dot_behind_a_directory_brings_its_content_and_needs_r_as_the_directory_does() {
+    let scratch = Scratch::new();
+    let (root, here) = (scratch.dir("root"), scratch.dir("here"));
+    let tree = scratch.dir("tree");
+    for name in ["root/file", "root/.profile", "tree/file", "tree/.hidden"] {
+        scratch.file(name, 10);
+    }
+    let server = Server::begin(&["serve", "--root", &root]);
+    let url = format!("udt://{}", server.address);
+    // A copy that is refused leaves no folder behind.
+    for words in [
+        &["copy", "--plain", ".", &format!("{url}/new")][..],
+        &["copy", "--plain", "./.", &format!("{url}/new/")],
+        &["copy", "--plain", &tree, &format!("{url}/new/")],
+        &["copy", "--plain", &format!("{url}/"), &format!("{here}/new")],
+        &["copy", "--plain", &format!("{url}/missing"), &format!("{here}/new/")],
+    ] {
+        let run = Started::begin_in(&tree, words).end();
+        let reason = if words[2].ends_with("missing") { "not found" } else { "is a directory" };
+        run.fails(3, &[reason]);
+        assert!(reason == "not found" || run.stderr.contains("-r copies directories"), "{}", run.stderr);
+        assert_eq!((scratch.names("root"), scratch.names("here").len()), (vec![".profile".into(), "file".into()], 0));
+    }
+    for (source, target, arrives) in [
+        (format!("{tree}/."), "new", "root/new"),
+        (format!("{tree}/."), "into/", "root/into"),
+        (format!("{tree}/"), "renamed", "root/renamed"),
+        (format!("{tree}/"), "in/", "root/in/tree"),
+    ] {
+        farhaul(&["copy", "--plain", "-r", &source, &format!("{url}/{target}")]).succeeds();
+        assert_eq!(scratch.names(arrives), [".hidden", "file"], "{source} to {target}");
+    }
+    let empty = scratch.dir("empty");
+    farhaul(&["copy", "--plain", "-r", &format!("{empty}/."), &format!("{url}/nothing")]).succeeds();
+    assert!(scratch.names("root/nothing").is_empty(), "it arrived");
 }

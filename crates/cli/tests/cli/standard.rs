@@ -9,7 +9,7 @@ use farhaul::Listener;
 use rustix::process::Signal;
 
 use crate::integrity::{SIZE, send_damaged};
-use crate::process::{Scratch, Server, Started, farhaul, farhaul_on_terminal, farhaul_with, records};
+use crate::process::{Scratch, Server, Started, farhaul, farhaul_on_terminal, farhaul_under, farhaul_with, records};
 use crate::requirement::runs;
 
 #[test]
@@ -59,6 +59,28 @@ fn an_input_that_ends_because_of_the_same_signal_gives_no_file() {
 fn stdin_has_to_get_a_name() {
     farhaul(&["copy", "--plain", "-", "udt://127.0.0.1:9/"]).fails(2, &["name", "udt://127.0.0.1:9/"]);
     farhaul(&["copy", "--plain", "-", "file", "udt://127.0.0.1:9/x"]).fails(2, &["copy - udt://"]);
+}
+
+#[test]
+fn a_closed_stdin_is_no_empty_file_and_a_closed_stdout_loses_none() {
+    let scratch = Scratch::new();
+    let root = scratch.dir("root");
+    scratch.file("root/file", 10);
+    let server = Server::begin(&["serve", "--root", &root]);
+    let url = format!("udt://{}", server.address);
+    let closed = |stream: &str| ["sh".to_owned(), "-c".to_owned(), format!("exec \"$0\" \"$@\" {stream}")];
+    let run = |stream: &str, words: &[&str]| {
+        let wrapper = closed(stream);
+        farhaul_under(&wrapper.each_ref().map(String::as_str), words)
+    };
+    let (to, from) = (format!("{url}/new"), format!("{url}/file"));
+    run("<&-", &["copy", "--plain", "-", &to]).fails(2, &["stdin is closed", "< /dev/null"]);
+    assert_eq!(scratch.names("root"), ["file"]);
+    run(">&-", &["copy", "--plain", &from, "-"]).fails(2, &["stdout is closed", "> /dev/null"]);
+    // What somebody opened is meant.
+    run("< /dev/null", &["copy", "--plain", "-", &to]).succeeds();
+    run("> /dev/null", &["copy", "--plain", &from, "-"]).succeeds();
+    assert_eq!(scratch.names("root"), ["file", "new"]);
 }
 
 #[test]

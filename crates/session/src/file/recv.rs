@@ -67,7 +67,7 @@ struct State {
     /// The answer to this side's OPEN is missing.
     awaits_accept: bool,
     limits: ReceiveLimits,
-    /// The request of a pull. A push may send anything.
+    /// What this side asked for. Whoever pushes in their own name may send anything.
     wanted: Option<Wanted>,
     out: Outbox,
     events: VecDeque<FileEvent>,
@@ -132,7 +132,18 @@ impl FileReceiver {
 
     /// A receiver that serves an accepted push. The driver has checked the request and made a [`Store`] for its target.
     pub fn accept(_open: &Open, limits: ReceiveLimits) -> Self {
+        Self::accepting(None, limits)
+    }
+
+    /// A receiver that serves a push on behalf of a third side, which wants what `asked` would bring. As in a pull, any
+    /// other entry ends the session.
+    pub fn accept_only(_open: &Open, asked: &Pull, limits: ReceiveLimits) -> Self {
+        Self::accepting(Some(Wanted::new(asked)), limits)
+    }
+
+    fn accepting(wanted: Option<Wanted>, limits: ReceiveLimits) -> Self {
         let mut state = State::new(limits, false);
+        state.wanted = wanted;
         Accept::new(state.granted).put(state.out.bytes());
         Self { decoder: Decoder::default(), state }
     }

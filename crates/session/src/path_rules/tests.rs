@@ -19,6 +19,26 @@ fn paths_that_leave_the_root_are_refused() {
 }
 
 #[test]
+fn a_path_that_ends_in_dots_has_no_name_of_its_own() {
+    for (text, name) in [
+        ("a", Some("a")),
+        ("a/b", Some("b")),
+        ("a/b//", Some("b")),
+        ("./a/", Some("a")),
+        ("a/./b", Some("b")),
+        ("...", Some("...")),
+        ("a/.", None),
+        ("a/./", None),
+        ("a/..", None),
+        ("/", None),
+        (".", None),
+        ("", None),
+    ] {
+        assert_eq!(own_name(text.as_bytes()), name.map(str::as_bytes), "{text}");
+    }
+}
+
+#[test]
 fn names_that_only_look_dangerous_are_allowed() {
     for text in [&b"..."[..], b"..a", b"a..", b"-rf", b"C:\\x", b"\xff\xfe", b" ", b"a/b/"] {
         assert!(RelPath::parse(text).is_ok(), "{}", escape(text));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Chunk, Commit, Leftover, Next, Source, Store};
+use super::{Chunk, Commit, Ending, Leftover, Next, Source, Store};
 use crate::failure::{FailCode, Failure};
 use crate::figures::Figures;
 use crate::integrity::Digest;
@@ -148,6 +148,8 @@ pub struct MemoryStore {
     pub figures: Figures,
     /// Settles deferred commits at the end of a session without a call.
     pub settles_itself: bool,
+    /// How the last session ended, once it has.
+    pub ending: Option<Ending>,
     pub(crate) used: u64,
     pub(crate) backlog: u64,
     pub(crate) open: BTreeMap<EntryId, (RelPath, Vec<u8>)>,
@@ -243,6 +245,10 @@ impl Store for MemoryStore {
 
     fn figures(&mut self) -> Figures {
         self.figures
+    }
+
+    fn conclude(&mut self, ending: Ending) {
+        self.ending = Some(ending);
     }
 
     fn settle(&mut self) {

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use farhaul_session::escape;
+use farhaul_session::{Pull, escape};
 
 use crate::exit::{Code, Fault};
 use crate::far::messages::{PathText, Task};
@@ -17,6 +17,8 @@ pub(super) enum Job {
     Receive {
         target: PathBuf,
         is_directory: bool,
+        /// Nothing else is taken.
+        asked: Pull,
     },
     Send {
         paths: Vec<PathBuf>,
@@ -35,30 +37,42 @@ impl Job {
     pub(super) fn of(task: &Task) -> Result<Self, Fault> {
         let all = |paths: &[PathText]| paths.iter().map(local).collect::<Result<Vec<_>, _>>();
         Ok(match task {
-            Task::Receive { target, is_directory } => {
-                Self::Receive { target: local(target)?, is_directory: *is_directory }
+            Task::Receive { target, is_directory, wanted } => {
+                let target = local(target)?;
+                let takes_one = !is_directory && !target.is_dir();
+                let asked = wanted.request(takes_one).map_err(malformed)?;
+                Self::Receive { target, is_directory: *is_directory, asked }
             }
             Task::Send { paths, recursive } => Self::Send { paths: all(paths)?, recursive: *recursive },
             Task::Answer => Self::Answer,
             Task::Forward { paths, recursive } => Self::Forward { paths: all(paths)?, recursive: *recursive },
         })
     }
+
+    /// Whether its target takes one entry.
+    pub(super) const fn takes_one(&self) -> bool {
+        matches!(self, Self::Receive { asked: Pull { single: true, .. }, .. })
+    }
 }
 
 /// A path on this host.
 fn local(path: &PathText) -> Result<PathBuf, Fault> {
-    let bytes = path.bytes().map_err(|why| Fault::new(Code::Protocol, format!("a path is malformed: {why}")))?;
-    with_home(bytes, home_of)
+    with_home(path.bytes().map_err(malformed)?, home_of)
 }
 
-/// The path, in which `~` at the front is this user's home directory, and `~user` that of another user.
+fn malformed(why: &str) -> Fault {
+    Fault::new(Code::Protocol, format!("a path is malformed: {why}"))
+}
+
+/// The path, in which `~` at the front is this user's home directory, and `~user` that of another user. A home directory alone
+/// has no name that the near program could know, so it stands for its content.
 fn with_home(path: Vec<u8>, home_of: impl FnOnce(&OsStr) -> Result<PathBuf, Fault>) -> Result<PathBuf, Fault> {
     let Some(rest) = path.strip_prefix(b"~") else { return Ok(PathBuf::from(OsString::from_vec(path))) };
     let slash = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
     let home = home_of(OsStr::from_bytes(&rest[..slash]))?;
     // More slashes would make the rest an absolute path.
     let below = rest[slash..].iter().position(|&byte| byte != b'/').map(|at| &rest[slash + at..]);
-    Ok(below.map_or_else(|| home.clone(), |below| home.join(OsStr::from_bytes(below))))
+    Ok(home.join(OsStr::from_bytes(below.unwrap_or(b"."))))
 }
 
 /// The home directory of a user; of this one for an empty name.
@@ -84,6 +98,8 @@ fn no_answer(user: &str, error: &io::Error) -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use farhaul_session::own_name;
+
     use super::*;
 
     fn found(path: &str) -> PathBuf {
@@ -107,6 +123,13 @@ mod tests {
             ("/~bob", "/~bob"),
         ] {
             assert_eq!(found(path), PathBuf::from(expected), "{path}");
+        }
+        for path in ["~", "~/", "~bob//"] {
+            assert_eq!(
+                own_name(found(path).as_os_str().as_bytes()),
+                None,
+                "{path}: its name would be news to the near program"
+            );
         }
     }
 

@@ -1,8 +1,13 @@
 //! A copy between two other hosts: ssh starts a program on each, and the data takes the way between them. Where UDP is blocked
 //! there, this side passes the encrypted datagrams on from one SSH connection to the other.
+//!
+//! Neither host trusts the other one. The receiver learns from this side what to take, and success is what both ends tell alike.
+
+mod accounts;
 
 use std::time::Duration;
 
+use farhaul_udp::Clock;
 use farhaul_units::ByteSize;
 use serde_json::{Value, json};
 
@@ -12,13 +17,17 @@ use crate::cmd::over_ssh::{CARRIER, OverSsh};
 use crate::cmd::{Context, report_end};
 use crate::exit::{Code, Fault};
 use crate::far::FarProgram;
-use crate::far::messages::{Call, FarSays, Near, PathText, Task, code_there, printable};
+use crate::far::messages::{Call, FarSays, Near, PathText, Stored, Task, code_there, printable};
 use crate::far::tunnel::pass_on;
 use crate::output::human::{is_terminal, plural, rate, time};
 use crate::output::json::{Direction, End, Record};
 use crate::output::{Output, has_written, progress};
 use crate::session::measure::Meter;
+use accounts::{Told, correct};
 
+/// Time for the receiving program to say what it has stored, after the end of the sending one: more than the 10 s that it waits
+/// for the sender to close the connection.
+const ACCOUNT: Duration = Duration::from_secs(15);
 /// Interval of progress from the sending host.
 const INTERVAL: &str = "--interval=500ms";
 
@@ -53,6 +62,7 @@ pub(super) fn run(args: &CopyArgs, context: &Context, plan: &BetweenPlan) -> Res
 struct Both {
     from: FarProgram,
     to: FarProgram,
+    clock: Clock,
 }
 
 impl Both {
@@ -64,6 +74,17 @@ impl Both {
         pass_on(to, into_from, hear_to)?;
         Ok(())
     }
+
+    /// What the receiving program says that it has stored.
+    fn stored(&mut self) -> Option<Stored> {
+        let deadline = self.clock.now() + ACCOUNT;
+        loop {
+            let left = deadline.saturating_since(self.clock.now());
+            if let FarSays::Stored(stored) = self.to.next_within(left)? {
+                return Some(stored);
+            }
+        }
+    }
 }
 
 fn started(args: &CopyArgs, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, Fault> {
@@ -71,29 +92,29 @@ fn started(args: &CopyArgs, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Bo
     let mut hello = over.hello(None, task);
     hello.options.push(INTERVAL.to_owned());
     let (mut from, sender, _) = over.start(&plan.from, &hello)?;
-    let task = Task::Receive { target: PathText::new(&plan.to.path), is_directory: plan.is_directory };
+    let (target, wanted) = (PathText::new(&plan.to.path), plan.wanted.clone());
+    let task = Task::Receive { target, is_directory: plan.is_directory, wanted };
     let mut hello = over.hello(None, task);
     // The sending program alone is admitted.
     hello.key = Some(sender.key);
     let (to, receiver, addresses) = over.start(&plan.to.host, &hello)?;
-    let name = plan.to.host.clone();
-    from.say(&Near::Call(Call { key: receiver.key, addresses, is_directory: plan.is_directory, name }))?;
-    Ok(Both { from, to })
+    let (is_directory, takes_one, name) = (plan.is_directory, receiver.takes_one, plan.to.host.clone());
+    from.say(&Near::Call(Call { key: receiver.key, addresses, is_directory, takes_one, name }))?;
+    Ok(Both { from, to, clock: over.context.clock })
 }
 
-/// The last record of the sending program.
+/// The last record of the copy.
 struct Ended {
     record: Value,
     /// What carried the data, if it was not UDP.
     carrier: Option<String>,
+    fault: Option<Fault>,
 }
 
-impl Ended {
-    /// Its failure.
-    fn fault(&self, plan: &BetweenPlan) -> Option<Fault> {
-        let code = code_there(self.record["error"]["code"].as_str()?);
-        Some(Fault::new(code, format!("{}: {}", plan.from, text(&self.record["error"]["message"]))))
-    }
+/// The failure that the last record of the sending program names.
+fn named_fault(record: &Value, plan: &BetweenPlan) -> Option<Fault> {
+    let code = code_there(record["error"]["code"].as_str()?);
+    Some(Fault::new(code, format!("{}: {}", plan.from, text(&record["error"]["message"]))))
 }
 
 /// Shows what the sending program reports until its end.
@@ -104,7 +125,7 @@ fn watch(args: &CopyArgs, output: &Output, plan: &BetweenPlan, both: &mut Both) 
         output.attach(bar.clone());
         bar
     });
-    let mut carrier = None;
+    let (mut carrier, mut told) = (None, Told::default());
     while let Some(said) = both.from.next() {
         let record = match said {
             FarSays::Record(record) => record,
@@ -120,7 +141,7 @@ fn watch(args: &CopyArgs, output: &Output, plan: &BetweenPlan, both: &mut Both) 
                 both.tie()?;
                 continue;
             }
-            FarSays::Ready(_) | FarSays::Tunneling => continue,
+            FarSays::Ready(_) | FarSays::Tunneling | FarSays::Stored(_) => continue,
         };
         let event = record["event"].as_str().unwrap_or_default();
         if event == "start" {
@@ -128,12 +149,13 @@ fn watch(args: &CopyArgs, output: &Output, plan: &BetweenPlan, both: &mut Both) 
             carrier = record["settings"][CARRIER].as_str().map(ToOwned::to_owned);
         }
         match event {
-            "end" => return ended(Ended { record, carrier }, both, plan),
+            "end" => return ended((record, carrier), told, both, plan),
             "interval" if args.interval().is_none() => {}
             _ => output.write(&record.to_string()),
         }
         match event {
             "warning" => output.say(&format!("{}: {}", plan.from, text(&record["message"]))),
+            "file" if record["status"] == "verified" => told.verified(&record),
             "file" if record["status"] == "failed" => {
                 output.say(&format!("{} was not copied: {}", text(&record["path"]), text(&record["error"])));
             }
@@ -149,24 +171,38 @@ fn watch(args: &CopyArgs, output: &Output, plan: &BetweenPlan, both: &mut Both) 
     Err(both.from.explained(lost))
 }
 
-/// The end as the sending program saw it, unless the other program ended because of its ssh.
-fn ended(ended: Ended, both: &mut Both, plan: &BetweenPlan) -> Result<Ended, Fault> {
-    match ended.fault(plan) {
-        Some(fault) if fault.code == Code::PeerLost => match both.to.explained(fault) {
-            lost if lost.code == Code::SshFailed => Err(lost),
-            _ => Ok(ended),
-        },
-        _ => Ok(ended),
+/// The end as both programs saw it, unless the receiving one ended because of its ssh.
+fn ended(
+    (mut record, carrier): (Value, Option<String>),
+    told: Told,
+    both: &mut Both,
+    plan: &BetweenPlan,
+) -> Result<Ended, Fault> {
+    let mut fault = named_fault(&record, plan);
+    if let Some(lost) = fault.clone().filter(|fault| fault.code == Code::PeerLost)
+        && let ssh @ Fault { code: Code::SshFailed, .. } = both.to.explained(lost)
+    {
+        return Err(ssh);
     }
+    // A copy that broke off has a reason, and confirms nothing.
+    if fault.as_ref().is_none_or(|fault| fault.code == Code::FilesFailed) {
+        let stored = both.stored();
+        let differs = told.compared_with(&record, stored.as_ref(), (&plan.from, &plan.to.host));
+        if let Some(fault) = &differs {
+            correct(&mut record, stored.as_ref(), fault);
+        }
+        fault = differs.or(fault);
+    }
+    Ok(Ended { record, carrier, fault })
 }
 
-/// Reports the end of the copy as the sending program saw it.
+/// Reports the end of the copy.
 fn conclude(args: &CopyArgs, output: &Output, plan: &BetweenPlan, ended: &Ended) -> Result<(), Fault> {
     let end = &ended.record;
     has_written("end");
     output.write(&end.to_string());
-    if let Some(fault) = ended.fault(plan) {
-        return Err(fault);
+    if let Some(fault) = &ended.fault {
+        return Err(fault.clone());
     }
     if !args.quiet {
         let number = |key: &str| end[key].as_u64().unwrap_or(0);

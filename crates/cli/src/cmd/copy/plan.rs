@@ -3,14 +3,16 @@
 mod asked;
 
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use farhaul::{Selection, Wording};
-use farhaul_session::RelPath;
+use farhaul_session::{Component, Pull, RelPath, own_name};
 
+use crate::cmd::missing::too_many_for_one;
 use crate::cmd::over_ssh::Other;
 use crate::exit::{Code, Fault};
-use crate::far::messages::{PathText, Task};
+use crate::far::messages::{PathText, Task, Wanted};
 use crate::output::human::reason;
 use crate::values::{HostPort, Location, Place, SshPlace};
 pub(super) use asked::AskedPaths;
@@ -83,6 +85,8 @@ pub(super) struct BetweenPlan {
     pub(super) to: SshPlace,
     /// Whether the target must be a directory.
     pub(super) is_directory: bool,
+    /// What the target takes.
+    pub(super) wanted: Wanted,
 }
 
 impl Plan {
@@ -110,10 +114,10 @@ impl Plan {
         let ssh: Vec<&SshPlace> = from.iter().filter_map(ssh).collect();
         match (to, local.len() == from.len(), remote.len() == from.len(), ssh.len() == from.len()) {
             (Location::Remote(to), true, ..) => Ok(Self::Push(PushPlan::to_server(local, to))),
-            (Location::Ssh(to), true, ..) => Ok(Self::Push(PushPlan::over_ssh(local, to))),
+            (Location::Ssh(to), true, ..) => Ok(Self::Push(PushPlan::over_ssh(local, to, recursive))),
             (Location::Local(to), _, true, _) => PullPlan::from_server(&remote, to).map(Self::Pull),
             (Location::Local(to), _, _, true) => PullPlan::over_ssh(&ssh, to, recursive).map(Self::Pull),
-            (Location::Ssh(to), _, _, true) => BetweenPlan::of(&ssh, to).map(Self::Between),
+            (Location::Ssh(to), _, _, true) => BetweenPlan::of(&ssh, to, recursive).map(Self::Between),
             (Location::Local(_), true, ..) => Err(Fault::usage(
                 "both ends are on this machine: use `cp`, or write the far end as host:path or udt://host:port/path",
             )),
@@ -135,9 +139,10 @@ impl Far {
         Self::Ssh { host: host.to_owned(), task: Task::Send { paths, recursive } }
     }
 
-    /// A far program that stores what comes at `target`.
-    fn receiving(host: &str, target: &[u8], is_directory: bool) -> Self {
-        Self::Ssh { host: host.to_owned(), task: Task::Receive { target: PathText::new(target), is_directory } }
+    /// A far program that stores at `target` what this request would bring, and nothing else.
+    fn receiving(host: &str, target: &[u8], is_directory: bool, request: &Pull) -> Self {
+        let task = Task::Receive { target: PathText::new(target), is_directory, wanted: Wanted::by(request) };
+        Self::Ssh { host: host.to_owned(), task }
     }
 }
 
@@ -167,7 +172,8 @@ impl FeedPlan {
             }
             Location::Ssh(to) => {
                 let (directory, name) = to.split_name().ok_or_else(nameless)?;
-                let to = Far::receiving(&to.host, &directory, true);
+                let request = Pull { paths: vec![name.clone()], ..Pull::default() };
+                let to = Far::receiving(&to.host, &directory, true, &request);
                 Ok(Self { directory: RelPath::root(), name, to, shown })
             }
             _ => Err(Fault::usage(ONE_FILE)),
@@ -189,7 +195,13 @@ fn start_of_names(to: &Location) -> String {
 
 /// Whether these sources need a directory as their target.
 fn need_directory(sources: &[PathBuf]) -> bool {
-    sources.len() > 1 || sources.iter().any(|path| path.file_name().is_none())
+    sources.len() > 1 || sources.iter().any(|path| own_name(path.as_os_str().as_bytes()).is_none())
+}
+
+/// The name that a source of this machine arrives under. The root for one without a name, whose content arrives.
+fn arrives_as(source: &Path) -> RelPath {
+    let name = own_name(source.as_os_str().as_bytes()).and_then(|name| Component::new(name).ok());
+    name.and_then(|name| RelPath::root().join(name).ok()).unwrap_or_else(RelPath::root)
 }
 
 impl PushPlan {
@@ -200,9 +212,11 @@ impl PushPlan {
         Self { sources, wording: Wording::Literal, to, target, is_directory, shown }
     }
 
-    fn over_ssh(sources: Vec<PathBuf>, to: &SshPlace) -> Self {
+    fn over_ssh(sources: Vec<PathBuf>, to: &SshPlace, recursive: bool) -> Self {
         let is_directory = to.is_directory() || need_directory(&sources);
-        let (far, shown) = (Far::receiving(&to.host, &to.path, is_directory), to.to_string());
+        let request =
+            Pull { paths: sources.iter().map(|source| arrives_as(source)).collect(), recursive, ..Pull::default() };
+        let (far, shown) = (Far::receiving(&to.host, &to.path, is_directory, &request), to.to_string());
         Self { sources, wording: Wording::Literal, to: far, target: RelPath::root(), is_directory, shown }
     }
 
@@ -225,16 +239,23 @@ impl PushPlan {
         Ok(total)
     }
 
-    /// Selects the sources.
-    pub(super) fn select(&self) -> Result<Selection, Fault> {
-        Selection::named(&self.sources, self.wording).map_err(|error| {
-            let mut alone = self.sources.iter().zip(Selection::each_named(&self.sources, self.wording));
+    /// Selects the sources. `recursive` is for directories.
+    pub(super) fn select(&self, recursive: bool) -> Result<Selection, Fault> {
+        let selected = Selection::named(&self.sources, self.wording, recursive).map_err(|error| {
+            let mut alone = self.sources.iter().zip(Selection::each_named(&self.sources, self.wording, recursive));
             let what = match alone.find_map(|(path, alone)| alone.err().map(|error| (path, error))) {
                 Some((path, error)) => format!("cannot read {}: {}", path.display(), reason(&error)),
                 None => format!("cannot read the sources: {}", reason(&error)),
             };
             Fault::new(Code::FilesFailed, format!("{what}; nothing was copied"))
-        })
+        })?;
+        match &self.to {
+            Far::Other(other) if other.takes_one && selected.len() > 1 => {
+                let why = too_many_for_one(selected.len());
+                Err(Fault::new(Code::FilesFailed, format!("cannot copy the sources: {why}; nothing was copied")))
+            }
+            _ => Ok(selected),
+        }
     }
 }
 
@@ -259,16 +280,17 @@ impl PullPlan {
         self.asked.paths.len() > 1
             || self.asked.paths.iter().any(RelPath::is_root)
             || self.to.as_os_str().as_encoded_bytes().ends_with(b"/")
-            || self.to == Path::new(".")
+            || own_name(self.to.as_os_str().as_bytes()).is_none()
     }
 }
 
 impl BetweenPlan {
-    fn of(from: &[&SshPlace], to: &SshPlace) -> Result<Self, Fault> {
+    fn of(from: &[&SshPlace], to: &SshPlace, recursive: bool) -> Result<Self, Fault> {
         let host = one_host(from)?.to_owned();
         let is_directory = to.is_directory() || from.len() > 1 || from.iter().any(|place| place.name().is_root());
         let paths = from.iter().map(|place| PathText::new(&place.path)).collect();
-        Ok(Self { from: host, paths, to: to.clone(), is_directory })
+        let wanted = Wanted::by(&AskedPaths::over_ssh(from).pull(recursive, false));
+        Ok(Self { from: host, paths, to: to.clone(), is_directory, wanted })
     }
 }
 
@@ -309,12 +331,12 @@ mod tests {
 
     #[test]
     fn sources_without_a_name_go_into_a_directory() {
-        for source in [".", "..", "a/..", "/"] {
+        for (source, is_directory) in
+            [(".", true), ("..", true), ("a/..", true), ("/", true), ("tree/.", true), ("tree/", false)]
+        {
             let Ok(Plan::Push(push)) = plan(&[source, "udt://h:1/new"]) else { panic!() };
-            assert!(push.is_directory, "{source}");
+            assert_eq!(push.is_directory, is_directory, "{source}");
         }
-        let Ok(Plan::Push(push)) = plan(&["tree/.", "udt://h:1/new"]) else { panic!() };
-        assert!(!push.is_directory);
         for (source, is_directory) in [("udt://h:1/", true), ("udt://h:1", true), ("udt://h:1/d", false)] {
             let Ok(Plan::Pull(pull)) = plan(&[source, "new"]) else { panic!() };
             assert_eq!(pull.is_directory(), is_directory, "{source}");
@@ -350,14 +372,20 @@ mod tests {
     #[test]
     fn a_colon_makes_it_a_copy_over_ssh_in_any_direction() {
         let Ok(Plan::Push(push)) = plan(&["a", "b", "far:d"]) else { panic!() };
-        assert_eq!(format!("{:?}", push.to), format!("{:?}", Far::receiving("far", b"d", true)));
+        let request = |names: &[&str]| Pull {
+            paths: names.iter().map(|name| RelPath::parse(name.as_bytes()).unwrap()).collect(),
+            ..Pull::default()
+        };
+        let asked = request(&["a", "b"]);
+        assert_eq!(format!("{:?}", push.to), format!("{:?}", Far::receiving("far", b"d", true, &asked)));
         assert!(push.is_directory);
         let Ok(Plan::Pull(pull)) = plan(&["far:/d/a", "far:b", "."]) else { panic!() };
         assert_eq!(pull.asked.paths.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a", "b"]);
         let Ok(Plan::Between(between)) = plan(&["one:a", "two:b"]) else { panic!() };
         assert_eq!((between.from.as_str(), between.to.host.as_str(), between.is_directory), ("one", "two", false));
         let Ok(Plan::Feed(feed)) = plan(&["-", "far:d/name"]) else { panic!() };
-        assert_eq!(format!("{:?}", feed.to), format!("{:?}", Far::receiving("far", b"d/", true)));
+        let asked = request(&["name"]);
+        assert_eq!(format!("{:?}", feed.to), format!("{:?}", Far::receiving("far", b"d/", true, &asked)));
         assert_eq!(feed.name.to_string(), "name");
         assert!(matches!(plan(&["far:d/x", "-"]), Ok(Plan::Fetch(fetch)) if fetch.asked.paths[0].to_string() == "x"));
     }

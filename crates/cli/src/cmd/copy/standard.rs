@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io::{self, Read, Stdout, Write};
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
@@ -12,7 +13,10 @@ use farhaul_session::{
     Chunk, Commit, Digest, Entry, EntryId, EntryKind, FailCode, Failure, Leftover, Mtime, Next, RelPath, Source, Stamp,
     Store,
 };
+use rustix::fs::{OFlags, fcntl_getfl, fstat, makedev};
 
+use super::plan::Plan;
+use crate::exit::Fault;
 use crate::interrupt::Interrupt;
 use crate::output::human::reason;
 
@@ -22,8 +26,30 @@ const BLOCK: usize = 256 << 10;
 const AHEAD: usize = 4;
 /// Interval at which a wait for stdin checks for signals and a lost connection: short for a person.
 const LOOK: Duration = Duration::from_millis(100);
+/// Major and minor number of /dev/null (null(4)).
+const NULL_DEVICE: (u32, u32) = (1, 3);
 /// Permission bits of a file from a pipe, before the receiver's umask.
 const MODE: u32 = 0o666;
+
+/// Refuses a copy from a closed stdin or to a closed stdout, which would be an empty file, or lost.
+pub(super) fn check(plan: &Plan) -> Result<(), Fault> {
+    match plan {
+        Plan::Feed(_) if is_closed(io::stdin()) => Err(Fault::usage(
+            "stdin is closed, so there is nothing to copy: give the program an input; `< /dev/null` makes an empty file",
+        )),
+        Plan::Fetch(_) if is_closed(io::stdout()) => Err(Fault::usage(
+            "stdout is closed, so the copy would be lost: redirect it to a file or a program; `> /dev/null` drops it",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether nobody opened this stream. At the start of a program, the standard library opens /dev/null in the place of a closed
+/// stream, for reading and writing. A shell opens it for one of them.
+fn is_closed(stream: impl AsFd) -> bool {
+    let is_null = fstat(&stream).is_ok_and(|stat| stat.st_rdev == makedev(NULL_DEVICE.0, NULL_DEVICE.1));
+    is_null && fcntl_getfl(&stream).is_ok_and(|flags| flags.contains(OFlags::RDWR))
+}
 
 /// Stdin as one file. A separate thread reads it, since a read may wait for ever.
 pub(super) struct StandardInput {
@@ -59,7 +85,7 @@ impl StandardInput {
             }
         })?;
         // For a pipe this is the time of the last write.
-        let mtime = rustix::fs::fstat(io::stdin())
+        let mtime = fstat(io::stdin())
             .map(|stat| Mtime { seconds: stat.st_mtime, nanos: u32::try_from(stat.st_mtime_nsec).unwrap_or(0) });
         let mtime = mtime.unwrap_or_default();
         let (block, used, taken) = (Vec::new(), 0, 0);

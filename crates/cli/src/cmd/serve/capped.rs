@@ -1,8 +1,8 @@
 //! A source or store within the caps of its client.
 
 use farhaul_session::{
-    Chunk, Commit, Digest, Entry, EntryId, EntryKind, FailCode, Failure, Figures, Leftover, Next, ShownPath, Source,
-    Stamp, Store,
+    Chunk, Commit, Digest, Ending, Entry, EntryId, EntryKind, FailCode, Failure, Figures, Leftover, Next, ShownPath,
+    Source, Stamp, Store,
 };
 use farhaul_udp::Clock;
 
@@ -120,6 +120,10 @@ impl<T: Store> Store for Capped<T> {
 
     fn settle(&mut self) {
         self.inner.settle();
+    }
+
+    fn conclude(&mut self, ending: Ending) {
+        self.inner.conclude(ending);
     }
 
     fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {

@@ -7,6 +7,7 @@ use farhaul_session::{Entry, FailCode, Failure, FileEvent, Progress, SessionErro
 use farhaul_units::Instant;
 use indicatif::ProgressBar;
 
+use super::Ledger;
 use crate::exit::{Code, Fault};
 use crate::output::Output;
 use crate::output::human::plural;
@@ -36,6 +37,7 @@ pub(crate) struct FileLog {
     moved: u64,
     /// When every entry was answered.
     done: Option<Instant>,
+    ledger: Ledger,
     failures: u64,
     /// The line about the first failure. A single failure is told by the program's error instead.
     untold: Cell<Option<String>>,
@@ -63,6 +65,7 @@ impl FileLog {
             first: None,
             moved: 0,
             done: None,
+            ledger: Ledger::default(),
             failures: 0,
             untold: Cell::new(None),
             first_failure: None,
@@ -97,6 +100,11 @@ impl FileLog {
     /// The time until every entry was answered; none if the session broke off before.
     pub(crate) fn done_after(&self) -> Option<Duration> {
         self.done.map(|done| self.meter.until(done))
+    }
+
+    /// The digest over all verified files so far.
+    pub(super) const fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
     /// Bytes of content that moved so far.
@@ -185,9 +193,10 @@ impl FileLog {
             FileEvent::Accepted => self.accepted = true,
             FileEvent::Started(entry) => self.on_started(entry),
             FileEvent::Verified(entry, digest) => {
-                self.finished(&entry.path.to_bytes());
-                let digest = Some(digest.to_string());
-                self.record(&entry.path.to_bytes(), FileStatus::Verified, entry.size, digest, None);
+                let (path, digest) = (entry.path.to_bytes(), digest.to_string());
+                self.finished(&path);
+                self.ledger.add(&escape(&path), entry.size, &digest);
+                self.record(&path, FileStatus::Verified, entry.size, Some(digest), None);
             }
             FileEvent::Made(entry) => self.record(&entry.path.to_bytes(), FileStatus::Made, 0, None, None),
             FileEvent::Failed { path, failure, by } => self.on_failed(path, failure, *by),

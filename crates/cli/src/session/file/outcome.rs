@@ -73,6 +73,7 @@ fn common(end: &mut End, log: &FileLog, totals: Totals, measured: &Measured) {
     end.files = Some(totals.files);
     end.directories = Some(totals.directories);
     end.failed = Some(totals.failed);
+    end.ledger = log.ledger().clone();
     end.verified = log.done_after().is_some() && totals.failed == 0;
 }
 

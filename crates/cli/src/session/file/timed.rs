@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use farhaul::{Stats, Stream};
-use farhaul_session::{Chunk, Commit, Digest, Entry, EntryId, Failure, Figures, Leftover, Next, Source, Stamp, Store};
+use farhaul_session::{
+    Chunk, Commit, Digest, Ending, Entry, EntryId, Failure, Figures, Leftover, Next, Source, Stamp, Store,
+};
 use farhaul_units::{ByteSize, Instant, Rate};
 
 use crate::session::WaitTimes;
@@ -232,6 +234,10 @@ impl<T: Store> Store for Timed<T> {
 
     fn settle(&mut self) {
         self.timed(Store::settle);
+    }
+
+    fn conclude(&mut self, ending: Ending) {
+        self.inner.conclude(ending);
     }
 
     fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {

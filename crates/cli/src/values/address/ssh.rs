@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use farhaul_session::{Component, Pattern, RelPath, escape};
+use farhaul_session::{Component, Pattern, RelPath, escape, own_name};
 
 /// A path on a host that ssh reaches. A relative path begins in the user's home directory there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,10 +50,10 @@ impl SshPlace {
 
     /// The last name of the path, under which it arrives. The root for a path without a name. A home directory has none.
     pub(crate) fn name(&self) -> RelPath {
-        let mut names = self.path.split(|&byte| byte == b'/').filter(|name| !name.is_empty());
-        let is_home = self.path.starts_with(b"~") && names.clone().count() == 1;
-        let last = names.next_back().filter(|_| !is_home).unwrap_or_default();
-        let name = Component::new(last).ok().and_then(|name| RelPath::root().join(name).ok());
+        let is_home =
+            self.path.starts_with(b"~") && self.path.split(|&byte| byte == b'/').skip(1).all(<[u8]>::is_empty);
+        let last = own_name(&self.path).filter(|_| !is_home);
+        let name = Component::new(last.unwrap_or_default()).ok().and_then(|name| RelPath::root().join(name).ok());
         name.unwrap_or_else(RelPath::root)
     }
 
@@ -117,6 +117,8 @@ mod tests {
             ("h:/", ".", true),
             ("h:~", ".", true),
             ("h:..", ".", true),
+            ("h:a/.", ".", true),
+            ("h:a/./", ".", true),
             ("h:~/x", "x", false),
             ("h:~bob", ".", true),
             ("h:~bob/", ".", true),

@@ -5,10 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component as Part, Path, PathBuf};
 use std::sync::Arc;
 
-use farhaul_session::{Component, MAX_DEPTH, MAX_PATH, Pattern, RelPath};
+use farhaul_session::{Component, MAX_DEPTH, MAX_PATH, Pattern, RelPath, own_name};
 
 use super::directory::{Directory, split_last};
-use super::expansion::{Budget, Found, divided, expand};
+use super::expansion::{Budget, Found, divided, expand, is_no_way};
 use super::partial::is_temporary;
 
 /// An existing entry, by its name in a directory.
@@ -30,7 +30,7 @@ enum Place {
 }
 
 impl Asked {
-    /// Looks up a path of this machine's user: one entry, or the content of a directory without a name (`.`, `/`).
+    /// Looks up a path of this machine's user: one entry, or the content of a directory without a name (`.`, `/`, `dir/.`).
     pub(super) fn named(path: &Path) -> io::Result<Vec<Self>> {
         let Some((parent, name)) = split_last(path)? else { return Place::named(path).content() };
         // A link that the user names is followed, but its target arrives under the link's name.
@@ -61,7 +61,12 @@ impl Asked {
         let Some((start, patterns)) = divide(path)? else { return found };
         let directory = Directory::open(&start).map_err(|error| if is_missing(&error) { no_match() } else { error })?;
         let start: Arc<Path> = start.into();
-        Self::those(expand(&directory, &patterns, budget)?, |below| Place::Named(Arc::clone(&start), below))
+        let matches = expand(&directory, &patterns, budget)?;
+        let place = |below| Place::Named(Arc::clone(&start), below);
+        match own_name(path.as_os_str().as_bytes()) {
+            Some(_) => Self::those(matches, place),
+            None => Self::content_of_those(matches, place),
+        }
     }
 
     /// As [`beneath`](Self::beneath). A path that does not exist may be a pattern.
@@ -95,6 +100,24 @@ impl Asked {
             all.extend(names.into_iter().map(|name| Self { place: place.clone(), name: name.clone(), sent_as: name }));
         }
         if all.is_empty() { Err(no_match()) } else { Ok(all) }
+    }
+
+    /// The content of the directories among these matches. As in a shell, other matches are none.
+    fn content_of_those(found: Vec<Found>, place: impl Fn(Arc<RelPath>) -> Place) -> io::Result<Vec<Self>> {
+        let (mut all, mut is_any) = (Vec::new(), false);
+        for (below, names) in found {
+            for name in names {
+                let Ok(path) = below.join(name) else { continue };
+                match place(Arc::new(path)).content() {
+                    Err(error) if is_no_way(&error) => {}
+                    content => {
+                        all.extend(content?);
+                        is_any = true;
+                    }
+                }
+            }
+        }
+        if is_any { Ok(all) } else { Err(no_match()) }
     }
 
     /// Opens its parent directory.

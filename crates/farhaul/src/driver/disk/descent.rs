@@ -37,7 +37,7 @@ impl Directory {
                 if !path.is_empty() {
                     path.push(b'/');
                 }
-                path.extend_from_slice(name.as_bytes());
+                path.extend_from_slice(&self.spelled(name));
             }
             at = Some(at.as_ref().unwrap_or(self).descend_at_once(&path)?);
         }
@@ -49,7 +49,7 @@ impl Directory {
         match rustix::fs::openat2(self, path, OPEN_DIR, Mode::empty(), resolve) {
             // Linux before 5.6, or a sandbox without the call.
             Err(Errno::NOSYS | Errno::PERM) => self.descend_by_steps(path),
-            opened => Self::opened(opened?),
+            opened => self.opened_below(opened?),
         }
     }
 
@@ -60,7 +60,12 @@ impl Directory {
         while let Some(name) = names.next() {
             let flags = if names.peek().is_some() { OPEN_DIR.union(OFlags::PATH) } else { OPEN_DIR };
             let from = at.as_ref().unwrap_or(self);
-            at = Some(Self::opened(rustix::fs::openat(from, name, flags.union(OFlags::NOFOLLOW), Mode::empty())?)?);
+            at = Some(self.opened_below(rustix::fs::openat(
+                from,
+                name,
+                flags.union(OFlags::NOFOLLOW),
+                Mode::empty(),
+            )?)?);
         }
         at.ok_or(Errno::NOENT)
     }

@@ -6,12 +6,15 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use farhaul_session::{Component, Mtime};
+use farhaul_session::{Component, Mtime, own_name};
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags, Timespec, Timestamps, UTIME_OMIT,
 };
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
+
+#[cfg(test)]
+pub(super) mod folding;
 
 /// New entries are accessible to their owner alone until the copy is complete.
 const PRIVATE_DIR: Mode = Mode::RWXU;
@@ -30,6 +33,8 @@ pub(super) const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).unio
 pub struct Directory {
     handle: OwnedFd,
     identity: Identity,
+    #[cfg(test)]
+    folding: folding::Folding,
 }
 
 /// Device and inode. No other directory has them while this one exists.
@@ -48,16 +53,39 @@ impl Directory {
     /// Wraps the handle of a directory just opened.
     pub(super) fn opened(handle: OwnedFd) -> Result<Self, Errno> {
         let stat = rustix::fs::fstat(&handle)?;
-        Ok(Self { handle, identity: Identity(stat.st_dev, stat.st_ino) })
+        Ok(Self {
+            handle,
+            identity: Identity(stat.st_dev, stat.st_ino),
+            #[cfg(test)]
+            folding: folding::Folding::default(),
+        })
+    }
+
+    /// Wraps the handle of a directory just opened below this one.
+    pub(super) fn opened_below(&self, handle: OwnedFd) -> Result<Self, Errno> {
+        let opened = Self::opened(handle)?;
+        #[cfg(test)]
+        let opened = Self { folding: self.folding, ..opened };
+        Ok(opened)
+    }
+
+    /// The bytes of a name as the file system gets them.
+    #[cfg(not(test))]
+    pub(super) fn spelled<'a>(&self, name: &'a Component) -> &'a [u8] {
+        name.as_bytes()
     }
 
     /// Another handle of the same directory.
     pub(super) fn duplicate(&self) -> Result<Self, Errno> {
-        Ok(Self { handle: rustix::io::fcntl_dupfd_cloexec(&self.handle, 0)?, identity: self.identity })
+        self.opened_below(rustix::io::fcntl_dupfd_cloexec(&self.handle, 0)?)
     }
 
     pub(super) const fn identity(&self) -> Identity {
         self.identity
+    }
+
+    pub(super) const fn inode(&self) -> u64 {
+        self.identity.1
     }
 
     /// Whether both are handles of one directory.
@@ -65,7 +93,7 @@ impl Directory {
         self.identity == other.identity
     }
 
-    /// Opens the parent of `path`, and returns it with the last name. `None` if the path has none (`.`, `/`).
+    /// Opens the parent of `path`, and returns it with the last name. `None` if the path has none (`.`, `/`, `dir/.`).
     pub(super) fn open_parent(path: &Path) -> io::Result<Option<(Self, Component)>> {
         let Some((parent, name)) = split_last(path)? else { return Ok(None) };
         Ok(Some((Self::open(parent)?, name)))
@@ -73,12 +101,12 @@ impl Directory {
 
     pub(super) fn child(&self, name: &Component) -> Result<Self, Errno> {
         let flags = OPEN_DIR.union(OFlags::NOFOLLOW);
-        Self::opened(rustix::fs::openat(&self.handle, name.as_bytes(), flags, Mode::empty())?)
+        self.opened_below(rustix::fs::openat(&self.handle, &*self.spelled(name), flags, Mode::empty())?)
     }
 
     /// Creates a directory that only its owner may enter, or opens the existing one. Returns whether it is new.
     pub(super) fn make_child(&self, name: &Component) -> Result<(Self, bool), Errno> {
-        let is_new = match rustix::fs::mkdirat(&self.handle, name.as_bytes(), PRIVATE_DIR) {
+        let is_new = match rustix::fs::mkdirat(&self.handle, &*self.spelled(name), PRIVATE_DIR) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
             Err(error) => return Err(error),
@@ -95,18 +123,18 @@ impl Directory {
     /// Creates a file that only its owner may access. Fails if the name exists.
     pub(super) fn make_file(&self, name: &Component) -> Result<File, Errno> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(File::from(rustix::fs::openat(&self.handle, name.as_bytes(), flags, PRIVATE_FILE)?))
+        Ok(File::from(rustix::fs::openat(&self.handle, &*self.spelled(name), flags, PRIVATE_FILE)?))
     }
 
     /// Opens a file for reading. Neither a pipe nor a device makes it wait.
     pub(super) fn open_file(&self, name: &Component) -> Result<File, Errno> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        Ok(File::from(rustix::fs::openat(&self.handle, name.as_bytes(), flags, Mode::empty())?))
+        Ok(File::from(rustix::fs::openat(&self.handle, &*self.spelled(name), flags, Mode::empty())?))
     }
 
     /// The stat of the entry with this name. A link is not followed.
     pub(super) fn stat(&self, name: &Component) -> Result<Stat, Errno> {
-        rustix::fs::statat(&self.handle, name.as_bytes(), AtFlags::SYMLINK_NOFOLLOW)
+        rustix::fs::statat(&self.handle, &*self.spelled(name), AtFlags::SYMLINK_NOFOLLOW)
     }
 
     /// The size of the regular file with this name; `None` for anything else.
@@ -124,15 +152,20 @@ impl Directory {
 
     /// Renames the file `from` to `to`. Without flags, that replaces any file, link or device of that name.
     pub(super) fn rename(&self, from: &Component, to: &Component, flags: RenameFlags) -> Result<(), Errno> {
-        let (from, to) = (from.as_bytes(), to.as_bytes());
+        let (from, to) = (self.spelled(from), self.spelled(to));
         match flags.is_empty() {
-            true => rustix::fs::renameat(&self.handle, from, &self.handle, to),
-            false => rustix::fs::renameat_with(&self.handle, from, &self.handle, to, flags),
+            true => rustix::fs::renameat(&self.handle, &*from, &self.handle, &*to),
+            false => rustix::fs::renameat_with(&self.handle, &*from, &self.handle, &*to, flags),
         }
     }
 
     pub(super) fn remove(&self, name: &Component) -> Result<(), Errno> {
-        rustix::fs::unlinkat(&self.handle, name.as_bytes(), AtFlags::empty())
+        rustix::fs::unlinkat(&self.handle, &*self.spelled(name), AtFlags::empty())
+    }
+
+    /// Removes the directory of that name, if it is empty.
+    pub(super) fn remove_directory(&self, name: &Component) -> Result<(), Errno> {
+        rustix::fs::unlinkat(&self.handle, &*self.spelled(name), AtFlags::REMOVEDIR)
     }
 
     /// Makes the names in the directory survive a crash.
@@ -184,10 +217,10 @@ impl AsFd for Directory {
     }
 }
 
-/// The parent of `path`, and its last name. `None` if the path has none (`.`, `/`).
+/// The parent of `path`, and its last name. `None` if the path has none (`.`, `/`, `dir/.`).
 pub(super) fn split_last(path: &Path) -> io::Result<Option<(&Path, Component)>> {
-    let Some(name) = path.file_name() else { return Ok(None) };
-    let name = Component::new(name.as_bytes()).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+    let Some(name) = own_name(path.as_os_str().as_bytes()) else { return Ok(None) };
+    let name = Component::new(name).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok(Some((parent, name)))
 }

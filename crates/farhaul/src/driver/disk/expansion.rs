@@ -132,7 +132,7 @@ fn matching(
 }
 
 /// Whether an entry is no directory that a pattern may pass: a file, a link, one that is gone, or one that is locked.
-fn is_no_way(error: &io::Error) -> bool {
+pub(super) fn is_no_way(error: &io::Error) -> bool {
     let errno = Errno::from_io_error(error);
     matches!(errno, Some(Errno::NOTDIR | Errno::LOOP | Errno::NOENT | Errno::ACCESS | Errno::PERM | Errno::XDEV))
 }

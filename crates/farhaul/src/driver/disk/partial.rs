@@ -9,6 +9,7 @@ use farhaul_session::{Component, FailCode, Failure, Mtime};
 use rustix::fs::{Gid, Stat};
 use rustix::process::{Resource, getrlimit};
 
+use super::claims::Claims;
 use super::directory::{Directory, is_same, permissions, set_metadata};
 use super::failure::{cannot_make, failure, io_failure};
 use super::reservation::Reservation;
@@ -39,17 +40,28 @@ pub(super) struct Partial {
     end: Cell<u64>,
     /// It has its final name, or none.
     is_over: bool,
+    /// What the same copy has made in the directory.
+    claims: Arc<Claims>,
 }
 
 impl Partial {
     /// Creates the file for `name`, and reserves the first part of the space for `size` bytes if the file system can.
-    pub(super) fn begin(directory: Arc<Directory>, name: Component, size: u64) -> Result<Self, Failure> {
+    pub(super) fn begin(
+        directory: Arc<Directory>,
+        name: Component,
+        size: u64,
+        claims: Arc<Claims>,
+    ) -> Result<Self, Failure> {
         check_limit(size)?;
         let temporary = temporary_name(&name)?;
         let made = directory.make_file(&temporary);
         let file = made.map_err(|error| cannot_make("file", error))?;
-        match Reservation::begin(&file, size) {
-            Ok(space) => Ok(Self { directory, file, temporary, name, space, end: Cell::new(0), is_over: false }),
+        let inode = rustix::fs::fstat(&file).map(|stat| stat.st_ino).map_err(|error| failure("read", error));
+        match inode.and_then(|inode| Ok((inode, Reservation::begin(&file, size)?))) {
+            Ok((inode, space)) => {
+                claims.claim_file(&directory, &temporary, &name, inode);
+                Ok(Self { directory, file, temporary, name, space, end: Cell::new(0), is_over: false, claims })
+            }
             Err(error) => {
                 remove(&directory, &temporary, &file);
                 Err(error)
@@ -87,7 +99,7 @@ impl Partial {
         let done = set_metadata(&self.file, Some(mode), mtime)
             .map_err(|error| failure("set mode and time", error))
             .and_then(|()| rustix::fs::fsync(&self.file).map_err(|error| failure("write to the disk", error)))
-            .and_then(|()| target.take(&self.temporary));
+            .and_then(|()| target.take(&self.temporary, &self.claims));
         match done {
             Ok(()) => self.is_over = true,
             Err(_) => self.remove(),
@@ -194,7 +206,8 @@ mod tests {
         let name = Component::new(b"tape\n1").unwrap();
         let temporary = temporary_name(&name).unwrap();
         let space = Reservation::begin(&file, 0).unwrap();
-        let partial = Partial { directory, file, temporary, name, space, end: Cell::new(1), is_over: false };
+        let (end, claims) = (Cell::new(1), Arc::default());
+        let partial = Partial { directory, file, temporary, name, space, end, is_over: false, claims };
         let failure = partial.write(1, b"x").unwrap_err();
         assert_eq!(failure.code, FailCode::NoSpace);
         assert!(failure.message.contains(" .tape\\n1.") && failure.message.ends_with(".fhpart"), "{failure}");

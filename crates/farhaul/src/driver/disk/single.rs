@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use farhaul_session::{Chunk, Component, Entry, FailCode, Failure, RelPath};
 
+use super::claims::Claims;
 use super::directory::{Directory, now, stamp_now};
 use super::failure::failure;
 use super::partial::{Partial, is_temporary};
@@ -27,6 +28,8 @@ pub struct IncomingPlace {
     directory: Arc<Directory>,
     /// The name for a single file, in place of its own.
     name: Option<Component>,
+    /// What has been received here so far.
+    claims: Arc<Claims>,
 }
 
 impl IncomingPlace {
@@ -38,8 +41,10 @@ impl IncomingPlace {
     pub fn at(path: &Path, is_directory: bool) -> io::Result<Self> {
         let is_directory = is_directory || path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/");
         match Directory::open_parent(path)? {
-            Some((parent, name)) if !is_directory => Ok(Self { directory: Arc::new(parent), name: Some(name) }),
-            _ => Ok(Self { directory: Arc::new(Directory::open(path)?), name: None }),
+            Some((parent, name)) if !is_directory => {
+                Ok(Self { directory: Arc::new(parent), name: Some(name), claims: Arc::default() })
+            }
+            _ => Ok(Self { directory: Arc::new(Directory::open(path)?), name: None, claims: Arc::default() }),
         }
     }
 
@@ -49,12 +54,12 @@ impl IncomingPlace {
     /// The name is taken by something that is no regular file, the disk has no room, or the system refuses.
     pub(crate) fn begin(&self, name: &Component, size: u64) -> Result<IncomingFile, Failure> {
         let name = self.name.as_ref().unwrap_or(name);
-        Target { directory: &self.directory, name }.check()?;
+        Target { directory: &self.directory, name }.check(&self.claims)?;
         let free = self.directory.free_space().map_err(|error| failure("ask for the free space", error))?;
         if size > free {
             return Err(Failure::new(FailCode::NoSpace, format!("{size} bytes are needed and {free} are free")));
         }
-        let partial = Partial::begin(Arc::clone(&self.directory), name.clone(), size)?;
+        let partial = Partial::begin(Arc::clone(&self.directory), name.clone(), size, Arc::clone(&self.claims))?;
         Ok(IncomingFile { partial: Some(partial) })
     }
 }

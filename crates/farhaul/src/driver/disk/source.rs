@@ -30,6 +30,8 @@ pub struct DiskSource {
     /// When the source was created, and whether it skips younger directories.
     began: Mtime,
     leaves_out_younger: bool,
+    /// Sources that cannot be sent, the next one last. They are reported first.
+    refused: Vec<(ShownPath, Failure)>,
     /// The requested entries still to come, in descending order: the next one is last.
     asked: Vec<Asked>,
     /// The requested directory being walked.
@@ -69,27 +71,29 @@ struct OpenFile {
 }
 
 impl DiskSource {
-    /// The given files and directories, each under its own name. Of a path without a name (`.`, `/`), the content.
+    /// The given files and directories, each under its own name. Of a path without a name (`.`, `/`, `dir/.`), the
+    /// content. Directories are sent only if `recursive`.
     ///
     /// # Errors
     /// The directory of one of them cannot be opened, or two have the same name.
     pub fn new<P: AsRef<Path>>(paths: &[P], recursive: bool) -> io::Result<Self> {
-        Selection::named(paths, Wording::Literal).map(|selection| Self::of(selection, recursive))
+        Selection::named(paths, Wording::Literal, recursive).map(Self::of)
     }
 
     /// The paths that a peer requests below `root`, each under its last name. Of the root itself, the content. No link
-    /// is followed.
+    /// is followed. Directories are sent only if `recursive`.
     ///
     /// # Errors
     /// One of them does not exist or may not be read.
     pub fn beneath(root: &Directory, paths: &[RelPath], recursive: bool) -> io::Result<Self> {
-        Selection::beneath(root, paths, Wording::Literal).map(|selection| Self::of(selection, recursive))
+        Selection::beneath(root, paths, Wording::Literal, recursive).map(Self::of)
     }
 
     /// The entries of a selection.
-    pub fn of(selection: Selection, recursive: bool) -> Self {
-        let asked = selection.asked;
-        Self { recursive, began: now(), leaves_out_younger: false, asked, tree: None, open: None }
+    pub fn of(selection: Selection) -> Self {
+        let Selection { recursive, mut refused, asked } = selection;
+        refused.reverse();
+        Self { recursive, began: now(), leaves_out_younger: false, refused, asked, tree: None, open: None }
     }
 
     /// Skips and reports directories that are created from now on.
@@ -190,6 +194,9 @@ impl Tree {
 
 impl Source for DiskSource {
     fn next_entry(&mut self, id: EntryId) -> Next {
+        if let Some((path, failure)) = self.refused.pop() {
+            return Next::Skipped(path, failure);
+        }
         let Some(Step { parent, name, path }) = self.next_step() else { return Next::End };
         let path = match path {
             Ok(path) => path,

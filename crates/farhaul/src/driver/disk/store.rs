@@ -5,8 +5,9 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use farhaul_session::{Commit, Component, Digest, Entry, EntryId, FailCode, Failure, Leftover, RelPath, Store};
+use farhaul_session::{Commit, Component, Digest, Ending, Entry, EntryId, FailCode, Failure, Leftover, RelPath, Store};
 
+use super::claims::Claims;
 use super::commits::{Commits, DirectoryCommit, FileCommit};
 use super::directory::Directory;
 use super::failure::failure;
@@ -31,6 +32,10 @@ pub struct DiskStore {
     trail: Trail,
     /// The name for the single entry at the root, in place of its own.
     rename: Option<Rename>,
+    /// The root, if the store made it and the copy is not complete.
+    made: Option<Made>,
+    /// What the copy has made at the root.
+    claims: Arc<Claims>,
     umask: u32,
     /// The directories on the trail, outermost first.
     directories: Vec<OpenDirectory>,
@@ -46,6 +51,23 @@ struct OpenDirectory {
     name: Component,
     /// Its mode if the copy breaks off. `None` for directories that existed before, which keep their mode in any case.
     mode_after_break: Option<u32>,
+    /// What the copy has made in it.
+    claims: Arc<Claims>,
+}
+
+/// A target directory that did not exist before.
+#[derive(Debug)]
+struct Made {
+    parent: Directory,
+    name: Component,
+}
+
+/// Where an entry goes.
+struct Place {
+    directory: Arc<Directory>,
+    /// Its name there.
+    name: Component,
+    claims: Arc<Claims>,
 }
 
 #[derive(Debug)]
@@ -92,7 +114,10 @@ impl DiskStore {
                 if is_new {
                     directory.set_mode(0o777 & !umask())?;
                 }
-                Ok(Self::into_directory(directory))
+                let made = is_new.then_some(Made { parent, name });
+                let mut store = Self::into_directory(directory);
+                store.made = made;
+                Ok(store)
             }
             Err(_) => Ok(Self::new(parent, Some(Rename { to: name, from: None }))),
         }
@@ -100,7 +125,8 @@ impl DiskStore {
 
     fn new(root: Directory, rename: Option<Rename>) -> Self {
         let (directories, files) = (Vec::new(), BTreeMap::new());
-        Self { trail: Trail::new(root), rename, umask: umask(), directories, files, commits: Commits::default() }
+        let (made, claims, commits) = (None, Arc::default(), Commits::default());
+        Self { trail: Trail::new(root), rename, made, claims, umask: umask(), directories, files, commits }
     }
 
     /// The innermost directory after closing those deeper than `depth`.
@@ -121,8 +147,16 @@ impl DiskStore {
         }
     }
 
+    /// Removes a target directory that the store made and that is still empty.
+    fn remove_made(&mut self) {
+        if let Some(Made { parent, name }) = self.made.take() {
+            // The system removes no directory with an entry.
+            let _ = parent.remove_directory(&name);
+        }
+    }
+
     /// The open directory of an entry, and the entry's name there.
-    fn place(&mut self, entry: &Entry) -> Result<(Arc<Directory>, Component), Failure> {
+    fn place(&mut self, entry: &Entry) -> Result<Place, Failure> {
         let no_name = || Failure::from(FailCode::NameRefused);
         let (name, parents) = entry.path.split_last().ok_or_else(no_name)?;
         let open = self.directories.iter().map(|directory| &directory.name).take(parents.len());
@@ -130,6 +164,7 @@ impl DiskStore {
             return Err(FailCode::ParentFailed.into());
         }
         let directory = self.directory_at(parents.len())?;
+        let claims = Arc::clone(self.directories.last().map_or(&self.claims, |open| &open.claims));
         let name = match &mut self.rename {
             Some(rename) if parents.is_empty() => {
                 if rename.from.get_or_insert_with(|| name.clone()) != name {
@@ -140,33 +175,35 @@ impl DiskStore {
             }
             _ => name.clone(),
         };
-        Ok((directory, name))
+        Ok(Place { directory, name, claims })
     }
 }
 
 impl Store for DiskStore {
     fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
-        let (parent, name) = self.place(entry)?;
+        let Place { directory: parent, name, claims } = self.place(entry)?;
         let (directory, is_new) =
             parent.make_child(&name).map_err(|error| Target { directory: &parent, name: &name }.no_directory(error))?;
+        claims.claim_directory(&parent, &name, (directory.inode(), is_new))?;
         if is_new {
             directory.mark_unfinished(OWNER);
         }
         let mode_after_break = (is_new || directory.is_unfinished()).then_some(entry.mode & !self.umask | OWNER);
         self.trail.enter(name, directory);
-        self.directories.push(OpenDirectory { id, name: entry.name().clone(), mode_after_break });
+        let name = entry.name().clone();
+        self.directories.push(OpenDirectory { id, name, mode_after_break, claims: Arc::default() });
         Ok(())
     }
 
     fn begin(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
-        let (directory, name) = self.place(entry)?;
-        Target { directory: &directory, name: &name }.check()?;
+        let Place { directory, name, claims } = self.place(entry)?;
+        Target { directory: &directory, name: &name }.check(&claims)?;
         let free = directory.free_space().map_err(|error| failure("ask for the free space", error))?;
         if entry.size > free {
             let message = format!("{} bytes are needed and {free} are free", entry.size);
             return Err(Failure::new(FailCode::NoSpace, message));
         }
-        self.files.insert(id, Partial::begin(directory, name, entry.size)?);
+        self.files.insert(id, Partial::begin(directory, name, entry.size, claims)?);
         Ok(())
     }
 
@@ -196,6 +233,13 @@ impl Store for DiskStore {
         self.leave_directories();
     }
 
+    fn conclude(&mut self, ending: Ending) {
+        match ending {
+            Ending::Whole => self.made = None,
+            Ending::Lacking => self.remove_made(),
+        }
+    }
+
     fn poll_committed(&mut self) -> Option<(EntryId, Result<(), Failure>)> {
         self.commits.poll()
     }
@@ -213,6 +257,7 @@ impl Drop for DiskStore {
     /// Covers a copy whose connection was lost, where nothing called [`settle`](Store::settle).
     fn drop(&mut self) {
         self.settle();
+        self.remove_made();
     }
 }
 

@@ -4,6 +4,7 @@ use farhaul_session::{Component, FailCode, Failure};
 use rustix::fs::{FileType, RenameFlags, Stat};
 use rustix::io::Errno;
 
+use super::claims::{Claimed, Claims};
 use super::directory::{Directory, kind};
 use super::failure::{cannot_make, failure};
 
@@ -17,19 +18,31 @@ pub(super) struct Target<'a> {
     pub(super) name: &'a Component,
 }
 
+/// The entry that has a name.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    kind: FileType,
+    inode: u64,
+}
+
 /// The reason why a file did not get its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// An entry of this kind has the name.
     InTheWay(FileType),
+    /// A file of the same copy has the name.
+    Claimed(Failure),
     System(Errno),
 }
 
 impl Target<'_> {
     /// Refuses a name that no file can take, before the file is created.
-    pub(super) fn check(self) -> Result<(), Failure> {
+    pub(super) fn check(self, claims: &Claims) -> Result<(), Failure> {
         match self.standing() {
-            Ok(Some(kind)) if kind != FileType::RegularFile => Err(self.in_the_way(kind)),
+            Ok(Some(standing)) if standing.kind != FileType::RegularFile => Err(self.in_the_way(standing.kind)),
+            Ok(Some(standing)) => {
+                self.permit(claims.against().as_deref(), standing).map_err(|refusal| self.failure(refusal))
+            }
             // If the system does not tell, creating the file will.
             _ => Ok(()),
         }
@@ -44,13 +57,16 @@ impl Target<'_> {
     ///
     /// The kernel checks and renames in one step, so an entry that appears at the last moment stays. On file systems
     /// without such steps, a rename follows the check and replaces an entry that appears in between.
-    pub(super) fn take(self, temporary: &Component) -> Result<(), Failure> {
+    ///
+    /// A file that this copy has made under another name stays.
+    pub(super) fn take(self, temporary: &Component, claims: &Claims) -> Result<(), Failure> {
+        let claimed = claims.against();
         let mut taken = Ok(());
         for _ in 0..ATTEMPTS {
             taken = self.standing().map_err(Refusal::System).and_then(|standing| match standing {
                 None => self.rename(temporary, RenameFlags::NOREPLACE),
-                Some(FileType::RegularFile) => self.replace(temporary),
-                Some(kind) => Err(Refusal::InTheWay(kind)),
+                Some(standing) if standing.kind != FileType::RegularFile => Err(Refusal::InTheWay(standing.kind)),
+                Some(standing) => self.permit(claimed.as_deref(), standing).and_then(|()| self.replace(temporary)),
             });
             match taken {
                 // Somebody created or removed it meanwhile.
@@ -63,10 +79,20 @@ impl Target<'_> {
                 _ => break,
             }
         }
-        taken.map_err(|refusal| match refusal {
+        taken.map_err(|refusal| self.failure(refusal))
+    }
+
+    /// Refuses to replace a file of this copy.
+    fn permit(self, claimed: Option<&Claimed>, standing: Standing) -> Result<(), Refusal> {
+        claimed.map_or(Ok(()), |claimed| claimed.permit(self.name, standing.inode)).map_err(Refusal::Claimed)
+    }
+
+    fn failure(self, refusal: Refusal) -> Failure {
+        match refusal {
             Refusal::InTheWay(kind) => self.in_the_way(kind),
+            Refusal::Claimed(failure) => failure,
             Refusal::System(error) => failure("give the file its name", error),
-        })
+        }
     }
 
     /// Takes the name of a regular file. If another kind of entry has it by now, nothing changes.
@@ -85,7 +111,7 @@ impl Target<'_> {
     /// The failure to create a directory of that name, caused by `error`.
     pub(super) fn no_directory(self, error: Errno) -> Failure {
         match self.standing() {
-            Ok(Some(kind)) if kind != FileType::Directory => self.in_the_way(kind),
+            Ok(Some(standing)) if standing.kind != FileType::Directory => self.in_the_way(standing.kind),
             _ => cannot_make("directory", error),
         }
     }
@@ -94,10 +120,10 @@ impl Target<'_> {
         self.directory.rename(temporary, self.name, flags).map_err(Refusal::System)
     }
 
-    /// The kind of entry that has the name now.
-    fn standing(self) -> Result<Option<FileType>, Errno> {
+    /// The entry that has the name now.
+    fn standing(self) -> Result<Option<Standing>, Errno> {
         match self.directory.stat(self.name) {
-            Ok(stat) => Ok(Some(kind(&stat))),
+            Ok(stat) => Ok(Some(Standing { kind: kind(&stat), inode: stat.st_ino })),
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error),
         }

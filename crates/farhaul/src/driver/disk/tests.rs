@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use farhaul_session::{
-    Chunk, Commit, Digest, Entry, EntryId, EntryKind, FailCode, Leftover, Mtime, Next, RelPath, Source, Stamp, Store,
+    Chunk, Commit, Digest, Ending, Entry, EntryId, EntryKind, FailCode, Leftover, Mtime, Next, RelPath, Source, Stamp,
+    Store,
 };
 use rustix::process::geteuid;
 use rustix::thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
@@ -16,6 +17,7 @@ use super::*;
 mod breaks;
 mod changes;
 mod depth;
+mod folding;
 mod modes;
 mod patterns;
 mod space;
@@ -197,12 +199,66 @@ fn a_link_to_a_directory_is_followed_with_a_slash_behind_it_too() {
     let from = Scratch::new("slash-from");
     from.write("real/file", b"content");
     symlink("real", from.path("alias")).unwrap();
-    for (index, ending) in ["alias", "alias/", "alias//", "alias/."].iter().enumerate() {
+    for (index, ending) in ["alias", "alias/", "alias//"].iter().enumerate() {
         let to = Scratch::new(&format!("slash-to-{index}"));
         let mut source = DiskSource::new(&[from.path(ending)], true).unwrap();
         copy(&mut source, &mut DiskStore::at(&to.0, true).unwrap());
         assert_eq!(tree(&to.0), [("alias".into(), "dir".into()), ("alias/file".into(), "content".into())], "{ending}");
     }
+}
+
+/// As of `cp -r`, `scp -r` and `rsync -r`.
+#[test]
+fn a_path_that_ends_in_a_dot_brings_the_content_and_one_that_ends_in_a_slash_the_directory() {
+    let from = Scratch::new("dot-from");
+    from.write("d/deep/file", b"1");
+    from.write("d/.hidden", b"2");
+    from.write("e/other", b"3");
+    symlink("d", from.path("alias")).unwrap();
+    let names = |to: &Scratch| -> Vec<_> {
+        tree(&to.0).into_iter().map(|(path, _)| path.to_str().unwrap().to_owned()).collect()
+    };
+    let (whole, content) = (["d", "d/.hidden", "d/deep", "d/deep/file"], [".hidden", "deep", "deep/file"]);
+    for (ending, expected) in [
+        ("d", &whole[..]),
+        ("d/", &whole),
+        ("d/.", &content),
+        ("d/./", &content),
+        ("alias/.", &content),
+        ("e/../d/.", &content),
+    ] {
+        let to = Scratch::new("dot-to");
+        let mut source = DiskSource::new(&[from.path(ending)], true).unwrap();
+        assert_eq!(copy(&mut source, &mut DiskStore::at(&to.0, true).unwrap()), []);
+        assert_eq!(names(&to), expected, "{ending}");
+    }
+    // A pattern stands for directories then.
+    let to = Scratch::new("dot-pattern");
+    let selection = Selection::named(&[from.path("?/.")], Wording::Patterns, true).unwrap();
+    copy(&mut DiskSource::of(selection), &mut DiskStore::at(&to.0, true).unwrap());
+    assert_eq!(names(&to), [".hidden", "deep", "deep/file", "other"]);
+    assert!(Selection::named(&[from.path("x*/.")], Wording::Patterns, true).is_err());
+}
+
+#[test]
+fn the_content_of_a_directory_is_sent_for_recursive_requests_alone() {
+    let from = Scratch::new("content");
+    from.write("d/secret", b"1");
+    from.write("file", b"2");
+    let root = Directory::open(&from.path("d")).unwrap();
+    let named = DiskSource::new(&[from.path("d/."), from.path("file")], false).unwrap();
+    for (mut source, shown) in [
+        (named, from.path("d/.").to_str().unwrap()),
+        (DiskSource::beneath(&root, &[RelPath::root()], false).unwrap(), "."),
+    ] {
+        let Next::Skipped(path, failure) = source.next_entry(EntryId(0)) else { panic!("{shown} is no file") };
+        assert_eq!((path.to_string().as_str(), failure.code), (shown, FailCode::IsDirectory));
+        match source.next_entry(EntryId(0)) {
+            Next::Entry(entry) => assert_eq!(entry.path, rel("file"), "the others are sent"),
+            next => assert_eq!((next, shown), (Next::End, ".")),
+        }
+    }
+    assert!(DiskSource::new(&[from.path("missing/.")], false).is_err());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::file::{FileEvent, Side, put_failed};
 use crate::framing::FrameKind;
 use crate::manifest::{Entry, EntryId, ShownPath};
 use crate::opening::{INITIAL_CREDIT, put_abort};
-use crate::store::{Commit, Leftover, Store};
+use crate::store::{Commit, Ending, Leftover, Store};
 
 impl State {
     pub(super) fn finish_directories<S: Store + ?Sized>(
@@ -77,6 +77,7 @@ impl State {
     pub(super) fn finish_if_settled<S: Store + ?Sized>(&mut self, store: &mut S) {
         if self.course.is_at(Phase::Ended) && self.committing.is_empty() {
             let files = self.totals.files;
+            store.conclude(if self.totals.failed == 0 { Ending::Whole } else { Ending::Lacking });
             let figures = Figures { bytes: self.received, ..store.figures() };
             self.out.put(FrameKind::Done, |out| {
                 out.extend_from_slice(&files.to_be_bytes());
@@ -140,6 +141,7 @@ impl State {
                 let _ = self.settle(id, committing, outcome.map(|()| Commit::Done));
             }
         }
+        store.conclude(Ending::Lacking);
         self.course.fail(error, |abort| put_abort(self.out.bytes(), abort))
     }
 }

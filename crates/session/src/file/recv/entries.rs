@@ -52,7 +52,7 @@ impl State {
 
     fn on_entry<S: Store + ?Sized>(&mut self, store: &mut S, body: &[u8]) -> Result<(), SessionError> {
         let entry = Entry::decode(body).map_err(|reason| reason.in_frame(FrameKind::Entry))?;
-        if self.wanted.as_ref().is_some_and(|wanted| !wanted.allows(&entry)) {
+        if self.wanted.as_mut().is_some_and(|wanted| !wanted.allows(&entry)) {
             return Err(Violation::NotAskedFor(entry.path.to_string()).into());
         }
         let depth = self.open.admit(&entry.path).map_err(|_| Violation::EntryOrder(entry.path.to_string()))?;

@@ -1,11 +1,10 @@
-//! The request of a pull. Any other entry from a server is an attack, because it could overwrite files that nobody
-//! named.
+//! What a receiver asked for. Any other entry is an attack, because it could overwrite files that nobody named.
 
 use std::collections::BTreeSet;
 
 use crate::manifest::{Entry, EntryKind};
 use crate::opening::Pull;
-use crate::path_rules::Component;
+use crate::path_rules::{Component, RelPath};
 use crate::pattern::Pattern;
 
 #[derive(Debug)]
@@ -14,9 +13,13 @@ pub(super) struct Wanted {
     names: BTreeSet<Component>,
     /// Patterns of further names there.
     patterns: Vec<Pattern>,
-    /// The content of the served root was requested, so its names are not known in advance.
+    /// The content of a directory was requested, so its names are not known in advance.
     everything: bool,
     recursive: bool,
+    /// The target takes one entry.
+    single: bool,
+    /// The entry that came, if it takes one.
+    taken: Option<Component>,
 }
 
 impl Wanted {
@@ -25,17 +28,28 @@ impl Wanted {
         Self {
             names: names().cloned().collect(),
             patterns: names().filter(|name| pull.patterns && Pattern::is_in(name)).map(Pattern::new).collect(),
-            everything: pull.paths.iter().any(crate::RelPath::is_root),
+            everything: pull.paths.iter().any(RelPath::is_root),
             recursive: pull.recursive,
+            single: pull.single,
+            taken: None,
         }
     }
 
-    pub(super) fn allows(&self, entry: &Entry) -> bool {
-        let named = self.everything || entry.path.components().first().is_some_and(|first| self.has(first));
-        named && (self.recursive || entry.kind == EntryKind::File)
+    /// Whether this entry, which comes next, was asked for.
+    pub(super) fn allows(&mut self, entry: &Entry) -> bool {
+        let Some(first) = entry.path.components().first() else { return false };
+        let is_one_too_many = self.single && self.taken.as_ref().is_some_and(|taken| taken != first);
+        let is_asked = self.has(first) && (self.recursive || entry.kind == EntryKind::File);
+        if self.single && self.taken.is_none() {
+            self.taken = Some(first.clone());
+        }
+        is_asked && !is_one_too_many
     }
 
     fn has(&self, name: &Component) -> bool {
-        self.names.contains(name) || self.patterns.iter().any(|pattern| pattern.matches(name.as_bytes()))
+        // Without recursion, a directory brings no content.
+        self.everything && self.recursive
+            || self.names.contains(name)
+            || self.patterns.iter().any(|pattern| pattern.matches(name.as_bytes()))
     }
 }

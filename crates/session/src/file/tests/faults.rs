@@ -7,7 +7,7 @@ use crate::failure::{FailCode, Failure};
 use crate::file::{FileReceiver, FileSender, ReceiveLimits, Side};
 use crate::manifest::ShownPath;
 use crate::opening::{Acceptor, Pull, Push};
-use crate::store::{MemorySource, MemoryStore};
+use crate::store::{Ending, MemorySource, MemoryStore};
 
 fn limits() -> ReceiveLimits {
     ReceiveLimits { window: 1 << 20, ..ReceiveLimits::default() }
@@ -55,6 +55,21 @@ fn items_that_cannot_be_sent_are_reported_on_both_sides() {
     let seen = push(&mut source, &mut MemoryStore::default(), limits(), Pipes::WIDE);
     assert_one_failure(&seen, "srv/\\x1b[2J", FailCode::NotFound, Side::Here);
     assert_eq!(seen.totals().files, 1);
+}
+
+#[test]
+fn a_store_learns_whether_all_of_a_copy_arrived() {
+    let ending = |mut source: MemorySource, forbidden| {
+        let mut store = MemoryStore { forbidden, ..MemoryStore::default() };
+        push(&mut source, &mut store, limits(), Pipes::WIDE);
+        store.ending
+    };
+    let source = || MemorySource::new(tree(&[("a", 5)]));
+    let skipped = vec![(ShownPath::new(b"b"), FailCode::NotFound.into())];
+    assert_eq!(ending(source(), Vec::new()), Some(Ending::Whole));
+    assert_eq!(ending(MemorySource::default(), Vec::new()), Some(Ending::Whole), "nothing was to come");
+    assert_eq!(ending(source(), vec![path("a")]), Some(Ending::Lacking));
+    assert_eq!(ending(MemorySource { skipped, ..source() }, Vec::new()), Some(Ending::Lacking));
 }
 
 #[test]
@@ -153,6 +168,7 @@ fn a_peer_that_leaves_is_no_success_and_partial_files_stay() {
     receiver.handle_received(&mut store, &bytes[used..]).unwrap();
     assert_eq!(receiver.handle_end(&mut store), Err(SessionError::PeerLeft));
     assert_eq!(sender.handle_end(), Err(SessionError::PeerLeft));
+    assert_eq!(store.ending, Some(Ending::Lacking));
     assert!(store.partial.contains_key(&path("a")) && store.tree.is_empty());
     assert!(receiver.is_over() && sender.is_over());
 }

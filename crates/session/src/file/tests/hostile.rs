@@ -123,6 +123,35 @@ fn files_not_requested_are_refused() {
     assert_eq!(violation(puller(&["x/data"], false), script), Violation::NotAskedFor("data".to_owned()));
 }
 
+/// Attack D3 in a copy between two other hosts: the receiver was asked to take what a third side named.
+#[test]
+fn a_push_on_behalf_of_a_third_side_brings_what_that_asked_for_and_nothing_else() {
+    let open = Open::new(Request::Push(Push { target_is_directory: true, ..Push::default() }), 0);
+    let receiver = |asked: Pull| FileReceiver::accept_only(&open, &asked, limits());
+    let one = || Pull { paths: vec![path("a")], ..Pull::default() };
+    let tree = || Pull { recursive: true, ..one() };
+    let matching = || Pull { paths: vec![path("*.gz")], patterns: true, ..Pull::default() };
+    let single = || Pull { single: true, ..matching() };
+    let content = || Pull { paths: vec![RelPath::root()], ..Pull::default() };
+    for (asked, script, refused) in [
+        (one(), Script::default().entry(".ssh", EntryKind::Directory, 0), ".ssh"),
+        (one(), Script::default().entry("a", EntryKind::Directory, 0), "a"),
+        (tree(), Script::default().entry(".bashrc", EntryKind::File, 0), ".bashrc"),
+        (matching(), Script::default().entry("a", EntryKind::File, 0), "a"),
+        (matching(), Script::default().entry("a.gz", EntryKind::Directory, 0), "a.gz"),
+        (content(), Script::default().entry(".profile", EntryKind::File, 0), ".profile"),
+    ] {
+        assert_eq!(violation(receiver(asked), script), Violation::NotAskedFor(refused.to_owned()));
+    }
+    let tree =
+        feed(receiver(tree()), &Script::default().entry("a", EntryKind::Directory, 0).file("a/b", b"b").end(2, 0, 1));
+    assert_eq!((tree.0, tree.1.tree.len()), (Ok(()), 2));
+    // A target that takes one entry takes one, whatever matches.
+    let (outcome, store) = feed(receiver(single()), &Script::default().file("a.gz", b"a").file("b.gz", b"b"));
+    assert_eq!(outcome, Err(Violation::NotAskedFor("b.gz".to_owned()).into()));
+    assert_eq!(store.tree.len(), 1);
+}
+
 #[test]
 fn a_pattern_admits_the_names_that_match_it_and_no_others() {
     let pull = |patterns| Pull { paths: vec![path("x/*.gz")], patterns, ..Pull::default() };

@@ -61,6 +61,30 @@ fn a_tree_that_breaks_off_gives_new_directories_their_modes_and_the_next_copy_me
 }
 
 #[test]
+fn a_target_directory_that_the_store_made_goes_if_nothing_arrived() {
+    let to = Scratch::new("break-empty");
+    let exists_after = |ending: Option<Ending>, arrives: bool| {
+        let mut store = DiskStore::at(&to.path("new"), true).unwrap();
+        if arrives {
+            store.begin(EntryId(0), &file("a", 5)).unwrap();
+            store.write(EntryId(0), 0, b"part").unwrap();
+            store.abort(EntryId(0), Leftover::Keep);
+        }
+        if let Some(ending) = ending {
+            store.conclude(ending);
+        }
+        drop(store);
+        to.path("new").exists()
+    };
+    assert!(!exists_after(Some(Ending::Lacking), false));
+    assert!(!exists_after(None, false), "the session did not begin");
+    assert!(exists_after(Some(Ending::Whole), false), "an empty directory was copied");
+    assert!(exists_after(Some(Ending::Lacking), false), "the one that stood there before stays");
+    fs::remove_dir(to.path("new")).unwrap();
+    assert!(exists_after(Some(Ending::Lacking), true), "a part stays where it is");
+}
+
+#[test]
 fn a_copy_that_breaks_off_keeps_the_modes_of_existing_directories() {
     let to = Scratch::new("break-old");
     fs::create_dir(to.path("t")).unwrap();

@@ -20,7 +20,7 @@ fn logs(test: &str) -> Scratch {
 
 /// Names in the order in which a source sends them, or the error.
 fn sent(selected: io::Result<Selection>) -> Result<Vec<String>, String> {
-    let mut source = DiskSource::of(selected.map_err(|error| error.to_string())?, false);
+    let mut source = DiskSource::of(selected.map_err(|error| error.to_string())?);
     let mut names = Vec::new();
     loop {
         match source.next_entry(EntryId(0)) {
@@ -38,8 +38,8 @@ fn selected(scratch: &Scratch, paths: &[&str]) -> Result<Vec<String>, String> {
     let root = Directory::open(&scratch.0).unwrap();
     let below: Vec<_> = paths.iter().map(|path| rel(path)).collect();
     let here: Vec<_> = paths.iter().map(|path| scratch.path(path)).collect();
-    let served = sent(Selection::beneath(&root, &below, Wording::Patterns));
-    assert_eq!(served, sent(Selection::named(&here, Wording::Patterns)), "{paths:?}");
+    let served = sent(Selection::beneath(&root, &below, Wording::Patterns, false));
+    assert_eq!(served, sent(Selection::named(&here, Wording::Patterns, false)), "{paths:?}");
     served
 }
 
@@ -67,7 +67,7 @@ fn a_pattern_without_a_match_is_an_error() {
         assert!(why.contains(NOTHING), "{pattern}: {why}");
     }
     let root = Directory::open(&scratch.0).unwrap();
-    let error = Selection::beneath(&root, &[rel("logs/*.gz")], Wording::Literal).unwrap_err();
+    let error = Selection::beneath(&root, &[rel("logs/*.gz")], Wording::Literal, false).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound, "it is a name here");
 }
 
@@ -96,7 +96,7 @@ fn no_pattern_passes_a_link_and_a_link_that_matches_is_named() {
     let names = selected(&scratch, &["logs/[dl]*.gz"]).unwrap();
     assert!(names.len() == 2 && names.iter().all(|name| name.contains("symbolic link")), "{names:?}");
     let root = Directory::open(&scratch.path("logs")).unwrap();
-    let served = sent(Selection::beneath(&root, &[rel("way/*")], Wording::Patterns));
+    let served = sent(Selection::beneath(&root, &[rel("way/*")], Wording::Patterns, false));
     assert!(served.is_err(), "not even behind a name: {served:?}");
 }
 
@@ -127,7 +127,7 @@ fn incomplete_files_and_directories_without_rights_are_left_out() {
 fn a_selection_knows_its_paths_below_the_root() {
     let scratch = logs("paths");
     let root = Directory::open(&scratch.0).unwrap();
-    let selection = Selection::beneath(&root, &[rel("logs/*/[de].gz")], Wording::Patterns).unwrap();
+    let selection = Selection::beneath(&root, &[rel("logs/*/[de].gz")], Wording::Patterns, false).unwrap();
     assert_eq!((selection.len(), selection.is_empty()), (2, false));
     assert_eq!(selection.paths().map(|path| path.to_string()).collect::<Vec<_>>(), ["logs/old/d.gz", "logs/new/e.gz"]);
 }
@@ -138,8 +138,8 @@ fn each_path_alone_has_its_own_result() {
     let root = Directory::open(&scratch.0).unwrap();
     let below = [rel("logs/*.gz"), rel("logs/*.zip"), rel("logs/c.txt")];
     let here: Vec<_> = below.iter().map(|path| scratch.path(&path.to_string())).collect();
-    let served: Vec<_> = Selection::each_beneath(&root, &below, Wording::Patterns).map(sent).collect();
-    assert_eq!(served, Selection::each_named(&here, Wording::Patterns).map(sent).collect::<Vec<_>>());
+    let served: Vec<_> = Selection::each_beneath(&root, &below, Wording::Patterns, false).map(sent).collect();
+    assert_eq!(served, Selection::each_named(&here, Wording::Patterns, false).map(sent).collect::<Vec<_>>());
     assert_eq!((served[0].as_ref().unwrap().len(), served[2].as_ref().unwrap().len()), (2, 1));
     assert!(served[1].as_ref().unwrap_err().contains(NOTHING));
 }
@@ -159,7 +159,7 @@ fn matches_whose_path_is_too_long_are_left_out() {
     let mut path = std::iter::repeat_n(name, 20).fold(RelPath::root(), |path, name| path.join(name).unwrap());
     path.push(Component::new(b"*").unwrap()).unwrap();
     let root = Directory::open(&scratch.0).unwrap();
-    let selection = Selection::beneath(&root, &[path], Wording::Patterns).unwrap();
+    let selection = Selection::beneath(&root, &[path], Wording::Patterns, false).unwrap();
     assert_eq!((selection.len(), selection.paths().count()), (1, 1), "permissions are asked for every match");
 }
 
@@ -167,8 +167,8 @@ fn matches_whose_path_is_too_long_are_left_out() {
 fn directories_that_match_are_sent_for_recursive_requests() {
     let scratch = logs("directories");
     let root = Directory::open(&scratch.0).unwrap();
-    let selection = Selection::beneath(&root, &[rel("logs/[on]*")], Wording::Patterns).unwrap();
-    let mut source = DiskSource::of(selection, true);
+    let selection = Selection::beneath(&root, &[rel("logs/[on]*")], Wording::Patterns, true).unwrap();
+    let mut source = DiskSource::of(selection);
     let mut paths = Vec::new();
     while let Next::Entry(entry) = source.next_entry(EntryId(0)) {
         source.close(EntryId(0));

@@ -1,0 +1,92 @@
+//! Names that a file system takes for one: directories of the disk that lower names, or compose their accents, before they reach
+//! the system.
+
+use super::directory::folding::Folding::{self, Case, Form};
+use super::*;
+
+fn store(to: &Scratch, folding: Folding) -> DiskStore {
+    DiskStore::into_directory(Directory::open(&to.0).unwrap().that_ignores(folding))
+}
+
+/// Stores these entries, in their order: names that end in a slash are directories. Returns the names of those that fail.
+fn stored(store: &mut DiskStore, names: &[&str]) -> Vec<(String, FailCode)> {
+    let (mut failed, mut open) = (Vec::new(), Vec::new());
+    for (id, name) in (0..).map(EntryId).zip(names) {
+        let path = rel(name);
+        while open.last().is_some_and(|(_, dir): &(_, Entry)| !path.components().starts_with(dir.path.components())) {
+            let (id, dir) = open.pop().unwrap();
+            store.finish_dir(id, &dir).unwrap();
+        }
+        let made = match name.strip_suffix('/') {
+            Some(_) => store.make_dir(id, &directory(name)).map(|()| open.push((id, directory(name)))),
+            None => store.begin(id, &file(name, 0)).and_then(|()| {
+                store.write(id, 0, name.as_bytes())?;
+                store.commit(id, &file(name, 0), &Digest::of(name.as_bytes())).map(drop)
+            }),
+        };
+        failed.extend(made.err().map(|failure| ((*name).to_owned(), failure.code)));
+    }
+    store.settle();
+    while let Some((id, outcome)) = store.poll_committed() {
+        failed.extend(outcome.err().map(|failure| (names[usize::try_from(id.0).unwrap()].to_owned(), failure.code)));
+    }
+    failed
+}
+
+#[test]
+fn of_two_files_whose_names_are_one_to_the_file_system_the_first_stays_and_one_is_refused_by_name() {
+    for round in 0..20 {
+        let to = Scratch::new(&format!("fold-files-{round}"));
+        if round % 2 == 0 {
+            to.write("readme", b"old");
+        }
+        let failed = stored(&mut store(&to, Case), &["README", "file", "readme"]);
+        // Both may be committed at once, so either one may be first.
+        assert_eq!(failed.len(), 1, "{failed:?}");
+        assert!(failed[0].1 == FailCode::NameRefused && failed[0].0.eq_ignore_ascii_case("readme"), "{failed:?}");
+        let stays = if failed[0].0 == "readme" { "README" } else { "readme" };
+        assert_eq!(tree(&to.0), [("file".into(), "file".into()), ("readme".into(), stays.to_owned())]);
+    }
+}
+
+#[test]
+fn names_that_differ_replace_what_stood_there_before_the_copy() {
+    let to = Scratch::new("fold-old");
+    to.write("readme", b"old");
+    to.write("d/old", b"old");
+    assert_eq!(stored(&mut store(&to, Case), &["D/", "D/OLD", "README"]), []);
+    assert_eq!(
+        tree(&to.0),
+        [("d".into(), "dir".into()), ("d/old".into(), "D/OLD".into()), ("readme".into(), "README".into())]
+    );
+}
+
+#[test]
+fn two_directories_whose_names_are_one_to_the_file_system_are_not_mixed() {
+    for old in [false, true] {
+        let to = Scratch::new(&format!("fold-directories-{old}"));
+        if old {
+            to.write("dir/old", b"old");
+        }
+        let failed = stored(&mut store(&to, Case), &["Dir/", "Dir/a", "dir/", "dir/b"]);
+        assert_eq!(failed, [("dir/".into(), FailCode::NameRefused), ("dir/b".into(), FailCode::ParentFailed)]);
+        assert!(to.path("dir/a").exists() && !to.path("dir/b").exists());
+    }
+}
+
+#[test]
+fn forms_of_one_character_are_one_name_where_the_file_system_says_so() {
+    let to = Scratch::new("fold-form");
+    let names = ["d/", "d/e\u{301}t\u{e9}", "d/\u{e9}te\u{301}", "n/", "n/A", "n/a"];
+    let failed = stored(&mut store(&to, Form), &names);
+    assert!(failed.len() == 1 && failed[0].1 == FailCode::NameRefused && failed[0].0.starts_with("d/"), "{failed:?}");
+    assert!(to.path("n/A").exists() && to.path("n/a").exists(), "case matters there");
+}
+
+#[test]
+fn where_case_matters_all_names_arrive() {
+    let to = Scratch::new("fold-nothing");
+    let names = ["Dir/", "Dir/A", "Dir/a", "README", "dir/", "dir/\u{e9}", "readme"];
+    assert_eq!(stored(&mut store(&to, Folding::Nothing), &names), []);
+    assert_eq!(tree(&to.0).len(), names.len());
+}
