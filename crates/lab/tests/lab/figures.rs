@@ -64,6 +64,7 @@ fn every_figure_says_how_to_run_it() {
     }
 }
 
+// Slow: it runs every figure.
 #[test]
 fn smoke_runs_of_all_figures_are_as_they_were() {
     let overrides = Overrides { quick: true, seed: Some(1), smoke: true, ..Overrides::default() };

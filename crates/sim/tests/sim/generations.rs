@@ -44,6 +44,7 @@ fn settled(controller: &str, loss: f64) -> Vec<f64> {
     (1..=SEEDS).map(run).collect()
 }
 
+// Slow: four generations fill the link until they have settled.
 #[test]
 fn every_generation_fills_a_clean_path() {
     for controller in ["udt-2007", "udt-2011", "udt-2011:only=rate", "udt-2011:only=window"] {

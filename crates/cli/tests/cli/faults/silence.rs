@@ -14,9 +14,9 @@ use super::{BLASTS, pause, processor_seconds};
 use crate::process::{Scratch, Server, Started};
 
 /// Time of a look at the processor.
-const LOOK: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_secs(1);
 /// A quarter of a core. A busy loop takes all of it, or its share of a busy machine.
-const MOST: f64 = 0.5;
+const MOST: f64 = 0.25;
 
 /// Says nothing until the peer ends the channel.
 pub(super) fn wait_for_the_end(mut channel: TcpStream) {
@@ -27,10 +27,18 @@ pub(super) fn wait_for_the_end(mut channel: TcpStream) {
 /// The process uses little of the processor, if it lives.
 #[track_caller]
 pub(super) fn is_at_rest(process: i32, case: &str) {
-    let before = processor_seconds(process);
+    are_at_rest([(process, case)]);
+}
+
+/// The same of several processes in the same time.
+#[track_caller]
+pub(super) fn are_at_rest<const N: usize>(processes: [(i32, &str); N]) {
+    let before = processes.map(|(process, _)| processor_seconds(process));
     pause(LOOK);
-    let used = processor_seconds(process) - before;
-    assert!(used < MOST, "{case}: {used} s of the processor in {LOOK:?}");
+    for ((process, case), before) in processes.into_iter().zip(before) {
+        let used = processor_seconds(process) - before;
+        assert!(used < MOST, "{case}: {used} s of the processor in {LOOK:?}");
+    }
 }
 
 /// A copy from `place` that was begun. `said` waits until its peer is silent.
@@ -121,7 +129,7 @@ fn both_ends_of_a_sabul_stream_are_at_rest_while_the_other_is_silent() {
 
 #[test]
 fn a_blast_whose_receiver_is_suspended_is_at_rest() {
-    for protocol in BLASTS {
+    let case = |protocol: &'static str| {
         let scratch = Scratch::new();
         let (file, root) = (scratch.file("file", super::LONG), scratch.dir("root"));
         let server = Server::begin(&["serve", "--protocol", protocol, "--root", &root]);
@@ -131,5 +139,10 @@ fn a_blast_whose_receiver_is_suspended_is_at_rest() {
         server.suspend();
         is_at_rest(copy.process(), protocol);
         copy.signal(Signal::KILL);
-    }
+    };
+    thread::scope(|scope| {
+        for protocol in BLASTS {
+            scope.spawn(move || case(protocol));
+        }
+    });
 }

@@ -5,7 +5,7 @@ use std::io::{Read, copy, sink};
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::silence::is_at_rest;
+use super::silence::are_at_rest;
 use super::{BLASTS, pause, resident_bytes};
 use crate::process::{Scratch, Server, Started, records};
 
@@ -46,8 +46,8 @@ fn waits_for_its_reader(kind: &[&str], most_memory: u64) {
         before = now;
     }
     assert!(before < STREAM, "{kind:?}: it read on to {before}");
-    is_at_rest(sender.process(), &format!("{kind:?}, sender"));
-    is_at_rest(receiving, &format!("{kind:?}, receiver"));
+    let names = ["sender", "receiver"].map(|end| format!("{kind:?}, {end}"));
+    are_at_rest([(sender.process(), &*names[0]), (receiving, &*names[1])]);
     let memory = [sender.process(), receiving].map(resident_bytes);
     assert!(memory.iter().all(|&bytes| bytes < most_memory), "{kind:?}: {memory:?} bytes");
     let rest = copy(&mut output, &mut sink()).unwrap();

@@ -59,6 +59,7 @@ fn the_first_flow_does_not_keep_the_link() {
 
 /// A queue too short to measure overflows without a sign. A flow that took its overflows for random loss would starve
 /// the other.
+// Slow: two flows fill a gigabit for 30 s of virtual time.
 #[test]
 fn overflows_of_a_queue_too_short_to_measure_are_no_random_loss() {
     let shares = shares(1_000, 2, Duration::from_millis(1), 30);

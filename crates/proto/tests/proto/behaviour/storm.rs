@@ -24,11 +24,13 @@ fn stormy(rng: &mut Rng) -> PathSpec {
     }
 }
 
+// Slow: many seeds of a bad path.
 #[test]
 fn streams_arrive_whole_through_a_storm() {
     exchanges_arrive_whole(6_000..6_100, stormy);
 }
 
+// Slow: many seeds of a bad path.
 #[test]
 fn streams_arrive_whole_through_another_storm() {
     exchanges_arrive_whole(7_000..7_100, stormy);

@@ -76,6 +76,7 @@ impl Store for Counted {
     fn abort(&mut self, _: EntryId, _: Leftover) {}
 }
 
+// Slow: every byte is hashed at both ends.
 #[test]
 fn a_file_of_more_than_four_gibibytes_arrives_whole_and_verified() {
     let (mut source, mut store) = (Numbered { given: false }, Counted::default());
