@@ -6,7 +6,7 @@ use farhaul_sim::{Integrity, Received, TapAction, Workload};
 use farhaul_units::Duration;
 use farhaul_wire::udt4::{DataHeader, HEADER_LEN, is_control};
 
-use crate::bench::{LIMIT, Liar, Run, endpoint, null, pair_of, stats};
+use crate::attack_secure::bench::{LIMIT, Liar, Run, endpoint, null, pair_of, stats};
 
 /// An upload whose client ends its direction. `change` has its data packets, and how many came before.
 fn lying(bytes: u64, mut change: impl FnMut(&mut Vec<u8>, u64) + 'static) -> Run {
