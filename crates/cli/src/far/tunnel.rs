@@ -207,21 +207,21 @@ impl Train {
     }
 }
 
-/// From one pipe into another one.
+/// From one pipe into another one. Messages are heard until the first one ends, though nobody may take the datagrams any more.
 fn relay((mut from, first): (impl Read, Vec<u8>), mut to: impl Write, mut hear: impl FnMut(FarSays)) {
     let (mut pieces, mut block, mut gathered) = (Pieces::new(first), vec![0; BLOCK], Vec::with_capacity(BLOCK));
+    let mut is_taken = true;
     loop {
         loop {
             match pieces.next() {
-                Ok(Some(Piece::Datagram(datagram))) => put(&mut gathered, datagram),
+                Ok(Some(Piece::Datagram(datagram))) if is_taken => put(&mut gathered, datagram),
+                Ok(Some(Piece::Datagram(_))) => {}
                 Ok(Some(Piece::Message(message))) => hear(message),
                 Ok(None) => break,
                 Err(_) => return,
             }
         }
-        if hand_over(&mut gathered, &mut to).is_err() {
-            return;
-        }
+        is_taken &= hand_over(&mut gathered, &mut to).is_ok();
         match from.read(&mut block) {
             Ok(0) | Err(_) => return,
             Ok(len) => pieces.extend(&block[..len]),
@@ -323,5 +323,19 @@ mod tests {
         let (mut to, mut heard) = (Vec::new(), Vec::new());
         relay((&from[3..], from[..3].to_vec()), &mut to, |message| heard.push(message));
         assert_eq!((to.as_slice(), heard), (&[0, 1, b'a', 0, 0, 0, 2, b'b', b'c'][..], vec![FarSays::Tunneling]));
+    }
+
+    /// The last words of a far program come when the other one may be gone.
+    #[test]
+    fn messages_are_heard_though_nobody_takes_the_datagrams_any_more() {
+        let (gone, closed) = UnixStream::pair().unwrap();
+        drop(closed);
+        let (mut said, mut heard) = (Vec::new(), 0);
+        for _ in 0..3 {
+            super::put(&mut said, b"datagram");
+            said.extend(message(&FarSays::Tunneling));
+        }
+        relay((said.as_slice(), Vec::new()), gone, |_| heard += 1);
+        assert_eq!(heard, 3);
     }
 }

@@ -199,6 +199,9 @@ fn ended(
 /// Reports the end of the copy.
 fn conclude(args: &CopyArgs, output: &Output, plan: &BetweenPlan, ended: &Ended) -> Result<(), Fault> {
     let end = &ended.record;
+    // Of two such records, the first is written: the sender's, unless it keeps silent about it.
+    let start = start_record(args, json!({ "target": plan.to.to_string() }));
+    output.record(&Record::Start(Box::new(start)));
     has_written("end");
     output.write(&end.to_string());
     if let Some(fault) = &ended.fault {
