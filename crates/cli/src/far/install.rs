@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use super::frames::MOST_NOISE;
 use super::lifeline::SSH_FAILED;
 use super::messages::printable;
-use super::program::end;
+use super::program::{LONGEST_END, end, wait_within};
 use super::refusal::Refusal;
 use super::ssh::SshOptions;
 use super::words::Words;
@@ -160,7 +160,12 @@ impl Installing<'_> {
             }
             writer.is_none_or(|writer| writer.join().unwrap_or_default())
         });
-        let status = ssh.lock().unwrap_or_else(PoisonError::into_inner).wait()?;
+        // Its output has ended. A process in its background may keep it.
+        let Some(status) = wait_within(&ssh, LONGEST_END) else {
+            end(&ssh);
+            let message = format!("ssh to {} does not end, though its output has ended", self.host);
+            return Err(Fault::new(Code::SshFailed, message));
+        };
         if let Some(words) = &words {
             words.wait();
         }

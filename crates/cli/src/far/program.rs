@@ -1,7 +1,7 @@
 //! The far program as a child process of this one, through ssh.
 
 use std::io::{Read, Write};
-use std::process::{Child, ChildStdin, ChildStdout};
+use std::process::{Child, ChildStdin, ChildStdout, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -35,6 +35,8 @@ const MOST_BEFORE_LAST: usize = 16;
 /// Time for the first message of the far program once its shell runs. Its first packets follow at once, and 15 s are enough for a
 /// program on a slow disk of a busy host.
 const ANSWER: Duration = Duration::from_secs(15);
+/// Time for ssh to end after it was asked to. Then it is killed.
+pub(super) const LONGEST_END: Duration = Duration::from_secs(5);
 /// Interval and number of looks at ssh after its last output: a second together.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: usize = 100;
@@ -197,12 +199,12 @@ impl FarProgram {
                 Err(Refusal::of_noise(&self.host))
             }
             Err(Nothing::More(silence)) if silence.error.is_none() => {
-                let status = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
+                let status = wait_within(&self.child, LAST_WORDS);
                 // Its words stand above the error.
                 if let Some(words) = &self.words {
                     words.wait();
                 }
-                Err(Refusal::of(&silence, status.ok().and_then(|status| status.code()), &self.host, options))
+                Err(Refusal::of(&silence, status.and_then(|status| status.code()), &self.host, options))
             }
             _ => Err(Refusal { fault: self.misbehaved(), is_mendable: is_default }),
         }
@@ -234,7 +236,7 @@ impl FarProgram {
 
     /// The next message within this time; `None` at its end, too.
     pub(crate) fn next_within(&mut self, time: Duration) -> Option<FarSays> {
-        match self.heard.recv_timeout(time) {
+        match self.inbox.take_within(time) {
             Ok(Heard::Message(message)) => Some(message),
             _ => None,
         }
@@ -244,7 +246,12 @@ impl FarProgram {
     pub(crate) fn datagrams(&mut self) -> Result<Pipes, Fault> {
         self.say(&Near::Tunnel)?;
         loop {
-            match self.inbox.take() {
+            match self.inbox.take_within(ANSWER) {
+                Err(Nothing::Yet) => {
+                    let (host, seconds) = (&self.host, ANSWER.as_secs());
+                    let message = format!("the program on {host} opened no way through ssh within {seconds} s");
+                    return Err(Fault::new(Code::PeerLost, message));
+                }
                 Ok(Heard::Datagrams(datagrams)) => {
                     let into = self.stdin.take().ok_or_else(|| self.misbehaved())?;
                     let Datagrams { stdout, first, feed } = *datagrams;
@@ -323,7 +330,27 @@ impl Drop for FarProgram {
         }
         self.stdin.take();
         end(&self.child);
-        let _ = self.child.lock().unwrap_or_else(PoisonError::into_inner).wait();
+        if wait_within(&self.child, LONGEST_END).is_none() {
+            let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+            // Nothing outlives a kill.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Waits for the end of a child, at most for `time`. It holds no lock while it waits, so that an interrupt can end the child.
+pub(super) fn wait_within(child: &Mutex<Child>, time: Duration) -> Option<ExitStatus> {
+    let mut left = time;
+    loop {
+        let ended = child.lock().unwrap_or_else(PoisonError::into_inner).try_wait();
+        match ended {
+            Ok(None) if !left.is_zero() => {}
+            ended => return ended.ok().flatten(),
+        }
+        let pause = LOOK.min(left);
+        thread::park_timeout(pause);
+        left -= pause;
     }
 }
 

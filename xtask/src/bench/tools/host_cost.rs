@@ -54,8 +54,8 @@ impl Tools {
         let serve = format!("{bench} --listen 0.0.0.0:9000 >/dev/null");
         let client = format!("{bench} --connect $FARHAUL_PEER:9000 --seconds {seconds}");
         let heard = self.emulate(path, &[&serve], &client, seconds)?;
-        let records = heard.output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let record = records.filter(|record| record.get(END).is_some()).last().context("no record of the transfer")?;
+        let mut records = heard.output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let record = records.rfind(|record| record.get(END).is_some()).context("no record of the transfer")?;
         let bytes = needed(&record, &["bytes"])?;
         Ok(Measured::of([
             (Quantity::Goodput, needed(&record, &["goodput_bps"])?),
