@@ -33,7 +33,9 @@ impl Both {
         let [listened, called] = outputs.map(|output| {
             thread::spawn(move || {
                 let mut all = Vec::new();
-                output.map_or(0, |mut output| output.read_to_end(&mut all).unwrap());
+                if let Some(mut output) = output {
+                    output.read_to_end(&mut all).unwrap();
+                }
                 all
             })
         });

@@ -71,8 +71,8 @@ impl Directory {
 
     /// The bytes of a name as the file system gets them.
     #[cfg(not(test))]
-    pub(super) fn spelled<'a>(&self, name: &'a Component) -> &'a [u8] {
-        name.as_bytes()
+    pub(super) fn spelled<'a>(&self, name: &'a Component) -> std::borrow::Cow<'a, [u8]> {
+        name.as_bytes().into()
     }
 
     /// Another handle of the same directory.
