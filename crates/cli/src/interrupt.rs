@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -85,18 +86,24 @@ impl Interrupt {
         let by_handler: &[i32] =
             if starts_children { &[SIGINT, SIGTERM, SIGUSR1, SIGXCPU] } else { &[SIGUSR1, SIGXCPU] };
         let mut signals = Signals::new(by_handler)?;
-        let its = interrupt.clone();
+        let (beginning, begun) = channel::<()>();
+        let (its, its_beginning) = (interrupt.clone(), beginning.clone());
         thread::Builder::new().name("signals".into()).spawn(move || {
             begin();
+            drop(its_beginning);
             signals.forever().for_each(|signal| its.on_signal(signal));
         })?;
         if !starts_children {
-            let its = interrupt.clone();
+            let (its, its_beginning) = (interrupt.clone(), beginning.clone());
             thread::Builder::new().name("stop".into()).spawn(move || {
                 begin();
+                drop(its_beginning);
                 its.take_signals();
             })?;
         }
+        drop(beginning);
+        // Nobody sends anything: this ends once no thread has its capabilities any more.
+        let _ = begun.recv();
         Ok(interrupt)
     }
 

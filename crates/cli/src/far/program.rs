@@ -246,7 +246,7 @@ impl FarProgram {
     pub(crate) fn datagrams(&mut self) -> Result<Pipes, Fault> {
         self.say(&Near::Tunnel)?;
         loop {
-            match self.inbox.take_within(ANSWER) {
+            match self.inbox.take_new_within(ANSWER) {
                 Err(Nothing::Yet) => {
                     let (host, seconds) = (&self.host, ANSWER.as_secs());
                     let message = format!("the program on {host} opened no way through ssh within {seconds} s");
