@@ -59,7 +59,7 @@ use summary::{summary, with_copied};
 ///
 /// Original programs serve, too: tsunami://host/NAME and rbudp://host/NAME. They carry no digest, so nothing is verified.
 ///
-///     farhaul copy --plain --tsunami-secret kitten tsunami://host/big.iso .        tsunami://host/* for all files
+///     farhaul copy --plain --tsunami-secret kitten tsunami://host/big.iso .   # tsunami://host/*: all
 ///     farhaul copy --plain --tsunami-secret kitten --list tsunami://host/
 ///
 /// A copy to stdout writes bytes before they are verified. Only exit code 0 confirms them. JSON records then go to stderr.
