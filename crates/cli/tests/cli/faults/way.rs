@@ -4,9 +4,6 @@ use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
-
-use rustix::net::sockopt::set_socket_linger;
 
 use crate::limits::{Relay, relay};
 use crate::process::Server;
@@ -41,9 +38,10 @@ impl Way {
                 kept.lock().unwrap().extend([near.try_clone().unwrap(), far.try_clone().unwrap()]);
                 for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
                     thread::spawn(move || {
-                        // A broken way ends here.
-                        let _ = io::copy(&mut from, &mut to);
-                        let _ = to.shutdown(Shutdown::Write);
+                        // A broken way ends without an end in order.
+                        if io::copy(&mut from, &mut to).is_ok() {
+                            let _ = to.shutdown(Shutdown::Write);
+                        }
                     });
                 }
             }
@@ -59,9 +57,7 @@ impl Way {
     }
 }
 
-/// Ends a connection by RST.
+/// Ends a connection by RST, without an end in order before it. Another thread may hold it open in a read.
 pub(super) fn resets(connection: TcpStream) {
-    set_socket_linger(&connection, Some(Duration::ZERO)).unwrap();
-    // Another thread may hold it open in a read. With SO_LINGER of zero, Linux resets at the last close.
-    let _ = connection.shutdown(Shutdown::Both);
+    rustix::net::connect_unspec(&connection).unwrap();
 }
