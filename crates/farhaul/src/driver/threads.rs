@@ -192,7 +192,7 @@ fn run<T: Streams + Channels>(
         if is_broken(&received) {
             pause(BROKEN_SOCKET_PAUSE);
         }
-        // An access that a full batch or a blocked socket waits for is not late.
+        // More datagrams wait behind a full batch. A blocked socket and a control stream must not wait for a nap.
         let nap = match batch.is_full() || hears_stream || rest.blocked {
             true => Duration::ZERO,
             false => naps.after_access(now, bytes, rest.time),
