@@ -13,7 +13,7 @@
 //! application or the receiver's credit did not let the sender reach is not judged.
 
 mod climb;
-mod counts;
+pub(crate) mod counts;
 mod start;
 
 use farhaul_units::{Duration, Instant, Rate};

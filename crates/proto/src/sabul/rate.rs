@@ -26,6 +26,7 @@ use self::october_2002::October2002;
 use self::release_0_1::Release01;
 use self::start::StartUp;
 use super::{Generation, Options, Start};
+use crate::blast::engine::Feedback;
 
 /// I at the start of every generation, µs. At 1500 bytes a packet this is 1.2 Gbit/s, of which 1.17 are payload.
 const FIRST_INTERVAL: f64 = 10.0;
@@ -124,9 +125,9 @@ impl RateControl {
         }
     }
 
-    pub(super) fn on_sent(&mut self, packets: u32) {
+    pub(super) fn on_sent(&mut self, now: Instant, packets: u32) {
         match &mut self.start {
-            Some(start) => start.on_sent(packets),
+            Some(start) => start.on_sent(now, packets),
             None => self.law.on_sent(packets),
         }
     }
@@ -158,10 +159,10 @@ impl RateControl {
         }
     }
 
-    /// `packets` arrived in `time`. `busy` is whether the sender always had something to send meanwhile. `next` is the
-    /// next new packet.
-    pub(super) fn on_arrivals(&mut self, now: Instant, packets: u64, time: Duration, busy: bool, next: SeqNo) {
-        if let Some(found) = self.start.as_mut().and_then(|start| start.on_arrivals(now, packets, time, busy)) {
+    /// The receiver counted arrivals. `busy` is whether the sender always had something to send since the last count.
+    /// `next` is the next new packet.
+    pub(super) fn on_arrivals(&mut self, now: Instant, arrivals: &Feedback, busy: bool, next: SeqNo) {
+        if let Some(found) = self.start.as_mut().and_then(|start| start.on_arrivals(now, arrivals, busy)) {
             self.end_start(found, next);
         }
     }

@@ -109,7 +109,7 @@ impl Sender {
             least_period: least,
             tick: Timer::stopped(),
             has_sent: false,
-            arrivals: control::Arrivals::new(setup.now),
+            arrivals: control::Arrivals::new(),
             silence: Silence::new(setup.round_trip),
             round_trip: setup.round_trip,
             records: Vec::new(),
@@ -245,7 +245,7 @@ impl Sender {
     fn on_left(&mut self, now: Instant, packets: u32, first: bool) {
         self.counts.sent += u64::from(packets);
         self.pacer.on_sent(now, packets);
-        self.rate.on_sent(packets);
+        self.rate.on_sent(now, packets);
         self.silence.on_sent(now, first);
         self.has_sent = true;
         if let Some(clock) = self.rate.clock() {
@@ -321,10 +321,9 @@ impl engine::Sender for Sender {
 
     fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
         self.silence.on_heard(now, feedback.datagrams > 0);
-        if let Some((packets, time, busy)) = self.arrivals.on_feedback(feedback) {
-            self.rate.on_arrivals(now, packets, time, busy, self.next);
-            self.apply_rate();
-        }
+        let (arrivals, busy) = self.arrivals.on_feedback(feedback);
+        self.rate.on_arrivals(now, &arrivals, busy, self.next);
+        self.apply_rate();
     }
 
     fn set_round_trip(&mut self, round_trip: Duration) {

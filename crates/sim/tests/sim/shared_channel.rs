@@ -209,7 +209,6 @@ fn a_stream_that_begins_in_the_middle_of_a_bulk_empties_its_queue() {
 }
 
 #[test]
-#[ignore = "not reached: the bulk has 91.5 % of the path instead of 95 %, as the trials of its search for a rate are longer"]
 fn a_stream_that_begins_in_the_middle_of_a_hurricane_empties_its_queue() {
     check_stream_in_the_middle_of("hurricane");
 }

@@ -19,7 +19,7 @@
 //! distance (departure D330), so that the rate follows a path that changes.
 //!
 //! Trials have a bounded time, and few packets in that time tell little. So c is as large as the packets of a trial and
-//! the jitter of the path require. A search at a low rate is therefore coarse and fast, and never slow and exact.
+//! the unsteadiness of the path require. A search at a low rate is therefore coarse and fast, and never slow and exact.
 
 use farhaul_units::{Duration, Instant};
 
@@ -37,9 +37,9 @@ const COST: f64 = 1.0;
 const RISE: f64 = 0.5;
 /// A trial needs this many packets over c, so that one packet more or less does not decide.
 const PACKETS: f64 = 8.0;
-/// And so many deviations of the RTT over c, because its ends are not known more exactly.
+/// And so many times the unsteadiness of the path over c, because its ends are not known more exactly.
 const DEVIATIONS: f64 = 3.0;
-/// Largest c for the sake of jitter. The queue of a search that is too coarse is jitter as well.
+/// Largest c for the sake of unsteadiness. A search that is too coarse fills and empties the queue.
 const LARGEST_FOR_JITTER: f64 = 0.08;
 /// Shortest and longest time of a trial on a short path. The shortest is that of some feedbacks. On a long path a trial
 /// lasts an RTT.
@@ -65,6 +65,8 @@ pub(super) struct Climb {
     first: Option<(f64, f64)>,
     /// Whether the upper trial comes first. It changes, so that a slow drift of the path cancels out.
     upper_first: bool,
+    /// The unsteadiness of the path in the trials so far, smoothed.
+    jitter: Option<Duration>,
     /// The last trial showed overload. A second one in a row is the path, a single one may be the pause of a host.
     overloaded: bool,
 }
@@ -101,6 +103,7 @@ impl Climb {
             trial: None,
             first: None,
             upper_first: false,
+            jitter: None,
             overloaded: false,
         }
     }
@@ -109,7 +112,7 @@ impl Climb {
     pub(super) fn next(&mut self, now: Instant, path: &RoundTrips, counts: &Counts) -> Next {
         let Some(trial) = self.trial else { return self.begin_trial(now, path) };
         // The trial is judged by what arrives from an RTT after its beginning on.
-        let from = trial.since + path.smoothed + (trial.time / SKIPPED).max(path.variation);
+        let from = trial.since + path.smoothed + (trial.time / SKIPPED).max(self.jitter.unwrap_or_default());
         let measured = trial.time / SKIPPED * (SKIPPED - 1);
         if counts.latest().is_none_or(|latest| latest < from + measured) {
             return Next::Rate(trial.rate);
@@ -120,14 +123,19 @@ impl Climb {
             return if again { Next::Fall(compared.arrived) } else { self.begin_trial(now, path) };
         }
         self.overloaded = false;
-        if compared.tests(trial.rate, TESTED) && self.judge(trial.spread, worth(&compared)) {
-            return Next::Grow(self.rate);
+        if compared.tests(trial.rate, TESTED) {
+            if let Some(latest) = counts.unsteadiness(from, path) {
+                self.jitter = Some(self.jitter.map_or(latest, |jitter| (jitter * 3 + latest) / 4));
+            }
+            if self.judge(trial.spread, worth(&compared)) {
+                return Next::Grow(self.rate);
+            }
         }
         self.begin_trial(now, path)
     }
 
     fn begin_trial(&mut self, now: Instant, path: &RoundTrips) -> Next {
-        let (time, spread) = extent(self.rate, self.spread, path);
+        let (time, spread) = extent(self.rate, self.spread, path.smoothed, self.jitter.unwrap_or_default());
         // Both trials of a step are equally far from the rate.
         let spread = self.first.map_or(spread, |(first, _)| first);
         let upper = self.first.is_none() == self.upper_first;
@@ -170,12 +178,12 @@ impl Climb {
 }
 
 /// The time of a trial at `rate`, and its c, which is at least `spread`.
-fn extent(rate: f64, spread: f64, path: &RoundTrips) -> (Duration, f64) {
-    let longest = LONGEST.max(path.smoothed);
-    let exact = time_of(PACKETS / spread, rate).max(path.variation.mul_f64(DEVIATIONS / spread));
-    let time = exact.max(SHORTEST).max(path.smoothed).min(longest);
+fn extent(rate: f64, spread: f64, round_trip: Duration, jitter: Duration) -> (Duration, f64) {
+    let longest = LONGEST.max(round_trip);
+    let exact = time_of(PACKETS / spread, rate).max(jitter.mul_f64(DEVIATIONS / spread));
+    let time = exact.max(SHORTEST).max(round_trip).min(longest);
     let packets = rate * time.as_secs_f64() / PACKET_BITS;
-    let jitter = DEVIATIONS * path.variation.as_secs_f64() / time.as_secs_f64();
+    let jitter = DEVIATIONS * jitter.as_secs_f64() / time.as_secs_f64();
     let spread = (PACKETS / packets).max(jitter.min(LARGEST_FOR_JITTER)).max(spread).min(LARGEST_SPREAD);
     // Even the coarsest trial needs some packets.
     (time.max(time_of(PACKETS / spread, rate)), spread)
@@ -229,9 +237,8 @@ mod tests {
     #[test]
     fn trials_are_exact_at_high_rates_and_coarse_at_low_ones_and_with_jitter() {
         let trial = |rate, millis, jitter| {
-            let round_trip = Duration::from_millis(millis);
-            let path = RoundTrips { least: round_trip, smoothed: round_trip, variation: Duration::from_millis(jitter) };
-            let (time, spread) = extent(rate, LEAST_SPREAD, &path);
+            let (round_trip, jitter) = (Duration::from_millis(millis), Duration::from_millis(jitter));
+            let (time, spread) = extent(rate, LEAST_SPREAD, round_trip, jitter);
             (time, libm::round(spread * 100.0))
         };
         assert_eq!(trial(1e9, 10, 0), (Duration::from_millis(60), 2.0));

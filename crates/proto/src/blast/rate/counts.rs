@@ -36,7 +36,7 @@ const REMEMBERED: usize = 8_192;
 
 /// The memory of a rate finder.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     arrivals: VecDeque<Arrival>,
     /// Bits on the wire that had left before each time.
     departures: VecDeque<(Instant, f64)>,
@@ -81,7 +81,7 @@ struct Arrival {
 
 impl Counts {
     /// Datagrams of so many bits left.
-    pub(super) fn on_sent(&mut self, now: Instant, bits: f64) {
+    pub(crate) fn on_sent(&mut self, now: Instant, bits: f64) {
         if self.departures.back().is_none_or(|(at, _)| now - *at >= GRAIN) {
             if self.departures.len() == REMEMBERED {
                 self.departures.pop_front();
@@ -91,7 +91,7 @@ impl Counts {
         self.sent += bits;
     }
 
-    pub(super) fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
+    pub(crate) fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
         let bits = (feedback.bytes as f64 + feedback.datagrams as f64 * HEADERS) * 8.0;
         if self.arrivals.back().is_some_and(|last| feedback.clock <= last.clock) {
             return;
@@ -104,23 +104,45 @@ impl Counts {
     }
 
     /// The time up to which arrivals are known.
-    pub(super) fn latest(&self) -> Option<Instant> {
+    pub(crate) fn latest(&self) -> Option<Instant> {
         self.arrivals.back().map(|last| self.offset.time_of(last.clock))
     }
 
     /// Sending and arrival over the feedbacks of the time from `from` on. `None` if they span less than `least`.
-    pub(super) fn compare(&self, from: Instant, least: Duration, path: &RoundTrips) -> Option<Comparison> {
+    pub(crate) fn compare(&self, from: Instant, least: Duration, path: &RoundTrips) -> Option<Comparison> {
         let at = self.arrivals.partition_point(|arrival| self.offset.time_of(arrival.clock) < from);
         let (first, last) = (self.arrivals.get(at)?, self.arrivals.back()?);
         if last.clock.saturating_sub(first.clock) < least { None } else { self.between(first, last, path) }
     }
 
     /// The same over the latest feedbacks that span `least`, and at most four times as much.
-    pub(super) fn compare_latest(&self, least: Duration, path: &RoundTrips) -> Option<Comparison> {
+    pub(crate) fn compare_latest(&self, least: Duration, path: &RoundTrips) -> Option<Comparison> {
         let last = self.arrivals.back()?;
         let young = self.arrivals.partition_point(|arrival| arrival.clock + least <= last.clock);
         let first = self.arrivals.get(young.checked_sub(1)?)?;
         if last.clock > first.clock + least * 4 { None } else { self.between(first, last, path) }
+    }
+
+    /// How far the feedbacks from `from` on stray from a steady loss, on average, as a time at the rate of arrival. A queue
+    /// that grows or overflows is steady. Jitter and pauses of both hosts are not. `None` without three feedbacks.
+    pub(crate) fn unsteadiness(&self, from: Instant, path: &RoundTrips) -> Option<Duration> {
+        let at = self.arrivals.partition_point(|arrival| self.offset.time_of(arrival.clock) < from);
+        let (first, last) = (self.arrivals.get(at)?, self.arrivals.back()?);
+        let inner = self.arrivals.len().saturating_sub(at + 2);
+        let (time, bits) = ((last.clock.saturating_sub(first.clock)).as_secs_f64(), last.bits - first.bits);
+        if inner == 0 || bits <= 0.0 {
+            return None;
+        }
+        let missing = |arrival: &Arrival| {
+            self.sent_before(self.offset.time_of(arrival.clock).saturating_sub(path.smoothed)) - arrival.bits
+        };
+        let (before, after) = (missing(first), missing(last));
+        let stray = |arrival: &Arrival| {
+            let share = arrival.clock.saturating_sub(first.clock).as_secs_f64() / time;
+            (missing(arrival) - before - share * (after - before)).abs()
+        };
+        let mean = self.arrivals.range(at + 1..at + 1 + inner).map(stray).sum::<f64>() / inner as f64;
+        Some(Duration::from_secs_f64(mean / bits * time))
     }
 
     fn between(&self, first: &Arrival, last: &Arrival, path: &RoundTrips) -> Option<Comparison> {
@@ -139,7 +161,7 @@ impl Counts {
     }
 
     /// Rate of sending between two instants, bit/s.
-    pub(super) fn sent_between(&self, from: Instant, to: Instant) -> f64 {
+    pub(crate) fn sent_between(&self, from: Instant, to: Instant) -> f64 {
         let time = (to - from).as_secs_f64();
         if time > 0.0 { (self.sent_before(to) - self.sent_before(from)) / time } else { 0.0 }
     }
@@ -162,33 +184,33 @@ impl Counts {
 
 /// Rates of departure and arrival, bit/s.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Comparison {
+pub(crate) struct Comparison {
     /// If the datagrams took the smoothed RTT, and the least for any delay that is possible.
-    pub(super) sent: f64,
-    pub(super) least: f64,
-    pub(super) arrived: f64,
-    pub(super) time: Duration,
+    pub(crate) sent: f64,
+    pub(crate) least: f64,
+    pub(crate) arrived: f64,
+    pub(crate) time: Duration,
 }
 
 impl Comparison {
     /// Whether the path did not carry what was sent, whatever the delay.
-    pub(super) fn shows_overload(&self) -> bool {
+    pub(crate) fn shows_overload(&self) -> bool {
         self.least * self.time.as_secs_f64() >= PACKETS * PACKET_BITS && self.arrived < SATURATED * self.least
     }
 
     /// Whether this share of `rate` left, but for a packet at each end.
-    pub(super) fn tests(&self, rate: f64, share: f64) -> bool {
+    pub(crate) fn tests(&self, rate: f64, share: f64) -> bool {
         self.least + 2.0 * PACKET_BITS / self.time.as_secs_f64() >= share * rate
     }
 }
 
 /// The time of so many packets at `rate` bit/s.
-pub(super) fn time_of(packets: f64, rate: f64) -> Duration {
+pub(crate) fn time_of(packets: f64, rate: f64) -> Duration {
     Duration::from_secs_f64(PACKET_BITS * packets / rate.max(1.0))
 }
 
 /// The time of the fewest packets that tell of the path.
-pub(super) fn telling_time(rate: f64) -> Duration {
+pub(crate) fn telling_time(rate: f64) -> Duration {
     time_of(PACKETS, rate)
 }
 
@@ -280,5 +302,32 @@ mod tests {
         counts.on_sent(at(100), 1_000.0);
         assert!((counts.sent_between(at(0), at(100)) - 1e4).abs() < 1e-6);
         assert_eq!(counts.sent_between(at(10), at(90)), 0.0);
+    }
+
+    /// One packet each millisecond, of which a share arrives 20 ms later and `late` after that. Feedback every 10 ms.
+    fn unsteadiness(share: f64, sends: impl Fn(u64) -> bool, late: impl Fn(u64) -> u64) -> Duration {
+        let mut counts = Counts::default();
+        for millis in 0..400_u64 {
+            if sends(millis) {
+                counts.on_sent(at(millis), PACKET_BITS);
+            }
+            if millis % 10 == 0 {
+                let arrived = (0..millis.saturating_sub(20 + late(millis))).filter(|&millis| sends(millis)).count();
+                let bytes = (arrived as f64 * share * 1_500.0) as u64;
+                let clock = at(millis) - Instant::ZERO;
+                counts.on_feedback(at(millis), &Feedback { bytes, clock, ..Feedback::default() });
+            }
+        }
+        counts.unsteadiness(at(100), &steady(Duration::from_millis(20))).unwrap()
+    }
+
+    #[test]
+    fn jitter_is_unsteady_and_neither_a_steady_loss_nor_a_pause_of_the_sender_is() {
+        let micros = |unsteady: Duration| unsteady.as_micros();
+        assert!(micros(unsteadiness(1.0, |_| true, |_| 0)) < 100);
+        assert!(micros(unsteadiness(0.7, |_| true, |_| 0)) < 100);
+        assert!(micros(unsteadiness(1.0, |millis| !(200..260).contains(&millis), |_| 0)) < 100);
+        let jitter = micros(unsteadiness(1.0, |_| true, |millis| millis / 10 % 3 * 3));
+        assert!((2_000..4_000).contains(&jitter), "{jitter} µs");
     }
 }

@@ -4,11 +4,19 @@
 //!
 //! ```text
 //! rate     10 packets per RTT at first, which counts as 1 ms at least
-//! settled  one RTT and 20 ms after a change; arrivals are then counted for half an RTT, at least 20 ms and 10 packets
-//! then     arrivals ≥ 0.9·rate: rate ← 2·rate;  else rate ← arrivals/1.125, and the law takes over
+//! settled  one RTT and 20 ms after a change; a measurement is half an RTT, at least 20 ms and 10 packets
+//! arrived  < 0.9·left:   rate ← arrivals/1.125, and the law takes over
+//! left     ≥ 0.9·rate:   rate ← 2·rate
+//!          less for 0.2 s, though there is enough to send: rate ← what leaves, and the law takes over
 //! ```
+//!
+//! What arrives is compared with what left an RTT earlier. So the pause of a busy host is no limit of the path.
 
 use farhaul_units::{Duration, Instant};
+
+use super::PACKET_BITS;
+use crate::blast::engine::{Feedback, RoundTrips};
+use crate::blast::rate::counts::{Comparison, Counts, time_of};
 
 /// Packets per RTT of the first rate.
 const FIRST_PACKETS: f64 = 10.0;
@@ -18,13 +26,15 @@ const SHORTEST_ROUND_TRIP: Duration = Duration::from_millis(1);
 const KEEPS_UP: f64 = 0.9;
 /// Less is counted than a measurement needs below this time and this number of packets.
 const SHORTEST_MEASUREMENT: Duration = Duration::from_millis(20);
-const FEWEST_ARRIVALS: u64 = 10;
+const FEWEST_ARRIVALS: f64 = 10.0;
 /// Losses of fewer packets show nothing.
 const FEWEST_SENT: u64 = 100;
 /// The rate found is lower by the law's own step, so that the queue drains.
 const MARGIN: f64 = 1.125;
-/// The rate found is at least the last one but two: fewer arrivals show a disturbance and not the path.
-const LARGEST_FALL: f64 = 4.0;
+/// The rate before did arrive. So fewer arrivals than half are a disturbance.
+const LARGEST_FALL: f64 = 2.0;
+/// A host that sends less than its rate for this long can do no more. Its pauses are shorter.
+const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
 /// A start-up under way.
 #[derive(Debug)]
@@ -33,10 +43,11 @@ pub(super) struct StartUp {
     interval: f64,
     shortest: f64,
     round_trip: Duration,
-    /// Not before then do arrivals show the present rate.
+    counts: Counts,
+    /// Not before then do arrivals show the present rate, and since then nothing was measured.
     settled: Instant,
-    packets: u64,
-    time: Duration,
+    /// How long the sender has been late, without a measurement in which it was not.
+    late: Duration,
     /// Packets sent and losses reported at the present rate.
     sent: u64,
     lost: u64,
@@ -50,9 +61,9 @@ impl StartUp {
             interval,
             shortest,
             round_trip,
+            counts: Counts::default(),
             settled: now + round_trip + SHORTEST_MEASUREMENT,
-            packets: 0,
-            time: Duration::ZERO,
+            late: Duration::ZERO,
             sent: 0,
             lost: 0,
         }
@@ -72,7 +83,8 @@ impl StartUp {
         self.round_trip = round_trip.max(SHORTEST_ROUND_TRIP);
     }
 
-    pub(super) fn on_sent(&mut self, packets: u32) {
+    pub(super) fn on_sent(&mut self, now: Instant, packets: u32) {
+        self.counts.on_sent(now, f64::from(packets) * PACKET_BITS);
         self.sent += u64::from(packets);
     }
 
@@ -80,11 +92,10 @@ impl StartUp {
         self.lost += u64::from(losses);
     }
 
-    /// `packets` arrived in `time`. `busy` is whether the sender always had something to send. Returns I once it is
-    /// found.
-    pub(super) fn on_arrivals(&mut self, now: Instant, packets: u64, time: Duration, busy: bool) -> Option<f64> {
+    /// The receiver counted. `busy` is whether the sender always had something to send. Returns I once it is found.
+    pub(super) fn on_arrivals(&mut self, now: Instant, arrivals: &Feedback, busy: bool) -> Option<f64> {
+        self.counts.on_feedback(now, arrivals);
         if now < self.settled || !busy {
-            (self.packets, self.time) = (0, Duration::ZERO);
             let was_settled = now >= self.settled;
             if !busy {
                 self.settled = self.settled.max(now + self.settling());
@@ -93,19 +104,30 @@ impl StartUp {
             let too_fast = self.sent >= FEWEST_SENT && self.lost as f64 > (1.0 - KEEPS_UP) * self.sent as f64;
             return (too_fast && was_settled).then_some(2.0 * self.interval);
         }
-        (self.packets, self.time) = (self.packets + packets, self.time + time);
-        let expected = self.time.as_secs_f64() * 1e6 / self.interval;
-        if self.time < SHORTEST_MEASUREMENT.max(self.round_trip / 2) || expected < FEWEST_ARRIVALS as f64 {
-            return None;
-        }
+        let rate = PACKET_BITS * 1e6 / self.interval;
+        let least = SHORTEST_MEASUREMENT.max(self.round_trip / 2).max(time_of(FEWEST_ARRIVALS, rate));
+        let steady = RoundTrips { least: self.round_trip, smoothed: self.round_trip, variation: Duration::ZERO };
+        let path = if arrivals.path.smoothed.is_zero() { steady } else { arrivals.path };
+        let compared = self.counts.compare(self.settled, least, &path)?;
+        self.judge(now, rate, &compared)
+    }
+
+    fn judge(&mut self, now: Instant, rate: f64, compared: &Comparison) -> Option<f64> {
+        self.settled = now;
         // The last packet may be on its way.
-        let share = (self.packets + 1) as f64 / expected;
-        if share < KEEPS_UP || self.interval <= self.shortest {
-            let slower = (1.0 / share).clamp(1.0, LARGEST_FALL);
-            return Some(self.interval * slower * if share < KEEPS_UP { MARGIN } else { 1.0 });
+        let arrived = compared.arrived + PACKET_BITS / compared.time.as_secs_f64();
+        if arrived < KEEPS_UP * compared.least {
+            return Some(self.interval * (MARGIN * rate / arrived).min(LARGEST_FALL));
+        }
+        if self.interval <= self.shortest {
+            return Some(self.interval);
+        }
+        if !compared.tests(rate, KEEPS_UP) {
+            self.late += compared.time;
+            return (self.late >= LONGEST_PAUSE).then(|| self.interval * (rate / compared.sent).min(LARGEST_FALL));
         }
         self.interval = (self.interval / 2.0).max(self.shortest);
-        (self.settled, self.packets, self.time) = (now + self.settling(), 0, Duration::ZERO);
+        (self.settled, self.late) = (now + self.settling(), Duration::ZERO);
         (self.sent, self.lost) = (0, 0);
         None
     }
@@ -117,21 +139,92 @@ mod tests {
 
     const STEP: Duration = Duration::from_millis(10);
 
+    /// Where a step does not happen.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Pause {
+        Sender,
+        Receiver,
+    }
+
+    /// A path and its two hosts, in steps.
+    struct Path {
+        start: StartUp,
+        /// Packets per second.
+        capacity: f64,
+        /// Steps of the RTT.
+        delay: usize,
+        /// What left in each step.
+        left: Vec<f64>,
+        /// What has arrived, and what waits at the receiver.
+        arrived: f64,
+        waiting: f64,
+        /// The sender's share of its rate.
+        share: f64,
+    }
+
+    impl Path {
+        fn new(capacity: f64, round_trip: Duration) -> Self {
+            let delay = (round_trip.as_millis() / STEP.as_millis()) as usize;
+            let start = StartUp::new(round_trip, 1.0, Instant::ZERO);
+            Self { start, capacity, delay, left: Vec::new(), arrived: 0.0, waiting: 0.0, share: 1.0 }
+        }
+
+        fn step(&mut self, pause: Option<Pause>) -> Option<f64> {
+            let step = self.left.len();
+            let now = Instant::ZERO + STEP * step as u32;
+            let packets = self.share * 1e6 / self.start.interval() * STEP.as_secs_f64();
+            self.left.push(if pause == Some(Pause::Sender) { 0.0 } else { packets });
+            if pause != Some(Pause::Sender) {
+                self.start.counts.on_sent(now, packets * PACKET_BITS);
+            }
+            let arriving = step.checked_sub(1 + self.delay).map_or(0.0, |step| self.left[step]);
+            self.waiting += arriving.min(self.capacity * STEP.as_secs_f64());
+            // The kernel dates the last packet that a late receiver takes.
+            if pause == Some(Pause::Receiver) || self.waiting == 0.0 {
+                return None;
+            }
+            self.arrived += std::mem::take(&mut self.waiting);
+            let (datagrams, clock) = (libm::floor(self.arrived) as u64, now - Instant::ZERO);
+            let arrivals = Feedback { datagrams, bytes: datagrams * 1_464, clock, ..Feedback::default() };
+            self.start.on_arrivals(now, &arrivals, true)
+        }
+
+        /// I found, and the time it took.
+        fn find(&mut self, pause: impl Fn(usize) -> Option<Pause>) -> (f64, Duration) {
+            loop {
+                if let Some(found) = self.step(pause(self.left.len())) {
+                    return (found, STEP * self.left.len() as u32);
+                }
+                assert!(self.left.len() < 6_000, "it never ends");
+            }
+        }
+    }
+
     /// I found on a path of this many packets per second, and the time it took.
     fn find(capacity: f64, round_trip: Duration) -> (f64, Duration) {
-        let mut start = StartUp::new(round_trip, 1.0, Instant::ZERO);
-        let mut now = Instant::ZERO;
-        let mut arrived = 0.0;
-        loop {
-            now += STEP;
-            let before = arrived;
-            arrived += (1e6 / start.interval()).min(capacity) * STEP.as_secs_f64();
-            let packets = libm::floor(arrived) - libm::floor(before);
-            if let Some(found) = start.on_arrivals(now, packets as u64, STEP, true) {
-                return (found, now - Instant::ZERO);
+        Path::new(capacity, round_trip).find(|_| None)
+    }
+
+    #[test]
+    fn pauses_of_both_hosts_are_no_limit_of_the_path() {
+        for pause in 1..7 {
+            for begin in 0..200 {
+                for host in [Pause::Sender, Pause::Receiver] {
+                    let mut path = Path::new(83_333.0, Duration::from_millis(10));
+                    let (found, _) = path.find(|step| (begin..begin + pause).contains(&(step % 200)).then_some(host));
+                    let share = 1e6 / found / 83_333.0;
+                    assert!(share > 0.7, "{share} with {pause} steps at {begin} of the {host:?}");
+                }
             }
-            assert!(now < Instant::ZERO + Duration::from_secs(60), "it never ends");
         }
+    }
+
+    #[test]
+    fn a_host_that_sends_no_faster_ends_it_at_what_it_sends() {
+        let mut path = Path::new(1e6, Duration::from_millis(1));
+        path.share = 0.7;
+        let (found, _) = path.find(|_| None);
+        assert!((1.3..1.6).contains(&(found / path.start.interval())), "{found}");
     }
 
     #[test]
@@ -149,11 +242,18 @@ mod tests {
         assert!(time < Duration::from_secs(3), "{time:?}");
     }
 
+    /// A count at this step.
+    fn count(step: u32, datagrams: u64) -> (Instant, Feedback) {
+        let clock = STEP * step;
+        (Instant::ZERO + clock, Feedback { datagrams, bytes: datagrams * 1_464, clock, ..Feedback::default() })
+    }
+
     #[test]
     fn arrivals_of_an_idle_sender_show_nothing() {
         let mut start = StartUp::new(Duration::from_millis(10), 1.0, Instant::ZERO);
-        for tick in 1..100 {
-            assert_eq!(start.on_arrivals(Instant::ZERO + STEP * tick, 0, STEP, false), None);
+        for step in 1..100 {
+            let (now, arrivals) = count(step, 0);
+            assert_eq!(start.on_arrivals(now, &arrivals, false), None);
         }
         assert_eq!(start.interval(), 1_000.0);
     }
@@ -161,17 +261,23 @@ mod tests {
     #[test]
     fn losses_of_a_sender_that_is_often_idle_end_it() {
         let mut start = StartUp::new(Duration::from_millis(10), 1.0, Instant::ZERO);
-        start.on_sent(1_000);
+        start.on_sent(Instant::ZERO, 1_000);
         start.on_losses(99);
-        assert_eq!(start.on_arrivals(Instant::ZERO + STEP * 4, 0, STEP, false), None, "a tenth is tolerated");
+        let (now, arrivals) = count(4, 0);
+        assert_eq!(start.on_arrivals(now, &arrivals, false), None, "a tenth is tolerated");
         start.on_losses(2);
-        assert_eq!(start.on_arrivals(Instant::ZERO + STEP * 8, 0, STEP, false), Some(2_000.0));
+        let (now, arrivals) = count(8, 0);
+        assert_eq!(start.on_arrivals(now, &arrivals, false), Some(2_000.0));
     }
 
     #[test]
     fn the_fastest_rate_ends_it() {
         let mut start = StartUp::new(Duration::from_millis(1), 100.0, Instant::ZERO);
-        let found = (1..100).find_map(|tick| start.on_arrivals(Instant::ZERO + STEP * tick, 100, STEP, true));
+        let found = (1..100).find_map(|step| {
+            let (now, arrivals) = count(step, 100 * u64::from(step));
+            start.on_sent(now, 100);
+            start.on_arrivals(now, &arrivals, true)
+        });
         assert_eq!(found, Some(100.0));
     }
 }

@@ -4,7 +4,7 @@ use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 use farhaul_wire::sabul::{DecimalSeq, Losses, Record};
 
 use super::{Sender, ShortPackets};
-use crate::blast::engine::Feedback;
+use crate::blast::engine::{Feedback, RoundTrips};
 use crate::error::{ControlFault, PeerMisbehaved};
 use crate::sabul::rate::Report;
 use crate::sabul::{Repairs, fault, refused};
@@ -102,8 +102,8 @@ impl Sender {
 
     fn on_syn(&mut self, now: Instant, received: u32) {
         self.rate.on_syn(received);
-        if let Some((packets, time, busy)) = self.arrivals.on_syn(now, received) {
-            self.rate.on_arrivals(now, packets, time, busy, self.next);
+        if let Some((arrivals, busy)) = self.arrivals.on_syn(now, received) {
+            self.rate.on_arrivals(now, &arrivals, busy, self.next);
         }
     }
 
@@ -120,20 +120,22 @@ impl Sender {
     }
 }
 
-/// Arrivals at the receiver, by its shell's feedback or else by SYN records.
+/// Bytes of a packet of 1500 bytes without the headers and the tag that a count adds.
+const PAYLOAD: u64 = 1_464;
+
+/// Counts of arrivals, by the feedback of the receiver's shell or else by its SYN records.
 #[derive(Debug)]
 pub(super) struct Arrivals {
-    /// The last feedback. Once there is one, SYN records count no more.
-    feedback: Option<Feedback>,
-    /// When the last SYN record came.
-    syn: Instant,
-    /// Whether the sender always had something to send since the last report.
+    /// The last count, by SYN records as long as there is no feedback.
+    latest: Feedback,
+    has_feedback: bool,
+    /// Whether the sender always had something to send since the last count.
     busy: bool,
 }
 
 impl Arrivals {
-    pub(super) const fn new(now: Instant) -> Self {
-        Self { feedback: None, syn: now, busy: true }
+    pub(super) fn new() -> Self {
+        Self { latest: Feedback::default(), has_feedback: false, busy: true }
     }
 
     /// The sender had nothing to send, or might not.
@@ -141,19 +143,21 @@ impl Arrivals {
         self.busy = false;
     }
 
-    /// Packets since the last feedback, the time by the peer's clock, and whether the sender was busy.
-    pub(super) fn on_feedback(&mut self, feedback: &Feedback) -> Option<(u64, Duration, bool)> {
-        let last = self.feedback.replace(*feedback)?;
-        let packets = feedback.datagrams.saturating_sub(last.datagrams);
-        Some((packets, feedback.clock.saturating_sub(last.clock), std::mem::replace(&mut self.busy, true)))
+    /// The count in packets, and whether the sender was busy.
+    pub(super) fn on_feedback(&mut self, feedback: &Feedback) -> (Feedback, bool) {
+        self.has_feedback = true;
+        self.count(feedback.datagrams, feedback.clock, feedback.path)
     }
 
-    /// The same since the last SYN record, by this side's clock.
-    pub(super) fn on_syn(&mut self, now: Instant, received: u32) -> Option<(u64, Duration, bool)> {
-        let time = now - std::mem::replace(&mut self.syn, now);
-        if self.feedback.is_some() {
-            return None;
-        }
-        Some((received.into(), time, std::mem::replace(&mut self.busy, true)))
+    /// The same for a SYN record, dated by this side's clock.
+    pub(super) fn on_syn(&mut self, now: Instant, received: u32) -> Option<(Feedback, bool)> {
+        let datagrams = self.latest.datagrams + u64::from(received);
+        (!self.has_feedback).then(|| self.count(datagrams, now - Instant::ZERO, RoundTrips::default()))
+    }
+
+    fn count(&mut self, datagrams: u64, clock: Duration, path: RoundTrips) -> (Feedback, bool) {
+        // Every packet counts as a full one.
+        self.latest = Feedback { datagrams, bytes: datagrams.saturating_mul(PAYLOAD), clock, path };
+        (self.latest, std::mem::replace(&mut self.busy, true))
     }
 }
