@@ -6,6 +6,7 @@ mod program;
 mod report;
 mod schedule;
 
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
@@ -28,6 +29,9 @@ pub(crate) enum Extent {
 
 /// Starts the reason of tests that only [`Extent::Long`] runs.
 const LONG: &str = "long: ";
+
+/// Tests beyond one for each processor: tests of real sockets wait half of their time.
+const WAITING: usize = 1;
 
 /// Requirements of some programs.
 #[derive(Debug, Default)]
@@ -87,7 +91,7 @@ impl Suite {
         let schedule = Schedule::new(tests);
         let (sender, finished) = mpsc::channel();
         thread::scope(|scope| {
-            for worker in 0..thread::available_parallelism().map_or(1, std::num::NonZero::get) {
+            for worker in 0..thread::available_parallelism().map_or(1, NonZero::get) + WAITING {
                 let (schedule, sender) = (&schedule, sender.clone());
                 let output = outputs.join(format!("worker-{worker}"));
                 scope.spawn(move || {

@@ -24,7 +24,7 @@ impl Lane {
     fn limit(self) -> usize {
         match self {
             Self::Interop => 1,
-            Self::Sockets => 2,
+            Self::Sockets => 3,
             Self::Free => usize::MAX,
         }
     }
