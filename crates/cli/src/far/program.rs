@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -66,6 +67,8 @@ pub(crate) struct FarProgram {
     host: String,
     child: Arc<Mutex<Child>>,
     stdin: Option<ChildStdin>,
+    /// Gives stdin back once the program has taken the first message.
+    greeting: Receiver<ChildStdin>,
     inbox: Inbox,
     last_words: Option<Failed>,
     lifeline: Lifeline,
@@ -153,10 +156,11 @@ impl FarProgram {
         let (lifeline, its) = (Lifeline::of(Arc::clone(&child)), Arc::clone(&child));
         let ending = lifeline.clone();
         let is_detached = hello.detach;
-        let mut far = Self {
+        let far = Self {
             host: host.to_owned(),
             child: its,
-            stdin,
+            stdin: None,
+            greeting: greet(stdin, hello)?,
             inbox,
             last_words: None,
             lifeline,
@@ -172,8 +176,6 @@ impl FarProgram {
                 }
             })?;
         }
-        // A failure shows in what is heard.
-        let _ = far.say(&Near::Hello(hello.clone()));
         Ok(far)
     }
 
@@ -187,10 +189,14 @@ impl FarProgram {
         };
         match first {
             Err(Nothing::Yet) => Err(Refusal::of_silence(ANSWER, &self.host, options)),
-            Ok(Heard::Message(FarSays::Ready(ready))) => {
-                self.is_ready = true;
-                Ok(ready)
-            }
+            Ok(Heard::Message(FarSays::Ready(ready))) => match self.greeting.recv_timeout(ANSWER) {
+                Ok(stdin) => {
+                    (self.stdin, self.is_ready) = (Some(stdin), true);
+                    Ok(ready)
+                }
+                // It answers what it has not read.
+                Err(_) => Err(Refusal { fault: self.misbehaved(), is_mendable: is_default }),
+            },
             Ok(Heard::Message(FarSays::Failed(failed))) => {
                 let fault = failed.fault(&self.host);
                 Err(Refusal { is_mendable: is_default && fault.code == Code::Protocol, fault })
@@ -337,6 +343,21 @@ impl Drop for FarProgram {
             let _ = child.wait();
         }
     }
+}
+
+/// Says what this side wants, on a thread: the message may be longer than the pipes, and a program that does not read it must
+/// not hold this side. The end of ssh ends the thread.
+fn greet(stdin: Option<ChildStdin>, hello: &Hello) -> Result<Receiver<ChildStdin>, Fault> {
+    let (greeted, greeting) = sync_channel(1);
+    let hello = encode(&Near::Hello(hello.clone()));
+    thread::Builder::new().name("greeting".into()).spawn(move || {
+        let Some(mut stdin) = stdin else { return };
+        // A failure shows in what is heard.
+        if stdin.write_all(hello.as_bytes()).and_then(|()| stdin.flush()).is_ok() {
+            let _ = greeted.send(stdin);
+        }
+    })?;
+    Ok(greeting)
 }
 
 /// Waits for the end of a child, at most for `time`. It holds no lock while it waits, so that an interrupt can end the child.

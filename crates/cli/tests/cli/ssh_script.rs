@@ -98,12 +98,24 @@ fn the_end_of_the_far_program_by_a_signal_is_a_lost_peer_here() {
     run.fails(8, &["far: stopped by SIGTERM"]);
 }
 
+/// It does not read either, and the first message of the second copy is longer than what the pipes hold. Waits for the 15 s.
 #[test]
 fn a_far_program_that_says_nothing_ends_the_copy_in_time() {
     let here = Here::behind("printf '\\001farhaul-shell\\n'; exec sleep 60");
-    let run = here.copies_with_program(&[]);
-    run.fails(4, &["was started and has said nothing for 15 s", "--remote-path"]);
-    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    let (ssh, file, there) = (here.scratch.at("ssh"), here.scratch.at("file"), here.scratch.at("there"));
+    // In the message, each quotation mark takes two bytes.
+    let many: Vec<String> = (0..300).map(|number| format!("far:/{number}{}", "\"".repeat(200))).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).chain([&*there]).collect();
+    std::thread::scope(|scope| {
+        for ends in [&[&*file, "far:there"], &many[..]] {
+            let words = [&["copy", "--remote-path", "farhaul", "--ssh", &ssh], ends].concat();
+            scope.spawn(move || {
+                let run = farhaul_where(&[], &words);
+                run.fails(4, &["was started and has said nothing for 15 s", "--remote-path"]);
+                assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+            });
+        }
+    });
 }
 
 #[test]
