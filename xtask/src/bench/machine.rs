@@ -3,6 +3,8 @@
 use std::fs;
 use std::thread::available_parallelism;
 
+use serde_json::Value;
+
 use crate::workspace::Workspace;
 
 /// Packet size for every program, in bytes with headers: that of Ethernet.
@@ -30,12 +32,29 @@ pub(super) fn describe(workspace: &Workspace) -> Vec<(&'static str, String)> {
         ("mtu", format!("loopback {}, packets {PACKET_SIZE}", file("/sys/class/net/lo/mtu"))),
         ("rmem", pair("rmem")),
         ("wmem", pair("wmem")),
+        ("cipher", cipher(workspace)),
         ("load", load(&file("/proc/loadavg"))),
         (
             "commit",
             version.map_or("unknown".into(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned()),
         ),
     ]
+}
+
+/// What one core encrypts, by the word of `farhaul doctor`. Figures of encrypted transfers depend on it.
+fn cipher(workspace: &Workspace) -> String {
+    let doctor = workspace
+        .command(&workspace.target.join("release/farhaul").to_string_lossy())
+        .args(["doctor", "--json"])
+        .output();
+    let output = doctor.map(|output| output.stdout).unwrap_or_default();
+    let rate = String::from_utf8_lossy(&output).lines().find_map(aes_128);
+    rate.map_or_else(|| "unknown".into(), |rate| format!("AES-128-GCM {:.1} Gbit/s per core", rate / 1e9))
+}
+
+/// `{"event":"finding","id":"cipher_speed","aes128_bps":18295522580,…}`
+fn aes_128(line: &str) -> Option<f64> {
+    serde_json::from_str::<Value>(line).ok()?["aes128_bps"].as_f64()
 }
 
 /// `MemTotal:  24576000 kB`
@@ -58,6 +77,12 @@ mod tests {
     fn a_busy_machine_is_named() {
         assert_eq!(load("0.05 0.10 0.01 1/90 33"), "0.05");
         assert!(load("2.31 1.10 0.01 1/90 33").contains("not quiet"));
+    }
+
+    #[test]
+    fn the_speed_of_the_cipher_is_read_from_a_finding() {
+        assert_eq!(aes_128(r#"{"event":"finding","aes128_bps":18295522580}"#), Some(18_295_522_580.0));
+        assert_eq!(aes_128(r#"{"event":"end"}"#), None);
     }
 
     #[test]

@@ -15,6 +15,9 @@ const STOP_AFTER: Duration = Duration::from_secs(3);
 #[derive(Debug)]
 pub(super) struct Pulse {
     pub(super) rtt: Rtt,
+    /// The mean deviation of the samples from the smoothed RTT. That of [`Rtt`] begins at half of the first sample, which
+    /// is right for timers and says nothing of the path.
+    deviation: Duration,
     heard: Instant,
     next: Instant,
     idle: Duration,
@@ -32,7 +35,7 @@ impl Pulse {
         if let Some(sample) = first {
             rtt.sample(sample, now);
         }
-        Self { rtt, heard: now, next: now, idle, timeout, asked: None, number: 0 }
+        Self { rtt, deviation: Duration::ZERO, heard: now, next: now, idle, timeout, asked: None, number: 0 }
     }
 
     /// Something came on the channel.
@@ -57,14 +60,17 @@ impl Pulse {
             return None;
         }
         let sample = now - self.asked.take()?;
+        if self.rtt.min().is_some() {
+            self.deviation = (self.deviation * 3 + self.rtt.smoothed().abs_diff(sample)) / 4;
+        }
         self.rtt.sample(sample, now);
         Some(sample)
     }
 
     /// The RTTs so far.
     pub(super) fn round_trips(&self) -> RoundTrips {
-        let (smoothed, variation) = (self.rtt.smoothed(), self.rtt.variation());
-        RoundTrips { least: self.rtt.min().unwrap_or(smoothed), smoothed, variation }
+        let smoothed = self.rtt.smoothed();
+        RoundTrips { least: self.rtt.min().unwrap_or(smoothed), smoothed, variation: self.deviation }
     }
 
     /// Whether a sender of datagrams must pause.
@@ -122,6 +128,17 @@ mod tests {
         assert_eq!(pulse.on_echo(at(540), 1), Some(Duration::from_millis(40)));
         assert_eq!(pulse.on_echo(at(541), 1), None);
         assert_eq!(pulse.poll_ping(at(1_000), true), Some(2));
+    }
+
+    #[test]
+    fn round_trips_vary_by_what_was_seen_alone() {
+        let mut pulse = pulse();
+        pulse.poll_ping(at(500), true);
+        pulse.on_echo(at(540), 1);
+        assert_eq!(pulse.round_trips().variation, Duration::ZERO);
+        pulse.poll_ping(at(1_000), true);
+        pulse.on_echo(at(1_048), 2);
+        assert_eq!(pulse.round_trips().variation, Duration::from_millis(2));
     }
 
     #[test]

@@ -26,9 +26,8 @@ use farhaul_units::{Duration, Instant};
 use super::counts::{Comparison, Counts, PACKET_BITS, time_of};
 use crate::blast::engine::RoundTrips;
 
-/// c at first, and the least and the largest one. What was found before differs from the best rate by the noise of a
-/// short measurement. Larger ones see the slope better and lose more goodput.
-const FIRST_SPREAD: f64 = 0.08;
+/// The least and the largest c. Larger ones see the slope better and lose more goodput. The first one is the least: what
+/// was found before is about as exact as a trial is, and rises in a row reach further.
 const LEAST_SPREAD: f64 = 0.02;
 const LARGEST_SPREAD: f64 = 0.5;
 /// λ: a lost datagram costs as much as a delivered one brings.
@@ -97,7 +96,7 @@ impl Climb {
     pub(super) const fn new(rate: f64) -> Self {
         Self {
             rate,
-            spread: FIRST_SPREAD,
+            spread: LEAST_SPREAD,
             slope: 0.0,
             rises: 0,
             trial: None,
@@ -212,7 +211,7 @@ mod tests {
 
     #[test]
     fn steps_follow_the_slope_and_trials_come_closer_when_it_turns() {
-        let mut climb = Climb::new(100.0);
+        let mut climb = Climb { spread: 0.08, ..Climb::new(100.0) };
         climb.step(1.0);
         assert!((climb.rate - 100.0 * libm::exp(0.04)).abs() < 1e-9);
         climb.step(-1.0);
