@@ -84,8 +84,8 @@ impl RateControl {
             RateChoice::Fixed(rate) => Self { rate: rate.bits_per_second() as f64, finder: None },
             RateChoice::Auto => {
                 let path = RoundTrips { least: round_trip, smoothed: round_trip, variation: Duration::ZERO };
-                let step = Step::Start(Start::new());
                 let first = hint.map_or(FIRST, |hint| hint.bits_per_second() as f64).clamp(SLOWEST, FASTEST);
+                let step = Step::Start(Start::new(first));
                 Self { rate: first, finder: Some(Finder { path, counts: Counts::default(), step }) }
             }
         }
@@ -121,7 +121,7 @@ impl RateControl {
             Step::Climb(climb) => match climb.next(now, &finder.path, &finder.counts) {
                 climb::Next::Rate(rate) => rate,
                 climb::Next::Grow(rate) => {
-                    finder.step = Step::Start(Start::new());
+                    finder.step = Step::Start(Start::new(rate));
                     rate
                 }
                 climb::Next::Fall(rate) => {

@@ -3,12 +3,12 @@
 //! ```text
 //! grow    r ← r·4^(Δt/RTT), at most 4·arrived           until arrived < 0.8·sent, whatever the delay
 //! settle  r ← 0.8·arrived, and note the most that arrives   until less arrives
-//! found   r ← the most that arrived
+//! found   r ← the most that arrived, if a queue was seen, or if it does not grow anew by a half
 //! ```
 //!
 //! On a dedicated channel an overload for one RTT costs nothing but repetitions: the link is full all the time. So a
-//! fast start is better than a gentle one. While the queue of the overload empties, arrivals show the capacity. All of
-//! this is ours.
+//! fast start is better than a gentle one. While the queue of the overload empties, arrivals show the capacity. If there
+//! was no queue, the pause of a host may have been the reason, and the rate grows again. All of this is ours.
 
 use farhaul_units::{Duration, Instant};
 
@@ -22,6 +22,10 @@ const DRAINING: f64 = 0.8;
 /// It is empty once arrivals fall below this share of the most, which is halfway to what is sent. What is sent itself is
 /// no measure, since some of it may be lost or arrive twice.
 const FALLEN: f64 = 0.9;
+/// A queue empties if more arrives than leaves, by this factor. Without one, what arrives is what leaves.
+const EMPTYING: f64 = 1.1;
+/// The path carries what arrived if an overload after that shows less than this multiple.
+const CONFIRMED: f64 = 1.5;
 /// Longest time to wait for that, in RTTs and at least so long. A queue may be far longer than the path.
 const LONGEST_SETTLING: (u32, Duration) = (4, Duration::from_secs(2));
 /// Shortest time of a comparison. Feedback comes every 10 ms.
@@ -36,13 +40,22 @@ const SHORTEST_ROUND_TRIP: Duration = Duration::from_millis(10);
 /// A comparison spans this part of an RTT on long paths, in which the rate grows by half.
 const PART: u32 = 4;
 
-/// The state of the start.
+/// The start.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Start {
+pub(super) struct Start {
+    state: State,
+    /// Where the growth began, bit/s.
+    first: f64,
+    /// The most that arrived at earlier overloads, bit/s.
+    before: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
     /// The rate grows. When it last did; `None` before the first feedback.
     Growing(Option<Instant>),
-    /// The overload drains since then. `most` is the most that arrived, bit/s.
-    Settling { since: Instant, most: f64 },
+    /// The overload drains since then. `most` is the most that arrived, bit/s, and `queued` is whether a queue emptied.
+    Settling { since: Instant, most: f64, queued: bool },
 }
 
 /// The answer of the start.
@@ -55,24 +68,28 @@ pub(super) enum Next {
 }
 
 impl Start {
-    pub(super) const fn new() -> Self {
-        Self::Growing(None)
+    /// Begins at the rate `first`.
+    pub(super) const fn new(first: f64) -> Self {
+        Self { state: State::Growing(None), first, before: None }
     }
 
     /// An overload, of which so much arrives, ends now.
     pub(super) const fn after_overload(now: Instant, arrived: f64) -> Self {
-        Self::Settling { since: now, most: arrived }
+        Self { state: State::Settling { since: now, most: arrived, queued: false }, first: arrived, before: None }
     }
 
     /// The next rate, bit/s.
     pub(super) fn next(&mut self, now: Instant, rate: f64, path: &RoundTrips, counts: &Counts) -> Next {
         let least = SHORTEST.max(path.smoothed / PART);
-        match self {
-            Self::Growing(grown) => {
+        match &mut self.state {
+            State::Growing(grown) => {
                 if let Some(compared) = counts.compare_latest(least.max(telling_time(rate)), path)
                     && compared.shows_overload()
                 {
-                    *self = Self::after_overload(now, compared.arrived);
+                    if compared.arrived == 0.0 {
+                        return Next::Rate(rate);
+                    }
+                    self.state = State::Settling { since: now, most: compared.arrived, queued: false };
                     return Next::Rate(compared.arrived);
                 }
                 let least = least.max(time_of(GROWING_PACKETS, rate));
@@ -87,20 +104,30 @@ impl Start {
                         .min(GROWTH);
                 Next::Rate((rate * growth).min(GROWTH * compared.arrived).max(rate))
             }
-            Self::Settling { since, most } => {
+            State::Settling { since, most, queued } => {
                 let least = least.max(telling_time(rate)) * 2;
                 // The overload still arrives until then.
                 let from = *since + path.smoothed;
+                let mut is_empty = now >= *since + (path.smoothed * LONGEST_SETTLING.0).max(LONGEST_SETTLING.1);
                 if let Some(compared) = counts.compare(from, least, path) {
                     *most = most.max(compared.arrived);
+                    *queued |= compared.arrived > EMPTYING * compared.sent;
                     let latest = counts.compare_latest(least, path);
-                    if latest.is_some_and(|latest| latest.arrived < FALLEN * *most) {
-                        return Next::Found(*most);
-                    }
+                    is_empty |= latest.is_some_and(|latest| latest.arrived < FALLEN * *most);
                 }
-                let longest = (path.smoothed * LONGEST_SETTLING.0).max(LONGEST_SETTLING.1);
-                if now >= *since + longest { Next::Found(*most) } else { Next::Rate(DRAINING * *most) }
+                let (most, queued) = (*most, *queued);
+                if is_empty { self.settled(most, queued) } else { Next::Rate(DRAINING * most) }
             }
         }
+    }
+
+    /// The overload is over.
+    fn settled(&mut self, most: f64, queued: bool) -> Next {
+        let before = self.before.replace(self.before.unwrap_or(0.0).max(most));
+        if queued || before.is_some_and(|before| most < CONFIRMED * before) {
+            return Next::Found(before.unwrap_or(0.0).max(most));
+        }
+        self.state = State::Growing(None);
+        Next::Rate(most.max(self.first))
     }
 }

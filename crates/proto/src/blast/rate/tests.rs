@@ -11,6 +11,8 @@ use crate::config::Config;
 
 const TICK: Duration = Duration::from_millis(1);
 const PACKET: f64 = 12_000.0;
+/// The pause of a host whose buffer overflows.
+const OUTAGE: Duration = Duration::from_millis(30);
 
 /// A path.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +26,8 @@ struct Fluid {
     hint: Option<Rate>,
     /// Factor of the capacity in the second half of the time.
     change: f64,
+    /// When everything is lost for 30 ms.
+    outage: Option<Duration>,
 }
 
 /// Runs a search over a path. Returns the share of the capacity that arrived, and the share of what was sent that was
@@ -62,7 +66,8 @@ fn run_control(
         let scatter = libm::sqrt(packets * path.loss) * (rng.unit() + rng.unit() + rng.unit() - 1.5) * 2.0;
         let random = ((packets * path.loss + scatter) * PACKET).clamp(0.0, bits);
         let room = path.queue * PACKET + path.capacity * tick - waiting;
-        let taken = (bits - random).min(room);
+        let is_out = path.outage.is_some_and(|outage| (outage..outage + OUTAGE).contains(&(now - start)));
+        let taken = if is_out { 0.0 } else { (bits - random).min(room) };
         lost += bits - taken;
         waiting += taken;
         let leaves = waiting.min(path.capacity * tick);
@@ -107,7 +112,7 @@ fn the_search_fills_paths_drawn_at_random() {
         let round_trip = Duration::from_secs_f64(between(&mut rng, 0.001, 0.2));
         let loss = if rng.unit() < 0.5 { 0.0 } else { between(&mut rng, 1e-6, 1e-3) };
         let queue = between(&mut rng, 50.0, 2_000.0);
-        let path = Fluid { capacity, round_trip, queue, loss, hint: None, change: 1.0 };
+        let path = Fluid { capacity, round_trip, queue, loss, hint: None, change: 1.0, outage: None };
         let [filled, _] = run(path, Duration::from_secs(60), seed);
         assert!(filled >= 0.95 * (1.0 - loss), "{filled} of {path:?}");
     }
@@ -116,8 +121,15 @@ fn the_search_fills_paths_drawn_at_random() {
 /// A path of 300 Mbit/s and 50 ms, and what arrives in 40 RTTs with a search that begins at a hint.
 fn filled_with_hint(hint: Option<f64>) -> f64 {
     let hint = hint.map(|bits| Rate::from_bits_per_second(bits as u64));
-    let path =
-        Fluid { capacity: 300e6, round_trip: Duration::from_millis(50), queue: 600.0, loss: 1e-4, hint, change: 1.0 };
+    let path = Fluid {
+        capacity: 300e6,
+        round_trip: Duration::from_millis(50),
+        queue: 600.0,
+        loss: 1e-4,
+        hint,
+        change: 1.0,
+        outage: None,
+    };
     run(path, Duration::from_secs(2), 7)[0]
 }
 
@@ -137,7 +149,7 @@ fn a_hint_ten_times_too_high_or_too_low_costs_a_few_rtts_at_most() {
 
 /// Seconds until the rate is within a fifth of 300 Mbit/s, if the search stands at `rate`.
 fn way_back(rate: f64, round_trip: Duration) -> f64 {
-    let path = Fluid { capacity: 300e6, round_trip, queue: 600.0, loss: 1e-3, hint: None, change: 1.0 };
+    let path = Fluid { capacity: 300e6, round_trip, queue: 600.0, loss: 1e-3, hint: None, change: 1.0, outage: None };
     let mut control = RateControl::new(RateChoice::Auto, None, round_trip);
     control.rate = rate;
     control.finder.as_mut().unwrap().step = Step::Climb(Climb::new(rate));
@@ -174,9 +186,20 @@ fn a_hint_beyond_any_use_is_brought_into_bounds() {
 fn a_path_that_becomes_ten_times_faster_or_slower_is_filled_again_within_seconds() {
     for (change, least, most_lost) in [(10.0, 0.75, 0.05), (0.1, 0.9, 0.1)] {
         let round_trip = Duration::from_millis(20);
-        let path = Fluid { capacity: 100e6, round_trip, queue: 200.0, loss: 1e-5, hint: None, change };
+        let path = Fluid { capacity: 100e6, round_trip, queue: 200.0, loss: 1e-5, hint: None, change, outage: None };
         let [filled, lost] = run(path, Duration::from_secs(20), 1);
         assert!(filled >= least && lost <= most_lost, "{filled} filled and {lost} lost with {change}");
+    }
+}
+
+#[test]
+fn an_outage_while_the_rate_grows_is_no_limit_of_the_path() {
+    for millis in 0..30 {
+        let outage = Some(Duration::from_millis(10 * millis));
+        let round_trip = Duration::from_millis(1);
+        let path = Fluid { capacity: 2e9, round_trip, queue: 2_000.0, loss: 0.0, hint: None, change: 1.0, outage };
+        let [filled, _] = run(path, Duration::from_secs(2), 1);
+        assert!(filled >= 0.8, "{filled} filled with an outage at {outage:?}");
     }
 }
 
