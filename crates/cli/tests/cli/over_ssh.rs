@@ -20,6 +20,17 @@ pub(crate) struct Far {
     prelude: String,
     /// Hosts for the settings of ssh.
     hosts: Vec<(&'static str, &'static str)>,
+    /// Options of the emulator about its path.
+    path: &'static [&'static str],
+}
+
+/// A path that the timing of most tests relies on.
+const PATH: [&str; 4] = ["--rate", "100mbit", "--delay", "5ms"];
+
+/// A shell line that waits until sshd answers at this address. A login would take longer, and fails with some settings.
+pub(crate) fn wait_for_sshd(address: &str) -> String {
+    let asked = format!("ssh-keyscan -T 1 -t ed25519 -p 2222 {address} 2> /dev/null | grep -q .");
+    format!("for i in $(seq 100); do {asked} && break; sleep 0.05; done")
 }
 
 impl Far {
@@ -46,12 +57,17 @@ impl Far {
             ),
         )
         .unwrap();
-        Some(Self { scratch, prelude: String::new(), hosts: Vec::new() })
+        Some(Self { scratch, prelude: String::new(), hosts: Vec::new(), path: &PATH })
     }
 
     /// The same with these shell lines before the sshd starts.
     pub(crate) fn after(self, prelude: &str) -> Self {
         Self { prelude: prelude.to_owned(), ..self }
+    }
+
+    /// The same over a path as fast as the emulator is, without delay: for copies of the program, which has many megabytes.
+    pub(crate) fn fast(self) -> Self {
+        Self { path: &[], ..self }
     }
 
     /// The same with one more host in the settings of ssh.
@@ -86,13 +102,13 @@ impl Far {
         fs::write(format!("{ssh_config}.in"), config.into_iter().chain(more).collect::<String>()).unwrap();
         let script = format!(
             "sed \"s/PEER/$FARHAUL_PEER/\" '{ssh_config}.in' > '{ssh_config}'; F='{PROGRAM}'; S=\"ssh -F {ssh_config}\"; {}\n{line}",
-            // The server may need a moment.
-            "for i in 1 2 3 4 5 6 7 8 9 10; do $S far true 2>/dev/null && break; sleep 0.2; done"
+            wait_for_sshd("$FARHAUL_PEER")
         );
         let sshd = format!("{SSHD} -D -f {}", self.scratch.at("sshd_config"));
         let served = format!("SSHD='{sshd}'\n{}\nexec $SSHD", self.prelude);
-        let path = ["emulate", "--quiet", "--rate", "100mbit", "--delay", "5ms", "--serve", &served];
-        farhaul_where(&[("SSH_AUTH_SOCK", "")], &[&path, options, &["--", "sh", "-c", &script]].concat())
+        let (emulate, serve) = (["emulate", "--quiet"], ["--serve", &served]);
+        let line = ["--", "sh", "-c", &script];
+        farhaul_where(&[("SSH_AUTH_SOCK", "")], &[&emulate[..], self.path, &serve, options, &line].concat())
     }
 
     /// The same for a copy with the program at its place.

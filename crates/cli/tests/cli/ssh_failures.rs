@@ -3,6 +3,7 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::thread;
 
 use crate::over_ssh::{Far, fails, lines, same};
 use crate::process::{Run, farhaul};
@@ -26,31 +27,35 @@ fn copy(far: &Far, options: &str) -> Run {
 
 #[test]
 fn install_mends_a_program_of_another_version_and_one_that_does_not_run() {
-    let Some(far) = Far::new(HOME_ON_PATH) else { return };
-    let file = far.scratch.file("file", SIZE);
     let said = "{\"failed\":{\"code\":\"PROTOCOL\",\"message\":\"farhaul 9 there speaks version 9\"}}";
     let newer =
         format!("#!/bin/sh\nprintf '\\001farhaul-bootstrap\\n{:08x}%s' '{said}'\nexec cat > /dev/null\n", said.len());
     let older = "#!/bin/sh\necho \"error: unrecognized subcommand 'bootstrap'\" >&2\nexit 2\n";
-    for (script, mode, code, words) in [
-        (newer.as_str(), 0o755, 9, "speaks version 9"),
-        (older, 0o755, 9, "no farhaul of this version"),
-        ("\x7fELF of another processor", 0o755, 5, "cannot start the program farhaul"),
-    ] {
-        there(&far, script, mode);
-        let run = copy(&far, "");
-        fails(&run, code, &[words, "--install"]);
-        copy(&far, "--install").succeeds();
-        assert!(same(&file, &far.scratch.at("there/file")), "{words}");
-        // The copy there wins over the PATH from now on.
-        copy(&far, "").succeeds();
-        fs::remove_dir_all(far.scratch.at("cache")).unwrap();
-    }
+    // Side by side, since most of the time goes into logins.
+    thread::scope(|scope| {
+        for (script, mode, code, words) in [
+            (newer.as_str(), 0o755, 9, "speaks version 9"),
+            (older, 0o755, 9, "no farhaul of this version"),
+            ("\x7fELF of another processor", 0o755, 5, "cannot start the program farhaul"),
+        ] {
+            let Some(far) = Far::new(HOME_ON_PATH).map(Far::fast) else { return };
+            scope.spawn(move || {
+                let file = far.scratch.file("file", SIZE);
+                there(&far, script, mode);
+                let run = copy(&far, "");
+                fails(&run, code, &[words, "--install"]);
+                copy(&far, "--install").succeeds();
+                assert!(same(&file, &far.scratch.at("there/file")), "{words}");
+                // The copy there wins over the PATH from now on.
+                copy(&far, "").succeeds();
+            });
+        }
+    });
 }
 
 #[test]
 fn a_damaged_copy_in_the_cache_is_replaced() {
-    let Some(far) = Far::new("") else { return };
+    let Some(far) = Far::new("").map(Far::fast) else { return };
     far.scratch.file("file", SIZE);
     copy(&far, "--install").succeeds();
     let installed = fs::read_dir(far.scratch.at("cache/farhaul/bin")).unwrap().next().unwrap().unwrap().path();
@@ -64,7 +69,7 @@ fn settings_of_ssh_for_sessions_of_a_person_stop_no_copy() {
     let person = "HostName PEER\n RemoteCommand echo hello; exit 3\n RequestTTY force\n SessionType none\n StdinNull yes\n \
                   LocalForward 192.0.2.1:7 localhost:7\n ExitOnForwardFailure yes\n PermitLocalCommand yes\n \
                   LocalCommand echo noise; cat";
-    let Some(far) = Far::new("").map(|far| far.knows("person", person)) else { return };
+    let Some(far) = Far::new("").map(|far| far.fast().knows("person", person)) else { return };
     let (file, there) = (far.scratch.file("file", SIZE), far.scratch.dir("there"));
     let run = far.copies(&format!("'{file}' person:'{there}/'"));
     run.succeeds();
@@ -77,19 +82,23 @@ fn settings_of_ssh_for_sessions_of_a_person_stop_no_copy() {
 
 #[test]
 fn a_login_shell_that_starts_nothing_is_quoted_and_not_taken_for_an_old_program() {
-    for settings in [
-        "ForceCommand echo 'This account is currently not available.'; exit 1",
-        "ForceCommand echo 'This account is currently not available.' >&2; exit 1",
-    ] {
-        let Some(far) = Far::new(settings) else { return };
-        far.scratch.file("file", 10);
-        for options in ["", "--install"] {
-            let run = copy(&far, options);
-            fails(&run, 5, &["the login shell on far ended with code 1"]);
-            assert!(run.stderr.contains("This account is currently not available."), "{}", run.stderr);
-            assert!(!run.stderr.contains("version"), "{}", run.stderr);
+    thread::scope(|scope| {
+        for settings in [
+            "ForceCommand echo 'This account is currently not available.'; exit 1",
+            "ForceCommand echo 'This account is currently not available.' >&2; exit 1",
+        ] {
+            let Some(far) = Far::new(settings) else { return };
+            scope.spawn(move || {
+                far.scratch.file("file", 10);
+                for options in ["", "--install"] {
+                    let run = copy(&far, options);
+                    fails(&run, 5, &["the login shell on far ended with code 1"]);
+                    assert!(run.stderr.contains("This account is currently not available."), "{}", run.stderr);
+                    assert!(!run.stderr.contains("version"), "{}", run.stderr);
+                }
+            });
         }
-    }
+    });
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::over_ssh::{Far, fails, same};
+use crate::over_ssh::{Far, fails, same, wait_for_sshd};
 use crate::process::Run;
 use crate::requirement::runs;
 
@@ -34,7 +34,8 @@ fn with_third(drops: bool) -> Option<Far> {
     let prelude = format!(
         "export SSHD; unshare -n sh -c '{third}' & P=$!\n\
          ip link add va type veth peer name vb; ip addr add 10.99.0.1/24 dev va; ip link set va up\n\
-         while ip link set vb netns $P 2> /dev/null; do sleep 0.05; done"
+         while ip link set vb netns $P 2> /dev/null; do sleep 0.05; done\n{}",
+        wait_for_sshd("10.99.0.2")
     );
     Some(Far::new("")?.after(&prelude).knows("third", "HostName 10.99.0.2\n ProxyJump far"))
 }
