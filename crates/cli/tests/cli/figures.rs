@@ -1,6 +1,7 @@
 //! Consistency of the figures in records. Unmeasured figures are absent.
 
 use std::process::Stdio;
+use std::thread;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -58,7 +59,7 @@ fn a_program_that_reads_slowly_is_no_disk() {
     let (passed, pass) = std::io::pipe().unwrap();
     let slow = Started::begin(&pass_on, passed.into());
     let copying = Started::begin_to(&["copy", "--plain", "--json", &url, "-"], Stdio::null(), writer.into());
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let mut last = last;
         last.feed(b"");
         let mut drain = last.output();
@@ -146,14 +147,23 @@ fn a_measurement_by_time_ends_near_it_at_any_rate() {
 fn a_peer_that_never_answers_is_no_farhaul_of_this_kind() {
     let scratch = Scratch::new();
     let file = scratch.file("file", 5);
-    for reverse in [&[][..], &["--reverse"]] {
+    let peer = || {
         let mut peer = Server::begin_to(&["pipe"], Stdio::null());
         peer.feed(b"");
-        let arguments = ["bench", "--plain", "--connect", &peer.address, "--seconds", "0.2", "--connect-timeout", "1s"];
-        farhaul(&[&arguments, reverse].concat()).fails(9, &[&peer.address, "farhaul bench"]);
-    }
-    let mut peer = Server::begin_to(&["pipe"], Stdio::null());
-    peer.feed(b"");
-    let url = format!("udt://{}/", peer.address);
-    farhaul(&["copy", "--plain", "--connect-timeout", "1s", &file, &url]).fails(9, &["farhaul serve"]);
+        peer
+    };
+    // Side by side, since each waits for an answer and then for the end of the connection.
+    thread::scope(|scope| {
+        for reverse in [&[][..], &["--reverse"]] {
+            scope.spawn(move || {
+                let peer = peer();
+                let arguments =
+                    ["bench", "--plain", "--connect", &peer.address, "--seconds", "0.2", "--connect-timeout", "1s"];
+                farhaul(&[&arguments, reverse].concat()).fails(9, &[&peer.address, "farhaul bench"]);
+            });
+        }
+        let peer = peer();
+        let url = format!("udt://{}/", peer.address);
+        farhaul(&["copy", "--plain", "--connect-timeout", "1s", &file, &url]).fails(9, &["farhaul serve"]);
+    });
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::Stdio;
+use std::thread;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -62,12 +63,19 @@ fn a_port_where_nobody_answers_is_named() {
     let scratch = Scratch::new();
     // A port of this program that answers no measured streams, and one that nobody has.
     let server = Server::begin(&["pipe"]);
-    for address in [server.address.as_str(), "127.0.0.1:9"] {
-        for run in [stream(address, &["--rate", "1mbit"]), profile(&scratch.dir("cache"), address, &[])] {
-            run.fails(4, &[address, "UDP is blocked", "farhaul bench"]);
-            assert_eq!(run.end()["error"]["code"], "CONNECT_TIMEOUT");
+    let cache = scratch.dir("cache");
+    let is_named = |address: &str, run: Run| {
+        run.fails(4, &[address, "UDP is blocked", "farhaul bench"]);
+        assert_eq!(run.end()["error"]["code"], "CONNECT_TIMEOUT");
+    };
+    // Side by side, since each waits for an answer.
+    thread::scope(|scope| {
+        for address in [server.address.as_str(), "127.0.0.1:9"] {
+            scope.spawn(move || is_named(address, stream(address, &["--rate", "1mbit"])));
+            let cache = &cache;
+            scope.spawn(move || is_named(address, profile(cache, address, &[])));
         }
-    }
+    });
     assert!(scratch.names("cache").is_empty(), "nothing was measured");
 }
 
