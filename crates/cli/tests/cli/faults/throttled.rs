@@ -1,5 +1,6 @@
 //! The verdict of `limited_by` for blasts: a disk at either side, a rate, or the path.
 
+use std::thread;
 use std::time::Duration;
 
 use super::BLASTS;
@@ -9,14 +10,28 @@ use crate::process::{Scratch, Server, farhaul, farhaul_under};
 /// A call of a disk that is much slower than the path: SABUL needs half of 30 ms for the bytes of one call on a busy machine.
 const SLOW_DISK: Duration = Duration::from_millis(70);
 const SIZE: usize = 8_000_000;
+/// Transfers at a time. They sleep most of the time, but too many could be a limit of each other.
+const AT_ONCE: usize = 3;
 /// The rate is given, since the search for one is a limit of its own.
 const RATE: [&str; 2] = ["--rate", "800mbit"];
+
+/// Runs this for each protocol, a few at a time.
+fn each_blast(run: impl Fn(&'static str) + Sync) {
+    let run = &run;
+    for few in BLASTS.chunks(AT_ONCE) {
+        thread::scope(|scope| {
+            for &protocol in few {
+                scope.spawn(move || run(protocol));
+            }
+        });
+    }
+}
 
 #[test]
 fn a_slow_disk_at_the_sender_is_the_limit_of_every_blast() {
     let Some(slow) = slow("pread64", SLOW_DISK) else { return };
     let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
-    for protocol in BLASTS {
+    each_blast(|protocol| {
         let scratch = Scratch::new();
         let (file, root) = (scratch.file("file", SIZE), scratch.dir("root"));
         let server = Server::begin(&["serve", "--protocol", protocol, "--root", &root]);
@@ -27,14 +42,14 @@ fn a_slow_disk_at_the_sender_is_the_limit_of_every_blast() {
             run.succeeds();
             run.end()
         });
-    }
+    });
 }
 
 #[test]
 fn a_slow_disk_at_the_receiver_is_the_limit_of_every_blast() {
     let Some(slow) = slow("pwrite64", SLOW_DISK) else { return };
     let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
-    for protocol in BLASTS {
+    each_blast(|protocol| {
         let scratch = Scratch::new();
         let (file, root) = (scratch.file("file", SIZE), scratch.dir("root"));
         one_is_limited_by("disk_write", || {
@@ -45,13 +60,13 @@ fn a_slow_disk_at_the_receiver_is_the_limit_of_every_blast() {
             run.succeeds();
             run.end()
         });
-    }
+    });
 }
 
 /// A rate by hand far below that of the disks. Tsunami begins at a third of it, and counts that as its rate control.
 #[test]
 fn a_rate_below_that_of_the_disks_is_the_limit_of_every_blast() {
-    for protocol in BLASTS {
+    each_blast(|protocol| {
         let scratch = Scratch::new();
         let (file, root) = (scratch.file("file", SIZE), scratch.dir("root"));
         let server = Server::begin(&["serve", "--protocol", protocol, "--root", &root]);
@@ -61,5 +76,5 @@ fn a_rate_below_that_of_the_disks_is_the_limit_of_every_blast() {
         run.succeeds();
         let end = run.end();
         assert!(["rate_cap", "congestion"].contains(&end["limited_by"].as_str().unwrap()), "{protocol}: {end}");
-    }
+    });
 }
