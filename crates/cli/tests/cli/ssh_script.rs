@@ -61,11 +61,13 @@ fn an_install_that_ends_early_leaves_nothing_and_installs_nothing() {
 
 #[test]
 fn an_interrupted_install_says_so_and_leaves_nothing() {
-    // To this program alone, and to both, of which ssh ends first.
-    for lines in [
-        "case \"$C\" in *umask*) (sleep 0.5; kill -INT $PPID) > /dev/null & { head -c 1000000; sleep 20; } | sh -c \"$C\"; exit;; esac",
-        "case \"$C\" in *uname*) (sleep 0.05; kill -INT $PPID) > /dev/null & exit 255;; esac",
-    ] {
+    // To this program alone, and to both, of which ssh ends first. A connection ends with its ssh, which is a zombie at first.
+    let connected = "for i in $(seq 400); do test -e /proc/$$/exe || break; sleep 0.05; done";
+    let alone = format!(
+        "case \"$C\" in *umask*) {{ head -c 1000000; kill -INT $PPID; {connected}; }} | sh -c \"$C\"; exit;; esac"
+    );
+    for lines in [alone.as_str(), "case \"$C\" in *uname*) (sleep 0.05; kill -INT $PPID) > /dev/null & exit 255;; esac"]
+    {
         let here = Here::behind(lines);
         here.copies(&["--install"]).fails(130, &["interrupted"]);
         // The far shell may need a moment for its end.
@@ -101,6 +103,7 @@ fn the_end_of_the_far_program_by_a_signal_is_a_lost_peer_here() {
 /// It does not read either, and the first message of the second copy is longer than what the pipes hold. Waits for the 15 s.
 #[test]
 fn a_far_program_that_says_nothing_ends_the_copy_in_time() {
+    // Waits for a constant of the program.
     let here = Here::behind("printf '\\001farhaul-shell\\n'; exec sleep 60");
     let (ssh, file, there) = (here.scratch.at("ssh"), here.scratch.at("file"), here.scratch.at("there"));
     // In the message, each quotation mark takes two bytes.
