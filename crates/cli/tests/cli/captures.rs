@@ -12,6 +12,7 @@ use farhaul_units::Rng;
 use crate::over_ssh::{Far, same};
 use crate::process::{Scratch, Server, Started, farhaul};
 use crate::secured::User;
+use crate::udp_blocked::SOON;
 
 const SIZE: usize = 300_000;
 /// Bytes of a run that counts as seen. By chance, no two of this length are equal.
@@ -125,7 +126,10 @@ fn a_tree_over_ssh_shows_neither_content_nor_names_in_either_direction() {
         (copy(&format!("'{tree}' far:'{there}/'")), format!("{there}/{}/{}", NAMES[0], NAMES[1])),
         (copy(&format!("far:'{tree}' '{}'", scratch.at("back"))), scratch.at(&format!("back/{}", NAMES[1]))),
         // Through the SSH connection, where UDP is blocked.
-        (copy(&format!("inside:'{tree}' '{}'", scratch.at("tunnel"))), scratch.at(&format!("tunnel/{}", NAMES[1]))),
+        (
+            copy(&format!("{SOON} inside:'{tree}' '{}'", scratch.at("tunnel"))),
+            scratch.at(&format!("tunnel/{}", NAMES[1])),
+        ),
     ] {
         far.near_with(&["--pcap", &pcap], &line).succeeds();
         assert_eq!(fs::read(arrived).unwrap(), content);

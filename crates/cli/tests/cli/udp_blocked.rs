@@ -15,6 +15,9 @@ pub(crate) const DROP_UDP: &str =
 pub(crate) const DEV: &str = "DEV=$(ip -o -4 addr show scope global | sed 's/^[0-9]*: *//; s/[ @].*//; q')";
 /// Beyond this, UDP counts as blocked too late, in seconds. Less than the usual time for connecting, which is 5 s.
 const LATE: f64 = 4.5;
+/// Less than the usual 3 s until UDP counts as blocked, for tests of something else. What goes through ssh has to connect in this
+/// time, too.
+pub(crate) const SOON: &str = "--connect-timeout 1s";
 
 pub(crate) fn can_drop() -> Option<()> {
     let rules = format!("ip link set lo up; DEV=lo; {DROP_UDP}");
@@ -95,15 +98,15 @@ fn two_far_hosts_without_udp_between_them_copy_through_ssh_and_this_is_said() {
     assert!(end["rtt_us"]["min"].as_u64() > Some(10_000), "the data took the way by this host: {end}");
     assert!(same(&file, &format!("{there}/tree/file")));
     // The other direction, and for people.
-    let words = format!("--ssh \"$S\" --remote-path $F third:'{there}/tree/file' far:'{there}/back'");
+    let words = format!("{SOON} --ssh \"$S\" --remote-path $F third:'{there}/tree/file' far:'{there}/back'");
     let run = far.near(&format!("exec $F copy {words}"));
     run.succeeds();
     assert!(run.stderr.contains("from third to far through ssh and this machine"), "{}", run.stderr);
     assert!(same(&file, &format!("{there}/back")));
-    let run = far.copies(&format!("--no-fallback far:'{file}' third:'{there}/no'"));
+    let run = far.copies(&format!("{SOON} --no-fallback far:'{file}' third:'{there}/no'"));
     fails(&run, 4, &["far: ", "UDP does not reach 10.99.0.2:", "--port-range"]);
     assert_eq!(run.end()["error"]["code"], "UDP_BLOCKED");
-    let run = far.copies(&format!("far:'{}' third:'{there}'", scratch.at("missing")));
+    let run = far.copies(&format!("{SOON} far:'{}' third:'{there}'", scratch.at("missing")));
     fails(&run, 3, &["far: ", "missing"]);
     assert_eq!(scratch.names("there"), ["back", "tree"]);
 }
