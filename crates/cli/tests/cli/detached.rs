@@ -2,9 +2,11 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::thread;
 
 use crate::over_ssh::{Far, fails, same};
 use crate::process::{Run, farhaul};
+use crate::udp_blocked::SOON;
 
 /// Bytes that take about 24 s and 3 s at the rate of the copies.
 const LONG: usize = 60_000_000;
@@ -81,14 +83,20 @@ fn the_death_of_the_far_program_ends_the_copy_here_in_time() {
 
 #[test]
 fn a_detached_copy_survives_the_end_of_ssh_in_both_directions() {
-    let Some(far) = Far::new("") else { return };
-    let (file, there, here) = (far.scratch.file("file", SHORT), far.scratch.dir("there"), far.scratch.dir("here"));
-    for copy in [format!("--detach '{file}' far:'{there}/'"), format!("--detach far:'{file}' '{here}'")] {
-        let killed = killed(&far, "ssh", &copy);
-        killed.run.succeeds();
-        assert!(killed.run.end()["verified"] == true && killed.far_is_gone, "{copy}: {}", killed.run.end());
-    }
-    assert!(same(&file, &format!("{there}/file")) && same(&file, &format!("{here}/file")));
+    // Side by side, since the rate is low.
+    thread::scope(|scope| {
+        for is_push in [true, false] {
+            let Some(far) = Far::new("") else { return };
+            scope.spawn(move || {
+                let (file, to) = (far.scratch.file("file", SHORT), far.scratch.dir("to"));
+                let copy = if is_push { format!("'{file}' far:'{to}/'") } else { format!("far:'{file}' '{to}'") };
+                let killed = killed(&far, "ssh", &format!("--detach {copy}"));
+                killed.run.succeeds();
+                assert!(killed.run.end()["verified"] == true && killed.far_is_gone, "{copy}: {}", killed.run.end());
+                assert!(same(&file, &format!("{to}/file")));
+            });
+        }
+    });
 }
 
 #[test]
@@ -107,7 +115,7 @@ fn a_detached_copy_needs_udp_and_this_machine() {
     let Some(far) = Far::new("") else { return };
     let (file, there) = (far.scratch.file("file", 10), far.scratch.dir("there"));
     // UDP is as good as blocked to this host.
-    let run = far.copies(&format!("--detach '{file}' inside:'{there}/'"));
+    let run = far.copies(&format!("{SOON} --detach '{file}' inside:'{there}/'"));
     fails(&run, 4, &["UDP does not reach", "--detach"]);
     assert!(far.scratch.names("there").is_empty());
 }

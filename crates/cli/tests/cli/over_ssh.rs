@@ -8,6 +8,7 @@ use std::process::Command;
 
 use crate::process::{Run, Scratch, farhaul, farhaul_where};
 use crate::requirement::runs;
+use crate::udp_blocked::SOON;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_farhaul");
 const SSHD: &str = "/usr/sbin/sshd";
@@ -205,17 +206,17 @@ fn a_jump_host_is_passed_by_ssh_and_udp_goes_directly() {
 fn where_udp_is_blocked_the_data_goes_through_ssh_and_this_is_said() {
     let Some(far) = Far::new("") else { return };
     let (file, there) = (far.scratch.file("file", SIZE), far.scratch.dir("there"));
-    let run = far.copies(&format!("'{file}' inside:'{there}/'"));
+    let run = far.copies(&format!("{SOON} '{file}' inside:'{there}/'"));
     run.succeeds();
     let records = run.records();
     let warning = records.iter().find(|record| record["event"] == "warning").unwrap()["message"].as_str().unwrap();
     assert!(warning.contains("UDP") && warning.contains("through the SSH connection"), "{warning}");
     assert!(records.iter().any(|record| record["settings"]["carrier"] == "ssh"));
     assert!(same(&file, &format!("{there}/file")));
-    let run = far.copies(&format!("--no-fallback inside:'{there}/file' '{}'", far.scratch.at("back")));
+    let run = far.copies(&format!("{SOON} --no-fallback inside:'{there}/file' '{}'", far.scratch.at("back")));
     fails(&run, 4, &["UDP does not reach", "--port-range"]);
     // And from there, through ssh.
-    far.copies(&format!("inside:'{there}/file' '{}'", far.scratch.at("back"))).succeeds();
+    far.copies(&format!("{SOON} inside:'{there}/file' '{}'", far.scratch.at("back"))).succeeds();
     assert!(same(&file, &far.scratch.at("back")));
 }
 
@@ -260,7 +261,7 @@ fn each_failure_of_ssh_is_one_line_with_the_next_step() {
 
 #[test]
 fn a_far_host_without_the_program_gets_this_one_on_request() {
-    let Some(far) = Far::new("") else { return };
+    let Some(far) = Far::new("").map(Far::fast) else { return };
     let (file, there) = (far.scratch.file("file", SIZE), far.scratch.dir("there"));
     let copy = |options: &str| far.near(&format!("exec $F copy --ssh \"$S\" {options} '{file}' far:'{there}/'"));
     let run = copy("");
