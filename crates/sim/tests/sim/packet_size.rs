@@ -102,7 +102,7 @@ fn survives<T: Streams + Channels>(pair: Pair<T>, rtt_millis: u64, [from, to, fo
     let hole = Duration::from_secs(2);
     let down = path(rtt_millis, Mtu::new(9_000));
     let up = path(rtt_millis, Mtu::new(from).then(hole, to));
-    let mut run = pair.up(up).down(down).caller(Workload::send(128 << 20)).start();
+    let mut run = pair.up(up).down(down).caller(Workload::send(80 << 20)).start();
     assert_eq!(size_at(&mut run, 2_000), from);
     // What was under way before has arrived.
     run.run_until(after(2_000 + rtt_millis));
