@@ -103,7 +103,6 @@ fn the_end_of_the_far_program_by_a_signal_is_a_lost_peer_here() {
 /// It does not read either, and the first message of the second copy is longer than what the pipes hold. Waits for the 15 s.
 #[test]
 fn a_far_program_that_says_nothing_ends_the_copy_in_time() {
-    // Waits for a constant of the program.
     let here = Here::behind("printf '\\001farhaul-shell\\n'; exec sleep 60");
     let (ssh, file, there) = (here.scratch.at("ssh"), here.scratch.at("file"), here.scratch.at("there"));
     // In the message, each quotation mark takes two bytes.
