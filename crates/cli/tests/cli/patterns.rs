@@ -146,6 +146,7 @@ fn a_pattern_that_matches_too_much_is_refused_with_advice() {
 
 #[test]
 fn a_pattern_over_ssh_is_expanded_by_the_far_program() {
+    // Waits for eight logins.
     let home = "ForceCommand cd 'HOME_FOLDER' && HOME='HOME_FOLDER' && export HOME && eval \"$SSH_ORIGINAL_COMMAND\"";
     let Some(far) = Far::new(home) else { return };
     let scratch = &far.scratch;

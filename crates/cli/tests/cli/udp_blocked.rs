@@ -59,6 +59,7 @@ fn settings(run: &Run) -> Value {
 
 #[test]
 fn udp_that_vanishes_is_noticed_within_3_seconds_and_named() {
+    // Waits for these 3 s twice.
     let (Some(()), Some(far)) = (can_drop(), Far::new("")) else { return };
     let far = far.after(&format!("{DEV}; {DROP_UDP}"));
     let (file, there) = (far.scratch.file("file", SIZE), far.scratch.dir("there"));
