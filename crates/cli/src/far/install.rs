@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use super::frames::MOST_NOISE;
 use super::lifeline::SSH_FAILED;
@@ -20,6 +22,8 @@ use crate::output::Output;
 /// Prints the kind of the machine between two marks, since login shells may print as well.
 const KIND: &str =
     "sh -c 'echo \"[farhaul $(uname -s) $(uname -m) $(getconf GNU_LIBC_VERSION 2>/dev/null || echo other) ]\"'";
+/// Time between two looks at an interrupt.
+const LOOK: Duration = Duration::from_millis(50);
 /// Most that a far shell may print, bytes.
 const MOST_ANSWER: u64 = MOST_NOISE as u64;
 
@@ -148,18 +152,22 @@ impl Installing<'_> {
         let its = Arc::clone(&ssh);
         self.interrupt.on_stop(move || end(&its));
         let words = stderr.map(|stderr| Words::show(stderr, self.output)).transpose()?;
-        let mut text = Vec::new();
-        let is_written = thread::scope(|scope| {
-            // A shell that prints a lot may read nothing until that is read.
-            let writer = stdin
-                .zip(input)
-                .map(|(mut stdin, mut input)| scope.spawn(move || io::copy(&mut input, &mut stdin).is_ok()));
-            if let Some(stdout) = stdout {
+        let (told, heard) = sync_channel(1);
+        // A shell that prints a lot may read nothing until that is read.
+        let written = match (stdin, input) {
+            (Some(stdin), Some(input)) => Some(write(stdin, input.try_clone()?)?),
+            _ => None,
+        };
+        if let Some(stdout) = stdout {
+            thread::Builder::new().name("answer".into()).spawn(move || {
+                let mut text = Vec::new();
                 // A shell may print anything.
                 let _ = stdout.take(MOST_ANSWER).read_to_end(&mut text);
-            }
-            writer.is_none_or(|writer| writer.join().unwrap_or_default())
-        });
+                let _ = told.send(text);
+            })?;
+        }
+        let text = self.await_end(&heard).unwrap_or_default();
+        let is_written = written.is_none_or(|written| written.recv_timeout(LONGEST_END).unwrap_or_default());
         // Its output has ended. A process in its background may keep it.
         let Some(status) = wait_within(&ssh, LONGEST_END) else {
             end(&ssh);
@@ -177,6 +185,30 @@ impl Installing<'_> {
         let (text, has_succeeded) = (String::from_utf8_lossy(&text).into_owned(), status.success() && is_written);
         Ok(Said { text, complaint, has_succeeded })
     }
+
+    /// What ssh printed, at its end. A signal to this program ends ssh, but not what else keeps its output open: that is not
+    /// awaited for longer than [`LONGEST_END`].
+    fn await_end(self, heard: &Receiver<Vec<u8>>) -> Option<Vec<u8>> {
+        let mut left = LONGEST_END;
+        while !left.is_zero() {
+            match heard.recv_timeout(LOOK) {
+                Ok(text) => return Some(text),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) if self.interrupt.is_asked_to_stop() => left = left.saturating_sub(LOOK),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+        None
+    }
+}
+
+/// Writes a file on a thread, and tells whether all of it went. The end of ssh ends the thread.
+fn write(mut stdin: ChildStdin, mut input: File) -> io::Result<Receiver<bool>> {
+    let (told, written) = sync_channel(1);
+    thread::Builder::new().name("program".into()).spawn(move || {
+        let _ = told.send(io::copy(&mut input, &mut stdin).is_ok());
+    })?;
+    Ok(written)
 }
 
 #[cfg(test)]

@@ -79,6 +79,18 @@ fn an_interrupted_install_says_so_and_leaves_nothing() {
     }
 }
 
+/// A process that ssh leaves behind keeps its output open.
+#[test]
+fn an_interrupted_install_waits_for_ssh_and_not_for_what_it_leaves_behind() {
+    let here = Here::behind(
+        "case \"$C\" in *umask*) sleep 30 & (sleep 0.3; kill -INT $PPID) > /dev/null & sleep 0.6; exit;; esac",
+    );
+    let begin = std::time::Instant::now();
+    here.copies(&["--install"]).fails(130, &["interrupted"]);
+    let took = begin.elapsed();
+    assert!(took.as_secs() < 25, "it waits for the end of another process: {took:?}");
+}
+
 #[test]
 fn a_cache_folder_that_permits_no_programs_is_the_reason() {
     if runs(&["unshare", "-m", "mount", "-t", "tmpfs", "-o", "noexec", "none", "/mnt"], "mounts of one's own").is_none()
