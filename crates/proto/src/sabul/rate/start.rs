@@ -74,7 +74,7 @@ impl StartUp {
         self.interval
     }
 
-    /// Time after which arrivals show a new rate: one RTT, and a report of arrivals from before.
+    /// Time after which arrivals show a new rate: one RTT, within what is known of it, and a report of arrivals from before.
     fn settling(&self) -> Duration {
         self.round_trip + SHORTEST_MEASUREMENT
     }
