@@ -72,6 +72,7 @@ fn datagrams_2004() {
     check!().with_max_len(MAX_DATAGRAMS).with_iterations(1_000).for_each(run_datagrams::<ancestor::Endpoint>);
 }
 
+// Slow: a thousand lists of up to 1500 bytes, each for two kinds of endpoints. Errors of connections need long ones.
 #[test]
 fn long_lists_of_operations() {
     for seed in 0..GENERATED {

@@ -62,6 +62,7 @@ fn receiver_says() {
 }
 
 /// Both sides of a measurement.
+// Slow: a thousand streams, and for each of them two sessions that fill a frame of 1 MiB to send.
 #[test]
 fn measurement() {
     check!().with_max_len(MAX_STREAM).with_iterations(1_000).for_each(|stream: &[u8]| {

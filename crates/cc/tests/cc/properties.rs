@@ -188,6 +188,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
+    // Slow: 256 random cases, each with up to 199 events for eleven controllers.
     #[test]
     fn settings_stay_in_bounds_and_a_loss_report_never_raises_the_rate(
         seed: u64,

@@ -51,6 +51,7 @@ fn killed(far: &Far, victim: &str, copy: &str) -> Killed {
     Killed { run, seconds: nanos.parse::<f64>().unwrap() / 1e9, far_is_gone: alive != "0" }
 }
 
+// Waits for three copies to begin, with one or two logins each, and for both ends of each to notice the loss of ssh.
 #[test]
 fn the_end_of_ssh_ends_a_copy_on_both_hosts_and_leaves_nothing_under_a_final_name() {
     let Some(far) = Far::new("") else { return };

@@ -123,6 +123,7 @@ fn a_server_that_makes_directories_slowly_only_makes_the_copy_slow() {
     assert_eq!(scratch.names("root/directory"), ["file"]);
 }
 
+// Waits for 2 s in each call that reads the directory. A listing needs two of them: the second one finds the end.
 #[test]
 fn a_server_that_lists_directories_slowly_only_makes_the_copy_slow() {
     let scratch = Scratch::new();

@@ -90,6 +90,7 @@ fn a_cap_of_the_rate_is_the_limit() {
     one_is_limited_by("rate_cap", || measure(&server.address, &["--bytes", "3MB", "--rate", "20mbit"]));
 }
 
+// Waits for three copies of 2 MB at 8 Mbit/s, which take 2 s each.
 #[test]
 fn the_rate_of_a_key_is_the_limit_in_either_direction_and_both_sides_name_it() {
     let scratch = Scratch::new();

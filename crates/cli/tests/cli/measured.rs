@@ -110,6 +110,7 @@ fn a_profile_has_a_point_for_each_pair_and_files() {
     assert_eq!(table[&address]["rate_bps"].as_integer(), end["advice"]["rate_bps"].as_i64());
 }
 
+// Waits for 26 points, each of 0.1 s and of about 0.12 s of questions for its counts.
 #[test]
 fn a_profile_without_options_finds_its_grid_and_the_shape() {
     let scratch = Scratch::new();

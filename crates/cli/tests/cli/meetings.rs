@@ -73,6 +73,7 @@ fn two_users_meet_encrypted_and_each_names_the_key_of_the_other() {
     }
 }
 
+// Waits for the 5 s of silence after which the relay ends.
 #[test]
 fn two_programs_of_one_user_meet_without_any_setup_and_no_run_of_the_data_is_on_the_wire() {
     let scratch = Scratch::new();

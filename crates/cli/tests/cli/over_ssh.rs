@@ -134,6 +134,7 @@ pub(crate) fn same(one: &str, other: &str) -> bool {
     fs::read(one).unwrap() == fs::read(other).unwrap()
 }
 
+// Waits for five logins.
 #[test]
 fn files_and_trees_go_both_ways_with_the_keys_that_ssh_knows() {
     let home = "ForceCommand cd 'HOME_FOLDER' && HOME='HOME_FOLDER' && export HOME && eval \"$SSH_ORIGINAL_COMMAND\"";
@@ -202,6 +203,7 @@ fn a_jump_host_is_passed_by_ssh_and_udp_goes_directly() {
     assert!(same(&file, &format!("{there}/file")));
 }
 
+// Waits for three runs with two logins each, and in each for the 1 s until UDP counts as blocked.
 #[test]
 fn where_udp_is_blocked_the_data_goes_through_ssh_and_this_is_said() {
     let Some(far) = Far::new("") else { return };
@@ -229,6 +231,7 @@ fn the_noise_of_login_shells_is_skipped() {
     assert!(same(&file, &format!("{there}/file")));
 }
 
+// Waits for five runs, each with an attempt to log in.
 #[test]
 fn each_failure_of_ssh_is_one_line_with_the_next_step() {
     let Some(far) = Far::new("") else { return };

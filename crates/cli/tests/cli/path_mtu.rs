@@ -45,6 +45,7 @@ fn connect(to: std::net::Ipv4Addr) -> io::Result<Stream> {
     endpoint.and_then(|endpoint| endpoint.connect((to, 5_000))).map_err(io::Error::other)
 }
 
+// Waits for 9 s: 3 s until the path becomes narrow, 3 s in which the transfer may stand still, and time to go on.
 #[test]
 fn a_path_that_drops_jumbo_packets_without_a_word_is_survived() {
     let Some((emulation, [near, far])) = network() else { return };

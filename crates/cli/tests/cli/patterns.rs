@@ -172,6 +172,7 @@ fn a_pattern_over_ssh_is_expanded_by_the_far_program() {
     fails(&run, 3, &["it matches 3 names"]);
 }
 
+// Waits for five runs, each with a login at one or two hosts.
 #[test]
 fn a_pattern_goes_between_two_far_hosts() {
     let Some(far) = Far::new("") else { return };
@@ -190,6 +191,7 @@ fn a_pattern_goes_between_two_far_hosts() {
     fails(&run, 3, &["*.zip", "nothing matches this pattern", "nothing was copied"]);
 }
 
+// Waits for six runs, each with a login at one or two hosts.
 #[test]
 fn a_tilde_is_a_home_directory_there_and_an_unknown_user_is_one_error() {
     let Some(far) = Far::new("") else { return };

@@ -63,6 +63,7 @@ fn a_copy_between_two_programs_of_one_user_is_encrypted_without_any_setup() {
     assert_eq!(fs::read(scratch.at("back")).unwrap(), fs::read(&file).unwrap());
 }
 
+// Slow: every protocol one after another, each with a server, two copies and a new key.
 #[test]
 fn a_file_is_pushed_and_pulled_encrypted_over_every_protocol() {
     let list: Value = serde_json::from_slice(&farhaul(&["protocols", "--json"]).stdout).unwrap();

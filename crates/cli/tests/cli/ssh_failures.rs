@@ -53,6 +53,7 @@ fn install_mends_a_program_of_another_version_and_one_that_does_not_run() {
     });
 }
 
+// Slow: three runs with logins, in two of which the program goes to the far host, with its many megabytes.
 #[test]
 fn a_damaged_copy_in_the_cache_is_replaced() {
     let Some(far) = Far::new("").map(Far::fast) else { return };

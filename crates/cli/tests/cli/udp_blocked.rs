@@ -82,6 +82,7 @@ fn udp_that_vanishes_is_noticed_within_3_seconds_and_named() {
     assert_eq!(far.scratch.names("there"), ["file"]);
 }
 
+// Waits for four runs with up to three logins each, and until UDP counts as blocked: once 3 s and twice 1 s.
 #[test]
 fn two_far_hosts_without_udp_between_them_copy_through_ssh_and_this_is_said() {
     let Some(far) = with_third(true) else { return };

@@ -91,6 +91,7 @@ fn each_side_that_is_not_trusted_gets_a_named_error_and_nothing_leaks() {
     }
 }
 
+// Waits for 50 connections, 16 at a time, each of which takes a second or more over this path.
 #[test]
 fn of_fifty_connections_over_loss_and_damage_of_thirty_percent_49_are_made() {
     let scratch = Scratch::new();

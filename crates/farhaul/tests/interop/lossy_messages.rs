@@ -36,6 +36,7 @@ fn exchange(with: &MessageSocket) -> (u64, Messages) {
 
 const BOTH: &str = "both --messages --count 200 --message-size 20000 --expect 150 --seed 4";
 
+// Waits for 150 messages of 30 kB and 200 of 20 kB over the lossy path, and for the 3 s until libudt closes.
 #[test]
 fn messages_go_both_ways_at_once() {
     let Some(libudt) = Libudt::find() else { return };
@@ -49,6 +50,7 @@ fn messages_go_both_ways_at_once() {
     assert_eq!((report.digest("received_digest"), report.digest("sent_digest")), (sent, received.digest));
 }
 
+// Waits for 150 messages of 30 kB and 200 of 20 kB over the lossy path, and for the 3 s until libudt closes.
 #[test]
 fn messages_go_both_ways_in_a_rendezvous() {
     let Some(libudt) = Libudt::find() else { return };
@@ -64,6 +66,7 @@ fn messages_go_both_ways_in_a_rendezvous() {
     assert_eq!((report.digest("received_digest"), report.digest("sent_digest")), (sent, received.digest));
 }
 
+// Waits twice for 100 messages over the lossy path, and for the 3 s until libudt closes.
 #[test]
 fn libudt_skips_messages_that_expired_unsent() {
     let Some(libudt) = Libudt::find() else { return };
@@ -83,6 +86,7 @@ fn libudt_skips_messages_that_expired_unsent() {
     }
 }
 
+// Slow: twice 200 messages of 30 kB over the lossy path, of which at least 100 come back.
 #[test]
 fn messages_that_expire_in_transit_to_libudt_do_not_affect_the_others() {
     let Some(libudt) = Libudt::find() else { return };

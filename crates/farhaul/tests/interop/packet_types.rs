@@ -69,6 +69,7 @@ impl Union {
     }
 }
 
+// Slow: seven libudt processes one after another, of which one has to be idle until both sides have sent a keep-alive.
 #[test]
 fn libudt_sends_and_receives_every_packet_type() {
     let Some(libudt) = Libudt::find() else { return };

@@ -23,6 +23,7 @@ fn assert_received(report: &Report, len: usize, digest: u64) {
     assert_eq!((report.count("received_bytes"), report.digest("received_digest")), (len as u64, digest), "{report:?}");
 }
 
+// Slow: five libudt processes one after another, of which the last receives 64 MiB.
 #[test]
 fn libudt_listens_and_receives() {
     let Some(libudt) = Libudt::find() else { return };
@@ -35,6 +36,7 @@ fn libudt_listens_and_receives() {
 
 /// A sender withholds a packet after at most 2^18 of them (attack B8), unless windows are narrow. So the rate is capped. Each
 /// packet costs libudt the same, so they are the smallest: those of full size would need 400 MiB.
+// Slow: 147 MiB at 300 Mbit/s take more than 4 s.
 #[test]
 fn libudt_asks_for_a_packet_that_was_withheld_and_gets_it() {
     let Some(libudt) = Libudt::find() else { return };
@@ -59,6 +61,7 @@ fn libudt_listens_and_sends() {
     }
 }
 
+// Slow: five libudt processes one after another, of which the last receives 64 MiB.
 #[test]
 fn libudt_connects_and_receives() {
     let Some(libudt) = Libudt::find() else { return };

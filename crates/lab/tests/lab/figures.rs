@@ -34,6 +34,7 @@ fn every_figure_has_a_source_and_scores() {
     }
 }
 
+// Slow: it lists the runs of every figure twenty times. Each of the four checks looks at all four forms beside its own.
 #[test]
 fn every_figure_names_only_metrics_and_axes_that_exist() {
     for (quick, emulated) in [(false, false), (true, false), (false, true), (true, true)] {

@@ -87,6 +87,7 @@ fn every_protocol_carries_streams_both_ways_over_a_bad_path() {
 }
 
 /// The envelope adds 36 bytes to each packet, and UDT carries the channel instead of TCP.
+// Slow: each of the seven protocols with 50 MB in plain and inside, in virtual time.
 #[test]
 fn a_stream_takes_about_as_long_as_in_plain() {
     for (name, protocol) in every() {
@@ -138,6 +139,7 @@ fn outside(port: u16) -> SocketAddr {
 }
 
 /// The protocols inside know nothing of the move: their peer is still at the same address.
+// Slow: each of the seven protocols with 30 MiB each way in virtual time, which have to outlast the last change after 1.2 s.
 #[test]
 fn a_transfer_goes_on_after_each_change_of_the_clients_port() {
     for (name, protocol) in every() {

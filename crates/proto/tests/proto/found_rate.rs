@@ -121,6 +121,8 @@ fn is_near_the_best(protocol: &str, disturbance: &str, seconds: impl Fn(&str, u6
     assert!(worst < best + 2.5, "{protocol}, {disturbance}: {found:?} s and {best} s with the best fixed rate");
 }
 
+// Slow in each of the four tests below: 11 disturbances, with two fixed rates and the found one, with four seeds. These are 132
+// transfers of 6 MB in virtual time.
 fn finds_its_way(protocol: &str) {
     for (disturbance, path) in misleading_paths() {
         is_near_the_best(protocol, disturbance, |protocol, seed| over_path(protocol, &path, seed));

@@ -63,6 +63,7 @@ fn blocked_udp_of_a_copy_is_named_and_nothing_has_a_name() {
     });
 }
 
+// Waits twice for the 3 s until UDP counts as blocked.
 #[test]
 fn blocked_udp_of_an_original_is_named_by_its_client() {
     let tsunami = give_tsunami(10_000, |channel, _, _datagrams| wait_for_the_end(channel));

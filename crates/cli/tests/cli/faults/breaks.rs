@@ -9,6 +9,7 @@ use super::way::{Way, resets};
 use super::{BLASTS, Getting, LONG, SLOW, failure, nothing_is_final};
 use crate::process::{Scratch, Server, Started, records};
 
+// Slow: ten copies one after another, each with a file of 60 MB, a server and a relay.
 #[test]
 fn a_blast_whose_channel_breaks_is_lost_at_both_ends_in_both_directions() {
     for protocol in BLASTS {

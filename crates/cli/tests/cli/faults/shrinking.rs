@@ -17,6 +17,7 @@ fn shrink(path: &str) {
     OpenOptions::new().write(true).open(path).unwrap().set_len(REST).unwrap();
 }
 
+// Slow: five protocols one after another, each with a file of 60 MB, of which up to 2 MiB in memory still go at 20 Mbit/s.
 #[test]
 fn a_file_that_shrinks_in_a_blast_fails_alone_on_both_sides() {
     for protocol in BLASTS {
@@ -36,6 +37,7 @@ fn a_file_that_shrinks_in_a_blast_fails_alone_on_both_sides() {
     }
 }
 
+// Slow: five protocols one after another, each with a file of 60 MB, of which up to 2 MiB in memory still go at 20 Mbit/s.
 #[test]
 fn a_file_of_the_server_that_shrinks_while_it_is_fetched_fails_alone_on_both_sides() {
     for protocol in BLASTS {

@@ -19,6 +19,7 @@ fn pushing(protocol: &str) -> (Scratch, Server, Reporting) {
     (scratch, server, copy)
 }
 
+// Slow: five protocols one after another, each with a file of 60 MB that is under way when the signal comes.
 #[test]
 fn an_interrupted_blast_keeps_its_part_and_says_where_it_lies() {
     for protocol in BLASTS {
@@ -32,6 +33,7 @@ fn an_interrupted_blast_keeps_its_part_and_says_where_it_lies() {
     }
 }
 
+// Slow: five protocols one after another, each with a file of 60 MB that is under way when the signal comes.
 #[test]
 fn a_server_that_a_signal_stops_in_a_blast_is_lost_to_its_client() {
     for protocol in BLASTS {

@@ -27,6 +27,7 @@ fn each_blast(run: impl Fn(&'static str) + Sync) {
     }
 }
 
+// Waits for 70 ms in each read from the disk, for 8 MB over each of five protocols, three at a time.
 #[test]
 fn a_slow_disk_at_the_sender_is_the_limit_of_every_blast() {
     let Some(slow) = slow("pread64", SLOW_DISK) else { return };
@@ -45,6 +46,7 @@ fn a_slow_disk_at_the_sender_is_the_limit_of_every_blast() {
     });
 }
 
+// Waits for 70 ms in each write to the disk, for 8 MB over each of five protocols, three at a time.
 #[test]
 fn a_slow_disk_at_the_receiver_is_the_limit_of_every_blast() {
     let Some(slow) = slow("pwrite64", SLOW_DISK) else { return };
@@ -64,6 +66,7 @@ fn a_slow_disk_at_the_receiver_is_the_limit_of_every_blast() {
 }
 
 /// A rate by hand far below that of the disks. Tsunami begins at a third of it, and counts that as its rate control.
+// Waits for 8 MB at 50 Mbit/s at most, which take 1.3 s or more, over each of five protocols, three at a time.
 #[test]
 fn a_rate_below_that_of_the_disks_is_the_limit_of_every_blast() {
     each_blast(|protocol| {

@@ -170,6 +170,7 @@ fn transfer(withhold_packets: bool) -> (Duration, Stats) {
     (run.now() - Instant::ZERO, run.transport(CALLER).stats(run.now(), id).expect("it was not released"))
 }
 
+// Slow: two transfers of 400 MB in virtual time. A packet is withheld after at most 2^18 of them, which carry 382 MB.
 #[test]
 fn b8_withheld_packets_cost_no_rate() {
     let ((plain, _), (probed, stats)) = (transfer(false), transfer(true));

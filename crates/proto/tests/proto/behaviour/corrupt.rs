@@ -13,11 +13,13 @@ fn damaging(rng: &mut Rng) -> PathSpec {
     PathSpec { corrupt: 0.05 * rng.unit(), ..some_path(rng) }
 }
 
+// Slow: 80 seeds of a bad path, with 4 MiB each way.
 #[test]
 fn streams_arrive_whole_when_the_checksum_catches_damage() {
     exchanges_arrive_whole(3_000..3_080, damaging);
 }
 
+// Slow: 140 seeds of a bad path, with 4 MiB each way.
 #[test]
 fn streams_arrive_whole_when_everything_goes_wrong_at_once() {
     exchanges_arrive_whole(3_100..3_240, |rng| PathSpec {

@@ -8,6 +8,7 @@ use crate::behaviour::scenario::{
     LENGTH, clean_path, exchange, exchanges_arrive_whole, pair, small_buffers, some_path,
 };
 
+// Slow: 100 seeds of a bad path, with 4 MiB each way.
 #[test]
 fn streams_arrive_whole_when_packets_are_copied() {
     exchanges_arrive_whole(2_000..2_100, |rng| PathSpec { duplicate: 0.3 * rng.unit(), ..some_path(rng) });

@@ -48,6 +48,7 @@ fn jain(shares: &[f64]) -> f64 {
 
 /// A flow that joins a full queue sees that queue as part of the path. Overflows then look like random loss, unless the
 /// flow notices that they come in bursts. It would take half of the link and keep it.
+// Slow: 40 s at 100 Mbit/s in virtual time, of which the first 20 s are for the shares to settle.
 #[test]
 fn a_flow_that_joins_a_full_queue_takes_no_more_than_its_share() {
     let shares = shares(100, 6, Duration::from_millis(2), 100);
@@ -56,6 +57,7 @@ fn a_flow_that_joins_a_full_queue_takes_no_more_than_its_share() {
 
 /// Growth and cuts in proportion to the rate preserve unequal shares. The first of four flows would keep half of the
 /// link.
+// Slow: two runs of 40 s at 100 Mbit/s in virtual time, of which the first 20 s are for the shares to settle.
 #[test]
 fn the_first_flow_does_not_keep_the_link() {
     for queue in [100, 400] {

@@ -13,11 +13,13 @@ fn lossy(worst: f64) -> impl Fn(&mut Rng) -> PathSpec {
     move |rng| PathSpec { loss: random_loss(worst * rng.unit()), ..some_path(rng) }
 }
 
+// Slow: 120 seeds of a bad path, with 4 MiB each way.
 #[test]
 fn streams_arrive_whole_with_light_loss() {
     exchanges_arrive_whole(0..120, lossy(0.01));
 }
 
+// Slow: 120 seeds of a bad path, with 4 MiB each way.
 #[test]
 fn streams_arrive_whole_with_loss_up_to_ten_percent() {
     exchanges_arrive_whole(200..320, lossy(0.10));

@@ -41,6 +41,7 @@ fn most_held(path: &PathSpec, reader: Workload) -> ([u64; 2], Rate) {
     (most, Rate::from_bytes_in(run.flows(LISTENER)[0].received().bytes, time).unwrap_or(Rate::ZERO))
 }
 
+// Slow: three paths of 1 Gbit/s, each for 4 s in virtual time.
 #[test]
 fn a_long_fat_path_takes_twice_its_product_and_a_fixed_amount_on_each_side() {
     let short_queue = PathSpec { queue: QueueSize::Packets(500), ..path(1e-4) };

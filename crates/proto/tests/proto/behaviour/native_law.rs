@@ -17,6 +17,7 @@ const TO: Duration = Duration::from_secs(40);
 ///
 /// A window of R·(RTT + SYN) + 16 is open for 1.1 of the 2 RTTs of a loss and its retransmission. At worst √(1.1/2) =
 /// 0.74 of the throughput remains. A factor of 1.1 allows for the seeds.
+// Slow: three seeds for a median, each with 40 s in virtual time: 10 s to settle, and 30 s for the average over rare losses.
 #[test]
 fn the_native_law_settles_near_its_integration() {
     let law = 128e6;

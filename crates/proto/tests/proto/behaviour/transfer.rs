@@ -11,6 +11,7 @@ use crate::behaviour::scenario::{
     LIMIT, at_millis, clean_path, exchange, exchanges_arrive_whole, pair, small_buffers, some_path,
 };
 
+// Slow: 100 seeds of a path, with 4 MiB each way.
 #[test]
 fn streams_arrive_whole_over_clean_paths_of_many_shapes() {
     exchanges_arrive_whole(4_000..4_100, some_path);

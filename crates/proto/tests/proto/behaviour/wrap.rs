@@ -33,6 +33,7 @@ fn streams_arrive_whole_across_the_wrap() {
     exchanges_across_the_wrap_arrive_whole(0..1, |_| clean_path());
 }
 
+// Slow: 180 exchanges of 4 MiB each way: 30 seeds of a bad path, each with six places of the wrap.
 #[test]
 fn streams_arrive_whole_across_the_wrap_with_loss_and_reordering() {
     exchanges_across_the_wrap_arrive_whole(5_000..5_030, |rng| PathSpec {

@@ -17,6 +17,7 @@ use crate::udt2004::scenario::{
 };
 
 /// §4.1: at least 94.4 % = (1 + 1/1.125)/2.
+// Slow: five paths of up to 500 Mbit/s, each for 10 s in virtual time.
 #[test]
 fn one_flow_uses_at_least_944_permille_of_the_path() {
     for (megabits, round_trip, queue) in
@@ -55,6 +56,7 @@ fn jain(shares: &[f64]) -> f64 {
     sum * sum / (shares.len() as f64 * squares)
 }
 
+// Slow: two runs of 40 s at 100 Mbit/s in virtual time, of which the first 20 s are for the shares to settle.
 #[test]
 fn flows_that_join_one_after_another_come_to_share_fairly() {
     for flows in [2, 4] {
@@ -80,6 +82,7 @@ fn warnings_that_are_off_are_not_sent_and_those_that_are_sent_can_be_ignored() {
 }
 
 /// §4.4 and A-err: estimates in different decades cause unequal increases, and false warnings cost throughput.
+// Slow: three pairs of flows for 30 s and two single flows for 10 s, all at 100 Mbit/s in virtual time.
 #[test]
 fn errors_of_estimation_show_where_the_paper_says() {
     let link = path(100, 10, 200);
