@@ -30,8 +30,8 @@ pub(crate) enum Extent {
 /// Starts the reason of tests that only [`Extent::Long`] runs.
 const LONG: &str = "long: ";
 
-/// Tests beyond one for each processor: tests of real sockets wait half of their time.
-const WAITING: usize = 1;
+/// Tests beyond one for each processor: those of real sockets wait half of their time.
+const WAITING: usize = 2;
 
 /// Requirements of some programs.
 #[derive(Debug, Default)]

@@ -1,7 +1,9 @@
 //! The order of tests, and how many run at once.
 
 use std::collections::VecDeque;
+use std::num::NonZero;
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread;
 
 use crate::suite::Test;
 
@@ -11,21 +13,22 @@ pub(super) enum Lane {
     /// Two processes each beside the reference library, whose connections run in real seconds. The longest lane is
     /// first, because it takes one test at a time.
     Interop,
-    /// Real sockets on loopback. More of them at once would measure each other.
+    /// Real sockets on loopback. More of them at once would measure each other. They wait half of their time.
     Sockets,
-    /// Everything else.
+    /// Everything else. It computes, so beside the other lanes one processor is enough for it.
     Free,
 }
 
 const LANES: [Lane; 3] = [Lane::Interop, Lane::Sockets, Lane::Free];
 
 impl Lane {
-    /// How many of its tests run at once.
-    fn limit(self) -> usize {
+    /// How many of its tests run at once. `alone` is whether no other lane has tests.
+    fn limit(self, alone: bool) -> usize {
         match self {
             Self::Interop => 1,
-            Self::Sockets => 3,
-            Self::Free => usize::MAX,
+            Self::Sockets => 2,
+            Self::Free if alone => usize::MAX,
+            Self::Free => thread::available_parallelism().map_or(1, NonZero::get).div_ceil(2),
         }
     }
 }
@@ -77,11 +80,17 @@ impl<'a> Schedule<'a> {
 }
 
 impl<'a> State<'a> {
+    /// Whether a lane has no test left, not even a running one.
+    fn is_done(&self, lane: Lane) -> bool {
+        self.waiting[lane as usize].is_empty() && self.running[lane as usize] == 0
+    }
+
     fn take(&mut self) -> Option<Test<'a>> {
-        let place = LANES
-            .into_iter()
-            .find(|&lane| self.running[lane as usize] < lane.limit() && !self.waiting[lane as usize].is_empty())?
-            as usize;
+        let alone = |lane| LANES.into_iter().all(|other| other == lane || self.is_done(other));
+        let has_turn = |lane: Lane| {
+            self.running[lane as usize] < lane.limit(alone(lane)) && !self.waiting[lane as usize].is_empty()
+        };
+        let place = LANES.into_iter().find(|&lane| has_turn(lane))? as usize;
         self.running[place] += 1;
         self.waiting[place].pop_front()
     }
@@ -133,5 +142,16 @@ mod tests {
         let two = schedule.next();
         assert_eq!(name(&two), "two");
         assert!(schedule.next().is_none(), "the last turn is over for a schedule without tests");
+    }
+
+    #[test]
+    fn what_computes_takes_half_of_the_processors_beside_others_and_all_of_them_alone() {
+        let cores = thread::available_parallelism().unwrap().get();
+        assert_eq!(Lane::Free.limit(false), cores.div_ceil(2));
+        assert!(Lane::Free.limit(true) > cores);
+        let mut state = State { waiting: Default::default(), running: Default::default() };
+        assert!(state.is_done(Lane::Sockets));
+        state.running[Lane::Sockets as usize] = 1;
+        assert!(!state.is_done(Lane::Sockets), "a test still runs");
     }
 }
