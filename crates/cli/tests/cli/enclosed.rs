@@ -1,6 +1,7 @@
 //! Measured streams with encryption: `stream`, `profile` and `--control-stream`, their keys, and what the wire shows.
 
 use std::fs;
+use std::thread;
 
 use serde_json::Value;
 
@@ -139,17 +140,21 @@ fn a_wrong_key_at_either_side_ends_a_stream_before_it_begins() {
     bob.runs(&[&STREAM[..], &["--connect", &anybody.address, "--host-key-policy", "accept-new"]].concat()).succeeds();
 }
 
-// Waits for the 3 s of a stream without an answer, and for the 5 s of an attempt to connect.
+// Waits for the 5 s of an attempt to connect, and beside it for the 3 s of a stream without an answer.
 #[test]
 fn plain_and_encrypted_streams_never_meet() {
     let scratch = Scratch::new();
     let user = User::new(&scratch, "user");
-    let listener = Server::begin_as(&user.0, &["bench"]);
-    let plain = ["stream", "--plain", "--rate", "1mbit", "--connect", &listener.address];
-    fails_in_one_line(&user.runs(&plain), 4, &["nothing there answers measured streams"]);
-    let listener = Server::begin(&["bench"]);
-    let secure = ["stream", "--rate", "1mbit", "--connect", &listener.address];
-    fails_in_one_line(&user.runs(&secure), 4, &["only one side has --plain"]);
+    let [secure, plain] = [Server::begin_as(&user.0, &["bench"]), Server::begin(&["bench"])];
+    let stream = |words: &[&str]| user.runs(&[&["stream", "--rate", "1mbit"], words].concat());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let run = stream(&["--plain", "--connect", &secure.address]);
+            fails_in_one_line(&run, 4, &["nothing there answers measured streams"]);
+        });
+        let run = stream(&["--connect", &plain.address]);
+        fails_in_one_line(&run, 4, &["only one side has --plain"]);
+    });
 }
 
 #[test]

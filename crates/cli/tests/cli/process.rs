@@ -465,7 +465,10 @@ impl Scratch {
 
     /// Makes a file of `len` patterned bytes.
     pub(crate) fn file(&self, name: &str, len: usize) -> String {
-        let content: Vec<u8> = (0..len).map(|index| (index * 31 + index / 251) as u8).collect();
+        // One period, since a test would compute long files for seconds.
+        let period: Vec<u8> = (0..251 * 256).map(|index: usize| (index * 31 + index / 251) as u8).collect();
+        let mut content = period.repeat(len.div_ceil(period.len()));
+        content.truncate(len);
         fs::write(self.0.join(name), content).unwrap();
         self.at(name)
     }

@@ -25,7 +25,11 @@ pub(super) struct Filler {
 
 impl Filler {
     pub(super) fn new(stop: Stop) -> Self {
-        let mut frame = vec![0; HEADER_LEN + BODY].into_boxed_slice();
+        let longest = match stop {
+            Stop::After(_) => BODY,
+            Stop::Bytes(bytes) => usize::try_from(bytes).unwrap_or(BODY).min(BODY),
+        };
+        let mut frame = vec![0; HEADER_LEN + longest].into_boxed_slice();
         let mut rng = Rng::new(FILL_SEED);
         for word in frame[HEADER_LEN..].chunks_mut(8) {
             word.copy_from_slice(&rng.next_u64().to_be_bytes()[..word.len()]);
