@@ -14,6 +14,7 @@ const QUIET: f64 = 0.3;
 
 /// Names and values, in the order of printing.
 pub(super) fn describe(workspace: &Workspace) -> Vec<(&'static str, String)> {
+    let averages = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let file = |path: &str| fs::read_to_string(path).map_or_else(|_| "unknown".into(), |text| text.trim().to_owned());
     let cpu_info = file("/proc/cpuinfo");
     let processor = cpu_info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
@@ -33,7 +34,7 @@ pub(super) fn describe(workspace: &Workspace) -> Vec<(&'static str, String)> {
         ("rmem", pair("rmem")),
         ("wmem", pair("wmem")),
         ("cipher", cipher(workspace)),
-        ("load", load(&file("/proc/loadavg"))),
+        ("load", load(&averages)),
         (
             "commit",
             version.map_or("unknown".into(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned()),

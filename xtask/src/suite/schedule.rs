@@ -15,7 +15,7 @@ pub(super) enum Lane {
     Interop,
     /// Real sockets on loopback. More of them at once would measure each other. They wait half of their time.
     Sockets,
-    /// Everything else. It computes, so beside the other lanes one processor is enough for it.
+    /// Everything else. It computes, so beside the other lanes it takes half of the processors.
     Free,
 }
 
@@ -146,12 +146,16 @@ mod tests {
 
     #[test]
     fn what_computes_takes_half_of_the_processors_beside_others_and_all_of_them_alone() {
-        let cores = thread::available_parallelism().unwrap().get();
-        assert_eq!(Lane::Free.limit(false), cores.div_ceil(2));
-        assert!(Lane::Free.limit(true) > cores);
-        let mut state = State { waiting: Default::default(), running: Default::default() };
-        assert!(state.is_done(Lane::Sockets));
-        state.running[Lane::Sockets as usize] = 1;
-        assert!(!state.is_done(Lane::Sockets), "a test still runs");
+        let half = thread::available_parallelism().unwrap().get().div_ceil(2);
+        let (sockets, free) = (program(Lane::Sockets), program(Lane::Free));
+        let test = |program| Test { program, name: String::new() };
+        let tests = (0..half + 2).map(|_| test(&free)).chain([test(&sockets)]).collect();
+        let schedule = Schedule::new(tests);
+        let first = schedule.next();
+        let computing: Vec<_> = (0..half).map(|_| schedule.next()).collect();
+        assert!(computing.iter().all(Option::is_some));
+        assert!(schedule.state.lock().unwrap().take().is_none(), "the rest waits for the end of the other lane");
+        drop(first);
+        assert!(schedule.next().is_some());
     }
 }

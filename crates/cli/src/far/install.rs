@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -22,8 +22,10 @@ use crate::output::Output;
 /// Prints the kind of the machine between two marks, since login shells may print as well.
 const KIND: &str =
     "sh -c 'echo \"[farhaul $(uname -s) $(uname -m) $(getconf GNU_LIBC_VERSION 2>/dev/null || echo other) ]\"'";
-/// Time between two looks at an interrupt.
+/// Time between two looks whether ssh has ended.
 const LOOK: Duration = Duration::from_millis(50);
+/// Time for the rest of the output once ssh has ended.
+const LAST_OUTPUT: Duration = Duration::from_secs(1);
 /// Most that a far shell may print, bytes.
 const MOST_ANSWER: u64 = MOST_NOISE as u64;
 
@@ -166,9 +168,8 @@ impl Installing<'_> {
                 let _ = told.send(text);
             })?;
         }
-        let text = self.await_end(&heard).unwrap_or_default();
-        let is_written = written.is_none_or(|written| written.recv_timeout(LONGEST_END).unwrap_or_default());
-        // Its output has ended. A process in its background may keep it.
+        let text = self.await_output(&ssh, &heard).unwrap_or_default();
+        let is_written = written.is_none_or(|written| written.recv_timeout(LAST_OUTPUT).unwrap_or_default());
         let Some(status) = wait_within(&ssh, LONGEST_END) else {
             end(&ssh);
             let message = format!("ssh to {} does not end, though its output has ended", self.host);
@@ -186,14 +187,17 @@ impl Installing<'_> {
         Ok(Said { text, complaint, has_succeeded })
     }
 
-    /// What ssh printed, at its end. A signal to this program ends ssh, but not what else keeps its output open: that is not
-    /// awaited for longer than [`LONGEST_END`].
-    fn await_end(self, heard: &Receiver<Vec<u8>>) -> Option<Vec<u8>> {
+    /// What ssh printed. A process that ssh leaves behind may keep its output open: it is not awaited. Nor is an ssh that goes on
+    /// after a signal to this program, which ends it.
+    fn await_output(self, ssh: &Mutex<Child>, heard: &Receiver<Vec<u8>>) -> Option<Vec<u8>> {
         let mut left = LONGEST_END;
         while !left.is_zero() {
             match heard.recv_timeout(LOOK) {
                 Ok(text) => return Some(text),
                 Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) if wait_within(ssh, Duration::ZERO).is_some() => {
+                    return heard.recv_timeout(LAST_OUTPUT).ok();
+                }
                 Err(RecvTimeoutError::Timeout) if self.interrupt.is_asked_to_stop() => left = left.saturating_sub(LOOK),
                 Err(RecvTimeoutError::Timeout) => {}
             }

@@ -156,11 +156,12 @@ impl FarProgram {
         let (lifeline, its) = (Lifeline::of(Arc::clone(&child)), Arc::clone(&child));
         let ending = lifeline.clone();
         let is_detached = hello.detach;
+        let greeting = greet(stdin, hello).inspect_err(|_| end(&child))?;
         let far = Self {
             host: host.to_owned(),
             child: its,
             stdin: None,
-            greeting: greet(stdin, hello)?,
+            greeting,
             inbox,
             last_words: None,
             lifeline,

@@ -87,8 +87,9 @@ fn an_interrupted_install_waits_for_ssh_and_not_for_what_it_leaves_behind() {
     );
     here.copies(&["--install"]).fails(130, &["interrupted"]);
     let left = fs::read_to_string(here.scratch.at("left")).unwrap().trim().parse().unwrap();
-    let left = rustix::process::Pid::from_raw(left).unwrap();
-    rustix::process::kill_process(left, rustix::process::Signal::TERM).expect("it still runs");
+    assert!(fs::exists(format!("/proc/{left}/exe")).unwrap(), "it still runs");
+    rustix::process::kill_process(rustix::process::Pid::from_raw(left).unwrap(), rustix::process::Signal::TERM)
+        .unwrap();
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub(crate) const DEV: &str = "DEV=$(ip -o -4 addr show scope global | sed 's/^[0
 const LATE: f64 = 4.5;
 /// Less than the usual 3 s until UDP counts as blocked, for tests of something else. What goes through ssh has to connect in this
 /// time, too.
-pub(crate) const SOON: &str = "--connect-timeout 1s";
+pub(crate) const SOON: &str = "--connect-timeout 2s";
 
 pub(crate) fn can_drop() -> Option<()> {
     let rules = format!("ip link set lo up; DEV=lo; {DROP_UDP}");

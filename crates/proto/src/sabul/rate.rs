@@ -159,6 +159,13 @@ impl RateControl {
         }
     }
 
+    /// Counts of arrivals from now on have another clock.
+    pub(super) fn forget_arrivals(&mut self) {
+        if let Some(start) = &mut self.start {
+            start.forget_arrivals();
+        }
+    }
+
     /// The receiver counted arrivals. `busy` is whether the sender always had something to send since the last count.
     /// `next` is the next new packet.
     pub(super) fn on_arrivals(&mut self, now: Instant, arrivals: &Feedback, busy: bool, next: SeqNo) {

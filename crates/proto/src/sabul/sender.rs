@@ -321,6 +321,9 @@ impl engine::Sender for Sender {
 
     fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
         self.silence.on_heard(now, feedback.datagrams > 0);
+        if self.arrivals.has_no_feedback() {
+            self.rate.forget_arrivals();
+        }
         let (arrivals, busy) = self.arrivals.on_feedback(feedback);
         self.rate.on_arrivals(now, &arrivals, busy, self.next);
         self.apply_rate();

@@ -26,8 +26,9 @@ use crate::timer::Timer;
 
 /// Silence after which everything unconfirmed is sent again. It doubles from time to time.
 const PROBE: Duration = Duration::from_millis(200);
-/// Longest such silence. The usual 5 s for connecting then have twelve turns. At a loss of 30 % each way, every second turn is
-/// answered, and a handshake needs three answers: 2 of 100 fail then, and 1 of 100 000 in 10 s.
+/// Longest such silence before anything is heard. Nobody may be there.
+const LONGEST_CALL: Duration = Duration::from_millis(800);
+/// Longest such silence after that, so that a lossy path has many turns within the time for connecting.
 const LONGEST_PROBE: Duration = Duration::from_millis(400);
 /// Bytes of a packet of the handshake. It fits through every path that carries IPv6 (RFC 8200: 1280), even inside a
 /// tunnel.
@@ -336,7 +337,8 @@ impl Exchange {
 
     fn repeat(&mut self) {
         self.repeated = true;
-        self.silence = (self.silence * 2).min(LONGEST_PROBE);
+        let longest = if self.peer.is_none() { LONGEST_CALL } else { LONGEST_PROBE };
+        self.silence = (self.silence * 2).min(longest);
         for level in [&mut self.initial, &mut self.handshake].into_iter().flatten() {
             level.stream.repeat();
         }

@@ -21,6 +21,8 @@ const GRAIN: Duration = Duration::from_millis(1);
 /// The difference of the clocks is that of the fastest feedback of the last one to two periods of this length. Clocks
 /// drift apart by milliseconds in it.
 const CLOCK_PERIOD: Duration = Duration::from_secs(30);
+/// Feedbacks that stray further are no jitter, but lies or an outage.
+const LONGEST_STRAY: Duration = Duration::from_millis(250);
 /// The delay of datagrams is not known more exactly than this: reports are that far apart.
 const EDGE: Duration = Duration::from_millis(10);
 /// The least that left is the least of so many delays and one.
@@ -34,7 +36,7 @@ pub(super) const PACKET_BITS: f64 = 12_000.0;
 /// Entries that are remembered: eight seconds of departures, and more of feedback.
 const REMEMBERED: usize = 8_192;
 
-/// The memory of a rate finder.
+/// What left and what arrived, for a search of the rate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     arrivals: VecDeque<Arrival>,
@@ -93,7 +95,8 @@ impl Counts {
 
     pub(crate) fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
         let bits = (feedback.bytes as f64 + feedback.datagrams as f64 * HEADERS) * 8.0;
-        if self.arrivals.back().is_some_and(|last| feedback.clock <= last.clock) {
+        // Neither clocks nor counts of an honest peer fall.
+        if self.arrivals.back().is_some_and(|last| feedback.clock <= last.clock || bits < last.bits) {
             return;
         }
         if self.arrivals.len() == REMEMBERED {
@@ -101,6 +104,12 @@ impl Counts {
         }
         self.offset.note(now, feedback.clock);
         self.arrivals.push_back(Arrival { clock: feedback.clock, bits });
+    }
+
+    /// Feedback from now on has another clock.
+    pub(crate) fn forget_arrivals(&mut self) {
+        self.arrivals.clear();
+        self.offset = Offset::default();
     }
 
     /// The time up to which arrivals are known.
@@ -124,7 +133,8 @@ impl Counts {
     }
 
     /// How far the feedbacks from `from` on stray from a steady loss, on average, as a time at the rate of arrival. A queue
-    /// that grows or overflows is steady. Jitter and pauses of both hosts are not. `None` without three feedbacks.
+    /// that grows or overflows is steady, and so is a pause of the sender. Jitter is not. [`LONGEST_STRAY`] at most. `None`
+    /// without three feedbacks.
     pub(crate) fn unsteadiness(&self, from: Instant, path: &RoundTrips) -> Option<Duration> {
         let at = self.arrivals.partition_point(|arrival| self.offset.time_of(arrival.clock) < from);
         let (first, last) = (self.arrivals.get(at)?, self.arrivals.back()?);
@@ -142,7 +152,7 @@ impl Counts {
             (missing(arrival) - before - share * (after - before)).abs()
         };
         let mean = self.arrivals.range(at + 1..at + 1 + inner).map(stray).sum::<f64>() / inner as f64;
-        Some(Duration::from_secs_f64(mean / bits * time))
+        Some(Duration::from_secs_f64((mean / bits * time).min(LONGEST_STRAY.as_secs_f64())))
     }
 
     fn between(&self, first: &Arrival, last: &Arrival, path: &RoundTrips) -> Option<Comparison> {
@@ -329,5 +339,21 @@ mod tests {
         assert!(micros(unsteadiness(1.0, |millis| !(200..260).contains(&millis), |_| 0)) < 100);
         let jitter = micros(unsteadiness(1.0, |_| true, |millis| millis / 10 % 3 * 3));
         assert!((2_000..4_000).contains(&jitter), "{jitter} µs");
+    }
+
+    #[test]
+    fn counts_of_a_peer_that_lies_are_no_time_beyond_bounds() {
+        let mut counts = Counts::default();
+        let clock = |millis| at(millis) - Instant::ZERO;
+        for millis in 0..300 {
+            counts.on_sent(at(millis), if millis % 100 == 0 { PACKET_BITS } else { 0.0 });
+        }
+        for (millis, bytes) in [(110, 0), (120, u64::MAX), (130, 1), (140, u64::MAX)] {
+            let feedback = Feedback { bytes, datagrams: bytes, clock: clock(millis), ..Feedback::default() };
+            counts.on_feedback(at(millis), &feedback);
+        }
+        let stray = counts.unsteadiness(at(100), &steady(Duration::from_millis(20)));
+        assert!(stray.is_some_and(|stray| stray <= LONGEST_STRAY), "{stray:?}");
+        assert_eq!(counts.arrivals.len(), 3, "a count that falls is none");
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! grow    r ← r·4^(Δt/RTT), at most 4·arrived           until arrived < 0.8·sent, whatever the delay
 //! settle  r ← 0.8·arrived, and note the most that arrives   until less arrives
-//! found   r ← the most that arrived, if a queue was seen, or if it does not grow anew by a half
+//! found   r ← the most that arrived, if a queue was seen, or a second overload shows less than 1.5 times as much
 //! ```
 //!
 //! On a dedicated channel an overload for one RTT costs nothing but repetitions: the link is full all the time. So a
@@ -26,8 +26,10 @@ const FALLEN: f64 = 0.9;
 const EMPTYING: f64 = 1.1;
 /// The path carries what arrived if an overload after that shows less than this multiple.
 const CONFIRMED: f64 = 1.5;
-/// Longest time to wait for that, in RTTs and at least so long. A queue may be far longer than the path.
+/// Longest time to wait for an empty queue, in RTTs and at least so long. A queue may be far longer than the path.
 const LONGEST_SETTLING: (u32, Duration) = (4, Duration::from_secs(2));
+/// If nothing arrives at all, the growth begins anew after this time and an RTT.
+const OUTAGE: Duration = Duration::from_millis(100);
 /// Shortest time of a comparison. Feedback comes every 10 ms.
 const SHORTEST: Duration = Duration::from_millis(20);
 /// The rate grows as fast as so many packets arrive. A search that grows must not wait for the many that show overload.
@@ -44,7 +46,7 @@ const PART: u32 = 4;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Start {
     state: State,
-    /// Where the growth began, bit/s.
+    /// Where the growth begins, bit/s.
     first: f64,
     /// The most that arrived at earlier overloads, bit/s.
     before: Option<f64>,
@@ -86,9 +88,6 @@ impl Start {
                 if let Some(compared) = counts.compare_latest(least.max(telling_time(rate)), path)
                     && compared.shows_overload()
                 {
-                    if compared.arrived == 0.0 {
-                        return Next::Rate(rate);
-                    }
                     self.state = State::Settling { since: now, most: compared.arrived, queued: false };
                     return Next::Rate(compared.arrived);
                 }
@@ -115,6 +114,7 @@ impl Start {
                     let latest = counts.compare_latest(least, path);
                     is_empty |= latest.is_some_and(|latest| latest.arrived < FALLEN * *most);
                 }
+                is_empty |= *most == 0.0 && now >= from + OUTAGE;
                 let (most, queued) = (*most, *queued);
                 if is_empty { self.settled(most, queued) } else { Next::Rate(DRAINING * most) }
             }

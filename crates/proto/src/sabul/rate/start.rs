@@ -5,8 +5,8 @@
 //! ```text
 //! rate     10 packets per RTT at first, which counts as 1 ms at least
 //! settled  one RTT and 20 ms after a change; a measurement is half an RTT, at least 20 ms and 10 packets
-//! arrived  < 0.9·left:   rate ← arrivals/1.125, and the law takes over
-//! left     ≥ 0.9·rate:   rate ← 2·rate
+//! arrived  < 0.9·left:   rate ← arrivals/1.125, at least rate/2, and the law takes over
+//! left     ≥ 0.9·rate:   rate ← 2·rate; at the fastest rate the law takes over
 //!          less for 0.2 s, though there is enough to send: rate ← what leaves, and the law takes over
 //! ```
 //!
@@ -22,7 +22,7 @@ use crate::blast::rate::counts::{Comparison, Counts, time_of};
 const FIRST_PACKETS: f64 = 10.0;
 /// Shortest RTT that counts. A loopback would begin at full speed.
 const SHORTEST_ROUND_TRIP: Duration = Duration::from_millis(1);
-/// The rate doubles as long as this share of it arrives.
+/// The rate doubles as long as this share of it leaves, and this share of what left arrives.
 const KEEPS_UP: f64 = 0.9;
 /// Less is counted than a measurement needs below this time and this number of packets.
 const SHORTEST_MEASUREMENT: Duration = Duration::from_millis(20);
@@ -46,7 +46,7 @@ pub(super) struct StartUp {
     counts: Counts,
     /// Not before then do arrivals show the present rate, and since then nothing was measured.
     settled: Instant,
-    /// How long the sender has been late, without a measurement in which it was not.
+    /// Time in which less than the rate left, since the rate last doubled.
     late: Duration,
     /// Packets sent and losses reported at the present rate.
     sent: u64,
@@ -74,7 +74,7 @@ impl StartUp {
         self.interval
     }
 
-    /// Time after which arrivals show a new rate: one RTT, within what is known of it, and a report of arrivals from before.
+    /// Time after which arrivals show a new rate: one RTT, and the time of a report.
     fn settling(&self) -> Duration {
         self.round_trip + SHORTEST_MEASUREMENT
     }
@@ -90,6 +90,11 @@ impl StartUp {
 
     pub(super) fn on_losses(&mut self, losses: u32) {
         self.lost += u64::from(losses);
+    }
+
+    /// Counts of arrivals from now on have another clock.
+    pub(super) fn forget_arrivals(&mut self) {
+        self.counts.forget_arrivals();
     }
 
     /// The receiver counted. `busy` is whether the sender always had something to send. Returns I once it is found.
@@ -117,7 +122,7 @@ impl StartUp {
         // The last packet may be on its way.
         let arrived = compared.arrived + PACKET_BITS / compared.time.as_secs_f64();
         if arrived < KEEPS_UP * compared.least {
-            return Some(self.interval * (MARGIN * rate / arrived).min(LARGEST_FALL));
+            return Some(self.interval * (MARGIN * rate / arrived).clamp(1.0, LARGEST_FALL));
         }
         if self.interval <= self.shortest {
             return Some(self.interval);
@@ -268,6 +273,22 @@ mod tests {
         start.on_losses(2);
         let (now, arrivals) = count(8, 0);
         assert_eq!(start.on_arrivals(now, &arrivals, false), Some(2_000.0));
+    }
+
+    #[test]
+    fn counts_of_another_clock_are_forgotten() {
+        let mut start = StartUp::new(Duration::from_millis(1), 1.0, Instant::ZERO);
+        let (mut late, arrivals) = count(500, 7);
+        late = Instant::ZERO + (late - Instant::ZERO) / 500;
+        start.on_arrivals(late, &arrivals, true);
+        start.forget_arrivals();
+        let first = start.interval();
+        for step in 2..20 {
+            start.on_sent(Instant::ZERO + STEP * step, 100);
+            let (now, arrivals) = count(step, 100 * u64::from(step));
+            start.on_arrivals(now, &arrivals, true);
+        }
+        assert!(start.interval() < first, "the rate has not grown");
     }
 
     #[test]

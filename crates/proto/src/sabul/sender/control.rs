@@ -143,6 +143,11 @@ impl Arrivals {
         self.busy = false;
     }
 
+    /// Whether a feedback is the first one. Counts of SYN records before it have another clock.
+    pub(super) const fn has_no_feedback(&self) -> bool {
+        !self.has_feedback
+    }
+
     /// The count in packets, and whether the sender was busy.
     pub(super) fn on_feedback(&mut self, feedback: &Feedback) -> (Feedback, bool) {
         self.has_feedback = true;
@@ -151,7 +156,7 @@ impl Arrivals {
 
     /// The same for a SYN record, dated by this side's clock.
     pub(super) fn on_syn(&mut self, now: Instant, received: u32) -> Option<(Feedback, bool)> {
-        let datagrams = self.latest.datagrams + u64::from(received);
+        let datagrams = self.latest.datagrams.saturating_add(received.into());
         (!self.has_feedback).then(|| self.count(datagrams, now - Instant::ZERO, RoundTrips::default()))
     }
 
