@@ -116,7 +116,7 @@ fn a_measurement_shows_nothing_of_its_filler_in_either_direction() {
     }
 }
 
-// Slow: three copies with logins, the 1 s until UDP counts as blocked, and four captures to search.
+// Slow: three copies with logins, the time until UDP counts as blocked, and four captures to search.
 #[test]
 fn a_tree_over_ssh_shows_neither_content_nor_names_in_either_direction() {
     let Some(far) = Far::new("") else { return };

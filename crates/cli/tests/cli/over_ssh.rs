@@ -203,7 +203,7 @@ fn a_jump_host_is_passed_by_ssh_and_udp_goes_directly() {
     assert!(same(&file, &format!("{there}/file")));
 }
 
-// Waits for three runs with two logins each, and in each for the 1 s until UDP counts as blocked.
+// Waits for three runs with two logins each, and in each until UDP counts as blocked.
 #[test]
 fn where_udp_is_blocked_the_data_goes_through_ssh_and_this_is_said() {
     let Some(far) = Far::new("") else { return };

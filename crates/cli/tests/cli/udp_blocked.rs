@@ -15,8 +15,7 @@ pub(crate) const DROP_UDP: &str =
 pub(crate) const DEV: &str = "DEV=$(ip -o -4 addr show scope global | sed 's/^[0-9]*: *//; s/[ @].*//; q')";
 /// Beyond this, UDP counts as blocked too late, in seconds. Less than the usual time for connecting, which is 5 s.
 const LATE: f64 = 4.5;
-/// Less than the usual 3 s until UDP counts as blocked, for tests of something else. What goes through ssh has to connect in this
-/// time, too.
+/// Less than the usual 3 s until UDP counts as blocked, for tests of something else. A connection through ssh has this time, too.
 pub(crate) const SOON: &str = "--connect-timeout 2s";
 
 pub(crate) fn can_drop() -> Option<()> {

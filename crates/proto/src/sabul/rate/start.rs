@@ -3,12 +3,15 @@
 //! The original begins at 1.2 Gbit/s, whatever the path. Most of the first seconds is then lost on slower ones.
 //!
 //! ```text
-//! rate     10 packets per RTT at first, which counts as 1 ms at least
-//! settled  one RTT and 20 ms after a change; a measurement is half an RTT, at least 20 ms and 10 packets
-//! arrived  < 0.9·left:   rate ← arrivals/1.125, at least rate/2, and the law takes over
-//! left     ≥ 0.9·rate:   rate ← 2·rate; at the fastest rate the law takes over
-//!          less for 0.2 s, though there is enough to send: rate ← what leaves, and the law takes over
+//! at first            rate = 10 packets per RTT, which counts as 1 ms at least
+//! arrived < 0.9·left  rate ← max(arrived/1.125, rate/2), end
+//! fastest rate        end
+//! left ≥ 0.9·rate     rate ← 2·rate
+//! left less for 0.2 s rate ← max(left, rate/2), end
 //! ```
+//!
+//! Each line is judged after a measurement of half an RTT, of 20 ms and 10 packets at least. It begins one RTT and 20 ms
+//! after a change of the rate. Only a sender that always had something to send is judged. At the end the law takes over.
 //!
 //! What arrives is compared with what left an RTT earlier. So the pause of a busy host is no limit of the path.
 
@@ -160,7 +163,7 @@ mod tests {
         delay: usize,
         /// What left in each step.
         left: Vec<f64>,
-        /// What has arrived, and what waits at the receiver.
+        /// Packets that arrived, and packets that wait for the receiver.
         arrived: f64,
         waiting: f64,
         /// The sender's share of its rate.
