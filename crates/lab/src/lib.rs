@@ -16,11 +16,13 @@
 //! | the metrics and series | `run/metrics.rs`, `run/metrics/*.rs`, `run/series.rs` |
 //! | the order and storage of runs | `sweep.rs`, `store.rs`, `folder.rs` |
 //! | tables and CSV | `table.rs`, `table/csv.rs` |
+//! | random paths for controllers | `arena.rs`, `arena/*.rs` |
 //! | drawings and the page | `report.rs`, `report/*.rs` |
 //! | the shipped figures and published numbers | `figures.rs` |
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
+pub mod arena;
 mod check;
 mod clock;
 pub mod error;

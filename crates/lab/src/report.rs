@@ -6,7 +6,7 @@
 pub mod comparison;
 mod markdown;
 pub mod page;
-mod style;
+pub(crate) mod style;
 pub mod svg;
 pub mod worlds;
 

@@ -3,6 +3,7 @@
 pub mod bulk;
 pub mod channel;
 pub mod disk;
+pub mod late;
 pub mod probe;
 pub mod shared;
 pub mod source;

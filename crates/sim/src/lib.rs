@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | the order of events | `scheduler.rs` |
 //! | agents at addresses, and their interface | `agent.rs`, `agent/*.rs` |
+//! | a host whose program is not scheduled at times | `agent/late.rs` |
 //! | the cost of packets on a slow host | `host_cost.rs`; a slow disk: `agent/disk.rs` |
 //! | the order in which a transport is driven | `agent/transport.rs` |
 //! | the control channels of transports | `agent/channel.rs` |

@@ -149,6 +149,12 @@ impl PooledPacket {
         buffer
     }
 
+    /// Moves the packet out and leaves one without content.
+    pub(crate) fn take(&mut self) -> Self {
+        let left = self.pool.made_of(Content::Typed(Payload::Filler), Rc::clone(&self.ends), self.share, 0);
+        core::mem::replace(self, left)
+    }
+
     pub(crate) fn destination(&self) -> Option<AgentId> {
         self.ends.destination
     }

@@ -1,5 +1,6 @@
 //! `lab`: experiments in virtual time or on an emulated network, and the figures of the papers.
 
+mod arena;
 mod list;
 mod report;
 mod run;
@@ -29,6 +30,7 @@ const OUT: &str = "farhaul-lab";
 ///     farhaul lab run --quick
 ///     farhaul lab run my-link.toml
 ///     farhaul lab run a14 --world emu
+///     farhaul lab arena udt ideal
 ///     farhaul lab report farhaul-lab
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -45,6 +47,8 @@ enum LabVerb {
     Run(run::RunArgs),
     /// Run one scenario over a grid, on all cores; a repeated sweep resumes
     Sweep(run::SweepArgs),
+    /// Compare congestion controllers on random paths, with goals by stated formulas
+    Arena(arena::ArenaArgs),
     /// Write one page about all results in a folder
     Report(report::ReportArgs),
 }
@@ -111,7 +115,7 @@ impl LabArgs {
     /// Whether any run uses an emulated network.
     pub(crate) fn emulates(&self) -> bool {
         let world = match &self.verb {
-            LabVerb::List(_) | LabVerb::Report(_) => World::Sim,
+            LabVerb::List(_) | LabVerb::Arena(_) | LabVerb::Report(_) => World::Sim,
             LabVerb::Run(args) => args.options.world,
             LabVerb::Sweep(args) => args.options.world,
         };
@@ -122,6 +126,7 @@ impl LabArgs {
     pub(crate) fn json(&self) -> bool {
         match &self.verb {
             LabVerb::List(_) | LabVerb::Report(_) => false,
+            LabVerb::Arena(args) => args.json,
             LabVerb::Run(args) => args.options.json,
             LabVerb::Sweep(args) => args.options.json,
         }
@@ -133,6 +138,7 @@ pub(crate) fn run(args: &LabArgs, context: &Context) -> Result<(), Fault> {
         LabVerb::List(args) => list::run(args),
         LabVerb::Run(args) => run::run(args, context),
         LabVerb::Sweep(args) => run::sweep(args, context),
+        LabVerb::Arena(args) => arena::run(args, context),
         LabVerb::Report(args) => report::run(args),
     }
 }

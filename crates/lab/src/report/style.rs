@@ -88,7 +88,7 @@ pub(super) fn alone() -> String {
 }
 
 /// The style sheet of the page.
-pub(super) fn page() -> String {
+pub(crate) fn page() -> String {
     format!(
         ":root{{color-scheme:light dark;{}}}\n@media(prefers-color-scheme:dark){{:root{{{}}}}}\n{PAGE}{}{DRAWING}",
         light(),

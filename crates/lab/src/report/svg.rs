@@ -23,8 +23,7 @@ use crate::figures::FigureResult;
 use crate::report::style;
 use crate::scenario::{PlotKind, PlotSpec};
 
-use canvas::Canvas;
-pub(crate) use canvas::{escape, number};
+pub(crate) use canvas::{Anchor, Canvas, escape, number, width};
 use data::Source;
 pub(crate) use data::{meant_at, words};
 pub use histogram::{Histogram, histogram};

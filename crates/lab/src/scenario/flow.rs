@@ -4,16 +4,17 @@ use farhaul_cc::{Spec, SpecError};
 use farhaul_proto::registry::protocols;
 use farhaul_sim::agent::disk::DiskSpec;
 use farhaul_sim::agent::tcp::Recovery;
-use farhaul_sim::host_cost::{HostCost, Load};
 use farhaul_units::{Duration, Rate};
 
 use super::reader::{Section, Value, listed, text};
 use crate::error::ScenarioError;
 use crate::metric::RunMetric;
 
+mod host;
 mod measured;
 mod window;
 
+pub(crate) use host::Host;
 pub(crate) use measured::{Measured, Point, check_beside};
 pub(crate) use window::Window;
 
@@ -53,8 +54,8 @@ pub(crate) struct FlowSpec {
     pub(crate) ends: Option<(String, String)>,
     /// Bytes of a full packet on the wire.
     pub(crate) packet: u32,
-    /// The processor time that packets cost its sending and its receiving host; none by default.
-    pub(crate) machines: [Option<HostCost>; 2],
+    /// Its sending and its receiving host; `None` for hosts that cost nothing and are never late.
+    pub(crate) hosts: [Option<Host>; 2],
     /// The bulk flow whose endpoint sends this stream; `None` for an endpoint of its own.
     pub(crate) beside: Option<String>,
     /// The line in the scenario.
@@ -206,7 +207,7 @@ impl FlowSpec {
             round_trip: section.some_time("rtt")?,
             ends: ends(&mut section, named_nodes)?,
             packet: section.integer("packet", PACKET_SIZES)?.map_or(PACKET, |bytes| bytes as u32),
-            machines: [machine(&mut section, "sender")?, machine(&mut section, "receiver")?],
+            hosts: [host::read(&mut section, "sender")?, host::read(&mut section, "receiver")?],
             line,
         };
         if spec.stop.is_some_and(|stop| stop <= start) {
@@ -337,41 +338,9 @@ fn bulk(section: &mut Section<'_>, protocol: farhaul_proto::Protocol) -> Result<
     })
 }
 
-/// `{ per_arrival = "2us", per_data = "8us", receive_buffer = "1MB" }`: the costs of packets for a host. `"none"`: none, as
-/// by default.
-fn machine(section: &mut Section<'_>, key: &'static str) -> Result<Option<HostCost>, ScenarioError> {
-    if is_none(section, key) {
-        return Ok(None);
-    }
-    let Some(mut table) = section.section(key)? else { return Ok(None) };
-    let spec = HostCost {
-        per_arrival: table.time("per_arrival")?.unwrap_or_default(),
-        per_data: table.time("per_data")?.unwrap_or_default(),
-        per_request: table.time("per_request")?.unwrap_or_default(),
-        per_sent: table.time("per_sent")?.unwrap_or_default(),
-        receive_buffer: table.size("receive_buffer")?,
-        send_jitter: table.time("send_jitter")?.unwrap_or_default(),
-        load: load(&mut table)?,
-    };
-    table.finish()?;
-    Ok(Some(spec))
-}
-
 /// Whether a key that is absent by default is said to be absent: a form of a scenario takes it away so.
 fn is_none(section: &mut Section<'_>, key: &'static str) -> bool {
     section.get(key).is_some_and(|node| matches!(&node.value, Value::Text(text) if text == NONE))
-}
-
-/// `{ busy = "4ms", every = "10ms" }`: other programs on a host.
-fn load(section: &mut Section<'_>) -> Result<Option<Load>, ScenarioError> {
-    let Some(mut table) = section.section("load")? else { return Ok(None) };
-    let times = table.time("busy")?.zip(table.time("every")?);
-    let Some((busy, every)) = times.filter(|(busy, every)| busy < every) else {
-        let message = "`load` needs `busy` and a longer `every`, as in { busy = \"4ms\", every = \"10ms\" }";
-        return Err(table.error(table.line(), message));
-    };
-    table.finish()?;
-    Ok(Some(Load { busy, every }))
 }
 
 /// `{ rate = "400mbit", block = "1MB", ahead = "8MB" }`. Without `ahead` the next block is read after everything before

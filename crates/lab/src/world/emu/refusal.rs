@@ -46,8 +46,8 @@ fn of_flow(flow: &FlowSpec, choices: &Choices) -> Option<String> {
         return Some(format!("flow '{}' of libudt cannot have `bytes`: end it by `stop`", flow.name));
     }
     let key = match &flow.protocol {
-        _ if flow.machines[0].is_some() => "`sender`, the costs of its host",
-        _ if flow.machines[1].is_some() => "`receiver`, the costs of its host",
+        _ if flow.hosts[0].is_some() => "`sender`, a model of its host",
+        _ if flow.hosts[1].is_some() => "`receiver`, a model of its host",
         _ => return None,
     };
     Some(format!("flow '{}' has {key}, which real sockets do not have: leave it out, or use --world sim", flow.name))

@@ -6,19 +6,20 @@ use std::net::SocketAddr;
 use farhaul_proto::probe::{BlasterConfig, StableConfig};
 use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, SharedChannel, controller_factory};
 use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
+use farhaul_sim::agent::late::{LateAgent, Lateness};
 use farhaul_sim::agent::probe::{self, ProbeSink, ProbeSource};
 use farhaul_sim::agent::shared::{SharedSink, SharedSource};
 use farhaul_sim::agent::source::{Sink, Source, Timing};
 use farhaul_sim::agent::tcp::{
     self, ReceiverConfig, Recovery, Remaining, RtoConfig, SenderConfig, TcpSink, TcpSource, TcpTransfers,
 };
-use farhaul_sim::host_cost::{self, HostCost};
+use farhaul_sim::host_cost;
 use farhaul_sim::topology::graph::Graph;
 use farhaul_sim::{Agent, AgentId, FlowId, LinkId, NodeId, TransportAgent, World};
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
 use crate::run::marks::FlowRow;
-use crate::scenario::flow::{Bulk, FlowSpec, Measured, Pattern, Point, Protocol, Tcp};
+use crate::scenario::flow::{Bulk, FlowSpec, Host, Measured, Pattern, Point, Protocol, Tcp};
 use crate::scenario::setup::Setup;
 
 /// The port of the first flow; the others follow.
@@ -92,8 +93,8 @@ pub(super) fn world(setup: &Setup, seed: u64) -> Built {
             interface: interface(setup, &graph, (from, to)),
         };
         let port = FIRST_PORT + index as u16;
-        let from = machines.host(&mut graph, from, flow.machines[0]);
-        let to = machines.host(&mut graph, to, flow.machines[1]);
+        let [(from, away), (to, away_too)] =
+            [(from, 0), (to, 1)].map(|(node, end)| machines.host(&mut graph, node, flow.hosts[end]));
         let spec = FlowSpec { start: begin, ..flow.clone() };
         let control = setup.flows.iter().find(|other| other.beside.as_ref() == Some(&flow.name));
         let address = graph.address(to, port);
@@ -103,8 +104,8 @@ pub(super) fn world(setup: &Setup, seed: u64) -> Built {
             }
             _ => pair(&spec, address, setup.duration, limits, seeds),
         };
-        graph.add(from, port, id, sender);
-        graph.add(to, port, id, receiver);
+        graph.add(from, port, id, away.agent(sender));
+        graph.add(to, port, id, away_too.agent(receiver));
     }
     for (index, flow) in setup.flows.iter().enumerate() {
         let bulk = setup.flows.iter().position(|other| Some(&other.name) == flow.beside.as_ref());
@@ -150,22 +151,42 @@ fn interface(setup: &Setup, graph: &Graph, (from, to): (NodeId, NodeId)) -> Opti
     setup.topology.links.get(first)?.path.nominal_rate()
 }
 
-/// Hosts with costs of packets. Each is a node of its own behind the node where its links end.
+/// Hosts with costs of packets, each of which is a node of its own behind the node where its links end, and late hosts.
 struct Machines {
-    /// Decides the jitter of each.
+    /// Decides what is random at each.
     seed: u64,
-    hosts: BTreeMap<NodeId, NodeId>,
+    hosts: BTreeMap<NodeId, (NodeId, Absent)>,
 }
 
 impl Machines {
-    /// The node of agents at `node`. Flows at the same node share its processor, and the first flow decides its costs.
-    fn host(&mut self, graph: &mut Graph, node: NodeId, spec: Option<HostCost>) -> NodeId {
-        let Some(spec) = spec else { return self.hosts.get(&node).copied().unwrap_or(node) };
+    /// The node of agents at `node`, and the host's absences. Flows at the same node share its processor, and the first
+    /// flow decides about the host.
+    fn host(&mut self, graph: &mut Graph, node: NodeId, spec: Option<Host>) -> (NodeId, Absent) {
+        let Some(spec) = spec else { return self.hosts.get(&node).copied().unwrap_or((node, Absent(None))) };
+        let seed = self.seed.wrapping_add(node as u64);
         *self.hosts.entry(node).or_insert_with(|| {
-            let host = graph.add_node();
-            host_cost::attach(graph, node, host, spec, self.seed.wrapping_add(node as u64));
-            host
+            let mut host = node;
+            if let Some(cost) = spec.cost {
+                host = graph.add_node();
+                host_cost::attach(graph, node, host, cost, seed);
+            }
+            // Another seed than that of the jitter of the same host.
+            (host, Absent(spec.late.map(|late| (late, Rng::new(seed).next_u64()))))
         })
+    }
+}
+
+/// The absences of a host and their seed; `None` for a host that is never late.
+#[derive(Clone, Copy)]
+struct Absent(Option<(Lateness, u64)>);
+
+impl Absent {
+    /// The agent on this host.
+    fn agent(self, agent: Box<dyn Agent>) -> Box<dyn Agent> {
+        match self.0 {
+            Some((late, seed)) => Box::new(LateAgent::new(agent, late, seed)),
+            None => agent,
+        }
     }
 }
 

@@ -1,0 +1,111 @@
+//! The arena: congestion controllers on random paths.
+//!
+//! A seed decides every cell: its family, its parameters and its goals. A cell is one simulation of one seed, and its
+//! goals follow from its parameters by the formulas below, so that no goal is set for a cell. The pseudo controller
+//! [`IDEAL`] sends at a fixed 97 % of its fair share from the first packet on. It shows that goals are within reach. It is
+//! no yardstick where a share has to be found or kept, as beside TCP or while the capacity falls.
+//!
+//! With R the rate of the link, f = 1456/1500 the payload's share of a packet, p the share of packets that the path
+//! loses, B = R·RTT the bandwidth-delay product in packets, T the duration, and N the packets that the link carries in
+//! the measured time:
+//!
+//! | goal | formula |
+//! | --- | --- |
+//! | start | t0 = (2 + log4(max(1, B/16)))·RTT + 20 ms: a handshake, and fourfold growth per RTT from 16 packets on |
+//! | ideal | I = f·R·(1 − p)·(1 − t0/T) |
+//! | goodput | at least k·I, with k by family; of flows that share, after their warm-up and with t0 = 0 |
+//! | waste | retransmitted / sent ≤ 1.25·p + 3·√(p/N) + 0.005 + 16/N |
+//! | queue | mean queue ≤ 0.10·B + 20 packets |
+//! | Jain | ≥ 0.97 − 0.0005·n for n flows, ≥ 0.80 for many |
+//! | share | of a flow in the goodput of all, between two limits |
+//! | max-min | every flow ≥ 0.5 of its max-min share; every bottleneck ≥ 0.85 used |
+//!
+//! The waste is that of lost packets and of their lost repairs, a margin for chance, half a percent, and a first window,
+//! which nobody can know to be too large. [`Family::goals`] has the factors and what a family adds. How late hosts and
+//! several bottlenecks are judged is derived in `arena/hosts.rs` and `arena/chain.rs`.
+//!
+//! A goal's score is how near a run came to the limit, 0 to 1. A cell's score is the least of its goals' scores. A cell is
+//! passed if all goals are met.
+//!
+//! | to change … | open |
+//! | --- | --- |
+//! | names and words of families | `arena/family.rs` |
+//! | families of one flow, of flows that share, of late hosts, of several bottlenecks | `arena/single.rs`, `crowd.rs`, `hosts.rs`, `chain.rs` |
+//! | the general formulas, the scenario's text | `arena/cell.rs` |
+//! | measures and the judge | `arena/goal.rs` |
+//! | random draws | `arena/draw.rs` |
+//! | results over cells | `arena/results.rs` |
+//! | the page | `arena/page.rs`, `arena/page/*.rs` |
+
+mod cell;
+mod chain;
+mod crowd;
+mod draw;
+mod family;
+mod goal;
+mod hosts;
+mod page;
+mod results;
+mod single;
+#[cfg(test)]
+mod tests;
+
+pub use cell::{Cell, IDEAL};
+pub use family::{Family, UnknownFamily};
+pub use goal::{Goal, Mark, Measure, Verdict};
+pub use page::page;
+pub use results::{Results, Tally};
+
+use draw::Draw;
+use farhaul_cc::{Spec, SpecError};
+
+use crate::error::ScenarioError;
+use crate::record::AxisValue;
+use crate::scenario::{Experiment, Job, Overrides};
+
+/// The cells of a seed, `count` of them, of these families only; of all, if there are none.
+///
+/// Cells come in rounds. A round has every family once, in random order. Families that are left out leave gaps in
+/// [`Cell::place`] and change no other cell.
+#[must_use]
+pub fn cells(seed: u64, count: usize, families: &[Family]) -> Vec<Cell> {
+    let is_wanted = |family: &Family| families.is_empty() || families.contains(family);
+    let rounds = (0..).flat_map(|round| {
+        let mut order = Family::ALL;
+        Draw::of_order(seed, round).shuffle(&mut order);
+        order.into_iter().enumerate().map(move |(place, family)| (round, Family::ALL.len() * round + place, family))
+    });
+    let wanted = rounds.filter(|(.., family)| is_wanted(family)).take(count);
+    wanted.map(|(round, place, family)| Cell::draw(seed, round, family, place)).collect()
+}
+
+/// Checks the name and the options of a controller; [`IDEAL`] is one here.
+///
+/// # Errors
+/// The registry has no such controller, or it refuses the options.
+pub fn check(controller: &str) -> Result<(), SpecError> {
+    if controller == IDEAL { Ok(()) } else { controller.parse::<Spec>().map(drop) }
+}
+
+/// The runs of all controllers in all cells, in the order of cells and then of controllers. `build` is the key of the
+/// program.
+///
+/// # Errors
+/// A scenario that cannot be run.
+pub fn jobs(cells: &[Cell], controllers: &[String], build: &str) -> Result<Vec<Job>, ScenarioError> {
+    let pairs = cells.iter().flat_map(|cell| controllers.iter().map(move |controller| (cell, controller)));
+    pairs.map(|(cell, controller)| job(cell, controller, build)).collect()
+}
+
+fn job(cell: &Cell, controller: &str, build: &str) -> Result<Job, ScenarioError> {
+    let file = format!("{} ({})", cell.id(), cell.label);
+    let experiment = Experiment::read("arena", &file, &cell.scenario(controller), &Overrides::default())?;
+    let mut jobs = experiment.jobs(build)?;
+    // One curve, one point, one seed.
+    let mut job = jobs.remove(0);
+    controller.clone_into(&mut job.curve);
+    for (axis, text) in [("cell", cell.id()), ("path", cell.label.clone())] {
+        job.point.insert(axis.to_owned(), AxisValue { text, number: None });
+    }
+    Ok(job)
+}
