@@ -190,7 +190,7 @@ pub(super) struct Sketch {
 }
 
 impl Sketch {
-    fn new(draw: Draw) -> Self {
+    pub(super) fn new(draw: Draw) -> Self {
         let (rate, rtt, time, warmup, loss) = (0.0, 0.0, 0.0, 0.0, 0.0);
         let (note, link, links, flows, goals) = (String::new(), Vec::new(), None, Vec::new(), Vec::new());
         Self { draw, rate, rtt, time, warmup, loss, note, link, links, flows, goals }
@@ -261,7 +261,7 @@ impl Sketch {
         format!("{} {}", draw::short(self.rate), draw::millis(self.rtt))
     }
 
-    fn finish(mut self, family: Family, seed: u64, place: usize) -> Cell {
+    pub(super) fn finish(mut self, family: Family, seed: u64, place: usize) -> Cell {
         let label = format!("{family} {}", self.note);
         let mut network = format!("title = \"{label}\"\nduration = \"{}\"\n", draw::seconds(self.time));
         if self.warmup > 0.0 {

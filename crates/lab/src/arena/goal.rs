@@ -143,6 +143,8 @@ impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match (self.value, self.name) {
             (None, name) => format!("no {name}"),
+            // A miss must not look like 1.00.
+            (Some(_), "goodput") if !self.met && self.ratio > 0.99 => format!("{:.4}g", self.ratio),
             (Some(_), "goodput") => format!("{:.2}g", self.ratio),
             (Some(value), "waste") => format!("{:.2}%w", 100.0 * value),
             (Some(_), "queue") => format!("{:.2}q", self.ratio),
@@ -193,6 +195,7 @@ mod tests {
         let goal = Goal::at_least(Measure::Goodput, 80e6, "");
         let of = |bits: f64| goal.judge(&metrics(&[("goodput.total", bits)]));
         assert_eq!((of(80e6).met, of(80e6).score), (true, 1.0));
+        assert_eq!([of(79.99e6), of(80e6), of(60e6)].map(|mark| mark.to_string()), ["0.9999g!", "1.00g", "0.75g!"]);
         assert_eq!((of(60e6).met, of(60e6).score, of(60e6).ratio), (false, 0.75, 0.75));
         let queue = Goal::at_most(Measure::Queue, 30.0, "");
         let of = |packets: f64| queue.judge(&metrics(&[("queue.mean", packets)]));

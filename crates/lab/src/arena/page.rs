@@ -18,7 +18,8 @@ table.passes td.n,table.passes th.n{padding-left:.6rem}
 table.passes td.n b{font-weight:600}
 table.passes tr.total td{border-top:1px solid var(--rule);font-weight:600}
 .all{color:var(--met)}.most{color:var(--met);opacity:.75}.few{color:var(--unmet);opacity:.8}.none{color:var(--unmet);font-weight:600}
-table.cells{table-layout:auto}
+table.cells th:first-child{width:5.2rem}table.cells th:nth-child(2){width:19rem}
+table.cells td.n,table.cells th.n{text-align:left}
 table.cells td{padding-top:.26rem;padding-bottom:.26rem}
 table.cells td.path{color:var(--soft);white-space:nowrap}
 table.cells .marks{color:var(--soft);white-space:nowrap}

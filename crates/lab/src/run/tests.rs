@@ -185,3 +185,24 @@ fn a_window_of_a_bandwidth_delay_product_is_that_of_the_flows_own_round_trip() {
     let least = record(&format!("{LINK}{}", flow("a", "{ limit = '0.1bdp', at_least = 5 }"))).metrics["goodput.a"];
     near(least, half, 1e-9);
 }
+
+#[test]
+fn a_late_host_costs_steady_traffic_only_what_its_buffer_cannot_hold() {
+    // The sender is absent for a third of the time, in pauses of 10 ms.
+    let late = "late = { every = '20ms', least = '10ms', most = '10ms' }";
+    let of = |hosts: &str| {
+        let flow = format!("[[flow]]\nname = 'a'\nprotocol = 'cbr'\nrate = '6mbit'\n{hosts}");
+        record(&format!("{LINK}{flow}"))
+    };
+    let (punctual, sender) = (of(""), of(&format!("sender = {{ {late} }}\n")));
+    let receiver = of(&format!("receiver = {{ receive_buffer = '100kB', {late} }}\n"));
+    near(sender.metrics["goodput.a"], punctual.metrics["goodput.a"], 0.02);
+    near(receiver.metrics["goodput.a"], punctual.metrics["goodput.a"], 0.02);
+    assert!(sender.metrics["queue.p99"] > punctual.metrics["queue.p99"] + 2.0, "what was late leaves in a burst");
+    // At 6 Mbit/s, a packet comes every 2 ms. One fits the buffer, and four or five of an absence do not.
+    let lossy = of(&format!("receiver = {{ receive_buffer = '2kB', {late} }}\n"));
+    assert!(lossy.metrics["loss.a"] > 0.1 && receiver.metrics["loss.a"] == 0.0, "{:?}", lossy.metrics);
+    let traces = |hosts: &str| of(hosts).trace;
+    assert_eq!(traces(&format!("sender = {{ {late} }}\n")), sender.trace);
+    assert_ne!(sender.trace, receiver.trace);
+}

@@ -325,3 +325,29 @@ fn a_load_that_leaves_no_time_is_refused() {
         assert!(message.starts_with("7: ") && message.contains("longer `every`"), "{message}");
     }
 }
+
+#[test]
+fn a_host_is_late_by_stated_times() {
+    let host = |keys: &str| format!("{HEAD}{LINK}{FLOW}receiver = {{ {keys} }}\n");
+    let late = "every = '100ms', least = '1ms', most = '9ms', pause = '50ms', pauses = '10%'";
+    let setup = jobs(&host(&format!("receive_buffer = '1MB', late = {{ {late} }}"))).unwrap().remove(0).setup;
+    let [sender, receiver] = setup.flows[0].hosts;
+    assert_eq!((sender, receiver.unwrap().cost), (None, None), "being late costs no processor time");
+    let late = receiver.unwrap().late.unwrap();
+    assert_eq!((late.buffer, late.pauses), (Some(1_000_000), 0.1));
+    assert!((late.share() - 9.5 / 109.5).abs() < 1e-12);
+    let costs = jobs(&host("per_data = '8us', late = { every = '100ms', most = '9ms' }")).unwrap().remove(0).setup;
+    let costs = costs.flows[0].hosts[1].unwrap();
+    assert!(costs.cost.is_some() && costs.late.is_some_and(|late| late.pauses == 0.0 && late.least.is_zero()));
+    for (keys, words) in [
+        ("late = { most = '9ms' }", "needs `every` and `most`"),
+        ("late = { every = '0ms', most = '9ms' }", "above zero"),
+        ("late = { every = '1s', most = '1ms', least = '2ms' }", "not above `most`"),
+        ("late = { every = '1s', most = '1ms', pause = '50ms' }", "go together"),
+        ("late = { every = '1s', most = '1ms', pauses = '3' , pause = '1s' }", "100%"),
+        ("late = { every = '1s', most = '1ms', by = '2ms' }", "unknown key `by`"),
+    ] {
+        let message = refused(&host(keys));
+        assert!(message.starts_with("7: ") && message.contains(words), "{message}");
+    }
+}

@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn spec() -> Lateness {
-        Lateness { every: millis(40), least: millis(1), most: millis(9), pause: millis(50), pauses: 0.1, buffer: None }
+        Lateness { every: millis(40), least: millis(1), most: millis(9), pause: millis(50), pauses: 0.2, buffer: None }
     }
 
     /// A call of an agent: the time, and the arrival of the packet; `None` for a timer.
@@ -280,8 +280,8 @@ mod tests {
 
     #[test]
     fn the_share_of_absences_is_the_stated_one() {
-        // Means: 0.9 × 5 ms + 0.1 × 50 ms = 9.5 ms of 49.5 ms.
-        assert!((spec().share() - 9.5 / 49.5).abs() < 1e-12);
+        // Means: 0.8 × 5 ms + 0.2 × 50 ms = 14 ms of 54 ms.
+        assert!((spec().share() - 14.0 / 54.0).abs() < 1e-12);
         let mut absences = Absences::new(spec(), 7);
         let (mut away, steps) = (0, 4_000_000);
         for step in 0..steps {
