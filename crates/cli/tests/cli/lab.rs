@@ -415,7 +415,10 @@ fn an_arena_has_a_record_for_each_cell_and_controller_and_a_page() {
     // The second time, nothing is run.
     let stored = fs::read_to_string(Path::new(&out).join("records.ndjson")).unwrap();
     assert_eq!(stored.lines().count(), 8);
-    assert_eq!(farhaul(&arguments).records()[1..], records[1..]);
+    let sums =
+        |record: Value| record["controllers"].as_array().unwrap().iter().map(|sum| sum["passed"].clone()).collect();
+    let (first, second): (Vec<Value>, Vec<Value>) = (sums(end), sums(farhaul(&arguments).end()));
+    assert_eq!(first, second);
     assert_eq!(fs::read_to_string(Path::new(&out).join("records.ndjson")).unwrap(), stored);
     let arguments = arguments.map(|argument| if argument == "--json" { "--misses" } else { argument });
     let table = farhaul(&arguments);

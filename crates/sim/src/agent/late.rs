@@ -297,10 +297,21 @@ mod tests {
         // Room for ten packets of 1500 bytes: 1 ms of arrivals.
         let all = calls(spec(), 3);
         let some = calls(Lateness { buffer: Some(15_000), ..spec() }, 3);
-        let late = |calls: &[Call]| calls.iter().filter(|(now, arrived)| arrived.is_some_and(|at| at < *now)).count();
+        let batches = |calls: &[Call]| -> Vec<usize> {
+            let mut batches: Vec<(Instant, usize)> = Vec::new();
+            for (now, _) in calls.iter().filter(|(now, arrived)| arrived.is_some_and(|at| at < *now)) {
+                match batches.last_mut().filter(|(end, _)| end == now) {
+                    Some((_, packets)) => *packets += 1,
+                    None => batches.push((*now, 1)),
+                }
+            }
+            batches.into_iter().map(|(_, packets)| packets).collect()
+        };
         let punctual = |calls: &[Call]| calls.iter().filter(|(now, arrived)| *arrived == Some(*now)).count();
         assert_eq!(punctual(&all), punctual(&some), "the absences are the same");
-        assert!(late(&some) < late(&all) / 2 && late(&some).is_multiple_of(10), "{} {}", late(&some), late(&all));
+        // No absence is shorter than 1 ms.
+        let expected: Vec<usize> = batches(&all).into_iter().map(|packets| packets.min(10)).collect();
+        assert_eq!(batches(&some), expected);
     }
 
     #[test]
