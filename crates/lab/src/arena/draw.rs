@@ -96,6 +96,11 @@ fn scale(bits: f64) -> (f64, &'static str) {
     }
 }
 
+/// A share in a label: `0.12%`.
+pub(super) fn percent(share: f64) -> String {
+    format!("{}%", digits(100.0 * share))
+}
+
 /// A time in a scenario and in labels, in milliseconds: `12.5ms`.
 pub(super) fn millis(seconds: f64) -> String {
     format!("{}ms", digits(seconds * 1e3))

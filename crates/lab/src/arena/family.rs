@@ -131,7 +131,7 @@ impl Family {
             ),
             Self::LateHosts => (
                 "late-hosts",
-                "both programs are absent for 1 to 10 ms every 50 to 500 ms, 1 to 5 % of the absences last 50 ms",
+                "20 Mbit/s to 2 Gbit/s, RTT 10 to 200 ms, half of them with loss of 1e-5 to 1e-3; both programs are absent for 1 to 10 ms every 50 to 500 ms, and 1 to 5 % of the absences last 50 ms",
                 "goodput ≥ 0.90·I·(1 − o), o = share of time in which the sender is absent; waste, with 1 % more",
             ),
             Self::MultiBottleneck => (

@@ -28,6 +28,7 @@ table.cells .marks .unmet{font-weight:600}
 .meter i{display:block;height:100%;background:var(--met)}
 .meter i.missed{background:var(--unmet)}
 details.family summary b{color:var(--ink);font-weight:600}
+figure .wide svg{min-width:36rem}
 dl{font-size:.92rem;margin:1rem 0}
 dl div{display:grid;grid-template-columns:8.5rem 1fr;gap:0 1rem;padding:.3rem 0;border-bottom:1px solid var(--faint)}
 dt{font-weight:600}dd{margin:0}
@@ -94,15 +95,17 @@ fn head(results: &Results, seeds: &str) -> String {
         results.cells.len(),
         results.families().len()
     );
+    html.push_str("<p class=\"verdict\">");
     for (place, controller) in results.controllers.iter().enumerate() {
         let Tally { passed, cells, score } = results.tally(place, None);
         let share = 100.0 * passed as f64 / cells.max(1) as f64;
         let _ = writeln!(
             html,
-            "<p class=\"verdict\"><b>{}</b> passes <b>{passed} of {cells}</b> ({share:.0} %), mean score {score:.3}.</p>",
+            "<b>{}</b> passes <b>{passed} of {cells}</b> ({share:.0} %), mean score {score:.3}.<br>",
             escape(controller)
         );
     }
+    html.push_str("</p>\n");
     html.push_str(&passes(results));
     let _ = writeln!(html, "<pre><code>{}</code></pre>", escape(&results.command));
     html

@@ -1,7 +1,7 @@
 //! Families of one flow: clean paths, losses, jitter, reordering, queues, slow links, and a capacity that falls.
 
 use super::cell::{BUDGET, Flow, PACKET, Sketch};
-use super::draw::{digits, millis, rate, rounded, seconds};
+use super::draw::{digits, millis, percent, rate, rounded, seconds};
 use super::goal::{Goal, Measure};
 
 /// 1 Mbit/s to 2.5 Gbit/s.
@@ -125,9 +125,4 @@ pub(super) fn fall(cell: &mut Sketch) {
     // A sender sees the fall after one RTT at the earliest. What is on its way by then is lost without its fault.
     let more = 0.005 + 2.0 * cell.rtt / cell.time;
     cell.waste(more, " + 0.005 + 2·RTT/T");
-}
-
-/// A share in a label: `0.12%`.
-fn percent(share: f64) -> String {
-    format!("{}%", digits(100.0 * share))
 }
