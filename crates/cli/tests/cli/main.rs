@@ -1,6 +1,7 @@
 //! The program as scripts see it: exit codes, the error line, JSON records; real processes on loopback.
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
+mod arena;
 mod between;
 mod both_ways;
 mod captures;

@@ -7,8 +7,12 @@
 //! ```
 //!
 //! The fair allocation is the max-min one: no flow can get more without taking from one that has less. A long flow meets
-//! congestion at every link and has a longer RTT than the cross flows, so laws give it less. Half of its max-min share is
-//! asked for, as far from starvation as from the proportional fairness of the best laws of windows.
+//! congestion at every link and has a longer RTT than the cross flows, so laws give it less. Over L equal links with c
+//! cross flows each, proportional fairness gives it (1 + c)/(1 + c·L) of its max-min share: 0.57 to 0.67 over two links,
+//! 0.31 to 0.40 over four. The goal for every flow is half of its max-min share.
+//!
+//! With cross flows at each link, max-min fills every link, so each must be used. The goal of waste takes N from the
+//! slowest link.
 
 use std::fmt::Write as _;
 

@@ -97,7 +97,6 @@ pub struct LateAgent {
     /// Packets in the receive buffer, and their bytes.
     waiting: VecDeque<PooledPacket>,
     bytes: u64,
-    lost: u64,
 }
 
 impl LateAgent {
@@ -107,18 +106,12 @@ impl LateAgent {
     /// If the time between absences is zero.
     pub fn new(agent: Box<dyn Agent>, spec: Lateness, seed: u64) -> Self {
         assert!(!spec.every.is_zero(), "a program must run at times");
-        Self { agent, absences: Absences::new(spec, seed), waiting: VecDeque::new(), bytes: 0, lost: 0 }
-    }
-
-    /// Packets that found the receive buffer full.
-    pub fn lost(&self) -> u64 {
-        self.lost
+        Self { agent, absences: Absences::new(spec, seed), waiting: VecDeque::new(), bytes: 0 }
     }
 
     fn keep(&mut self, now: Instant, packet: &mut PooledPacket) {
         let length = u64::from(packet.wire_len());
         if self.absences.spec.buffer.is_some_and(|limit| self.bytes + length > limit) {
-            self.lost += 1;
             return;
         }
         let arrived = packet.arrived(now);
@@ -231,7 +224,7 @@ mod tests {
         fn sample(&self, _: Instant, _: &mut Vec<(ConnectionId, Stats)>) {}
     }
 
-    /// The calls of a late agent in one second with a packet every 0.1 ms, and the packets that were lost.
+    /// The calls of a late agent in one second with a packet every 0.1 ms.
     fn calls(spec: Lateness, seed: u64) -> Vec<Call> {
         let mut graph = Graph::new(2);
         graph.duplex(0, 1, &PathSpec::default());
