@@ -11,7 +11,7 @@
 //!
 //! | goal | formula |
 //! | --- | --- |
-//! | start | t0 = (2 + log4(max(1, B/16)))·RTT + 20 ms: a handshake, and fourfold growth per RTT from 16 packets on |
+//! | start | t0 = (2 + log₄(max(1, B/16)))·RTT + 20 ms: a handshake, and fourfold growth per RTT from 16 packets on |
 //! | ideal | I = f·R·(1 − p)·(1 − t0/T) |
 //! | goodput | at least k·I, with k by family; of flows that share, after their warm-up and with t0 = 0 |
 //! | waste | retransmitted / sent ≤ 1.25·p + 3·√(p/N) + 0.005 + 16/N |

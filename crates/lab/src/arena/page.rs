@@ -41,7 +41,7 @@ const FORMULAS: [(&str, &str); 8] = [
         "symbols",
         "R rate of the link, f = 1456/1500 payload’s share of a packet, p share of packets that the path loses, B = R·RTT in packets, T duration, N packets that the link carries in the measured time",
     ),
-    ("start", "t0 = (2 + log4(max(1, B/16)))·RTT + 20 ms: a handshake, and fourfold growth per RTT from 16 packets on"),
+    ("start", "t0 = (2 + log₄(max(1, B/16)))·RTT + 20 ms: a handshake, and fourfold growth per RTT from 16 packets on"),
     (
         "goodput",
         "at least k·I with I = f·R·(1 − p)·(1 − t0/T) and k by family; of flows that share, after their warm-up and with t0 = 0",
