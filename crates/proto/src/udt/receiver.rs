@@ -35,8 +35,9 @@ pub(crate) struct Receiver {
     full: FullSize,
     pieces: Pieces,
     sizes: Sizes,
-    /// The present RTT period: its start, the packets received before it, and the reader's position at its start.
-    round: (Instant, u64, SeqNo),
+    round: Round,
+    /// New packets, without duplicates.
+    stored: u64,
     /// When the present batch reached this computer.
     arrived: Instant,
     /// Packets of the present batch, and whether a new one among them was short.
@@ -68,7 +69,8 @@ impl Receiver {
             full: FullSize::new(sizes.full, sizes.largest.is_some()),
             pieces: Pieces::default(),
             sizes,
-            round: (now, 0, first),
+            round: Round { since: now, stored: 0, reader: first, reads: false },
+            stored: 0,
             arrived: now,
             batch: 0,
             batch_short: false,
@@ -95,6 +97,7 @@ impl Receiver {
             Insert::New => {
                 // Useless packets are answered by timer, so that a flood of them causes no flood of answers.
                 self.batch_short |= self.full.is_short(payload.len());
+                self.stored += 1;
                 self.bytes += payload.len() as u64;
                 if header.seq.is_before(end) {
                     self.naks.on_late(header.seq, header.timestamp, now, rtt);
@@ -153,25 +156,31 @@ impl Receiver {
         }
     }
 
-    /// Sizes the window by the packets of one RTT, if the application reads them. An application that does not read
-    /// costs no more memory, however fast a peer sends (attack B10). A message that does not fit also widens the
-    /// window.
+    /// Sizes the window by the new packets of one RTT, those behind a gap among them, if the application reads. An
+    /// application that does not read costs no more memory, however fast a peer sends (attack B10). A message that does
+    /// not fit also widens the window.
     fn size_window(&mut self, now: Instant, rtt: &Rtt) {
-        let (since, start, reader) = self.round;
         let max_window = self.max_window();
-        let round = rtt.smoothed().max(SYN_INTERVAL);
-        let arrived = u32::try_from(self.packets - start).unwrap_or(u32::MAX);
-        let read = self.buffer.next_to_read().distance_from(reader).unsigned_abs();
-        let reader_keeps_up = read >= arrived / GROWTH;
-        if arrived > self.buffer.capacity() / GROWTH && reader_keeps_up {
+        let arrived = u32::try_from(self.stored - self.round.stored).unwrap_or(u32::MAX);
+        if arrived > self.buffer.capacity() / GROWTH && self.reader_keeps_up() {
             self.buffer.raise_capacity(arrived.saturating_mul(GROWTH).min(max_window));
         }
-        if now - since >= round {
-            self.round = (now, self.packets, self.buffer.next_to_read());
+        if now - self.round.since >= rtt.smoothed().max(SYN_INTERVAL) {
+            let reader = self.buffer.next_to_read();
+            self.round = Round { since: now, stored: self.stored, reader, reads: reader != self.round.reader };
         }
         if self.mode == Mode::Message && self.buffer.free() == 0 && self.buffer.next_message().is_none() {
             self.buffer.raise_capacity((self.buffer.capacity() * 2).min(max_window));
         }
+    }
+
+    /// Whether the application reads at least a quarter of the data in order. A gap that leaves it nothing to read for
+    /// an RTT, the time of a retransmission, is not its fault. A peer could leave a gap open for longer on purpose.
+    fn reader_keeps_up(&self) -> bool {
+        let Round { reader, reads, .. } = self.round;
+        let read = self.buffer.next_to_read().distance_from(reader).unsigned_abs();
+        let readable = self.buffer.ack_point().distance_from(reader).unsigned_abs();
+        read >= readable.div_ceil(GROWTH) && (read > 0 || reads)
     }
 
     /// The largest window. Once packets are larger than at first, it is what the promised memory holds of those.
@@ -229,6 +238,18 @@ impl Receiver {
             round_trip: rtt.with_margin(),
         }
     }
+}
+
+/// The present RTT period.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    since: Instant,
+    /// New packets before it.
+    stored: u64,
+    /// The reader's position at its start.
+    reader: SeqNo,
+    /// Whether the application read in the period before.
+    reads: bool,
 }
 
 /// Sizes of a receiver.

@@ -195,6 +195,44 @@ fn b10_an_application_that_never_reads_costs_no_more_than_the_first_window() {
 }
 
 #[test]
+fn b10_an_application_that_never_reads_costs_no_more_behind_a_gap_that_stays_open() {
+    let mut bench = Bench::listening();
+    let peer = bench.accept_default();
+    for packet in 1..100_000 {
+        bench.full(&peer, peer.isn().plus(packet));
+        if packet % 1_000 == 0 {
+            bench.run_millis(5);
+            bench.take_sent();
+        }
+    }
+    let stats = bench.stats(&peer);
+    assert_eq!(stats.totals.bytes_received, 8191 * 1456);
+    assert!(stats.memory < 14_000_000, "{} bytes", stats.memory);
+}
+
+#[test]
+fn b10_a_reader_that_stops_behind_a_gap_costs_no_more_than_one_that_reads_at_that_rate() {
+    let mut bench = Bench::listening();
+    let peer = bench.accept_default();
+    let mut taken = vec![0; 1_456];
+    for packet in (0..200_000).filter(|packet| *packet != 100) {
+        bench.full(&peer, peer.isn().plus(packet));
+        if packet < 100 {
+            bench.end.read(bench.now, peer.id, &mut taken).expect("it is open");
+        }
+        if packet % 500 == 0 {
+            bench.run_millis(5);
+            bench.take_sent();
+        }
+    }
+    // The RTT is 100 ms at first, in which 10 000 packets arrive. The window is four times that.
+    let stats = bench.stats(&peer);
+    let packets = stats.totals.bytes_received / 1_456;
+    assert!((8_192..=4 * 10_500).contains(&packets), "{packets}");
+    assert!(stats.memory < 66_000_000, "{} bytes", stats.memory);
+}
+
+#[test]
 fn b10_a_peer_that_acknowledges_lightly_for_ever_cannot_hold_a_finished_connection() {
     let (mut bench, peer) = sending();
     bench.end.finish(bench.now, peer.id);
