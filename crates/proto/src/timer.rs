@@ -2,6 +2,8 @@
 
 use farhaul_units::{Duration, Instant};
 
+use crate::transport::earliest;
+
 /// An optional deadline. Each part owns its timers, and the connection asks all of them for the earliest.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Timer(Option<Instant>);
@@ -25,6 +27,11 @@ impl Timer {
     /// Sets the deadline unless one is set.
     pub(crate) fn start(&mut self, now: Instant, after: Duration) {
         self.0.get_or_insert(now + after);
+    }
+
+    /// Sets the deadline unless an earlier one is set.
+    pub(crate) fn set_earlier(&mut self, deadline: Instant) {
+        self.0 = earliest(self.0, Some(deadline));
     }
 
     /// Clears the deadline.

@@ -27,6 +27,8 @@ struct Region {
     last_report: Instant,
     /// RTTs until the next report.
     patience: u32,
+    /// It was reported more than once.
+    again: bool,
 }
 
 impl RecvList {
@@ -39,7 +41,7 @@ impl RecvList {
             newest.last_report = now;
             return;
         }
-        self.regions.push_back(Region { range: gap, last_report: now, patience: FIRST_REPEAT });
+        self.regions.push_back(Region { range: gap, last_report: now, patience: FIRST_REPEAT, again: false });
     }
 
     /// Everything before `ack_point` has arrived.
@@ -56,11 +58,45 @@ impl RecvList {
     pub(crate) fn take_due(&mut self, now: Instant, round_trip: Duration, mut report: impl FnMut(SeqRange)) {
         for region in &mut self.regions {
             if region.last_report + round_trip * region.patience <= now {
-                region.last_report = now;
+                (region.last_report, region.again) = (now, true);
                 region.patience = (region.patience + 1).min(LAST_REPEAT);
                 report(region.range);
             }
         }
+    }
+
+    /// When the region of a packet was last reported.
+    pub(crate) fn last_report(&self, seq: SeqNo) -> Option<Instant> {
+        let after = self.regions.partition_point(|region| !region.range.first.is_after(seq));
+        let region = self.regions.get(after.checked_sub(1)?)?;
+        region.range.contains(seq).then_some(region.last_report)
+    }
+
+    /// Regions before `seq` in which packets are missing, and which were last reported before `answered`. They count as
+    /// reported now. The others of these regions are forgotten.
+    ///
+    /// A sender holds packets back that it retransmitted within the last RTT. So regions that were reported again must
+    /// have been reported `margin` earlier.
+    pub(crate) fn take_unanswered(
+        &mut self,
+        (seq, answered): (SeqNo, Instant),
+        margin: Duration,
+        now: Instant,
+        mut missing: impl FnMut(SeqRange) -> bool,
+        mut report: impl FnMut(SeqRange),
+    ) {
+        self.regions.retain_mut(|region| {
+            let margin = if region.again { margin } else { Duration::ZERO };
+            if !region.range.last.is_before(seq) || region.last_report + margin >= answered {
+                return true;
+            }
+            (region.last_report, region.again) = (now, true);
+            let is_missing = missing(region.range);
+            if is_missing {
+                report(region.range);
+            }
+            is_missing
+        });
     }
 
     /// Forgets regions in which nothing is missing any more.
@@ -111,6 +147,40 @@ mod tests {
         assert!(due(&mut list, 499).is_empty());
         assert_eq!(due(&mut list, 500), [range(3, 5)]);
         assert_eq!(list.next_due(RTT), Some(at(900)));
+    }
+
+    /// The regions without an answer when that to the report of `seq` at `answered` arrives at `millis`.
+    fn unanswered(list: &mut RecvList, (seq, answered): (u32, u64), millis: u64) -> Vec<SeqRange> {
+        let mut unanswered = Vec::new();
+        let answer = (SeqNo::new(seq), at(answered));
+        let margin = Duration::from_millis(5);
+        list.take_unanswered(
+            answer,
+            margin,
+            at(millis),
+            |region| region != range(3, 5),
+            |region| unanswered.push(region),
+        );
+        unanswered
+    }
+
+    #[test]
+    fn earlier_reports_than_an_answered_one_are_unanswered_where_packets_are_missing() {
+        let mut list = RecvList::default();
+        for (first, millis) in [(3, 0), (8, 10), (20, 20), (30, 30)] {
+            list.reported(range(first, first + 2), at(millis));
+        }
+        assert_eq!(
+            [2, 3, 10, 11].map(|seq| list.last_report(SeqNo::new(seq))),
+            [None, Some(at(0)), Some(at(10)), None]
+        );
+        assert_eq!(unanswered(&mut list, (20, 20), 120), [range(8, 10)]);
+        assert_eq!([3, 8, 20].map(|seq| list.last_report(SeqNo::new(seq))), [None, Some(at(120)), Some(at(20))]);
+        list.reported(range(40, 42), at(125));
+        assert_eq!(unanswered(&mut list, (40, 125), 225), [range(20, 22), range(30, 32)], "the sender may hold 8 back");
+        list.reported(range(50, 52), at(126));
+        assert_eq!(unanswered(&mut list, (50, 126), 226), [range(8, 10), range(40, 42)]);
+        assert_eq!(unanswered(&mut list, (8, 226), 326), [], "those that follow leave later");
     }
 
     #[test]

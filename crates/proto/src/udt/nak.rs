@@ -1,5 +1,8 @@
 //! When this side reports losses: at once, or later on paths that reorder packets, and again while packets stay
 //! missing.
+//!
+//! A sender retransmits the oldest packet first. So on a path that keeps the order, a retransmission shows that those of
+//! older packets in earlier reports are lost. These packets are reported again at once, not by timer.
 
 mod reorder;
 
@@ -30,6 +33,8 @@ pub(crate) struct Naks {
     reported: SeqNo,
     /// Whether a packet is missing from `reported` on.
     waits: bool,
+    /// The last retransmission of the present batch, and when its packet was reported.
+    answered: Option<(SeqNo, Instant)>,
     pub(crate) sent: u64,
     /// Packets found missing.
     pub(crate) lost: u64,
@@ -45,6 +50,7 @@ impl Naks {
             reordering: Reordering::new(tolerance),
             reported: first,
             waits: false,
+            answered: None,
             sent: 0,
             lost: 0,
         }
@@ -52,18 +58,45 @@ impl Naks {
 
     /// A missing packet arrived that was sent at `left`.
     pub(crate) fn on_late(&mut self, seq: SeqNo, left: Timestamp, now: Instant, rtt: &Rtt) {
-        self.reordering.on_late(seq, left, now, rtt.smoothed());
+        if self.reordering.on_late(seq, left, now, rtt.smoothed()) {
+            // A younger report cannot have been answered yet.
+            let report = self.list.last_report(seq).filter(|at| rtt.min().is_some_and(|least| now - *at >= least));
+            let goes_further = self.answered.is_none_or(|(last, _)| seq.is_after(last));
+            if let Some(at) = report.filter(|_| goes_further) {
+                self.answered = Some((seq, at));
+            }
+        }
     }
 
     /// Packets arrived, the furthest of which was sent at `left`. Reports the gaps that are due.
     pub(crate) fn on_arrival(&mut self, buffer: &RecvBuffer, left: Timestamp, now: Instant, rtt: &Rtt) {
         if buffer.is_contiguous() {
             self.reordering.on_complete();
-            self.waits = false;
+            (self.waits, self.answered) = (false, None);
             return;
         }
         self.reordering.on_overtaking(buffer.end(), left, now, rtt.smoothed());
+        self.report_unanswered(buffer, now, rtt);
         self.report_lost(buffer, now, rtt);
+    }
+
+    /// Reports packets again whose retransmission was overtaken.
+    fn report_unanswered(&mut self, buffer: &RecvBuffer, now: Instant, rtt: &Rtt) {
+        let Some(answered) = self.answered.take() else { return };
+        let margin = rtt.with_margin().saturating_sub(rtt.smoothed());
+        let mut unanswered = Vec::new();
+        self.list.take_unanswered(
+            answered,
+            margin,
+            now,
+            |region| buffer.missing(region).next().is_some(),
+            |region| unanswered.push(region),
+        );
+        for region in unanswered {
+            for range in buffer.missing(region) {
+                self.queue(range);
+            }
+        }
     }
 
     /// Reports packets that count as lost now, for the first time.
@@ -83,7 +116,7 @@ impl Naks {
 
     fn report(&mut self, range: SeqRange, now: Instant, round_trip: Duration) {
         self.list.reported(range, now);
-        self.timer.start(now, (round_trip * 2).max(MIN_INTERVAL));
+        self.timer.set_earlier(now + (round_trip * 2).max(MIN_INTERVAL));
         self.queue(range);
     }
 
@@ -225,6 +258,52 @@ mod tests {
             bench.arrive(seq, 400, 0);
         }
         assert_eq!((bench.reports(2_000), bench.naks.deadline(&bench.rtt)), (vec![], None));
+    }
+
+    #[test]
+    fn a_retransmission_shows_that_those_of_earlier_reports_are_lost() {
+        let mut bench = Bench::new(0);
+        bench.arrive(0, 100, 0);
+        for (seq, millis) in [(2, 100), (4, 110), (6, 120)] {
+            bench.arrive(seq, millis, 0);
+            assert_eq!(bench.reports(millis), [range(seq - 1, seq - 1)]);
+        }
+        bench.arrive(3, 210, 0);
+        assert_eq!(bench.reports(210), [range(1, 1)]);
+        bench.arrive(5, 220, 0);
+        assert_eq!(bench.reports(220), [], "it was reported after the packet that arrived");
+        bench.arrive(8, 225, 0);
+        assert_eq!(bench.reports(225), [range(7, 7)]);
+        bench.arrive(7, 300, 0);
+        assert_eq!(bench.reports(300), [], "the report is younger than an RTT, so this is no answer");
+    }
+
+    #[test]
+    fn where_packets_overtake_each_other_a_retransmission_shows_nothing() {
+        let mut bench = Bench::new(0);
+        bench.arrive(0, 100, 0);
+        bench.arrive(2, 100, 0);
+        assert_eq!(bench.reports(100), [range(1, 1)]);
+        bench.arrive(1, 108, 9);
+        for (seq, millis) in [(4, 110), (6, 120)] {
+            bench.arrive(seq, millis, 0);
+        }
+        assert_eq!(bench.reports(150), [range(3, 3), range(5, 5)]);
+        bench.arrive(5, 250, 0);
+        assert_eq!(bench.reports(250), []);
+    }
+
+    #[test]
+    fn the_wait_for_a_repeat_follows_the_rtt_as_it_becomes_known() {
+        let mut bench = Bench::new(0);
+        bench.rtt = Rtt::new();
+        bench.arrive(0, 100, 0);
+        bench.arrive(2, 100, 0);
+        assert_eq!(bench.reports(100), [range(1, 1)]);
+        bench.rtt = rtt();
+        bench.arrive(4, 150, 0);
+        assert_eq!(bench.reports(150), [range(3, 3)]);
+        assert_eq!(bench.reports(350), [range(1, 1), range(3, 3)]);
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod partition;
 mod rendezvous;
 mod reorder;
 mod scenario;
+mod start_up;
 mod storm;
 mod timeout;
 mod transfer;

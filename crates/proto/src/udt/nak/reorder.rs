@@ -77,15 +77,17 @@ impl Reordering {
         }
     }
 
-    /// A missing packet arrived that was sent at `left`.
-    pub(super) fn on_late(&mut self, seq: SeqNo, left: Timestamp, now: Instant, round_trip: Duration) {
+    /// A missing packet arrived that was sent at `left`. Returns whether it is a retransmission on a path that keeps the
+    /// order.
+    pub(super) fn on_late(&mut self, seq: SeqNo, left: Timestamp, now: Instant, round_trip: Duration) -> bool {
         let overtaken = self.marks.partition_point(|mark| !mark.end.is_after(seq));
-        let Some(&mark) = self.marks.get(overtaken) else { return };
+        let Some(&mark) = self.marks.get(overtaken) else { return false };
         let is_repair = (left.value().wrapping_sub(mark.left.value()) as i32) > 0;
         if !is_repair {
             self.forget_old(now, round_trip);
             self.worst[0] = self.worst[0].max(now - mark.at);
         }
+        is_repair && self.wait(round_trip).is_zero()
     }
 
     /// Nothing is missing.
