@@ -19,6 +19,9 @@ pub struct Control {
     /// How many times faster than its period a driver that wakes late catches up, above 1. `None`: all at once, as in
     /// UDT.
     pub catch_up_pace: Option<f64>,
+    /// Most packets that leave together. A driver that wakes late sends at most twice as many at once, besides those of
+    /// its usual lateness. `None`: the packets of 250 µs, 44 at most.
+    pub burst: Option<u32>,
     /// Cap on the reported arrival rate, as a multiple of the recent send rate, from 1 to 2. `None`: 2 (attack B9).
     pub arrival_bound: Option<f64>,
     /// Shortest interval between full acknowledgements. Values above one SYN interval (10 ms) are cut to it.
@@ -40,6 +43,7 @@ impl Control {
             send_period: SendPeriod::UNPACED,
             freeze_until: None,
             catch_up_pace: None,
+            burst: None,
             arrival_bound: None,
             ack_period: None,
             ack_interval: None,

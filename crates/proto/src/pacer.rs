@@ -6,7 +6,8 @@
 //!
 //! A driver that wakes late may catch up within a bound (1). By default the missed packets leave in one burst. Short
 //! queues overflow from it, so a controller may bound that burst by (2). Then the packets of 0.5 ms and of twice the
-//! usual lateness may leave at once. The others leave `pace` times faster than the period.
+//! usual lateness may leave at once. The others leave `pace` times faster than the period. A controller may also bound
+//! the bursts themselves. Then two of them replace the packets of 0.5 ms.
 //!
 //! ```text
 //! due     ← due + packets·P, but at most the catch-up before now                          (1)
@@ -18,7 +19,7 @@ use farhaul_units::{Duration, Instant, SendPeriod};
 
 /// Default length of a burst. At 1 Gbit/s this is 20 packets, a tenth of a small switch's queue.
 pub(crate) const BURST_TIME: Duration = Duration::from_micros(250);
-/// Most packets in one burst: one train of full-size packets, which the kernel takes in one call.
+/// Most packets in one burst by default: one train of full-size packets, which the kernel takes in one call.
 pub(crate) const MAX_BURST: u32 = 44;
 /// Lower bound of the catch-up, (1).
 const MIN_CATCH_UP: Duration = Duration::from_millis(2);
@@ -65,6 +66,8 @@ pub(crate) struct Pacer {
     pace: Option<f64>,
     /// Length of a burst.
     burst_time: Duration,
+    /// Most packets of a burst.
+    most_packets: u32,
     /// End of the latest freeze.
     freeze_end: Instant,
     /// Nothing may leave before `freeze_end`.
@@ -86,6 +89,7 @@ impl Pacer {
             keeps_schedule: false,
             pace: None,
             burst_time: BURST_TIME,
+            most_packets: MAX_BURST,
             freeze_end: Instant::ZERO,
             frozen: false,
             held: false,
@@ -95,6 +99,11 @@ impl Pacer {
     /// Sets the length of a burst. With zero, packets leave one by one.
     pub(crate) fn set_burst_time(&mut self, time: Duration) {
         self.burst_time = time;
+    }
+
+    /// Sets the most packets of a burst, between one and the default; `None` for the default.
+    pub(crate) fn set_most_packets(&mut self, most: Option<u32>) {
+        self.most_packets = most.map_or(MAX_BURST, |most| most.clamp(1, MAX_BURST));
     }
 
     /// Sets the period. The catch-up is an eighth of the RTT, within its bounds.
@@ -205,7 +214,10 @@ impl Pacer {
     /// Packets that may leave at `now` by (2), regardless of (1).
     fn room_at(&self, now: Instant) -> f64 {
         let Some(pace) = self.pace_at(now) else { return f64::INFINITY };
-        let most = (AT_ONCE + self.lateness * 2).as_nanos() as f64 / self.nanos();
+        let at_once = AT_ONCE.as_nanos() as f64 / self.nanos();
+        let at_once =
+            if self.most_packets < MAX_BURST { at_once.min(f64::from(2 * self.most_packets)) } else { at_once };
+        let most = at_once + (self.lateness * 2).as_nanos() as f64 / self.nanos();
         let grown = self.room + (now - self.left).as_nanos() as f64 * pace / self.nanos();
         grown.min(most.max(f64::from(self.burst())))
     }
@@ -221,7 +233,7 @@ impl Pacer {
             return MAX_BURST;
         }
         let packets = self.burst_time.as_nanos() as f64 / self.nanos();
-        packets.clamp(1.0, f64::from(MAX_BURST)) as u32
+        packets.clamp(1.0, f64::from(self.most_packets)) as u32
     }
 }
 
@@ -334,6 +346,43 @@ mod tests {
         assert_eq!(pacer(12.0).burst(), 20);
         assert_eq!(pacer(0.6).burst(), MAX_BURST);
         assert_eq!(pacer(10_000.0).burst(), 1);
+    }
+
+    #[test]
+    fn a_controller_bounds_a_burst_and_keeps_the_rate() {
+        for late in [0, 70] {
+            let mut pacer = gentle(12.0);
+            pacer.set_most_packets(Some(5));
+            assert_eq!(pacer.burst(), 5);
+            let sent = packets_in_a_second(pacer, Duration::from_micros(late));
+            assert!((83_300..=84_200).contains(&sent), "{sent} packets when {late} µs late");
+        }
+        let mut pacer = pacer(12.0);
+        for (most, burst) in [(Some(0), 1), (Some(1_000), 20), (None, 20)] {
+            pacer.set_most_packets(most);
+            assert_eq!(pacer.burst(), burst);
+        }
+    }
+
+    #[test]
+    fn a_driver_with_bounded_bursts_that_wakes_late_once_sends_two_of_them() {
+        let mut pacer = gentle(12.0);
+        pacer.set_most_packets(Some(5));
+        let start = Instant::from_nanos(1_000_000_000);
+        pacer.on_sent(start, 0);
+        let now = pacer.deadline().unwrap() + Duration::from_millis(2);
+        let mut at_once = 0;
+        loop {
+            match pacer.allowance(now) {
+                0 => break,
+                n => {
+                    pacer.on_sent(now, n);
+                    at_once += n;
+                }
+            }
+        }
+        // The lateness itself is now worth an eighth of 2 ms.
+        assert!((10..=2 * 5 + 21).contains(&at_once), "{at_once} packets");
     }
 
     #[test]

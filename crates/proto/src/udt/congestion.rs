@@ -122,7 +122,9 @@ impl Congestion {
 
     /// The controller's settings, for packets that leave now.
     pub(crate) fn control(&self) -> Control {
-        Control { cwnd: self.control.cwnd.map(|cwnd| cwnd / self.scale.sent), ..self.control }
+        let scale = |packets: f64| packets / self.scale.sent;
+        let burst = self.control.burst.map(|burst| scale(burst.into()) as u32);
+        Control { cwnd: self.control.cwnd.map(scale), burst, ..self.control }
     }
 
     /// The period of packets that leave now: the controller's, or that of the rate cap if that is longer.
@@ -144,19 +146,28 @@ impl Congestion {
         self.capacity
     }
 
-    /// Takes the peer's measurements from a full acknowledgement.
-    pub(crate) fn on_report(&mut self, now: Instant, arrival_rate: u32, capacity: u32, round_trip: Duration) {
+    /// Takes the peer's measurements from a full acknowledgement. Returns the arrival rate without filter, if it counts.
+    pub(crate) fn on_report(
+        &mut self,
+        now: Instant,
+        arrival_rate: u32,
+        capacity: u32,
+        round_trip: Duration,
+    ) -> Option<PacketRate> {
         let bound = self.sent.at_most(now, round_trip, self.control.arrival_bound);
         let measured = self.acked >= ARRIVAL_WINDOW && self.since_change >= ARRIVAL_SETTLES;
-        if let Some(rate) = PacketRate::from_wire(arrival_rate).filter(|_| measured) {
+        let arrives = PacketRate::from_wire(arrival_rate).filter(|_| measured).map(|rate| {
             let rate = self.scale.rate(rate);
-            let rate = if rate > bound { bound } else { rate };
+            if rate > bound { bound } else { rate }
+        });
+        if let Some(rate) = arrives {
             self.arrival_rate = Some(filter(self.arrival_rate, rate));
         }
         if let Some(rate) = PacketRate::from_wire(capacity).filter(|_| self.since_change >= CAPACITY_SETTLES) {
             let rate = self.scale.rate(rate);
             self.capacity = Some(filter(self.capacity, rate));
         }
+        arrives
     }
 
     /// Counts acknowledged packets.
@@ -261,5 +272,26 @@ mod tests {
         congestion.note_sent(at(45), 20);
         congestion.on_report(at(60), 500, 1_000, Duration::from_millis(20));
         assert_eq!(congestion.arrival_rate(), Some(PacketRate::new(500.0)));
+    }
+
+    #[test]
+    fn a_report_returns_its_arrival_rate_with_the_cap_and_without_the_filter() {
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let mut congestion = Congestion::new(Spec::default().build(1), SendPeriod::UNPACED, Instant::ZERO);
+        congestion.on_progress(100);
+        congestion.note_sent(at(5), 20);
+        congestion.note_sent(at(15), 0);
+        let mut report = |ms, rate| congestion.on_report(at(ms), rate, 1_000, Duration::from_millis(20));
+        let rates = [report(20, 1_000), report(30, 1_400), report(40, 1_000_000), report(50, 0)];
+        let [first, unfiltered, capped] = [1_000.0, 1_400.0, 4_000.0].map(|rate| Some(PacketRate::new(rate)));
+        assert_eq!(rates, [first, unfiltered, capped, None]);
+    }
+
+    #[test]
+    fn a_burst_is_counted_in_packets_that_leave_now() {
+        let mut congestion = Congestion::new(Spec::default().build(1), SendPeriod::UNPACED, Instant::ZERO);
+        congestion.control.burst = Some(10);
+        congestion.set_scale(Scale { sent: 0.5, acked: 1.0 });
+        assert_eq!(congestion.control().burst, Some(20));
     }
 }

@@ -206,6 +206,15 @@ impl Sender {
         Some(Duration::from_micros(u64::from(now.value().wrapping_sub(left.value()))))
     }
 
+    /// Time from the departure of the last packet before `seq` to that of the next one, if both are held and have left.
+    pub(crate) fn gap_before(&self, seq: SeqNo) -> Option<Duration> {
+        if !seq.is_before(self.next) {
+            return None;
+        }
+        let (left, next) = (self.buffer.stamped(seq.minus(1))?, self.buffer.stamped(seq)?);
+        Some(Duration::from_micros(u64::from(next.value().wrapping_sub(left.value()))))
+    }
+
     /// Whether a full acknowledgement of everything before `seq` goes beyond the last full one.
     pub(crate) fn is_news(&self, seq: SeqNo) -> bool {
         seq.is_after(self.confirmed)
@@ -305,6 +314,7 @@ impl Sender {
         self.cwnd = control.cwnd.map_or(u32::MAX, |cwnd| cwnd.max(2.0) as u32);
         self.pacer.set_period(send_period, round_trip);
         self.pacer.set_catch_up_pace(control.catch_up_pace);
+        self.pacer.set_most_packets(control.burst);
         if let Some(end) = control.freeze_until {
             self.pacer.freeze_until(end);
         }

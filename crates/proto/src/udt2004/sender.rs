@@ -201,6 +201,7 @@ impl Sender {
         self.cwnd = control.cwnd.map_or(u32::MAX, |cwnd| (cwnd as u32).saturating_add(1));
         self.pacer.set_period(period, rtt);
         self.pacer.set_catch_up_pace(control.catch_up_pace);
+        self.pacer.set_most_packets(control.burst);
         if let Some(end) = control.freeze_until {
             self.pacer.freeze_until(end);
         }

@@ -34,15 +34,18 @@ impl Established {
             self.confirm(number);
         }
         self.note_sign_of_life(now);
+        let rtt_least = self.least_round_trip(ack, stamp);
         let rtt_sample = self.take_measurements(ack, stamp, now);
         let confirms = ack.number().is_some() && self.sender.is_news(seq);
         // Acknowledgements by timer are up to a SYN interval late, so the sample is known only to within one.
         self.sender.judge(seq, stamp, self.rtt.least().saturating_sub(SYN_INTERVAL));
         let progress = self.sender.on_ack(seq, ack.number().is_none(), now, self.rtt.with_margin());
         self.congestion.on_progress(progress.packets);
-        if let Ack::Full { arrival_rate, capacity, .. } = *ack {
-            self.congestion.on_report(now, arrival_rate, capacity, self.rtt.smoothed());
-        }
+        let arrives = if let Ack::Full { arrival_rate, capacity, .. } = *ack {
+            self.congestion.on_report(now, arrival_rate, capacity, self.rtt.smoothed())
+        } else {
+            None
+        };
         if let Some(cause) = progress.recovered {
             let path = self.path(now);
             self.congestion.on_recovered(&path, cause == Cause::Late);
@@ -56,7 +59,7 @@ impl Established {
             let scale = self.congestion.scale();
             event.newly_acked = scale.acked(progress.packets);
             event.light = ack.number().is_none();
-            event.rtt_sample = rtt_sample;
+            (event.rtt_sample, event.rtt_least, event.arrives) = (rtt_sample, rtt_least, arrives);
             event.delivery = progress.delivery.map(|sample| scale.delivery(sample));
             let path = self.path(now);
             self.congestion.on_ack(&path, &event);
@@ -95,6 +98,16 @@ impl Established {
         }
         let reported = reported?;
         self.rtt.report(reported, now).then_some(reported)
+    }
+
+    /// Lower bound of the RTT. The receiver sent this acknowledgement before the next packet arrived, so it had waited for
+    /// at most the gap before that packet's departure. Light acknowledgements do not wait.
+    fn least_round_trip(&self, ack: &Ack, stamp: Timestamp) -> Option<Duration> {
+        let Some(sample) = self.sender.round_trip(ack.seq(), stamp) else { return self.reported_round_trip(ack) };
+        if ack.number().is_none() {
+            return Some(sample);
+        }
+        sample.checked_sub(self.sender.gap_before(ack.seq())?.min(SYN_INTERVAL))
     }
 
     /// Corrects a sample for the receiver's delay. Light acknowledgements are sent at once, others up to a SYN interval
