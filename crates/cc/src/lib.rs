@@ -13,12 +13,14 @@
 //! | see the settings | `control.rs` |
 //! | pick a controller by name | `registry.rs` (the table), `spec.rs`; the text form: `selection.rs`, `options.rs` |
 //! | read UDT's law | `rate/udt_native.rs` beside the paper, then `rate/udt.rs` for our changes |
+//! | read laws by a model of the path | `model/two.rs` |
 //! | read TCP's laws | `window/reno.rs` beside RFC 5681 |
 //! | add one | one file, one row in `registry.rs`, one snapshot in `tests/cc/curves.rs` |
 #![forbid(unsafe_code)]
 
 mod control;
 mod event;
+mod model;
 pub mod options;
 mod path;
 mod rate;

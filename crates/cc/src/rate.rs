@@ -5,16 +5,16 @@
 
 mod daimd;
 mod fixed;
-mod flow_control;
+pub(crate) mod flow_control;
 mod growth;
 mod link_class;
 mod loss_cause;
 mod near;
-mod period;
+pub(crate) mod period;
 mod search;
 mod standing_queue;
-mod start;
-mod syn;
+pub(crate) mod start;
+pub(crate) mod syn;
 mod udt;
 mod udt_2004;
 mod udt_2007;

@@ -5,6 +5,7 @@
 use farhaul_units::Rate;
 
 use crate::Controller;
+use crate::model::Two;
 use crate::options::{OptionDoc, OptionForm, Settings, SpecError};
 use crate::rate::{Fixed, Udt, Udt2004, Udt2004Options, Udt2007, Udt2011, UdtNative};
 use crate::selection::Row;
@@ -139,6 +140,13 @@ static CONTROLLERS: &[Entry] = &[
         construct: |settings, seed| Ok(Box::new(Udt2011::from_settings(settings, seed)?)),
     },
     Entry {
+        name: "two",
+        summary: "experimental: a model of the link bounds the rate, and flows share by common cuts",
+        source: "none",
+        options: &[],
+        construct: |_settings, _seed| Ok(Box::new(Two::new())),
+    },
+    Entry {
         name: "fixed",
         summary: "a fixed rate without reaction to loss, for dedicated channels",
         source: "none",
@@ -225,6 +233,7 @@ mod tests {
             "udt-2007:release-3.3",
             "udt-2011",
             "udt-2011:only=rate",
+            "two",
             "fixed:rate=500mbit",
             "reno",
             "cubic",

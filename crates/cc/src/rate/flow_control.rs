@@ -86,12 +86,12 @@ fn window(rate: PacketRate, rtt: Duration) -> f64 {
 }
 
 /// The current window, packets.
-pub(super) fn cwnd(control: &Control) -> f64 {
+pub(crate) fn cwnd(control: &Control) -> f64 {
     control.cwnd.unwrap_or(Control::INITIAL_CWND)
 }
 
 /// Sets the window to `cwnd`, within the bounds of the connection.
-pub(super) fn set_cwnd(path: &Path, control: &mut Control, cwnd: f64) {
+pub(crate) fn set_cwnd(path: &Path, control: &mut Control, cwnd: f64) {
     control.cwnd = Some(cwnd.min(f64::from(path.max_window)).max(MIN_CWND));
 }
 

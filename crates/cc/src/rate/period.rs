@@ -8,12 +8,12 @@ const MAX_PERIOD: f64 = 1e6;
 const MIN_PERIOD: f64 = 1e-3;
 
 /// A period of `micros` within the bounds of the law: paced, and short enough to keep acknowledgements coming.
-pub(super) fn bounded(micros: f64) -> SendPeriod {
+pub(crate) fn bounded(micros: f64) -> SendPeriod {
     SendPeriod::from_micros(micros.clamp(MIN_PERIOD, MAX_PERIOD))
 }
 
 /// The longer of two periods: the lower rate.
-pub(super) fn longer(one: SendPeriod, other: SendPeriod) -> SendPeriod {
+pub(crate) fn longer(one: SendPeriod, other: SendPeriod) -> SendPeriod {
     if one < other { other } else { one }
 }
 

@@ -40,14 +40,14 @@ const COMPARABLE: f64 = 0.75;
 
 /// Start-up under way.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Start {
+pub(crate) struct Start {
     /// The capacity that the longest trains showed, and their length in packets.
     train: Option<(PacketRate, f64)>,
 }
 
 impl Start {
     /// Takes in an acknowledgement. The capacity to go on with, once start-up is over.
-    pub(super) fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) -> Option<PacketRate> {
+    pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) -> Option<PacketRate> {
         if let Some(sample) = ack.delivery {
             self.learn(&sample);
         }
@@ -72,19 +72,19 @@ impl Start {
     }
 
     /// The capacity to go on with after a loss; `None` if nothing has been measured but what the application sent.
-    pub(super) fn on_loss(&self, path: &Path) -> Option<PacketRate> {
+    pub(crate) fn on_loss(&self, path: &Path) -> Option<PacketRate> {
         self.capacity().or(best_rate(path).filter(|_| !path.application_limited))
     }
 
     /// What the trains that were under way when start-up ended go on to show: the capacity, if it changed.
-    pub(super) fn refine(&mut self, ack: &AckEvent) -> Option<PacketRate> {
+    pub(crate) fn refine(&mut self, ack: &AckEvent) -> Option<PacketRate> {
         let before = self.capacity();
         self.learn(ack.delivery.as_ref()?);
         self.capacity().filter(|capacity| Some(*capacity) != before)
     }
 
     /// The capacity, if a train has shown it.
-    pub(super) fn capacity(&self) -> Option<PacketRate> {
+    pub(crate) fn capacity(&self) -> Option<PacketRate> {
         self.train.map(|(rate, _)| rate)
     }
 

@@ -6,14 +6,14 @@
 use farhaul_units::{Duration, Instant};
 
 /// The SYN interval. A rate law runs at most once in it. Source: paper:udt-2004 §3.1, unchanged since.
-pub(super) const SYN_INTERVAL: Duration = Duration::from_millis(10);
+pub(crate) const SYN_INTERVAL: Duration = Duration::from_millis(10);
 /// How early an interval may end. Acknowledgements also leave once per SYN interval, so without slack the smallest
 /// jitter would make a law miss every other one. Half an interval exceeds the jitter of a steady path.
 const SLACK: Duration = Duration::from_millis(5);
 
 /// Lets a law run at most once per SYN interval on average.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SynClock {
+pub(crate) struct SynClock {
     /// When the current interval ends.
     end: Instant,
 }
@@ -25,7 +25,7 @@ impl SynClock {
     }
 
     /// Whether the law may run now. If so, the next interval begins.
-    pub(super) fn tick(&mut self, now: Instant) -> bool {
+    pub(crate) fn tick(&mut self, now: Instant) -> bool {
         let due = now + SLACK >= self.end;
         if due {
             self.end = self.end.max(now) + SYN_INTERVAL;

@@ -117,6 +117,11 @@ fn curve_of_udt_2004() {
 }
 
 #[test]
+fn curve_of_two() {
+    insta::assert_snapshot!(curve_of_sender("two", &script(), 5));
+}
+
+#[test]
 fn curve_of_fixed() {
     insta::assert_snapshot!(curve("fixed:rate=500mbit", &script()[..8]));
 }

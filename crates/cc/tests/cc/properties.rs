@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 /// Specs that cover every controller and variant.
-const SPECS: [&str; 11] = [
+const SPECS: [&str; 12] = [
     "udt",
     "udt:native",
     "udt-2004",
@@ -14,6 +14,7 @@ const SPECS: [&str; 11] = [
     "udt-2007",
     "udt-2011",
     "udt-2011:only=rate",
+    "two",
     "fixed:rate=500mbit",
     "reno",
     "cubic",
@@ -188,7 +189,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    // Slow: 256 random cases, each with up to 199 events for eleven controllers.
+    // Slow: 256 random cases, each with up to 199 events for twelve controllers.
     #[test]
     fn settings_stay_in_bounds_and_a_loss_report_never_raises_the_rate(
         seed: u64,
