@@ -43,7 +43,8 @@
 //! | COMPETE | q < q*/2 | GROW; x ← 0.7·x |
 //!
 //! L takes the largest D, because a link with a queue works without pause. A host that wakes late lowers D for a while,
-//! and the least or first D of a drain would then be taken for the link.
+//! and the least or first D of a drain would then be taken for the link. Nor is a queue the link's that has gone before
+//! the drain can have reached it.
 //!
 //! Patience is max(1 s, 2·(loop + τ)), and 3 loops if others competed within 10 s. The blind drain is for a queue that
 //! has stood for longer than the memory of the minimum RTT: it is part of everybody's minimum.
@@ -87,6 +88,9 @@ const OVERTAKEN: f64 = 1e-2;
 const PAIRS: f64 = 4.0;
 /// Largest credible capacity by probe pairs, packets/s: closer pairs were together in a host's buffer.
 const MAX_PAIR_RATE: f64 = 5e5;
+/// Pairs are refuted by trains that show less by this factor: start-up's trains exceed the flow's share by its growth per
+/// RTT, so a flow that began beside others still believes the pairs.
+const REFUTED: f64 = 4.0;
 /// Largest depth of a drain, and weight of a new report in D_f.
 const HALF: f64 = 0.5;
 /// Loops in which a drain has removed what this flow can remove.
@@ -180,6 +184,8 @@ pub(crate) struct Two {
     losses: Losses,
     /// The largest D.
     arrivals: Largest,
+    /// C: the capacity by start-up's trains, packets/s; zero while unknown.
+    train: f64,
     /// L, packets/s; zero while unknown.
     link: f64,
     /// D_f, packets/s; zero while unknown.
@@ -215,6 +221,7 @@ impl Two {
             queue: Queue::default(),
             losses: Losses::default(),
             arrivals: Largest::default(),
+            train: 0.0,
             link: 0.0,
             reported: 0.0,
             reported_at: Instant::ZERO,
@@ -241,9 +248,16 @@ impl Two {
         if report > 0.0 && self.losses.lost_lately() > 0.0 { report } else { report.max(delivery) }
     }
 
+    /// Capacity by probe pairs, packets/s; zero without a credible one. Hosts merge pairs in their buffers, so a train of
+    /// dozens of packets refutes pairs that are far faster.
+    fn pairs(&self, path: &Path) -> f64 {
+        let most = if self.train > 0.0 { self.train * REFUTED } else { MAX_PAIR_RATE };
+        path.capacity.map(PacketRate::packets_per_second).filter(|rate| *rate < most.min(MAX_PAIR_RATE)).unwrap_or(0.0)
+    }
+
     /// K
     fn scale(&self, path: &Path) -> f64 {
-        pairs(path).max(self.arrivals.get())
+        self.pairs(path).max(self.arrivals.get())
     }
 
     /// q*
@@ -261,7 +275,7 @@ impl Two {
     fn sense(&mut self, path: &Path) -> Signs {
         let arrives = self.arrives(path);
         self.arrivals.take(path.now, arrives.min(self.rate));
-        let pairs = pairs(path);
+        let pairs = self.pairs(path);
         // The receiver's first estimates may be half of the link, which carries at least what has arrived.
         let first = self.link == 0.0 && pairs > 0.0;
         self.link = self.link.max(if first { self.scale(path) } else { pairs });
@@ -317,6 +331,7 @@ impl Two {
     fn price(&mut self, threshold: f64, signs: &Signs, path: &Path) {
         if let Phase::Drain(drain) = &mut self.phase
             && std::mem::take(&mut drain.shows_link)
+            && (path.now - drain.since).as_secs_f64() >= loop_time(path)
         {
             self.link = self.link.min(drain.arrives);
         }
@@ -333,7 +348,7 @@ impl Two {
     /// (1), (2)
     fn grow(&mut self, elapsed: f64, arrives: f64, path: &Path) {
         let free = self.free_since.is_none_or(|since| (path.now - since).as_secs_f64() > PATIENCE);
-        if free && self.rate >= self.link * FULL && pairs(path) < self.link * (1.0 - AGREE) {
+        if free && self.rate >= self.link * FULL && self.pairs(path) < self.link * (1.0 - AGREE) {
             self.link *= libm::exp(GROWTH * TAU * elapsed);
         }
         let distance = libm::log((self.scale(path) / self.rate).max(1.0));
@@ -475,7 +490,7 @@ impl Two {
         if let Phase::Start(start) = std::mem::replace(&mut self.phase, drain) {
             if start.capacity().is_some() && path.now >= self.overtaken_until {
                 self.arrivals.take(path.now, capacity);
-                self.link = capacity;
+                (self.train, self.link) = (capacity, capacity);
                 self.free_since = Some(path.now);
             }
             self.refining = Some((start, path.now + path.rtt)).filter(|_| !shared);
@@ -544,7 +559,7 @@ impl Controller for Two {
         self.refining = self.refining.take().filter(|(_, end)| path.now < *end);
         if let Some(capacity) = self.refining.as_mut().and_then(|(start, _)| start.refine(ack)) {
             self.rate = capacity.packets_per_second();
-            self.link = self.rate;
+            (self.train, self.link) = (self.rate, self.rate);
             self.arrivals.take(path.now, self.rate);
         }
         if ticks {
@@ -657,11 +672,6 @@ fn loop_time(path: &Path) -> f64 {
 /// The lowest rate.
 fn slowest(path: &Path) -> f64 {
     MIN_PER_ROUND / loop_time(path).max(TAU)
-}
-
-/// Capacity by probe pairs, packets/s; zero without a credible one.
-fn pairs(path: &Path) -> f64 {
-    path.capacity.map(PacketRate::packets_per_second).filter(|rate| *rate < MAX_PAIR_RATE).unwrap_or(0.0)
 }
 
 #[cfg(test)]

@@ -141,13 +141,19 @@ fn a_queue_is_drained_and_priced_by_its_peak() {
 fn the_most_that_arrives_beside_a_queue_is_the_link() {
     let mut script = Script::growing(LINK * FULL);
     script.intervals(30, 0.0);
-    for arrives in [0.7, 0.95, 0.93] {
-        script.arrive(LINK * arrives);
-        script.intervals(2, 5.0);
-    }
-    assert!(close(script.law.link, LINK), "{}", script.law.link);
-    script.intervals(1, 0.0);
-    assert!(close(script.law.link, LINK * 0.95), "{}", script.law.link);
+    let drained = |intervals| {
+        let mut script = Script::growing(LINK * FULL);
+        script.intervals(30, 0.0);
+        for arrives in [0.7, 0.95, 0.93] {
+            script.arrive(LINK * arrives);
+            script.intervals(intervals, 5.0);
+        }
+        assert!(close(script.law.link, LINK), "{}", script.law.link);
+        script.intervals(1, 0.0);
+        script.law.link
+    };
+    assert!(close(drained(3), LINK * 0.95), "{}", drained(3));
+    assert!(close(drained(1), LINK), "the drain has had no effect yet: {}", drained(1));
 }
 
 #[test]
@@ -157,6 +163,19 @@ fn the_first_pairs_do_not_hide_what_has_arrived() {
     script.path.capacity = Some(PacketRate::new(LINK / 2.0));
     script.intervals(1, 0.0);
     assert!(close(script.law.link, LINK), "{}", script.law.link);
+}
+
+#[test]
+fn a_train_refutes_pairs_that_hosts_have_merged() {
+    let mut script = started();
+    script.path.in_flight = 1_000;
+    script.intervals(40, 0.0);
+    script.path.capacity = Some(PacketRate::new(LINK * 5.0));
+    script.intervals(1, 0.0);
+    assert!(close(script.law.link, LINK));
+    script.path.capacity = Some(PacketRate::new(LINK * 2.0));
+    script.intervals(1, 0.0);
+    assert!(close(script.law.link, LINK * 2.0));
 }
 
 #[test]
