@@ -32,7 +32,8 @@
 //!
 //! | state | condition | to |
 //! | --- | --- | --- |
-//! | START | the window has reached the path, or too many losses | DRAIN, x = C. If a queue stands, a loss leaves at most W/RTT |
+//! | START | the window has reached the path, or too many losses | DRAIN, x = C. Losses of START no longer count |
+//! | START | too many losses while a queue stands | DRAIN, x = min(C, W/RTT) |
 //! | GROW | a queue (q > q*) | DRAIN |
 //! | GROW | lossy | DRAIN by (5). Without a queue L ← min(x, D), and once in 10 s a *blind* drain: d = 1/2, no growth |
 //! | DRAIN | q < q*/2, after one loop | GROW by (4). L ← the largest D of the drain, if x was near L for a loop |
@@ -55,7 +56,7 @@
 //! queue. A queue o·loop of overload o costs ln(1 + P/τ) ≈ o·loop/τ, so the loop is stable for loop < 2·τ = 200 ms.
 //! Beyond that, cuts are too deep, which costs time only.
 
-use farhaul_units::{Duration, Instant, PacketRate};
+use farhaul_units::{Duration, Instant, PacketRate, SeqNo};
 
 use self::competition::CubicWindow;
 use self::losses::{CEILING, Losses};
@@ -207,6 +208,8 @@ pub(crate) struct Two {
     /// The last cut of a competition.
     cubic: Option<CubicWindow>,
     forgiven: u32,
+    /// End of start-up's packets while some are in flight, unless others fill the queue.
+    start_end: Option<SeqNo>,
     receiver: AckFrequency,
 }
 
@@ -234,6 +237,7 @@ impl Two {
             blind_until: Instant::ZERO,
             cubic: None,
             forgiven: 0,
+            start_end: None,
             receiver: AckFrequency::default(),
         }
     }
@@ -485,6 +489,7 @@ impl Two {
     fn settle(&mut self, capacity: f64, lost: bool, path: &Path, control: &mut Control) {
         // Others fill a queue that overflows before the window has reached the path: go on with what it has reached.
         let shared = lost && self.queue.latest() > self.threshold(self.scale(path).max(capacity), path);
+        self.start_end = (!shared).then_some(path.next_seq);
         self.rate = if shared { capacity.min(cwnd(control) / path.rtt.as_secs_f64().max(MIN_RTT)) } else { capacity };
         let drain = Phase::Drain(Drain::new(self.depth(path), self.rate, path));
         if let Phase::Start(start) = std::mem::replace(&mut self.phase, drain) {
@@ -546,6 +551,7 @@ impl Controller for Two {
             self.reported += (rate - self.reported) * HALF;
             self.reported_at = path.now;
         }
+        self.start_end = self.start_end.filter(|end| ack.seq.is_before(*end));
         let ticks = !ack.light && self.clock.tick(path.now);
         if let Phase::Start(start) = &mut self.phase {
             if let Some(capacity) = start.on_ack(path, ack, control) {
@@ -576,7 +582,11 @@ impl Controller for Two {
         if !matches!(self.phase, Phase::Start(_)) && self.clock.tick(path.now) {
             self.on_syn(path, control);
         }
-        self.losses.add(loss.newly_lost);
+        // Start-up has ended with the capacity, whatever its last window lost.
+        let of_start = |end| loss.ranges.iter().all(|range| range.last.is_before(end));
+        if !self.start_end.is_some_and(of_start) {
+            self.losses.add(loss.newly_lost);
+        }
         if let Phase::Start(start) = self.phase
             && self.losses.is_too_much_of_all(path, path.now < self.overtaken_until)
         {

@@ -250,6 +250,7 @@ fn started() -> Script {
     script.law.on_ack(&script.path, &ack, &mut script.control);
     assert_eq!(script.state(), "start");
     (script.path.packets_sent, script.path.in_flight) = (200, 70);
+    script.path.next_seq = SeqNo::new(200);
     script
 }
 
@@ -259,6 +260,11 @@ fn a_loss_in_start_up_without_a_queue_leaves_the_measured_link() {
     script.lose(100);
     assert_eq!(script.state(), "drain");
     assert!(close(script.law.rate, LINK) && close(script.law.link, LINK));
+    script.lose(150);
+    assert!(script.law.losses.lost() < 1.0, "they are of start-up");
+    script.path.next_seq = SeqNo::new(400);
+    script.lose(300);
+    assert!(close(script.law.losses.lost(), 300.0), "some of them are not");
 }
 
 #[test]
@@ -269,6 +275,8 @@ fn a_loss_in_start_up_in_a_queue_leaves_what_the_window_reached() {
     script.lose(100);
     assert_eq!(script.state(), "drain");
     assert!(close(script.law.rate, window / RTT.as_secs_f64()), "{} at a window of {window}", script.law.rate);
+    script.lose(150);
+    assert!(close(script.law.losses.lost(), 150.0), "others fill the queue");
 }
 
 #[test]
