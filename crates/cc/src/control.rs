@@ -8,6 +8,8 @@ pub struct Control {
     /// Congestion window in packets. `None` for a controller without a window, which only the receiver's flow window
     /// limits.
     pub cwnd: Option<f64>,
+    /// Whether the window limits [`Path::outstanding`](crate::Path::outstanding), and not all packets behind the first gap.
+    pub window_of_outstanding: bool,
     /// Time from one packet to the next.
     pub send_period: SendPeriod,
     /// No data packet leaves before this instant, neither new nor retransmitted (the freeze before UDT's fourth
@@ -40,6 +42,7 @@ impl Control {
     pub const fn initial() -> Self {
         Self {
             cwnd: Some(Self::INITIAL_CWND),
+            window_of_outstanding: false,
             send_period: SendPeriod::UNPACED,
             freeze_until: None,
             catch_up_pace: None,

@@ -35,6 +35,54 @@ pub struct DeliverySample {
     pub delivered: PacketRate,
 }
 
+/// Packets are known to have arrived, whether or not packets before them are missing.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct DeliveryEvent {
+    /// Packets newly known to have arrived.
+    pub newly_delivered: f64,
+    /// Packets known to have arrived since the connection began.
+    pub delivered: f64,
+    /// RTT of the packet that left last among them, without the receiver's delay. `None` if it was retransmitted.
+    pub rtt: Option<Duration>,
+    /// The sample of the same packet.
+    pub sample: Option<RateSample>,
+    /// The longest train that ends with it: packets that left and arrived without a pause, at their rates.
+    pub train: Option<DeliverySample>,
+    /// Whether the window has held packets back since the last such event.
+    pub window_limited: bool,
+}
+
+/// A sample of the delivery rate. Source: draft-ietf-ccwg-bbr §4.1.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RateSample {
+    /// Packets delivered before its packet left (`RS.prior_delivered`).
+    pub prior_delivered: f64,
+    /// Packets delivered since then (`RS.delivered`).
+    pub delivered: f64,
+    /// The rate at which they were (`RS.delivery_rate`). `None` if the interval is shorter than the least RTT.
+    pub rate: Option<PacketRate>,
+    /// Packets in flight when its packet left, this one included (`RS.tx_in_flight`).
+    pub in_flight: f64,
+    /// Packets lost since then (`RS.lost`).
+    pub lost: f64,
+    /// Whether the application limited the sender then (`RS.is_app_limited`).
+    pub application_limited: bool,
+}
+
+/// Packets of one departure that were lost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LostFlight {
+    /// How many.
+    pub packets: f64,
+    /// Packets in flight when they left, these included.
+    pub in_flight: f64,
+    /// Packets lost since then, these included.
+    pub lost: f64,
+    /// Whether the application limited the sender then.
+    pub application_limited: bool,
+}
+
 /// The peer reported losses.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -47,12 +95,20 @@ pub struct LossEvent<'a> {
     pub newly_lost: u32,
     /// The last packet sent so far.
     pub largest_sent: SeqNo,
+    /// The state in which new losses had left, in the order of the report. Lost retransmissions are left out.
+    pub flights: &'a [LostFlight],
 }
 
 impl<'a> LossEvent<'a> {
     /// A report of `ranges` with `newly_lost` new losses.
     pub const fn new(ranges: &'a [SeqRange], newly_lost: u32, largest_sent: SeqNo) -> Self {
-        Self { ranges, newly_lost, largest_sent }
+        Self { ranges, newly_lost, largest_sent, flights: &[] }
+    }
+
+    /// The same with the state in which new losses had left.
+    #[must_use]
+    pub const fn of_flights(self, flights: &'a [LostFlight]) -> Self {
+        Self { flights, ..self }
     }
 }
 

@@ -30,7 +30,9 @@ mod spec;
 mod window;
 
 pub use control::Control;
-pub use event::{AckEvent, DeliverySample, LossEvent, ReceivedEvent, SentEvent, TimeoutEvent};
+pub use event::{
+    AckEvent, DeliveryEvent, DeliverySample, LossEvent, LostFlight, RateSample, ReceivedEvent, SentEvent, TimeoutEvent,
+};
 pub use options::SpecError;
 pub use path::Path;
 pub use selection::{Row, Selection};
@@ -53,6 +55,17 @@ pub trait Controller: Send {
 
     /// The peer acknowledged new data in order, by a full, medium or light ACK ([`AckEvent::light`]).
     fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control);
+
+    /// Packets are known to have arrived, in order or not. Called before the acknowledgement that showed it, and only if
+    /// [`wants_deliveries`](Controller::wants_deliveries) returns `true`.
+    fn on_delivery(&mut self, path: &Path, delivery: &DeliveryEvent, control: &mut Control) {
+        let _ = (path, delivery, control);
+    }
+
+    /// Packets are about to leave, and none is in flight because the application had none.
+    fn on_restart(&mut self, path: &Path, control: &mut Control) {
+        let _ = (path, control);
+    }
 
     /// The peer reported losses.
     fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control);
@@ -108,6 +121,12 @@ pub trait Controller: Send {
 
     /// Whether to call [`on_sent`](Controller::on_sent) and [`on_received`](Controller::on_received).
     fn wants_packets(&self) -> bool {
+        false
+    }
+
+    /// Whether to call [`on_delivery`](Controller::on_delivery) and [`on_restart`](Controller::on_restart), and to ask the
+    /// peer for receipts. Must not change.
+    fn wants_deliveries(&self) -> bool {
         false
     }
 

@@ -33,6 +33,8 @@ pub struct Path {
     pub delivery_rate: Option<PacketRate>,
     /// Packets sent and not acknowledged.
     pub in_flight: u32,
+    /// Packets in flight that neither arrived nor are known to be lost.
+    pub outstanding: f64,
     /// The receiver's free buffer, packets.
     pub flow_window: u32,
     /// The largest flow window of this connection, packets.
@@ -41,6 +43,8 @@ pub struct Path {
     pub next_seq: SeqNo,
     /// Packets sent since the connection began, retransmissions included.
     pub packets_sent: u64,
+    /// Whether samples of the delivery rate are of the application ([`RateSample`](crate::RateSample)).
+    pub sampling_application: bool,
     /// Whether the sender had nothing to send although window and pacing permitted it. Samples then may raise estimates
     /// but never lower them.
     pub application_limited: bool,

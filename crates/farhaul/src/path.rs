@@ -258,6 +258,7 @@ fn question(form: Form, session: u64, packet: u32, micros: u64) -> Vec<u8> {
                 cookie: 0,
                 peer_ip: Ipv4Addr::UNSPECIFIED.into(),
                 largest: Largest::Unsaid,
+                wants_receipts: false,
             };
             let control = Control::Handshake(handshake);
             let packet = Packet::Control { timestamp: Timestamp::new(0), destination: SocketId::NONE, control };

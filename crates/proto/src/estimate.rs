@@ -4,6 +4,7 @@ mod ack_window;
 mod arrival_rate;
 mod capacity;
 mod delivery;
+mod rate_sample;
 mod rtt;
 mod sent_rate;
 
@@ -11,5 +12,6 @@ pub(crate) use ack_window::{AckWindow, Sent};
 pub(crate) use arrival_rate::ArrivalRate;
 pub(crate) use capacity::{Capacity, PROBE_INTERVAL};
 pub(crate) use delivery::{Delivery, Mark};
+pub(crate) use rate_sample::RateSampler;
 pub(crate) use rtt::Rtt;
 pub(crate) use sent_rate::SentRate;

@@ -40,6 +40,24 @@ impl SeqSet {
         self.len == 0
     }
 
+    /// How many numbers are in both sets.
+    pub(crate) fn common(&self, other: &Self) -> u32 {
+        if self.is_empty() || other.is_empty() {
+            return 0;
+        }
+        let reach = |set: &Self| set.base.plus(set.capacity());
+        let (mut at, end) = (self.base.later(other.base), reach(self).earlier(reach(other)));
+        let mut common = 0;
+        while at.is_before(end) {
+            let in_word = at.value() % WORD;
+            let take = (WORD - in_word).min(end.distance_from(at).unsigned_abs());
+            let both = self.words[self.position(at).0] & other.words[other.position(at).0];
+            common += (both & mask_of(in_word, in_word + take - 1)).count_ones();
+            at = at.plus(take);
+        }
+        common
+    }
+
     /// Bytes of memory held.
     pub(crate) fn memory(&self) -> usize {
         self.words.capacity() * size_of::<u64>()

@@ -29,6 +29,7 @@ mod messages;
 mod nak;
 mod opening;
 mod path_mtu;
+mod receipts;
 mod receiver;
 mod router;
 mod sender;

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::udt4::{
-    Ack, Control, DropRequest, Handshake, Largest, LossList, MessageField, Packet, Path, Piece, Position,
+    Ack, Control, DropRequest, Handshake, Largest, LossList, MessageField, Packet, Path, Piece, Position, Receipt,
 };
 
 /// Number of ranges of a loss list printed before it is truncated.
@@ -35,6 +35,7 @@ impl fmt::Display for Control<'_> {
             Self::ErrorSignal(code) => write!(f, "error code={code}"),
             Self::Custom { kind, body } => write!(f, "custom kind={kind} bytes={}", body.len()),
             Self::Path(path) => path.fmt(f),
+            Self::Receipt(receipt) => receipt.fmt(f),
             Self::Unknown { kind } => write!(f, "unknown type={kind}"),
         }
     }
@@ -61,7 +62,8 @@ impl fmt::Display for Handshake {
         match self.largest {
             Largest::Unsaid => Ok(()),
             Largest::Offered(bytes) | Largest::Answered(bytes) => write!(f, " largest={bytes}"),
-        }
+        }?;
+        if self.wants_receipts { f.write_str(" receipts") } else { Ok(()) }
     }
 }
 
@@ -97,6 +99,13 @@ impl fmt::Display for LossList<'_> {
             0 => Ok(()),
             more => write!(f, " and {more} more"),
         }
+    }
+}
+
+impl fmt::Display for Receipt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seq, received, latest, delay, .. } = self;
+        write!(f, "receipt seq={seq} received={received} latest={latest} delay={delay:?}")
     }
 }
 

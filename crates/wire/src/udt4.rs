@@ -19,6 +19,7 @@ mod handshake;
 mod header;
 mod loss_list;
 mod path;
+mod receipt;
 
 use crate::DecodeError;
 
@@ -30,6 +31,7 @@ pub use handshake::{Handshake, Largest, Request, SocketType};
 pub use header::{HEADER_LEN, SocketId, Timestamp, destination, is_control};
 pub use loss_list::{LossList, encode_losses};
 pub use path::{MAX_PIECES, PIECE_HEAD, Path, Piece};
+pub use receipt::Receipt;
 
 /// Any packet of UDT4, borrowing its payload from the datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -63,6 +63,7 @@ fn handshake(request: Request, isn: u32, socket_id: u32, cookie: u32) -> Handsha
         cookie,
         peer_ip: LOOPBACK,
         largest: Largest::Unsaid,
+        wants_receipts: false,
     }
 }
 

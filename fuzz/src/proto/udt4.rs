@@ -89,6 +89,7 @@ impl Protocol for Endpoint {
             cookie: 0,
             peer_ip: [10, 0, 0, 9].into(),
             largest: Largest::Unsaid,
+            wants_receipts: false,
         };
         if let Some(Ok((_, _, Control::Handshake(answer)))) = answer.map(Control::decode) {
             call.request = Request::Conclusion;

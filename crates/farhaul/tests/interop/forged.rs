@@ -68,6 +68,7 @@ impl Caller {
             cookie: 0,
             peer_ip: listener.ip(),
             largest: Largest::Unsaid,
+            wants_receipts: false,
         };
         Self { socket, handshake }
     }

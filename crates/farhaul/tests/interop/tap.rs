@@ -213,6 +213,6 @@ fn kind(control: &Control<'_>) -> Kind {
         Control::DropRequest(_) => Kind::DropRequest,
         Control::ErrorSignal(_) => Kind::ErrorSignal,
         Control::Custom { .. } => Kind::Custom,
-        Control::Path(_) | Control::Unknown { .. } => Kind::Unknown,
+        Control::Path(_) | Control::Receipt(_) | Control::Unknown { .. } => Kind::Unknown,
     }
 }

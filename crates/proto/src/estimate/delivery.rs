@@ -16,6 +16,8 @@ use crate::consts::SYN_INTERVAL;
 const WINDOW: usize = 128;
 /// Fewest packets of a sample: those of one light acknowledgement, less stragglers.
 const MIN_PACKETS: u32 = 48;
+/// Fewest packets of a sample that lasts a SYN interval. Scheduling matters less then.
+const FEW_PACKETS: u32 = 8;
 /// Acknowledgements examined in search of the start of a train.
 const MAX_TRAIN_MARKS: usize = 32;
 /// A step of a train was sent in less than this share of its delivery time. Otherwise the sender paused, and so may
@@ -81,7 +83,9 @@ impl Delivery {
                 break;
             }
             newer = *base;
-            if mark.seq.distance_from(base.seq).unsigned_abs() >= MIN_PACKETS && mark.at - base.at >= MIN_TIME {
+            let (packets, time) = (mark.seq.distance_from(base.seq).unsigned_abs(), mark.at - base.at);
+            let is_enough = if time >= SYN_INTERVAL { FEW_PACKETS } else { MIN_PACKETS };
+            if packets >= is_enough && time >= MIN_TIME {
                 longest = base.sample_to(mark);
             }
         }

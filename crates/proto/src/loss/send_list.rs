@@ -77,6 +77,11 @@ impl SendList {
         self.resent.advance(seq);
     }
 
+    /// Packets that wait for their first retransmission.
+    pub(crate) fn unrepaired(&self) -> u32 {
+        self.lost.len() - self.lost.common(&self.resent)
+    }
+
     pub(crate) const fn is_empty(&self) -> bool {
         self.lost.is_empty()
     }
@@ -109,6 +114,18 @@ mod tests {
         list.served(SeqNo::new(3), 5);
         assert_eq!((list.first(), list.lost.len()), (Some(SeqNo::new(8)), 2));
         assert!(list.was_resent(SeqNo::new(4)) && !list.was_resent(SeqNo::new(8)));
+    }
+
+    #[test]
+    fn packets_of_a_repeated_report_may_be_under_way() {
+        let mut list = SendList::new(SeqNo::new(60));
+        list.report(range(60, 69));
+        assert_eq!(list.unrepaired(), 10);
+        list.served(SeqNo::new(60), 5);
+        list.report(range(60, 62));
+        assert_eq!((list.unrepaired(), list.lost.len()), (5, 8));
+        list.acknowledge(SeqNo::new(62));
+        assert_eq!((list.unrepaired(), list.lost.len()), (5, 6));
     }
 
     #[test]

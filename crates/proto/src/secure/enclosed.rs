@@ -113,6 +113,7 @@ pub(crate) fn terms(service: Service, offer: &Offer, call: Option<ClientId>) -> 
         largest: offer.largest,
         call: call.as_ref().map(ClientId::bytes),
         half_close: offer.mode == Mode::Stream,
+        receipts: offer.wants_receipts,
     };
     let mut out = Vec::new();
     terms.encode(&mut out);
@@ -150,6 +151,9 @@ pub(crate) fn agree(service: Service, offer: &Offer, terms: &[u8]) -> Result<(Ag
         round_trip: None,
         envelope: Envelope { data: data as u32, control_surplus: (OVERHEAD - data) as u32 },
         half_close: theirs.half_close && offer.mode == Mode::Stream,
+        wants_receipts: theirs.receipts,
+        sends_receipts: offer.wants_receipts,
+        is_ours: true,
     };
     Ok((agreed, is_measured))
 }

@@ -155,6 +155,7 @@ impl<E: Enclosed> Router<E> {
             isn,
             mss: inner_mss(mss_towards(peer.ip(), config.mss), mode),
             largest: config.largest_mss.map(|largest| inner_mss(mss_towards(peer.ip(), largest), mode)),
+            wants_receipts: (config.controller)(0).wants_deliveries(),
             flow_window: E::flow_window(config),
             max_flow_window: config.udt.max_flow_window,
             socket_id: self.new_name(),

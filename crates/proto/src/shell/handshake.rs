@@ -52,6 +52,8 @@ pub(crate) struct Offer {
     pub(crate) mss: u32,
     /// The largest packet that probes may find; `None` if the size is fixed.
     pub(crate) largest: Option<u32>,
+    /// Whether this side wants receipts.
+    pub(crate) wants_receipts: bool,
     /// Flow window of this side, packets.
     pub(crate) flow_window: u32,
     /// Upper bound of packets in flight, whatever the peer's flow window.
@@ -80,6 +82,11 @@ pub(crate) struct Agreed {
     pub(crate) envelope: Envelope,
     /// Whether each direction of a stream can end alone.
     pub(crate) half_close: bool,
+    /// Whether the peer wants receipts, and whether it sends them.
+    pub(crate) wants_receipts: bool,
+    pub(crate) sends_receipts: bool,
+    /// Whether the peer is known to be of Farhaul.
+    pub(crate) is_ours: bool,
 }
 
 /// Bytes that an envelope adds to packets. Without one they are zero.
@@ -104,7 +111,17 @@ impl Offer {
             socket_id: self.socket_id,
             cookie,
             peer_ip: self.peer.ip(),
-            largest: self.largest.map_or(Largest::Unsaid, |largest| Largest::Offered(short(largest))),
+            largest: self.largest_to_say(),
+            wants_receipts: self.wants_receipts,
+        }
+    }
+
+    /// Only a side that has something to say shows that it is of Farhaul.
+    fn largest_to_say(&self) -> Largest {
+        match self.largest {
+            Some(largest) => Largest::Offered(short(largest)),
+            None if self.wants_receipts => Largest::Offered(0),
+            None => Largest::Unsaid,
         }
     }
 
@@ -130,6 +147,9 @@ impl Offer {
             round_trip,
             envelope: Envelope::default(),
             half_close: false,
+            wants_receipts: packet.wants_receipts,
+            sends_receipts: self.wants_receipts && packet.largest.is_ours(),
+            is_ours: packet.largest.is_ours(),
         })
     }
 }

@@ -230,6 +230,11 @@ impl Acks {
         self.interval = interval.unwrap_or(LIGHT_ACK_INTERVAL).max(1);
     }
 
+    /// Whether an acknowledgement by timer is due.
+    pub(crate) fn is_timer_due(&self, now: Instant) -> bool {
+        self.timer.deadline().is_some_and(|deadline| deadline <= now)
+    }
+
     pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
         earliest(self.timer.deadline(), self.due.then_some(now))
     }

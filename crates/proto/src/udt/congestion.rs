@@ -1,7 +1,8 @@
 //! The link between a connection and its controller: the controller's input, and bounds on its output.
 
 use farhaul_cc::{
-    AckEvent, Control, Controller, DeliverySample, LossEvent, Path, ReceivedEvent, SentEvent, TimeoutEvent,
+    AckEvent, Control, Controller, DeliveryEvent, DeliverySample, LossEvent, Path, ReceivedEvent, SentEvent,
+    TimeoutEvent,
 };
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
@@ -183,6 +184,25 @@ impl Congestion {
     pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckEvent) {
         self.warned = false;
         self.controller.on_ack(path, ack, &mut self.control);
+    }
+
+    /// Whether the controller wants to know what has arrived.
+    pub(crate) fn wants_deliveries(&self) -> bool {
+        self.controller.wants_deliveries()
+    }
+
+    /// A delivery rate, but no more than twice the send rate: the peer claims what has arrived (attack B9).
+    pub(crate) fn credible(&mut self, now: Instant, rate: PacketRate, round_trip: Duration) -> PacketRate {
+        let bound = self.sent.at_most(now, round_trip, None);
+        if rate > bound { bound } else { rate }
+    }
+
+    pub(crate) fn on_delivery(&mut self, path: &Path, delivery: &DeliveryEvent) {
+        self.controller.on_delivery(path, delivery, &mut self.control);
+    }
+
+    pub(crate) fn on_restart(&mut self, path: &Path) {
+        self.controller.on_restart(path, &mut self.control);
     }
 
     pub(crate) fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>) {

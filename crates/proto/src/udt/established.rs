@@ -121,6 +121,7 @@ impl Established {
                     full,
                     largest,
                     max_window: config.recv_window(config.udt.max_flow_window),
+                    receipts: agreed.wants_receipts,
                     memory: config.recv_buffer,
                 },
                 config.udt.reorder_tolerance,
@@ -141,6 +142,9 @@ impl Established {
             counts: Totals::default(),
         };
         established.sender.set_envelope(agreed.envelope);
+        if established.congestion.wants_deliveries() {
+            established.sender.follow_arrivals(agreed.sends_receipts);
+        }
         if agreed.largest.is_some() {
             established.discovery = Discovery::new(&agreed, &offer, rng.fork());
             established.sender.set_payload_size(full);
@@ -210,7 +214,7 @@ impl Established {
         let Setup { config, rng, now } = setup;
         self.rtt = Rtt::new();
         self.burst = None;
-        self.sender.restart_path();
+        self.sender.restart_path(now);
         self.congestion.restart((config.controller)(rng.next_u64()), now);
         let path = self.path(now);
         self.congestion.on_connect(&path);
@@ -226,6 +230,7 @@ impl Established {
     fn on_control(&mut self, control: &Control<'_>, sent: Timestamp, stamp: Timestamp, now: Instant) -> Effect {
         match control {
             Control::Ack(ack) => return self.on_ack(ack, stamp, now),
+            Control::Receipt(receipt) => return self.on_receipt(receipt, now),
             Control::Nak(list) => self.on_nak(list, stamp, now),
             Control::Ack2(number) => {
                 if let Some(sample) = self.receiver.acks.on_ack2(*number, now) {
@@ -303,6 +308,9 @@ impl Established {
         }
         if let Some(number) = self.confirmations.pop_front() {
             Control::Ack2(number).encode(stamp, peer, out);
+        } else if let Some(receipt) = self.receiver.poll_receipt(now) {
+            // Before the acknowledgement, because the sender forgets acknowledged packets.
+            Control::Receipt(receipt).encode(stamp, peer, out);
         } else if let Some(ack) = self.receiver.poll_ack(now, &self.rtt) {
             Control::Ack(ack).encode(stamp, peer, out);
         } else if self.receiver.naks.is_pending() {
@@ -347,7 +355,13 @@ impl Established {
             self.apply_control();
         }
         let stamp = self.stamp(now);
-        self.sender.plan(now, stamp, self.rtt.smoothed())
+        let transmission = self.sender.plan(now, stamp, self.rtt.smoothed());
+        if transmission.is_some() && self.sender.in_flight() == 0 && self.sender.is_sampling_application() {
+            let path = self.path(now);
+            self.congestion.on_restart(&path);
+            self.apply_control();
+        }
+        transmission
     }
 
     /// Tells the peer that this side cannot store the data (type 8).
@@ -372,7 +386,7 @@ impl Established {
         self.scale_packets();
         let control = self.congestion.control();
         self.sender.apply(&control, self.congestion.send_period(), self.rtt.smoothed());
-        self.receiver.acks.set_policy(control.ack_period, control.ack_interval);
+        self.receiver.set_policy(control.ack_period, control.ack_interval);
         self.vigil.expiry.set_rto(control.rto);
     }
 

@@ -4,17 +4,19 @@ mod full_size;
 mod pieces;
 
 use farhaul_cc::ReceivedEvent;
-use farhaul_units::{Instant, SeqNo};
-use farhaul_wire::udt4::{Ack, DataHeader, DropRequest, Piece, SocketId, Timestamp};
+use farhaul_units::{Duration, Instant, SeqNo};
+use farhaul_wire::udt4::{Ack, DataHeader, DropRequest, Piece, Receipt, SocketId, Timestamp};
 
 use self::full_size::FullSize;
 use self::pieces::Pieces;
 use super::ack::{Acks, Decision, Facts};
 use super::nak::Naks;
+use super::receipts::Receipts;
 use crate::buffer::{Insert, RecvBuffer};
 use crate::config::Mode;
 use crate::consts::SYN_INTERVAL;
 use crate::estimate::{ArrivalRate, Capacity, Rtt};
+use crate::transport::earliest;
 
 /// Initial window, packets: libudt's default receive buffer.
 const INITIAL_WINDOW: u32 = 8192;
@@ -28,6 +30,8 @@ pub(crate) struct Receiver {
     pub(crate) buffer: RecvBuffer,
     pub(crate) acks: Acks,
     pub(crate) naks: Naks,
+    /// `None` if the peer wants none.
+    receipts: Option<Receipts>,
     /// When the furthest packet was sent.
     front_left: Timestamp,
     arrival: ArrivalRate,
@@ -40,11 +44,16 @@ pub(crate) struct Receiver {
     stored: u64,
     /// When the present batch reached this computer.
     arrived: Instant,
-    /// Packets of the present batch, and whether a new one among them was short.
+    /// Packets of the present batch, the new ones among them, and whether one of those was short.
     batch: u32,
+    batch_new: u32,
     batch_short: bool,
+    /// The last new packet was short, so it ended the sender's present data.
+    ended: bool,
     /// The latest packet.
     last: SeqNo,
+    /// The latest new packet.
+    latest: SeqNo,
     pub(crate) packets: u64,
     pub(crate) duplicates: u64,
     pub(crate) bytes: u64,
@@ -63,6 +72,7 @@ impl Receiver {
             buffer,
             acks: Acks::new(first, window),
             naks: Naks::new(first, tolerance),
+            receipts: sizes.receipts.then(|| Receipts::new(first, now)),
             front_left: Timestamp::ZERO,
             arrival: ArrivalRate::new(),
             capacity: Capacity::new(),
@@ -73,8 +83,11 @@ impl Receiver {
             stored: 0,
             arrived: now,
             batch: 0,
+            batch_new: 0,
             batch_short: false,
+            ended: false,
             last: first,
+            latest: first,
             packets: 0,
             duplicates: 0,
             bytes: 0,
@@ -84,6 +97,11 @@ impl Receiver {
     /// The next packets reached this computer at `arrived`.
     pub(crate) fn begin_batch(&mut self, arrived: Instant) {
         self.arrived = arrived;
+    }
+
+    /// When the present batch reached this computer.
+    pub(crate) const fn arrived(&self) -> Instant {
+        self.arrived
     }
 
     /// One data packet arrived.
@@ -96,7 +114,10 @@ impl Receiver {
         match self.buffer.insert(header.seq, header.field, payload) {
             Insert::New => {
                 // Useless packets are answered by timer, so that a flood of them causes no flood of answers.
-                self.batch_short |= self.full.is_short(payload.len());
+                self.ended = self.full.is_short(payload.len());
+                self.batch_short |= self.ended;
+                self.batch_new += 1;
+                self.latest = header.seq;
                 self.stored += 1;
                 self.bytes += payload.len() as u64;
                 if header.seq.is_before(end) {
@@ -138,6 +159,10 @@ impl Receiver {
         self.packets += u64::from(packets);
         self.arrival.on_arrival(self.arrived, u64::from(packets));
         self.acks.on_arrival(now, packets, std::mem::take(&mut self.batch_short));
+        if let Some(receipts) = &mut self.receipts {
+            let new = std::mem::take(&mut self.batch_new);
+            receipts.on_arrival(new, self.latest, self.arrived, now, rtt.smoothed());
+        }
         self.naks.on_arrival(&self.buffer, self.front_left, now, rtt);
         self.naks.acknowledge(self.buffer.ack_point());
         self.size_window(now, rtt);
@@ -205,7 +230,34 @@ impl Receiver {
         } else {
             (0, 0)
         };
+        if let Some(receipts) = &mut self.receipts {
+            receipts.on_acknowledgement(facts.ack_point, self.ended && self.buffer.is_contiguous());
+        }
         Some(self.acks.make(decision, now, &facts, rates))
+    }
+
+    /// The receipt to send now, if any.
+    pub(crate) fn poll_receipt(&mut self, now: Instant) -> Option<Receipt> {
+        // An acknowledgement makes the sender forget what a later receipt would name.
+        let is_due = self.acks.is_timer_due(now);
+        let seq = self.buffer.ack_point();
+        let receipt = self.receipts.as_mut()?.poll(now, seq, is_due)?;
+        self.acks.light_sent += u64::from(receipt.prompt);
+        Some(receipt)
+    }
+
+    /// Sets when this side acknowledges. Receipts replace light acknowledgements.
+    pub(crate) fn set_policy(&mut self, period: Option<Duration>, interval: Option<u32>) {
+        let light = if self.receipts.is_some() { Some(u32::MAX) } else { interval };
+        self.acks.set_policy(period, light);
+        if let Some(receipts) = &mut self.receipts {
+            receipts.set_interval(interval);
+        }
+    }
+
+    /// When the next acknowledgement or receipt is due.
+    pub(crate) fn ack_deadline(&self, now: Instant) -> Option<Instant> {
+        earliest(self.acks.deadline(now), self.receipts.as_ref().and_then(Receipts::deadline))
     }
 
     /// The application read data. The sender may need a window update.
@@ -265,4 +317,6 @@ pub(crate) struct Sizes {
     pub(crate) memory: u64,
     /// Largest window, packets.
     pub(crate) max_window: u32,
+    /// Whether the peer wants receipts.
+    pub(crate) receipts: bool,
 }

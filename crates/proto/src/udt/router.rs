@@ -71,6 +71,7 @@ impl Router {
             isn,
             mss: mss_towards(peer.ip(), config.mss),
             largest: config.largest_mss.map(|largest| mss_towards(peer.ip(), largest)),
+            wants_receipts: (config.controller)(0).wants_deliveries(),
             flow_window: config.recv_window(config.udt.max_flow_window),
             max_flow_window: config.udt.max_flow_window,
             socket_id: self.new_socket_id(),

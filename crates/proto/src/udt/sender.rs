@@ -1,5 +1,6 @@
 //! The sending half of a connection: its data, what the peer says of it, and the timers.
 
+mod arrivals;
 mod departure;
 mod messages;
 mod persist;
@@ -13,6 +14,7 @@ use farhaul_cc::{Control, DeliverySample, SentEvent};
 use farhaul_units::{Duration, Instant, PacketRate, Rng, SendPeriod, SeqNo, SeqRange};
 use farhaul_wire::udt4::{DropRequest, SocketId, Timestamp};
 
+use self::arrivals::Arrivals;
 use self::persist::Persist;
 pub(crate) use self::repair::Cause;
 use self::repair::Repairs;
@@ -51,6 +53,10 @@ pub(crate) struct Sender {
     /// Drop requests to send, oldest message first. libudt skips packets it never received only if the request starts
     /// right after those it received.
     drops: VecDeque<DropRequest>,
+    /// `None` unless the controller wants to know.
+    arrivals: Option<Box<Arrivals>>,
+    /// Whether the window limits outstanding packets only.
+    window_of_outstanding: bool,
     delivery: Delivery,
     /// Packets that fill the path, from the delivery rate.
     filled: u32,
@@ -118,6 +124,8 @@ impl Sender {
             lifetimes: Lifetimes::default(),
             withholding: None,
             drops: VecDeque::new(),
+            arrivals: None,
+            window_of_outstanding: false,
             delivery: Delivery::default(),
             filled: 0,
             application_limited_until: None,
@@ -139,6 +147,11 @@ impl Sender {
     /// Sets the length of a burst.
     pub(crate) fn set_burst_time(&mut self, time: Duration) {
         self.pacer.set_burst_time(time);
+    }
+
+    /// Follows what arrives, which the peer counts if `receipts` is set. Nothing may have been sent yet.
+    pub(crate) fn follow_arrivals(&mut self, receipts: bool) {
+        self.arrivals = Some(Box::new(Arrivals::new(self.next, receipts)));
     }
 
     /// Withholds a packet now and then, to find out whether the peer lies (attack B8). For streams alone.
@@ -203,7 +216,9 @@ impl Sender {
             return None;
         }
         let left = self.buffer.stamped(seq.minus(1))?;
-        Some(Duration::from_micros(u64::from(now.value().wrapping_sub(left.value()))))
+        // A receipt claims when it arrived, so that may be before the departure.
+        let micros = now.value().wrapping_sub(left.value()).cast_signed();
+        Some(Duration::from_micros(u64::try_from(micros).ok()?))
     }
 
     /// Time from the departure of the last packet before `seq` to that of the next one, if both are held and have left.
@@ -241,6 +256,9 @@ impl Sender {
         let mark = left.map(|left| Mark { seq, at: now, left, light });
         let delivery = mark.and_then(|mark| self.delivery.on_ack(mark, clean, round_trip));
         let bytes = self.buffer.release(seq);
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.acknowledge(seq);
+        }
         let recovered = self.repairs.acknowledge(seq);
         self.persist.stop();
         self.lifetimes.acknowledge(seq);
@@ -295,7 +313,10 @@ impl Sender {
     }
 
     /// The path is another one, so its rate of delivery is unknown.
-    pub(crate) fn restart_path(&mut self) {
+    pub(crate) fn restart_path(&mut self, now: Instant) {
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.restart_path(now);
+        }
         self.delivery = Delivery::default();
         self.filled = 0;
     }
@@ -311,6 +332,7 @@ impl Sender {
 
     /// Applies the controller's settings.
     pub(crate) fn apply(&mut self, control: &Control, send_period: SendPeriod, round_trip: Duration) {
+        self.window_of_outstanding = control.window_of_outstanding;
         self.cwnd = control.cwnd.map_or(u32::MAX, |cwnd| cwnd.max(2.0) as u32);
         self.pacer.set_period(send_period, round_trip);
         self.pacer.set_catch_up_pace(control.catch_up_pace);
@@ -370,9 +392,17 @@ impl Sender {
         if self.repairs.can_leave() || self.persist.wants_probe() {
             return true;
         }
-        self.next.is_before(self.buffer.end())
-            && self.next.is_before(self.window_end)
-            && self.in_flight_of_next_size() < self.congestion_window()
+        self.next.is_before(self.buffer.end()) && self.next.is_before(self.window_end) && self.window_room() > 0
+    }
+
+    /// New packets that the congestion window permits.
+    fn window_room(&self) -> u32 {
+        let limited = if self.window_of_outstanding {
+            (self.outstanding_of_first_size() / self.scale_of_next()) as u32
+        } else {
+            self.in_flight_of_next_size()
+        };
+        self.congestion_window().saturating_sub(limited)
     }
 
     fn congestion_window(&self) -> u32 {
@@ -432,13 +462,16 @@ impl Sender {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        self.buffer.memory() + self.repairs.memory()
+        self.buffer.memory() + self.repairs.memory() + self.arrivals.as_ref().map_or(0, |arrivals| arrivals.memory())
     }
 
     /// Frees memory that is kept for reuse only. For idle connections.
     pub(crate) fn shrink(&mut self) {
         self.buffer.shrink();
         self.delivery.restart();
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.shrink();
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, ReceivedEvent, SentEvent};
-use farhaul_units::{Duration, Instant, Rate, SendPeriod};
+use farhaul_units::{Duration, Instant, PacketRate, Rate, SendPeriod};
 
 use super::*;
 use crate::transport::StreamError;
@@ -17,12 +17,17 @@ const DELAY: Duration = Duration::from_millis(10);
 /// The network's treatment of a datagram.
 type Fate = Box<dyn FnMut(usize, &[u8]) -> bool>;
 
+/// What happens to a datagram under way.
+type Rewrite = Box<dyn FnMut(&mut [u8])>;
+
 struct Pair {
     ends: [Endpoint; 2],
     now: Instant,
     wire: VecDeque<(Instant, usize, Vec<u8>)>,
     events: [Vec<Event>; 2],
     keep: Fate,
+    /// Changes datagrams under way.
+    rewrite: Option<Rewrite>,
     sent: u64,
 }
 
@@ -39,6 +44,7 @@ impl Pair {
             wire: VecDeque::new(),
             events: [Vec::new(), Vec::new()],
             keep: Box::new(|_, _| true),
+            rewrite: None,
             sent: 0,
         }
     }
@@ -52,7 +58,11 @@ impl Pair {
                 for datagram in transmit.datagrams() {
                     self.sent += 1;
                     if (self.keep)(end, datagram) {
-                        self.wire.push_back((self.now + DELAY, 1 - end, datagram.to_vec()));
+                        let mut datagram = datagram.to_vec();
+                        if let Some(rewrite) = &mut self.rewrite {
+                            rewrite(&mut datagram);
+                        }
+                        self.wire.push_back((self.now + DELAY, 1 - end, datagram));
                     }
                 }
             }
@@ -356,4 +366,5 @@ fn the_lower_bound_of_the_round_trip_excludes_the_wait_for_the_timer() {
     assert!(count > 100 && u128::from(most) <= 2 * DELAY.as_micros(), "{count} bounds, the largest {most} µs");
 }
 
+mod deliveries;
 mod packet_size;

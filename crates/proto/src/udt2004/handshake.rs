@@ -27,6 +27,7 @@ pub(super) fn to_udt4(packet: &udt2004::Handshake) -> udt4::Handshake {
         cookie: packet.cookie,
         peer_ip: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         largest: udt4::Largest::Unsaid,
+        wants_receipts: false,
     }
 }
 

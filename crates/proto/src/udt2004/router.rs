@@ -140,6 +140,7 @@ fn offer(config: &Config, peer: SocketAddr, isn: SeqNo, connection: SocketId) ->
         isn,
         mss: mss_towards(peer.ip(), config.mss),
         largest: None,
+        wants_receipts: false,
         flow_window: (config.recv_window(config.udt2004.max_flow_window) / 2).max(2),
         max_flow_window: config.udt2004.max_flow_window,
         socket_id: connection,

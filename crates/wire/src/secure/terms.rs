@@ -15,6 +15,7 @@
 //! | 7 | largest packet u32 | bytes like 3, of a side that may probe for larger packets |
 //! | 8 | call | random bytes of the sender's own call, of a side that meets a peer which calls as well |
 //! | 9 | half-close | empty, of a side that can end each direction of a stream alone: see [`inner`](super::inner) |
+//! | 10 | receipts | empty, of a side that wants receipts: see [`Receipt`](crate::udt4::Receipt) |
 //!
 //! Terms of later versions are skipped.
 
@@ -35,6 +36,7 @@ mod id {
     pub(super) const LARGEST: u16 = 7;
     pub(super) const CALL: u16 = 8;
     pub(super) const HALF_CLOSE: u16 = 9;
+    pub(super) const RECEIPTS: u16 = 10;
 }
 
 /// One side's contribution.
@@ -58,6 +60,8 @@ pub struct Terms<'a> {
     pub call: Option<&'a [u8]>,
     /// Whether this side can end each direction of a stream alone. It takes two sides that can.
     pub half_close: bool,
+    /// Whether this side wants receipts.
+    pub receipts: bool,
 }
 
 /// Why terms cannot be read. Their sender holds the keys, so the fault is the peer's.
@@ -103,6 +107,9 @@ impl<'a> Terms<'a> {
         if self.half_close {
             term(id::HALF_CLOSE, &[]);
         }
+        if self.receipts {
+            term(id::RECEIPTS, &[]);
+        }
     }
 
     /// Reads terms.
@@ -112,6 +119,7 @@ impl<'a> Terms<'a> {
     pub fn decode(bytes: &'a [u8]) -> Result<Self, TermsError> {
         let (mut protocol, mut mode, mut mss, mut window) = (None, None, None, None);
         let (mut first, mut options, mut largest, mut call, mut half_close) = (None, None, None, None, None);
+        let mut receipts = None;
         let mut rest = bytes;
         while let Some((id, behind)) = rest.split_first_chunk() {
             let id = u16::from_be_bytes(*id);
@@ -129,6 +137,7 @@ impl<'a> Terms<'a> {
                 id::LARGEST => &mut largest,
                 id::CALL => &mut call,
                 id::HALF_CLOSE => &mut half_close,
+                id::RECEIPTS => &mut receipts,
                 _ => continue,
             };
             if place.replace(value).is_some() {
@@ -155,8 +164,10 @@ impl<'a> Terms<'a> {
         if call.is_some_and(|call| !(MIN_CLIENT_ID..=MAX_CLIENT_ID).contains(&call.len())) {
             return Err(TermsError::Length(id::CALL));
         }
-        if half_close.is_some_and(|value| !value.is_empty()) {
-            return Err(TermsError::Length(id::HALF_CLOSE));
+        for (value, id) in [(half_close, id::HALF_CLOSE), (receipts, id::RECEIPTS)] {
+            if value.is_some_and(|value| !value.is_empty()) {
+                return Err(TermsError::Length(id));
+            }
         }
         Ok(Self {
             protocol: str::from_utf8(protocol).map_err(|_| TermsError::Value(id::PROTOCOL))?,
@@ -168,6 +179,7 @@ impl<'a> Terms<'a> {
             largest: largest.map(|value| number(Some(value), id::LARGEST)).transpose()?,
             call,
             half_close: half_close.is_some(),
+            receipts: receipts.is_some(),
         })
     }
 }

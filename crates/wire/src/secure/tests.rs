@@ -118,6 +118,7 @@ fn terms_must_be_complete_and_stand_once() {
         largest: None,
         call: None,
         half_close: false,
+        receipts: false,
     };
     let mut bytes = Vec::new();
     terms.encode(&mut bytes);

@@ -11,6 +11,7 @@ use super::header::{
 };
 use super::loss_list::LossList;
 use super::path::Path;
+use super::receipt::Receipt;
 use crate::DecodeError;
 
 /// The types in bits 16 to 30 of the first word.
@@ -26,6 +27,8 @@ mod kind {
     pub(super) const ERROR_SIGNAL: u16 = 8;
     /// "FP" in ASCII. libudt knows the types 0 to 8 and 0x7FFF, and ignores all others.
     pub(super) const PATH: u16 = 0x4650;
+    /// "FR" in ASCII.
+    pub(super) const RECEIPT: u16 = 0x4652;
     pub(super) const CUSTOM: u16 = 0x7FFF;
 }
 
@@ -68,6 +71,8 @@ pub enum Control<'a> {
     ErrorSignal(u32),
     /// Finds the packet size of the path (type 0x4650). Only Farhaul knows it.
     Path(Path<'a>),
+    /// Counts received packets (type 0x4652). Only Farhaul knows it.
+    Receipt(Receipt),
     /// A packet defined by the user (type 0x7FFF).
     Custom {
         /// The user's type.
@@ -106,6 +111,7 @@ impl<'a> Control<'a> {
             kind::DROP_REQUEST => Self::DropRequest(DropRequest::decode(head, body)?),
             kind::ERROR_SIGNAL => empty(Self::ErrorSignal(WORD_1.read(head)), "error signal", body)?,
             kind::PATH => Self::Path(Path::decode(user_kind, head, body)?),
+            kind::RECEIPT => Self::Receipt(Receipt::decode(user_kind, head, body)?),
             kind::CUSTOM => Self::Custom { kind: user_kind, body },
             kind => Self::Unknown { kind },
         };
@@ -118,6 +124,7 @@ impl<'a> Control<'a> {
         let user_kind = match *self {
             Self::Custom { kind, .. } => kind,
             Self::Path(path) => path.kind(),
+            Self::Receipt(receipt) => receipt.kind(),
             _ => 0,
         };
         WORD_0.write(&mut head, CONTROL_BIT | u32::from(self.kind()) << 16 | u32::from(user_kind));
@@ -131,6 +138,7 @@ impl<'a> Control<'a> {
             Self::Nak(losses) => out.extend_from_slice(losses.as_body()),
             Self::DropRequest(request) => request.encode_body(out),
             Self::Path(path) => path.encode_body(out),
+            Self::Receipt(receipt) => receipt.encode_body(out),
             Self::Custom { body, .. } => out.extend_from_slice(body),
             Self::KeepAlive
             | Self::CongestionWarning
@@ -154,6 +162,7 @@ impl<'a> Control<'a> {
             Self::DropRequest(_) => kind::DROP_REQUEST,
             Self::ErrorSignal(_) => kind::ERROR_SIGNAL,
             Self::Path(_) => kind::PATH,
+            Self::Receipt(_) => kind::RECEIPT,
             Self::Custom { .. } => kind::CUSTOM,
             Self::Unknown { kind } => *kind & 0x7FFF,
         }
@@ -167,6 +176,7 @@ impl<'a> Control<'a> {
             Self::ErrorSignal(code) => *code,
             Self::Handshake(handshake) => handshake.additional_information(),
             Self::Path(path) => path.additional_information(),
+            Self::Receipt(receipt) => receipt.seq.value(),
             _ => 0,
         }
     }

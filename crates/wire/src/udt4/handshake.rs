@@ -24,12 +24,14 @@ const PEER_IP: usize = 32;
 const OFFERED: u32 = 0x4650;
 /// The same in the answer to such an offer. It differs, so that no echo of libudt is taken for it.
 const ANSWERED: u32 = 0x4651;
+/// This bit beside them: the side wants receipts.
+const WANTS_RECEIPTS: u32 = 0x0002_0000;
 
-/// Whether a side may probe for larger packets, and the largest one that it sends and takes, in bytes like
-/// [`mss`](Handshake::mss). It travels in the header.
+/// Whether a side is of Farhaul, and the largest packet that it sends and takes if it may probe for larger ones, in bytes like
+/// [`mss`](Handshake::mss). Zero if its size is fixed. It travels in the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Largest {
-    /// The side has one packet size.
+    /// The side is not known to be of Farhaul.
     #[default]
     Unsaid,
     /// An offer of the side that calls, or of either side of a rendezvous.
@@ -39,23 +41,33 @@ pub enum Largest {
 }
 
 impl Largest {
+    /// Whether the side is of Farhaul.
+    pub const fn is_ours(self) -> bool {
+        !matches!(self, Self::Unsaid)
+    }
+
+    /// Whether the side is of Farhaul, and answers an offer.
+    pub const fn is_answer(self) -> bool {
+        matches!(self, Self::Answered(_))
+    }
+
     /// The size, offered or answered.
     pub const fn said(self) -> Option<u16> {
         match self {
-            Self::Unsaid => None,
+            Self::Unsaid | Self::Offered(0) | Self::Answered(0) => None,
             Self::Offered(bytes) | Self::Answered(bytes) => Some(bytes),
         }
     }
 
     /// The size in an answer.
     pub const fn answered(self) -> Option<u16> {
-        if let Self::Answered(bytes) = self { Some(bytes) } else { None }
+        if self.is_answer() { self.said() } else { None }
     }
 
     const fn from_word(word: u32) -> Self {
         let [_, _, high, low] = word.to_be_bytes();
         let bytes = u16::from_be_bytes([high, low]);
-        match word >> 16 {
+        match (word & !WANTS_RECEIPTS) >> 16 {
             OFFERED => Self::Offered(bytes),
             ANSWERED => Self::Answered(bytes),
             _ => Self::Unsaid,
@@ -170,6 +182,8 @@ pub struct Handshake {
     pub peer_ip: IpAddr,
     /// Whether this side may probe for larger packets.
     pub largest: Largest,
+    /// Whether this side wants a [`Receipt`](super::Receipt) now and then. Only a side that is known to be of Farhaul says so.
+    pub wants_receipts: bool,
 }
 
 impl Handshake {
@@ -180,12 +194,16 @@ impl Handshake {
 
     /// Reads a handshake.
     pub(super) fn decode(head: &[u8; HEADER_LEN], body: &[u8]) -> Result<Self, DecodeError> {
-        Ok(Self { largest: Largest::from_word(WORD_1.read(head)), ..Self::decode_body(body)? })
+        let word = WORD_1.read(head);
+        let largest = Largest::from_word(word);
+        let wants_receipts = largest.is_ours() && word & WANTS_RECEIPTS != 0;
+        Ok(Self { largest, wants_receipts, ..Self::decode_body(body)? })
     }
 
     /// The second header word.
     pub(super) const fn additional_information(&self) -> u32 {
-        self.largest.to_word()
+        let wants = self.largest.is_ours() && self.wants_receipts;
+        self.largest.to_word() | if wants { WANTS_RECEIPTS } else { 0 }
     }
 
     /// Reads the body of a handshake.
@@ -209,6 +227,7 @@ impl Handshake {
             cookie: COOKIE.read(words),
             peer_ip: read_ip(words),
             largest: Largest::Unsaid,
+            wants_receipts: false,
         })
     }
 
@@ -272,9 +291,11 @@ mod tests {
 
     #[test]
     fn an_offer_is_no_answer_and_other_words_are_neither() {
-        for largest in [Largest::Unsaid, Largest::Offered(9_000), Largest::Answered(1_500)] {
+        for largest in [Largest::Unsaid, Largest::Offered(9_000), Largest::Answered(1_500), Largest::Offered(0)] {
             assert_eq!(Largest::from_word(largest.to_word()), largest);
         }
+        assert_eq!((Largest::Answered(0).said(), Largest::Answered(0).is_answer()), (None, true));
+        assert_eq!((Largest::Offered(9_000).answered(), Largest::Answered(9_000).answered()), (None, Some(9_000)));
         assert_eq!(Largest::from_word(0x1234_2328), Largest::Unsaid);
     }
 

@@ -172,6 +172,7 @@ fn handshake() -> impl Strategy<Value = Handshake> {
             cookie,
             peer_ip,
             largest: Largest::Unsaid,
+            wants_receipts: false,
         },
     )
 }

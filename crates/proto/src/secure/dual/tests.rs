@@ -166,6 +166,7 @@ fn call() -> Vec<u8> {
         cookie: 0,
         peer_ip: [127, 0, 0, 1].into(),
         largest: Largest::Unsaid,
+        wants_receipts: false,
     };
     Control::Handshake(packet).encode(Timestamp::ZERO, SocketId::NONE, &mut bytes);
     bytes

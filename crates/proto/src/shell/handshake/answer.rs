@@ -30,7 +30,8 @@ impl Answer {
     pub(crate) fn give(&mut self, request: Request, cookie: u32) {
         let offer = self.offer.packet(request, cookie);
         // A peer that did not ask gets the packet that it knows.
-        let largest = self.agreed.largest.and(offer.largest.said()).map_or(Largest::Unsaid, Largest::Answered);
+        let said = self.agreed.largest.and(offer.largest.said()).unwrap_or(0);
+        let largest = if self.agreed.is_ours { Largest::Answered(said) } else { Largest::Unsaid };
         let packet = Handshake { mss: self.agreed.mss, largest, ..offer };
         self.state = State::Due(Box::new(packet));
     }
@@ -98,6 +99,7 @@ mod tests {
             isn: SeqNo::new(77),
             mss: 1500,
             largest: None,
+            wants_receipts: false,
             flow_window: 8192,
             max_flow_window: 8192,
             socket_id: SocketId::new(id),

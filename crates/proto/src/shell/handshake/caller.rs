@@ -140,7 +140,10 @@ impl Caller {
             Ok(agreed) => {
                 // libudt may send this side's own offer back.
                 let largest = self.offer.largest_with(packet.largest.answered().map(u32::from), packet.mss);
-                Step::Done(Agreed { largest, ..agreed })
+                let is_ours = packet.largest.is_answer();
+                let (wants_receipts, sends_receipts) =
+                    (is_ours && agreed.wants_receipts, is_ours && agreed.sends_receipts);
+                Step::Done(Agreed { largest, wants_receipts, sends_receipts, is_ours, ..agreed })
             }
             Err(reason) => Step::Failed(ConnectionLost::PeerIncompatible(reason)),
         }
@@ -168,6 +171,7 @@ mod tests {
             isn: SeqNo::new(77),
             mss: 1500,
             largest: None,
+            wants_receipts: false,
             flow_window: 8192,
             max_flow_window: 8192,
             socket_id: SocketId::new(5),

@@ -137,6 +137,7 @@ mod tests {
             isn: SeqNo::new(77),
             mss: 1500,
             largest: None,
+            wants_receipts: false,
             flow_window: 8192,
             max_flow_window: 8192,
             socket_id: SocketId::new(5),

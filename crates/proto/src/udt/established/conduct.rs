@@ -140,7 +140,7 @@ impl Conductor for Established {
             answer,
             self.sender.deadline(),
             self.losses.deadline(),
-            self.receiver.acks.deadline(now),
+            self.receiver.ack_deadline(now),
             self.receiver.naks.deadline(&self.rtt),
             self.challenge.deadline(),
             self.vigil.deadline(self.sender.is_flushed()),

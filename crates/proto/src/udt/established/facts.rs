@@ -23,6 +23,8 @@ impl Established {
         path.capacity = self.congestion.capacity();
         path.delivery_rate = self.sender.delivery_rate().map(|rate| scale.rate(rate));
         path.in_flight = self.sender.in_flight_of_first_size();
+        path.outstanding = self.sender.outstanding_of_first_size();
+        path.sampling_application = self.sender.is_sampling_application();
         path.flow_window = scale.sent(self.sender.flow_window());
         path.max_window = scale.sent(self.max_window);
         path.next_seq = self.sender.next();

@@ -1,8 +1,8 @@
 //! The peer's feedback on this side's data: acknowledgements with their measurements, and loss reports.
 
-use farhaul_cc::{AckEvent, LossEvent};
+use farhaul_cc::{AckEvent, DeliveryEvent, LossEvent};
 use farhaul_units::{AckNo, Duration, Instant};
-use farhaul_wire::udt4::{Ack, LossList, Timestamp};
+use farhaul_wire::udt4::{Ack, LossList, Receipt, Timestamp};
 
 use super::Established;
 use crate::consts::SYN_INTERVAL;
@@ -17,6 +17,41 @@ const MAX_CONFIRMATIONS: usize = 16;
 const GUESSED_REPORTS: u64 = 4;
 
 impl Established {
+    /// The peer counts what has arrived.
+    pub(super) fn on_receipt(&mut self, receipt: &Receipt, now: Instant) -> Effect {
+        if !self.sender.takes_receipts() {
+            self.counts.packets_invalid += 1;
+            return Effect::GoOn;
+        }
+        if !self.sender.is_plausible(receipt.seq) {
+            return self.on_ack(&Ack::Light { seq: receipt.seq }, self.stamp(now), now);
+        }
+        let arrived = self.receiver.arrived().min(now);
+        let delivery = self.sender.on_receipt(receipt, arrived, self.rtt.least());
+        self.tell_delivery(delivery, now);
+        if !receipt.prompt {
+            self.note_sign_of_life(now);
+            return Effect::GoOn;
+        }
+        let stamp = self.stamp(arrived.saturating_sub(receipt.delay));
+        self.on_ack(&Ack::Light { seq: receipt.seq }, stamp, now)
+    }
+
+    /// Passes news of arrivals to the controller.
+    fn tell_delivery(&mut self, delivery: Option<DeliveryEvent>, now: Instant) {
+        if let Some(mut delivery) = delivery {
+            let scale = self.congestion.scale();
+            delivery.train = delivery.train.map(|train| scale.delivery(train));
+            if let Some(sample) = &mut delivery.sample {
+                let round_trip = self.rtt.smoothed();
+                sample.rate = sample.rate.map(|rate| self.congestion.credible(now, rate, round_trip));
+            }
+            let path = self.path(now);
+            self.congestion.on_delivery(&path, &delivery);
+            self.apply_control();
+        }
+    }
+
     pub(super) fn on_ack(&mut self, ack: &Ack, stamp: Timestamp, now: Instant) -> Effect {
         let seq = ack.seq();
         match ack.number() {
@@ -34,6 +69,8 @@ impl Established {
             self.confirm(number);
         }
         self.note_sign_of_life(now);
+        let delivery = self.sender.derive_from_ack(seq, now, self.rtt.least());
+        self.tell_delivery(delivery, now);
         let rtt_least = self.least_round_trip(ack, stamp);
         let rtt_sample = self.take_measurements(ack, stamp, now);
         let confirms = ack.number().is_some() && self.sender.is_news(seq);
@@ -141,7 +178,10 @@ impl Established {
             }
             let Some(newly_lost) = self.sender.on_loss(range, stamp, self.rtt.smoothed()) else { continue };
             self.counts.packets_lost_sending += u64::from(newly_lost);
-            self.losses.add(range, newly_lost);
+            let flight = self.sender.note_lost(range, newly_lost);
+            self.losses.add(range, newly_lost, flight);
+            let delivery = self.sender.derive_from_report(range, now, self.rtt.least());
+            self.tell_delivery(delivery, now);
         }
         if named_any {
             self.note_sign_of_life(now);
@@ -154,7 +194,7 @@ impl Established {
         if let Some(told) = self.losses.take(self.sender.flight(), now) {
             let path = self.path(now);
             let newly_lost = self.congestion.scale().acked(told.newly_lost);
-            let event = LossEvent::new(&told.ranges, newly_lost, self.sender.next().minus(1));
+            let event = LossEvent::new(&told.ranges, newly_lost, self.sender.next().minus(1)).of_flights(&told.flights);
             self.congestion.on_loss(&path, &event);
             self.apply_control();
             self.losses.give_back(told);

@@ -1,5 +1,6 @@
 //! Loss reports between the wire and the controller: bounds on reading them, and merging of close ones.
 
+use farhaul_cc::LostFlight;
 use farhaul_units::{Duration, Instant, SeqRange};
 
 use crate::consts::SYN_INTERVAL;
@@ -24,6 +25,8 @@ const MIN_READINGS: u64 = 1024;
 pub(super) struct Losses {
     ranges: Vec<SeqRange>,
     newly_lost: u32,
+    /// The state in which new losses had left.
+    flights: Vec<(SeqRange, LostFlight)>,
     timer: Timer,
     /// Reports are gathered until this time.
     gather_until: Instant,
@@ -37,6 +40,7 @@ pub(super) struct Losses {
 pub(super) struct Told {
     pub(super) ranges: Vec<SeqRange>,
     pub(super) newly_lost: u32,
+    pub(super) flights: Vec<LostFlight>,
 }
 
 impl Losses {
@@ -44,6 +48,7 @@ impl Losses {
         Self {
             ranges: Vec::new(),
             newly_lost: 0,
+            flights: Vec::new(),
             timer: Timer::stopped(),
             gather_until: now,
             round_end: now,
@@ -64,8 +69,12 @@ impl Losses {
     }
 
     /// The peer reported `range`, with `newly_lost` packets that were not reported before.
-    pub(super) fn add(&mut self, range: SeqRange, newly_lost: u32) {
+    pub(super) fn add(&mut self, range: SeqRange, newly_lost: u32, flight: Option<LostFlight>) {
         self.newly_lost += newly_lost;
+        match flight {
+            Some(flight) if self.flights.len() < MAX_RANGES => self.flights.push((range, flight)),
+            _ => {}
+        }
         if self.ranges.len() < MAX_RANGES {
             self.ranges.push(range);
         } else if let Some(last) = self.ranges.last_mut() {
@@ -98,9 +107,12 @@ impl Losses {
         });
         if ranges.is_empty() {
             self.ranges = ranges;
+            self.flights.clear();
             return None;
         }
-        Some(Told { ranges, newly_lost })
+        let still = |range: SeqRange| in_flight.is_some_and(|flight| range.clip(flight).is_some());
+        let flights = self.flights.drain(..).filter(|(range, _)| still(*range)).map(|(_, flight)| flight).collect();
+        Some(Told { ranges, newly_lost, flights })
     }
 
     /// Returns the memory of an event for reuse.
@@ -131,7 +143,7 @@ mod tests {
     const FLIGHT: Option<SeqRange> = Some(SeqRange { first: SeqNo::new(10), last: SeqNo::new(9_999) });
 
     fn report(losses: &mut Losses, range: SeqRange, micros: u64) -> Option<(Vec<SeqRange>, u32)> {
-        losses.add(range, range.len());
+        losses.add(range, range.len(), None);
         told(losses, micros)
     }
 

@@ -120,6 +120,7 @@ mod tests {
             isn: SeqNo::new(isn),
             mss: 1500,
             largest: None,
+            wants_receipts: false,
             flow_window: 8192,
             max_flow_window: 8192,
             socket_id: SocketId::new(id),

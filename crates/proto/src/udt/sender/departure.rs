@@ -38,13 +38,20 @@ impl Sender {
         let Transmission { seq, again, .. } = transmission;
         let time = self.time_to_next_look(round_trip);
         self.repairs.watch(now, time);
+        let (outstanding, weight) = (self.outstanding_of_first_size(), self.scale_of_next());
         let run = self.sizes.run(&mut self.buffer, &transmission, stamp, scratch)?;
         if again {
             self.repairs.served(seq, run.packets);
             let first = self.withholding.as_mut().map_or(0, |withheld| withheld.on_sent_again(seq, run.packets));
             self.retransmitted += u64::from(run.packets - first);
+            if let Some(arrivals) = &mut self.arrivals {
+                arrivals.on_late_departure(first);
+            }
         } else {
             self.next = seq.plus(run.packets);
+            if let Some(arrivals) = &mut self.arrivals {
+                arrivals.on_departure(SeqRange::new(seq, self.next.minus(1)), weight, outstanding, now);
+            }
         }
         self.sent += u64::from(run.packets);
         self.pacer.on_sent(now, run.packets);
@@ -83,7 +90,7 @@ impl Sender {
             return None;
         }
         let by_flow = SeqRange::new(self.next, self.window_end.minus(1)).len();
-        let by_cwnd = self.congestion_window().saturating_sub(self.in_flight_of_next_size());
+        let by_cwnd = self.window_room();
         if by_flow == 0 && !self.persist.wants_probe() {
             if self.in_flight() == 0 {
                 self.persist.start(now, round_trip);
@@ -94,6 +101,7 @@ impl Sender {
         }
         if by_cwnd == 0 {
             self.pacer.hold();
+            self.note_window_limit();
             self.limits.set(Limit::Congestion, now);
             return None;
         }
@@ -135,12 +143,14 @@ impl Sender {
     fn note_nothing_to_send(&mut self, now: Instant) {
         if self.in_flight() == 0 {
             self.limits.set(Limit::Idle, now);
+            self.note_application_limit();
             return;
         }
-        if self.in_flight_of_next_size() >= self.congestion_window() || !self.next.is_before(self.window_end) {
+        if self.window_room() == 0 || !self.next.is_before(self.window_end) {
             return;
         }
         self.limits.set(Limit::Application, now);
         self.application_limited_until = Some(self.next);
+        self.note_application_limit();
     }
 }

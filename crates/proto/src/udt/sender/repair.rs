@@ -130,6 +130,16 @@ impl Repairs {
         self.echo.stop();
     }
 
+    /// Packets that wait for their first retransmission. Those of a repeated report may be under way.
+    pub(super) fn unrepaired(&self) -> u32 {
+        self.lost.unrepaired()
+    }
+
+    /// Whether a packet in flight was retransmitted.
+    pub(super) fn was_resent(&self, seq: SeqNo) -> bool {
+        self.lost.was_resent(seq)
+    }
+
     // ---- what is found to be lost ----
 
     /// The path has become too narrow for the packets in flight.

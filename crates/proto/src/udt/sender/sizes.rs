@@ -87,6 +87,9 @@ impl Sender {
     /// Acknowledged packets have another size from now on. Of what was one packet before, `factor` are needed.
     pub(crate) fn rescale_delivery(&mut self, factor: f64) {
         self.delivery.rescale(factor);
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.rescale(factor);
+        }
     }
 
     /// How many packets of the first size the next new packet is.
@@ -99,7 +102,7 @@ impl Sender {
         self.scale_at(self.buffer.first())
     }
 
-    fn scale_at(&self, seq: SeqNo) -> f64 {
+    pub(super) fn scale_at(&self, seq: SeqNo) -> f64 {
         if self.sizes.most.is_none() { 1.0 } else { self.sizes.scale(self.buffer.payload_size_at(seq)) }
     }
 

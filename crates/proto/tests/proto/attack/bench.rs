@@ -248,6 +248,7 @@ pub(crate) fn call(id: u32, isn: u32) -> Handshake {
         cookie: 0,
         peer_ip: [127, 0, 0, 1].into(),
         largest: Largest::Unsaid,
+        wants_receipts: false,
     }
 }
 

@@ -63,6 +63,7 @@ fn plain(request: Request, to: SocketId) -> Vec<u8> {
         cookie: 9,
         peer_ip: [127, 0, 0, 1].into(),
         largest: farhaul_wire::udt4::Largest::Unsaid,
+        wants_receipts: false,
     };
     encode(to, &Control::Handshake(packet))
 }

@@ -1,0 +1,260 @@
+//! Delivery-rate samples: what each news of arrivals says about the path (draft-ietf-ccwg-bbr §4.1).
+//!
+//! Every departure remembers the count of delivered packets at that time. Once one of its packets has arrived, the growth of that count
+//! in between is a sample. Its interval is the longer one of the times in which those packets left and arrived, so neither a burst of
+//! departures nor a burst of acknowledgements overstates the path.
+//!
+//! Counts are packets of the connection's first size. A departure is a burst, as in the draft's recommendation for senders with
+//! segmentation offload.
+
+use std::collections::VecDeque;
+
+use farhaul_cc::{LostFlight, RateSample};
+use farhaul_units::{Duration, Instant, PacketRate, SeqNo, SeqRange};
+
+/// The state of all deliveries of a connection.
+#[derive(Debug)]
+pub(crate) struct RateSampler {
+    /// Bursts of first transmissions, from the oldest that has unacknowledged packets.
+    departures: VecDeque<Departure>,
+    /// Packets delivered, and when the last of them was.
+    delivered: f64,
+    delivered_at: Instant,
+    /// When the packet left that was the newest at the last sample.
+    first_sent_at: Instant,
+    /// Packets reported lost.
+    lost: f64,
+    /// Samples are of the application until so many packets are delivered; `None` if they are of the path.
+    application_limited_until: Option<f64>,
+}
+
+/// A burst, and the state when it left.
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    range: SeqRange,
+    at: Instant,
+    first_sent_at: Instant,
+    delivered: f64,
+    delivered_at: Instant,
+    lost: f64,
+    /// Packets in flight, these included.
+    in_flight: f64,
+    application_limited: bool,
+}
+
+impl RateSampler {
+    pub(crate) const fn new() -> Self {
+        Self {
+            departures: VecDeque::new(),
+            delivered: 0.0,
+            delivered_at: Instant::ZERO,
+            first_sent_at: Instant::ZERO,
+            lost: 0.0,
+            application_limited_until: None,
+        }
+    }
+
+    /// New packets leave while `in_flight` are under way. They weigh `weight` in all.
+    pub(crate) fn on_sent(&mut self, range: SeqRange, weight: f64, in_flight: f64, now: Instant) {
+        if in_flight <= 0.0 {
+            (self.first_sent_at, self.delivered_at) = (now, now);
+        }
+        self.departures.push_back(Departure {
+            range,
+            at: now,
+            first_sent_at: self.first_sent_at,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            lost: self.lost,
+            in_flight: in_flight + weight,
+            application_limited: self.application_limited_until.is_some(),
+        });
+    }
+
+    /// Packets were reported lost that weigh `weight` and belong to `range`. `again` is whether retransmissions of them were lost, whose
+    /// departures are not remembered.
+    pub(crate) fn on_lost(&mut self, range: SeqRange, weight: f64, again: bool) -> Option<LostFlight> {
+        self.lost += weight;
+        let departure = self.find(range.last).filter(|_| !again)?;
+        Some(LostFlight {
+            packets: weight,
+            in_flight: departure.in_flight,
+            lost: self.lost - departure.lost,
+            application_limited: departure.application_limited,
+        })
+    }
+
+    /// Packets that weigh `weight` are known to have arrived. The news of the last of them reached this side at `at`. `latest` is the
+    /// one among them that left last, unless that is unknown.
+    ///
+    /// Returns the sample, and the time from that packet's departure to `at`. No interval below `least_round_trip` is a sample.
+    pub(crate) fn on_delivered(
+        &mut self,
+        weight: f64,
+        latest: Option<SeqNo>,
+        at: Instant,
+        least_round_trip: Duration,
+    ) -> Option<(RateSample, Duration)> {
+        self.delivered += weight;
+        self.delivered_at = self.delivered_at.max(at);
+        if self.application_limited_until.is_some_and(|until| self.delivered > until) {
+            self.application_limited_until = None;
+        }
+        let departure = *self.find(latest?)?;
+        if departure.at < self.first_sent_at || at <= departure.at {
+            // It was overtaken by the packet of an earlier sample, or the delay is a lie.
+            return None;
+        }
+        self.first_sent_at = departure.at;
+        let interval = (departure.at - departure.first_sent_at).max(self.delivered_at - departure.delivered_at);
+        let delivered = self.delivered - departure.delivered;
+        let rate = delivered / interval.as_secs_f64();
+        let is_long = !interval.is_zero() && interval >= least_round_trip && delivered > 0.0;
+        let sample = RateSample {
+            prior_delivered: departure.delivered,
+            delivered,
+            rate: is_long.then(|| PacketRate::new(rate)),
+            in_flight: departure.in_flight,
+            lost: self.lost - departure.lost,
+            application_limited: departure.application_limited,
+        };
+        Some((sample, at - departure.at))
+    }
+
+    /// Everything before `seq` has arrived.
+    pub(crate) fn acknowledge(&mut self, seq: SeqNo) {
+        while self.departures.front().is_some_and(|departure| departure.range.last.is_before(seq)) {
+            self.departures.pop_front();
+        }
+    }
+
+    /// Whether a departure of this packet is remembered.
+    pub(crate) fn knows(&self, seq: SeqNo) -> bool {
+        self.find(seq).is_some()
+    }
+
+    /// The path is another one, so what left before says nothing about it.
+    pub(crate) fn restart(&mut self, now: Instant) {
+        self.departures.clear();
+        (self.first_sent_at, self.delivered_at) = (now, now);
+    }
+
+    /// Frees memory that is kept for reuse only.
+    pub(crate) fn shrink(&mut self) {
+        self.departures.shrink_to_fit();
+    }
+
+    /// The sender has nothing to send with `in_flight` packets under way.
+    pub(crate) fn on_application_limited(&mut self, in_flight: f64) {
+        self.application_limited_until = Some((self.delivered + in_flight).max(1.0));
+    }
+
+    /// Packets delivered since the connection began.
+    pub(crate) const fn delivered(&self) -> f64 {
+        self.delivered
+    }
+
+    /// Whether samples are of the application.
+    pub(crate) const fn is_application_limited(&self) -> bool {
+        self.application_limited_until.is_some()
+    }
+
+    pub(crate) fn memory(&self) -> usize {
+        self.departures.capacity() * size_of::<Departure>()
+    }
+
+    fn find(&self, seq: SeqNo) -> Option<&Departure> {
+        let place = self.departures.partition_point(|departure| departure.range.last.is_before(seq));
+        self.departures.get(place).filter(|departure| !seq.is_before(departure.range.first))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(micros)
+    }
+
+    fn range(first: u32, last: u32) -> SeqRange {
+        SeqRange::new(SeqNo::new(first), SeqNo::new(last))
+    }
+
+    /// A sampler with 100 packets sent at 60 ms and delivered at 100 ms, and a departure of packet 900 at 104 ms.
+    fn sampler() -> RateSampler {
+        let mut sampler = RateSampler::new();
+        sampler.on_sent(range(0, 99), 100.0, 0.0, at(60_000));
+        sampler.on_sent(range(100, 499), 400.0, 100.0, at(61_000));
+        sampler.on_delivered(100.0, Some(SeqNo::new(99)), at(100_000), Duration::ZERO);
+        sampler.on_sent(range(900, 900), 1.0, 400.0, at(104_000));
+        sampler
+    }
+
+    #[test]
+    fn the_longer_one_of_sending_and_arriving_is_the_interval() {
+        // Sheet E2: 400 packets in max(44, 46) ms.
+        let (sample, rtt) =
+            sampler().on_delivered(400.0, Some(SeqNo::new(900)), at(146_000), Duration::from_millis(40)).unwrap();
+        assert!((sample.rate.unwrap().packets_per_second() - 400.0 / 0.046).abs() < 1.0);
+        assert_eq!((sample.prior_delivered, sample.delivered, sample.in_flight), (100.0, 400.0, 401.0));
+        assert_eq!(rtt, Duration::from_millis(42));
+        // Acknowledgements in a burst.
+        let (sample, _) = sampler().on_delivered(600.0, Some(SeqNo::new(900)), at(110_000), Duration::ZERO).unwrap();
+        assert!((sample.rate.unwrap().packets_per_second() - 600.0 / 0.044).abs() < 1.0);
+    }
+
+    #[test]
+    fn an_interval_below_the_round_trip_is_no_rate_but_counts() {
+        let mut sampler = RateSampler::new();
+        sampler.on_sent(range(0, 9), 10.0, 0.0, at(0));
+        let (sample, _) =
+            sampler.on_delivered(10.0, Some(SeqNo::new(9)), at(30_000), Duration::from_millis(40)).unwrap();
+        assert_eq!((sample.rate, sample.delivered, sampler.delivered()), (None, 10.0, 10.0));
+    }
+
+    #[test]
+    fn after_an_empty_flight_the_pause_does_not_count() {
+        let mut sampler = RateSampler::new();
+        sampler.on_sent(range(0, 9), 10.0, 0.0, at(0));
+        sampler.on_delivered(10.0, Some(SeqNo::new(9)), at(40_000), Duration::ZERO);
+        sampler.on_sent(range(10, 19), 10.0, 0.0, at(5_000_000));
+        let (sample, _) = sampler.on_delivered(10.0, Some(SeqNo::new(19)), at(5_040_000), Duration::ZERO).unwrap();
+        assert!((sample.rate.unwrap().packets_per_second() - 250.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn samples_of_the_application_are_marked_until_its_packets_are_delivered() {
+        let mut sampler = RateSampler::new();
+        sampler.on_sent(range(0, 9), 10.0, 0.0, at(0));
+        sampler.on_application_limited(10.0);
+        sampler.on_sent(range(10, 19), 10.0, 10.0, at(1_000));
+        sampler.on_delivered(10.0, Some(SeqNo::new(9)), at(40_000), Duration::ZERO);
+        assert!(sampler.is_application_limited(), "ten are of the application");
+        let (sample, _) = sampler.on_delivered(1.0, Some(SeqNo::new(10)), at(41_000), Duration::ZERO).unwrap();
+        assert!(sample.application_limited && !sampler.is_application_limited());
+    }
+
+    #[test]
+    fn a_lost_packet_tells_what_was_in_flight_with_it() {
+        let mut sampler = RateSampler::new();
+        sampler.on_sent(range(0, 39), 40.0, 0.0, at(0));
+        sampler.on_sent(range(40, 79), 40.0, 40.0, at(1_000));
+        assert_eq!(sampler.on_lost(range(3, 4), 2.0, false).unwrap().in_flight, 40.0);
+        let lost = sampler.on_lost(range(50, 52), 3.0, false).unwrap();
+        assert_eq!((lost.packets, lost.in_flight, lost.lost), (3.0, 80.0, 5.0));
+        assert!(sampler.on_lost(range(3, 4), 2.0, true).is_none());
+        sampler.acknowledge(SeqNo::new(40));
+        assert!(sampler.on_lost(range(3, 4), 1.0, false).is_none(), "it is forgotten");
+    }
+
+    #[test]
+    fn an_overtaken_packet_makes_no_sample() {
+        let mut sampler = RateSampler::new();
+        sampler.on_sent(range(0, 9), 10.0, 0.0, at(0));
+        sampler.on_sent(range(10, 19), 10.0, 10.0, at(5_000));
+        assert!(sampler.on_delivered(10.0, Some(SeqNo::new(19)), at(50_000), Duration::ZERO).is_some());
+        assert!(sampler.on_delivered(10.0, Some(SeqNo::new(9)), at(51_000), Duration::ZERO).is_none());
+        assert_eq!(sampler.delivered(), 20.0);
+    }
+}
