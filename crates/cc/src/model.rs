@@ -1,5 +1,7 @@
 //! Controllers that govern the sending rate by a model of the path: its rate, its minimum RTT, its queue.
 
+mod bbr;
 mod two;
 
+pub(crate) use bbr::Bbr;
 pub(crate) use two::Two;

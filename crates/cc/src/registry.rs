@@ -5,7 +5,7 @@
 use farhaul_units::Rate;
 
 use crate::Controller;
-use crate::model::Two;
+use crate::model::{Bbr, Two};
 use crate::options::{OptionDoc, OptionForm, Settings, SpecError};
 use crate::rate::{Fixed, Udt, Udt2004, Udt2004Options, Udt2007, Udt2011, UdtNative};
 use crate::selection::Row;
@@ -164,6 +164,13 @@ static CONTROLLERS: &[Entry] = &[
         },
     },
     Entry {
+        name: "bbr",
+        summary: "BBRv3: a model of the path by its largest delivery rate and least RTT; probes every two to three seconds",
+        source: "bbr-draft",
+        options: &[],
+        construct: |_settings, seed| Ok(Box::new(Bbr::new(seed))),
+    },
+    Entry {
         name: "reno",
         summary: "TCP's standard window: slow start, congestion avoidance, half the window on loss",
         source: "rfc5681",
@@ -235,6 +242,7 @@ mod tests {
             "udt-2011:only=rate",
             "two",
             "fixed:rate=500mbit",
+            "bbr",
             "reno",
             "cubic",
             "tahoe",

@@ -1,12 +1,15 @@
 //! Invariants of every controller under any behaviour of the peer.
 
-use farhaul_cc::{AckEvent, Control, Controller, DeliverySample, LossEvent, Path, Spec, TimeoutEvent};
+use farhaul_cc::{
+    AckEvent, Control, Controller, DeliveryEvent, DeliverySample, LossEvent, LostFlight, Path, RateSample, Spec,
+    TimeoutEvent,
+};
 use farhaul_units::{Duration, Instant, PacketRate, SeqNo, SeqRange};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 /// Specs that cover every controller and variant.
-const SPECS: [&str; 12] = [
+const SPECS: [&str; 13] = [
     "udt",
     "udt:native",
     "udt-2004",
@@ -15,6 +18,7 @@ const SPECS: [&str; 12] = [
     "udt-2011",
     "udt-2011:only=rate",
     "two",
+    "bbr",
     "fixed:rate=500mbit",
     "reno",
     "cubic",
@@ -31,6 +35,8 @@ fn least_cwnd(spec: &str) -> f64 {
 enum Happening {
     Ack { seq: u32, newly_acked: u32, light: bool, delivery: Option<DeliverySample> },
     Loss { first: u32, len: u32, newly_lost: u32, largest_sent: u32 },
+    Delivery(DeliveryEvent),
+    Restart,
     Recovered { spurious: bool },
     Timeout,
     Warning,
@@ -45,6 +51,8 @@ fn happening() -> impl Strategy<Value = Happening> {
         3 => (any::<u32>(), 0..100u32, 0..100u32, any::<u32>()).prop_map(|(first, len, newly_lost, largest_sent)| {
             Happening::Loss { first, len, newly_lost, largest_sent }
         }),
+        3 => news().prop_map(Happening::Delivery),
+        1 => Just(Happening::Restart),
         1 => any::<bool>().prop_map(|spurious| Happening::Recovered { spurious }),
         1 => Just(Happening::Timeout),
         1 => Just(Happening::Warning),
@@ -72,6 +80,34 @@ fn delivery() -> impl Strategy<Value = DeliverySample> {
     })
 }
 
+/// A count of packets, in any relation to others.
+fn packets() -> impl Strategy<Value = f64> {
+    prop_oneof![Just(0.0), 0.0..1e4, 0.0..1e12]
+}
+
+fn news() -> impl Strategy<Value = DeliveryEvent> {
+    let sample = (packets(), packets(), rate(), packets(), packets(), any::<bool>()).prop_map(
+        |(prior_delivered, delivered, rate, in_flight, lost, application_limited)| RateSample {
+            prior_delivered,
+            delivered,
+            rate,
+            in_flight,
+            lost,
+            application_limited,
+        },
+    );
+    let samples = (prop::option::of(sample), prop::option::of(delivery()), prop::option::of(round_trip()));
+    (packets(), packets(), samples, any::<bool>()).prop_map(
+        |(newly_delivered, delivered, (sample, train, rtt), window_limited)| {
+            let mut event = DeliveryEvent::default();
+            (event.newly_delivered, event.delivered) = (newly_delivered, delivered);
+            (event.sample, event.train, event.rtt) = (sample, train, rtt);
+            event.window_limited = window_limited;
+            event
+        },
+    )
+}
+
 /// Counters of the connection and reports of its peer, without an RTT.
 fn counts() -> impl Strategy<Value = Path> {
     let sizes = (prop_oneof![Just(0), Just(1_500), any::<u32>()], prop_oneof![Just(0), Just(25_600), any::<u32>()]);
@@ -89,6 +125,7 @@ fn counts() -> impl Strategy<Value = Path> {
             (path.arrival_rate, path.delivery_rate, path.capacity) = (arrival_rate, delivery_rate, capacity);
             (path.in_flight, path.packets_sent) = (in_flight, packets_sent);
             path.application_limited = application_limited;
+            path.outstanding = in_flight.into();
             path
         },
     )
@@ -126,9 +163,14 @@ fn play(controller: &mut dyn Controller, path: &Path, happening: &Happening, con
         }
         Happening::Loss { first, len, newly_lost, largest_sent } => {
             let range = [SeqRange::new(SeqNo::new(first), SeqNo::new(first).plus(len))];
-            let loss = LossEvent::new(&range, newly_lost, SeqNo::new(largest_sent));
+            let packets = f64::from(newly_lost);
+            let flights =
+                [LostFlight { packets, in_flight: f64::from(len), lost: packets, application_limited: false }];
+            let loss = LossEvent::new(&range, newly_lost, SeqNo::new(largest_sent)).of_flights(&flights);
             controller.on_loss(path, &loss, control);
         }
+        Happening::Delivery(news) => controller.on_delivery(path, &news, control),
+        Happening::Restart => controller.on_restart(path, control),
         Happening::Recovered { spurious } => controller.on_recovered(path, spurious, control),
         Happening::Timeout => controller.on_timeout(path, &TimeoutEvent::default(), control),
         Happening::Warning => drop(controller.on_warning(path, control)),
@@ -189,7 +231,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    // Slow: 256 random cases, each with up to 199 events for twelve controllers.
+    // Slow: 256 random cases, each with up to 199 events for thirteen controllers.
     #[test]
     fn settings_stay_in_bounds_and_a_loss_report_never_raises_the_rate(
         seed: u64,

@@ -1,0 +1,565 @@
+//! BBR, version 3 (paper:bbr-draft, after revision 06).
+//!
+//! A model of the path decides: the largest delivery rate of two cycles of probes, and the least RTT of ten seconds. Their product
+//! fills the path without a queue.
+//!
+//! ```text
+//! pace      gain · bandwidth · 0.99                                           bandwidth = min(max, short-term bound)      (1)
+//! window    gain · bandwidth · RTT + what acknowledgements aggregate          within long-term and short-term bounds      (2)
+//! ```
+//!
+//! | from | to | when |
+//! | --- | --- | --- |
+//! | Startup | Drain | the rate grew by less than a quarter in three rounds, or a round lost more than 2 % in six places |
+//! | Drain | Down | the path is not overfull any more, or after three rounds |
+//! | Down | Cruise | the path is not overfull, and leaves room for others |
+//! | Down, Cruise | Refill | two to three seconds since the last probe, or as many rounds as Reno would need |
+//! | Refill | Up | after a round |
+//! | Up | Down | the rate does not grow, or too much was lost |
+//! | any | ProbeRtt | five seconds without a lower RTT |
+//! | ProbeRtt | Cruise, or Startup | after a round and 200 ms with half a window |
+//!
+//! | part | open |
+//! | --- | --- |
+//! | states and gains | `bbr/state.rs` |
+//! | bandwidth, RTT, rounds, full pipe, aggregation | `bbr/signals.rs` |
+//! | bounds by losses | `bbr/bounds.rs` |
+//!
+//! Units are packets. What the transport adds to the draft: departures are bursts, and deliveries are told by receipts or derived from
+//! UDT's acknowledgements and loss reports ([`DeliveryEvent`]).
+
+mod bounds;
+mod signals;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use farhaul_units::{Duration, Instant, Rng, SeqNo};
+
+use self::bounds::{Bounds, MIN_WINDOW, is_too_much, lost_too_much};
+use self::signals::{ExtraAcked, FullPipe, MaxBandwidth, MinRtt, Rounds};
+use self::state::{PROBE_RTT_CWND_GAIN, Phase, State};
+use crate::rate::flow_control::{cwnd, set_cwnd};
+use crate::rate::period::{bounded, longer};
+use crate::{AckEvent, Control, Controller, DeliveryEvent, LossEvent, LostFlight, Path, RateSample, TimeoutEvent};
+
+/// Share of the bandwidth that is sent (`BBR.PacingMarginPercent` is 1).
+const PACING_MARGIN: f64 = 0.99;
+/// Window of start-up, packets. Source: [`Control::INITIAL_CWND`].
+const INITIAL_WINDOW: f64 = Control::INITIAL_CWND;
+/// RTT before the first sample, for the first pace. Source: the draft's `BBRInitPacingRate`.
+const UNKNOWN_RTT: Duration = Duration::from_millis(1);
+/// Separate ranges that a round must have lost to end start-up (`BBR.StartupFullLossCnt`).
+const STARTUP_LOSS_RANGES: u32 = 6;
+/// Rounds after which Drain ends in any case.
+const DRAIN_ROUNDS: u64 = 3;
+/// Least time between probes, and the length of the random time beyond.
+const PROBE_WAIT: Duration = Duration::from_secs(2);
+const PROBE_WAIT_RANDOM: f64 = 1.0;
+/// Most rounds between probes, for shares beside Reno.
+const MOST_PROBE_ROUNDS: f64 = 63.0;
+/// Time with half a window (`BBR.ProbeRTTDuration`).
+const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
+/// Packets that the acknowledgements of UDT hold back: those of a light one, or of one by timer if they are fewer.
+const ACK_INTERVAL: f64 = 64.0;
+const ACK_PERIOD: f64 = 10e-3;
+/// Packets that the growing phase adds to its window.
+const UP_EXTRA: f64 = 2.0;
+/// Speed at which a host makes up for waking late. The draft's pacer does not, and has a kernel's timers.
+const CATCH_UP_PACE: f64 = 1.1;
+
+/// Where samples of the present probe are in their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AckPhase {
+    Init,
+    Refilling,
+    Starting,
+    Feedback,
+    Stopping,
+}
+
+/// The cycle of probes for bandwidth.
+#[derive(Clone, Debug)]
+struct Cycle {
+    began: Instant,
+    wait: Duration,
+    rounds: u32,
+    acks: AckPhase,
+    /// Losses of these samples are the probe's.
+    is_sample: bool,
+    too_high: bool,
+    /// The last probe stopped where the one before had lost too much.
+    precautionary: bool,
+}
+
+/// What to restore if losses turn out to be none.
+#[derive(Clone, Copy, Debug)]
+struct Undo {
+    state: Option<State>,
+    bounds: Bounds,
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub(crate) struct Bbr {
+    rng: Rng,
+    state: State,
+    rounds: Rounds,
+    max_bandwidth: MaxBandwidth,
+    full_pipe: FullPipe,
+    min_rtt: MinRtt,
+    extra_acked: ExtraAcked,
+    bounds: Bounds,
+    cycle: Cycle,
+    undo: Option<Undo>,
+    /// The round in which Drain began.
+    drain_round: u64,
+    /// When ProbeRtt ends, once the window has fallen.
+    probe_rtt_ends: Option<Instant>,
+    /// The last packet before the present recovery, and its round.
+    recovery: Option<(SeqNo, u64)>,
+    prior_cwnd: f64,
+    cwnd: f64,
+    /// Pace, packets/s.
+    pace: f64,
+    delivered: f64,
+    idle_restart: bool,
+}
+
+impl Bbr {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            rng: Rng::new(seed),
+            state: State::Startup,
+            rounds: Rounds::default(),
+            max_bandwidth: MaxBandwidth::default(),
+            full_pipe: FullPipe::default(),
+            min_rtt: MinRtt::default(),
+            extra_acked: ExtraAcked::default(),
+            bounds: Bounds::new(),
+            cycle: Cycle {
+                began: Instant::ZERO,
+                wait: PROBE_WAIT,
+                rounds: 0,
+                acks: AckPhase::Init,
+                is_sample: false,
+                too_high: false,
+                precautionary: false,
+            },
+            undo: None,
+            drain_round: 0,
+            probe_rtt_ends: None,
+            recovery: None,
+            prior_cwnd: 0.0,
+            cwnd: INITIAL_WINDOW,
+            pace: 0.0,
+            delivered: 0.0,
+            idle_restart: false,
+        }
+    }
+
+    // ---- the model ----
+
+    /// Packets/s.
+    fn bandwidth(&self) -> f64 {
+        self.max_bandwidth.get().min(self.bounds.short_term.bandwidth)
+    }
+
+    /// `gain` times the bandwidth-delay product, packets.
+    fn product(&self, gain: f64, bandwidth: f64) -> f64 {
+        self.min_rtt.get().map_or(INITIAL_WINDOW, |rtt| gain * bandwidth * rtt.as_secs_f64())
+    }
+
+    /// No less than the acknowledgements of this transport need.
+    fn quantized(&self, packets: f64) -> f64 {
+        let aggregated = ACK_INTERVAL.min(ACK_PERIOD * self.max_bandwidth.get());
+        let extra = if self.state == State::Probe(Phase::Up) { UP_EXTRA } else { 0.0 };
+        packets.max(aggregated).max(MIN_WINDOW) + extra
+    }
+
+    fn in_flight(&self, gain: f64) -> f64 {
+        self.quantized(self.product(gain, self.bandwidth()))
+    }
+
+    fn target_in_flight(&self) -> f64 {
+        self.product(1.0, self.bandwidth()).min(self.cwnd)
+    }
+
+    // ---- acknowledgements ----
+
+    /// The draft's steps in their order.
+    fn take(&mut self, path: &Path, delivery: &DeliveryEvent, sample: &RateSample) {
+        self.bounds.take_sample(sample, self.delivered);
+        self.rounds.update(sample, self.delivered);
+        if self.rounds.began {
+            self.cycle.rounds += 1;
+        }
+        self.max_bandwidth.update(sample);
+        self.bounds.adapt_short_term(self.state, self.max_bandwidth.get(), self.cwnd);
+        self.full_pipe.check(self.rounds.began, sample);
+        self.check_startup(sample);
+        self.check_drain(path);
+        if self.full_pipe.reached && !self.ends_probe(sample) {
+            self.adapt_long_term(delivery, sample);
+            self.cycle_on(path, delivery, sample);
+        }
+    }
+
+    fn check_startup(&mut self, sample: &RateSample) {
+        if self.state != State::Startup {
+            return;
+        }
+        let recovering = self.recovery.is_some_and(|(_, round)| self.rounds.count > round);
+        let lossy = self.bounds.round_began && lost_too_much(sample) && self.bounds.ranges >= STARTUP_LOSS_RANGES;
+        if !self.full_pipe.reached && recovering && lossy {
+            self.note_undo(State::Startup);
+            (self.full_pipe.reached, self.full_pipe.now) = (true, true);
+            self.bounds.long_term = self.product(1.0, self.bandwidth()).max(self.bounds.latest_in_flight());
+        }
+        if self.full_pipe.reached {
+            (self.state, self.drain_round) = (State::Drain, self.rounds.count);
+        }
+    }
+
+    fn check_drain(&mut self, path: &Path) {
+        let is_over = path.outstanding <= self.in_flight(1.0) || self.rounds.count > self.drain_round + DRAIN_ROUNDS;
+        if self.state == State::Drain && is_over {
+            self.enter_down(path);
+        }
+    }
+
+    /// Where the samples of a probe are. Returns whether a precautionary one ended well, so that a full one begins.
+    fn ends_probe(&mut self, sample: &RateSample) -> bool {
+        if !self.rounds.began {
+            return false;
+        }
+        match self.cycle.acks {
+            AckPhase::Starting => self.cycle.acks = AckPhase::Feedback,
+            AckPhase::Stopping => {
+                (self.cycle.is_sample, self.cycle.acks) = (false, AckPhase::Init);
+                if self.state.is_probe() && !sample.application_limited {
+                    self.max_bandwidth.advance();
+                }
+                if self.state == State::Probe(Phase::Down) && self.cycle.precautionary && !self.cycle.too_high {
+                    self.enter_refill();
+                    return true;
+                }
+            }
+            _ => {}
+        }
+        false
+    }
+
+    /// What the samples of a probe say of the long-term bound.
+    fn adapt_long_term(&mut self, delivery: &DeliveryEvent, sample: &RateSample) {
+        if lost_too_much(sample) {
+            return;
+        }
+        let up = self.state == State::Probe(Phase::Up);
+        if up && self.rounds.began {
+            self.bounds.double_growth(self.cwnd);
+        }
+        let grows = up && delivery.window_limited && self.cwnd >= self.bounds.long_term;
+        self.bounds.raise_long_term(sample, grows, delivery.newly_delivered);
+    }
+
+    // ---- the cycle ----
+
+    fn cycle_on(&mut self, path: &Path, delivery: &DeliveryEvent, sample: &RateSample) {
+        let State::Probe(phase) = self.state else { return };
+        match phase {
+            Phase::Down | Phase::Cruise if self.is_time_to_probe(path.now) => self.enter_refill(),
+            Phase::Down if self.is_time_to_cruise(path) => self.state = State::Probe(Phase::Cruise),
+            Phase::Down | Phase::Cruise => {}
+            Phase::Refill if self.rounds.began => self.enter_up(sample),
+            Phase::Refill => {}
+            Phase::Up => self.check_up(path, delivery, sample),
+        }
+    }
+
+    fn is_time_to_probe(&self, now: Instant) -> bool {
+        let rounds = self.target_in_flight().min(MOST_PROBE_ROUNDS);
+        now > self.cycle.began + self.cycle.wait || f64::from(self.cycle.rounds) >= rounds
+    }
+
+    fn is_time_to_cruise(&self, path: &Path) -> bool {
+        let full = self.quantized(self.product(1.0, self.max_bandwidth.get()));
+        path.outstanding <= self.bounds.with_headroom().min(full)
+    }
+
+    fn check_up(&mut self, path: &Path, delivery: &DeliveryEvent, sample: &RateSample) {
+        if self.cycle.too_high && path.outstanding >= self.bounds.long_term {
+            (self.cycle.precautionary, self.cycle.too_high) = (true, false);
+            self.enter_down(path);
+        } else if delivery.window_limited && self.cwnd >= self.bounds.long_term {
+            // The bound and not the path limits the rate.
+            self.full_pipe.restart(sample.rate.map_or(0.0, |rate| rate.packets_per_second()));
+        } else if self.full_pipe.now {
+            self.cycle.too_high = false;
+            self.enter_down(path);
+        }
+    }
+
+    fn enter_down(&mut self, path: &Path) {
+        self.bounds.forget_round();
+        self.bounds.begin_growth();
+        self.cycle.rounds = self.rng.below(2) as u32;
+        self.cycle.wait = PROBE_WAIT + Duration::from_secs_f64(PROBE_WAIT_RANDOM * self.rng.unit());
+        self.cycle.began = path.now;
+        self.cycle.acks = AckPhase::Stopping;
+        self.rounds.restart(self.delivered);
+        self.state = State::Probe(Phase::Down);
+    }
+
+    fn enter_refill(&mut self) {
+        self.bounds.lift_short_term();
+        self.bounds.begin_growth();
+        self.cycle.precautionary = false;
+        self.cycle.acks = AckPhase::Refilling;
+        self.rounds.restart(self.delivered);
+        self.state = State::Probe(Phase::Refill);
+    }
+
+    fn enter_up(&mut self, sample: &RateSample) {
+        self.cycle.is_sample = true;
+        self.cycle.acks = AckPhase::Starting;
+        self.rounds.restart(self.delivered);
+        self.full_pipe.restart(sample.rate.map_or(0.0, |rate| rate.packets_per_second()));
+        self.bounds.double_growth(self.cwnd);
+        self.state = State::Probe(Phase::Up);
+    }
+
+    // ---- the RTT ----
+
+    fn check_probe_rtt(&mut self, path: &Path) {
+        if self.state != State::ProbeRtt && self.min_rtt.expired && !self.idle_restart {
+            self.state = State::ProbeRtt;
+            self.save_cwnd();
+            self.probe_rtt_ends = None;
+            self.cycle.acks = AckPhase::Stopping;
+            self.rounds.restart(self.delivered);
+        }
+        if self.state != State::ProbeRtt {
+            return;
+        }
+        match self.probe_rtt_ends {
+            None if path.outstanding <= self.probe_rtt_window() => {
+                self.probe_rtt_ends = Some(path.now + PROBE_RTT_TIME);
+                self.rounds.restart(self.delivered);
+                self.rounds.began = false;
+            }
+            None => {}
+            Some(_) if self.rounds.began => self.leave_probe_rtt(path),
+            Some(_) => {}
+        }
+    }
+
+    fn leave_probe_rtt(&mut self, path: &Path) {
+        if self.probe_rtt_ends.is_none_or(|ends| path.now <= ends) {
+            return;
+        }
+        self.min_rtt.probe_stamp = path.now;
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.bounds.lift_short_term();
+        if self.full_pipe.reached {
+            self.enter_down(path);
+            self.state = State::Probe(Phase::Cruise);
+        } else {
+            self.state = State::Startup;
+        }
+    }
+
+    fn probe_rtt_window(&self) -> f64 {
+        self.product(PROBE_RTT_CWND_GAIN, self.bandwidth()).max(MIN_WINDOW)
+    }
+
+    // ---- losses ----
+
+    fn on_lost_flight(&mut self, flight: &LostFlight, path: &Path) {
+        if !self.cycle.is_sample || !is_too_much(flight) {
+            return;
+        }
+        (self.cycle.too_high, self.cycle.is_sample) = (true, false);
+        let target = self.target_in_flight();
+        self.bounds.lower_long_term(flight, target);
+        if self.state == State::Probe(Phase::Up) {
+            self.note_undo(self.state);
+            self.enter_down(path);
+        }
+    }
+
+    fn note_undo(&mut self, state: State) {
+        if let Some(undo) = &mut self.undo {
+            undo.state = Some(state);
+        }
+    }
+
+    fn save_cwnd(&mut self) {
+        let saved = self.recovery.is_none() && self.state != State::ProbeRtt;
+        self.prior_cwnd = if saved { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
+    }
+
+    fn restore(&mut self, undo: Undo) {
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.bounds.is_lossy = false;
+        self.full_pipe.restart(0.0);
+        self.bounds.long_term = self.bounds.long_term.max(undo.bounds.long_term);
+        let (short, before) = (&mut self.bounds.short_term, undo.bounds.short_term);
+        short.bandwidth = short.bandwidth.max(before.bandwidth);
+        short.in_flight = short.in_flight.max(before.in_flight);
+        match undo.state {
+            Some(State::Startup) if self.state != State::Startup => {
+                self.full_pipe.reached = false;
+                if self.state != State::ProbeRtt {
+                    self.state = State::Startup;
+                }
+            }
+            Some(State::Probe(Phase::Up)) if !matches!(self.state, State::Probe(Phase::Up) | State::ProbeRtt) => {
+                self.enter_refill();
+            }
+            _ => {}
+        }
+    }
+
+    // ---- control ----
+
+    fn update_cwnd(&mut self, newly: f64) {
+        let extra = self.extra_acked.get(self.full_pipe.reached);
+        let most = self.quantized(self.product(self.state.cwnd_gain(), self.bandwidth()) + extra);
+        if self.full_pipe.reached {
+            self.cwnd = (self.cwnd + newly).min(most);
+        } else if self.cwnd < most || self.delivered < INITIAL_WINDOW {
+            self.cwnd += newly;
+        }
+        self.cwnd = self.cwnd.max(MIN_WINDOW);
+        self.bound_cwnd();
+    }
+
+    fn bound_cwnd(&mut self) {
+        if self.state == State::ProbeRtt {
+            self.cwnd = self.cwnd.min(self.probe_rtt_window());
+        }
+        let long_term = match self.state {
+            State::Probe(Phase::Cruise) | State::ProbeRtt => self.bounds.with_headroom(),
+            State::Probe(_) => self.bounds.long_term,
+            State::Startup | State::Drain => f64::INFINITY,
+        };
+        self.cwnd = self.cwnd.min(long_term.min(self.bounds.short_term.in_flight).max(MIN_WINDOW));
+    }
+
+    fn update_pace(&mut self) {
+        let pace = self.state.pacing_gain() * self.bandwidth() * PACING_MARGIN;
+        if pace > 0.0 && (self.full_pipe.reached || pace > self.pace) {
+            self.pace = pace;
+        }
+    }
+
+    fn apply(&self, path: &Path, control: &mut Control) {
+        control.window_of_outstanding = true;
+        control.catch_up_pace = Some(CATCH_UP_PACE);
+        set_cwnd(path, control, self.cwnd);
+        control.send_period = bounded(1e6 / self.pace);
+    }
+}
+
+impl Controller for Bbr {
+    fn name(&self) -> &str {
+        "bbr"
+    }
+
+    fn on_connect(&mut self, path: &Path, control: &mut Control) {
+        self.min_rtt = MinRtt::new(path.latest_rtt, path.now);
+        let rtt = path.latest_rtt.unwrap_or(UNKNOWN_RTT).as_secs_f64().max(1e-6);
+        self.pace = state::STARTUP_PACING_GAIN * INITIAL_WINDOW / rtt;
+        self.extra_acked.restart(path.now);
+        self.apply(path, control);
+    }
+
+    fn wants_deliveries(&self) -> bool {
+        true
+    }
+
+    fn on_delivery(&mut self, path: &Path, delivery: &DeliveryEvent, control: &mut Control) {
+        self.delivered = delivery.delivered;
+        if let Some(sample) = &delivery.sample {
+            self.take(path, delivery, sample);
+        } else {
+            self.rounds.began = false;
+            self.bounds.round_began = false;
+        }
+        let bandwidth = self.bandwidth();
+        self.extra_acked.update(delivery.newly_delivered, bandwidth, self.cwnd, path.now, self.rounds.began);
+        self.min_rtt.update(delivery, path.now);
+        self.check_probe_rtt(path);
+        if let Some(sample) = &delivery.sample {
+            self.bounds.end_sample(sample);
+            self.idle_restart = false;
+        }
+        self.update_pace();
+        self.update_cwnd(delivery.newly_delivered);
+        self.apply(path, control);
+    }
+
+    fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
+        if self.recovery.is_some_and(|(last, _)| ack.seq.is_after(last)) {
+            (self.recovery, self.undo) = (None, None);
+            self.cwnd = self.cwnd.max(self.prior_cwnd);
+            self.bound_cwnd();
+            self.apply(path, control);
+        }
+    }
+
+    fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control) {
+        if loss.newly_lost == 0 {
+            return;
+        }
+        let before = *control;
+        if self.recovery.is_none() {
+            self.save_cwnd();
+            self.recovery = Some((loss.largest_sent, self.rounds.count));
+            self.undo = Some(Undo { state: None, bounds: self.bounds });
+        }
+        self.bounds.on_loss(self.delivered, u32::try_from(loss.ranges.len()).unwrap_or(u32::MAX));
+        for flight in loss.flights {
+            self.on_lost_flight(flight, path);
+        }
+        self.update_pace();
+        self.bound_cwnd();
+        self.apply(path, control);
+        // A report may lower rate and window, never raise them (attack B6).
+        control.send_period = longer(control.send_period, before.send_period);
+        set_cwnd(path, control, cwnd(control).min(cwnd(&before)));
+    }
+
+    fn on_recovered(&mut self, path: &Path, spurious: bool, control: &mut Control) {
+        let undo = self.undo.take().filter(|_| spurious);
+        if self.recovery.take().is_some() {
+            self.cwnd = self.cwnd.max(self.prior_cwnd);
+        }
+        if let Some(undo) = undo {
+            self.restore(undo);
+            self.update_pace();
+        }
+        self.bound_cwnd();
+        self.apply(path, control);
+    }
+
+    fn on_timeout(&mut self, path: &Path, timeout: &TimeoutEvent, control: &mut Control) {
+        self.save_cwnd();
+        self.recovery.get_or_insert((timeout.largest_sent, self.rounds.count));
+        self.cwnd = (path.outstanding + 1.0).max(MIN_WINDOW);
+        self.apply(path, control);
+    }
+
+    fn on_restart(&mut self, path: &Path, control: &mut Control) {
+        self.idle_restart = true;
+        self.extra_acked.restart(path.now);
+        if self.state.is_probe() {
+            let pace = self.bandwidth() * PACING_MARGIN;
+            self.pace = if pace > 0.0 { pace } else { self.pace };
+        } else if self.state == State::ProbeRtt {
+            self.leave_probe_rtt(path);
+        }
+        self.apply(path, control);
+    }
+}

@@ -1,0 +1,68 @@
+//! The states of BBR, with their gains (draft-ietf-ccwg-bbr §5.1, table of gains).
+
+/// 4·ln 2: the lowest gain that lets the delivery rate double per round.
+pub(super) const STARTUP_PACING_GAIN: f64 = 2.77;
+const DRAIN_PACING_GAIN: f64 = 0.5;
+const DOWN_PACING_GAIN: f64 = 0.90;
+pub(super) const UP_PACING_GAIN: f64 = 1.25;
+const DEFAULT_CWND_GAIN: f64 = 2.0;
+const UP_CWND_GAIN: f64 = 2.25;
+pub(super) const PROBE_RTT_CWND_GAIN: f64 = 0.5;
+
+/// What the law does now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// The rate doubles per round, in search of the bottleneck.
+    Startup,
+    /// The queue of start-up drains.
+    Drain,
+    /// A phase of the cycle that probes for bandwidth.
+    Probe(Phase),
+    /// The window is small, so that the RTT shows the path without a queue.
+    ProbeRtt,
+}
+
+/// A phase of the cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Drains the queue of a probe, and leaves room.
+    Down,
+    /// Keeps the rate, with room for others.
+    Cruise,
+    /// Fills the path for a round, so that the probe starts from a full one.
+    Refill,
+    /// Probes for more.
+    Up,
+}
+
+impl State {
+    /// The pacing rate as a multiple of the bandwidth.
+    pub(super) const fn pacing_gain(self) -> f64 {
+        match self {
+            Self::Startup => STARTUP_PACING_GAIN,
+            Self::Drain => DRAIN_PACING_GAIN,
+            Self::Probe(Phase::Down) => DOWN_PACING_GAIN,
+            Self::Probe(Phase::Up) => UP_PACING_GAIN,
+            Self::Probe(Phase::Cruise | Phase::Refill) | Self::ProbeRtt => 1.0,
+        }
+    }
+
+    /// The window as a multiple of the bandwidth-delay product.
+    pub(super) const fn cwnd_gain(self) -> f64 {
+        match self {
+            Self::Probe(Phase::Up) => UP_CWND_GAIN,
+            Self::ProbeRtt => PROBE_RTT_CWND_GAIN,
+            _ => DEFAULT_CWND_GAIN,
+        }
+    }
+
+    /// Whether this is a phase of the cycle.
+    pub(super) const fn is_probe(self) -> bool {
+        matches!(self, Self::Probe(_))
+    }
+
+    /// Whether the rate grows on purpose. Losses then are the probe's, and lower no short-term bound.
+    pub(super) const fn grows(self) -> bool {
+        matches!(self, Self::Startup | Self::Probe(Phase::Refill | Phase::Up))
+    }
+}
