@@ -13,7 +13,7 @@
 //! | see the settings | `control.rs` |
 //! | pick a controller by name | `registry.rs` (the table), `spec.rs`; the text form: `selection.rs`, `options.rs` |
 //! | read UDT's law | `rate/udt_native.rs` beside the paper, then `rate/udt.rs` for our changes |
-//! | read laws by a model of the path | `model/bbr.rs` beside the draft, `model/two.rs` |
+//! | read laws by a model of the path | `model/bbr.rs` beside the draft, `model/two.rs`, `model/union.rs` |
 //! | read TCP's laws | `window/reno.rs` beside RFC 5681 |
 //! | add one | one file, one row in `registry.rs`, one snapshot in `tests/cc/curves.rs` |
 #![forbid(unsafe_code)]

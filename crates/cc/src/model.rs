@@ -2,6 +2,8 @@
 
 mod bbr;
 mod two;
+mod union;
 
 pub(crate) use bbr::Bbr;
 pub(crate) use two::Two;
+pub(crate) use union::Union;

@@ -5,7 +5,7 @@
 use farhaul_units::Rate;
 
 use crate::Controller;
-use crate::model::{Bbr, Two};
+use crate::model::{Bbr, Two, Union};
 use crate::options::{OptionDoc, OptionForm, Settings, SpecError};
 use crate::rate::{Fixed, Udt, Udt2004, Udt2004Options, Udt2007, Udt2011, UdtNative};
 use crate::selection::Row;
@@ -171,6 +171,13 @@ static CONTROLLERS: &[Entry] = &[
         construct: |_settings, seed| Ok(Box::new(Bbr::new(seed))),
     },
     Entry {
+        name: "union",
+        summary: "experimental: a model of the link bounds the rate, and flows share by common cuts",
+        source: "none",
+        options: &[],
+        construct: |_settings, _seed| Ok(Box::new(Union::new())),
+    },
+    Entry {
         name: "reno",
         summary: "TCP's standard window: slow start, congestion avoidance, half the window on loss",
         source: "rfc5681",
@@ -243,6 +250,7 @@ mod tests {
             "two",
             "fixed:rate=500mbit",
             "bbr",
+            "union",
             "reno",
             "cubic",
             "tahoe",

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 /// Specs that cover every controller and variant.
-const SPECS: [&str; 13] = [
+const SPECS: [&str; 14] = [
     "udt",
     "udt:native",
     "udt-2004",
@@ -19,6 +19,7 @@ const SPECS: [&str; 13] = [
     "udt-2011:only=rate",
     "two",
     "bbr",
+    "union",
     "fixed:rate=500mbit",
     "reno",
     "cubic",
@@ -231,7 +232,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    // Slow: 256 random cases, each with up to 199 events for thirteen controllers.
+    // Slow: 256 random cases, each with up to 199 events for fourteen controllers.
     #[test]
     fn settings_stay_in_bounds_and_a_loss_report_never_raises_the_rate(
         seed: u64,

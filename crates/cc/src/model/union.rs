@@ -1,0 +1,562 @@
+//! A model of the link bounds the rate, and flows share it by common cuts.
+//!
+//! Flows of one link see the same queue. Each grows by the same rate per second, whatever its RTT, the faster the longer no queue was
+//! seen. When a queue shows, all drain it and cut by the same factor. Equal growth and proportional cuts make shares equal. A sole flow
+//! that knows the link holds 99 % of it and makes no queue.
+//!
+//! # Signals
+//!
+//! | signal | meaning | from |
+//! | --- | --- | --- |
+//! | x | the rate, packets/s | the law |
+//! | q, P | queueing delay and its peak, s | RTTs of receipts, `union/senses.rs` |
+//! | D, D̂ | delivery rate: the last sample, and the most of two loops | [`RateSample`](crate::RateSample) |
+//! | L | the link: by start-up's trains and probe pairs, or the most that arrived | lowered to D where a flow that fills it meets a queue |
+//! | lossy | a round lost more than 2 % and chance | `union/senses.rs` |
+//!
+//! # Equations
+//!
+//! ```text
+//! grow      dx/dt = a·t·L,  t since the last queue or lossy round; dx/dt ≤ x/(3·loop)              (1)
+//!           ×2 per loop after 1 s without either;  x ≤ F·L                                        (2)
+//! drain     send (1 − d)·min(x, D),   d = q/loop at its beginning, within 1 − β .. 1/2           (3)
+//! price     q falls below q*/2:   x ← min(β·x/(1 + (P − q*)/τ),  D̂/(1 − d))                     (4)
+//! loss      a lossy round:        x ← β·max(x·(1 − lost),  min(x, D̂))                           (5)
+//! bursts    a lossy round without a queue halves bursts, to 4 packets, before (5) applies          (6)
+//! compete   W of RFC 9438 (`union/competition.rs`), paced at 1.2·W/RTT                             (7)
+//! q* = max(2 ms, 4 packets/L),   loop = RTT + SYN
+//! ```
+//!
+//! # States
+//!
+//! | state | condition | to |
+//! | --- | --- | --- |
+//! | START | `union/start.rs`; or too many losses | DRAIN, x = C. If a queue stands, a loss leaves D |
+//! | GROW | a queue | DRAIN; L ← min(x, D) if x was near L for a loop |
+//! | GROW | lossy | DRAIN by (5). Without a queue a *blind* one, d = 1/2 without growth, once in 10 s |
+//! | DRAIN | q < q*/2, after one loop | GROW by (4) |
+//! | DRAIN | q has fallen by a tenth | DRAIN, with new patience |
+//! | DRAIN | patience is over, q neither fell nor rose | GROW. q is jitter and becomes an offset for 10 s |
+//! | DRAIN | patience is over | COMPETE from min(x, D) of its beginning |
+//! | COMPETE | a loss after one loop | DRAIN; W ← 0.7·W |
+//! | COMPETE | q < q*/2 | GROW; x ← 0.7·x |
+
+mod competition;
+mod senses;
+mod start;
+
+use farhaul_units::{Duration, Instant, PacketRate};
+
+use self::competition::CubicWindow;
+use self::senses::{Extreme, Losses, MEMORY, Queue, arrives};
+use self::start::Start;
+use crate::rate::flow_control::{cwnd, set_cwnd};
+use crate::rate::period::{bounded, longer};
+use crate::rate::syn::{SYN_INTERVAL, SynClock};
+use crate::{AckEvent, Control, Controller, DeliveryEvent, LossEvent, Path, TimeoutEvent};
+
+/// a, 1/s²: two flows that were cut by 4 % are back after 0.4 s.
+const GROWTH: f64 = 0.5;
+/// Growth per loop at the most.
+const MOST_PER_LOOP: f64 = 1.0 / 3.0;
+/// β: flows that share use 97 % of the link on average.
+const BETA: f64 = 0.96;
+/// τ, s: half of the longest stable loop.
+const TAU: f64 = 0.1;
+/// F: share of a known link that a sole flow takes. The rest drains chance queues.
+const FULL: f64 = 0.99;
+/// Two measurements of a rate agree if they differ by less than this share.
+const AGREE: f64 = 0.1;
+/// q*, s: schedulers and timers of hosts delay packets by up to this.
+const VISIBLE: f64 = 2e-3;
+/// Largest queue that jitter explains, s.
+const JITTER: f64 = 1e-2;
+/// q* in packets, and the shortest burst: two probe pairs that meet.
+const PAIRS: f64 = 4.0;
+/// Largest credible capacity by probe pairs, packets/s: closer pairs were together in a host's buffer.
+const MAX_PAIR_RATE: f64 = 5e5;
+/// Largest depth of a drain.
+const HALF: f64 = 0.5;
+/// Evidence of how a queue answers, in multiples of q*.
+const ENOUGH: f64 = 3.0;
+/// Loops in which another lossy round means overload, and in which the rate does not grow.
+const LOSSY_LOOPS: u32 = 3;
+/// s: the longest loop for UDT. A queue that outlives it is others', and its absence means free capacity.
+const PATIENCE: f64 = 1.0;
+/// Pace as a multiple of W/RTT. Source: Linux (tcp_pacing_ca_ratio).
+const PACING: f64 = 1.2;
+/// Window beyond what the law has, since a quarter of an RTT passes before a receipt.
+const RECEIPTS: f64 = 1.25;
+/// Packets per max(loop, τ) at the least: two probe pairs.
+const MIN_PER_ROUND: f64 = 4.0;
+/// Loss reports to ignore before anything is measured.
+const FIRST_FLIGHT: u32 = 64;
+/// Catch-up speed of a late host.
+const CATCH_UP_PACE: f64 = 1.1;
+/// Window as a multiple of what the rate fills.
+const WINDOW_GAIN: f64 = 2.0;
+/// Packets beyond.
+const HEADROOM: f64 = 16.0;
+/// The transport's bursts: packets at most, and s.
+const MAX_BURST: u32 = 44;
+const BURST_TIME: f64 = 250e-6;
+
+/// The state.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    Start(Start),
+    Grow,
+    Drain(Drain),
+    Compete(CubicWindow),
+}
+
+/// A drain under way.
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    /// When its present loop began, and how many went before.
+    since: Instant,
+    loops: u32,
+    /// d of the present loop and of the one before, whose effect shows now.
+    depth: f64,
+    depth_before: f64,
+    /// b: min(x, D) at its beginning, min(x, D̂) after a loop, packets/s.
+    base: f64,
+    /// q when the loop began, s.
+    delay: f64,
+    /// It looks for a queue that has always stood.
+    blind: bool,
+}
+
+impl Drain {
+    const fn new(depth: f64, base: f64, delay: f64, now: Instant) -> Self {
+        Self { since: now, loops: 0, depth, depth_before: 0.0, base, delay, blind: false }
+    }
+}
+
+/// How queues answer to drains, of late: by how much they should have fallen if all flows drained, and by how much they fell, s.
+#[derive(Clone, Copy, Debug, Default)]
+struct Answer {
+    expected: f64,
+    fallen: f64,
+}
+
+impl Answer {
+    fn add(&mut self, expected: f64, fallen: f64) {
+        self.expected += expected;
+        self.fallen += fallen.clamp(0.0, expected);
+    }
+
+    /// Older drains count half.
+    fn age(&mut self) {
+        (self.expected, self.fallen) = (self.expected * HALF, self.fallen * HALF);
+    }
+
+    fn share(&self) -> f64 {
+        self.fallen / self.expected
+    }
+}
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub(crate) struct Union {
+    clock: SynClock,
+    last: Instant,
+    phase: Phase,
+    /// x, packets/s.
+    rate: f64,
+    /// Start-up's trains under way after its end.
+    refining: Option<(Start, Instant)>,
+    queue: Queue,
+    losses: Losses,
+    /// D, D̂ and the most that arrived for long, packets/s.
+    arrives: f64,
+    arrived: Extreme,
+    carried: Extreme,
+    /// L, packets/s; zero while unknown.
+    link: f64,
+    /// When GROW began, and when the last queue or lossy round ended.
+    grown_since: Instant,
+    free_since: Instant,
+    /// Start-up's own queue has gone.
+    priced: bool,
+    /// Until when packets are taken to overtake each other, no offset is learnt, others compete, and no blind drain begins.
+    overtaken_until: Instant,
+    offset_until: Instant,
+    others_until: Instant,
+    blind_until: Instant,
+    lossy_until: Instant,
+    answer: Answer,
+    /// The last cut of a competition.
+    cubic: Option<CubicWindow>,
+    forgiven: u32,
+}
+
+impl Union {
+    pub(crate) fn new() -> Self {
+        Self {
+            clock: SynClock::default(),
+            last: Instant::ZERO,
+            phase: Phase::Start(Start::default()),
+            rate: 0.0,
+            refining: None,
+            queue: Queue::new(),
+            losses: Losses::default(),
+            arrives: 0.0,
+            arrived: Extreme::most(),
+            carried: Extreme::most(),
+            link: 0.0,
+            grown_since: Instant::ZERO,
+            free_since: Instant::ZERO,
+            priced: false,
+            overtaken_until: Instant::ZERO,
+            offset_until: Instant::ZERO,
+            others_until: Instant::ZERO,
+            blind_until: Instant::ZERO,
+            lossy_until: Instant::ZERO,
+            answer: Answer::default(),
+            cubic: None,
+            forgiven: 0,
+        }
+    }
+
+    // ---- signals ----
+
+    /// K: the link as far as it is known, packets/s.
+    fn scale(&self, path: &Path) -> f64 {
+        self.link.max(self.carried.get()).max(pairs(path))
+    }
+
+    /// q*, s.
+    fn threshold(&self, path: &Path) -> f64 {
+        VISIBLE.max(PAIRS / self.scale(path).max(1.0))
+    }
+
+    /// The RTT with the queue, s.
+    fn round_trip(&self, path: &Path) -> f64 {
+        self.queue.base().unwrap_or(path.rtt.as_secs_f64()) + self.queue.delay()
+    }
+
+    /// The losses of a lossy round.
+    fn lossy(&mut self, path: &Path) -> Option<f64> {
+        // Where packets only overtake each other, all of them arrive.
+        let overtaken = path.now < self.overtaken_until && self.arrived.get() > self.rate * (1.0 - AGREE);
+        let lossy = self.losses.end_of_round(path, overtaken)?;
+        self.offset_until = path.now + MEMORY;
+        Some(lossy)
+    }
+
+    // ---- the law ----
+
+    fn step(&mut self, path: &Path, control: &mut Control) {
+        let elapsed = (path.now - self.last).as_secs_f64().min(TAU);
+        self.last = path.now;
+        self.link = self.link.max(pairs(path));
+        let lost = self.losses.lost() > 0.0;
+        let lossy = self.lossy(path);
+        let threshold = self.threshold(path);
+        if self.queue.watch(threshold) {
+            self.price(threshold, path);
+        }
+        let frozen = matches!(self.phase, Phase::Compete(_) | Phase::Drain(Drain { blind: true, .. }));
+        if !frozen && !self.queue.stands() && path.now >= self.lossy_until && !path.application_limited {
+            self.grow(elapsed, path);
+        }
+        match self.phase {
+            Phase::Start(_) => {}
+            Phase::Grow => self.after_growth(lossy, path, control),
+            Phase::Drain(drain) => self.after_draining(drain, lossy, path),
+            Phase::Compete(cubic) => self.after_competing(cubic, lost, path),
+        }
+        self.apply(path, control);
+    }
+
+    /// (1), (2)
+    fn grow(&mut self, elapsed: f64, path: &Path) {
+        let since = (path.now - self.free_since).as_secs_f64();
+        let free = since > PATIENCE;
+        if free && self.rate >= self.link * FULL && pairs(path) < self.link * (1.0 - AGREE) {
+            self.link *= libm::exp(GROWTH * TAU * elapsed);
+        }
+        let round = loop_time(path);
+        let added = (GROWTH * libm::sqrt(self.scale(path) * self.rate)).min(self.rate * MOST_PER_LOOP / round);
+        let doubled = if free { self.rate * std::f64::consts::LN_2 / round } else { 0.0 };
+        let mut most = if self.link > 0.0 { self.link * FULL } else { f64::INFINITY };
+        if let Some(cubic) = self.cubic.filter(|_| path.now < self.others_until) {
+            let rtt = self.round_trip(path);
+            most = most.min(cubic.at(path.now, rtt) / rtt);
+        }
+        let grown = (self.rate + added.max(doubled) * elapsed).min((2.0 * self.arrived.get()).max(self.rate));
+        self.rate = grown.min(most.max(slowest(path)));
+    }
+
+    /// The queue has gone, (4). The first one is that of start-up's trains and costs nothing.
+    fn price(&mut self, threshold: f64, path: &Path) {
+        if std::mem::replace(&mut self.priced, true) && !matches!(self.phase, Phase::Compete(_)) {
+            let depth = if let Phase::Drain(Drain { depth, .. }) = self.phase { depth } else { HALF };
+            let overload = (self.queue.peak() - threshold).max(0.0) / TAU;
+            let left = self.rate * BETA / (1.0 + overload);
+            self.rate = left.min(self.arrived.get() / (1.0 - depth)).max(slowest(path));
+        }
+        self.free_since = path.now;
+    }
+
+    fn after_growth(&mut self, lossy: Option<f64>, path: &Path, control: &mut Control) {
+        let stands = self.queue.stands();
+        let lossy = if stands { lossy } else { self.halve_bursts(lossy, control) };
+        if let Some(lost) = lossy {
+            self.rate = self.after_loss(lost, path);
+            self.free_since = path.now;
+        }
+        if !stands && lossy.is_none() {
+            return;
+        }
+        let base = self.rate.min(self.arrives);
+        let settled = (path.now - self.grown_since).as_secs_f64() > loop_time(path) + TAU;
+        if settled && self.rate > self.link * FULL * (1.0 - AGREE) {
+            self.link = base;
+        }
+        let blind = !stands && path.now >= self.blind_until;
+        if blind {
+            self.blind_until = path.now + MEMORY;
+        }
+        let depth = if blind { HALF } else { self.depth(path) };
+        self.phase = Phase::Drain(Drain { blind, ..Drain::new(depth, base, self.queue.delay(), path.now) });
+    }
+
+    fn after_draining(&mut self, mut drain: Drain, lossy: Option<f64>, path: &Path) {
+        if let Some(lost) = lossy {
+            self.rate = self.after_loss(lost, path);
+        }
+        let round = loop_time(path);
+        let stood = (path.now - drain.since).as_secs_f64();
+        if (drain.loops > 0 || stood >= round) && !self.queue.stands() {
+            self.answer.add(drain.depth_before * stood.min(round), drain.delay);
+            self.answer.age();
+            self.losses.restart(path);
+            self.resume(path);
+            return;
+        }
+        if stood < round {
+            return;
+        }
+        let delay = self.queue.delay();
+        if drain.loops > 0 {
+            self.answer.add(drain.depth_before * round, drain.delay - delay);
+        }
+        (drain.since, drain.loops, drain.delay) = (path.now, drain.loops + 1, delay);
+        (drain.depth_before, drain.depth) = (drain.depth, self.depth(path));
+        if drain.loops == 1 {
+            drain.base = self.rate.min(self.arrived.get());
+        }
+        self.phase = Phase::Drain(drain);
+        let share = (drain.base / self.scale(path)).min(1.0);
+        if self.answer.expected < ENOUGH * self.threshold(path) || self.answer.share() > (1.0 + share) / 2.0 {
+            return;
+        }
+        if self.answer.share() < share / 2.0 && delay < JITTER && path.now >= self.offset_until {
+            // Not even this side's own part: it is no queue.
+            self.offset_until = path.now + MEMORY;
+            self.queue.restart_above(delay);
+            self.answer = Answer::default();
+            self.resume(path);
+        } else {
+            self.answer.age();
+            self.compete(drain.base, path);
+        }
+    }
+
+    fn after_competing(&mut self, cubic: CubicWindow, lost: bool, path: &Path) {
+        let rtt = self.round_trip(path);
+        self.rate = (cubic.at(path.now, rtt) / rtt).max(slowest(path));
+        self.free_since = path.now;
+        if !self.queue.stands() {
+            self.rate *= competition::BETA;
+            self.cubic = Some(cubic.cut(path.now, rtt));
+            self.resume(path);
+        } else if (path.now - cubic.began).as_secs_f64() < loop_time(path) {
+            self.losses.restart(path);
+        } else if lost {
+            // Flows of this law do not fill a queue. If all that lost drain now, they find each other.
+            self.others_until = path.now + MEMORY;
+            let cubic = cubic.cut(path.now, rtt);
+            self.cubic = Some(cubic);
+            self.phase = Phase::Drain(Drain::new(self.depth(path), cubic.base / rtt, self.queue.delay(), path.now));
+            self.losses.restart(path);
+        }
+    }
+
+    // ---- parts of them ----
+
+    fn resume(&mut self, path: &Path) {
+        (self.phase, self.grown_since) = (Phase::Grow, path.now);
+    }
+
+    /// (7)
+    fn compete(&mut self, rate: f64, path: &Path) {
+        let base = rate * self.round_trip(path);
+        let known = self.cubic.filter(|_| path.now < self.others_until);
+        let origin = known.map_or(base, |cubic| cubic.origin.max(base));
+        self.phase = Phase::Compete(CubicWindow { began: path.now, origin, base });
+        self.losses.restart(path);
+    }
+
+    /// d, (3)
+    fn depth(&self, path: &Path) -> f64 {
+        (self.queue.delay() / loop_time(path)).clamp(1.0 - BETA, HALF)
+    }
+
+    /// (5)
+    fn after_loss(&mut self, lost: f64, path: &Path) -> f64 {
+        // A burst of losses is over after a round. Overload is not.
+        let persists = path.now < self.lossy_until;
+        self.lossy_until = path.now + round(path).saturating_mul(LOSSY_LOOPS);
+        let arrived = if persists { 0.0 } else { self.rate.min(self.arrived.get()) };
+        ((self.rate * (1.0 - lost)).max(arrived) * BETA).max(slowest(path))
+    }
+
+    /// (6). Returns what remains to be taken for overload.
+    fn halve_bursts(&self, lossy: Option<f64>, control: &mut Control) -> Option<f64> {
+        let lost = lossy?;
+        let burst = control.burst.unwrap_or(MAX_BURST).min((self.rate * BURST_TIME) as u32);
+        if f64::from(burst) <= PAIRS {
+            return Some(lost);
+        }
+        control.burst = Some((burst / 2).max(PAIRS as u32));
+        None
+    }
+
+    /// Start-up is over, and the link carries `capacity`.
+    fn settle(&mut self, capacity: f64, lost: bool, path: &Path, control: &mut Control) {
+        // Others fill a queue that overflows before the window has reached the path: go on with what it has reached.
+        let shared = lost && self.queue.delay() > VISIBLE.max(PAIRS / capacity);
+        let reached = cwnd(control) / path.rtt.as_secs_f64().max(1e-4);
+        self.rate = if shared { capacity.min(reached) } else { capacity };
+        let drain = Phase::Drain(Drain::new(self.depth(path), self.rate, self.queue.delay(), path.now));
+        if let Phase::Start(start) = std::mem::replace(&mut self.phase, drain) {
+            if start.capacity().is_some() {
+                self.link = capacity;
+            }
+            self.refining = Some((start, path.now + path.rtt)).filter(|_| !shared);
+        }
+        (self.last, self.grown_since, self.free_since) = (path.now, path.now, path.now);
+        self.losses.restart(path);
+        self.apply(path, control);
+    }
+
+    fn apply(&self, path: &Path, control: &mut Control) {
+        let rate = match self.phase {
+            Phase::Start(_) => return,
+            Phase::Grow => self.rate,
+            Phase::Drain(Drain { depth, base, .. }) => self.rate.min(base) * (1.0 - depth),
+            Phase::Compete(_) => self.rate * PACING,
+        };
+        let rate = rate.max(slowest(path));
+        control.send_period = bounded(1e6 / rate);
+        if let Phase::Compete(cubic) = self.phase {
+            let rtt = self.round_trip(path);
+            set_cwnd(path, control, cubic.at(path.now, rtt) * RECEIPTS);
+        } else {
+            let filled = PacketRate::new(rate.max(self.arrives)).packets_in(path.rtt.saturating_add(SYN_INTERVAL));
+            set_cwnd(path, control, filled * WINDOW_GAIN + HEADROOM);
+        }
+    }
+}
+
+impl Controller for Union {
+    fn name(&self) -> &str {
+        "union"
+    }
+
+    fn on_connect(&mut self, _path: &Path, control: &mut Control) {
+        control.catch_up_pace = Some(CATCH_UP_PACE);
+        control.window_of_outstanding = true;
+    }
+
+    fn wants_deliveries(&self) -> bool {
+        true
+    }
+
+    fn on_delivery(&mut self, path: &Path, delivery: &DeliveryEvent, control: &mut Control) {
+        if let Some(rtt) = delivery.rtt {
+            self.queue.take(rtt, path);
+        }
+        if let Some(rate) = arrives(delivery) {
+            self.arrives = rate;
+            self.arrived.take(path.now, round(path), rate);
+            self.carried.take(path.now, MEMORY, rate.min(self.rate));
+        }
+        if let Phase::Start(start) = &mut self.phase {
+            if let Some(capacity) = start.on_delivery(path, delivery, self.queue.base(), control) {
+                self.settle(capacity, false, path, control);
+            }
+            return;
+        }
+        self.refining = self.refining.take().filter(|(_, end)| path.now < *end);
+        let refined = self.refining.as_mut().and_then(|(start, _)| start.refine(delivery.train.as_ref()?));
+        if let Some(capacity) = refined {
+            (self.rate, self.link) = (capacity, capacity);
+        }
+        if self.clock.tick(path.now) {
+            self.step(path, control);
+        }
+    }
+
+    fn on_ack(&mut self, _path: &Path, _ack: &AckEvent, _control: &mut Control) {}
+
+    fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control) {
+        let before = *control;
+        self.losses.add(loss.newly_lost);
+        if let Phase::Start(start) = self.phase
+            && self.losses.is_too_much_of_all(path, path.now < self.overtaken_until)
+        {
+            let known = start.capacity().or(Some(self.arrives).filter(|rate| *rate > 0.0));
+            match known {
+                Some(capacity) => self.settle(capacity, true, path, control),
+                None if self.forgiven < FIRST_FLIGHT => self.forgiven += 1,
+                None => self.settle(cwnd(control) / loop_time(path), true, path, control),
+            }
+        }
+        // A report may lower rate and window, never raise them (attack B6).
+        control.send_period = longer(control.send_period, before.send_period);
+        set_cwnd(path, control, cwnd(control).min(cwnd(&before)));
+    }
+
+    fn on_recovered(&mut self, path: &Path, spurious: bool, _control: &mut Control) {
+        self.losses.on_recovered(spurious);
+        if spurious {
+            self.overtaken_until = path.now + MEMORY;
+        }
+    }
+
+    fn on_timeout(&mut self, path: &Path, _timeout: &TimeoutEvent, control: &mut Control) {
+        if let Phase::Start(start) = self.phase
+            && !path.application_limited
+        {
+            let rate = start.capacity().unwrap_or_else(|| cwnd(control) / loop_time(path));
+            self.settle(rate, true, path, control);
+        }
+    }
+}
+
+/// Time in which a change of the rate comes back as a measurement.
+fn round(path: &Path) -> Duration {
+    path.rtt.saturating_add(SYN_INTERVAL)
+}
+
+/// The same, s.
+fn loop_time(path: &Path) -> f64 {
+    round(path).as_secs_f64()
+}
+
+/// The lowest rate.
+fn slowest(path: &Path) -> f64 {
+    MIN_PER_ROUND / loop_time(path).max(TAU)
+}
+
+/// Capacity by probe pairs, packets/s; zero without a credible one.
+fn pairs(path: &Path) -> f64 {
+    path.capacity.map(PacketRate::packets_per_second).filter(|rate| *rate < MAX_PAIR_RATE).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests;

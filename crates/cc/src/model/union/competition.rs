@@ -1,0 +1,69 @@
+//! The window beside flows that fill the queue: CUBIC's (paper:rfc9438), as a function of time.
+//!
+//! ```text
+//! W(t) = max(C·(t − K)³ + W_max,  W_0 + α·t/RTT),   K = ∛((W_max − W_0)/C)
+//! cut    W_max ← W, or W·(1 + β)/2 if W < W_max;   W_0 ← W·β
+//! ```
+
+use farhaul_units::Instant;
+
+/// C, packets/s³. Source: RFC 9438 §5.
+const C: f64 = 0.4;
+/// β: share of the window that a decrease leaves. Source: RFC 9438 §4.6.
+pub(super) const BETA: f64 = 0.7;
+/// α: growth per RTT, packets, that is as fair to Reno as halving is. Source: RFC 9438 §4.3.
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+/// Shortest RTT of Reno's growth, s.
+const MIN_RTT: f64 = 1e-4;
+
+/// One stage of congestion avoidance.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CubicWindow {
+    pub(super) began: Instant,
+    /// W_max, packets.
+    pub(super) origin: f64,
+    /// W_0, packets.
+    pub(super) base: f64,
+}
+
+impl CubicWindow {
+    /// The stage after a cut in a loss or in the drop of a queue.
+    pub(super) fn cut(&self, now: Instant, rtt: f64) -> Self {
+        let window = self.at(now, rtt);
+        let origin = if window < self.origin { window * (1.0 + BETA) / 2.0 } else { window };
+        Self { began: now, origin, base: window * BETA }
+    }
+
+    /// The window at `now` over `rtt` seconds, packets.
+    pub(super) fn at(&self, now: Instant, rtt: f64) -> f64 {
+        let t = (now - self.began).as_secs_f64();
+        let offset = t - libm::cbrt((self.origin - self.base).max(0.0) / C);
+        let reno = self.base + ALPHA * t / rtt.max(MIN_RTT);
+        (self.origin + C * offset * offset * offset).max(reno)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul_units::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_window_returns_to_its_origin_along_a_cubic() {
+        let start = CubicWindow { began: Instant::ZERO, origin: 1_000.0, base: 1_000.0 };
+        let cut = start.cut(Instant::ZERO, 10.0);
+        assert!((cut.at(Instant::ZERO, 10.0) - 700.0).abs() < 1e-6);
+        // K = ∛(300/0.4) = 9.086 s.
+        assert!((cut.at(Instant::ZERO + Duration::from_micros(9_085_603), 10.0) - 1_000.0).abs() < 1e-3);
+        let again = cut.cut(Instant::ZERO, 10.0);
+        assert!((again.origin - 595.0).abs() < 1e-6 && (again.base - 490.0).abs() < 1e-6, "it leaves room to others");
+    }
+
+    #[test]
+    fn a_small_window_grows_as_renos() {
+        let cut = CubicWindow { began: Instant::ZERO, origin: 10.0, base: 7.0 };
+        let after = cut.at(Instant::ZERO + Duration::from_secs(1), 0.01);
+        assert!((after - (7.0 + 100.0 * 0.9 / 1.7)).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,196 @@
+//! What the law perceives: the standing queue, what arrives, and whether more is lost than by chance.
+//!
+//! ```text
+//! base     the least RTT of 10 to 20 s
+//! q        the least RTT of the last two SYN intervals, less base
+//! rises    q > q*;   falls  the present interval < q*/2
+//! P        the largest delay since it rose that two intervals in a row reached
+//! lossy    e > 3·max(1, √(2 %·sent)),   e ← max(0, e + lost − 2 %·sent) per round
+//! ```
+//!
+//! The least of an interval leaves out packets that a host delayed. The excess e adds up over rounds (CUSUM): a flow of 20 packets per
+//! round sees a loss of 6 % after four rounds. A test of single rounds would need 20 %.
+
+use farhaul_units::{Duration, Instant};
+
+use crate::rate::syn::SYN_INTERVAL;
+use crate::{DeliveryEvent, Path};
+
+/// How long an observation counts: longer than queues stand, shorter than routes do.
+pub(super) const MEMORY: Duration = Duration::from_secs(10);
+/// Share of packets that a path may lose. Source: BBRv3 (BBRLossThresh).
+pub(super) const CEILING: f64 = 0.02;
+/// Standard deviations beyond which losses are not chance: one false alarm in a thousand rounds.
+const DEVIATIONS: f64 = 3.0;
+
+/// The extreme value of the last one to two spans of time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extreme {
+    since: Instant,
+    before: f64,
+    now: f64,
+    /// The value of a span without any.
+    none: f64,
+    pick: fn(f64, f64) -> f64,
+}
+
+impl Extreme {
+    pub(super) const fn least() -> Self {
+        Self { since: Instant::ZERO, before: f64::INFINITY, now: f64::INFINITY, none: f64::INFINITY, pick: f64::min }
+    }
+
+    pub(super) const fn most() -> Self {
+        Self { since: Instant::ZERO, before: 0.0, now: 0.0, none: 0.0, pick: f64::max }
+    }
+
+    pub(super) fn take(&mut self, now: Instant, span: Duration, value: f64) {
+        if now - self.since > span {
+            (self.since, self.before, self.now) = (now, self.now, self.none);
+        }
+        self.now = (self.pick)(self.now, value);
+    }
+
+    pub(super) fn get(&self) -> f64 {
+        (self.pick)(self.now, self.before)
+    }
+}
+
+/// The standing queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queue {
+    base: Extreme,
+    /// Delay that a drain did not remove: jitter, not a queue, s.
+    offset: f64,
+    began: Instant,
+    /// Least and largest delay of the present interval and of the one before, s.
+    least: f64,
+    least_before: f64,
+    most: f64,
+    most_before: f64,
+    peak: f64,
+    stands: bool,
+}
+
+impl Queue {
+    pub(super) const fn new() -> Self {
+        Self {
+            base: Extreme::least(),
+            offset: 0.0,
+            began: Instant::ZERO,
+            least: f64::INFINITY,
+            least_before: f64::INFINITY,
+            most: 0.0,
+            most_before: 0.0,
+            peak: 0.0,
+            stands: false,
+        }
+    }
+
+    pub(super) fn take(&mut self, rtt: Duration, path: &Path) {
+        self.base.take(path.now, MEMORY, rtt.as_secs_f64());
+        let delay = (rtt.as_secs_f64() - self.base.get() - self.offset).max(0.0);
+        if path.now - self.began > SYN_INTERVAL && self.least.is_finite() {
+            self.peak = self.peak.max(self.most.min(self.most_before));
+            (self.least_before, self.most_before) = (self.least, self.most);
+            (self.least, self.most, self.began) = (f64::INFINITY, 0.0, path.now);
+        }
+        self.least = self.least.min(delay);
+        self.most = self.most.max(delay);
+    }
+
+    /// Compares q with `threshold`, q*. Returns whether a queue has just gone.
+    pub(super) fn watch(&mut self, threshold: f64) -> bool {
+        if !self.stands && self.delay() > threshold {
+            (self.stands, self.peak) = (true, 0.0);
+        }
+        let falls = self.stands && self.least.min(self.least_before) < threshold / 2.0;
+        self.stands &= !falls;
+        falls
+    }
+
+    /// q, s; zero before two intervals.
+    pub(super) fn delay(&self) -> f64 {
+        let delay = self.least.min(self.least_before);
+        if self.least_before.is_finite() && delay.is_finite() { delay } else { 0.0 }
+    }
+
+    /// P, s.
+    pub(super) fn peak(&self) -> f64 {
+        self.peak.max(self.most.min(self.most_before))
+    }
+
+    pub(super) const fn stands(&self) -> bool {
+        self.stands
+    }
+
+    /// The RTT without a queue, s; `None` before a sample.
+    pub(super) fn base(&self) -> Option<f64> {
+        Some(self.base.get()).filter(|base| base.is_finite())
+    }
+
+    /// Delays count above `offset` from now on.
+    pub(super) fn restart_above(&mut self, offset: f64) {
+        *self = Self { base: self.base, offset, ..Self::new() };
+    }
+}
+
+/// The loss test.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Losses {
+    since: Instant,
+    sent: u64,
+    lost: f64,
+    /// Those that may only have been overtaken.
+    doubtful: f64,
+    excess: f64,
+}
+
+impl Losses {
+    pub(super) fn add(&mut self, packets: u32) {
+        self.lost += f64::from(packets);
+        self.doubtful += f64::from(packets);
+    }
+
+    /// All packets reported lost have arrived.
+    pub(super) fn on_recovered(&mut self, spurious: bool) {
+        if spurious {
+            self.lost = (self.lost - self.doubtful).max(0.0);
+        }
+        self.doubtful = 0.0;
+    }
+
+    /// Begins a round. The excess stays.
+    pub(super) fn restart(&mut self, path: &Path) {
+        (self.since, self.sent, self.lost) = (path.now, path.packets_sent, 0.0);
+    }
+
+    pub(super) const fn lost(&self) -> f64 {
+        self.lost
+    }
+
+    /// The share lost, if a round has ended and is lossy. `overtaken` excuses losses that may be none.
+    pub(super) fn end_of_round(&mut self, path: &Path, overtaken: bool) -> Option<f64> {
+        if path.now - self.since < path.rtt.saturating_add(SYN_INTERVAL) {
+            return None;
+        }
+        let sent = path.packets_sent.saturating_sub(self.sent).max(1) as f64;
+        let tolerated = CEILING * sent;
+        let lost = self.lost - if overtaken { self.doubtful } else { 0.0 };
+        self.restart(path);
+        self.excess = (self.excess + lost - tolerated).max(0.0);
+        let lossy = self.excess > DEVIATIONS * tolerated.sqrt().max(1.0);
+        lossy.then(|| (std::mem::take(&mut self.excess).max(lost) / sent).min(1.0))
+    }
+
+    /// Whether start-up, which has no rounds, has lost too much.
+    pub(super) fn is_too_much_of_all(&self, path: &Path, overtaken: bool) -> bool {
+        let tolerated = CEILING * path.packets_sent as f64;
+        self.lost - if overtaken { self.doubtful } else { 0.0 } > tolerated + DEVIATIONS * tolerated.sqrt().max(1.0)
+    }
+}
+
+/// D, packets/s: the sample of this delivery.
+pub(super) fn arrives(delivery: &DeliveryEvent) -> Option<f64> {
+    let sample = delivery.sample.filter(|sample| !sample.application_limited)?;
+    sample.rate.map(|rate| rate.packets_per_second())
+}

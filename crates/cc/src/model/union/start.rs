@@ -1,0 +1,92 @@
+//! Start-up: the window grows fourfold per RTT, and the trains that this makes show the capacity before the window reaches it.
+//!
+//! ```text
+//! per delivery   W ← W + 3·delivered, as far as W is used                          (1)
+//! train          packets sent 1.5 times faster than they arrived: C = the rate of their arrival
+//! pacing         none before C is known, then 2·C                                  (2)
+//! ends           when 4·W ≥ C·RTT: growth would bring more than C; or, without a
+//!                train, when the RTT has grown by half or W is the largest allowed   (3)
+//! ```
+
+use farhaul_units::{Duration, PacketRate, SendPeriod};
+
+use crate::rate::flow_control::{cwnd, set_cwnd};
+use crate::{Control, DeliveryEvent, DeliverySample, Path};
+
+/// Packets added per packet delivered, (1). From 16 packets, a path of 8000 is full in 4.5 RTTs. Doubling needs 9.
+const GROWTH: f64 = 3.0;
+/// A train was sent this much faster than it arrived.
+const TRAIN: f64 = 1.5;
+/// Pace in multiples of C, (2): trains stay trains, and a queue of a quarter of the path holds what this overruns.
+const PROBING: f64 = 2.0;
+/// Growth of the RTT that ends start-up where no train was seen.
+const QUEUE: f64 = 1.5;
+/// Packets of a sample that stands for a train.
+const SAMPLE: f64 = 4.0;
+/// A longer train replaces the estimate of a shorter one. One at least this share as long counts in the mean.
+const COMPARABLE: f64 = 0.75;
+
+/// Start-up under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Start {
+    /// C, packets/s, and the length of its trains.
+    train: Option<(f64, f64)>,
+}
+
+impl Start {
+    /// Takes in a delivery. Returns the rate to go on with, once start-up is over.
+    pub(super) fn on_delivery(
+        &mut self,
+        path: &Path,
+        delivery: &DeliveryEvent,
+        base: Option<f64>,
+        control: &mut Control,
+    ) -> Option<f64> {
+        if let Some(train) = &delivery.train {
+            self.learn(train);
+        }
+        let used = (path.outstanding + delivery.newly_delivered) * (1.0 + GROWTH);
+        let grown = (cwnd(control) + GROWTH * delivery.newly_delivered).min(used);
+        set_cwnd(path, control, grown.max(cwnd(control)));
+        let floor = base.unwrap_or(path.rtt.as_secs_f64());
+        if let Some(capacity) = self.capacity() {
+            control.send_period = PacketRate::new(capacity * PROBING).send_period();
+            return (cwnd(control) * (1.0 + GROWTH) >= capacity * floor).then_some(capacity);
+        }
+        control.send_period = SendPeriod::UNPACED;
+        let is_full = cwnd(control) >= f64::from(path.max_window);
+        let is_over = (has_queue(delivery.rtt, floor) || is_full) && !path.application_limited;
+        let sample = delivery.sample.filter(|sample| is_over && sample.delivered >= SAMPLE)?;
+        let rate = sample.rate?;
+        Some(rate.packets_per_second())
+    }
+
+    /// What trains that were under way when start-up ended go on to show: C, if it changed.
+    pub(super) fn refine(&mut self, train: &DeliverySample) -> Option<f64> {
+        let before = self.capacity();
+        self.learn(train);
+        self.capacity().filter(|capacity| Some(*capacity) != before)
+    }
+
+    /// C, packets/s, if a train has shown it.
+    pub(super) fn capacity(&self) -> Option<f64> {
+        self.train.map(|(rate, _)| rate)
+    }
+
+    fn learn(&mut self, train: &DeliverySample) {
+        let (sent, arrived) = (train.sent.packets_per_second(), train.delivered.packets_per_second());
+        if sent < arrived * TRAIN {
+            return;
+        }
+        let packets = f64::from(train.packets);
+        self.train = Some(match self.train {
+            Some((rate, length)) if packets < length * COMPARABLE => (rate, length),
+            Some((rate, length)) if packets < length => ((rate + arrived) / 2.0, length),
+            _ => (arrived, packets),
+        });
+    }
+}
+
+fn has_queue(rtt: Option<Duration>, floor: f64) -> bool {
+    rtt.is_some_and(|rtt| rtt.as_secs_f64() > floor * QUEUE)
+}
