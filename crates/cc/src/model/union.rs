@@ -1,8 +1,8 @@
-//! A model of the link bounds the rate, and flows share it by common cuts.
+//! `union`: a model of the link bounds the rate, and flows share it by common cuts. Experimental.
 //!
-//! Flows of one link see the same queue. Each grows by the same rate per second, whatever its RTT, the faster the longer no queue was
-//! seen. When a queue shows, all drain it and cut by the same factor. Equal growth and proportional cuts make shares equal. A sole flow
-//! that knows the link holds 99 % of it and makes no queue.
+//! Flows of one link see the same queue. The root of each rate grows alike, whatever the RTT. When a queue shows, all drain it and cut
+//! by the same factor. Equal growth and proportional cuts make shares equal. A sole flow that knows the link holds 99 % of it and makes
+//! no queue. If a queue does not answer the drains, others fill it, and CUBIC competes with them.
 //!
 //! # Signals
 //!
@@ -10,36 +10,44 @@
 //! | --- | --- | --- |
 //! | x | the rate, packets/s | the law |
 //! | q, P | queueing delay and its peak, s | RTTs of receipts, `union/senses.rs` |
-//! | D, D̂ | delivery rate: the last sample, and the most of two loops | [`RateSample`](crate::RateSample) |
-//! | L | the link: by start-up's trains and probe pairs, or the most that arrived | lowered to D where a flow that fills it meets a queue |
+//! | D, D̂ | delivery rate: the last sample, and the most of the last one to two loops | [`RateSample`](crate::RateSample) |
+//! | L | the link of a sole flow, by start-up's trains and probe pairs | lowered to min(x, D) where a flow that fills it meets a queue |
+//! | K | the largest of L, pairs, and D of 10 to 20 s | |
 //! | lossy | a round lost more than 2 % and chance | `union/senses.rs` |
+//! | ρ | how far queues fell of late, of what they would have if all flows drained | drains |
 //!
 //! # Equations
 //!
 //! ```text
-//! grow      dx/dt = a·t·L,  t since the last queue or lossy round; dx/dt ≤ x/(3·loop)              (1)
-//!           ×2 per loop after 1 s without either;  x ≤ F·L                                        (2)
-//! drain     send (1 − d)·min(x, D),   d = q/loop at its beginning, within 1 − β .. 1/2           (3)
-//! price     q falls below q*/2:   x ← min(β·x/(1 + (P − q*)/τ),  D̂/(1 − d))                     (4)
-//! loss      a lossy round:        x ← β·max(x·(1 − lost),  min(x, D̂))                           (5)
-//! bursts    a lossy round without a queue halves bursts, to 4 packets, before (5) applies          (6)
-//! compete   W of RFC 9438 (`union/competition.rs`), paced at 1.2·W/RTT                             (7)
-//! q* = max(2 ms, 4 packets/L),   loop = RTT + SYN
+//! grow      dx/dt = g·√(K·x),  at most x/3 per loop; ×2 per loop after 1 s without a queue or loss     (1)
+//!           x ≤ F·L,  x ≤ 2·D̂;  none for 3 loops after a lossy round                                (2)
+//! drain     send (1 − d)·b,  b = min(x, D) at its beginning and min(x, D̂) after a loop,
+//!           d = q/loop, anew in each loop, within 1 − β .. 1/2                                       (3)
+//! price     q falls below q*/2:   x ← min(β·x/(1 + (P − q*)/τ),  D̂/(1 − d))                         (4)
+//! loss      a lossy round:        x ← β·max(x·(1 − lost),  min(x, D̂));  within 3 loops of another,
+//!                                 x ← β·x·(1 − lost)                                                  (5)
+//! bursts    a lossy round without a queue halves bursts, to 4 packets, before (5) applies              (6)
+//! compete   W of RFC 9438 (`union/competition.rs`), paced at 1.2·W/RTT                                 (7)
+//! q* = max(2 ms, 4 packets/K),   loop = RTT + SYN,   s = b/K
 //! ```
 //!
 //! # States
 //!
 //! | state | condition | to |
 //! | --- | --- | --- |
-//! | START | `union/start.rs`; or too many losses | DRAIN, x = C. If a queue stands, a loss leaves D |
-//! | GROW | a queue | DRAIN; L ← min(x, D) if x was near L for a loop |
+//! | START | `union/start.rs`; or too many losses | DRAIN, x = C. If a queue is seen, a loss leaves at most W/RTT |
+//! | GROW | q > q* | DRAIN; L ← min(x, D) if x was near L for a loop |
 //! | GROW | lossy | DRAIN by (5). Without a queue a *blind* one, d = 1/2 without growth, once in 10 s |
 //! | DRAIN | q < q*/2, after one loop | GROW by (4) |
-//! | DRAIN | q has fallen by a tenth | DRAIN, with new patience |
-//! | DRAIN | patience is over, q neither fell nor rose | GROW. q is jitter and becomes an offset for 10 s |
-//! | DRAIN | patience is over | COMPETE from min(x, D) of its beginning |
+//! | DRAIN | ρ < s/2, q < 10 ms | GROW. Not even this flow's part was a queue: q becomes an offset for 10 s |
+//! | DRAIN | ρ < (1 + s)/2 | COMPETE from b |
 //! | COMPETE | a loss after one loop | DRAIN; W ← 0.7·W |
 //! | COMPETE | q < q*/2 | GROW; x ← 0.7·x |
+//!
+//! # What falls short
+//!
+//! After a crowded start, a queue does not answer because newcomers fill it. Flows of this law then take each other for others, and
+//! stay in COMPETE. Flows that began in a standing queue take it for the path.
 
 mod competition;
 mod senses;
@@ -55,7 +63,7 @@ use crate::rate::period::{bounded, longer};
 use crate::rate::syn::{SYN_INTERVAL, SynClock};
 use crate::{AckEvent, Control, Controller, DeliveryEvent, LossEvent, Path, TimeoutEvent};
 
-/// a, 1/s²: two flows that were cut by 4 % are back after 0.4 s.
+/// g, 1/s: two equal flows grow by g·√2 = 0.7 per second. It is not derived yet.
 const GROWTH: f64 = 0.5;
 /// Growth per loop at the most.
 const MOST_PER_LOOP: f64 = 1.0 / 3.0;
