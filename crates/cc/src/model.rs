@@ -1,6 +1,7 @@
 //! Controllers that govern the sending rate by a model of the path: its rate, its minimum RTT, its queue.
 
 mod bbr;
+mod competition;
 mod two;
 mod union;
 

@@ -58,16 +58,15 @@
 
 use farhaul_units::{Duration, Instant, PacketRate, SeqNo};
 
-use self::competition::CubicWindow;
 use self::losses::{CEILING, Losses};
 use self::queue::Queue;
+use super::competition::{self, CubicWindow};
 use crate::rate::flow_control::{cwnd, set_cwnd};
 use crate::rate::period::{bounded, longer};
 use crate::rate::start::Start;
 use crate::rate::syn::{SYN_INTERVAL, SynClock};
 use crate::{AckEvent, Control, Controller, LossEvent, Path, ReceivedEvent, TimeoutEvent};
 
-mod competition;
 mod losses;
 mod queue;
 

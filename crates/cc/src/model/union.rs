@@ -27,7 +27,7 @@
 //! loss      a lossy round:        x ← β·max(x·(1 − lost),  min(x, D̂));  within 3 loops of another,
 //!                                 x ← β·x·(1 − lost)                                                  (5)
 //! bursts    a lossy round without a queue halves bursts, to 4 packets, before (5) applies              (6)
-//! compete   W of RFC 9438 (`union/competition.rs`), paced at 1.2·W/RTT                                 (7)
+//! compete   W of RFC 9438 (`competition.rs`), paced at 1.2·W/RTT                                       (7)
 //! q* = max(2 ms, 4 packets/K),   loop = RTT + SYN,   s = b/K
 //! ```
 //!
@@ -49,15 +49,14 @@
 //! After a crowded start, a queue does not answer because newcomers fill it. Flows of this law then take each other for others, and
 //! stay in COMPETE. Flows that began in a standing queue take it for the path.
 
-mod competition;
 mod senses;
 mod start;
 
 use farhaul_units::{Duration, Instant, PacketRate};
 
-use self::competition::CubicWindow;
 use self::senses::{Extreme, Losses, MEMORY, Queue, arrives};
 use self::start::Start;
+use super::competition::{self, CubicWindow};
 use crate::rate::flow_control::{cwnd, set_cwnd};
 use crate::rate::period::{bounded, longer};
 use crate::rate::syn::{SYN_INTERVAL, SynClock};
