@@ -5,9 +5,13 @@
 //! [`IDEAL`] sends at a fixed 97 % of its fair share from the first packet on. It shows that goals are within reach. It is
 //! no yardstick where a share has to be found or kept, as beside TCP or while the capacity falls.
 //!
-//! With R the rate of the link, f = 1456/1500 the payload's share of a packet, p the share of packets that the path
-//! loses, B = R·RTT the bandwidth-delay product in packets, T the duration, and N the packets that the link carries in
-//! the measured time:
+//! | symbol | meaning |
+//! | --- | --- |
+//! | R, RTT, T | the rate of the link, the RTT, the duration |
+//! | f | 1456/1500, the payload's share of a packet |
+//! | p | the share of packets that the path loses |
+//! | B | R·RTT, the bandwidth-delay product in packets |
+//! | N | the packets that the link carries in the measured time |
 //!
 //! | goal | formula |
 //! | --- | --- |
@@ -20,9 +24,9 @@
 //! | share | of a flow in the goodput of all, between two limits |
 //! | max-min | every flow ≥ 0.5 of its max-min share; every bottleneck ≥ 0.85 used |
 //!
-//! The waste is that of lost packets and of their lost repairs, a margin for chance, half a percent, and a first window,
-//! which nobody can know to be too large. [`Family::goals`] has the factors and what a family adds. How late hosts and
-//! several bottlenecks are judged is derived in `arena/hosts.rs` and `arena/chain.rs`.
+//! The limit of the waste covers lost packets, their lost repairs, and chance. Half a percent and a first window come on
+//! top, because nobody can know that the first window is too large. [`Family::goals`] has the factors and what a family
+//! adds. The goals of late hosts and of several bottlenecks are derived in `arena/hosts.rs` and `arena/chain.rs`.
 //!
 //! A goal's score is how near a run came to the limit, 0 to 1. A cell's score is the least of its goals' scores. A cell is
 //! passed if all goals are met.
