@@ -1,7 +1,7 @@
 //! The window beside flows that fill the queue: CUBIC's (paper:rfc9438), as a function of time.
 //!
 //! ```text
-//! W(t) = max(C·(t − K)³ + W_max,  W_0 + α·t/RTT),   K = ∛((W_max − W_0)/C)
+//! W(t) = max(C·(t − K)³ + W_max,  W_0 + min(α/RTT, W_0/s)·t),   K = ∛((W_max − W_0)/C)
 //! cut    W_max ← W, or W·(1 + β)/2 if W < W_max;   W_0 ← W·β
 //! ```
 
@@ -13,8 +13,8 @@ const C: f64 = 0.4;
 pub(super) const BETA: f64 = 0.7;
 /// α: growth per RTT, packets, that is as fair to Reno as halving is. Source: RFC 9438 §4.3.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// Shortest RTT of Reno's growth, s.
-const MIN_RTT: f64 = 1e-4;
+/// Reno's growth per second is at most this share of W_0: a window of few packets would grow faster than its losses can tell.
+const FASTEST: f64 = 1.0;
 
 /// One stage of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ impl CubicWindow {
     pub(super) fn at(&self, now: Instant, rtt: f64) -> f64 {
         let t = (now - self.began).as_secs_f64();
         let offset = t - libm::cbrt((self.origin - self.base).max(0.0) / C);
-        let reno = self.base + ALPHA * t / rtt.max(MIN_RTT);
+        let reno = self.base + (ALPHA / rtt).min(FASTEST * self.base) * t;
         (self.origin + C * offset * offset * offset).max(reno)
     }
 }
@@ -61,9 +61,10 @@ mod tests {
     }
 
     #[test]
-    fn a_small_window_grows_as_renos() {
+    fn a_small_window_grows_as_renos_but_not_faster_than_its_losses_tell() {
         let cut = CubicWindow { began: Instant::ZERO, origin: 10.0, base: 7.0 };
-        let after = cut.at(Instant::ZERO + Duration::from_secs(1), 0.01);
-        assert!((after - (7.0 + 100.0 * 0.9 / 1.7)).abs() < 1e-6);
+        let after = |rtt| cut.at(Instant::ZERO + Duration::from_secs(1), rtt);
+        assert!((after(0.1) - (7.0 + 10.0 * 0.9 / 1.7)).abs() < 1e-6);
+        assert!((after(0.01) - 14.0).abs() < 1e-6, "it doubles in a second");
     }
 }

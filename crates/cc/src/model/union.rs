@@ -90,6 +90,8 @@ const ENOUGH: f64 = 3.0;
 const LOSSY_LOOPS: u32 = 3;
 /// s: the longest loop for UDT. A queue that outlives it is others', and its absence means free capacity.
 const PATIENCE: f64 = 1.0;
+/// Time between two searches for flows of this law, from within a competition.
+const SECOND: Duration = Duration::from_secs(1);
 /// Pace as a multiple of W/RTT. Source: Linux (tcp_pacing_ca_ratio).
 const PACING: f64 = 1.2;
 /// Window beyond what the law has, since a quarter of an RTT passes before a receipt.
@@ -148,7 +150,9 @@ struct Answer {
 }
 
 impl Answer {
-    fn add(&mut self, expected: f64, fallen: f64) {
+    /// A queue of `delay` seconds should have fallen by `expected`, as far as it can, and has fallen by `fallen`.
+    fn add(&mut self, delay: f64, expected: f64, fallen: f64) {
+        let expected = expected.min(delay);
         self.expected += expected;
         self.fallen += fallen.clamp(0.0, expected);
     }
@@ -179,8 +183,10 @@ pub(crate) struct Union {
     arrives: f64,
     arrived: Extreme,
     carried: Extreme,
-    /// L, packets/s; zero while unknown.
+    /// L by trains and by pairs, packets/s; zero while unknown. And until when a host is taken to merge pairs.
     link: f64,
+    pairs: f64,
+    merged_until: Instant,
     /// When GROW began, and when the last queue or lossy round ended.
     grown_since: Instant,
     free_since: Instant,
@@ -192,6 +198,8 @@ pub(crate) struct Union {
     others_until: Instant,
     blind_until: Instant,
     lossy_until: Instant,
+    /// When a competing flow may look for flows of this law again.
+    next_search: Instant,
     answer: Answer,
     /// The last cut of a competition.
     cubic: Option<CubicWindow>,
@@ -212,6 +220,8 @@ impl Union {
             arrived: Extreme::most(),
             carried: Extreme::most(),
             link: 0.0,
+            pairs: 0.0,
+            merged_until: Instant::ZERO,
             grown_since: Instant::ZERO,
             free_since: Instant::ZERO,
             priced: false,
@@ -220,6 +230,7 @@ impl Union {
             others_until: Instant::ZERO,
             blind_until: Instant::ZERO,
             lossy_until: Instant::ZERO,
+            next_search: Instant::ZERO,
             answer: Answer::default(),
             cubic: None,
             forgiven: 0,
@@ -229,13 +240,28 @@ impl Union {
     // ---- signals ----
 
     /// K: the link as far as it is known, packets/s.
-    fn scale(&self, path: &Path) -> f64 {
-        self.link.max(self.carried.get()).max(pairs(path))
+    fn scale(&self) -> f64 {
+        self.link().max(self.carried.get())
+    }
+
+    /// L, packets/s; zero while unknown.
+    fn link(&self) -> f64 {
+        self.link.max(self.pairs)
+    }
+
+    /// Takes in the capacity by probe pairs. A host that merges some of them shows none for a while.
+    fn take_pairs(&mut self, path: &Path) {
+        let capacity = path.capacity.map_or(0.0, PacketRate::packets_per_second);
+        if capacity >= MAX_PAIR_RATE {
+            (self.pairs, self.merged_until) = (0.0, path.now + MEMORY);
+        } else if path.now >= self.merged_until {
+            self.pairs = self.pairs.max(capacity);
+        }
     }
 
     /// q*, s.
-    fn threshold(&self, path: &Path) -> f64 {
-        VISIBLE.max(PAIRS / self.scale(path).max(1.0))
+    fn threshold(&self) -> f64 {
+        VISIBLE.max(PAIRS / self.scale().max(1.0))
     }
 
     /// The RTT with the queue, s.
@@ -257,10 +283,10 @@ impl Union {
     fn step(&mut self, path: &Path, control: &mut Control) {
         let elapsed = (path.now - self.last).as_secs_f64().min(TAU);
         self.last = path.now;
-        self.link = self.link.max(pairs(path));
+        self.take_pairs(path);
         let lost = self.losses.lost() > 0.0;
         let lossy = self.lossy(path);
-        let threshold = self.threshold(path);
+        let threshold = self.threshold();
         if self.queue.watch(threshold) {
             self.price(threshold, path);
         }
@@ -281,13 +307,14 @@ impl Union {
     fn grow(&mut self, elapsed: f64, path: &Path) {
         let since = (path.now - self.free_since).as_secs_f64();
         let free = since > PATIENCE;
-        if free && self.rate >= self.link * FULL && pairs(path) < self.link * (1.0 - AGREE) {
-            self.link *= libm::exp(GROWTH * TAU * elapsed);
+        let link = self.link();
+        if free && self.rate >= link * FULL && pairs(path) < link * (1.0 - AGREE) {
+            self.link = link * libm::exp(GROWTH * TAU * elapsed);
         }
         let round = loop_time(path);
-        let added = (GROWTH * libm::sqrt(self.scale(path) * self.rate)).min(self.rate * MOST_PER_LOOP / round);
+        let added = (GROWTH * libm::sqrt(self.scale() * self.rate)).min(self.rate * MOST_PER_LOOP / round);
         let doubled = if free { self.rate * std::f64::consts::LN_2 / round } else { 0.0 };
-        let mut most = if self.link > 0.0 { self.link * FULL } else { f64::INFINITY };
+        let mut most = if link > 0.0 { self.link() * FULL } else { f64::INFINITY };
         if let Some(cubic) = self.cubic.filter(|_| path.now < self.others_until) {
             let rtt = self.round_trip(path);
             most = most.min(cubic.at(path.now, rtt) / rtt);
@@ -317,10 +344,11 @@ impl Union {
         if !stands && lossy.is_none() {
             return;
         }
-        let base = self.rate.min(self.arrives);
+        // Behind a queue every sample shows the link. Beside losses many show less.
+        let base = self.rate.min(if stands { self.arrives } else { self.arrived.get() });
         let settled = (path.now - self.grown_since).as_secs_f64() > loop_time(path) + TAU;
-        if settled && self.rate > self.link * FULL * (1.0 - AGREE) {
-            self.link = base;
+        if settled && self.rate > self.link() * FULL * (1.0 - AGREE) {
+            (self.link, self.pairs) = (base, 0.0);
         }
         let blind = !stands && path.now >= self.blind_until;
         if blind {
@@ -337,7 +365,10 @@ impl Union {
         let round = loop_time(path);
         let stood = (path.now - drain.since).as_secs_f64();
         if (drain.loops > 0 || stood >= round) && !self.queue.stands() {
-            self.answer.add(drain.depth_before * stood.min(round), drain.delay);
+            self.answer.add(drain.delay, drain.depth_before * stood.min(round), drain.delay);
+            if self.all_drain(drain.base) == Some(true) {
+                self.others_until = path.now;
+            }
             self.answer.age();
             self.losses.restart(path);
             self.resume(path);
@@ -348,7 +379,7 @@ impl Union {
         }
         let delay = self.queue.delay();
         if drain.loops > 0 {
-            self.answer.add(drain.depth_before * round, drain.delay - delay);
+            self.answer.add(drain.delay, drain.depth_before * round, drain.delay - delay);
         }
         (drain.since, drain.loops, drain.delay) = (path.now, drain.loops + 1, delay);
         (drain.depth_before, drain.depth) = (drain.depth, self.depth(path));
@@ -356,14 +387,16 @@ impl Union {
             drain.base = self.rate.min(self.arrived.get());
         }
         self.phase = Phase::Drain(drain);
-        let share = (drain.base / self.scale(path)).min(1.0);
-        if self.answer.expected < ENOUGH * self.threshold(path) || self.answer.share() > (1.0 + share) / 2.0 {
+        // The first loop shows what went before the drain.
+        if drain.loops == 1 || self.all_drain(drain.base) != Some(false) {
             return;
         }
-        if self.answer.share() < share / 2.0 && delay < JITTER && path.now >= self.offset_until {
+        let own_part = self.share(drain.base);
+        let jitter = delay < JITTER && self.queue.spread() >= delay && path.now >= self.offset_until;
+        if jitter && self.answer.share() < own_part / 2.0 {
             // Not even this side's own part: it is no queue.
             self.offset_until = path.now + MEMORY;
-            self.queue.restart_above(delay);
+            self.queue.raise_offset(delay, self.offset_until);
             self.answer = Answer::default();
             self.resume(path);
         } else {
@@ -379,20 +412,37 @@ impl Union {
         if !self.queue.stands() {
             self.rate *= competition::BETA;
             self.cubic = Some(cubic.cut(path.now, rtt));
+            self.answer = Answer::default();
             self.resume(path);
         } else if (path.now - cubic.began).as_secs_f64() < loop_time(path) {
             self.losses.restart(path);
         } else if lost {
-            // Flows of this law do not fill a queue. If all that lost drain now, they find each other.
             self.others_until = path.now + MEMORY;
             let cubic = cubic.cut(path.now, rtt);
             self.cubic = Some(cubic);
-            self.phase = Phase::Drain(Drain::new(self.depth(path), cubic.base / rtt, self.queue.delay(), path.now));
             self.losses.restart(path);
+            if path.now < self.next_search {
+                self.phase = Phase::Compete(cubic);
+                return;
+            }
+            // Flows of this law do not fill a queue. If all that lost drain now, they find each other.
+            self.next_search = path.now + SECOND;
+            self.phase = Phase::Drain(Drain::new(self.depth(path), cubic.base / rtt, self.queue.delay(), path.now));
         }
     }
 
     // ---- parts of them ----
+
+    /// s: the part of a flow with this rate.
+    fn share(&self, rate: f64) -> f64 {
+        (rate / self.scale()).min(1.0)
+    }
+
+    /// Whether queues fall as if all flows drained, by flows that drain from `rate`. `None` without enough evidence.
+    fn all_drain(&self, rate: f64) -> Option<bool> {
+        let enough = self.answer.expected >= ENOUGH * self.threshold();
+        enough.then(|| self.answer.share() > (1.0 + self.share(rate)) / 2.0)
+    }
 
     fn resume(&mut self, path: &Path) {
         (self.phase, self.grown_since) = (Phase::Grow, path.now);
@@ -414,38 +464,45 @@ impl Union {
 
     /// (5)
     fn after_loss(&mut self, lost: f64, path: &Path) -> f64 {
+        self.losses.cut(path);
         // A burst of losses is over after a round. Overload is not.
         let persists = path.now < self.lossy_until;
         self.lossy_until = path.now + round(path).saturating_mul(LOSSY_LOOPS);
         let arrived = if persists { 0.0 } else { self.rate.min(self.arrived.get()) };
-        ((self.rate * (1.0 - lost)).max(arrived) * BETA).max(slowest(path))
+        // Some of the losses may be of packets that left at a higher rate.
+        ((self.rate * (1.0 - lost.min(HALF))).max(arrived) * BETA).max(slowest(path))
     }
 
     /// (6). Returns what remains to be taken for overload.
     fn halve_bursts(&self, lossy: Option<f64>, control: &mut Control) -> Option<f64> {
         let lost = lossy?;
+        control.catch_up_pace = Some((self.link() / self.rate).clamp(1.0 / FULL, CATCH_UP_PACE));
         let burst = control.burst.unwrap_or(MAX_BURST).min((self.rate * BURST_TIME) as u32);
         if f64::from(burst) <= PAIRS {
             return Some(lost);
         }
         control.burst = Some((burst / 2).max(PAIRS as u32));
-        None
+        // No burst of this side explains so many.
+        Some(lost).filter(|lost| *lost > AGREE)
     }
 
     /// Start-up is over, and the link carries `capacity`.
-    fn settle(&mut self, capacity: f64, lost: bool, path: &Path, control: &mut Control) {
-        // Others fill a queue that overflows before the window has reached the path: go on with what it has reached.
-        let shared = lost && self.queue.delay() > VISIBLE.max(PAIRS / capacity);
+    fn settle(&mut self, capacity: f64, path: &Path, control: &mut Control) {
+        // Others fill a queue before the window has reached the path: go on with what it has reached.
+        let shared = self.queue.delay() > VISIBLE.max(PAIRS / capacity);
         let reached = cwnd(control) / path.rtt.as_secs_f64().max(1e-4);
         self.rate = if shared { capacity.min(reached) } else { capacity };
         let drain = Phase::Drain(Drain::new(self.depth(path), self.rate, self.queue.delay(), path.now));
+        (self.last, self.grown_since, self.free_since) = (path.now, path.now, path.now);
         if let Phase::Start(start) = std::mem::replace(&mut self.phase, drain) {
             if start.capacity().is_some() {
                 self.link = capacity;
+            } else if !shared {
+                // The window goes on to double.
+                self.free_since = Instant::ZERO;
             }
             self.refining = Some((start, path.now + path.rtt)).filter(|_| !shared);
         }
-        (self.last, self.grown_since, self.free_since) = (path.now, path.now, path.now);
         self.losses.restart(path);
         self.apply(path, control);
     }
@@ -493,8 +550,10 @@ impl Controller for Union {
             self.carried.take(path.now, MEMORY, rate.min(self.rate));
         }
         if let Phase::Start(start) = &mut self.phase {
-            if let Some(capacity) = start.on_delivery(path, delivery, self.queue.base(), control) {
-                self.settle(capacity, false, path, control);
+            let ended = start.on_delivery(path, delivery, &self.queue, control);
+            let crowded = |capacity: &f64| self.queue.delay() > VISIBLE.max(PAIRS / capacity);
+            if let Some(capacity) = ended.or(start.capacity().filter(crowded)) {
+                self.settle(capacity, path, control);
             }
             return;
         }
@@ -518,9 +577,9 @@ impl Controller for Union {
         {
             let known = start.capacity().or(Some(self.arrives).filter(|rate| *rate > 0.0));
             match known {
-                Some(capacity) => self.settle(capacity, true, path, control),
+                Some(capacity) => self.settle(capacity, path, control),
                 None if self.forgiven < FIRST_FLIGHT => self.forgiven += 1,
-                None => self.settle(cwnd(control) / loop_time(path), true, path, control),
+                None => self.settle(cwnd(control) / loop_time(path), path, control),
             }
         }
         // A report may lower rate and window, never raise them (attack B6).
@@ -540,7 +599,7 @@ impl Controller for Union {
             && !path.application_limited
         {
             let rate = start.capacity().unwrap_or_else(|| cwnd(control) / loop_time(path));
-            self.settle(rate, true, path, control);
+            self.settle(rate, path, control);
         }
     }
 }

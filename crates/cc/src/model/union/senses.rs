@@ -59,8 +59,9 @@ impl Extreme {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queue {
     base: Extreme,
-    /// Delay that a drain did not remove: jitter, not a queue, s.
+    /// Delay that a drain did not remove: jitter, not a queue, s. And until when it counts as such.
     offset: f64,
+    offset_until: Instant,
     began: Instant,
     /// Least and largest delay of the present interval and of the one before, s.
     least: f64,
@@ -76,6 +77,7 @@ impl Queue {
         Self {
             base: Extreme::least(),
             offset: 0.0,
+            offset_until: Instant::ZERO,
             began: Instant::ZERO,
             least: f64::INFINITY,
             least_before: f64::INFINITY,
@@ -87,6 +89,9 @@ impl Queue {
     }
 
     pub(super) fn take(&mut self, rtt: Duration, path: &Path) {
+        if self.offset > 0.0 && path.now >= self.offset_until {
+            *self = Self { base: self.base, ..Self::new() };
+        }
         self.base.take(path.now, MEMORY, rtt.as_secs_f64());
         let delay = (rtt.as_secs_f64() - self.base.get() - self.offset).max(0.0);
         if path.now - self.began > SYN_INTERVAL && self.least.is_finite() {
@@ -114,6 +119,11 @@ impl Queue {
         if self.least_before.is_finite() && delay.is_finite() { delay } else { 0.0 }
     }
 
+    /// The largest delay of the last two intervals above the least, s: jitter has one, and a queue that stands has none.
+    pub(super) fn spread(&self) -> f64 {
+        self.most.max(self.most_before) - self.delay()
+    }
+
     /// P, s.
     pub(super) fn peak(&self) -> f64 {
         self.peak.max(self.most.min(self.most_before))
@@ -128,9 +138,9 @@ impl Queue {
         Some(self.base.get()).filter(|base| base.is_finite())
     }
 
-    /// Delays count above `offset` from now on.
-    pub(super) fn restart_above(&mut self, offset: f64) {
-        *self = Self { base: self.base, offset, ..Self::new() };
+    /// Delays count above the present offset and `more` until `until`.
+    pub(super) fn raise_offset(&mut self, more: f64, until: Instant) {
+        *self = Self { base: self.base, offset: self.offset + more, offset_until: until, ..Self::new() };
     }
 }
 
@@ -143,9 +153,17 @@ pub(super) struct Losses {
     /// Those that may only have been overtaken.
     doubtful: f64,
     excess: f64,
+    /// The round counts losses of packets that left before the last cut.
+    is_old: bool,
 }
 
 impl Losses {
+    /// The rate has been cut. The losses of a round are older.
+    pub(super) fn cut(&mut self, path: &Path) {
+        self.restart(path);
+        self.is_old = true;
+    }
+
     pub(super) fn add(&mut self, packets: u32) {
         self.lost += f64::from(packets);
         self.doubtful += f64::from(packets);
@@ -177,6 +195,9 @@ impl Losses {
         let tolerated = CEILING * sent;
         let lost = self.lost - if overtaken { self.doubtful } else { 0.0 };
         self.restart(path);
+        if std::mem::take(&mut self.is_old) {
+            return None;
+        }
         self.excess = (self.excess + lost - tolerated).max(0.0);
         let lossy = self.excess > DEVIATIONS * tolerated.sqrt().max(1.0);
         lossy.then(|| (std::mem::take(&mut self.excess).max(lost) / sent).min(1.0))

@@ -8,7 +8,9 @@
 //!                train, when the RTT has grown by half or W is the largest allowed   (3)
 //! ```
 
-use farhaul_units::{Duration, PacketRate, SendPeriod};
+use farhaul_units::{PacketRate, SendPeriod};
+
+use super::senses::Queue;
 
 use crate::rate::flow_control::{cwnd, set_cwnd};
 use crate::{Control, DeliveryEvent, DeliverySample, Path};
@@ -39,7 +41,7 @@ impl Start {
         &mut self,
         path: &Path,
         delivery: &DeliveryEvent,
-        base: Option<f64>,
+        queue: &Queue,
         control: &mut Control,
     ) -> Option<f64> {
         if let Some(train) = &delivery.train {
@@ -48,14 +50,14 @@ impl Start {
         let used = (path.outstanding + delivery.newly_delivered) * (1.0 + GROWTH);
         let grown = (cwnd(control) + GROWTH * delivery.newly_delivered).min(used);
         set_cwnd(path, control, grown.max(cwnd(control)));
-        let floor = base.unwrap_or(path.rtt.as_secs_f64());
+        let base = queue.base().unwrap_or(path.rtt.as_secs_f64());
         if let Some(capacity) = self.capacity() {
             control.send_period = PacketRate::new(capacity * PROBING).send_period();
-            return (cwnd(control) * (1.0 + GROWTH) >= capacity * floor).then_some(capacity);
+            return (cwnd(control) * (1.0 + GROWTH) >= capacity * base).then_some(capacity);
         }
         control.send_period = SendPeriod::UNPACED;
         let is_full = cwnd(control) >= f64::from(path.max_window);
-        let is_over = (has_queue(delivery.rtt, floor) || is_full) && !path.application_limited;
+        let is_over = (queue.delay() > base * (QUEUE - 1.0) || is_full) && !path.application_limited;
         let sample = delivery.sample.filter(|sample| is_over && sample.delivered >= SAMPLE)?;
         let rate = sample.rate?;
         Some(rate.packets_per_second())
@@ -85,8 +87,4 @@ impl Start {
             _ => (arrived, packets),
         });
     }
-}
-
-fn has_queue(rtt: Option<Duration>, floor: f64) -> bool {
-    rtt.is_some_and(|rtt| rtt.as_secs_f64() > floor * QUEUE)
 }

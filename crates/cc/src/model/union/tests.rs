@@ -95,17 +95,13 @@ fn a_sole_flow_takes_99_percent_of_the_link() {
 }
 
 #[test]
-fn losses_in_start_up_leave_what_the_window_reached_only_if_a_queue_is_seen() {
-    let rate_after = |delay: f64| {
-        let mut script = Script::new();
-        (0..2).for_each(|_| script.deliver(1_000.0, 0.0, Some(10_000.0)));
-        (0..8).for_each(|_| script.deliver(100.0, delay, Some(10_000.0)));
-        assert!(matches!(script.law.phase, Phase::Start(_)));
-        script.lose(64);
-        script.law.rate
-    };
-    assert_eq!(rate_after(0.0), 10_000.0);
-    assert!(rate_after(15.0) < 5_000.0, "{}", rate_after(15.0));
+fn losses_in_start_up_without_a_queue_leave_the_capacity_of_its_trains() {
+    let mut script = Script::new();
+    (0..2).for_each(|_| script.deliver(1_000.0, 0.0, Some(10_000.0)));
+    (0..8).for_each(|_| script.deliver(100.0, 0.0, Some(10_000.0)));
+    assert!(matches!(script.law.phase, Phase::Start(_)));
+    script.lose(64);
+    assert_eq!(script.law.rate, 10_000.0);
 }
 
 #[test]
@@ -145,15 +141,17 @@ fn losses_without_a_queue_halve_bursts_before_they_cost_rate() {
     let mut script = Script::grown();
     script.law.rate = 100_000.0;
     script.law.link = 101_011.0;
-    let mut bursts = Vec::new();
+    let (mut bursts, mut paces) = (Vec::new(), Vec::new());
     for _ in 0..60 {
         script.lose(90);
         script.deliver(10_000.0, 0.0, None);
         if bursts.last() != Some(&script.control.burst) {
             bursts.push(script.control.burst);
+            paces.push(script.control.catch_up_pace);
         }
     }
     assert_eq!(bursts, [12, 6, 4].map(Some));
+    assert!(paces[0].is_some_and(|pace| pace < 1.011), "nor does a late host exceed the link: {paces:?}");
     assert!(script.law.rate < 100_000.0);
 }
 
@@ -176,4 +174,74 @@ fn a_loss_report_raises_nothing() {
     let (pace, window) = (script.pace(), cwnd(&script.control));
     (0..50).for_each(|_| script.lose(10));
     assert!(script.pace() <= pace && cwnd(&script.control) <= window);
+}
+
+#[test]
+fn a_queue_that_falls_to_zero_has_answered_in_full() {
+    let mut answer = Answer::default();
+    answer.add(0.006, 0.02, 0.005);
+    assert!((answer.share() - 5.0 / 6.0).abs() < 1e-9, "it could not fall by 20 ms: {answer:?}");
+    answer.add(0.1, 0.02, -0.01);
+    assert!((answer.share() - 5.0 / 26.0).abs() < 1e-9, "a rise is no answer: {answer:?}");
+}
+
+#[test]
+fn a_competing_flow_searches_once_per_second_and_forgets_evidence_when_the_queue_has_gone() {
+    let mut script = Script::grown();
+    script.law.priced = true;
+    script.queue_until(30.0, |phase| matches!(phase, Phase::Compete(_)));
+    (0..10).for_each(|_| script.deliver(5_000.0, 30.0, None));
+    script.lose(1);
+    script.deliver(5_000.0, 30.0, None);
+    assert!(matches!(script.law.phase, Phase::Drain(_)));
+    script.queue_until(30.0, |phase| matches!(phase, Phase::Compete(_)));
+    (0..10).for_each(|_| script.deliver(5_000.0, 30.0, None));
+    let window = cwnd(&script.control);
+    script.lose(1);
+    script.deliver(5_000.0, 30.0, None);
+    assert!(matches!(script.law.phase, Phase::Compete(_)), "a second has not passed");
+    assert!(cwnd(&script.control) < 0.75 * window, "but it is cut");
+    assert!(script.law.answer.expected > 0.0);
+    (0..3).for_each(|_| script.deliver(5_000.0, 0.0, None));
+    assert!(matches!(script.law.phase, Phase::Grow) && script.law.answer.expected == 0.0);
+}
+
+#[test]
+fn start_up_in_a_queue_of_others_goes_on_with_what_its_window_has_reached() {
+    let mut script = Script::new();
+    (0..2).for_each(|_| script.deliver(1_000.0, 0.0, Some(10_000.0)));
+    (0..4).for_each(|_| script.deliver(100.0, 15.0, Some(10_000.0)));
+    assert!(!matches!(script.law.phase, Phase::Start(_)));
+    assert!(script.law.rate < 5_000.0, "{}", script.law.rate);
+}
+
+#[test]
+fn jitter_spreads_and_a_standing_queue_does_not() {
+    let spread = |delays: [u64; 2]| {
+        let (mut queue, mut path) = (Queue::new(), Path { now: Instant::ZERO, ..Path::default() });
+        queue.take(RTT, &path);
+        for millis in 1..60 {
+            path.now = Instant::ZERO + Duration::from_millis(millis);
+            queue.take(RTT + Duration::from_millis(delays[millis as usize % 2]), &path);
+        }
+        (queue.spread() * 1e3, queue.delay() * 1e3)
+    };
+    let (jitter, queue) = (spread([2, 9]), spread([5, 5]));
+    assert!((jitter.0 - 7.0).abs() < 1e-6 && (jitter.1 - 2.0).abs() < 1e-6, "{jitter:?}");
+    assert!(queue.0.abs() < 1e-6 && (queue.1 - 5.0).abs() < 1e-6, "{queue:?}");
+}
+
+#[test]
+fn an_offset_of_jitter_ends() {
+    let (mut queue, mut path) = (Queue::new(), Path { now: Instant::ZERO, ..Path::default() });
+    let mut delay_at = |millis: u64| {
+        path.now = Instant::ZERO + Duration::from_millis(millis);
+        queue.take(RTT + Duration::from_millis(if millis == 0 { 0 } else { 5 }), &path);
+        if millis == 40 {
+            queue.raise_offset(5e-3, Instant::ZERO + Duration::from_millis(100));
+        }
+        (queue.delay() * 1e3).round()
+    };
+    let delays: Vec<f64> = [0, 20, 40, 60, 80, 90, 120, 140].map(&mut delay_at).into();
+    assert_eq!(delays[4..], [0.0, 0.0, 0.0, 5.0], "{delays:?}");
 }
