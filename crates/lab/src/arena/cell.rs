@@ -153,16 +153,6 @@ impl Cell {
         text
     }
 
-    /// The controllers of Farhaul's transport that compete with the judged one.
-    pub fn competitors(&self) -> impl Iterator<Item = &str> {
-        let is_ours = |flow: &&Flow| {
-            !flow.is_judged() && flow.keys.iter().any(|(key, value)| *key == "protocol" && value == "\"udt\"")
-        };
-        let controller = |flow: &'_ Flow| flow.keys.iter().position(|(key, _)| *key == "controller");
-        let flows = self.flows.iter().filter(is_ours);
-        flows.filter_map(move |flow| Some(flow.keys[controller(flow)?].1.trim_matches('"')))
-    }
-
     /// Judges the metrics of a run.
     #[must_use]
     pub fn judge(&self, metrics: &Metrics) -> Verdict {

@@ -21,10 +21,6 @@ fn setup(cell: &Cell) -> std::sync::Arc<Setup> {
     job(cell, "udt", "").unwrap_or_else(|wrong| panic!("{wrong}\n{}", cell.scenario("udt"))).setup
 }
 
-fn runnable(cells: Vec<Cell>) -> Vec<Cell> {
-    cells.into_iter().filter(|cell| cell.competitors().all(|name| check(name).is_ok())).collect()
-}
-
 #[test]
 fn every_round_has_every_family_once() {
     for round in cells(3, 64, &[]).chunks(16) {
@@ -53,7 +49,7 @@ fn the_seed_alone_decides_a_cell_and_other_families_change_none() {
 
 #[test]
 fn all_cells_are_scenarios_within_bounds_and_budget() {
-    for cell in runnable((0..12).flat_map(|seed| cells(seed, 32, &[])).collect()) {
+    for cell in (0..12).flat_map(|seed| cells(seed, 32, &[])) {
         let setup = setup(&cell);
         let seconds = setup.duration.as_secs_f64();
         assert!((4.0..=60.0).contains(&seconds), "{}: {seconds}", cell.label);
@@ -137,7 +133,6 @@ fn beside_tcp_there_are_three_laws() {
         assert!((5..=25).contains(&of_law.len()), "{law}: {}", of_law.len());
         for cell in of_law {
             assert!(cell.scenario("udt").contains(keys), "{}", cell.scenario("udt"));
-            assert_eq!(cell.competitors().collect::<Vec<_>>(), if law == "bbr" { vec!["bbr"] } else { vec![] });
         }
     }
 }
@@ -201,7 +196,7 @@ fn scenarios_of_a_seed() {
 
 #[test]
 fn the_page_shows_every_cell_with_all_controllers() {
-    let cells = runnable(cells(1, 32, &[]));
+    let cells = cells(1, 32, &[]);
     let verdict = |cell: &Cell, passed: bool| {
         let mark = |goal: &Goal| Mark {
             name: goal.measure.name(),

@@ -106,18 +106,11 @@ impl ArenaArgs {
         seeds
     }
 
-    /// The cells of all seeds. A cell with a competitor that this program lacks is left out.
-    fn cells(&self, output: &Output) -> Vec<Cell> {
+    /// The cells of all seeds.
+    fn cells(&self) -> Vec<Cell> {
         let of_seed = |seed: u64| arena::cells(seed, self.cells as usize, &self.families);
         let mut cells: Vec<Cell> = self.seeds().into_iter().flat_map(of_seed).collect();
         cells.retain(|cell| self.places.is_empty() || self.places.contains(&cell.place));
-        cells.retain(|cell| {
-            let missing = cell.competitors().find_map(|name| arena::check(name).err());
-            if let Some(wrong) = &missing {
-                output.warn(&format!("{}, {}: {wrong}; left out", cell.id(), cell.label));
-            }
-            missing.is_none()
-        });
         cells
     }
 
@@ -144,7 +137,7 @@ impl ArenaArgs {
 
 pub(super) fn run(args: &ArenaArgs, context: &Context) -> Result<(), Fault> {
     let output = Output::from_flag(args.json);
-    let cells = args.cells(&output);
+    let cells = args.cells();
     if cells.is_empty() {
         return Err(Fault::usage("no cell has this number: --cells and --family decide which there are"));
     }
