@@ -11,7 +11,7 @@
 //! | x | the rate, packets/s | the law |
 //! | q, P | queueing delay and its peak, s | RTTs of receipts, `union/senses.rs` |
 //! | D, D̂ | delivery rate: the last sample, and the most of the last one to two loops | [`RateSample`](crate::RateSample) |
-//! | L | the link of a sole flow, by start-up's trains and probe pairs | lowered to min(x, D) where a flow that fills it meets a queue |
+//! | L | the link of a sole flow, by start-up's trains and probe pairs | lowered to min(x, D) where a flow that fills it meets a queue, to min(x, D̂) where it meets losses |
 //! | K | the largest of L, pairs, and D of 10 to 20 s | |
 //! | lossy | a round lost more than 2 % and chance | `union/senses.rs` |
 //! | ρ | how far queues fell of late, of what they would have if all flows drained | drains |
@@ -25,8 +25,9 @@
 //!           d = q/loop, anew in each loop, within 1 − β .. 1/2                                       (3)
 //! price     q falls below q*/2:   x ← min(β·x/(1 + (P − q*)/τ),  D̂/(1 − d))                         (4)
 //! loss      a lossy round:        x ← β·max(x·(1 − lost),  min(x, D̂));  within 3 loops of another,
-//!                                 x ← β·x·(1 − lost)                                                  (5)
-//! bursts    a lossy round without a queue halves bursts, to 4 packets, before (5) applies              (6)
+//!                                 x ← β·x·(1 − lost).  lost ≤ 1/2, and the round after a cut does not count        (5)
+//! bursts    a lossy round without a queue halves bursts, to 4 packets, and a late host catches up at
+//!           L/x at the most. (5) applies if a tenth was lost, or bursts are short                      (6)
 //! compete   W of RFC 9438 (`competition.rs`), paced at 1.2·W/RTT                                       (7)
 //! q* = max(2 ms, 4 packets/K),   loop = RTT + SYN,   s = b/K
 //! ```
@@ -38,16 +39,17 @@
 //! | START | `union/start.rs`; or too many losses | DRAIN, x = C. If a queue is seen, a loss leaves at most W/RTT |
 //! | GROW | q > q* | DRAIN; L ← min(x, D) if x was near L for a loop |
 //! | GROW | lossy | DRAIN by (5). Without a queue a *blind* one, d = 1/2 without growth, once in 10 s |
-//! | DRAIN | q < q*/2, after one loop | GROW by (4) |
-//! | DRAIN | ρ < s/2, q < 10 ms | GROW. Not even this flow's part was a queue: q becomes an offset for 10 s |
-//! | DRAIN | ρ < (1 + s)/2 | COMPETE from b |
-//! | COMPETE | a loss after one loop | DRAIN; W ← 0.7·W |
-//! | COMPETE | q < q*/2 | GROW; x ← 0.7·x |
+//! | DRAIN | q < q*/2, after one loop | GROW by (4). CUBIC's window bounds x for 10 s after a competition, unless ρ > (1 + s)/2 |
+//! | DRAIN | ρ < s/2 after two loops, q < 10 ms, and delays spread by q | GROW. Not even this flow's part was a queue: q becomes an offset for 10 s |
+//! | DRAIN | ρ < (1 + s)/2 after two loops | COMPETE from b |
+//! | COMPETE | a loss after one loop | W ← 0.7·W; DRAIN once a second, to find flows of this law |
+//! | COMPETE | q < q*/2 | GROW; x ← 0.7·x; ρ is unknown |
 //!
 //! # What falls short
 //!
-//! After a crowded start, a queue does not answer because newcomers fill it. Flows of this law then take each other for others, and
-//! stay in COMPETE. Flows that began in a standing queue take it for the path.
+//! In a crowd of hundreds that begin together, most take the queue that stands for the path, and lose 5 to 20 % until a drop of the
+//! queue shows them the path. While all that leaves are repairs, no receipt has a sample, so q and D stand still: after a fall of
+//! capacity more is lost than needed.
 
 mod senses;
 mod start;

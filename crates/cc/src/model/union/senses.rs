@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! base     the least RTT of 10 to 20 s
-//! q        the least RTT of the last two SYN intervals, less base
+//! q        the least RTT of the last two SYN intervals, less base and an offset of jitter, which ends after 10 s
+//! spread   the largest delay of these intervals, less q
 //! rises    q > q*;   falls  the present interval < q*/2
 //! P        the largest delay since it rose that two intervals in a row reached
-//! lossy    e > 3·max(1, √(2 %·sent)),   e ← max(0, e + lost − 2 %·sent) per round
+//! lossy    e > 3·max(1, √(2 %·sent)),   e ← max(0, e + lost − 2 %·sent) per round, but for the round after a cut
 //! ```
 //!
 //! The least of an interval leaves out packets that a host delayed. The excess e adds up over rounds (CUSUM): a flow of 20 packets per

@@ -4,14 +4,14 @@
 //! per delivery   W ← W + 3·delivered, as far as W is used                          (1)
 //! train          packets sent 1.5 times faster than they arrived: C = the rate of their arrival
 //! pacing         none before C is known, then 2·C                                  (2)
-//! ends           when 4·W ≥ C·RTT: growth would bring more than C; or, without a
-//!                train, when the RTT has grown by half or W is the largest allowed   (3)
+//! ends           when 4·W ≥ C·RTT: growth would bring more than C; when a queue of
+//!                others stands; or, without a train, when q is half of the base RTT
+//!                or W is the largest allowed                                        (3)
 //! ```
 
 use farhaul_units::{PacketRate, SendPeriod};
 
 use super::senses::Queue;
-
 use crate::rate::flow_control::{cwnd, set_cwnd};
 use crate::{Control, DeliveryEvent, DeliverySample, Path};
 
@@ -21,8 +21,8 @@ const GROWTH: f64 = 3.0;
 const TRAIN: f64 = 1.5;
 /// Pace in multiples of C, (2): trains stay trains, and a queue of a quarter of the path holds what this overruns.
 const PROBING: f64 = 2.0;
-/// Growth of the RTT that ends start-up where no train was seen.
-const QUEUE: f64 = 1.5;
+/// Queue, as a share of the base RTT, that ends start-up where no train was seen.
+const QUEUE: f64 = 0.5;
 /// Packets of a sample that stands for a train.
 const SAMPLE: f64 = 4.0;
 /// A longer train replaces the estimate of a shorter one. One at least this share as long counts in the mean.
@@ -57,7 +57,7 @@ impl Start {
         }
         control.send_period = SendPeriod::UNPACED;
         let is_full = cwnd(control) >= f64::from(path.max_window);
-        let is_over = (queue.delay() > base * (QUEUE - 1.0) || is_full) && !path.application_limited;
+        let is_over = (queue.delay() > base * QUEUE || is_full) && !path.application_limited;
         let sample = delivery.sample.filter(|sample| is_over && sample.delivered >= SAMPLE)?;
         let rate = sample.rate?;
         Some(rate.packets_per_second())
