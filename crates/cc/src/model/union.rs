@@ -12,7 +12,7 @@
 //! | q, P | queueing delay and its peak, s | RTTs of receipts, `union/senses.rs` |
 //! | D, D̂ | delivery rate: the last sample, and the most of the last one to two loops | [`RateSample`](crate::RateSample) |
 //! | L | the link of a sole flow, by start-up's trains and probe pairs | lowered to min(x, D) where a flow that fills it meets a queue, to min(x, D̂) where it meets losses |
-//! | K | the largest of L, pairs, and D of 10 to 20 s | |
+//! | K | the larger of L and the most of D in 10 to 20 s | |
 //! | lossy | a round lost more than 2 % and chance | `union/senses.rs` |
 //! | ρ | how far queues fell of late, of what they would have if all flows drained | drains |
 //!
@@ -25,9 +25,10 @@
 //!           d = q/loop, anew in each loop, within 1 − β .. 1/2                                       (3)
 //! price     q falls below q*/2:   x ← min(β·x/(1 + (P − q*)/τ),  D̂/(1 − d))                         (4)
 //! loss      a lossy round:        x ← β·max(x·(1 − lost),  min(x, D̂));  within 3 loops of another,
-//!                                 x ← β·x·(1 − lost).  lost ≤ 1/2, and the round after a cut does not count        (5)
-//! bursts    a lossy round without a queue halves bursts, to 4 packets, and a late host catches up at
-//!           L/x at the most. (5) applies if a tenth was lost, or bursts are short                      (6)
+//!                                 x ← β·x·(1 − lost)                                                  (5)
+//!           lost is at most 1/2. The round after a cut does not count.
+//! bursts    a lossy round without a queue halves bursts, to 4 packets.                                 (6)
+//!           A late host catches up at L/x at most. (5) applies as well if a tenth was lost.
 //! compete   W of RFC 9438 (`competition.rs`), paced at 1.2·W/RTT                                       (7)
 //! q* = max(2 ms, 4 packets/K),   loop = RTT + SYN,   s = b/K
 //! ```
@@ -36,7 +37,7 @@
 //!
 //! | state | condition | to |
 //! | --- | --- | --- |
-//! | START | `union/start.rs`; or too many losses | DRAIN, x = C. If a queue is seen, a loss leaves at most W/RTT |
+//! | START | `union/start.rs`; or too many losses | DRAIN, x = C, or at most W/RTT if q > q* |
 //! | GROW | q > q* | DRAIN; L ← min(x, D) if x was near L for a loop |
 //! | GROW | lossy | DRAIN by (5). Without a queue a *blind* one, d = 1/2 without growth, once in 10 s |
 //! | DRAIN | q < q*/2, after one loop | GROW by (4). CUBIC's window bounds x for 10 s after a competition, unless ρ > (1 + s)/2 |
@@ -68,7 +69,7 @@ use crate::{AckEvent, Control, Controller, DeliveryEvent, LossEvent, Path, Timeo
 const GROWTH: f64 = 0.5;
 /// Growth per loop at the most.
 const MOST_PER_LOOP: f64 = 1.0 / 3.0;
-/// β: flows that share use 97 % of the link on average.
+/// β: flows that share use (1 + β)/2 = 98 % of the link.
 const BETA: f64 = 0.96;
 /// τ, s: half of the longest stable loop.
 const TAU: f64 = 0.1;
@@ -93,7 +94,7 @@ const LOSSY_LOOPS: u32 = 3;
 /// s: the longest loop for UDT. A queue that outlives it is others', and its absence means free capacity.
 const PATIENCE: f64 = 1.0;
 /// Time between two searches for flows of this law, from within a competition.
-const SECOND: Duration = Duration::from_secs(1);
+const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Pace as a multiple of W/RTT. Source: Linux (tcp_pacing_ca_ratio).
 const PACING: f64 = 1.2;
 /// Window beyond what the law has, since a quarter of an RTT passes before a receipt.
@@ -428,7 +429,7 @@ impl Union {
                 return;
             }
             // Flows of this law do not fill a queue. If all that lost drain now, they find each other.
-            self.next_search = path.now + SECOND;
+            self.next_search = path.now + SEARCH_INTERVAL;
             self.phase = Phase::Drain(Drain::new(self.depth(path), cubic.base / rtt, self.queue.delay(), path.now));
         }
     }

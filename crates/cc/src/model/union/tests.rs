@@ -141,18 +141,59 @@ fn losses_without_a_queue_halve_bursts_before_they_cost_rate() {
     let mut script = Script::grown();
     script.law.rate = 100_000.0;
     script.law.link = 101_011.0;
-    let (mut bursts, mut paces) = (Vec::new(), Vec::new());
+    let mut changes = Vec::new();
     for _ in 0..60 {
-        script.lose(90);
+        script.lose(6);
         script.deliver(10_000.0, 0.0, None);
-        if bursts.last() != Some(&script.control.burst) {
-            bursts.push(script.control.burst);
-            paces.push(script.control.catch_up_pace);
+        if script.control.burst.is_some() && changes.last().is_none_or(|(burst, _)| *burst != script.control.burst) {
+            changes.push((script.control.burst, script.law.rate > 99_000.0));
         }
     }
-    assert_eq!(bursts, [12, 6, 4].map(Some));
-    assert!(paces[0].is_some_and(|pace| pace < 1.011), "nor does a late host exceed the link: {paces:?}");
-    assert!(script.law.rate < 100_000.0);
+    assert_eq!(changes, [12, 6, 4].map(|burst| (Some(burst), true)), "no rate is lost meanwhile");
+    assert!(script.control.catch_up_pace.is_some());
+    assert!(script.law.rate < 99_000.0, "bursts of four are the shortest");
+}
+
+#[test]
+fn more_losses_than_bursts_explain_cost_rate_at_once() {
+    let mut script = Script::grown();
+    (script.law.rate, script.law.link) = (100_000.0, 101_011.0);
+    while script.control.burst.is_none() {
+        script.lose(90);
+        script.deliver(10_000.0, 0.0, None);
+    }
+    assert_eq!(script.control.burst, Some(12));
+    assert!(script.law.rate < 90_000.0, "{}", script.law.rate);
+    assert!(script.control.catch_up_pace.is_some_and(|pace| pace < 1.011), "a late host does not exceed the link");
+}
+
+#[test]
+fn pairs_that_a_host_merges_do_not_count_for_ten_seconds() {
+    let mut script = Script::grown();
+    let mut link_after = |rate: f64, seconds: u64| {
+        script.path.now += Duration::from_secs(seconds);
+        script.path.capacity = Some(PacketRate::new(rate));
+        script.law.take_pairs(&script.path);
+        script.law.link()
+    };
+    assert_eq!(link_after(30_000.0, 0), 30_000.0);
+    assert_eq!(link_after(600_000.0, 0), 10_000.0, "the trains' alone is left");
+    assert_eq!(link_after(30_000.0, 9), 10_000.0);
+    assert_eq!(link_after(30_000.0, 2), 30_000.0);
+}
+
+#[test]
+fn the_round_after_a_cut_counts_no_losses() {
+    let (mut losses, mut path) = (Losses::default(), Path { rtt: RTT, ..Path::default() });
+    let mut round = |losses: &mut Losses| {
+        losses.add(50);
+        path.packets_sent += 100;
+        path.now += RTT + SYN_INTERVAL;
+        losses.end_of_round(&path, false)
+    };
+    assert_eq!(round(&mut losses), Some(0.5));
+    losses.cut(&Path { now: Instant::ZERO + RTT + SYN_INTERVAL, packets_sent: 100, rtt: RTT, ..Path::default() });
+    assert_eq!([round(&mut losses), round(&mut losses)].map(|lost| lost.is_some()), [false, true]);
 }
 
 #[test]
