@@ -17,12 +17,15 @@ const PAUSE: Duration = Duration::from_secs(2);
 pub(crate) struct Timeline {
     cut_out: Duration,
     last: Instant,
+    /// The latest reading of the wall clock, and whether it was set since the one before. Stamps from in between are then of no use.
+    wall: Option<Wall>,
+    was_set: bool,
 }
 
 impl Timeline {
     /// A timeline without pauses.
     pub(crate) fn new() -> Self {
-        Self { cut_out: Duration::ZERO, last: Instant::ZERO }
+        Self { cut_out: Duration::ZERO, last: Instant::ZERO, wall: None, was_set: false }
     }
 
     /// The transport's time at `clock`. The driver should have called at `due` at the latest. Never goes back.
@@ -40,8 +43,19 @@ impl Timeline {
         self.last
     }
 
+    /// Datagrams were received, and both clocks were read after them.
+    pub(crate) fn note_reception(&mut self, wall: Wall) {
+        self.was_set = self.wall.replace(wall).is_some_and(|earlier| !wall.follows(&earlier));
+    }
+
+    /// The transport's time at which the kernel stamped one of these datagrams. `None` without a stamp to be relied on.
+    pub(crate) fn arrival(&self, stamp: Option<Duration>) -> Option<Instant> {
+        let (wall, stamp) = self.wall.zip(stamp).filter(|_| !self.was_set)?;
+        Some(self.of(wall.instant_of(stamp)))
+    }
+
     /// The transport's time of an earlier event at `clock`.
-    pub(crate) fn of(&self, clock: Instant) -> Instant {
+    fn of(&self, clock: Instant) -> Instant {
         clock.saturating_sub(self.cut_out).min(self.last)
     }
 }
@@ -79,11 +93,26 @@ mod tests {
         for jump in [Duration::from_millis(40), Duration::from_secs(3_600), Duration::from_secs(10 * 365 * 86_400)] {
             // A kernel time stamp from before the clock was set back, or forward.
             for stamp in [wall.time_of(wall.now) + jump, wall.time_of(wall.now).saturating_sub(jump)] {
-                let arrived = timeline.of(wall.instant_of(stamp));
+                timeline.note_reception(wall);
+                let arrived = timeline.arrival(Some(stamp)).expect("the clock was set before the first reading");
                 assert!(arrived <= now && now - arrived <= Duration::from_millis(100), "{jump:?}: {arrived}");
                 assert_eq!(timeline.at(wall.now, Some(now)), now, "the transport's time is the monotonic clock's");
             }
         }
+    }
+
+    #[test]
+    fn stamps_from_around_a_step_of_the_wall_clock_do_not_count() {
+        let (clock, mut timeline) = (Clock::start(), Timeline::new());
+        let reading = |timeline: &mut Timeline, step: Duration| {
+            let wall = clock.wall();
+            timeline.at(wall.now, None);
+            timeline.note_reception(wall.set_forward(step));
+            timeline.arrival(Some(wall.time_of(wall.now)))
+        };
+        assert!(reading(&mut timeline, Duration::ZERO).is_some());
+        assert_eq!(reading(&mut timeline, Duration::from_millis(20)), None);
+        assert!(reading(&mut timeline, Duration::from_millis(20)).is_some(), "it was set once");
     }
 
     #[test]

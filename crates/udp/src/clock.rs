@@ -10,6 +10,8 @@ use crate::wait::make_sleeps_precise;
 
 /// The oldest plausible kernel timestamp. An older one means that the wall clock was set in between.
 const OLDEST_TIMESTAMP: Duration = Duration::from_millis(100);
+/// Largest drift of the wall clock that is no step: a fixed part, and one in so many of the time. NTP slews by 1 in 2000 at most.
+const DRIFT: (Duration, u32) = (Duration::from_millis(1), 1_000);
 
 /// The monotonic clock, counted from its creation.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +66,18 @@ impl Wall {
         (self.wall + (instant - self.now)).saturating_sub(self.now - instant)
     }
 
+    /// This reading, had the wall clock been set forward by `step`: for tests of what follows from that.
+    #[must_use]
+    pub fn set_forward(self, step: Duration) -> Self {
+        Self { wall: self.wall + step, ..self }
+    }
+
+    /// Whether nobody set the wall clock since `earlier`. A step shows if it is larger than a millisecond and the drift of the time between.
+    pub fn follows(&self, earlier: &Self) -> bool {
+        let elapsed = self.now.saturating_since(earlier.now);
+        self.wall.abs_diff(earlier.wall + elapsed) <= DRIFT.0 + elapsed / DRIFT.1
+    }
+
     /// The instant of a kernel timestamp. A stamp from the future or an implausibly old one counts as now.
     pub fn instant_of(&self, stamp: Duration) -> Instant {
         match self.wall.checked_sub(stamp) {
@@ -102,6 +116,22 @@ mod tests {
         let wall = Wall { now: Instant::from_nanos(1_000_000), wall: Duration::from_secs(50) };
         for stamp in [Duration::from_secs(51), Duration::from_secs(3)] {
             assert_eq!(wall.instant_of(stamp), wall.now);
+        }
+    }
+
+    #[test]
+    fn a_step_of_the_wall_clock_shows_and_its_drift_does_not() {
+        let at = |now, wall| Wall { now: Instant::from_nanos(now), wall: Duration::from_nanos(wall) };
+        let earlier = at(1_000_000_000, 50_000_000_000);
+        for (now, wall, follows) in [
+            (1_000_100_000, 50_000_100_000, true),
+            (1_000_100_000, 50_000_900_000, true),
+            (1_000_100_000, 50_002_000_000, false),
+            (1_000_100_000, 49_998_000_000, false),
+            (11_000_000_000, 60_005_000_000, true),
+            (11_000_000_000, 60_020_000_000, false),
+        ] {
+            assert_eq!(at(now, wall).follows(&earlier), follows, "{now} {wall}");
         }
     }
 

@@ -229,11 +229,12 @@ fn hand_in<T: Streams + Channels>(turn: &mut EndpointGuard<'_, T>, batch: &mut R
     let wall = turn.wall();
     let mut bytes = 0;
     let Core { transport, answering, timeline, .. } = &mut **turn;
+    timeline.note_reception(wall);
     // Beside encrypted connections, only questions inside their envelopes are answered.
     let is_plain = transport.envelopes().is_none();
     for train in batch.trains() {
         bytes += train.bytes.len();
-        let arrived = train.arrived.map_or(now, |stamp| timeline.of(wall.instant_of(stamp)));
+        let arrived = timeline.arrival(train.arrived).unwrap_or(now);
         // Answers are for a stream of this side, if it has one.
         if let Some(answering) = answering
             && is_plain
