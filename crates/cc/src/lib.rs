@@ -12,8 +12,9 @@
 //! | see the events and measurements | `event.rs`, `path.rs` |
 //! | see the settings | `control.rs` |
 //! | pick a controller by name | `registry.rs` (the table), `spec.rs`; the text form: `selection.rs`, `options.rs` |
-//! | read UDT's law | `rate/udt_native.rs` beside the paper, then `rate/udt.rs` for our changes |
-//! | read laws by a model of the path | `model/bbr.rs` beside the draft, `model/two.rs`, `model/union.rs` |
+//! | read the default law | `model/union.rs` beside `docs/laws/union.md` |
+//! | read UDT's laws | `rate/udt4.rs` beside the paper, then its other generations, `rate/udt_*.rs` |
+//! | read BBR | `model/bbr.rs` beside the draft |
 //! | read TCP's laws | `window/reno.rs` beside RFC 5681 |
 //! | add one | one file, one row in `registry.rs`, one snapshot in `tests/cc/curves.rs` |
 #![forbid(unsafe_code)]

@@ -2,9 +2,7 @@
 
 mod bbr;
 mod competition;
-mod two;
 mod union;
 
 pub(crate) use bbr::Bbr;
-pub(crate) use two::Two;
 pub(crate) use union::Union;

@@ -49,13 +49,3 @@ pub struct Path {
     /// but never lower them.
     pub application_limited: bool,
 }
-
-impl Path {
-    /// The current RTT with queueing delay: the smaller of the latest sample and the smoothed RTT.
-    ///
-    /// After a queue has drained, the smoothed RTT still shows it for long. A single large sample, in turn, does not
-    /// count.
-    pub(crate) fn round_trip_now(&self) -> Duration {
-        self.latest_rtt.unwrap_or(self.rtt).min(self.rtt)
-    }
-}

@@ -6,24 +6,15 @@
 mod daimd;
 mod fixed;
 pub(crate) mod flow_control;
-mod growth;
-mod link_class;
-mod loss_cause;
-mod near;
 pub(crate) mod period;
-mod search;
-mod standing_queue;
-pub(crate) mod start;
 pub(crate) mod syn;
-mod udt;
+mod udt4;
 mod udt_2004;
 mod udt_2007;
 mod udt_2011;
-mod udt_native;
 
 pub(crate) use fixed::Fixed;
-pub(crate) use udt::Udt;
 pub(crate) use udt_2004::{Options as Udt2004Options, Udt2004};
 pub(crate) use udt_2007::Udt2007;
 pub(crate) use udt_2011::Udt2011;
-pub(crate) use udt_native::UdtNative;
+pub(crate) use udt4::Udt4;

@@ -5,9 +5,9 @@
 use farhaul_units::Rate;
 
 use crate::Controller;
-use crate::model::{Bbr, Two, Union};
+use crate::model::{Bbr, Union};
 use crate::options::{OptionDoc, OptionForm, Settings, SpecError};
-use crate::rate::{Fixed, Udt, Udt2004, Udt2004Options, Udt2007, Udt2011, UdtNative};
+use crate::rate::{Fixed, Udt4, Udt2004, Udt2004Options, Udt2007, Udt2011};
 use crate::selection::Row;
 use crate::window::{Cubic, Reno, Tahoe};
 
@@ -52,17 +52,22 @@ impl Row for Entry {
 
 static CONTROLLERS: &[Entry] = &[
     Entry {
+        name: "union",
+        summary: "sends at 99 % of the path it measures; flows share by draining queues together; tolerates 2 % of random loss",
+        source: "none",
+        options: &[],
+        construct: |_settings, _seed| Ok(Box::new(Union::new())),
+    },
+    Entry {
         name: "udt",
-        summary: "UDT's rate control with a measured start; distinguishes random loss from congestion",
+        summary: "UDT4's rate control: increase by the power of ten of the spare capacity, a ninth less on loss",
         source: "udt-2007, udt-draft",
         options: &[OptionDoc {
             name: "native",
-            meaning: "the law of UDT4, without Farhaul's changes",
+            meaning: "without effect: the name of this law before it was plain udt",
             form: OptionForm::Flag,
         }],
-        construct: |settings, seed| {
-            Ok(if settings.flag("native") { Box::new(UdtNative::new(seed)) } else { Box::new(Udt::new(seed)) })
-        },
+        construct: |_settings, seed| Ok(Box::new(Udt4::new(seed))),
     },
     Entry {
         name: "udt-2004",
@@ -140,13 +145,6 @@ static CONTROLLERS: &[Entry] = &[
         construct: |settings, seed| Ok(Box::new(Udt2011::from_settings(settings, seed)?)),
     },
     Entry {
-        name: "two",
-        summary: "experimental: a model of the link bounds the rate, and flows share by common cuts",
-        source: "none",
-        options: &[],
-        construct: |_settings, _seed| Ok(Box::new(Two::new())),
-    },
-    Entry {
         name: "fixed",
         summary: "a fixed rate without reaction to loss, for dedicated channels",
         source: "none",
@@ -169,13 +167,6 @@ static CONTROLLERS: &[Entry] = &[
         source: "bbr-draft",
         options: &[],
         construct: |_settings, seed| Ok(Box::new(Bbr::new(seed))),
-    },
-    Entry {
-        name: "union",
-        summary: "experimental: a model of the link bounds the rate, and flows share by common cuts",
-        source: "none",
-        options: &[],
-        construct: |_settings, _seed| Ok(Box::new(Union::new())),
     },
     Entry {
         name: "reno",
@@ -239,18 +230,16 @@ mod tests {
     #[test]
     fn every_controller_has_the_name_of_its_spec() {
         for text in [
+            "union",
             "udt",
-            "udt:native",
             "udt-2004",
             "udt-2004:capacity-factor=5",
             "udt-2007",
             "udt-2007:release-3.3",
             "udt-2011",
             "udt-2011:only=rate",
-            "two",
             "fixed:rate=500mbit",
             "bbr",
-            "union",
             "reno",
             "cubic",
             "tahoe",

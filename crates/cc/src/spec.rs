@@ -8,7 +8,7 @@ use crate::options::SpecError;
 use crate::registry::Entry;
 use crate::selection::Selection;
 
-/// A controller and its options: `udt`, `udt:native`, `fixed:rate=500mbit`.
+/// A controller and its options: `union`, `udt-2007:release-3.3`, `fixed:rate=500mbit`.
 ///
 /// A `Spec` is checked when it is parsed, so that [`build`](Spec::build) cannot fail. Options are printed in the
 /// registry's order.
@@ -67,13 +67,15 @@ mod tests {
 
     #[test]
     fn text_survives_parsing_and_printing() {
-        for text in ["udt", "udt:native", "udt-2004:warnings=off", "fixed:rate=500mbit", "fixed:rate=2.5Gbit/s"] {
+        for text in
+            ["union", "udt", "udt:native", "udt-2004:warnings=off", "fixed:rate=500mbit", "fixed:rate=2.5Gbit/s"]
+        {
             let spec: Spec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
             assert_eq!(spec.to_string().parse::<Spec>().unwrap(), spec);
         }
-        assert_eq!(Spec::default(), "udt".parse().unwrap());
-        assert_ne!(Spec::default(), "udt:native".parse().unwrap());
+        assert_eq!(Spec::default(), "union".parse().unwrap());
+        assert_ne!(Spec::default(), "udt".parse().unwrap());
     }
 
     #[test]

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let gigabytes: f64 = arguments.first().map_or(Ok(4.0), |text| text.parse())?;
     let mss: u32 = arguments.get(1).map_or(Ok(1500), |text| text.parse())?;
-    let controller = arguments.get(2).map_or("udt", String::as_str);
+    let controller = arguments.get(2).map_or("union", String::as_str);
     for _ in 0..3 {
         transfer((gigabytes * 1e9) as u64, mss, controller)?;
     }

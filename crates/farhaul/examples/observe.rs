@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         io::copy(&mut stream, &mut io::sink())
     });
 
-    let stream = Endpoint::builder().plain().controller("udt").bind("127.0.0.1:0".parse()?)?.connect(address)?;
+    let stream = Endpoint::builder().plain().controller("union").bind("127.0.0.1:0".parse()?)?.connect(address)?;
     let (done, is_done) = mpsc::channel::<()>();
     let watched = stream.clone();
     let watcher = thread::spawn(move || -> Result<(), farhaul::Error> {

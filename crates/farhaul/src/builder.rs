@@ -285,8 +285,8 @@ impl Builder {
         self
     }
 
-    /// The congestion controller by name, with its options: `udt`, `udt:native`, `fixed:rate=500mbit`. Default: the
-    /// protocol's own, which is `udt` for UDT4. [`bind`](Builder::bind) checks the name.
+    /// The congestion controller by name, with its options: `union`, `udt`, `fixed:rate=500mbit`. Default: the
+    /// protocol's own, which is `union` for the protocol `udt`. [`bind`](Builder::bind) checks the name.
     pub fn controller(mut self, spec: impl Into<String>) -> Self {
         self.controller = Choice::Named(spec.into());
         self

@@ -9,7 +9,7 @@ use crate::world::World;
 /// The value of one axis at one point: its text, and its number in base units.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AxisValue {
-    /// The scenario's text: `100mbit`, `10ms`, `udt:native`.
+    /// The scenario's text: `100mbit`, `10ms`, `udt-2007`.
     pub text: String,
     /// The number in bits per second, seconds, bytes, packets or shares; `None` for text that is no quantity.
     pub number: Option<f64>,

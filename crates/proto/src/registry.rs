@@ -54,7 +54,7 @@ static PROTOCOLS: &[Entry] = &[
         source: "udt-draft, udt-2007",
         modes: &[Mode::Stream, Mode::Message],
         needs_control_channel: false,
-        controller: Some("udt"),
+        controller: Some("union"),
         header_len: HEADER_LEN as u32,
         numbering: Numbering::UDT4,
         options: &[],

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 fn main() {
     let mut names: Vec<String> = std::env::args().skip(1).collect();
     if names.is_empty() {
-        names = ["udt", "udt:native"].map(String::from).to_vec();
+        names = ["union", "udt"].map(String::from).to_vec();
     }
     println!("| controller | loss | goodput 0..10 s | goodput 10..40 s | retransmitted | 1 MB | 1 GB |");
     println!("| --- | --- | --- | --- | --- | --- | --- |");

@@ -3,7 +3,7 @@
 //! `cargo run --release -p farhaul-sim --example generations rate round-trip loss from to seeds queue controller …`
 //!
 //! The goodput counts in `from..to`. `queue` is a number of packets or `bdp`. `queue/8192` also limits the receiver's
-//! window to 8192 packets, the default of libudt. Example: `1gbit 25ms 0.001% 0s 60s 1..5 bdp udt:native udt-2011`.
+//! window to 8192 packets, the default of libudt. Example: `1gbit 25ms 0.001% 0s 60s 1..5 bdp udt udt-2011`.
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::udt::Endpoint;

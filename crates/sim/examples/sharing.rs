@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p farhaul-sim --example sharing [rate] [round trip] [end] [controller …]`
 //!
-//! One flow per controller, for example `100mbit 16ms 60s udt udt udt:native`. The first quarter of the time does not
+//! One flow per controller, for example `100mbit 16ms 60s union union udt`. The first quarter of the time does not
 //! count.
 
 use farhaul_netem::{PathSpec, QueueSize};
@@ -24,7 +24,7 @@ fn main() {
     let end = parse_duration(word(2, "60s")).expect("a time to stop");
     let mut controllers: Vec<&str> = words.iter().skip(3).map(String::as_str).collect();
     if controllers.is_empty() {
-        controllers = vec!["udt"; 4];
+        controllers = vec!["union"; 4];
     }
     println!("| seed | Mbit/s of {} | sum | Jain | lost at the queue |", controllers.join(", "));
     println!("| --- | --- | --- | --- | --- |");

@@ -24,7 +24,7 @@ fn main() {
         PathSpec { rate: Some(rate), delay: round_trip / 2, queue: QueueSize::Bdp(round_trip), ..PathSpec::default() };
     let up = PathSpec { loss: (loss > 0.0).then_some(LossSpec::Bernoulli(loss)), ..clean.clone() };
     let endpoint = |seed| {
-        let controller = controller_factory(word(5, "udt").parse().expect("a controller of the registry"));
+        let controller = controller_factory(word(5, "union").parse().expect("a controller of the registry"));
         Endpoint::new(Config { controller, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
     };
     let mut listener = endpoint(2);

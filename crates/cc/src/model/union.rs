@@ -1,4 +1,4 @@
-//! `union`: a model of the link bounds the rate, and flows share it by common cuts. Experimental.
+//! `union`, the default law: a model of the link bounds the rate, and flows share it by common cuts.
 //!
 //! Flows of one link see the same queue. The root of each rate grows alike, whatever the RTT. When a queue shows, all drain it and cut
 //! by the same factor. Equal growth and proportional cuts make shares equal. A sole flow that knows the link holds 99 % of it and makes
@@ -11,7 +11,7 @@
 //! | x | the rate, packets/s | the law |
 //! | q, P | queueing delay and its peak, s | RTTs of receipts, `union/senses.rs` |
 //! | D, D̂ | delivery rate: the last sample, and the most of the last one to two loops | [`RateSample`](crate::RateSample) |
-//! | L | the link of a sole flow, by start-up's trains and probe pairs | lowered to min(x, D) where a flow that fills it meets a queue, to min(x, D̂) where it meets losses |
+//! | L | the link of a sole flow, by start-up's trains and probe pairs | lowered to min(x, D̂) where a flow that fills it meets a queue or a lossy round |
 //! | K | the larger of L and the most of D in 10 to 20 s | |
 //! | lossy | a round lost more than 2 % and chance | `union/senses.rs` |
 //! | ρ | how far queues fell of late, of what they would have if all flows drained | drains |
@@ -30,7 +30,7 @@
 //! bursts    a lossy round without a queue halves bursts, to 4 packets.                                 (6)
 //!           A late host catches up at L/x at most. (5) applies as well if a tenth was lost.
 //! compete   W of RFC 9438 (`competition.rs`), paced at 1.2·W/RTT                                       (7)
-//! q* = max(2 ms, 4 packets/K),   loop = RTT + SYN,   s = b/K
+//! q* = max(2 ms, 4 packets/K, 4·j),   loop = RTT + SYN,   s = b/K
 //! ```
 //!
 //! # States
@@ -41,7 +41,6 @@
 //! | GROW | q > q* | DRAIN; L ← min(x, D) if x was near L for a loop |
 //! | GROW | lossy | DRAIN by (5). Without a queue a *blind* one, d = 1/2 without growth, once in 10 s |
 //! | DRAIN | q < q*/2, after one loop | GROW by (4). CUBIC's window bounds x for 10 s after a competition, unless ρ > (1 + s)/2 |
-//! | DRAIN | ρ < s/2 after two loops, q < 10 ms, and delays spread by q | GROW. Not even this flow's part was a queue: q becomes an offset for 10 s |
 //! | DRAIN | ρ < (1 + s)/2 after two loops | COMPETE from b |
 //! | COMPETE | a loss after one loop | W ← 0.7·W; DRAIN once a second, to find flows of this law |
 //! | COMPETE | q < q*/2 | GROW; x ← 0.7·x; ρ is unknown |
@@ -79,8 +78,8 @@ const FULL: f64 = 0.99;
 const AGREE: f64 = 0.1;
 /// q*, s: schedulers and timers of hosts delay packets by up to this.
 const VISIBLE: f64 = 2e-3;
-/// Largest queue that jitter explains, s.
-const JITTER: f64 = 1e-2;
+/// q* in multiples of j. Delays by jitter in both directions, each uniform, lie within 4.3 times their mean difference.
+const SPREAD: f64 = 4.0;
 /// q* in packets, and the shortest burst: two probe pairs that meet.
 const PAIRS: f64 = 4.0;
 /// Largest credible capacity by probe pairs, packets/s: closer pairs were together in a host's buffer.
@@ -195,9 +194,8 @@ pub(crate) struct Union {
     free_since: Instant,
     /// Start-up's own queue has gone.
     priced: bool,
-    /// Until when packets are taken to overtake each other, no offset is learnt, others compete, and no blind drain begins.
+    /// Until when packets are taken to overtake each other, others compete, and no blind drain begins.
     overtaken_until: Instant,
-    offset_until: Instant,
     others_until: Instant,
     blind_until: Instant,
     lossy_until: Instant,
@@ -229,7 +227,6 @@ impl Union {
             free_since: Instant::ZERO,
             priced: false,
             overtaken_until: Instant::ZERO,
-            offset_until: Instant::ZERO,
             others_until: Instant::ZERO,
             blind_until: Instant::ZERO,
             lossy_until: Instant::ZERO,
@@ -264,7 +261,7 @@ impl Union {
 
     /// q*, s.
     fn threshold(&self) -> f64 {
-        VISIBLE.max(PAIRS / self.scale().max(1.0))
+        VISIBLE.max(PAIRS / self.scale().max(1.0)).max(self.queue.jitter() * SPREAD)
     }
 
     /// The RTT with the queue, s.
@@ -276,9 +273,7 @@ impl Union {
     fn lossy(&mut self, path: &Path) -> Option<f64> {
         // Where packets only overtake each other, all of them arrive.
         let overtaken = path.now < self.overtaken_until && self.arrived.get() > self.rate * (1.0 - AGREE);
-        let lossy = self.losses.end_of_round(path, overtaken)?;
-        self.offset_until = path.now + MEMORY;
-        Some(lossy)
+        self.losses.end_of_round(path, overtaken)
     }
 
     // ---- the law ----
@@ -351,7 +346,7 @@ impl Union {
         let base = self.rate.min(if stands { self.arrives } else { self.arrived.get() });
         let settled = (path.now - self.grown_since).as_secs_f64() > loop_time(path) + TAU;
         if settled && self.rate > self.link() * FULL * (1.0 - AGREE) {
-            (self.link, self.pairs) = (base, 0.0);
+            (self.link, self.pairs) = (self.rate.min(self.arrived.get()), 0.0);
         }
         let blind = !stands && path.now >= self.blind_until;
         if blind {
@@ -394,18 +389,8 @@ impl Union {
         if drain.loops == 1 || self.all_drain(drain.base) != Some(false) {
             return;
         }
-        let own_part = self.share(drain.base);
-        let jitter = delay < JITTER && self.queue.spread() >= delay && path.now >= self.offset_until;
-        if jitter && self.answer.share() < own_part / 2.0 {
-            // Not even this side's own part: it is no queue.
-            self.offset_until = path.now + MEMORY;
-            self.queue.raise_offset(delay, self.offset_until);
-            self.answer = Answer::default();
-            self.resume(path);
-        } else {
-            self.answer.age();
-            self.compete(drain.base, path);
-        }
+        self.answer.age();
+        self.compete(drain.base, path);
     }
 
     fn after_competing(&mut self, cubic: CubicWindow, lost: bool, path: &Path) {

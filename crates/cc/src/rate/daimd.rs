@@ -74,9 +74,6 @@ pub(super) enum NakEffect {
     Spared,
 }
 
-/// The name by which the default law imports it.
-pub(super) use NakEffect as Verdict;
-
 /// Decides which loss reports decrease the rate, and the increase per SYN interval.
 #[derive(Clone, Debug)]
 pub(super) struct Daimd {

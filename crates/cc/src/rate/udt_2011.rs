@@ -1,4 +1,4 @@
-//! The modification of UDT by Park, Lee, Kim and Cho (paper:udt-2011): UDT4's law (`udt_native.rs`) with a cut that depends on
+//! The modification of UDT by Park, Lee, Kim and Cho (paper:udt-2011): UDT4's law (`udt4.rs`) with a cut that depends on
 //! the round trip, and a window that follows a backlog estimate in the manner of TCP Vegas.
 //!
 //! ```text
@@ -20,7 +20,7 @@
 //! | W | `Control::cwnd` | packets |
 //! | α, β | `Window::alpha`, `beta`: 1.5 and 3.5 | packets |
 //!
-//! Everything else is UDT4's, and with neither rule this would be `udt:native`: the 16 packets of its window are gone, a tenth of
+//! Everything else is UDT4's, and with neither rule this would be `udt`: the 16 packets of its window are gone, a tenth of
 //! the window stands in their place. Between 50 and 150 ms the rate rule is UDT4's own, so that there both rules together are
 //! the window rule alone.
 //!
@@ -35,14 +35,14 @@
 //! and without that (1) would differ from UDT4 where the paper says that it does not. Which round trip: the
 //! smoothed one, the only one that UDT4's controllers see. What prevRTT is before there was one: none, nDiff = 0.
 //!
-//! Departures (docs/papers/departures.md): those of `udt_native.rs`, and D53 to D55.
+//! Departures (docs/papers/departures.md): those of `udt4.rs`, and D53 to D55.
 
 use farhaul_units::{Duration, PacketRate, parse_duration};
 
 use super::daimd::DECREASE;
 use super::flow_control::measured_rate;
 use super::syn::SYN_INTERVAL;
-use super::udt_native::UdtNative;
+use super::udt4::Udt4;
 use crate::options::{Settings, SpecError};
 use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 
@@ -66,7 +66,7 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(1);
 /// UDT4's law with either or both of the rules, `udt-2011`.
 #[derive(Clone, Debug)]
 pub(crate) struct Udt2011 {
-    native: UdtNative,
+    native: Udt4,
     /// The name with its options.
     name: String,
     rate_rule: bool,
@@ -143,7 +143,7 @@ impl Window {
 impl Udt2011 {
     /// The law of a new connection with these rules; all its randomness follows from `seed`.
     pub(crate) fn new(rate_rule: bool, window_rule: Option<Window>, name: String, seed: u64) -> Self {
-        Self { native: UdtNative::new(seed), name, rate_rule, window_rule, previous_rtt: None }
+        Self { native: Udt4::new(seed), name, rate_rule, window_rule, previous_rtt: None }
     }
 
     /// The law that the options ask for.
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn each_rule_works_alone_and_both_together() {
-        let [native, both] = ["udt:native", "udt-2011"].map(played);
+        let [native, both] = ["udt", "udt-2011"].map(played);
         let [rate, window] = ["udt-2011:only=rate", "udt-2011:only=window"].map(played);
         assert_eq!(rate.cwnd, native.cwnd);
         assert_eq!(window.send_period, native.send_period);

@@ -97,11 +97,6 @@ fn curve_of_udt() {
 }
 
 #[test]
-fn curve_of_udt_native() {
-    insta::assert_snapshot!(curve("udt:native", &script()));
-}
-
-#[test]
 fn curve_of_udt_2007() {
     insta::assert_snapshot!(curve("udt-2007", &script()));
 }
@@ -114,11 +109,6 @@ fn curve_of_udt_2011() {
 #[test]
 fn curve_of_udt_2004() {
     insta::assert_snapshot!(curve_of_sender("udt-2004", &script(), 50));
-}
-
-#[test]
-fn curve_of_two() {
-    insta::assert_snapshot!(curve_of_sender("two", &script(), 5));
 }
 
 #[test]
@@ -141,14 +131,14 @@ fn curve_of_tahoe() {
     insta::assert_snapshot!(curve("tahoe", &script()));
 }
 
-/// The native law on an empty link with an exact capacity estimate settles at the value of its integral. That is
+/// UDT4's law on an empty link with an exact capacity estimate settles at the value of its integral. That is
 /// sqrt(9·inc/p) packets per SYN, corrected for losses of the same event.
 #[test]
-fn native_throughput_under_random_loss() {
+fn udt_throughput_under_random_loss() {
     let gigabit = Rate::from_megabits_per_second(1_000);
     for (rtt, loss, megabits) in [(100, 1e-4, 362.0), (100, 1e-3, 128.0), (11, 4e-5, 524.0)] {
         let model = PathModel { link: gigabit, rtt: Duration::from_millis(rtt), loss, mss: 1_500 };
-        let mean = mean_throughput("udt:native", &model, 8);
+        let mean = mean_throughput("udt", &model, 8);
         let off = mean / megabits - 1.0;
         assert!(
             off.abs() < 0.1,

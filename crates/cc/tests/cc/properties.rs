@@ -9,17 +9,15 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 /// Specs that cover every controller and variant.
-const SPECS: [&str; 14] = [
+const SPECS: [&str; 12] = [
+    "union",
     "udt",
-    "udt:native",
     "udt-2004",
     "udt-2004:false-warnings=0.5,missed-warnings=0.5",
     "udt-2007",
     "udt-2011",
     "udt-2011:only=rate",
-    "two",
     "bbr",
-    "union",
     "fixed:rate=500mbit",
     "reno",
     "cubic",
@@ -232,7 +230,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
 
-    // Slow: 256 random cases, each with up to 199 events for fourteen controllers.
+    // Slow: 256 random cases, each with up to 199 events for twelve controllers.
     #[test]
     fn settings_stay_in_bounds_and_a_loss_report_never_raises_the_rate(
         seed: u64,
@@ -252,34 +250,6 @@ proptest! {
             Ok(())
         })?;
     }
-}
-
-#[test]
-fn the_default_controller_undoes_its_reaction_to_spurious_losses() {
-    let settings_after = |spurious| {
-        let mut controller = Spec::default().build(1);
-        let mut control = Control::initial();
-        let mut path = Path::default();
-        (path.mss, path.max_window, path.in_flight) = (1_500, 25_600, 64);
-        (path.rtt, path.min_rtt) = (Duration::from_millis(40), Some(Duration::from_millis(40)));
-        path.delivery_rate = Some(PacketRate::new(1_000.0));
-        let mut ack = AckEvent::default();
-        ack.newly_acked = 64;
-        controller.on_ack(&path, &ack, &mut control);
-        let before = (control.cwnd, control.send_period);
-        let range = [SeqRange::new(SeqNo::new(70), SeqNo::new(79))];
-        for _ in 0..10 {
-            path.now += Duration::from_millis(1);
-            controller.on_loss(&path, &LossEvent::new(&range, 10, SeqNo::new(130)), &mut control);
-        }
-        assert!((control.cwnd, control.send_period) != before && !control.send_period.is_unpaced());
-        controller.on_recovered(&path, spurious, &mut control);
-        (before, (control.cwnd, control.send_period))
-    };
-    let (before, after) = settings_after(true);
-    assert_eq!(after, before);
-    let (before, after) = settings_after(false);
-    assert_ne!(after, before);
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "SHARE", default_value = "0.001%", value_parser = share)]
     loss: f64,
     /// Congestion controller and its options
-    #[arg(long, value_name = "NAME[:K=V,…]", default_value = "udt")]
+    #[arg(long, value_name = "NAME[:K=V,…]", default_value = "union")]
     controller: Spec,
     /// Print JSON: a start record, the sender's intervals, and an end record with all figures
     #[arg(long)]

@@ -49,7 +49,7 @@ fn protocols_are_listed_with_their_modes_and_options() {
         "source": ["udt-draft", "udt-2007"],
         "modes": ["stream", "message"],
         "control_channel": false,
-        "controller": "udt",
+        "controller": "union",
         "options": [],
     });
     let udt_2004 = json!({
@@ -91,8 +91,10 @@ fn controllers_are_listed_with_their_options() {
     let run = farhaul(&["controllers", "--json"]);
     run.succeeds();
     let all: Value = serde_json::from_slice(&run.stdout).unwrap();
-    assert_eq!(all[0]["name"], "udt");
-    assert!(all[0]["options"].as_array().unwrap().iter().any(|option| option["name"] == "native"));
+    assert_eq!(all[0]["name"], "union", "the default comes first");
+    assert_eq!(all[0]["options"], json!([]));
+    let with_options = all.as_array().unwrap().iter().find(|entry| entry["name"] == "udt-2011").unwrap();
+    assert!(with_options["options"].as_array().unwrap().iter().any(|option| option["name"] == "alpha"));
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn a_controller_does_not_go_with_a_protocol_that_governs_its_rate() {
     farhaul(&[&arguments[..], &["--controller", "udt"]].concat()).fails(2, &["--controller", "tsunami"]);
     // A lasting setting is meant for other protocols.
     let run = farhaul_where(
-        &[("FARHAUL_CONTROLLER", "udt:native")],
+        &[("FARHAUL_CONTROLLER", "udt")],
         &[&arguments[..], &["--json", "--connect-timeout", "150ms"]].concat(),
     );
     assert_eq!((run.code, run.end()["controller"].as_str().map(str::to_owned)), (4, Some("none".to_owned())));

@@ -38,10 +38,10 @@ fn flags_win_over_the_environment_that_over_the_user_and_that_over_the_system() 
         run.succeeds();
         String::from_utf8(run.stdout).unwrap()
     };
-    let text = shown(&["bench", "--connect", "far.example:9", "--show-config", "--controller", "udt:native"]);
+    let text = shown(&["bench", "--connect", "far.example:9", "--show-config", "--controller", "udt-2007:release-3.3"]);
     let line = |key: &str| text.lines().find(|line| line.starts_with(key)).unwrap_or_else(|| panic!("{key}: {text}"));
     for (key, value, origin) in [
-        ("controller", "\"udt:native\"", "# --controller"),
+        ("controller", "\"udt-2007:release-3.3\"", "# --controller"),
         ("rate", "\"3mbit\"", "# FARHAUL_RATE"),
         ("timeout", "\"2s\"", "user/farhaul/config.toml"),
         ("buffer", "\"1MiB\"", "system/farhaul/config.toml"),
@@ -55,7 +55,7 @@ fn flags_win_over_the_environment_that_over_the_user_and_that_over_the_system() 
     let bare =
         |arguments: &[&str]| shown(&[&["bench", "--connect", "near.example:9", "--show-config"], arguments].concat());
     for (arguments, controller) in
-        [(&[][..], "\"udt\""), (&["--protocol", "udt-2004:delay-warnings=off"], "\"udt-2004\"")]
+        [(&[][..], "\"union\""), (&["--protocol", "udt-2004:delay-warnings=off"], "\"udt-2004\"")]
     {
         let text = bare(arguments);
         let line = text.lines().find(|line| line.starts_with("controller")).unwrap();

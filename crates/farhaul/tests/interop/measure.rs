@@ -114,7 +114,7 @@ fn print_shares(name: &str, one: f64, libudt: f64, path: LongPath) {
 #[ignore = "long: measures for up to two minutes"]
 fn shares_beside_libudt() {
     let Some(libudt) = Libudt::find() else { return };
-    for controller in ["udt", "udt:native"] {
+    for controller in ["union", "udt"] {
         for _ in 0..RUNS {
             let (_receivers, address) = libudt.listen("recv --unchecked --sockets 2");
             let path = shared_path(address);

@@ -96,7 +96,7 @@ fn a_grid_has_every_point_with_every_seed_and_curve() {
     let text = format!(
         "{HEAD}seeds = 2\n{LINK}{FLOW}[[axis]]\nname = 'rate'\nset = 'link.rate'\nvalues = ['1mbit', '2mbit', '3mbit']\n\
          [[axis]]\nname = 'rtt'\nset = 'link.rtt'\nvalues = ['1ms', '2ms']\n\
-         [[curve]]\nname = 'native'\nset = {{ \"flow.udt.controller\" = 'udt:native' }}\n[[curve]]\nname = 'udt'\n"
+         [[curve]]\nname = 'native'\nset = {{ \"flow.udt.controller\" = 'udt' }}\n[[curve]]\nname = 'udt'\n"
     );
     let jobs = jobs(&text).unwrap();
     assert_eq!(jobs.len(), 24);

@@ -31,6 +31,10 @@ use crate::transport::earliest;
 
 /// Packets in flight before the peer's first acknowledgement. Until then its address may be forged (attack A2).
 const UNPROVEN_WINDOW: u32 = 16;
+/// Bytes that may wait behind missing packets beyond a window that counts outstanding packets alone. They are most of the fixed part of a
+/// side's memory, 32 MiB. The rest is unsent data, 2 MiB at the least, and a record per packet.
+const MAX_BEHIND_GAPS: u32 = 24 << 20;
+
 /// The sending half of a connection.
 #[derive(Debug)]
 pub(crate) struct Sender {
@@ -340,7 +344,10 @@ impl Sender {
         if let Some(end) = control.freeze_until {
             self.pacer.freeze_until(end);
         }
-        self.filled = self.delivery.rate().map_or(0, |rate| rate.packets_in(round_trip) as u32);
+        // Acknowledgements of what waited behind a repair come faster than packets leave.
+        let paced = send_period.packet_rate();
+        let filling = |rate: PacketRate| paced.filter(|paced| *paced < rate).unwrap_or(rate).packets_in(round_trip);
+        self.filled = self.delivery.rate().map_or(0, |rate| filling(rate) as u32);
     }
 
     /// Fires the timers. Returns whether packets in flight made no progress for long.
@@ -397,12 +404,13 @@ impl Sender {
 
     /// New packets that the congestion window permits.
     fn window_room(&self) -> u32 {
-        let limited = if self.window_of_outstanding {
-            (self.outstanding_of_first_size() / self.scale_of_next()) as u32
-        } else {
-            self.in_flight_of_next_size()
-        };
-        self.congestion_window().saturating_sub(limited)
+        let (window, in_flight) = (self.congestion_window(), self.in_flight_of_next_size());
+        if !self.window_of_outstanding {
+            return window.saturating_sub(in_flight);
+        }
+        let outstanding = (self.outstanding_of_first_size() / self.scale_of_next()) as u32;
+        let behind_gaps = MAX_BEHIND_GAPS / self.buffer.payload_size().max(1) as u32;
+        window.saturating_sub(outstanding).min(window.saturating_add(behind_gaps).saturating_sub(in_flight))
     }
 
     fn congestion_window(&self) -> u32 {

@@ -149,7 +149,7 @@ fn moves_in_the_middle_of_changes_of_keys_lose_nothing() {
         [2, 1].map(|seed| endpoint_of(seed, Null::new(seed.into()).with_confidentiality_limit(512)));
     server.listen(Mode::Stream).unwrap();
     let lossy = PathSpec { loss: Some(LossSpec::Bernoulli(0.005)), ..path() };
-    let workload = Workload::exchange(BYTES / 2);
+    let workload = Workload::exchange(BYTES);
     let mut run = Pair::new(client, server).path(lossy).caller(workload).listener(workload).seed(3).start();
     let nat = nat();
     run.set_tap(Some(nat.tap()));

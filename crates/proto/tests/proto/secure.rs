@@ -72,9 +72,10 @@ fn a_stream_survives_a_hundred_changes_of_keys_on_a_lossy_path() {
 fn few_packets_are_retransmitted_because_of_reordering() {
     let often = |seed| Null::new(seed).with_confidentiality_limit(8_192);
     for seed in 1..4 {
-        // No queue overflows, so no packet is lost.
-        let reorder = Some(ReorderSpec { probability: 0.1, extra_delay: Duration::from_millis(20) });
-        let path = PathSpec { queue: QueueSize::Packets(100_000), reorder, duplicate: 0.05, ..clean_path() };
+        // No queue overflows, so no packet is lost. Half of an RTT is a lateness for which the receiver waits.
+        let delay = Duration::from_millis(20);
+        let reorder = Some(ReorderSpec { probability: 0.1, extra_delay: delay });
+        let path = PathSpec { delay, queue: QueueSize::Packets(100_000), reorder, duplicate: 0.05, ..clean_path() };
         let caller = Workload::send_without_end();
         let mut run = pair_of(seed, often).path(path).caller(caller).start();
         run.run_for(Duration::from_secs(10));

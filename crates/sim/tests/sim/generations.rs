@@ -57,13 +57,13 @@ fn every_generation_fills_a_clean_path() {
 
 #[test]
 fn the_free_first_report_of_2007_keeps_more_under_random_loss() {
-    let [early, native] = ["udt-2007", "udt:native"].map(|controller| settled(controller, 1e-3));
+    let [early, native] = ["udt-2007", "udt"].map(|controller| settled(controller, 1e-3));
     assert!(mean(&early) > 1.5 * mean(&native), "{early:.1?} and {native:.1?}");
 }
 
 #[test]
 fn the_wider_window_of_2011_gains_under_random_loss() {
-    let [modified, native] = ["udt-2011:only=window", "udt:native"].map(|controller| settled(controller, 1e-3));
+    let [modified, native] = ["udt-2011:only=window", "udt"].map(|controller| settled(controller, 1e-3));
     assert!(mean(&modified) > mean(&native), "{modified:.1?} and {native:.1?}");
 }
 
@@ -107,7 +107,7 @@ fn one_lost_packet_freezes_the_generation_of_2007_for_one_interval_and_no_other(
     let syn = Duration::from_millis(10);
     let silence = silence_after_a_report("udt-2007");
     assert!(silence >= syn && silence < syn + Duration::from_millis(1), "{silence:?}");
-    for controller in ["udt:native", "udt-2011"] {
+    for controller in ["udt", "udt-2011"] {
         let silence = silence_after_a_report(controller);
         assert!(silence < Duration::from_millis(1), "{controller}: {silence:?}");
     }

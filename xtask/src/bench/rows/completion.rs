@@ -25,7 +25,7 @@ pub(super) const ROW: Row = Row {
 static MEASUREMENT: Measurement = Measurement {
     name: "wan-completion",
     how: "1e6 and 1e9 bytes through farhaul relay at 1 Gbit/s, 100 ms, queue 1 BDP, no loss. farhaul with its \
-        defaults, libudt with buffers of 2 BDP. udt:native is left out, because it takes minutes",
+        defaults, libudt with buffers of 2 BDP. udt is left out, because it takes minutes",
     runs: 3,
     seconds: 25,
     in_settings: true,
@@ -42,7 +42,7 @@ fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
         for program in run.in_turn(&["farhaul", "libudt"]) {
             let (amount, path) = (Amount::Bytes(bytes), Some(&wan::CLEAN_PATH));
             let result = match program {
-                "farhaul" => tools.farhaul("udt", amount, path),
+                "farhaul" => tools.farhaul("union", amount, path),
                 _ => tools.libudt_transfer(amount, path),
             };
             samples.add(case, program, result);

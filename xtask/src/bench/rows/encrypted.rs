@@ -125,7 +125,7 @@ fn measure_loopback(tools: &Tools, run: &Run, samples: &mut Samples) {
         let result = match program {
             "farhaul" => tools.farhaul_encrypted(Amount::Seconds(seconds), None),
             "quinn" => tools.quinn(seconds),
-            _ => tools.farhaul("udt", Amount::Seconds(seconds), None),
+            _ => tools.farhaul("union", Amount::Seconds(seconds), None),
         };
         samples.add(LOOPBACK, program, result);
     }
@@ -136,7 +136,7 @@ fn measure_wan(tools: &Tools, run: &Run, samples: &mut Samples) {
         for program in run.in_turn(&["farhaul", PLAIN]) {
             let result = match program {
                 "farhaul" => tools.farhaul_encrypted(amount, Some(&CLEAN_PATH)),
-                _ => tools.farhaul("udt", amount, Some(&CLEAN_PATH)),
+                _ => tools.farhaul("union", amount, Some(&CLEAN_PATH)),
             };
             samples.add(case, program, result);
         }

@@ -40,7 +40,7 @@ fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
     for program in run.in_turn(&["raw", "farhaul", "libudt"]) {
         let result = match program {
             "raw" => tools.raw(seconds),
-            "farhaul" => tools.farhaul("udt", Amount::Seconds(seconds), None),
+            "farhaul" => tools.farhaul("union", Amount::Seconds(seconds), None),
             _ => tools.libudt_transfer(Amount::Seconds(seconds), None),
         };
         samples.add(CASE, program, result);

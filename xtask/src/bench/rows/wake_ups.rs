@@ -40,7 +40,7 @@ fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
         let protection = (program == PLAIN).then_some("--plain");
         let transfer = match protection {
             None => tools.farhaul_encrypted(Amount::Seconds(seconds), Some(&CLEAN_PATH)),
-            Some(_) => tools.farhaul("udt", Amount::Seconds(seconds), Some(&CLEAN_PATH)),
+            Some(_) => tools.farhaul("union", Amount::Seconds(seconds), Some(&CLEAN_PATH)),
         };
         samples.add(CASE, program, transfer);
         samples.add(CASE, program, tools.counted_calls(&CLEAN_PATH, protection, seconds));

@@ -16,9 +16,9 @@ const RARE: &str = "10 s, loss 1e-4";
 const FREQUENT: &str = "10 s, loss 1e-3";
 
 /// Loss probabilities in each direction, their names, and the rate of UDT's own law in equilibrium, bit/s. The rate is
-/// the integral of the law on this path (`native_throughput_under_random_loss` in crates/cc/tests/cc/curves.rs).
+/// the integral of the law on this path (`udt_throughput_under_random_loss` in crates/cc/tests/cc/curves.rs).
 const LOSSES: [(f64, &str, f64); 2] = [(1e-4, RARE, 362e6), (1e-3, FREQUENT, 128e6)];
-const LAW: &str = "the law of native";
+const LAW: &str = "the law of udt";
 
 /// 2 × BDP + 32 MiB.
 const MOST_MEMORY: f64 = 2.0 * CLEAN_PATH.bdp_bytes() as f64 + 32.0 * 1_048_576.0;
@@ -70,7 +70,7 @@ pub(super) const LOSSY: Row = Row {
 
 static WITHOUT_LOSS: Measurement = Measurement {
     name: "wan-clean",
-    how: "10 s through farhaul relay at 1 Gbit/s, 100 ms, queue 1 BDP. farhaul with its defaults and with udt:native, \
+    how: "10 s through farhaul relay at 1 Gbit/s, 100 ms, queue 1 BDP. farhaul with its defaults and with udt, \
         libudt with buffers of 2 BDP, and a paced sender without protocol at farhaul's rate. After start-up: the second \
         half of the time, from the receiver's intervals of 0.25 s. Memory: the kernel's high-water mark of each process",
     runs: 3,
@@ -81,8 +81,8 @@ static WITHOUT_LOSS: Measurement = Measurement {
 
 static WITH_LOSS: Measurement = Measurement {
     name: "wan-loss",
-    how: "10 s through farhaul relay at 1 Gbit/s, 100 ms, queue 1 BDP. farhaul with its defaults and with udt:native, \
-        libudt with buffers of 2 BDP. Beside udt:native the rate of its law in equilibrium",
+    how: "10 s through farhaul relay at 1 Gbit/s, 100 ms, queue 1 BDP. farhaul with its defaults and with udt, \
+        libudt with buffers of 2 BDP. Beside udt the rate of its law in equilibrium",
     runs: 3,
     seconds: 68,
     in_settings: true,
@@ -110,10 +110,10 @@ fn measure_lossy(tools: &Tools, run: &Run, samples: &mut Samples) {
 fn measure(tools: &Tools, run: &Run, samples: &mut Samples, path: &Path, case: &'static str) -> Option<f64> {
     let amount = Amount::Seconds(run.pick(10, 3));
     let mut rate = None;
-    for program in run.in_turn(&["farhaul", "farhaul native", "libudt"]) {
+    for program in run.in_turn(&["farhaul", "farhaul, udt", "libudt"]) {
         let result = match program {
-            "farhaul" => tools.farhaul("udt", amount, Some(path)),
-            "farhaul native" => tools.farhaul("udt:native", amount, Some(path)),
+            "farhaul" => tools.farhaul("union", amount, Some(path)),
+            "farhaul, udt" => tools.farhaul("udt", amount, Some(path)),
             _ => tools.libudt_transfer(amount, Some(path)),
         };
         if let ("farhaul", Ok(measured)) = (program, &result) {

@@ -28,7 +28,7 @@ impl Tools {
 
     /// The same with encryption, the default of the program.
     pub(in super::super) fn farhaul_encrypted(&self, amount: Amount, path: Option<&Path>) -> Result<Measured> {
-        self.transfer(&|| self.bench(None), "udt", amount, path)
+        self.transfer(&|| self.bench(None), "union", amount, path)
     }
 
     fn transfer(

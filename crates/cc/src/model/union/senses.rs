@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! base     the least RTT of 10 to 20 s
-//! q        the least RTT of the last two SYN intervals, less base and an offset of jitter, which ends after 10 s
-//! spread   the largest delay of these intervals, less q
+//! q        the least RTT of the last two SYN intervals, less base
+//! j        the mean difference of consecutive RTTs: j ← j + (|RTT − RTT before| − j)/16
 //! rises    q > q*;   falls  the present interval < q*/2
 //! P        the largest delay since it rose that two intervals in a row reached
 //! lossy    e > 3·max(1, √(2 %·sent)),   e ← max(0, e + lost − 2 %·sent) per round, but for the round after a cut
@@ -56,13 +56,16 @@ impl Extreme {
     }
 }
 
+/// Weight of a sample in j. Source: RFC 3550 §6.4.1, interarrival jitter.
+const JITTER_WEIGHT: f64 = 1.0 / 16.0;
+
 /// The standing queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queue {
     base: Extreme,
-    /// Delay that a drain did not remove: jitter, not a queue, s. And until when it counts as such.
-    offset: f64,
-    offset_until: Instant,
+    /// The last RTT, and j, s.
+    latest: Option<f64>,
+    jitter: f64,
     began: Instant,
     /// Least and largest delay of the present interval and of the one before, s.
     least: f64,
@@ -77,8 +80,8 @@ impl Queue {
     pub(super) const fn new() -> Self {
         Self {
             base: Extreme::least(),
-            offset: 0.0,
-            offset_until: Instant::ZERO,
+            latest: None,
+            jitter: 0.0,
             began: Instant::ZERO,
             least: f64::INFINITY,
             least_before: f64::INFINITY,
@@ -90,11 +93,12 @@ impl Queue {
     }
 
     pub(super) fn take(&mut self, rtt: Duration, path: &Path) {
-        if self.offset > 0.0 && path.now >= self.offset_until {
-            *self = Self { base: self.base, ..Self::new() };
+        let rtt = rtt.as_secs_f64();
+        if let Some(before) = self.latest.replace(rtt) {
+            self.jitter += ((rtt - before).abs() - self.jitter) * JITTER_WEIGHT;
         }
-        self.base.take(path.now, MEMORY, rtt.as_secs_f64());
-        let delay = (rtt.as_secs_f64() - self.base.get() - self.offset).max(0.0);
+        self.base.take(path.now, MEMORY, rtt);
+        let delay = (rtt - self.base.get()).max(0.0);
         if path.now - self.began > SYN_INTERVAL && self.least.is_finite() {
             self.peak = self.peak.max(self.most.min(self.most_before));
             (self.least_before, self.most_before) = (self.least, self.most);
@@ -120,9 +124,9 @@ impl Queue {
         if self.least_before.is_finite() && delay.is_finite() { delay } else { 0.0 }
     }
 
-    /// The largest delay of the last two intervals above the least, s: jitter has one, and a queue that stands has none.
-    pub(super) fn spread(&self) -> f64 {
-        self.most.max(self.most_before) - self.delay()
+    /// j, s: packets that follow each other differ by jitter, and hardly by a queue.
+    pub(super) const fn jitter(&self) -> f64 {
+        self.jitter
     }
 
     /// P, s.
@@ -137,11 +141,6 @@ impl Queue {
     /// The RTT without a queue, s; `None` before a sample.
     pub(super) fn base(&self) -> Option<f64> {
         Some(self.base.get()).filter(|base| base.is_finite())
-    }
-
-    /// Delays count above the present offset and `more` until `until`.
-    pub(super) fn raise_offset(&mut self, more: f64, until: Instant) {
-        *self = Self { base: self.base, offset: self.offset + more, offset_until: until, ..Self::new() };
     }
 }
 

@@ -34,14 +34,14 @@ const MAX_CELLS: u64 = 10_000;
 /// A seed decides the paths, and every goal follows from its path. The controller "ideal" knows its fair share:
 ///
 ///     farhaul lab arena
-///     farhaul lab arena udt udt:native ideal --seed 1..4
+///     farhaul lab arena union udt bbr ideal --seed 1..4
 ///     farhaul lab arena --family loss,fair --misses
 ///     farhaul lab arena --cell 7 --show > cell.toml
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ArenaArgs {
     /// Controllers, as --controller takes them, or "ideal"
-    #[arg(value_name = "CONTROLLER", default_value = "udt", value_parser = controller)]
+    #[arg(value_name = "CONTROLLER", default_value = "union", value_parser = controller)]
     controllers: Vec<String>,
     /// Seeds of the cells: numbers and ranges, such as 1..4 for 1, 2, 3 and 4
     #[arg(long = "seed", value_name = "NUMBER|A..B", default_value = "1", value_delimiter = ',', value_parser = seeds)]

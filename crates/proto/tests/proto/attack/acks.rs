@@ -150,11 +150,7 @@ fn b13_numbers_with_the_top_bit_are_rejected() {
 
 #[test]
 fn b9_acks_in_slices_copies_and_light_ones_earn_no_more_than_one_for_all() {
-    // Packets sent in the next 100 ms, and the window if only the window limits the sender.
-    //
-    // Where slices have ended start-up, the pace limits it. Then the window is four RTTs of that pace and 16 packets
-    // (departure D22). Here it is 4·14 + 16 = 72 for 100 packets per second, of which 10 leave. One acknowledgement for
-    // all makes 64 leave.
+    // Packets sent in the next 100 ms, and the window.
     let grown = |acks: &mut dyn FnMut(&mut Bench, &mut Peer)| {
         let (mut bench, mut peer) = sending();
         acks(&mut bench, &mut peer);

@@ -1,4 +1,4 @@
-//! The native law inside the whole endpoint: the rate predicted by integration, less the cost of UDT's window.
+//! UDT4's law inside the whole endpoint: the rate predicted by integration, less the cost of UDT's window.
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::{Config, controller_factory};
@@ -19,7 +19,7 @@ const TO: Duration = Duration::from_secs(40);
 /// 0.74 of the throughput remains. A factor of 1.1 allows for the seeds.
 // Slow: three seeds for a median, each with 40 s in virtual time: 10 s to settle, and 30 s for the average over rare losses.
 #[test]
-fn the_native_law_settles_near_its_integration() {
+fn the_law_of_udt4_settles_near_its_integration() {
     let law = 128e6;
     let mut measured = Vec::new();
     for seed in 1..=3 {
@@ -30,11 +30,11 @@ fn the_native_law_settles_near_its_integration() {
             ..PathSpec::default()
         };
         let up = PathSpec { loss: Some(LossSpec::Bernoulli(1e-3)), ..clean.clone() };
-        let native = || {
-            let controller = controller_factory("udt:native".parse().expect("a controller of the registry"));
+        let config = || {
+            let controller = controller_factory("udt".parse().expect("a controller of the registry"));
             Config { controller, ..Config::default() }
         };
-        let mut run = pair(seed, native).up(up).down(clean).caller(Workload::send_without_end()).start();
+        let mut run = pair(seed, config).up(up).down(clean).caller(Workload::send_without_end()).start();
         run.sample_every(Duration::from_secs(1));
         run.run_for(TO);
         let id = run.flows(LISTENER)[0].id();

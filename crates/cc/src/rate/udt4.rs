@@ -1,4 +1,4 @@
-//! UDT4's native congestion control (paper:udt-2007, descending from paper:udt-2004 §3.5): slow start to the first
+//! UDT4's congestion control (paper:udt-2007, descending from paper:udt-2004 §3.5): slow start to the first
 //! loss, then a rate that grows with the spare bandwidth and loses a ninth per loss event.
 //!
 //! ```text
@@ -37,9 +37,9 @@ use crate::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
 /// catches up (departure D26): one for its repair, and one more if that is lost too.
 pub(super) const LONGEST_HOLD: u32 = 2;
 
-/// UDT4's own law, `udt:native`.
+/// UDT4's own law, `udt`.
 #[derive(Clone, Debug)]
-pub(crate) struct UdtNative {
+pub(crate) struct Udt4 {
     /// Lets the law run once per SYN.
     clock: SynClock,
     /// `None` once slow start is over, which is for good.
@@ -48,7 +48,7 @@ pub(crate) struct UdtNative {
     daimd: Daimd,
 }
 
-impl UdtNative {
+impl Udt4 {
     /// The law of a new connection; all its randomness follows from `seed`.
     pub(crate) fn new(seed: u64) -> Self {
         Self { clock: SynClock::default(), slow_start: Some(SlowStart::default()), daimd: Daimd::new(seed) }
@@ -112,9 +112,9 @@ impl UdtNative {
     }
 }
 
-impl Controller for UdtNative {
+impl Controller for Udt4 {
     fn name(&self) -> &str {
-        "udt:native"
+        "udt"
     }
 
     fn on_connect(&mut self, path: &Path, _control: &mut Control) {
@@ -154,7 +154,7 @@ mod tests {
         AckEvent { seq: SeqNo::new(seq), newly_acked: 1, ..AckEvent::default() }
     }
 
-    fn lose(law: &mut UdtNative, path: &Path, seq: u32, control: &mut Control) {
+    fn lose(law: &mut Udt4, path: &Path, seq: u32, control: &mut Control) {
         let ranges = [SeqRange::new(SeqNo::new(seq), SeqNo::new(seq))];
         law.on_loss(path, &LossEvent::new(&ranges, 1, SeqNo::new(seq + 10)), control);
     }
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn slow_start_is_unpaced_and_grows_by_what_is_acknowledged() {
-        let (mut law, mut control) = (UdtNative::new(1), Control::initial());
+        let (mut law, mut control) = (Udt4::new(1), Control::initial());
         law.on_connect(&path_at(0), &mut control);
         law.on_ack(&path_at(0), &ack(16), &mut control);
         law.on_ack(&path_at(10), &ack(48), &mut control);
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn light_and_early_acknowledgements_are_counted_by_the_next_full_one() {
-        let (mut law, mut control) = (UdtNative::new(1), Control::initial());
+        let (mut law, mut control) = (Udt4::new(1), Control::initial());
         law.on_connect(&path_at(0), &mut control);
         law.on_ack(&path_at(0), &ack(16), &mut control);
         law.on_ack(&path_at(4), &ack(20), &mut control);
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn the_largest_window_ends_slow_start() {
-        let (mut law, mut control) = (UdtNative::new(1), Control::initial());
+        let (mut law, mut control) = (Udt4::new(1), Control::initial());
         law.on_connect(&path_at(0), &mut control);
         let path = Path { arrival_rate: Some(PacketRate::new(5_000.0)), ..path_at(0) };
         law.on_ack(&path, &ack(990), &mut control);
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_loss_in_slow_start_sets_the_measured_rate_and_cuts_nothing() {
-        let (mut law, mut control) = (UdtNative::new(1), Control::initial());
+        let (mut law, mut control) = (Udt4::new(1), Control::initial());
         let path = Path { arrival_rate: Some(PacketRate::new(5_000.0)), ..path_at(0) };
         lose(&mut law, &path, 7, &mut control);
         assert!((micros(&control) - 200.0).abs() < 1e-9);
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_loss_before_any_sample_sets_the_windows_rate_and_cuts() {
-        let (mut law, mut control) = (UdtNative::new(1), Control::initial());
+        let (mut law, mut control) = (Udt4::new(1), Control::initial());
         lose(&mut law, &path_at(0), 7, &mut control);
         // 100 ms / 16 packets = 6250 us, cut to 7031.25, in whole microseconds; UDT4's seed of 16 packets/s gives 62500.
         assert!((micros(&control) - 7_032.0).abs() < 1e-9);
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_report_without_news_changes_nothing() {
-        let (mut law, mut control) = (UdtNative::new(1), Control::initial());
+        let (mut law, mut control) = (Udt4::new(1), Control::initial());
         let ranges = [SeqRange::new(SeqNo::new(1), SeqNo::new(1))];
         law.on_loss(&path_at(0), &LossEvent::new(&ranges, 0, SeqNo::new(9)), &mut control);
         assert_eq!(control, Control::initial());
@@ -230,7 +230,7 @@ mod tests {
             ..path_at(0)
         };
         let steady = |acks: &[u64]| {
-            let (mut law, mut control) = (UdtNative::new(1), Control::initial());
+            let (mut law, mut control) = (Udt4::new(1), Control::initial());
             lose(&mut law, &full, 7, &mut control);
             law.on_ack(&Path { now: path_at(10).now, ..full }, &ack(8), &mut control);
             for &millis in acks {
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn an_expiration_ends_slow_start_and_later_does_nothing() {
-        let (mut law, mut control) = (UdtNative::new(1), Control::initial());
+        let (mut law, mut control) = (Udt4::new(1), Control::initial());
         law.on_timeout(&path_at(0), &TimeoutEvent::default(), &mut control);
         assert!((micros(&control) - 6_250.0).abs() < 1e-9);
         law.on_timeout(&path_at(500), &TimeoutEvent::default(), &mut control);
