@@ -9,6 +9,8 @@ use farhaul_wire::udt4::DropRequest;
 #[derive(Debug, Default)]
 pub(crate) struct Lifetimes {
     messages: VecDeque<Entry>,
+    /// Packets of expired messages among them.
+    given_up: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +29,8 @@ impl Lifetimes {
 
     /// Removes messages whose packets are all before `seq`.
     pub(crate) fn acknowledge(&mut self, seq: SeqNo) {
-        while self.messages.front().is_some_and(|entry| entry.range.last.is_before(seq)) {
+        while let Some(&entry) = self.messages.front().filter(|entry| entry.range.last.is_before(seq)) {
+            self.given_up -= if entry.dropped { entry.range.len() } else { 0 };
             self.messages.pop_front();
         }
     }
@@ -43,8 +46,14 @@ impl Lifetimes {
             return None;
         }
         let news = !std::mem::replace(&mut entry.dropped, true);
+        self.given_up += if news { entry.range.len() } else { 0 };
         // The exact range. libudt's own requests reach one packet too far.
         Some((DropRequest { message: entry.message, range: entry.range }, news))
+    }
+
+    /// Packets of expired messages that the receiver has not confirmed to skip.
+    pub(crate) const fn given_up(&self) -> u32 {
+        self.given_up
     }
 
     /// The packets of `range` that belong to expired messages, oldest first.
@@ -80,8 +89,10 @@ mod tests {
         let dropped = |a, b| lifetimes.dropped_in(range(a, b)).collect::<Vec<_>>();
         assert_eq!((dropped(0, 6), dropped(6, 20)), (vec![range(5, 6)], vec![range(6, 7)]));
         assert_eq!((dropped(0, 4), dropped(8, 9)), (vec![], vec![]));
+        assert_eq!(lifetimes.given_up(), 3);
         assert_eq!(lifetimes.expired(SeqNo::new(8), late), None);
         lifetimes.acknowledge(SeqNo::new(8));
+        assert_eq!(lifetimes.given_up(), 0, "the receiver skips them");
         assert!(lifetimes.expired(SeqNo::new(9), late).is_some());
     }
 }

@@ -219,6 +219,11 @@ impl Sender {
         if !seq.is_after(self.buffer.first()) || !self.repairs.is_clean() {
             return None;
         }
+        // Expired packets may never have left, and hold the acknowledgement back until the receiver skips them.
+        let acked = SeqRange::new(self.buffer.first(), seq.minus(1));
+        if self.lifetimes.dropped_in(acked).next().is_some() {
+            return None;
+        }
         let left = self.buffer.stamped(seq.minus(1))?;
         // A receipt claims when it arrived, so that may be before the departure.
         let micros = now.value().wrapping_sub(left.value()).cast_signed();
@@ -406,7 +411,7 @@ impl Sender {
     fn window_room(&self) -> u32 {
         let (window, in_flight) = (self.congestion_window(), self.in_flight_of_next_size());
         if !self.window_of_outstanding {
-            return window.saturating_sub(in_flight);
+            return window.saturating_sub(in_flight.saturating_sub(self.lifetimes.given_up()));
         }
         let outstanding = (self.outstanding_of_first_size() / self.scale_of_next()) as u32;
         let behind_gaps = MAX_BEHIND_GAPS / self.buffer.payload_size().max(1) as u32;

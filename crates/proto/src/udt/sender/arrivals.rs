@@ -143,13 +143,13 @@ impl Arrivals {
 impl Sender {
     /// Packets in flight that neither arrived nor are known to be lost.
     ///
-    /// Packets of messages that were given up never arrive, so then these are all in flight.
+    /// Packets of messages that were given up never arrive, so once there are any, these are all in flight but those.
     pub(crate) fn outstanding(&self) -> u32 {
         match &self.arrivals {
             Some(arrivals) if self.messages_dropped == 0 => {
                 arrivals.outstanding(self.in_flight(), self.repairs.unrepaired())
             }
-            _ => self.in_flight(),
+            _ => self.in_flight().saturating_sub(self.lifetimes.given_up()),
         }
     }
 

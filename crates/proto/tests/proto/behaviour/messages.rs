@@ -146,9 +146,8 @@ fn unordered_messages_arrive_once_each_and_some_overtake() {
 }
 
 #[test]
-#[ignore = "a fault, not traced: with the default law the end does not arrive in one of ten seeds"]
 fn expired_messages_are_dropped_and_the_rest_arrives() {
-    for seed in 200..210 {
+    for seed in 200..240 {
         let ttl = Some(Duration::from_millis(300));
         let slow = PathSpec { rate: Some(Rate::from_megabits_per_second(5)), ..lossy(0.01) };
         let run = deliver(seed, 500, MessageOptions { ttl, in_order: true }, slow);
