@@ -353,6 +353,9 @@ impl Established {
             let path = self.path(now);
             self.congestion.on_sent(&path, &burst);
             self.apply_control();
+        } else if self.sender.scale_of_next() != self.congestion.scale().sent {
+            // Packets of another size are next. Pace and window are those of the size before.
+            self.apply_control();
         }
         let stamp = self.stamp(now);
         let transmission = self.sender.plan(now, stamp, self.rtt.smoothed());

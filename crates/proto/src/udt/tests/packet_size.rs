@@ -122,3 +122,44 @@ fn forged_packets_of_discovery_neither_change_the_size_nor_take_memory() {
     assert!(pair.transfer(caller, listener, &data) == data);
     assert_eq!(payload(&pair, caller), 1_456);
 }
+
+#[test]
+fn larger_packets_keep_the_pace_in_bytes_before_any_feedback() {
+    const RATE: f64 = 20e6;
+    let mut pair = Pair::new();
+    pair.ends = [0, 1].map(|end| {
+        let controller = crate::controller_factory("fixed:rate=20mbit".parse().unwrap());
+        let config = Config { largest_mss: Some(9_000), controller, ..Config::default() };
+        Endpoint::new(config, Entropy { cookie_key: [end as u8; 16], seed: end as u64 })
+    });
+    let [caller, listener] = pair.connect(Mode::Stream);
+    let (bytes, is_silent) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
+    let (sum, silent) = (Rc::clone(&bytes), Rc::clone(&is_silent));
+    pair.keep = Box::new(move |end, datagram| {
+        if end == 0 && !is_control(datagram) {
+            sum.set(sum.get() + datagram.len() + 28);
+        }
+        end == 0 || !silent.get()
+    });
+    let (data, mut out, mut written) = (content(100_000), vec![0; 100_000], 0);
+    let mut write = |pair: &mut Pair| {
+        let _ = pair.ends[1].read(pair.now, listener, &mut out);
+        // Packets that are written keep their size.
+        if written < bytes.get() + data.len() {
+            written += pair.ends[0].write(pair.now, caller, &data).unwrap();
+        }
+    };
+    pair.run_until(5, |pair| {
+        write(pair);
+        payload(pair, caller) > 8_000 && pair.ends[0].stats(pair.now, caller).unwrap().totals.acks_received > 0
+    });
+    is_silent.set(true);
+    let (began, before) = (pair.now, bytes.get());
+    pair.run_until(1, |pair| {
+        write(pair);
+        pair.now - began >= Duration::from_millis(200)
+    });
+    let paced = (pair.now - began).as_secs_f64() * RATE / 8.0;
+    let sent = (bytes.get() - before) as f64;
+    assert!((0.8..1.2).contains(&(sent / paced)), "{sent} bytes where {paced} are paced");
+}
