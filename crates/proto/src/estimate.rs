@@ -10,7 +10,7 @@ mod sent_rate;
 
 pub(crate) use ack_window::{AckWindow, Sent};
 pub(crate) use arrival_rate::ArrivalRate;
-pub(crate) use capacity::{Capacity, PROBE_INTERVAL};
+pub(crate) use capacity::{Capacity, PROBE_INTERVAL, WINDOW as PAIRS_KEPT};
 pub(crate) use delivery::{Delivery, Mark};
 pub(crate) use rate_sample::RateSampler;
 pub(crate) use rtt::Rtt;

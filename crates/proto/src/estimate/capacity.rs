@@ -9,7 +9,7 @@ use farhaul_units::{Instant, PacketRate, SeqNo};
 /// Distance of pairs in packets. Source: UDT4 wire, §2.
 pub(crate) const PROBE_INTERVAL: u32 = 16;
 /// Pair intervals kept. Source: libudt 4.11 (the draft says 16).
-const WINDOW: usize = 64;
+pub(crate) const WINDOW: usize = 64;
 /// Fewest intervals for an estimate.
 const MIN_SAMPLES: usize = 4;
 /// Interval of packets in one train, ns. libudt measures such a pair as two receive calls in a row.

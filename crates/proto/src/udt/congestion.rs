@@ -6,7 +6,7 @@ use farhaul_cc::{
 };
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
-use crate::estimate::SentRate;
+use crate::estimate::{PAIRS_KEPT, PROBE_INTERVAL, SentRate};
 
 /// Weight of the old value in the filters of reported rates. Source: libudt 4.11, §4 of the algorithms sheet.
 const FILTER: f64 = 7.0 / 8.0;
@@ -20,10 +20,10 @@ const WARNING: f64 = 1.125;
 /// or two packets per second. A send rate set from that value would need minutes to recover.
 const ARRIVAL_WINDOW: u64 = 16;
 /// After a change of the packet size, the peer's reports do not count until so many packets of the new size were acknowledged: its
-/// windows still hold packets of the old one. They have 16 packets for the arrival rate, and 16 pairs of 16 packets each for the
+/// windows still hold packets of the old one. They have 16 packets for the arrival rate, and 64 pairs of 16 packets each for the
 /// capacity. Twice as many leave time for the reports.
 const ARRIVAL_SETTLES: u64 = 2 * ARRIVAL_WINDOW;
-const CAPACITY_SETTLES: u64 = 2 * 16 * 16;
+const CAPACITY_SETTLES: u64 = 2 * PAIRS_KEPT as u64 * PROBE_INTERVAL as u64;
 
 /// A controller with its settings and the peer's reports.
 pub(crate) struct Congestion {
@@ -305,6 +305,19 @@ mod tests {
         let rates = [report(20, 1_000), report(30, 1_400), report(40, 1_000_000), report(50, 0)];
         let [first, unfiltered, capped] = [1_000.0, 1_400.0, 4_000.0].map(|rate| Some(PacketRate::new(rate)));
         assert_eq!(rates, [first, unfiltered, capped, None]);
+    }
+
+    #[test]
+    fn a_capacity_counts_once_the_peer_holds_no_pair_of_the_size_before() {
+        let mut congestion = Congestion::new(Spec::default().build(1), SendPeriod::UNPACED, Instant::ZERO);
+        congestion.set_scale(Scale { sent: 6.0, acked: 6.0 });
+        // The peer keeps 64 pairs, one per 16 packets.
+        let known_after = [64 * 16, 64 * 16 - 1, 1].map(|packets| {
+            congestion.on_progress(packets);
+            congestion.on_report(Instant::ZERO, 1_000, 1_000, Duration::from_millis(20));
+            congestion.capacity
+        });
+        assert_eq!(known_after, [None, None, Some(PacketRate::new(6_000.0))]);
     }
 
     #[test]
