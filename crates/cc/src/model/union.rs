@@ -19,13 +19,12 @@
 //! # Equations
 //!
 //! ```text
-//! grow      dx/dt = g·√(K·x),  at most x/3 per loop; ×2 per loop after 1 s without a queue or loss     (1)
+//! grow      dx/dt = g·√(K·x);  ×2 per loop after 1 s without a queue or loss                           (1)
 //!           x ≤ F·L,  x ≤ 2·D̂;  none for 3 loops after a lossy round                                (2)
 //! drain     send (1 − d)·b,  b = min(x, D) at its beginning and min(x, D̂) after a loop,
 //!           d = q/loop, anew in each loop, within 1 − β .. 1/2                                       (3)
 //! price     q falls below q*/2:   x ← min(β·x/(1 + (P − q*)/τ),  D̂/(1 − d))                         (4)
-//! loss      a lossy round:        x ← β·max(x·(1 − lost),  min(x, D̂));  within 3 loops of another,
-//!                                 x ← β·x·(1 − lost)                                                  (5)
+//! loss      a lossy round:        x ← β·max(x·(1 − lost),  min(x, D̂))                                (5)
 //!           lost is at most 1/2. The round after a cut does not count.
 //! bursts    a lossy round without a queue halves bursts, to 4 packets.                                 (6)
 //!           A late host catches up at L/x at most. (5) applies as well if a tenth was lost.
@@ -37,10 +36,10 @@
 //!
 //! | state | condition | to |
 //! | --- | --- | --- |
-//! | START | `union/start.rs`; or too many losses | DRAIN, x = C, or at most W/RTT if q > q* |
-//! | GROW | q > q* | DRAIN; L ← min(x, D) if x was near L for a loop |
-//! | GROW | lossy | DRAIN by (5). Without a queue a *blind* one, d = 1/2 without growth, once in 10 s |
-//! | DRAIN | q < q*/2, after one loop | GROW by (4). CUBIC's window bounds x for 10 s after a competition, unless ρ > (1 + s)/2 |
+//! | START | `union/start.rs`; or too many losses | DRAIN, x = C |
+//! | GROW | q > q* | DRAIN; L ← min(x, D̂) if x was near L for a loop |
+//! | GROW | lossy | DRAIN by (5); L as above |
+//! | DRAIN | q < q*/2, after one loop | GROW by (4). CUBIC's window bounds x for 10 s after a competition |
 //! | DRAIN | ρ < (1 + s)/2 after two loops | COMPETE from b |
 //! | COMPETE | a loss after one loop | W ← 0.7·W; DRAIN once a second, to find flows of this law |
 //! | COMPETE | q < q*/2 | GROW; x ← 0.7·x; ρ is unknown |
@@ -56,7 +55,7 @@ mod start;
 
 use farhaul_units::{Duration, Instant, PacketRate};
 
-use self::senses::{Extreme, Losses, MEMORY, Queue, arrives};
+use self::senses::{Answer, Extreme, Link, Losses, MEMORY, Queue, arrives};
 use self::start::Start;
 use super::competition::{self, CubicWindow};
 use crate::rate::flow_control::{cwnd, set_cwnd};
@@ -66,8 +65,6 @@ use crate::{AckEvent, Control, Controller, DeliveryEvent, LossEvent, Path, Timeo
 
 /// g, 1/s: two equal flows grow by g·√2 = 0.7 per second. It is not derived yet.
 const GROWTH: f64 = 0.5;
-/// Growth per loop at the most.
-const MOST_PER_LOOP: f64 = 1.0 / 3.0;
 /// β: flows that share use (1 + β)/2 = 98 % of the link.
 const BETA: f64 = 0.96;
 /// τ, s: half of the longest stable loop.
@@ -80,28 +77,21 @@ const AGREE: f64 = 0.1;
 const VISIBLE: f64 = 2e-3;
 /// q* in multiples of j. Delays by jitter in both directions, each uniform, lie within 4.3 times their mean difference.
 const SPREAD: f64 = 4.0;
-/// q* in packets, and the shortest burst: two probe pairs that meet.
+/// q* in packets, the shortest burst, and packets per max(loop, τ) at the least: two probe pairs.
 const PAIRS: f64 = 4.0;
-/// Largest credible capacity by probe pairs, packets/s: closer pairs were together in a host's buffer.
-const MAX_PAIR_RATE: f64 = 5e5;
 /// Largest depth of a drain.
 const HALF: f64 = 0.5;
 /// Evidence of how a queue answers, in multiples of q*.
 const ENOUGH: f64 = 3.0;
-/// Loops in which another lossy round means overload, and in which the rate does not grow.
+/// Loops in which the rate does not grow after a lossy round: reports of the event are over then.
 const LOSSY_LOOPS: u32 = 3;
-/// s: the longest loop for UDT. A queue that outlives it is others', and its absence means free capacity.
+/// s: the longest loop for UDT. A queue that outlives it is others', its absence means free capacity, and a competition
+/// looks for flows of this law as often.
 const PATIENCE: f64 = 1.0;
-/// Time between two searches for flows of this law, from within a competition.
-const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Pace as a multiple of W/RTT. Source: Linux (tcp_pacing_ca_ratio).
 const PACING: f64 = 1.2;
 /// Window beyond what the law has, since a quarter of an RTT passes before a receipt.
 const RECEIPTS: f64 = 1.25;
-/// Packets per max(loop, τ) at the least: two probe pairs.
-const MIN_PER_ROUND: f64 = 4.0;
-/// Loss reports to ignore before anything is measured.
-const FIRST_FLIGHT: u32 = 64;
 /// Catch-up speed of a late host.
 const CATCH_UP_PACE: f64 = 1.1;
 /// Window as a multiple of what the rate fills.
@@ -134,38 +124,11 @@ struct Drain {
     base: f64,
     /// q when the loop began, s.
     delay: f64,
-    /// It looks for a queue that has always stood.
-    blind: bool,
 }
 
 impl Drain {
     const fn new(depth: f64, base: f64, delay: f64, now: Instant) -> Self {
-        Self { since: now, loops: 0, depth, depth_before: 0.0, base, delay, blind: false }
-    }
-}
-
-/// How queues answer to drains, of late: by how much they should have fallen if all flows drained, and by how much they fell, s.
-#[derive(Clone, Copy, Debug, Default)]
-struct Answer {
-    expected: f64,
-    fallen: f64,
-}
-
-impl Answer {
-    /// A queue of `delay` seconds should have fallen by `expected`, as far as it can, and has fallen by `fallen`.
-    fn add(&mut self, delay: f64, expected: f64, fallen: f64) {
-        let expected = expected.min(delay);
-        self.expected += expected;
-        self.fallen += fallen.clamp(0.0, expected);
-    }
-
-    /// Older drains count half.
-    fn age(&mut self) {
-        (self.expected, self.fallen) = (self.expected * HALF, self.fallen * HALF);
-    }
-
-    fn share(&self) -> f64 {
-        self.fallen / self.expected
+        Self { since: now, loops: 0, depth, depth_before: 0.0, base, delay }
     }
 }
 
@@ -185,26 +148,20 @@ pub(crate) struct Union {
     arrives: f64,
     arrived: Extreme,
     carried: Extreme,
-    /// L by trains and by pairs, packets/s; zero while unknown. And until when a host is taken to merge pairs.
-    link: f64,
-    pairs: f64,
-    merged_until: Instant,
+    link: Link,
     /// When GROW began, and when the last queue or lossy round ended.
     grown_since: Instant,
     free_since: Instant,
     /// Start-up's own queue has gone.
     priced: bool,
-    /// Until when packets are taken to overtake each other, others compete, and no blind drain begins.
-    overtaken_until: Instant,
+    /// Until when others are taken to compete, and until when a lossy round stops growth.
     others_until: Instant,
-    blind_until: Instant,
     lossy_until: Instant,
     /// When a competing flow may look for flows of this law again.
     next_search: Instant,
     answer: Answer,
     /// The last cut of a competition.
     cubic: Option<CubicWindow>,
-    forgiven: u32,
 }
 
 impl Union {
@@ -220,20 +177,15 @@ impl Union {
             arrives: 0.0,
             arrived: Extreme::most(),
             carried: Extreme::most(),
-            link: 0.0,
-            pairs: 0.0,
-            merged_until: Instant::ZERO,
+            link: Link::default(),
             grown_since: Instant::ZERO,
             free_since: Instant::ZERO,
             priced: false,
-            overtaken_until: Instant::ZERO,
             others_until: Instant::ZERO,
-            blind_until: Instant::ZERO,
             lossy_until: Instant::ZERO,
             next_search: Instant::ZERO,
             answer: Answer::default(),
             cubic: None,
-            forgiven: 0,
         }
     }
 
@@ -241,22 +193,7 @@ impl Union {
 
     /// K: the link as far as it is known, packets/s.
     fn scale(&self) -> f64 {
-        self.link().max(self.carried.get())
-    }
-
-    /// L, packets/s; zero while unknown.
-    fn link(&self) -> f64 {
-        self.link.max(self.pairs)
-    }
-
-    /// Takes in the capacity by probe pairs. A host that merges some of them shows none for a while.
-    fn take_pairs(&mut self, path: &Path) {
-        let capacity = path.capacity.map_or(0.0, PacketRate::packets_per_second);
-        if capacity >= MAX_PAIR_RATE {
-            (self.pairs, self.merged_until) = (0.0, path.now + MEMORY);
-        } else if path.now >= self.merged_until {
-            self.pairs = self.pairs.max(capacity);
-        }
+        self.link.get().max(self.carried.get())
     }
 
     /// q*, s.
@@ -269,27 +206,20 @@ impl Union {
         self.queue.base().unwrap_or(path.rtt.as_secs_f64()) + self.queue.delay()
     }
 
-    /// The losses of a lossy round.
-    fn lossy(&mut self, path: &Path) -> Option<f64> {
-        // Where packets only overtake each other, all of them arrive.
-        let overtaken = path.now < self.overtaken_until && self.arrived.get() > self.rate * (1.0 - AGREE);
-        self.losses.end_of_round(path, overtaken)
-    }
-
     // ---- the law ----
 
     fn step(&mut self, path: &Path, control: &mut Control) {
         let elapsed = (path.now - self.last).as_secs_f64().min(TAU);
         self.last = path.now;
-        self.take_pairs(path);
+        self.link.take_pairs(path);
         let lost = self.losses.lost() > 0.0;
-        let lossy = self.lossy(path);
+        let lossy = self.losses.end_of_round(path);
         let threshold = self.threshold();
         if self.queue.watch(threshold) {
             self.price(threshold, path);
         }
-        let frozen = matches!(self.phase, Phase::Compete(_) | Phase::Drain(Drain { blind: true, .. }));
-        if !frozen && !self.queue.stands() && path.now >= self.lossy_until && !path.application_limited {
+        let competes = matches!(self.phase, Phase::Compete(_));
+        if !competes && !self.queue.stands() && path.now >= self.lossy_until && !path.application_limited {
             self.grow(elapsed, path);
         }
         match self.phase {
@@ -305,14 +235,14 @@ impl Union {
     fn grow(&mut self, elapsed: f64, path: &Path) {
         let since = (path.now - self.free_since).as_secs_f64();
         let free = since > PATIENCE;
-        let link = self.link();
-        if free && self.rate >= link * FULL && pairs(path) < link * (1.0 - AGREE) {
-            self.link = link * libm::exp(GROWTH * TAU * elapsed);
+        let link = self.link.get();
+        if free && self.rate >= link * FULL {
+            self.link.raise(libm::exp(GROWTH * TAU * elapsed));
         }
         let round = loop_time(path);
-        let added = (GROWTH * libm::sqrt(self.scale() * self.rate)).min(self.rate * MOST_PER_LOOP / round);
+        let added = GROWTH * libm::sqrt(self.scale() * self.rate);
         let doubled = if free { self.rate * std::f64::consts::LN_2 / round } else { 0.0 };
-        let mut most = if link > 0.0 { self.link() * FULL } else { f64::INFINITY };
+        let mut most = if link > 0.0 { self.link.get() * FULL } else { f64::INFINITY };
         if let Some(cubic) = self.cubic.filter(|_| path.now < self.others_until) {
             let rtt = self.round_trip(path);
             most = most.min(cubic.at(path.now, rtt) / rtt);
@@ -345,15 +275,10 @@ impl Union {
         // Behind a queue every sample shows the link. Beside losses many show less.
         let base = self.rate.min(if stands { self.arrives } else { self.arrived.get() });
         let settled = (path.now - self.grown_since).as_secs_f64() > loop_time(path) + TAU;
-        if settled && self.rate > self.link() * FULL * (1.0 - AGREE) {
-            (self.link, self.pairs) = (self.rate.min(self.arrived.get()), 0.0);
+        if settled && self.rate > self.link.get() * FULL * (1.0 - AGREE) {
+            self.link.lower(self.rate.min(self.arrived.get()));
         }
-        let blind = !stands && path.now >= self.blind_until;
-        if blind {
-            self.blind_until = path.now + MEMORY;
-        }
-        let depth = if blind { HALF } else { self.depth(path) };
-        self.phase = Phase::Drain(Drain { blind, ..Drain::new(depth, base, self.queue.delay(), path.now) });
+        self.phase = Phase::Drain(Drain::new(self.depth(path), base, self.queue.delay(), path.now));
     }
 
     fn after_draining(&mut self, mut drain: Drain, lossy: Option<f64>, path: &Path) {
@@ -364,11 +289,7 @@ impl Union {
         let stood = (path.now - drain.since).as_secs_f64();
         if (drain.loops > 0 || stood >= round) && !self.queue.stands() {
             self.answer.add(drain.delay, drain.depth_before * stood.min(round), drain.delay);
-            if self.all_drain(drain.base) == Some(true) {
-                self.others_until = path.now;
-            }
             self.answer.age();
-            self.losses.restart(path);
             self.resume(path);
             return;
         }
@@ -414,7 +335,7 @@ impl Union {
                 return;
             }
             // Flows of this law do not fill a queue. If all that lost drain now, they find each other.
-            self.next_search = path.now + SEARCH_INTERVAL;
+            self.next_search = path.now + Duration::from_secs_f64(PATIENCE);
             self.phase = Phase::Drain(Drain::new(self.depth(path), cubic.base / rtt, self.queue.delay(), path.now));
         }
     }
@@ -453,10 +374,8 @@ impl Union {
     /// (5)
     fn after_loss(&mut self, lost: f64, path: &Path) -> f64 {
         self.losses.cut(path);
-        // A burst of losses is over after a round. Overload is not.
-        let persists = path.now < self.lossy_until;
         self.lossy_until = path.now + round(path).saturating_mul(LOSSY_LOOPS);
-        let arrived = if persists { 0.0 } else { self.rate.min(self.arrived.get()) };
+        let arrived = self.rate.min(self.arrived.get());
         // Some of the losses may be of packets that left at a higher rate.
         ((self.rate * (1.0 - lost.min(HALF))).max(arrived) * BETA).max(slowest(path))
     }
@@ -464,7 +383,7 @@ impl Union {
     /// (6). Returns what remains to be taken for overload.
     fn halve_bursts(&self, lossy: Option<f64>, control: &mut Control) -> Option<f64> {
         let lost = lossy?;
-        control.catch_up_pace = Some((self.link() / self.rate).clamp(1.0 / FULL, CATCH_UP_PACE));
+        control.catch_up_pace = Some((self.link.get() / self.rate).clamp(1.0 / FULL, CATCH_UP_PACE));
         let burst = control.burst.unwrap_or(MAX_BURST).min((self.rate * BURST_TIME) as u32);
         if f64::from(burst) <= PAIRS {
             return Some(lost);
@@ -476,20 +395,12 @@ impl Union {
 
     /// Start-up is over, and the link carries `capacity`.
     fn settle(&mut self, capacity: f64, path: &Path, control: &mut Control) {
-        // Others fill a queue before the window has reached the path: go on with what it has reached.
-        let shared = self.queue.delay() > VISIBLE.max(PAIRS / capacity);
-        let reached = cwnd(control) / path.rtt.as_secs_f64().max(1e-4);
-        self.rate = if shared { capacity.min(reached) } else { capacity };
+        self.rate = capacity;
         let drain = Phase::Drain(Drain::new(self.depth(path), self.rate, self.queue.delay(), path.now));
         (self.last, self.grown_since, self.free_since) = (path.now, path.now, path.now);
         if let Phase::Start(start) = std::mem::replace(&mut self.phase, drain) {
-            if start.capacity().is_some() {
-                self.link = capacity;
-            } else if !shared {
-                // The window goes on to double.
-                self.free_since = Instant::ZERO;
-            }
-            self.refining = Some((start, path.now + path.rtt)).filter(|_| !shared);
+            self.link.set_trains(start.capacity().map_or(0.0, |_| capacity));
+            self.refining = Some((start, path.now + path.rtt));
         }
         self.losses.restart(path);
         self.apply(path, control);
@@ -539,8 +450,7 @@ impl Controller for Union {
         }
         if let Phase::Start(start) = &mut self.phase {
             let ended = start.on_delivery(path, delivery, &self.queue, control);
-            let crowded = |capacity: &f64| self.queue.delay() > VISIBLE.max(PAIRS / capacity);
-            if let Some(capacity) = ended.or(start.capacity().filter(crowded)) {
+            if let Some(capacity) = ended {
                 self.settle(capacity, path, control);
             }
             return;
@@ -548,7 +458,8 @@ impl Controller for Union {
         self.refining = self.refining.take().filter(|(_, end)| path.now < *end);
         let refined = self.refining.as_mut().and_then(|(start, _)| start.refine(delivery.train.as_ref()?));
         if let Some(capacity) = refined {
-            (self.rate, self.link) = (capacity, capacity);
+            self.rate = capacity;
+            self.link.set_trains(capacity);
         }
         if self.clock.tick(path.now) {
             self.step(path, control);
@@ -561,13 +472,12 @@ impl Controller for Union {
         let before = *control;
         self.losses.add(loss.newly_lost);
         if let Phase::Start(start) = self.phase
-            && self.losses.is_too_much_of_all(path, path.now < self.overtaken_until)
+            && self.losses.is_too_much_of_all(path)
         {
+            // Before anything is measured, the window of the first flight is all that can be lost.
             let known = start.capacity().or(Some(self.arrives).filter(|rate| *rate > 0.0));
-            match known {
-                Some(capacity) => self.settle(capacity, path, control),
-                None if self.forgiven < FIRST_FLIGHT => self.forgiven += 1,
-                None => self.settle(cwnd(control) / loop_time(path), path, control),
+            if let Some(capacity) = known {
+                self.settle(capacity, path, control);
             }
         }
         // A report may lower rate and window, never raise them (attack B6).
@@ -575,11 +485,8 @@ impl Controller for Union {
         set_cwnd(path, control, cwnd(control).min(cwnd(&before)));
     }
 
-    fn on_recovered(&mut self, path: &Path, spurious: bool, _control: &mut Control) {
+    fn on_recovered(&mut self, _path: &Path, spurious: bool, _control: &mut Control) {
         self.losses.on_recovered(spurious);
-        if spurious {
-            self.overtaken_until = path.now + MEMORY;
-        }
     }
 
     fn on_timeout(&mut self, path: &Path, _timeout: &TimeoutEvent, control: &mut Control) {
@@ -604,12 +511,7 @@ fn loop_time(path: &Path) -> f64 {
 
 /// The lowest rate.
 fn slowest(path: &Path) -> f64 {
-    MIN_PER_ROUND / loop_time(path).max(TAU)
-}
-
-/// Capacity by probe pairs, packets/s; zero without a credible one.
-fn pairs(path: &Path) -> f64 {
-    path.capacity.map(PacketRate::packets_per_second).filter(|rate| *rate < MAX_PAIR_RATE).unwrap_or(0.0)
+    PAIRS / loop_time(path).max(TAU)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the law perceives: the standing queue, what arrives, and whether more is lost than by chance.
+//! What the law perceives: the standing queue, how it answers drains, the link, and whether more is lost than by chance.
 //!
 //! ```text
 //! base     the least RTT of 10 to 20 s
@@ -12,7 +12,7 @@
 //! The least of an interval leaves out packets that a host delayed. The excess e adds up over rounds (CUSUM): a flow of 20 packets per
 //! round sees a loss of 6 % after four rounds. A test of single rounds would need 20 %.
 
-use farhaul_units::{Duration, Instant};
+use farhaul_units::{Duration, Instant, PacketRate};
 
 use crate::rate::syn::SYN_INTERVAL;
 use crate::{DeliveryEvent, Path};
@@ -56,6 +56,10 @@ impl Extreme {
     }
 }
 
+/// Weight of older drains in ρ.
+const AGEING: f64 = 0.5;
+/// Largest credible capacity by probe pairs, packets/s: closer pairs were together in a host's buffer.
+const MAX_PAIR_RATE: f64 = 5e5;
 /// Weight of a sample in j. Source: RFC 3550 §6.4.1, interarrival jitter.
 const JITTER_WEIGHT: f64 = 1.0 / 16.0;
 
@@ -186,14 +190,14 @@ impl Losses {
         self.lost
     }
 
-    /// The share lost, if a round has ended and is lossy. `overtaken` excuses losses that may be none.
-    pub(super) fn end_of_round(&mut self, path: &Path, overtaken: bool) -> Option<f64> {
+    /// The share lost, if a round has ended and is lossy.
+    pub(super) fn end_of_round(&mut self, path: &Path) -> Option<f64> {
         if path.now - self.since < path.rtt.saturating_add(SYN_INTERVAL) {
             return None;
         }
         let sent = path.packets_sent.saturating_sub(self.sent).max(1) as f64;
         let tolerated = CEILING * sent;
-        let lost = self.lost - if overtaken { self.doubtful } else { 0.0 };
+        let lost = self.lost;
         self.restart(path);
         if std::mem::take(&mut self.is_old) {
             return None;
@@ -204,9 +208,75 @@ impl Losses {
     }
 
     /// Whether start-up, which has no rounds, has lost too much.
-    pub(super) fn is_too_much_of_all(&self, path: &Path, overtaken: bool) -> bool {
+    pub(super) fn is_too_much_of_all(&self, path: &Path) -> bool {
         let tolerated = CEILING * path.packets_sent as f64;
-        self.lost - if overtaken { self.doubtful } else { 0.0 } > tolerated + DEVIATIONS * tolerated.sqrt().max(1.0)
+        self.lost > tolerated + DEVIATIONS * tolerated.sqrt().max(1.0)
+    }
+}
+
+/// How queues answer to drains, of late: by how much they should have fallen if all flows drained, and by how much they fell, s.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Answer {
+    pub(super) expected: f64,
+    fallen: f64,
+}
+
+impl Answer {
+    /// A queue of `delay` seconds should have fallen by `expected`, as far as it can, and has fallen by `fallen`.
+    pub(super) fn add(&mut self, delay: f64, expected: f64, fallen: f64) {
+        let expected = expected.min(delay);
+        self.expected += expected;
+        self.fallen += fallen.clamp(0.0, expected);
+    }
+
+    /// Older drains count less.
+    pub(super) fn age(&mut self) {
+        (self.expected, self.fallen) = (self.expected * AGEING, self.fallen * AGEING);
+    }
+
+    /// ρ
+    pub(super) fn share(&self) -> f64 {
+        self.fallen / self.expected
+    }
+}
+
+/// L, packets/s; zero while unknown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Link {
+    /// By start-up's trains, and by probe pairs since it was lowered.
+    trains: f64,
+    pairs: f64,
+    /// Until when a host is taken to merge pairs.
+    merged_until: Instant,
+}
+
+impl Link {
+    pub(super) const fn get(&self) -> f64 {
+        self.trains.max(self.pairs)
+    }
+
+    /// Takes in the capacity by probe pairs. A host that merges some of them shows none for a while.
+    pub(super) fn take_pairs(&mut self, path: &Path) {
+        let capacity = path.capacity.map_or(0.0, PacketRate::packets_per_second);
+        if capacity >= MAX_PAIR_RATE {
+            (self.pairs, self.merged_until) = (0.0, path.now + MEMORY);
+        } else if path.now >= self.merged_until {
+            self.pairs = self.pairs.max(capacity);
+        }
+    }
+
+    pub(super) const fn set_trains(&mut self, capacity: f64) {
+        self.trains = capacity;
+    }
+
+    /// A flow that fills the link has met its limit at `rate`. Pairs before do not count any more.
+    pub(super) const fn lower(&mut self, rate: f64) {
+        (self.trains, self.pairs) = (rate, 0.0);
+    }
+
+    /// The link may carry more, by this factor.
+    pub(super) const fn raise(&mut self, factor: f64) {
+        self.trains = self.get() * factor;
     }
 }
 

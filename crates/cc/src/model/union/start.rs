@@ -4,9 +4,8 @@
 //! per delivery   W ← W + 3·delivered, as far as W is used                          (1)
 //! train          packets sent 1.5 times faster than they arrived: C = the rate of their arrival
 //! pacing         none before C is known, then 2·C                                  (2)
-//! ends           when 4·W ≥ C·RTT: growth would bring more than C; when a queue of
-//!                others stands; or, without a train, when q is half of the base RTT
-//!                or W is the largest allowed                                        (3)
+//! ends           when 4·W ≥ C·RTT: growth would bring more than C; or, without a
+//!                train, when q is half of the base RTT or W is the largest allowed  (3)
 //! ```
 
 use farhaul_units::{PacketRate, SendPeriod};
@@ -23,16 +22,12 @@ const TRAIN: f64 = 1.5;
 const PROBING: f64 = 2.0;
 /// Queue, as a share of the base RTT, that ends start-up where no train was seen.
 const QUEUE: f64 = 0.5;
-/// Packets of a sample that stands for a train.
-const SAMPLE: f64 = 4.0;
-/// A longer train replaces the estimate of a shorter one. One at least this share as long counts in the mean.
-const COMPARABLE: f64 = 0.75;
 
 /// Start-up under way.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Start {
-    /// C, packets/s, and the length of its trains.
-    train: Option<(f64, f64)>,
+    /// C by the last train, packets/s.
+    capacity: Option<f64>,
 }
 
 impl Start {
@@ -58,7 +53,7 @@ impl Start {
         control.send_period = SendPeriod::UNPACED;
         let is_full = cwnd(control) >= f64::from(path.max_window);
         let is_over = (queue.delay() > base * QUEUE || is_full) && !path.application_limited;
-        let sample = delivery.sample.filter(|sample| is_over && sample.delivered >= SAMPLE)?;
+        let sample = delivery.sample.filter(|_| is_over)?;
         let rate = sample.rate?;
         Some(rate.packets_per_second())
     }
@@ -71,20 +66,14 @@ impl Start {
     }
 
     /// C, packets/s, if a train has shown it.
-    pub(super) fn capacity(&self) -> Option<f64> {
-        self.train.map(|(rate, _)| rate)
+    pub(super) const fn capacity(&self) -> Option<f64> {
+        self.capacity
     }
 
     fn learn(&mut self, train: &DeliverySample) {
         let (sent, arrived) = (train.sent.packets_per_second(), train.delivered.packets_per_second());
-        if sent < arrived * TRAIN {
-            return;
+        if sent >= arrived * TRAIN {
+            self.capacity = Some(arrived);
         }
-        let packets = f64::from(train.packets);
-        self.train = Some(match self.train {
-            Some((rate, length)) if packets < length * COMPARABLE => (rate, length),
-            Some((rate, length)) if packets < length => ((rate + arrived) / 2.0, length),
-            _ => (arrived, packets),
-        });
     }
 }
