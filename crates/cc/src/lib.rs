@@ -21,6 +21,7 @@
 
 mod control;
 mod event;
+mod known_path;
 mod model;
 pub mod options;
 mod path;
@@ -34,6 +35,7 @@ pub use control::Control;
 pub use event::{
     AckEvent, DeliveryEvent, DeliverySample, LossEvent, LostFlight, RateSample, ReceivedEvent, SentEvent, TimeoutEvent,
 };
+pub use known_path::KnownPath;
 pub use options::SpecError;
 pub use path::Path;
 pub use selection::{Row, Selection};
@@ -48,6 +50,19 @@ pub use spec::Spec;
 pub trait Controller: Send {
     /// The name in the registry, with its options.
     fn name(&self) -> &str;
+
+    /// An earlier connection has found the path so. Called before [`on_connect`](Controller::on_connect), if at all.
+    ///
+    /// Paths change: a controller may use this once its own measurements agree, and with care (paper:rfc9959).
+    fn recall(&mut self, known: KnownPath) {
+        let _ = known;
+    }
+
+    /// What the next connection over this path should know. `None` if this one has not learned it.
+    fn remember(&self, path: &Path) -> Option<KnownPath> {
+        let _ = path;
+        None
+    }
 
     /// The connection is established. `control` holds the transport's initial values.
     fn on_connect(&mut self, path: &Path, control: &mut Control) {

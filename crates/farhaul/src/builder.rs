@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_cc::{Controller, Spec};
-use farhaul_proto::{Config, Entropy, MinProgress, Protocol, SharedChannel, controller_factory};
+use farhaul_proto::{Config, Entropy, MinProgress, PathMemory, Protocol, SharedChannel, controller_factory};
 use farhaul_udp::Options;
 use farhaul_units::Rate;
 
@@ -203,6 +203,21 @@ impl Builder {
     /// wrong rate is left within a few round trips.
     pub fn first_rate(mut self, rate: Rate) -> Self {
         self.config.first_rate = Some(rate);
+        self
+    }
+
+    /// Where connections keep what they have found of paths, so that the next ones begin with it: [`RecentPaths`], or a program's
+    /// own. The default controller uses it; those of the papers begin as the papers say. Default none.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// let builder = farhaul::Endpoint::builder().plain().path_memory(Arc::new(farhaul::RecentPaths::of_user()));
+    /// # drop(builder);
+    /// ```
+    ///
+    /// [`RecentPaths`]: crate::RecentPaths
+    pub fn path_memory(mut self, memory: Arc<dyn PathMemory>) -> Self {
+        self.config.path_memory = Some(memory);
         self
     }
 

@@ -73,8 +73,10 @@ mod listener;
 mod message;
 pub mod original;
 pub mod path;
+mod path_facts;
 pub mod probe;
 mod reach;
+mod recent_paths;
 pub mod security;
 mod stream;
 #[cfg(feature = "tokio")]
@@ -90,12 +92,13 @@ pub use endpoint::Endpoint;
 pub use error::Error;
 pub use farhaul_cc as cc;
 pub use farhaul_proto::{
-    ConnectError, ConnectionLost, MinProgress, PeerIncompatible, Protocol, Stats, Totals, registry,
+    ConnectError, ConnectionLost, MinProgress, PathMemory, PeerIncompatible, Protocol, Stats, Totals, registry,
 };
 pub use farhaul_units as units;
 pub use farhaul_units::Rate;
 pub use listener::{Accept, Listener};
 pub use message::{MessageSocket, Received, SendOptions};
+pub use recent_paths::RecentPaths;
 pub use stream::Stream;
 #[cfg(feature = "tokio")]
 pub use tasks::{AsyncMessageSocket, AsyncStream};

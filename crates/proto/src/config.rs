@@ -1,11 +1,14 @@
 //! Settings of an endpoint, each with its default, unit, range and reason.
 
+use std::sync::Arc;
+
 use farhaul_cc::{Controller, Spec};
 use farhaul_units::{Duration, Rate, SeqNo};
 use farhaul_wire::udt4::HEADER_LEN;
 
 use crate::consts::IP_UDP_HEADER;
 use crate::pacer::BURST_TIME;
+use crate::path_memory::PathMemory;
 use crate::shell::secrets::Secrets;
 use crate::{fobs, hurricane, rbudp, sabul, tsunami, udt, udt2004};
 
@@ -60,6 +63,8 @@ pub struct Config {
     pub min_progress: Option<MinProgress>,
     /// Makes the congestion controller of each new connection. Default: `udt` of the registry.
     pub controller: ControllerFactory,
+    /// What is known of paths from earlier connections. UDT4 alone uses it. Default none.
+    pub path_memory: Option<Arc<dyn PathMemory>>,
     /// Settings of UDT4 alone.
     pub udt: udt::Config,
     /// Settings of the 2004 paper's protocol alone.
@@ -122,6 +127,7 @@ impl Config {
             stall_timeout: self.stall_timeout,
             min_progress: self.min_progress,
             controller,
+            path_memory: self.path_memory.clone(),
             udt: self.udt.clone(),
             udt2004: self.udt2004.clone(),
             rbudp: self.rbudp.clone(),
@@ -160,6 +166,7 @@ impl Default for Config {
             stall_timeout: None,
             min_progress: None,
             controller: controller_factory(Spec::default()),
+            path_memory: None,
             udt: udt::Config::default(),
             udt2004: udt2004::Config::default(),
             rbudp: rbudp::Options::default(),

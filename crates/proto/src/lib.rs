@@ -17,6 +17,7 @@
 //! | `secure` | the envelope that encrypts the datagrams of a transport |
 //! | `shell` | what all endpoints and connections share, and the traits that a protocol implements |
 //! | `registry` | every protocol by name, for users who choose one; `any_endpoint`: the endpoint of any |
+//! | `path_memory` | what connections learn of paths for later ones |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]
 
@@ -27,6 +28,7 @@ mod consts;
 mod error;
 mod event;
 mod numbering;
+mod path_memory;
 pub mod registry;
 mod stats;
 mod transport;
@@ -38,6 +40,7 @@ pub use config::{Config, ControllerFactory, Entropy, MinProgress, Mode, controll
 pub use error::{ConnectError, ConnectionLost, ControlFault, PeerIncompatible, PeerMisbehaved, SecurityFault};
 pub use event::{ConnectionId, Event};
 pub use numbering::Numbering;
+pub use path_memory::PathMemory;
 pub use registry::Protocol;
 pub use shared_channel::{CeilingFigures, SharedChannel};
 pub use shell::farewell::LONGEST_FAREWELL;

@@ -28,6 +28,7 @@
 //!           lost is at most 1/2. The round after a cut does not count.
 //! bursts    a lossy round without a queue halves bursts, to 4 packets.                                 (6)
 //!           A late host catches up at L/x at most. (5) applies as well if a tenth was lost.
+//! recall    an earlier connection's rate, once the first RTT agrees with its RTT: L, and x = L/2           (8)
 //! compete   W of RFC 9438 (`competition.rs`), paced at 1.2·W/RTT                                       (7)
 //! q* = max(2 ms, 4 packets/K, 4·j),   loop = RTT + SYN,   s = b/K
 //! ```
@@ -61,7 +62,7 @@ use super::competition::{self, CubicWindow};
 use crate::rate::flow_control::{cwnd, set_cwnd};
 use crate::rate::period::{bounded, longer};
 use crate::rate::syn::{SYN_INTERVAL, SynClock};
-use crate::{AckEvent, Control, Controller, DeliveryEvent, LossEvent, Path, TimeoutEvent};
+use crate::{AckEvent, Control, Controller, DeliveryEvent, KnownPath, LossEvent, Path, TimeoutEvent};
 
 /// g, 1/s: two equal flows grow by g·√2 = 0.7 per second. It is not derived yet.
 const GROWTH: f64 = 0.5;
@@ -140,6 +141,8 @@ pub(crate) struct Union {
     phase: Phase,
     /// x, packets/s.
     rate: f64,
+    /// What an earlier connection has found, until the first RTT tells whether it holds.
+    known: Option<KnownPath>,
     /// Start-up's trains under way after its end.
     refining: Option<(Start, Instant)>,
     queue: Queue,
@@ -171,6 +174,7 @@ impl Union {
             last: Instant::ZERO,
             phase: Phase::Start(Start::default()),
             rate: 0.0,
+            known: None,
             refining: None,
             queue: Queue::new(),
             losses: Losses::default(),
@@ -241,7 +245,8 @@ impl Union {
         }
         let round = loop_time(path);
         let added = GROWTH * libm::sqrt(self.scale() * self.rate);
-        let doubled = if free { self.rate * std::f64::consts::LN_2 / round } else { 0.0 };
+        // By (2), what is recalled doubles only as it arrives.
+        let doubled = if free || self.link.is_recalled() { self.rate * std::f64::consts::LN_2 / round } else { 0.0 };
         let mut most = if link > 0.0 { self.link.get() * FULL } else { f64::INFINITY };
         if let Some(cubic) = self.cubic.filter(|_| path.now < self.others_until) {
             let rtt = self.round_trip(path);
@@ -275,7 +280,9 @@ impl Union {
         // Behind a queue every sample shows the link. Beside losses many show less.
         let base = self.rate.min(if stands { self.arrives } else { self.arrived.get() });
         let settled = (path.now - self.grown_since).as_secs_f64() > loop_time(path) + TAU;
-        if settled && self.rate > self.link.get() * FULL * (1.0 - AGREE) {
+        if self.link.is_recalled() {
+            self.link.forget();
+        } else if settled && self.rate > self.link.get() * FULL * (1.0 - AGREE) {
             self.link.lower(self.rate.min(self.arrived.get()));
         }
         self.phase = Phase::Drain(Drain::new(self.depth(path), base, self.queue.delay(), path.now));
@@ -376,8 +383,9 @@ impl Union {
         self.losses.cut(path);
         self.lossy_until = path.now + round(path).saturating_mul(LOSSY_LOOPS);
         let arrived = self.rate.min(self.arrived.get());
-        // Some of the losses may be of packets that left at a higher rate.
-        ((self.rate * (1.0 - lost.min(HALF))).max(arrived) * BETA).max(slowest(path))
+        // Some of the losses may be of packets that left at a higher rate. A recalled rate has no such excuse.
+        let left = if self.link.is_recalled() { 0.0 } else { self.rate * (1.0 - lost.min(HALF)) };
+        (left.max(arrived) * BETA).max(slowest(path))
     }
 
     /// (6). Returns what remains to be taken for overload.
@@ -391,6 +399,23 @@ impl Union {
         control.burst = Some((burst / 2).max(PAIRS as u32));
         // No burst of this side explains so many.
         Some(lost).filter(|lost| *lost > AGREE)
+    }
+
+    /// (8). Whether start-up ends by what an earlier connection has found, now that an RTT is `measured`.
+    fn recalls(&mut self, measured: Duration, trains: Option<f64>, path: &Path, control: &mut Control) -> bool {
+        let Some(known) = self.known.take() else { return false };
+        let (rtt, measured) = (known.rtt.as_secs_f64(), measured.as_secs_f64());
+        let link = known.rate.bits_per_second() as f64 / (8.0 * f64::from(path.mss.max(1)));
+        let half = link * HALF;
+        let agrees = (measured - rtt).abs() < (rtt * AGREE).max(VISIBLE) && trains.is_none_or(|trains| trains > half);
+        if agrees {
+            (self.phase, self.rate, self.priced) = (Phase::Grow, half, true);
+            (self.last, self.grown_since, self.free_since) = (path.now, path.now, path.now);
+            self.link.recall(link);
+            self.losses.restart(path);
+            self.apply(path, control);
+        }
+        agrees
     }
 
     /// Start-up is over, and the link carries `capacity`.
@@ -430,6 +455,20 @@ impl Controller for Union {
         "union"
     }
 
+    fn recall(&mut self, known: KnownPath) {
+        self.known = Some(known);
+    }
+
+    fn remember(&self, path: &Path) -> Option<KnownPath> {
+        if let Phase::Start(_) = self.phase {
+            return self.known;
+        }
+        // A connection that had too little data to try what it recalled has not refuted it.
+        let recalled = if self.link.is_recalled() { self.link.get() } else { 0.0 };
+        let rate = PacketRate::new(self.carried.get().max(recalled)).to_rate(path.mss);
+        Some(KnownPath { rate, rtt: Duration::from_secs_f64(self.queue.base()?) })
+    }
+
     fn on_connect(&mut self, _path: &Path, control: &mut Control) {
         control.catch_up_pace = Some(CATCH_UP_PACE);
         control.window_of_outstanding = true;
@@ -450,6 +489,10 @@ impl Controller for Union {
         }
         if let Phase::Start(start) = &mut self.phase {
             let ended = start.on_delivery(path, delivery, &self.queue, control);
+            let trains = start.capacity();
+            if delivery.rtt.is_some_and(|rtt| self.recalls(rtt, trains, path, control)) {
+                return;
+            }
             if let Some(capacity) = ended {
                 self.settle(capacity, path, control);
             }

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::builder::{BoolishValueParser, PossibleValue, StringValueParser, TypedValueParser};
@@ -10,7 +11,7 @@ use clap::{Arg, Args, Command};
 use farhaul::probe::{CachedRate, cached_rate};
 use farhaul::registry::protocols;
 use farhaul::security::{PlainClients, Security};
-use farhaul::{Builder, Endpoint, Error, MinProgress, Protocol};
+use farhaul::{Builder, Endpoint, Error, MinProgress, Protocol, RecentPaths};
 use farhaul_cc::Spec;
 use farhaul_units::{ByteSize, Rate};
 
@@ -58,6 +59,9 @@ pub(crate) struct Transport {
     /// Give up connecting after this long
     #[arg(long, env = "FARHAUL_CONNECT_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = some_time)]
     pub(crate) connect_timeout: Duration,
+    /// Begin every connection anew, without what the last one found of its path, and keep nothing for the next
+    #[arg(long, env = "FARHAUL_NO_PATH_MEMORY", value_parser = BoolishValueParser::new())]
+    no_path_memory: bool,
     /// Write the connection's metrics to this file 50 times a second, as a qlog-like JSON sequence
     #[arg(long, env = "FARHAUL_TRACE", value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
@@ -81,6 +85,9 @@ const LONGEST_PACKET: u32 = 65_535;
 
 /// The largest packet of most paths: that of Ethernet.
 const USUAL_PACKET: u32 = 1_500;
+
+/// What this user's connections have found of paths. All ports of this program share it, so that one connection begins with it.
+static RECENT: OnceLock<Arc<RecentPaths>> = OnceLock::new();
 
 /// A cap on the sending rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +150,8 @@ impl Transport {
     }
 
     fn daemon(&self, plain: Option<PlainClients>) -> Builder {
-        let builder = self.builder().min_progress(MinProgress::DAEMON);
+        // It may have no right to write outside of its root.
+        let builder = self.with_memory(|| Arc::new(RecentPaths::in_memory())).min_progress(MinProgress::DAEMON);
         match plain {
             Some(plain) => builder.plain_clients(plain),
             None => builder,
@@ -205,6 +213,10 @@ impl Transport {
     }
 
     fn builder(&self) -> Builder {
+        self.with_memory(|| Arc::clone(RECENT.get_or_init(|| Arc::new(RecentPaths::of_user()))))
+    }
+
+    fn with_memory(&self, memory: fn() -> Arc<RecentPaths>) -> Builder {
         let mut builder = Endpoint::builder()
             .protocol(self.protocol())
             .connect_timeout(self.connect_timeout)
@@ -214,6 +226,9 @@ impl Transport {
             Some(mtu) => builder.mss(mtu),
             None => builder.probe_mtu(),
         };
+        if !self.no_path_memory {
+            builder = builder.path_memory(memory());
+        }
         if let Some(controller) = self.controller() {
             builder = builder.controller(controller.to_string());
         }
@@ -270,6 +285,7 @@ impl Transport {
             format!("--connect-timeout={}", seconds(self.connect_timeout)),
             format!("--cipher={}", self.security.cipher_name()),
         ];
+        words.extend(self.no_path_memory.then(|| "--no-path-memory".to_owned()));
         words.extend(self.mtu.map(|mtu| format!("--mtu={mtu}")));
         words.extend(self.controller.as_ref().map(|controller| format!("--controller={controller}")));
         words.extend(self.rate().map(|rate| format!("--rate={}bit", rate.bits_per_second())));

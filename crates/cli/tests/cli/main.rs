@@ -31,6 +31,7 @@ mod meetings;
 mod originals;
 mod over_ssh;
 mod partings;
+mod path_memory;
 mod path_mtu;
 mod patterns;
 mod permissions;

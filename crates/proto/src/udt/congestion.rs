@@ -246,6 +246,10 @@ impl Congestion {
         self.warned = !self.controller.on_warning(path, &mut self.control);
     }
 
+    pub(crate) fn controller(&self) -> &dyn Controller {
+        &*self.controller
+    }
+
     pub(crate) fn on_close(&mut self) {
         self.controller.on_close();
     }

@@ -27,6 +27,7 @@ use crate::config::Mode;
 use crate::consts::{IP_UDP_HEADER, SYN_INTERVAL};
 use crate::error::ConnectionLost;
 use crate::estimate::Rtt;
+use crate::path_memory::Recollection;
 use crate::shell::farewell::{Farewell, Parting};
 use crate::shell::handshake::{Agreed, Answer, Offer, mss_towards};
 use crate::shell::protocol::{Effect, Setup};
@@ -63,6 +64,7 @@ pub(crate) struct Established {
     vigil: Vigil,
     rtt: Rtt,
     congestion: Congestion,
+    recollection: Recollection,
     /// The last burst, if the controller wants events for packets and has not received this one.
     burst: Option<SentEvent>,
     max_window: u32,
@@ -90,7 +92,9 @@ impl Established {
         let overhead = IP_UDP_HEADER + HEADER_LEN as u32;
         let full = (agreed.mss - overhead) as usize;
         let storage = (config.mss - overhead) as usize;
-        let controller = (config.controller)(rng.next_u64());
+        let mut controller = (config.controller)(rng.next_u64());
+        let recollection = Recollection::new(config.path_memory.as_ref(), offer.peer);
+        recollection.recall(&mut *controller);
         let min_period = config.max_rate.map(|rate| farhaul_units::SendPeriod::from_rate(rate, agreed.mss));
         let vigil = Vigil::new(now, agreed.recv_isn, config, rng.fork());
         let largest = Self::largest(&agreed).map(|largest| (largest - overhead) as usize);
@@ -133,6 +137,7 @@ impl Established {
             vigil,
             rtt: Rtt::new(),
             congestion: Congestion::new(controller, min_period.unwrap_or_default(), now),
+            recollection,
             burst: None,
             max_window: agreed.flow_window,
             confirmations: VecDeque::new(),
@@ -215,6 +220,7 @@ impl Established {
         self.rtt = Rtt::new();
         self.burst = None;
         self.sender.restart_path(now);
+        self.recollection.leave();
         self.congestion.restart((config.controller)(rng.next_u64()), now);
         let path = self.path(now);
         self.congestion.on_connect(&path);

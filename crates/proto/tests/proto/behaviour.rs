@@ -17,6 +17,7 @@ mod memory;
 mod messages;
 mod mux;
 mod partition;
+mod recalled_path;
 mod rendezvous;
 mod reorder;
 mod scenario;

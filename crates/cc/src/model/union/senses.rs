@@ -246,6 +246,8 @@ pub(super) struct Link {
     /// By start-up's trains, and by probe pairs since it was lowered.
     trains: f64,
     pairs: f64,
+    /// An earlier connection has found L, and this one has not tried it.
+    recalled: bool,
     /// Until when a host is taken to merge pairs.
     merged_until: Instant,
 }
@@ -269,6 +271,21 @@ impl Link {
         self.trains = capacity;
     }
 
+    /// An earlier connection has found `capacity`.
+    pub(super) const fn recall(&mut self, capacity: f64) {
+        (self.trains, self.recalled) = (capacity, true);
+    }
+
+    /// Whether L is what an earlier connection has found, and this one has not tried it.
+    pub(super) const fn is_recalled(&self) -> bool {
+        self.recalled
+    }
+
+    /// What an earlier connection has found does not hold.
+    pub(super) const fn forget(&mut self) {
+        (self.trains, self.recalled) = (0.0, false);
+    }
+
     /// A flow that fills the link has met its limit at `rate`. Pairs before do not count any more.
     pub(super) const fn lower(&mut self, rate: f64) {
         (self.trains, self.pairs) = (rate, 0.0);
@@ -276,7 +293,7 @@ impl Link {
 
     /// The link may carry more, by this factor.
     pub(super) const fn raise(&mut self, factor: f64) {
-        self.trains = self.get() * factor;
+        (self.trains, self.recalled) = (self.get() * factor, false);
     }
 }
 

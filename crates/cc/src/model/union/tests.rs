@@ -290,3 +290,61 @@ fn losses_that_turn_out_to_be_none_cost_nothing() {
     assert_eq!(rate_after(800, true), rate_after(0, false));
     assert!(rate_after(800, false) < 0.97 * rate_after(0, false), "{}", rate_after(800, false));
 }
+
+/// A connection that recalls 10 000 packets/s, after its first delivery with an RTT of `millis`.
+fn recalling(millis: f64) -> Script {
+    let mut script = Script::new();
+    let rate = PacketRate::new(10_000.0).to_rate(script.path.mss);
+    script.law.recall(KnownPath { rate, rtt: RTT });
+    script.deliver(400.0, millis - 40.0, None);
+    script
+}
+
+#[test]
+fn a_recalled_path_is_tried_at_half_its_rate_and_doubled_as_that_arrives() {
+    let mut script = recalling(40.5);
+    assert!((script.pace() - 5_000.0).abs() < 1.0, "{}", script.pace());
+    (0..5).for_each(|_| script.deliver(400.0, 0.0, None));
+    assert!((script.pace() - 5_000.0).abs() < 1.0, "nothing of it has arrived: {}", script.pace());
+    for _ in 0..15 {
+        let rate = script.pace();
+        script.deliver(rate, 0.0, None);
+    }
+    assert!((script.pace() - 9_900.0).abs() < 1.0, "{}", script.pace());
+}
+
+#[test]
+fn a_path_with_another_round_trip_or_a_slower_train_is_not_the_recalled_one() {
+    let mut script = Script::new();
+    let rate = PacketRate::new(10_000.0).to_rate(script.path.mss);
+    for millis in [20, 30, 50, 80] {
+        let mut script = Script::new();
+        script.law.recall(KnownPath { rate, rtt: Duration::from_millis(millis) });
+        script.deliver(400.0, 0.0, None);
+        assert!(matches!(script.law.phase, Phase::Start(_)), "{millis} ms");
+    }
+    script.law.recall(KnownPath { rate, rtt: RTT });
+    script.deliver(400.0, 0.0, Some(4_000.0));
+    assert!(script.pace() > 7_000.0 && matches!(script.law.phase, Phase::Start(_)), "{}", script.pace());
+}
+
+#[test]
+fn a_recalled_rate_that_is_lost_gives_way_to_what_arrives() {
+    let mut script = recalling(40.0);
+    (0..12).for_each(|_| {
+        script.lose(40);
+        script.deliver(1_000.0, 0.0, None);
+    });
+    assert!(script.law.rate <= 1_000.0, "{}", script.law.rate);
+    assert_eq!(script.law.link.get(), 0.0);
+}
+
+#[test]
+fn the_next_connection_recalls_what_this_one_has_carried() {
+    let script = Script::grown();
+    let known = script.law.remember(&script.path).unwrap();
+    assert_eq!((known.rtt, known.rate), (RTT, PacketRate::new(10_000.0).to_rate(1_500)));
+    assert_eq!(Script::new().law.remember(&script.path), None, "it has learned nothing");
+    let known = recalling(40.0).law.remember(&script.path).unwrap();
+    assert_eq!(known.rate, PacketRate::new(10_000.0).to_rate(1_500), "it has not tried it");
+}

@@ -211,6 +211,8 @@ impl Conductor for Established {
     }
 
     fn close(&mut self) {
+        let path = self.path(self.opened);
+        self.recollection.keep(self.congestion.controller(), &path);
         self.congestion.on_close();
     }
 

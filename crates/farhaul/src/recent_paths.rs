@@ -1,0 +1,142 @@
+//! What connections have found of paths of late, kept between runs in `farhaul/recent.toml` below the user's cache folder, or in
+//! memory alone.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use farhaul_cc::KnownPath;
+use farhaul_proto::PathMemory;
+use farhaul_units::Rate;
+
+use crate::path_facts::{self, Fact, Paths};
+use crate::probe::now;
+
+/// Plausible rates, bit/s.
+const RATES: std::ops::RangeInclusive<u64> = 1_000..=1_000_000_000_000;
+/// Longest plausible RTT, µs: that of a path over several satellites.
+const LONGEST_RTT: u64 = 10_000_000;
+
+/// What the last connections over some paths have found, for the next ones.
+///
+/// A connection over a known path begins at half of the rate that the last one had, as soon as the first RTT shows that it is the
+/// same path (RFC 9959). What is older than an hour does not count. See [`Builder::path_memory`](crate::Builder::path_memory).
+#[derive(Debug)]
+pub struct RecentPaths {
+    file: Option<PathBuf>,
+    paths: Mutex<Paths<Recent>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Recent {
+    known: KnownPath,
+    /// When the connection ended, since 1970.
+    measured: Duration,
+}
+
+impl Fact for Recent {
+    const FILE: &'static str = "recent.toml";
+    const HEAD: &'static str =
+        "# Rates of the last connections, where the next ones begin. Delete this file to forget them.";
+    /// What others send over a path changes within hours. Linux forgets its own such figures after an hour as well
+    /// (TCP_METRICS_TIMEOUT).
+    const LONGEST_AGE: Duration = Duration::from_secs(3_600);
+
+    fn from_fields(field: &dyn Fn(&str) -> Option<u64>) -> Option<Self> {
+        let rate = field("rate_bps").filter(|rate| RATES.contains(rate)).map(Rate::from_bits_per_second)?;
+        let rtt = field("rtt_us").filter(|rtt| (1..=LONGEST_RTT).contains(rtt)).map(Duration::from_micros)?;
+        let measured = Duration::from_secs(field("measured_unix_seconds")?);
+        Some(Self { known: KnownPath { rate, rtt }, measured })
+    }
+
+    fn fields(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("rate_bps", self.known.rate.bits_per_second()),
+            ("rtt_us", self.known.rtt.as_micros() as u64),
+            ("measured_unix_seconds", self.measured.as_secs()),
+        ]
+    }
+
+    fn measured(&self) -> Duration {
+        self.measured
+    }
+}
+
+impl RecentPaths {
+    /// Those of this user's earlier programs. Connections that end are added to the file; without a cache folder they are forgotten
+    /// with the program.
+    pub fn of_user() -> Self {
+        let file = path_facts::file::<Recent>();
+        let paths = file.as_deref().map_or_else(Paths::new, path_facts::read);
+        Self { file, paths: Mutex::new(paths) }
+    }
+
+    /// None at first, and forgotten with the program.
+    pub fn in_memory() -> Self {
+        Self { file: None, paths: Mutex::new(Paths::new()) }
+    }
+}
+
+impl PathMemory for RecentPaths {
+    fn take(&self, peer: SocketAddr) -> Option<KnownPath> {
+        let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = path_facts::find(&paths, peer, now())?;
+        paths.retain(|(_, recent)| *recent != found);
+        Some(found.known)
+    }
+
+    fn keep(&self, peer: SocketAddr, known: KnownPath) {
+        let recent = Recent { known, measured: now() };
+        let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
+        *paths = path_facts::with(std::mem::take(&mut paths), peer, recent, recent.measured);
+        if let Some(file) = &self.file {
+            // Programs that run beside this one have added theirs. A file that cannot be written is no loss but of time.
+            let all = path_facts::with(path_facts::read(file), peer, recent, recent.measured);
+            let _ = path_facts::write(file, &all);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(mbit: u64) -> KnownPath {
+        KnownPath { rate: Rate::from_megabits_per_second(mbit), rtt: Duration::from_millis(40) }
+    }
+
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn one_of_several_connections_gets_what_the_last_one_found() {
+        let paths = RecentPaths::in_memory();
+        paths.keep(address("192.0.2.7:9000"), known(100));
+        paths.keep(address("192.0.2.7:9000"), known(900));
+        let taken = [(); 2].map(|()| paths.take(address("192.0.2.7:4444")));
+        assert_eq!(taken, [Some(known(900)), None]);
+    }
+
+    #[test]
+    fn a_port_of_loopback_is_a_path_of_its_own() {
+        let paths = RecentPaths::in_memory();
+        paths.keep(address("127.0.0.1:9000"), known(100));
+        assert_eq!(paths.take(address("127.0.0.1:9001")), None);
+        assert_eq!(paths.take(address("127.0.0.1:9000")), Some(known(100)));
+    }
+
+    #[test]
+    fn the_next_program_knows_what_this_one_has_found_for_an_hour() {
+        let folder = std::env::temp_dir().join(format!("farhaul-recent-{}", std::process::id()));
+        let file = folder.join(Recent::FILE);
+        let open = || RecentPaths { file: Some(file.clone()), paths: Mutex::new(path_facts::read(&file)) };
+        open().keep(address("192.0.2.7:9000"), known(900));
+        assert_eq!(open().take(address("192.0.2.7:9000")), Some(known(900)));
+        let old = Recent { known: known(900), measured: now() - Duration::from_secs(3_700) };
+        path_facts::write(&file, &vec![(address("192.0.2.7:9000"), old)]).unwrap();
+        assert_eq!(open().take(address("192.0.2.7:9000")), None);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
