@@ -24,8 +24,6 @@ pub struct Control {
     /// Most packets that leave together. A driver that wakes late sends at most twice as many at once, besides those of
     /// its usual lateness. `None`: the packets of 250 µs, 44 at most.
     pub burst: Option<u32>,
-    /// Cap on the reported arrival rate, as a multiple of the recent send rate, from 1 to 2. `None`: 2 (attack B9).
-    pub arrival_bound: Option<f64>,
     /// Shortest interval between full acknowledgements. Values above one SYN interval (10 ms) are cut to it.
     pub ack_period: Option<Duration>,
     /// An acknowledgement after this many data packets, instead of UDT's light one after 64.
@@ -47,7 +45,6 @@ impl Control {
             freeze_until: None,
             catch_up_pace: None,
             burst: None,
-            arrival_bound: None,
             ack_period: None,
             ack_interval: None,
             rto: None,

@@ -14,12 +14,6 @@ pub struct AckEvent {
     pub light: bool,
     /// The RTT sample of this acknowledgement.
     pub rtt_sample: Option<Duration>,
-    /// Lower bound of the RTT of this acknowledgement. A full acknowledgement waits for a timer, but the receiver sent it
-    /// before the next packet arrived. So the wait was shorter than the gap between the two departures.
-    pub rtt_least: Option<Duration>,
-    /// The arrival rate in this acknowledgement, without the filter of [`Path::arrival_rate`](crate::Path::arrival_rate)
-    /// but with its cap. libudt measures it as the median of the last 16 intervals.
-    pub arrives: Option<PacketRate>,
     /// The send rate and delivery rate of the packets that this acknowledgement covers.
     pub delivery: Option<DeliverySample>,
 }

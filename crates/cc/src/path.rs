@@ -18,14 +18,7 @@ pub struct Path {
     pub min_rtt: Option<Duration>,
     /// Latest RTT sample; `None` before the first.
     pub latest_rtt: Option<Duration>,
-    /// The peer's smoothed RTT from its acknowledgements to their confirmations; `None` before the first.
-    ///
-    /// These packets wait in the same queues as data, but neither for retransmissions nor for reordered packets.
-    pub reported_rtt: Option<Duration>,
-    /// Largest RTT sample of the last one to two RTTs; zero without one.
-    pub recent_max_rtt: Duration,
-    /// Arrival rate reported by the receiver, smoothed. Capped at twice the send rate or at `Control::arrival_bound`
-    /// (attack B9).
+    /// Arrival rate reported by the receiver, smoothed. Capped at twice the send rate (attack B9).
     pub arrival_rate: Option<PacketRate>,
     /// Capacity estimate of the receiver from probe pairs, smoothed.
     pub capacity: Option<PacketRate>,

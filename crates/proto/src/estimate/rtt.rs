@@ -2,8 +2,6 @@
 
 use farhaul_units::{Duration, Instant};
 
-use crate::consts::SYN_INTERVAL;
-
 /// RTT before any sample. Source: libudt 4.11, §1 of the algorithms sheet.
 const INITIAL: Duration = Duration::from_millis(100);
 /// Samples outside this range are lies or accidents (attack B9).
@@ -25,16 +23,6 @@ pub(crate) struct Rtt {
     window_end: Instant,
     /// Minimum of all samples; zero without one.
     least: Duration,
-    /// Maximum of the present and of the previous short window.
-    recent: Recent,
-}
-
-/// Maximum of recent samples. It shows a queue overflow, however short the queue stood.
-#[derive(Clone, Copy, Debug, Default)]
-struct Recent {
-    max: Duration,
-    previous: Duration,
-    end: Instant,
 }
 
 impl Rtt {
@@ -48,7 +36,6 @@ impl Rtt {
             previous_min: None,
             window_end: Instant::ZERO,
             least: Duration::ZERO,
-            recent: Recent { max: Duration::ZERO, previous: Duration::ZERO, end: Instant::ZERO },
         }
     }
 
@@ -73,28 +60,6 @@ impl Rtt {
                 self.note_minimum(reported, now);
             }
             true
-        }
-    }
-
-    /// The RTT was at least `sample`, even if no exact sample exists.
-    pub(crate) fn note_at_least(&mut self, sample: Duration, now: Instant) {
-        if now >= self.recent.end {
-            let previous = self.recent_max(now);
-            self.recent = Recent { max: Duration::ZERO, previous, end: now + self.smoothed + SYN_INTERVAL };
-        }
-        self.recent.max = self.recent.max.max(sample);
-    }
-
-    /// Maximum sample of the last one to two RTTs; zero without one. Retransmissions can hold samples back for long,
-    /// and a maximum from before them is not recent.
-    pub(crate) fn recent_max(&self, now: Instant) -> Duration {
-        let Recent { max, previous, end } = self.recent;
-        if now < end {
-            max.max(previous)
-        } else if now < end + self.smoothed + SYN_INTERVAL {
-            max
-        } else {
-            Duration::ZERO
         }
     }
 
@@ -182,27 +147,6 @@ mod tests {
         rtt.note_reported(Duration::ZERO);
         assert_eq!(rtt.reported(), None);
         assert_eq!(rtt.smoothed(), INITIAL);
-    }
-
-    #[test]
-    fn a_large_sample_counts_for_two_round_trips_without_later_ones() {
-        let (mut rtt, at) = (Rtt::new(), |millis| Instant::ZERO + Duration::from_millis(millis));
-        rtt.sample(Duration::from_millis(90), at(0));
-        rtt.note_at_least(Duration::from_millis(120), at(0));
-        assert_eq!(rtt.recent_max(at(199)), Duration::from_millis(120));
-        assert_eq!(rtt.recent_max(at(200)), Duration::ZERO);
-        rtt.note_at_least(Duration::from_millis(95), at(150));
-        assert_eq!(rtt.recent_max(at(249)), Duration::from_millis(120));
-        assert_eq!(rtt.recent_max(at(250)), Duration::from_millis(95));
-    }
-
-    #[test]
-    fn a_large_sample_before_a_long_silence_does_not_count_after_it() {
-        let (mut rtt, at) = (Rtt::new(), |millis| Instant::ZERO + Duration::from_millis(millis));
-        rtt.sample(Duration::from_millis(90), at(0));
-        rtt.note_at_least(Duration::from_millis(120), at(0));
-        rtt.note_at_least(Duration::from_millis(95), at(500));
-        assert_eq!(rtt.recent_max(at(510)), Duration::from_millis(95));
     }
 
     #[test]

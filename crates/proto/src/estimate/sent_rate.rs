@@ -36,15 +36,14 @@ impl SentRate {
         self.most = self.most.max(*count);
     }
 
-    /// The largest credible arrival rate: `bound` times the peak send rate, or twice without a bound.
-    pub(crate) fn at_most(&mut self, now: Instant, round_trip: Duration, bound: Option<f64>) -> PacketRate {
+    /// The largest credible arrival rate: twice the peak send rate.
+    pub(crate) fn at_most(&mut self, now: Instant, round_trip: Duration) -> PacketRate {
         if now - self.period_start >= (2 * round_trip).max(MEMORY) {
             self.most_before = std::mem::replace(&mut self.most, self.interval.1);
             self.period_start = now;
         }
         let most = self.most.max(self.most_before);
-        let ratio = bound.map_or(MAX_ARRIVAL_RATIO, |bound| bound.clamp(1.0, MAX_ARRIVAL_RATIO));
-        PacketRate::new(most as f64 / SYN_INTERVAL.as_secs_f64() * ratio)
+        PacketRate::new(most as f64 / SYN_INTERVAL.as_secs_f64() * MAX_ARRIVAL_RATIO)
     }
 }
 
@@ -67,11 +66,8 @@ mod tests {
     }
 
     #[test]
-    fn the_arrival_rate_is_at_most_twice_the_send_rate_or_the_controllers_bound() {
-        let at_most = |bound| sent().at_most(at(110), ROUND_TRIP, bound).packets_per_second();
-        assert!((at_most(None) - 20_000.0).abs() < 1e-6);
-        assert!((at_most(Some(1.25)) - 12_500.0).abs() < 1e-6);
-        assert!((at_most(Some(0.1)) - 10_000.0).abs() < 1e-6 && (at_most(Some(9.0)) - 20_000.0).abs() < 1e-6);
+    fn the_arrival_rate_is_at_most_twice_the_send_rate() {
+        assert!((sent().at_most(at(110), ROUND_TRIP).packets_per_second() - 20_000.0).abs() < 1e-6);
     }
 
     #[test]
@@ -79,9 +75,9 @@ mod tests {
         let mut sent = sent();
         let mut at_most = |millis| {
             sent.note(at(millis), 50);
-            sent.at_most(at(millis), ROUND_TRIP, Some(1.0)).packets_per_second()
+            sent.at_most(at(millis), ROUND_TRIP).packets_per_second()
         };
-        assert!((at_most(120) - 10_000.0).abs() < 1e-6 && (at_most(200) - 10_000.0).abs() < 1e-6);
-        assert!((at_most(220) - 5_000.0).abs() < 1e-6);
+        assert!((at_most(120) - 20_000.0).abs() < 1e-6 && (at_most(200) - 20_000.0).abs() < 1e-6);
+        assert!((at_most(220) - 10_000.0).abs() < 1e-6);
     }
 }

@@ -230,15 +230,6 @@ impl Sender {
         Some(Duration::from_micros(u64::try_from(micros).ok()?))
     }
 
-    /// Time from the departure of the last packet before `seq` to that of the next one, if both are held and have left.
-    pub(crate) fn gap_before(&self, seq: SeqNo) -> Option<Duration> {
-        if !seq.is_before(self.next) {
-            return None;
-        }
-        let (left, next) = (self.buffer.stamped(seq.minus(1))?, self.buffer.stamped(seq)?);
-        Some(Duration::from_micros(u64::from(next.value().wrapping_sub(left.value()))))
-    }
-
     /// Whether a full acknowledgement of everything before `seq` goes beyond the last full one.
     pub(crate) fn is_news(&self, seq: SeqNo) -> bool {
         seq.is_after(self.confirmed)

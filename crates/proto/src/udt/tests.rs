@@ -330,41 +330,5 @@ fn a_controller_that_asks_for_packets_hears_of_every_one() {
     assert_eq!(told, [sent.packets_sent - again, again, received.packets_received]);
 }
 
-/// Sends a packet each 4 ms and keeps the bounds of the RTT.
-#[derive(Clone, Default)]
-struct Bounding(Arc<AtomicU64>, Arc<AtomicU64>);
-
-impl Controller for Bounding {
-    fn name(&self) -> &str {
-        "bounding"
-    }
-
-    fn on_ack(&mut self, _: &Path, ack: &AckEvent, control: &mut Control) {
-        control.send_period = SendPeriod::from_micros(4_000.0);
-        if let Some(least) = ack.rtt_least {
-            self.0.fetch_max(least.as_micros() as u64, Ordering::Relaxed);
-            self.1.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn on_loss(&mut self, _: &Path, _: &LossEvent<'_>, _: &mut Control) {}
-}
-
-#[test]
-fn the_lower_bound_of_the_round_trip_excludes_the_wait_for_the_timer() {
-    let mut pair = Pair::new();
-    let bounds = Bounding::default();
-    let law = bounds.clone();
-    pair.ends[0] = Endpoint::new(
-        Config { controller: Box::new(move |_| Box::new(law.clone())), ..Config::default() },
-        Entropy { cookie_key: [7; 16], seed: 7 },
-    );
-    let [caller, listener] = pair.connect(Mode::Stream);
-    let data = content(1_000_000);
-    assert!(pair.transfer(caller, listener, &data) == data);
-    let [most, count] = [&bounds.0, &bounds.1].map(|value| value.load(Ordering::Relaxed));
-    assert!(count > 100 && u128::from(most) <= 2 * DELAY.as_micros(), "{count} bounds, the largest {most} µs");
-}
-
 mod deliveries;
 mod packet_size;

@@ -45,7 +45,7 @@ impl Congestion {
 
     /// Takes the peer's measurements from an acknowledgement. Zero means no measurement, and the last one stays.
     pub(super) fn on_report(&mut self, now: Instant, arrival_speed: u32, capacity: u32, rtt: Duration) {
-        let bound = self.sent.at_most(now, rtt, self.control.arrival_bound);
+        let bound = self.sent.at_most(now, rtt);
         if let Some(speed) = PacketRate::from_wire(arrival_speed) {
             self.arrival_speed = Some(if speed > bound { bound } else { speed });
         }

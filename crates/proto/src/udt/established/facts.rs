@@ -17,8 +17,6 @@ impl Established {
         path.rtt_var = self.rtt.variation();
         path.min_rtt = self.rtt.min();
         path.latest_rtt = self.rtt.latest();
-        path.reported_rtt = self.rtt.reported();
-        path.recent_max_rtt = self.rtt.recent_max(now);
         path.arrival_rate = self.congestion.arrival_rate();
         path.capacity = self.congestion.capacity();
         path.delivery_rate = self.sender.delivery_rate().map(|rate| scale.rate(rate));

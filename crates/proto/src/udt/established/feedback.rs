@@ -71,18 +71,15 @@ impl Established {
         self.note_sign_of_life(now);
         let delivery = self.sender.derive_from_ack(seq, now, self.rtt.least());
         self.tell_delivery(delivery, now);
-        let rtt_least = self.least_round_trip(ack, stamp);
         let rtt_sample = self.take_measurements(ack, stamp, now);
         let confirms = ack.number().is_some() && self.sender.is_news(seq);
         // Acknowledgements by timer are up to a SYN interval late, so the sample is known only to within one.
         self.sender.judge(seq, stamp, self.rtt.least().saturating_sub(SYN_INTERVAL));
         let progress = self.sender.on_ack(seq, ack.number().is_none(), now, self.rtt.with_margin());
         self.congestion.on_progress(progress.packets);
-        let arrives = if let Ack::Full { arrival_rate, capacity, .. } = *ack {
-            self.congestion.on_report(now, arrival_rate, capacity, self.rtt.smoothed())
-        } else {
-            None
-        };
+        if let Ack::Full { arrival_rate, capacity, .. } = *ack {
+            self.congestion.on_report(now, arrival_rate, capacity, self.rtt.smoothed());
+        }
         if let Some(cause) = progress.recovered {
             let path = self.path(now);
             self.congestion.on_recovered(&path, cause == Cause::Late);
@@ -96,7 +93,7 @@ impl Established {
             let scale = self.congestion.scale();
             event.newly_acked = scale.acked(progress.packets);
             event.light = ack.number().is_none();
-            (event.rtt_sample, event.rtt_least, event.arrives) = (rtt_sample, rtt_least, arrives);
+            event.rtt_sample = rtt_sample;
             event.delivery = progress.delivery.map(|sample| scale.delivery(sample));
             let path = self.path(now);
             self.congestion.on_ack(&path, &event);
@@ -122,29 +119,12 @@ impl Established {
 
     /// The measurements that an acknowledgement carries or permits. Returns a plausible RTT sample.
     fn take_measurements(&mut self, ack: &Ack, stamp: Timestamp, now: Instant) -> Option<Duration> {
-        let reported = self.reported_round_trip(ack);
-        if let Some(reported) = reported {
-            self.rtt.note_reported(reported);
-        }
         if let Some(sample) = self.sender.round_trip(ack.seq(), stamp) {
-            let prompt = ack.number().is_none();
-            let delay = if prompt { Duration::ZERO } else { SYN_INTERVAL };
-            self.rtt.note_at_least(sample.saturating_sub(delay), now);
-            let sample = self.without_delay(sample, prompt)?;
+            let sample = self.without_delay(sample, ack.number().is_none())?;
             return self.rtt.sample(sample, now).then_some(sample);
         }
-        let reported = reported?;
+        let reported = self.reported_round_trip(ack)?;
         self.rtt.report(reported, now).then_some(reported)
-    }
-
-    /// Lower bound of the RTT. The receiver sent this acknowledgement before the next packet arrived, so it had waited for
-    /// at most the gap before that packet's departure. Light acknowledgements do not wait.
-    fn least_round_trip(&self, ack: &Ack, stamp: Timestamp) -> Option<Duration> {
-        let Some(sample) = self.sender.round_trip(ack.seq(), stamp) else { return self.reported_round_trip(ack) };
-        if ack.number().is_none() {
-            return Some(sample);
-        }
-        sample.checked_sub(self.sender.gap_before(ack.seq())?.min(SYN_INTERVAL))
     }
 
     /// Corrects a sample for the receiver's delay. Light acknowledgements are sent at once, others up to a SYN interval

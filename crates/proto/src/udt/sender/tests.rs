@@ -47,22 +47,6 @@ fn without_progress_all_drop_requests_are_repeated() {
 }
 
 #[test]
-fn a_gap_lies_between_two_departures() {
-    let mut sender = Sender::new(SeqNo::new(100), PAYLOAD, SocketId::new(1), 50, 1 << 20, Rng::new(1));
-    sender.write(&[7; 10 * PAYLOAD]);
-    let mut control = Control { cwnd: Some(4.0), ..Control::initial() };
-    for (millis, cwnd) in [(1, 4.0), (8, 6.0)] {
-        control.cwnd = Some(cwnd);
-        sender.apply(&control, control.send_period, ROUND_TRIP);
-        let left = (at(millis), Timestamp::new(1_000 * millis as u32));
-        let transmission = sender.plan(left.0, left.1, ROUND_TRIP).unwrap();
-        sender.emit(transmission, left, ROUND_TRIP, &mut Vec::new()).unwrap();
-    }
-    let gaps = [101, 104, 106].map(|seq| sender.gap_before(SeqNo::new(seq)).map(|gap| gap.as_millis()));
-    assert_eq!(gaps, [Some(0), Some(7), None]);
-}
-
-#[test]
 fn a_frozen_sender_neither_retransmits_nor_sends_until_the_freeze_ends() {
     let mut sender = Sender::new(SeqNo::new(100), PAYLOAD, SocketId::new(1), 50, 1 << 20, Rng::new(1));
     sender.write(&[7; 10 * PAYLOAD]);

@@ -16,7 +16,6 @@ impl Established {
         path.rtt_var = self.rtt.variation();
         path.min_rtt = self.rtt.min();
         path.latest_rtt = self.rtt.latest();
-        path.reported_rtt = self.rtt.reported();
         path.arrival_rate = self.congestion.arrival_speed();
         path.capacity = self.congestion.bandwidth();
         path.in_flight = self.sender.in_flight();
