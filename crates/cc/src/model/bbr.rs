@@ -23,12 +23,14 @@
 //! | --- | --- |
 //! | states and gains | `bbr/state.rs` |
 //! | bandwidth, RTT, rounds, full pipe, aggregation | `bbr/signals.rs` |
+//! | the cycle of probes for bandwidth | `bbr/cycle.rs` |
 //! | bounds by losses | `bbr/bounds.rs` |
 //!
 //! Units are packets. What the transport adds to the draft: departures are bursts, and deliveries are told by receipts or derived from
 //! UDT's acknowledgements and loss reports ([`DeliveryEvent`]).
 
 mod bounds;
+mod cycle;
 mod signals;
 mod state;
 #[cfg(test)]
@@ -36,12 +38,13 @@ mod tests;
 
 use farhaul_units::{Duration, Instant, Rng, SeqNo};
 
-use self::bounds::{Bounds, MIN_WINDOW, is_too_much, lost_too_much};
+use self::bounds::{Bounds, MIN_WINDOW, lost_too_much};
+use self::cycle::{AckPhase, Cycle};
 use self::signals::{ExtraAcked, FullPipe, MaxBandwidth, MinRtt, Rounds};
 use self::state::{PROBE_RTT_CWND_GAIN, Phase, State};
 use crate::rate::flow_control::{cwnd, set_cwnd};
 use crate::rate::period::{bounded, longer};
-use crate::{AckEvent, Control, Controller, DeliveryEvent, LossEvent, LostFlight, Path, RateSample, TimeoutEvent};
+use crate::{AckEvent, Control, Controller, DeliveryEvent, LossEvent, Path, RateSample, TimeoutEvent};
 
 /// Share of the bandwidth that is sent (`BBR.PacingMarginPercent` is 1).
 const PACING_MARGIN: f64 = 0.99;
@@ -53,11 +56,6 @@ const UNKNOWN_RTT: Duration = Duration::from_millis(1);
 const STARTUP_LOSS_RANGES: u32 = 6;
 /// Rounds after which Drain ends in any case.
 const DRAIN_ROUNDS: u64 = 3;
-/// Least time between probes, and the length of the random time beyond.
-const PROBE_WAIT: Duration = Duration::from_secs(2);
-const PROBE_WAIT_RANDOM: f64 = 1.0;
-/// Most rounds between probes, for shares beside Reno.
-const MOST_PROBE_ROUNDS: f64 = 63.0;
 /// Time with half a window (`BBR.ProbeRTTDuration`).
 const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
 /// Packets that the acknowledgements of UDT hold back: those of a light one, or of one by timer if they are fewer.
@@ -67,30 +65,6 @@ const ACK_PERIOD: f64 = 10e-3;
 const UP_EXTRA: f64 = 2.0;
 /// Speed at which a host makes up for waking late. The draft's pacer does not, and has a kernel's timers.
 const CATCH_UP_PACE: f64 = 1.1;
-
-/// Where samples of the present probe are in their way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AckPhase {
-    Init,
-    Refilling,
-    Starting,
-    Feedback,
-    Stopping,
-}
-
-/// The cycle of probes for bandwidth.
-#[derive(Clone, Debug)]
-struct Cycle {
-    began: Instant,
-    wait: Duration,
-    rounds: u32,
-    acks: AckPhase,
-    /// Losses of these samples are the probe's.
-    is_sample: bool,
-    too_high: bool,
-    /// The last probe stopped where the one before had lost too much.
-    precautionary: bool,
-}
 
 /// What to restore if losses turn out to be none.
 #[derive(Clone, Copy, Debug)]
@@ -137,15 +111,7 @@ impl Bbr {
             min_rtt: MinRtt::default(),
             extra_acked: ExtraAcked::default(),
             bounds: Bounds::new(),
-            cycle: Cycle {
-                began: Instant::ZERO,
-                wait: PROBE_WAIT,
-                rounds: 0,
-                acks: AckPhase::Init,
-                is_sample: false,
-                too_high: false,
-                precautionary: false,
-            },
+            cycle: Cycle::new(),
             undo: None,
             drain_round: 0,
             probe_rtt_ends: None,
@@ -228,107 +194,6 @@ impl Bbr {
         }
     }
 
-    /// Where the samples of a probe are. Returns whether a precautionary one ended well, so that a full one begins.
-    fn ends_probe(&mut self, sample: &RateSample) -> bool {
-        if !self.rounds.began {
-            return false;
-        }
-        match self.cycle.acks {
-            AckPhase::Starting => self.cycle.acks = AckPhase::Feedback,
-            AckPhase::Stopping => {
-                (self.cycle.is_sample, self.cycle.acks) = (false, AckPhase::Init);
-                if self.state.is_probe() && !sample.application_limited {
-                    self.max_bandwidth.advance();
-                }
-                if self.state == State::Probe(Phase::Down) && self.cycle.precautionary && !self.cycle.too_high {
-                    self.enter_refill();
-                    return true;
-                }
-            }
-            _ => {}
-        }
-        false
-    }
-
-    /// What the samples of a probe say of the long-term bound.
-    fn adapt_long_term(&mut self, delivery: &DeliveryEvent, sample: &RateSample) {
-        if lost_too_much(sample) {
-            return;
-        }
-        let up = self.state == State::Probe(Phase::Up);
-        if up && self.rounds.began {
-            self.bounds.double_growth(self.cwnd);
-        }
-        let grows = up && delivery.window_limited && self.cwnd >= self.bounds.long_term;
-        self.bounds.raise_long_term(sample, grows, delivery.newly_delivered);
-    }
-
-    // ---- the cycle ----
-
-    fn cycle_on(&mut self, path: &Path, delivery: &DeliveryEvent, sample: &RateSample) {
-        let State::Probe(phase) = self.state else { return };
-        match phase {
-            Phase::Down | Phase::Cruise if self.is_time_to_probe(path.now) => self.enter_refill(),
-            Phase::Down if self.is_time_to_cruise(path) => self.state = State::Probe(Phase::Cruise),
-            Phase::Down | Phase::Cruise => {}
-            Phase::Refill if self.rounds.began => self.enter_up(sample),
-            Phase::Refill => {}
-            Phase::Up => self.check_up(path, delivery, sample),
-        }
-    }
-
-    fn is_time_to_probe(&self, now: Instant) -> bool {
-        let rounds = self.target_in_flight().min(MOST_PROBE_ROUNDS);
-        now > self.cycle.began + self.cycle.wait || f64::from(self.cycle.rounds) >= rounds
-    }
-
-    fn is_time_to_cruise(&self, path: &Path) -> bool {
-        let full = self.quantized(self.product(1.0, self.max_bandwidth.get()));
-        path.outstanding <= self.bounds.with_headroom().min(full)
-    }
-
-    fn check_up(&mut self, path: &Path, delivery: &DeliveryEvent, sample: &RateSample) {
-        if self.cycle.too_high && path.outstanding >= self.bounds.long_term {
-            (self.cycle.precautionary, self.cycle.too_high) = (true, false);
-            self.enter_down(path);
-        } else if delivery.window_limited && self.cwnd >= self.bounds.long_term {
-            // The bound and not the path limits the rate.
-            self.full_pipe.restart(sample.rate.map_or(0.0, |rate| rate.packets_per_second()));
-        } else if self.full_pipe.now {
-            self.cycle.too_high = false;
-            self.enter_down(path);
-        }
-    }
-
-    fn enter_down(&mut self, path: &Path) {
-        self.bounds.forget_round();
-        self.bounds.begin_growth();
-        self.cycle.rounds = self.rng.below(2) as u32;
-        self.cycle.wait = PROBE_WAIT + Duration::from_secs_f64(PROBE_WAIT_RANDOM * self.rng.unit());
-        self.cycle.began = path.now;
-        self.cycle.acks = AckPhase::Stopping;
-        self.rounds.restart(self.delivered);
-        self.state = State::Probe(Phase::Down);
-    }
-
-    fn enter_refill(&mut self) {
-        self.bounds.lift_short_term();
-        self.bounds.begin_growth();
-        self.cycle.precautionary = false;
-        self.cycle.acks = AckPhase::Refilling;
-        self.rounds.restart(self.delivered);
-        self.state = State::Probe(Phase::Refill);
-    }
-
-    fn enter_up(&mut self, sample: &RateSample) {
-        self.cycle.is_sample = true;
-        self.cycle.acks = AckPhase::Starting;
-        self.rounds.restart(self.delivered);
-        self.full_pipe.restart(sample.rate.map_or(0.0, |rate| rate.packets_per_second()));
-        self.bounds.double_growth(self.cwnd);
-        self.state = State::Probe(Phase::Up);
-    }
-
     // ---- the RTT ----
 
     fn check_probe_rtt(&mut self, path: &Path) {
@@ -374,19 +239,6 @@ impl Bbr {
     }
 
     // ---- losses ----
-
-    fn on_lost_flight(&mut self, flight: &LostFlight, path: &Path) {
-        if !self.cycle.is_sample || !is_too_much(flight) {
-            return;
-        }
-        (self.cycle.too_high, self.cycle.is_sample) = (true, false);
-        let target = self.target_in_flight();
-        self.bounds.lower_long_term(flight, target);
-        if self.state == State::Probe(Phase::Up) {
-            self.note_undo(self.state);
-            self.enter_down(path);
-        }
-    }
 
     fn note_undo(&mut self, state: State) {
         if let Some(undo) = &mut self.undo {

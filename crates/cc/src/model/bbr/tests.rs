@@ -3,6 +3,7 @@
 use farhaul_units::{PacketRate, SeqRange};
 
 use super::*;
+use crate::LostFlight;
 
 const RTT: Duration = Duration::from_millis(40);
 
