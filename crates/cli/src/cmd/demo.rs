@@ -234,10 +234,10 @@ impl Demo<'_> {
     fn copy(&self, testbed: &Testbed, file: &Path, address: &str, size: u64) -> Result<(Value, Vec<u64>), Fault> {
         let file = file.to_string_lossy();
         let (to, controller) = (format!("udt://{address}/"), self.args.controller.to_string());
-        let mut copy = testbed.sender(
-            self.context,
-            &["copy", "--plain", "--json", "--interval", INTERVAL, "--controller", &controller, "--", &file, &to],
-        )?;
+        // Every demonstration is the first one over its path.
+        let options =
+            ["copy", "--plain", "--json", "--no-path-memory", "--interval", INTERVAL, "--controller", &controller];
+        let mut copy = testbed.sender(self.context, &[&options[..], &["--", &file, &to]].concat())?;
         let bar = progress::bar(Some(size));
         self.output.attach(bar.clone());
         let mut curve = Vec::new();

@@ -76,7 +76,7 @@ impl Tools {
     /// Both sides have the same user's key, so that they trust each other.
     pub(super) fn bench(&self, protection: Option<&str>) -> Command {
         let mut command = self.measured(&self.farhaul_path());
-        command.args(["bench", "--json"]).args(protection);
+        command.args(["bench", "--json", "--no-path-memory"]).args(protection);
         command.env("XDG_CONFIG_HOME", self.release.join("bench-user"));
         command
     }
