@@ -41,7 +41,7 @@
 //! | GROW | q > q* | DRAIN; L ← min(x, D̂) if x was near L for a loop |
 //! | GROW | lossy | DRAIN by (5); L as above |
 //! | DRAIN | q < q*/2, after one loop | GROW by (4). CUBIC's window bounds x for 10 s after a competition |
-//! | DRAIN | ρ < (1 + s)/2 after two loops | COMPETE from b |
+//! | DRAIN | ρ < (1 + s)/2 after two loops, and s ≤ 0.8 | COMPETE from b |
 //! | COMPETE | a loss after one loop | W ← 0.7·W; DRAIN once a second, to find flows of this law |
 //! | COMPETE | q < q*/2 | GROW; x ← 0.7·x; ρ is unknown |
 //!
@@ -357,7 +357,9 @@ impl Union {
     /// Whether queues fall as if all flows drained, by flows that drain from `rate`. `None` without enough evidence.
     fn all_drain(&self, rate: f64) -> Option<bool> {
         let enough = self.answer.expected >= ENOUGH * self.threshold();
-        enough.then(|| self.answer.share() > (1.0 + self.share(rate)) / 2.0)
+        let share = self.share(rate);
+        // A flow that has the link to itself, as far as b and K tell, has nobody to compete with.
+        enough.then(|| share > 1.0 - 2.0 * AGREE || self.answer.share() > (1.0 + share) / 2.0)
     }
 
     fn resume(&mut self, path: &Path) {

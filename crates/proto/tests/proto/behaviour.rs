@@ -21,6 +21,7 @@ mod recalled_path;
 mod rendezvous;
 mod reorder;
 mod scenario;
+mod slow_link;
 mod start_up;
 mod storm;
 mod timeout;

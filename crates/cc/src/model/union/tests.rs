@@ -201,7 +201,7 @@ fn the_round_after_a_cut_counts_no_losses() {
 #[test]
 fn a_queue_that_answers_no_drain_is_others_and_cubic_competes_with_them() {
     let mut script = Script::grown();
-    script.law.priced = true;
+    (script.law.rate, script.law.priced) = (5_000.0, true);
     script.queue_until(30.0, |phase| matches!(phase, Phase::Compete(_)));
     let window = cwnd(&script.control);
     (0..200).for_each(|_| script.deliver(5_000.0, 30.0, None));
@@ -209,6 +209,17 @@ fn a_queue_that_answers_no_drain_is_others_and_cubic_competes_with_them() {
     script.lose(1);
     script.deliver(5_000.0, 30.0, None);
     assert!(matches!(script.law.phase, Phase::Drain(_)), "a loss cuts it");
+}
+
+#[test]
+fn a_flow_with_the_whole_link_competes_with_nobody() {
+    let mut script = Script::grown();
+    script.law.priced = true;
+    (0..300).for_each(|_| {
+        let rate = script.pace().min(10_000.0);
+        script.deliver(rate.max(9_000.0), 30.0, None);
+        assert!(!matches!(script.law.phase, Phase::Compete(_)));
+    });
 }
 
 #[test]
@@ -231,7 +242,7 @@ fn a_queue_that_falls_to_zero_has_answered_in_full() {
 #[test]
 fn a_competing_flow_searches_once_per_second_and_forgets_evidence_when_the_queue_has_gone() {
     let mut script = Script::grown();
-    script.law.priced = true;
+    (script.law.rate, script.law.priced) = (5_000.0, true);
     script.queue_until(30.0, |phase| matches!(phase, Phase::Compete(_)));
     (0..10).for_each(|_| script.deliver(5_000.0, 30.0, None));
     script.lose(1);
