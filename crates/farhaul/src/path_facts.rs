@@ -8,6 +8,7 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Most paths in a file. The oldest ones make room.
@@ -37,7 +38,7 @@ pub(crate) trait Fact: Copy {
 
     /// Whether it counts at the date `now`.
     fn is_fresh(&self, now: Duration) -> bool {
-        self.measured() + Self::LONGEST_AGE >= now && self.measured() <= now + CLOCK_ERROR
+        now.saturating_sub(self.measured()) <= Self::LONGEST_AGE && self.measured() <= now.saturating_add(CLOCK_ERROR)
     }
 }
 
@@ -101,8 +102,12 @@ pub(crate) fn with<F: Fact>(mut paths: Paths<F>, peer: SocketAddr, fact: F, now:
     paths
 }
 
+/// Writes of this program take turns, because they use one temporary name.
+static WRITING: Mutex<()> = Mutex::new(());
+
 /// Replaces the file at once, so that no reader sees half of it.
 pub(crate) fn write<F: Fact>(file: &Path, paths: &Paths<F>) -> io::Result<()> {
+    let _turn = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = file.parent().ok_or(io::ErrorKind::InvalidInput)?;
     fs::create_dir_all(folder)?;
     let partial = folder.join(format!(".{}-{}", F::FILE, std::process::id()));
@@ -181,6 +186,8 @@ mod tests {
         let peer = address("192.0.2.7:9000");
         let of = |age_days: u64| find(&vec![(peer, found(940, age_days))], peer, NOW).is_some();
         assert_eq!([0, 29, 31].map(of), [true, true, false]);
+        let forged = CachedRate { measured: Duration::from_secs(u64::MAX), ..found(940, 0) };
+        assert_eq!(find(&vec![(peer, forged)], peer, NOW), None);
         let early = NOW - Duration::from_secs(2 * 86_400);
         assert_eq!(find(&vec![(peer, found(940, 0))], peer, early), None);
     }

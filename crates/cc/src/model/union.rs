@@ -467,7 +467,8 @@ impl Controller for Union {
         }
         // A connection that had too little data to try what it recalled has not refuted it.
         let recalled = if self.link.is_recalled() { self.link.get() } else { 0.0 };
-        let rate = PacketRate::new(self.carried.get().max(recalled)).to_rate(path.mss);
+        let rate = Some(self.carried.get().max(recalled)).filter(|rate| *rate > slowest(path))?;
+        let rate = PacketRate::new(rate).to_rate(path.mss);
         Some(KnownPath { rate, rtt: Duration::from_secs_f64(self.queue.base()?) })
     }
 
@@ -540,6 +541,10 @@ impl Controller for Union {
         {
             let rate = start.capacity().unwrap_or_else(|| cwnd(control) / loop_time(path));
             self.settle(rate, path, control);
+        } else if self.link.is_recalled() {
+            self.link.forget();
+            self.rate = self.rate.min(self.arrived.get()).max(slowest(path));
+            self.apply(path, control);
         }
     }
 }

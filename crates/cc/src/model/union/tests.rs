@@ -351,6 +351,20 @@ fn a_recalled_rate_that_is_lost_gives_way_to_what_arrives() {
 }
 
 #[test]
+fn a_timeout_ends_what_is_recalled() {
+    let mut script = recalling(40.0);
+    script.law.on_timeout(&script.path, &TimeoutEvent::default(), &mut script.control);
+    assert!(script.pace() <= 400.0 && !script.law.link.is_recalled(), "{}", script.pace());
+}
+
+#[test]
+fn a_connection_that_has_carried_nothing_is_not_remembered() {
+    let mut script = Script::grown();
+    script.law.carried = Extreme::most();
+    assert_eq!(script.law.remember(&script.path), None);
+}
+
+#[test]
 fn the_next_connection_recalls_what_this_one_has_carried() {
     let script = Script::grown();
     let known = script.law.remember(&script.path).unwrap();
