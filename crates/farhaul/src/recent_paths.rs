@@ -1,5 +1,4 @@
-//! What connections have found of paths of late, kept between runs in `farhaul/recent.toml` below the user's cache folder, or in
-//! memory alone.
+//! Rates and RTTs of recent paths: in `farhaul/recent.toml` below the user's cache folder, or in memory alone.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,8 +19,8 @@ const LONGEST_RTT: u64 = 10_000_000;
 
 /// What the last connections over some paths have found, for the next ones.
 ///
-/// A connection over a known path begins at half of the rate that the last one had, as soon as the first RTT shows that it is the
-/// same path (RFC 9959). What is older than an hour does not count. See [`Builder::path_memory`](crate::Builder::path_memory).
+/// A connection over a known path begins at half of the rate that the last one had (RFC 9959). It does so once its first RTT agrees
+/// with the known one. What is older than an hour does not count. See [`Builder::path_memory`](crate::Builder::path_memory).
 #[derive(Debug)]
 pub struct RecentPaths {
     file: Option<PathBuf>,

@@ -24,12 +24,12 @@
 //! drain     send (1 − d)·b,  b = min(x, D) at its beginning and min(x, D̂) after a loop,
 //!           d = q/loop, anew in each loop, within 1 − β .. 1/2                                       (3)
 //! price     q falls below q*/2:   x ← min(β·x/(1 + (P − q*)/τ),  D̂/(1 − d))                         (4)
-//! loss      a lossy round:        x ← β·max(x·(1 − lost),  min(x, D̂))                                (5)
+//! loss      a lossy round:        x ← β·max(x·(1 − lost),  min(x, D̂));  β·min(x, D̂) while L is recalled  (5)
 //!           lost is at most 1/2. The round after a cut does not count.
 //! bursts    a lossy round without a queue halves bursts, to 4 packets.                                 (6)
 //!           A late host catches up at L/x at most. (5) applies as well if a tenth was lost.
-//! recall    an earlier connection's rate, once the first RTT agrees with its RTT: L, and x = L/2           (8)
 //! compete   W of RFC 9438 (`competition.rs`), paced at 1.2·W/RTT                                       (7)
+//! recall    L ← the rate of an earlier connection, x ← L/2, ×2 per loop up to F·L                      (8)
 //! q* = max(2 ms, 4 packets/K, 4·j),   loop = RTT + SYN,   s = b/K
 //! ```
 //!
@@ -37,8 +37,9 @@
 //!
 //! | state | condition | to |
 //! | --- | --- | --- |
-//! | START | `union/start.rs`; or too many losses | DRAIN, x = C |
-//! | GROW | q > q* | DRAIN; L ← min(x, D̂) if x was near L for a loop |
+//! | START | the first RTT is that of an earlier connection | GROW by (8) |
+//! | START | `union/start.rs`; or too many losses; or a time-out | DRAIN, x = C |
+//! | GROW | q > q* | DRAIN; L ← min(x, D̂) if x is near L, a loop and τ after GROW began. A recalled L is forgotten |
 //! | GROW | lossy | DRAIN by (5); L as above |
 //! | DRAIN | q < q*/2, after one loop | GROW by (4). CUBIC's window bounds x for 10 s after a competition |
 //! | DRAIN | ρ < (1 + s)/2 after two loops, and s ≤ 0.8 | COMPETE from b |
@@ -269,7 +270,8 @@ impl Union {
 
     fn after_growth(&mut self, lossy: Option<f64>, path: &Path, control: &mut Control) {
         let stands = self.queue.stands();
-        let lossy = if stands { lossy } else { self.halve_bursts(lossy, control) };
+        // Bursts do not excuse a rate that this connection has not tried before.
+        let lossy = if stands || self.link.is_recalled() { lossy } else { self.halve_bursts(lossy, control) };
         if let Some(lost) = lossy {
             self.rate = self.after_loss(lost, path);
             self.free_since = path.now;

@@ -347,7 +347,7 @@ fn a_recalled_rate_that_is_lost_gives_way_to_what_arrives() {
         script.deliver(1_000.0, 0.0, None);
     });
     assert!(script.law.rate <= 1_000.0, "{}", script.law.rate);
-    assert_eq!(script.law.link.get(), 0.0);
+    assert_eq!((script.law.link.get(), script.control.burst), (0.0, None), "bursts excuse nothing");
 }
 
 #[test]
