@@ -174,11 +174,12 @@ fn a_slow_disk_at_the_sender_is_the_limit() {
     });
 }
 
+// Waits for 24 MB in writes of 10 ms, 2 s in all: several times what a busy machine needs to send them.
 #[test]
 fn a_slow_disk_at_the_receiver_is_the_limit() {
     let Some(slow) = slow("pwrite64", SLOW_DISK) else { return };
     let scratch = Scratch::new();
-    let (file, root) = (scratch.file("file", 8_000_000), scratch.dir("root"));
+    let (file, root) = (scratch.file("file", 24_000_000), scratch.dir("root"));
     let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
     let end = one_is_limited_by("disk_write", || {
         let mut server = Server::begin_under(&slow, &["serve", "--root", &root]);
