@@ -24,6 +24,8 @@ pub struct Control {
     /// Most packets that leave together. A driver that wakes late sends at most twice as many at once, besides those of
     /// its usual lateness. `None`: the packets of 250 µs, 44 at most.
     pub burst: Option<u32>,
+    /// Fewest packets that leave together: a burst waits until so many are due. At most `burst`. `None`: one.
+    pub least_burst: Option<u32>,
     /// Shortest interval between full acknowledgements. Values above one SYN interval (10 ms) are cut to it.
     pub ack_period: Option<Duration>,
     /// An acknowledgement after this many data packets, instead of UDT's light one after 64.
@@ -45,6 +47,7 @@ impl Control {
             freeze_until: None,
             catch_up_pace: None,
             burst: None,
+            least_burst: None,
             ack_period: None,
             ack_interval: None,
             rto: None,

@@ -7,7 +7,7 @@
 //! A driver that wakes late may catch up within a bound (1). By default the missed packets leave in one burst. Short
 //! queues overflow from it, so a controller may bound that burst by (2). Then the packets of 0.5 ms and of twice the
 //! usual lateness may leave at once. The others leave `pace` times faster than the period. A controller may also bound
-//! the bursts themselves. Then two of them replace the packets of 0.5 ms.
+//! the bursts themselves, from above, when two of them replace the packets of 0.5 ms, and from below.
 //!
 //! ```text
 //! due     ← due + packets·P, but at most the catch-up before now                          (1)
@@ -68,6 +68,8 @@ pub(crate) struct Pacer {
     burst_time: Duration,
     /// Most packets of a burst.
     most_packets: u32,
+    /// Fewest packets of a burst.
+    least_packets: u32,
     /// End of the latest freeze.
     freeze_end: Instant,
     /// Nothing may leave before `freeze_end`.
@@ -90,6 +92,7 @@ impl Pacer {
             pace: None,
             burst_time: BURST_TIME,
             most_packets: MAX_BURST,
+            least_packets: 1,
             freeze_end: Instant::ZERO,
             frozen: false,
             held: false,
@@ -104,6 +107,11 @@ impl Pacer {
     /// Sets the most packets of a burst, between one and the default; `None` for the default.
     pub(crate) fn set_most_packets(&mut self, most: Option<u32>) {
         self.most_packets = most.map_or(MAX_BURST, |most| most.clamp(1, MAX_BURST));
+    }
+
+    /// Sets the fewest packets of a burst, at most as many as a burst may have; `None` for one.
+    pub(crate) fn set_least_packets(&mut self, least: Option<u32>) {
+        self.least_packets = least.unwrap_or(1);
     }
 
     /// Sets the period. The catch-up is an eighth of the RTT, within its bounds.
@@ -233,7 +241,7 @@ impl Pacer {
             return MAX_BURST;
         }
         let packets = self.burst_time.as_nanos() as f64 / self.nanos();
-        packets.clamp(1.0, f64::from(self.most_packets)) as u32
+        packets.max(f64::from(self.least_packets)).clamp(1.0, f64::from(self.most_packets)) as u32
     }
 }
 
@@ -339,6 +347,20 @@ mod tests {
         assert!(until(1) <= 700, "{} packets in the first millisecond", until(1));
         let all = (500 + 100) * 1_000 / 12;
         assert!((all - 500..=all + 10).contains(&until(500)), "{} of {all}", until(500));
+    }
+
+    #[test]
+    fn a_burst_waits_until_as_many_packets_are_due_as_it_shall_have_at_least() {
+        let mut pacer = pacer(50.0);
+        assert_eq!(pacer.burst(), 5);
+        pacer.set_least_packets(Some(20));
+        assert_eq!(pacer.burst(), 20);
+        let sent = packets_in_a_second(pacer, Duration::ZERO);
+        assert!((19_980..=20_220).contains(&sent), "{sent}");
+        pacer.set_most_packets(Some(8));
+        assert_eq!(pacer.burst(), 8);
+        pacer.set_least_packets(None);
+        assert_eq!(pacer.burst(), 5);
     }
 
     #[test]

@@ -444,6 +444,9 @@ impl Union {
         };
         let rate = rate.max(slowest(path));
         control.send_period = bounded(1e6 / rate);
+        // Trains, unless packets would wait for more than τ to form one.
+        let trains = self.link.needs_trains() && rate * TAU >= f64::from(MAX_BURST);
+        control.least_burst = trains.then_some(MAX_BURST);
         if let Phase::Compete(cubic) = self.phase {
             let rtt = self.round_trip(path);
             set_cwnd(path, control, cubic.at(path.now, rtt) * RECEIPTS);

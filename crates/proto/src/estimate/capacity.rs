@@ -1,10 +1,14 @@
 //! Capacity estimate from probe pairs. Two packets sent back to back arrive as far apart as the bottleneck serves them.
 //!
-//! Every 16th packet and its successor form a pair. A pair that the kernel merged into one train counts as closer than
-//! measurable. Without merged pairs, only pairs separated by other traffic would remain. A gigabit would then look like
-//! a tenth of it.
+//! Every 16th packet and its successor form a pair. Kernels and network cards merge packets, and hand over a run of them as if
+//! they had arrived together. Where more than a quarter of the pairs is merged, the estimate is that of longer trains.
+//! Without any, merged pairs count as closer than measurable. If only the others counted, which other traffic
+//! separated, a gigabit would look like a tenth of it.
 
 use farhaul_units::{Instant, PacketRate, SeqNo};
+use farhaul_wire::udt4::Timestamp;
+
+use super::Trains;
 
 /// Distance of pairs in packets. Source: UDT4 wire, §2.
 pub(crate) const PROBE_INTERVAL: u32 = 16;
@@ -14,6 +18,10 @@ pub(crate) const WINDOW: usize = 64;
 const MIN_SAMPLES: usize = 4;
 /// Interval of packets in one train, ns. libudt measures such a pair as two receive calls in a row.
 const MERGED: u64 = 1_000;
+/// If more than one pair in so many is merged, no pair shows the capacity.
+const SEPARATED: usize = 4;
+/// The estimate where pairs are merged and no trains show the capacity, packets/s.
+pub(crate) const MERGED_RATE: f64 = 1e9 / MERGED as f64;
 /// Intervals further than this factor from the median are discarded (2004 paper §3.2).
 const OUTLIER: u64 = 8;
 
@@ -26,16 +34,19 @@ pub(crate) struct Capacity {
     /// of a busy port get few.
     intervals: Vec<u64>,
     next: usize,
+    /// What counts where pairs are merged.
+    trains: Trains,
 }
 
 impl Capacity {
     pub(crate) const fn new() -> Self {
-        Self { pending: None, intervals: Vec::new(), next: 0 }
+        Self { pending: None, intervals: Vec::new(), next: 0, trains: Trains::new() }
     }
 
-    /// A packet arrived. `now` is the arrival time of its train.
+    /// A packet arrived that had `left` the peer. `now` is the arrival time of its run.
     #[inline]
-    pub(crate) fn on_arrival(&mut self, seq: SeqNo, now: Instant) {
+    pub(crate) fn on_arrival(&mut self, seq: SeqNo, left: Timestamp, now: Instant) {
+        self.trains.on_arrival(seq, left, now);
         match seq.value() % PROBE_INTERVAL {
             0 => self.pending = Some((seq, now)),
             1 => {
@@ -50,9 +61,14 @@ impl Capacity {
     }
 
     /// The bottleneck's rate in packets per second; `None` without enough pairs.
-    pub(crate) fn estimate(&self) -> Option<PacketRate> {
+    pub(crate) fn estimate(&self, now: Instant) -> Option<PacketRate> {
         if self.intervals.len() < MIN_SAMPLES {
             return None;
+        }
+        // A host that merges pairs hands over others one after the other, which shows its speed and not the path's.
+        let merged = self.intervals.iter().filter(|&&ns| ns == MERGED).count();
+        if merged * SEPARATED > self.intervals.len() {
+            return Some(self.trains.estimate(now).unwrap_or(PacketRate::new(MERGED_RATE)));
         }
         let mut sorted = self.intervals.clone();
         let middle = sorted.len() / 2;
@@ -83,12 +99,13 @@ mod tests {
         let mut capacity = Capacity::new();
         for i in 0..100u32 {
             let at = Instant::ZERO + Duration::from_micros(1_000) * i;
+            let left = Timestamp::new(1_000 * i);
             // Other traffic separates a tenth of the pairs.
             let gap = if i % 10 == 0 { 500 } else { 12 };
-            capacity.on_arrival(SeqNo::new(16 * i), at);
-            capacity.on_arrival(SeqNo::new(16 * i + 1), at + Duration::from_micros(gap));
+            capacity.on_arrival(SeqNo::new(16 * i), left, at);
+            capacity.on_arrival(SeqNo::new(16 * i + 1), left, at + Duration::from_micros(gap));
         }
-        let rate = capacity.estimate().unwrap().packets_per_second();
+        let rate = capacity.estimate(Instant::ZERO).unwrap().packets_per_second();
         assert!((rate - 83_333.0).abs() < 10.0, "{rate}");
     }
 
@@ -97,12 +114,30 @@ mod tests {
         let mut capacity = Capacity::new();
         for i in 0..100u32 {
             let at = Instant::ZERO + Duration::from_micros(1_000) * i;
+            let left = Timestamp::new(1_000 * i);
             let gap = if i % 10 == 0 { 500 } else { 0 };
-            capacity.on_arrival(SeqNo::new(16 * i), at);
-            capacity.on_arrival(SeqNo::new(16 * i + 1), at + Duration::from_micros(gap));
+            capacity.on_arrival(SeqNo::new(16 * i), left, at);
+            capacity.on_arrival(SeqNo::new(16 * i + 1), left, at + Duration::from_micros(gap));
         }
-        let rate = capacity.estimate().unwrap().packets_per_second();
+        let rate = capacity.estimate(Instant::ZERO).unwrap().packets_per_second();
         assert!((rate - 1e6).abs() < 1.0, "{rate}");
+    }
+
+    #[test]
+    fn trains_show_the_capacity_where_many_pairs_are_merged() {
+        let mut capacity = Capacity::new();
+        for train in 0..100 {
+            for packet in 0..40 {
+                // Runs of eight packets, whose last ones arrived 96 µs apart.
+                let arrived = Duration::from_micros(1_000) * train + Duration::from_micros(96) * (packet / 8);
+                let (seq, left) = (SeqNo::new(40 * train + packet), Timestamp::new(1_000 * train));
+                capacity.on_arrival(seq, left, Instant::ZERO + arrived);
+            }
+        }
+        let rate = capacity.estimate(Instant::from_nanos(100_000_000)).unwrap().packets_per_second();
+        assert!((rate - 83_333.0).abs() < 10.0, "{rate}");
+        let later = capacity.estimate(Instant::from_nanos(20_000_000_000)).unwrap().packets_per_second();
+        assert!((later - MERGED_RATE).abs() < 1.0, "{later}");
     }
 
     #[test]
@@ -110,9 +145,10 @@ mod tests {
         let mut capacity = Capacity::new();
         for i in 0..100u32 {
             let at = Instant::ZERO + Duration::from_micros(1_000) * i;
-            capacity.on_arrival(SeqNo::new(16 * i), at);
-            capacity.on_arrival(SeqNo::new(16 * i + 17), at + Duration::from_micros(12));
+            let left = Timestamp::new(1_000 * i);
+            capacity.on_arrival(SeqNo::new(16 * i), left, at);
+            capacity.on_arrival(SeqNo::new(16 * i + 17), left, at + Duration::from_micros(12));
         }
-        assert_eq!(capacity.estimate(), None);
+        assert_eq!(capacity.estimate(Instant::ZERO), None);
     }
 }

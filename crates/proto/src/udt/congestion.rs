@@ -6,7 +6,7 @@ use farhaul_cc::{
 };
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
-use crate::estimate::{PAIRS_KEPT, PROBE_INTERVAL, SentRate};
+use crate::estimate::{MERGED_RATE, PAIRS_KEPT, PROBE_INTERVAL, SentRate};
 
 /// Weight of the old value in the filters of reported rates. Source: libudt 4.11, §4 of the algorithms sheet.
 const FILTER: f64 = 7.0 / 8.0;
@@ -157,7 +157,10 @@ impl Congestion {
         }
         if let Some(rate) = PacketRate::from_wire(capacity).filter(|_| self.since_change >= CAPACITY_SETTLES) {
             let rate = self.scale.rate(rate);
-            self.capacity = Some(filter(self.capacity, rate));
+            // What lies between merged pairs and a capacity is neither.
+            let merged = |rate: PacketRate| rate.packets_per_second() >= MERGED_RATE;
+            let before = self.capacity.filter(|before| merged(*before) == merged(rate));
+            self.capacity = Some(filter(before, rate));
         }
     }
 

@@ -109,7 +109,7 @@ impl Receiver {
     pub(crate) fn on_data(&mut self, header: &DataHeader, payload: &[u8], now: Instant, rtt: &Rtt) {
         self.batch += 1;
         self.last = header.seq;
-        self.capacity.on_arrival(header.seq, self.arrived);
+        self.capacity.on_arrival(header.seq, header.timestamp, self.arrived);
         let end = self.buffer.end();
         match self.buffer.insert(header.seq, header.field, payload) {
             Insert::New => {
@@ -225,7 +225,7 @@ impl Receiver {
         let decision = self.acks.decide(now, &facts)?;
         let rates = if decision == Decision::Full {
             let arrival = self.arrival.measure(now).map_or(0, |rate| rate.to_wire());
-            let capacity = self.capacity.estimate().map_or(0, |rate| rate.to_wire());
+            let capacity = self.capacity.estimate(now).map_or(0, |rate| rate.to_wire());
             (arrival, capacity)
         } else {
             (0, 0)
@@ -272,8 +272,8 @@ impl Receiver {
     }
 
     /// Capacity estimate of the path from the peer to this side.
-    pub(crate) fn capacity(&self) -> Option<farhaul_units::PacketRate> {
-        self.capacity.estimate()
+    pub(crate) fn capacity(&self, now: Instant) -> Option<farhaul_units::PacketRate> {
+        self.capacity.estimate(now)
     }
 
     pub(crate) fn memory(&self) -> usize {

@@ -337,6 +337,7 @@ impl Sender {
         self.pacer.set_period(send_period, round_trip);
         self.pacer.set_catch_up_pace(control.catch_up_pace);
         self.pacer.set_most_packets(control.burst);
+        self.pacer.set_least_packets(control.least_burst);
         if let Some(end) = control.freeze_until {
             self.pacer.freeze_until(end);
         }

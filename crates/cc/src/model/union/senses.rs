@@ -248,8 +248,8 @@ pub(super) struct Link {
     pairs: f64,
     /// An earlier connection has found L, and this one has not tried it.
     recalled: bool,
-    /// Until when a host is taken to merge pairs.
-    merged_until: Instant,
+    /// A host merges pairs, and no trains have shown the capacity.
+    merged: bool,
 }
 
 impl Link {
@@ -257,14 +257,16 @@ impl Link {
         self.trains.max(self.pairs)
     }
 
-    /// Takes in the capacity by probe pairs. A host that merges some of them shows none for a while.
+    /// Takes in the capacity that the receiver measured by probe pairs or trains, if it did.
     pub(super) fn take_pairs(&mut self, path: &Path) {
         let capacity = path.capacity.map_or(0.0, PacketRate::packets_per_second);
-        if capacity >= MAX_PAIR_RATE {
-            (self.pairs, self.merged_until) = (0.0, path.now + MEMORY);
-        } else if path.now >= self.merged_until {
-            self.pairs = self.pairs.max(capacity);
-        }
+        self.merged = capacity >= MAX_PAIR_RATE;
+        self.pairs = if self.merged { 0.0 } else { self.pairs.max(capacity) };
+    }
+
+    /// Whether a host merges probe pairs, so that only longer trains show the capacity.
+    pub(super) const fn needs_trains(&self) -> bool {
+        self.merged
     }
 
     pub(super) const fn set_trains(&mut self, capacity: f64) {

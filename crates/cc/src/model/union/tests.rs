@@ -170,18 +170,25 @@ fn more_losses_than_bursts_explain_cost_rate_at_once() {
 }
 
 #[test]
-fn pairs_that_a_host_merges_do_not_count_for_ten_seconds() {
+fn a_flow_sends_trains_while_a_host_merges_its_probe_pairs() {
     let mut script = Script::grown();
-    let mut link_after = |rate: f64, seconds: u64| {
-        script.path.now += Duration::from_secs(seconds);
-        script.path.capacity = Some(PacketRate::new(rate));
-        script.law.link.take_pairs(&script.path);
-        script.law.link.get()
-    };
-    assert_eq!(link_after(30_000.0, 0), 30_000.0);
-    assert_eq!(link_after(600_000.0, 0), 10_000.0, "the trains' alone is left");
-    assert_eq!(link_after(30_000.0, 9), 10_000.0);
-    assert_eq!(link_after(30_000.0, 2), 30_000.0);
+    assert_eq!(script.control.least_burst, None);
+    script.path.capacity = Some(PacketRate::new(1e6));
+    script.deliver(9_900.0, 0.0, None);
+    assert_eq!((script.control.least_burst, script.law.link.get()), (Some(MAX_BURST), 10_000.0));
+    // Trains have shown a faster link.
+    script.path.capacity = Some(PacketRate::new(20_000.0));
+    script.deliver(9_900.0, 0.0, None);
+    assert_eq!((script.control.least_burst, script.law.link.get()), (None, 20_000.0));
+}
+
+#[test]
+fn a_slow_flow_does_not_wait_for_trains() {
+    let mut script = Script::grown();
+    script.path.capacity = Some(PacketRate::new(1e6));
+    script.law.rate = 400.0;
+    script.deliver(400.0, 0.0, None);
+    assert_eq!(script.control.least_burst, None);
 }
 
 #[test]

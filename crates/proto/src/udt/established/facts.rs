@@ -58,7 +58,7 @@ impl Established {
         stats.rtt = self.rtt.smoothed();
         stats.rtt_var = self.rtt.variation();
         stats.min_rtt = self.rtt.min().unwrap_or_default();
-        stats.capacity = self.congestion.capacity().map(shown).or(receiver.capacity()).unwrap_or_default();
+        stats.capacity = self.congestion.capacity().map(shown).or(receiver.capacity(now)).unwrap_or_default();
         stats.arrival_rate = self.congestion.arrival_rate().map(shown).unwrap_or_default();
         stats.send_buffer_free = sender.room();
         stats.recv_buffer_free = u64::from(receiver.buffer.free()) * payload as u64;
