@@ -135,6 +135,14 @@ impl Controller for Cubic {
         "cubic"
     }
 
+    fn on_connect(&mut self, _path: &Path, control: &mut Control) {
+        control.window_of_outstanding = true;
+    }
+
+    fn wants_deliveries(&self) -> bool {
+        true
+    }
+
     fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
         self.losses.on_ack(ack.seq);
         let Some(cwnd) = control.cwnd else { return };

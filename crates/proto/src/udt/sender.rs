@@ -410,6 +410,13 @@ impl Sender {
         window.saturating_sub(outstanding).min(window.saturating_add(behind_gaps).saturating_sub(in_flight))
     }
 
+    /// Lost packets that the congestion window permits to leave again. Without progress the window does not hold: what it
+    /// counts as under way may be lost.
+    fn repair_room(&self) -> u32 {
+        let is_held = self.window_of_outstanding && self.arrivals.is_some() && !self.repairs.is_stalled();
+        if is_held { self.congestion_window().saturating_sub(self.outstanding()) } else { u32::MAX }
+    }
+
     fn congestion_window(&self) -> u32 {
         if self.proven { self.cwnd } else { self.cwnd.min(UNPROVEN_WINDOW) }
     }

@@ -66,8 +66,14 @@ impl Sender {
         round_trip: Duration,
     ) -> Option<Transmission> {
         let mut search = self.repairs.search()?;
+        let room = self.repair_room();
         while let Some(seq) = self.repairs.next(&mut search, self.next) {
             if self.drop_if_expired(seq, now) {
+                continue;
+            }
+            // What was retransmitted before waits for an RTT, and counts as under way already.
+            let allowance = if self.repairs.was_resent(seq) { allowance } else { allowance.min(room) };
+            if allowance == 0 {
                 continue;
             }
             if let Some(packets) = self.repairs.ready(seq, allowance, &self.buffer, (now, stamp), round_trip) {

@@ -29,7 +29,7 @@ pub(super) struct Repairs {
     stalls: u32,
     /// When a reported packet may be retransmitted once more.
     echo: Timer,
-    /// All listed packets wait for `echo`.
+    /// All listed packets wait for `echo` or for the window.
     only_echoes: bool,
     /// Set while a packet is missing that the peer reported: whether it may have been late only.
     reported: Option<Cause>,
@@ -292,6 +292,11 @@ impl Repairs {
     /// Whether a retransmission may leave as soon as pacing permits.
     pub(super) const fn can_leave(&self) -> bool {
         !self.lost.is_empty() && !self.only_echoes
+    }
+
+    /// Whether progress has stopped.
+    pub(super) const fn is_stalled(&self) -> bool {
+        self.stalls > 0
     }
 
     pub(super) const fn is_empty(&self) -> bool {
