@@ -22,7 +22,7 @@
 //! grow      dx/dt = g·√(K·x);  ×2 per loop after 1 s without a queue or loss                           (1)
 //!           x ≤ F·L,  x ≤ 2·D̂;  none for 3 loops after a lossy round                                (2)
 //! drain     send (1 − d)·b,  b = min(x, D) at its beginning and min(x, D̂) after a loop,
-//!           d = q/loop, anew in each loop, within 1 − β .. 1/2                                       (3)
+//!           d = q/loop, anew in each loop, within 1 − β .. 1/2, as far as the lowest rate permits     (3)
 //! price     q falls below q*/2:   x ← min(β·x/(1 + (P − q*)/τ),  D̂/(1 − d))                         (4)
 //! loss      a lossy round:        x ← β·max(x·(1 − lost),  min(x, D̂));  β·min(x, D̂) while L is recalled  (5)
 //!           lost is at most 1/2. The round after a cut does not count.
@@ -287,7 +287,7 @@ impl Union {
         } else if settled && self.rate > self.link.get() * FULL * (1.0 - AGREE) {
             self.link.lower(self.rate.min(self.arrived.get()));
         }
-        self.phase = Phase::Drain(Drain::new(self.depth(path), base, self.queue.delay(), path.now));
+        self.phase = Phase::Drain(Drain::new(self.depth(base, path), base, self.queue.delay(), path.now));
     }
 
     fn after_draining(&mut self, mut drain: Drain, lossy: Option<f64>, path: &Path) {
@@ -310,10 +310,10 @@ impl Union {
             self.answer.add(drain.delay, drain.depth_before * round, drain.delay - delay);
         }
         (drain.since, drain.loops, drain.delay) = (path.now, drain.loops + 1, delay);
-        (drain.depth_before, drain.depth) = (drain.depth, self.depth(path));
         if drain.loops == 1 {
             drain.base = self.rate.min(self.arrived.get());
         }
+        (drain.depth_before, drain.depth) = (drain.depth, self.depth(drain.base, path));
         self.phase = Phase::Drain(drain);
         // The first loop shows what went before the drain.
         if drain.loops == 1 || self.all_drain(drain.base) != Some(false) {
@@ -345,7 +345,8 @@ impl Union {
             }
             // Flows of this law do not fill a queue. If all that lost drain now, they find each other.
             self.next_search = path.now + Duration::from_secs_f64(PATIENCE);
-            self.phase = Phase::Drain(Drain::new(self.depth(path), cubic.base / rtt, self.queue.delay(), path.now));
+            let base = cubic.base / rtt;
+            self.phase = Phase::Drain(Drain::new(self.depth(base, path), base, self.queue.delay(), path.now));
         }
     }
 
@@ -377,9 +378,10 @@ impl Union {
         self.losses.restart(path);
     }
 
-    /// d, (3)
-    fn depth(&self, path: &Path) -> f64 {
-        (self.queue.delay() / loop_time(path)).clamp(1.0 - BETA, HALF)
+    /// d of a drain from `base`, (3). None is deeper than the lowest rate permits.
+    fn depth(&self, base: f64, path: &Path) -> f64 {
+        let possible = (1.0 - slowest(path) / base).max(0.0);
+        (self.queue.delay() / loop_time(path)).clamp(1.0 - BETA, HALF).min(possible)
     }
 
     /// (5)
@@ -425,7 +427,7 @@ impl Union {
     /// Start-up is over, and the link carries `capacity`.
     fn settle(&mut self, capacity: f64, path: &Path, control: &mut Control) {
         self.rate = capacity;
-        let drain = Phase::Drain(Drain::new(self.depth(path), self.rate, self.queue.delay(), path.now));
+        let drain = Phase::Drain(Drain::new(self.depth(capacity, path), capacity, self.queue.delay(), path.now));
         (self.last, self.grown_since, self.free_since) = (path.now, path.now, path.now);
         if let Phase::Start(start) = std::mem::replace(&mut self.phase, drain) {
             self.link.set_trains(start.capacity().map_or(0.0, |_| capacity));
