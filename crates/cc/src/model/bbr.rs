@@ -162,6 +162,7 @@ impl Bbr {
         }
         self.max_bandwidth.update(sample);
         self.bounds.adapt_short_term(self.state, self.max_bandwidth.get(), self.cwnd);
+        self.count_extra_acked(path, delivery);
         self.full_pipe.check(self.rounds.began, sample);
         self.check_startup(sample);
         self.check_drain(path);
@@ -169,6 +170,11 @@ impl Bbr {
             self.adapt_long_term(delivery, sample);
             self.cycle_on(path, delivery, sample);
         }
+    }
+
+    fn count_extra_acked(&mut self, path: &Path, delivery: &DeliveryEvent) {
+        let bandwidth = self.bandwidth();
+        self.extra_acked.update(delivery.newly_delivered, bandwidth, self.cwnd, path.now, self.rounds.began);
     }
 
     fn check_startup(&mut self, sample: &RateSample) {
@@ -338,9 +344,8 @@ impl Controller for Bbr {
         } else {
             self.rounds.began = false;
             self.bounds.round_began = false;
+            self.count_extra_acked(path, delivery);
         }
-        let bandwidth = self.bandwidth();
-        self.extra_acked.update(delivery.newly_delivered, bandwidth, self.cwnd, path.now, self.rounds.began);
         self.min_rtt.update(delivery, path.now);
         self.check_probe_rtt(path);
         if let Some(sample) = &delivery.sample {

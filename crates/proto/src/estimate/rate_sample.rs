@@ -20,6 +20,9 @@ pub(crate) struct RateSampler {
     /// Packets delivered, and when the last of them was.
     delivered: f64,
     delivered_at: Instant,
+    /// The same when last all arrivals were known, and whether some may not be known now: behind a gap, libudt tells none.
+    known: (f64, Instant),
+    lags: bool,
     /// When the packet left that was the newest at the last sample.
     first_sent_at: Instant,
     /// Packets reported lost.
@@ -35,7 +38,7 @@ struct Departure {
     at: Instant,
     first_sent_at: Instant,
     delivered: f64,
-    delivered_at: Instant,
+    known: (f64, Instant),
     lost: f64,
     /// Packets in flight, these included.
     in_flight: f64,
@@ -48,6 +51,8 @@ impl RateSampler {
             departures: VecDeque::new(),
             delivered: 0.0,
             delivered_at: Instant::ZERO,
+            known: (0.0, Instant::ZERO),
+            lags: false,
             first_sent_at: Instant::ZERO,
             lost: 0.0,
             application_limited_until: None,
@@ -57,14 +62,14 @@ impl RateSampler {
     /// New packets leave while `in_flight` are under way. They weigh `weight` in all.
     pub(crate) fn on_sent(&mut self, range: SeqRange, weight: f64, in_flight: f64, now: Instant) {
         if in_flight <= 0.0 {
-            (self.first_sent_at, self.delivered_at) = (now, now);
+            (self.first_sent_at, self.delivered_at, self.known) = (now, now, (self.delivered, now));
         }
         self.departures.push_back(Departure {
             range,
             at: now,
             first_sent_at: self.first_sent_at,
             delivered: self.delivered,
-            delivered_at: self.delivered_at,
+            known: self.known,
             lost: self.lost,
             in_flight: in_flight + weight,
             application_limited: self.application_limited_until.is_some(),
@@ -84,6 +89,11 @@ impl RateSampler {
         })
     }
 
+    /// Whether packets may have arrived that the next news does not tell.
+    pub(crate) const fn set_lag(&mut self, lags: bool) {
+        self.lags = lags;
+    }
+
     /// Packets that weigh `weight` are known to have arrived. The news of the last of them reached this side at `at`. `latest` is the
     /// one among them that left last, unless that is unknown.
     ///
@@ -97,6 +107,9 @@ impl RateSampler {
     ) -> Option<(RateSample, Duration)> {
         self.delivered += weight;
         self.delivered_at = self.delivered_at.max(at);
+        if !self.lags {
+            self.known = (self.delivered, self.delivered_at);
+        }
         if self.application_limited_until.is_some_and(|until| self.delivered > until) {
             self.application_limited_until = None;
         }
@@ -106,9 +119,10 @@ impl RateSampler {
             return None;
         }
         self.first_sent_at = departure.at;
-        let interval = (departure.at - departure.first_sent_at).max(self.delivered_at - departure.delivered_at);
+        let (known, known_at) = departure.known;
+        let interval = (departure.at - departure.first_sent_at).max(self.delivered_at - known_at);
         let delivered = self.delivered - departure.delivered;
-        let rate = delivered / interval.as_secs_f64();
+        let rate = (self.delivered - known) / interval.as_secs_f64();
         let is_long = !interval.is_zero() && interval >= least_round_trip && delivered > 0.0;
         let sample = RateSample {
             prior_delivered: departure.delivered,
@@ -136,7 +150,7 @@ impl RateSampler {
     /// The path is another one, so what left before says nothing about it.
     pub(crate) fn restart(&mut self, now: Instant) {
         self.departures.clear();
-        (self.first_sent_at, self.delivered_at) = (now, now);
+        (self.first_sent_at, self.delivered_at, self.known) = (now, now, (self.delivered, now));
     }
 
     /// Frees memory that is kept for reuse only.
@@ -246,6 +260,24 @@ mod tests {
         assert!(sampler.on_lost(range(3, 4), 2.0, true).is_none());
         sampler.acknowledge(SeqNo::new(40));
         assert!(sampler.on_lost(range(3, 4), 1.0, false).is_none(), "it is forgotten");
+    }
+
+    /// Sheet E3: 10 000 packets/s and 40 ms. Packets 1000 and 1010 are lost, and their repairs arrive within 1 ms.
+    #[test]
+    fn what_arrived_behind_a_gap_before_a_packet_left_does_not_count_as_its_delivery() {
+        let mut sampler = RateSampler::new();
+        sampler.on_sent(range(0, 998), 999.0, 0.0, at(0));
+        sampler.on_sent(range(999, 1_410), 412.0, 400.0, at(60_000));
+        sampler.on_delivered(1_000.0, Some(SeqNo::new(999)), at(100_000), Duration::ZERO);
+        sampler.set_lag(true);
+        sampler.on_delivered(10.0, None, at(140_100), Duration::ZERO);
+        sampler.on_sent(range(1_411, 1_800), 390.0, 400.0, at(140_100));
+        sampler.set_lag(false);
+        sampler.on_delivered(401.0, None, at(141_100), Duration::ZERO);
+        let least = Duration::from_millis(40);
+        let (sample, _) = sampler.on_delivered(390.0, Some(SeqNo::new(1_800)), at(180_100), least).unwrap();
+        let rate = sample.rate.unwrap().packets_per_second();
+        assert!((rate - 801.0 / 0.0801).abs() < 1.0 && (rate / 10_000.0 - 1.0).abs() < 0.001, "{rate}");
     }
 
     #[test]

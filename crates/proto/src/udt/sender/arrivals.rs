@@ -45,6 +45,8 @@ struct News {
     packets: i64,
     /// The one that left last, if it left once only.
     latest: Option<SeqNo>,
+    /// Others may have arrived, behind a gap.
+    lags: bool,
 }
 
 impl Derived {
@@ -54,7 +56,11 @@ impl Derived {
         self.missing.advance(seq);
         let repaired = missing - self.missing.len();
         self.top = self.top.later(seq);
-        News { packets: i64::from(beyond) + i64::from(repaired), latest: (beyond > 0).then(|| seq.minus(1)) }
+        News {
+            packets: i64::from(beyond) + i64::from(repaired),
+            latest: (beyond > 0).then(|| seq.minus(1)),
+            lags: !self.missing.is_empty(),
+        }
     }
 
     /// Packets of `range` were reported lost. The next new packet is `next`.
@@ -69,6 +75,8 @@ impl Derived {
         News {
             packets: i64::from(advance) - i64::from(inserted.max(unknown.unsigned_abs())),
             latest: arrived.then_some(behind),
+            // The packet behind has just arrived.
+            lags: !arrived,
         }
     }
 }
@@ -110,7 +118,7 @@ impl Arrivals {
     fn floor(&self, seq: SeqNo, next: SeqNo) -> Option<News> {
         let behind = u64::from(next.distance_from(seq).unsigned_abs());
         let packets = self.sent.saturating_sub(behind).checked_sub(self.received).filter(|packets| *packets > 0)?;
-        Some(News { packets: i64::try_from(packets).ok()?, latest: Some(seq.minus(1)) })
+        Some(News { packets: i64::try_from(packets).ok()?, latest: Some(seq.minus(1)), lags: false })
     }
 
     /// The path is another one.
@@ -200,7 +208,7 @@ impl Sender {
             return None;
         }
         let sent_once = arrivals.sampler.knows(receipt.latest) && !self.repairs.was_resent(receipt.latest);
-        let news = News { packets, latest: sent_once.then_some(receipt.latest) };
+        let news = News { packets, latest: sent_once.then_some(receipt.latest), lags: false };
         let at = now.saturating_sub(receipt.delay);
         // Counts stand for numbers here: a train is what arrived between two receipts, whatever is missing.
         let mark = self.buffer.stamped(receipt.latest).filter(|_| sent_once).map(|left| Mark {
@@ -257,6 +265,7 @@ impl Sender {
         let arrivals = self.arrivals.as_mut()?;
         arrivals.received = arrivals.received.saturating_add_signed(news.packets);
         let weight = news.packets as f64 * scale;
+        arrivals.sampler.set_lag(news.lags);
         let found = arrivals.sampler.on_delivered(weight, news.latest, at, least);
         let mut event = DeliveryEvent::default();
         event.newly_delivered = weight.max(0.0);
@@ -285,12 +294,12 @@ mod tests {
     }
 
     fn on_ack(derived: &mut Derived, at: u32) -> (i64, Option<u32>) {
-        let News { packets, latest } = derived.on_ack(seq(at));
+        let News { packets, latest, .. } = derived.on_ack(seq(at));
         (packets, latest.map(SeqNo::value))
     }
 
     fn on_report(derived: &mut Derived, lost: SeqRange, next: u32) -> (i64, Option<u32>) {
-        let News { packets, latest } = derived.on_report(lost, seq(next));
+        let News { packets, latest, .. } = derived.on_report(lost, seq(next));
         (packets, latest.map(SeqNo::value))
     }
 
