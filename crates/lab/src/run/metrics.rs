@@ -120,8 +120,9 @@ fn bottleneck(marks: &Marks<'_>, metrics: &mut Metrics) {
     metrics.insert(RunMetric::QueueP99.key().into(), quantile(&waiting, 0.99));
     metrics.insert(RunMetric::QueueMax.key().into(), last.bottleneck.queue.high_water.packets as f64);
     let dropped = |row: &super::marks::Row| {
-        let Counters { dropped_queue, dropped_early, dropped_policer, .. } = row.bottleneck;
-        dropped_queue.packets + dropped_early.packets + dropped_policer.packets
+        // Early drops are among those of the queue.
+        let Counters { dropped_queue, dropped_policer, .. } = row.bottleneck;
+        dropped_queue.packets + dropped_policer.packets
     };
     metrics.insert(RunMetric::Drops.key().into(), (dropped(last) - dropped(first)) as f64);
     if let Discipline::Red(_) = setup.topology.links[setup.topology.bottleneck].path.discipline {
