@@ -1,7 +1,7 @@
 //! The window beside flows that fill the queue: CUBIC's (paper:rfc9438), as a function of time.
 //!
 //! ```text
-//! W(t) = max(C·(t − K)³ + W_max,  W_0 + min(α/RTT, W_0/s)·t),   K = ∛((W_max − W_0)/C)
+//! W(t) = max(C·(t − K)³ + W_max,  W_0 + min(α/RTT, W_0/s)·t),   K = ∛((W_max − W_0)/C),  at most W_0·1.5^(t/RTT)
 //! cut    W_max ← W, or W·(1 + β)/2 if W < W_max;   W_0 ← W·β
 //! ```
 
@@ -15,6 +15,8 @@ pub(super) const BETA: f64 = 0.7;
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// Reno's growth per second is at most this share of W_0: a window of few packets would grow faster than its losses can tell.
 const FASTEST: f64 = 1.0;
+/// Largest growth per RTT, as a multiple of the window. Source: RFC 9438 §4.2.
+const MOST: f64 = 1.5;
 
 /// One stage of congestion avoidance.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +41,9 @@ impl CubicWindow {
         let t = (now - self.began).as_secs_f64();
         let offset = t - libm::cbrt((self.origin - self.base).max(0.0) / C);
         let reno = self.base + (ALPHA / rtt).min(FASTEST * self.base) * t;
-        (self.origin + C * offset * offset * offset).max(reno)
+        let grown = (self.origin + C * offset * offset * offset).max(reno);
+        //= paper:rfc9438 §4.2
+        grown.min(self.base * libm::pow(MOST, t / rtt))
     }
 }
 
@@ -58,6 +62,13 @@ mod tests {
         assert!((cut.at(Instant::ZERO + Duration::from_micros(9_085_603), 10.0) - 1_000.0).abs() < 1e-3);
         let again = cut.cut(Instant::ZERO, 10.0);
         assert!((again.origin - 595.0).abs() < 1e-6 && (again.base - 490.0).abs() < 1e-6, "it leaves room to others");
+    }
+
+    /// On a slow link a loss shows after seconds, in which a cubic alone would grow to many times the window.
+    #[test]
+    fn no_window_grows_by_more_than_half_per_round_trip() {
+        let cut = CubicWindow { began: Instant::ZERO, origin: 100.0, base: 70.0 };
+        assert!((cut.at(Instant::ZERO + Duration::from_secs(12), 6.0) - 70.0 * 2.25).abs() < 1e-6);
     }
 
     #[test]
