@@ -1,8 +1,8 @@
 //! Capacity estimate from probe pairs. Two packets sent back to back arrive as far apart as the bottleneck serves them.
 //!
 //! Every 16th packet and its successor form a pair. Kernels and network cards merge packets, and hand over a run of them as if
-//! they had arrived together. Where more than a quarter of the pairs is merged, the estimate is that of longer trains.
-//! Without any, merged pairs count as closer than measurable. If only the others counted, which other traffic
+//! they had arrived together. Where more than a quarter of the pairs is merged, the estimate is that of longer trains, unless
+//! the peer's law is UDT's. Without any, merged pairs count as closer than measurable. If only the others counted, which other traffic
 //! separated, a gigabit would look like a tenth of it.
 
 use farhaul_units::{Instant, PacketRate, SeqNo};
@@ -34,19 +34,21 @@ pub(crate) struct Capacity {
     /// of a busy port get few.
     intervals: Vec<u64>,
     next: usize,
-    /// What counts where pairs are merged.
-    trains: Trains,
+    /// What counts where pairs are merged; `None` for UDT's own law, which takes libudt's estimate.
+    trains: Option<Trains>,
 }
 
 impl Capacity {
-    pub(crate) const fn new() -> Self {
-        Self { pending: None, intervals: Vec::new(), next: 0, trains: Trains::new() }
+    pub(crate) fn new(trains: bool) -> Self {
+        Self { pending: None, intervals: Vec::new(), next: 0, trains: trains.then(Trains::new) }
     }
 
     /// A packet arrived that had `left` the peer. `now` is the arrival time of its run.
     #[inline]
     pub(crate) fn on_arrival(&mut self, seq: SeqNo, left: Timestamp, now: Instant) {
-        self.trains.on_arrival(seq, left, now);
+        if let Some(trains) = &mut self.trains {
+            trains.on_arrival(seq, left, now);
+        }
         match seq.value() % PROBE_INTERVAL {
             0 => self.pending = Some((seq, now)),
             1 => {
@@ -67,8 +69,8 @@ impl Capacity {
         }
         // A host that merges pairs hands over others one after the other, which shows its speed and not the path's.
         let merged = self.intervals.iter().filter(|&&ns| ns == MERGED).count();
-        if merged * SEPARATED > self.intervals.len() {
-            return Some(self.trains.estimate(now).unwrap_or(PacketRate::new(MERGED_RATE)));
+        if let Some(trains) = self.trains.as_ref().filter(|_| merged * SEPARATED > self.intervals.len()) {
+            return Some(trains.estimate(now).unwrap_or(PacketRate::new(MERGED_RATE)));
         }
         let mut sorted = self.intervals.clone();
         let middle = sorted.len() / 2;
@@ -96,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_gigabit_link_spaces_pairs_by_twelve_microseconds() {
-        let mut capacity = Capacity::new();
+        let mut capacity = Capacity::new(false);
         for i in 0..100u32 {
             let at = Instant::ZERO + Duration::from_micros(1_000) * i;
             let left = Timestamp::new(1_000 * i);
@@ -111,7 +113,7 @@ mod tests {
 
     #[test]
     fn merged_pairs_count_as_fast_however_many_others_are_separated() {
-        let mut capacity = Capacity::new();
+        let mut capacity = Capacity::new(false);
         for i in 0..100u32 {
             let at = Instant::ZERO + Duration::from_micros(1_000) * i;
             let left = Timestamp::new(1_000 * i);
@@ -125,7 +127,7 @@ mod tests {
 
     #[test]
     fn trains_show_the_capacity_where_many_pairs_are_merged() {
-        let mut capacity = Capacity::new();
+        let mut capacity = Capacity::new(true);
         for train in 0..100 {
             for packet in 0..40 {
                 // Runs of eight packets, whose last ones arrived 96 µs apart.
@@ -142,7 +144,7 @@ mod tests {
 
     #[test]
     fn packets_that_are_no_pair_do_not_count() {
-        let mut capacity = Capacity::new();
+        let mut capacity = Capacity::new(false);
         for i in 0..100u32 {
             let at = Instant::ZERO + Duration::from_micros(1_000) * i;
             let left = Timestamp::new(1_000 * i);

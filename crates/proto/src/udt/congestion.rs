@@ -157,9 +157,10 @@ impl Congestion {
         }
         if let Some(rate) = PacketRate::from_wire(capacity).filter(|_| self.since_change >= CAPACITY_SETTLES) {
             let rate = self.scale.rate(rate);
-            // What lies between merged pairs and a capacity is neither.
+            // What lies between merged pairs and a capacity is neither. UDT's own law takes it as libudt does.
             let merged = |rate: PacketRate| rate.packets_per_second() >= MERGED_RATE;
-            let before = self.capacity.filter(|before| merged(*before) == merged(rate));
+            let counts = |before: &PacketRate| !self.controller.wants_deliveries() || merged(*before) == merged(rate);
+            let before = self.capacity.filter(counts);
             self.capacity = Some(filter(before, rate));
         }
     }

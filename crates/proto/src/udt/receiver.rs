@@ -75,7 +75,7 @@ impl Receiver {
             receipts: sizes.receipts.then(|| Receipts::new(first, now)),
             front_left: Timestamp::ZERO,
             arrival: ArrivalRate::new(),
-            capacity: Capacity::new(),
+            capacity: Capacity::new(sizes.receipts),
             full: FullSize::new(sizes.full, sizes.largest.is_some()),
             pieces: Pieces::default(),
             sizes,
