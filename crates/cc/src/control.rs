@@ -8,8 +8,8 @@ pub struct Control {
     /// Congestion window in packets. `None` for a controller without a window, which only the receiver's flow window
     /// limits.
     pub cwnd: Option<f64>,
-    /// Whether the window limits [`Path::outstanding`](crate::Path::outstanding), and with it retransmissions, and not new
-    /// packets by all behind the first gap.
+    /// Whether the window limits [`Path::outstanding`](crate::Path::outstanding), so that retransmissions and new packets
+    /// leave as others arrive or are found to be lost. Otherwise it limits new packets only, by all behind the first gap.
     pub window_of_outstanding: bool,
     /// Time from one packet to the next.
     pub send_period: SendPeriod,
