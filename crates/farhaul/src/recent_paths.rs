@@ -20,7 +20,7 @@ const LONGEST_RTT: u64 = 10_000_000;
 /// What the last connections over some paths have found, for the next ones.
 ///
 /// A connection over a known path begins at half of the rate that the last one had (RFC 9959). It does so once its first RTT agrees
-/// with the known one. What is older than an hour does not count. See [`Builder::path_memory`](crate::Builder::path_memory).
+/// with the known one. Entries older than an hour do not count. See [`Builder::path_memory`](crate::Builder::path_memory).
 #[derive(Debug)]
 pub struct RecentPaths {
     file: Option<PathBuf>,

@@ -34,7 +34,7 @@ pub(crate) struct Capacity {
     /// of a busy port get few.
     intervals: Vec<u64>,
     next: usize,
-    /// What counts where pairs are merged; `None` for UDT's own law, which takes libudt's estimate.
+    /// The estimate where pairs are merged; `None` for UDT's own law, which takes libudt's.
     trains: Option<Trains>,
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Repairs {
     /// When a reported packet may be retransmitted once more.
     echo: Timer,
     /// All listed packets wait for `echo` or for the window.
-    only_echoes: bool,
+    all_wait: bool,
     /// Set while a packet is missing that the peer reported: whether it may have been late only.
     reported: Option<Cause>,
 }
@@ -60,7 +60,7 @@ impl Repairs {
             retransmission: Timer::stopped(),
             stalls: 0,
             echo: Timer::stopped(),
-            only_echoes: false,
+            all_wait: false,
             reported: None,
         }
     }
@@ -69,7 +69,7 @@ impl Repairs {
 
     /// Starts to search for a packet to retransmit; `None` if nothing is lost.
     pub(super) fn search(&mut self) -> Option<Search> {
-        self.only_echoes = false;
+        self.all_wait = false;
         self.lost.first().map(|at| Search { at, left: MAX_LOOK_AHEAD })
     }
 
@@ -81,7 +81,7 @@ impl Repairs {
         });
         match found {
             Some(seq) => search.at = seq.next(),
-            None => self.only_echoes = !self.lost.is_empty(),
+            None => self.all_wait = !self.lost.is_empty(),
         }
         found
     }
@@ -274,7 +274,7 @@ impl Repairs {
     /// Packets that waited as echoes may leave.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         if self.echo.fires(now) {
-            self.only_echoes = false;
+            self.all_wait = false;
         }
     }
 
@@ -291,7 +291,7 @@ impl Repairs {
 
     /// Whether a retransmission may leave as soon as pacing permits.
     pub(super) const fn can_leave(&self) -> bool {
-        !self.lost.is_empty() && !self.only_echoes
+        !self.lost.is_empty() && !self.all_wait
     }
 
     /// Whether progress has stopped.
