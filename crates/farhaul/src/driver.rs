@@ -24,7 +24,6 @@
 //! | datagrams on their way to the socket | `transmit_queue.rs` |
 //! | TCP connections of transports with channels | `channels.rs` |
 //! | answers to measured streams | `probes.rs` |
-//! | files on the disk | `disk.rs` |
 //!
 //! Everything is generic over [`Streams`](farhaul_proto::Streams) with [`Channels`](farhaul_proto::Channels), so another
 //! transport needs only another façade.
@@ -32,7 +31,6 @@
 pub(crate) mod channels;
 mod core;
 mod departure;
-pub(crate) mod disk;
 mod guard;
 mod nap;
 mod parting;

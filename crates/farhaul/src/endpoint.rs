@@ -18,7 +18,7 @@ use crate::control_stream::ControlStream;
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::message::MessageSocket;
-use crate::original::Clients;
+use crate::other_clients::OtherClients;
 use crate::probe::ProbePayload;
 use crate::reach::{Patience, Reaching};
 use crate::security::{Network, PublicKey, Security};
@@ -144,18 +144,16 @@ impl Endpoint {
         Ok(self.port.driver.turn()?.answer_probes().payloads())
     }
 
-    /// The clients of original programs that open a TCP connection to this port, from now on until its listener is
-    /// closed. The latest call receives them. Their servers are [`TsunamiServer`](crate::original::TsunamiServer) and
-    /// [`RbudpGiver`](crate::original::RbudpGiver). A protocol without a control channel
-    /// has none, and neither has a secure port.
+    /// The clients of other programs that open a TCP connection to this port, from now on until its listener is closed.
+    /// The latest call receives them. A protocol without a control channel has none, and neither has a secure port.
     ///
     /// # Errors
     /// The endpoint's driver thread is gone.
-    pub fn original_clients(&self) -> Result<Clients, Error> {
+    pub fn other_clients(&self) -> Result<OtherClients, Error> {
         let callers = self.port.driver.turn()?.strangers();
         // Without a sender, a receiver is at its end.
         let callers = callers.unwrap_or_else(|| sync_channel(0).1);
-        Ok(Clients::new(callers, Arc::clone(&self.port.driver.socket)))
+        Ok(OtherClients::new(callers, Arc::clone(&self.port.driver.socket)))
     }
 
     /// Datagrams of measured streams that this port has counted since it answers them, and their bytes of UDP payload.

@@ -63,7 +63,6 @@
 
 mod builder;
 mod canceller;
-mod clock;
 mod connection;
 mod control_stream;
 mod driver;
@@ -71,7 +70,7 @@ mod endpoint;
 mod error;
 mod listener;
 mod message;
-pub mod original;
+mod other_clients;
 pub mod path;
 mod path_facts;
 pub mod probe;
@@ -86,7 +85,6 @@ pub use builder::{Builder, UDP_RECV_BUFFER};
 pub use canceller::Canceller;
 pub use connection::Connection;
 pub use control_stream::{CeilingFigures, ControlStream};
-pub use driver::disk::{Directory, DiskSource, DiskStore, Selection, Wording, copies_at_a_time, umask};
 pub use driver::wait_for_farewells;
 pub use endpoint::Endpoint;
 pub use error::Error;
@@ -98,6 +96,7 @@ pub use farhaul_units as units;
 pub use farhaul_units::Rate;
 pub use listener::{Accept, Listener};
 pub use message::{MessageSocket, Received, SendOptions};
+pub use other_clients::OtherClients;
 pub use recent_paths::RecentPaths;
 pub use stream::Stream;
 #[cfg(feature = "tokio")]

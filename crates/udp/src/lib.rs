@@ -7,7 +7,8 @@
 //! | errors of a send | `offload.rs` |
 //! | sizes of socket buffers, and advice about them | `buffers.rs` |
 //! | waiting for a socket, a thread or a deadline | `wait.rs` |
-//! | the clock | `clock.rs` |
+//! | the clock | `clock.rs`; in the view of a protocol: `timeline.rs` |
+//! | TCP connections of control channels | `tcp.rs` |
 //! | the name, speed and largest packet of an interface | `interface.rs` |
 //! | datagrams that never travel in fragments | `path_socket.rs` |
 //! | system calls that no safe library offers | `sys.rs` |
@@ -24,6 +25,8 @@ mod offload;
 mod path_socket;
 mod socket;
 mod sys;
+pub mod tcp;
+mod timeline;
 mod wait;
 
 pub use batch::{RecvBatch, Train};
@@ -34,4 +37,5 @@ pub use offload::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, SendCounters, SendStatus,
 pub use path_socket::PathSocket;
 pub use socket::{Options, UdpSocket};
 pub use sys::RealTime;
+pub use timeline::Timeline;
 pub use wait::{Interest, Ready, Token, Waiter, Waker};

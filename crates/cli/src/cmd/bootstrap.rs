@@ -13,9 +13,10 @@ use std::thread;
 use std::time::Duration;
 
 use clap::{Args, Parser};
+use farhaul::Endpoint;
 use farhaul::security::{KeyPair, Pinned, PublicKey, Security};
-use farhaul::{DiskSource, DiskStore, Endpoint, Selection, Wording};
 use farhaul_session::{AbortCode, Pull, Request, ShownPath, escape};
+use farhaul_transfer::disk::{DiskSource, DiskStore, Selection, Wording};
 
 use super::copy::{CopyArgs, forward};
 use super::hosting::Hosting;

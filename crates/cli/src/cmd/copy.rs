@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use farhaul::{DiskSource, DiskStore, Stream, Wording};
+use farhaul::Stream;
 use farhaul_session::{AbortCode, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, SessionError, Source};
+use farhaul_transfer::disk::{DiskSource, DiskStore, Wording};
 use farhaul_units::{Rate, parse_duration};
 use indicatif::ProgressBar;
 use serde_json::json;

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use farhaul::Selection;
 use farhaul_session::{Chunk, EntryId, FailCode, Failure, Next, ShownPath, Source, Stamp};
+use farhaul_transfer::disk::Selection;
 
 /// A source without files.
 pub(super) struct Missing {

@@ -17,8 +17,9 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use farhaul::security::PlainClients;
-use farhaul::{Directory, DiskSource, DiskStore, Endpoint, Selection, Stream, Wording, copies_at_a_time};
+use farhaul::{Endpoint, Stream};
 use farhaul_session::{AbortCode, Pull, Push, Request, ShownPath};
+use farhaul_transfer::disk::{self, Directory, DiskSource, DiskStore, Selection, Wording, copies_at_a_time};
 use farhaul_units::{ByteSize, Rate, parse_duration};
 
 use super::hosting::Hosting;
@@ -261,7 +262,7 @@ fn contain(
 ) -> Result<(Option<Reloading>, Confinement), Fault> {
     secrets::check(args, output, (clients, plain.is_some()), root)?;
     // Confined threads cannot read it any more.
-    farhaul::umask();
+    disk::umask();
     let files = files_to_read_again(clients, plain)?;
     let (confines, gives_up) = (!args.unconfined, args.gives_up_capabilities());
     let prepare = move || {

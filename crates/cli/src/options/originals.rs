@@ -2,8 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use farhaul::Protocol;
-use farhaul::original::rbudp::original::{PAYLOAD, Terms};
-use farhaul::original::tsunami::original::{ClientOptions, ServerOptions};
+use farhaul_transfer::original::rbudp::original::{PAYLOAD, Terms};
+use farhaul_transfer::original::tsunami::original::{ClientOptions, ServerOptions};
 use farhaul_units::ByteSize;
 
 use super::Transport;

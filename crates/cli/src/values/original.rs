@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use farhaul::original::rbudp;
 use farhaul_session::escape;
+use farhaul_transfer::original::rbudp;
 
 use super::HostPort;
 use super::address::percent;

@@ -28,16 +28,17 @@ mod limits;
 mod port;
 mod strangers;
 mod table;
-pub(crate) mod tcp;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
+use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
 use farhaul_proto::{ChannelEnd, Channels, ConnectionId};
+use farhaul_udp::tcp::{PIECE, Received, Sent, TcpChannel};
 use farhaul_udp::{Ready, Waiter};
 use farhaul_units::Instant;
 use socket2::Socket;
@@ -51,7 +52,6 @@ pub(crate) use self::strangers::Stranger;
 use self::strangers::{Caller, Strangers};
 pub(super) use self::table::SOCKET;
 use self::table::{Channel, DOOR, Key, Table};
-use self::tcp::{PIECE, Received, Sent, TcpChannel};
 
 /// Channels served in a turn, each with a piece in each direction. Together that is 30 µs of copying.
 const PIECES: usize = 8;
@@ -241,7 +241,7 @@ impl ChannelSockets {
                 let key = self.add(Channel::new(tcp, false), waiter);
                 self.attach(key, id);
             }
-            Err(end) => self.news.push(News::Ended(id, end)),
+            Err(error) => self.news.push(News::Ended(id, end_of(&error))),
         }
     }
 
@@ -356,7 +356,7 @@ impl ChannelSockets {
             match channel.tcp.establish() {
                 Ok(true) => self.news.extend(channel.id.map(News::Opened)),
                 Ok(false) => {}
-                Err(end) => self.fail(key, end),
+                Err(error) => self.fail(key, end_of(&error)),
             }
         } else if channel.tcp.has_rest() {
             let sent = channel.tcp.send_rest();
@@ -432,5 +432,13 @@ impl ChannelSockets {
         self.limits.forget(key, &mut channel);
         self.accepted -= usize::from(channel.accepted);
         Some(channel)
+    }
+}
+
+/// The end of a channel that could not be opened.
+fn end_of(error: &io::Error) -> ChannelEnd {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => ChannelEnd::Refused,
+        _ => ChannelEnd::Failed,
     }
 }

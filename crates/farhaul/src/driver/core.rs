@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::Receiver;
 
 use farhaul_proto::{Channels, ConnectionId, ConnectionLost, Event, Read, Streams};
+use farhaul_udp::Timeline;
 use farhaul_units::Instant;
 
 use super::channels::{Desk, Stranger};
@@ -13,7 +14,6 @@ use super::probes::Answering;
 use super::transmit_queue::TransmitQueue;
 use super::wait_queue::{WaitQueue, Wakeups};
 use super::wake_coalescing::WakeCoalescing;
-use crate::clock::Timeline;
 use crate::error::Error;
 
 /// Bytes per read of discarded input.

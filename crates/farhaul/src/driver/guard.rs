@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use farhaul_proto::{Channels, Streams, Transmit, earliest};
-use farhaul_udp::{BufferReport, SendStatus, UdpSocket, Waker};
+use farhaul_udp::{BufferReport, Clock, SendStatus, UdpSocket, Waker, Wall};
 use farhaul_units::Instant;
 
 use super::channels::{ChannelPort, ChannelSockets, Desk};
@@ -18,7 +18,6 @@ use super::transmit_queue::QueueState;
 #[cfg(any(test, feature = "tokio"))]
 use super::wakers::Registration;
 use crate::canceller::CancelFlag;
-use crate::clock::{Clock, Wall};
 use crate::error::Error;
 
 /// Shortest time between two attempts at a blocked socket by the transport's deadlines. Without it, a full send buffer

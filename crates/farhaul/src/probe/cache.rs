@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use farhaul_udp::Clock;
 use farhaul_units::Rate;
 
-use crate::clock::Clock;
 use crate::path_facts::{self, Fact};
 
 /// Plausible rates, bit/s.

@@ -5,7 +5,6 @@ mod abandoned;
 mod accept;
 mod background;
 mod connect;
-mod copy;
 mod custom;
 mod ends;
 mod farewell;

@@ -6,8 +6,8 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use farhaul::{Selection, Wording};
 use farhaul_session::{Component, Pull, RelPath, own_name};
+use farhaul_transfer::disk::{Selection, Wording};
 
 use crate::cmd::missing::too_many_for_one;
 use crate::cmd::over_ssh::Other;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farhaul::original::{Failure, IncomingPlace, Progress, RbudpGetter, Stop, TsunamiClient};
 use farhaul_session::{Component, escape};
+use farhaul_transfer::original::{Failure, IncomingPlace, Progress, RbudpGetter, Stop, TsunamiClient};
 use farhaul_units::ByteSize;
 use serde_json::Value;
 

@@ -4,7 +4,7 @@ use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use farhaul::original::Progress;
+use farhaul_transfer::original::Progress;
 use indicatif::ProgressBar;
 
 use crate::exit::Fault;

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use farhaul::original::sabul::original::StreamEnd;
-use farhaul::original::{Failure, Progress, SabulReceiver, SabulSender, Stop, StreamTerms};
+use farhaul_transfer::original::sabul::original::StreamEnd;
+use farhaul_transfer::original::{Failure, Progress, SabulReceiver, SabulSender, Stop, StreamTerms};
 use farhaul_units::ByteSize;
 
 use super::fault::of;

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use farhaul::original::{Failure, News, RbudpGiver, Stop, TsunamiServer, Watch};
-use farhaul::{Directory, Endpoint, copies_at_a_time};
+use farhaul::Endpoint;
 use farhaul_session::escape;
+use farhaul_transfer::disk::{Directory, copies_at_a_time};
+use farhaul_transfer::original::{Failure, News, RbudpGiver, Stop, TsunamiServer, Watch};
 use farhaul_units::ByteSize;
 
 use super::end_record;
@@ -41,7 +42,7 @@ impl<'a> Beside<'a> {
         served: &Arc<AtomicU64>,
     ) -> Result<Self, Fault> {
         let local = endpoint.local_addr();
-        let clients = endpoint.original_clients().map_err(|error| context.connection_fault(&error, &local))?;
+        let clients = endpoint.other_clients().map_err(|error| context.connection_fault(&error, &local))?;
         let server = match original {
             Original::Tsunami => {
                 let options = args.originals.tsunami_server(&args.transport);

@@ -3,10 +3,9 @@
 use std::net::SocketAddr;
 
 use farhaul_proto::ConnectionId;
+use farhaul_udp::tcp::TcpChannel;
 use farhaul_udp::{Interest, Token, Waiter};
 use farhaul_units::Instant;
-
-use super::tcp::TcpChannel;
 
 /// The token of the UDP socket.
 pub(in crate::driver) const SOCKET: Token = Token(0);

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use farhaul_proto::{ConnectionId, ConnectionLost, Streams};
 use farhaul_udp::Waiter;
+use farhaul_udp::tcp::PIECE;
 use farhaul_units::Instant;
 use socket2::SockRef;
 
 use super::phone::Phone;
 use super::{ANY, pattern};
-use crate::driver::channels::tcp::PIECE;
 use crate::driver::channels::{ChannelPort, ChannelSockets, Desk, PIECES};
 
 /// Sockets and their transport without threads.

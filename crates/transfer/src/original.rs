@@ -37,7 +37,7 @@ mod tests;
 mod tsunami_client;
 mod tsunami_server;
 
-pub use crate::driver::disk::IncomingPlace;
+pub use crate::disk::IncomingPlace;
 pub use failure::Failure;
 pub use farhaul_proto::{rbudp, sabul, tsunami};
 pub use progress::Progress;
@@ -46,7 +46,7 @@ pub use rbudp_giver::RbudpGiver;
 pub use sabul_receiver::SabulReceiver;
 pub use sabul_sender::SabulSender;
 pub use sabul_streams::StreamTerms;
-pub use serve::{Clients, Given, News, Port, Watch};
+pub use serve::{Given, News, Port, Watch};
 pub use stop::Stop;
 pub use tsunami_client::TsunamiClient;
 pub use tsunami_server::TsunamiServer;

@@ -1,24 +1,24 @@
-//! One TCP connection that never blocks: bytes in pieces, and the order of its end. It knows no ids and no waiter.
+//! One TCP connection that never blocks, for control channels: bytes in pieces, and the order of its end.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use farhaul_proto::ChannelEnd;
-use farhaul_udp::Interest;
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
+use crate::wait::Interest;
+
 /// Most bytes of one read or write. The kernel copies them in a few microseconds, so a channel does not delay datagrams.
-pub(crate) const PIECE: usize = 16 << 10;
+pub const PIECE: usize = 16 << 10;
 
 /// Memory that a channel keeps when the kernel has taken everything.
 const KEPT: usize = 64 << 10;
 
 /// A TCP connection. Its drop resets the connection unless this side finished it.
 #[derive(Debug)]
-pub(crate) struct TcpChannel {
+pub struct TcpChannel {
     stream: TcpStream,
     sending: Sending,
     receiving: Receiving,
@@ -51,7 +51,7 @@ struct Rest {
 
 /// The state of the bytes to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sent {
+pub enum Sent {
     /// The kernel has all of them.
     All,
     /// The kernel may take more at once.
@@ -64,7 +64,8 @@ pub(crate) enum Sent {
 
 /// The result of [`TcpChannel::receive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Received {
+pub enum Received {
+    /// So many bytes.
     Bytes(usize),
     /// Nothing has arrived.
     Nothing,
@@ -79,7 +80,7 @@ impl TcpChannel {
     ///
     /// # Errors
     /// The system refuses, or already knows that the peer does.
-    pub(crate) fn connect(from: SocketAddr, to: SocketAddr) -> Result<Self, ChannelEnd> {
+    pub fn connect(from: SocketAddr, to: SocketAddr) -> io::Result<Self> {
         let dial = || {
             let socket = Socket::new(Domain::for_address(to), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
             if !from.ip().is_unspecified() && from.is_ipv4() == to.is_ipv4() {
@@ -92,14 +93,14 @@ impl TcpChannel {
                 _ => Ok(socket.into()),
             }
         };
-        dial().and_then(|stream| Self::new(stream, Sending::Connecting)).map_err(|error| end_of(&error))
+        dial().and_then(|stream| Self::new(stream, Sending::Connecting))
     }
 
     /// Takes an accepted connection.
     ///
     /// # Errors
     /// The system refuses its settings.
-    pub(crate) fn accepted(stream: TcpStream) -> io::Result<Self> {
+    pub fn accepted(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Self::new(stream, Sending::Open)
     }
@@ -114,11 +115,12 @@ impl TcpChannel {
     ///
     /// # Errors
     /// The connection is gone.
-    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.stream.local_addr()
     }
 
-    pub(crate) fn is_connecting(&self) -> bool {
+    /// Whether the connection is still to be established.
+    pub fn is_connecting(&self) -> bool {
         self.sending == Sending::Connecting
     }
 
@@ -126,14 +128,14 @@ impl TcpChannel {
     ///
     /// # Errors
     /// The attempt failed.
-    pub(crate) fn establish(&mut self) -> Result<bool, ChannelEnd> {
+    pub fn establish(&mut self) -> io::Result<bool> {
         match self.stream.take_error() {
             Ok(None) => {}
-            Ok(Some(error)) | Err(error) => return Err(end_of(&error)),
+            Ok(Some(error)) | Err(error) => return Err(error),
         }
         match (self.stream.peer_addr(), self.stream.local_addr()) {
             // A connecting socket whose port the kernel chose can meet itself if nobody listens there.
-            (Ok(peer), Ok(local)) if peer == local => Err(ChannelEnd::Refused),
+            (Ok(peer), Ok(local)) if peer == local => Err(io::ErrorKind::ConnectionRefused.into()),
             (Ok(_), _) => {
                 self.sending = Sending::Open;
                 Ok(true)
@@ -143,7 +145,7 @@ impl TcpChannel {
     }
 
     /// Sends a first piece of `bytes`, and keeps the others for [`send_rest`](Self::send_rest).
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Sent {
+    pub fn send(&mut self, bytes: &[u8]) -> Sent {
         let taken = if self.rest.is_empty() { self.write(bytes) } else { 0 };
         if self.sending != Sending::Broken {
             self.rest.keep(&bytes[taken..]);
@@ -152,7 +154,7 @@ impl TcpChannel {
     }
 
     /// Sends a piece of the rest.
-    pub(crate) fn send_rest(&mut self) -> Sent {
+    pub fn send_rest(&mut self) -> Sent {
         let rest = std::mem::take(&mut self.rest);
         let taken = self.write(rest.left());
         self.rest = rest;
@@ -161,12 +163,12 @@ impl TcpChannel {
     }
 
     /// Whether bytes wait for the kernel.
-    pub(crate) fn has_rest(&self) -> bool {
+    pub fn has_rest(&self) -> bool {
         !self.rest.is_empty()
     }
 
     /// Moves a piece of the received bytes to `out`, which must have room.
-    pub(crate) fn receive(&mut self, out: &mut [u8]) -> Received {
+    pub fn receive(&mut self, out: &mut [u8]) -> Received {
         if self.receiving == Receiving::Ended {
             return Received::Nothing;
         }
@@ -187,7 +189,7 @@ impl TcpChannel {
 
     /// Copies the first received bytes into `out`, and leaves them to be received. Returns their number, 0 at the end of
     /// the connection; `None` if nothing has arrived.
-    pub(crate) fn peek(&self, out: &mut [u8]) -> Option<usize> {
+    pub fn peek(&self, out: &mut [u8]) -> Option<usize> {
         match self.stream.peek(out) {
             Ok(len) => Some(len),
             Err(error) if is_temporary(&error) => None,
@@ -199,7 +201,7 @@ impl TcpChannel {
     ///
     /// # Errors
     /// The system has no descriptor for it.
-    pub(crate) fn into_stream(mut self) -> io::Result<TcpStream> {
+    pub fn into_stream(mut self) -> io::Result<TcpStream> {
         let stream = self.stream.try_clone()?;
         // The drop must not reset it.
         self.sending = Sending::Finished;
@@ -207,7 +209,7 @@ impl TcpChannel {
     }
 
     /// Ends the sending direction after everything sent.
-    pub(crate) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         match self.sending {
             Sending::Open => self.sending = Sending::Finishing,
             Sending::Connecting => self.sending = Sending::Broken,
@@ -217,22 +219,22 @@ impl TcpChannel {
     }
 
     /// Whether the kernel has everything of this side, its end included, and the peer has not ended yet.
-    pub(crate) fn waits_for_peers_end(&self) -> bool {
+    pub fn waits_for_peers_end(&self) -> bool {
         self.sending == Sending::Finished && self.receiving == Receiving::Open
     }
 
     /// Whether both directions have ended.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.receiving == Receiving::Ended && matches!(self.sending, Sending::Finished | Sending::Broken)
     }
 
     /// Whether the peer's direction has ended.
-    pub(crate) fn peer_ended(&self) -> bool {
+    pub fn peer_ended(&self) -> bool {
         self.receiving == Receiving::Ended
     }
 
     /// The events to wait for.
-    pub(crate) fn interest(&self) -> Option<Interest> {
+    pub fn interest(&self) -> Option<Interest> {
         let writes = match self.sending {
             Sending::Connecting => return Some(Interest::Writable),
             Sending::Open | Sending::Finishing => !self.rest.is_empty(),
@@ -326,20 +328,12 @@ fn is_temporary(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-fn end_of(error: &io::Error) -> ChannelEnd {
-    match error.kind() {
-        io::ErrorKind::ConnectionRefused => ChannelEnd::Refused,
-        _ => ChannelEnd::Failed,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::{Ipv4Addr, TcpListener};
 
-    use farhaul_udp::{Token, Waiter};
-
     use super::*;
+    use crate::wait::{Token, Waiter};
 
     const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
@@ -349,7 +343,7 @@ mod tests {
         let mut channel = TcpChannel::connect(LOCAL, listener.local_addr().unwrap()).unwrap();
         let (peer, _) = listener.accept().unwrap();
         await_event(&channel);
-        assert_eq!(channel.establish(), Ok(true));
+        assert!(channel.establish().unwrap());
         (channel, peer)
     }
 
@@ -367,7 +361,8 @@ mod tests {
             await_event(&channel);
             channel.establish()
         });
-        assert!(matches!(end, Err(ChannelEnd::Refused) | Ok(Err(ChannelEnd::Refused))), "{end:?}");
+        let refused = end.and_then(|established| established).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
     }
 
     #[test]
@@ -377,7 +372,7 @@ mod tests {
         let _ = socket.connect(&socket.local_addr().unwrap());
         let mut channel = TcpChannel::new(socket.into(), Sending::Connecting).unwrap();
         await_event(&channel);
-        assert_eq!(channel.establish(), Err(ChannelEnd::Refused));
+        assert_eq!(channel.establish().unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
     }
 
     #[test]

@@ -3,16 +3,14 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use farhaul_udp::{Interest, Token, UdpSocket, Waiter};
+use farhaul::OtherClients;
+use farhaul_udp::{Interest, Token, Waiter};
 
 use super::stop::Woken;
 use super::{Failure, Stop};
-use crate::driver::Stranger;
 
 /// How long a client may ask for nothing. People sit at the original's prompt, but a place must not be lost for ever.
 pub(super) const IDLE: Duration = Duration::from_secs(300);
@@ -64,7 +62,7 @@ impl<'a> PortCallers<'a> {
     }
 
     /// Waits for a client or a stop. Returns `None` if no client is there after all.
-    pub(super) fn next(&mut self) -> Result<Option<Stranger>, Failure> {
+    pub(super) fn next(&mut self) -> Result<Option<(TcpStream, SocketAddr)>, Failure> {
         self.waiter.wait(None)?;
         match self.port.listener.accept() {
             Ok(accepted) => Ok(Some(accepted)),
@@ -83,35 +81,11 @@ impl<'a> PortCallers<'a> {
     }
 }
 
-/// Clients of original programs at the port of an endpoint. They come from
-/// [`Endpoint::original_clients`](crate::Endpoint::original_clients).
-#[derive(Debug)]
-pub struct Clients {
-    callers: Mutex<Receiver<Stranger>>,
-    socket: Arc<UdpSocket>,
-}
-
-impl Clients {
-    pub(crate) const fn new(callers: Receiver<Stranger>, socket: Arc<UdpSocket>) -> Self {
-        Self { callers: Mutex::new(callers), socket }
-    }
-
-    /// The address of the endpoint.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.socket.local_addr()
-    }
-
-    /// The UDP socket of the endpoint.
-    pub(super) const fn socket(&self) -> &Arc<UdpSocket> {
-        &self.socket
-    }
-}
-
 /// The source of a server's clients.
 #[derive(Debug)]
 pub(super) enum Source {
     Port(Port),
-    Endpoint(Clients),
+    Endpoint(OtherClients),
 }
 
 impl Source {
@@ -123,7 +97,7 @@ impl Source {
     }
 
     /// Gives each client to `take`, until a stop.
-    fn each(&self, stop: &Stop, mut take: impl FnMut(Stranger)) -> Result<(), Failure> {
+    fn each(&self, stop: &Stop, mut take: impl FnMut((TcpStream, SocketAddr))) -> Result<(), Failure> {
         match self {
             Self::Port(port) => {
                 let mut callers = PortCallers::of(port, stop)?;
@@ -135,9 +109,10 @@ impl Source {
                 }
             }
             Self::Endpoint(clients) => {
-                let callers = clients.callers.lock().unwrap_or_else(PoisonError::into_inner);
                 // The endpoint hangs up when its listener is closed.
-                callers.iter().take_while(|_| !stop.is_stopped()).for_each(take);
+                while let Some(client) = clients.accept().filter(|_| !stop.is_stopped()) {
+                    take(client);
+                }
                 Err(Failure::Stopped)
             }
         }

@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
+use farhaul::OtherClients;
 use farhaul_proto::ChannelEnd;
 use farhaul_proto::rbudp::original::{Giver, Terms};
 use farhaul_session::RelPath;
@@ -14,8 +15,8 @@ use super::line::{Line, bind_udp};
 use super::memory::{Budget, Share};
 use super::rbudp_getter::udp_port;
 use super::serve::{IDLE, Source, serve_all};
-use super::{Clients, Failure, Given, News, Port, Stop, Watch};
-use crate::driver::disk::{Directory, ServedFile};
+use super::{Failure, Given, News, Port, Stop, Watch};
+use crate::disk::{Directory, ServedFile};
 
 /// Bytes of one read from the disk.
 const BLOCK: usize = 256 << 10;
@@ -53,7 +54,7 @@ impl RbudpGiver {
     ///
     /// # Errors
     /// The endpoint's port is the last one, and a receiver would need the one after it.
-    pub fn beside(clients: Clients, root: Directory, terms: Terms) -> Result<Self, Failure> {
+    pub fn beside(clients: OtherClients, root: Directory, terms: Terms) -> Result<Self, Failure> {
         udp_port(clients.local_addr())?;
         let socket = Arc::clone(clients.socket());
         Ok(Self { source: Source::Endpoint(clients), socket, root, terms, memory: Budget::new(HELD) })

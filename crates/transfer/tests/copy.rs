@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use farhaul::{DiskSource, DiskStore, Listener, Stream};
+use farhaul::{Listener, Stream};
 use farhaul_session::{Acceptor, FileReceiver, FileSender, Push, ReceiveLimits};
+use farhaul_transfer::disk::{DiskSource, DiskStore};
 
 /// A directory that is removed with everything in it.
 struct Scratch(PathBuf);

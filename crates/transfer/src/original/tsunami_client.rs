@@ -12,7 +12,7 @@ use farhaul_units::Instant;
 use super::drive::{Session, drive};
 use super::line::Line;
 use super::{Failure, Progress, Stop};
-use crate::driver::disk::{IncomingFile, IncomingPlace};
+use crate::disk::{IncomingFile, IncomingPlace};
 
 /// A connection with a Tsunami server.
 #[derive(Debug)]

@@ -1,9 +1,10 @@
-//! The only place where real time enters, and its view by a transport.
+//! The clock in the view of a protocol: without pauses in which this process did not run.
 
 use std::time::Duration;
 
-pub(crate) use farhaul_udp::{Clock, Wall};
 use farhaul_units::Instant;
+
+use crate::clock::Wall;
 
 /// A driver later than this was not running: the process was stopped, or the machine overloaded. Two seconds are far
 /// above any scheduling delay and far below every time-out of a connection.
@@ -14,7 +15,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// A process that was stopped for a minute must not conclude that its peer was silent for a minute. Without the pause,
 /// every timer fires one interval later, when the peer had a chance to answer.
 #[derive(Debug)]
-pub(crate) struct Timeline {
+pub struct Timeline {
     cut_out: Duration,
     last: Instant,
     /// The latest reading of the wall clock, and whether it was set since the one before. Stamps from in between are then of no use.
@@ -24,12 +25,12 @@ pub(crate) struct Timeline {
 
 impl Timeline {
     /// A timeline without pauses.
-    pub(crate) fn new() -> Self {
+    pub const fn new() -> Self {
         Self { cut_out: Duration::ZERO, last: Instant::ZERO, wall: None, was_set: false }
     }
 
     /// The transport's time at `clock`. The driver should have called at `due` at the latest. Never goes back.
-    pub(crate) fn at(&mut self, clock: Instant, due: Option<Instant>) -> Instant {
+    pub fn at(&mut self, clock: Instant, due: Option<Instant>) -> Instant {
         let mut now = clock.saturating_sub(self.cut_out);
         if let Some(due) = due {
             let expected = due.max(self.last);
@@ -44,12 +45,12 @@ impl Timeline {
     }
 
     /// Datagrams were received, and both clocks were read after them.
-    pub(crate) fn note_reception(&mut self, wall: Wall) {
+    pub fn note_reception(&mut self, wall: Wall) {
         self.was_set = self.wall.replace(wall).is_some_and(|earlier| !wall.follows(&earlier));
     }
 
     /// The transport's time at which the kernel stamped one of these datagrams. `None` without a stamp to be relied on.
-    pub(crate) fn arrival(&self, stamp: Option<Duration>) -> Option<Instant> {
+    pub fn arrival(&self, stamp: Option<Duration>) -> Option<Instant> {
         let (wall, stamp) = self.wall.zip(stamp).filter(|_| !self.was_set)?;
         Some(self.of(wall.instant_of(stamp)))
     }
@@ -60,9 +61,16 @@ impl Timeline {
     }
 }
 
+impl Default for Timeline {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
 
     fn second(seconds: u64) -> Instant {
         Instant::from_nanos(seconds * 1_000_000_000)

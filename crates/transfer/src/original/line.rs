@@ -6,13 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_proto::ChannelEnd;
-use farhaul_udp::{Clock, Interest, Options, RecvBatch, SendStatus, Token, UdpSocket, Waiter, Waker};
+use farhaul_udp::tcp::{PIECE, Received, Sent, TcpChannel};
+use farhaul_udp::{Clock, Interest, Options, RecvBatch, SendStatus, Timeline, Token, UdpSocket, Waiter, Waker};
 use farhaul_units::Instant;
 
 use super::stop::Woken;
 use super::{Failure, Stop};
-use crate::clock::Timeline;
-use crate::driver::channels::tcp::{PIECE, Received, Sent, TcpChannel};
 
 const CHANNEL: Token = Token(0);
 const SOCKET: Token = Token(1);

@@ -11,7 +11,7 @@ use farhaul_units::Instant;
 use super::drive::{Session, drive};
 use super::line::Line;
 use super::{Failure, Progress, Stop};
-use crate::driver::disk::{IncomingFile, IncomingPlace};
+use crate::disk::{IncomingFile, IncomingPlace};
 
 /// Bytes of one write to the disk.
 const BLOCK: usize = 256 << 10;

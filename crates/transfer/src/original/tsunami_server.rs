@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, TcpStream};
 
+use farhaul::OtherClients;
 use farhaul_proto::ChannelEnd;
 use farhaul_proto::tsunami::original::{Listed, Server, ServerEvent, ServerOptions, TransferCounts};
 use farhaul_session::RelPath;
@@ -10,8 +11,8 @@ use farhaul_units::Instant;
 use super::drive::{Session, drive};
 use super::line::Line;
 use super::serve::{IDLE, Source, serve_all};
-use super::{Clients, Failure, Given, News, Port, Stop, Watch};
-use crate::driver::disk::{Directory, ServedFile, unix_seconds};
+use super::{Failure, Given, News, Port, Stop, Watch};
+use crate::disk::{Directory, ServedFile, unix_seconds};
 
 /// Bytes of a challenge (tsunami-udp 1.1).
 const CHALLENGE_LEN: usize = 64;
@@ -31,7 +32,7 @@ impl TsunamiServer {
     }
 
     /// The same for the original clients of an endpoint.
-    pub const fn beside(clients: Clients, root: Directory, options: ServerOptions) -> Self {
+    pub const fn beside(clients: OtherClients, root: Directory, options: ServerOptions) -> Self {
         Self { source: Source::Endpoint(clients), root, options }
     }
 
