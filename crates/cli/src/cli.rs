@@ -5,6 +5,7 @@ mod help;
 pub(crate) mod refusal;
 
 use clap::{Parser, Subcommand};
+use farhaul_transfer::Report;
 use serde_json::{Value, json};
 
 use crate::cmd::{self, Context, NetworkRights};
@@ -166,12 +167,13 @@ impl Verb {
     /// The `end` record for a verb that fails before it writes its own.
     pub(crate) fn end(&self) -> End {
         let transport = self.connection().1;
-        End {
+        let report = Report {
             controller: transport.map_or_else(String::new, Transport::controller_name),
             protocol: transport.map(|transport| transport.protocol()).unwrap_or_default().to_string(),
             security: transport.map(|transport| transport.security.name()),
-            ..End::default()
-        }
+            ..Report::default()
+        };
+        End { report, ..End::default() }
     }
 }
 

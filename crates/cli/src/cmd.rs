@@ -3,48 +3,41 @@
 pub(crate) mod bench;
 pub(crate) mod bootstrap;
 mod capacity;
-mod connect;
-mod control;
 pub(crate) mod controllers;
 pub(crate) mod copy;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod emulate;
-mod hosting;
 pub(crate) mod key;
 pub(crate) mod lab;
 mod listing;
 pub(crate) mod manual;
 mod measured;
-mod missing;
 mod original;
-mod over_ssh;
-mod partial;
 pub(crate) mod pipe;
 pub(crate) mod profile;
 pub(crate) mod protocols;
 pub(crate) mod relay;
 pub(crate) mod serve;
-mod server;
 pub(crate) mod stream;
 pub(crate) mod version;
 
 use std::fmt::Display;
+use std::time::Duration;
 
-use farhaul::{Error, Stats, Stream};
+use farhaul::{Endpoint, Error, Stats, Stream};
 use farhaul_emu::EmulateError;
+use farhaul_transfer::report::{ControlReport, Report};
+use farhaul_transfer::session::Trouble;
+use farhaul_transfer::{Environment, Events, Limit, Observer};
 use farhaul_udp::Clock;
-use farhaul_units::ByteSize;
+use farhaul_units::{ByteSize, Rate};
 
 use crate::exit::Fault;
-use crate::fault;
 use crate::interrupt::{AtSignals, Interrupt};
-use crate::limit::Limit;
-use crate::options::Transport;
 use crate::output::human::{count, percent, time};
-use crate::output::json::{Direction, End, ErrorRecord, Record};
+use crate::output::json::{End, ErrorRecord, Flow, Record, Start};
 use crate::output::{self, Output};
-use crate::session::Trouble;
 
 /// Shared by all verbs: the clock, the signals, the right to emulate.
 pub(crate) struct Context {
@@ -65,14 +58,19 @@ impl Context {
         Ok(Self { clock: Clock::start(), interrupt: Interrupt::install(at_signals)?, networks })
     }
 
+    /// What copies and servers share, with this observer of their events.
+    pub(crate) fn environment(&self, observer: impl Observer + 'static) -> Environment {
+        Environment { clock: self.clock, cancellation: self.interrupt.cancellation(), events: Events::to(observer) }
+    }
+
     /// The fault of a failed session with `peer`: a signal if one came, otherwise `trouble`.
     pub(crate) fn fault(&self, trouble: &Trouble, peer: &dyn Display) -> Fault {
-        self.interrupt.fault().unwrap_or_else(|| trouble.fault(peer))
+        self.interrupt.fault().unwrap_or_else(|| trouble.error(peer))
     }
 
     /// The fault of a failed library call: a signal if one came, otherwise `error`.
     pub(crate) fn connection_fault(&self, error: &Error, peer: &dyn Display) -> Fault {
-        self.interrupt.fault().unwrap_or_else(|| fault::of_connection(error, peer))
+        self.interrupt.fault().unwrap_or_else(|| Fault::of_connection(error, peer))
     }
 
     /// Ends the printing on SIGUSR1, and releases its clone of the stream. The program can then wait for the shutdown.
@@ -107,31 +105,50 @@ fn state(stats: &Stats) -> String {
     )
 }
 
-/// The `end` record of a session that has moved no data yet.
-fn end_record(transport: &Transport, direction: Direction) -> End {
-    End {
-        direction: Some(direction),
-        controller: transport.controller_name(),
-        protocol: transport.protocol().to_string(),
-        security: Some(transport.security.name()),
-        ..End::default()
-    }
+/// Writes the `start` record of a listener, warns of limits to speed, and lets signals cancel waiting calls.
+fn announce(context: &Context, output: &Output, endpoint: &Endpoint, mut start: Start) {
+    context.interrupt.cancellation().cancels(endpoint.canceller());
+    start.local = Some(endpoint.local_addr().to_string());
+    output.record(&Record::Start(Box::new(start)));
+    endpoint.warnings().iter().for_each(|warning| output.warn(warning));
 }
 
 /// Prints the last record of a verb.
-fn report_end(output: &Output, mut end: End, result: Result<(), Fault>) -> Result<(), Fault> {
+fn report_end(output: &Output, report: Report, result: Result<(), Fault>) -> Result<(), Fault> {
+    report_flows(output, report, Vec::new(), result)
+}
+
+/// The same for a measurement with these flows.
+fn report_flows(output: &Output, report: Report, flows: Vec<Flow>, result: Result<(), Fault>) -> Result<(), Fault> {
     output.detach();
     // Without a `start` record so far, the end of the program writes both.
-    if result.is_err() && end.session.is_none() && !output::has_begun() {
+    if result.is_err() && report.session.is_none() && !output::has_begun() {
         return result;
     }
+    let mut end = End { report, flows, ..End::default() };
     if let Err(fault) = &result {
         end.exit_code = fault.code.exit();
         end.error = Some(ErrorRecord::from(fault));
-        end.verified = false;
+        end.report.verified = false;
     }
     output.record(&Record::End(Box::new(end)));
     result
+}
+
+/// The figures of a control stream in one line.
+fn control_line(control: &ControlReport) -> String {
+    let rate = |bits: u64| Rate::from_bits_per_second(bits).to_string();
+    let target = rate(control.target_bps);
+    let goodput = match control.goodput_bps {
+        Some(goodput) if control.kept => format!("{}, target of {target} kept", rate(goodput)),
+        Some(goodput) => format!("{}, target of {target} NOT kept", rate(goodput)),
+        None => format!("not settled at its target of {target}"),
+    };
+    let micros = |name: &str| time(Duration::from_micros(control.delay_us[name].as_u64().unwrap_or(0)));
+    let jitter = control.jitter.map_or(String::new(), |jitter| {
+        format!("; RTT mean {}, deviation {} (jitter {})", micros("mean"), micros("deviation"), percent(jitter))
+    });
+    format!("control stream: {goodput}{jitter}")
 }
 
 /// The limit of a transfer in words.

@@ -19,7 +19,7 @@ use crate::exit::Fault;
 use crate::options::Transport;
 use crate::values::SshPlace;
 use files::File;
-pub(crate) use files::{authorized_keys_file, files_to_look_for, key_file, known_hosts_file, section_of_own};
+pub(crate) use files::{files_to_look_for, section_of_own};
 pub(crate) use show::show;
 
 /// The verbs that have settings worth keeping.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use farhaul::Canceller;
+use farhaul_transfer::Cancellation;
 use farhaul_udp::Clock;
 use farhaul_units::Instant;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGXCPU, SIGXFSZ};
@@ -19,10 +19,6 @@ use crate::sys::SignalQueue;
 
 /// The signals that stop this program.
 const STOPPING: [i32; 2] = [SIGINT, SIGTERM];
-/// Interval and number of looks for a signal that has ended a child already: 200 ms together, far more than a thread of a busy
-/// machine needs to wake up.
-const LOOK: Duration = Duration::from_millis(10);
-const LOOKS: usize = 20;
 
 /// Time after the first signal in which another one says nothing new. `timeout` and service managers signal the program and then
 /// its process group. Nobody becomes impatient so soon.
@@ -56,9 +52,8 @@ struct Shared {
     queue: Option<SignalQueue>,
     /// True once a signal to stop was taken from the queue. Taking and noting one is a single step under this lock.
     taken: Mutex<bool>,
-    /// True once a signal has stopped the program, for loops that poll a flag.
-    stopping: Arc<AtomicBool>,
-    on_stop: Mutex<Vec<Box<dyn Fn() + Send>>>,
+    /// Cancels what the program does.
+    cancellation: Cancellation,
     state: Mutex<Option<Box<dyn Fn() + Send>>>,
     /// Receives the signals instead of this program.
     heir: Mutex<Option<Heir>>,
@@ -83,6 +78,8 @@ impl Interrupt {
         signal_hook::flag::register(SIGXFSZ, Arc::default())?;
         let queue = if starts_children { None } else { Some(SignalQueue::open(&STOPPING)?) };
         let interrupt = Self { shared: Arc::new(Shared { queue, ..Shared::default() }) };
+        let its = interrupt.clone();
+        interrupt.shared.cancellation.foresee(move || its.is_pending());
         let by_handler: &[i32] =
             if starts_children { &[SIGINT, SIGTERM, SIGUSR1, SIGXCPU] } else { &[SIGUSR1, SIGXCPU] };
         let mut signals = Signals::new(by_handler)?;
@@ -124,18 +121,14 @@ impl Interrupt {
         }
     }
 
-    /// Cancels the calls behind `canceller` on a signal to stop, or at once if one has come.
-    pub(crate) fn cancels(&self, canceller: Canceller) {
-        self.on_stop(move || canceller.cancel());
+    /// What a signal to stop cancels.
+    pub(crate) fn cancellation(&self) -> Cancellation {
+        self.shared.cancellation.clone()
     }
 
     /// Calls `what` on a signal to stop, or at once if one has come.
     pub(crate) fn on_stop(&self, what: impl Fn() + Send + 'static) {
-        let mut all = locked(&self.shared.on_stop);
-        if self.is_stopping() {
-            what();
-        }
-        all.push(Box::new(what));
+        self.shared.cancellation.on_cancel(what);
     }
 
     /// Stops the program at the end of its terminal as well, unless whoever started it had that ignored (nohup). For servers
@@ -150,11 +143,6 @@ impl Interrupt {
         let (its, mut signals) = (self.clone(), Signals::new([SIGHUP])?);
         let thread = thread::Builder::new().name("hangup".into());
         thread.spawn(move || signals.forever().for_each(|signal| its.on_signal(signal))).map(drop)
-    }
-
-    /// Stops the program as SIGTERM does.
-    pub(crate) fn stop(&self) {
-        self.on_signal(SIGTERM);
     }
 
     /// Calls `state` on SIGUSR1 from now on.
@@ -177,43 +165,31 @@ impl Interrupt {
 
     /// A flag that is true once a signal has asked to stop.
     pub(crate) fn stopping(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.shared.stopping)
+        self.shared.cancellation.flag()
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        self.shared.stopping.load(Ordering::Acquire)
+        self.shared.cancellation.is_cancelled()
     }
 
     /// Whether a signal to stop has been sent, even if this program has not reacted to it yet.
-    ///
-    /// Ctrl-C reaches all programs of a pipeline at once. A program that ends first also ends the input of this one, which
-    /// may see that before the signal.
     pub(crate) fn is_asked_to_stop(&self) -> bool {
+        self.shared.cancellation.is_requested()
+    }
+
+    /// Whether a signal waits in the queue, or was taken from it.
+    fn is_pending(&self) -> bool {
         // Under the lock, a signal is in the queue or noted, and never between.
         let taken = locked(&self.shared.taken);
-        *taken || self.shared.queue.as_ref().is_some_and(SignalQueue::is_pending) || self.is_stopping()
+        *taken || self.shared.queue.as_ref().is_some_and(SignalQueue::is_pending)
     }
 
-    /// The fault of a program that a signal stopped.
+    /// The fault of a program that a signal stopped, or that lost ssh, which started it.
     pub(crate) fn fault(&self) -> Option<Fault> {
         match self.shared.signal.load(Ordering::Acquire) {
-            0 => None,
-            SIGTERM => Some(Fault::new(Code::Terminated, "stopped by SIGTERM")),
-            SIGHUP => Some(Fault::new(Code::Terminated, "stopped by SIGHUP: its terminal has ended")),
-            SIGXCPU => Some(Fault::new(Code::Terminated, "its limit of processor time is used up (ulimit -t)")),
-            _ => Some(Fault::new(Code::Interrupted, "interrupted")),
+            0 => self.shared.cancellation.reason(),
+            signal => Some(fault_of(signal)),
         }
-    }
-
-    /// The same for the failure of a child. A terminal sends Ctrl-C to this program and to its children, and the child may have
-    /// ended before this program knows.
-    pub(crate) fn fault_soon(&self) -> Option<Fault> {
-        (0..LOOKS).find_map(|_| {
-            self.fault().or_else(|| {
-                thread::park_timeout(LOOK);
-                self.fault()
-            })
-        })
     }
 
     fn on_signal(&self, signal: i32) {
@@ -241,8 +217,17 @@ impl Interrupt {
             }
             return;
         }
-        self.shared.stopping.store(true, Ordering::Release);
-        locked(&self.shared.on_stop).iter().for_each(|what| what());
+        self.shared.cancellation.cancel_because(fault_of(signal));
+    }
+}
+
+/// The fault of a program that this signal stopped.
+fn fault_of(signal: i32) -> Fault {
+    match signal {
+        SIGTERM => Fault::new(Code::Terminated, "stopped by SIGTERM"),
+        SIGHUP => Fault::new(Code::Terminated, "stopped by SIGHUP: its terminal has ended"),
+        SIGXCPU => Fault::new(Code::Terminated, "its limit of processor time is used up (ulimit -t)"),
+        _ => Fault::new(Code::Interrupted, "interrupted"),
     }
 }
 

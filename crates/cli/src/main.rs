@@ -6,14 +6,10 @@
 //! | options that verbs share | `options/` |
 //! | how values are read | `values/` |
 //! | the work of a verb | `cmd/VERB.rs` |
-//! | copies over SSH: the program on the far host | `far/`, `cmd/over_ssh.rs`, `cmd/bootstrap.rs` |
-//! | keys: this user's, known servers, admitted clients | `trust/` |
-//! | files that are believed only if nobody else could have written them | `trusted_file.rs` |
+//! | copies, servers of directories, keys | the crate `farhaul-transfer`; the program that ssh starts: `cmd/bootstrap.rs` |
 //! | settings in files, `--show-config` | `config.rs`, `config/` |
-//! | exit codes and error lines | `exit.rs`, `fault.rs` |
+//! | exit codes | `exit.rs` |
 //! | output: words, JSON records, the progress bar | `output/` |
-//! | how a session runs on a stream, and its measurements | `session.rs`, `session/` |
-//! | the verdict on the limit of a transfer | `limit.rs` |
 //! | signals | `interrupt.rs`, `reloading.rs` |
 //! | what a daemon gives up | `privileges.rs` |
 
@@ -21,18 +17,13 @@ mod cli;
 mod cmd;
 mod config;
 mod exit;
-mod far;
 mod fault;
 mod interrupt;
-mod limit;
 mod options;
 mod output;
 mod privileges;
 mod reloading;
-mod session;
 mod sys;
-mod trust;
-mod trusted_file;
 mod values;
 
 use std::io::{self, Write};
@@ -41,6 +32,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, FromArgMatches};
 use farhaul::Protocol;
+use farhaul_transfer::Report;
 
 use cli::{Cli, Early, Verb, refusal};
 use cmd::Context;
@@ -60,17 +52,17 @@ fn main() -> ExitCode {
         ),
         Err(fault) => (Records::of_unread(&early), Err(fault)),
     };
-    if !far::peer_knows_of_the_end() {
+    if !farhaul_transfer::remote::peer_knows_of_the_end() {
         farhaul::wait_for_farewells();
     }
     match done.and_then(|code| output::outcome().map(|()| code)) {
         Ok(code) => ExitCode::from(code),
         Err(fault) => {
             output::conclude(records.to, records.start.as_ref(), records.end, &fault);
-            if !fault.quiet {
+            if !fault.is_quiet {
                 Output::new(records.to).error(&fault);
             }
-            ExitCode::from(&fault)
+            exit::exit_code(&fault)
         }
     }
 }
@@ -89,7 +81,8 @@ impl Records {
 
     /// Records of an unreadable command line: its settings are unknown, so there is no `start`.
     fn of_unread(early: &Early) -> Self {
-        let end = End { protocol: Protocol::default().to_string(), ..End::default() };
+        let report = Report { protocol: Protocol::default().to_string(), ..Report::default() };
+        let end = End { report, ..End::default() };
         Self { to: early.json_to(), start: None, end }
     }
 }

@@ -1,9 +1,12 @@
 //! All output: data and JSON to stdout, all else to stderr.
 
 pub(crate) mod human;
+pub(crate) mod intervals;
 pub(crate) mod json;
+pub(crate) mod observer;
 pub(crate) mod progress;
-pub(crate) mod quota;
+pub(crate) mod question;
+mod remote;
 pub(crate) mod standard_stream;
 mod terminal;
 pub(crate) mod trace;
@@ -12,11 +15,10 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use farhaul_transfer::remote::say_record;
 use indicatif::ProgressBar;
 
 use crate::exit::{Code, Fault};
-use crate::far::messages::FarSays;
-use crate::far::voice;
 use human::Style;
 use json::{End, ErrorRecord, Record};
 use serde_json::Value;
@@ -130,7 +132,7 @@ impl Output {
             JsonTo::Nowhere | JsonTo::Nobody => {}
             JsonTo::Messages => {
                 let record = serde_json::from_str(record).unwrap_or_default();
-                STDOUT.note(voice::say(&FarSays::Record(record)));
+                STDOUT.note(say_record(record));
             }
             JsonTo::Stdout => STDOUT.write(io::stdout().lock(), &line),
             JsonTo::Stderr => STDERR.write(io::stderr().lock(), &line),

@@ -1,9 +1,53 @@
-//! Copies of files and trees between hosts, verified and encrypted.
+//! Copies of files and trees between hosts, verified and encrypted, and servers of directories.
+//!
+//! A [`Copy`] has two ends: paths of this host, `host:path` over SSH, `udt://host:port/path` below the root of a running server, or
+//! a stream. It prints nothing, reads no arguments and ends no process. An [`Environment`] has the way of its [events](Event) to
+//! whoever shows them, and the [`Cancellation`] that ends it from another thread. It returns a [`Report`], or an [`Error`] with its
+//! code, whose fault it is, and what to do about it.
 //!
 //! | part | owns |
 //! | --- | --- |
+//! | [`Copy`] | a copy between any two ends |
+//! | [`serve`] | a server of one directory, with the rights of its clients |
+//! | [`Location`] | the ends of copies in words |
+//! | [`Settings`], [`Ssh`] | settings of connections, the way to hosts that ssh reaches |
+//! | [`keys`] | this user's key, known servers, admitted clients |
+//! | [`remote`] | the program on a remote host, which ssh starts for one copy |
+//! | [`session`] | how a sans-IO session runs on a stream, and its measurements |
 //! | [`disk`] | files on the real disk, as the two ends of a file session |
 //! | [`original`] | sessions with the original programs of Tsunami, RBUDP and SABUL |
+//! | [`limit`], [`report`] | what limited a transfer, amounts, times and rates |
+//! | [`connect`], [`control`], [`quota`], [`text`] | connecting, the control stream beside a copy, lines that anybody can cause, words for people |
 
+mod cancel;
+pub mod connect;
+pub mod control;
+mod copy;
 pub mod disk;
+mod environment;
+mod error;
+pub mod event;
+pub mod keys;
+pub mod limit;
+mod location;
 pub mod original;
+mod processor;
+pub mod quota;
+pub mod remote;
+pub mod report;
+pub mod serve;
+pub mod session;
+pub mod settings;
+pub mod text;
+
+pub use cancel::Cancellation;
+pub use copy::Copy;
+pub use environment::Environment;
+pub use error::{Code, Error, Owner};
+pub use event::{Event, Events, Observer};
+pub use limit::Limit;
+pub use location::{HostPort, Location, OriginalPlace, Place, Scheme, SshPlace, What};
+pub use processor::Threads;
+pub use remote::Ssh;
+pub use report::Report;
+pub use settings::Settings;

@@ -36,6 +36,6 @@ pub use interface::{interface_mtu, interface_name, interface_rate};
 pub use offload::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, SendCounters, SendStatus, Sent};
 pub use path_socket::PathSocket;
 pub use socket::{Options, UdpSocket};
-pub use sys::RealTime;
+pub use sys::{RealTime, processor_time_of_process, processor_time_of_thread};
 pub use timeline::Timeline;
 pub use wait::{Interest, Ready, Token, Waiter, Waker};

@@ -3,8 +3,9 @@
 
 use std::io;
 use std::marker::PhantomData;
-use std::mem::size_of_val;
+use std::mem::{MaybeUninit, size_of_val};
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
 /// Number of values in `SO_MEMINFO` (Linux, `linux/sock_diag.h`: `SK_MEMINFO_VARS`).
 const MEMINFO_VALUES: usize = 9;
@@ -175,6 +176,31 @@ fn set_value(socket: impl AsFd, level: libc::c_int, option: libc::c_int, value: 
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Processor time of this process with all its threads, in user mode and in the kernel. Zero if the system does not report it.
+pub fn processor_time_of_process() -> (Duration, Duration) {
+    processor_time(libc::RUSAGE_SELF)
+}
+
+/// Processor time of the calling thread, in user mode and in the kernel. Zero if the system does not report it.
+pub fn processor_time_of_thread() -> (Duration, Duration) {
+    processor_time(libc::RUSAGE_THREAD)
+}
+
+fn processor_time(of: libc::c_int) -> (Duration, Duration) {
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: the pointer is to writable memory of the right type.
+    if unsafe { libc::getrusage(of, usage.as_mut_ptr()) } != 0 {
+        return (Duration::ZERO, Duration::ZERO);
+    }
+    // SAFETY: a successful call fills it completely.
+    let usage = unsafe { usage.assume_init() };
+    let time = |time: libc::timeval| {
+        Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or(0))
+            + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
+    };
+    (time(usage.ru_utime), time(usage.ru_stime))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `bench`: a measurement from memory to memory, with the figures of both sides.
 
 mod flows;
+mod job;
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -10,26 +11,32 @@ use std::time::Duration;
 use clap::Args;
 use farhaul::Stream;
 use farhaul_session::{AbortCode, Bench, BenchSpec, Direction as Way, Request, Stop};
+use farhaul_transfer::connect::Calling;
+use farhaul_transfer::control::Control;
+use farhaul_transfer::event::Moved;
+use farhaul_transfer::keys::{Admission, Permit, Service};
+use farhaul_transfer::limit::share;
+use farhaul_transfer::report::{Direction, Report, goodput};
+use farhaul_transfer::serve::IDLE;
+use farhaul_transfer::serve::listener::{self, Caller, Callers, Limits};
+use farhaul_transfer::session::measure::{self, Meter};
+use farhaul_transfer::session::watch::Watch;
+use farhaul_transfer::session::{Channel, Role, drive};
+use farhaul_transfer::{Environment, Settings};
 use farhaul_units::{ByteSize, Rate};
 
-use super::connect::{self, Calling};
-use super::control::{self, Control};
-use super::server::{self, Caller, Limits};
-use super::{Context, end_record, limited_by, report_end};
+use super::{Context, announce, control_line, limited_by, report_end, report_flows};
 use crate::exit::{Code, Fault};
-use crate::limit::share;
 use crate::options::Transport;
 use crate::output::Output;
 use crate::output::human::{percent, rate, time};
-use crate::output::json::{Direction, End, Start, goodput};
+use crate::output::intervals::{Intervals, View};
+use crate::output::json::{Flow, Start};
+use crate::output::observer::{Reporter, Shown};
 use crate::output::trace::Trace;
 use crate::reloading::Reloading;
-use crate::session::bench::BenchJob;
-use crate::session::measure::{self, Meter};
-use crate::session::watch::{View, Watch};
-use crate::session::{Channel, Role, drive};
-use crate::trust::{Admission, Permit, Service};
 use crate::values::{HostPort, seconds, some_rate};
+use job::BenchJob;
 
 /// Most connections of a measurement. More would measure the machine instead of the path.
 const MAX_FLOWS: u64 = 128;
@@ -84,7 +91,10 @@ pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Fault> {
     let output = Output::from_flag(args.transport.json);
     let interval = Some(args.interval).filter(|interval| !interval.is_zero());
     let trace = args.transport.begin_trace("bench", &output)?;
-    let bench = Measurement { args, context, output, interval, trace };
+    let shown = Shown { interval, trace: trace.clone(), ..Shown::default() };
+    let environment = context.environment(Reporter::new(output.clone(), shown));
+    let settings = args.transport.settings(&output);
+    let bench = Measurement { args, context, output, settings, environment, interval, trace };
     match (&args.listen, &args.connect) {
         (Some(listen), _) => bench.listen(listen),
         (None, Some(connect)) => bench.connect(connect),
@@ -96,12 +106,14 @@ struct Measurement<'a> {
     args: &'a BenchArgs,
     context: &'a Context,
     output: Output,
+    settings: Settings,
+    environment: Environment,
     interval: Option<Duration>,
     trace: Option<Trace>,
 }
 
-/// A flow's record, and its result.
-type Measured = (End, Result<(), Fault>);
+/// A flow's report, and its result.
+type Measured = (Report, Result<(), Fault>);
 
 /// The parts of a session that differ between the ends.
 struct Place<'a> {
@@ -156,21 +168,24 @@ impl Measurement<'_> {
         let control = self
             .args
             .control_stream
-            .map(|target| Control::begin(self.context, &self.output, &self.args.transport, &streams[0], target));
+            .map(|target| Control::begin(&self.environment, &self.settings, &streams[0], target));
         let control = control.transpose()?;
-        let (mut end, result) = match &streams[..] {
-            [stream] => self.measure(stream, Bench::connect(spec), (&place, Permit::default()))?,
+        let ((mut end, result), flows) = match &streams[..] {
+            [stream] => (self.measure(stream, Bench::connect(spec), (&place, Permit::default()))?, Vec::new()),
             streams => self.measure_all(streams, spec, &place)?,
         };
         end.control_stream = control.and_then(Control::finish);
         self.context.hide_state();
-        self.conclude(end, result)
+        self.conclude(end, flows, result)
     }
 
     /// Opens all connections before any of them sends.
     fn open(&self, to: &HostPort, start: Start) -> Result<Vec<Stream>, Fault> {
-        let calling = Calling::to(self.context, &self.output, &self.args.transport, to)?;
-        let first = calling.connect(to, start)?;
+        let only_sends = start.only_sends;
+        let reporter = Reporter::new(self.output.clone(), Shown { start: Some(start), ..Shown::default() });
+        let environment = self.context.environment(reporter);
+        let calling = Calling::to(&environment, &self.settings, to)?.only_sending(only_sends);
+        let first = calling.connect(to)?;
         let peer = first.peer_addr();
         let mut streams = vec![first];
         for _ in 1..self.args.flows {
@@ -180,27 +195,33 @@ impl Measurement<'_> {
     }
 
     fn listen(&self, at: &HostPort) -> Result<(), Fault> {
-        let clients = self.args.transport.security.admission(&self.output, None, Service::Bytes("bench"))?;
-        let endpoint = self.args.transport.bind_daemon(at.listening()?, clients.as_ref(), None)?;
+        let clients = self.settings.security.admission(&self.environment.events, None, Service::Bytes("bench"))?;
+        let endpoint = self.settings.bind_daemon(at.listening()?, clients.as_ref(), None)?;
         let answers = endpoint.answer_probes();
         answers.map_err(|error| self.context.connection_fault(&error, &endpoint.local_addr()))?;
-        let listener = server::listen(self.context, &endpoint)?;
+        let listener = listener::listen(&self.environment, &endpoint)?;
         let reloading = clients.as_ref().map(|_| Reloading::start(|| Ok(()))).transpose()?;
         if clients.is_none() {
             self.context.interrupt.stops_at_hangup()?;
         }
         let mut start = self.args.transport.start("bench");
         start.key = clients.as_ref().map(Admission::fingerprint);
-        connect::announce(self.context, &self.output, &endpoint, None, start);
+        announce(self.context, &self.output, &endpoint, start);
         let protection = clients.as_ref().map_or_else(|| "not encrypted".to_owned(), Admission::words);
         self.output.say(&format!("measuring on {} ({protection}); Ctrl-C stops", endpoint.local_addr()));
-        server::admit((reloading.as_ref(), &self.output, self.context.clock), (clients.as_ref(), &endpoint), |_| ())?;
-        let served = Arc::default();
+        if let Some((clients, reloading)) = clients.as_ref().zip(reloading.as_ref()) {
+            listener::guard(&self.environment, clients, &endpoint)?;
+            let (clients, events, port) = (clients.clone(), self.environment.events.clone(), endpoint.clone());
+            reloading.react(move || listener::reload(&clients, &port, &events));
+        }
         let clients = clients.as_ref();
         let serves_strangers = clients.is_some_and(Admission::admits_anybody);
-        let idle = Some(server::IDLE);
+        let idle = Some(IDLE);
         let limits = Limits { sessions: MAX_MEASUREMENTS, idle, clients, serves_strangers, quotas: &[] };
-        server::run((self.context, &self.output), (listener, |_, _| ()), &limits, &served, |caller| {
+        let callers = Callers::new(&limits, &Arc::default(), self.context.clock);
+        let (states, words) = (callers.clone(), self.output.clone());
+        self.context.interrupt.shows(move || words.state(&states.state()));
+        listener::run(&self.environment, (listener, |_, _| ()), (&limits, &callers), |caller| {
             self.serve(caller, clients)
         })
     }
@@ -224,14 +245,20 @@ impl Measurement<'_> {
         };
         let measured = self.measure(&caller.stream, Bench::accept(spec), (&place, permit));
         if let Err(fault) = &measured {
-            caller.refuse(AbortCode::Busy, &format!("{}; try again later", fault.message));
+            caller.refuse(AbortCode::Busy, &format!("{}; try again later", fault));
         }
         caller.leave_place();
         let measured =
-            measured.map(|(end, result)| (end, result.map_err(|fault| caller.idle_fault().unwrap_or(fault))));
-        if let Err(fault) = measured.and_then(|(end, result)| self.conclude(end, result)) {
-            self.output.warn(&fault.message);
+            measured.map(|(end, result)| (end, result.map_err(|fault| caller.idle_error().unwrap_or(fault))));
+        if let Err(fault) = measured.and_then(|(end, result)| self.conclude(end, Vec::new(), result)) {
+            self.output.warn(&fault.to_string());
         }
+    }
+
+    fn watch(&self, streams: Vec<Stream>, place: &Place<'_>, view: View) -> Result<Watch, Fault> {
+        let mut intervals = Intervals::of(view);
+        let show = move |moved: &Moved<'_>| intervals.show(moved);
+        Ok(Watch::start(streams, self.context.clock, place.sends, show)?)
     }
 
     fn view(&self, place: &Place<'_>) -> View {
@@ -239,7 +266,6 @@ impl Measurement<'_> {
             output: self.output.clone(),
             session: place.session,
             flow: place.flow,
-            sends: place.sends,
             interval: self.interval,
             bar: None,
             trace: self.trace.clone(),
@@ -253,8 +279,8 @@ impl Measurement<'_> {
         session: Bench,
         (place, permit): (&Place<'_>, Permit),
     ) -> Result<Measured, Fault> {
-        let mut watch = Watch::start(vec![stream.clone()], self.context.clock, self.view(place))?;
-        let caps = self.args.transport.caps();
+        let mut watch = self.watch(vec![stream.clone()], place, self.view(place))?;
+        let caps = self.settings.caps();
         let mut job = BenchJob::new(session, place.sends, stream, &watch, place.meter).under(caps).within(permit);
         let channel = Channel { stream, role: place.role, clock: self.context.clock, early: place.early };
         let (waits, driven) = drive(&channel, &mut job);
@@ -295,10 +321,15 @@ impl Measurement<'_> {
     }
 
     /// Measures all flows at once. Returns their sum.
-    fn measure_all(&self, streams: &[Stream], spec: BenchSpec, place: &Place<'_>) -> Result<Measured, Fault> {
+    fn measure_all(
+        &self,
+        streams: &[Stream],
+        spec: BenchSpec,
+        place: &Place<'_>,
+    ) -> Result<(Measured, Vec<Flow>), Fault> {
         // Each flow has its own trace.
         let view = View { trace: None, ..self.view(place) };
-        let mut watch = Watch::start(streams.to_vec(), self.context.clock, view)?;
+        let mut watch = self.watch(streams.to_vec(), place, view)?;
         let flows: Result<Vec<Measured>, Fault> = thread::scope(|scope| {
             let measure = |(stream, number)| {
                 let place = Place { flow: Some(number), address: place.address.clone(), ..*place };
@@ -315,28 +346,28 @@ impl Measurement<'_> {
             running.into_iter().map(|flow| flow?.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
         });
         watch.stop();
-        let end = End { cpu_seconds: place.meter.cpu(), ..self.empty_end(place) };
+        let end = Report { cpu_seconds: place.meter.cpu(), ..self.empty_end(place) };
         Ok(flows::sum(end, &flows?))
     }
 
-    fn conclude(&self, end: End, result: Result<(), Fault>) -> Result<(), Fault> {
+    fn conclude(&self, end: Report, flows: Vec<Flow>, result: Result<(), Fault>) -> Result<(), Fault> {
         let was_stopped = self.context.interrupt.is_stopping() && end.bytes > 0;
         if result.is_ok() || was_stopped {
             let session = end.session.map_or(String::new(), |session| format!("[{session}] "));
-            self.output.say(&(session + &summary(&self.output, &end)));
+            self.output.say(&(session + &summary(&self.output, &end, &flows)));
         }
-        report_end(&self.output, end, result)
+        report_flows(&self.output, end, flows, result)
     }
 
-    fn empty_end(&self, place: &Place<'_>) -> End {
+    fn empty_end(&self, place: &Place<'_>) -> Report {
         let direction = if place.sends { Direction::Sent } else { Direction::Received };
         let address = Some(place.address.clone());
-        End { session: place.session, address, ..end_record(&self.args.transport, direction) }
+        Report { session: place.session, address, ..self.settings.report(direction) }
     }
 }
 
 /// The result in a few lines.
-fn summary(output: &Output, end: &End) -> String {
+fn summary(output: &Output, end: &Report, flows: &[Flow]) -> String {
     let style = output.style();
     let peer = end.peer.clone().unwrap_or_default();
     let (sent, again) = match end.direction {
@@ -348,12 +379,11 @@ fn summary(output: &Output, end: &End) -> String {
         Some(limit) => limited_by(limit, end.limited_by_share.unwrap_or(0.0)),
         None => "too short for a limit".to_owned(),
     };
-    let control =
-        end.control_stream.as_ref().map_or(String::new(), |control| format!("\n  {}", control::line(control)));
+    let control = end.control_stream.as_ref().map_or(String::new(), |control| format!("\n  {}", control_line(control)));
     let model = end.model_bps.map_or(String::new(), |model| {
         format!("\n  the model of the protocol predicts {} at this rate, RTT and loss", rate(Some(model)))
     });
-    let flows: String = end.flows.iter().map(|flow| flows::line(flow) + "\n").collect();
+    let flows: String = flows.iter().map(|flow| flows::line(flow) + "\n").collect();
     format!(
         "{flows}{} {} in {}: {} at the receiver\n  {} of the packets retransmitted; RTT minimum {}, mean {}, 99th percentile {}\n  processor time {:.2} s here{peer_cpu}\n  {limit}{model}{control}\n  {}",
         style.green("measured:"),

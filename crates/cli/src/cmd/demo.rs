@@ -279,7 +279,7 @@ impl DemoResult {
             "event": "end",
             "bytes": self.size,
             "rate_bps": self.rate.bits_per_second(),
-            "rtt_us": crate::output::json::micros(self.rtt),
+            "rtt_us": farhaul_transfer::report::micros(self.rtt),
             "loss": self.loss,
             "capacity_share": self.capacity_share(),
             "ideal_seconds": self.ideal().as_secs_f64(),

@@ -25,7 +25,7 @@ use serde_json::json;
 use super::Context;
 use crate::config;
 use crate::exit::{Code, Fault};
-use crate::far::SshOptions;
+use crate::options::SshOptions;
 use crate::output::human::{Style, columns_of_stdout};
 use crate::output::json::ErrorRecord;
 use crate::output::{Output, has_written, print};
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Fault> {
             let examined = match host {
                 Examinee::Host(target) => path::examine(target, &examined, |finding| report.add(&finding)),
                 Examinee::OverSsh { host, .. } => {
-                    ssh::examine((host, &args.ssh), &examined, &output, |finding| report.add(&finding))
+                    ssh::examine((host, &args.ssh.way()), &examined, &output, |finding| report.add(&finding))
                 }
             };
             examined.unwrap_or_else(Some)

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use farhaul::security::PublicKey;
+use farhaul_transfer::keys::{identity, places};
 use serde_json::json;
 
-use crate::config;
 use crate::exit::{Code, Fault};
 use crate::output::print;
-use crate::trust::identity;
 
 /// Make or show a key: the identity of a user or a daemon
 #[derive(Args, Debug)]
@@ -58,7 +57,7 @@ pub(crate) fn run(args: &KeyArgs) -> Result<(), Fault> {
 
 impl FileArgs {
     fn path(&self) -> Result<PathBuf, Fault> {
-        let given = self.file.clone().or_else(config::key_file);
+        let given = self.file.clone().or_else(places::key_file);
         given.ok_or_else(|| Fault::usage("neither HOME nor XDG_CONFIG_HOME is set; give the file of the key"))
     }
 

@@ -3,19 +3,21 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use farhaul::probe::{
-    Blaster, BlasterConfig, BlasterFigures, Delays, ENVELOPE, EnclosureConfig, ProbeSocket, Probing as _,
-};
+use farhaul::probe::{Blaster, BlasterConfig, BlasterFigures, ENVELOPE, EnclosureConfig, ProbeSocket, Probing as _};
 use farhaul::security::{Protection, Security, SecurityFault};
 use farhaul::{ConnectionLost, Error, PeerIncompatible};
+use farhaul_transfer::Events;
+use farhaul_transfer::connect::check_route;
+use farhaul_transfer::keys::Server;
+use farhaul_transfer::settings::of_opening;
 use serde_json::{Map, Value, json};
 
-use super::{Context, connect};
+use super::Context;
 use crate::exit::{Code, Fault};
-use crate::options::{Probing, fault_of};
-use crate::output::json::{ErrorRecord, micros};
+use crate::options::Probing;
+use crate::output::json::ErrorRecord;
+use crate::output::observer::{Reporter, Shown};
 use crate::output::{Output, has_written};
-use crate::trust::Server;
 
 /// A signal ends a run after this time at the latest.
 const SLICE: Duration = Duration::from_millis(50);
@@ -42,7 +44,9 @@ impl<'a> Port<'a> {
     ) -> Result<Self, Fault> {
         let output = Output::from_flag(options.json);
         let peers = options.connect.resolve()?;
-        let server = options.security.server(options.connect.to_string(), &output)?;
+        let events = Events::to(Reporter::new(output.clone(), Shown::default()));
+        let security = options.security.settings(&output);
+        let server = security.server(options.connect.to_string(), &events)?;
         has_written("start");
         let record = json!({
             "event": "start",
@@ -57,7 +61,7 @@ impl<'a> Port<'a> {
         output.write(&record.to_string());
         let mut failed = None;
         for peer in peers {
-            match Self::at((options, server.as_ref()), context, output.clone(), peer) {
+            match Self::at((options, server.as_ref()), (context, &events), output.clone(), peer) {
                 Err(fault) if !context.interrupt.is_stopping() => failed = Some(fault),
                 result => return result,
             }
@@ -67,14 +71,14 @@ impl<'a> Port<'a> {
 
     fn at(
         (options, server): (&Probing, Option<&Server>),
-        context: &'a Context,
+        (context, events): (&'a Context, &Events),
         output: Output,
         peer: SocketAddr,
     ) -> Result<Self, Fault> {
-        connect::check_route(peer)?;
+        check_route(peer)?;
         let socket = match server {
             None => ProbeSocket::towards(peer).map_err(|error| fault_of_stream(error, peer))?,
-            Some(server) => enclosed(options, server, context, &output, peer)?,
+            Some(server) => enclosed(options, server, (context, events), peer)?,
         };
         let protection = socket.protection();
         let mut port = Self { context, output, socket, peer, datagram: options.datagram(peer), protection };
@@ -94,7 +98,7 @@ impl<'a> Port<'a> {
 
     /// Nobody answers here.
     pub(super) fn nobody(&self) -> Fault {
-        nobody(self.peer, self.protection.is_none())
+        Fault::of_unanswered_stream(self.peer, self.protection.is_none())
     }
 
     /// Whether the streams are encrypted, in a word or two.
@@ -160,19 +164,18 @@ impl<'a> Port<'a> {
 fn enclosed(
     options: &Probing,
     server: &Server,
-    context: &Context,
-    output: &Output,
+    (context, events): (&Context, &Events),
     peer: SocketAddr,
 ) -> Result<ProbeSocket, Fault> {
     let connected = match connect_with(options, context, peer, server.security())? {
         Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::UnknownKey))) => {
-            let accepted = server.ask(output)?;
+            let accepted = server.ask()?;
             connect_with(options, context, peer, server.security_with(accepted))?
         }
         connected => connected,
     };
     let socket = connected.map_err(|error| fault_of_stream(error, peer))?;
-    server.remember(output);
+    server.remember(events);
     Ok(socket)
 }
 
@@ -183,7 +186,7 @@ pub(super) fn fault_of_stream(error: Error, peer: SocketAddr) -> Fault {
             Code::Protocol,
             format!("{peer} answers no measured streams; start `farhaul bench --listen :{}` there", peer.port()),
         ),
-        error => fault_of(error, peer),
+        error => of_opening(error, peer),
     }
 }
 
@@ -209,29 +212,4 @@ fn connect_with(
             return Err(fault);
         }
     }
-}
-
-/// Nobody answers measured streams at `peer`.
-pub(super) fn nobody(peer: SocketAddr, is_plain: bool) -> Fault {
-    let plain = if is_plain { " --plain" } else { "" };
-    Fault::new(
-        Code::ConnectTimeout,
-        format!(
-            "no answer from {peer} within 3 s: nothing there answers measured streams, or UDP is blocked on the way; \
-             start `farhaul bench{plain} --listen :{}` there, and check that firewalls let this UDP port through",
-            peer.port()
-        ),
-    )
-}
-
-/// The figures of delays in records, microseconds.
-pub(super) fn delay_record(delays: &Delays) -> Value {
-    let quantile = |part| delays.quantile(part).map(micros);
-    json!({
-        "count": delays.count(),
-        "mean": micros(delays.mean()),
-        "deviation": micros(delays.deviation()),
-        "p50": quantile(0.5),
-        "p99": quantile(0.99),
-    })
 }

@@ -7,7 +7,8 @@ pub(super) mod pipe;
 pub(super) mod serve;
 
 use crate::options::Transport;
-use crate::output::json::{Direction, End, Start};
+use crate::output::json::Start;
+use farhaul_transfer::report::{Direction, Report};
 
 /// The `start` record: the protocol is the original's, and no controller governs its rate.
 fn start(transport: &Transport, verb: &'static str, protocol: &str) -> Start {
@@ -15,12 +16,12 @@ fn start(transport: &Transport, verb: &'static str, protocol: &str) -> Start {
 }
 
 /// The `end` record of a session that has moved no data yet.
-fn end_record(protocol: &str, direction: Direction) -> End {
-    End {
+fn end_record(protocol: &str, direction: Direction) -> Report {
+    Report {
         direction: Some(direction),
         controller: "none".to_owned(),
         protocol: protocol.to_owned(),
         security: Some("none"),
-        ..End::default()
+        ..Report::default()
     }
 }

@@ -18,22 +18,26 @@ use std::time::Duration;
 
 use clap::Args;
 use farhaul::{ConnectionLost, Error, Stream};
+use farhaul_transfer::connect::Calling;
+use farhaul_transfer::event::Moved;
+use farhaul_transfer::keys::{Admission, Exhausted, Permit, Service};
+use farhaul_transfer::limit::is_too_short;
+use farhaul_transfer::report::{Direction, Report, goodput};
+use farhaul_transfer::session::Waits;
+use farhaul_transfer::session::measure::{self, Caps, Meter};
+use farhaul_transfer::session::watch::Watch;
+use farhaul_transfer::{Events, Settings};
 use farhaul_units::{ByteSize, Instant};
 use serde_json::Value;
 
-use super::connect::{self, Calling};
-use super::{Context, end_record, original, report_end};
+use super::{Context, announce, original, report_end};
 use crate::exit::{Code, Fault};
-use crate::limit::is_too_short;
 use crate::options::{OriginalStream, Transport};
 use crate::output::human::{rate, reason, time};
-use crate::output::json::{Direction, End, goodput};
+use crate::output::intervals::{Intervals, View};
+use crate::output::observer::{Reporter, Shown};
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output};
-use crate::session::Waits;
-use crate::session::measure::{self, Caps, Meter};
-use crate::session::watch::{View, Watch};
-use crate::trust::{Admission, Exhausted, Permit, Service};
 use crate::values::HostPort;
 use arrived::Arrived;
 use ends::Ends;
@@ -95,12 +99,15 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     }
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
     let trace = args.transport.begin_trace("pipe", &output)?;
-    let pipe = Pipe { args, context, output, trace };
+    let events = Events::to(Reporter::new(output.clone(), Shown::default()));
+    let settings = args.transport.settings(&output);
+    let pipe = Pipe { args, context, output, events, settings, trace };
     let meter = Meter::start(context.clock);
     match pipe.open() {
         Ok(opened) => pipe.transfer(opened),
         Err(fault) => {
-            let end = End { seconds: meter.elapsed().as_secs_f64(), ..end_record(&args.transport, Direction::Both) };
+            let empty = pipe.settings.report(Direction::Both);
+            let end = Report { seconds: meter.elapsed().as_secs_f64(), ..empty };
             report_end(&pipe.output, end, Err(fault))
         }
     }
@@ -110,6 +117,8 @@ struct Pipe<'a> {
     args: &'a PipeArgs,
     context: &'a Context,
     output: Output,
+    events: Events,
+    settings: Settings,
     trace: Option<Trace>,
 }
 
@@ -131,23 +140,25 @@ impl Pipe<'_> {
         let Some(listen) = &self.args.listen else {
             let to = self.args.connect.as_ref().ok_or_else(|| Fault::usage("give --listen or --connect"))?;
             let meter = Meter::start(self.context.clock);
-            let calling = Calling::to(self.context, &self.output, transport, to)?;
-            return Ok(Opened { stream: calling.connect(to, start)?, meter, permit: Permit::default() });
+            let reporter = Reporter::new(self.output.clone(), Shown { start: Some(start), ..Shown::default() });
+            let environment = self.context.environment(reporter);
+            let stream = Calling::to(&environment, &self.settings, to)?.connect(to)?;
+            return Ok(Opened { stream, meter, permit: Permit::default() });
         };
         if self.args.rendezvous {
             let (stream, meter) = self.meet(listen, start)?;
             return Ok(Opened { stream, meter, permit: Permit::default() });
         }
-        let clients = transport.security.admission(&self.output, None, Service::Bytes("pipe"))?;
-        let endpoint = transport.bind(listen.listening()?, clients.as_ref())?;
+        let clients = self.settings.security.admission(&self.events, None, Service::Bytes("pipe"))?;
+        let endpoint = self.settings.bind(listen.listening()?, clients.as_ref())?;
         start.key = clients.as_ref().map(Admission::fingerprint);
         let local = endpoint.local_addr();
         let fault = |error: Error| self.context.connection_fault(&error, &local);
         let listener = endpoint.listen().map_err(fault)?;
-        connect::announce(self.context, &self.output, &endpoint, None, start);
+        announce(self.context, &self.output, &endpoint, start);
         if let Some(clients) = &clients {
             self.output.say(&format!("waiting on {local}; {}", clients.words()));
-            clients.report_refusals(&self.output)?;
+            clients.report_refusals(&self.events)?;
         }
         let (stream, peer) = listener.accept().map_err(fault)?;
         drop(listener);
@@ -166,12 +177,13 @@ impl Pipe<'_> {
             output: self.output.clone(),
             session: None,
             flow: None,
-            sends: false,
             interval: None,
             bar: None,
             trace: self.trace.clone(),
         };
-        let mut watch = Watch::start(vec![stream.clone()], self.context.clock, view)?;
+        let mut intervals = Intervals::of(view);
+        let show = move |moved: &Moved<'_>| intervals.show(moved);
+        let mut watch = Watch::start(vec![stream.clone()], self.context.clock, false, show)?;
         let interrupt = self.context.interrupt.clone();
         let clock = self.context.clock;
         let ends = Ends::of(&stream, self.args.wait);
@@ -181,7 +193,7 @@ impl Pipe<'_> {
         let stats = stream.stats().unwrap_or_default();
         watch.stop();
         let peer = stream.peer_addr();
-        let mut end = end_record(&self.args.transport, direction(&input, &arrived));
+        let mut end = self.settings.report(direction(&input, &arrived));
         end.address = Some(peer.to_string());
         end.protected_by(&stream);
         let result = match arrived.is_refusal() {
@@ -209,7 +221,7 @@ impl Pipe<'_> {
         };
         if input.bytes() > 0 {
             let waits = Waits { room: input.waited(), busy: input.busy(), ..Waits::default() };
-            let caps = Caps { fed: true, ..self.args.transport.caps() };
+            let caps = Caps { fed: true, ..self.settings.caps() };
             measure::fill_limit(&mut end, &stats, &caps.sender(waits));
         }
         if result.is_ok() && crate::output::human::is_terminal() {
@@ -362,7 +374,7 @@ fn direction(input: &Input, arrived: &Arrived) -> Direction {
     }
 }
 
-fn summary(end: &End) -> String {
+fn summary(end: &Report) -> String {
     format!(
         "{} in {}, {}; not verified; {}",
         ByteSize(end.bytes),

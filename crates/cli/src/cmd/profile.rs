@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use farhaul::probe::{self, Advice, BlasterConfig, BlasterFigures, CachedRate, Profile, Search, Shape, grid};
+use farhaul_transfer::report::micros;
 use farhaul_units::{Rate, parse_duration};
 use serde_json::{Map, Value, json};
 
@@ -17,7 +18,6 @@ use super::measured::Port;
 use crate::exit::Fault;
 use crate::options::Probing;
 use crate::output::human::{plural, time};
-use crate::output::json::micros;
 use crate::output::progress;
 use crate::values::seconds;
 

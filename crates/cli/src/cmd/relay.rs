@@ -2,16 +2,15 @@
 
 use clap::Args;
 use farhaul_emu::{DirectionReport, Relay, RelayReport};
+use farhaul_transfer::limit::share;
+use farhaul_transfer::report::CpuSeconds;
 use serde_json::{Value, json};
 
 use super::Context;
 use crate::exit::Fault;
-use crate::fault;
-use crate::limit::share;
 use crate::options::PathOptions;
 use crate::output::human::{count, percent, time};
 use crate::output::{Output, has_written, print};
-use crate::sys::CpuSeconds;
 use crate::values::HostPort;
 
 /// Relay UDP to a server over an emulated long, narrow or lossy path, without privileges
@@ -41,7 +40,7 @@ pub(crate) fn run(args: &RelayArgs, context: &Context) -> Result<(), Fault> {
     let output = Output::from_flag(args.json);
     let (listen, to) = (args.listen.listening()?, args.to.first()?);
     let (up, down) = args.path.specs();
-    let mut relay = Relay::bind(listen, to, up, down).map_err(|error| fault::of_bind(listen, &error))?;
+    let mut relay = Relay::bind(listen, to, up, down).map_err(|error| Fault::of_bind(listen, &error))?;
     if args.json {
         has_written("start");
         print(&format!(
@@ -125,7 +124,7 @@ pub(super) fn record(report: &RelayReport, cpu: CpuSeconds) -> Value {
             "queue_high_water_packets": way.path.queue.high_water.packets,
         })
     };
-    let micros = crate::output::json::micros;
+    let micros = farhaul_transfer::report::micros;
     json!({
         "event": "end",
         "seconds": report.elapsed.as_secs_f64(),

@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use clap::Args;
 use farhaul::probe::{StableConfig, StableFigures, StableStream};
+use farhaul_transfer::control::delay_record;
+use farhaul_transfer::limit::share;
+use farhaul_transfer::report::{bits_per_second, micros};
 use farhaul_units::{Instant, Rate};
 use serde_json::{Map, Value, json};
 
 use super::Context;
-use super::measured::{Port, delay_record, fault_of_stream};
+use super::measured::{Port, fault_of_stream};
 use crate::exit::{Code, Fault};
-use crate::limit::share;
 use crate::options::Probing;
 use crate::output::human::{count, percent, time};
-use crate::output::json::{bits_per_second, micros};
 use crate::values::{seconds, some_rate, some_time};
 
 /// A stable stream looks at the clock, at signals and at its convergence so often.

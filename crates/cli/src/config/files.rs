@@ -4,20 +4,15 @@ use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use farhaul_transfer::keys::places::folder_of_user;
+use farhaul_transfer::keys::trusted_file::{self, Distrust};
 use toml::{Table, Value};
 
 use crate::exit::{Code, Fault};
 use crate::output::human;
-use crate::trusted_file::{self, Distrust};
 
 /// Below each folder.
 const NAME: &str = "farhaul/config.toml";
-/// The user's key, below the folder.
-const KEY: &str = "farhaul/key";
-/// The keys of servers, below the folder.
-const KNOWN_HOSTS: &str = "farhaul/known_hosts";
-/// The keys of clients, below the folder.
-const AUTHORIZED_KEYS: &str = "farhaul/authorized_keys";
 /// Variable with the user's folder.
 const OF_USER: &str = "XDG_CONFIG_HOME";
 /// Variable with the system's folders.
@@ -56,31 +51,6 @@ fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The user's folder for settings of all programs.
-fn of_user() -> Option<PathBuf> {
-    let home = || variable("HOME").map(|home| Path::new(&home).join(".config"));
-    variable(OF_USER).map(PathBuf::from).or_else(home)
-}
-
-/// The file of the user's key.
-pub(crate) fn key_file() -> Option<PathBuf> {
-    in_folder_of_user(KEY)
-}
-
-/// The file of the keys of servers.
-pub(crate) fn known_hosts_file() -> Option<PathBuf> {
-    in_folder_of_user(KNOWN_HOSTS)
-}
-
-/// The file of the keys of clients.
-pub(crate) fn authorized_keys_file() -> Option<PathBuf> {
-    in_folder_of_user(AUTHORIZED_KEYS)
-}
-
-fn in_folder_of_user(name: &str) -> Option<PathBuf> {
-    of_user().filter(|folder| folder.is_absolute()).map(|folder| folder.join(name))
-}
-
 /// All existing files, lowest precedence first: the system's in reverse order, then the user's.
 pub(super) fn read_all() -> Result<Vec<File>, Fault> {
     places().into_iter().filter_map(|place| place.read().transpose()).collect()
@@ -95,7 +65,7 @@ fn places() -> Vec<Place> {
     let system = variable(OF_SYSTEM).unwrap_or_else(|| SYSTEM.into());
     let mut folders: Vec<(PathBuf, &str)> = std::env::split_paths(&system).map(|folder| (folder, OF_SYSTEM)).collect();
     folders.reverse();
-    folders.extend(of_user().map(|folder| (folder, OF_USER)));
+    folders.extend(folder_of_user().map(|folder| (folder, OF_USER)));
     // "If an implementation encounters a relative path …, it should consider the path invalid and ignore it."
     let absolute = folders.into_iter().filter(|(folder, _)| folder.is_absolute());
     absolute.map(|(folder, variable)| Place { path: folder.join(NAME), variable }).collect()

@@ -1,15 +1,14 @@
 //! Options of the protection of connections: this side's key, the keys of peers, the cipher.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 use farhaul::security;
+use farhaul_transfer::keys::{HostKeyPolicy, Question};
+use farhaul_transfer::settings::SecuritySettings;
 
-use crate::config;
-use crate::exit::Fault;
-use crate::output::Output;
-use crate::trust::{Admission, HostKeyPolicy, KeysFile, Server, Service, identity};
+use crate::output::{Output, question};
 
 /// Options of the protection of connections.
 #[derive(Args, Clone, Debug, Default)]
@@ -29,7 +28,7 @@ pub(crate) struct SecurityOptions {
     host_key: Option<String>,
     /// Connecting: what to do about a server whose key is not known
     #[arg(long, env = "FARHAUL_HOST_KEY_POLICY", value_name = "POLICY", value_enum, default_value_t)]
-    host_key_policy: HostKeyPolicy,
+    host_key_policy: UnknownKeys,
     /// Listening: file of the keys of clients, one line each. This user's own key is always admitted
     /// [default: ~/.config/farhaul/authorized_keys]
     #[arg(long, env = "FARHAUL_AUTHORIZED_KEYS", value_name = "FILE")]
@@ -38,6 +37,18 @@ pub(crate) struct SecurityOptions {
     /// alone
     #[arg(long, env = "FARHAUL_ANY_CLIENT", value_parser = BoolishValueParser::new())]
     any_client: bool,
+}
+
+/// How a client treats the key of a server that it does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum UnknownKeys {
+    /// Show its fingerprint, and ask; without a terminal, refuse
+    #[default]
+    Ask,
+    /// Accept and remember it; refuse a changed key
+    AcceptNew,
+    /// Refuse it
+    Strict,
 }
 
 /// The cipher of connections.
@@ -66,58 +77,28 @@ impl From<Cipher> for security::Cipher {
 }
 
 impl SecurityOptions {
+    /// The settings that they mean. Questions to the user stand above the progress of `output`.
+    pub(crate) fn settings(&self, output: &Output) -> SecuritySettings {
+        let output = output.clone();
+        let ask = move |name: &str, key| question::accepts(name, key, &output);
+        SecuritySettings {
+            plain: self.plain,
+            key: self.key.clone(),
+            cipher: self.cipher.into(),
+            host_key: self.host_key.clone(),
+            host_key_policy: match self.host_key_policy {
+                UnknownKeys::Ask => HostKeyPolicy::Ask(Question::by(ask)),
+                UnknownKeys::AcceptNew => HostKeyPolicy::AcceptNew,
+                UnknownKeys::Strict => HostKeyPolicy::Strict,
+            },
+            authorized_keys: self.authorized_keys.clone(),
+            any_client: self.any_client,
+        }
+    }
+
     /// The protection in records, before a connection exists.
     pub(crate) const fn name(&self) -> &'static str {
         if self.plain { "none" } else { "tls1.3" }
-    }
-
-    /// The cipher of connections.
-    pub(crate) fn cipher(&self) -> security::Cipher {
-        self.cipher.into()
-    }
-
-    /// The cipher on a command line.
-    pub(crate) fn cipher_name(&self) -> String {
-        self.cipher.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-    }
-
-    /// What a client expects of the server `name`, a `host:port`. `None` for plain connections.
-    pub(crate) fn server(&self, name: String, output: &Output) -> Result<Option<Server>, Fault> {
-        if self.plain {
-            return Ok(None);
-        }
-        let identity = identity::load(self.key.as_deref(), output)?;
-        let cipher = self.cipher.into();
-        match &self.host_key {
-            Some(fingerprint) => Ok(Some(Server::with_fingerprint(name, identity, cipher, fingerprint.clone()))),
-            None => Server::known(name, identity, cipher, self.host_key_policy).map(Some),
-        }
-    }
-
-    /// Which clients a listener with this service admits. `None` for plain connections. A daemon has its files in `folder`.
-    pub(crate) fn admission(
-        &self,
-        output: &Output,
-        folder: Option<&Path>,
-        service: Service,
-    ) -> Result<Option<Admission>, Fault> {
-        if self.plain {
-            return Ok(None);
-        }
-        let key = self.key.clone().or_else(|| folder.map(|folder| folder.join("host_key")));
-        let identity = match &key {
-            // The key of a host is made on its first start.
-            Some(file) => identity::load_or_make(file)?,
-            None => identity::load(None, output)?,
-        };
-        let file = match (&self.authorized_keys, folder) {
-            (Some(file), _) => Some(KeysFile::Named(file.clone())),
-            (None, Some(folder)) => Some(KeysFile::Usual(folder.join("authorized_keys"))),
-            (None, None) => config::authorized_keys_file().map(KeysFile::Usual),
-        };
-        let key = key.or_else(config::key_file);
-        let admission = Admission::new(identity, self.cipher.into(), (file, self.any_client), service)?;
-        Ok(Some(admission.with_key_of(key)))
     }
 }
 

@@ -1,29 +1,22 @@
 //! Options of every verb that opens connections, and the endpoint that they configure.
 
 use std::ffi::OsStr;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::builder::{BoolishValueParser, PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command};
-use farhaul::probe::{CachedRate, cached_rate};
+use farhaul::Protocol;
 use farhaul::registry::protocols;
-use farhaul::security::{PlainClients, Security};
-use farhaul::{Builder, Endpoint, Error, MinProgress, Protocol, RecentPaths};
 use farhaul_cc::Spec;
+use farhaul_transfer::Settings;
 use farhaul_units::{ByteSize, Rate};
 
-use super::key_log::KeyLogFile;
 use super::{ByHand, SecurityOptions};
 use crate::exit::Fault;
-use crate::fault;
 use crate::output::Output;
 use crate::output::json::Start;
 use crate::output::trace::Trace;
-use crate::session::measure::Caps;
-use crate::trust::Admission;
 use crate::values::{some_rate, some_time};
 
 /// Options of every verb that opens connections.
@@ -86,9 +79,6 @@ const LONGEST_PACKET: u32 = 65_535;
 /// The largest packet of most paths: that of Ethernet.
 const USUAL_PACKET: u32 = 1_500;
 
-/// What this user's connections have found of paths. All ports of this program share it, so that one connection begins with it.
-static RECENT: OnceLock<Arc<RecentPaths>> = OnceLock::new();
-
 /// A cap on the sending rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cap {
@@ -134,57 +124,20 @@ impl Transport {
         self.by_hand.applied_to(&self.protocol).unwrap_or_else(|_| self.protocol.clone())
     }
 
-    /// Opens a UDP port for these clients with these settings. `None` for plain connections.
-    pub(crate) fn bind(&self, address: SocketAddr, clients: Option<&Admission>) -> Result<Endpoint, Fault> {
-        self.open(self.builder(), address, clients.map(Admission::security))
-    }
-
-    /// Opens a daemon's UDP port. Its connections require a minimum progress, so that a trickling peer cannot hold one.
-    pub(crate) fn bind_daemon(
-        &self,
-        address: SocketAddr,
-        clients: Option<&Admission>,
-        plain: Option<PlainClients>,
-    ) -> Result<Endpoint, Fault> {
-        self.open(self.daemon(plain), address, clients.map(Admission::security))
-    }
-
-    fn daemon(&self, plain: Option<PlainClients>) -> Builder {
-        // It may have no right to write outside of its root.
-        let builder = self.with_memory(|| Arc::new(RecentPaths::in_memory())).min_progress(MinProgress::DAEMON);
-        match plain {
-            Some(plain) => builder.plain_clients(plain),
-            None => builder,
+    /// The settings of connections that they mean. Questions to the user stand above the progress of `output`.
+    pub(crate) fn settings(&self, output: &Output) -> Settings {
+        Settings {
+            protocol: self.protocol(),
+            controller: self.controller.clone(),
+            rate: self.rate(),
+            mtu: self.mtu,
+            buffer: self.buffer,
+            timeout: self.timeout,
+            connect_timeout: self.connect_timeout,
+            remembers_paths: !self.no_path_memory,
+            key_log: self.unsafe_keylog.clone(),
+            security: self.security.settings(output),
         }
-    }
-
-    /// The same with a UDP port that the service manager has opened.
-    pub(crate) fn adopt_daemon(
-        &self,
-        socket: UdpSocket,
-        clients: Option<&Admission>,
-        plain: Option<PlainClients>,
-    ) -> Result<Endpoint, Fault> {
-        let builder = self.daemon(plain);
-        let address = socket.local_addr()?;
-        self.protected(builder, clients.map(Admission::security))?
-            .adopt(socket)
-            .map_err(|error| fault_of(error, address))
-    }
-
-    /// Binds the socket of a daemon, to be adopted with fewer rights.
-    pub(crate) fn socket(&self, address: SocketAddr) -> Result<UdpSocket, Fault> {
-        self.builder().socket(address).map_err(|error| fault_of(error, address))
-    }
-
-    /// Opens a UDP port with this protection, for one copy.
-    pub(crate) fn bind_secure(&self, address: SocketAddr, security: Security) -> Result<Endpoint, Fault> {
-        self.open(self.builder(), address, Some(security))
-    }
-
-    /// Opens a UDP port with this protection, or for plain connections, to call and be called.
-    pub(crate) fn bind_with(&self, address: SocketAddr, security: Option<Security>) -> Result<Endpoint, Fault> {
-        self.open(self.builder(), address, security)
     }
 
     /// The packet size of what has no size of its own: the user's, or that of most paths.
@@ -212,54 +165,6 @@ impl Transport {
         self.controller().map_or_else(|| "none".to_owned(), |controller| controller.to_string())
     }
 
-    fn builder(&self) -> Builder {
-        self.with_memory(|| Arc::clone(RECENT.get_or_init(|| Arc::new(RecentPaths::of_user()))))
-    }
-
-    fn with_memory(&self, memory: fn() -> Arc<RecentPaths>) -> Builder {
-        let mut builder = Endpoint::builder()
-            .protocol(self.protocol())
-            .connect_timeout(self.connect_timeout)
-            .peer_timeout(self.timeout)
-            .linger(self.timeout);
-        builder = match self.mtu {
-            Some(mtu) => builder.mss(mtu),
-            None => builder.probe_mtu(),
-        };
-        if !self.no_path_memory {
-            builder = builder.path_memory(memory());
-        }
-        if let Some(controller) = self.controller() {
-            builder = builder.controller(controller.to_string());
-        }
-        if let Some(rate) = self.rate() {
-            builder = builder.max_rate(rate);
-        }
-        if let Some(ByteSize(bytes)) = self.buffer {
-            builder = builder.send_buffer(bytes).recv_buffer(bytes);
-        }
-        builder
-    }
-
-    /// Opens a UDP port of the system's choice for a connection to `peer`. A search for the rate begins with what was
-    /// found by a profile of the path.
-    pub(crate) fn bind_for(&self, peer: SocketAddr, security: Option<Security>) -> Result<Endpoint, Fault> {
-        let mut builder = self.builder().towards(peer.ip());
-        if let Some(known) = self.profiled(peer) {
-            builder = builder.first_rate(known.first_rate());
-        }
-        let address = match peer {
-            SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-            SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-        };
-        self.open(builder, address, security)
-    }
-
-    /// The best rate of the path to `peer` by a recent profile, if the rate is to be found.
-    pub(crate) fn profiled(&self, peer: SocketAddr) -> Option<CachedRate> {
-        if self.rate().is_none() && self.protocol.finds_rate() { cached_rate(peer) } else { None }
-    }
-
     /// Checks that options which belong together are together.
     pub(crate) fn check(&self) -> Result<(), Fault> {
         self.by_hand.applied_to(&self.protocol).map(|_| ())
@@ -274,59 +179,6 @@ impl Transport {
             "{what} cannot be encrypted yet: repeat the command with --plain if everybody on the path may read and change \
              the data"
         )))
-    }
-
-    /// The settings for a far program, as on a command line: those that the user gave for connections.
-    pub(crate) fn for_far_program(&self) -> Vec<String> {
-        let seconds = |time: Duration| format!("{}us", time.as_micros());
-        let mut words = vec![
-            format!("--protocol={}", self.protocol()),
-            format!("--timeout={}", seconds(self.timeout)),
-            format!("--connect-timeout={}", seconds(self.connect_timeout)),
-            format!("--cipher={}", self.security.cipher_name()),
-        ];
-        words.extend(self.no_path_memory.then(|| "--no-path-memory".to_owned()));
-        words.extend(self.mtu.map(|mtu| format!("--mtu={mtu}")));
-        words.extend(self.controller.as_ref().map(|controller| format!("--controller={controller}")));
-        words.extend(self.rate().map(|rate| format!("--rate={}bit", rate.bits_per_second())));
-        words.extend(self.buffer.map(|ByteSize(bytes)| format!("--buffer={bytes}B")));
-        words
-    }
-
-    /// The same settings with a connect time-out of `most` at most.
-    pub(crate) fn connecting_within(&self, most: Duration) -> Self {
-        Self { connect_timeout: self.connect_timeout.min(most), ..self.clone() }
-    }
-
-    /// The same settings with buffers of `most` bytes at most, which bound what is underway.
-    pub(crate) fn with_most_underway(&self, most: u64) -> Self {
-        let buffer = self.buffer.map_or(most, |ByteSize(bytes)| bytes.min(most));
-        Self { buffer: Some(ByteSize(buffer)), ..self.clone() }
-    }
-
-    fn open(&self, builder: Builder, address: SocketAddr, security: Option<Security>) -> Result<Endpoint, Fault> {
-        self.protected(builder, security)?.bind(address).map_err(|error| fault_of(error, address))
-    }
-
-    fn protected(&self, builder: Builder, security: Option<Security>) -> Result<Builder, Fault> {
-        match (security, &self.unsafe_keylog) {
-            (Some(security), Some(file)) => Ok(builder.secure(security.unsafe_key_log(KeyLogFile::open(file)?))),
-            (Some(security), None) => Ok(builder.secure(security)),
-            (None, Some(_)) => {
-                Err(Fault::usage("--unsafe-keylog has nothing to write with --plain: leave one of them out"))
-            }
-            (None, None) => Ok(builder.plain()),
-        }
-    }
-
-    /// Whether the secrets of connections are written down.
-    pub(crate) const fn logs_secrets(&self) -> bool {
-        self.unsafe_keylog.is_some()
-    }
-
-    /// The user's caps on a sender.
-    pub(crate) const fn caps(&self) -> Caps {
-        Caps { rate: self.rate(), buffer: self.buffer, fed: false }
     }
 
     /// Creates the trace file, if one is wanted.
@@ -348,26 +200,6 @@ impl Transport {
             security: self.security.name(),
             ..Start::of(verb)
         }
-    }
-}
-
-/// The fault of a port that could not be opened.
-pub(crate) fn fault_of(error: Error, address: SocketAddr) -> Fault {
-    match error {
-        Error::InvalidOption { option, range } => Fault::usage(format!("{} must be {range}", option_of(option))),
-        error => fault::of_connection(&error, &address),
-    }
-}
-
-/// The option behind a method of the library's builder.
-fn option_of(method: &str) -> &str {
-    match method {
-        "mss" => "--mtu",
-        "max_rate" => "--rate",
-        "send_buffer and recv_buffer" => "--buffer",
-        "peer_timeout" | "linger" => "--timeout",
-        "connect_timeout" | "rendezvous_timeout" => "--connect-timeout",
-        other => other,
     }
 }
 

@@ -1,18 +1,11 @@
 //! The NDJSON records that scripts read: `start`, `interval`, `file`, `warning`, `end`.
 //!
 //! The name of each number has its unit. No number can be NaN or infinite: rates are whole bits per second, and shares come
-//! from [`share`](crate::limit::share).
+//! from [`share`](farhaul_transfer::limit::share).
 
-use std::time::Duration;
-
-use farhaul::Stream;
-use farhaul_units::Rate;
+use farhaul_transfer::report::{Peer, Report, RttMicros};
+use farhaul_transfer::{Error, Limit};
 use serde::Serialize;
-
-use crate::exit::Fault;
-use crate::limit::Limit;
-use crate::session::file::Ledger;
-use crate::sys::CpuSeconds;
 
 /// One line of `--json`.
 #[derive(Clone, Debug, Serialize)]
@@ -147,109 +140,6 @@ pub(crate) enum FileStatus {
     Failed,
 }
 
-/// The result of a session. Fields without `skip_serializing_if` are always present.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct End {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) session: Option<u64>,
-    /// The address of the other side.
-    pub(crate) address: Option<String>,
-    /// Direction of the data, seen from this side.
-    pub(crate) direction: Option<Direction>,
-    pub(crate) bytes: u64,
-    /// Numbers of files, directories and failures; null if no files are copied.
-    pub(crate) files: Option<u64>,
-    pub(crate) directories: Option<u64>,
-    pub(crate) failed: Option<u64>,
-    /// From connecting to the last confirmation.
-    pub(crate) seconds: f64,
-    /// Payload rate at the receiver, from its first to its last byte; null if no time passed.
-    pub(crate) goodput_bps: Option<u64>,
-    /// Data packets, retransmissions included.
-    pub(crate) packets_sent: u64,
-    pub(crate) packets_retransmitted: u64,
-    pub(crate) packets_received: u64,
-    /// The last size of full packets, headers of IP included; null if the protocol does not tell.
-    pub(crate) mtu_bytes: Option<u32>,
-    /// Packets reported lost, as a share of those sent.
-    pub(crate) loss_ratio: f64,
-    pub(crate) rtt_us: RttMicros,
-    pub(crate) cpu_seconds: CpuSeconds,
-    /// The other side's report; null if it cannot send one.
-    pub(crate) peer: Option<Peer>,
-    pub(crate) controller: String,
-    pub(crate) protocol: String,
-    /// Null if unknown: the transfer was too short, or the sender does not report.
-    pub(crate) limited_by: Option<Limit>,
-    /// Share of the time for which the limit held.
-    pub(crate) limited_by_share: Option<f64>,
-    /// Goodput that the analytic model of the sender's protocol predicts; only RBUDP has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) model_bps: Option<u64>,
-    /// The flows of a measurement with several.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) flows: Vec<Flow>,
-    /// The control stream beside the transfer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) control_stream: Option<ControlRecord>,
-    /// Whether both sides compared digests.
-    pub(crate) verified: bool,
-    /// The digest over all verified files, for the comparison of both ends.
-    #[serde(skip)]
-    pub(crate) ledger: Ledger,
-    /// `tls1.3`, or `none`. Null if that was never decided: the command line cannot be read.
-    pub(crate) security: Option<&'static str>,
-    /// Key exchange and cipher of the connection.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) suite: Option<String>,
-    /// Fingerprint of the peer's key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) peer_key: Option<String>,
-    pub(crate) exit_code: u8,
-    pub(crate) error: Option<ErrorRecord>,
-}
-
-impl End {
-    /// Notes the protection of the connection.
-    pub(crate) fn protected_by(&mut self, stream: &Stream) {
-        if stream.is_plain().is_ok_and(|is_plain| is_plain) {
-            self.security = Some("none");
-        }
-        if let Ok(Some(protection)) = stream.protection() {
-            self.peer_key = protection.peer_key.map(|key| key.fingerprint());
-            self.suite = Some(protection.suite);
-        }
-    }
-
-    /// The protection of the connection in words.
-    pub(crate) fn protection(&self) -> String {
-        match (&self.suite, &self.peer_key) {
-            (Some(suite), Some(key)) => format!("{suite}, key {key}"),
-            (Some(suite), None) => suite.clone(),
-            (None, _) if self.security == Some("none") => "not encrypted".to_owned(),
-            (None, _) => "encrypted".to_owned(),
-        }
-    }
-}
-
-/// A stable control stream beside a transfer. Goodput and delays count from its convergence on.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct ControlRecord {
-    pub(crate) target_bps: u64,
-    /// Null if it did not settle.
-    pub(crate) goodput_bps: Option<u64>,
-    /// Whether the goodput is within 2 % of the target.
-    pub(crate) kept: bool,
-    pub(crate) converged_after_seconds: Option<f64>,
-    pub(crate) datagrams_sent: u64,
-    pub(crate) datagrams_acknowledged: u64,
-    /// Standard deviation of the round trips as a share of their mean; null without round trips.
-    pub(crate) jitter: Option<f64>,
-    pub(crate) delay_us: serde_json::Value,
-    /// The last ceiling of the transfer, headers of IP and UDP included; null if nobody answered the stream.
-    pub(crate) ceiling_bps: Option<u64>,
-}
-
 /// One flow of several.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Flow {
@@ -268,61 +158,28 @@ pub(crate) struct Flow {
     pub(crate) error: Option<ErrorRecord>,
 }
 
-/// The other side's figures.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Peer {
-    pub(crate) bytes: u64,
-    pub(crate) seconds: f64,
-    pub(crate) packets_sent: Option<u64>,
-    pub(crate) packets_retransmitted: Option<u64>,
-    pub(crate) packets_received: Option<u64>,
-    pub(crate) packets_lost: Option<u64>,
-    pub(crate) rtt_us: Option<RttMicros>,
-    pub(crate) cpu_seconds: Option<CpuSeconds>,
-    /// Time that its session waited for the disk.
-    pub(crate) disk_seconds: Option<f64>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct RttMicros {
-    pub(crate) min: u64,
-    pub(crate) mean: u64,
-    pub(crate) p99: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Direction {
-    Sent,
-    Received,
-    Both,
-}
-
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ErrorRecord {
     pub(crate) code: &'static str,
     pub(crate) message: String,
 }
 
-impl From<&Fault> for ErrorRecord {
-    fn from(fault: &Fault) -> Self {
-        Self { code: fault.code.symbol(), message: fault.message.clone() }
+impl From<&Error> for ErrorRecord {
+    fn from(error: &Error) -> Self {
+        Self { code: error.code.symbol(), message: error.to_string() }
     }
 }
 
-/// Bits per second; zero if no time passed.
-pub(crate) fn bits_per_second(bytes: u64, time: Duration) -> u64 {
-    Rate::from_bytes_in(bytes, time).map_or(0, Rate::bits_per_second)
-}
-
-/// Bits per second of a transfer; `None` if nothing moved, or no time passed between its first and last byte.
-pub(crate) fn goodput(bytes: u64, time: Duration) -> Option<u64> {
-    Rate::from_bytes_in(bytes, time).filter(|_| bytes > 0).map(Rate::bits_per_second)
-}
-
-/// Whole microseconds.
-pub(crate) fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+/// The last record of a session.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct End {
+    #[serde(flatten)]
+    pub(crate) report: Report,
+    /// The flows of a measurement with several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) exit_code: u8,
+    pub(crate) error: Option<ErrorRecord>,
 }
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use farhaul::Stats;
+use farhaul_transfer::report::micros;
 use serde_json::{Value, json};
 
 use super::Output;
 use crate::exit::{Code, Fault};
-use crate::output::json::micros;
 
 /// First byte of each text in a sequence (RFC 7464, section 2.2).
 const RECORD_SEPARATOR: u8 = 0x1e;

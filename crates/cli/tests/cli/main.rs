@@ -25,6 +25,7 @@ mod key_caps;
 mod key_log;
 mod keys;
 mod lab;
+mod library;
 mod limits;
 mod measured;
 mod meetings;

@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use farhaul_transfer::Limit;
+use farhaul_transfer::limit::share;
+use farhaul_transfer::report::{CpuSeconds, Direction, Peer, Report, RttMicros, goodput};
 use farhaul_units::ByteSize;
 
 use super::Measured;
 use crate::exit::Fault;
-use crate::limit::{Limit, share};
 use crate::output::human::{percent, rate, time};
-use crate::output::json::{Direction, End, ErrorRecord, Flow, Peer, RttMicros, goodput};
-use crate::sys::CpuSeconds;
+use crate::output::json::{ErrorRecord, Flow};
 
 /// Adds up all flows in `end`, which has the common fields. The first failure of a flow is the result.
-pub(super) fn sum(end: End, flows: &[Measured]) -> Measured {
+pub(super) fn sum(end: Report, flows: &[Measured]) -> (Measured, Vec<Flow>) {
     let mut sum = end;
-    let ends: Vec<&End> = flows.iter().map(|(end, _)| end).collect();
+    let ends: Vec<&Report> = flows.iter().map(|(end, _)| end).collect();
     for end in &ends {
         sum.bytes += end.bytes;
         sum.seconds = sum.seconds.max(end.seconds);
@@ -23,7 +24,7 @@ pub(super) fn sum(end: End, flows: &[Measured]) -> Measured {
         sum.packets_retransmitted += end.packets_retransmitted;
         sum.packets_received += end.packets_received;
     }
-    let of_packets = |end: &End| match end.direction {
+    let of_packets = |end: &Report| match end.direction {
         Some(Direction::Received) => end.packets_received as f64,
         _ => end.packets_sent as f64,
     };
@@ -35,19 +36,19 @@ pub(super) fn sum(end: End, flows: &[Measured]) -> Measured {
     let receiving = ends.iter().map(|end| receiving(end)).max().unwrap_or_default();
     sum.goodput_bps = goodput(sum.bytes, receiving);
     (sum.limited_by, sum.limited_by_share) = strongest(&ends).unzip();
-    sum.flows = flows.iter().zip(1..).map(|((end, result), number)| flow(number, end, result)).collect();
+    let all = flows.iter().zip(1..).map(|((end, result), number)| flow(number, end, result)).collect();
     let failed = flows.iter().find_map(|(_, result)| result.as_ref().err().cloned());
-    (sum, failed.map_or(Ok(()), Err))
+    ((sum, failed.map_or(Ok(()), Err)), all)
 }
 
 /// Time from the receiver's first byte to its last.
-fn receiving(end: &End) -> Duration {
+fn receiving(end: &Report) -> Duration {
     let seconds = end.goodput_bps.map(|goodput| end.bytes as f64 * 8.0 / goodput as f64);
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or_default()
 }
 
 /// The limit with the largest share over all flows, and its mean share.
-fn strongest(ends: &[&End]) -> Option<(Limit, f64)> {
+fn strongest(ends: &[&Report]) -> Option<(Limit, f64)> {
     let mut shares: BTreeMap<Limit, f64> = BTreeMap::new();
     for end in ends {
         if let Some((limit, share)) = end.limited_by.zip(end.limited_by_share) {
@@ -70,7 +71,7 @@ fn round_trips(all: impl Iterator<Item = RttMicros> + Clone) -> RttMicros {
 }
 
 /// The other side of all flows. Each flow reports the processor time of the whole process, so the largest applies.
-fn peers(ends: &[&End]) -> Option<Peer> {
+fn peers(ends: &[&Report]) -> Option<Peer> {
     let peers: Vec<&Peer> = ends.iter().map(|end| end.peer.as_ref()).collect::<Option<_>>()?;
     let total = |of: fn(&Peer) -> Option<u64>| peers.iter().map(|peer| of(peer)).sum();
     let cpu = |a: CpuSeconds, b: CpuSeconds| if a.total() < b.total() { b } else { a };
@@ -88,7 +89,7 @@ fn peers(ends: &[&End]) -> Option<Peer> {
     })
 }
 
-fn flow(number: u64, end: &End, result: &Result<(), Fault>) -> Flow {
+fn flow(number: u64, end: &Report, result: &Result<(), Fault>) -> Flow {
     Flow {
         flow: number,
         bytes: end.bytes,
@@ -129,8 +130,8 @@ mod tests {
     use super::*;
     use crate::exit::Code;
 
-    fn end(bytes: u64, goodput_bps: u64, limit: Limit, share: f64) -> End {
-        End {
+    fn end(bytes: u64, goodput_bps: u64, limit: Limit, share: f64) -> Report {
+        Report {
             direction: Some(Direction::Sent),
             bytes,
             seconds: 1.0,
@@ -140,7 +141,7 @@ mod tests {
             rtt_us: RttMicros { min: 10, mean: 20, p99: 30 },
             limited_by: Some(limit),
             limited_by_share: Some(share),
-            ..End::default()
+            ..Report::default()
         }
     }
 
@@ -151,18 +152,18 @@ mod tests {
             (end(3_000, 12_000, Limit::Congestion, 0.7), Ok(())),
             (end(1_000, 8_000, Limit::Cpu, 1.0), Ok(())),
         ];
-        let (sum, result) = sum(End::default(), &flows);
+        let ((sum, result), all) = sum(Report::default(), &flows);
         assert_eq!((sum.bytes, sum.goodput_bps, sum.packets_sent), (5_000, Some(20_000), 300));
-        assert_eq!((sum.limited_by, sum.rtt_us.p99, sum.flows.len()), (Some(Limit::Congestion), 30, 3));
+        assert_eq!((sum.limited_by, sum.rtt_us.p99, all.len()), (Some(Limit::Congestion), 30, 3));
         assert!((sum.loss_ratio - 0.01).abs() < 1e-9 && result.is_ok());
     }
 
     #[test]
     fn one_failed_flow_fails_the_measurement_and_is_named() {
         let failed = Fault::new(Code::PeerLost, "gone");
-        let flows = [(end(1, 8, Limit::Cpu, 1.0), Ok(())), (End::default(), Err(failed.clone()))];
-        let (sum, result) = sum(End::default(), &flows);
+        let flows = [(end(1, 8, Limit::Cpu, 1.0), Ok(())), (Report::default(), Err(failed.clone()))];
+        let ((_, result), all) = sum(Report::default(), &flows);
         assert_eq!(result, Err(failed));
-        assert!(sum.flows[0].error.is_none() && sum.flows[1].error.is_some());
+        assert!(all[0].error.is_none() && all[1].error.is_some());
     }
 }

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use farhaul_transfer::Report;
+use farhaul_transfer::limit::share;
+use farhaul_transfer::report::{Direction, goodput};
 use farhaul_units::ByteSize;
 
-use crate::cmd::{control, limited_by};
+use crate::cmd::{control_line, limited_by};
 use crate::exit::Fault;
-use crate::limit::share;
 use crate::output::Output;
 use crate::output::human::{percent, plural, rate, time};
-use crate::output::json::{Direction, End, goodput};
 
 /// Factor from which the rate of the data alone is worth a word beside that of the whole time.
 const NOTEWORTHY: f64 = 1.05;
@@ -17,7 +18,7 @@ const NOTEWORTHY: f64 = 1.05;
 const LEAST_FOR_RATE: u64 = 64 << 10;
 
 /// The result in two lines. The rate is that of the whole time. That of the data alone follows where it differs.
-pub(super) fn summary(output: &Output, end: &End) -> String {
+pub(super) fn summary(output: &Output, end: &Report) -> String {
     let (whole, moving) = rates(end);
     let mut what = plural(end.files.unwrap_or(0), "file");
     if let Some(directories) = end.directories.filter(|count| *count > 0) {
@@ -33,7 +34,7 @@ pub(super) fn summary(output: &Output, end: &End) -> String {
         _ => String::new(),
     };
     let limit = end.limited_by.map(|limit| format!("; {}", limited_by(limit, end.limited_by_share.unwrap_or(0.0))));
-    let control = end.control_stream.as_ref().map_or(String::new(), |control| format!("\n{}", control::line(control)));
+    let control = end.control_stream.as_ref().map_or(String::new(), |control| format!("\n{}", control_line(control)));
     let style = output.style();
     format!(
         "{} {what}, {} in {}: {}\n{}{control}",
@@ -50,8 +51,23 @@ pub(super) fn summary(output: &Output, end: &End) -> String {
     )
 }
 
+/// The result of a copy between two other hosts, `from` one to another one.
+pub(super) fn summary_between(output: &Output, report: &Report, (from, to): (&str, &str), is_carried: bool) -> String {
+    let style = output.style();
+    let way = if is_carried { "through ssh and this machine" } else { "directly" };
+    format!(
+        "{} {}, {} in {}: {}\n{}",
+        style.green("copied and verified:"),
+        plural(report.files.unwrap_or(0), "file"),
+        ByteSize(report.bytes),
+        time(Duration::try_from_secs_f64(report.seconds).unwrap_or_default()),
+        style.bold(&rate(report.goodput_bps)),
+        style.dim(&format!("from {from} to {to} {way}; {}", report.protection())),
+    )
+}
+
 /// The rate of the whole time, and the words about that of the data alone, which may be none.
-pub(in crate::cmd) fn rates(end: &End) -> (String, String) {
+pub(in crate::cmd) fn rates(end: &Report) -> (String, String) {
     let whole = goodput(end.bytes, Duration::from_secs_f64(end.seconds));
     let differs = |moving: u64| whole.is_none_or(|whole| moving as f64 > whole as f64 * NOTEWORTHY);
     let moving = end.goodput_bps.filter(|moving| end.bytes >= LEAST_FOR_RATE && differs(*moving));
@@ -60,7 +76,7 @@ pub(in crate::cmd) fn rates(end: &End) -> (String, String) {
 }
 
 /// The fault of an incomplete copy, with what was copied all the same.
-pub(super) fn with_copied(fault: Fault, end: &End) -> Fault {
+pub(super) fn with_copied(fault: Fault, end: &Report) -> Fault {
     match end.files {
         Some(files) if files > 0 => {
             let were = if files == 1 { "was" } else { "were" };
@@ -76,7 +92,7 @@ mod tests {
     use crate::exit::Code;
 
     fn of(bytes: u64, seconds: f64, goodput_bps: u64) -> (String, String) {
-        rates(&End { bytes, seconds, goodput_bps: Some(goodput_bps), ..End::default() })
+        rates(&Report { bytes, seconds, goodput_bps: Some(goodput_bps), ..Report::default() })
     }
 
     #[test]
@@ -94,7 +110,8 @@ mod tests {
     #[test]
     fn a_failure_says_what_was_copied_all_the_same() {
         let fault = || Fault::new(Code::FilesFailed, "x was not copied");
-        let of = |files, bytes| with_copied(fault(), &End { files: Some(files), bytes, ..End::default() }).message;
+        let of =
+            |files, bytes| with_copied(fault(), &Report { files: Some(files), bytes, ..Report::default() }).message;
         assert_eq!(of(0, 0), "x was not copied");
         assert_eq!(of(1, 5), "x was not copied; 1 file of 5 B was copied and verified");
         assert_eq!(of(3, 4_200_000), "x was not copied; 3 files of 4.20 MB were copied and verified");

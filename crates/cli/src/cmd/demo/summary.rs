@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use farhaul_transfer::limit::share;
 use farhaul_units::Rate;
 use serde_json::Value;
 
 use super::tcp::Tcp;
 use super::testbed::Carrier;
-use crate::limit::share;
 use crate::output::human::{Style, count, digits, percent, plural, time};
 
 /// Payload of a full UDT4 packet, and its size with IP, UDP and UDT headers, in bytes.

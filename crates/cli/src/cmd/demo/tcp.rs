@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul_emu::{Emulation, HostId};
+use farhaul_transfer::report::goodput;
 use farhaul_units::{ByteSize, Instant, Rate};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
@@ -16,7 +17,6 @@ use serde_json::{Value, json};
 use super::testbed::Carrier;
 use crate::cmd::Context;
 use crate::exit::{Code, Fault};
-use crate::output::json::goodput;
 use crate::output::{Output, progress};
 
 /// Sampling interval of the goodput.

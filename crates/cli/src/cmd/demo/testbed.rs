@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use farhaul_emu::{Emulation, EmulationReport, HostId, LatenessReport, NetworkSpec, Relay, RelayReport};
 use farhaul_netem::{Counters, PathSpec};
+use farhaul_transfer::report::CpuSeconds;
 use serde_json::Value;
 
 use super::child::Child;
@@ -17,7 +18,7 @@ use crate::cmd::{Context, capacity, emulate, relay};
 use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::output::Output;
-use crate::sys::{self, CpuSeconds};
+use crate::sys;
 
 /// Names of the path's carrier in records.
 const HOSTS: &str = "emulator";
@@ -101,7 +102,7 @@ impl Testbed {
         let to = local.parse().map_err(|_| Fault::new(Code::Failed, "the server did not say where it listens"))?;
         let listen = (Ipv4Addr::LOCALHOST, 0).into();
         let mut relay =
-            Relay::bind(listen, to, up.clone(), down.clone()).map_err(|error| fault::of_bind(listen, &error))?;
+            Relay::bind(listen, to, up.clone(), down.clone()).map_err(|error| Fault::of_bind(listen, &error))?;
         relay.warnings().for_each(|warning| output.warn(&warning));
         let (address, stop) = (relay.local_addr().to_string(), Arc::new(AtomicBool::new(false)));
         let its = Arc::clone(&stop);

@@ -10,13 +10,12 @@ use std::time::Duration;
 use farhaul::probe::{EnclosureConfig, ProbeSocket};
 use farhaul::security::{KeyPair, Known, KnownHosts, Pinned, PublicKey, Security, SecurityFault, Trust};
 use farhaul::{ConnectionLost, Error, PeerIncompatible};
+use farhaul_transfer::keys::{identity, places};
 
 use super::Examined;
 use super::finding::{Finding, quoted};
-use crate::config;
 use crate::exit::Fault;
 use crate::interrupt::Interrupt;
-use crate::trust::identity;
 
 /// Longest wait for the handshake.
 const WAIT: Duration = Duration::from_millis(1_500);
@@ -117,7 +116,7 @@ fn shake(server: &Server<'_>, security: Security, interrupt: &Interrupt) -> Resu
 
 /// What this user knows of a server's key, and the file that says so.
 fn standing(name: &str, key: PublicKey) -> (Known, String) {
-    let file = config::known_hosts_file();
+    let file = places::known_hosts_file();
     let text = file.as_deref().and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
     let known = KnownHosts::parse(&text).unwrap_or_default().look(name, key);
     (known, file.map_or_else(|| "known_hosts".to_owned(), |file| file.display().to_string()))

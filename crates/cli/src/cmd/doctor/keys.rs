@@ -5,12 +5,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use farhaul::security::{AuthorizedKeys, KnownHosts, LineError};
+use farhaul_transfer::keys::{identity, places};
 
 use super::finding::{Finding, quoted};
 use crate::config::{self, Config};
 use crate::exit::{Code, Fault};
 use crate::output::human::plural;
-use crate::trust::identity;
 
 /// Bits of a file that let others than its owner write to it.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
@@ -18,11 +18,11 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// `key`: the file of this side's key, unless it is the usual one.
 pub(super) fn examine(key: Option<&Path>) -> Vec<Finding> {
     let mut found = vec![settings(), private_key(key)];
-    let known = config::known_hosts_file();
+    let known = places::known_hosts_file();
     found.extend(known.and_then(|file| {
         lines("known_hosts", &file, "known server", |text| KnownHosts::parse(text).map(|_| entries(text)))
     }));
-    let authorized = config::authorized_keys_file();
+    let authorized = places::authorized_keys_file();
     found.extend(authorized.and_then(|file| {
         lines("authorized_keys", &file, "admitted key", |text| {
             AuthorizedKeys::parse(text).map(|keys| keys.grants().len())
@@ -52,7 +52,7 @@ pub(super) fn judge_settings(read: Result<Vec<String>, Fault>, places: &[String]
 }
 
 fn private_key(given: Option<&Path>) -> Finding {
-    let Some(path) = given.map(Path::to_owned).or_else(config::key_file) else {
+    let Some(path) = given.map(Path::to_owned).or_else(places::key_file) else {
         return Finding::advice("key", "neither HOME nor XDG_CONFIG_HOME is set, so the key is new in each run")
             .mend("export HOME=~");
     };

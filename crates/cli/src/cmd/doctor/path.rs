@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use farhaul::path::{Form, PathMtu, PathProbe};
 use farhaul::{Error, Rate};
+use farhaul_transfer::connect::is_here;
+use farhaul_transfer::report::micros;
 use farhaul_units::ByteSize;
 
 use super::finding::Finding;
@@ -14,10 +16,8 @@ use super::reach::{self, Heard};
 use super::target::Target;
 use super::tcp;
 use super::{Examined, handshake};
-use crate::cmd::connect::is_here;
 use crate::exit::{Code, Fault};
 use crate::output::human::time;
-use crate::output::json::micros;
 
 /// Time for the packet size.
 const SIZING: Duration = Duration::from_millis(1_500);

@@ -2,16 +2,17 @@
 
 use std::net::SocketAddr;
 
+use farhaul_transfer::Ssh;
+use farhaul_transfer::keys::identity;
+use farhaul_transfer::remote::Answering;
+
 use super::finding::Finding;
 use super::path::{measure, open, route};
 use super::reach::{self, Heard};
 use super::{Examined, firewall, handshake};
-use crate::cmd::over_ssh::{self, key_of};
 use crate::exit::{Code, Fault};
-use crate::far::messages::{Hello, Task, VERSION};
-use crate::far::{OnMissing, SshOptions};
 use crate::output::Output;
-use crate::trust::identity;
+use crate::output::observer::{Reporter, Shown};
 
 /// Ports to open for far programs where the user has chosen none: enough for copies at the same time, and of the range that the
 /// book uses.
@@ -19,24 +20,15 @@ const ADVISED: (u16, u16) = (50_000, 50_100);
 
 /// Examines the path to `host`. Returns the fault of a host that cannot be reached by ssh, or by UDP.
 pub(super) fn examine(
-    (host, options): (&str, &SshOptions),
+    (host, options): (&str, &Ssh),
     examined: &Examined<'_>,
     output: &Output,
     mut report: impl FnMut(Finding),
 ) -> Result<Option<Fault>, Fault> {
     let (context, pair) = (examined.context, identity::generate()?);
-    let hello = Hello {
-        version: VERSION,
-        program: env!("CARGO_PKG_VERSION").to_owned(),
-        key: Some(pair.public().to_string()),
-        task: Task::Answer,
-        options: Vec::new(),
-        ports: options.port_range,
-        detach: false,
-    };
-    let started = over_ssh::start((context, output), (options, OnMissing::Report), host, &hello);
-    let started = started.and_then(|(far, ready, addresses)| Ok((far, key_of(&ready)?, ready.port, addresses)));
-    let (_far, key, port, addresses) = match started {
+    let environment = context.environment(Reporter::new(output.clone(), Shown::default()));
+    let started = Answering::start(&environment, options, host, pair.public());
+    let answering = match started {
         _ if context.interrupt.is_stopping() => return Ok(None),
         Ok(started) => started,
         Err(fault) => {
@@ -44,8 +36,8 @@ pub(super) fn examine(
             return Ok(Some(fault));
         }
     };
-    report(Finding::ok("ssh", format!("ssh reaches {host}, and farhaul there has opened UDP port {port}")));
-    let mut probes = match open(host, addresses) {
+    report(Finding::ok("ssh", format!("ssh reaches {host}, and farhaul there has opened UDP port {}", answering.port)));
+    let mut probes = match open(host, answering.addresses.clone()) {
         Ok(probes) => probes,
         Err(failed) => {
             let (finding, fault) = *failed;
@@ -69,20 +61,20 @@ pub(super) fn examine(
     report(route(probe));
     report(reach::judge_answer(probe.peer(), &forms));
     let server = handshake::Server { name: host, peer: probe.peer(), round_trip };
-    report(handshake::examine_far(&server, pair, key, &context.interrupt));
+    report(handshake::examine_far(&server, pair, answering.key, &context.interrupt));
     measure(probe, &forms, round_trip, examined.packet).into_iter().for_each(report);
     Ok(None)
 }
 
 /// Ssh did not start a far program.
-fn judge_ssh(host: &str, options: &SshOptions, fault: &Fault) -> Finding {
+fn judge_ssh(host: &str, options: &Ssh, fault: &Fault) -> Finding {
     let mend = match fault.code {
         Code::FarProgramMissing | Code::Protocol if !options.names_program() => {
             format!("farhaul copy --install FILE {host}:")
         }
         _ => options.trial(host),
     };
-    Finding::problem("ssh", fault.message.clone()).mend(mend)
+    Finding::problem("ssh", fault.to_string()).mend(mend)
 }
 
 /// Ssh reaches the host, and UDP does not. `range`: the ports that the user has chosen. With the fault of the program.
@@ -101,15 +93,7 @@ fn judge_blocked(host: &str, peers: &[SocketAddr], range: Option<(u16, u16)>) ->
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-
-    #[derive(Parser)]
-    struct Only {
-        #[command(flatten)]
-        ssh: SshOptions,
-    }
 
     #[test]
     fn a_blocked_path_names_the_ports_to_open() {
@@ -124,12 +108,15 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_installed_by_a_copy_and_ssh_is_tried_by_hand() {
-        let judged = |code, words: &[&str]| {
-            let options = Only::try_parse_from(["x"].iter().chain(words)).map_err(|error| error.to_string()).unwrap();
-            judge_ssh("far", &options.ssh, &Fault::new(code, "why")).mend.unwrap()
+        let judged = |code, ssh: &Ssh| judge_ssh("far", ssh, &Fault::new(code, "why")).mend.unwrap();
+        let with = |change: fn(&mut Ssh)| {
+            let mut ssh = Ssh::default();
+            change(&mut ssh);
+            ssh
         };
-        assert_eq!(judged(Code::FarProgramMissing, &[]), "farhaul copy --install FILE far:");
-        assert_eq!(judged(Code::FarProgramMissing, &["--remote-path", "/f"]), "ssh far true");
-        assert_eq!(judged(Code::SshFailed, &["-P", "2222"]), "ssh -p 2222 far true");
+        let named = with(|ssh| ssh.remote_path = Some("/f".to_owned()));
+        assert_eq!(judged(Code::FarProgramMissing, &Ssh::default()), "farhaul copy --install FILE far:");
+        assert_eq!(judged(Code::FarProgramMissing, &named), "ssh far true");
+        assert_eq!(judged(Code::SshFailed, &with(|ssh| ssh.port = Some(2_222))), "ssh -p 2222 far true");
     }
 }

@@ -3,13 +3,14 @@
 use farhaul_emu::capture::BrokenCapture;
 use farhaul_emu::{EmulationReport, Flaw};
 use farhaul_netem::Counters;
+use farhaul_transfer::limit::share;
+use farhaul_transfer::report::micros;
 use serde_json::{Value, json};
 
 use super::near::Ended;
 use crate::exit::Fault;
-use crate::limit::share;
 use crate::output::human::{count, percent, plural, reason, time};
-use crate::output::json::{ErrorRecord, micros};
+use crate::output::json::ErrorRecord;
 
 /// Counters of both links, the one from the near host first.
 fn ways(report: &EmulationReport) -> [Counters; 2] {

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use farhaul_session::{Component, escape};
 use farhaul_transfer::original::{Failure, IncomingPlace, Progress, RbudpGetter, Stop, TsunamiClient};
+use farhaul_transfer::report::{Direction, Report, goodput};
+use farhaul_transfer::session::measure::Meter;
 use farhaul_units::ByteSize;
 use serde_json::Value;
 
@@ -16,11 +18,9 @@ use super::{end_record, start};
 use crate::cmd::copy::{CopyArgs, rates};
 use crate::cmd::{Context, report_end};
 use crate::exit::{Code, Fault};
-use crate::fault;
 use crate::output::human::{is_terminal, plural, time};
-use crate::output::json::{Direction, End, FileRecord, FileStatus, Record, goodput};
+use crate::output::json::{FileRecord, FileStatus, Record};
 use crate::output::{self, Output, progress};
-use crate::session::measure::Meter;
 use crate::values::{Location, OriginalPlace, Scheme, What};
 
 /// Runs a copy or a list whose far end is an original program.
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     args.transport.require_plain("the protocol of an original program")?;
     let output = Output::from_flag(args.transport.json);
     let protocol = plan.server.scheme.name();
-    let mut end = End {
+    let mut end = Report {
         address: Some(plan.server.server.to_string()),
         files: Some(0),
         directories: Some(0),
@@ -130,11 +130,11 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
-    fn run(&self, end: &mut End) -> Result<(), Fault> {
+    fn run(&self, end: &mut Report) -> Result<(), Fault> {
         let place = match &self.plan.to {
             Some(to) => Some(Arc::new(
                 IncomingPlace::at(to, self.plan.is_directory())
-                    .map_err(|error| Fault::new(Code::LocalIo, fault::no_place(&to.display(), &error)))?,
+                    .map_err(|error| Fault::no_place(&to.display(), &error))?,
             )),
             None => None,
         };
@@ -192,7 +192,7 @@ impl Copy<'_> {
         &self,
         mut client: TsunamiClient,
         place: Option<&Arc<IncomingPlace>>,
-        end: &mut End,
+        end: &mut Report,
     ) -> Result<(), Fault> {
         let Some(place) = place else { return self.list(client) };
         let mut names = self.plan.names.clone();
@@ -232,7 +232,7 @@ impl Copy<'_> {
         RbudpGetter::connect(peer, self.args.transport.connect_timeout, self.progress.clone(), &self.stop)
     }
 
-    fn rbudp(&self, getter: RbudpGetter, place: Option<&Arc<IncomingPlace>>, end: &mut End) -> Result<(), Fault> {
+    fn rbudp(&self, getter: RbudpGetter, place: Option<&Arc<IncomingPlace>>, end: &mut Report) -> Result<(), Fault> {
         let (Some(place), [name]) = (place, &self.plan.names[..]) else {
             return Err(Fault::usage("an RBUDP copy takes one file"));
         };
@@ -245,7 +245,7 @@ impl Copy<'_> {
     }
 
     /// Notes the end of one file.
-    fn copied(&self, name: &[u8], copied: Result<u64, Failure>, end: &mut End, first: &mut Option<Fault>) {
+    fn copied(&self, name: &[u8], copied: Result<u64, Failure>, end: &mut Report, first: &mut Option<Fault>) {
         match copied {
             Ok(bytes) => {
                 end.files = end.files.map(|files| files + 1);
@@ -255,9 +255,9 @@ impl Copy<'_> {
             Err(failure) => {
                 let fault = self.fault(&failure);
                 end.failed = end.failed.map(|failed| failed + 1);
-                self.record(name, FileStatus::Failed, 0, Some(fault.message.clone()));
+                self.record(name, FileStatus::Failed, 0, Some(fault.to_string()));
                 if first.is_some() {
-                    self.output.say(&fault.message);
+                    self.output.say(&fault.to_string());
                 }
                 first.get_or_insert(fault);
             }
@@ -293,7 +293,7 @@ fn local_name(name: &[u8]) -> Result<Component, Failure> {
     Component::new(last).map_err(|error| Failure::Name { name: name.to_vec(), reason: error.to_string() })
 }
 
-fn summary(output: &Output, end: &End) -> String {
+fn summary(output: &Output, end: &Report) -> String {
     let (whole, moving) = rates(end);
     format!(
         "{} {}, {} in {}: {}\n{}",

@@ -10,7 +10,6 @@ use farhaul_transfer::original::tsunami::original::Fault as TsunamiFault;
 
 use crate::cmd::Context;
 use crate::exit::{Code, Fault};
-use crate::fault;
 
 /// The next step when the secrets differ.
 const GIVE_SECRET: &str = "give it by --tsunami-secret, as in `--tsunami-secret kitten`";
@@ -30,7 +29,7 @@ fn of_failure(failure: &Failure, peer: &dyn Display) -> Fault {
             Code::ConnectTimeout,
             format!("{failure}: the host is down, or a firewall blocks TCP (--connect-timeout waits longer)"),
         ),
-        Failure::Bind { transport: "UDP", address, source } => fault::of_bind(*address, source),
+        Failure::Bind { transport: "UDP", address, source } => Fault::of_bind(*address, source),
         Failure::Bind { source, .. } => {
             let taken = source.kind() == std::io::ErrorKind::AddrInUse;
             Fault::new(if taken { Code::AddressInUse } else { Code::AddressUnavailable }, failure.to_string())

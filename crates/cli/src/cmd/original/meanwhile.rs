@@ -5,12 +5,13 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul_transfer::original::Progress;
+use farhaul_transfer::report::bits_per_second;
+use farhaul_transfer::session::measure::Meter;
 use indicatif::ProgressBar;
 
 use crate::exit::Fault;
 use crate::output::Output;
-use crate::output::json::{Interval, Record, bits_per_second};
-use crate::session::measure::Meter;
+use crate::output::json::{Interval, Record};
 
 /// Time between two looks at the figures for the bar.
 const LOOK: Duration = Duration::from_millis(100);

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use farhaul_transfer::original::sabul::original::StreamEnd;
 use farhaul_transfer::original::{Failure, Progress, SabulReceiver, SabulSender, Stop, StreamTerms};
+use farhaul_transfer::report::{Direction, Report, goodput};
+use farhaul_transfer::session::measure::Meter;
 use farhaul_units::ByteSize;
 
 use super::fault::of;
@@ -11,9 +13,8 @@ use super::{end_record, start};
 use crate::cmd::pipe::{PipeArgs, unwritable};
 use crate::cmd::{Context, report_end};
 use crate::exit::{Code, Fault};
-use crate::output::json::{Direction, End, Record, goodput};
+use crate::output::json::Record;
 use crate::output::{JsonTo, Output};
-use crate::session::measure::Meter;
 
 const PROTOCOL: &str = "sabul";
 
@@ -61,7 +62,7 @@ struct Pipe<'a> {
 }
 
 impl Pipe<'_> {
-    fn send(&self, end: &mut End, meter: &mut Meter) -> Result<(), Fault> {
+    fn send(&self, end: &mut Report, meter: &mut Meter) -> Result<(), Fault> {
         let Some(listen) = &self.args.listen else { return Err(Fault::usage("give --listen or --connect")) };
         let address = listen.listening()?;
         let sender = SabulSender::bind(address).map_err(|failure| of(self.context, &failure, &address))?;
@@ -78,7 +79,7 @@ impl Pipe<'_> {
         })
     }
 
-    fn receive(&self, end: &mut End) -> Result<(), Fault> {
+    fn receive(&self, end: &mut Report) -> Result<(), Fault> {
         let to = self.args.connect.as_ref().ok_or_else(|| Fault::usage("give --listen or --connect"))?;
         let mut failed = Failure::Stopped;
         for peer in to.resolve()? {

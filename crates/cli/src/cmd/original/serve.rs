@@ -10,6 +10,8 @@ use farhaul::Endpoint;
 use farhaul_session::escape;
 use farhaul_transfer::disk::{Directory, copies_at_a_time};
 use farhaul_transfer::original::{Failure, News, RbudpGiver, Stop, TsunamiServer, Watch};
+use farhaul_transfer::report::{Direction, Report, goodput};
+use farhaul_transfer::session::measure::Meter;
 use farhaul_units::ByteSize;
 
 use super::end_record;
@@ -20,9 +22,10 @@ use crate::exit::Fault;
 use crate::options::Original;
 use crate::output::Output;
 use crate::output::human::{plural, rate, time};
-use crate::output::json::{Direction, End, FileRecord, FileStatus, Record, goodput};
-use crate::output::quota::Quota;
-use crate::session::measure::Meter;
+use crate::output::json::{FileRecord, FileStatus, Record};
+use crate::output::observer::{Reporter, Shown};
+use farhaul_transfer::Events;
+use farhaul_transfer::quota::Quota;
 
 /// A server of original clients beside that of Farhaul clients, on the port of the protocol of the same name.
 pub(crate) struct Beside<'a> {
@@ -59,7 +62,8 @@ impl<'a> Beside<'a> {
         let protocol = server.protocol();
         let (output, served) = (output.clone(), Arc::clone(served));
         let busy = Quota::of_warnings(context.clock, "original clients were refused as too many");
-        let reports = Reports { context, output, protocol, served, busy, sessions: Mutex::default() };
+        let events = Events::to(Reporter::new(output.clone(), Shown::default()));
+        let reports = Reports { context, output, events, protocol, served, busy, sessions: Mutex::default() };
         Ok(Self { server, most: args.max_sessions.min(copies_at_a_time()), stop, reports })
     }
 
@@ -99,12 +103,13 @@ impl Server {
 struct Reports<'a> {
     context: &'a Context,
     output: Output,
+    events: Events,
     protocol: &'static str,
     /// Sessions since the start, those of Farhaul clients included.
     served: Arc<AtomicU64>,
     /// Clients that are refused because of their number, and reported.
     busy: Quota,
-    sessions: Mutex<BTreeMap<u64, (Meter, End)>>,
+    sessions: Mutex<BTreeMap<u64, (Meter, Report)>>,
 }
 
 impl Watch for Reports<'_> {
@@ -113,7 +118,7 @@ impl Watch for Reports<'_> {
         match news {
             News::Begun => {
                 let number = self.served.fetch_add(1, Ordering::AcqRel) + 1;
-                let end = End {
+                let end = Report {
                     session: Some(number),
                     address: Some(peer.to_string()),
                     files: Some(0),
@@ -124,7 +129,7 @@ impl Watch for Reports<'_> {
                 sessions.insert(session, (Meter::start(self.context.clock), end));
             }
             News::Busy => {
-                self.busy.warn(&self.output, || format!("{peer} was refused: as many sessions as allowed are running"))
+                self.busy.warn(&self.events, || format!("{peer} was refused: as many sessions as allowed are running"))
             }
             News::Refused { name, why } => {
                 let number = sessions.get_mut(&session).and_then(|(_, end)| {
@@ -153,7 +158,7 @@ impl Watch for Reports<'_> {
                 let result = result.as_ref().map_err(|failure| of(self.context, failure, &peer)).copied();
                 match report_end(&self.output, end, result) {
                     Ok(()) => self.output.say(&line),
-                    Err(fault) => self.output.say(&format!("{line}; {}", self.output.style().red(&fault.message))),
+                    Err(fault) => self.output.say(&format!("{line}; {}", self.output.style().red(&fault.to_string()))),
                 }
             }
             _ => {}
@@ -177,7 +182,7 @@ impl Reports<'_> {
 }
 
 /// The result of a session in one line.
-fn line(end: &End) -> String {
+fn line(end: &Report) -> String {
     format!(
         "given to {}: {}, {} in {}, {}",
         end.address.as_deref().unwrap_or("?"),

@@ -8,6 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul::{Error, Stream};
+use farhaul_transfer::Threads;
+use farhaul_transfer::keys::{Exhausted, Permit};
 use farhaul_udp::Clock;
 use farhaul_units::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,10 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::BLOCK;
 use super::ends::Ends;
 use crate::exit::{Code, Fault};
-use crate::fault;
 use crate::interrupt::Interrupt;
-use crate::sys::Threads;
-use crate::trust::{Exhausted, Permit};
 
 /// Looks for the end of the thread's last call on a connection that is over, and the time between them: half a second in all.
 const SETTLING: u32 = 50;
@@ -150,7 +149,7 @@ impl Input {
         match &*self.state() {
             State::Open | State::Ended(_) => Ok(()),
             State::Unreadable(error) => Err(Fault::new(Code::LocalIo, format!("cannot read stdin: {error}"))),
-            State::Cut(error) => Err(fault::of_connection(error, &peer)),
+            State::Cut(error) => Err(Fault::of_connection(error, &peer)),
             State::UsedUp(used_up) => Err(super::exhausted(peer, *used_up)),
         }
     }

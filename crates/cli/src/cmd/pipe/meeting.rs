@@ -3,39 +3,40 @@
 use farhaul::security::SecurityFault;
 use farhaul::{ConnectionLost, Error, Stream};
 
+use farhaul_transfer::keys::Server;
+use farhaul_transfer::session::measure::Meter;
+
 use super::Pipe;
-use crate::cmd::connect;
+use crate::cmd::announce;
 use crate::exit::{Code, Fault};
 use crate::output::json::Start;
-use crate::session::measure::Meter;
-use crate::trust::Server;
 use crate::values::HostPort;
 
 impl Pipe<'_> {
     /// Meets the peer, and starts a meter with the first call.
     pub(super) fn meet(&self, listen: &HostPort, mut start: Start) -> Result<(Stream, Meter), Fault> {
-        let transport = &self.args.transport;
         let to = self.args.connect.as_ref().ok_or_else(|| Fault::usage("--rendezvous needs --connect PEER"))?;
         let peer = to.first()?;
-        let host = transport.security.server(to.to_string(), &self.output)?;
+        let host = self.settings.security.server(to.to_string(), &self.events)?;
         start.key = host.as_ref().map(Server::own_fingerprint);
-        let endpoint = transport.bind_with(listen.listening()?, host.as_ref().map(Server::security))?;
+        let endpoint = self.settings.bind_with(listen.listening()?, host.as_ref().map(Server::security))?;
         if let Some(key) = &start.key {
             let local = endpoint.local_addr();
             self.output.say(&format!("calling {peer} from {local}; encrypted, the key of this side is {key}"));
         }
-        connect::announce(self.context, &self.output, &endpoint, Some(peer), start);
+        start.peer = Some(peer.to_string());
+        announce(self.context, &self.output, &endpoint, start);
         let meter = Meter::start(self.context.clock);
         match (endpoint.rendezvous(peer), &host) {
             (Ok(stream), host) => {
                 if let Some(host) = host {
-                    host.remember(&self.output);
+                    host.remember(&self.events);
                 }
                 Ok((stream, meter))
             }
             (Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::UnknownKey))), Some(host)) => {
-                let accepted = host.ask(&self.output)?;
-                host.remember(&self.output);
+                let accepted = host.ask()?;
+                host.remember(&self.events);
                 // The other side was refused, and has ended.
                 Err(Fault::new(
                     Code::HostKeyUnknown,

@@ -6,13 +6,14 @@ use std::time::Duration;
 use farhaul::probe::{BlasterConfig, Delays};
 use farhaul_lab::expression::Unit;
 use farhaul_lab::report::svg::{Caption, Histogram, Quantity, histogram as drawn};
+use farhaul_transfer::control::delay_record;
+use farhaul_transfer::report::micros;
 use serde_json::{Value, json};
 
 use super::{ProfileArgs, files};
-use crate::cmd::measured::{Port, delay_record};
+use crate::cmd::measured::Port;
 use crate::exit::{Code, Fault};
 use crate::output::human::{count, percent, time};
-use crate::output::json::micros;
 use crate::output::progress;
 
 /// Bytes of a message. Source: the paper's experiment.

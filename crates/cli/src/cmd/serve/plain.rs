@@ -8,38 +8,27 @@
 //! ```
 
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
 
 use farhaul::security::{Network, PlainClients};
-use farhaul::{Endpoint, Protocol, Stream};
-use farhaul_units::Rate;
+use farhaul::{Endpoint, Protocol};
+use farhaul_transfer::serve::{PlainAccess, PlainRules};
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
 use crate::config;
 use crate::exit::Fault;
 use crate::output::human;
-use crate::trust::Rights;
 use crate::values::some_rate;
 
 /// Name of the section.
 const SECTION: &str = "plain";
 
-/// The plain clients, as the file says now.
-#[derive(Debug)]
+/// The plain clients of a file. Clones share what it says now.
+#[derive(Clone, Debug)]
 pub(super) struct Plain {
     file: PathBuf,
-    rules: RwLock<Rules>,
-}
-
-/// The content of the section.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Rules {
-    allow: Vec<Network>,
-    write: bool,
-    rate: Rate,
+    pub(super) access: PlainAccess,
 }
 
 impl Plain {
@@ -48,7 +37,7 @@ impl Plain {
     /// # Errors
     /// The section has an unknown or malformed setting, or the protocol has no plain clients.
     pub(super) fn read(file: &Path, protocol: &Protocol) -> Result<Option<Self>, Fault> {
-        let Some(rules) = Rules::read(file)? else { return Ok(None) };
+        let Some(rules) = read(file)? else { return Ok(None) };
         if protocol.entry().name != Protocol::default().entry().name {
             let name = protocol.entry().name;
             return Err(Fault::usage(format!(
@@ -56,7 +45,7 @@ impl Plain {
                 file.display()
             )));
         }
-        Ok(Some(Self { file: file.to_owned(), rules: RwLock::new(rules) }))
+        Ok(Some(Self { file: file.to_owned(), access: PlainAccess::by(rules) }))
     }
 
     /// The file that is read again.
@@ -64,39 +53,23 @@ impl Plain {
         &self.file
     }
 
-    /// The plain clients of the port.
-    pub(super) fn clients(&self) -> PlainClients {
-        let rules = self.rules();
-        PlainClients::of(rules.allow).max_rate(rules.rate)
-    }
-
-    /// What a plain client may do.
-    pub(super) fn rights(&self, from: SocketAddr) -> Rights {
-        let rules = self.rules();
-        // The file may have changed since the client connected.
-        match rules.allow.iter().any(|network| network.contains(from.ip())) {
-            true => Rights::Plain { write: rules.write, rate: rules.rate },
-            false => Rights::None,
-        }
-    }
-
     /// Reads the section again. The port keeps its cap of single connections, so the rate stays. Returns what changed in words.
     ///
     /// # Errors
     /// The file cannot be read, or has a mistake. The section of before applies.
     pub(super) fn reload(&self, endpoint: &Endpoint) -> Result<String, Fault> {
-        let rate = self.rules().rate;
-        let read = Rules::read(&self.file)?.unwrap_or(Rules { allow: Vec::new(), write: false, rate });
+        let rate = self.access.rules().rate;
+        let read = read(&self.file)?.unwrap_or(PlainRules { allow: Vec::new(), write: false, rate });
         let later = if read.rate == rate { "" } else { "; the new rate applies from the next start" };
         let allow = read.allow.clone();
-        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = Rules { rate, ..read };
+        self.access.replace(PlainRules { rate, ..read });
         endpoint.admit_plain(allow).map_err(|error| Fault::usage(error.to_string()))?;
         Ok(format!("{}{later}", self.words()))
     }
 
     /// The plain clients in a few words.
     pub(super) fn words(&self) -> String {
-        let Rules { allow, write, rate } = self.rules();
+        let PlainRules { allow, write, rate } = self.access.rules();
         if allow.is_empty() {
             return "no plain clients".to_owned();
         }
@@ -111,52 +84,36 @@ impl Plain {
 
     /// The section in records.
     pub(super) fn record(&self) -> Json {
-        let Rules { allow, write, rate } = self.rules();
+        let PlainRules { allow, write, rate } = self.access.rules();
         let allow: Vec<String> = allow.iter().map(Network::to_string).collect();
         serde_json::json!({ "allow": allow, "write": write, "rate_bps": rate.bits_per_second() })
     }
-
-    fn rules(&self) -> Rules {
-        self.rules.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
 }
 
-/// Whether nobody has proved to be the peer of a connection. A port that is gone has no proof.
-pub(super) fn is_plain(stream: &Stream) -> bool {
-    stream.is_plain().unwrap_or(true)
+fn read(file: &Path) -> Result<Option<PlainRules>, Fault> {
+    let section = config::section_of_own(file, SECTION)?;
+    section.map(|table| parse(&table).map_err(|why| refused(file, &why))).transpose()
 }
 
-/// The report of a plain connection.
-pub(super) fn report(peer: SocketAddr) -> String {
-    format!("{peer} is connected in plain: everybody on the path may read and change the data")
-}
-
-impl Rules {
-    fn read(file: &Path) -> Result<Option<Self>, Fault> {
-        let section = config::section_of_own(file, SECTION)?;
-        section.map(|table| Self::parse(&table).map_err(|why| refused(file, &why))).transpose()
-    }
-
-    fn parse(table: &Table) -> Result<Self, String> {
-        let (mut allow, mut write, mut rate) = (None, false, PlainClients::MAX_RATE);
-        for (key, value) in table {
-            match (key.as_str(), value) {
-                ("allow", Value::Array(networks)) => {
-                    allow = Some(networks.iter().map(network).collect::<Result<Vec<_>, _>>()?);
-                }
-                ("allow", _) => return Err("'allow' must be a list: [\"10.0.0.0/8\"]".to_owned()),
-                ("write", Value::Boolean(may)) => write = *may,
-                ("write", _) => return Err("'write' must be true or false".to_owned()),
-                ("rate", Value::String(text)) => {
-                    rate = some_rate(text).map_err(|why| format!("'rate' is '{text}': {why}"))?;
-                }
-                ("rate", _) => return Err("'rate' must be a text in quotes: \"1gbit\"".to_owned()),
-                (other, _) => return Err(format!("'{other}' is no setting here; there are allow, write and rate")),
+fn parse(table: &Table) -> Result<PlainRules, String> {
+    let (mut allow, mut write, mut rate) = (None, false, PlainClients::MAX_RATE);
+    for (key, value) in table {
+        match (key.as_str(), value) {
+            ("allow", Value::Array(networks)) => {
+                allow = Some(networks.iter().map(network).collect::<Result<Vec<_>, _>>()?);
             }
+            ("allow", _) => return Err("'allow' must be a list: [\"10.0.0.0/8\"]".to_owned()),
+            ("write", Value::Boolean(may)) => write = *may,
+            ("write", _) => return Err("'write' must be true or false".to_owned()),
+            ("rate", Value::String(text)) => {
+                rate = some_rate(text).map_err(|why| format!("'rate' is '{text}': {why}"))?;
+            }
+            ("rate", _) => return Err("'rate' must be a text in quotes: \"1gbit\"".to_owned()),
+            (other, _) => return Err(format!("'{other}' is no setting here; there are allow, write and rate")),
         }
-        let allow = allow.ok_or("it needs the networks of its clients: allow = [\"10.0.0.0/8\"]")?;
-        Ok(Self { allow, write, rate })
     }
+    let allow = allow.ok_or("it needs the networks of its clients: allow = [\"10.0.0.0/8\"]")?;
+    Ok(PlainRules { allow, write, rate })
 }
 
 fn network(value: &Value) -> Result<Network, String> {
@@ -172,8 +129,8 @@ fn refused(file: &Path, why: &str) -> Fault {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Rules, String> {
-        Rules::parse(&text.parse().unwrap())
+    fn parse(text: &str) -> Result<PlainRules, String> {
+        super::parse(&text.parse().unwrap())
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use farhaul_transfer::keys::{Admission, places};
+
 use super::ServeArgs;
-use crate::config;
 use crate::exit::Fault;
 use crate::output::Output;
-use crate::trust::Admission;
 
 /// What this program, ssh and GnuPG keep in a home.
 const OF_HOMES: [&str; 3] = [".config/farhaul/key", ".ssh", ".gnupg"];
@@ -62,7 +62,7 @@ fn candidates(root: &Path) -> impl Iterator<Item = PathBuf> {
     let folders = std::fs::read_dir(root).into_iter().flatten().flatten().take(MOST_HOMES).map(|entry| entry.path());
     let homes = home.into_iter().chain([root.to_owned()]).chain(folders);
     let of_homes = homes.flat_map(|home| OF_HOMES.map(|name| home.join(name)));
-    config::key_file().into_iter().chain(OF_SYSTEM.map(PathBuf::from)).chain(of_homes)
+    places::key_file().into_iter().chain(OF_SYSTEM.map(PathBuf::from)).chain(of_homes)
 }
 
 #[cfg(test)]

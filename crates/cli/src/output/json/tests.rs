@@ -1,9 +1,12 @@
+use std::time::Duration;
+
+use farhaul_transfer::limit::share;
+use farhaul_transfer::report::goodput;
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::exit::Code;
-use crate::limit::share;
+use crate::exit::{Code, Fault};
 
 /// The fields of `end` that scripts rely on.
 const REQUIRED: &[&str] = &[
@@ -35,14 +38,15 @@ proptest! {
     ) {
         let time = Duration::from_nanos(nanos);
         let fault = Fault::new(Code::PeerLost, message.clone());
-        let end = parsed(&Record::End(Box::new(End {
+        let report = Report {
             bytes,
             seconds: time.as_secs_f64(),
             goodput_bps: goodput(bytes, time),
             loss_ratio: share(part, whole),
-            error: Some(ErrorRecord::from(&fault)),
-            ..End::default()
-        })));
+            ..Report::default()
+        };
+        let error = Some(ErrorRecord::from(&fault));
+        let end = parsed(&Record::End(Box::new(End { report, error, ..End::default() })));
         prop_assert_eq!(&end["event"], "end");
         for field in REQUIRED {
             prop_assert!(end.get(field).is_some(), "{} is missing", field);

@@ -1,0 +1,126 @@
+//! Options of copies over SSH.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use farhaul_transfer::Ssh;
+
+/// The words of a command. A type of its own, since clap takes a list for several values.
+#[derive(Clone, Debug)]
+struct Words(Vec<String>);
+
+/// The way to a far host.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "SSH")]
+pub(crate) struct SshOptions {
+    /// Command that reaches the far host, with its options: 'ssh -p 2222'
+    #[arg(long, env = "FARHAUL_SSH", value_name = "COMMAND", default_value = "ssh", value_parser = words)]
+    ssh: Words,
+    /// Port of the SSH server, as for scp
+    #[arg(short = 'P', value_name = "PORT")]
+    port: Option<u16>,
+    /// Private key for ssh
+    #[arg(short = 'i', value_name = "FILE")]
+    identity: Option<PathBuf>,
+    /// Jump hosts on the way, with commas
+    #[arg(short = 'J', value_name = "HOST")]
+    jump: Option<String>,
+    /// Option for ssh, as in its configuration file
+    #[arg(short = 'o', value_name = "NAME=VALUE")]
+    option: Vec<String>,
+    /// Program on the far host [default: the copy of --install, then farhaul on its PATH]
+    #[arg(long, env = "FARHAUL_REMOTE_PATH", value_name = "PATH")]
+    remote_path: Option<String>,
+    /// UDP ports for the far program: 50000-50100 [default: any]
+    #[arg(long, env = "FARHAUL_PORT_RANGE", value_name = "LOW-HIGH", value_parser = ports)]
+    port_range: Option<(u16, u16)>,
+}
+
+/// Options of copies over SSH.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "SSH")]
+pub(crate) struct SshCopyOptions {
+    #[command(flatten)]
+    way: SshOptions,
+    /// If the far host lacks the program of this version, copy this one into the cache folder of the user there
+    #[arg(long)]
+    install: bool,
+    /// Fail if UDP is blocked, instead of copying through the SSH connection
+    #[arg(long)]
+    no_fallback: bool,
+    /// Go on when ssh ends in the middle of the copy; needs UDP
+    ///
+    /// Without it, the end of ssh ends the copy on both hosts. The far program ends with the copy in any case, or if it has heard
+    /// nothing for --timeout.
+    #[arg(long)]
+    detach: bool,
+}
+
+impl SshOptions {
+    /// How ssh reaches the far host.
+    pub(crate) fn way(&self) -> Ssh {
+        let mut way = Ssh::default();
+        way.command.clone_from(&self.ssh.0);
+        way.port = self.port;
+        way.identity.clone_from(&self.identity);
+        way.jump.clone_from(&self.jump);
+        way.options.clone_from(&self.option);
+        way.remote_path.clone_from(&self.remote_path);
+        way.port_range = self.port_range;
+        way
+    }
+}
+
+impl SshCopyOptions {
+    /// How ssh reaches the far host, and what a copy does there. This program is the one to install.
+    pub(crate) fn way(&self) -> Ssh {
+        let mut way = self.way.way();
+        way.install = self.install.then(std::env::current_exe).and_then(Result::ok);
+        way.no_fallback = self.no_fallback;
+        way.detach = self.detach;
+        way
+    }
+}
+
+/// Divides a command into words, as a shell does.
+fn words(text: &str) -> Result<Words, String> {
+    let words = shlex::split(text).ok_or_else(|| format!("a quote in {text} does not end"))?;
+    if words.is_empty() { Err("it is empty".to_owned()) } else { Ok(Words(words)) }
+}
+
+fn ports(text: &str) -> Result<(u16, u16), String> {
+    let both = text.split_once('-').unwrap_or((text, text));
+    let port = |text: &str| text.trim().parse::<u16>().ok().filter(|&port| port > 0);
+    match port(both.0).zip(port(both.1)) {
+        Some((low, high)) if low <= high => Ok((low, high)),
+        _ => Err(format!("'{text}' is no range of ports; write 50000-50100")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        ssh: SshOptions,
+    }
+
+    #[test]
+    fn the_options_of_scp_reach_ssh() {
+        let words = ["x", "--ssh", "ssh -F 'my config'", "-P", "22", "-i", "a key", "-J", "jump", "-o", "A=b"];
+        let way = Only::try_parse_from(words).map_err(|error| error.to_string()).unwrap().ssh.way();
+        assert_eq!(way.command, ["ssh", "-F", "my config"]);
+        assert_eq!((way.port, way.identity), (Some(22), Some("a key".into())));
+        assert_eq!((way.jump.as_deref(), way.options), (Some("jump"), vec!["A=b".to_owned()]));
+    }
+
+    #[test]
+    fn ranges_of_ports_are_read() {
+        assert_eq!((ports("50000-50100"), ports("7")), (Ok((50_000, 50_100)), Ok((7, 7))));
+        assert!(["", "0", "9-8", "1-70000", "a-b"].iter().all(|text| ports(text).is_err()));
+    }
+}

@@ -1,0 +1,210 @@
+//! Shows the events of copies and servers: lines for people, records for scripts, the progress bar.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use farhaul::{Rate, Stats, probe};
+use farhaul_session::escape;
+use farhaul_transfer::event::Moved;
+use farhaul_transfer::{Event, Observer};
+use indicatif::ProgressBar;
+
+use super::intervals::{Intervals, View};
+use super::json::{FileRecord, FileStatus, FirstRate, Record, Start};
+use super::trace::Trace;
+use super::{Output, human, remote};
+use crate::exit::Fault;
+
+/// Reason in the record of a source that a broken copy did not reach.
+const NOT_REACHED: &str = "the copy ended before it";
+
+/// What the events of a verb are shown with.
+#[derive(Default)]
+pub(crate) struct Shown {
+    /// The `start` record, which is written once a port is open.
+    pub(crate) start: Option<Start>,
+    pub(crate) bar: Option<ProgressBar>,
+    /// The length of the bar grows with each file, since the total is unknown.
+    pub(crate) grows: bool,
+    /// Length of reported intervals.
+    pub(crate) interval: Option<Duration>,
+    pub(crate) trace: Option<Trace>,
+}
+
+/// The observer of a verb. Clones share everything.
+#[derive(Clone)]
+pub(crate) struct Reporter {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    output: Output,
+    shown: Shown,
+    intervals: Mutex<BTreeMap<Option<u64>, Intervals>>,
+    /// The last figures of the connections.
+    latest: Mutex<Vec<Stats>>,
+    /// The first failure: its path, and its line. A single failure is told by the program's error instead.
+    held: Mutex<Option<(String, String)>>,
+    remote: remote::Relay,
+}
+
+impl Reporter {
+    pub(crate) fn new(output: Output, shown: Shown) -> Self {
+        let remote = remote::Relay::new(shown.interval.is_some());
+        let shared = Shared {
+            output,
+            shown,
+            intervals: Mutex::default(),
+            latest: Mutex::default(),
+            held: Mutex::default(),
+            remote,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The last figures of the connections.
+    pub(crate) fn latest(&self) -> Vec<Stats> {
+        locked(&self.shared.latest).clone()
+    }
+
+    /// Whether another program carried the data between two other hosts through ssh.
+    pub(crate) fn has_carrier(&self) -> bool {
+        self.shared.remote.has_carrier()
+    }
+
+    /// Whether another program has written the last record.
+    pub(crate) fn has_end(&self) -> bool {
+        self.shared.remote.has_end()
+    }
+
+    /// Prints the line about a single failure, unless `fault`, the last line of the program, names its file.
+    pub(crate) fn conclude(&self, fault: Option<&Fault>) {
+        let names = |path: &str| fault.is_some_and(|fault| fault.is_quiet || fault.message.contains(path));
+        if let Some((path, line)) = locked(&self.shared.held).take()
+            && !names(&path)
+        {
+            self.shared.output.say(&line);
+        }
+    }
+}
+
+impl Observer for Reporter {
+    fn hear(&self, session: Option<u64>, event: &Event<'_>) {
+        let (output, shown) = (&self.shared.output, &self.shared.shown);
+        match event {
+            Event::Connecting { local, peer, first_rate, carrier } => {
+                self.connecting((*local, *peer), *first_rate, *carrier);
+            }
+            Event::Begun(entry) => {
+                if let Some(bar) = shown.bar.as_ref().filter(|_| shown.grows && entry.has_size()) {
+                    bar.inc_length(entry.size);
+                }
+            }
+            Event::Moved(moved) => self.moved(session, moved),
+            Event::Placed(entry, digest) => {
+                let digest = Some(digest.to_string());
+                self.file(session, &entry.path.to_bytes(), FileStatus::Verified, (entry.size, digest), None);
+            }
+            Event::Made(entry) => {
+                self.file(session, &entry.path.to_bytes(), FileStatus::Made, (0, None), None);
+            }
+            Event::Failed(path, failure, _) => {
+                let line = format!("{} {path}: {failure}", output.style().red("not copied:"));
+                self.failed(path.to_string(), line);
+                self.file(session, path.as_bytes(), FileStatus::Failed, (0, None), Some(failure.to_string()));
+            }
+            Event::Skipped(path) => {
+                self.file(session, path.as_bytes(), FileStatus::Failed, (0, None), Some(NOT_REACHED.to_owned()));
+            }
+            Event::Remote(host, record) => self.shared.remote.show(output, shown.bar.as_ref(), (host, record)),
+            Event::Warning(message) => output.warn(message),
+            Event::Note(line) => output.say(line),
+            _ => {}
+        }
+    }
+}
+
+impl Reporter {
+    /// Writes the `start` record.
+    fn connecting(
+        &self,
+        (local, peer): (SocketAddr, SocketAddr),
+        first_rate: Option<(Rate, Duration)>,
+        carrier: Option<(&str, Duration)>,
+    ) {
+        let (output, shown) = (&self.shared.output, &self.shared.shown);
+        let Some(mut start) = shown.start.clone() else { return };
+        (start.local, start.peer) = (Some(local.to_string()), Some(peer.to_string()));
+        if let Some((rate, measured)) = first_rate {
+            let rate_bps = rate.bits_per_second();
+            start.first_rate = Some(FirstRate { rate_bps, measured_unix_seconds: measured.as_secs() });
+            if start.for_people && start.only_sends {
+                let age = days(probe::now().saturating_sub(measured));
+                let rate = human::rate(Some(rate_bps));
+                output.say(&format!("the search for the rate begins at {rate}, from a profile {age}"));
+            }
+        }
+        if let Some((carrier, tried)) = carrier {
+            start.settings.insert(remote::CARRIER.into(), carrier.into());
+            start.settings.insert("udp_tried_seconds".into(), tried.as_secs_f64().into());
+        }
+        output.record(&Record::Start(Box::new(start)));
+    }
+
+    fn moved(&self, session: Option<u64>, moved: &Moved<'_>) {
+        let shown = &self.shared.shown;
+        *locked(&self.shared.latest) = moved.connections.to_vec();
+        let mut all = locked(&self.shared.intervals);
+        let intervals = all.entry(session).or_insert_with(|| {
+            let (interval, bar, trace) = (shown.interval, shown.bar.clone(), shown.trace.clone());
+            Intervals::of(View { output: self.shared.output.clone(), session, flow: None, interval, bar, trace })
+        });
+        intervals.show(moved);
+        if moved.is_last {
+            all.remove(&session);
+        }
+    }
+
+    /// Prints the line of a failure; of the first one once there is a second.
+    fn failed(&self, path: String, line: String) {
+        let output = &self.shared.output;
+        let mut held = locked(&self.shared.held);
+        match held.replace((String::new(), String::new())) {
+            None => *held = Some((path, line)),
+            Some((_, first)) => [first, line].iter().filter(|line| !line.is_empty()).for_each(|line| output.say(line)),
+        }
+    }
+
+    fn file(
+        &self,
+        session: Option<u64>,
+        path: &[u8],
+        status: FileStatus,
+        (bytes, digest): (u64, Option<String>),
+        error: Option<String>,
+    ) {
+        if !self.shared.output.is_json() {
+            return;
+        }
+        let hex = || path.iter().map(|byte| format!("{byte:02x}")).collect();
+        let path_hex = std::str::from_utf8(path).is_err().then(hex);
+        let record = FileRecord { session, path: escape(path), path_hex, status, bytes, digest, error };
+        self.shared.output.record(&Record::File(record));
+    }
+}
+
+/// The age of a profile.
+fn days(age: Duration) -> String {
+    match age.as_secs() / 86_400 {
+        0 => "of the last 24 hours".to_owned(),
+        1 => "1 day old".to_owned(),
+        days => format!("{days} days old"),
+    }
+}
+
+/// The content, even after a panic: all of it is consistent at any time.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,71 @@
+//! Records of the program that sends in a copy between two other hosts: shown as if they were this program's.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use farhaul_session::escape;
+use indicatif::ProgressBar;
+use serde_json::Value;
+
+use super::{Output, has_written};
+
+/// The setting in records that names what carries the datagrams, if it is not UDP.
+pub(crate) const CARRIER: &str = "carrier";
+
+/// Passes records on.
+pub(super) struct Relay {
+    /// Whether the user wants intervals. The other program reports them for the progress bar.
+    with_intervals: bool,
+    has_carrier: AtomicBool,
+    has_end: AtomicBool,
+}
+
+impl Relay {
+    pub(super) const fn new(with_intervals: bool) -> Self {
+        Self { with_intervals, has_carrier: AtomicBool::new(false), has_end: AtomicBool::new(false) }
+    }
+
+    /// Whether the datagrams did not go over UDP.
+    pub(super) fn has_carrier(&self) -> bool {
+        self.has_carrier.load(Ordering::Acquire)
+    }
+
+    /// Whether the last record was passed on.
+    pub(super) fn has_end(&self) -> bool {
+        self.has_end.load(Ordering::Acquire)
+    }
+
+    pub(super) fn show(&self, output: &Output, bar: Option<&ProgressBar>, (host, record): (&str, &Value)) {
+        let event = record["event"].as_str().unwrap_or_default();
+        match event {
+            "start" => {
+                has_written("start");
+                self.has_carrier.store(record["settings"][CARRIER].is_string(), Ordering::Release);
+            }
+            "end" => {
+                has_written("end");
+                self.has_end.store(true, Ordering::Release);
+            }
+            _ => {}
+        }
+        if event != "interval" || self.with_intervals {
+            output.write(&record.to_string());
+        }
+        match event {
+            "warning" => output.say(&format!("{host}: {}", text(&record["message"]))),
+            "file" if record["status"] == "failed" => {
+                output.say(&format!("{} was not copied: {}", text(&record["path"]), text(&record["error"])));
+            }
+            "interval" => {
+                if let Some(bar) = bar {
+                    bar.set_position(record["bytes_total"].as_u64().unwrap_or(0));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A text of another host, without characters that move the cursor.
+fn text(value: &Value) -> String {
+    escape(value.as_str().unwrap_or_default().as_bytes())
+}

@@ -1,0 +1,201 @@
+//! Connecting to a server, or to a program that ssh started.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use std::time::Duration;
+
+use farhaul::security::SecurityFault;
+use farhaul::{ConnectionLost, Endpoint, Error as ConnectionError, Stream};
+
+use crate::environment::Environment;
+use crate::error::{Code, Error};
+use crate::event::{Event, Waiting};
+use crate::keys::Server;
+use crate::location::HostPort;
+use crate::remote::tunnel::Entrance;
+use crate::settings::Settings;
+
+/// Marks the warnings about receive buffers.
+const RECEIVE_LIMIT: &str = "net.core.rmem_max";
+
+/// How a client connects to one server.
+#[derive(Debug)]
+pub struct Calling<'a> {
+    /// The clock, the cancellation, the events.
+    pub(crate) environment: &'a Environment,
+    /// The settings of the connection.
+    pub(crate) settings: &'a Settings,
+    /// What is expected of the server; `None` for plain connections.
+    pub(crate) server: Option<Server>,
+    /// This side only sends data.
+    pub(crate) only_sends: bool,
+    /// What carries the datagrams, if it is not UDP, and the time for which UDP was tried.
+    pub(crate) carrier: Option<(&'static str, Duration)>,
+}
+
+impl<'a> Calling<'a> {
+    /// Calls to the server at `to`.
+    ///
+    /// # Errors
+    /// A file of keys cannot be read, or others than its owner may have written it.
+    pub fn to(environment: &'a Environment, settings: &'a Settings, to: &HostPort) -> Result<Self, Error> {
+        let server = settings.security.server(to.to_string(), &environment.events)?;
+        Ok(Self::with(environment, settings, server))
+    }
+
+    /// The same for a side that only sends data. Small answers need no large receive buffer, so nothing warns of a small one.
+    #[must_use]
+    pub const fn only_sending(mut self, only_sends: bool) -> Self {
+        self.only_sends = only_sends;
+        self
+    }
+
+    /// Calls to a server of which this is expected.
+    pub(crate) const fn with(environment: &'a Environment, settings: &'a Settings, server: Option<Server>) -> Self {
+        Self { environment, settings, server, only_sends: false, carrier: None }
+    }
+
+    /// Connects to the first address of `to` that answers.
+    ///
+    /// # Errors
+    /// None answers, or it refuses.
+    pub fn connect(&self, to: &HostPort) -> Result<Stream, Error> {
+        let mut failed = None;
+        for peer in to.resolve()? {
+            match self.connect_to(peer) {
+                Err(error) if self.environment.cancellation.is_cancelled() => return Err(error),
+                Err(error) => failed = Some(error),
+                connected => return connected,
+            }
+        }
+        Err(failed.expect("a name that was resolved has an address, and it failed"))
+    }
+
+    fn connect_to(&self, peer: SocketAddr) -> Result<Stream, Error> {
+        check_route(peer)?;
+        let endpoint = self.bind(peer)?;
+        self.announce(&endpoint, peer);
+        self.environment.events.send(&Event::Waiting(Waiting::Answer(peer)));
+        self.begin(&endpoint, peer)
+    }
+
+    /// Opens one more connection to the peer of the first one, from its own port.
+    ///
+    /// # Errors
+    /// It does not answer, or refuses.
+    pub fn connect_again(&self, peer: SocketAddr) -> Result<Stream, Error> {
+        self.begin(&self.bind(peer)?, peer)
+    }
+
+    /// Connects to all of `peers` at once, from a port each. The first one that answers wins.
+    pub(crate) fn first_of(&self, peers: &[SocketAddr]) -> Result<Stream, Error> {
+        let no_address = || Error::new(Code::NoRoute, "the far host has no known address");
+        let (say, heard) = sync_channel(peers.len());
+        thread::scope(|scope| {
+            let (mut ports, mut failed) = (Vec::new(), None);
+            for &peer in peers {
+                let Ok(endpoint) =
+                    check_route(peer).and_then(|()| self.bind(peer)).map_err(|error| failed = Some(error))
+                else {
+                    continue;
+                };
+                ports.push((peer, endpoint.clone()));
+                let say = say.clone();
+                let thread = thread::Builder::new().name("connect".into());
+                thread.spawn_scoped(scope, move || say.send((peer, self.begin(&endpoint, peer))))?;
+            }
+            drop(say);
+            let mut winner = None;
+            for (peer, connected) in &heard {
+                match connected {
+                    Ok(stream) => {
+                        winner = Some((peer, stream));
+                        break;
+                    }
+                    Err(error) => failed = Some(error),
+                }
+            }
+            let Some((at, stream)) = winner else { return Err(failed.unwrap_or_else(no_address)) };
+            for (peer, endpoint) in &ports {
+                match *peer == at {
+                    true => self.announce(endpoint, at),
+                    false => endpoint.canceller().cancel(),
+                }
+            }
+            Ok(stream)
+        })
+    }
+
+    /// Connects through a tunnel, which takes the datagrams of this side's port and of no other one.
+    pub(crate) fn through(&self, tunnel: &Entrance) -> Result<Stream, Error> {
+        let peer = tunnel.address();
+        let endpoint = self.bind(peer)?;
+        tunnel.admit(endpoint.local_addr().port())?;
+        let stream = self.begin(&endpoint, peer)?;
+        self.announce(&endpoint, peer);
+        Ok(stream)
+    }
+
+    fn bind(&self, peer: SocketAddr) -> Result<Endpoint, Error> {
+        let endpoint = self.settings.bind_for(peer, self.server.as_ref().map(Server::security))?;
+        self.environment.cancellation.cancels(endpoint.canceller());
+        Ok(endpoint)
+    }
+
+    /// Connects. Asks about a server that is not known, and remembers it.
+    fn begin(&self, endpoint: &Endpoint, peer: SocketAddr) -> Result<Stream, Error> {
+        let connected = match (endpoint.connect(peer), &self.server) {
+            (Err(ConnectionError::Lost(ConnectionLost::Insecure(SecurityFault::UnknownKey))), Some(server)) => {
+                let accepted = server.ask()?;
+                let again = self.settings.bind_for(peer, Some(server.security_with(accepted)))?;
+                self.environment.cancellation.cancels(again.canceller());
+                again.connect(peer)
+            }
+            (connected, _) => connected,
+        };
+        // Inside an encrypted connection, the channel needs no TCP.
+        let needs_channel = self.server.is_none() && self.settings.protocol.entry().needs_control_channel;
+        let failed = |error| Error::of_opening(&error, &peer, needs_channel);
+        let stream =
+            connected.map_err(|error| self.environment.cancellation.reason().unwrap_or_else(|| failed(error)))?;
+        if let Some(server) = &self.server {
+            server.remember(&self.environment.events);
+        }
+        // Until a session has its first answer, a read waits no longer than connecting may take.
+        stream.set_read_timeout(Some(self.settings.connect_timeout.min(self.settings.timeout)));
+        Ok(stream)
+    }
+
+    /// Tells of the open port, and warns of limits to speed.
+    fn announce(&self, endpoint: &Endpoint, peer: SocketAddr) {
+        let events = &self.environment.events;
+        // Behind a carrier the address is the tunnel's.
+        let known = self.settings.profiled(peer).filter(|_| self.carrier.is_none());
+        let first_rate = known.map(|known| (known.first_rate(), known.measured));
+        events.send(&Event::Connecting { local: endpoint.local_addr(), peer, first_rate, carrier: self.carrier });
+        let concerns = |warning: &&String| !(self.only_sends && warning.contains(RECEIVE_LIMIT));
+        endpoint.warnings().iter().filter(concerns).for_each(|warning| events.warn(warning));
+    }
+}
+
+/// Fails at once if this machine has no route to `peer`, instead of after a time-out.
+///
+/// # Errors
+/// There is none.
+pub fn check_route(peer: SocketAddr) -> Result<(), Error> {
+    let any: SocketAddr = if peer.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+    let routed = UdpSocket::bind(any).and_then(|socket| socket.connect(peer));
+    routed.map_err(|error| {
+        Error::new(Code::NoRoute, format!("no route to {peer}: {error}"))
+            .remedy(format!("`ip route get {}` shows the attempt of this machine", peer.ip()))
+    })
+}
+
+/// Whether `peer` is an address of this machine.
+pub fn is_here(peer: SocketAddr) -> bool {
+    let any: SocketAddr = if peer.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+    // Packets to a local address have it as their source, too.
+    let near = UdpSocket::bind(any).and_then(|socket| socket.connect(peer).and_then(|()| socket.local_addr()));
+    near.is_ok_and(|near| near.ip() == peer.ip() || peer.ip().is_loopback())
+}

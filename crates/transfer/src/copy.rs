@@ -1,0 +1,260 @@
+//! A copy between two ends: paths of this host, of a host that ssh reaches, of a running server, or a stream.
+//!
+//! ```text
+//! places ─▶ Plan ─▶ connect ─▶ session over a stream ─▶ drive ─▶ outcome ─▶ Report
+//! ```
+//!
+//! | part | owns |
+//! | --- | --- |
+//! | `plan`, `asked` | the meaning of a list of places |
+//! | `exchange` | what all copies between this host and another one share |
+//! | `stream` | a stream as one end of a copy |
+//! | `between`, `accounts` | a copy between two other hosts, and the comparison of their accounts |
+//! | `missing` | requests that select nothing |
+//! | `partial` | the incomplete file after a broken copy |
+
+mod accounts;
+mod asked;
+mod between;
+mod exchange;
+pub(crate) mod missing;
+pub(crate) mod partial;
+mod plan;
+mod stream;
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use farhaul_units::Rate;
+
+use self::exchange::Exchange;
+use self::plan::{FeedPlan, FetchPlan, Plan, PullPlan, PushPlan};
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::location::Location;
+use crate::remote::{Other, Ssh};
+use crate::report::{Direction, Report};
+use crate::settings::Settings;
+
+/// A copy, to be run once.
+///
+/// ```no_run
+/// use farhaul_transfer::{Copy, Environment, Event};
+///
+/// let places = ["results", "far.example:backup/"].map(|place| place.parse()).into_iter().collect::<Result<Vec<_>, _>>()?;
+/// let environment = Environment::telling(|event: &Event<'_>| {
+///     if let Event::Placed(entry, _) = event {
+///         println!("{}", entry.path);
+///     }
+/// });
+/// let report = Copy::of(&places, true)?.run(&environment)?;
+/// println!("{} bytes in {} s", report.bytes, report.seconds);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Copy {
+    plan: Plan,
+    recursive: bool,
+    settings: Settings,
+    ssh: Ssh,
+    control_stream: Option<Rate>,
+    /// The stream in place of a source or of a target.
+    input: Mutex<Option<Box<dyn Read + Send>>>,
+    output: Mutex<Option<Box<dyn Write + Send>>>,
+}
+
+impl Copy {
+    /// A copy of the first `places` to the last one. `recursive` copies directories with their contents.
+    ///
+    /// # Errors
+    /// No copy has these ends.
+    pub fn of(places: &[Location], recursive: bool) -> Result<Self, Error> {
+        Ok(Self::by(Plan::of(places, recursive)?, recursive))
+    }
+
+    /// A copy of these paths to another far program, as the far program of a copy between two hosts.
+    pub(crate) fn forward(sources: Vec<PathBuf>, recursive: bool, to: Other) -> Self {
+        Self::by(Plan::Push(PushPlan::to_other(sources, to)), recursive)
+    }
+
+    fn by(plan: Plan, recursive: bool) -> Self {
+        Self {
+            plan,
+            recursive,
+            settings: Settings::default(),
+            ssh: Ssh::default(),
+            control_stream: None,
+            input: Mutex::default(),
+            output: Mutex::default(),
+        }
+    }
+
+    /// The same with these settings of its connection.
+    #[must_use]
+    pub fn with(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// The same with this way to hosts that ssh reaches.
+    #[must_use]
+    pub fn over(mut self, ssh: Ssh) -> Self {
+        self.ssh = ssh;
+        self
+    }
+
+    /// The same with a stable control stream of this goodput beside it, on the same port. The copy takes the rest of the path, as
+    /// far as no queue delays the stream.
+    #[must_use]
+    pub const fn control_stream(mut self, target: Option<Rate>) -> Self {
+        self.control_stream = target;
+        self
+    }
+
+    /// The same with the data of `-` as its source from this stream. A thread of its own reads it.
+    #[must_use]
+    pub fn input(mut self, input: impl Read + Send + 'static) -> Self {
+        self.input = Mutex::new(Some(Box::new(input)));
+        self
+    }
+
+    /// The same with the data of `-` as its target to this stream. Bytes leave before they are verified: only a success confirms
+    /// them.
+    #[must_use]
+    pub fn output(mut self, output: impl Write + Send + 'static) -> Self {
+        self.output = Mutex::new(Some(Box::new(output)));
+        self
+    }
+
+    /// Its direction, seen from this host.
+    pub const fn direction(&self) -> Direction {
+        match self.plan {
+            Plan::Push(_) | Plan::Feed(_) => Direction::Sent,
+            Plan::Pull(_) | Plan::Fetch(_) => Direction::Received,
+            Plan::Between(_) => Direction::Both,
+        }
+    }
+
+    /// Whether its data comes from a stream.
+    pub const fn reads_stream(&self) -> bool {
+        matches!(self.plan, Plan::Feed(_))
+    }
+
+    /// Whether its data goes to a stream.
+    pub const fn writes_stream(&self) -> bool {
+        matches!(self.plan, Plan::Fetch(_))
+    }
+
+    /// The other end: a server or a host, as it was named.
+    pub fn peer(&self) -> String {
+        match &self.plan {
+            Plan::Push(PushPlan { to, .. }) | Plan::Feed(FeedPlan { to, .. }) => to.to_string(),
+            Plan::Pull(PullPlan { from, .. }) | Plan::Fetch(FetchPlan { from, .. }) => from.to_string(),
+            Plan::Between(plan) => plan.to.to_string(),
+        }
+    }
+
+    /// Whether ssh reaches one of the ends.
+    pub const fn uses_ssh(&self) -> bool {
+        self.plan.uses_ssh()
+    }
+
+    /// The two other hosts between which it copies.
+    pub fn hosts(&self) -> Option<(&str, &str)> {
+        if let Plan::Between(plan) = &self.plan { Some((&plan.from, &plan.to.host)) } else { None }
+    }
+
+    /// Its target as it was named.
+    pub fn target(&self) -> String {
+        match &self.plan {
+            Plan::Push(PushPlan { shown, .. }) | Plan::Feed(FeedPlan { shown, .. }) => shown.clone(),
+            Plan::Pull(plan) => plan.to.to_string_lossy().into_owned(),
+            Plan::Fetch(_) => "-".to_owned(),
+            Plan::Between(plan) => plan.to.to_string(),
+        }
+    }
+
+    /// The size of its sources in bytes, if they are files of this host.
+    pub fn size(&self) -> Option<u64> {
+        if let Plan::Push(plan) = &self.plan { plan.size() } else { None }
+    }
+
+    /// Its sources on this host, as they were named.
+    pub fn sources(&self) -> Vec<String> {
+        let Plan::Push(plan) = &self.plan else { return Vec::new() };
+        plan.sources.iter().map(|path| path.display().to_string()).collect()
+    }
+
+    /// Whether it copies directories with their contents.
+    pub const fn is_recursive(&self) -> bool {
+        self.recursive
+    }
+
+    /// The settings of its connection.
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Checks that its settings fit its ends. [`run`](Self::run) does so as well.
+    ///
+    /// # Errors
+    /// They do not.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.ssh.detach && matches!(self.plan, Plan::Between(_)) {
+            return Err(Error::usage("--detach is for copies from or to this machine"));
+        }
+        if self.plan.uses_ssh() && self.settings.security.plain {
+            return Err(Error::usage("copies over SSH are always encrypted").remedy("leave out --plain"));
+        }
+        if matches!(self.plan, Plan::Between(_)) && (self.control_stream.is_some() || self.settings.key_log.is_some()) {
+            return Err(Error::usage(
+                "--control-stream, --trace and --unsafe-keylog do not reach a copy between two other hosts",
+            ));
+        }
+        if self.control_stream.is_some() && self.direction() == Direction::Received {
+            return Err(Error::usage(
+                "--control-stream needs a copy to a server, because the stream and the copy must have the same sender",
+            )
+            .remedy("start the copy on the other host"));
+        }
+        Ok(())
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// It failed, or some of its files did. The error has the [report](Error::report) of what was done, if the copy had begun.
+    pub fn run(&self, environment: &Environment) -> Result<Report, Error> {
+        self.check()?;
+        let mut report = Report {
+            address: Some(self.peer()),
+            files: Some(0),
+            directories: Some(0),
+            failed: Some(0),
+            ..self.settings.report(self.direction())
+        };
+        let exchange = Exchange::new(self, environment);
+        let result = match &self.plan {
+            Plan::Push(plan) => exchange.push(plan, &mut report),
+            Plan::Pull(plan) => exchange.pull(plan, &mut report),
+            Plan::Feed(plan) => exchange.feed(plan, &mut report),
+            Plan::Fetch(plan) => exchange.fetch(plan, &mut report),
+            Plan::Between(plan) => between::run(self, environment, plan, &mut report),
+        };
+        if report.seconds == 0.0 {
+            // It moved nothing.
+            report.seconds = exchange.elapsed().as_secs_f64();
+        }
+        match result {
+            Ok(()) => Ok(report),
+            Err(error) => Err(Error { report: Some(Box::new(report)), ..error }),
+        }
+    }
+}
+
+impl fmt::Debug for Copy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Copy").field("plan", &self.plan).field("recursive", &self.recursive).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,85 @@
+//! The paths that a copy requests from the other side, by name or by pattern.
+
+use farhaul_session::{Component, Pattern, Pull, RelPath};
+
+use crate::location::{Place, SshPlace};
+
+/// Requested paths.
+#[derive(Debug)]
+pub(super) struct AskedPaths {
+    pub(super) paths: Vec<RelPath>,
+    /// Whether a path that does not exist is a pattern.
+    patterns: bool,
+}
+
+impl AskedPaths {
+    /// Below the root of a server. If one of them is a pattern, the others say that they are none.
+    pub(super) fn of_server(places: &[&Place]) -> Self {
+        let patterns = places.iter().any(|place| place.pattern.is_some());
+        let path = |place: &&Place| match &place.pattern {
+            Some(pattern) => pattern.clone(),
+            None if patterns => quoted(&place.path),
+            None => place.path.clone(),
+        };
+        Self { paths: places.iter().map(path).collect(), patterns }
+    }
+
+    /// Of a far program, which knows the whole paths. Here they are the names under which they arrive.
+    pub(super) fn over_ssh(places: &[&SshPlace]) -> Self {
+        let paths = places.iter().map(|place| place.name()).collect();
+        Self { paths, patterns: places.iter().any(|place| place.has_pattern()) }
+    }
+
+    /// The names that they arrive under, in the order of the copy: ascending by their bytes. Patterns have none yet.
+    pub(super) fn names(&self) -> Vec<Vec<u8>> {
+        let named = self.paths.iter().filter(|_| !self.patterns);
+        let mut names: Vec<_> = named.filter_map(|path| Some(path.split_last()?.0.as_bytes().to_vec())).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The request. `single` is for a target that takes one entry.
+    pub(super) fn pull(&self, recursive: bool, single: bool) -> Pull {
+        Pull { paths: self.paths.clone(), recursive, patterns: self.patterns, single: single && self.patterns }
+    }
+}
+
+/// A path as a pattern that matches it alone. A name that is too long then is asked for as it is.
+fn quoted(path: &RelPath) -> RelPath {
+    let name = |name: &Component| Component::new(&Pattern::quoted(name.as_bytes()));
+    let all = path.components().iter().try_fold(RelPath::root(), |path, next| path.join(name(next)?));
+    all.unwrap_or_else(|_| path.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::location::Location;
+
+    fn asked(places: &[&str]) -> AskedPaths {
+        let places: Vec<_> = places.iter().map(|place| Location::read(place.as_ref()).unwrap()).collect();
+        let server: Vec<_> =
+            places.iter().map(|place| if let Location::Remote(place) = place { place } else { panic!() }).collect();
+        AskedPaths::of_server(&server)
+    }
+
+    fn paths(asked: &AskedPaths) -> Vec<String> {
+        asked.paths.iter().map(|path| String::from_utf8(path.to_bytes()).unwrap()).collect()
+    }
+
+    #[test]
+    fn escaped_characters_of_an_address_are_no_patterns() {
+        let plain = asked(&["udt://h:1/a%2A", "udt://h:1/b%5Cc"]);
+        assert_eq!((paths(&plain), plain.patterns), (vec!["a*".into(), "b\\c".into()], false));
+        let mixed = asked(&["udt://h:1/*", "udt://h:1/a%2A", "udt://h:1/b"]);
+        assert_eq!((paths(&mixed), mixed.patterns), (vec!["*".into(), "a\\*".into(), "b".into()], true));
+        let both = asked(&["udt://h:1/%5B?"]);
+        assert_eq!((paths(&both), both.patterns), (vec!["\\[?".into()], true));
+    }
+
+    #[test]
+    fn only_patterns_may_bring_several_entries_for_one_path() {
+        assert!(asked(&["udt://h:1/*"]).pull(false, true).single);
+        assert!(!asked(&["udt://h:1/a"]).pull(false, true).single && !asked(&["udt://h:1/*"]).pull(true, false).single);
+    }
+}

@@ -1,0 +1,172 @@
+//! A copy between two other hosts: ssh starts a program on each, and the data takes the way between them. Where UDP is blocked
+//! there, this side passes the encrypted datagrams on from one SSH connection to the other.
+//!
+//! Neither host trusts the other one. The receiver learns from this side what to take, and success is what both ends tell alike.
+
+use std::time::Duration;
+
+use farhaul_udp::Clock;
+use serde_json::Value;
+
+use super::Copy;
+use super::accounts::{Told, correct};
+use super::plan::BetweenPlan;
+use crate::environment::Environment;
+use crate::error::{Code, Error};
+use crate::event::Event;
+use crate::remote::FarProgram;
+use crate::remote::messages::{Call, FarSays, Near, PathText, Stored, Task, code_there, printable};
+use crate::remote::reach::OverSsh;
+use crate::remote::tunnel::pass_on;
+use crate::report::Report;
+
+/// Time for the receiving program to say what it has stored, after the end of the sending one: more than the 10 s that it waits
+/// for the sender to close the connection.
+const ACCOUNT: Duration = Duration::from_secs(15);
+/// Interval of progress from the sending host.
+const INTERVAL: &str = "--interval=500ms";
+
+/// Copies from one host to another one.
+pub(super) fn run(
+    copy: &Copy,
+    environment: &Environment,
+    plan: &BetweenPlan,
+    report: &mut Report,
+) -> Result<(), Error> {
+    let over = OverSsh { environment, settings: &copy.settings, ssh: &copy.ssh, only_sends: false };
+    let ended = started(copy, &over, plan).and_then(|mut both| watch(copy, environment, plan, &mut both));
+    let ended = ended.map_err(|error| environment.cancellation.reason().unwrap_or(error))?;
+    fill(report, &ended.record);
+    environment.events.send(&Event::Remote(&plan.from, &ended.record));
+    ended.error.map_or(Ok(()), Err)
+}
+
+/// Fills in what the last record of the sender says.
+fn fill(report: &mut Report, record: &Value) {
+    let number = |key: &str| record[key].as_u64();
+    report.bytes = number("bytes").unwrap_or(0);
+    report.files = number("files");
+    report.directories = number("directories");
+    report.failed = number("failed");
+    report.seconds = record["seconds"].as_f64().unwrap_or(0.0);
+    report.goodput_bps = number("goodput_bps");
+    report.packets_sent = number("packets_sent").unwrap_or(0);
+    report.packets_retransmitted = number("packets_retransmitted").unwrap_or(0);
+    report.packets_received = number("packets_received").unwrap_or(0);
+    report.verified = record["verified"].as_bool().unwrap_or(false);
+    let text = |key: &str| record[key].as_str().map(printable);
+    (report.suite, report.peer_key) = (text("suite"), text("peer_key"));
+}
+
+/// Both far programs, which live as long as the copy.
+struct Both {
+    from: FarProgram,
+    to: FarProgram,
+    clock: Clock,
+}
+
+impl Both {
+    /// Passes datagrams on between the two.
+    fn tie(&mut self) -> Result<(), Error> {
+        let (from, into_from, hear_from) = self.from.datagrams()?.divided();
+        let (to, into_to, hear_to) = self.to.datagrams()?.divided();
+        pass_on(from, into_to, hear_from)?;
+        pass_on(to, into_from, hear_to)?;
+        Ok(())
+    }
+
+    /// What the receiving program says that it has stored.
+    fn stored(&mut self) -> Option<Stored> {
+        let deadline = self.clock.now() + ACCOUNT;
+        loop {
+            let left = deadline.saturating_since(self.clock.now());
+            if let FarSays::Stored(stored) = self.to.next_within(left)? {
+                return Some(stored);
+            }
+        }
+    }
+}
+
+fn started(copy: &Copy, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, Error> {
+    let task = Task::Forward { paths: plan.paths.clone(), recursive: copy.recursive };
+    let mut hello = over.hello(None, task);
+    hello.options.push(INTERVAL.to_owned());
+    let (mut from, sender, _) = over.start(&plan.from, &hello)?;
+    let (target, wanted) = (PathText::new(&plan.to.path), plan.wanted.clone());
+    let task = Task::Receive { target, is_directory: plan.is_directory, wanted };
+    let mut hello = over.hello(None, task);
+    // The sending program alone is admitted.
+    hello.key = Some(sender.key);
+    let (to, receiver, addresses) = over.start(&plan.to.host, &hello)?;
+    let (is_directory, takes_one, name) = (plan.is_directory, receiver.takes_one, plan.to.host.clone());
+    from.say(&Near::Call(Call { key: receiver.key, addresses, is_directory, takes_one, name }))?;
+    Ok(Both { from, to, clock: over.environment.clock })
+}
+
+/// The last record of the copy.
+struct Ended {
+    record: Value,
+    error: Option<Error>,
+}
+
+/// The failure that the last record of the sending program names.
+fn named_error(record: &Value, plan: &BetweenPlan) -> Option<Error> {
+    let code = code_there(record["error"]["code"].as_str()?);
+    Some(Error::new(code, format!("{}: {}", plan.from, text(&record["error"]["message"]))))
+}
+
+/// Passes on what the sending program reports until its end.
+fn watch(copy: &Copy, environment: &Environment, plan: &BetweenPlan, both: &mut Both) -> Result<Ended, Error> {
+    let mut told = Told::default();
+    while let Some(said) = both.from.next() {
+        let record = match said {
+            FarSays::Record(record) => record,
+            FarSays::Failed(failed) => return Err(failed.error(&plan.from)),
+            FarSays::Blocked(why) => {
+                let why = why.error(&plan.from);
+                if copy.ssh.no_fallback {
+                    return Err(why);
+                }
+                environment.events.warn(&format!(
+                    "{why}; the data goes through both SSH connections and this machine, which is slower"
+                ));
+                both.tie()?;
+                continue;
+            }
+            FarSays::Ready(_) | FarSays::Tunneling | FarSays::Stored(_) => continue,
+        };
+        match record["event"].as_str().unwrap_or_default() {
+            "end" => return ended(record, told, both, plan),
+            "file" if record["status"] == "verified" => told.verified(&record),
+            _ => {}
+        }
+        environment.events.send(&Event::Remote(&plan.from, &record));
+    }
+    let lost = Error::new(Code::PeerLost, format!("{} left before the copy was complete", plan.from));
+    Err(both.from.explained(lost))
+}
+
+/// The end as both programs saw it, unless the receiving one ended because of its ssh.
+fn ended(mut record: Value, told: Told, both: &mut Both, plan: &BetweenPlan) -> Result<Ended, Error> {
+    let mut fault = named_error(&record, plan);
+    if let Some(lost) = fault.clone().filter(|fault| fault.code == Code::PeerLost)
+        && let ssh @ Error { code: Code::SshFailed, .. } = both.to.explained(lost)
+    {
+        return Err(ssh);
+    }
+    // A copy that broke off has a reason, and confirms nothing.
+    if fault.as_ref().is_none_or(|fault| fault.code == Code::FilesFailed) {
+        let stored = both.stored();
+        let differs = told.compared_with(&record, stored.as_ref(), (&plan.from, &plan.to.host));
+        if let Some(fault) = &differs {
+            correct(&mut record, stored.as_ref(), fault);
+        }
+        fault = differs.or(fault);
+    }
+    Ok(Ended { record, error: fault })
+}
+
+/// A text of another host.
+fn text(value: &Value) -> String {
+    printable(value.as_str().unwrap_or_default())
+}

@@ -1,0 +1,221 @@
+//! A copy between this host and another one: connect, negotiate, drive, outcome.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use farhaul_session::{
+    AbortCode, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, SessionError, Source, Store,
+};
+
+use super::Copy;
+use super::partial::Target;
+use super::plan::{Far, FeedPlan, FetchPlan, PullPlan, PushPlan};
+use super::stream::{InputStream, OutputStream};
+use crate::connect::{self, Calling};
+use crate::control::Control;
+use crate::disk::{DiskSource, DiskStore};
+use crate::environment::Environment;
+use crate::error::{Code, Error};
+use crate::event::{Event, Moved};
+use crate::remote::reach::{self, OverSsh, Reached};
+use crate::report::Report;
+use crate::session::file::outcome::{self, Measured};
+use crate::session::file::{FileLog, Receiving, Sending, Timed};
+use crate::session::measure::Meter;
+use crate::session::watch::Watch;
+use crate::session::{Channel, Role, Session, Trouble, drive};
+
+/// One run of a copy.
+pub(super) struct Exchange<'a> {
+    copy: &'a Copy,
+    environment: &'a Environment,
+    /// Counts from the connection attempt that succeeded, without the time that ssh or a question to the user took.
+    meter: Cell<Meter>,
+}
+
+impl<'a> Exchange<'a> {
+    pub(super) fn new(copy: &'a Copy, environment: &'a Environment) -> Self {
+        Self { copy, environment, meter: Cell::new(Meter::start(environment.clock)) }
+    }
+
+    /// The time since the copy began.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.meter.get().elapsed()
+    }
+
+    /// Files of this host to another one.
+    pub(super) fn push(&self, plan: &PushPlan, report: &mut Report) -> Result<(), Error> {
+        plan.check_sources()?;
+        let selection = plan.select(self.copy.recursive)?;
+        let names = selection.names().map(|name| name.as_bytes().to_vec()).collect();
+        let target_is_directory = plan.is_directory || selection.len() > 1;
+        let push = Push { target: plan.target.clone(), target_is_directory };
+        let mut source = DiskSource::of(selection);
+        let mut reached = self.connect(&plan.to)?;
+        if connect::is_here(reached.stream.peer_addr()) {
+            source.leave_out_younger_directories();
+        }
+        self.send((&mut reached, &plan.to), push, (source, false), self.log().of_sources(names), report)
+    }
+
+    /// A stream to a file of another host.
+    pub(super) fn feed(&self, plan: &FeedPlan, report: &mut Report) -> Result<(), Error> {
+        let input = self.copy.input.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let input = input.unwrap_or_else(|| Box::new(io::stdin()));
+        let mut reached = self.connect(&plan.to)?;
+        let (name, stream) = (plan.name.clone(), reached.stream.clone());
+        let source = InputStream::begin(name, input, stream, self.environment.cancellation.clone())?;
+        let push = Push { target: plan.directory.clone(), target_is_directory: true };
+        self.send((&mut reached, &plan.to), push, (source, true), self.log(), report)
+    }
+
+    /// Files of another host to this one.
+    pub(super) fn pull(&self, plan: &PullPlan, report: &mut Report) -> Result<(), Error> {
+        let is_directory = plan.is_directory();
+        let store =
+            DiskStore::at(&plan.to, is_directory).map_err(|error| Error::no_place(&plan.to.display(), &error))?;
+        let target = Target::at(plan.to.clone());
+        let takes_one = !is_directory && !plan.to.is_dir();
+        let session = pulling(plan.asked.pull(self.copy.recursive, takes_one), &plan.from)?;
+        let mut reached = self.connect(&plan.from)?;
+        let log = self.log().of_sources(plan.asked.names());
+        let store = Timed::new(store, reached.stream.clone(), self.meter.get());
+        self.receive((&mut reached, &plan.from), Receiving { session, store, log }, report, |error, log| {
+            target.named_in(error, log.current())
+        })
+    }
+
+    /// A file of another host to a stream.
+    pub(super) fn fetch(&self, plan: &FetchPlan, report: &mut Report) -> Result<(), Error> {
+        let output = self.copy.output.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let output = output.unwrap_or_else(|| Box::new(io::stdout()));
+        let session = pulling(plan.asked.pull(false, true), &plan.from)?;
+        let mut reached = self.connect(&plan.from)?;
+        let closed = Rc::new(Cell::new(false));
+        let store = OutputStream::new(output, Rc::clone(&closed));
+        let store = Timed::new(store, reached.stream.clone(), self.meter.get()).program();
+        let job = Receiving { session, store, log: self.log().without_place() };
+        let received = self.receive((&mut reached, &plan.from), job, report, |error, log| match log.moved() {
+            0 => error,
+            _ => error.and("the output on stdout is incomplete"),
+        });
+        if closed.get() {
+            let message = "the reader of stdout closed it early; the copy is incomplete";
+            let reason = self.environment.cancellation.reason();
+            return Err(reason.unwrap_or_else(|| Error::new(Code::LocalIo, message).quietly()));
+        }
+        received
+    }
+
+    /// Sends a source, which is `fed` by another program or not.
+    fn send(
+        &self,
+        (reached, to): (&mut Reached, &Far),
+        push: Push,
+        (source, fed): (impl Source, bool),
+        log: FileLog,
+        report: &mut Report,
+    ) -> Result<(), Error> {
+        let source = Timed::new(source, reached.stream.clone(), self.meter.get());
+        let job = Sending { session: FileSender::connect(push), source, log };
+        let control = self
+            .copy
+            .control_stream
+            .map(|target| Control::begin(self.environment, &self.copy.settings, &reached.stream, target));
+        let control = RefCell::new(control.transpose()?);
+        self.carry(reached, job, report, |report, job, measured, driven| {
+            outcome::of_sending(report, job, &Measured { fed, ..measured });
+            report.control_stream = control.take().and_then(Control::finish);
+            outcome::result(report, &job.log, driven, |trouble| {
+                let error = self.environment.error(trouble, to);
+                match job.log.current().map(|_| began_there(job.session.progress())) {
+                    Some(true) => error
+                        .and(&format!("the incomplete file lies beside its target on {to}; its name ends in .fhpart")),
+                    Some(false) if !is_explained(trouble) => error.and(&format!(
+                        "an incomplete file may lie beside its target on {to}; its name would end in .fhpart"
+                    )),
+                    _ => error,
+                }
+            })
+        })
+    }
+
+    /// Receives into a store. `explain` adds to an error what remains of the copy.
+    fn receive<S: Store>(
+        &self,
+        (reached, from): (&mut Reached, &Far),
+        job: Receiving<S>,
+        report: &mut Report,
+        explain: impl Fn(Error, &FileLog) -> Error,
+    ) -> Result<(), Error> {
+        self.carry(reached, job, report, |report, job, measured, driven| {
+            outcome::of_receiving(report, job, &measured);
+            outcome::result(report, &job.log, driven, |trouble| {
+                explain(self.environment.error(trouble, from), &job.log)
+            })
+        })
+    }
+
+    /// Drives one side of a session, and draws the conclusion.
+    fn carry<J: Session>(
+        &self,
+        reached: &mut Reached,
+        mut job: J,
+        report: &mut Report,
+        conclude: impl FnOnce(&mut Report, &J, Measured, Result<(), Trouble>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (clock, events, stream) = (self.environment.clock, self.environment.events.clone(), &reached.stream);
+        report.protected_by(stream);
+        let show = move |moved: &Moved<'_>| events.send(&Event::Moved(moved));
+        let mut watch = Watch::start(vec![stream.clone()], clock, job.sends(), show)?;
+        job.tells(watch.round_trips());
+        let channel = Channel { stream, role: Role::Connecting, clock, early: &[] };
+        let (waits, driven) = drive(&channel, &mut job);
+        watch.stop();
+        let stats = stream.stats().unwrap_or_default();
+        let (rate, buffer) = (self.copy.settings.rate, self.copy.settings.buffer);
+        let measured = Measured { stats, rtt: watch.rtt(), meter: self.meter.get(), waits, fed: false, rate, buffer };
+        conclude(report, &job, measured, driven).map_err(|error| reached.explained(error))
+    }
+
+    fn connect(&self, far: &Far) -> Result<Reached, Error> {
+        let (environment, settings) = (self.environment, &self.copy.settings);
+        let only_sends = self.copy.direction() == crate::report::Direction::Sent;
+        let reached = match far {
+            Far::Server(server) => {
+                let calling = Calling { only_sends, ..Calling::to(environment, settings, server)? };
+                Reached { stream: calling.connect(server)?, far: None }
+            }
+            Far::Ssh { host, task } => {
+                let over = OverSsh { environment, settings, ssh: &self.copy.ssh, only_sends };
+                over.connect(host, task.clone())?
+            }
+            Far::Other(other) => Reached { stream: reach::call(environment, settings, other)?, far: None },
+        };
+        let open_for = reached.stream.stats().map_or(Duration::ZERO, |stats| stats.elapsed);
+        self.meter.set(self.meter.get().restarted(open_for));
+        Ok(reached)
+    }
+
+    fn log(&self) -> FileLog {
+        FileLog::new(self.environment.events.clone(), self.meter.get())
+    }
+}
+
+fn pulling(pull: Pull, server: &Far) -> Result<FileReceiver, Error> {
+    FileReceiver::connect(pull, ReceiveLimits::default())
+        .map_err(|error| Error::usage(format!("cannot request these paths from {server}: {error}")))
+}
+
+/// Whether the other side gave a reason for giving up. Its reason also tells about incomplete files.
+fn is_explained(trouble: &Trouble) -> bool {
+    matches!(trouble, Trouble::Session(SessionError::PeerAborted(abort)) if abort.code != AbortCode::Cancelled)
+}
+
+/// Whether the other side has stored bytes of the current file.
+fn began_there(progress: Progress) -> bool {
+    progress.current.is_some_and(|(_, _, sent)| progress.stored > progress.bytes - sent)
+}

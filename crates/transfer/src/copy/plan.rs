@@ -1,0 +1,438 @@
+//! The meaning of a list of places: the direction of the data.
+
+use std::fmt;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use farhaul_session::{Component, Pull, RelPath, own_name};
+
+use super::asked::AskedPaths;
+use super::missing::too_many_for_one;
+use crate::disk::{Selection, Wording};
+use crate::error::{Code, Error};
+use crate::location::{HostPort, Location, Place, SshPlace};
+use crate::remote::Other;
+use crate::remote::messages::{PathText, Task, Wanted};
+use crate::text::reason;
+
+/// A possible copy.
+#[derive(Debug)]
+pub(super) enum Plan {
+    Push(PushPlan),
+    Pull(PullPlan),
+    /// From stdin.
+    Feed(FeedPlan),
+    /// To stdout.
+    Fetch(FetchPlan),
+    /// Between two other hosts.
+    Between(BetweenPlan),
+}
+
+/// The other end of a copy.
+#[derive(Clone, Debug)]
+pub(super) enum Far {
+    /// A running `serve`.
+    Server(HostPort),
+    /// A program that ssh starts, and its part.
+    Ssh { host: String, task: Task },
+    /// Another far program, which ssh started elsewhere.
+    Other(Other),
+}
+
+#[derive(Debug)]
+pub(super) struct PushPlan {
+    pub(super) sources: Vec<PathBuf>,
+    /// Whether sources may be patterns. A shell has expanded those of this machine's user.
+    pub(super) wording: Wording,
+    pub(super) to: Far,
+    /// The target below the root of a server.
+    pub(super) target: RelPath,
+    /// Whether the target must be a directory: for several sources, or for a source without a name (`.`, `..`).
+    pub(super) is_directory: bool,
+    /// The target as it was typed.
+    pub(super) shown: String,
+}
+
+#[derive(Debug)]
+pub(super) struct PullPlan {
+    pub(super) from: Far,
+    pub(super) asked: AskedPaths,
+    pub(super) to: PathBuf,
+}
+
+#[derive(Debug)]
+pub(super) struct FeedPlan {
+    pub(super) to: Far,
+    /// An existing directory, and the name of the new file in it.
+    pub(super) directory: RelPath,
+    pub(super) name: RelPath,
+    /// The target as it was typed.
+    pub(super) shown: String,
+}
+
+#[derive(Debug)]
+pub(super) struct FetchPlan {
+    pub(super) from: Far,
+    pub(super) asked: AskedPaths,
+}
+
+#[derive(Debug)]
+pub(super) struct BetweenPlan {
+    pub(super) from: String,
+    pub(super) paths: Vec<PathText>,
+    pub(super) to: SshPlace,
+    /// Whether the target must be a directory.
+    pub(super) is_directory: bool,
+    /// What the target takes.
+    pub(super) wanted: Wanted,
+}
+
+impl Plan {
+    /// The meaning of `places`. `recursive` is for directories.
+    pub(super) fn of(places: &[Location], recursive: bool) -> Result<Self, Error> {
+        let (to, from) = places.split_last().expect("the command line takes no less than one place");
+        if from.is_empty() {
+            return Err(Error::usage("missing: <DST>, the target; `farhaul copy --help` explains the options"));
+        }
+        match (from, to) {
+            ([Location::Standard], to) => return FeedPlan::to(to).map(Self::Feed),
+            ([Location::Remote(place)], Location::Standard) if !place.is_directory => {
+                let from = Far::Server(place.server.clone());
+                return Ok(Self::Fetch(FetchPlan { from, asked: AskedPaths::of_server(&[place]) }));
+            }
+            ([Location::Ssh(place)], Location::Standard) if !place.is_directory() => {
+                let from = Far::sending(&place.host, &[place], false);
+                return Ok(Self::Fetch(FetchPlan { from, asked: AskedPaths::over_ssh(&[place]) }));
+            }
+            _ if places.contains(&Location::Standard) => return Err(Error::usage(ONE_FILE)),
+            _ => {}
+        }
+        let local: Vec<PathBuf> = from.iter().filter_map(local).collect();
+        let remote: Vec<&Place> = from.iter().filter_map(remote).collect();
+        let ssh: Vec<&SshPlace> = from.iter().filter_map(ssh).collect();
+        match (to, local.len() == from.len(), remote.len() == from.len(), ssh.len() == from.len()) {
+            (Location::Remote(to), true, ..) => Ok(Self::Push(PushPlan::to_server(local, to))),
+            (Location::Ssh(to), true, ..) => Ok(Self::Push(PushPlan::over_ssh(local, to, recursive))),
+            (Location::Local(to), _, true, _) => PullPlan::from_server(&remote, to).map(Self::Pull),
+            (Location::Local(to), _, _, true) => PullPlan::over_ssh(&ssh, to, recursive).map(Self::Pull),
+            (Location::Ssh(to), _, _, true) => BetweenPlan::of(&ssh, to, recursive).map(Self::Between),
+            (Location::Local(_), true, ..) => Err(Error::usage(
+                "both ends are on this machine: use `cp`, or write the far end as host:path or udt://host:port/path",
+            )),
+            _ => Err(Error::usage(
+                "the sources are on this machine, or all on one other; a copy between two servers, or with local and \
+                 remote sources, does not exist",
+            )),
+        }
+    }
+}
+
+impl Plan {
+    /// Whether ssh reaches one of the ends.
+    pub(super) const fn uses_ssh(&self) -> bool {
+        match self {
+            Self::Push(PushPlan { to: far, .. })
+            | Self::Feed(FeedPlan { to: far, .. })
+            | Self::Pull(PullPlan { from: far, .. })
+            | Self::Fetch(FetchPlan { from: far, .. }) => matches!(far, Far::Ssh { .. }),
+            Self::Between(_) => true,
+        }
+    }
+}
+
+const ONE_FILE: &str =
+    "- is stdin or stdout, as one end of a copy of one file: `copy - udt://host:port/NAME` or `copy host:NAME -`";
+
+impl Far {
+    /// A far program that sends these places.
+    fn sending(host: &str, places: &[&SshPlace], recursive: bool) -> Self {
+        let paths = places.iter().map(|place| PathText::new(&place.path)).collect();
+        Self::Ssh { host: host.to_owned(), task: Task::Send { paths, recursive } }
+    }
+
+    /// A far program that stores at `target` what this request would bring, and nothing else.
+    fn receiving(host: &str, target: &[u8], is_directory: bool, request: &Pull) -> Self {
+        let task = Task::Receive { target: PathText::new(target), is_directory, wanted: Wanted::by(request) };
+        Self::Ssh { host: host.to_owned(), task }
+    }
+}
+
+impl fmt::Display for Far {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(server) => server.fmt(f),
+            Self::Ssh { host, .. } => f.write_str(host),
+            Self::Other(other) => f.write_str(&other.name),
+        }
+    }
+}
+
+impl FeedPlan {
+    fn to(to: &Location) -> Result<Self, Error> {
+        let nameless =
+            || Error::usage(format!("stdin has no name: write the name of the new file, {}NAME", start_of_names(to)));
+        let shown = to.to_string();
+        match to {
+            Location::Remote(to) => {
+                let name = to.path.split_last().filter(|_| !to.is_directory).and_then(|(name, parents)| {
+                    let directory = parents.iter().try_fold(RelPath::root(), |path, name| path.join(name.clone()));
+                    directory.and_then(|directory| Ok((directory, RelPath::root().join(name.clone())?))).ok()
+                });
+                let (directory, name) = name.ok_or_else(nameless)?;
+                Ok(Self { directory, name, to: Far::Server(to.server.clone()), shown })
+            }
+            Location::Ssh(to) => {
+                let (directory, name) = to.split_name().ok_or_else(nameless)?;
+                let request = Pull { paths: vec![name.clone()], ..Pull::default() };
+                let to = Far::receiving(&to.host, &directory, true, &request);
+                Ok(Self { directory: RelPath::root(), name, to, shown })
+            }
+            _ => Err(Error::usage(ONE_FILE)),
+        }
+    }
+}
+
+/// The text of a target up to the name of a new file in it.
+fn start_of_names(to: &Location) -> String {
+    match to {
+        Location::Ssh(place) if place.path == b"." => format!("{}:", place.host),
+        to => {
+            let text = to.to_string();
+            let end = if text.ends_with('/') { "" } else { "/" };
+            text + end
+        }
+    }
+}
+
+/// Whether these sources need a directory as their target.
+fn need_directory(sources: &[PathBuf]) -> bool {
+    sources.len() > 1 || sources.iter().any(|path| own_name(path.as_os_str().as_bytes()).is_none())
+}
+
+/// The name that a source of this machine arrives under. The root for one without a name, whose content arrives.
+fn arrives_as(source: &Path) -> RelPath {
+    let name = own_name(source.as_os_str().as_bytes()).and_then(|name| Component::new(name).ok());
+    name.and_then(|name| RelPath::root().join(name).ok()).unwrap_or_else(RelPath::root)
+}
+
+impl PushPlan {
+    fn to_server(sources: Vec<PathBuf>, to: &Place) -> Self {
+        let is_directory = to.is_directory || need_directory(&sources);
+        let (target, shown) = (to.path.clone(), to.to_string());
+        let to = Far::Server(to.server.clone());
+        Self { sources, wording: Wording::Literal, to, target, is_directory, shown }
+    }
+
+    fn over_ssh(sources: Vec<PathBuf>, to: &SshPlace, recursive: bool) -> Self {
+        let is_directory = to.is_directory() || need_directory(&sources);
+        let request =
+            Pull { paths: sources.iter().map(|source| arrives_as(source)).collect(), recursive, ..Pull::default() };
+        let (far, shown) = (Far::receiving(&to.host, &to.path, is_directory, &request), to.to_string());
+        Self { sources, wording: Wording::Literal, to: far, target: RelPath::root(), is_directory, shown }
+    }
+
+    /// The sources to another far program.
+    pub(super) fn to_other(sources: Vec<PathBuf>, to: Other) -> Self {
+        let is_directory = to.is_directory || need_directory(&sources);
+        // The place is the near program's affair. The slash keeps what it says about a directory.
+        let shown = format!("other:{}", if to.is_directory { "target/" } else { "target" });
+        let (to, target) = (Far::Other(to), RelPath::root());
+        Self { sources, wording: Wording::Patterns, to, target, is_directory, shown }
+    }
+
+    /// The size of the sources in bytes, if all are files that exist.
+    pub(super) fn size(&self) -> Option<u64> {
+        let size = |path: &PathBuf| path.metadata().ok().filter(fs::Metadata::is_file).map(|metadata| metadata.len());
+        self.sources.iter().map(size).sum::<Option<u64>>().filter(|_| self.wording == Wording::Literal)
+    }
+
+    /// Checks that all sources exist, unless they may be patterns.
+    pub(super) fn check_sources(&self) -> Result<(), Error> {
+        if self.wording == Wording::Patterns {
+            return Ok(());
+        }
+        for path in &self.sources {
+            path.metadata().map_err(|error| {
+                let message = format!("cannot read {}: {}; nothing was copied", path.display(), reason(&error));
+                Error::new(Code::FilesFailed, message)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Selects the sources. `recursive` is for directories.
+    pub(super) fn select(&self, recursive: bool) -> Result<Selection, Error> {
+        let selected = Selection::named(&self.sources, self.wording, recursive).map_err(|error| {
+            let mut alone = self.sources.iter().zip(Selection::each_named(&self.sources, self.wording, recursive));
+            let what = match alone.find_map(|(path, alone)| alone.err().map(|error| (path, error))) {
+                Some((path, error)) => format!("cannot read {}: {}", path.display(), reason(&error)),
+                None => format!("cannot read the sources: {}", reason(&error)),
+            };
+            Error::new(Code::FilesFailed, format!("{what}; nothing was copied"))
+        })?;
+        match &self.to {
+            Far::Other(other) if other.takes_one && selected.len() > 1 => {
+                let why = too_many_for_one(selected.len());
+                Err(Error::new(Code::FilesFailed, format!("cannot copy the sources: {why}; nothing was copied")))
+            }
+            _ => Ok(selected),
+        }
+    }
+}
+
+impl PullPlan {
+    fn from_server(places: &[&Place], to: &Path) -> Result<Self, Error> {
+        let server = &places[0].server;
+        if places.iter().any(|place| place.server != *server) {
+            return Err(Error::usage("one copy has one source server; copy from each server separately"));
+        }
+        let from = Far::Server(server.clone());
+        Ok(Self { from, asked: AskedPaths::of_server(places), to: to.to_owned() })
+    }
+
+    fn over_ssh(places: &[&SshPlace], to: &Path, recursive: bool) -> Result<Self, Error> {
+        let host = one_host(places)?;
+        let from = Far::sending(host, places, recursive);
+        Ok(Self { from, asked: AskedPaths::over_ssh(places), to: to.to_owned() })
+    }
+
+    /// Whether the target must be a directory: for several sources, or for the root, which has no name.
+    pub(super) fn is_directory(&self) -> bool {
+        self.asked.paths.len() > 1
+            || self.asked.paths.iter().any(RelPath::is_root)
+            || self.to.as_os_str().as_encoded_bytes().ends_with(b"/")
+            || own_name(self.to.as_os_str().as_bytes()).is_none()
+    }
+}
+
+impl BetweenPlan {
+    fn of(from: &[&SshPlace], to: &SshPlace, recursive: bool) -> Result<Self, Error> {
+        let host = one_host(from)?.to_owned();
+        let is_directory = to.is_directory() || from.len() > 1 || from.iter().any(|place| place.name().is_root());
+        let paths = from.iter().map(|place| PathText::new(&place.path)).collect();
+        let wanted = Wanted::by(&AskedPaths::over_ssh(from).pull(recursive, false));
+        Ok(Self { from: host, paths, to: to.clone(), is_directory, wanted })
+    }
+}
+
+/// The host of all sources.
+fn one_host<'a>(places: &[&'a SshPlace]) -> Result<&'a str, Error> {
+    let host = &places[0].host;
+    if places.iter().any(|place| place.host != *host) {
+        return Err(Error::usage("one copy has one source host; copy from each host separately"));
+    }
+    Ok(host)
+}
+
+fn local(place: &Location) -> Option<PathBuf> {
+    if let Location::Local(path) = place { Some(path.clone()) } else { None }
+}
+
+const fn remote(place: &Location) -> Option<&Place> {
+    if let Location::Remote(place) = place { Some(place) } else { None }
+}
+
+const fn ssh(place: &Location) -> Option<&SshPlace> {
+    if let Location::Ssh(place) = place { Some(place) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(places: &[&str]) -> Result<Plan, Error> {
+        Plan::of(&places.iter().map(|place| Location::read(place.as_ref()).unwrap()).collect::<Vec<_>>(), false)
+    }
+
+    #[test]
+    fn the_remote_end_decides_the_direction() {
+        assert!(matches!(plan(&["a", "b", "udt://h:1/"]), Ok(Plan::Push(push)) if push.sources.len() == 2));
+        assert!(matches!(plan(&["udt://h:1/a", "udt://h:1/b", "."]), Ok(Plan::Pull(pull)) if pull.is_directory()));
+    }
+
+    #[test]
+    fn sources_without_a_name_go_into_a_directory() {
+        for (source, is_directory) in
+            [(".", true), ("..", true), ("a/..", true), ("/", true), ("tree/.", true), ("tree/", false)]
+        {
+            let Ok(Plan::Push(push)) = plan(&[source, "udt://h:1/new"]) else { panic!() };
+            assert_eq!(push.is_directory, is_directory, "{source}");
+        }
+        for (source, is_directory) in [("udt://h:1/", true), ("udt://h:1", true), ("udt://h:1/d", false)] {
+            let Ok(Plan::Pull(pull)) = plan(&[source, "new"]) else { panic!() };
+            assert_eq!(pull.is_directory(), is_directory, "{source}");
+        }
+    }
+
+    #[test]
+    fn stdin_gets_the_last_name_of_the_target() {
+        let Ok(Plan::Feed(feed)) = plan(&["-", "udt://h:1/d/e/name"]) else { panic!() };
+        assert_eq!((feed.directory.to_string(), feed.name.to_string()), ("d/e".into(), "name".into()));
+        let Ok(Plan::Feed(feed)) = plan(&["-", "udt://h:1/name"]) else { panic!() };
+        assert!(feed.directory.is_root());
+        assert!(
+            matches!(plan(&["udt://h:1/d/x", "-"]), Ok(Plan::Fetch(fetch)) if fetch.asked.paths[0].to_string() == "d/x")
+        );
+    }
+
+    #[test]
+    fn the_refusal_of_a_nameless_target_can_be_followed() {
+        for (target, wanted) in [
+            ("far:", " far:NAME"),
+            ("far:d/", " far:d/NAME"),
+            ("far:..", " far:../NAME"),
+            ("far:~", " far:~/NAME"),
+            ("udt://h:1/", " udt://h:1/NAME"),
+            ("udt://h:1/d/", " udt://h:1/d/NAME"),
+        ] {
+            let message = plan(&["-", target]).unwrap_err().message;
+            assert!(message.ends_with(wanted), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_colon_makes_it_a_copy_over_ssh_in_any_direction() {
+        let Ok(Plan::Push(push)) = plan(&["a", "b", "far:d"]) else { panic!() };
+        let request = |names: &[&str]| Pull {
+            paths: names.iter().map(|name| RelPath::parse(name.as_bytes()).unwrap()).collect(),
+            ..Pull::default()
+        };
+        let asked = request(&["a", "b"]);
+        assert_eq!(format!("{:?}", push.to), format!("{:?}", Far::receiving("far", b"d", true, &asked)));
+        assert!(push.is_directory);
+        let Ok(Plan::Pull(pull)) = plan(&["far:/d/a", "far:b", "."]) else { panic!() };
+        assert_eq!(pull.asked.paths.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a", "b"]);
+        let Ok(Plan::Between(between)) = plan(&["one:a", "two:b"]) else { panic!() };
+        assert_eq!((between.from.as_str(), between.to.host.as_str(), between.is_directory), ("one", "two", false));
+        let Ok(Plan::Feed(feed)) = plan(&["-", "far:d/name"]) else { panic!() };
+        let asked = request(&["name"]);
+        assert_eq!(format!("{:?}", feed.to), format!("{:?}", Far::receiving("far", b"d/", true, &asked)));
+        assert_eq!(feed.name.to_string(), "name");
+        assert!(matches!(plan(&["far:d/x", "-"]), Ok(Plan::Fetch(fetch)) if fetch.asked.paths[0].to_string() == "x"));
+    }
+
+    #[test]
+    fn impossible_copies_are_usage_errors() {
+        for places in [
+            &["a", "b"][..],
+            &["udt://h:1/a", "udt://h:1/b"],
+            &["udt://h:1/a", "udt://g:1/b", "."],
+            &["a", "udt://h:1/b", "."],
+            &["-", "udt://h:1/"],
+            &["-", "udt://h:1/d/"],
+            &["-", "a", "udt://h:1/d"],
+            &["-", "-"],
+            &["-", "a"],
+            &["udt://h:1/", "-"],
+            &["h:a", "g:b", "."],
+            &["a", "h:b", "."],
+            &["h:a", "udt://h:1/b"],
+            &["-", "h:d/"],
+            &["h:d/", "-"],
+            &["udt://h:1/a", "udt://h:1/b", "-"],
+        ] {
+            assert_eq!(plan(places).unwrap_err().code, Code::Usage, "{places:?}");
+        }
+    }
+}

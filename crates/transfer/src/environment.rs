@@ -1,0 +1,46 @@
+//! What all parts of a copy or of a server share.
+
+use std::fmt::Display;
+
+use farhaul::Error as ConnectionError;
+use farhaul_udp::Clock;
+
+use crate::cancel::Cancellation;
+use crate::error::Error;
+use crate::event::{Events, Observer};
+use crate::session::Trouble;
+
+/// The clock, the cancellation, and the way of events to whoever shows them.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    /// Counts time.
+    pub clock: Clock,
+    /// Ends everything that it was given.
+    pub cancellation: Cancellation,
+    /// Tells what happens.
+    pub events: Events,
+}
+
+impl Environment {
+    /// A new one that tells this observer what happens.
+    pub fn telling(observer: impl Observer + 'static) -> Self {
+        Self { clock: Clock::start(), cancellation: Cancellation::default(), events: Events::to(observer) }
+    }
+
+    /// The error of a failed session with `peer`: the reason of a cancellation if there was one, otherwise `trouble`.
+    pub fn error(&self, trouble: &Trouble, peer: &dyn Display) -> Error {
+        self.cancellation.reason().unwrap_or_else(|| trouble.error(peer))
+    }
+
+    /// The error of a failed call of the library: the reason of a cancellation if there was one, otherwise `error`.
+    pub fn connection_error(&self, error: &ConnectionError, peer: &dyn Display) -> Error {
+        self.cancellation.reason().unwrap_or_else(|| Error::of_connection(error, peer))
+    }
+}
+
+impl Default for Environment {
+    /// A new one that tells nobody.
+    fn default() -> Self {
+        Self { clock: Clock::start(), cancellation: Cancellation::default(), events: Events::unheard() }
+    }
+}

@@ -1,0 +1,145 @@
+//! What happens during a copy, for whoever shows it.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use farhaul::{Rate, Stats};
+use farhaul_session::{Digest, Entry, Failure, ShownPath, Side};
+
+use crate::error::Error;
+use crate::report::Report;
+
+/// An event of a copy or of a server.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// The copy waits for something that may take long.
+    Waiting(Waiting<'a>),
+    /// A UDP port is open, and a connection to `peer` begins.
+    Connecting {
+        /// The address of this side.
+        local: SocketAddr,
+        /// The address of the peer.
+        peer: SocketAddr,
+        /// The rate with which a search for the rate begins, if an earlier profile of the path told one: with the headers of IP and
+        /// UDP, and when it was measured, since 1970.
+        first_rate: Option<(Rate, Duration)>,
+        /// What carries the datagrams, if it is not UDP: after UDP was tried for so long.
+        carrier: Option<(&'static str, Duration)>,
+    },
+    /// A file begins to move.
+    Begun(&'a Entry),
+    /// Time passes, and bytes may have moved. Every 20 ms or so.
+    Moved(&'a Moved<'a>),
+    /// A file has its final name. Both sides have compared its digest.
+    Placed(&'a Entry, &'a Digest),
+    /// A directory was made.
+    Made(&'a Entry),
+    /// A file was not copied, for this reason, which one of the sides found.
+    Failed(&'a ShownPath, &'a Failure, Side),
+    /// A source was not reached, because the copy broke off before it.
+    Skipped(&'a ShownPath),
+    /// A session of a server has ended, with this error if it failed.
+    Ended(&'a Report, Option<&'a Error>),
+    /// A record of the program on this host, which sends in a copy between two other hosts, as it writes with `--json`.
+    Remote(&'a str, &'a serde_json::Value),
+    /// Something that limits the copy, or that somebody should look at.
+    Warning(&'a str),
+    /// Something that people may want to know.
+    Note(&'a str),
+}
+
+/// What a copy waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Waiting<'a> {
+    /// Ssh logs in to this host, and the program there starts.
+    Login(&'a str),
+    /// A server answers.
+    Answer(SocketAddr),
+}
+
+/// The state of the connections of a session, which has a number at a server.
+#[derive(Debug)]
+pub struct Moved<'a> {
+    /// Time since the watch began.
+    pub elapsed: Duration,
+    /// The figures of each connection.
+    pub connections: &'a [Stats],
+    /// This side sends. Its progress is acknowledged bytes, a receiver's is received bytes.
+    pub sends: bool,
+    /// The last one of the session.
+    pub is_last: bool,
+}
+
+impl Moved<'_> {
+    /// Bytes of payload so far: acknowledged ones of a sender, those that arrived at a receiver.
+    pub fn bytes(&self) -> u64 {
+        let of = |stats: &Stats| if self.sends { stats.totals.bytes_acked } else { stats.totals.bytes_read };
+        self.connections.iter().map(of).sum()
+    }
+}
+
+/// Hears what happens, on any thread of a copy. It must not wait long.
+pub trait Observer: Send + Sync {
+    /// An event of a copy. A server numbers its sessions from 1.
+    fn hear(&self, session: Option<u64>, event: &Event<'_>);
+}
+
+impl<F: Fn(&Event<'_>) + Send + Sync> Observer for F {
+    fn hear(&self, _session: Option<u64>, event: &Event<'_>) {
+        self(event);
+    }
+}
+
+/// The way of events to an observer. Clones lead to the same one.
+#[derive(Clone)]
+pub struct Events {
+    observer: Arc<dyn Observer>,
+    session: Option<u64>,
+}
+
+impl Events {
+    /// Events for this observer.
+    pub fn to(observer: impl Observer + 'static) -> Self {
+        Self { observer: Arc::new(observer), session: None }
+    }
+
+    /// Events that nobody hears.
+    pub fn unheard() -> Self {
+        Self::to(|_: &Event<'_>| {})
+    }
+
+    /// The events of a session of a server.
+    pub(crate) fn of_session(&self, session: u64) -> Self {
+        Self { session: Some(session), ..self.clone() }
+    }
+
+    /// The number of the session; `None` for a copy.
+    pub(crate) const fn session(&self) -> Option<u64> {
+        self.session
+    }
+
+    /// Tells the observer.
+    pub fn send(&self, event: &Event<'_>) {
+        self.observer.hear(self.session, event);
+    }
+
+    /// Tells it of something that limits the copy, or that somebody should look at.
+    pub fn warn(&self, message: &str) {
+        self.send(&Event::Warning(message));
+    }
+
+    /// Tells it of something that people may want to know.
+    pub fn note(&self, message: &str) {
+        self.send(&Event::Note(message));
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").field("session", &self.session).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,148 @@
+//! Processor time of this process, and of the threads behind a transfer.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Sub;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Processor time in user mode and in the kernel, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuSeconds {
+    /// In user mode.
+    pub user: f64,
+    /// In the kernel.
+    pub system: f64,
+}
+
+impl CpuSeconds {
+    /// Processor time of this process with all its threads; zero if the system does not report it.
+    pub fn of_process() -> Self {
+        Self::of(farhaul_udp::processor_time_of_process())
+    }
+
+    /// Processor time of the calling thread; zero if the system does not report it.
+    pub fn of_thread() -> Self {
+        Self::of(farhaul_udp::processor_time_of_thread())
+    }
+
+    const fn of((user, system): (Duration, Duration)) -> Self {
+        Self { user: user.as_secs_f64(), system: system.as_secs_f64() }
+    }
+
+    /// Both together.
+    pub fn total(self) -> f64 {
+        self.user + self.system
+    }
+
+    /// The time in user mode.
+    pub fn user_time(self) -> Duration {
+        Duration::try_from_secs_f64(self.user).unwrap_or_default()
+    }
+
+    /// The time in the kernel.
+    pub fn system_time(self) -> Duration {
+        Duration::try_from_secs_f64(self.system).unwrap_or_default()
+    }
+}
+
+impl Sub for CpuSeconds {
+    type Output = Self;
+
+    /// Processor time since `earlier`.
+    fn sub(self, earlier: Self) -> Self {
+        Self { user: (self.user - earlier.user).max(0.0), system: (self.system - earlier.system).max(0.0) }
+    }
+}
+
+/// Processor use of the threads behind a transfer: the calling one, and those that serve UDP ports.
+#[derive(Debug, Default)]
+pub struct Threads {
+    began: BTreeMap<String, Spent>,
+}
+
+impl Threads {
+    /// Starts counting.
+    pub fn begin() -> Self {
+        Self { began: threads() }
+    }
+
+    /// Time for which the transfer needed a processor: its busiest thread ran, or any of its threads queued for one. The
+    /// threads wait for each other, so one queueing thread delays all.
+    pub fn busy(&self) -> Duration {
+        let (mut running, mut queueing) = (Duration::ZERO, Duration::ZERO);
+        for (thread, now) in threads() {
+            let before = self.began.get(&thread).copied().unwrap_or_default();
+            running = running.max(now.running.saturating_sub(before.running));
+            queueing += now.queueing.saturating_sub(before.queueing);
+        }
+        running + queueing
+    }
+}
+
+/// Time of a runnable thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Spent {
+    running: Duration,
+    /// Time in the run queue of a busy processor.
+    queueing: Duration,
+}
+
+/// Prefix of the names of threads that serve UDP ports.
+const PORT_THREAD: &str = "farhaul:";
+
+/// Times of each thread, by its folder. Without schedstat, only the processor time of the calling thread.
+fn threads() -> BTreeMap<String, Spent> {
+    let of = |folder: &Path| fs::read_to_string(folder.join("schedstat")).ok().as_deref().and_then(schedstat);
+    let without = || Spent { running: farhaul_udp::thread_cpu_time(), queueing: Duration::ZERO };
+    let own = of(Path::new("/proc/thread-self")).unwrap_or_else(without);
+    let mut all = BTreeMap::from([(String::new(), own)]);
+    for folder in fs::read_dir("/proc/self/task").into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if fs::read_to_string(folder.join("comm")).is_ok_and(|name| name.starts_with(PORT_THREAD)) {
+            all.extend(of(&folder).map(|spent| (folder.to_string_lossy().into_owned(), spent)));
+        }
+    }
+    all
+}
+
+/// Parses nanoseconds of running and of queueing (the kernel's Documentation/scheduler/sched-stats.rst).
+fn schedstat(line: &str) -> Option<Spent> {
+    let mut numbers = line.split_ascii_whitespace().map_while(|number| number.parse().ok().map(Duration::from_nanos));
+    Some(Spent { running: numbers.next()?, queueing: numbers.next()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn running_and_queueing_are_told_apart() {
+        let spent = |running, queueing| Spent {
+            running: Duration::from_nanos(running),
+            queueing: Duration::from_nanos(queueing),
+        };
+        assert_eq!(schedstat("12 30 7\n"), Some(spent(12, 30)));
+        assert_eq!(schedstat("12\n"), None);
+        assert_eq!(schedstat(""), None);
+    }
+
+    #[test]
+    fn a_thread_that_computes_is_busy() {
+        let (threads, began) = (Threads::begin(), farhaul_udp::thread_cpu_time());
+        let mut spent = Duration::ZERO;
+        while spent < Duration::from_millis(20) {
+            spent = farhaul_udp::thread_cpu_time() - began;
+        }
+        // The kernel updates these times at its ticks.
+        assert!(threads.busy() >= spent / 2, "{:?} of {spent:?}", threads.busy());
+    }
+
+    #[test]
+    fn processor_time_never_goes_back() {
+        let before = CpuSeconds::of_process();
+        let spent = CpuSeconds::of_process() - before;
+        assert!(spent.user >= 0.0 && spent.system >= 0.0 && spent.total().is_finite());
+    }
+}

@@ -1,0 +1,307 @@
+//! The far program of a copy over SSH. Ssh starts it, and talks to it on stdin and stdout.
+
+mod job;
+
+use std::ffi::OsStr;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use farhaul::Endpoint;
+use farhaul::security::{KeyPair, Pinned, PublicKey, Security};
+use farhaul_session::{AbortCode, Pull, Request, ShownPath, escape};
+
+use self::job::Job;
+use super::frames::{Frames, MARK};
+use super::messages::{Failed, FarSays, Hello, Near, Ready, Stored, VERSION};
+use super::reach::Other;
+use super::tunnel::{Tunnel, widen};
+use super::voice::{self, WayOut};
+use crate::connect;
+use crate::copy::Copy;
+use crate::copy::missing::select;
+use crate::copy::partial::Target;
+use crate::disk::{DiskSource, DiskStore, Selection, Wording};
+use crate::environment::Environment;
+use crate::error::{Code, Error};
+use crate::event::Events;
+use crate::keys::identity;
+use crate::serve::hosting::Hosting;
+use crate::serve::listener::{self, Caller, Callers, Limits};
+use crate::session::file::Holding;
+use crate::settings::Settings;
+
+/// The next step if two programs are of different versions.
+const UPDATE: &str = "update the older side";
+/// The near program calls within this time, or not at all.
+const FIRST_PACKET: Duration = Duration::from_secs(30);
+/// Bytes per read.
+const BLOCK: usize = 64 << 10;
+/// Addresses of `SSH_CONNECTION` (ssh(1)): client, its port, server, its port.
+const SERVER_ADDRESS: usize = 2;
+
+/// What a program has to bring along that is started on a remote host.
+pub trait Host {
+    /// The settings of connections that these words of a command line give.
+    ///
+    /// # Errors
+    /// A word is unknown.
+    fn settings(&self, words: &[String]) -> Result<Settings, String>;
+
+    /// The home directory of the user with this name. `None` if there is no such user.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    fn home_of(&self, user: &OsStr) -> io::Result<Option<PathBuf>>;
+
+    /// Leaves the session of ssh, whose end sends signals to its processes.
+    ///
+    /// # Errors
+    /// The system refuses.
+    fn leave_session(&self) -> Result<(), Error>;
+
+    /// Carries out a copy to another far program. What happens goes to the near program by [`say_record`].
+    ///
+    /// # Errors
+    /// The copy failed. The near program knows.
+    fn forward(&self, copy: Copy, words: &[String]) -> Result<(), Error>;
+}
+
+/// Serves one copy over SSH. A failure is told to the near program, and nobody else.
+///
+/// # Errors
+/// The copy failed. The near program knows.
+pub fn bootstrap(host: &dyn Host, environment: &Environment) -> Result<(), Error> {
+    io::stdout().write_all(MARK).and_then(|()| io::stdout().flush())?;
+    let environment = Environment { events: Events::unheard(), ..environment.clone() };
+    let mut near = NearProgram { frames: Frames::clean() };
+    let done = near.hello().and_then(|hello| serve(near, hello, host, &environment));
+    done.map_err(|error| {
+        say(&FarSays::Failed(Failed::from(&error)));
+        error.quietly()
+    })
+}
+
+/// Tells the near program a record of a copy to another far program.
+///
+/// # Errors
+/// Nobody hears it any more.
+pub fn say_record(record: serde_json::Value) -> io::Result<()> {
+    voice::say(&FarSays::Record(record))
+}
+
+fn say(message: &FarSays) {
+    // Its reader may be gone. Then stdin ends, too.
+    let _ = voice::say(message);
+}
+
+/// The near program, which speaks on stdin.
+struct NearProgram {
+    frames: Frames,
+}
+
+impl NearProgram {
+    fn hello(&mut self) -> Result<Hello, Error> {
+        let hello = match self.next() {
+            Some(Near::Hello(hello)) => hello,
+            None if self.frames.is_empty() => {
+                return Err(Error::new(Code::SshFailed, "nothing of the near program came in through ssh")
+                    .remedy("leave StdinNull and -n out of the settings of ssh, and let login shells read nothing"));
+            }
+            _ => {
+                return Err(Error::new(Code::Protocol, "the near program speaks another version").remedy(UPDATE));
+            }
+        };
+        if hello.version != VERSION {
+            return Err(Error::new(
+                Code::Protocol,
+                format!(
+                    "farhaul {} there speaks version {VERSION} of copies over SSH, and farhaul {} here version {}",
+                    env!("CARGO_PKG_VERSION"),
+                    escape(hello.program.as_bytes()),
+                    hello.version
+                ),
+            )
+            .remedy(UPDATE));
+        }
+        Ok(hello)
+    }
+
+    /// The next message; `None` at the end of the SSH connection.
+    fn next(&mut self) -> Option<Near> {
+        let mut block = vec![0; BLOCK];
+        loop {
+            match self.frames.next() {
+                Ok(Some(message)) => return Some(message),
+                Ok(None) => {}
+                Err(_) => return None,
+            }
+            let len = io::stdin().lock().read(&mut block).ok().filter(|&len| len > 0)?;
+            self.frames.extend(&block[..len]).ok()?;
+        }
+    }
+}
+
+fn serve(mut near: NearProgram, hello: Hello, host: &dyn Host, environment: &Environment) -> Result<(), Error> {
+    let settings = host.settings(&hello.options).map_err(|line| Error::new(Code::Protocol, line).remedy(UPDATE))?;
+    let identity = identity::generate()?;
+    let job = Job::of(&hello.task, host)?;
+    if let Job::Forward { paths, recursive } = &job {
+        say(&FarSays::Ready(ready(&identity, 0, &job)));
+        let Some(Near::Call(call)) = near.next() else { return Ok(()) };
+        let (cancellation, (say, detour)) = (environment.cancellation.clone(), sync_channel(1));
+        // The end of the SSH connection stops the copy.
+        let at_end = move || cancellation.cancel_because(Error::new(Code::Terminated, "ssh has ended"));
+        let begin = move || {
+            let tunnel = Tunnel::open()?;
+            // The caller may be gone.
+            let _ = say.send(tunnel.entrance());
+            Ok(tunnel)
+        };
+        follow(near, begin, at_end)?;
+        let to = Other::new(call, identity, hello.ports, detour)?;
+        return host.forward(Copy::forward(paths.clone(), *recursive, to).with(settings), &hello.options);
+    }
+    let key: PublicKey = hello
+        .key
+        .as_deref()
+        .unwrap_or_default()
+        .parse()
+        .map_err(|_| Error::new(Code::Protocol, "the near program has no key of a known kind").remedy(UPDATE))?;
+    let trust = Pinned { servers: Vec::new(), clients: vec![key] };
+    let security = Security::new(identity.clone(), trust).cipher(settings.security.cipher);
+    let endpoint = settings.bind_in(hello.ports, &security)?;
+    // The near program may keep a control stream beside its copy.
+    endpoint.answer_probes().map_err(|error| environment.connection_error(&error, &endpoint.local_addr()))?;
+    let far = Far {
+        hosting: Hosting { environment, settings: &settings },
+        job: &job,
+        endpoint: &endpoint,
+        has_begun: Arc::default(),
+        outcome: Mutex::default(),
+    };
+    let listener = listener::listen(environment, &endpoint)?;
+    let port = endpoint.local_addr().port();
+    environment.cancellation.cancels(endpoint.canceller());
+    say(&FarSays::Ready(ready(&identity, port, &job)));
+    let (begun, begins) = sync_channel(1);
+    let (canceller, has_begun, detach) = (endpoint.canceller(), Arc::clone(&far.has_begun), hello.detach);
+    if detach {
+        host.leave_session()?;
+    }
+    let at_end = move || {
+        if !(detach && has_begun.load(Ordering::Acquire)) {
+            canceller.cancel();
+        }
+    };
+    follow(near, move || Tunnel::to(port), at_end)?;
+    let canceller = endpoint.canceller();
+    thread::Builder::new().name("first packet".into()).spawn(move || {
+        if begins.recv_timeout(FIRST_PACKET) == Err(RecvTimeoutError::Timeout) {
+            canceller.cancel();
+        }
+    })?;
+    // The near program and ssh decide how long the one copy may take.
+    let limits = Limits { sessions: 1, idle: None, clients: None, serves_strangers: false, quotas: &[] };
+    let callers = Callers::new(&limits, &Arc::default(), environment.clock);
+    let over =
+        listener::run(environment, (listener, |_, _| ()), (&limits, &callers), |caller| far.serve(caller, &begun));
+    let outcome = far.outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+    // The end of the SSH connection and the end of the copy both cancel the listener.
+    outcome.unwrap_or_else(|| over.and(Ok(())))
+}
+
+fn ready(identity: &KeyPair, port: u16, job: &Job) -> Ready {
+    let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
+    let address = connection.split_ascii_whitespace().nth(SERVER_ADDRESS).and_then(|address| address.parse().ok());
+    Ready { key: identity.public().to_string(), port, address, takes_one: job.takes_one() }
+}
+
+/// Follows the near program: the end of the SSH connection ends the copy, and datagrams may come through it. `open` opens their
+/// tunnel.
+fn follow(
+    mut near: NearProgram,
+    open: impl FnOnce() -> io::Result<Tunnel> + Send + 'static,
+    at_end: impl FnOnce() + Send + 'static,
+) -> Result<(), Error> {
+    thread::Builder::new().name("ssh".into()).spawn(move || {
+        while let Some(message) = near.next() {
+            if message != Near::Tunnel {
+                continue;
+            }
+            widen(io::stdin());
+            widen(io::stdout());
+            let Ok(tunnel) = voice::begin_tunnel().and_then(|()| open()) else { break };
+            let _ = tunnel.run((io::stdin(), near.frames.into_rest()), WayOut, |_| {}, at_end);
+            return;
+        }
+        at_end();
+    })?;
+    Ok(())
+}
+
+/// The far end of a copy.
+struct Far<'a> {
+    hosting: Hosting<'a>,
+    job: &'a Job,
+    endpoint: &'a Endpoint,
+    /// Whether the near program has called.
+    has_begun: Arc<AtomicBool>,
+    outcome: Mutex<Option<Result<(), Error>>>,
+}
+
+impl Far<'_> {
+    fn serve(&self, caller: &Caller, begun: &SyncSender<()>) {
+        self.has_begun.store(true, Ordering::Release);
+        // The first one counts.
+        let _ = begun.try_send(());
+        let result = match (self.job, &caller.open.request) {
+            // The sender has no say in what the target is.
+            (Job::Receive { target, is_directory, asked }, Request::Push(_)) => {
+                self.receive(caller, target, *is_directory, asked)
+            }
+            (Job::Send { paths, recursive }, Request::Pull(pull)) => self.send(caller, pull, paths, *recursive),
+            _ => return caller.refuse(AbortCode::WrongService, "this program is for another copy"),
+        };
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        self.endpoint.canceller().cancel();
+    }
+
+    fn receive(&self, caller: &Caller, target: &Path, is_directory: bool, asked: &Pull) -> Result<(), Error> {
+        let place = escape(target.as_os_str().as_encoded_bytes());
+        let open = || DiskStore::at(target, is_directory);
+        let (target, holding) = (Target::at(target.to_owned()), Holding::default());
+        let hosted = self.hosting.receive(caller, Some(asked), (&place, &target), open, &holding);
+        let Some((end, result)) = hosted else { return Ok(()) };
+        say(&FarSays::Stored(Stored {
+            files: end.files.unwrap_or(0),
+            directories: end.directories.unwrap_or(0),
+            bytes: end.bytes,
+            failed: end.failed.unwrap_or(0),
+            failure: result.as_ref().err().map(Failed::from),
+            ledger: end.ledger,
+        }));
+        result
+    }
+
+    fn send(&self, caller: &Caller, pull: &Pull, paths: &[PathBuf], recursive: bool) -> Result<(), Error> {
+        let begun = self.hosting.begin_to_send(caller);
+        let wording = if pull.patterns { Wording::Patterns } else { Wording::Literal };
+        let shown = |path: &PathBuf| ShownPath::new(path.as_os_str().as_encoded_bytes());
+        let each = || paths.iter().map(shown).zip(Selection::each_named(paths, wording, recursive));
+        match select(Selection::named(paths, wording, recursive), pull.single, each) {
+            Ok(selection) => {
+                let mut source = DiskSource::of(selection);
+                if connect::is_here(caller.peer) {
+                    source.leave_out_younger_directories();
+                }
+                self.hosting.send(caller, begun, source, Holding::default()).1
+            }
+            Err(missing) => self.hosting.send(caller, begun, missing, Holding::default()).1,
+        }
+    }
+}

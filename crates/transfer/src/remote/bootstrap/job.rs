@@ -1,0 +1,134 @@
+//! The task of a far program, with its paths as this host has them.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use farhaul_session::{Pull, escape};
+
+use super::super::messages::{PathText, Task};
+use super::Host;
+use crate::error::{Code, Error};
+
+/// A task whose homes exist.
+#[derive(Debug)]
+pub(super) enum Job {
+    Receive {
+        target: PathBuf,
+        is_directory: bool,
+        /// Nothing else is taken.
+        asked: Pull,
+    },
+    Send {
+        paths: Vec<PathBuf>,
+        recursive: bool,
+    },
+    Forward {
+        paths: Vec<PathBuf>,
+        recursive: bool,
+    },
+    /// Every copy is refused.
+    Answer,
+}
+
+impl Job {
+    /// Finds the homes before the other side connects.
+    pub(super) fn of(task: &Task, host: &dyn Host) -> Result<Self, Error> {
+        let local = |path| local(path, host);
+        let all = |paths: &[PathText]| paths.iter().map(|path| self::local(path, host)).collect::<Result<Vec<_>, _>>();
+        Ok(match task {
+            Task::Receive { target, is_directory, wanted } => {
+                let target = local(target)?;
+                let takes_one = !is_directory && !target.is_dir();
+                let asked = wanted.request(takes_one).map_err(malformed)?;
+                Self::Receive { target, is_directory: *is_directory, asked }
+            }
+            Task::Send { paths, recursive } => Self::Send { paths: all(paths)?, recursive: *recursive },
+            Task::Answer => Self::Answer,
+            Task::Forward { paths, recursive } => Self::Forward { paths: all(paths)?, recursive: *recursive },
+        })
+    }
+
+    /// Whether its target takes one entry.
+    pub(super) const fn takes_one(&self) -> bool {
+        matches!(self, Self::Receive { asked: Pull { single: true, .. }, .. })
+    }
+}
+
+/// A path on this host.
+fn local(path: &PathText, host: &dyn Host) -> Result<PathBuf, Error> {
+    with_home(path.bytes().map_err(malformed)?, |user| home_of(user, host))
+}
+
+fn malformed(why: &str) -> Error {
+    Error::new(Code::Protocol, format!("a path is malformed: {why}"))
+}
+
+/// The path, in which `~` at the front is this user's home directory, and `~user` that of another user. A home directory alone
+/// has no name that the near program could know, so it stands for its content.
+fn with_home(path: Vec<u8>, home_of: impl FnOnce(&OsStr) -> Result<PathBuf, Error>) -> Result<PathBuf, Error> {
+    let Some(rest) = path.strip_prefix(b"~") else { return Ok(PathBuf::from(OsString::from_vec(path))) };
+    let slash = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
+    let home = home_of(OsStr::from_bytes(&rest[..slash]))?;
+    // More slashes would make the rest an absolute path.
+    let below = rest[slash..].iter().position(|&byte| byte != b'/').map(|at| &rest[slash + at..]);
+    Ok(home.join(OsStr::from_bytes(below.unwrap_or(b"."))))
+}
+
+/// The home directory of a user; of this one for an empty name.
+fn home_of(user: &OsStr, host: &dyn Host) -> Result<PathBuf, Error> {
+    if user.is_empty() {
+        // Ssh starts the program in it.
+        return Ok(std::env::var_os("HOME").map_or_else(|| ".".into(), PathBuf::from));
+    }
+    let shown = escape(user.as_bytes());
+    match host.home_of(user) {
+        Ok(Some(home)) => Ok(home),
+        Ok(None) => Err(Error::new(Code::FilesFailed, format!("there is no user {shown}; nothing was copied"))
+            .remedy(format!("write ./~{shown} for a file of that name"))),
+        Err(error) => Err(no_answer(&shown, &error)),
+    }
+}
+
+fn no_answer(user: &str, error: &io::Error) -> Error {
+    Error::new(Code::LocalIo, format!("the system does not say whether there is a user {user}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul_session::own_name;
+
+    use super::*;
+
+    fn found(path: &str) -> PathBuf {
+        with_home(path.into(), |user| {
+            Ok(PathBuf::from("/home").join(if user.is_empty() { OsStr::new("me") } else { user }))
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn a_tilde_at_the_front_is_a_home_directory() {
+        for (path, expected) in [
+            ("~", "/home/me"),
+            ("~/", "/home/me"),
+            ("~/a/b", "/home/me/a/b"),
+            ("~//etc", "/home/me/etc"),
+            ("~bob", "/home/bob"),
+            ("~bob/a", "/home/bob/a"),
+            ("./~bob", "./~bob"),
+            ("a/~", "a/~"),
+            ("/~bob", "/~bob"),
+        ] {
+            assert_eq!(found(path), PathBuf::from(expected), "{path}");
+        }
+        for path in ["~", "~/", "~bob//"] {
+            assert_eq!(
+                own_name(found(path).as_os_str().as_bytes()),
+                None,
+                "{path}: its name would be news to the near program"
+            );
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What a far program says, on its way to the thread that takes it.
+//!
+//! At most one message waits. A far program that says more waits in the pipe of ssh, as it does for a slow terminal, so whatever it
+//! says costs this side no memory.
+
+use std::collections::VecDeque;
+use std::process::ChildStdout;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use super::frames::Silence;
+use super::messages::FarSays;
+
+/// Messages that wait. Apart from its records, which this side takes as they come, a far program has one to say before its end.
+const WAITING: usize = 1;
+/// Most messages between the request for datagrams and the datagrams. A far program that waits for them says nothing but a warning.
+const MOST_BEFORE_DATAGRAMS: usize = 4;
+
+/// What came from the far program.
+#[derive(Debug)]
+pub(super) enum Heard {
+    Message(FarSays),
+    /// The shell there runs: the login is done.
+    Shell,
+    /// Datagrams follow.
+    Datagrams(Box<Datagrams>),
+}
+
+/// The output of a far program from the first datagram on.
+#[derive(Debug)]
+pub(super) struct Datagrams {
+    pub(super) stdout: ChildStdout,
+    /// Bytes that were read already.
+    pub(super) first: Vec<u8>,
+    /// Takes the messages between the datagrams.
+    pub(super) feed: Feed,
+}
+
+/// Why nothing was heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Nothing {
+    /// Not yet.
+    Yet,
+    /// No more comes.
+    More(Silence),
+}
+
+/// Both ends of an empty inbox.
+pub(super) fn inbox() -> (Feed, Inbox) {
+    let ((say, heard), silence) = (sync_channel(WAITING), Arc::<OnceLock<Silence>>::default());
+    (Feed { say, silence: Arc::clone(&silence) }, Inbox { heard, silence, kept: VecDeque::new() })
+}
+
+/// The end of the thread that reads.
+#[derive(Debug)]
+pub(super) struct Feed {
+    say: SyncSender<Heard>,
+    silence: Arc<OnceLock<Silence>>,
+}
+
+/// Nobody takes messages any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unheard;
+
+impl Feed {
+    /// Waits until there is room. The drop of the inbox ends the wait.
+    pub(super) fn put(&self, heard: Heard) -> Result<(), Unheard> {
+        self.say.send(heard).map_err(|_| Unheard)
+    }
+
+    /// Hands the rest of the output over, with this end of the inbox.
+    pub(super) fn hand_over(self, stdout: ChildStdout, first: Vec<u8>) {
+        let say = self.say.clone();
+        // Nobody hears it at the end of the copy.
+        let _ = say.send(Heard::Datagrams(Box::new(Datagrams { stdout, first, feed: self })));
+    }
+
+    /// No more comes. Never waits.
+    pub(super) fn end(self, silence: Silence) {
+        let _ = self.silence.set(silence);
+    }
+}
+
+/// The end of the thread that takes.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    heard: Receiver<Heard>,
+    silence: Arc<OnceLock<Silence>>,
+    /// Messages that came before the datagrams, and are for later.
+    kept: VecDeque<FarSays>,
+}
+
+impl Inbox {
+    /// The next one, in the order in which they came.
+    pub(super) fn take(&mut self) -> Result<Heard, Nothing> {
+        match self.kept.pop_front() {
+            Some(message) => Ok(Heard::Message(message)),
+            None => self.heard.recv().map_err(|_| self.no_more()),
+        }
+    }
+
+    /// The same, within this time.
+    pub(super) fn take_within(&mut self, patience: Duration) -> Result<Heard, Nothing> {
+        match self.kept.pop_front() {
+            Some(message) => Ok(Heard::Message(message)),
+            None => self.take_new_within(patience),
+        }
+    }
+
+    /// The next one behind those that are kept, within this time.
+    pub(super) fn take_new_within(&self, patience: Duration) -> Result<Heard, Nothing> {
+        self.heard.recv_timeout(patience).map_err(|error| match error {
+            RecvTimeoutError::Timeout => Nothing::Yet,
+            RecvTimeoutError::Disconnected => self.no_more(),
+        })
+    }
+
+    /// Keeps a message for later. Returns it if there are too many.
+    pub(super) fn keep(&mut self, message: FarSays) -> Result<(), FarSays> {
+        if self.kept.len() == MOST_BEFORE_DATAGRAMS {
+            return Err(message);
+        }
+        self.kept.push_back(message);
+        Ok(())
+    }
+
+    fn no_more(&self) -> Nothing {
+        Nothing::More(self.silence.get().cloned().unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::remote::messages::Failed;
+
+    fn message(number: usize) -> FarSays {
+        FarSays::Failed(Failed { code: "FAILED".into(), message: number.to_string() })
+    }
+
+    fn text(heard: Result<Heard, Nothing>) -> String {
+        match heard {
+            Ok(Heard::Message(FarSays::Failed(failed))) => failed.message,
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_far_program_that_says_more_than_is_taken_waits() {
+        let (feed, mut inbox) = inbox();
+        for number in 0..WAITING {
+            feed.put(Heard::Message(message(number))).unwrap();
+        }
+        assert!(feed.say.try_send(Heard::Shell).is_err(), "no more fits");
+        thread::scope(|scope| {
+            let rest = scope.spawn(move || {
+                let all = (WAITING..100).try_for_each(|number| feed.put(Heard::Message(message(number))));
+                feed.end(Silence { words: "bye".into(), ..Silence::default() });
+                all
+            });
+            for number in 0..100 {
+                assert_eq!(text(inbox.take()), number.to_string(), "none is lost, and their order stays");
+            }
+            assert_eq!(rest.join().unwrap(), Ok(()));
+        });
+        let silence = Silence { words: "bye".into(), ..Silence::default() };
+        assert_eq!(inbox.take().unwrap_err(), Nothing::More(silence));
+    }
+
+    #[test]
+    fn the_end_of_the_taker_ends_the_wait_of_a_far_program() {
+        let (feed, inbox) = inbox();
+        thread::scope(|scope| {
+            let endless = scope.spawn(move || (0..).find_map(|number| feed.put(Heard::Message(message(number))).err()));
+            drop(inbox);
+            assert_eq!(endless.join().unwrap(), Some(Unheard));
+        });
+    }
+
+    #[test]
+    fn messages_before_the_datagrams_stay_in_order_and_are_few() {
+        let (feed, mut inbox) = inbox();
+        for number in 0..MOST_BEFORE_DATAGRAMS {
+            assert_eq!(inbox.keep(message(number)), Ok(()));
+        }
+        assert!(inbox.keep(message(9)).is_err());
+        feed.put(Heard::Message(message(7))).unwrap();
+        let new = inbox.take_new_within(Duration::ZERO);
+        assert_eq!(text(new), "7", "no kept one comes twice while this side waits for datagrams");
+        feed.put(Heard::Message(message(8))).unwrap();
+        for number in (0..MOST_BEFORE_DATAGRAMS).chain([8]) {
+            assert_eq!(text(inbox.take_within(Duration::ZERO)), number.to_string());
+        }
+        assert_eq!(inbox.take_within(Duration::ZERO).unwrap_err(), Nothing::Yet);
+    }
+}

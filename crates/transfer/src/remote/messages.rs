@@ -1,0 +1,205 @@
+//! What the two programs of a copy over SSH say to each other, as JSON.
+
+use std::net::{IpAddr, SocketAddr};
+
+use farhaul_session::{Pull, RelPath};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Code, Error};
+use crate::location::percent;
+use crate::session::file::Ledger;
+
+/// Longest text of a far program that is shown, characters: a path of 4096 bytes, and what is wrong with it.
+const LONGEST_TEXT: usize = 8192;
+/// Version of these messages. Programs of different versions refuse each other.
+pub(crate) const VERSION: u32 = 3;
+
+/// Bytes of a path, which need not be UTF-8: with escapes as in a URL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct PathText(String);
+
+impl PathText {
+    pub(crate) fn new(path: &[u8]) -> Self {
+        Self(percent::encoded(path))
+    }
+
+    /// The bytes of the path.
+    pub(crate) fn bytes(&self) -> Result<Vec<u8>, &'static str> {
+        percent::decoded(self.0.as_bytes())
+    }
+}
+
+/// The near program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Near {
+    /// The first message.
+    Hello(Hello),
+    /// Datagrams follow in both directions, since UDP is blocked.
+    Tunnel,
+    /// Begin the copy to another far program.
+    Call(Call),
+}
+
+/// What the near program wants.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub(crate) version: u32,
+    /// Version of the near program.
+    pub(crate) program: String,
+    /// The only key to admit, as OpenSSH writes it. Absent if the far program calls.
+    #[serde(default)]
+    pub(crate) key: Option<String>,
+    pub(crate) task: Task,
+    /// Options of connections, as on a command line.
+    #[serde(default)]
+    pub(crate) options: Vec<String>,
+    /// The range of UDP ports for the far program.
+    #[serde(default)]
+    pub(crate) ports: Option<(u16, u16)>,
+    /// Whether the copy goes on when ssh ends.
+    #[serde(default)]
+    pub(crate) detach: bool,
+}
+
+/// The part of the far program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Task {
+    /// Store what is wanted, and refuse everything else. Whether the target is a directory is the near program's word.
+    Receive { target: PathText, is_directory: bool, wanted: Wanted },
+    /// Send these paths.
+    Send { paths: Vec<PathText>, recursive: bool },
+    /// Send these paths to another far program, which receives.
+    Forward { paths: Vec<PathText>, recursive: bool },
+    /// Answer questions about the path, and copy nothing.
+    Answer,
+}
+
+/// What the near program's user asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Wanted {
+    /// The names that arrive. The empty one stands for the content of a directory.
+    names: Vec<PathText>,
+    /// Whether they may be patterns.
+    patterns: bool,
+    recursive: bool,
+}
+
+impl Wanted {
+    /// What this request brings.
+    pub(crate) fn by(request: &Pull) -> Self {
+        let name = |path: &RelPath| PathText::new(path.split_last().map_or(&[][..], |(name, _)| name.as_bytes()));
+        Self {
+            names: request.paths.iter().map(name).collect(),
+            patterns: request.patterns,
+            recursive: request.recursive,
+        }
+    }
+
+    /// The request that brings it. `single` is for a target that takes one entry.
+    ///
+    /// # Errors
+    /// A name is none.
+    pub(crate) fn request(&self, single: bool) -> Result<Pull, &'static str> {
+        let name = |name: &PathText| RelPath::parse(&name.bytes()?).map_err(|_| "it is no name");
+        let paths = self.names.iter().map(name).collect::<Result<_, _>>()?;
+        Ok(Pull { paths, recursive: self.recursive, patterns: self.patterns, single })
+    }
+}
+
+/// Another far program, which receives.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Call {
+    pub(crate) key: String,
+    pub(crate) addresses: Vec<SocketAddr>,
+    /// Whether its target is a directory in any case.
+    pub(crate) is_directory: bool,
+    /// Whether its target takes one entry.
+    pub(crate) takes_one: bool,
+    /// Its name in messages.
+    pub(crate) name: String,
+}
+
+/// The far program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FarSays {
+    /// It is ready.
+    Ready(Ready),
+    /// Datagrams follow.
+    Tunneling,
+    /// UDP does not reach the other far program. Datagrams may go through the near one.
+    Blocked(Failed),
+    /// A record of the copy to another far program.
+    Record(serde_json::Value),
+    /// What it has stored, at the end of the copy.
+    Stored(Stored),
+    /// It cannot go on.
+    Failed(Failed),
+}
+
+/// A far program that is ready.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ready {
+    /// Its key, as OpenSSH writes it.
+    pub(crate) key: String,
+    /// Its UDP port; zero if it calls.
+    pub(crate) port: u16,
+    /// The address under which ssh reached it.
+    pub(crate) address: Option<IpAddr>,
+    /// Whether its target takes one entry, because no such directory exists.
+    #[serde(default)]
+    pub(crate) takes_one: bool,
+}
+
+/// The account of a far program that receives. The near program compares it with that of the sender.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stored {
+    pub(crate) files: u64,
+    pub(crate) directories: u64,
+    pub(crate) bytes: u64,
+    pub(crate) failed: u64,
+    /// Why the copy failed there, or some files of it.
+    pub(crate) failure: Option<Failed>,
+    /// The digest over its verified files.
+    pub(crate) ledger: Ledger,
+}
+
+/// A failure there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failed {
+    /// The name of the code in records.
+    pub(crate) code: String,
+    pub(crate) message: String,
+}
+
+impl Failed {
+    /// The failure as an error of this side.
+    pub(crate) fn error(&self, host: &str) -> Error {
+        Error::new(code_there(&self.code), format!("{host}: {}", printable(&self.message)))
+    }
+}
+
+impl From<&Error> for Failed {
+    fn from(fault: &Error) -> Self {
+        Self { code: fault.code.symbol().to_owned(), message: fault.to_string() }
+    }
+}
+
+/// The code of a failure there, by its name. A signal to the program there has not stopped the one here: it has lost its peer.
+pub(crate) fn code_there(symbol: &str) -> Code {
+    match Code::from_symbol(symbol) {
+        Some(Code::Interrupted | Code::Terminated) => Code::PeerLost,
+        code => code.unwrap_or(Code::Failed),
+    }
+}
+
+/// A text of the far program without characters that move the cursor, and no longer than anybody reads.
+pub(crate) fn printable(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_TEXT) {
+        Some((end, _)) => farhaul_session::escape(&text.as_bytes()[..end]) + " …",
+        None => farhaul_session::escape(text.as_bytes()),
+    }
+}

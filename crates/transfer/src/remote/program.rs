@@ -1,0 +1,409 @@
+//! The far program as a child process of this one, through ssh.
+
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, ExitStatus};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use farhaul::Canceller;
+
+use super::frames::{FrameError, Frames, Silence, encode};
+use super::inbox::{Datagrams, Feed, Heard, Inbox, Nothing, inbox};
+use super::install;
+use super::lifeline::Lifeline;
+use super::messages::{Failed, FarSays, Hello, Near, Ready};
+use super::refusal::Refusal;
+use super::ssh::Ssh;
+use super::tunnel::widen;
+use super::words::Words;
+use crate::environment::Environment;
+use crate::error::{Code, Error};
+use crate::text::reason;
+
+/// The next step where a copy of this program would help.
+const INSTALL: &str = "or repeat the command with --install, which copies this program there";
+/// Bytes per read.
+const BLOCK: usize = 64 << 10;
+/// Time for the last words of the far program after the end of its connection. They take another way.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Most other messages before the last words: records that were on their way, one each 0.5 s.
+const MOST_BEFORE_LAST: usize = 16;
+
+/// Time for the first message of the far program once its shell runs. Its first packets follow at once, and 15 s are enough for a
+/// program on a slow disk of a busy host.
+const ANSWER: Duration = Duration::from_secs(15);
+/// Time for ssh to end after it was asked to. Then it is killed.
+pub(super) const LONGEST_END: Duration = Duration::from_secs(5);
+/// Interval and number of looks at ssh after its last output: a second together.
+const LOOK: Duration = Duration::from_millis(10);
+const LOOKS: usize = 100;
+
+/// Whether the end of an SSH connection told the far program that everything is over.
+static HAS_ENDED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the peer knows of the end by ssh, so that nobody need wait for the farewells of its connection.
+pub fn peer_knows_of_the_end() -> bool {
+    HAS_ENDED.load(Ordering::Acquire)
+}
+
+/// The program on the far host.
+#[derive(Debug)]
+pub(crate) struct FarProgram {
+    host: String,
+    child: Arc<Mutex<Child>>,
+    stdin: Option<ChildStdin>,
+    /// Gives stdin back once the program has taken the first message.
+    greeting: Receiver<ChildStdin>,
+    inbox: Inbox,
+    last_words: Option<Failed>,
+    lifeline: Lifeline,
+    /// Whether the copy goes on when ssh ends.
+    is_detached: bool,
+    /// Whether the copy may have begun.
+    is_ready: bool,
+    words: Option<Words>,
+}
+
+/// The pipes of a far program through which datagrams go.
+#[derive(Debug)]
+pub(crate) struct Pipes {
+    /// Its output, and the bytes that were read already.
+    pub(crate) out: (ChildStdout, Vec<u8>),
+    pub(crate) into: ChildStdin,
+    feed: Feed,
+    lifeline: Lifeline,
+}
+
+impl Pipes {
+    /// Calls this at the end of the tunnel.
+    pub(crate) fn at_end(&self) -> impl FnOnce() + Send + 'static {
+        let lifeline = self.lifeline.clone();
+        move || lifeline.ends()
+    }
+
+    /// The pipes, and what takes the messages between the datagrams.
+    pub(crate) fn divided(self) -> ((ChildStdout, Vec<u8>), ChildStdin, impl FnMut(FarSays) + Send + 'static) {
+        let Self { out, into, feed, .. } = self;
+        let hear = move |message| {
+            // Nobody hears it at the end of the copy.
+            let _ = feed.put(Heard::Message(message));
+        };
+        (out, into, hear)
+    }
+}
+
+impl FarProgram {
+    /// Starts the program on `host`, and says what this side wants. If it is missing there, installs it if `options` have one, or
+    /// else `offers_install` decides whether the error says how.
+    pub(crate) fn start(
+        (options, offers_install): (&Ssh, bool),
+        host: &str,
+        hello: &Hello,
+        environment: &Environment,
+    ) -> Result<(Self, Ready), Error> {
+        let started = Self::spawn(options, host, hello, environment).and_then(|mut far| match far.ready(options) {
+            Ok(ready) => Ok((far, ready)),
+            Err(refusal) if refusal.is_mendable && options.install.is_some() => {
+                drop(far);
+                install::install(options, host, environment)?;
+                let mut far = Self::spawn(options, host, hello, environment)?;
+                let ready = far.ready(options).map_err(|refusal| refusal.fault)?;
+                Ok((far, ready))
+            }
+            Err(refusal) if refusal.is_mendable && offers_install => Err(refusal.fault.and(INSTALL)),
+            Err(refusal) => Err(refusal.fault),
+        });
+        started.map_err(|fault| environment.cancellation.reason_soon().unwrap_or(fault))
+    }
+
+    fn spawn(options: &Ssh, host: &str, hello: &Hello, environment: &Environment) -> Result<Self, Error> {
+        let mut command = options.command(host, Some(&options.bootstrap()))?;
+        let mut child = command.spawn().map_err(|error| {
+            let (program, why) = (command.get_program().display(), reason(&error));
+            Error::new(
+                Code::SshFailed,
+                format!("cannot start {program}: {why}; install OpenSSH, or name another with --ssh"),
+            )
+        })?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let child = Arc::new(Mutex::new(child));
+        let words = stderr.map(|stderr| Words::show(stderr, &environment.events)).transpose()?;
+        let (feed, inbox) = inbox();
+        let (lifeline, its) = (Lifeline::of(Arc::clone(&child)), Arc::clone(&child));
+        let ending = lifeline.clone();
+        let is_detached = hello.detach;
+        let greeting = greet(stdin, hello).inspect_err(|_| end(&child))?;
+        let far = Self {
+            host: host.to_owned(),
+            child: its,
+            stdin: None,
+            greeting,
+            inbox,
+            last_words: None,
+            lifeline,
+            is_detached,
+            is_ready: false,
+            words,
+        };
+        environment.cancellation.on_cancel(move || end(&child));
+        if let Some(stdout) = stdout {
+            thread::Builder::new().name("far".into()).spawn(move || {
+                if listen(stdout, feed) {
+                    ending.ends();
+                }
+            })?;
+        }
+        Ok(far)
+    }
+
+    /// Waits until the program is ready.
+    fn ready(&mut self, options: &Ssh) -> Result<Ready, Refusal> {
+        let is_default = !options.names_program();
+        // Logging in takes the time of a person, and ssh has its own limits.
+        let first = match self.inbox.take() {
+            Ok(Heard::Shell) => self.inbox.take_within(ANSWER),
+            first => first,
+        };
+        match first {
+            Err(Nothing::Yet) => Err(Refusal::of_silence(ANSWER, &self.host, options)),
+            Ok(Heard::Message(FarSays::Ready(ready))) => match self.greeting.recv_timeout(ANSWER) {
+                Ok(stdin) => {
+                    (self.stdin, self.is_ready) = (Some(stdin), true);
+                    Ok(ready)
+                }
+                // It answers what it has not read.
+                Err(_) => Err(Refusal { fault: self.misbehaved(), is_mendable: is_default }),
+            },
+            Ok(Heard::Message(FarSays::Failed(failed))) => {
+                let fault = failed.error(&self.host);
+                Err(Refusal { is_mendable: is_default && fault.code == Code::Protocol, fault })
+            }
+            Err(Nothing::More(Silence { error: Some(FrameError::Noise), has_shell: false, .. })) => {
+                Err(Refusal::of_noise(&self.host))
+            }
+            Err(Nothing::More(silence)) if silence.error.is_none() => {
+                let status = wait_within(&self.child, LAST_WORDS);
+                // Its words stand above the error.
+                if let Some(words) = &self.words {
+                    words.wait();
+                }
+                Err(Refusal::of(&silence, status.and_then(|status| status.code()), &self.host, options))
+            }
+            _ => Err(Refusal { fault: self.misbehaved(), is_mendable: is_default }),
+        }
+    }
+
+    fn misbehaved(&self) -> Error {
+        Error::new(
+            Code::Protocol,
+            format!("the program on {} speaks another version: update the older side", self.host),
+        )
+    }
+
+    /// Says something to the program.
+    pub(crate) fn say(&mut self, message: &Near) -> Result<(), Error> {
+        let written = match &mut self.stdin {
+            Some(stdin) => stdin.write_all(encode(message).as_bytes()).and_then(|()| stdin.flush()),
+            None => Ok(()),
+        };
+        written.map_err(|_| Error::new(Code::PeerLost, format!("the SSH connection to {} is lost", self.host)))
+    }
+
+    /// The next message of the program; `None` at its end.
+    pub(crate) fn next(&mut self) -> Option<FarSays> {
+        match self.inbox.take() {
+            Ok(Heard::Message(message)) => Some(message),
+            _ => None,
+        }
+    }
+
+    /// The next message within this time; `None` at its end, too.
+    pub(crate) fn next_within(&mut self, time: Duration) -> Option<FarSays> {
+        match self.inbox.take_within(time) {
+            Ok(Heard::Message(message)) => Some(message),
+            _ => None,
+        }
+    }
+
+    /// Has datagrams follow in both directions.
+    pub(crate) fn datagrams(&mut self) -> Result<Pipes, Error> {
+        self.say(&Near::Tunnel)?;
+        loop {
+            match self.inbox.take_new_within(ANSWER) {
+                Err(Nothing::Yet) => {
+                    let (host, seconds) = (&self.host, ANSWER.as_secs());
+                    let message = format!("the program on {host} opened no way through ssh within {seconds} s");
+                    return Err(Error::new(Code::PeerLost, message));
+                }
+                Ok(Heard::Datagrams(datagrams)) => {
+                    let into = self.stdin.take().ok_or_else(|| self.misbehaved())?;
+                    let Datagrams { stdout, first, feed } = *datagrams;
+                    widen(&into);
+                    widen(&stdout);
+                    return Ok(Pipes { out: (stdout, first), into, feed, lifeline: self.lifeline.clone() });
+                }
+                Ok(Heard::Message(FarSays::Failed(failed))) => return Err(failed.error(&self.host)),
+                Ok(Heard::Message(message)) => self.inbox.keep(message).map_err(|_| self.misbehaved())?,
+                _ => return Err(self.misbehaved()),
+            }
+        }
+    }
+
+    /// The end of ssh cancels `calls`, unless the copy is detached.
+    pub(crate) fn carries(&self, calls: Canceller) {
+        if !self.is_detached {
+            self.lifeline.carries(calls);
+        }
+    }
+
+    /// The fault of a copy that failed with `fault`: what the far program said, or the end of ssh, explains more.
+    pub(crate) fn explained(&mut self, fault: Error) -> Error {
+        let is_unexplained = matches!(fault.code, Code::PeerLost | Code::Failed);
+        // The connection and ssh end at about the same time.
+        let mut patience = if is_unexplained && !self.is_detached { LAST_WORDS } else { Duration::ZERO };
+        let mut has_ended = false;
+        // A far program that goes on with other messages is heard for twice that time.
+        for _ in 0..MOST_BEFORE_LAST {
+            if self.last_words.is_some() {
+                break;
+            }
+            match self.inbox.take_within(patience) {
+                Ok(Heard::Message(FarSays::Failed(failed))) => self.last_words = Some(failed),
+                Ok(Heard::Message(_) | Heard::Shell | Heard::Datagrams(_)) => patience /= 2,
+                Err(Nothing::More(_)) => {
+                    has_ended = true;
+                    break;
+                }
+                Err(Nothing::Yet) => break,
+            }
+        }
+        match &self.last_words {
+            Some(failed) if fault.code == Code::PeerLost => failed.error(&self.host),
+            None if is_unexplained && has_ended && !self.is_detached && self.lost_ssh() => Error::new(
+                Code::SshFailed,
+                format!(
+                    "ssh to {} ended in the middle of the copy, which ends the copy on both hosts: {fault}",
+                    self.host
+                ),
+            ),
+            _ => fault,
+        }
+    }
+
+    /// Whether ssh, from which nothing comes any more, is lost. It ends a moment after its output.
+    fn lost_ssh(&self) -> bool {
+        let looks = (0..LOOKS).find_map(|_| {
+            let is_lost = self.lifeline.has_lost_ssh();
+            if is_lost.is_none() {
+                thread::park_timeout(LOOK);
+            }
+            is_lost
+        });
+        looks.unwrap_or(false)
+    }
+}
+
+impl Drop for FarProgram {
+    /// The copy is over. Nobody waits for the round trip of a polite end.
+    fn drop(&mut self) {
+        self.lifeline.is_over();
+        // A detached program knows of the end by the farewells.
+        if self.is_ready && !self.is_detached {
+            HAS_ENDED.store(true, Ordering::Release);
+        }
+        self.stdin.take();
+        end(&self.child);
+        if wait_within(&self.child, LONGEST_END).is_none() {
+            let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+            // Nothing outlives a kill.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Says what this side wants, on a thread: the message may be longer than the pipes, and a program that does not read it must
+/// not hold this side. The end of ssh ends the thread.
+fn greet(stdin: Option<ChildStdin>, hello: &Hello) -> Result<Receiver<ChildStdin>, Error> {
+    let (greeted, greeting) = sync_channel(1);
+    let hello = encode(&Near::Hello(hello.clone()));
+    thread::Builder::new().name("greeting".into()).spawn(move || {
+        let Some(mut stdin) = stdin else { return };
+        // A failure shows in what is heard.
+        if stdin.write_all(hello.as_bytes()).and_then(|()| stdin.flush()).is_ok() {
+            let _ = greeted.send(stdin);
+        }
+    })?;
+    Ok(greeting)
+}
+
+/// Waits for the end of a child, at most for `time`. It holds no lock while it waits, so that an interrupt can end the child.
+pub(super) fn wait_within(child: &Mutex<Child>, time: Duration) -> Option<ExitStatus> {
+    let mut left = time;
+    loop {
+        let ended = child.lock().unwrap_or_else(PoisonError::into_inner).try_wait();
+        match ended {
+            Ok(None) if !left.is_zero() => {}
+            ended => return ended.ok().flatten(),
+        }
+        let pause = LOOK.min(left);
+        thread::park_timeout(pause);
+        left -= pause;
+    }
+}
+
+/// Ends ssh, which ends the far program.
+pub(super) fn end(child: &Mutex<Child>) {
+    let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
+    if child.try_wait().is_ok_and(|status| status.is_some()) {
+        return;
+    }
+    if let Ok(process) = i32::try_from(child.id())
+        && let Some(process) = rustix::process::Pid::from_raw(process)
+    {
+        // Ssh restores the terminal.
+        let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+    }
+}
+
+/// Takes messages from the program until its end, or until datagrams follow. Returns whether it is the end.
+fn listen(mut stdout: ChildStdout, feed: Feed) -> bool {
+    let (mut frames, mut block, mut error) = (Frames::behind_noise(), vec![0; BLOCK], None);
+    'reading: loop {
+        let len = match stdout.read(&mut block) {
+            Ok(0) | Err(_) => break,
+            Ok(len) => len,
+        };
+        let had_shell = frames.has_shell();
+        if let Err(wrong) = frames.extend(&block[..len]) {
+            error = Some(wrong);
+            break;
+        }
+        if frames.has_shell() && !had_shell && feed.put(Heard::Shell).is_err() {
+            return true;
+        }
+        loop {
+            match frames.next::<FarSays>() {
+                Ok(Some(FarSays::Tunneling)) => {
+                    feed.hand_over(stdout, frames.into_rest());
+                    return false;
+                }
+                Ok(Some(message)) => {
+                    if feed.put(Heard::Message(message)).is_err() {
+                        return true;
+                    }
+                }
+                Ok(None) => break,
+                Err(wrong) => {
+                    error = Some(wrong);
+                    break 'reading;
+                }
+            }
+        }
+    }
+    feed.end(frames.into_silence(error));
+    true
+}

@@ -1,0 +1,275 @@
+//! A server of one directory: the other end of copies.
+//!
+//! ```text
+//! listener ── a caller with its request ──▶ DirectoryServer ── permissions ──▶ hosting ── Capped ──▶ disk
+//! ```
+//!
+//! | part | owns |
+//! | --- | --- |
+//! | [`listener`] | callers: places, requests, idle sessions |
+//! | `hosting` | one session, from its request to its report |
+//! | `permissions` | what a client may do here |
+//! | `capped` | the caps of a client's key, as a source or store |
+//! | `plain` | clients without keys beside those with keys |
+
+mod alarm;
+mod capped;
+pub(crate) mod hosting;
+mod idle;
+pub mod listener;
+mod opening;
+mod permissions;
+mod places;
+mod plain;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use farhaul::security::PlainClients;
+use farhaul::{Listener, Stream};
+use farhaul_session::{AbortCode, Pull, Push, Request, ShownPath};
+use farhaul_units::Rate;
+
+pub use plain::{PlainAccess, PlainRules};
+
+use self::capped::Capped;
+use self::hosting::Hosting;
+use self::listener::{Caller, Callers, Limits};
+use self::permissions::Permissions;
+use crate::connect;
+use crate::copy::missing::select;
+use crate::copy::partial::Target;
+use crate::disk::{Directory, DiskSource, DiskStore, Selection, Wording};
+use crate::environment::Environment;
+use crate::error::{Code, Error};
+use crate::event::Event;
+use crate::keys::{Admission, Permit, Rights};
+use crate::quota::Quota;
+use crate::report::Report;
+use crate::session::file::Holding;
+use crate::settings::Settings;
+use crate::text::reason;
+
+/// Time in which a session moves some bytes, by default. A client that is suspended for ten minutes survives.
+pub const IDLE: Duration = Duration::from_secs(900);
+/// Sessions at a time, by default.
+const SESSIONS: usize = 64;
+
+/// A server of one directory.
+#[derive(Debug)]
+pub struct DirectoryServer {
+    /// The root as it was named, for messages.
+    path: PathBuf,
+    root: Directory,
+    /// `None` for plain connections, whose callers are anybody.
+    clients: Option<Admission>,
+    /// The plain clients beside those with keys.
+    plain: Option<PlainAccess>,
+    permissions: Permissions,
+    sessions: usize,
+    idle: Option<Duration>,
+    /// Sessions since the start.
+    served: Arc<AtomicU64>,
+}
+
+impl DirectoryServer {
+    /// A server of `root` for these clients; `None` for plain connections, whose callers are anybody. Without `read_only`, clients
+    /// may write where their keys permit it.
+    ///
+    /// # Errors
+    /// The root is no directory that can be read.
+    pub fn of(root: &Path, clients: Option<Admission>, read_only: bool) -> Result<Self, Error> {
+        let directory = open(root)?;
+        let usages = clients.as_ref().map(Admission::usages).unwrap_or_default();
+        let permissions =
+            Permissions::new(root, read_only, usages, PlainClients::MAX_RATE).map_err(|error| no_root(root, &error))?;
+        let (path, root) = (root.to_owned(), directory);
+        let (sessions, idle, served) = (SESSIONS, Some(IDLE), Arc::default());
+        Ok(Self { path, root, clients, plain: None, permissions, sessions, idle, served })
+    }
+
+    /// The same with plain clients beside those with keys.
+    #[must_use]
+    pub fn with_plain(mut self, plain: Option<PlainAccess>) -> Self {
+        self.plain = plain;
+        self
+    }
+
+    /// The same with a cap of the rate of all clients together whose keys stand in no file. Default 1 Gbit/s.
+    #[must_use]
+    pub fn unlisted_rate(mut self, rate: Rate) -> Self {
+        self.permissions.cap_unlisted(rate);
+        self
+    }
+
+    /// The same with at most so many sessions at a time. Default 64.
+    #[must_use]
+    pub const fn sessions(mut self, most: usize) -> Self {
+        self.sessions = most;
+        self
+    }
+
+    /// The same with a time in which each session must move some bytes; `None` for none. Default [`IDLE`].
+    #[must_use]
+    pub const fn idle(mut self, limit: Option<Duration>) -> Self {
+        self.idle = limit;
+        self
+    }
+
+    /// The root without links in its path.
+    pub fn root(&self) -> &Path {
+        self.permissions.root()
+    }
+
+    /// The clients with keys; `None` for plain connections.
+    pub const fn clients(&self) -> Option<&Admission> {
+        self.clients.as_ref()
+    }
+
+    /// The plain clients beside those with keys.
+    pub const fn plain(&self) -> Option<&PlainAccess> {
+        self.plain.as_ref()
+    }
+
+    /// Counts its sessions since the start, and numbers them. Others may be numbered by it, too.
+    pub fn served(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.served)
+    }
+
+    /// Serves the callers of `listener` until a cancellation. `begin` gets what counts them, before the first one is taken.
+    ///
+    /// # Errors
+    /// The reason of the cancellation, or the port is gone.
+    pub fn run(
+        &self,
+        environment: &Environment,
+        settings: &Settings,
+        listener: Listener,
+        begin: impl FnOnce(&Callers),
+    ) -> Result<(), Error> {
+        let plain_connections = Quota::of_warnings(environment.clock, "plain connections were made");
+        let strangers = Quota::of_sessions(environment.clock, "sessions of callers that nobody knows have ended");
+        let quotas = [&plain_connections, &strangers];
+        let limits = Limits {
+            sessions: self.sessions,
+            idle: self.idle,
+            clients: self.clients.as_ref(),
+            serves_strangers: self.plain.is_some() || self.clients.as_ref().is_some_and(Admission::admits_anybody),
+            quotas: &quotas,
+        };
+        let callers = Callers::new(&limits, &self.served, environment.clock);
+        begin(&callers);
+        let hosting = Hosting { environment, settings };
+        let serving = Serving { server: self, hosting, plain_connections: &plain_connections, strangers: &strangers };
+        let greet = |stream: &Stream, peer| serving.greet(stream, peer);
+        listener::run(environment, (listener, greet), (&limits, &callers), |caller| serving.serve(caller))
+    }
+}
+
+fn open(root: &Path) -> Result<Directory, Error> {
+    Directory::open(root).map_err(|error| no_root(root, &error))
+}
+
+fn no_root(root: &Path, error: &io::Error) -> Error {
+    Error::new(Code::LocalIo, format!("cannot serve {}: {}", root.display(), reason(error)))
+        .remedy("--root must be a directory")
+}
+
+/// A server that runs.
+struct Serving<'a> {
+    server: &'a DirectoryServer,
+    hosting: Hosting<'a>,
+    /// Plain connections that are reported, of a port that also encrypts.
+    plain_connections: &'a Quota,
+    /// Sessions that are reported, of callers that nobody knows where others are known.
+    strangers: &'a Quota,
+}
+
+impl Serving<'_> {
+    fn serve(&self, caller: &Caller) {
+        let (rights, permissions) = (self.rights(caller), &self.server.permissions);
+        match &caller.open.request {
+            Request::Push(push) => match permissions.writes(&rights, &push.target) {
+                Ok(permit) => self.receive(caller, push, permit),
+                Err((code, why)) => caller.refuse(code, &why),
+            },
+            Request::Pull(pull) => match permissions.reads(&rights, &pull.paths) {
+                Ok(permit) => self.send(caller, pull, (&rights, permit)),
+                Err((code, why)) => caller.refuse(code, &why),
+            },
+            _ => caller.refuse(AbortCode::WrongService, "this server copies files; `farhaul bench --listen` measures"),
+        }
+    }
+
+    /// Reports a plain connection of a port that also encrypts. On others, the start did.
+    fn greet(&self, stream: &Stream, peer: SocketAddr) {
+        if self.server.plain.is_some() && is_plain(stream) {
+            self.plain_connections.warn(&self.hosting.environment.events, || {
+                format!("{peer} is connected in plain: everybody on the path may read and change the data")
+            });
+        }
+    }
+
+    fn rights(&self, caller: &Caller) -> Rights {
+        match (&self.server.clients, &self.server.plain) {
+            (None, _) => Rights::All,
+            (Some(_), Some(plain)) if is_plain(&caller.stream) => plain.rights(caller.peer),
+            (Some(clients), _) => clients.rights(&caller.stream),
+        }
+    }
+
+    fn receive(&self, caller: &Caller, push: &Push, permit: Permit) {
+        let (root, clock) = (&self.server.root, self.hosting.environment.clock);
+        let (target, holding) = (Target::beneath(&self.server.path, &push.target), Holding::default());
+        let open = || {
+            let store = DiskStore::beneath(root, &push.target, push.target_is_directory)?;
+            Ok(Capped::new(store, permit, clock, holding.clone()))
+        };
+        if let Some((report, result)) = self.hosting.receive(caller, None, (&push.target, &target), open, &holding) {
+            self.report(caller, report, result);
+        }
+    }
+
+    fn send(&self, caller: &Caller, pull: &Pull, (rights, permit): (&Rights, Permit)) {
+        let root = &self.server.root;
+        let begun = self.hosting.begin_to_send(caller);
+        let wording = if pull.patterns { Wording::Patterns } else { Wording::Literal };
+        let alone = || Selection::each_beneath(root, &pull.paths, wording, pull.recursive);
+        let each = || pull.paths.iter().map(ShownPath::from).zip(alone());
+        let all = Selection::beneath(root, &pull.paths, wording, pull.recursive);
+        let (report, result) = match select(all, pull.single, each) {
+            Ok(selection) => {
+                // A path may be permitted as a pattern, and lead elsewhere.
+                if let Err((code, why)) = self.server.permissions.may_read(rights, selection.paths()) {
+                    return caller.refuse(code, &why);
+                }
+                let mut source = DiskSource::of(selection);
+                if connect::is_here(caller.peer) {
+                    source.leave_out_younger_directories();
+                }
+                let holding = Holding::default();
+                let source = Capped::new(source, permit, self.hosting.environment.clock, holding.clone());
+                self.hosting.send(caller, begun, source, holding)
+            }
+            Err(missing) => self.hosting.send(caller, begun, missing, Holding::default()),
+        };
+        self.report(caller, report, result);
+    }
+
+    fn report(&self, caller: &Caller, report: Report, result: Result<(), Error>) {
+        let events = &self.hosting.environment.events;
+        if caller.is_stranger && !self.strangers.admits(events) {
+            return;
+        }
+        events.of_session(caller.session).send(&Event::Ended(&report, result.as_ref().err()));
+    }
+}
+
+/// Whether nobody has proved to be the peer of a connection. A port that is gone has no proof.
+fn is_plain(stream: &Stream) -> bool {
+    stream.is_plain().unwrap_or(true)
+}

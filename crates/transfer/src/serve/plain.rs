@@ -1,0 +1,57 @@
+//! Plain clients beside those with keys: their networks, and what they may do.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use farhaul::security::{Network, PlainClients};
+use farhaul_units::Rate;
+
+use crate::keys::Rights;
+
+/// What plain clients may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlainRules {
+    /// Their networks.
+    pub allow: Vec<Network>,
+    /// Whether they may write.
+    pub write: bool,
+    /// Cap of the rate of all of them together.
+    pub rate: Rate,
+}
+
+/// The plain clients of a port, by rules that may change while it is open. Clones share them.
+#[derive(Clone, Debug)]
+pub struct PlainAccess(Arc<RwLock<PlainRules>>);
+
+impl PlainAccess {
+    /// Plain clients with these rules.
+    pub fn by(rules: PlainRules) -> Self {
+        Self(Arc::new(RwLock::new(rules)))
+    }
+
+    /// The rules as they are now.
+    pub fn rules(&self) -> PlainRules {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the rules. The port keeps its cap of single connections, so its cap of the rate should stay.
+    pub fn replace(&self, rules: PlainRules) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = rules;
+    }
+
+    /// The plain clients for the port.
+    pub fn clients(&self) -> PlainClients {
+        let rules = self.rules();
+        PlainClients::of(rules.allow).max_rate(rules.rate)
+    }
+
+    /// What a plain client may do.
+    pub(crate) fn rights(&self, from: SocketAddr) -> Rights {
+        let rules = self.rules();
+        // The rules may have changed since the client connected.
+        match rules.allow.iter().any(|network| network.contains(from.ip())) {
+            true => Rights::Plain { write: rules.write, rate: rules.rate },
+            false => Rights::None,
+        }
+    }
+}

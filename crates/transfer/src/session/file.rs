@@ -1,0 +1,131 @@
+//! One side of a copy: the session, the timed disk, and the log of files.
+
+mod ledger;
+mod log;
+pub(crate) mod outcome;
+mod timed;
+
+use farhaul_session::{Abort, FileReceiver, FileSender, SessionError, Source, Store};
+
+use std::rc::Rc;
+
+use super::watch::RoundTrips;
+use super::{Session, WaitTimes};
+pub use ledger::Ledger;
+pub(crate) use log::FileLog;
+pub(crate) use timed::{Holding, Timed, Working};
+
+/// The sending side.
+pub(crate) struct Sending<S> {
+    pub(crate) session: FileSender,
+    pub(crate) source: Timed<S>,
+    pub(crate) log: FileLog,
+}
+
+/// The receiving side.
+pub(crate) struct Receiving<S> {
+    pub(crate) session: FileReceiver,
+    pub(crate) store: Timed<S>,
+    pub(crate) log: FileLog,
+}
+
+impl<S: Source> Session for Sending<S> {
+    fn begin(&mut self, wait_times: &Rc<WaitTimes>) {
+        self.source.begin(wait_times);
+    }
+
+    fn tells(&mut self, round_trips: RoundTrips) {
+        self.source.tells(round_trips);
+    }
+
+    fn sends(&self) -> bool {
+        true
+    }
+
+    fn poll_write(&mut self) -> &[u8] {
+        self.session.poll_write(&mut self.source)
+    }
+
+    fn handle_written(&mut self, count: usize) {
+        self.session.handle_written(count);
+        self.log.on_moved(self.session.progress());
+    }
+
+    fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError> {
+        self.session.handle_received(bytes)
+    }
+
+    fn handle_end(&mut self) -> Result<(), SessionError> {
+        self.session.handle_end()
+    }
+
+    fn handle_events(&mut self) -> bool {
+        let mut any = false;
+        while let Some(event) = self.session.poll_event() {
+            self.log.on_event(&event);
+            any = true;
+        }
+        any
+    }
+
+    fn cancel(&mut self, why: Abort) {
+        self.session.cancel(why);
+    }
+
+    fn is_over(&self) -> bool {
+        self.session.is_over()
+    }
+
+    fn error(&self) -> Option<&SessionError> {
+        self.session.error()
+    }
+}
+
+impl<S: Store> Session for Receiving<S> {
+    fn tells(&mut self, round_trips: RoundTrips) {
+        self.store.tells(round_trips);
+    }
+
+    fn sends(&self) -> bool {
+        false
+    }
+
+    fn poll_write(&mut self) -> &[u8] {
+        self.session.poll_write()
+    }
+
+    fn handle_written(&mut self, count: usize) {
+        self.session.handle_written(count);
+    }
+
+    fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError> {
+        let used = self.session.handle_received(&mut self.store, bytes);
+        self.log.on_moved(self.session.progress());
+        used
+    }
+
+    fn handle_end(&mut self) -> Result<(), SessionError> {
+        self.session.handle_end(&mut self.store)
+    }
+
+    fn handle_events(&mut self) -> bool {
+        let mut any = false;
+        while let Some(event) = self.session.poll_event() {
+            self.log.on_event(&event);
+            any = true;
+        }
+        any
+    }
+
+    fn cancel(&mut self, why: Abort) {
+        self.session.cancel(&mut self.store, why);
+    }
+
+    fn is_over(&self) -> bool {
+        self.session.is_over()
+    }
+
+    fn error(&self) -> Option<&SessionError> {
+        self.session.error()
+    }
+}

@@ -1,0 +1,212 @@
+//! Measurements of a session: time, processor, packets, limit.
+
+use std::time::Duration;
+
+use farhaul::Stats;
+use farhaul_session::Figures;
+use farhaul_udp::Clock;
+use farhaul_units::{ByteSize, Instant, Rate};
+
+use super::Waits;
+use crate::limit::{self, Evidence, Limit, share};
+use crate::processor::CpuSeconds;
+use crate::report::{Direction, Peer, Report, RttMicros, micros};
+
+/// Share of a cap from which it counts as reached.
+const NEARLY: f64 = 0.8;
+
+/// Shares on the wire are in parts per million.
+const MILLION: f64 = 1e6;
+
+/// A running measurement.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter {
+    clock: Clock,
+    began: Instant,
+    cpu: CpuSeconds,
+}
+
+impl Meter {
+    /// Starts a measurement before connecting, or when a peer is accepted.
+    pub fn start(clock: Clock) -> Self {
+        Self { clock, began: clock.now(), cpu: CpuSeconds::of_process() }
+    }
+
+    /// The same measurement as if it had started `ago` before now, or at its start if that is later.
+    pub fn restarted(self, ago: Duration) -> Self {
+        let since_start = self.elapsed().saturating_sub(ago);
+        Self { began: self.began + since_start, ..self }
+    }
+
+    /// The time of its clock.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// Its clock.
+    pub const fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Time since the start.
+    pub fn elapsed(&self) -> Duration {
+        self.now() - self.began
+    }
+
+    /// Time from the start to `instant`.
+    pub fn until(&self, instant: Instant) -> Duration {
+        instant - self.began
+    }
+
+    /// Processor time of the process since the start.
+    pub fn cpu(&self) -> CpuSeconds {
+        CpuSeconds::of_process() - self.cpu
+    }
+
+    /// This side's figures for the peer.
+    pub fn figures(&self, stats: &Stats, rtt: RttMicros) -> Figures {
+        let cpu = self.cpu();
+        let known = |micros| (micros > 0).then(|| Duration::from_micros(micros));
+        Figures {
+            cpu_user: Some(cpu.user_time()),
+            cpu_system: Some(cpu.system_time()),
+            packets_sent: Some(stats.totals.packets_sent),
+            packets_retransmitted: Some(stats.totals.packets_retransmitted),
+            packets_received: Some(stats.totals.packets_received),
+            packets_lost: Some(stats.totals.packets_lost_receiving),
+            rtt_min: known(rtt.min),
+            rtt_mean: known(rtt.mean),
+            rtt_p99: known(rtt.p99),
+            ..Figures::default()
+        }
+    }
+}
+
+/// Fills in the transport's counters.
+pub fn fill(end: &mut Report, stats: &Stats, rtt: RttMicros) {
+    let totals = &stats.totals;
+    end.packets_sent = totals.packets_sent;
+    end.packets_retransmitted = totals.packets_retransmitted;
+    end.packets_received = totals.packets_received;
+    end.loss_ratio = match end.direction {
+        Some(Direction::Received) => {
+            let arrived = totals.packets_received.saturating_sub(totals.packets_duplicate);
+            share(totals.packets_lost_receiving as f64, arrived as f64)
+        }
+        _ => share(totals.packets_lost_sending as f64, totals.packets_sent as f64),
+    };
+    end.mtu_bytes = Some(stats.packet_size).filter(|bytes| *bytes > 0);
+    end.rtt_us = rtt;
+    if end.direction == Some(Direction::Sent) {
+        end.model_bps = stats.model.map(Rate::bits_per_second);
+    }
+}
+
+/// Caps on a sender: the user's, and a slow source of data.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Caps {
+    /// On the sending rate.
+    pub rate: Option<Rate>,
+    /// On each buffer.
+    pub buffer: Option<ByteSize>,
+    /// The data comes from another program.
+    pub fed: bool,
+}
+
+impl Caps {
+    /// A sender without a disk, under these caps.
+    pub fn sender(self, waits: Waits) -> Sender {
+        let Self { rate, buffer, fed } = self;
+        Sender { waits, rate, buffer, fed, ..Sender::default() }
+    }
+}
+
+/// Facts about a sender besides the transport's counters.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sender {
+    /// Waiting times of its thread.
+    pub waits: Waits,
+    /// Seconds in this side's disk.
+    pub disk: f64,
+    /// Seconds in the peer's disk, as far as it reports them.
+    pub peer_disk: f64,
+    /// Seconds for which this side held the data back for the cap of a key.
+    pub held_back: f64,
+    /// Seconds for which the peer did.
+    pub peer_held_back: f64,
+    /// The data comes from another program.
+    pub fed: bool,
+    /// The user's cap on the sending rate.
+    pub rate: Option<Rate>,
+    /// The user's cap on each buffer.
+    pub buffer: Option<ByteSize>,
+}
+
+/// Fills in the limit of a sender.
+pub fn fill_limit(end: &mut Report, stats: &Stats, sender: &Sender) {
+    (end.limited_by, end.limited_by_share) = limit_of(end.seconds, stats, sender).unzip();
+}
+
+/// Adds this sender's limit so far to the figures for the receiver.
+pub fn tell_limit(figures: &mut Figures, meter: Meter, stats: &Stats, sender: &Sender) {
+    if let Some((limit, share)) = limit_of(meter.elapsed().as_secs_f64(), stats, sender) {
+        figures.limit = Some(limit.number());
+        figures.limit_share = Some((share * MILLION) as u64);
+    }
+}
+
+/// The sender's limit, from its own report.
+pub fn told_limit(figures: &Figures) -> Option<(Limit, f64)> {
+    let limit = figures.limit.and_then(Limit::of_number)?;
+    Some((limit, share(figures.limit_share? as f64, MILLION)))
+}
+
+fn limit_of(elapsed: f64, stats: &Stats, sender: &Sender) -> Option<(Limit, f64)> {
+    if limit::is_too_short(elapsed, stats.min_rtt) {
+        return None;
+    }
+    let (totals, waits) = (&stats.totals, &sender.waits);
+    let seconds = totals.send_duration.as_secs_f64().max(f64::MIN_POSITIVE);
+    // Time without data to send or in flight counts as the application's.
+    let idle = stats.elapsed.saturating_sub(totals.send_duration);
+    let wire_bits = totals.packets_sent as f64 * f64::from(stats.payload_size) * 8.0;
+    limit::strongest(&Evidence {
+        elapsed,
+        application: (totals.limited_by_application + idle).as_secs_f64(),
+        flow_window: totals.limited_by_flow_window.as_secs_f64(),
+        congestion: totals.limited_by_congestion.as_secs_f64(),
+        capped: sender.rate.is_some_and(|cap| wire_bits / seconds > NEARLY * cap.bits_per_second() as f64),
+        reading: sender.disk,
+        answering: waits.peer,
+        storing: sender.peer_disk,
+        held_back: sender.held_back,
+        peer_held_back: sender.peer_held_back,
+        room: waits.room,
+        small_buffer: sender.buffer.is_some(),
+        fed: sender.fed,
+        busy: waits.busy,
+    })
+}
+
+/// The other side's figures for the record.
+pub fn peer(figures: &Figures) -> Peer {
+    let rtt = |time: Option<Duration>| time.map(micros);
+    Peer {
+        bytes: figures.bytes,
+        seconds: figures.elapsed.as_secs_f64(),
+        packets_sent: figures.packets_sent,
+        packets_retransmitted: figures.packets_retransmitted,
+        packets_received: figures.packets_received,
+        packets_lost: figures.packets_lost,
+        rtt_us: rtt(figures.rtt_mean).map(|mean| RttMicros {
+            min: rtt(figures.rtt_min).unwrap_or(mean),
+            mean,
+            p99: rtt(figures.rtt_p99).unwrap_or(mean),
+        }),
+        cpu_seconds: figures
+            .cpu_user
+            .zip(figures.cpu_system)
+            .map(|(user, system)| CpuSeconds { user: user.as_secs_f64(), system: system.as_secs_f64() }),
+        disk_seconds: figures.disk.map(|time| time.as_secs_f64()),
+    }
+}
