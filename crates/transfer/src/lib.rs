@@ -1,13 +1,13 @@
 //! Copies of files and trees between hosts, verified and encrypted, and servers of directories.
 //!
-//! A [`Copy`] has two ends: paths of this host, `host:path` over SSH, `udt://host:port/path` below the root of a running server, or
+//! A [`Copy`](struct@Copy) has two ends: paths of this host, `host:path` over SSH, `udt://host:port/path` below the root of a running server, or
 //! a stream. It prints nothing, reads no arguments and ends no process. An [`Environment`] has the way of its [events](Event) to
 //! whoever shows them, and the [`Cancellation`] that ends it from another thread. It returns a [`Report`], or an [`Error`] with its
 //! code, whose fault it is, and what to do about it.
 //!
 //! | part | owns |
 //! | --- | --- |
-//! | [`Copy`] | a copy between any two ends |
+//! | [`Copy`](struct@Copy) | a copy between any two ends |
 //! | [`serve`] | a server of one directory, with the rights of its clients |
 //! | [`Location`] | the ends of copies in words |
 //! | [`Settings`], [`Ssh`] | settings of connections, the way to hosts that ssh reaches |

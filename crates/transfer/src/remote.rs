@@ -15,20 +15,20 @@
 //!
 //! | part | owns |
 //! | --- | --- |
-//! | [`bootstrap`] | the far program itself |
-//! | [`messages`] | what both programs say |
-//! | [`frames`] | messages in a stream of bytes, behind the noise |
-//! | [`ssh`] | the options, and the command line of ssh |
-//! | [`inbox`] | messages of the far program that wait |
-//! | [`program`] | the far program as a child process |
-//! | [`reach`] | its start, and the way to it |
-//! | [`refusal`] | why a far program does not begin |
-//! | [`lifeline`] | the end of ssh, which ends the copy |
-//! | [`install`] | a copy of this program for the far host |
-//! | [`tunnel`] | datagrams through ssh, where UDP is blocked |
-//! | [`pieces`] | those datagrams, and messages between them |
-//! | [`voice`] | the stdout of the far program |
-//! | [`words`] | what ssh and the far side say on stderr |
+//! | `bootstrap` | the far program itself |
+//! | `messages` | what both programs say |
+//! | `frames` | messages in a stream of bytes, behind the noise |
+//! | `ssh` | the options, and the command line of ssh |
+//! | `inbox` | messages of the far program that wait |
+//! | `program` | the far program as a child process |
+//! | `reach` | its start, and the way to it |
+//! | `refusal` | why a far program does not begin |
+//! | `lifeline` | the end of ssh, which ends the copy |
+//! | `install` | a copy of this program for the far host |
+//! | `tunnel` | datagrams through ssh, where UDP is blocked |
+//! | `pieces` | those datagrams, and messages between them |
+//! | `voice` | the stdout of the far program |
+//! | `words` | what ssh and the far side say on stderr |
 
 mod bootstrap;
 pub(crate) mod frames;
