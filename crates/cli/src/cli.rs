@@ -14,7 +14,7 @@ use crate::interrupt::AtSignals;
 use crate::options::Transport;
 use crate::output::JsonTo;
 use crate::output::json::{End, Record};
-pub(crate) use early::{Early, with_values};
+pub(crate) use early::Early;
 pub(crate) use help::command;
 
 /// The identifier of `--show-config`.
@@ -84,8 +84,8 @@ impl Verb {
             Self::Controllers(args) => cmd::controllers::run(&args),
             Self::Protocols(args) => cmd::protocols::run(&args),
             Self::Version(args) => cmd::version::run(&args),
-            Self::Completions(args) => cmd::manual::completions(&args, command()),
-            Self::Man(args) => cmd::manual::man(&args, command()),
+            Self::Completions(args) => cmd::manual::completions(&args, help::whole()),
+            Self::Man(args) => cmd::manual::man(&args, help::whole()),
         };
         done.map(|()| 0)
     }

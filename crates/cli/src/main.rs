@@ -43,7 +43,7 @@ use output::standard_stream::STDOUT;
 use output::{JsonTo, Output};
 
 fn main() -> ExitCode {
-    let early = Early::read().unwrap_or_else(|help| print_help(&cli::with_values(help)));
+    let early = Early::read().unwrap_or_else(|help| print_help(&help));
     let (records, done) = match parse(&early) {
         Ok(None) => (Records::of_unread(&early), Ok(0)),
         Ok(Some(cli)) => (
@@ -90,7 +90,8 @@ impl Records {
 /// Reads the command line, with the settings of files as defaults. `None` if `--show-config` has printed them.
 fn parse(early: &Early) -> Result<Option<Cli>, Fault> {
     let Some((verb, options)) = early.verb() else {
-        let read = cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+        let read =
+            cli::command().try_get_matches_from(early.arguments()).and_then(|matches| Cli::from_arg_matches(&matches));
         return read.map(Some).map_err(|error| refused(&error, None));
     };
     let config = Config::load(Some(verb), early.config_file().as_deref(), &cli::command())?;
@@ -115,7 +116,7 @@ fn parse(early: &Early) -> Result<Option<Cli>, Fault> {
 fn matches(early: &Early, verb: &str, defaults: &Defaults) -> Result<ArgMatches, Fault> {
     let command = config::with_defaults(cli::command(), verb, defaults);
     let command = if early.shows_config() { command.mut_subcommand(verb, without_requirements) } else { command };
-    command.clone().try_get_matches().map_err(|error| {
+    command.clone().try_get_matches_from(early.arguments()).map_err(|error| {
         let fault = refused(&error, Some(verb));
         match origin(&error, early, command.find_subcommand(verb), defaults) {
             Some(origin) => fault.and(&format!("the value is from {origin}")),

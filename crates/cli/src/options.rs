@@ -1,17 +1,17 @@
 //! Groups of options that several verbs share.
 
-mod hurricane;
 mod originals;
 mod path;
 mod probing;
+mod protocol;
 mod security;
 mod ssh;
 mod transport;
 
-pub(crate) use hurricane::ByHand;
-pub(crate) use originals::{Original, OriginalStream, Originals};
+pub(crate) use originals::{Original, OriginalStream};
 pub(crate) use path::{PathOptions, loss_share, way as path_record};
 pub(crate) use probing::Probing;
-pub(crate) use security::SecurityOptions;
+pub(crate) use protocol::{ProtocolChoice, SECRET};
+pub(crate) use security::{ClientKeys, SecurityOptions, ServerKeys};
 pub(crate) use ssh::{SshCopyOptions, SshOptions};
 pub(crate) use transport::Transport;

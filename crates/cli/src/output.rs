@@ -95,8 +95,6 @@ pub(crate) enum JsonTo {
     Stderr,
     /// For the program at the other end of an SSH connection, as messages. Nothing is said to people here.
     Messages,
-    /// Neither records nor words: the other end of the copy has both.
-    Nobody,
 }
 
 impl Output {
@@ -129,7 +127,7 @@ impl Output {
     pub(crate) fn write(&self, record: &str) {
         let line = format!("{}\n", terminal::record(record));
         match self.shared.json {
-            JsonTo::Nowhere | JsonTo::Nobody => {}
+            JsonTo::Nowhere => {}
             JsonTo::Messages => {
                 let record = serde_json::from_str(record).unwrap_or_default();
                 STDOUT.note(say_record(record));
@@ -188,7 +186,7 @@ impl Output {
 
     /// Prints a line to stderr, unless stderr carries records.
     fn line(&self, line: &str) {
-        if matches!(self.shared.json, JsonTo::Stderr | JsonTo::Messages | JsonTo::Nobody) {
+        if matches!(self.shared.json, JsonTo::Stderr | JsonTo::Messages) {
             return;
         }
         let line = terminal::lines(line, self.style().is_coloured());

@@ -3,6 +3,7 @@
 //! Settings files supply defaults, which depend on the verb and its hosts. The first parse finds both and judges no values.
 //! The second parse has the defaults and refuses errors.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::ValueParser;
@@ -15,19 +16,21 @@ use crate::output::JsonTo;
 
 /// The readable part of a command line.
 pub(crate) struct Early {
+    arguments: Vec<OsString>,
     matches: ArgMatches,
 }
 
 impl Early {
-    /// Reads the arguments of this program.
+    /// Reads the arguments of this program, which come from nowhere else.
     ///
     /// # Errors
     /// A request for help or the version.
     pub(crate) fn read() -> Result<Self, Error> {
-        Self::of(std::env::args_os().collect())
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        Self::of(arguments.clone()).map_err(|help| with_values(help, arguments))
     }
 
-    fn of(arguments: Vec<std::ffi::OsString>) -> Result<Self, Error> {
+    fn of(arguments: Vec<OsString>) -> Result<Self, Error> {
         let mut command = without_values(command());
         // Each round makes one unknown option known, to reach the options behind it.
         for _ in &arguments {
@@ -35,8 +38,13 @@ impl Early {
             let Some(unknown) = unknown_option(&error) else { break };
             command = passing(command, unknown);
         }
-        let matches = command.ignore_errors(true).try_get_matches_from(arguments)?;
-        Ok(Self { matches })
+        let matches = command.ignore_errors(true).try_get_matches_from(&arguments)?;
+        Ok(Self { arguments, matches })
+    }
+
+    /// The arguments, for the second parse.
+    pub(crate) fn arguments(&self) -> &[OsString] {
+        &self.arguments
     }
 
     /// The verb, if there is one, and its options.
@@ -77,8 +85,8 @@ fn wants_json(options: &ArgMatches) -> bool {
 }
 
 /// The same help or version as `help`, with the possible values of options, which the lenient parse does not know.
-pub(crate) fn with_values(help: Error) -> Error {
-    command().try_get_matches().err().filter(|error| error.kind() == help.kind()).unwrap_or(help)
+fn with_values(help: Error, arguments: Vec<OsString>) -> Error {
+    command().try_get_matches_from(arguments).err().filter(|error| error.kind() == help.kind()).unwrap_or(help)
 }
 
 /// The command with all values as plain text. A value parser may read a pipe, which works only once.

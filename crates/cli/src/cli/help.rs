@@ -5,8 +5,17 @@ use clap::{Command, CommandFactory};
 use super::Cli;
 use crate::cmd::manual::LITERAL;
 
+/// Options of a verb that few people need: its help names them in one line, and the manual explains them.
+const RARE: [(&str, &[&str]); 1] =
+    [("copy", &["cipher", "trace", "connect_timeout", "no_path_memory", "unsafe_keylog"])];
+
 /// The command line, with its texts ready for wrapping.
 pub(crate) fn command() -> Command {
+    RARE.iter().fold(whole(), |command, (verb, rare)| command.mut_subcommand(verb, |verb| without_rare(verb, rare)))
+}
+
+/// The same with all options in its help, for the manual and for completions.
+pub(crate) fn whole() -> Command {
     let command = Cli::command();
     let verbs: Vec<String> = command.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
     let command = match command.get_after_long_help().map(|text| flowing(&text.to_string())) {
@@ -19,6 +28,14 @@ pub(crate) fn command() -> Command {
             None => verb,
         })
     })
+}
+
+/// The verb, whose help names these options at its end alone.
+fn without_rare(verb: Command, rare: &[&str]) -> Command {
+    let names: Vec<_> = rare.iter().map(|id| format!("--{}", id.replace('_', "-"))).collect();
+    let others = format!("Fewer people need {}: `farhaul man {}` explains them.", names.join(", "), verb.get_name());
+    let verb = rare.iter().fold(verb, |verb, id| verb.mut_arg(id, |arg| arg.hide(true)));
+    verb.after_help(others)
 }
 
 /// Each paragraph of prose as one line.

@@ -3,10 +3,10 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Error};
-use farhaul::Protocol;
 
 use crate::cmd::doctor::Examinee;
 use crate::exit::Fault;
+use crate::options::ProtocolChoice;
 use crate::values::Location;
 
 /// Whether `error` is a request for help or the version.
@@ -60,8 +60,8 @@ fn is_about(error: &Error, option: &str) -> bool {
 /// In the environment and in files it may be meant for other protocols, so it is accepted there.
 pub(crate) fn of_the_protocol(matches: &ArgMatches) -> Result<(), Fault> {
     let Some((_, options)) = matches.subcommand() else { return Ok(()) };
-    let protocol = options.try_get_one::<Protocol>("protocol").ok().flatten();
-    match protocol.map(Protocol::entry) {
+    let choice = options.try_get_one::<ProtocolChoice>("protocol").ok().flatten();
+    match choice.map(|choice| choice.protocol.entry()) {
         Some(entry) if entry.controller.is_none() && is_typed(options, "controller") => Err(Fault::usage(format!(
             "--controller does not go with the protocol '{}', whose own rules govern the rate",
             entry.name
@@ -99,13 +99,8 @@ pub(crate) fn of_the_other_side(matches: &ArgMatches) -> Result<(), Fault> {
 }
 
 /// Options of `copy` for keys of its own, and for ssh: the names in the program, and on the command line.
-const OWN_KEYS: [(&str, &str); 5] = [
-    ("key", "--key"),
-    ("host_key", "--host-key"),
-    ("host_key_policy", "--host-key-policy"),
-    ("authorized_keys", "--authorized-keys"),
-    ("any_client", "--any-client"),
-];
+const OWN_KEYS: [(&str, &str); 3] =
+    [("key", "--key"), ("host_key", "--host-key"), ("host_key_policy", "--host-key-policy")];
 const OF_SSH: [(&str, &str); 7] = [
     ("ssh", "--ssh"),
     ("port", "-P"),
@@ -169,7 +164,6 @@ mod tests {
         for (verb, option, value, words) in [
             ("serve", "--max-sessions", "0", "'--max-sessions <N>': it must be at least 1;"),
             ("profile", "--repeat", "0", ": it must be from 1 to 1000;"),
-            ("copy", "--payload", "5", ": it must be from 64 to 65535;"),
         ] {
             let error = Cli::command().try_get_matches_from(["farhaul", verb, option, value]).unwrap_err();
             let message = fault(&error, Some(verb)).message;

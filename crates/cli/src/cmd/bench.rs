@@ -27,7 +27,7 @@ use farhaul_units::{ByteSize, Rate};
 
 use super::{Context, announce, control_line, limited_by, report_end, report_flows};
 use crate::exit::{Code, Fault};
-use crate::options::Transport;
+use crate::options::{ClientKeys, ServerKeys, Transport};
 use crate::output::Output;
 use crate::output::human::{percent, rate, time};
 use crate::output::intervals::{Intervals, View};
@@ -84,16 +84,21 @@ pub(crate) struct BenchArgs {
     interval: Duration,
     #[command(flatten)]
     pub(crate) transport: Transport,
+    #[command(flatten)]
+    server_keys: ServerKeys,
+    #[command(flatten)]
+    client_keys: ClientKeys,
 }
 
 pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Fault> {
-    args.transport.check()?;
     let output = Output::from_flag(args.transport.json);
     let interval = Some(args.interval).filter(|interval| !interval.is_zero());
     let trace = args.transport.begin_trace("bench", &output)?;
     let shown = Shown { interval, trace: trace.clone(), ..Shown::default() };
     let environment = context.environment(Reporter::new(output.clone(), shown));
-    let settings = args.transport.settings(&output);
+    let settings = args.transport.settings();
+    let security = args.client_keys.in_settings(args.server_keys.in_settings(settings.security.clone(), &output));
+    let settings = Settings { security, ..settings };
     let bench = Measurement { args, context, output, settings, environment, interval, trace };
     match (&args.listen, &args.connect) {
         (Some(listen), _) => bench.listen(listen),

@@ -52,7 +52,7 @@ struct ThisHost<'a> {
 
 impl Host for ThisHost<'_> {
     fn settings(&self, words: &[String]) -> Result<Settings, String> {
-        Words::parse_from_near(words).map(|words| words.transport.settings(&Output::new(JsonTo::Nobody)))
+        Words::parse_from_near(words).map(|words| words.transport.settings())
     }
 
     fn home_of(&self, user: &OsStr) -> io::Result<Option<PathBuf>> {

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use farhaul_transfer::{Copy, Report};
+use farhaul_transfer::{Copy, Report, Settings};
 use farhaul_units::{Rate, parse_duration};
 use indicatif::ProgressBar;
 
 use super::{Context, original, report_end};
 use crate::exit::Fault;
-use crate::options::{Originals, SshCopyOptions, Transport};
+use crate::options::{ServerKeys, SshCopyOptions, Transport};
 use crate::output::human::is_terminal;
 use crate::output::json::{Record, Start};
 use crate::output::observer::{Reporter, Shown};
@@ -41,8 +41,8 @@ use summary::{summary, summary_between, with_copied};
 ///
 /// Original programs serve, too: tsunami://host/NAME and rbudp://host/NAME. They carry no digest, so nothing is verified.
 ///
-///     farhaul copy --plain --tsunami-secret kitten tsunami://host/big.iso .   # tsunami://host/*: all
-///     farhaul copy --plain --tsunami-secret kitten --list tsunami://host/
+///     farhaul copy --plain --protocol tsunami:secret=kitten tsunami://host/big.iso .   # /*: all
+///     farhaul copy --plain --protocol tsunami:secret=kitten --list tsunami://host/
 ///
 /// A copy to stdout writes bytes before they are verified. Only exit code 0 confirms them. JSON records then go to stderr.
 #[derive(Args, Debug)]
@@ -69,11 +69,11 @@ pub(crate) struct CopyArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     interval: Option<Duration>,
     #[command(flatten)]
-    pub(crate) originals: Originals,
-    #[command(flatten)]
     pub(crate) ssh: SshCopyOptions,
     #[command(flatten)]
     pub(crate) transport: Transport,
+    #[command(flatten)]
+    server_keys: ServerKeys,
 }
 
 impl CopyArgs {
@@ -106,12 +106,15 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
         return original::copy::run(args, context);
     }
     let copy = Copy::of(&args.places, args.recursive)?;
-    args.transport.check()?;
     let output = match copy.writes_stream() && args.transport.json {
         true => Output::new(JsonTo::Stderr),
         false => Output::from_flag(args.transport.json),
     };
-    let settings = args.transport.settings(&output);
+    let settings = args.transport.settings();
+    let security = args.server_keys.in_settings(settings.security.clone(), &output);
+    // A file of the environment does not reach other hosts.
+    let key_log = if copy.hosts().is_some() { args.transport.unsafe_keylog.clone() } else { settings.key_log };
+    let settings = Settings { security, key_log, ..settings };
     let copy = copy.with(settings).over(args.ssh.way()).control_stream(args.control_stream);
     copy.check()?;
     if copy.hosts().is_some() && args.transport.trace.is_some() {

@@ -45,7 +45,7 @@ impl<'a> Port<'a> {
         let output = Output::from_flag(options.json);
         let peers = options.connect.resolve()?;
         let events = Events::to(Reporter::new(output.clone(), Shown::default()));
-        let security = options.security.settings(&output);
+        let security = options.server_keys.in_settings(options.security.settings(), &output);
         let server = security.server(options.connect.to_string(), &events)?;
         has_written("start");
         let record = json!({

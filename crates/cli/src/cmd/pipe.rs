@@ -32,7 +32,7 @@ use serde_json::Value;
 
 use super::{Context, announce, original, report_end};
 use crate::exit::{Code, Fault};
-use crate::options::{OriginalStream, Transport};
+use crate::options::{ClientKeys, OriginalStream, ServerKeys, Transport};
 use crate::output::human::{rate, reason, time};
 use crate::output::intervals::{Intervals, View};
 use crate::output::observer::{Reporter, Shown};
@@ -83,6 +83,10 @@ pub(crate) struct PipeArgs {
     pub(crate) wait: bool,
     #[command(flatten)]
     pub(crate) transport: Transport,
+    #[command(flatten)]
+    server_keys: ServerKeys,
+    #[command(flatten)]
+    client_keys: ClientKeys,
 }
 
 pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
@@ -92,7 +96,6 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     if args.listen.is_none() && args.connect.is_none() {
         return Err(Fault::usage("give --listen ADDR to wait for the other side, or --connect ADDR to connect to it"));
     }
-    args.transport.check()?;
     if OriginalStream::of(&args.transport.protocol())?.is_some() {
         args.transport.require_plain("the stream of an original program")?;
         return original::pipe::run(args, context);
@@ -100,7 +103,9 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
     let trace = args.transport.begin_trace("pipe", &output)?;
     let events = Events::to(Reporter::new(output.clone(), Shown::default()));
-    let settings = args.transport.settings(&output);
+    let settings = args.transport.settings();
+    let security = args.client_keys.in_settings(args.server_keys.in_settings(settings.security.clone(), &output));
+    let settings = Settings { security, ..settings };
     let pipe = Pipe { args, context, output, events, settings, trace };
     let meter = Meter::start(context.clock);
     match pipe.open() {

@@ -6,7 +6,12 @@ use serde_json::{Value, json};
 
 use super::listing;
 use crate::exit::Fault;
+use crate::options::SECRET;
 use crate::output::print;
+
+/// Meaning of the secret of Tsunami's original programs.
+const SECRET_OF_ORIGINALS: &str =
+    "secret for original programs, kitten for those that were given none; also FARHAUL_TSUNAMI_SECRET";
 
 /// List the wire protocols with their modes, options and sources
 #[derive(Args, Debug)]
@@ -44,11 +49,17 @@ fn describe(text: &mut String, entry: &Entry) {
         .chain([format!("modes: {}", modes(entry).join(", "))])
         .chain(channel)
         .chain([controller])
+        .chain((entry.name == SECRET.0).then(|| format!("{}:{}=  {SECRET_OF_ORIGINALS}", SECRET.0, SECRET.1)))
         .collect();
     listing::describe(text, entry, entry.summary, &facts);
 }
 
 fn record(entry: &Entry) -> Value {
+    let mut options = listing::options(entry);
+    if entry.name == SECRET.0 {
+        let (name, meaning) = (SECRET.1, SECRET_OF_ORIGINALS);
+        options.push(json!({ "name": name, "meaning": meaning, "kind": "optional", "default": "" }));
+    }
     json!({
         "name": entry.name,
         "summary": entry.summary,
@@ -56,7 +67,7 @@ fn record(entry: &Entry) -> Value {
         "modes": modes(entry),
         "control_channel": entry.needs_control_channel,
         "controller": entry.controller,
-        "options": listing::options(entry),
+        "options": options,
     })
 }
 

@@ -24,7 +24,7 @@ use farhaul_units::{ByteSize, Rate, parse_duration};
 use super::original::serve::Beside;
 use super::{Context, announce, report_end};
 use crate::exit::{Code, Fault};
-use crate::options::{Original, Originals, Transport};
+use crate::options::{ClientKeys, Original, Transport};
 use crate::output::Output;
 use crate::output::human::{plural, rate, reason, time};
 use crate::output::json::Start;
@@ -47,7 +47,7 @@ use plain::Plain;
 ///
 /// With --plain, everybody who reaches the port may read and write. With --plain and --protocol tsunami or rbudp it also serves the clients of the original programs, read only and not verified:
 ///
-///     farhaul serve --plain --protocol tsunami --tsunami-secret kitten --root /data --listen :46224
+///     farhaul serve --plain --protocol tsunami:secret=kitten --root /data --listen :46224
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ServeArgs {
@@ -83,15 +83,16 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     interval: Option<Duration>,
     #[command(flatten)]
-    pub(crate) originals: Originals,
-    #[command(flatten)]
     pub(crate) transport: Transport,
+    #[command(flatten)]
+    client_keys: ClientKeys,
 }
 
 pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
-    args.transport.check()?;
     let output = Output::from_flag(args.transport.json);
-    let settings = args.transport.settings(&output);
+    let settings = args.transport.settings();
+    let security = args.client_keys.in_settings(settings.security.clone());
+    let settings = Settings { security, ..settings };
     // Before anything else, so that its reason is told first.
     Directory::open(&args.root).map_err(|error| no_root(args, &error))?;
     let folder = args.config.as_deref().map(folder_of);

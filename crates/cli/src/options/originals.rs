@@ -1,6 +1,6 @@
 //! Options of conversations with original programs of Tsunami, RBUDP and SABUL.
 
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use farhaul::Protocol;
 use farhaul_transfer::original::rbudp::original::{PAYLOAD, Terms};
 use farhaul_transfer::original::tsunami::original::{ClientOptions, ServerOptions};
@@ -51,60 +51,42 @@ impl OriginalStream {
     }
 }
 
-/// Options of conversations with original programs.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Original programs")]
-pub(crate) struct Originals {
-    /// Secret of Tsunami, the same on both sides: kitten for original programs that were given none [default: none]
-    ///
-    /// The original programs cannot run without a secret, and have the default `kitten`. It protects little.
-    #[arg(long, env = "FARHAUL_TSUNAMI_SECRET", value_name = "SECRET", hide_env_values = true)]
-    tsunami_secret: Option<String>,
-    /// Payload bytes of an RBUDP datagram, the same on both sides
-    #[arg(long, env = "FARHAUL_PAYLOAD", value_name = "BYTES", default_value_t = PAYLOAD, value_parser = clap::value_parser!(u16).range(64..))]
-    payload: u16,
-}
-
-impl Originals {
-    fn secret(&self) -> Vec<u8> {
-        self.tsunami_secret.clone().unwrap_or_default().into_bytes()
+impl Transport {
+    /// What an option in a command that this side suggests must have. It does not print the secret.
+    pub(crate) fn secret_option(&self) -> &'static str {
+        if self.choice().secret().is_some() { "--protocol tsunami:secret=SECRET " } else { "" }
     }
 
-    /// The option in a command that this side suggests. It does not print the secret.
-    pub(crate) fn secret_option(&self) -> &'static str {
-        if self.tsunami_secret.is_some() { "--tsunami-secret SECRET " } else { "" }
+    fn secret(&self) -> Vec<u8> {
+        self.choice().secret().unwrap_or_default().into_bytes()
     }
 
     /// A Tsunami client: the rate is asked for, and a block fills a packet.
-    pub(crate) fn tsunami_client(&self, transport: &Transport) -> ClientOptions {
+    pub(crate) fn tsunami_client(&self) -> ClientOptions {
         let default = ClientOptions::default();
         ClientOptions {
             secret: self.secret(),
-            block_size: transport.packet().saturating_sub(HEADERS + BLOCK_HEADER),
-            rate: transport.rate().unwrap_or(default.rate),
-            patience: transport.timeout.min(default.patience),
+            block_size: self.packet().saturating_sub(HEADERS + BLOCK_HEADER),
+            rate: self.rate().unwrap_or(default.rate),
+            patience: self.timeout.min(default.patience),
             ..default
         }
     }
 
     /// A Tsunami server: the rate is a cap on what clients ask for.
-    pub(crate) fn tsunami_server(&self, transport: &Transport) -> ServerOptions {
+    pub(crate) fn tsunami_server(&self) -> ServerOptions {
         let default = ServerOptions::default();
-        ServerOptions {
-            secret: self.secret(),
-            max_rate: transport.rate(),
-            patience: transport.timeout.min(default.patience),
-        }
+        ServerOptions { secret: self.secret(), max_rate: self.rate(), patience: self.timeout.min(default.patience) }
     }
 
     /// An RBUDP session.
-    pub(crate) fn rbudp(&self, transport: &Transport) -> Terms {
+    pub(crate) fn rbudp(&self) -> Terms {
         let default = Terms::default();
         Terms {
-            payload: self.payload,
-            rate: transport.rate().unwrap_or(default.rate),
-            buffer: transport.buffer.map_or(default.buffer, |ByteSize(bytes)| bytes),
-            patience: transport.timeout,
+            payload: self.choice().payload.unwrap_or(PAYLOAD),
+            rate: self.rate().unwrap_or(default.rate),
+            buffer: self.buffer.map_or(default.buffer, |ByteSize(bytes)| bytes),
+            patience: self.timeout,
             ..default
         }
     }

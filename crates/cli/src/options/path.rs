@@ -4,7 +4,7 @@ mod values;
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, Parser};
 use farhaul_netem::{
     Discipline, GilbertElliottSpec, JitterSpec, LossSpec, PathSpec, QueueSize, ReorderSpec, Variation,
 };
@@ -19,10 +19,26 @@ const REORDERED_BY: Duration = Duration::from_millis(1);
 /// Changes the seed of one direction, so that the two lose different packets.
 const OTHER_SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Options of a path. Those without a prefix apply to both directions.
+/// Options of a path.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Path")]
 pub(crate) struct PathOptions {
+    #[command(flatten)]
+    both: Impairments,
+    /// Options of the direction from the clients to the server alone: rate=10mbit,delay=50ms,loss=1%
+    #[arg(long, value_name = "OPTION=VALUE,…", value_parser = one_way)]
+    up: Option<Impairments>,
+    /// Options of the other direction alone
+    #[arg(long, value_name = "OPTION=VALUE,…", value_parser = one_way)]
+    down: Option<Impairments>,
+    /// Seed of random losses and delays; the same seed repeats a run
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+}
+
+/// Options of both directions, or of one.
+#[derive(Args, Clone, Debug, Default)]
+struct Impairments {
     /// Rate of the bottleneck: 1gbit [default: none]
     #[arg(long, value_name = "RATE", value_parser = some_rate)]
     rate: Option<Rate>,
@@ -62,97 +78,67 @@ pub(crate) struct PathOptions {
     /// Share of packets delivered damaged
     #[arg(long, value_name = "SHARE", value_parser = share)]
     corrupt: Option<f64>,
-    /// Seed of random losses and delays; the same seed repeats a run
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    seed: u64,
-    #[command(flatten)]
-    up: Up,
-    #[command(flatten)]
-    down: Down,
 }
 
-macro_rules! one_way {
-    ($name:ident, $prefix:literal, $from:literal) => {
-        /// Options of one direction.
-        #[derive(Args, Clone, Debug)]
-        #[command(next_help_heading = $from)]
-        struct $name {
-            /// Rate in this direction
-            #[arg(id = concat!($prefix, "-rate"), long = concat!($prefix, "-rate"), value_name = "RATE", value_parser = some_rate)]
-            rate: Option<Rate>,
-            /// One-way delay in this direction
-            #[arg(id = concat!($prefix, "-delay"), long = concat!($prefix, "-delay"), value_name = "TIME", value_parser = parse_duration)]
-            delay: Option<Duration>,
-            /// Recorded link in this direction
-            #[arg(id = concat!($prefix, "-link-trace"), long = concat!($prefix, "-link-trace"), value_name = "FILE", conflicts_with = concat!($prefix, "-rate"))]
-            link_trace: Option<TraceFile>,
-            /// Loss in this direction
-            #[arg(id = concat!($prefix, "-loss"), long = concat!($prefix, "-loss"), value_name = "SHARE", value_parser = share)]
-            loss: Option<f64>,
-            /// Mean length of loss bursts in this direction
-            #[arg(id = concat!($prefix, "-loss-burst"), long = concat!($prefix, "-loss-burst"), value_name = "PACKETS", value_parser = burst)]
-            loss_burst: Option<f64>,
-            /// Bit error rate in this direction
-            #[arg(id = concat!($prefix, "-bit-errors"), long = concat!($prefix, "-bit-errors"), value_name = "SHARE", value_parser = share, conflicts_with_all = [concat!($prefix, "-loss"), concat!($prefix, "-loss-burst")])]
-            bit_errors: Option<f64>,
-            /// Queue in this direction
-            #[arg(id = concat!($prefix, "-queue"), long = concat!($prefix, "-queue"), value_name = "SIZE")]
-            queue: Option<Queue>,
-            /// Drop policy of the queue in this direction
-            #[arg(id = concat!($prefix, "-discipline"), long = concat!($prefix, "-discipline"), value_name = "NAME")]
-            discipline: Option<DisciplineName>,
-            /// Policer in this direction
-            #[arg(id = concat!($prefix, "-police"), long = concat!($prefix, "-police"), value_name = "RATE[,SIZE]")]
-            police: Option<Policed>,
-            /// Jitter in this direction
-            #[arg(id = concat!($prefix, "-jitter"), long = concat!($prefix, "-jitter"), value_name = "TIME", value_parser = parse_duration)]
-            jitter: Option<Duration>,
-            /// Reordering in this direction
-            #[arg(id = concat!($prefix, "-reorder"), long = concat!($prefix, "-reorder"), value_name = "SHARE", value_parser = share)]
-            reorder: Option<f64>,
-            /// Duplication in this direction
-            #[arg(id = concat!($prefix, "-duplicate"), long = concat!($prefix, "-duplicate"), value_name = "SHARE", value_parser = share)]
-            duplicate: Option<f64>,
-            /// Damage in this direction
-            #[arg(id = concat!($prefix, "-corrupt"), long = concat!($prefix, "-corrupt"), value_name = "SHARE", value_parser = share)]
-            corrupt: Option<f64>,
-        }
+/// The options of one direction, as on a command line of their own.
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true)]
+struct Direction {
+    #[command(flatten)]
+    options: Impairments,
+}
 
-        impl $name {
-            fn or(&self, both: &PathOptions) -> OneWay {
-                // Options that exclude each other are overridden together.
-                let (rate, link_trace) = if self.rate.is_some() || self.link_trace.is_some() {
-                    (self.rate, &self.link_trace)
-                } else {
-                    (both.rate, &both.link_trace)
-                };
-                let (loss, bit_errors) = if self.loss.is_some() || self.bit_errors.is_some() {
-                    (self.loss, self.bit_errors)
-                } else {
-                    (both.loss, both.bit_errors)
-                };
-                OneWay {
-                    rate,
-                    link_trace: link_trace.clone(),
-                    delay: self.delay.or(both.delay).unwrap_or_default(),
-                    loss: loss.unwrap_or(0.0),
-                    loss_burst: self.loss_burst.or(both.loss_burst),
-                    bit_errors: bit_errors.unwrap_or(0.0),
-                    discipline: self.discipline.or(both.discipline).unwrap_or(DisciplineName::DropTail),
-                    police: self.police.or(both.police),
-                    queue: self.queue.or(both.queue).unwrap_or(Queue::Size(QueueSize::default())),
-                    jitter: self.jitter.or(both.jitter),
-                    reorder: self.reorder.or(both.reorder),
-                    duplicate: self.duplicate.or(both.duplicate).unwrap_or(0.0),
-                    corrupt: self.corrupt.or(both.corrupt).unwrap_or(0.0),
-                }
+/// Reads the options of one direction: `delay=50ms,loss=1%`. A part without a name belongs to the value before it.
+fn one_way(text: &str) -> Result<Impairments, String> {
+    let mut words: Vec<String> = Vec::new();
+    for part in text.split(',') {
+        match words.last_mut() {
+            Some(last) if !part.contains('=') => {
+                last.push(',');
+                last.push_str(part);
             }
+            _ => words.push(format!("--{part}")),
         }
+    }
+    // Names of the parser have dashes, and whoever reads the error typed none.
+    let refused = |error: clap::Error| {
+        let line = error.to_string().lines().next().unwrap_or_default().replace("--", "");
+        line.trim_start_matches("error: ").to_owned()
     };
+    Direction::try_parse_from(words).map(|direction| direction.options).map_err(refused)
 }
 
-one_way!(Up, "up", "From the clients to the server");
-one_way!(Down, "down", "From the server to the clients");
+impl Impairments {
+    /// This direction, with `both` where it has no option of its own.
+    fn or(&self, both: &Self) -> OneWay {
+        // Options that exclude each other are overridden together.
+        let (rate, link_trace) = if self.rate.is_some() || self.link_trace.is_some() {
+            (self.rate, &self.link_trace)
+        } else {
+            (both.rate, &both.link_trace)
+        };
+        let (loss, bit_errors) = if self.loss.is_some() || self.bit_errors.is_some() {
+            (self.loss, self.bit_errors)
+        } else {
+            (both.loss, both.bit_errors)
+        };
+        OneWay {
+            rate,
+            link_trace: link_trace.clone(),
+            delay: self.delay.or(both.delay).unwrap_or_default(),
+            loss: loss.unwrap_or(0.0),
+            loss_burst: self.loss_burst.or(both.loss_burst),
+            bit_errors: bit_errors.unwrap_or(0.0),
+            discipline: self.discipline.or(both.discipline).unwrap_or(DisciplineName::DropTail),
+            police: self.police.or(both.police),
+            queue: self.queue.or(both.queue).unwrap_or(Queue::Size(QueueSize::default())),
+            jitter: self.jitter.or(both.jitter),
+            reorder: self.reorder.or(both.reorder),
+            duplicate: self.duplicate.or(both.duplicate).unwrap_or(0.0),
+            corrupt: self.corrupt.or(both.corrupt).unwrap_or(0.0),
+        }
+    }
+}
 
 /// One direction, with all defaults.
 struct OneWay {
@@ -174,7 +160,8 @@ struct OneWay {
 impl PathOptions {
     /// The paths from the clients to the server and back.
     pub(crate) fn specs(&self) -> (PathSpec, PathSpec) {
-        let (up, down) = (self.up.or(self), self.down.or(self));
+        let alone = |direction: &Option<Impairments>| direction.clone().unwrap_or_default().or(&self.both);
+        let (up, down) = (alone(&self.up), alone(&self.down));
         let round_trip = up.delay + down.delay;
         (up.spec(round_trip, self.seed), down.spec(round_trip, self.seed ^ OTHER_SEED))
     }
@@ -281,8 +268,6 @@ fn burst(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
 
     #[derive(Parser)]
@@ -297,7 +282,7 @@ mod tests {
 
     #[test]
     fn a_direction_of_its_own_wins_over_both() {
-        let (up, down) = specs(&["--rate", "1gbit", "--delay", "50ms", "--down-rate", "10mbit", "--up-loss", "1%"]);
+        let (up, down) = specs(&["--rate", "1gbit", "--delay", "50ms", "--down", "rate=10mbit", "--up", "loss=1%"]);
         assert_eq!(up.rate, Some(Rate::from_megabits_per_second(1_000)));
         assert_eq!(down.rate, Some(Rate::from_megabits_per_second(10)));
         assert_eq!((up.loss, down.loss), (Some(LossSpec::Bernoulli(0.01)), None));
@@ -305,8 +290,24 @@ mod tests {
     }
 
     #[test]
+    fn the_options_of_a_direction_stand_in_one_value_and_a_wrong_one_is_named() {
+        let (up, _) = specs(&["--up", "rate=1gbit,police=100mbit,64KiB,jitter=5ms"]);
+        assert_eq!(up.policer.map(|policer| policer.burst), Some(ByteSize(65_536)));
+        assert_eq!(up.jitter, Some(JitterSpec::up_to(Duration::from_millis(5))));
+        for (text, words) in [
+            ("loss=2", "loss"),
+            ("speed=1gbit", "speed"),
+            ("delay", "delay"),
+            ("loss=1%,bit-errors=1e-9", "bit-errors"),
+        ] {
+            let message = one_way(text).unwrap_err();
+            assert!(message.contains(words) && !message.contains("--"), "{text}: {message}");
+        }
+    }
+
+    #[test]
     fn a_queue_of_one_bandwidth_delay_product_counts_the_whole_round_trip() {
-        let (up, _) = specs(&["--queue", "bdp", "--up-delay", "10ms", "--down-delay", "30ms"]);
+        let (up, _) = specs(&["--queue", "bdp", "--up", "delay=10ms", "--down", "delay=30ms"]);
         assert_eq!(up.queue, QueueSize::Bdp(Duration::from_millis(40)));
     }
 
@@ -316,8 +317,8 @@ mod tests {
         let bursts = LossSpec::GilbertElliott(GilbertElliottSpec::bursts(0.01, 4.0));
         assert_eq!(loss(&["--loss", "1%", "--loss-burst", "4"]), Some(bursts));
         assert_eq!(loss(&["--bit-errors", "1e-9"]), Some(LossSpec::BitErrors(1e-9)));
-        assert_eq!(loss(&["--bit-errors", "1e-9", "--up-loss", "1%"]), Some(LossSpec::Bernoulli(0.01)));
-        assert_eq!(loss(&["--loss", "1%", "--up-bit-errors", "1e-9"]), Some(LossSpec::BitErrors(1e-9)));
+        assert_eq!(loss(&["--bit-errors", "1e-9", "--up", "loss=1%"]), Some(LossSpec::Bernoulli(0.01)));
+        assert_eq!(loss(&["--loss", "1%", "--up", "bit-errors=1e-9"]), Some(LossSpec::BitErrors(1e-9)));
         assert_eq!(loss(&["--loss-burst", "4"]), None);
         for refused in [&["--loss", "1%", "--bit-errors", "1e-9"][..], &["--loss-burst", "0.5"], &["--loss-burst", "x"]]
         {
@@ -328,7 +329,7 @@ mod tests {
     #[test]
     fn a_discipline_knows_the_rate_and_a_policer_stands_beside_it() {
         let (up, down) =
-            specs(&["--rate", "1gbit", "--discipline", "red", "--down-discipline", "codel", "--police", "1gbit"]);
+            specs(&["--rate", "1gbit", "--discipline", "red", "--down", "discipline=codel", "--police", "1gbit"]);
         let Discipline::Red(red) = up.discipline else { panic!("{:?}", up.discipline) };
         assert!(red.min > 200.0, "{red:?}");
         assert_eq!(way(&down)["discipline"], "codel");

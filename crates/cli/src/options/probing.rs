@@ -6,8 +6,8 @@ use clap::Args;
 use clap::builder::BoolishValueParser;
 use farhaul_transfer::control::datagram_in;
 
-use super::SecurityOptions;
 use super::transport::packet_size;
+use super::{SecurityOptions, ServerKeys};
 use crate::values::HostPort;
 
 /// Options of every verb that sends measured streams.
@@ -25,6 +25,8 @@ pub(crate) struct Probing {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) security: SecurityOptions,
+    #[command(flatten)]
+    pub(crate) server_keys: ServerKeys,
 }
 
 impl Probing {

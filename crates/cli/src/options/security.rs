@@ -10,7 +10,7 @@ use farhaul_transfer::settings::SecuritySettings;
 
 use crate::output::{Output, question};
 
-/// Options of the protection of connections.
+/// Options of the protection of every connection.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Security")]
 pub(crate) struct SecurityOptions {
@@ -23,18 +23,29 @@ pub(crate) struct SecurityOptions {
     /// Cipher of the connections; both sides must have it in common [default: the fastest on this processor]
     #[arg(long, env = "FARHAUL_CIPHER", value_name = "NAME", value_enum, default_value_t, hide_default_value = true)]
     cipher: Cipher,
-    /// Connecting: fingerprint of the server's key, SHA256:… [default: what known_hosts says]
+}
+
+/// Options of a verb that connects: which keys a server may have.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Security")]
+pub(crate) struct ServerKeys {
+    /// Fingerprint of the server's key, SHA256:… [default: what known_hosts says]
     #[arg(long, value_name = "FINGERPRINT", value_parser = fingerprint)]
     host_key: Option<String>,
-    /// Connecting: what to do about a server whose key is not known
+    /// What to do about a server whose key is not known
     #[arg(long, env = "FARHAUL_HOST_KEY_POLICY", value_name = "POLICY", value_enum, default_value_t)]
     host_key_policy: UnknownKeys,
-    /// Listening: file of the keys of clients, one line each. This user's own key is always admitted
+}
+
+/// Options of a verb that listens: which clients it admits.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Security")]
+pub(crate) struct ClientKeys {
+    /// File of the keys of clients, one line each. This user's own key is always admitted
     /// [default: ~/.config/farhaul/authorized_keys]
     #[arg(long, env = "FARHAUL_AUTHORIZED_KEYS", value_name = "FILE")]
     authorized_keys: Option<PathBuf>,
-    /// Listening: admit clients with any key. Connections are encrypted, and anybody may call. `serve` lets unknown keys read
-    /// alone
+    /// Admit clients with any key. Connections are encrypted, and anybody may call. `serve` lets unknown keys read alone
     #[arg(long, env = "FARHAUL_ANY_CLIENT", value_parser = BoolishValueParser::new())]
     any_client: bool,
 }
@@ -77,28 +88,36 @@ impl From<Cipher> for security::Cipher {
 }
 
 impl SecurityOptions {
-    /// The settings that they mean. Questions to the user stand above the progress of `output`.
-    pub(crate) fn settings(&self, output: &Output) -> SecuritySettings {
-        let output = output.clone();
-        let ask = move |name: &str, key| question::accepts(name, key, &output);
-        SecuritySettings {
-            plain: self.plain,
-            key: self.key.clone(),
-            cipher: self.cipher.into(),
-            host_key: self.host_key.clone(),
-            host_key_policy: match self.host_key_policy {
-                UnknownKeys::Ask => HostKeyPolicy::Ask(Question::by(ask)),
-                UnknownKeys::AcceptNew => HostKeyPolicy::AcceptNew,
-                UnknownKeys::Strict => HostKeyPolicy::Strict,
-            },
-            authorized_keys: self.authorized_keys.clone(),
-            any_client: self.any_client,
-        }
+    /// The settings that they mean, with those of one role or both left out.
+    pub(crate) fn settings(&self) -> SecuritySettings {
+        let (plain, key, cipher) = (self.plain, self.key.clone(), self.cipher.into());
+        SecuritySettings { plain, key, cipher, ..SecuritySettings::default() }
     }
 
     /// The protection in records, before a connection exists.
     pub(crate) const fn name(&self) -> &'static str {
         if self.plain { "none" } else { "tls1.3" }
+    }
+}
+
+impl ServerKeys {
+    /// These settings for a side that connects. Questions to the user stand above the progress of `output`.
+    pub(crate) fn in_settings(&self, settings: SecuritySettings, output: &Output) -> SecuritySettings {
+        let output = output.clone();
+        let ask = move |name: &str, key| question::accepts(name, key, &output);
+        let host_key_policy = match self.host_key_policy {
+            UnknownKeys::Ask => HostKeyPolicy::Ask(Question::by(ask)),
+            UnknownKeys::AcceptNew => HostKeyPolicy::AcceptNew,
+            UnknownKeys::Strict => HostKeyPolicy::Strict,
+        };
+        SecuritySettings { host_key: self.host_key.clone(), host_key_policy, ..settings }
+    }
+}
+
+impl ClientKeys {
+    /// These settings for a side that listens.
+    pub(crate) fn in_settings(&self, settings: SecuritySettings) -> SecuritySettings {
+        SecuritySettings { authorized_keys: self.authorized_keys.clone(), any_client: self.any_client, ..settings }
     }
 }
 

@@ -1,18 +1,18 @@
 //! Options of every verb that opens connections, and the endpoint that they configure.
 
-use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{BoolishValueParser, PossibleValue, StringValueParser, TypedValueParser};
-use clap::{Arg, Args, Command};
+use clap::Args;
+use clap::builder::BoolishValueParser;
 use farhaul::Protocol;
 use farhaul::registry::protocols;
 use farhaul_cc::Spec;
 use farhaul_transfer::Settings;
 use farhaul_units::{ByteSize, Rate};
 
-use super::{ByHand, SecurityOptions};
+use super::SecurityOptions;
+use super::protocol::{ProtocolChoice, ProtocolParser};
 use crate::exit::Fault;
 use crate::output::Output;
 use crate::output::json::Start;
@@ -34,10 +34,10 @@ pub(crate) struct Transport {
         default_value = protocols()[0].name,
         value_parser = ProtocolParser
     )]
-    protocol: Protocol,
+    protocol: ProtocolChoice,
     /// Cap on the sending rate, headers and retransmissions included: 950mbit. For protocols without congestion control
     /// it is the rate, and auto finds it [default: auto]
-    #[arg(long, env = "FARHAUL_RATE", value_name = "RATE", value_parser = cap)]
+    #[arg(long, env = "FARHAUL_RATE", value_name = "RATE", value_parser = cap, help_heading = None)]
     rate: Option<Cap>,
     /// Largest packet in bytes, IP and UDP headers included; the smaller value of the two sides applies [default: found by
     /// probes]
@@ -59,14 +59,12 @@ pub(crate) struct Transport {
     #[arg(long, env = "FARHAUL_TRACE", value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
     /// Print one JSON record per line: start, interval, file, warning, end
-    #[arg(long, env = "FARHAUL_JSON", value_parser = BoolishValueParser::new())]
+    #[arg(long, env = "FARHAUL_JSON", value_parser = BoolishValueParser::new(), help_heading = None)]
     pub(crate) json: bool,
     /// Write the secrets of connections to this file, in the NSS key log format. For debugging alone: whoever has the file can read
-    /// and forge everything
+    /// and forge everything. Without it, the variable SSLKEYLOGFILE names one for encrypted connections
     #[arg(long, value_name = "FILE", hide_short_help = true)]
-    unsafe_keylog: Option<PathBuf>,
-    #[command(flatten)]
-    by_hand: ByHand,
+    pub(crate) unsafe_keylog: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) security: SecurityOptions,
 }
@@ -102,30 +100,19 @@ pub(super) fn packet_size(text: &str) -> Result<u32, String> {
     }
 }
 
-/// Reads a protocol with its options. Help and completions list the names of the registry.
-#[derive(Clone)]
-struct ProtocolParser;
-
-impl TypedValueParser for ProtocolParser {
-    type Value = Protocol;
-
-    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Protocol, clap::Error> {
-        StringValueParser::new().try_map(|text| text.parse::<Protocol>()).parse_ref(command, arg, value)
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(protocols().iter().map(|entry| PossibleValue::new(entry.name).help(entry.summary))))
-    }
-}
-
 impl Transport {
+    /// The wire protocol with the options of its original programs.
+    pub(crate) const fn choice(&self) -> &ProtocolChoice {
+        &self.protocol
+    }
+
     /// The wire protocol with all its options.
     pub(crate) fn protocol(&self) -> Protocol {
-        self.by_hand.applied_to(&self.protocol).unwrap_or_else(|_| self.protocol.clone())
+        self.protocol.protocol.clone()
     }
 
-    /// The settings of connections that they mean. Questions to the user stand above the progress of `output`.
-    pub(crate) fn settings(&self, output: &Output) -> Settings {
+    /// The settings of connections that they mean, without the keys of peers.
+    pub(crate) fn settings(&self) -> Settings {
         Settings {
             protocol: self.protocol(),
             controller: self.controller.clone(),
@@ -135,9 +122,16 @@ impl Transport {
             timeout: self.timeout,
             connect_timeout: self.connect_timeout,
             remembers_paths: !self.no_path_memory,
-            key_log: self.unsafe_keylog.clone(),
-            security: self.security.settings(output),
+            key_log: self.key_log(),
+            security: self.security.settings(),
         }
+    }
+
+    /// The file of secrets: the user's, or that of the environment, which may be meant for other programs.
+    fn key_log(&self) -> Option<PathBuf> {
+        let of_environment =
+            || std::env::var_os("SSLKEYLOGFILE").filter(|file| !file.is_empty() && !self.security.plain);
+        self.unsafe_keylog.clone().or_else(|| of_environment().map(PathBuf::from))
     }
 
     /// The packet size of what has no size of its own: the user's, or that of most paths.
@@ -156,18 +150,13 @@ impl Transport {
     /// The effective congestion controller: the chosen one, or the protocol's. `None` if the protocol's own rules govern
     /// the rate. Then a controller from the environment or a file has no effect.
     fn controller(&self) -> Option<Spec> {
-        let default = self.protocol.controller()?;
+        let default = self.protocol.protocol.controller()?;
         Some(self.controller.clone().unwrap_or(default))
     }
 
     /// The effective congestion controller in records.
     pub(crate) fn controller_name(&self) -> String {
         self.controller().map_or_else(|| "none".to_owned(), |controller| controller.to_string())
-    }
-
-    /// Checks that options which belong together are together.
-    pub(crate) fn check(&self) -> Result<(), Fault> {
-        self.by_hand.applied_to(&self.protocol).map(|_| ())
     }
 
     /// Requires `--plain` for something that cannot be encrypted.
@@ -205,7 +194,8 @@ impl Transport {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{Command, Parser};
+    use farhaul::registry::protocols;
 
     use super::*;
 
@@ -228,16 +218,16 @@ mod tests {
         assert_eq!(listed, protocols().iter().map(|entry| entry.name).collect::<Vec<_>>());
         for entry in protocols() {
             let transport = transport(&["--protocol", entry.name]).unwrap();
-            assert_eq!(transport.protocol.to_string(), entry.name);
+            assert_eq!(transport.protocol().to_string(), entry.name);
             assert_eq!(transport.controller_name(), entry.controller.unwrap_or("none"));
         }
-        assert_eq!(transport(&[]).unwrap().protocol.to_string(), protocols()[0].name);
+        assert_eq!(transport(&[]).unwrap().protocol().to_string(), protocols()[0].name);
     }
 
     #[test]
     fn a_protocol_has_options_and_keeps_its_default_controller() {
         let transport = transport(&["--protocol", "udt-2004:delay-warnings=off"]).unwrap();
-        assert_eq!(transport.protocol.to_string(), "udt-2004:delay-warnings=off");
+        assert_eq!(transport.protocol().to_string(), "udt-2004:delay-warnings=off");
         assert_eq!(transport.controller_name(), "udt-2004");
     }
 

@@ -118,7 +118,7 @@ fn records_go_to_stderr_because_stdout_is_the_commands() {
         return;
     }
     let line = "echo $FARHAUL_HOST $FARHAUL_PEER $FARHAUL_PEER6; exit 4";
-    let path = ["--rate", "50mbit", "--down-delay", "7ms", "--mtu", "9000"];
+    let path = ["--rate", "50mbit", "--down", "delay=7ms", "--mtu", "9000"];
     let run = farhaul(&[&["emulate", "--json"][..], &path, &["sh", "-c", line]].concat());
     assert_eq!((run.code, &*run.stdout), (4, &b"near 10.77.0.2 fd77::2\n"[..]));
     assert!(run.stderr.lines().all(|line| line.starts_with('{')), "{}", run.stderr);

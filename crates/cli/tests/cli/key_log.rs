@@ -40,9 +40,17 @@ fn secrets_are_written_on_request_alone_and_to_no_file_of_others() {
     let server = Server::begin_as(&user.0, &["bench"]);
     let bench = ["bench", "--bytes", "1kB", "--connect", &server.address];
     let file = scratch.at("log");
-    let variables = [("XDG_CONFIG_HOME", user.0.as_str()), ("SSLKEYLOGFILE", &file), ("FARHAUL_UNSAFE_KEYLOG", &file)];
-    farhaul_where(&variables, &bench).succeeds();
-    assert!(!fs::exists(&file).unwrap(), "no variable asks for it");
+    let home = ("XDG_CONFIG_HOME", user.0.as_str());
+    farhaul_where(&[home, ("FARHAUL_UNSAFE_KEYLOG", &file)], &bench).succeeds();
+    assert!(!fs::exists(&file).unwrap(), "no variable of its own asks for it");
+    // That of other programs does, and says so. Plain connections have no secrets.
+    let usual = [home, ("SSLKEYLOGFILE", &file)];
+    let run = farhaul_where(&usual, &bench);
+    run.succeeds();
+    assert!(run.stderr.contains("secrets of all connections are written down"), "{}", run.stderr);
+    assert!(fs::read_to_string(&file).unwrap().contains("CLIENT_TRAFFIC_SECRET_0 "));
+    let plain = Server::begin(&["bench"]);
+    farhaul_where(&usual, &["bench", "--plain", "--bytes", "1kB", "--connect", &plain.address]).succeeds();
     let logs_to = |file: &str| user.runs(&[&bench[..], &["--unsafe-keylog", file]].concat());
     fs::write(&file, "").unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();

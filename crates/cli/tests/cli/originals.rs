@@ -9,14 +9,10 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::process::{Scratch, Server, Started, farhaul};
+use crate::process::{Scratch, Server, Started, farhaul, farhaul_where};
 
 /// The first words of both sides of Tsunami (tsunami-udp 1.1).
 const REVISION: [u8; 4] = 0x2006_1025_u32.to_be_bytes();
-
-fn tsunami(root: &str, more: &[&str]) -> Server {
-    Server::begin(&[&["serve", "--protocol", "tsunami", "--root", root], more].concat())
-}
 
 /// An original Tsunami server that says `script` once a client has spoken, and then `after`s the connection.
 fn scripted(script: Vec<u8>, after: impl FnOnce(std::net::TcpStream) + Send + 'static) -> String {
@@ -37,13 +33,14 @@ fn files_of_a_tsunami_server_are_listed_and_copied_and_not_verified() {
     let (root, to) = (scratch.dir("root"), scratch.dir("to"));
     scratch.file("root/big", 2_000_001);
     scratch.file("root/small", 5);
-    let mut server = tsunami(&root, &["--tsunami-secret", "kitten"]);
+    let kitten = ["--protocol", "tsunami:secret=kitten"];
+    let mut server = Server::begin(&[&["serve", "--root", &root][..], &kitten].concat());
     let place = |name: &str| format!("tsunami://{}/{name}", server.address);
-    let run = farhaul(&["copy", "--plain", "--list", "--tsunami-secret", "kitten", &place("")]);
+    let run = farhaul(&[&["copy", "--plain", "--list", &place("")][..], &kitten].concat());
     run.succeeds();
     let listed = String::from_utf8(run.stdout).unwrap();
     assert!(listed.contains("2000001 big\n") && listed.contains("5 small\n"), "{listed}");
-    let run = farhaul(&["copy", "--plain", "--json", "--tsunami-secret", "kitten", &place("*"), &to]);
+    let run = farhaul(&[&["copy", "--plain", "--json", &place("*"), &to][..], &kitten].concat());
     run.succeeds();
     let end = run.end();
     assert_eq!(
@@ -53,9 +50,12 @@ fn files_of_a_tsunami_server_are_listed_and_copied_and_not_verified() {
     assert_eq!(end["protocol"], "tsunami");
     assert_eq!(scratch.names("to"), ["big", "small"]);
     assert!(fs::read(scratch.at("to/big")).unwrap() == fs::read(scratch.at("root/big")).unwrap());
-    let run = farhaul(&["copy", "--plain", "--tsunami-secret", "dog", &place("big"), &to]);
-    run.fails(5, &["secrets differ", "--tsunami-secret kitten"]);
-    let run = farhaul(&["copy", "--plain", "--tsunami-secret", "kitten", &place("none"), &to]);
+    let secret = [("FARHAUL_TSUNAMI_SECRET", "dog")];
+    let run = farhaul_where(&secret, &["copy", "--plain", &place("big"), &to]);
+    run.fails(5, &["secrets differ", "--protocol tsunami:secret=kitten"]);
+    let secret = [("FARHAUL_TSUNAMI_SECRET", "kitten")];
+    farhaul_where(&secret, &["copy", "--plain", &place("small"), &scratch.at("again")]).succeeds();
+    let run = farhaul(&[&["copy", "--plain", &place("none"), &to][..], &kitten].concat());
     run.fails(3, &["no file 'none'"]);
     assert_eq!(server.wait_for("file")["status"], "given");
     server.signal(Signal::INT);
@@ -184,12 +184,10 @@ fn the_help_and_its_examples_name_the_secret_of_the_original_programs() {
         let run = farhaul(&[verb, "--help"]);
         run.succeeds();
         let help = String::from_utf8_lossy(&run.stdout);
-        assert!(
-            help.contains("--plain --tsunami-secret kitten") || help.contains("tsunami --tsunami-secret kitten"),
-            "{help}"
-        );
-        assert!(help.contains("cannot run without a secret"), "{help}");
+        assert!(help.contains("--protocol tsunami:secret=kitten"), "{help}");
     }
+    let run = farhaul(&["protocols"]);
+    assert!(String::from_utf8_lossy(&run.stdout).contains("kitten for those that were given none"));
 }
 
 /// Attack C2: datagrams of a stranger change nothing.

@@ -90,7 +90,7 @@ impl Tools {
         let queue = QUEUE * path.rate as f64 / (8 * path.mtu) as f64;
         emulate.args(["--seed", &path.seed.to_string(), "--queue", &(queue as u64).to_string()]);
         if path.loss > 0.0 {
-            emulate.args(["--up-loss", &format!("{}%", path.loss * 1e2)]);
+            emulate.args(["--up", &format!("loss={}%", path.loss * 1e2)]);
         }
         for line in serve {
             emulate.args(["--serve", line]);

@@ -175,7 +175,7 @@ impl Copy<'_> {
                 let server = OriginalPlace { what: What::Server, ..self.plan.server.clone() };
                 fault.and(&format!(
                     "`farhaul copy --plain {}--list {server}` lists its files",
-                    self.args.originals.secret_option()
+                    self.args.transport.secret_option()
                 ))
             }
             _ => fault,
@@ -183,7 +183,7 @@ impl Copy<'_> {
     }
 
     fn connect_tsunami(&self, peer: SocketAddr) -> Result<TsunamiClient, Failure> {
-        let options = self.args.originals.tsunami_client(&self.args.transport);
+        let options = self.args.transport.tsunami_client();
         let time = self.args.transport.connect_timeout;
         TsunamiClient::connect(peer, options, time, self.progress.clone(), &self.stop)
     }
@@ -237,7 +237,7 @@ impl Copy<'_> {
             return Err(Fault::usage("an RBUDP copy takes one file"));
         };
         let _meanwhile = self.meanwhile()?;
-        let terms = self.args.originals.rbudp(&self.args.transport);
+        let terms = self.args.transport.rbudp();
         let copied = local_name(name).and_then(|local| getter.get(name, terms, &local, place));
         let mut first = None;
         self.copied(name, copied, end, &mut first);

@@ -12,7 +12,7 @@ use crate::cmd::Context;
 use crate::exit::{Code, Fault};
 
 /// The next step when the secrets differ.
-const GIVE_SECRET: &str = "give it by --tsunami-secret, as in `--tsunami-secret kitten`";
+const GIVE_SECRET: &str = "give it as in `--protocol tsunami:secret=kitten`, or by FARHAUL_TSUNAMI_SECRET";
 /// Why a peer may end the connection in the opening.
 const NOT_ADMITTED: &str = "it may have been stopped, may have no place left, or may be another program";
 

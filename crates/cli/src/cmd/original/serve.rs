@@ -48,11 +48,11 @@ impl<'a> Beside<'a> {
         let clients = endpoint.other_clients().map_err(|error| context.connection_fault(&error, &local))?;
         let server = match original {
             Original::Tsunami => {
-                let options = args.originals.tsunami_server(&args.transport);
+                let options = args.transport.tsunami_server();
                 Server::Tsunami(TsunamiServer::beside(clients, root, options))
             }
             Original::Rbudp => {
-                let giver = RbudpGiver::beside(clients, root, args.originals.rbudp(&args.transport));
+                let giver = RbudpGiver::beside(clients, root, args.transport.rbudp());
                 Server::Rbudp(giver.map_err(|failure| of(context, &failure, &local))?)
             }
         };
