@@ -118,7 +118,13 @@ impl Observer for Reporter {
             Event::Skipped(path) => {
                 self.file(session, path.as_bytes(), FileStatus::Failed, (0, None), Some(NOT_REACHED.to_owned()));
             }
-            Event::Remote(host, record) => self.shared.remote.show(output, shown.bar.as_ref(), (host, record)),
+            Event::Remote(host, record) => {
+                // Of two such records, the first is written: that program's, unless it keeps silent about it.
+                if let Some(start) = shown.start.as_ref().filter(|_| record["event"] == "end") {
+                    output.record(&Record::Start(Box::new(start.clone())));
+                }
+                self.shared.remote.show(output, shown.bar.as_ref(), (host, record));
+            }
             Event::Warning(message) => output.warn(message),
             Event::Note(line) => output.say(line),
             _ => {}

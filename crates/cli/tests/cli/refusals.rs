@@ -50,13 +50,10 @@ fn values_that_make_no_sense_are_refused_with_the_option() {
 #[test]
 fn options_that_a_copy_over_ssh_would_ignore_are_refused_and_those_of_ssh_elsewhere() {
     let fingerprint = format!("SHA256:{}", "A".repeat(43));
-    let own = [
-        &["--key", "k"][..],
-        &["--host-key", &fingerprint],
-        &["--host-key-policy", "strict"],
-        &["--authorized-keys", "k"],
-        &["--any-client"],
-    ];
+    for option in [&["--authorized-keys", "k"][..], &["--any-client"]] {
+        farhaul(&[&["copy"], option, &["f", "udt://127.0.0.1:9/"]].concat()).fails(2, &[option[0], "unexpected"]);
+    }
+    let own = [&["--key", "k"][..], &["--host-key", &fingerprint], &["--host-key-policy", "strict"]];
     for option in own {
         for places in [["f", "far:"], ["far:f", "."], ["one:f", "two:"]] {
             farhaul(&[&["copy"], option, &places].concat()).fails(2, &[option[0], "over SSH", "-i FILE"]);
