@@ -69,7 +69,7 @@ impl Verb {
     pub(crate) fn run(self, context: &Context) -> Result<u8, Fault> {
         let done = match self {
             Self::Emulate(args) => return cmd::emulate::run(&args, context),
-            Self::Doctor(args) => return cmd::doctor::run(&args, context),
+            Self::Doctor(args) => return cmd::doctor::run(&args, context, &command()),
             Self::Copy(args) => cmd::copy::run(&args, context),
             Self::Serve(args) => cmd::serve::run(&args, context),
             Self::Bootstrap(args) => cmd::bootstrap::run(&args, context),

@@ -2,11 +2,13 @@
 
 mod buffers;
 mod clock;
+mod examined;
 mod finding;
 mod firewall;
 mod handshake;
 mod host;
 mod interface;
+mod kernel_file;
 mod keys;
 mod path;
 mod processor;
@@ -16,21 +18,20 @@ mod system;
 mod target;
 mod tcp;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use clap::Args;
 use clap::builder::BoolishValueParser;
+use clap::{Args, Command};
 use serde_json::json;
 
 use super::Context;
-use crate::config;
 use crate::exit::{Code, Fault};
 use crate::options::SshOptions;
 use crate::output::human::{Style, columns_of_stdout};
 use crate::output::json::ErrorRecord;
 use crate::output::{Output, has_written, print};
+use examined::Examined;
 use finding::{Finding, State, summary};
-use interface::ETHERNET;
 pub(crate) use target::Examinee;
 
 /// Find what is in the way of fast transfers, and the command that mends it
@@ -60,33 +61,10 @@ pub(crate) struct DoctorArgs {
     ssh: SshOptions,
 }
 
-/// What the parts of an examination know.
-pub(super) struct Examined<'a> {
-    context: &'a Context,
-    /// The file of this side's key, unless it is the usual one.
-    key: Option<&'a Path>,
-    /// The size of this user's packets in bytes, headers included.
-    packet: u32,
-    /// The option of this user's cipher; `None` for the automatic choice.
-    cipher: Option<String>,
-}
-
-impl<'a> Examined<'a> {
-    fn new(args: &'a DoctorArgs, context: &'a Context) -> Self {
-        let lasting = |option, variable| config::lasting(option, variable, &crate::cli::command());
-        Self {
-            context,
-            key: args.key.as_deref(),
-            packet: lasting("mtu", "FARHAUL_MTU").and_then(|mtu| mtu.parse().ok()).unwrap_or(ETHERNET),
-            cipher: lasting("cipher", "FARHAUL_CIPHER").filter(|cipher| cipher != "auto"),
-        }
-    }
-}
-
-/// Returns the exit code: 1 if there is a problem.
-pub(crate) fn run(args: &DoctorArgs, context: &Context) -> Result<u8, Fault> {
+/// Returns the exit code: 1 if there is a problem. `command` has the options that a settings file may have.
+pub(crate) fn run(args: &DoctorArgs, context: &Context, command: &Command) -> Result<u8, Fault> {
     let mut report = Report::begin(args);
-    let examined = Examined::new(args, context);
+    let examined = Examined::new(args.key.as_deref(), context, command);
     report.title("this machine");
     host::examine(&examined, |finding| report.add(&finding));
     let unreachable = match &args.host {

@@ -8,7 +8,7 @@ use farhaul_udp::{BufferKind, BufferReport, Options, SEND_BUFFER, UdpSocket};
 use farhaul_units::{ByteSize, Rate};
 
 use super::finding::Finding;
-use super::host::number_in;
+use super::kernel_file::number_in;
 use crate::output::human::{count, percent, time};
 
 /// Fast paths for which a buffer is judged.

@@ -12,7 +12,7 @@ use farhaul::security::{KeyPair, Known, KnownHosts, Pinned, PublicKey, Security,
 use farhaul::{ConnectionLost, Error, PeerIncompatible};
 use farhaul_transfer::keys::{identity, places};
 
-use super::Examined;
+use super::examined::Examined;
 use super::finding::{Finding, quoted};
 use crate::exit::Fault;
 use crate::interrupt::Interrupt;

@@ -1,10 +1,8 @@
 //! The findings about this machine, in the order of a packet's way: socket, processor, interface, firewall, settings.
 
-use std::fs;
-use std::str::FromStr;
-
+use super::examined::Examined;
 use super::finding::Finding;
-use super::{Examined, buffers, clock, firewall, interface, keys, processor, system};
+use super::{buffers, clock, firewall, interface, keys, processor, system};
 
 /// Examines this machine, and reports each finding as soon as it is made.
 pub(super) fn examine(examined: &Examined<'_>, mut report: impl FnMut(Finding)) {
@@ -17,10 +15,5 @@ pub(super) fn examine(examined: &Examined<'_>, mut report: impl FnMut(Finding)) 
     interface::examine(examined.packet).into_iter().for_each(&mut report);
     report(firewall::examine());
     report(system::networks(&examined.context.networks));
-    keys::examine(examined.key).into_iter().for_each(&mut report);
-}
-
-/// The number in a file of the system. `None` if there is none.
-pub(super) fn number_in<N: FromStr>(path: &str) -> Option<N> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
+    keys::examine(examined.key, examined.command).into_iter().for_each(&mut report);
 }

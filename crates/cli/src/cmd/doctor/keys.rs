@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use clap::Command;
 use farhaul::security::{AuthorizedKeys, KnownHosts, LineError};
 use farhaul_transfer::keys::{identity, places};
 
@@ -15,9 +16,10 @@ use crate::output::human::plural;
 /// Bits of a file that let others than its owner write to it.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// `key`: the file of this side's key, unless it is the usual one.
-pub(super) fn examine(key: Option<&Path>) -> Vec<Finding> {
-    let mut found = vec![settings(), private_key(key)];
+/// `key`: the file of this side's key, unless it is the usual one. `command`: the options that a settings file may have.
+pub(super) fn examine(key: Option<&Path>, command: &Command) -> Vec<Finding> {
+    let settings = judge_settings(Config::examine(command), &config::files_to_look_for());
+    let mut found = vec![settings, private_key(key)];
     let known = places::known_hosts_file();
     found.extend(known.and_then(|file| {
         lines("known_hosts", &file, "known server", |text| KnownHosts::parse(text).map(|_| entries(text)))
@@ -29,10 +31,6 @@ pub(super) fn examine(key: Option<&Path>) -> Vec<Finding> {
         })
     }));
     found
-}
-
-fn settings() -> Finding {
-    judge_settings(Config::examine(&crate::cli::command()), &config::files_to_look_for())
 }
 
 /// `places`: the paths of all files that the program looks for.

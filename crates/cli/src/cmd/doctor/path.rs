@@ -10,12 +10,13 @@ use farhaul_transfer::connect::is_here;
 use farhaul_transfer::report::micros;
 use farhaul_units::ByteSize;
 
+use super::examined::Examined;
 use super::finding::Finding;
+use super::handshake;
 use super::interface::{ETHERNET, Interface, JUMBO};
 use super::reach::{self, Heard};
 use super::target::Target;
 use super::tcp;
-use super::{Examined, handshake};
 use crate::exit::{Code, Fault};
 use crate::output::human::time;
 

@@ -6,10 +6,11 @@ use farhaul_transfer::Ssh;
 use farhaul_transfer::keys::identity;
 use farhaul_transfer::remote::Answering;
 
+use super::examined::Examined;
 use super::finding::Finding;
 use super::path::{measure, open, route};
 use super::reach::{self, Heard};
-use super::{Examined, firewall, handshake};
+use super::{firewall, handshake};
 use crate::exit::{Code, Fault};
 use crate::output::Output;
 use crate::output::observer::{Reporter, Shown};
