@@ -9,22 +9,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_cc::{Controller, Spec};
-use farhaul_proto::{Config, Entropy, MinProgress, PathMemory, Protocol, SharedChannel, controller_factory};
+use farhaul_proto::{Config, MinProgress, PathMemory, Protocol, SharedChannel, controller_factory};
 use farhaul_udp::Options;
 use farhaul_units::Rate;
 
 use crate::canceller::CancelFlag;
-use crate::connection::Port;
 use crate::driver::{Driver, UdpPort};
-use crate::endpoint::Endpoint;
 use crate::error::Error;
+use crate::port::Port;
+use crate::randomness::entropy;
 use crate::security::{PlainClients, Security};
 
 /// Receive buffer that each UDP port requests from the system by default, in bytes: 10 ms at 25 Gbit/s, so that a driver
 /// thread that waits for a processor loses nothing. The system uses memory only for its content.
 pub const UDP_RECV_BUFFER: usize = 32 << 20;
 
-/// Chooses settings, then opens the port. See [`Endpoint::builder`].
+/// Chooses settings, then opens the port. See [`Endpoint::builder`](crate::Endpoint::builder).
 ///
 /// No setting needs tuning. Every default sizes itself or suits long fat paths. One choice has no default: whether
 /// connections are [encrypted](Builder::secure) or [plain](Builder::plain). For readers who know libudt:
@@ -41,7 +41,7 @@ pub const UDP_RECV_BUFFER: usize = 32 << 20;
 /// | `UDT_MAXBW` | [`max_rate`](Builder::max_rate) | none |
 /// | `UDT_CC` | [`controller`](Builder::controller), [`controller_with`](Builder::controller_with) | `udt` |
 /// | none: libudt has no encryption | [`secure`](Builder::secure), [`plain`](Builder::plain) | none: one must be chosen |
-/// | `UDT_RENDEZVOUS` | [`Endpoint::rendezvous`] | |
+/// | `UDT_RENDEZVOUS` | [`Endpoint::rendezvous`](crate::Endpoint::rendezvous) | |
 /// | `UDT_SNDTIMEO`, `UDT_RCVTIMEO` | [`set_write_timeout`](crate::Connection::set_write_timeout), [`set_read_timeout`](crate::Connection::set_read_timeout) | none |
 /// | `UDT_SNDSYN`, `UDT_RCVSYN` | the blocking calls, or the feature `tokio` | blocking |
 /// | `UDT_REUSEADDR` | one endpoint holds any number of connections | |
@@ -170,14 +170,14 @@ impl Builder {
     }
 
     /// Send buffer of the UDP port to request from the system, in bytes. Default 4 MiB. If the system grants less,
-    /// [`Endpoint::warnings`] reports it.
+    /// [`Endpoint::warnings`](crate::Endpoint::warnings) reports it.
     pub fn udp_send_buffer(mut self, bytes: usize) -> Self {
         self.options.send_buffer = bytes;
         self
     }
 
     /// Receive buffer of the UDP port to request from the system, in bytes. Default 32 MiB, which is 10 ms at 25
-    /// Gbit/s. If the system grants less, [`Endpoint::warnings`] reports it.
+    /// Gbit/s. If the system grants less, [`Endpoint::warnings`](crate::Endpoint::warnings) reports it.
     pub fn udp_recv_buffer(mut self, bytes: usize) -> Self {
         self.options.recv_buffer = bytes;
         self
@@ -230,7 +230,7 @@ impl Builder {
         self
     }
 
-    /// Longest time for a [`rendezvous`](Endpoint::rendezvous), from the first side's call. Above zero, at most a year.
+    /// Longest time for a [`rendezvous`](crate::Endpoint::rendezvous), from the first side's call. Above zero, at most a year.
     /// Default 30 s.
     pub fn rendezvous_timeout(mut self, time: Duration) -> Self {
         self.config.udt.rendezvous_timeout = time;
@@ -362,16 +362,6 @@ impl Builder {
         self
     }
 
-    /// Opens the UDP port at `address`; port 0 lets the system choose.
-    ///
-    /// # Errors
-    /// Neither [`secure`](Self::secure) nor [`plain`](Self::plain) was called, a setting is out of its range, or the port cannot
-    /// be opened. [`plain_clients`](Self::plain_clients) was called without [`secure`](Self::secure), or with another protocol than
-    /// UDT4.
-    pub fn bind(self, address: SocketAddr) -> Result<Endpoint, Error> {
-        self.open(address.into())
-    }
-
     /// Binds a socket with the buffers of these settings, and starts no thread. A program may give up rights before it hands the
     /// socket to [`adopt`](Self::adopt).
     ///
@@ -381,17 +371,8 @@ impl Builder {
         farhaul_udp::UdpSocket::bound(address, self.options).map_err(|source| Error::Bind { address, source })
     }
 
-    /// Takes a UDP port that somebody else has bound, for instance the service manager (socket activation).
-    ///
-    /// # Errors
-    /// As [`bind`](Self::bind); or the socket is none of UDP.
-    pub fn adopt(self, socket: UdpSocket) -> Result<Endpoint, Error> {
-        let unknown = |source| Error::System { what: "the address of the socket", source };
-        let address = socket.local_addr().map_err(unknown)?;
-        self.open(UdpPort::Socket(address, socket))
-    }
-
-    fn open(self, port: UdpPort) -> Result<Endpoint, Error> {
+    /// Opens a port with these settings.
+    pub(crate) fn open(self, port: UdpPort) -> Result<Port, Error> {
         let Self {
             protocol,
             mut config,
@@ -426,7 +407,7 @@ impl Builder {
             driver.turn()?.answer_probes();
         }
         let cancelled = Arc::new(CancelFlag::new());
-        Ok(Endpoint::from_port(Port { driver, cancelled, connect_timeouts, longest_message, logs_secrets }))
+        Ok(Port { driver, cancelled, connect_timeouts, longest_message, logs_secrets })
     }
 }
 
@@ -457,45 +438,5 @@ fn chosen(choice: Choice, protocol: &Protocol) -> Result<Option<Spec>, Error> {
         }
         Choice::Named(spec) => Ok(Some(spec.parse().map_err(|error| Error::Controller(format!("{error}")))?)),
         Choice::Made => Ok(None),
-    }
-}
-
-/// Secrets and seeds from the operating system.
-pub(crate) fn entropy() -> Result<Entropy, Error> {
-    let mut bytes = [0; 24];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Error::System { what: "randomness", source: std::io::Error::other(error) })?;
-    let (mut cookie_key, mut seed) = ([0; 16], [0; 8]);
-    cookie_key.copy_from_slice(&bytes[..16]);
-    seed.copy_from_slice(&bytes[16..]);
-    Ok(Entropy { cookie_key, seed: u64::from_ne_bytes(seed) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn bind(builder: Builder) -> Result<Endpoint, Error> {
-        builder.bind(SocketAddr::from(([127, 0, 0, 1], 0)))
-    }
-
-    #[test]
-    fn a_port_is_never_plain_by_oversight() {
-        let error = Endpoint::builder().bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap_err();
-        assert!(matches!(error, Error::NoProtection), "{error}");
-    }
-
-    #[test]
-    fn an_unknown_controller_is_refused_with_the_known_ones() {
-        let message = bind(Endpoint::builder().plain().controller("warp")).unwrap_err().to_string();
-        assert!(message.contains("warp") && message.contains("udt"), "{message}");
-    }
-
-    #[test]
-    fn a_taken_port_is_an_error_that_names_it() {
-        let first = bind(Endpoint::builder().plain()).unwrap();
-        let error = Endpoint::builder().plain().bind(first.local_addr()).unwrap_err();
-        assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
-        assert!(error.to_string().contains(&first.local_addr().to_string()), "{error}");
     }
 }

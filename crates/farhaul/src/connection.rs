@@ -9,33 +9,17 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use farhaul_proto::probe::StableConfig;
-use farhaul_proto::{AnyEndpoint, ConnectionId, ConnectionLost, SharedChannel, Stats, Streams};
-use farhaul_units::Instant;
+use farhaul_proto::{AnyEndpoint, ConnectionId, ConnectionLost, Stats, Streams};
 
 use crate::canceller::{CancelFlag, Canceller};
 use crate::control_stream::ControlStream;
-use crate::driver::{CancelFlags, Core, Driver, Place};
+use crate::driver::{CancelFlags, Core, Place};
 #[cfg(feature = "tokio")]
 use crate::driver::{Registration, TaskWait};
 use crate::error::Error;
+use crate::port::{Attempt, BoxedEndpoint, Port};
 use crate::reach::Reaching;
 use crate::security::Protection;
-
-/// The endpoint of a port, of whatever protocol, perhaps with a control stream beside its connections.
-pub(crate) type BoxedEndpoint = SharedChannel<Box<dyn AnyEndpoint>>;
-
-/// A UDP port with an endpoint on it, shared by all handles.
-pub(crate) struct Port {
-    pub(crate) driver: Driver<BoxedEndpoint>,
-    /// The endpoint's canceller raises it. It ends every wait on this port.
-    pub(crate) cancelled: Arc<CancelFlag>,
-    /// Time limits of a connection attempt, and of one by rendezvous.
-    pub(crate) connect_timeouts: [Duration; 2],
-    /// Length in bytes of the longest message that the settings permit.
-    pub(crate) longest_message: u64,
-    /// Whether the secrets of connections are written down.
-    pub(crate) logs_secrets: bool,
-}
 
 /// The shared part of [`Stream`](crate::Stream) and [`MessageSocket`](crate::MessageSocket). Both dereference to it.
 ///
@@ -53,12 +37,6 @@ pub struct Connection {
 
 /// An optional duration that threads share.
 struct TimeLimit(AtomicU64);
-
-impl Port {
-    pub(crate) fn canceller(&self) -> Canceller {
-        Canceller::new(&self.cancelled, self.driver.cancellation())
-    }
-}
 
 impl Connection {
     pub(crate) fn new(port: Arc<Port>, id: ConnectionId, peer: SocketAddr) -> Self {
@@ -385,11 +363,6 @@ impl fmt::Debug for Connection {
             .finish_non_exhaustive()
     }
 }
-
-/// An operation under the lock. It gives a result, nothing yet, or an error.
-pub(crate) trait Attempt<R>: FnMut(&mut Core<BoxedEndpoint>, Instant) -> Result<Option<R>, Error> {}
-
-impl<R, F: FnMut(&mut Core<BoxedEndpoint>, Instant) -> Result<Option<R>, Error>> Attempt<R> for F {}
 
 impl TimeLimit {
     /// Stands for no limit; as nanoseconds it would be 584 years.

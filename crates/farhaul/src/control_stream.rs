@@ -8,10 +8,10 @@ pub use farhaul_proto::CeilingFigures;
 use farhaul_proto::probe::{Delays, StableConfig, StableFigures, StableStream};
 use farhaul_proto::{AnyEndpoint, ConnectionId, ConnectionLost, Transport};
 
-use crate::connection::{BoxedEndpoint, Port};
 use crate::driver::EndpointGuard;
 use crate::error::Error;
-use crate::probe::session;
+use crate::port::{BoxedEndpoint, Port};
+use crate::randomness::session;
 
 /// A stable control stream on an endpoint's own port, beside its connections.
 ///

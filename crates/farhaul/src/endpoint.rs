@@ -1,8 +1,7 @@
 //! A UDP port with any number of connections on it.
 
 use std::fmt;
-use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
@@ -11,14 +10,17 @@ use farhaul_proto::secure::Protection;
 use farhaul_proto::udt::ConnectOptions;
 use farhaul_proto::{AnyEndpoint, Mode};
 
+use crate::addresses::{Attempted, any_port_for, first_that_works, resolve};
 use crate::builder::Builder;
 use crate::canceller::Canceller;
-use crate::connection::{Connection, Port};
+use crate::connection::Connection;
 use crate::control_stream::ControlStream;
+use crate::driver::UdpPort;
 use crate::error::Error;
 use crate::listener::Listener;
 use crate::message::MessageSocket;
 use crate::other_clients::OtherClients;
+use crate::port::Port;
 use crate::probe::ProbePayload;
 use crate::reach::{Patience, Reaching};
 use crate::security::{Network, PublicKey, Security};
@@ -62,8 +64,8 @@ impl Endpoint {
         first_that_works(&resolve(address)?, |to| Self::builder().plain().bind(to.peer))
     }
 
-    pub(crate) fn from_port(port: Port) -> Self {
-        Self { port: Arc::new(port) }
+    fn open(builder: Builder, port: UdpPort) -> Result<Self, Error> {
+        Ok(Self { port: Arc::new(builder.open(port)?) })
     }
 
     /// The address of the UDP port.
@@ -285,56 +287,84 @@ impl Endpoint {
     }
 }
 
+impl Builder {
+    /// Opens the UDP port at `address`; port 0 lets the system choose.
+    ///
+    /// # Errors
+    /// Neither [`secure`](Self::secure) nor [`plain`](Self::plain) was called, a setting is out of its range, or the port cannot
+    /// be opened. [`plain_clients`](Self::plain_clients) was called without [`secure`](Self::secure), or with another protocol than
+    /// UDT4.
+    pub fn bind(self, address: SocketAddr) -> Result<Endpoint, Error> {
+        Endpoint::open(self, address.into())
+    }
+
+    /// Takes a UDP port that somebody else has bound, for instance the service manager (socket activation).
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind); or the socket is none of UDP.
+    pub fn adopt(self, socket: UdpSocket) -> Result<Endpoint, Error> {
+        let unknown = |source| Error::System { what: "the address of the socket", source };
+        let address = socket.local_addr().map_err(unknown)?;
+        Endpoint::open(self, UdpPort::Socket(address, socket))
+    }
+}
+
+impl Stream {
+    /// Connects to `peer` from a new port, with default settings and without encryption. For other settings, see
+    /// [`Endpoint::builder`].
+    ///
+    /// # Errors
+    /// The name cannot be resolved, the peer does not answer, or it refuses.
+    pub fn connect_plain(peer: impl ToSocketAddrs) -> Result<Self, Error> {
+        first_that_works(&resolve(peer)?, |to| {
+            let endpoint = Endpoint::plain(any_port_for(to.peer))?;
+            endpoint.connect_to(to, ConnectOptions::default()).map(Self::from_connection)
+        })
+    }
+}
+
+impl Listener {
+    /// Opens the UDP port at `address` and accepts streams there, with default settings and without encryption. For other
+    /// settings, see [`Endpoint::builder`] and [`Endpoint::listen`].
+    ///
+    /// # Errors
+    /// The address cannot be resolved, or its port not be opened.
+    pub fn plain(address: impl ToSocketAddrs) -> Result<Self, Error> {
+        first_that_works(&resolve(address)?, |to| Endpoint::plain(to.peer)?.listen())
+    }
+}
+
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint").field("local", &self.local_addr()).finish_non_exhaustive()
     }
 }
 
-/// Any local port, of the family of `peer`.
-pub(crate) fn any_port_for(peer: SocketAddr) -> SocketAddr {
-    match peer {
-        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// One of the addresses of a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Attempted {
-    pub(crate) peer: SocketAddr,
-    /// Whether other addresses follow it.
-    pub(crate) has_alternative: bool,
-}
-
-/// The addresses of `name`, at least one.
-pub(crate) fn resolve(name: impl ToSocketAddrs) -> Result<Vec<SocketAddr>, Error> {
-    let addresses: Vec<SocketAddr> = name.to_socket_addrs().map_err(Error::Resolve)?.map(without_mapping).collect();
-    if addresses.is_empty() {
-        return Err(Error::Resolve(io::Error::new(io::ErrorKind::NotFound, "the name has no address")));
+    fn bind(builder: Builder) -> Result<Endpoint, Error> {
+        builder.bind(SocketAddr::from(([127, 0, 0, 1], 0)))
     }
-    Ok(addresses)
-}
 
-/// Converts an IPv4 address that is mapped into IPv6 to plain IPv4 (RFC 4291 §2.5.5.2).
-fn without_mapping(address: SocketAddr) -> SocketAddr {
-    match address.ip().to_canonical() {
-        ip if ip.is_ipv4() => (ip, address.port()).into(),
-        _ => address,
+    #[test]
+    fn a_port_is_never_plain_by_oversight() {
+        let error = Endpoint::builder().bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap_err();
+        assert!(matches!(error, Error::NoProtection), "{error}");
     }
-}
 
-/// Tries addresses in turn. If all fail, returns the last error.
-pub(crate) fn first_that_works<R>(
-    addresses: &[SocketAddr],
-    mut attempt: impl FnMut(Attempted) -> Result<R, Error>,
-) -> Result<R, Error> {
-    let mut result = Err(Error::Resolve(io::ErrorKind::NotFound.into()));
-    for (index, &peer) in addresses.iter().enumerate() {
-        result = attempt(Attempted { peer, has_alternative: index + 1 < addresses.len() });
-        if matches!(result, Ok(_) | Err(Error::Cancelled)) {
-            break;
-        }
+    #[test]
+    fn an_unknown_controller_is_refused_with_the_known_ones() {
+        let message = bind(Endpoint::builder().plain().controller("warp")).unwrap_err().to_string();
+        assert!(message.contains("warp") && message.contains("udt"), "{message}");
     }
-    result
+
+    #[test]
+    fn a_taken_port_is_an_error_that_names_it() {
+        let first = bind(Endpoint::builder().plain()).unwrap();
+        let error = Endpoint::builder().plain().bind(first.local_addr()).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::AddrInUse);
+        assert!(error.to_string().contains(&first.local_addr().to_string()), "{error}");
+    }
 }

@@ -61,6 +61,7 @@
 //! for ever on a dead peer, and a [`Canceller`] ends any call that waits. Dropping never waits. Call
 //! [`wait_for_farewells`] at the end of a program.
 
+mod addresses;
 mod builder;
 mod canceller;
 mod connection;
@@ -73,7 +74,9 @@ mod message;
 mod other_clients;
 pub mod path;
 mod path_facts;
+mod port;
 pub mod probe;
+mod randomness;
 mod reach;
 mod recent_paths;
 pub mod security;

@@ -3,20 +3,20 @@
 use std::fmt;
 use std::iter;
 use std::marker::PhantomData;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use farhaul_proto::{AnyEndpoint, Mode};
 
 use crate::canceller::{CancelFlag, Canceller};
-use crate::connection::{Attempt, Connection, Port};
+use crate::connection::Connection;
 #[cfg(feature = "tokio")]
 use crate::driver::TaskWait;
 use crate::driver::{CancelFlags, Core, Place};
-use crate::endpoint::{Endpoint, first_that_works, resolve};
 use crate::error::Error;
 use crate::message::MessageSocket;
+use crate::port::{Attempt, Port};
 use crate::stream::Stream;
 
 /// Accepts connections on an endpoint: streams or [`MessageSocket`]s.
@@ -75,17 +75,6 @@ impl sealed::Sealed for MessageSocket {
     }
 }
 
-impl Listener {
-    /// Opens the UDP port at `address` and accepts streams there, with default settings and without encryption. For other
-    /// settings, see [`Endpoint::builder`] and [`Endpoint::listen`].
-    ///
-    /// # Errors
-    /// The address cannot be resolved, or its port not be opened.
-    pub fn plain(address: impl ToSocketAddrs) -> Result<Self, Error> {
-        first_that_works(&resolve(address)?, |to| Endpoint::plain(to.peer)?.listen())
-    }
-}
-
 impl<S: Accept> Listener<S> {
     pub(crate) fn open(port: &Arc<Port>) -> Result<Self, Error> {
         let mut turn = port.driver.turn()?;
@@ -108,9 +97,15 @@ impl<S: Accept> Listener<S> {
         self.port.driver.wait_for(Place::Accept, self.flags(), None, self.next())
     }
 
+    /// [`accept`](Listener::accept) for tasks, which returns an [`AsyncStream`](crate::AsyncStream) or an
+    /// [`AsyncMessageSocket`](crate::AsyncMessageSocket). Dropping the future loses no connection.
+    ///
+    /// # Errors
+    /// The listener was closed, or a canceller ended the call.
     #[cfg(feature = "tokio")]
-    pub(crate) fn wait_for_next(&self) -> impl Future<Output = Result<(S, SocketAddr), Error>> {
-        TaskWait::new(&self.port.driver, Place::Accept, self.flags(), self.next())
+    pub async fn accept_async(&self) -> Result<(S::Async, SocketAddr), Error> {
+        let (connection, peer) = TaskWait::new(&self.port.driver, Place::Accept, self.flags(), self.next()).await?;
+        Ok((connection.into(), peer))
     }
 
     /// The accepted connections in order. It ends when the listener is closed or cancelled.

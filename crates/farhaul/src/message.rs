@@ -7,9 +7,10 @@ use std::time::Duration;
 use farhaul_proto::udt::{Message, MessageOptions};
 use farhaul_proto::{AnyEndpoint, ConnectionId, StreamError};
 
-use crate::connection::{Attempt, Connection};
+use crate::connection::Connection;
 use crate::driver::Core;
 use crate::error::Error;
+use crate::port::Attempt;
 
 /// Sends and receives whole messages, reliably unless a time to live is given.
 ///

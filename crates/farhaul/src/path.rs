@@ -22,7 +22,7 @@ use farhaul_wire::secure::{ConnectionName, Epoch, Greeting, Header, MIN_INITIAL}
 use farhaul_wire::udt4::{Control, HEADER_LEN, Handshake, Largest, Packet, Request, SocketId, SocketType, Timestamp};
 
 use crate::error::Error;
-use crate::probe::session;
+use crate::randomness::session;
 use search::Search;
 
 /// Headers of IPv4 and UDP, and of IPv6 and UDP, bytes.

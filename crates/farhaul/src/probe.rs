@@ -22,6 +22,7 @@ pub use cache::{CachedRate, cache_rate, cached_rate, now};
 use self::enclosure::Enclosure;
 pub use self::enclosure::EnclosureConfig;
 use crate::error::Error;
+use crate::randomness::session;
 use crate::security::{Protection, Security};
 
 /// Trains per receive call. Answers are small and come one by one.
@@ -337,12 +338,4 @@ pub struct ProbePayload {
     pub number: u64,
     /// The bytes that the sender put into it, padding included.
     pub bytes: Vec<u8>,
-}
-
-/// A number that strangers do not guess.
-pub(crate) fn session() -> Result<u64, Error> {
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Error::System { what: "randomness", source: std::io::Error::other(error) })?;
-    Ok(u64::from_ne_bytes(bytes))
 }

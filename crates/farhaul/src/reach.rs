@@ -11,8 +11,8 @@ use std::time::Duration;
 use farhaul_proto::{Channels, Config, ConnectionId, ConnectionLost, Streams};
 use farhaul_units::Instant;
 
+use crate::addresses::any_port_for;
 use crate::driver::Core;
-use crate::endpoint::any_port_for;
 use crate::error::Error;
 
 /// Time until a peer with other addresses is probed. Most live peers have answered by then, and users do not notice it.

@@ -2,18 +2,16 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::net::ToSocketAddrs;
 use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use farhaul_proto::udt::ConnectOptions;
 use farhaul_proto::{ConnectionId, Read, Streams};
 
-use crate::connection::{Attempt, Connection};
+use crate::connection::Connection;
 use crate::driver::Core;
-use crate::endpoint::{Endpoint, any_port_for, first_that_works, resolve};
 use crate::error::Error;
+use crate::port::Attempt;
 
 /// Most bytes that one call moves: a few trains, about 50 µs under the lock. A caller with more calls again.
 const PER_TURN: usize = 256 << 10;
@@ -70,18 +68,6 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Connects to `peer` from a new port, with default settings and without encryption. For other settings, see
-    /// [`Endpoint::builder`].
-    ///
-    /// # Errors
-    /// The name cannot be resolved, the peer does not answer, or it refuses.
-    pub fn connect_plain(peer: impl ToSocketAddrs) -> Result<Self, Error> {
-        first_that_works(&resolve(peer)?, |to| {
-            let endpoint = Endpoint::plain(any_port_for(to.peer))?;
-            endpoint.connect_to(to, ConnectOptions::default()).map(Self::from_connection)
-        })
-    }
-
     pub(crate) fn from_connection(connection: Connection) -> Self {
         Self { connection: Arc::new(connection) }
     }

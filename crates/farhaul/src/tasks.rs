@@ -19,7 +19,6 @@ use crate::canceller::Canceller;
 use crate::connection::Connection;
 use crate::driver::Place;
 use crate::error::Error;
-use crate::listener::{Accept, Listener};
 use crate::message::MessageSocket;
 use crate::stream::Stream;
 
@@ -98,16 +97,4 @@ connection_of_tasks!(AsyncMessageSocket, MessageSocket);
 async fn finish(connection: &Connection) -> Result<(), Error> {
     connection.begin_to_finish()?;
     connection.wait(Place::Settle(connection.id()), connection.is_finished()).await
-}
-
-impl<S: Accept> Listener<S> {
-    /// [`accept`](Listener::accept) for tasks, which returns an [`AsyncStream`] or an [`AsyncMessageSocket`]. Dropping
-    /// the future loses no connection.
-    ///
-    /// # Errors
-    /// The listener was closed, or a canceller ended the call.
-    pub async fn accept_async(&self) -> Result<(S::Async, SocketAddr), Error> {
-        let (connection, peer) = self.wait_for_next().await?;
-        Ok((connection.into(), peer))
-    }
 }

@@ -12,8 +12,8 @@ use farhaul_udp::Train;
 use farhaul_units::Instant;
 
 use super::Probing;
-use crate::builder::entropy;
 use crate::error::Error;
+use crate::randomness::entropy;
 use crate::security::{Protection, Security};
 
 /// Bytes of each buffer of the connection's own stream, which carries nothing.

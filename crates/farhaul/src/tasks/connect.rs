@@ -12,9 +12,10 @@ use farhaul_proto::Mode;
 use farhaul_proto::udt::ConnectOptions;
 
 use super::{AsyncMessageSocket, AsyncStream};
+use crate::addresses::{Attempted, resolve};
 use crate::connection::Connection;
 use crate::driver::{Core, Place};
-use crate::endpoint::{Attempted, Endpoint, resolve};
+use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::message::MessageSocket;
 use crate::stream::Stream;
