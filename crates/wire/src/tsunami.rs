@@ -27,7 +27,6 @@
 
 mod datagram;
 mod listing;
-mod md5;
 mod opening;
 mod request;
 mod transfer;

@@ -1,14 +1,15 @@
 //! The beginning of a connection: revision, challenge, proof, and the answers of one byte.
 
-use super::md5::{self, DIGEST_LEN};
+use md5::{Digest, Md5};
+
 use super::{MessageError, first};
 
 /// The revision of the protocol that tsunami-udp 1.1 speaks. Both sides send it at once.
 pub const REVISION: u32 = 0x2006_1025;
 /// Bytes of a challenge.
 pub const CHALLENGE_LEN: usize = 64;
-/// Bytes of a proof.
-pub const PROOF_LEN: usize = DIGEST_LEN;
+/// Bytes of a proof, an MD5 digest (RFC 1321).
+pub const PROOF_LEN: usize = 16;
 
 /// Random bytes of a server, new for each connection.
 pub type Challenge = [u8; CHALLENGE_LEN];
@@ -41,7 +42,7 @@ impl Proof {
         for (byte, key) in keyed.iter_mut().zip(secret.iter().cycle()) {
             *byte ^= key;
         }
-        Self(md5::digest(&keyed))
+        Self(Md5::digest(keyed).into())
     }
 
     /// Whether both are equal, in a time that does not depend on where they differ.
