@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use pulldown_cmark::HeadingLevel;
+
 use super::{Shown, cited, summary};
 use crate::aggregate::{Measurements, describe};
 use crate::figures::{FigureInfo, FigureResult};
@@ -113,7 +115,7 @@ fn readme(info: &FigureInfo) -> String {
     } else {
         ("Notes", "From README.md beside the scenario. Its numbers need not be those of this run.")
     };
-    let text = markdown::to_html(&info.readme, 4);
+    let text = markdown::to_html(&info.readme, HeadingLevel::H4);
     format!("<h3>{title}</h3>\n<p class=\"meta\">{label}</p>\n<div class=\"readme\">\n{text}</div>\n")
 }
 
