@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{LabError, ScenarioError};
-use crate::expression::{Expression, ExpressionError, Reference};
+use crate::expression::{Condition, Expression, Reference};
 use crate::figures::{Figure, shipped};
 use crate::folder;
 use crate::metric::{Quantity, RunMetric};
@@ -222,24 +222,14 @@ impl Checker<'_> {
     }
 
     fn number(&self, text: &str, curves: &[&str]) -> Result<(), String> {
-        self.expression(text, Expression::parse_number(text), curves)
+        let expression = Expression::parse(text).map_err(|wrong| format!("'{text}': {wrong}"))?;
+        expression.references().iter().try_for_each(|reference| self.reference(reference, curves))
     }
 
     fn condition(&self, text: &str, curves: &[&str]) -> Result<(), String> {
-        self.expression(text, Expression::parse_condition(text), curves)
-    }
-
-    fn expression(
-        &self,
-        text: &str,
-        parsed: Result<Expression, ExpressionError>,
-        curves: &[&str],
-    ) -> Result<(), String> {
-        let expression = parsed.map_err(|wrong| format!("'{text}': {wrong}"))?;
-        for reference in expression.references() {
-            self.reference(&reference, curves)?;
-        }
-        for (axis, value) in expression.compared_texts() {
+        let condition = Condition::parse(text).map_err(|wrong| format!("'{text}': {wrong}"))?;
+        condition.references().iter().try_for_each(|reference| self.reference(reference, curves))?;
+        for (axis, value) in condition.compared_texts() {
             self.axis(axis)?;
             let values = &self.own().axes[axis];
             exists(&format!("value of axis '{axis}'"), value, values.contains(value), values)?;

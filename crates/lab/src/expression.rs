@@ -5,6 +5,16 @@
 //! rate >= 1mbit or rtt <= 10ms
 //! abs(goodput.udt / goodput.udt[no-warnings]@a11 - 1) <= 5%
 //! queue == "red" and goodput.min >= 10mbit
+//!
+//! condition  = and { "or" and }
+//! and        = comparison { "and" comparison }
+//! comparison = sum ( "<" | "<=" | ">" | ">=" | "==" | "!=" ) sum
+//!            | axis ( "==" | "!=" ) '"' word '"'
+//!            | "(" condition ")"
+//! sum        = product { ( "+" | "-" ) product }
+//! product    = factor { ( "*" | "/" ) factor }
+//! factor     = quantity | name [ "[" curve "]" ] [ "@" figure ] | "(" sum ")"
+//!            | ( "abs" | "min" | "max" ) "(" sum { "," sum } ")"
 //! ```
 //!
 //! A quantity is a number with its unit attached (`100mbit`, `10ms`, `1MB`, `5%`). It counts in base units. A name may
@@ -25,7 +35,7 @@ mod quantity;
 mod tests;
 mod unit;
 
-pub use judge::{Judgement, Margin};
+pub use judge::{Comparison, Condition, Judgement, Margin};
 pub use quantity::quantity_in_base_units;
 pub use unit::{Shown, Unit, three_digits};
 
@@ -43,6 +53,13 @@ pub struct Reference {
     pub curve: Option<String>,
     /// The figure of the value; `None` for the present figure.
     pub figure: Option<String>,
+}
+
+impl Reference {
+    /// A name at the present curve and figure.
+    fn own(name: &str) -> Self {
+        Self { name: name.to_owned(), curve: None, figure: None }
+    }
 }
 
 impl fmt::Display for Reference {
@@ -72,15 +89,6 @@ pub trait Environment {
     }
 }
 
-/// The kind of an expression's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A number in base units.
-    Number,
-    /// True or false.
-    Condition,
-}
-
 /// The reason why an expression has no value at a point.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -91,12 +99,6 @@ pub enum NoValue {
     /// A division by zero or a number out of range.
     #[error("the result is not a finite number")]
     NotFinite,
-    /// A condition stands in place of a number, or the reverse.
-    #[error("the expression is a {found:?}, which cannot be used here")]
-    WrongKind {
-        /// The kind that was found.
-        found: Kind,
-    },
 }
 
 /// A mistake in an expression, and its place.
@@ -109,174 +111,75 @@ pub struct ExpressionError {
     pub message: String,
 }
 
-/// A parsed expression.
+/// A parsed expression that is a number: `goodput.udt / goodput.tcp`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expression {
-    text: String,
-    root: Node,
-    kind: Kind,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-enum Node {
+pub enum Expression {
     /// The value in base units, and its unit.
-    Number(f64, Unit),
+    Quantity(f64, Unit),
+    /// The value of a metric or an axis.
     Reference(Reference),
-    Negative(Box<Node>),
-    Arithmetic(Operator, Box<Node>, Box<Node>),
-    Function(Function, Vec<Node>),
-    Compare(Comparison, Box<Node>, Box<Node>),
-    TextIs {
-        axis: String,
-        text: String,
-        wanted: bool,
-    },
-    And(Box<Node>, Box<Node>),
-    Or(Box<Node>, Box<Node>),
+    /// A sum, difference, product or quotient.
+    Arithmetic(Operator, Box<[Expression; 2]>),
+    /// A function of numbers.
+    Function(Function, Vec<Expression>),
 }
 
+/// An operator between two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Operator {
+pub enum Operator {
+    /// `+`
     Add,
+    /// `-`
     Subtract,
+    /// `*`
     Multiply,
+    /// `/`
     Divide,
 }
 
+/// A function of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Function {
+pub enum Function {
+    /// The absolute value of one number.
     Abs,
+    /// The least of two numbers or more.
     Min,
+    /// The greatest of two numbers or more.
     Max,
 }
 
-/// A comparison of two numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    /// `<`
-    Less,
-    /// `<=`
-    AtMost,
-    /// `>`
-    Greater,
-    /// `>=`
-    AtLeast,
-    /// `==`, to nine digits
-    Equal,
-    /// `!=`, to nine digits
-    Unequal,
-}
-
-/// Two numbers are equal if they differ by at most this share of the greater one. Scaling by units costs the last
-/// digits.
-const EQUAL_WITHIN: f64 = 1e-9;
-
-impl Comparison {
-    /// The printed symbol.
-    #[must_use]
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Self::Less => "<",
-            Self::AtMost => "≤",
-            Self::Greater => ">",
-            Self::AtLeast => "≥",
-            Self::Equal => "=",
-            Self::Unequal => "≠",
-        }
-    }
-
-    fn holds(self, left: f64, right: f64) -> bool {
-        let equal = (left - right).abs() <= EQUAL_WITHIN * left.abs().max(right.abs());
-        match self {
-            Self::Less => left < right,
-            Self::AtMost => left <= right,
-            Self::Greater => left > right,
-            Self::AtLeast => left >= right,
-            Self::Equal => equal,
-            Self::Unequal => !equal,
-        }
-    }
-}
-
-impl fmt::Display for Expression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
+/// All metrics and axes in a number or a condition. Text that is neither has none.
+pub(crate) fn references(text: &str) -> Vec<Reference> {
+    let of_number = Expression::parse(text).map(|expression| expression.references());
+    of_number.or_else(|_| Condition::parse(text).map(|condition| condition.references())).unwrap_or_default()
 }
 
 impl Expression {
-    /// Parses an expression of either kind.
+    /// Parses an expression.
     ///
     /// # Errors
     /// The place of the first mistake, and the text that could stand there.
     pub fn parse(text: &str) -> Result<Self, ExpressionError> {
-        let (root, kind) = parse::parse(text)?;
-        Ok(Self { text: text.trim().to_owned(), root, kind })
-    }
-
-    /// Parses an expression that must be a number: `goodput.udt / goodput.tcp`.
-    ///
-    /// # Errors
-    /// As [`Expression::parse`], and for a condition.
-    pub fn parse_number(text: &str) -> Result<Self, ExpressionError> {
-        Self::parse_kind(text, Kind::Number, "expected a number, found a condition: leave the comparison out")
-    }
-
-    /// Parses an expression that must be a condition: `utilisation >= 0.98`.
-    ///
-    /// # Errors
-    /// As [`Expression::parse`], and for a number.
-    pub fn parse_condition(text: &str) -> Result<Self, ExpressionError> {
-        Self::parse_kind(
-            text,
-            Kind::Condition,
-            "expected a condition, found a number: compare it by <, <=, >, >=, == or !=",
-        )
-    }
-
-    fn parse_kind(text: &str, kind: Kind, otherwise: &str) -> Result<Self, ExpressionError> {
-        let expression = Self::parse(text)?;
-        if expression.kind == kind {
-            Ok(expression)
-        } else {
-            Err(ExpressionError { column: 1, message: otherwise.to_owned() })
-        }
-    }
-
-    /// The text, as it was written.
-    #[must_use]
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Number or condition.
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// The name, if the expression is only a metric or an axis.
-    #[must_use]
-    pub fn as_reference(&self) -> Option<&Reference> {
-        match &self.root {
-            Node::Reference(reference) => Some(reference),
-            _ => None,
-        }
+        parse::expression(text)
     }
 
     /// All metrics and axes in the expression, in order, so that unknown names can be refused before anything runs.
-    /// Axes that are compared with words are among them.
     #[must_use]
     pub fn references(&self) -> Vec<Reference> {
         let mut found = Vec::new();
-        self.root.visit(&mut |node| match node {
-            Node::Reference(reference) => found.push(reference.clone()),
-            Node::TextIs { axis, .. } => found.push(Reference { name: axis.clone(), curve: None, figure: None }),
-            _ => {}
-        });
+        self.collect(&mut found);
         found.sort();
         found.dedup();
         found
+    }
+
+    fn collect(&self, found: &mut Vec<Reference>) {
+        match self {
+            Self::Quantity(..) => {}
+            Self::Reference(reference) => found.push(reference.clone()),
+            Self::Arithmetic(_, sides) => sides.iter().for_each(|side| side.collect(found)),
+            Self::Function(_, arguments) => arguments.iter().for_each(|argument| argument.collect(found)),
+        }
     }
 
     /// Whether it needs the processor time of a host.
@@ -285,69 +188,18 @@ impl Expression {
         self.references().iter().any(|reference| needs(&reference.name))
     }
 
-    /// The axes that the expression compares with words, and the words.
-    #[must_use]
-    pub fn compared_texts(&self) -> Vec<(&str, &str)> {
-        let mut found = Vec::new();
-        self.root.visit(&mut |node| {
-            if let Node::TextIs { axis, text, .. } = node {
-                found.push((axis.as_str(), text.as_str()));
-            }
-        });
-        found
-    }
-
     /// The number at a point, in base units.
     ///
     /// # Errors
-    /// Missing data, a result that is not finite, or a condition.
+    /// Missing data, or a result that is not finite.
     pub fn number(&self, environment: &dyn Environment) -> Result<f64, NoValue> {
-        match self.kind {
-            Kind::Number => self.root.number(environment),
-            Kind::Condition => Err(NoValue::WrongKind { found: Kind::Condition }),
-        }
-    }
-
-    /// The unit of the number.
-    pub fn unit(&self, environment: &dyn Environment) -> Unit {
-        self.root.unit(environment)
-    }
-
-    /// Whether the condition holds at a point.
-    ///
-    /// # Errors
-    /// Missing data, a result that is not finite, or a number.
-    pub fn holds(&self, environment: &dyn Environment) -> Result<bool, NoValue> {
-        self.judge(environment).map(|judgement| judgement.holds)
-    }
-}
-
-impl Node {
-    fn visit<'n>(&'n self, see: &mut dyn FnMut(&'n Self)) {
-        see(self);
-        match self {
-            Self::Number(..) | Self::Reference(_) | Self::TextIs { .. } => {}
-            Self::Negative(inner) => inner.visit(see),
-            Self::Function(_, arguments) => arguments.iter().for_each(|argument| argument.visit(see)),
-            Self::Arithmetic(_, left, right)
-            | Self::Compare(_, left, right)
-            | Self::And(left, right)
-            | Self::Or(left, right) => {
-                left.visit(see);
-                right.visit(see);
-            }
-        }
-    }
-
-    fn number(&self, environment: &dyn Environment) -> Result<f64, NoValue> {
         let value = match self {
-            Self::Number(number, _) => *number,
+            Self::Quantity(number, _) => *number,
             Self::Reference(reference) => {
                 environment.number(reference).ok_or_else(|| NoValue::Missing(reference.to_string()))?
             }
-            Self::Negative(inner) => -inner.number(environment)?,
-            Self::Arithmetic(operator, left, right) => {
-                let (left, right) = (left.number(environment)?, right.number(environment)?);
+            Self::Arithmetic(operator, sides) => {
+                let (left, right) = (sides[0].number(environment)?, sides[1].number(environment)?);
                 match operator {
                     Operator::Add => left + right,
                     Operator::Subtract => left - right,
@@ -356,20 +208,38 @@ impl Node {
                 }
             }
             Self::Function(function, arguments) => {
-                let mut values = Vec::with_capacity(arguments.len());
-                for argument in arguments {
-                    values.push(argument.number(environment)?);
-                }
+                let values = arguments.iter().map(|argument| argument.number(environment));
+                let values = values.collect::<Result<Vec<_>, _>>()?.into_iter();
                 match function {
-                    Function::Abs => values.first().map_or(f64::NAN, |value| value.abs()),
-                    Function::Min => values.into_iter().fold(f64::INFINITY, f64::min),
-                    Function::Max => values.into_iter().fold(f64::NEG_INFINITY, f64::max),
+                    Function::Abs => values.map(f64::abs).sum(),
+                    Function::Min => values.fold(f64::INFINITY, f64::min),
+                    Function::Max => values.fold(f64::NEG_INFINITY, f64::max),
                 }
-            }
-            Self::Compare(..) | Self::TextIs { .. } | Self::And(..) | Self::Or(..) => {
-                return Err(NoValue::WrongKind { found: Kind::Condition });
             }
         };
         if value.is_finite() { Ok(value) } else { Err(NoValue::NotFinite) }
+    }
+
+    /// The unit of the number. Sums keep the unit. Quotients of equal units have none.
+    pub fn unit(&self, environment: &dyn Environment) -> Unit {
+        match self {
+            Self::Quantity(_, unit) => *unit,
+            Self::Reference(reference) => environment.unit(reference),
+            Self::Arithmetic(operator, sides) => {
+                let [left, right] = [0, 1].map(|side: usize| sides[side].unit(environment));
+                match operator {
+                    Operator::Add | Operator::Subtract if left == Unit::Number => right,
+                    Operator::Add | Operator::Subtract => left,
+                    Operator::Multiply if left == Unit::Number => right,
+                    Operator::Multiply if right == Unit::Number => left,
+                    Operator::Divide if right == Unit::Number => left,
+                    Operator::Multiply | Operator::Divide => Unit::Number,
+                }
+            }
+            Self::Function(_, arguments) => {
+                let mut units = arguments.iter().map(|argument| argument.unit(environment));
+                units.find(|unit| *unit != Unit::Number).unwrap_or_default()
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::check::Names;
 use crate::error::{LabError, ScenarioError};
-use crate::expression::Expression;
+use crate::expression::references;
 use crate::record::{AxisValue, Record};
 use crate::scenario::{Experiment, Job, Overrides, Scenario, files, nearest};
 use crate::world::World;
@@ -104,8 +104,7 @@ fn refers_to(scenario: &Scenario) -> BTreeSet<String> {
         let texts = plot.y.iter().chain(&plot.x).chain(&plot.filter);
         texts.map(String::as_str)
     });
-    let references = scores.chain(plots).filter_map(|text| Expression::parse(text).ok());
-    let figures = references.flat_map(|expression| expression.references()).filter_map(|reference| reference.figure);
+    let figures = scores.chain(plots).flat_map(references).filter_map(|reference| reference.figure);
     figures.filter(|figure| *figure != scenario.name).collect()
 }
 

@@ -3,7 +3,7 @@
 //! Scores use the means over seeds. A point without data fails a score.
 
 use crate::aggregate::{Measurements, Point, describe, grid};
-use crate::expression::{Comparison, Expression, Judgement, Margin, NoValue, Unit};
+use crate::expression::{Comparison, Condition, Expression, Judgement, Margin, NoValue, Unit, references};
 use crate::figures::FigureResult;
 use crate::scenario::{Demand, Direction, ScoreSource, ScoreSpec};
 
@@ -154,8 +154,7 @@ fn untrue(figure: &FigureResult, score: &ScoreSpec, measurements: &Measurements<
     let own = score.curve.as_deref().or(first).unwrap_or_default();
     let points = meant(figure, score, measurements, own).unwrap_or_default();
     let mut curves: Vec<String> = score.curve.as_deref().or(first).into_iter().map(str::to_owned).collect();
-    let expressions = score.expressions().into_iter().filter_map(|text| Expression::parse(text).ok());
-    curves.extend(expressions.flat_map(|expression| expression.references()).filter_map(|reference| reference.curve));
+    curves.extend(score.expressions().into_iter().flat_map(references).filter_map(|reference| reference.curve));
     curves.sort();
     curves.dedup();
     let places = points.iter().flat_map(|point| curves.iter().map(move |curve| (curve, point)));
@@ -236,12 +235,12 @@ fn judge_all(
     Ok(())
 }
 
-fn condition(text: &str) -> Result<Expression, String> {
-    Expression::parse_condition(text).map_err(|error| format!("'{text}': {error}"))
+fn condition(text: &str) -> Result<Condition, String> {
+    Condition::parse(text).map_err(|error| format!("'{text}': {error}"))
 }
 
 fn number(text: &str) -> Result<Expression, String> {
-    Expression::parse_number(text).map_err(|error| format!("'{text}': {error}"))
+    Expression::parse(text).map_err(|error| format!("'{text}': {error}"))
 }
 
 /// The points of a score.

@@ -187,7 +187,7 @@ const NO_VALUE: &str = "-";
 const NO_CPU: &str = "no CPU";
 
 fn cell(column: &str, place: &Place<'_>) -> String {
-    let Ok(expression) = Expression::parse_number(column) else { return "?".to_owned() };
+    let Ok(expression) = Expression::parse(column) else { return "?".to_owned() };
     let missing = if expression.is_processor_time() { NO_CPU } else { NO_VALUE };
     place.estimate(&expression).map_or(missing.to_owned(), |estimate| estimate.print(expression.unit(place)))
 }

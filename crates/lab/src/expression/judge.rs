@@ -1,6 +1,74 @@
-//! Evaluates conditions, with the margin by which they hold or fail.
+//! Conditions, and the margin by which they hold or fail.
 
-use super::{Comparison, Environment, Expression, Kind, NoValue, Node, Unit};
+use super::{Environment, Expression, ExpressionError, NoValue, Reference, Unit, parse};
+
+/// A parsed condition: `utilisation >= 0.98`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// Two numbers are compared.
+    Compare(Comparison, Box<[Expression; 2]>),
+    /// An axis has a value, or has another.
+    TextIs {
+        /// The axis.
+        axis: String,
+        /// The value as the scenario writes it.
+        text: String,
+        /// Whether the axis must have it.
+        wanted: bool,
+    },
+    /// Both hold.
+    And(Box<[Condition; 2]>),
+    /// One of them holds at least.
+    Or(Box<[Condition; 2]>),
+}
+
+/// A comparison of two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Greater,
+    /// `>=`
+    AtLeast,
+    /// `==`, to nine digits
+    Equal,
+    /// `!=`, to nine digits
+    Unequal,
+}
+
+/// Two numbers are equal if they differ by at most this share of the greater one. Scaling by units costs the last
+/// digits.
+const EQUAL_WITHIN: f64 = 1e-9;
+
+impl Comparison {
+    /// The printed symbol.
+    #[must_use]
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Less => "<",
+            Self::AtMost => "≤",
+            Self::Greater => ">",
+            Self::AtLeast => "≥",
+            Self::Equal => "=",
+            Self::Unequal => "≠",
+        }
+    }
+
+    fn holds(self, left: f64, right: f64) -> bool {
+        let equal = (left - right).abs() <= EQUAL_WITHIN * left.abs().max(right.abs());
+        match self {
+            Self::Less => left < right,
+            Self::AtMost => left <= right,
+            Self::Greater => left > right,
+            Self::AtLeast => left >= right,
+            Self::Equal => equal,
+            Self::Unequal => !equal,
+        }
+    }
+}
 
 /// The comparison that decided a condition at a point. Of `and` it is the side closest to failing, of `or` the side
 /// that holds best.
@@ -61,27 +129,59 @@ impl Judgement {
     }
 }
 
-impl Expression {
+impl Condition {
+    /// Parses a condition.
+    ///
+    /// # Errors
+    /// The place of the first mistake, and the text that could stand there.
+    pub fn parse(text: &str) -> Result<Self, ExpressionError> {
+        parse::condition(text)
+    }
+
+    /// All metrics and axes in the condition, in order. Axes that are compared with words are among them.
+    #[must_use]
+    pub fn references(&self) -> Vec<Reference> {
+        let mut found = match self {
+            Self::Compare(_, sides) => sides.iter().flat_map(Expression::references).collect(),
+            Self::TextIs { axis, .. } => vec![Reference::own(axis)],
+            Self::And(sides) | Self::Or(sides) => sides.iter().flat_map(Self::references).collect::<Vec<_>>(),
+        };
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    /// The axes that the condition compares with words, and the words.
+    #[must_use]
+    pub fn compared_texts(&self) -> Vec<(&str, &str)> {
+        match self {
+            Self::Compare(..) => Vec::new(),
+            Self::TextIs { axis, text, .. } => vec![(axis, text)],
+            Self::And(sides) | Self::Or(sides) => sides.iter().flat_map(Self::compared_texts).collect(),
+        }
+    }
+
+    /// Whether the condition holds at a point.
+    ///
+    /// # Errors
+    /// Missing data, or a result that is not finite.
+    pub fn holds(&self, environment: &dyn Environment) -> Result<bool, NoValue> {
+        self.judge(environment).map(|judgement| judgement.holds)
+    }
+
     /// Whether the condition holds at a point, and its margin.
     ///
     /// # Errors
-    /// Missing data, a result that is not finite, or a number.
+    /// Missing data, or a result that is not finite.
     pub fn judge(&self, environment: &dyn Environment) -> Result<Judgement, NoValue> {
-        self.root.judge(environment)
-    }
-}
-
-impl Node {
-    fn judge(&self, environment: &dyn Environment) -> Result<Judgement, NoValue> {
         match self {
-            Self::Compare(comparison, left, right) => {
-                let unit =
-                    [left, right].map(|side| side.unit(environment)).into_iter().find(|unit| *unit != Unit::Number);
+            Self::Compare(comparison, sides) => {
+                let mut units = sides.iter().map(|side| side.unit(environment));
                 let margin = Margin {
-                    unit: unit.unwrap_or_default(),
-                    measured: left.number(environment)?,
+                    unit: units.find(|unit| *unit != Unit::Number).unwrap_or_default(),
+                    measured: sides[0].number(environment)?,
                     comparison: *comparison,
-                    bound: right.number(environment)?,
+                    bound: sides[1].number(environment)?,
                 };
                 Ok(Judgement { holds: comparison.holds(margin.measured, margin.bound), margin: Some(margin) })
             }
@@ -89,16 +189,13 @@ impl Node {
                 let found = environment.text(axis).ok_or_else(|| NoValue::Missing(axis.clone()))?;
                 Ok(Judgement { holds: (found == text) == *wanted, margin: None })
             }
-            Self::And(left, right) => {
-                let (left, right) = (left.judge(environment)?, right.judge(environment)?);
+            Self::And(sides) => {
+                let (left, right) = (sides[0].judge(environment)?, sides[1].judge(environment)?);
                 Ok(if right.is_worse_than(&left) { right } else { left })
             }
-            Self::Or(left, right) => {
-                let (left, right) = (left.judge(environment)?, right.judge(environment)?);
+            Self::Or(sides) => {
+                let (left, right) = (sides[0].judge(environment)?, sides[1].judge(environment)?);
                 Ok(if left.is_worse_than(&right) { right } else { left })
-            }
-            Self::Number(..) | Self::Reference(_) | Self::Negative(_) | Self::Arithmetic(..) | Self::Function(..) => {
-                Err(NoValue::WrongKind { found: Kind::Number })
             }
         }
     }

@@ -1,32 +1,49 @@
-//! Recursive descent from tokens to a tree. `or` binds least, then `and`, comparison, sum, product, sign.
+//! Recursive descent from tokens to a tree. `or` binds least, then `and`, comparison, sum, product.
 
 use super::lexer::{Token, error, tokens};
-use super::{Comparison, ExpressionError, Function, Kind, MAX_DEPTH, Node, Operator, Reference};
+use super::{Comparison, Condition, Expression, ExpressionError, Function, MAX_DEPTH, Operator, Reference};
 
-type Parsed = Result<(Node, Kind), ExpressionError>;
+const COMPARISONS: [(&str, Comparison); 6] = [
+    ("<", Comparison::Less),
+    ("<=", Comparison::AtMost),
+    (">", Comparison::Greater),
+    (">=", Comparison::AtLeast),
+    ("==", Comparison::Equal),
+    ("!=", Comparison::Unequal),
+];
+const SUMS: [(&str, Operator); 2] = [("+", Operator::Add), ("-", Operator::Subtract)];
+const PRODUCTS: [(&str, Operator); 2] = [("*", Operator::Multiply), ("/", Operator::Divide)];
+const FUNCTIONS: [(&str, Function); 3] = [("abs", Function::Abs), ("min", Function::Min), ("max", Function::Max)];
 
-pub(super) fn parse(text: &str) -> Parsed {
-    let mut parser = Parser { tokens: tokens(text)?, next: 0, depth: 0, end: text.chars().count() + 1 };
-    let parsed = parser.or()?;
-    match parser.peek() {
-        None => Ok(parsed),
-        Some(token) => Err(parser.here(format!(
-            "{} is unexpected: expected an operator (+ - * / < <= > >= == != and or) or the end",
-            token.describe()
-        ))),
+pub(super) fn expression(text: &str) -> Result<Expression, ExpressionError> {
+    let mut parser = Parser::new(text)?;
+    let parsed = parser.sum()?;
+    if parser.one_of(&COMPARISONS).is_some() {
+        return error(1, "expected a number, found a condition: leave the comparison out");
     }
+    parser.end().map(|()| parsed)
 }
 
-struct Parser {
-    tokens: Vec<(usize, Token)>,
+pub(super) fn condition(text: &str) -> Result<Condition, ExpressionError> {
+    let mut parser = Parser::new(text)?;
+    let parsed = parser.or()?;
+    parser.end().map(|()| parsed)
+}
+
+struct Parser<'t> {
+    tokens: Vec<(usize, Token<'t>)>,
     next: usize,
     depth: usize,
     /// The column after the last character.
     end: usize,
 }
 
-impl Parser {
-    fn peek(&self) -> Option<&Token> {
+impl<'t> Parser<'t> {
+    fn new(text: &'t str) -> Result<Self, ExpressionError> {
+        Ok(Self { tokens: tokens(text)?, next: 0, depth: 0, end: text.chars().count() + 1 })
+    }
+
+    fn peek(&self) -> Option<&Token<'t>> {
         self.tokens.get(self.next).map(|(_, token)| token)
     }
 
@@ -34,211 +51,187 @@ impl Parser {
         self.tokens.get(self.next).map_or(self.end, |(column, _)| *column)
     }
 
-    fn here(&self, message: String) -> ExpressionError {
-        error(self.column(), message)
+    /// The error that something else was expected at the next token.
+    fn expected<T>(&self, what: &str) -> Result<T, ExpressionError> {
+        let found = self.peek().map_or_else(|| "the end".to_owned(), Token::to_string);
+        error(self.column(), format!("expected {what}, found {found}"))
     }
 
-    fn advance(&mut self) -> Option<Token> {
-        let token = self.peek().cloned();
-        self.next += 1;
-        token
-    }
-
-    fn take(&mut self, wanted: &Token) -> bool {
-        let taken = self.peek() == Some(wanted);
+    fn take(&mut self, symbol: &str) -> bool {
+        let taken = matches!(self.peek(), Some(Token::Symbol(found)) if *found == symbol);
         self.next += usize::from(taken);
         taken
     }
 
-    fn expect(&mut self, wanted: &Token, why: &str) -> Result<(), ExpressionError> {
-        if self.take(wanted) {
-            return Ok(());
+    /// Takes one of several symbols.
+    fn one_of<T: Copy>(&mut self, symbols: &[(&str, T)]) -> Option<T> {
+        symbols.iter().find(|(symbol, _)| self.take(symbol)).map(|(_, meaning)| *meaning)
+    }
+
+    fn close(&mut self, why: &str) -> Result<(), ExpressionError> {
+        if self.take(")") { Ok(()) } else { self.expected(&format!("')' {why}")) }
+    }
+
+    /// Whether the next token continues a number.
+    fn number_goes_on(&self) -> bool {
+        matches!(self.peek(), Some(Token::Symbol(symbol)) if !["and", "or", ")"].contains(symbol))
+    }
+
+    fn end(&self) -> Result<(), ExpressionError> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => self.expected("an operator (+ - * / < <= > >= == != and or) or the end"),
         }
-        let found = self.peek().map_or_else(|| "the end".to_owned(), Token::describe);
-        Err(self.here(format!("expected {} {why}, found {found}", wanted.describe())))
     }
 
-    fn or(&mut self) -> Parsed {
-        self.chain(&Token::Or, Self::and, Node::Or)
-    }
-
-    fn and(&mut self) -> Parsed {
-        self.chain(&Token::And, Self::comparison, Node::And)
-    }
-
-    /// `part (link part)*`. With a link, all parts must be conditions.
-    fn chain(&mut self, link: &Token, part: fn(&mut Self) -> Parsed, join: fn(Box<Node>, Box<Node>) -> Node) -> Parsed {
-        let mut column = self.column();
-        let (mut left, kind) = part(self)?;
-        let mut joined = (kind, column);
-        while self.take(link) {
-            condition(joined.0, joined.1)?;
-            column = self.column();
-            let (right, kind) = part(self)?;
-            condition(kind, column)?;
-            left = join(Box::new(left), Box::new(right));
-            joined = (Kind::Condition, column);
-        }
-        Ok((left, joined.0))
-    }
-
-    fn comparison(&mut self) -> Parsed {
-        let column = self.column();
-        let (left, kind) = self.sum()?;
-        let Some(&Token::Compare(comparison)) = self.peek() else { return Ok((left, kind)) };
-        number(kind, column)?;
-        let operator_column = self.column();
-        self.next += 1;
-        let compared = if let Some(Token::Text(text)) = self.peek() {
-            let node = text_comparison(&left, comparison, text.clone(), operator_column)?;
-            self.next += 1;
-            node
-        } else {
-            let column = self.column();
-            let (right, kind) = self.sum()?;
-            number(kind, column)?;
-            Node::Compare(comparison, Box::new(left), Box::new(right))
-        };
-        if let Some(Token::Compare(_)) = self.peek() {
-            return Err(self.here("comparisons do not chain: write a < b and b < c".to_owned()));
-        }
-        Ok((compared, Kind::Condition))
-    }
-
-    fn sum(&mut self) -> Parsed {
-        self.operations(Self::product, |operator| matches!(operator, Operator::Add | Operator::Subtract))
-    }
-
-    fn product(&mut self) -> Parsed {
-        self.operations(Self::factor, |operator| matches!(operator, Operator::Multiply | Operator::Divide))
-    }
-
-    fn operations(&mut self, part: fn(&mut Self) -> Parsed, of_this_level: fn(Operator) -> bool) -> Parsed {
-        let column = self.column();
-        let (mut left, mut kind) = part(self)?;
-        while let Some(&Token::Arithmetic(operator)) = self.peek() {
-            if !of_this_level(operator) {
-                break;
-            }
-            number(kind, column)?;
-            self.next += 1;
-            let column = self.column();
-            let (right, right_kind) = part(self)?;
-            number(right_kind, column)?;
-            left = Node::Arithmetic(operator, Box::new(left), Box::new(right));
-            kind = Kind::Number;
-        }
-        Ok((left, kind))
-    }
-
-    /// A sign, a number, a name, a function or brackets. Only this level recurses, so it counts the depth.
-    fn factor(&mut self) -> Parsed {
+    /// What `inside` parses one level deeper. Only these levels recurse.
+    fn deeper<T>(
+        &mut self,
+        inside: impl FnOnce(&mut Self) -> Result<T, ExpressionError>,
+    ) -> Result<T, ExpressionError> {
         if self.depth == MAX_DEPTH {
-            return Err(self.here(format!("brackets, signs and functions are nested more than {MAX_DEPTH} deep")));
+            return error(self.column(), format!("brackets and functions are nested more than {MAX_DEPTH} deep"));
         }
         self.depth += 1;
-        let parsed = self.factor_inside();
+        let parsed = inside(self);
         self.depth -= 1;
         parsed
     }
 
-    fn factor_inside(&mut self) -> Parsed {
-        let column = self.column();
-        match self.advance() {
-            Some(Token::Number(value, unit)) => Ok((Node::Number(value, unit), Kind::Number)),
-            Some(Token::Arithmetic(Operator::Subtract)) => {
-                let column = self.column();
-                let (inner, kind) = self.factor()?;
-                number(kind, column)?;
-                Ok((Node::Negative(Box::new(inner)), Kind::Number))
-            }
-            Some(Token::Open) => {
-                let inner = self.or()?;
-                self.expect(&Token::Close, "to close the bracket")?;
-                Ok(inner)
-            }
-            Some(Token::Name(name)) if self.peek() == Some(&Token::Open) => self.function(&name, column),
-            Some(Token::Name(name)) => Ok((Node::Reference(self.reference(name)?), Kind::Number)),
-            found => {
-                let found = found.map_or_else(|| "the end".to_owned(), |token| token.describe());
-                Err(error(column, format!("expected a number, a name, '(', abs, min or max, found {found}")))
+    fn or(&mut self) -> Result<Condition, ExpressionError> {
+        let mut left = self.and()?;
+        while self.take("or") {
+            left = Condition::Or(Box::new([left, self.and()?]));
+        }
+        Ok(left)
+    }
+
+    fn and(&mut self) -> Result<Condition, ExpressionError> {
+        let mut left = self.comparison()?;
+        while self.take("and") {
+            left = Condition::And(Box::new([left, self.comparison()?]));
+        }
+        Ok(left)
+    }
+
+    fn comparison(&mut self) -> Result<Condition, ExpressionError> {
+        let start = self.next;
+        if !self.take("(") {
+            return self.comparison_of_numbers();
+        }
+        // A bracket begins a condition or a number. Of two mistakes, the later one is the user's.
+        match self.deeper(Self::or).and_then(|inner| self.close("to close the bracket").map(|()| inner)) {
+            Ok(_) if self.number_goes_on() => error(self.column(), "expected a number, found a condition"),
+            Ok(condition) => Ok(condition),
+            Err(of_condition) => {
+                self.next = start;
+                let later = |of_number: ExpressionError| match of_number.column < of_condition.column {
+                    true => of_condition,
+                    false => of_number,
+                };
+                self.comparison_of_numbers().map_err(later)
             }
         }
     }
 
-    fn reference(&mut self, name: String) -> Result<Reference, ExpressionError> {
-        let mut reference = Reference { name, curve: None, figure: None };
+    fn comparison_of_numbers(&mut self) -> Result<Condition, ExpressionError> {
+        let column = self.column();
+        let left = self.sum()?;
+        let operator = self.column();
+        let Some(comparison) = self.one_of(&COMPARISONS) else {
+            return error(column, "expected a condition, found a number: compare it by <, <=, >, >=, == or !=");
+        };
+        let compared = match self.peek() {
+            Some(&Token::Text(text)) => {
+                self.next += 1;
+                text_is(left, comparison, text).or_else(|message| error(operator, message))?
+            }
+            _ => Condition::Compare(comparison, Box::new([left, self.sum()?])),
+        };
+        match self.one_of(&COMPARISONS) {
+            None => Ok(compared),
+            Some(_) => error(self.column(), "comparisons do not chain: write a < b and b < c"),
+        }
+    }
+
+    fn sum(&mut self) -> Result<Expression, ExpressionError> {
+        let mut left = self.product()?;
+        while let Some(operator) = self.one_of(&SUMS) {
+            left = Expression::Arithmetic(operator, Box::new([left, self.product()?]));
+        }
+        Ok(left)
+    }
+
+    fn product(&mut self) -> Result<Expression, ExpressionError> {
+        let mut left = self.factor()?;
+        while let Some(operator) = self.one_of(&PRODUCTS) {
+            left = Expression::Arithmetic(operator, Box::new([left, self.factor()?]));
+        }
+        Ok(left)
+    }
+
+    fn factor(&mut self) -> Result<Expression, ExpressionError> {
+        if self.take("(") {
+            let inner = self.deeper(Self::sum)?;
+            return self.close("to close the bracket").map(|()| inner);
+        }
+        let column = self.column();
+        let factor = match self.peek() {
+            Some(&Token::Quantity(value, unit)) => Expression::Quantity(value, unit),
+            Some(&Token::Name(name)) => {
+                self.next += 1;
+                return if self.take("(") { self.function(name, column) } else { self.reference(name) };
+            }
+            _ => return self.expected("a number, a name, '(', abs, min or max"),
+        };
+        self.next += 1;
+        Ok(factor)
+    }
+
+    fn reference(&mut self, name: &str) -> Result<Expression, ExpressionError> {
+        let mut reference = Reference::own(name);
         if let Some(Token::Curve(curve)) = self.peek() {
-            reference.curve = Some(curve.clone());
+            reference.curve = Some((*curve).to_owned());
             self.next += 1;
         }
-        if self.take(&Token::At) {
-            match self.advance() {
-                Some(Token::Name(figure)) => reference.figure = Some(figure.to_ascii_lowercase()),
-                _ => {
-                    self.next -= 1;
-                    return Err(self.here("expected the id of a figure after '@', such as a8".to_owned()));
-                }
-            }
+        if self.take("@") {
+            let Some(Token::Name(figure)) = self.peek() else {
+                return self.expected("the id of a figure after '@', such as a8");
+            };
+            reference.figure = Some(figure.to_ascii_lowercase());
+            self.next += 1;
         }
-        Ok(reference)
+        Ok(Expression::Reference(reference))
     }
 
-    fn function(&mut self, name: &str, column: usize) -> Parsed {
-        let function = match name {
-            "abs" => Function::Abs,
-            "min" => Function::Min,
-            "max" => Function::Max,
-            _ => return Err(error(column, format!("there is no function '{name}': there are abs, min and max"))),
+    /// A function, behind its opening bracket.
+    fn function(&mut self, name: &str, column: usize) -> Result<Expression, ExpressionError> {
+        let Some((_, function)) = FUNCTIONS.into_iter().find(|(known, _)| *known == name) else {
+            return error(column, format!("there is no function '{name}': there are abs, min and max"));
         };
-        self.expect(&Token::Open, "to begin the arguments")?;
-        let mut arguments = Vec::new();
-        loop {
-            let column = self.column();
-            let (argument, kind) = self.sum()?;
-            number(kind, column)?;
-            arguments.push(argument);
-            if !self.take(&Token::Comma) {
-                break;
-            }
+        let mut arguments = vec![self.deeper(Self::sum)?];
+        while self.take(",") {
+            arguments.push(self.deeper(Self::sum)?);
         }
-        self.expect(&Token::Close, "to end the arguments")?;
+        self.close("to end the arguments")?;
         match (function, arguments.len()) {
-            (Function::Abs, 1) => {}
-            (Function::Abs, n) => return Err(error(column, format!("abs takes one argument, not {n}"))),
-            (_, 1) => return Err(error(column, format!("{name} takes two arguments or more"))),
-            _ => {}
+            (Function::Abs, 2..) => error(column, format!("abs takes one argument, not {}", arguments.len())),
+            (Function::Min | Function::Max, 1) => error(column, format!("{name} takes two arguments or more")),
+            _ => Ok(Expression::Function(function, arguments)),
         }
-        Ok((Node::Function(function, arguments), Kind::Number))
     }
 }
 
-fn text_comparison(left: &Node, comparison: Comparison, text: String, column: usize) -> Result<Node, ExpressionError> {
+fn text_is(left: Expression, comparison: Comparison, text: &str) -> Result<Condition, &'static str> {
     let wanted = match comparison {
         Comparison::Equal => true,
         Comparison::Unequal => false,
-        _ => return Err(error(column, "words have no order: compare them by == or !=")),
+        _ => return Err("words have no order: compare them by == or !="),
     };
     match left {
-        Node::Reference(Reference { name, curve: None, figure: None }) => {
-            Ok(Node::TextIs { axis: name.clone(), text, wanted })
+        Expression::Reference(Reference { name: axis, curve: None, figure: None }) => {
+            Ok(Condition::TextIs { axis, text: text.to_owned(), wanted })
         }
-        _ => Err(error(column, "only the name of an axis can be compared with a word")),
-    }
-}
-
-fn number(kind: Kind, column: usize) -> Result<(), ExpressionError> {
-    match kind {
-        Kind::Number => Ok(()),
-        Kind::Condition => Err(error(column, "expected a number, found a condition")),
-    }
-}
-
-fn condition(kind: Kind, column: usize) -> Result<(), ExpressionError> {
-    match kind {
-        Kind::Condition => Ok(()),
-        Kind::Number => {
-            Err(error(column, "expected a condition, found a number: compare it by <, <=, >, >=, == or !="))
-        }
+        _ => Err("only the name of an axis can be compared with a word"),
     }
 }

@@ -1,6 +1,5 @@
 //! Units of numbers, and their printed form.
 
-use super::{Environment, Function, Node, Operator};
 use crate::metric::Quantity;
 
 /// The unit of a number in base units.
@@ -153,33 +152,6 @@ pub fn three_digits(value: f64) -> String {
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     // A minus sign as wide as a plus, and none before zero.
     if text == "-0" { "0".to_owned() } else { text.replace('-', "\u{2212}") }
-}
-
-impl Node {
-    /// The unit of the number. Sums keep the unit. Quotients of equal units have none.
-    pub(super) fn unit(&self, environment: &dyn Environment) -> Unit {
-        match self {
-            Self::Reference(reference) => environment.unit(reference),
-            Self::Negative(inner) => inner.unit(environment),
-            Self::Arithmetic(operator, left, right) => {
-                let (left, right) = (left.unit(environment), right.unit(environment));
-                match operator {
-                    Operator::Add | Operator::Subtract if left == Unit::Number => right,
-                    Operator::Add | Operator::Subtract => left,
-                    Operator::Multiply if left == Unit::Number => right,
-                    Operator::Multiply if right == Unit::Number => left,
-                    Operator::Divide if right == Unit::Number => left,
-                    Operator::Multiply | Operator::Divide => Unit::Number,
-                }
-            }
-            Self::Function(Function::Abs | Function::Min | Function::Max, arguments) => {
-                let mut units = arguments.iter().map(|argument| argument.unit(environment));
-                units.find(|unit| *unit != Unit::Number).unwrap_or_default()
-            }
-            Self::Number(_, unit) => *unit,
-            Self::Compare(..) | Self::TextIs { .. } | Self::And(..) | Self::Or(..) => Unit::Number,
-        }
-    }
 }
 
 #[cfg(test)]

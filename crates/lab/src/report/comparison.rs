@@ -49,7 +49,7 @@ impl Ours {
 pub fn compare<'a>(figure: &'a FigureResult, measurements: &Measurements<'_>) -> Vec<Row<'a>> {
     let points = grid(&figure.scenario);
     let row = |published: &'a Published| {
-        let expression = Expression::parse_number(&published.metric).ok();
+        let expression = Expression::parse(&published.metric).ok();
         let meant: Vec<_> = points.iter().filter(|point| meant_at(published, point)).collect();
         let unit = expression.as_ref().zip(meant.first());
         let unit = unit.map_or(Unit::of_metric(&published.metric), |(expression, point)| {

@@ -97,7 +97,7 @@ mod tests {
         let measurements = Measurements::new(&joined);
         let [in_one, in_other] = [simulated, emulated].map(|result| Measurements::new([result]));
         let metric = simulated.records[0].metrics.keys().next().unwrap();
-        let expression = Expression::parse_number(metric).unwrap();
+        let expression = Expression::parse(metric).unwrap();
         let id = &simulated.info.id;
         let mut seen = 0;
         for point in grid(&simulated.scenario) {
@@ -121,8 +121,8 @@ mod tests {
         let (result, point) = (&results[0], &results[0].records[0].point);
         let metric = result.records[0].metrics.keys().next().unwrap();
         let [first, second] = [0, 1].map(|curve| result.scenario.curves[curve].name.as_str());
-        let other = Expression::parse_number(&format!("{metric}[{second}]")).unwrap();
-        let own = Expression::parse_number(metric).unwrap();
+        let other = Expression::parse(&format!("{metric}[{second}]")).unwrap();
+        let own = Expression::parse(metric).unwrap();
         let at = |curve: &str, expression: &Expression| {
             measurements.at(&result.info.id, curve, point).estimate(expression).unwrap().mean
         };

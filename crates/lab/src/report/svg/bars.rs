@@ -81,7 +81,7 @@ fn panels<'a>(source: &Source<'a>) -> Vec<Panel<'a>> {
 }
 
 fn bars<'a>(source: &Source<'a>, metric: &str, point: &Point) -> Vec<Bar<'a>> {
-    let Ok(expression) = Expression::parse_number(metric) else { return Vec::new() };
+    let Ok(expression) = Expression::parse(metric) else { return Vec::new() };
     let curves = source.curves().into_iter();
     let bar = |(curve, of): (usize, &crate::scenario::Curve)| Bar {
         curve,

@@ -1,7 +1,7 @@
 //! The data of a drawing: values, points and units, taken from measurements.
 
 use crate::aggregate::{Estimate, Measurements, Point, grid, same};
-use crate::expression::{Environment, Expression, Reference, Shown, Unit};
+use crate::expression::{Condition, Environment, Expression, Reference, Shown, Unit};
 use crate::figures::{FigureResult, Published};
 use crate::metric::{Quantity, RunMetric, numbered};
 use crate::record::Record;
@@ -50,7 +50,7 @@ impl<'a> Source<'a> {
     /// The points of the grid in the drawing.
     pub(crate) fn points(&self) -> Vec<Point> {
         let mut points = grid(&self.figure.scenario);
-        if let Some(filter) = self.plot.filter.as_deref().and_then(|text| Expression::parse_condition(text).ok()) {
+        if let Some(filter) = self.plot.filter.as_deref().and_then(|text| Condition::parse(text).ok()) {
             let curve = self.figure.scenario.curves.first().map_or("", |curve| &curve.name);
             points.retain(|point| {
                 filter.holds(&self.measurements.at(&self.figure.info.id, curve, point)).unwrap_or(false)
@@ -140,7 +140,7 @@ impl<'a> Source<'a> {
         let Some(name) = self.plot.y.first() else { return Unit::Number };
         let point = self.points().into_iter().next().unwrap_or_default();
         let place = self.measurements.at(&self.figure.info.id, "", &point);
-        let of = |name: &String| match Expression::parse_number(name) {
+        let of = |name: &String| match Expression::parse(name) {
             Ok(expression) => expression.unit(&place),
             Err(_) => place.unit(&Reference { name: name.clone(), curve: None, figure: None }),
         };
@@ -187,7 +187,7 @@ impl<'a> Source<'a> {
 
 /// The words in place of a drawing without data.
 pub(crate) fn nothing(source: &Source<'_>) -> &'static str {
-    let is_processor_time = |text: &String| Expression::parse_number(text).is_ok_and(|y| y.is_processor_time());
+    let is_processor_time = |text: &String| Expression::parse(text).is_ok_and(|y| y.is_processor_time());
     if source.plot.y.iter().all(is_processor_time) { "no CPU: simulated hosts have none" } else { "no data" }
 }
 

@@ -84,7 +84,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
 
 fn panels<'a>(source: &Source<'a>, x: &Axis, y: &Axis) -> Vec<Panel<'a>> {
     let metric = source.metrics().into_iter().next().unwrap_or_default();
-    let Ok(expression) = Expression::parse_number(&metric) else { return Vec::new() };
+    let Ok(expression) = Expression::parse(&metric) else { return Vec::new() };
     let mut panels = Vec::new();
     for (rest, points) in source.groups(&[&x.name, &y.name]) {
         for (index, curve) in source.curves() {

@@ -105,10 +105,10 @@ fn name(source: &Source<'_>, metric: &str, curve: &str, by: &Point, metrics: usi
 }
 
 fn trace(source: &Source<'_>, line: &mut Line, curve: &str, row: &[Point], metric: &str, horizontal: &Horizontal) {
-    let Ok(expression) = Expression::parse_number(metric) else { return };
+    let Ok(expression) = Expression::parse(metric) else { return };
     for point in row {
         let x = place(point, &horizontal.name, horizontal).or_else(|| {
-            let expression = Expression::parse_number(&horizontal.name).ok()?;
+            let expression = Expression::parse(&horizontal.name).ok()?;
             Some(source.estimate(curve, point, &expression)?.mean)
         });
         let (Some(x), Some(estimate)) = (x, source.estimate(curve, point, &expression)) else { continue };
