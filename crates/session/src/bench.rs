@@ -89,11 +89,11 @@ pub enum BenchEvent {
 #[derive(Debug)]
 pub struct Bench {
     decoder: Decoder,
-    state: State,
+    state: BenchState,
 }
 
 #[derive(Debug)]
-struct State {
+struct BenchState {
     course: Course<Phase>,
     awaits_accept: bool,
     out: Outbox,
@@ -140,7 +140,7 @@ impl Bench {
     }
 
     fn new(spec: BenchSpec, sends: bool, awaits_accept: bool) -> Self {
-        let state = State {
+        let state = BenchState {
             course: Course::At(if sends { Phase::Sending } else { Phase::Receiving }),
             awaits_accept,
             out: Outbox::default(),
@@ -247,7 +247,7 @@ impl Bench {
     }
 }
 
-impl State {
+impl BenchState {
     fn on_data(&mut self, now: Instant, count: usize) -> Result<(), SessionError> {
         if !self.course.is_at(Phase::Receiving) || self.awaits_accept {
             return Err(Violation::OutOfPlace(FrameKind::Data).into());

@@ -119,7 +119,7 @@ pub(crate) enum Piece<'a> {
 /// Cuts received bytes into frames. Holds at most one incomplete frame other than DATA.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
-    state: State,
+    state: FrameState,
     /// The start of a header or body that is not complete yet.
     held: Vec<u8>,
     /// `held` was returned to the caller and must be cleared.
@@ -127,7 +127,7 @@ pub(crate) struct Decoder {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum State {
+enum FrameState {
     #[default]
     Header,
     Body(FrameKind, usize),
@@ -146,40 +146,41 @@ impl Decoder {
         }
         loop {
             match self.state {
-                State::Header => {
+                FrameState::Header => {
                     gather(&mut self.held, input, HEADER_LEN);
                     let Some(bytes) = self.held.first_chunk() else { return Ok(None) };
                     self.state = begin(*bytes)?;
                     self.held.clear();
                 }
-                State::Body(kind, length) => {
+                FrameState::Body(kind, length) => {
                     if self.held.is_empty() && input.len() >= length {
-                        self.state = State::Header;
+                        self.state = FrameState::Header;
                         return Ok(Some(Piece::Frame(kind, take(input, length))));
                     }
                     gather(&mut self.held, input, length);
                     if self.held.len() < length {
                         return Ok(None);
                     }
-                    self.state = State::Header;
+                    self.state = FrameState::Header;
                     self.handed_out = true;
                     return Ok(Some(Piece::Frame(kind, &self.held)));
                 }
-                State::Data(left) => {
+                FrameState::Data(left) => {
                     if input.is_empty() {
                         return Ok(None);
                     }
                     let bytes = take(input, left.min(input.len()));
-                    self.state = if bytes.len() == left { State::Header } else { State::Data(left - bytes.len()) };
+                    self.state =
+                        if bytes.len() == left { FrameState::Header } else { FrameState::Data(left - bytes.len()) };
                     return Ok(Some(Piece::Data(bytes)));
                 }
-                State::Skip(left) => {
+                FrameState::Skip(left) => {
                     let skipped = take(input, left.min(input.len())).len();
                     if skipped < left {
-                        self.state = State::Skip(left - skipped);
+                        self.state = FrameState::Skip(left - skipped);
                         return Ok(None);
                     }
-                    self.state = State::Header;
+                    self.state = FrameState::Header;
                 }
             }
         }
@@ -187,13 +188,13 @@ impl Decoder {
 }
 
 /// The state after a header.
-fn begin(bytes: [u8; HEADER_LEN]) -> Result<State, Violation> {
+fn begin(bytes: [u8; HEADER_LEN]) -> Result<FrameState, Violation> {
     let [number, length @ ..] = bytes;
     let length = u32::from_be_bytes(length);
     let size = usize::try_from(length).unwrap_or(usize::MAX);
     let Some(kind) = FrameKind::from_wire(number) else {
         let skippable = number >= FIRST_EXTENSION && size <= MAX_CONTROL;
-        return if skippable { Ok(State::Skip(size)) } else { Err(Violation::UnknownFrame(number)) };
+        return if skippable { Ok(FrameState::Skip(size)) } else { Err(Violation::UnknownFrame(number)) };
     };
     if size > kind.limit() {
         let limit = u32::try_from(kind.limit()).expect("limits are far below 4 GiB");
@@ -202,8 +203,8 @@ fn begin(bytes: [u8; HEADER_LEN]) -> Result<State, Violation> {
     match kind {
         // An empty frame makes no progress, so a peer could send it endlessly.
         FrameKind::Data if size == 0 => Err(crate::error::Malformed::Short.in_frame(kind)),
-        FrameKind::Data => Ok(State::Data(size)),
-        _ => Ok(State::Body(kind, size)),
+        FrameKind::Data => Ok(FrameState::Data(size)),
+        _ => Ok(FrameState::Body(kind, size)),
     }
 }
 

@@ -41,7 +41,7 @@ use farhaul_units::{Duration, Instant, Rng, SeqNo};
 use self::bounds::{Bounds, MIN_WINDOW, lost_too_much};
 use self::cycle::{AckPhase, Cycle};
 use self::signals::{ExtraAcked, FullPipe, MaxBandwidth, MinRtt, Rounds};
-use self::state::{PROBE_RTT_CWND_GAIN, Phase, State};
+use self::state::{BbrState, PROBE_RTT_CWND_GAIN, Phase};
 use crate::rate::flow_control::{cwnd, set_cwnd};
 use crate::rate::period::{bounded, longer};
 use crate::{AckEvent, Control, Controller, DeliveryEvent, LossEvent, Path, RateSample, TimeoutEvent};
@@ -69,7 +69,7 @@ const CATCH_UP_PACE: f64 = 1.1;
 /// What to restore if losses turn out to be none.
 #[derive(Clone, Copy, Debug)]
 struct Undo {
-    state: Option<State>,
+    state: Option<BbrState>,
     bounds: Bounds,
 }
 
@@ -77,7 +77,7 @@ struct Undo {
 #[derive(Clone, Debug)]
 pub(crate) struct Bbr {
     rng: Rng,
-    state: State,
+    state: BbrState,
     rounds: Rounds,
     max_bandwidth: MaxBandwidth,
     full_pipe: FullPipe,
@@ -104,7 +104,7 @@ impl Bbr {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             rng: Rng::new(seed),
-            state: State::Startup,
+            state: BbrState::Startup,
             rounds: Rounds::default(),
             max_bandwidth: MaxBandwidth::default(),
             full_pipe: FullPipe::default(),
@@ -139,7 +139,7 @@ impl Bbr {
     /// No less than the acknowledgements of this transport need.
     fn quantized(&self, packets: f64) -> f64 {
         let aggregated = ACK_INTERVAL.min(ACK_PERIOD * self.max_bandwidth.get());
-        let extra = if self.state == State::Probe(Phase::Up) { UP_EXTRA } else { 0.0 };
+        let extra = if self.state == BbrState::Probe(Phase::Up) { UP_EXTRA } else { 0.0 };
         packets.max(aggregated).max(MIN_WINDOW) + extra
     }
 
@@ -178,24 +178,24 @@ impl Bbr {
     }
 
     fn check_startup(&mut self, sample: &RateSample) {
-        if self.state != State::Startup {
+        if self.state != BbrState::Startup {
             return;
         }
         let recovering = self.recovery.is_some_and(|(_, round)| self.rounds.count > round);
         let lossy = self.bounds.round_began && lost_too_much(sample) && self.bounds.ranges >= STARTUP_LOSS_RANGES;
         if !self.full_pipe.reached && recovering && lossy {
-            self.note_undo(State::Startup);
+            self.note_undo(BbrState::Startup);
             (self.full_pipe.reached, self.full_pipe.now) = (true, true);
             self.bounds.long_term = self.product(1.0, self.bandwidth()).max(self.bounds.latest_in_flight());
         }
         if self.full_pipe.reached {
-            (self.state, self.drain_round) = (State::Drain, self.rounds.count);
+            (self.state, self.drain_round) = (BbrState::Drain, self.rounds.count);
         }
     }
 
     fn check_drain(&mut self, path: &Path) {
         let is_over = path.outstanding <= self.in_flight(1.0) || self.rounds.count > self.drain_round + DRAIN_ROUNDS;
-        if self.state == State::Drain && is_over {
+        if self.state == BbrState::Drain && is_over {
             self.enter_down(path);
         }
     }
@@ -203,14 +203,14 @@ impl Bbr {
     // ---- the RTT ----
 
     fn check_probe_rtt(&mut self, path: &Path) {
-        if self.state != State::ProbeRtt && self.min_rtt.expired && !self.idle_restart {
-            self.state = State::ProbeRtt;
+        if self.state != BbrState::ProbeRtt && self.min_rtt.expired && !self.idle_restart {
+            self.state = BbrState::ProbeRtt;
             self.save_cwnd();
             self.probe_rtt_ends = None;
             self.cycle.acks = AckPhase::Stopping;
             self.rounds.restart(self.delivered);
         }
-        if self.state != State::ProbeRtt {
+        if self.state != BbrState::ProbeRtt {
             return;
         }
         match self.probe_rtt_ends {
@@ -234,9 +234,9 @@ impl Bbr {
         self.bounds.lift_short_term();
         if self.full_pipe.reached {
             self.enter_down(path);
-            self.state = State::Probe(Phase::Cruise);
+            self.state = BbrState::Probe(Phase::Cruise);
         } else {
-            self.state = State::Startup;
+            self.state = BbrState::Startup;
         }
     }
 
@@ -246,14 +246,14 @@ impl Bbr {
 
     // ---- losses ----
 
-    fn note_undo(&mut self, state: State) {
+    fn note_undo(&mut self, state: BbrState) {
         if let Some(undo) = &mut self.undo {
             undo.state = Some(state);
         }
     }
 
     fn save_cwnd(&mut self) {
-        let saved = self.recovery.is_none() && self.state != State::ProbeRtt;
+        let saved = self.recovery.is_none() && self.state != BbrState::ProbeRtt;
         self.prior_cwnd = if saved { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
     }
 
@@ -266,13 +266,15 @@ impl Bbr {
         short.bandwidth = short.bandwidth.max(before.bandwidth);
         short.in_flight = short.in_flight.max(before.in_flight);
         match undo.state {
-            Some(State::Startup) if self.state != State::Startup => {
+            Some(BbrState::Startup) if self.state != BbrState::Startup => {
                 self.full_pipe.reached = false;
-                if self.state != State::ProbeRtt {
-                    self.state = State::Startup;
+                if self.state != BbrState::ProbeRtt {
+                    self.state = BbrState::Startup;
                 }
             }
-            Some(State::Probe(Phase::Up)) if !matches!(self.state, State::Probe(Phase::Up) | State::ProbeRtt) => {
+            Some(BbrState::Probe(Phase::Up))
+                if !matches!(self.state, BbrState::Probe(Phase::Up) | BbrState::ProbeRtt) =>
+            {
                 self.enter_refill();
             }
             _ => {}
@@ -294,13 +296,13 @@ impl Bbr {
     }
 
     fn bound_cwnd(&mut self) {
-        if self.state == State::ProbeRtt {
+        if self.state == BbrState::ProbeRtt {
             self.cwnd = self.cwnd.min(self.probe_rtt_window());
         }
         let long_term = match self.state {
-            State::Probe(Phase::Cruise) | State::ProbeRtt => self.bounds.with_headroom(),
-            State::Probe(_) => self.bounds.long_term,
-            State::Startup | State::Drain => f64::INFINITY,
+            BbrState::Probe(Phase::Cruise) | BbrState::ProbeRtt => self.bounds.with_headroom(),
+            BbrState::Probe(_) => self.bounds.long_term,
+            BbrState::Startup | BbrState::Drain => f64::INFINITY,
         };
         self.cwnd = self.cwnd.min(long_term.min(self.bounds.short_term.in_flight).max(MIN_WINDOW));
     }
@@ -414,7 +416,7 @@ impl Controller for Bbr {
         if self.state.is_probe() {
             let pace = self.bandwidth() * PACING_MARGIN;
             self.pace = if pace > 0.0 { pace } else { self.pace };
-        } else if self.state == State::ProbeRtt {
+        } else if self.state == BbrState::ProbeRtt {
             self.leave_probe_rtt(path);
         }
         self.apply(path, control);

@@ -26,10 +26,10 @@ const DONT_FRAGMENT: u16 = 0x4000;
 /// A file of packets. Each packet is written once, when it leaves its host.
 pub struct Writer {
     path: PathBuf,
-    file: Rc<RefCell<State>>,
+    file: Rc<RefCell<CaptureFile>>,
 }
 
-struct State {
+struct CaptureFile {
     file: BufWriter<File>,
     packet: Vec<u8>,
     /// Maps TCP's sequence numbers to bytes.
@@ -50,7 +50,7 @@ impl Writer {
             Ok(file)
         };
         let file = create().map_err(|source| LabError::file(path, source))?;
-        let state = State { file, packet: Vec::new(), streams: tcp::Streams::default(), failed: None };
+        let state = CaptureFile { file, packet: Vec::new(), streams: tcp::Streams::default(), failed: None };
         Ok(Self { path: path.to_owned(), file: Rc::new(RefCell::new(state)) })
     }
 
@@ -78,7 +78,7 @@ impl Writer {
     }
 }
 
-impl State {
+impl CaptureFile {
     fn add(&mut self, now: Instant, packet: &PooledPacket) {
         if self.failed.is_some() {
             return;

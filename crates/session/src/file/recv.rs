@@ -58,11 +58,11 @@ impl Default for ReceiveLimits {
 #[derive(Debug)]
 pub struct FileReceiver {
     decoder: Decoder,
-    state: State,
+    state: RecvState,
 }
 
 #[derive(Debug)]
-struct State {
+struct RecvState {
     course: Course<Phase>,
     /// The answer to this side's OPEN is missing.
     awaits_accept: bool,
@@ -124,7 +124,7 @@ impl FileReceiver {
     /// The request does not fit in one session.
     pub fn connect(pull: Pull, limits: ReceiveLimits) -> Result<Self, RequestError> {
         pull.check()?;
-        let mut state = State::new(limits, true);
+        let mut state = RecvState::new(limits, true);
         state.wanted = Some(Wanted::new(&pull));
         Open::new(Request::Pull(pull), state.granted).put(state.out.bytes());
         Ok(Self { decoder: Decoder::default(), state })
@@ -142,7 +142,7 @@ impl FileReceiver {
     }
 
     fn accepting(wanted: Option<Wanted>, limits: ReceiveLimits) -> Self {
-        let mut state = State::new(limits, false);
+        let mut state = RecvState::new(limits, false);
         state.wanted = wanted;
         Accept::new(state.granted).put(state.out.bytes());
         Self { decoder: Decoder::default(), state }
@@ -242,7 +242,7 @@ impl FileReceiver {
     }
 }
 
-impl State {
+impl RecvState {
     fn new(limits: ReceiveLimits, awaits_accept: bool) -> Self {
         Self {
             course: Course::At(Phase::Receiving),

@@ -46,11 +46,11 @@ pub struct FileSender {
     decoder: Decoder,
     /// Unwritten bytes of the first frame.
     opening: usize,
-    state: State,
+    state: SendState,
 }
 
 #[derive(Debug)]
-struct State {
+struct SendState {
     course: Course<Phase>,
     /// The answer to this side's OPEN is missing.
     awaits_accept: bool,
@@ -97,7 +97,7 @@ struct Unconfirmed {
 impl FileSender {
     /// A sender that connects and pushes. The opening frame is pending at once, and the first data after it.
     pub fn connect(push: Push) -> Self {
-        let mut state = State::new(true);
+        let mut state = SendState::new(true);
         let credit = 0; // nothing comes back but answers
         state.out.put(|out| Open::new(Request::Push(push), credit).put(out));
         Self::begin(state)
@@ -106,13 +106,13 @@ impl FileSender {
     /// A sender that serves an accepted pull. The driver has checked the request and made a [`Source`] for it. In the
     /// source each path appears under its last component.
     pub fn accept(open: &Open) -> Self {
-        let mut state = State::new(false);
+        let mut state = SendState::new(false);
         state.granted = open.credit.max(INITIAL_CREDIT);
         state.out.put(|out| Accept::new(0).put(out));
         Self::begin(state)
     }
 
-    fn begin(state: State) -> Self {
+    fn begin(state: SendState) -> Self {
         Self { decoder: Decoder::default(), opening: state.out.pending().len(), state }
     }
 
@@ -218,7 +218,7 @@ impl FileSender {
     }
 }
 
-impl State {
+impl SendState {
     fn new(awaits_accept: bool) -> Self {
         Self {
             course: Course::At(Phase::Sending),

@@ -5,7 +5,7 @@
 //! | long-term, packets in flight | a probe that lost more than 2 % | probes without |
 //! | short-term, bandwidth and packets | a round with losses between probes | the next probe |
 
-use super::state::State;
+use super::state::BbrState;
 use crate::{LostFlight, RateSample};
 
 /// The largest share of a round that may be lost (`BBR.LossThresh`).
@@ -86,7 +86,7 @@ impl Bounds {
     }
 
     /// A loss round has ended: what was lost between probes lowers the short-term bounds.
-    pub(super) fn adapt_short_term(&mut self, state: State, max_bandwidth: f64, cwnd: f64) {
+    pub(super) fn adapt_short_term(&mut self, state: BbrState, max_bandwidth: f64, cwnd: f64) {
         if !self.round_began {
             return;
         }
@@ -231,7 +231,7 @@ mod tests {
     /// Sheet E10.
     #[test]
     fn rounds_with_losses_lower_the_short_term_bounds_and_the_next_probe_lifts_them() {
-        let cruise = State::Probe(Phase::Cruise);
+        let cruise = BbrState::Probe(Phase::Cruise);
         let mut bounds = Bounds::new();
         let mut round = |rate: f64, delivered: f64, lossy: bool| {
             if lossy {

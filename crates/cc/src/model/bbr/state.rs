@@ -11,7 +11,7 @@ pub(super) const PROBE_RTT_CWND_GAIN: f64 = 0.5;
 
 /// What the law does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum BbrState {
     /// The rate doubles per round, in search of the bottleneck.
     Startup,
     /// The queue of start-up drains.
@@ -35,7 +35,7 @@ pub(super) enum Phase {
     Up,
 }
 
-impl State {
+impl BbrState {
     /// The pacing rate as a multiple of the bandwidth.
     pub(super) const fn pacing_gain(self) -> f64 {
         match self {

@@ -75,10 +75,10 @@ impl Script {
         }
         script.path.outstanding = 2_000.0;
         script.round(10_000.0, 400.0);
-        assert_eq!(script.bbr.state, State::Drain);
+        assert_eq!(script.bbr.state, BbrState::Drain);
         script.path.outstanding = 300.0;
         script.round(10_000.0, 400.0);
-        assert_eq!(script.bbr.state, State::Probe(Phase::Cruise), "Down was over at once");
+        assert_eq!(script.bbr.state, BbrState::Probe(Phase::Cruise), "Down was over at once");
         script.bbr.enter_down(&script.path);
         script
     }
@@ -86,11 +86,11 @@ impl Script {
     /// The same, in a probe.
     fn in_up() -> Self {
         let mut script = Self::in_down();
-        script.round_until(State::Probe(Phase::Up));
+        script.round_until(BbrState::Probe(Phase::Up));
         script
     }
 
-    fn round_until(&mut self, state: State) {
+    fn round_until(&mut self, state: BbrState) {
         for _ in 0..200 {
             // No time for ProbeRtt.
             self.bbr.min_rtt = MinRtt::new(Some(RTT), self.path.now);
@@ -118,7 +118,7 @@ fn start_up_doubles_per_round_and_drains_half_as_fast() {
     script.round(2_000.0, 80.0);
     assert!((script.pace() - 2.77 * 2_000.0 * 0.99).abs() < 1e-6);
     let mut script = Script::in_down();
-    script.bbr.state = State::Drain;
+    script.bbr.state = BbrState::Drain;
     script.bbr.update_pace();
     // Sheet E6.
     assert!((script.bbr.pace - 4_950.0).abs() < 1e-6);
@@ -128,12 +128,12 @@ fn start_up_doubles_per_round_and_drains_half_as_fast() {
 #[test]
 fn a_drain_ends_after_three_rounds_in_any_case() {
     let mut script = Script::in_down();
-    script.bbr.state = State::Drain;
+    script.bbr.state = BbrState::Drain;
     script.bbr.drain_round = script.bbr.rounds.count;
     script.path.outstanding = 9_000.0;
     for round in 1..=4 {
         script.round(10_000.0, 400.0);
-        assert_eq!(script.bbr.state == State::Drain, round < 4, "round {round}");
+        assert_eq!(script.bbr.state == BbrState::Drain, round < 4, "round {round}");
     }
 }
 
@@ -168,12 +168,12 @@ fn windows_and_paces_follow_the_state() {
         script.bbr.update_pace();
         (script.bbr.cwnd, script.bbr.pace)
     };
-    assert_eq!(seen(State::Probe(Phase::Cruise)), (864.0, 9_900.0));
-    assert_eq!(seen(State::Probe(Phase::Up)), (966.0, 12_375.0));
-    assert_eq!(seen(State::Probe(Phase::Down)).1, 8_910.0);
-    assert_eq!(seen(State::ProbeRtt).0, 200.0);
+    assert_eq!(seen(BbrState::Probe(Phase::Cruise)), (864.0, 9_900.0));
+    assert_eq!(seen(BbrState::Probe(Phase::Up)), (966.0, 12_375.0));
+    assert_eq!(seen(BbrState::Probe(Phase::Down)).1, 8_910.0);
+    assert_eq!(seen(BbrState::ProbeRtt).0, 200.0);
     script.bbr.bounds.long_term = 900.0;
-    script.bbr.state = State::Probe(Phase::Cruise);
+    script.bbr.state = BbrState::Probe(Phase::Cruise);
     script.bbr.bound_cwnd();
     assert!(script.bbr.cwnd <= 765.0);
 }
@@ -181,11 +181,11 @@ fn windows_and_paces_follow_the_state() {
 #[test]
 fn the_cycle_goes_through_its_phases() {
     let mut script = Script::in_down();
-    script.round_until(State::Probe(Phase::Cruise));
-    script.round_until(State::Probe(Phase::Refill));
+    script.round_until(BbrState::Probe(Phase::Cruise));
+    script.round_until(BbrState::Probe(Phase::Refill));
     assert!(script.bbr.bounds.short_term.bandwidth.is_infinite());
-    script.round_until(State::Probe(Phase::Up));
-    script.round_until(State::Probe(Phase::Down));
+    script.round_until(BbrState::Probe(Phase::Up));
+    script.round_until(BbrState::Probe(Phase::Down));
 }
 
 /// Sheet E7: 24 to 25 rounds at a product of 25 packets, 63 at 400.
@@ -200,7 +200,7 @@ fn probes_are_as_frequent_as_reno_would_need() {
         script.bbr.cycle.wait = Duration::from_secs(60);
         (1..100).find(|_| {
             script.round(rate, 10.0);
-            script.bbr.state == State::Probe(Phase::Refill)
+            script.bbr.state == BbrState::Probe(Phase::Refill)
         })
     };
     assert!(matches!(rounds(625.0), Some(24 | 25)), "{:?}", rounds(625.0));
@@ -212,7 +212,7 @@ fn a_probe_that_lost_too_much_lowers_the_long_term_bound_once_and_ends() {
     let mut script = Script::in_up();
     let flight = LostFlight { packets: 40.0, in_flight: 1_000.0, lost: 45.0, application_limited: false };
     script.lose(1, &[flight, LostFlight { in_flight: 500.0, ..flight }]);
-    assert_eq!(script.bbr.state, State::Probe(Phase::Down));
+    assert_eq!(script.bbr.state, BbrState::Probe(Phase::Down));
     assert!((script.bbr.bounds.long_term - 974.49).abs() < 0.01);
     assert!(script.bbr.cycle.too_high);
 }
@@ -223,11 +223,11 @@ fn the_next_probe_stops_where_the_last_one_lost_and_goes_on_if_that_was_chance()
     let probe = |lost: f64| {
         let mut script = Script::in_up();
         script.lose(1, &[LostFlight { packets: 40.0, in_flight: 1_000.0, lost: 45.0, application_limited: false }]);
-        script.round_until(State::Probe(Phase::Up));
+        script.round_until(BbrState::Probe(Phase::Up));
         script.bbr.min_rtt = MinRtt::new(Some(RTT), script.path.now);
         script.path.outstanding = 975.0;
         script.round(10_000.0, 400.0);
-        assert_eq!(script.bbr.state, State::Probe(Phase::Down));
+        assert_eq!(script.bbr.state, BbrState::Probe(Phase::Down));
         assert!(script.bbr.cycle.precautionary);
         script.path.outstanding = 300.0;
         if lost > 0.0 {
@@ -236,15 +236,15 @@ fn the_next_probe_stops_where_the_last_one_lost_and_goes_on_if_that_was_chance()
         script.round(10_000.0, 400.0);
         script.bbr.state
     };
-    assert_eq!(probe(0.0), State::Probe(Phase::Refill));
-    assert!(matches!(probe(50.0), State::Probe(Phase::Down | Phase::Cruise)));
+    assert_eq!(probe(0.0), BbrState::Probe(Phase::Refill));
+    assert!(matches!(probe(50.0), BbrState::Probe(Phase::Down | Phase::Cruise)));
 }
 
 /// Sheet E13.
 #[test]
 fn the_window_falls_for_the_rtt_every_five_seconds() {
     let mut script = Script::in_down();
-    script.bbr.state = State::Probe(Phase::Cruise);
+    script.bbr.state = BbrState::Probe(Phase::Cruise);
     script.bbr.min_rtt = MinRtt::new(Some(RTT), script.path.now);
     script.bbr.cycle.began = script.path.now + Duration::from_secs(20);
     script.bbr.cwnd = 800.0;
@@ -253,16 +253,16 @@ fn the_window_falls_for_the_rtt_every_five_seconds() {
     let sample = RateSample { rate: Some(PacketRate::new(10_000.0)), ..RateSample::default() };
     let before = RateSample { prior_delivered: -1.0, ..sample };
     script.acknowledge(before, 10.0, Duration::from_millis(44));
-    assert_eq!((script.bbr.state, script.cwnd()), (State::ProbeRtt, 200.0));
+    assert_eq!((script.bbr.state, script.cwnd()), (BbrState::ProbeRtt, 200.0));
     script.path.outstanding = 200.0;
     script.path.now += Duration::from_millis(50);
     script.acknowledge(before, 10.0, RTT);
     script.path.now += Duration::from_millis(199);
     script.acknowledge(RateSample { prior_delivered: script.delivered, ..sample }, 10.0, RTT);
-    assert_eq!(script.bbr.state, State::ProbeRtt);
+    assert_eq!(script.bbr.state, BbrState::ProbeRtt);
     script.path.now += Duration::from_millis(2);
     script.acknowledge(RateSample { prior_delivered: script.delivered, ..sample }, 10.0, RTT);
-    assert_eq!(script.bbr.state, State::Probe(Phase::Cruise));
+    assert_eq!(script.bbr.state, BbrState::Probe(Phase::Cruise));
     assert!(script.cwnd() >= 800.0);
 }
 
@@ -272,7 +272,7 @@ fn losses_that_were_none_are_undone() {
     let long_term = script.bbr.bounds.long_term;
     script.lose(1, &[LostFlight { packets: 40.0, in_flight: 1_000.0, lost: 45.0, application_limited: false }]);
     script.bbr.on_recovered(&script.path, true, &mut script.control);
-    assert_eq!((script.bbr.state, script.bbr.bounds.long_term), (State::Probe(Phase::Refill), long_term));
+    assert_eq!((script.bbr.state, script.bbr.bounds.long_term), (BbrState::Probe(Phase::Refill), long_term));
 }
 
 #[test]

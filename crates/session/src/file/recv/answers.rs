@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Committing, Directory, GRANT_PART, Phase, State};
+use super::{Committing, Directory, GRANT_PART, Phase, RecvState};
 use crate::course::Course;
 use crate::error::SessionError;
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ use crate::manifest::{Entry, EntryId, ShownPath};
 use crate::opening::{INITIAL_CREDIT, put_abort};
 use crate::store::{Commit, Ending, Leftover, Store};
 
-impl State {
+impl RecvState {
     pub(super) fn finish_directories<S: Store + ?Sized>(
         &mut self,
         store: &mut S,

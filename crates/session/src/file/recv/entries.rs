@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Committing, Current, Directory, Phase, State};
+use super::{Committing, Current, Directory, Phase, RecvState};
 use crate::course::Course;
 use crate::error::{SessionError, Violation};
 use crate::failure::{FailCode, Failure};
@@ -15,7 +15,7 @@ use crate::manifest::{Entry, EntryId, EntryKind, ShownPath};
 use crate::opening::{Accept, received_abort};
 use crate::store::{Leftover, Store};
 
-impl State {
+impl RecvState {
     pub(super) fn on_frame<S: Store + ?Sized>(
         &mut self,
         store: &mut S,

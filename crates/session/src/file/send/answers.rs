@@ -1,6 +1,6 @@
 //! Input of a sender: grants, and the result of each entry.
 
-use super::{Phase, State, Unconfirmed};
+use super::{Phase, SendState, Unconfirmed};
 use crate::course::Course;
 use crate::error::{SessionError, Violation};
 use crate::field::decode_whole;
@@ -11,7 +11,7 @@ use crate::integrity::Digest;
 use crate::manifest::{EntryKind, ShownPath};
 use crate::opening::{Accept, received_abort};
 
-impl State {
+impl SendState {
     pub(super) fn on_frame(&mut self, kind: FrameKind, body: &[u8]) -> Result<(), SessionError> {
         if kind == FrameKind::Abort {
             return Err(received_abort(body));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::buffer::MARGIN;
-use super::{CHUNK, Current, MAX_UNCONFIRMED, Phase, State, Unconfirmed, WORTHWHILE};
+use super::{CHUNK, Current, MAX_UNCONFIRMED, Phase, SendState, Unconfirmed, WORTHWHILE};
 use crate::course::Course;
 use crate::failure::{FailCode, Failure};
 use crate::figures::Figures;
@@ -12,7 +12,7 @@ use crate::framing::{FrameKind, HEADER_LEN, header, put_frame};
 use crate::manifest::{Entry, EntryId, EntryKind, ShownPath};
 use crate::store::{Chunk, Next, Source};
 
-impl State {
+impl SendState {
     pub(super) fn fill<S: Source + ?Sized>(&mut self, source: &mut S) {
         if self.course.error().is_some() {
             if let Some(current) = self.current.take() {

@@ -102,7 +102,7 @@ enum Repair {
 
 /// State of a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum TcpState {
     Idle,
     /// The SYN is due, or was sent `sent` times.
     Opening {
@@ -119,7 +119,7 @@ enum State {
 #[derive(Debug)]
 pub struct TcpSender {
     config: SenderConfig,
-    state: State,
+    state: TcpState,
     window: Window,
     flight: Flight,
     repair: Repair,
@@ -143,7 +143,7 @@ impl TcpSender {
         let mss = config.payload + config.header;
         let segments = config.bytes.map(|bytes| bytes.div_ceil(u64::from(config.payload.max(1))));
         Self {
-            state: State::Idle,
+            state: TcpState::Idle,
             window: Window::new(controller, config.initial_window, config.max_window, config.ack_limit, mss),
             flight: Flight { first: 0, high: 0, end: segments.unwrap_or(u64::MAX), max: u64::from(config.max_window) },
             repair: match config.recovery {
@@ -184,9 +184,9 @@ impl TcpSender {
 
     /// Begins to send.
     pub fn start(&mut self, now: Instant) {
-        if self.state == State::Idle {
+        if self.state == TcpState::Idle {
             if self.config.handshake {
-                self.state = State::Opening { due: true, sent: 0 };
+                self.state = TcpState::Opening { due: true, sent: 0 };
             } else {
                 self.open(now);
             }
@@ -202,8 +202,8 @@ impl TcpSender {
     /// An acknowledgement arrived.
     pub fn handle_ack(&mut self, now: Instant, segment: &Segment) {
         match (self.state, segment.kind) {
-            (State::Opening { sent: 1.., .. }, SegmentKind::SynAck) => self.on_syn_ack(now, segment),
-            (State::Open, SegmentKind::Ack) if segment.ack <= self.flight.high => self.on_ack(now, segment),
+            (TcpState::Opening { sent: 1.., .. }, SegmentKind::SynAck) => self.on_syn_ack(now, segment),
+            (TcpState::Open, SegmentKind::Ack) if segment.ack <= self.flight.high => self.on_ack(now, segment),
             _ => {}
         }
     }
@@ -215,7 +215,7 @@ impl TcpSender {
         }
         self.timer.back_off(now);
         self.timeouts_in_a_row += 1;
-        if let State::Opening { due, .. } = &mut self.state {
+        if let TcpState::Opening { due, .. } = &mut self.state {
             *due = true;
             return;
         }
@@ -238,8 +238,8 @@ impl TcpSender {
     /// The segment to send now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         match &mut self.state {
-            State::Open => self.next_data(now),
-            State::Opening { due, sent } if *due => {
+            TcpState::Open => self.next_data(now),
+            TcpState::Opening { due, sent } if *due => {
                 *due = false;
                 *sent += 1;
                 self.timer.start(now);
@@ -253,7 +253,7 @@ impl TcpSender {
 
     /// When all data had been acknowledged; `None` until then.
     pub fn finished_at(&self) -> Option<Instant> {
-        if let State::Done(at) = self.state { Some(at) } else { None }
+        if let TcpState::Done(at) = self.state { Some(at) } else { None }
     }
 
     /// Time-outs since the peer last acknowledged anything new.
@@ -300,7 +300,7 @@ impl TcpSender {
     }
 
     fn open(&mut self, now: Instant) {
-        self.state = State::Open;
+        self.state = TcpState::Open;
         self.window.on_connect(now);
         self.note_end(now);
     }
@@ -308,7 +308,7 @@ impl TcpSender {
     fn on_syn_ack(&mut self, now: Instant, segment: &Segment) {
         self.timer.stop();
         self.timeouts_in_a_row = 0;
-        if let State::Opening { sent: 2.., .. } = self.state {
+        if let TcpState::Opening { sent: 2.., .. } = self.state {
             //= paper:rfc5681 §3.1: a lost SYN reduces the window to one segment
             self.window.restart_with(1);
             self.timer.syn_was_retransmitted();
@@ -417,8 +417,8 @@ impl TcpSender {
     }
 
     fn note_end(&mut self, now: Instant) {
-        if self.flight.first >= self.flight.end && self.state == State::Open && !self.growing {
-            self.state = State::Done(now);
+        if self.flight.first >= self.flight.end && self.state == TcpState::Open && !self.growing {
+            self.state = TcpState::Done(now);
             self.timer.stop();
         }
     }
