@@ -94,7 +94,7 @@ pub struct Bench {
 
 #[derive(Debug)]
 struct BenchState {
-    course: Course<Phase>,
+    course: Course<BenchPhase>,
     awaits_accept: bool,
     out: Outbox,
     events: std::collections::VecDeque<BenchEvent>,
@@ -111,7 +111,7 @@ struct BenchState {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum BenchPhase {
     Sending,
     Receiving,
     /// The driver must supply this side's figures.
@@ -141,7 +141,7 @@ impl Bench {
 
     fn new(spec: BenchSpec, sends: bool, awaits_accept: bool) -> Self {
         let state = BenchState {
-            course: Course::At(if sends { Phase::Sending } else { Phase::Receiving }),
+            course: Course::At(if sends { BenchPhase::Sending } else { BenchPhase::Receiving }),
             awaits_accept,
             out: Outbox::default(),
             events: std::collections::VecDeque::new(),
@@ -180,7 +180,7 @@ impl Bench {
     /// # Errors
     /// It ended before both figures were known.
     pub fn handle_end(&mut self) -> Result<(), SessionError> {
-        if self.state.course.is_at(Phase::AwaitsTotals) {
+        if self.state.course.is_at(BenchPhase::AwaitsTotals) {
             self.state.complete();
         }
         if self.is_over() { Ok(()) } else { Err(self.state.fail(SessionError::PeerLeft)) }
@@ -219,7 +219,7 @@ impl Bench {
     /// The driver's answer to [`BenchEvent::FiguresWanted`]. The session fills in `bytes` and `elapsed`. Ignored if no
     /// figures are wanted.
     pub fn handle_figures(&mut self, figures: Figures) {
-        if self.state.course.is_at(Phase::WantsFigures) || self.state.course.is_at(Phase::WantsTotals) {
+        if self.state.course.is_at(BenchPhase::WantsFigures) || self.state.course.is_at(BenchPhase::WantsTotals) {
             self.state.on_figures(figures);
         }
     }
@@ -249,7 +249,7 @@ impl Bench {
 
 impl BenchState {
     fn on_data(&mut self, now: Instant, count: usize) -> Result<(), SessionError> {
-        if !self.course.is_at(Phase::Receiving) || self.awaits_accept {
+        if !self.course.is_at(BenchPhase::Receiving) || self.awaits_accept {
             return Err(Violation::OutOfPlace(FrameKind::Data).into());
         }
         self.bytes += count as u64;
@@ -267,16 +267,16 @@ impl BenchState {
                 self.events.push_back(BenchEvent::Accepted);
             }
             _ if self.awaits_accept => return Err(SessionError::NotFarhaul),
-            (FrameKind::End, Some(Phase::Receiving)) => {
+            (FrameKind::End, Some(BenchPhase::Receiving)) => {
                 self.sender = Some(self.all_of(decode_whole(kind, body, Figures::decode)?)?);
                 self.want_figures();
             }
-            (FrameKind::Report, Some(Phase::AwaitsReport)) => {
+            (FrameKind::Report, Some(BenchPhase::AwaitsReport)) => {
                 self.receiver = Some(self.all_of(decode_whole(kind, body, Figures::decode)?)?);
-                self.course = Course::At(Phase::WantsTotals);
+                self.course = Course::At(BenchPhase::WantsTotals);
                 self.events.push_back(BenchEvent::FiguresWanted);
             }
-            (FrameKind::Totals, Some(Phase::AwaitsTotals)) => {
+            (FrameKind::Totals, Some(BenchPhase::AwaitsTotals)) => {
                 self.sender = Some(self.all_of(decode_whole(kind, body, Figures::decode)?)?);
                 self.complete();
             }
@@ -299,7 +299,7 @@ impl BenchState {
     }
 
     fn want_figures(&mut self) {
-        self.course = Course::At(Phase::WantsFigures);
+        self.course = Course::At(BenchPhase::WantsFigures);
         self.events.push_back(BenchEvent::FiguresWanted);
     }
 
@@ -310,7 +310,7 @@ impl BenchState {
             _ => Duration::ZERO,
         };
         match (self.course.phase(), self.sender) {
-            (Some(Phase::WantsTotals), _) => {
+            (Some(BenchPhase::WantsTotals), _) => {
                 self.out.put(FrameKind::Totals, |out| figures.encode(out));
                 self.sender = Some(figures);
                 self.complete();
@@ -318,12 +318,12 @@ impl BenchState {
             (_, None) => {
                 self.out.put(FrameKind::End, |out| figures.encode(out));
                 self.sender = Some(figures);
-                self.course = Course::At(Phase::AwaitsReport);
+                self.course = Course::At(BenchPhase::AwaitsReport);
             }
             (_, Some(_)) => {
                 self.out.put(FrameKind::Report, |out| figures.encode(out));
                 self.receiver = Some(figures);
-                self.course = Course::At(Phase::AwaitsTotals);
+                self.course = Course::At(BenchPhase::AwaitsTotals);
             }
         }
     }
@@ -332,7 +332,7 @@ impl BenchState {
     fn poll_write(&mut self, now: Instant) -> &[u8] {
         self.is_paused = false;
         let Some(filler) = &mut self.filler else { return self.out.pending() };
-        if !filler.is_under_way() && self.out.pending().is_empty() && self.course.is_at(Phase::Sending) {
+        if !filler.is_under_way() && self.out.pending().is_empty() && self.course.is_at(BenchPhase::Sending) {
             let spent = self.first.map_or(Duration::ZERO, |first| now.saturating_since(first));
             let rest = filler.time_left(spent);
             self.is_paused = rest.is_some_and(|rest| self.backlog.fills(rest, spent, self.bytes));

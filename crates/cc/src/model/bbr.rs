@@ -41,7 +41,7 @@ use farhaul_units::{Duration, Instant, Rng, SeqNo};
 use self::bounds::{Bounds, MIN_WINDOW, lost_too_much};
 use self::cycle::{AckPhase, Cycle};
 use self::signals::{ExtraAcked, FullPipe, MaxBandwidth, MinRtt, Rounds};
-use self::state::{BbrState, PROBE_RTT_CWND_GAIN, Phase};
+use self::state::{BbrState, PROBE_RTT_CWND_GAIN, ProbePhase};
 use crate::rate::flow_control::{cwnd, set_cwnd};
 use crate::rate::period::{bounded, longer};
 use crate::{AckEvent, Control, Controller, DeliveryEvent, LossEvent, Path, RateSample, TimeoutEvent};
@@ -139,7 +139,7 @@ impl Bbr {
     /// No less than the acknowledgements of this transport need.
     fn quantized(&self, packets: f64) -> f64 {
         let aggregated = ACK_INTERVAL.min(ACK_PERIOD * self.max_bandwidth.get());
-        let extra = if self.state == BbrState::Probe(Phase::Up) { UP_EXTRA } else { 0.0 };
+        let extra = if self.state == BbrState::Probe(ProbePhase::Up) { UP_EXTRA } else { 0.0 };
         packets.max(aggregated).max(MIN_WINDOW) + extra
     }
 
@@ -234,7 +234,7 @@ impl Bbr {
         self.bounds.lift_short_term();
         if self.full_pipe.reached {
             self.enter_down(path);
-            self.state = BbrState::Probe(Phase::Cruise);
+            self.state = BbrState::Probe(ProbePhase::Cruise);
         } else {
             self.state = BbrState::Startup;
         }
@@ -272,8 +272,8 @@ impl Bbr {
                     self.state = BbrState::Startup;
                 }
             }
-            Some(BbrState::Probe(Phase::Up))
-                if !matches!(self.state, BbrState::Probe(Phase::Up) | BbrState::ProbeRtt) =>
+            Some(BbrState::Probe(ProbePhase::Up))
+                if !matches!(self.state, BbrState::Probe(ProbePhase::Up) | BbrState::ProbeRtt) =>
             {
                 self.enter_refill();
             }
@@ -300,7 +300,7 @@ impl Bbr {
             self.cwnd = self.cwnd.min(self.probe_rtt_window());
         }
         let long_term = match self.state {
-            BbrState::Probe(Phase::Cruise) | BbrState::ProbeRtt => self.bounds.with_headroom(),
+            BbrState::Probe(ProbePhase::Cruise) | BbrState::ProbeRtt => self.bounds.with_headroom(),
             BbrState::Probe(_) => self.bounds.long_term,
             BbrState::Startup | BbrState::Drain => f64::INFINITY,
         };

@@ -106,7 +106,7 @@ const BURST_TIME: f64 = 250e-6;
 
 /// The state.
 #[derive(Clone, Copy, Debug)]
-enum Phase {
+enum UnionPhase {
     Start(Start),
     Grow,
     Drain(Drain),
@@ -139,7 +139,7 @@ impl Drain {
 pub(crate) struct Union {
     clock: SynClock,
     last: Instant,
-    phase: Phase,
+    phase: UnionPhase,
     /// x, packets/s.
     rate: f64,
     /// What an earlier connection has found, until the first RTT tells whether it holds.
@@ -173,7 +173,7 @@ impl Union {
         Self {
             clock: SynClock::default(),
             last: Instant::ZERO,
-            phase: Phase::Start(Start::default()),
+            phase: UnionPhase::Start(Start::default()),
             rate: 0.0,
             known: None,
             refining: None,
@@ -223,15 +223,15 @@ impl Union {
         if self.queue.watch(threshold) {
             self.price(threshold, path);
         }
-        let competes = matches!(self.phase, Phase::Compete(_));
+        let competes = matches!(self.phase, UnionPhase::Compete(_));
         if !competes && !self.queue.stands() && path.now >= self.lossy_until && !path.application_limited {
             self.grow(elapsed, path);
         }
         match self.phase {
-            Phase::Start(_) => {}
-            Phase::Grow => self.after_growth(lossy, path, control),
-            Phase::Drain(drain) => self.after_draining(drain, lossy, path),
-            Phase::Compete(cubic) => self.after_competing(cubic, lost, path),
+            UnionPhase::Start(_) => {}
+            UnionPhase::Grow => self.after_growth(lossy, path, control),
+            UnionPhase::Drain(drain) => self.after_draining(drain, lossy, path),
+            UnionPhase::Compete(cubic) => self.after_competing(cubic, lost, path),
         }
         self.apply(path, control);
     }
@@ -259,8 +259,8 @@ impl Union {
 
     /// The queue has gone, (4). The first one is that of start-up's trains and costs nothing.
     fn price(&mut self, threshold: f64, path: &Path) {
-        if std::mem::replace(&mut self.priced, true) && !matches!(self.phase, Phase::Compete(_)) {
-            let depth = if let Phase::Drain(Drain { depth, .. }) = self.phase { depth } else { HALF };
+        if std::mem::replace(&mut self.priced, true) && !matches!(self.phase, UnionPhase::Compete(_)) {
+            let depth = if let UnionPhase::Drain(Drain { depth, .. }) = self.phase { depth } else { HALF };
             let overload = (self.queue.peak() - threshold).max(0.0) / TAU;
             let left = self.rate * BETA / (1.0 + overload);
             self.rate = left.min(self.arrived.get() / (1.0 - depth)).max(slowest(path));
@@ -287,7 +287,7 @@ impl Union {
         } else if settled && self.rate > self.link.get() * FULL * (1.0 - AGREE) {
             self.link.lower(self.rate.min(self.arrived.get()));
         }
-        self.phase = Phase::Drain(Drain::new(self.depth(base, path), base, self.queue.delay(), path.now));
+        self.phase = UnionPhase::Drain(Drain::new(self.depth(base, path), base, self.queue.delay(), path.now));
     }
 
     fn after_draining(&mut self, mut drain: Drain, lossy: Option<f64>, path: &Path) {
@@ -314,7 +314,7 @@ impl Union {
             drain.base = self.rate.min(self.arrived.get());
         }
         (drain.depth_before, drain.depth) = (drain.depth, self.depth(drain.base, path));
-        self.phase = Phase::Drain(drain);
+        self.phase = UnionPhase::Drain(drain);
         // The first loop shows what went before the drain.
         if drain.loops == 1 || self.all_drain(drain.base) != Some(false) {
             return;
@@ -340,13 +340,13 @@ impl Union {
             self.cubic = Some(cubic);
             self.losses.restart(path);
             if path.now < self.next_search {
-                self.phase = Phase::Compete(cubic);
+                self.phase = UnionPhase::Compete(cubic);
                 return;
             }
             // Flows of this law do not fill a queue. If all that lost drain now, they find each other.
             self.next_search = path.now + Duration::from_secs_f64(PATIENCE);
             let base = cubic.base / rtt;
-            self.phase = Phase::Drain(Drain::new(self.depth(base, path), base, self.queue.delay(), path.now));
+            self.phase = UnionPhase::Drain(Drain::new(self.depth(base, path), base, self.queue.delay(), path.now));
         }
     }
 
@@ -366,7 +366,7 @@ impl Union {
     }
 
     fn resume(&mut self, path: &Path) {
-        (self.phase, self.grown_since) = (Phase::Grow, path.now);
+        (self.phase, self.grown_since) = (UnionPhase::Grow, path.now);
     }
 
     /// (7)
@@ -374,7 +374,7 @@ impl Union {
         let base = rate * self.round_trip(path);
         let known = self.cubic.filter(|_| path.now < self.others_until);
         let origin = known.map_or(base, |cubic| cubic.origin.max(base));
-        self.phase = Phase::Compete(CubicWindow { began: path.now, origin, base });
+        self.phase = UnionPhase::Compete(CubicWindow { began: path.now, origin, base });
         self.losses.restart(path);
     }
 
@@ -415,7 +415,7 @@ impl Union {
         let half = link * HALF;
         let agrees = (measured - rtt).abs() < (rtt * AGREE).max(VISIBLE) && trains.is_none_or(|trains| trains > half);
         if agrees {
-            (self.phase, self.rate, self.priced) = (Phase::Grow, half, true);
+            (self.phase, self.rate, self.priced) = (UnionPhase::Grow, half, true);
             (self.last, self.grown_since, self.free_since) = (path.now, path.now, path.now);
             self.link.recall(link);
             self.losses.restart(path);
@@ -427,9 +427,9 @@ impl Union {
     /// Start-up is over, and the link carries `capacity`.
     fn settle(&mut self, capacity: f64, path: &Path, control: &mut Control) {
         self.rate = capacity;
-        let drain = Phase::Drain(Drain::new(self.depth(capacity, path), capacity, self.queue.delay(), path.now));
+        let drain = UnionPhase::Drain(Drain::new(self.depth(capacity, path), capacity, self.queue.delay(), path.now));
         (self.last, self.grown_since, self.free_since) = (path.now, path.now, path.now);
-        if let Phase::Start(start) = std::mem::replace(&mut self.phase, drain) {
+        if let UnionPhase::Start(start) = std::mem::replace(&mut self.phase, drain) {
             self.link.set_trains(start.capacity().map_or(0.0, |_| capacity));
             self.refining = Some((start, path.now + path.rtt));
         }
@@ -439,17 +439,17 @@ impl Union {
 
     fn apply(&self, path: &Path, control: &mut Control) {
         let rate = match self.phase {
-            Phase::Start(_) => return,
-            Phase::Grow => self.rate,
-            Phase::Drain(Drain { depth, base, .. }) => self.rate.min(base) * (1.0 - depth),
-            Phase::Compete(_) => self.rate * PACING,
+            UnionPhase::Start(_) => return,
+            UnionPhase::Grow => self.rate,
+            UnionPhase::Drain(Drain { depth, base, .. }) => self.rate.min(base) * (1.0 - depth),
+            UnionPhase::Compete(_) => self.rate * PACING,
         };
         let rate = rate.max(slowest(path));
         control.send_period = bounded(1e6 / rate);
         // Trains, unless packets would wait for more than τ to form one.
         let trains = self.link.needs_trains() && rate * TAU >= f64::from(MAX_BURST);
         control.least_burst = trains.then_some(MAX_BURST);
-        if let Phase::Compete(cubic) = self.phase {
+        if let UnionPhase::Compete(cubic) = self.phase {
             let rtt = self.round_trip(path);
             set_cwnd(path, control, cubic.at(path.now, rtt) * RECEIPTS);
         } else {
@@ -469,7 +469,7 @@ impl Controller for Union {
     }
 
     fn remember(&self, path: &Path) -> Option<KnownPath> {
-        if let Phase::Start(_) = self.phase {
+        if let UnionPhase::Start(_) = self.phase {
             return self.known;
         }
         // A connection that had too little data to try what it recalled has not refuted it.
@@ -497,7 +497,7 @@ impl Controller for Union {
             self.arrived.take(path.now, round(path), rate);
             self.carried.take(path.now, MEMORY, rate.min(self.rate));
         }
-        if let Phase::Start(start) = &mut self.phase {
+        if let UnionPhase::Start(start) = &mut self.phase {
             let ended = start.on_delivery(path, delivery, &self.queue, control);
             let trains = start.capacity();
             if delivery.rtt.is_some_and(|rtt| self.recalls(rtt, trains, path, control)) {
@@ -524,7 +524,7 @@ impl Controller for Union {
     fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control) {
         let before = *control;
         self.losses.add(loss.newly_lost);
-        if let Phase::Start(start) = self.phase
+        if let UnionPhase::Start(start) = self.phase
             && self.losses.is_too_much_of_all(path)
         {
             // Before anything is measured, the window of the first flight is all that can be lost.
@@ -543,7 +543,7 @@ impl Controller for Union {
     }
 
     fn on_timeout(&mut self, path: &Path, _timeout: &TimeoutEvent, control: &mut Control) {
-        if let Phase::Start(start) = self.phase
+        if let UnionPhase::Start(start) = self.phase
             && !path.application_limited
         {
             let rate = start.capacity().unwrap_or_else(|| cwnd(control) / loop_time(path));

@@ -64,7 +64,7 @@ const WINDOW_FILTER: f64 = 0.875;
 pub(crate) struct Udt2007 {
     /// Lets the law run once per SYN.
     clock: SynClock,
-    phase: Phase,
+    phase: Udt2007Phase,
     /// What moves the period.
     daimd: Daimd,
     start: Start,
@@ -81,7 +81,7 @@ enum Start {
 
 /// What the window follows.
 #[derive(Clone, Debug)]
-enum Phase {
+enum Udt2007Phase {
     /// Acknowledgements.
     SlowStart(SlowStart),
     /// The arrival speed: w of (2), packets.
@@ -100,7 +100,7 @@ impl Udt2007 {
     }
 
     fn starting_at(start: Start, daimd: Daimd) -> Self {
-        Self { clock: SynClock::default(), phase: Phase::SlowStart(SlowStart::default()), daimd, start }
+        Self { clock: SynClock::default(), phase: Udt2007Phase::SlowStart(SlowStart::default()), daimd, start }
     }
 
     /// The speed at which slow start would end now.
@@ -110,7 +110,7 @@ impl Udt2007 {
 
     /// Ends slow start, if it lasts, and sets the first period and window.
     fn end_slow_start(&mut self, path: &Path, control: &mut Control) {
-        if !matches!(self.phase, Phase::SlowStart(_)) {
+        if !matches!(self.phase, Udt2007Phase::SlowStart(_)) {
             return;
         }
         match self.start_rate(path) {
@@ -118,11 +118,11 @@ impl Udt2007 {
                 let smoothed = rate.packets_in(path.rtt.saturating_add(SYN_INTERVAL)).min(f64::from(path.max_window));
                 control.send_period = bounded(1e6 / rate.packets_per_second());
                 set_cwnd(path, control, smoothed + HEADROOM);
-                self.phase = Phase::Steady { smoothed };
+                self.phase = Udt2007Phase::Steady { smoothed };
             }
             None => {
                 control.send_period = start_period(path, cwnd(control));
-                self.phase = Phase::Steady { smoothed: cwnd(control) };
+                self.phase = Udt2007Phase::Steady { smoothed: cwnd(control) };
             }
         }
     }
@@ -135,7 +135,7 @@ impl Controller for Udt2007 {
 
     fn on_connect(&mut self, path: &Path, _control: &mut Control) {
         self.clock = SynClock::starting(path.now);
-        self.phase = Phase::SlowStart(SlowStart::new(path.next_seq));
+        self.phase = Udt2007Phase::SlowStart(SlowStart::new(path.next_seq));
     }
 
     fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
@@ -149,7 +149,7 @@ impl Controller for Udt2007 {
             return;
         }
         match &mut self.phase {
-            Phase::SlowStart(slow_start) => {
+            Udt2007Phase::SlowStart(slow_start) => {
                 let grown = slow_start.grow(cwnd(control), ack.seq);
                 set_cwnd(path, control, grown);
                 let known = match self.start {
@@ -162,7 +162,7 @@ impl Controller for Udt2007 {
                 }
                 return;
             }
-            Phase::Steady { smoothed } => {
+            Udt2007Phase::Steady { smoothed } => {
                 let target = fill(path).unwrap_or(*smoothed);
                 if !(path.application_limited && target < *smoothed) {
                     *smoothed = average(*smoothed, target, intervals).min(f64::from(path.max_window));

@@ -63,7 +63,7 @@ pub struct FileReceiver {
 
 #[derive(Debug)]
 struct RecvState {
-    course: Course<Phase>,
+    course: Course<RecvPhase>,
     /// The answer to this side's OPEN is missing.
     awaits_accept: bool,
     limits: ReceiveLimits,
@@ -87,7 +87,7 @@ struct RecvState {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum RecvPhase {
     Receiving,
     /// END has arrived, and commits are in progress.
     Ended,
@@ -245,7 +245,7 @@ impl FileReceiver {
 impl RecvState {
     fn new(limits: ReceiveLimits, awaits_accept: bool) -> Self {
         Self {
-            course: Course::At(Phase::Receiving),
+            course: Course::At(RecvPhase::Receiving),
             awaits_accept,
             limits,
             wanted: None,

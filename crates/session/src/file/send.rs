@@ -51,7 +51,7 @@ pub struct FileSender {
 
 #[derive(Debug)]
 struct SendState {
-    course: Course<Phase>,
+    course: Course<SendPhase>,
     /// The answer to this side's OPEN is missing.
     awaits_accept: bool,
     out: Buffer,
@@ -72,7 +72,7 @@ struct SendState {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum SendPhase {
     Sending,
     /// END is queued, and answers are missing.
     Ended,
@@ -221,7 +221,7 @@ impl FileSender {
 impl SendState {
     fn new(awaits_accept: bool) -> Self {
         Self {
-            course: Course::At(Phase::Sending),
+            course: Course::At(SendPhase::Sending),
             awaits_accept,
             out: Buffer::new(HEADER_LEN + CHUNK),
             events: VecDeque::new(),

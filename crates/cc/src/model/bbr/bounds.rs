@@ -206,7 +206,7 @@ fn rate(sample: &RateSample) -> f64 {
 mod tests {
     use farhaul_units::PacketRate;
 
-    use super::super::state::Phase;
+    use super::super::state::ProbePhase;
     use super::*;
 
     fn flight(packets: f64, in_flight: f64, lost: f64) -> LostFlight {
@@ -231,7 +231,7 @@ mod tests {
     /// Sheet E10.
     #[test]
     fn rounds_with_losses_lower_the_short_term_bounds_and_the_next_probe_lifts_them() {
-        let cruise = BbrState::Probe(Phase::Cruise);
+        let cruise = BbrState::Probe(ProbePhase::Cruise);
         let mut bounds = Bounds::new();
         let mut round = |rate: f64, delivered: f64, lossy: bool| {
             if lossy {

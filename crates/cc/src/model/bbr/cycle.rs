@@ -4,7 +4,7 @@ use farhaul_units::{Duration, Instant};
 
 use super::Bbr;
 use super::bounds::{is_too_much, lost_too_much};
-use super::state::{BbrState, Phase};
+use super::state::{BbrState, ProbePhase};
 use crate::{DeliveryEvent, LostFlight, Path, RateSample};
 
 /// Least time between probes, and the length of the random time beyond.
@@ -64,7 +64,7 @@ impl Bbr {
                 if self.state.is_probe() && !sample.application_limited {
                     self.max_bandwidth.advance();
                 }
-                if self.state == BbrState::Probe(Phase::Down) && self.cycle.precautionary && !self.cycle.too_high {
+                if self.state == BbrState::Probe(ProbePhase::Down) && self.cycle.precautionary && !self.cycle.too_high {
                     self.enter_refill();
                     return true;
                 }
@@ -79,7 +79,7 @@ impl Bbr {
         if lost_too_much(sample) {
             return;
         }
-        let up = self.state == BbrState::Probe(Phase::Up);
+        let up = self.state == BbrState::Probe(ProbePhase::Up);
         if up && self.rounds.began {
             self.bounds.double_growth(self.cwnd);
         }
@@ -90,12 +90,12 @@ impl Bbr {
     pub(super) fn cycle_on(&mut self, path: &Path, delivery: &DeliveryEvent, sample: &RateSample) {
         let BbrState::Probe(phase) = self.state else { return };
         match phase {
-            Phase::Down | Phase::Cruise if self.is_time_to_probe(path.now) => self.enter_refill(),
-            Phase::Down if self.is_time_to_cruise(path) => self.state = BbrState::Probe(Phase::Cruise),
-            Phase::Down | Phase::Cruise => {}
-            Phase::Refill if self.rounds.began => self.enter_up(sample),
-            Phase::Refill => {}
-            Phase::Up => self.check_up(path, delivery, sample),
+            ProbePhase::Down | ProbePhase::Cruise if self.is_time_to_probe(path.now) => self.enter_refill(),
+            ProbePhase::Down if self.is_time_to_cruise(path) => self.state = BbrState::Probe(ProbePhase::Cruise),
+            ProbePhase::Down | ProbePhase::Cruise => {}
+            ProbePhase::Refill if self.rounds.began => self.enter_up(sample),
+            ProbePhase::Refill => {}
+            ProbePhase::Up => self.check_up(path, delivery, sample),
         }
     }
 
@@ -130,7 +130,7 @@ impl Bbr {
         self.cycle.began = path.now;
         self.cycle.acks = AckPhase::Stopping;
         self.rounds.restart(self.delivered);
-        self.state = BbrState::Probe(Phase::Down);
+        self.state = BbrState::Probe(ProbePhase::Down);
     }
 
     pub(super) fn enter_refill(&mut self) {
@@ -139,7 +139,7 @@ impl Bbr {
         self.cycle.precautionary = false;
         self.cycle.acks = AckPhase::Refilling;
         self.rounds.restart(self.delivered);
-        self.state = BbrState::Probe(Phase::Refill);
+        self.state = BbrState::Probe(ProbePhase::Refill);
     }
 
     fn enter_up(&mut self, sample: &RateSample) {
@@ -148,7 +148,7 @@ impl Bbr {
         self.rounds.restart(self.delivered);
         self.full_pipe.restart(sample.rate.map_or(0.0, |rate| rate.packets_per_second()));
         self.bounds.double_growth(self.cwnd);
-        self.state = BbrState::Probe(Phase::Up);
+        self.state = BbrState::Probe(ProbePhase::Up);
     }
 
     pub(super) fn on_lost_flight(&mut self, flight: &LostFlight, path: &Path) {
@@ -158,7 +158,7 @@ impl Bbr {
         (self.cycle.too_high, self.cycle.is_sample) = (true, false);
         let target = self.target_in_flight();
         self.bounds.lower_long_term(flight, target);
-        if self.state == BbrState::Probe(Phase::Up) {
+        if self.state == BbrState::Probe(ProbePhase::Up) {
             self.note_undo(self.state);
             self.enter_down(path);
         }

@@ -17,14 +17,14 @@ pub(super) enum BbrState {
     /// The queue of start-up drains.
     Drain,
     /// A phase of the cycle that probes for bandwidth.
-    Probe(Phase),
+    Probe(ProbePhase),
     /// The window is small, so that the RTT shows the path without a queue.
     ProbeRtt,
 }
 
 /// A phase of the cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ProbePhase {
     /// Drains the queue of a probe, and leaves room.
     Down,
     /// Keeps the rate, with room for others.
@@ -41,16 +41,16 @@ impl BbrState {
         match self {
             Self::Startup => STARTUP_PACING_GAIN,
             Self::Drain => DRAIN_PACING_GAIN,
-            Self::Probe(Phase::Down) => DOWN_PACING_GAIN,
-            Self::Probe(Phase::Up) => UP_PACING_GAIN,
-            Self::Probe(Phase::Cruise | Phase::Refill) | Self::ProbeRtt => 1.0,
+            Self::Probe(ProbePhase::Down) => DOWN_PACING_GAIN,
+            Self::Probe(ProbePhase::Up) => UP_PACING_GAIN,
+            Self::Probe(ProbePhase::Cruise | ProbePhase::Refill) | Self::ProbeRtt => 1.0,
         }
     }
 
     /// The window as a multiple of the bandwidth-delay product.
     pub(super) const fn cwnd_gain(self) -> f64 {
         match self {
-            Self::Probe(Phase::Up) => UP_CWND_GAIN,
+            Self::Probe(ProbePhase::Up) => UP_CWND_GAIN,
             Self::ProbeRtt => PROBE_RTT_CWND_GAIN,
             _ => DEFAULT_CWND_GAIN,
         }
@@ -63,6 +63,6 @@ impl BbrState {
 
     /// Whether the rate grows on purpose. Losses then are the probe's, and lower no short-term bound.
     pub(super) const fn grows(self) -> bool {
-        matches!(self, Self::Startup | Self::Probe(Phase::Refill | Phase::Up))
+        matches!(self, Self::Startup | Self::Probe(ProbePhase::Refill | ProbePhase::Up))
     }
 }

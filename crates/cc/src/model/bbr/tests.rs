@@ -78,7 +78,7 @@ impl Script {
         assert_eq!(script.bbr.state, BbrState::Drain);
         script.path.outstanding = 300.0;
         script.round(10_000.0, 400.0);
-        assert_eq!(script.bbr.state, BbrState::Probe(Phase::Cruise), "Down was over at once");
+        assert_eq!(script.bbr.state, BbrState::Probe(ProbePhase::Cruise), "Down was over at once");
         script.bbr.enter_down(&script.path);
         script
     }
@@ -86,7 +86,7 @@ impl Script {
     /// The same, in a probe.
     fn in_up() -> Self {
         let mut script = Self::in_down();
-        script.round_until(BbrState::Probe(Phase::Up));
+        script.round_until(BbrState::Probe(ProbePhase::Up));
         script
     }
 
@@ -168,12 +168,12 @@ fn windows_and_paces_follow_the_state() {
         script.bbr.update_pace();
         (script.bbr.cwnd, script.bbr.pace)
     };
-    assert_eq!(seen(BbrState::Probe(Phase::Cruise)), (864.0, 9_900.0));
-    assert_eq!(seen(BbrState::Probe(Phase::Up)), (966.0, 12_375.0));
-    assert_eq!(seen(BbrState::Probe(Phase::Down)).1, 8_910.0);
+    assert_eq!(seen(BbrState::Probe(ProbePhase::Cruise)), (864.0, 9_900.0));
+    assert_eq!(seen(BbrState::Probe(ProbePhase::Up)), (966.0, 12_375.0));
+    assert_eq!(seen(BbrState::Probe(ProbePhase::Down)).1, 8_910.0);
     assert_eq!(seen(BbrState::ProbeRtt).0, 200.0);
     script.bbr.bounds.long_term = 900.0;
-    script.bbr.state = BbrState::Probe(Phase::Cruise);
+    script.bbr.state = BbrState::Probe(ProbePhase::Cruise);
     script.bbr.bound_cwnd();
     assert!(script.bbr.cwnd <= 765.0);
 }
@@ -181,11 +181,11 @@ fn windows_and_paces_follow_the_state() {
 #[test]
 fn the_cycle_goes_through_its_phases() {
     let mut script = Script::in_down();
-    script.round_until(BbrState::Probe(Phase::Cruise));
-    script.round_until(BbrState::Probe(Phase::Refill));
+    script.round_until(BbrState::Probe(ProbePhase::Cruise));
+    script.round_until(BbrState::Probe(ProbePhase::Refill));
     assert!(script.bbr.bounds.short_term.bandwidth.is_infinite());
-    script.round_until(BbrState::Probe(Phase::Up));
-    script.round_until(BbrState::Probe(Phase::Down));
+    script.round_until(BbrState::Probe(ProbePhase::Up));
+    script.round_until(BbrState::Probe(ProbePhase::Down));
 }
 
 /// Sheet E7: 24 to 25 rounds at a product of 25 packets, 63 at 400.
@@ -200,7 +200,7 @@ fn probes_are_as_frequent_as_reno_would_need() {
         script.bbr.cycle.wait = Duration::from_secs(60);
         (1..100).find(|_| {
             script.round(rate, 10.0);
-            script.bbr.state == BbrState::Probe(Phase::Refill)
+            script.bbr.state == BbrState::Probe(ProbePhase::Refill)
         })
     };
     assert!(matches!(rounds(625.0), Some(24 | 25)), "{:?}", rounds(625.0));
@@ -212,7 +212,7 @@ fn a_probe_that_lost_too_much_lowers_the_long_term_bound_once_and_ends() {
     let mut script = Script::in_up();
     let flight = LostFlight { packets: 40.0, in_flight: 1_000.0, lost: 45.0, application_limited: false };
     script.lose(1, &[flight, LostFlight { in_flight: 500.0, ..flight }]);
-    assert_eq!(script.bbr.state, BbrState::Probe(Phase::Down));
+    assert_eq!(script.bbr.state, BbrState::Probe(ProbePhase::Down));
     assert!((script.bbr.bounds.long_term - 974.49).abs() < 0.01);
     assert!(script.bbr.cycle.too_high);
 }
@@ -223,11 +223,11 @@ fn the_next_probe_stops_where_the_last_one_lost_and_goes_on_if_that_was_chance()
     let probe = |lost: f64| {
         let mut script = Script::in_up();
         script.lose(1, &[LostFlight { packets: 40.0, in_flight: 1_000.0, lost: 45.0, application_limited: false }]);
-        script.round_until(BbrState::Probe(Phase::Up));
+        script.round_until(BbrState::Probe(ProbePhase::Up));
         script.bbr.min_rtt = MinRtt::new(Some(RTT), script.path.now);
         script.path.outstanding = 975.0;
         script.round(10_000.0, 400.0);
-        assert_eq!(script.bbr.state, BbrState::Probe(Phase::Down));
+        assert_eq!(script.bbr.state, BbrState::Probe(ProbePhase::Down));
         assert!(script.bbr.cycle.precautionary);
         script.path.outstanding = 300.0;
         if lost > 0.0 {
@@ -236,15 +236,15 @@ fn the_next_probe_stops_where_the_last_one_lost_and_goes_on_if_that_was_chance()
         script.round(10_000.0, 400.0);
         script.bbr.state
     };
-    assert_eq!(probe(0.0), BbrState::Probe(Phase::Refill));
-    assert!(matches!(probe(50.0), BbrState::Probe(Phase::Down | Phase::Cruise)));
+    assert_eq!(probe(0.0), BbrState::Probe(ProbePhase::Refill));
+    assert!(matches!(probe(50.0), BbrState::Probe(ProbePhase::Down | ProbePhase::Cruise)));
 }
 
 /// Sheet E13.
 #[test]
 fn the_window_falls_for_the_rtt_every_five_seconds() {
     let mut script = Script::in_down();
-    script.bbr.state = BbrState::Probe(Phase::Cruise);
+    script.bbr.state = BbrState::Probe(ProbePhase::Cruise);
     script.bbr.min_rtt = MinRtt::new(Some(RTT), script.path.now);
     script.bbr.cycle.began = script.path.now + Duration::from_secs(20);
     script.bbr.cwnd = 800.0;
@@ -262,7 +262,7 @@ fn the_window_falls_for_the_rtt_every_five_seconds() {
     assert_eq!(script.bbr.state, BbrState::ProbeRtt);
     script.path.now += Duration::from_millis(2);
     script.acknowledge(RateSample { prior_delivered: script.delivered, ..sample }, 10.0, RTT);
-    assert_eq!(script.bbr.state, BbrState::Probe(Phase::Cruise));
+    assert_eq!(script.bbr.state, BbrState::Probe(ProbePhase::Cruise));
     assert!(script.cwnd() >= 800.0);
 }
 
@@ -272,7 +272,7 @@ fn losses_that_were_none_are_undone() {
     let long_term = script.bbr.bounds.long_term;
     script.lose(1, &[LostFlight { packets: 40.0, in_flight: 1_000.0, lost: 45.0, application_limited: false }]);
     script.bbr.on_recovered(&script.path, true, &mut script.control);
-    assert_eq!((script.bbr.state, script.bbr.bounds.long_term), (BbrState::Probe(Phase::Refill), long_term));
+    assert_eq!((script.bbr.state, script.bbr.bounds.long_term), (BbrState::Probe(ProbePhase::Refill), long_term));
 }
 
 #[test]

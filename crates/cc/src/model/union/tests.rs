@@ -60,11 +60,11 @@ impl Script {
     fn grown() -> Self {
         let mut script = Self::new();
         (0..100).for_each(|_| script.deliver(10_000.0, 0.0, Some(10_000.0)));
-        assert!(matches!(script.law.phase, Phase::Grow), "{:?}", script.law.phase);
+        assert!(matches!(script.law.phase, UnionPhase::Grow), "{:?}", script.law.phase);
         script
     }
 
-    fn queue_until(&mut self, delay: f64, done: fn(&Phase) -> bool) -> usize {
+    fn queue_until(&mut self, delay: f64, done: fn(&UnionPhase) -> bool) -> usize {
         (0..300)
             .find(|_| {
                 let rate = self.pace().min(10_000.0);
@@ -81,7 +81,7 @@ fn start_up_ends_at_the_capacity_of_its_trains_before_the_window_has_reached_it(
     script.deliver(1_000.0, 0.0, None);
     assert!(script.control.send_period.is_unpaced(), "nothing is known");
     let mut most: f64 = 0.0;
-    while matches!(script.law.phase, Phase::Start(_)) {
+    while matches!(script.law.phase, UnionPhase::Start(_)) {
         script.deliver(10_000.0, 0.0, Some(10_000.0));
         most = most.max(cwnd(&script.control));
     }
@@ -99,7 +99,7 @@ fn losses_in_start_up_without_a_queue_leave_the_capacity_of_its_trains() {
     let mut script = Script::new();
     (0..2).for_each(|_| script.deliver(1_000.0, 0.0, Some(10_000.0)));
     (0..8).for_each(|_| script.deliver(100.0, 0.0, Some(10_000.0)));
-    assert!(matches!(script.law.phase, Phase::Start(_)));
+    assert!(matches!(script.law.phase, UnionPhase::Start(_)));
     script.lose(64);
     assert_eq!(script.law.rate, 10_000.0);
 }
@@ -109,7 +109,7 @@ fn a_queue_is_drained_and_costs_the_same_factor_for_all() {
     let left = |share: f64| {
         let mut script = Script::grown();
         (script.law.rate, script.law.priced) = (10_000.0 * share, true);
-        script.queue_until(8.0, |phase| matches!(phase, Phase::Drain(_)));
+        script.queue_until(8.0, |phase| matches!(phase, UnionPhase::Drain(_)));
         let drained = script.pace() / script.law.rate;
         assert!((0.80..=0.96).contains(&drained), "{drained}");
         let before = script.law.rate;
@@ -209,13 +209,13 @@ fn the_round_after_a_cut_counts_no_losses() {
 fn a_queue_that_answers_no_drain_is_others_and_cubic_competes_with_them() {
     let mut script = Script::grown();
     (script.law.rate, script.law.priced) = (5_000.0, true);
-    script.queue_until(30.0, |phase| matches!(phase, Phase::Compete(_)));
+    script.queue_until(30.0, |phase| matches!(phase, UnionPhase::Compete(_)));
     let window = cwnd(&script.control);
     (0..200).for_each(|_| script.deliver(5_000.0, 30.0, None));
     assert!(cwnd(&script.control) > window, "the window grows");
     script.lose(1);
     script.deliver(5_000.0, 30.0, None);
-    assert!(matches!(script.law.phase, Phase::Drain(_)), "a loss cuts it");
+    assert!(matches!(script.law.phase, UnionPhase::Drain(_)), "a loss cuts it");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_flow_with_the_whole_link_competes_with_nobody() {
     (0..300).for_each(|_| {
         let rate = script.pace().min(10_000.0);
         script.deliver(rate.max(9_000.0), 30.0, None);
-        assert!(!matches!(script.law.phase, Phase::Compete(_)));
+        assert!(!matches!(script.law.phase, UnionPhase::Compete(_)));
     });
 }
 
@@ -250,21 +250,21 @@ fn a_queue_that_falls_to_zero_has_answered_in_full() {
 fn a_competing_flow_searches_once_per_second_and_forgets_evidence_when_the_queue_has_gone() {
     let mut script = Script::grown();
     (script.law.rate, script.law.priced) = (5_000.0, true);
-    script.queue_until(30.0, |phase| matches!(phase, Phase::Compete(_)));
+    script.queue_until(30.0, |phase| matches!(phase, UnionPhase::Compete(_)));
     (0..10).for_each(|_| script.deliver(5_000.0, 30.0, None));
     script.lose(1);
     script.deliver(5_000.0, 30.0, None);
-    assert!(matches!(script.law.phase, Phase::Drain(_)));
-    script.queue_until(30.0, |phase| matches!(phase, Phase::Compete(_)));
+    assert!(matches!(script.law.phase, UnionPhase::Drain(_)));
+    script.queue_until(30.0, |phase| matches!(phase, UnionPhase::Compete(_)));
     (0..10).for_each(|_| script.deliver(5_000.0, 30.0, None));
     let window = cwnd(&script.control);
     script.lose(1);
     script.deliver(5_000.0, 30.0, None);
-    assert!(matches!(script.law.phase, Phase::Compete(_)), "a second has not passed");
+    assert!(matches!(script.law.phase, UnionPhase::Compete(_)), "a second has not passed");
     assert!(cwnd(&script.control) < 0.75 * window, "but it is cut");
     assert!(script.law.answer.expected > 0.0);
     (0..3).for_each(|_| script.deliver(5_000.0, 0.0, None));
-    assert!(matches!(script.law.phase, Phase::Grow) && script.law.answer.expected == 0.0);
+    assert!(matches!(script.law.phase, UnionPhase::Grow) && script.law.answer.expected == 0.0);
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn delays_within_the_jitter_of_a_path_are_no_queue() {
         let mut drained = false;
         for step in 0..200 {
             script.deliver(5_000.0, delays[step % 4], None);
-            drained |= step >= 100 && !matches!(script.law.phase, Phase::Grow);
+            drained |= step >= 100 && !matches!(script.law.phase, UnionPhase::Grow);
         }
         drained
     };
@@ -339,11 +339,11 @@ fn a_path_with_another_round_trip_or_a_slower_train_is_not_the_recalled_one() {
         let mut script = Script::new();
         script.law.recall(KnownPath { rate, rtt: Duration::from_millis(millis) });
         script.deliver(400.0, 0.0, None);
-        assert!(matches!(script.law.phase, Phase::Start(_)), "{millis} ms");
+        assert!(matches!(script.law.phase, UnionPhase::Start(_)), "{millis} ms");
     }
     script.law.recall(KnownPath { rate, rtt: RTT });
     script.deliver(400.0, 0.0, Some(4_000.0));
-    assert!(script.pace() > 7_000.0 && matches!(script.law.phase, Phase::Start(_)), "{}", script.pace());
+    assert!(script.pace() > 7_000.0 && matches!(script.law.phase, UnionPhase::Start(_)), "{}", script.pace());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Committing, Directory, GRANT_PART, Phase, RecvState};
+use super::{Committing, Directory, GRANT_PART, RecvPhase, RecvState};
 use crate::course::Course;
 use crate::error::SessionError;
 use crate::failure::Failure;
@@ -75,7 +75,7 @@ impl RecvState {
     }
 
     pub(super) fn finish_if_settled<S: Store + ?Sized>(&mut self, store: &mut S) {
-        if self.course.is_at(Phase::Ended) && self.committing.is_empty() {
+        if self.course.is_at(RecvPhase::Ended) && self.committing.is_empty() {
             let files = self.totals.files;
             store.conclude(if self.totals.failed == 0 { Ending::Whole } else { Ending::Lacking });
             let figures = Figures { bytes: self.received, ..store.figures() };
@@ -119,7 +119,7 @@ impl RecvState {
         self.stored = self.stored.max(self.received.saturating_sub(store.backlog()));
         let window = self.limits.window.max(INITIAL_CREDIT);
         let granted = self.stored.saturating_add(window);
-        if granted >= self.granted.saturating_add(window / GRANT_PART) && self.course.is_at(Phase::Receiving) {
+        if granted >= self.granted.saturating_add(window / GRANT_PART) && self.course.is_at(RecvPhase::Receiving) {
             self.granted = granted;
             let stored = self.stored;
             self.out.put(FrameKind::Grant, |out| {

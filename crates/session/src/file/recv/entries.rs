@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Committing, Current, Directory, Phase, RecvState};
+use super::{Committing, Current, Directory, RecvPhase, RecvState};
 use crate::course::Course;
 use crate::error::{SessionError, Violation};
 use crate::failure::{FailCode, Failure};
@@ -34,7 +34,7 @@ impl RecvState {
             self.events.push_back(FileEvent::Accepted);
             return Ok(());
         }
-        if !self.course.is_at(Phase::Receiving) {
+        if !self.course.is_at(RecvPhase::Receiving) {
             return Err(Violation::OutOfPlace(kind).into());
         }
         match (kind, self.current.take()) {
@@ -220,7 +220,7 @@ impl RecvState {
         }
         self.finish_directories(store, 0)?;
         self.peer = Some(figures);
-        self.course = Course::At(Phase::Ended);
+        self.course = Course::At(RecvPhase::Ended);
         store.settle();
         self.on_store(store)
     }

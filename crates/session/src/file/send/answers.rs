@@ -1,6 +1,6 @@
 //! Input of a sender: grants, and the result of each entry.
 
-use super::{Phase, SendState, Unconfirmed};
+use super::{SendPhase, SendState, Unconfirmed};
 use crate::course::Course;
 use crate::error::{SessionError, Violation};
 use crate::field::decode_whole;
@@ -86,7 +86,7 @@ impl SendState {
     }
 
     fn on_done(&mut self, body: &[u8]) -> Result<(), Violation> {
-        if !self.course.is_at(Phase::Ended) {
+        if !self.course.is_at(SendPhase::Ended) {
             return Err(Violation::OutOfPlace(FrameKind::Done));
         }
         let (files, figures) =

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::buffer::MARGIN;
-use super::{CHUNK, Current, MAX_UNCONFIRMED, Phase, SendState, Unconfirmed, WORTHWHILE};
+use super::{CHUNK, Current, MAX_UNCONFIRMED, SendPhase, SendState, Unconfirmed, WORTHWHILE};
 use crate::course::Course;
 use crate::failure::{FailCode, Failure};
 use crate::figures::Figures;
@@ -20,7 +20,7 @@ impl SendState {
             }
             return;
         }
-        while self.course.is_at(Phase::Sending) && self.out.room() >= MARGIN {
+        while self.course.is_at(SendPhase::Sending) && self.out.room() >= MARGIN {
             let moved = match &self.current {
                 Some(current) if current.refused => self.end_current(source, Err(FailCode::GivenUp.into())),
                 Some(current) if current.sent == current.entry.size => self.finish_current(source),
@@ -63,7 +63,7 @@ impl SendState {
                         figures.encode(out);
                     });
                 });
-                self.course = Course::At(Phase::Ended);
+                self.course = Course::At(SendPhase::Ended);
             }
         }
         true
