@@ -7,7 +7,7 @@ use libm::pow;
 
 /// A TCP sender and its path, for [`padhye`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sender {
+pub struct TcpSenderSpec {
     /// RTT, s.
     pub round_trip: f64,
     /// T₀: the first retransmission time-out, s.
@@ -43,8 +43,8 @@ pub fn mathis(round_trip: f64, loss: f64) -> f64 {
 /// Without loss the rate that the window allows. If the RTT is zero as well, [`f64::INFINITY`].
 ///
 /// Source: paper:padhye-2000, the approximate model; TFRC (RFC 5348 §3.1) uses it with b = 1.
-pub fn padhye_approximate(sender: &Sender, loss: f64) -> f64 {
-    let Sender { round_trip, timeout, packets_per_ack: b, largest_window } = *sender;
+pub fn padhye_approximate(sender: &TcpSenderSpec, loss: f64) -> f64 {
+    let TcpSenderSpec { round_trip, timeout, packets_per_ack: b, largest_window } = *sender;
     let p = loss.clamp(0.0, 1.0);
     let by_timeouts = timeout * (3.0 * (3.0 * b * p / 8.0).sqrt()).min(1.0) * p * (1.0 + 32.0 * p * p);
     let time = round_trip * (2.0 * b * p / 3.0).sqrt() + by_timeouts;
@@ -64,8 +64,8 @@ pub fn padhye_approximate(sender: &Sender, loss: f64) -> f64 {
 ///
 /// Without loss the rate that the window allows. If the RTT is zero as well, [`f64::INFINITY`]. At total loss, one
 /// packet in 64 time-outs. Source: paper:padhye-2000, the full model.
-pub fn padhye(sender: &Sender, loss: f64) -> f64 {
-    let Sender { round_trip, timeout, packets_per_ack: b, largest_window } = *sender;
+pub fn padhye(sender: &TcpSenderSpec, loss: f64) -> f64 {
+    let TcpSenderSpec { round_trip, timeout, packets_per_ack: b, largest_window } = *sender;
     let p = loss.clamp(0.0, 1.0);
     if p <= 0.0 {
         return rate(largest_window, round_trip);
@@ -109,7 +109,8 @@ mod tests {
 
     use super::*;
 
-    const PATH: Sender = Sender { round_trip: 0.1, timeout: 0.5, packets_per_ack: 2.0, largest_window: 1e9 };
+    const PATH: TcpSenderSpec =
+        TcpSenderSpec { round_trip: 0.1, timeout: 0.5, packets_per_ack: 2.0, largest_window: 1e9 };
 
     fn close(left: f64, right: f64) -> bool {
         (left / right - 1.0).abs() < 1e-6
@@ -121,18 +122,18 @@ mod tests {
         assert!(close(padhye_approximate(&PATH, 0.01), 77.819_798));
         // W = 12.175 and Q = 0.2799.
         assert!(close(padhye(&PATH, 0.01), 76.323_811));
-        assert!(close(padhye(&Sender { packets_per_ack: 1.0, ..PATH }, 0.01), 108.735_506));
+        assert!(close(padhye(&TcpSenderSpec { packets_per_ack: 1.0, ..PATH }, 0.01), 108.735_506));
         // A third of the windows is lost completely: W = 4.19, Q = 0.824.
         assert!(close(padhye(&PATH, 0.1), 13.639_678));
-        assert!(close(padhye(&Sender { largest_window: 20.0, ..PATH }, 0.001), 176.566_607));
+        assert!(close(padhye(&TcpSenderSpec { largest_window: 20.0, ..PATH }, 0.001), 176.566_607));
     }
 
     #[test]
     fn without_loss_the_window_is_the_limit_and_with_nothing_but_loss_the_timeouts() {
-        let limited = Sender { largest_window: 100.0, ..PATH };
+        let limited = TcpSenderSpec { largest_window: 100.0, ..PATH };
         assert_eq!([padhye(&limited, 0.0), padhye_approximate(&limited, 0.0)], [1_000.0; 2]);
         assert_eq!(
-            [mathis(0.1, 0.0), mathis(0.0, 0.1), padhye(&Sender { round_trip: 0.0, ..PATH }, 0.0)],
+            [mathis(0.1, 0.0), mathis(0.0, 0.1), padhye(&TcpSenderSpec { round_trip: 0.0, ..PATH }, 0.0)],
             [f64::INFINITY; 3]
         );
         assert!(close(padhye(&PATH, 1.0), 1.0 / 32.0));
@@ -141,7 +142,7 @@ mod tests {
 
     #[test]
     fn for_rare_losses_all_three_are_the_square_root_law() {
-        let prompt = Sender { packets_per_ack: 1.0, ..PATH };
+        let prompt = TcpSenderSpec { packets_per_ack: 1.0, ..PATH };
         for loss in [1e-7, 1e-8] {
             let law = mathis(0.1, loss);
             assert!(
@@ -155,7 +156,7 @@ mod tests {
     fn the_limited_window_meets_the_unlimited_one() {
         // At W_m = W(0.01) = 12.175118 both forms hold.
         let [below, above] =
-            [12.175_117, 12.175_119].map(|largest_window| padhye(&Sender { largest_window, ..PATH }, 0.01));
+            [12.175_117, 12.175_119].map(|largest_window| padhye(&TcpSenderSpec { largest_window, ..PATH }, 0.01));
         assert!(close(below, above));
     }
 
@@ -167,12 +168,12 @@ mod tests {
             round_trip in 1e-3..1.0f64,
             window in 4.0..1e4f64,
         ) {
-            let sender = Sender { round_trip, timeout: 4.0 * round_trip, packets_per_ack: 1.0, largest_window: window };
+            let sender = TcpSenderSpec { round_trip, timeout: 4.0 * round_trip, packets_per_ack: 1.0, largest_window: window };
             for model in [padhye, padhye_approximate] {
                 let rate = model(&sender, loss);
                 prop_assert!(rate.is_finite() && rate > 0.0);
-                let longer = Sender { round_trip: round_trip * more, ..sender };
-                let narrower = Sender { largest_window: window / more, ..sender };
+                let longer = TcpSenderSpec { round_trip: round_trip * more, ..sender };
+                let narrower = TcpSenderSpec { largest_window: window / more, ..sender };
                 for lower in [model(&sender, loss * more), model(&longer, loss), model(&narrower, loss)] {
                     prop_assert!(lower <= rate * 1.000_001, "{} and {}", lower, rate);
                 }

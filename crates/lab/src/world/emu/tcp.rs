@@ -21,7 +21,7 @@ use super::{Choices, Running, Scene};
 use crate::scenario::flow::{self, FlowSpec, Tcp};
 use crate::scenario::setup::Setup;
 use crate::world::Ending;
-use connection::{End, Receiver, Sender, thread};
+use connection::{End, KernelReceiver, KernelSender, thread};
 
 /// IP and TCP headers of a data packet of Linux, with time stamps, in bytes.
 pub(super) const HEADER: u32 = 52;
@@ -147,7 +147,7 @@ pub(super) fn begin(
     let listener = Arc::new(listener);
     let ends: [Arc<End>; 2] = Default::default();
     let ending = Arc::new(Mutex::new(Ending::default()));
-    let sender = Sender {
+    let sender = KernelSender {
         name: flow.name.clone(),
         congestion_control: congestion_control(flow, scene.choices).unwrap_or(RENO).to_owned(),
         peer: SockAddr::from(peer),
@@ -160,7 +160,7 @@ pub(super) fn begin(
         end: Arc::clone(&ends[0]),
         ending: Arc::clone(&ending),
     };
-    let receiver = Receiver {
+    let receiver = KernelReceiver {
         name: flow.name.clone(),
         listener: Arc::clone(&listener),
         window,

@@ -31,12 +31,12 @@ pub(super) fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Re
 pub(super) struct End {
     /// Bytes that the program has written or read.
     bytes: AtomicU64,
-    connection: Mutex<Connection>,
+    connection: Mutex<KernelConnection>,
 }
 
 /// The present connection, and the counters of earlier ones.
 #[derive(Debug, Default)]
-struct Connection {
+struct KernelConnection {
     socket: Option<Arc<Socket>>,
     past: TcpInfo,
     /// The last counters of the present connection.
@@ -44,7 +44,7 @@ struct Connection {
 }
 
 impl End {
-    fn lock(&self) -> MutexGuard<'_, Connection> {
+    fn lock(&self) -> MutexGuard<'_, KernelConnection> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -113,7 +113,7 @@ impl End {
     }
 }
 
-impl Connection {
+impl KernelConnection {
     fn look(&mut self) {
         if let Some(info) = self.socket.as_ref().and_then(|socket| tcp_info(&**socket).ok()) {
             self.last = info;
@@ -133,7 +133,7 @@ impl Connection {
 }
 
 /// The sender of a flow.
-pub(super) struct Sender {
+pub(super) struct KernelSender {
     pub(super) name: String,
     /// The kernel's congestion control.
     pub(super) congestion_control: String,
@@ -150,7 +150,7 @@ pub(super) struct Sender {
     pub(super) ending: Arc<Mutex<Ending>>,
 }
 
-impl Sender {
+impl KernelSender {
     /// Makes all transfers, then ends.
     pub(super) fn run(&self) {
         if !self.control.await_time(self.begin) {
@@ -228,7 +228,7 @@ fn is_pause(error: &io::Error) -> bool {
 }
 
 /// The receiver of a flow.
-pub(super) struct Receiver {
+pub(super) struct KernelReceiver {
     pub(super) name: String,
     pub(super) listener: Arc<Socket>,
     /// The largest window to offer, in bytes.
@@ -237,7 +237,7 @@ pub(super) struct Receiver {
     pub(super) end: Arc<End>,
 }
 
-impl Receiver {
+impl KernelReceiver {
     /// Accepts one connection after the other and reads all data.
     pub(super) fn run(&self) {
         let mut block = vec![0; BLOCK];
@@ -284,7 +284,7 @@ mod tests {
     /// The failure of a run whose receiver cannot accept callers.
     fn trouble_of(control: Arc<RunControl>) -> Option<String> {
         let listener = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
-        let receiver = Receiver {
+        let receiver = KernelReceiver {
             name: "t".into(),
             listener: Arc::new(listener),
             window: None,
