@@ -35,7 +35,7 @@ use farhaul_units::{Duration, Instant};
 use super::Outbox;
 use super::tcp::{HEADER, ReceiverConfig, RtoConfig, Segment, SegmentKind, SenderConfig};
 use crate::packet::{Payload, PooledPacket, Share};
-use connection::{Connection, Step};
+use connection::{ChannelConnection, Step};
 
 /// Most bytes of data in a segment: an Ethernet frame without IP's and TCP's headers.
 const SEGMENT: u32 = 1_460;
@@ -77,7 +77,7 @@ pub const fn receiver_config() -> ReceiverConfig {
 /// The TCP connections of one host.
 #[derive(Debug, Default)]
 pub(crate) struct ChannelHost {
-    connections: Vec<Connection>,
+    connections: Vec<ChannelConnection>,
     /// Number of connections that this host opened. Numbers the next one.
     opened: u32,
     /// When the first of them needs [`handle_timeout`](ChannelHost::handle_timeout).
@@ -121,7 +121,7 @@ impl ChannelHost {
             (Some(index), _) => self.advance(now, index, (segment, packet.bytes()), transport, out),
             (None, SegmentKind::Reset) => {}
             (None, SegmentKind::Syn) if transport.needs_channels() => {
-                let mut connection = Connection::answer(now, packet.from(), segment);
+                let mut connection = ChannelConnection::answer(now, packet.from(), segment);
                 connection.transmit(now, &mut self.scratch, out);
                 self.connections.push(connection);
             }
@@ -164,7 +164,7 @@ impl ChannelHost {
     /// Serves a request. Returns the channel that takes more bytes after it.
     fn serve_one(&mut self, now: Instant, request: ChannelOutput<'_>, out: &mut Outbox<'_>) -> Option<ConnectionId> {
         if let ChannelOutput::Open(id, peer) = request {
-            let mut connection = Connection::call(now, peer, self.opened, id);
+            let mut connection = ChannelConnection::call(now, peer, self.opened, id);
             self.opened += 1;
             connection.transmit(now, &mut self.scratch, out);
             self.connections.push(connection);
@@ -237,19 +237,19 @@ impl ChannelHost {
     }
 
     fn reschedule(&mut self) {
-        self.deadline = self.connections.iter().filter_map(Connection::deadline).min();
+        self.deadline = self.connections.iter().filter_map(ChannelConnection::deadline).min();
     }
 }
 
 /// Tells the transport once that the peer has finished.
-fn tell_finished<T: Channels>(now: Instant, connection: &mut Connection, transport: &mut T) {
+fn tell_finished<T: Channels>(now: Instant, connection: &mut ChannelConnection, transport: &mut T) {
     if !core::mem::replace(&mut connection.told_finished, true) {
         tell_end(now, connection, ChannelEnd::Finished, transport);
     }
 }
 
 /// Tells the transport the end of a channel that it has not given up itself.
-fn tell_end<T: Channels>(now: Instant, connection: &Connection, end: ChannelEnd, transport: &mut T) {
+fn tell_end<T: Channels>(now: Instant, connection: &ChannelConnection, end: ChannelEnd, transport: &mut T) {
     if let Some(id) = connection.id {
         transport.channel_ended(now, id, end);
     }

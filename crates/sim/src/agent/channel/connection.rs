@@ -50,7 +50,7 @@ pub(super) enum Step {
 
 /// A TCP connection.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(super) struct ChannelConnection {
     pub(super) peer: SocketAddr,
     /// The number that the host which opened it chose.
     number: u32,
@@ -67,7 +67,7 @@ pub(super) struct Connection {
     leaves_at: Option<Instant>,
 }
 
-impl Connection {
+impl ChannelConnection {
     /// Opens a connection.
     pub(super) fn call(now: Instant, peer: SocketAddr, number: u32, id: ConnectionId) -> Self {
         let mut outgoing = Outgoing::new(true);
@@ -176,7 +176,7 @@ impl Connection {
         self.leaves_at.is_some() && self.has_peer_finished()
     }
 
-    /// When it needs [`handle_timeout`](Connection::handle_timeout).
+    /// When it needs [`handle_timeout`](ChannelConnection::handle_timeout).
     pub(super) fn deadline(&self) -> Option<Instant> {
         let answer = if let Stage::Answering { next, .. } = self.stage { Some(next) } else { None };
         let directions = earliest(self.outgoing.deadline(), self.incoming.receiver.poll_timeout());
