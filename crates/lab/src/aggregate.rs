@@ -82,8 +82,8 @@ impl<'a> Measurements<'a> {
 
     /// The values of names at a point of a curve of a figure.
     #[must_use]
-    pub fn at<'m>(&'m self, figure: &'m str, curve: &'m str, point: &'m Point) -> Place<'m> {
-        Place { measurements: self, figure, curve, point, seed: None }
+    pub fn at<'m>(&'m self, figure: &'m str, curve: &'m str, point: &'m Point) -> FigurePlace<'m> {
+        FigurePlace { measurements: self, figure, curve, point, seed: None }
     }
 
     fn cell(&self, figure: &str, curve: &str, point: &Point) -> Option<&Cell<'a>> {
@@ -151,7 +151,7 @@ pub(crate) fn same(one: &AxisValue, other: &AxisValue) -> bool {
 
 /// One curve of one figure at one point, as expressions see it.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'m> {
+pub struct FigurePlace<'m> {
     measurements: &'m Measurements<'m>,
     figure: &'m str,
     curve: &'m str,
@@ -160,7 +160,7 @@ pub struct Place<'m> {
     seed: Option<u64>,
 }
 
-impl Place<'_> {
+impl FigurePlace<'_> {
     /// The expression over the means, with its interval over the seeds.
     #[must_use]
     pub fn estimate(&self, expression: &Expression) -> Option<Estimate> {
@@ -173,7 +173,7 @@ impl Place<'_> {
     }
 }
 
-impl Environment for Place<'_> {
+impl Environment for FigurePlace<'_> {
     fn number(&self, reference: &Reference) -> Option<f64> {
         if reference.curve.is_none()
             && reference.figure.is_none()

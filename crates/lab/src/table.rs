@@ -5,7 +5,7 @@ mod csv;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::aggregate::{Measurements, Place, Point, grid};
+use crate::aggregate::{FigurePlace, Measurements, Point, grid};
 use crate::expression::Expression;
 use crate::figures::FigureResult;
 use crate::metric::{Quantity, RunMetric, flows_of};
@@ -186,7 +186,7 @@ const NO_VALUE: &str = "-";
 /// The cell of a processor time that was not measured. Hosts of the simulator have none.
 const NO_CPU: &str = "no CPU";
 
-fn cell(column: &str, place: &Place<'_>) -> String {
+fn cell(column: &str, place: &FigurePlace<'_>) -> String {
     let Ok(expression) = Expression::parse(column) else { return "?".to_owned() };
     let missing = if expression.is_processor_time() { NO_CPU } else { NO_VALUE };
     place.estimate(&expression).map_or(missing.to_owned(), |estimate| estimate.print(expression.unit(place)))

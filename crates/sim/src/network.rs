@@ -73,7 +73,7 @@ struct SimLink {
 }
 
 /// The address and node of an agent, and its peers.
-struct Place {
+struct AgentPlace {
     address: SocketAddr,
     node: NodeId,
     flow: FlowId,
@@ -101,7 +101,7 @@ pub(crate) struct Network {
     links: Vec<SimLink>,
     /// `routes[node][destination]`: the link towards the destination.
     routes: Vec<Vec<Option<LinkId>>>,
-    places: Vec<Place>,
+    places: Vec<AgentPlace>,
     agents: BTreeMap<SocketAddr, AgentId>,
     pool: Pool,
     tap: Option<Tap>,
@@ -142,7 +142,7 @@ impl Network {
     /// Adds an agent at `node` with `address`.
     pub(crate) fn add_place(&mut self, address: SocketAddr, node: NodeId, flow: FlowId) -> AgentId {
         self.agents.insert(address, self.places.len());
-        self.places.push(Place { address, node, flow, last: None, peers: BTreeMap::new() });
+        self.places.push(AgentPlace { address, node, flow, last: None, peers: BTreeMap::new() });
         self.places.len() - 1
     }
 
@@ -230,7 +230,7 @@ impl Network {
 
     /// The ends of a packet from `agent` to `to`.
     fn ends(&mut self, agent: AgentId, to: SocketAddr) -> Rc<Ends> {
-        let Place { address, flow, last, peers, .. } = &mut self.places[agent];
+        let AgentPlace { address, flow, last, peers, .. } = &mut self.places[agent];
         if let Some(ends) = last.as_ref().filter(|ends| ends.to == to) {
             return Rc::clone(ends);
         }
