@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
 use crate::figures::{Figure, FigureResult};
-use crate::key::Key;
+use crate::key::RunKey;
 use crate::scenario::{Overrides, files};
 use crate::store::Store;
 use crate::world::World;
@@ -138,5 +138,5 @@ fn result(folder: &Path, path: &Path) -> Result<FigureResult, LabError> {
 pub fn build() -> Result<String, LabError> {
     let path = std::env::current_exe().map_err(|source| LabError::file("the program", source))?;
     let bytes = fs::read(&path).map_err(|source| LabError::file(&path, source))?;
-    Ok(Key::new().content(&bytes).to_string())
+    Ok(RunKey::new().content(&bytes).to_string())
 }

@@ -8,9 +8,9 @@ const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
 
 /// A hash of texts and numbers, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Key(u128);
+pub(crate) struct RunKey(u128);
 
-impl Key {
+impl RunKey {
     /// The hash of no input.
     pub(crate) fn new() -> Self {
         Self(OFFSET)
@@ -42,13 +42,13 @@ impl Key {
     }
 }
 
-impl Default for Key {
+impl Default for RunKey {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for RunKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)
     }
@@ -61,13 +61,13 @@ mod tests {
     #[test]
     fn hashes_are_the_published_ones() {
         // Of "", "a" and "foobar", from the authors' test vectors.
-        assert_eq!(Key::new().to_string(), "6c62272e07bb014262b821756295c58d");
-        assert_eq!(Key::new().bytes(b"a").to_string(), "d228cb696f1a8caf78912b704e4a8964");
-        assert_eq!(Key::new().bytes(b"foobar").to_string(), "343e1662793c64bf6f0d3597ba446f18");
+        assert_eq!(RunKey::new().to_string(), "6c62272e07bb014262b821756295c58d");
+        assert_eq!(RunKey::new().bytes(b"a").to_string(), "d228cb696f1a8caf78912b704e4a8964");
+        assert_eq!(RunKey::new().bytes(b"foobar").to_string(), "343e1662793c64bf6f0d3597ba446f18");
     }
 
     #[test]
     fn texts_cut_at_another_place_have_another_key() {
-        assert_ne!(Key::new().text("ab").text("c"), Key::new().text("a").text("bc"));
+        assert_ne!(RunKey::new().text("ab").text("c"), RunKey::new().text("a").text("bc"));
     }
 }

@@ -13,7 +13,7 @@ use super::setup::Setup;
 use super::vocabulary::Vocabulary;
 use super::{AllChanges, Scenario};
 use crate::error::ScenarioError;
-use crate::key::Key;
+use crate::key::RunKey;
 use crate::record::AxisValue;
 use crate::world::Venue;
 
@@ -211,8 +211,12 @@ impl Experiment {
         let drawn = self.scenario.seeds[0];
         let setup = Arc::new(setup);
         for &seed in &self.scenario.seeds {
-            let key =
-                Key::new().text(build).text(&text).number(seed).number(u64::from(series && seed == drawn)).to_string();
+            let key = RunKey::new()
+                .text(build)
+                .text(&text)
+                .number(seed)
+                .number(u64::from(series && seed == drawn))
+                .to_string();
             let (point, setup) = (point.clone(), Arc::clone(&setup));
             let curve = self.scenario.curves[curve].name.clone();
             jobs.push(Job { curve, point, seed, key, series: series && seed == drawn, setup });

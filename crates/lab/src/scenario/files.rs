@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::reader::{Node, Value};
-use crate::key::Key;
+use crate::key::RunKey;
 
 /// The key of a link that names a file.
 pub(super) const TRACE: &str = "trace";
@@ -21,7 +21,7 @@ pub(crate) fn place(scenario: &Path, name: &str) -> PathBuf {
 /// apart that end alike, such as `a/link` and `../link`.
 pub(crate) fn copy(name: &str) -> PathBuf {
     let last = Path::new(name).file_name().map(|last| last.to_string_lossy().into_owned()).unwrap_or_default();
-    Path::new(COPIES).join(format!("{}-{last}", Key::new().text(name)))
+    Path::new(COPIES).join(format!("{}-{last}", RunKey::new().text(name)))
 }
 
 /// The file names in one setup, after all changes. Only links have this key.
