@@ -290,8 +290,8 @@ fn steps<'p>(points: &'p [Point], along: &str) -> Result<Vec<(&'p Point, &'p Poi
         point.iter().filter(|(axis, _)| *axis != along).map(|(_, value)| value.text.clone()).collect()
     };
     /// Points with the same values of all other axes, by their place along this one.
-    type Row<'p> = (Vec<String>, Vec<(f64, &'p Point)>);
-    let mut rows: Vec<Row<'_>> = Vec::new();
+    type AxisRow<'p> = (Vec<String>, Vec<(f64, &'p Point)>);
+    let mut rows: Vec<AxisRow<'_>> = Vec::new();
     for point in points {
         let at = point.get(along).and_then(|value| value.number);
         let at = at.ok_or_else(|| format!("no data: the axis '{along}' has no numbers"))?;

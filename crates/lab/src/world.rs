@@ -12,7 +12,7 @@ use farhaul_units::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::record::EmulationRecord;
-use crate::run::marks::Row;
+use crate::run::marks::MarksRow;
 use crate::scenario::setup::Setup;
 pub use emu::Choices;
 
@@ -85,7 +85,7 @@ impl Venue {
 #[derive(Debug)]
 pub(crate) struct Observed {
     /// One row for each instant of [`times`](crate::run::marks::times).
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<MarksRow>,
     /// The end of each flow, in the order of the setup.
     pub(crate) endings: Vec<Ending>,
     /// A hash of everything that was sent and delivered, hexadecimal; empty in the emulator.

@@ -19,7 +19,7 @@ pub struct Ours {
 
 /// One published number and our results beside it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row<'a> {
+pub struct ComparisonRow<'a> {
     /// The published number.
     pub published: &'a Published,
     /// The place in words; empty for all points.
@@ -46,7 +46,7 @@ impl Ours {
 ///
 /// Numbers about a series over time are compared with the metric of the same name.
 #[must_use]
-pub fn compare<'a>(figure: &'a FigureResult, measurements: &Measurements<'_>) -> Vec<Row<'a>> {
+pub fn compare<'a>(figure: &'a FigureResult, measurements: &Measurements<'_>) -> Vec<ComparisonRow<'a>> {
     let points = grid(&figure.scenario);
     let row = |published: &'a Published| {
         let expression = Expression::parse(&published.metric).ok();
@@ -64,7 +64,7 @@ pub fn compare<'a>(figure: &'a FigureResult, measurements: &Measurements<'_>) ->
             let range = values.first().zip(values.last()).map(|(low, high)| (*low, *high));
             Ours { curve: label(curve), world: curve.world, range }
         });
-        Row { published, place: describe(&published.point, &figure.scenario), unit, ours: ours.collect() }
+        ComparisonRow { published, place: describe(&published.point, &figure.scenario), unit, ours: ours.collect() }
     };
     figure.info.published.iter().map(row).collect()
 }

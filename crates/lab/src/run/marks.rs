@@ -15,7 +15,7 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 /// All counters at one instant.
 #[derive(Clone, Debug)]
-pub(crate) struct Row {
+pub(crate) struct MarksRow {
     pub(crate) at: Duration,
     /// In the order of the setup's flows.
     pub(crate) flows: Vec<FlowRow>,
@@ -60,18 +60,18 @@ pub(crate) fn active(setup: &Setup, flow: &FlowSpec) -> (Duration, Duration) {
 /// All rows of a run.
 pub(crate) struct Marks<'a> {
     pub(crate) setup: &'a Setup,
-    pub(crate) rows: &'a [Row],
+    pub(crate) rows: &'a [MarksRow],
 }
 
 impl Marks<'_> {
     /// The row of a sampled instant.
-    pub(crate) fn at(&self, time: Duration) -> &Row {
+    pub(crate) fn at(&self, time: Duration) -> &MarksRow {
         let place = self.rows.partition_point(|row| row.at < time);
         &self.rows[place.min(self.rows.len() - 1)]
     }
 
     /// Rows whose instants are multiples of `period`, from one instant to another.
-    pub(crate) fn every(&self, period: Duration, from: Duration, to: Duration) -> impl Iterator<Item = &Row> {
+    pub(crate) fn every(&self, period: Duration, from: Duration, to: Duration) -> impl Iterator<Item = &MarksRow> {
         let inside = self.rows.iter().filter(move |row| row.at >= from && row.at <= to);
         inside.filter(move |row| row.at.as_nanos() % period.as_nanos() == 0)
     }
@@ -81,7 +81,7 @@ impl Marks<'_> {
         &self,
         period: Duration,
         (from, to): (Duration, Duration),
-        count: impl Fn(&Row) -> u64,
+        count: impl Fn(&MarksRow) -> u64,
     ) -> Vec<(Duration, f64)> {
         let mut rates = Vec::new();
         let mut before: Option<(Duration, u64)> = None;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use farhaul_proto::Stats;
 use farhaul_units::Duration;
 
-use super::marks::{FlowRow, Marks, Row};
+use super::marks::{FlowRow, Marks, MarksRow};
 use crate::metric::Quantity;
 
 /// Significant digits of stored values. A drawing shows three.
@@ -25,7 +25,7 @@ pub(super) fn all(marks: &Marks<'_>) -> BTreeMap<String, Series> {
         queue.map(|row| (row.at.as_secs_f64(), row.bottleneck.queue.waiting.packets as f64)).collect(),
     );
     for (index, flow) in setup.flows.iter().enumerate() {
-        let read = |row: &Row| row.flows[index].receiver.totals.bytes_read;
+        let read = |row: &MarksRow| row.flows[index].receiver.totals.bytes_read;
         let goodput = marks.rates(setup.sample, whole, read);
         let points = goodput.into_iter().map(|(at, bytes)| (at.as_secs_f64(), rounded(8.0 * bytes)));
         all.insert(Quantity::Goodput.of_flow(&flow.name), points.collect());

@@ -32,7 +32,7 @@ use farhaul_units::{Duration, Rng};
 use super::{Ending, Observed};
 use crate::error::LabError;
 use crate::record::EmulationRecord;
-use crate::run::marks::{self, FlowRow, Row};
+use crate::run::marks::{self, FlowRow, MarksRow};
 use crate::scenario::Job;
 use crate::scenario::flow::{FlowSpec, Protocol};
 use crate::scenario::setup::Setup;
@@ -169,8 +169,8 @@ fn rows(
     control: &RunControl,
     flows: &[Box<dyn Running>],
     over: &dyn Fn() -> bool,
-) -> Result<Vec<Row>, Trouble> {
-    let mut rows: Vec<Row> = Vec::new();
+) -> Result<Vec<MarksRow>, Trouble> {
+    let mut rows: Vec<MarksRow> = Vec::new();
     for time in marks::times(setup) {
         while control.now() < time {
             if over() {
@@ -192,7 +192,7 @@ fn rows(
                 let cpu = [0, 1].map(|side| processor[side].or(before.cpu[side]));
                 FlowRow { sender, receiver, tally, cpu }
             });
-            Row { at: time, flows: looked.collect(), bottleneck: emulation.look().link(network.bottleneck) }
+            MarksRow { at: time, flows: looked.collect(), bottleneck: emulation.look().link(network.bottleneck) }
         };
         rows.push(row);
     }

@@ -8,7 +8,7 @@ use farhaul_units::{Duration, Instant};
 
 use super::{Ending, Observed};
 use crate::error::LabError;
-use crate::run::marks::{self, Row};
+use crate::run::marks::{self, MarksRow};
 use crate::run::pcap;
 use crate::scenario::Job;
 use crate::scenario::flow::Protocol;
@@ -54,7 +54,7 @@ pub(crate) fn observe(job: &Job, capture: Option<&Path>, over: &dyn Fn() -> bool
 }
 
 /// Runs the world, and samples it at regular instants and at each beginning and end.
-fn rows(built: &mut Built, job: &Job, over: &dyn Fn() -> bool) -> Option<Vec<Row>> {
+fn rows(built: &mut Built, job: &Job, over: &dyn Fn() -> bool) -> Option<Vec<MarksRow>> {
     let mut rows = Vec::new();
     for time in marks::times(&job.setup) {
         if over() {
@@ -67,10 +67,10 @@ fn rows(built: &mut Built, job: &Job, over: &dyn Fn() -> bool) -> Option<Vec<Row
     Some(rows)
 }
 
-fn row(built: &mut Built, time: Duration, before: Option<&Row>) -> Row {
+fn row(built: &mut Built, time: Duration, before: Option<&MarksRow>) -> MarksRow {
     let bottleneck = built.world.link_counters(built.bottleneck);
-    let before = |index: usize| before.map(|row: &Row| row.flows[index]).unwrap_or_default();
+    let before = |index: usize| before.map(|row: &MarksRow| row.flows[index]).unwrap_or_default();
     let flows = built.flows.iter().enumerate();
     let flows = flows.map(|(index, flow)| flow.look(&built.world, built.bottleneck, before(index))).collect();
-    Row { at: time, flows, bottleneck }
+    MarksRow { at: time, flows, bottleneck }
 }

@@ -7,7 +7,7 @@ use pulldown_cmark::HeadingLevel;
 use super::{Shown, cited, summary};
 use crate::aggregate::{Measurements, describe};
 use crate::figures::{FigureInfo, FigureResult};
-use crate::report::comparison::{Row, compare};
+use crate::report::comparison::{ComparisonRow, compare};
 use crate::report::markdown;
 use crate::report::svg::{self, escape, in_words, words};
 use crate::scenario::{PlotKind, PlotSpec, Scenario, ScoreSource};
@@ -245,7 +245,7 @@ fn values(shown: &Shown<'_>, measurements: &Measurements<'_>) -> String {
     html
 }
 
-fn value_row(row: &Row<'_>) -> String {
+fn value_row(row: &ComparisonRow<'_>) -> String {
     let published = row.published;
     let mut whose = Vec::new();
     whose.extend(published.curve.clone());

@@ -24,7 +24,7 @@ const KEY: f64 = 16.0;
 
 /// Writes the legend above all panels and returns its height: marks, and the lines unless they are labelled.
 pub(super) fn above(canvas: &mut Canvas, source: &Source<'_>, panels: &[Panel], of: usize, labelled: bool) -> f64 {
-    let mut row = Row { canvas, x: LEFT, y: 14.0, width: source.width };
+    let mut row = LegendRow { canvas, x: LEFT, y: 14.0, width: source.width };
     let by: Vec<String> = source.plot.by.iter().map(|axis| words(axis)).collect();
     // Over time, the title of a panel names the point of the grid.
     let over_time = panels.iter().flat_map(|panel| &panel.lines).any(|line| line.over_time);
@@ -55,7 +55,7 @@ pub(super) fn meaning(
     bounds: Vec<Bound>,
     bars: bool,
 ) -> f64 {
-    let mut row = Row { canvas, x: LEFT, y: 14.0, width: source.width };
+    let mut row = LegendRow { canvas, x: LEFT, y: 14.0, width: source.width };
     for (class, label) in curves {
         row.block(class, label);
     }
@@ -68,14 +68,14 @@ fn has_bands(panels: &[Panel]) -> bool {
 }
 
 /// Entries from left to right, in as many rows as they need.
-struct Row<'c> {
+struct LegendRow<'c> {
     canvas: &'c mut Canvas,
     x: f64,
     y: f64,
     width: f64,
 }
 
-impl Row<'_> {
+impl LegendRow<'_> {
     fn make_room(&mut self, needed: f64) {
         if self.x > LEFT && self.x + needed > self.width - LEFT {
             self.x = LEFT;
