@@ -216,7 +216,7 @@ impl Figure {
             _ => Ok(String::new()),
         };
         let stem = id_of(path);
-        let figure = Source {
+        let figure = FigureFiles {
             id: &stem,
             file: &path.display().to_string(),
             text: read(path)?,
@@ -245,12 +245,12 @@ impl Shipped {
     pub fn read(&self, overrides: &Overrides) -> Result<Figure, LabError> {
         let file = format!("figures/{}/{}/scenario.toml", self.paper, self.id);
         let Self { id, scenario, published, readme, .. } = *self;
-        Ok(Source { id, file: &file, text: scenario.to_owned(), published, readme }.read(overrides)?)
+        Ok(FigureFiles { id, file: &file, text: scenario.to_owned(), published, readme }.read(overrides)?)
     }
 }
 
 /// The files of a figure.
-struct Source<'a> {
+struct FigureFiles<'a> {
     id: &'a str,
     file: &'a str,
     text: String,
@@ -258,7 +258,7 @@ struct Source<'a> {
     readme: &'a str,
 }
 
-impl Source<'_> {
+impl FigureFiles<'_> {
     fn read(self, overrides: &Overrides) -> Result<Figure, ScenarioError> {
         let experiment = Experiment::read(self.id, self.file, &self.text, overrides)?;
         let scenario = &experiment.scenario;

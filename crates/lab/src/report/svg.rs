@@ -24,7 +24,7 @@ use crate::report::style;
 use crate::scenario::{PlotKind, PlotSpec};
 
 pub(crate) use canvas::{Anchor, Canvas, escape, number, width};
-use data::Source;
+use data::PlotSource;
 pub(crate) use data::{meant_at, words};
 pub use histogram::{Histogram, histogram};
 pub(crate) use marks::in_words;
@@ -58,21 +58,21 @@ pub(crate) fn drawn<'a>(
     figure: &'a FigureResult,
     measurements: &'a Measurements<'a>,
 ) -> impl Iterator<Item = &'a PlotSpec> {
-    let meant = move |plot: &&PlotSpec| !Source { figure, plot, measurements, width: WIDTH }.points().is_empty();
+    let meant = move |plot: &&PlotSpec| !PlotSource { figure, plot, measurements, width: WIDTH }.points().is_empty();
     figure.scenario.plots.iter().filter(meant)
 }
 
 /// The same drawing for a narrow page.
 pub(crate) fn draw_narrow(figure: &FigureResult, plot: &PlotSpec, measurements: &Measurements<'_>) -> Drawing {
-    render(&Source { figure, plot, measurements, width: NARROW }, false)
+    render(&PlotSource { figure, plot, measurements, width: NARROW }, false)
 }
 
 /// One drawing. A drawing that does not stand alone takes its style from the page.
 pub(crate) fn draw(figure: &FigureResult, plot: &PlotSpec, measurements: &Measurements<'_>, alone: bool) -> Drawing {
-    render(&Source { figure, plot, measurements, width: WIDTH }, alone)
+    render(&PlotSource { figure, plot, measurements, width: WIDTH }, alone)
 }
 
-fn render(source: &Source<'_>, alone: bool) -> Drawing {
+fn render(source: &PlotSource<'_>, alone: bool) -> Drawing {
     let (figure, plot) = (source.figure, source.plot);
     let mut canvas = Canvas::default();
     let height = match plot.kind {
@@ -87,13 +87,13 @@ fn render(source: &Source<'_>, alone: bool) -> Drawing {
 }
 
 /// The prefix of ids in a drawing, so that they are unique on a page.
-fn id(source: &Source<'_>) -> String {
+fn id(source: &PlotSource<'_>) -> String {
     let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
     let narrow = if source.is_narrow() { "-narrow" } else { "" };
     format!("{}-{}{narrow}", source.figure.info.id, source.plot.name).chars().map(plain).collect()
 }
 
-fn wrap(content: &str, height: f64, source: &Source<'_>, title: &str, alone: bool) -> String {
+fn wrap(content: &str, height: f64, source: &PlotSource<'_>, title: &str, alone: bool) -> String {
     let caption = Caption { id: &id(source), title, shows: &source.figure.info.shows };
     framed(content, (source.width, height), caption, alone)
 }

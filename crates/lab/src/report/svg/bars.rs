@@ -2,7 +2,7 @@
 
 use super::canvas::{Anchor, Canvas, width};
 use super::chart::{Area, CLEAR, ROW, colour, in_world, range_of, upright};
-use super::data::{Source, describe, meant_at, shown, value_words, with_unit, words};
+use super::data::{PlotSource, describe, meant_at, shown, value_words, with_unit, words};
 use super::legend;
 use super::marks::symbol;
 use super::scale::Scale;
@@ -29,7 +29,7 @@ struct Panel<'a> {
     categories: Vec<(String, Vec<Bar<'a>>)>,
 }
 
-pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
+pub(super) fn draw(canvas: &mut Canvas, source: &PlotSource<'_>) -> f64 {
     let panels = panels(source);
     let bars: Vec<&Bar<'_>> = panels.iter().flat_map(|panel| &panel.categories).flat_map(|(_, bars)| bars).collect();
     if bars.iter().all(|bar| bar.estimate.is_none()) {
@@ -53,12 +53,12 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
 }
 
 /// The class of a curve's bars.
-fn class(source: &Source<'_>, curve: usize, of: usize) -> String {
+fn class(source: &PlotSource<'_>, curve: usize, of: usize) -> String {
     let emulated = source.figure.scenario.curves.get(curve).is_some_and(|curve| !curve.world.is_simulated());
     in_world(colour(source.hue(curve), of, false), emulated)
 }
 
-fn panels<'a>(source: &Source<'a>) -> Vec<Panel<'a>> {
+fn panels<'a>(source: &PlotSource<'a>) -> Vec<Panel<'a>> {
     let metrics = source.metrics();
     let axis = source.plot.x.as_deref().and_then(|name| source.axis(name));
     let within: Vec<&str> = axis.iter().map(|axis| axis.name.as_str()).collect();
@@ -80,7 +80,7 @@ fn panels<'a>(source: &Source<'a>) -> Vec<Panel<'a>> {
     panels
 }
 
-fn bars<'a>(source: &Source<'a>, metric: &str, point: &Point) -> Vec<Bar<'a>> {
+fn bars<'a>(source: &PlotSource<'a>, metric: &str, point: &Point) -> Vec<Bar<'a>> {
     let Ok(expression) = Expression::parse(metric) else { return Vec::new() };
     let curves = source.curves().into_iter();
     let bar = |(curve, of): (usize, &crate::scenario::Curve)| Bar {
@@ -91,7 +91,7 @@ fn bars<'a>(source: &Source<'a>, metric: &str, point: &Point) -> Vec<Bar<'a>> {
     curves.map(bar).collect()
 }
 
-fn draw_panel(canvas: &mut Canvas, source: &Source<'_>, panel: &Panel<'_>, area: &Area, of: usize) {
+fn draw_panel(canvas: &mut Canvas, source: &PlotSource<'_>, panel: &Panel<'_>, area: &Area, of: usize) {
     let bars = || panel.categories.iter().flat_map(|(_, bars)| bars);
     let mut values: Vec<f64> = bars().filter_map(|bar| bar.published.map(|published| published.value)).collect();
     for estimate in bars().filter_map(|bar| bar.estimate) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::canvas::{Anchor, Canvas, number, through, width};
-use super::data::{Source, shown, with_unit, words};
+use super::data::{PlotSource, shown, with_unit, words};
 use super::escape;
 use super::legend;
 use super::marks::{Mark, Spot, symbol};
@@ -111,7 +111,7 @@ pub(super) struct Panel {
 
 /// The settings that all panels share.
 struct Frame<'a> {
-    source: &'a Source<'a>,
+    source: &'a PlotSource<'a>,
     horizontal: &'a Horizontal,
     x_range: (f64, f64),
     x_shown: Shown,
@@ -123,7 +123,7 @@ struct Frame<'a> {
 }
 
 /// Draws all panels and returns the height.
-pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>, content: (Horizontal, Vec<Panel>)) -> f64 {
+pub(super) fn draw(canvas: &mut Canvas, source: &PlotSource<'_>, content: (Horizontal, Vec<Panel>)) -> f64 {
     let (horizontal, panels) = content;
     if panels.iter().all(|panel| panel.lines.iter().all(|line| line.points.is_empty())) {
         canvas.text("words", (source.width / 2.0, 44.0), Anchor::Middle, super::data::nothing(source));
@@ -303,7 +303,7 @@ impl Frame<'_> {
 }
 
 /// Draws the labels of the vertical axis and the grid lines.
-pub(super) fn upright(canvas: &mut Canvas, source: &Source<'_>, y: &Scale, range: (f64, f64), area: &Area) {
+pub(super) fn upright(canvas: &mut Canvas, source: &PlotSource<'_>, y: &Scale, range: (f64, f64), area: &Area) {
     let axis = &source.plot.y_axis;
     let shown = shown(axis, source.unit(), range.1);
     for tick in y.ticks(&[], TICK_HEIGHT) {
@@ -313,7 +313,7 @@ pub(super) fn upright(canvas: &mut Canvas, source: &Source<'_>, y: &Scale, range
     }
 }
 
-fn x_range(source: &Source<'_>, horizontal: &Horizontal, panels: &[Panel]) -> (f64, f64) {
+fn x_range(source: &PlotSource<'_>, horizontal: &Horizontal, panels: &[Panel]) -> (f64, f64) {
     if let Some([low, high]) = source.plot.x_axis.range {
         return (low, high);
     }
@@ -322,7 +322,7 @@ fn x_range(source: &Source<'_>, horizontal: &Horizontal, panels: &[Panel]) -> (f
     if horizontal.name == "time" { (low.min(0.0), high) } else { (low, high) }
 }
 
-fn y_range<'p>(source: &Source<'_>, panels: impl Iterator<Item = &'p Panel>) -> (f64, f64) {
+fn y_range<'p>(source: &PlotSource<'_>, panels: impl Iterator<Item = &'p Panel>) -> (f64, f64) {
     let mut values = Vec::new();
     let mut least = f64::INFINITY;
     for panel in panels {
@@ -339,7 +339,7 @@ fn y_range<'p>(source: &Source<'_>, panels: impl Iterator<Item = &'p Panel>) -> 
 }
 
 /// The range of the vertical axis: the scenario's, or from zero to the first round number above all values.
-pub(super) fn range_of(source: &Source<'_>, values: Vec<f64>) -> (f64, f64) {
+pub(super) fn range_of(source: &PlotSource<'_>, values: Vec<f64>) -> (f64, f64) {
     let axis = &source.plot.y_axis;
     if let Some([low, high]) = axis.range {
         return (low, high);

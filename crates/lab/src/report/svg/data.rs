@@ -10,7 +10,7 @@ use crate::world::twin::simulated_twin;
 
 /// A drawing to make.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'a> {
+pub(crate) struct PlotSource<'a> {
     pub(crate) figure: &'a FigureResult,
     pub(crate) plot: &'a PlotSpec,
     pub(crate) measurements: &'a Measurements<'a>,
@@ -21,7 +21,7 @@ pub(crate) struct Source<'a> {
 /// The name of an axis over the link's rate, for readers. Quantities have their own words.
 const RATE_AXIS: (&str, &str) = ("rate", "Link rate");
 
-impl<'a> Source<'a> {
+impl<'a> PlotSource<'a> {
     /// Whether only one panel fits side by side.
     pub(crate) fn is_narrow(&self) -> bool {
         self.width < super::WIDTH
@@ -186,7 +186,7 @@ impl<'a> Source<'a> {
 }
 
 /// The words in place of a drawing without data.
-pub(crate) fn nothing(source: &Source<'_>) -> &'static str {
+pub(crate) fn nothing(source: &PlotSource<'_>) -> &'static str {
     let is_processor_time = |text: &String| Expression::parse(text).is_ok_and(|y| y.is_processor_time());
     if source.plot.y.iter().all(is_processor_time) { "no CPU: simulated hosts have none" } else { "no data" }
 }
@@ -223,7 +223,7 @@ pub(crate) fn meant_at(published: &Published, point: &Point) -> bool {
 }
 
 /// A point in words, such as `link rate 1 Gbit/s`; empty for no axes.
-pub(crate) fn describe(point: &Point, source: &Source<'_>) -> String {
+pub(crate) fn describe(point: &Point, source: &PlotSource<'_>) -> String {
     let axes = source.figure.scenario.axes.iter();
     let value =
         |axis: &Axis| Some(format!("{} {}", words(&axis.name).to_lowercase(), value_words(point.get(&axis.name)?)));

@@ -2,7 +2,7 @@
 
 use super::canvas::{Anchor, Canvas, rows};
 use super::chart::ROW;
-use super::data::{Source, describe, meant_at, shown, value_words, with_unit, words};
+use super::data::{PlotSource, describe, meant_at, shown, value_words, with_unit, words};
 use super::marks::in_words;
 use crate::aggregate::Point;
 use crate::expression::{Expression, Shown};
@@ -43,7 +43,7 @@ pub(super) fn height(rows: usize) -> f64 {
     ROW + 10.0 + CELL * rows as f64 + BELOW
 }
 
-pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
+pub(super) fn draw(canvas: &mut Canvas, source: &PlotSource<'_>) -> f64 {
     let x = source.plot.x.as_deref().and_then(|name| source.axis(name));
     let y = source.plot.by.first().and_then(|name| source.axis(name));
     let (Some(x), Some(y)) = (x, y) else {
@@ -82,7 +82,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &Source<'_>) -> f64 {
     top
 }
 
-fn panels<'a>(source: &Source<'a>, x: &Axis, y: &Axis) -> Vec<Panel<'a>> {
+fn panels<'a>(source: &PlotSource<'a>, x: &Axis, y: &Axis) -> Vec<Panel<'a>> {
     let metric = source.metrics().into_iter().next().unwrap_or_default();
     let Ok(expression) = Expression::parse(&metric) else { return Vec::new() };
     let mut panels = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::canvas::{Anchor, Canvas, rows, through, width};
 use super::chart::{Area, Panel, ROW};
-use super::data::{Source, words};
+use super::data::{PlotSource, words};
 use super::marks::symbol;
 use super::scale::Scale;
 use crate::figures::Bound;
@@ -23,7 +23,7 @@ const LEADER: f64 = 14.0;
 const KEY: f64 = 16.0;
 
 /// Writes the legend above all panels and returns its height: marks, and the lines unless they are labelled.
-pub(super) fn above(canvas: &mut Canvas, source: &Source<'_>, panels: &[Panel], of: usize, labelled: bool) -> f64 {
+pub(super) fn above(canvas: &mut Canvas, source: &PlotSource<'_>, panels: &[Panel], of: usize, labelled: bool) -> f64 {
     let mut row = LegendRow { canvas, x: LEFT, y: 14.0, width: source.width };
     let by: Vec<String> = source.plot.by.iter().map(|axis| words(axis)).collect();
     // Over time, the title of a panel names the point of the grid.
@@ -50,7 +50,7 @@ pub(super) fn above(canvas: &mut Canvas, source: &Source<'_>, panels: &[Panel], 
 /// Writes the legend of a drawing without lines.
 pub(super) fn meaning(
     canvas: &mut Canvas,
-    source: &Source<'_>,
+    source: &PlotSource<'_>,
     curves: &[(String, &str)],
     bounds: Vec<Bound>,
     bars: bool,
@@ -113,7 +113,7 @@ impl LegendRow<'_> {
         self.x = if rows.len() > 1 { self.width } else { indent + width(label) + GAP };
     }
 
-    fn meaning(&mut self, source: &Source<'_>, bounds: impl Iterator<Item = Bound>, interval: bool) {
+    fn meaning(&mut self, source: &PlotSource<'_>, bounds: impl Iterator<Item = Bound>, interval: bool) {
         let bounds: Vec<Bound> = bounds.collect();
         for (bound, label) in [
             (Bound::Is, "published"),

@@ -2,13 +2,13 @@
 //! value a line.
 
 use super::chart::{Horizontal, Line, Panel};
-use super::data::{Source, describe, meant_at};
+use super::data::{PlotSource, describe, meant_at};
 use super::marks::{Mark, Spot};
 use crate::aggregate::Point;
 use crate::expression::{Expression, Unit};
 use crate::figures::Published;
 
-pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
+pub(super) fn panels(source: &PlotSource<'_>) -> (Horizontal, Vec<Panel>) {
     let x = source.plot.x.as_deref().unwrap_or_default();
     let horizontal = horizontal(source, x);
     let mut within = vec![x];
@@ -54,7 +54,7 @@ pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
     (horizontal, panels)
 }
 
-fn horizontal(source: &Source<'_>, x: &str) -> Horizontal {
+fn horizontal(source: &PlotSource<'_>, x: &str) -> Horizontal {
     let Some(axis) = source.axis(x) else {
         // Not an axis: a metric against a metric.
         return Horizontal { name: x.to_owned(), unit: Unit::of_metric(x), values: Vec::new(), words: Vec::new() };
@@ -73,7 +73,7 @@ fn horizontal(source: &Source<'_>, x: &str) -> Horizontal {
 }
 
 /// The points of each line, by the values of the axes that tell lines apart.
-fn rows(source: &Source<'_>, points: &[Point], x: &str) -> Vec<(Point, Vec<Point>)> {
+fn rows(source: &PlotSource<'_>, points: &[Point], x: &str) -> Vec<(Point, Vec<Point>)> {
     let mut rows: Vec<(Point, Vec<Point>)> = Vec::new();
     for point in points {
         let by: Point = source
@@ -91,7 +91,7 @@ fn rows(source: &Source<'_>, points: &[Point], x: &str) -> Vec<(Point, Vec<Point
     rows
 }
 
-fn name(source: &Source<'_>, metric: &str, curve: &str, by: &Point, metrics: usize) -> String {
+fn name(source: &PlotSource<'_>, metric: &str, curve: &str, by: &Point, metrics: usize) -> String {
     let mut parts = Vec::new();
     if by.is_empty() {
         parts.extend((!curve.is_empty()).then(|| curve.to_owned()));
@@ -104,7 +104,7 @@ fn name(source: &Source<'_>, metric: &str, curve: &str, by: &Point, metrics: usi
     parts.join(", ")
 }
 
-fn trace(source: &Source<'_>, line: &mut Line, curve: &str, row: &[Point], metric: &str, horizontal: &Horizontal) {
+fn trace(source: &PlotSource<'_>, line: &mut Line, curve: &str, row: &[Point], metric: &str, horizontal: &Horizontal) {
     let Ok(expression) = Expression::parse(metric) else { return };
     for point in row {
         let x = place(point, &horizontal.name, horizontal).or_else(|| {

@@ -1,7 +1,7 @@
 //! Series over time, of the first seed. Each curve has one panel at each point of the grid.
 
 use super::chart::{Horizontal, Line, Panel};
-use super::data::{Source, describe, meant_at};
+use super::data::{PlotSource, describe, meant_at};
 use super::marks::{Mark, Spot};
 use crate::expression::Unit;
 use crate::metric::Quantity;
@@ -13,7 +13,7 @@ const MOST_PANELS: usize = 12;
 /// drawn.
 const MOST_POINTS: usize = 600;
 
-pub(super) fn panels(source: &Source<'_>) -> (Horizontal, Vec<Panel>) {
+pub(super) fn panels(source: &PlotSource<'_>) -> (Horizontal, Vec<Panel>) {
     let horizontal = Horizontal { name: "time".to_owned(), unit: Unit::Seconds, values: Vec::new(), words: Vec::new() };
     let curves = source.curves();
     let together = source.plot.y.len() == 1 && !source.plot.y[0].ends_with('*');

@@ -30,7 +30,7 @@ struct MeasuredFlow {
 }
 
 /// The work of a source.
-struct Source {
+struct StreamSource {
     measured: Measured,
     packet: u32,
     peer: SocketAddr,
@@ -54,7 +54,7 @@ pub(super) fn begin(
     let bind = || Ok(meters[1].count_new(&bulk::driver(peer.port()), || answering.bind(peer))?);
     let far = scene.emulation.enter(to, bind).map_err(Trouble::of(&flow.name))?;
     let sender: Arc<Mutex<Stats>> = Arc::default();
-    let source = Source {
+    let source = StreamSource {
         measured,
         packet: flow.packet,
         peer,
@@ -75,7 +75,7 @@ pub(super) fn begin(
     Ok(Box::new(MeasuredFlow { far, sender, meters, thread: Some(thread.map_err(Trouble::of(&flow.name))?) }))
 }
 
-impl Source {
+impl StreamSource {
     fn run(&self) -> Result<(), Error> {
         if !self.control.await_time(self.begin) {
             return Ok(());
