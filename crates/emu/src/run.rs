@@ -73,7 +73,7 @@ pub(crate) struct Findings {
 pub(crate) fn run(spec: &NetworkSpec, ports: Vec<Port>, shared: &Arc<Shared>) -> io::Result<Findings> {
     // A link does not wait for a processor, so neither should its emulator (see the relay).
     let _real_time = RealTime::enter();
-    let mut run = Run::new(spec, ports, shared)?;
+    let mut run = EmulationRun::new(spec, ports, shared)?;
     while !shared.stop.load(Ordering::Relaxed) {
         run.round()?;
     }
@@ -88,7 +88,7 @@ pub(crate) struct Port {
     pub(crate) capture: Option<Capture>,
 }
 
-struct Run<'a> {
+struct EmulationRun<'a> {
     shared: &'a Shared,
     clock: Clock,
     waiter: Waiter,
@@ -118,7 +118,7 @@ struct Run<'a> {
     cpu_before: Duration,
 }
 
-impl<'a> Run<'a> {
+impl<'a> EmulationRun<'a> {
     fn new(spec: &NetworkSpec, ports: Vec<Port>, shared: &'a Shared) -> io::Result<Self> {
         let waiter = Waiter::for_sources(ports.len())?;
         for (index, port) in ports.iter().enumerate() {

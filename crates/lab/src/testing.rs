@@ -23,7 +23,7 @@ pub(crate) struct Grid<'a> {
 }
 
 /// One run of the figure.
-pub(crate) struct Run<'a> {
+pub(crate) struct TestRun<'a> {
     pub(crate) curve: &'a str,
     pub(crate) rate: f64,
     pub(crate) rtt: f64,
@@ -42,7 +42,7 @@ pub(crate) fn figure(
     id: &str,
     grid: Grid<'_>,
     scores: Vec<ScoreSpec>,
-    metrics: impl Fn(&Run<'_>) -> Vec<(String, f64)>,
+    metrics: impl Fn(&TestRun<'_>) -> Vec<(String, f64)>,
 ) -> FigureResult {
     let mut axes = Vec::new();
     for (name, texts) in [("rate", grid.rates), ("rtt", grid.rtts)] {
@@ -75,7 +75,7 @@ pub(crate) fn figure(
         for point in crate::aggregate::grid(&scenario) {
             for seed in 1..=grid.seeds {
                 let at = |axis: &str| point.get(axis).and_then(|value| value.number).unwrap_or(0.0);
-                let run = Run { curve, rate: at("rate"), rtt: at("rtt"), seed };
+                let run = TestRun { curve, rate: at("rate"), rtt: at("rtt"), seed };
                 let metrics = metrics(&run).into_iter().collect();
                 records.push(record(id, curve, point.clone(), seed, metrics));
             }

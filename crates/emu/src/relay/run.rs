@@ -34,7 +34,7 @@ pub(super) fn run(relay: &Relay, stop: &AtomicBool) -> io::Result<RelayReport> {
     // An emulated link does not wait for a processor, so the emulator should not either. If the scheduler preempts
     // threads only at its tick, an ordinary thread waits for milliseconds after a wake-up.
     let _real_time = RealTime::enter();
-    let mut run = Run::new(relay)?;
+    let mut run = RelayRun::new(relay)?;
     while !stop.load(Ordering::Relaxed) {
         run.round()?;
     }
@@ -42,7 +42,7 @@ pub(super) fn run(relay: &Relay, stop: &AtomicBool) -> io::Result<RelayReport> {
 }
 
 /// State of one run.
-struct Run<'a> {
+struct RelayRun<'a> {
     relay: &'a Relay,
     clock: Clock,
     waiter: Waiter,
@@ -57,7 +57,7 @@ struct Run<'a> {
     cpu_before: Duration,
 }
 
-impl<'a> Run<'a> {
+impl<'a> RelayRun<'a> {
     fn new(relay: &'a Relay) -> io::Result<Self> {
         let waiter = Waiter::new()?;
         waiter.watch(&relay.listen, LISTEN, Interest::Readable)?;

@@ -1,6 +1,6 @@
 //! One figure of every kind, made by formulas.
 
-use super::{Grid, Run, figure, score};
+use super::{Grid, TestRun, figure, score};
 use crate::expression::quantity_in_base_units;
 use crate::figures::{Bound, FigureResult, Published};
 use crate::record::AxisValue;
@@ -59,7 +59,7 @@ fn map() -> FigureResult {
         score("fills", holds("utilisation >= 0.98", 0.9), Some("rate >= 1mbit or rtt <= 10ms")),
         score("fills-all", holds("utilisation >= 0.98", 1.0), None),
     ];
-    let mut result = figure("a3", grid, scores, |run: &Run<'_>| {
+    let mut result = figure("a3", grid, scores, |run: &TestRun<'_>| {
         let slow = if run.rate < 1e6 && run.rtt > 0.01 { 0.17 } else { 0.0 };
         let curve = if run.curve == "udt" { 0.004 } else { 0.0 };
         vec![("utilisation".to_owned(), 0.985 - slow + curve - 0.01 * run.rtt + 0.001 * wobble(run.seed))]
@@ -100,7 +100,7 @@ fn bars() -> FigureResult {
     let paper = [89.1, 5.17, 41.7, 50.8, 4.78, 89.2];
     let grid = Grid { rates: &[], rtts: &[], seeds: 3 };
     let scores = vec![score("sums", holds("goodput.flow-1 + goodput.flow-2 >= 92mbit", 1.0), None)];
-    let mut result = figure("a10", grid, scores, |run: &Run<'_>| {
+    let mut result = figure("a10", grid, scores, |run: &TestRun<'_>| {
         let share = if run.curve == "udt" { 0.97 } else { 0.94 };
         let flows = (1..).zip(paper);
         flows.map(|(n, rate)| (format!("goodput.flow-{n}"), rate * 1e6 * share + 1e6 * wobble(run.seed))).collect()
@@ -122,7 +122,7 @@ fn lines() -> FigureResult {
         direction: crate::scenario::Direction::Falling,
         tolerance: 0.0,
     };
-    let mut result = figure("b1", grid, vec![score("tcp-falls", falls, None)], |run: &Run<'_>| {
+    let mut result = figure("b1", grid, vec![score("tcp-falls", falls, None)], |run: &TestRun<'_>| {
         let rate = if run.curve == "udt" { 9.4e8 } else { 9.4e8 / (1.0 + 40.0 * run.rtt) };
         vec![("goodput.tcp".to_owned(), rate + 2e7 * wobble(run.seed))]
     });
@@ -140,7 +140,7 @@ fn lines() -> FigureResult {
 
 fn lines_by_queue() -> FigureResult {
     let grid = Grid { rates: &["10mbit", "100mbit", "1gbit"], rtts: &["100us", "1ms", "10ms", "100ms"], seeds: 3 };
-    let mut result = figure("b3", grid, Vec::new(), |run: &Run<'_>| {
+    let mut result = figure("b3", grid, Vec::new(), |run: &TestRun<'_>| {
         vec![(
             "utilisation".to_owned(),
             0.99 - 0.4 * run.rtt * run.rate / 1e8 / (1.0 + run.rtt * run.rate / 1e8) + 0.01 * wobble(run.seed),

@@ -41,7 +41,7 @@ pub(super) struct Streams(BTreeMap<(SocketAddr, SocketAddr, u32), Stream>);
 #[derive(Clone, Debug, Default)]
 struct Stream {
     /// The lengths of the segments. Segments of equal length that follow one another are one run.
-    runs: Vec<Run>,
+    runs: Vec<ByteRun>,
     /// One past the last segment sent.
     next: u64,
     /// The last segment of the stream, once it was sent.
@@ -50,7 +50,7 @@ struct Stream {
 
 /// Segments of equal length, up to the next run.
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct ByteRun {
     /// The number of the first segment.
     first: u64,
     /// The stream's bytes before it.
@@ -59,7 +59,7 @@ struct Run {
     length: u32,
 }
 
-impl Run {
+impl ByteRun {
     fn before(&self, number: u64) -> u64 {
         self.before + (number - self.first) * u64::from(self.length)
     }
@@ -72,9 +72,9 @@ impl Stream {
         }
         let length = segment.payload;
         match self.runs.last() {
-            None => self.runs.push(Run { first: 0, before: 0, length }),
+            None => self.runs.push(ByteRun { first: 0, before: 0, length }),
             Some(run) if run.length == length => {}
-            Some(run) => self.runs.push(Run { first: segment.seq, before: run.before(segment.seq), length }),
+            Some(run) => self.runs.push(ByteRun { first: segment.seq, before: run.before(segment.seq), length }),
         }
         self.next = segment.seq + 1;
         if segment.kind == SegmentKind::LastData {
