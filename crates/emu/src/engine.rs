@@ -11,7 +11,7 @@ use crate::packet::Packet;
 
 /// Links with their packets.
 pub(crate) struct Engine {
-    links: Vec<Link>,
+    links: Vec<EngineLink>,
     routes: Routes,
     /// The node of each host, and the host of each node.
     nodes: Vec<usize>,
@@ -30,7 +30,7 @@ pub(crate) struct Engine {
 }
 
 /// A link, its destination, and its next event.
-struct Link {
+struct EngineLink {
     path: Pipe<Packet>,
     to: usize,
     next: Option<Instant>,
@@ -38,7 +38,7 @@ struct Link {
 
 impl Engine {
     pub(crate) fn new(spec: &NetworkSpec) -> Self {
-        let links = spec.links.iter().map(|link| Link { path: link.path.build(), to: link.to.0, next: None });
+        let links = spec.links.iter().map(|link| EngineLink { path: link.path.build(), to: link.to.0, next: None });
         let nodes: Vec<usize> = spec.hosts().map(|(_, host)| host.node.0).collect();
         let routes = spec.routes();
         let last = spec.links.iter().flat_map(|link| [link.from.0, link.to.0]).chain(nodes.iter().copied()).max();
@@ -123,7 +123,7 @@ impl Engine {
     }
 
     fn earliest(&self) -> Option<(usize, Instant)> {
-        let next = |(index, link): (usize, &Link)| link.next.map(|next| (index, next));
+        let next = |(index, link): (usize, &EngineLink)| link.next.map(|next| (index, next));
         self.links.iter().enumerate().filter_map(next).min_by_key(|(_, next)| *next)
     }
 
