@@ -10,7 +10,7 @@ use crate::expression::{Condition, Expression, Reference};
 use crate::figures::{Figure, shipped};
 use crate::folder;
 use crate::metric::{Quantity, RunMetric};
-use crate::scenario::reader::{Node, Section, Value, listed, nearest};
+use crate::scenario::reader::{Section, Value, listed, nearest};
 use crate::scenario::vocabulary::Vocabulary;
 use crate::scenario::{Job, Overrides, PlotKind, PlotSpec, ScoreSpec};
 
@@ -102,8 +102,8 @@ impl Checker<'_> {
     fn check(&self) -> Result<(), ScenarioError> {
         let experiment = &self.figure.experiment;
         let scenario = &experiment.scenario;
-        let mut root = Section::of(experiment.file(), "the scenario", experiment.root())?;
-        let error = |(line, message)| ScenarioError { file: experiment.file().to_owned(), line, message };
+        let mut root = Section::root(experiment.source(), experiment.root())?;
+        let error = |(line, message): Wrong| experiment.source().error_on(line, message);
         for (plot, mut section) in scenario.plots.iter().zip(root.sections("plot")?) {
             self.plot(plot, &mut section).map_err(error)?;
         }
@@ -266,11 +266,12 @@ impl Checker<'_> {
 
 /// The line of each text of a key, which holds one text or a list of them.
 fn lines(section: &mut Section<'_>, key: &'static str) -> Vec<usize> {
-    match section.get(key) {
-        Some(Node { value: Value::List(nodes), .. }) => nodes.iter().map(|node| node.line).collect(),
-        Some(node) => vec![node.line],
-        None => Vec::new(),
-    }
+    let nodes = match section.get(key).map(|node| (node, node.get_ref())) {
+        Some((_, Value::List(nodes))) => nodes.as_slice(),
+        Some((node, _)) => std::slice::from_ref(node),
+        None => &[],
+    };
+    nodes.iter().map(|node| section.source().line(node.span().start)).collect()
 }
 
 /// The patterns that stand for keys of flows: `goodput.*`.

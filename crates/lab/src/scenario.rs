@@ -21,8 +21,12 @@ pub use plot::{PlotAxis, PlotKind, PlotSpec, Scale};
 pub use reader::nearest;
 pub use score::{Demand, Direction, ScoreSource, ScoreSpec};
 
-use axis::Changes;
-use reader::{Node, Section, Value};
+use axis::{AxisKeys, Changes, CurveKeys};
+use plot::PlotKeys;
+use reader::{Node, Section, Source, Value};
+use score::ScoreKeys;
+use serde::Deserialize;
+use toml::Spanned;
 
 use crate::error::ScenarioError;
 
@@ -71,66 +75,81 @@ struct AllChanges {
     curves: Vec<Changes>,
 }
 
+/// The keys of a scenario that do not belong to one run.
+#[derive(Deserialize)]
+struct ScenarioKeys {
+    title: String,
+    paper: Option<String>,
+    source: Option<String>,
+    shows: Option<String>,
+    #[serde(default)]
+    seeds: Seeds,
+    #[serde(default)]
+    axis: Vec<AxisKeys>,
+    #[serde(default)]
+    curve: Vec<CurveKeys>,
+    plot: Option<Vec<Spanned<PlotKeys>>>,
+    #[serde(default)]
+    score: Vec<Spanned<ScoreKeys>>,
+}
+
 impl Scenario {
     /// Reads the scenario without its setups, which [`Experiment`] adds.
-    fn read(name: &str, file: &str, root: &Node) -> Result<(Self, AllChanges), ScenarioError> {
-        let mut root = Section::of(file, "the scenario", root)?;
-        let axes: Vec<_> = root.sections("axis")?.into_iter().map(Axis::read).collect::<Result<_, _>>()?;
-        let curves: Vec<_> = root.sections("curve")?.into_iter().map(Curve::read).collect::<Result<_, _>>()?;
+    fn read(name: &str, source: &Source, root: &Node) -> Result<(Self, AllChanges), ScenarioError> {
+        let mut root = Section::root(source, root)?;
+        let keys: ScenarioKeys = root.read()?;
+        let axes: Vec<_> = keys.axis.into_iter().map(|axis| Axis::read(source, axis)).collect::<Result<_, _>>()?;
         let (axes, of_axes) = axes.into_iter().unzip();
-        let (curves, of_curves) = curves.into_iter().unzip();
+        let (curves, of_curves) = keys.curve.into_iter().map(Curve::read).unzip();
+        let draws_by_default = keys.plot.is_none();
+        let plots: Vec<_> = keys.plot.into_iter().flatten().enumerate().collect();
+        let lines: Vec<usize> = plots.iter().map(|(_, plot)| source.line(plot.span().start)).collect();
         let scenario = Self {
             name: name.to_owned(),
-            title: root.required_text("title")?,
-            paper: root.text("paper")?,
-            source: root.text("source")?,
-            shows: root.text("shows")?,
+            title: keys.title,
+            paper: keys.paper,
+            source: keys.source,
+            shows: keys.shows,
             duration: 0.0,
             warmup: 0.0,
-            seeds: seeds(&mut root)?,
+            seeds: keys.seeds.0,
             axes,
             curves,
             flows: Vec::new(),
-            draws_by_default: !root.has("plot"),
-            plots: root
-                .sections("plot")?
+            draws_by_default,
+            plots: plots
                 .into_iter()
-                .enumerate()
-                .map(|(place, section)| PlotSpec::read(section, place))
+                .map(|(place, plot)| PlotSpec::read(source, plot, place))
                 .collect::<Result<_, _>>()?,
-            scores: root.sections("score")?.into_iter().map(ScoreSpec::read).collect::<Result<_, _>>()?,
+            scores: keys.score.into_iter().map(|score| ScoreSpec::read(source, score)).collect::<Result<_, _>>()?,
         };
-        scenario.check_names(&mut root)?;
+        scenario.check_names(&root, &lines)?;
         Ok((scenario, AllChanges { axes: of_axes, curves: of_curves }))
     }
 
-    /// Checks that names are unique, and that references find them.
-    fn check_names(&self, root: &mut Section<'_>) -> Result<(), ScenarioError> {
+    /// Checks that names are unique, and that references find them. `plots` are the lines of the plots.
+    fn check_names(&self, root: &Section<'_>, plots: &[usize]) -> Result<(), ScenarioError> {
         let axes: Vec<&str> = self.axes.iter().map(|axis| axis.name.as_str()).collect();
         let curves: Vec<&str> = self.curves.iter().map(|curve| curve.name.as_str()).collect();
-        let plots: Vec<&str> = self.plots.iter().map(|plot| plot.name.as_str()).collect();
+        let plot_names: Vec<&str> = self.plots.iter().map(|plot| plot.name.as_str()).collect();
         let scores: Vec<&str> = self.scores.iter().map(|score| score.id.as_str()).collect();
-        for (key, names) in [("axis", &axes), ("curve", &curves), ("plot", &plots), ("score", &scores)] {
+        for (key, names) in [("axis", &axes), ("curve", &curves), ("plot", &plot_names), ("score", &scores)] {
             if let Some(twice) = names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)) {
-                return Err(root.error(root.line_of(key), format!("two of [[{key}]] have the name '{}'", twice.1)));
+                let message = format!("two of [[{key}]] have the name '{}'", twice.1);
+                return Err(root.source().error_on(root.line_of(key), message));
             }
         }
-        let lines: Vec<usize> = root.sections("plot")?.iter().map(Section::line).collect();
-        for (plot, line) in self.plots.iter().zip(lines) {
-            for by in &plot.by {
-                known(by, &axes, "axis").map_err(|what| root.error(line, what))?;
-            }
-            for curve in &plot.curves {
-                known(curve, &curves, "curve").map_err(|what| root.error(line, what))?;
-            }
-        }
-        for score in &self.scores {
-            if let Some(curve) = &score.curve {
-                known(curve, &curves, "curve").map_err(|what| root.error(score.line, what))?;
-            }
-            if let Demand::Monotone { along, .. } = &score.must {
-                known(along, &axes, "axis").map_err(|what| root.error(score.line, what))?;
-            }
+        let of_plots = self.plots.iter().zip(plots).flat_map(|(plot, line)| {
+            let by = plot.by.iter().map(|by| known(by, &axes, "axis"));
+            by.chain(plot.curves.iter().map(|curve| known(curve, &curves, "curve"))).map(|checked| (*line, checked))
+        });
+        let of_scores = self.scores.iter().flat_map(|score| {
+            let along = if let Demand::Monotone { along, .. } = &score.must { Some(along) } else { None };
+            let curve = score.curve.iter().map(|curve| known(curve, &curves, "curve"));
+            curve.chain(along.map(|along| known(along, &axes, "axis"))).map(|checked| (score.line, checked))
+        });
+        for (line, checked) in of_plots.chain(of_scores) {
+            checked.map_err(|what| root.source().error_on(line, what))?;
         }
         Ok(())
     }
@@ -144,24 +163,37 @@ fn known(name: &str, names: &[&str], what: &str) -> Result<(), String> {
 }
 
 /// A number of seeds, or a list of them.
-fn seeds(root: &mut Section<'_>) -> Result<Vec<u64>, ScenarioError> {
-    let one = |value: &Value| match value {
-        Value::Integer(seed) => {
-            u64::try_from(*seed).map_err(|_| format!("seed {seed} is out of range: allowed is 0 to {}", i64::MAX))
+#[derive(Deserialize)]
+#[serde(try_from = "Value")]
+struct Seeds(Vec<u64>);
+
+impl Default for Seeds {
+    fn default() -> Self {
+        Self(vec![1])
+    }
+}
+
+impl TryFrom<Value> for Seeds {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        let one = |node: &Node| match node.get_ref() {
+            Value::Integer(seed) => {
+                u64::try_from(*seed).map_err(|_| format!("seed {seed} is out of range: allowed is 0 to {}", i64::MAX))
+            }
+            other => Err(format!("a seed is a whole number, not {}", other.kind())),
+        };
+        match value {
+            Value::Integer(count) if (1..=MAX_SEEDS).contains(&count) => Ok(Self((1..=count as u64).collect())),
+            Value::Integer(count) => {
+                Err(format!("{count} seeds are out of range: allowed is 1 to {MAX_SEEDS}, or a list such as [7, 8]"))
+            }
+            Value::List(list) if !list.is_empty() => {
+                let mut seeds = list.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+                seeds.dedup();
+                Ok(Self(seeds))
+            }
+            _ => Err("expected a number of seeds, or a list such as [7, 8]".to_owned()),
         }
-        other => Err(format!("a seed is a whole number, not {}", other.kind())),
-    };
-    let seeds = root.read("seeds", |value| match value {
-        Value::Integer(count) if (1..=MAX_SEEDS).contains(count) => Ok((1..=*count as u64).collect()),
-        Value::Integer(count) => {
-            Err(format!("{count} seeds are out of range: allowed is 1 to {MAX_SEEDS}, or a list such as [7, 8]"))
-        }
-        Value::List(list) if !list.is_empty() => {
-            let mut seeds = list.iter().map(|node| one(&node.value)).collect::<Result<Vec<_>, _>>()?;
-            seeds.dedup();
-            Ok(seeds)
-        }
-        _ => Err("expected a number of seeds, or a list such as [7, 8]".to_owned()),
-    })?;
-    Ok(seeds.unwrap_or_else(|| vec![1]))
+    }
 }

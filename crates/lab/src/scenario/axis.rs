@@ -1,8 +1,10 @@
 //! Axes of a grid, and curves over it.
 
 use farhaul_units::{ByteSize, Rate, parse_duration, parse_ratio};
+use serde::Deserialize;
+use toml::Spanned;
 
-use super::reader::{Node, Section, Table, Value};
+use super::reader::{Node, Source, Table, Value};
 use crate::error::ScenarioError;
 use crate::record::AxisValue;
 use crate::world::World;
@@ -33,46 +35,69 @@ pub struct Curve {
 /// Keys and their new values, in order.
 pub(crate) type Changes = Vec<(String, Node)>;
 
-impl Axis {
-    /// Parses an `[[axis]]`, with the changes of each value.
-    pub(crate) fn read(mut section: Section<'_>) -> Result<(Self, Vec<Changes>), ScenarioError> {
-        let name = section.required_text("name")?;
-        if !is_word(&name) {
-            let line = section.line_of("name");
-            return Err(section.error(line, format!("'{name}' cannot name an axis: use letters, digits, - and _")));
+/// The keys of `[[axis]]`.
+#[derive(Deserialize)]
+#[serde(expecting = "{ name = \"rate\", set = \"link.rate\", values = [\"1mbit\", \"1gbit\"] }")]
+pub(super) struct AxisKeys {
+    name: AxisName,
+    #[serde(default)]
+    set: Vec<String>,
+    values: Spanned<Vec<Node>>,
+}
+
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct AxisName(String);
+
+impl TryFrom<String> for AxisName {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let letters = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
+        if letters && name.starts_with(|letter: char| letter.is_ascii_alphabetic()) {
+            return Ok(Self(name));
         }
-        let set = section.texts("set")?;
-        let line = section.line_of("values");
-        let nodes = match section.get("values") {
-            Some(Node { value: Value::List(nodes), .. }) if !nodes.is_empty() => nodes.as_slice(),
-            _ => {
-                return Err(
-                    section.error(line, format!("axis '{name}' needs `values`, a list with at least one value"))
-                );
-            }
-        };
+        Err(format!("'{name}' cannot name an axis: use letters, digits, - and _"))
+    }
+}
+
+/// The keys of `[[curve]]`.
+#[derive(Deserialize)]
+pub(super) struct CurveKeys {
+    name: String,
+    label: Option<String>,
+    #[serde(default)]
+    set: Table,
+}
+
+impl Axis {
+    /// The axis, with the changes of each value.
+    pub(super) fn read(source: &Source, keys: AxisKeys) -> Result<(Self, Vec<Changes>), ScenarioError> {
+        let AxisKeys { name: AxisName(name), set, values: nodes } = keys;
+        if nodes.get_ref().is_empty() {
+            return Err(source.error(&nodes, format!("axis '{name}' needs at least one of `values`")));
+        }
         let mut values = Vec::new();
         let mut changes = Vec::new();
-        for node in nodes {
+        for node in nodes.get_ref() {
             let (value, change) = if set.is_empty() {
-                labelled(&section, &name, node)?
+                labelled(node).ok_or_else(|| source.error(node, label_missing(&name)))?
             } else {
                 let keys = set.iter().map(|key| (key.clone(), node.clone())).collect();
-                (axis_value(&node.value.to_string()), keys)
+                (axis_value(&node.get_ref().to_string()), keys)
             };
             if values.contains(&value) {
-                return Err(section.error(node.line, format!("axis '{name}' has {} twice", value.text)));
+                return Err(source.error(node, format!("axis '{name}' has {} twice", value.text)));
             }
             values.push(value);
             changes.push(change);
         }
-        section.finish()?;
         Ok((Self { name, set, values }, changes))
     }
 
-    /// An axis that sets `path` to each of these texts.
-    pub(crate) fn over(path: &str, texts: &[String], line: usize) -> (Self, Vec<Changes>) {
-        let change = |text: &String| vec![(path.to_owned(), Node { line, value: typed(text) })];
+    /// An axis that sets `path` to each of these texts of the command line.
+    pub(crate) fn over(path: &str, texts: &[String]) -> (Self, Vec<Changes>) {
+        let change = |text: &String| vec![(path.to_owned(), Node::new(0..0, typed(text)))];
         let values = texts.iter().map(|text| axis_value(text)).collect();
         let axis = Self { name: path.to_owned(), set: vec![path.to_owned()], values };
         (axis, texts.iter().map(change).collect())
@@ -80,46 +105,32 @@ impl Axis {
 }
 
 /// A value with its own keys: `{ label = "1 Gbit/s", "link.rate" = "1gbit", "link.rtt" = "10ms" }`.
-fn labelled(section: &Section<'_>, axis: &str, node: &Node) -> Result<(AxisValue, Changes), ScenarioError> {
-    let refuse = || {
-        let message = format!(
-            "axis '{axis}' has no `set`, so that each value must be a table with a `label` and the keys that it sets, such as \
-             {{ label = \"slow\", \"link.rate\" = \"1mbit\" }}"
-        );
-        section.error(node.line, message)
-    };
-    let Value::Table(table) = &node.value else { return Err(refuse()) };
-    let Some(Node { value: label @ (Value::Text(_) | Value::Integer(_) | Value::Float(_)), .. }) = table.get("label")
-    else {
-        return Err(refuse());
-    };
-    let changes = table.iter().filter(|(key, _)| *key != "label").map(|(key, node)| (key.clone(), node.clone()));
-    Ok((axis_value(&label.to_string()), changes.collect()))
+fn labelled(node: &Node) -> Option<(AxisValue, Changes)> {
+    let mut changes = node.get_ref().as_table()?.clone();
+    let label = changes.remove("label")?.into_inner();
+    let is_label = matches!(label, Value::Text(_) | Value::Integer(_) | Value::Float(_));
+    is_label.then(|| (axis_value(&label.to_string()), changes.into_iter().collect()))
+}
+
+fn label_missing(axis: &str) -> String {
+    format!(
+        "axis '{axis}' has no `set`, so that each value must be a table with a `label` and the keys that it sets, such as \
+         {{ label = \"slow\", \"link.rate\" = \"1mbit\" }}"
+    )
 }
 
 impl Curve {
-    /// Parses a `[[curve]]`, with its changes.
-    pub(crate) fn read(mut section: Section<'_>) -> Result<(Self, Changes), ScenarioError> {
-        let name = section.required_text("name")?;
-        let label = section.text("label")?.unwrap_or_else(|| name.clone());
-        let changes = match section.get("set") {
-            Some(Node { value: Value::Table(table), .. }) => changes(table),
-            Some(node) => return Err(section.error(node.line, "`set` is a table of keys and values")),
-            None => Vec::new(),
-        };
-        section.finish()?;
-        Ok((Self { name, label, world: World::default() }, changes))
+    /// The curve, with its changes.
+    pub(super) fn read(keys: CurveKeys) -> (Self, Changes) {
+        let CurveKeys { name, label, set } = keys;
+        let label = label.unwrap_or_else(|| name.clone());
+        (Self { name, label, world: World::default() }, set.into_iter().collect())
     }
 
     /// The only curve of a scenario that names none.
     pub(crate) fn only() -> Self {
         Self { name: String::new(), label: String::new(), world: World::default() }
     }
-}
-
-/// Dotted paths and their values.
-pub(crate) fn changes(table: &Table) -> Changes {
-    table.iter().map(|(key, node)| (key.clone(), node.clone())).collect()
 }
 
 /// The scenario's value for a text without quotes.
@@ -132,11 +143,6 @@ fn typed(text: &str) -> Value {
         "false" => Value::Flag(false),
         _ => Value::Text(text.to_owned()),
     }
-}
-
-fn is_word(name: &str) -> bool {
-    let letters = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
-    letters && name.starts_with(|letter: char| letter.is_ascii_alphabetic())
 }
 
 /// A value as text, and as a number in base units if it is one.

@@ -1,6 +1,6 @@
 //! Changes to a scenario before it is parsed, by axes, curves, `[quick]` and `[emulated]`.
 
-use super::reader::{Node, Table, Value, nearest};
+use super::reader::{Node, Table, Value, hint, listed};
 
 /// Selects every element of a list.
 const ALL: &str = "*";
@@ -25,10 +25,9 @@ fn descend(node: &mut Node, path: &str, segments: &[&str], value: &Node) -> Resu
         replace(node, value);
         return Ok(());
     };
-    let line = value.line;
-    match &mut node.value {
+    match node.get_mut() {
         Value::Table(table) => {
-            let missing = || Node { line, value: Value::Table(Table::new()) };
+            let missing = || Node::new(value.span(), Value::Table(Table::new()));
             let next = table.entry((*first).to_owned()).or_insert_with(missing);
             descend(next, path, rest, value)
         }
@@ -44,7 +43,7 @@ fn descend(node: &mut Node, path: &str, segments: &[&str], value: &Node) -> Resu
 }
 
 fn replace(node: &mut Node, value: &Node) {
-    match (&mut node.value, &value.value) {
+    match (node.get_mut(), value.get_ref()) {
         (Value::Table(into), Value::Table(from)) if !from.contains_key("kind") => {
             for (key, inner) in from {
                 match into.get_mut(key) {
@@ -66,30 +65,25 @@ fn find(items: &[Node], name: &str) -> Result<usize, String> {
     match name.parse::<usize>() {
         Ok(number @ 1..) if number <= items.len() => Ok(number - 1),
         _ => {
-            let meant = nearest(name, names.iter().copied()).map_or(String::new(), |name| format!(" ({name}?)"));
-            Err(format!("there is no '{name}'{meant}: there are {}", super::reader::listed(&names)))
+            let meant = hint(name, names.iter().copied());
+            Err(format!("there is no '{name}'{meant}: there are {}", listed(&names)))
         }
     }
 }
 
 /// The name of an element of a list. Scores have an `id`.
 pub(crate) fn name_of(node: &Node) -> Option<&str> {
-    match &node.value {
-        Value::Table(table) => match &table.get("name").or_else(|| table.get("id"))?.value {
-            Value::Text(name) => Some(name),
-            _ => None,
-        },
-        _ => None,
-    }
+    let table = node.get_ref().as_table()?;
+    table.get("name").or_else(|| table.get("id"))?.get_ref().as_text()
 }
 
 /// Names every flow and link without a name, for paths, records and plots.
 pub(crate) fn name_elements(root: &mut Node) {
-    let Value::Table(table) = &mut root.value else { return };
-    if let Some(Node { value: Value::List(flows), .. }) = table.get_mut("flow") {
+    let Value::Table(table) = root.get_mut() else { return };
+    if let Some(Value::List(flows)) = table.get_mut("flow").map(Node::get_mut) {
         name_all(flows, |flow| bare_name(text(flow, "protocol").unwrap_or("udt")).to_owned());
     }
-    if let Some(Node { value: Value::List(links), .. }) = table.get_mut("links") {
+    if let Some(Value::List(links)) = table.get_mut("links").map(Node::get_mut) {
         name_all(links, |link| format!("{}-{}", text(link, "from").unwrap_or("?"), text(link, "to").unwrap_or("?")));
     }
 }
@@ -100,51 +94,43 @@ fn bare_name(protocol: &str) -> &str {
 }
 
 fn text<'a>(table: &'a Table, key: &str) -> Option<&'a str> {
-    match &table.get(key)?.value {
-        Value::Text(text) => Some(text),
-        _ => None,
-    }
+    table.get(key)?.get_ref().as_text()
 }
 
 /// Names the elements without a name, and numbers equal names.
 fn name_all(items: &mut [Node], default: impl Fn(&Table) -> String) {
-    let defaults: Vec<Option<String>> = items
-        .iter()
-        .map(|item| match &item.value {
-            Value::Table(table) if !table.contains_key("name") => Some(default(table)),
-            _ => None,
-        })
-        .collect();
+    let unnamed = |item: &Node| Some(default(item.get_ref().as_table().filter(|table| !table.contains_key("name"))?));
+    let defaults: Vec<Option<String>> = items.iter().map(unnamed).collect();
     for (index, item) in items.iter_mut().enumerate() {
-        let (Some(name), Value::Table(table)) = (&defaults[index], &mut item.value) else { continue };
+        let span = item.span();
+        let (Some(name), Value::Table(table)) = (&defaults[index], item.get_mut()) else { continue };
         let same = |others: &[Option<String>]| others.iter().filter(|other| other.as_ref() == Some(name)).count();
         let name = match same(&defaults) {
             1 => name.clone(),
             _ => format!("{name}-{}", same(&defaults[..=index])),
         };
-        let line = item.line;
-        table.insert("name".to_owned(), Node { line, value: Value::Text(name) });
+        table.insert("name".to_owned(), Node::new(span, Value::Text(name)));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::reader::read;
+    use super::super::reader::Source;
     use super::*;
 
     fn root(text: &str) -> Node {
-        let mut root = read("f", text).unwrap();
+        let (_, mut root) = Source::read("f", text).unwrap();
         name_elements(&mut root);
         root
     }
 
     fn number(value: i64) -> Node {
-        Node { line: 9, value: Value::Integer(value) }
+        Node::new(9..10, Value::Integer(value))
     }
 
     fn after(text: &str, path: &str, value: Node) -> Result<String, String> {
         let mut root = root(text);
-        set(&mut root, path, &value).map(|()| root.value.to_string())
+        set(&mut root, path, &value).map(|()| root.get_ref().to_string())
     }
 
     #[test]
@@ -178,15 +164,14 @@ mod tests {
     #[test]
     fn flows_are_called_after_their_protocol_and_numbered_when_repeated() {
         let root = root("[[flow]]\n[[flow]]\nprotocol = 'tcp'\n[[flow]]\nprotocol = 'tcp'\n[[flow]]\nname = 'mine'");
-        let Value::Table(table) = &root.value else { panic!("a table") };
-        let Value::List(flows) = &table["flow"].value else { panic!("a list") };
+        let Value::List(flows) = root.get_ref().as_table().unwrap()["flow"].get_ref() else { panic!("a list") };
         let names: Vec<_> = flows.iter().filter_map(name_of).collect();
         assert_eq!(names, ["udt", "tcp-1", "tcp-2", "mine"]);
     }
 
     #[test]
     fn tables_are_merged_unless_they_have_a_kind() {
-        let table = |text: &str| Node { line: 3, value: read("f", text).unwrap().value };
+        let table = |text: &str| Source::read("f", text).unwrap().1;
         let text = "[link]\nrate = 1\nqueue = { kind = 'a', x = 1 }";
         assert_eq!(
             after(text, "link", table("rate = 2")),

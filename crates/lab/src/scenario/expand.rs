@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use farhaul_units::Rate;
+use serde::Deserialize;
 
-use super::axis::{Axis, Changes, Curve, changes};
+use super::axis::{Axis, Changes, Curve};
 use super::edit::{name_elements, set};
 use super::plot::by_default;
-use super::reader::{Node, Section, Value, read};
+use super::reader::{Node, Section, Source, Table};
 use super::setup::Setup;
 use super::vocabulary::Vocabulary;
 use super::{AllChanges, Scenario};
@@ -20,9 +21,14 @@ use crate::world::Venue;
 /// The most runs of one scenario: a month of a machine.
 const MAX_JOBS: usize = 1_000_000;
 
-/// The table of the quick form, and that of the form for real sockets.
-const QUICK: &str = "quick";
-const EMULATED: &str = "emulated";
+/// The forms of a scenario, with the keys that each replaces.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Forms {
+    quick: Table,
+    /// For real sockets.
+    emulated: Table,
+}
 
 /// Changes by the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +53,7 @@ pub struct Experiment {
     pub scenario: Scenario,
     changes: AllChanges,
     smoke: bool,
-    file: String,
+    source: Source,
     root: Node,
 }
 
@@ -100,20 +106,21 @@ impl Experiment {
     /// # Errors
     /// A mistake in the scenario, with its line.
     pub fn read(name: &str, file: &str, text: &str, overrides: &Overrides) -> Result<Self, ScenarioError> {
-        let mut root = read(file, text)?;
+        let (source, mut root) = Source::read(file, text)?;
         name_elements(&mut root);
         // Reports mistakes of the scenario before those of its other forms.
-        Scenario::read(name, file, &root)?;
-        for (form, is_wanted) in [(QUICK, overrides.quick), (EMULATED, overrides.emulated)] {
-            for (path, value) in changes_of(form, file, &root)?.into_iter().filter(|_| is_wanted) {
-                apply(file, &mut root, &path, &value)?;
+        Scenario::read(name, &source, &root)?;
+        let Forms { quick, emulated } = Section::root(&source, &root)?.read()?;
+        for (form, is_wanted) in [(quick, overrides.quick), (emulated, overrides.emulated)] {
+            for (path, value) in form.into_iter().filter(|_| is_wanted) {
+                apply(&source, &mut root, &path, &value)?;
             }
         }
-        let (mut scenario, mut changes) = Scenario::read(name, file, &root)?;
+        let (mut scenario, mut changes) = Scenario::read(name, &source, &root)?;
         for (key, values) in &overrides.axes {
             let replaced = scenario.axes.iter().position(|axis| axis.name == *key);
             let path = replaced.and_then(|place| scenario.axes[place].set.first()).unwrap_or(key);
-            let (mut axis, sets) = Axis::over(path, values, 1);
+            let (mut axis, sets) = Axis::over(path, values);
             axis.name.clone_from(key);
             match replaced {
                 Some(place) => (scenario.axes[place], changes.axes[place]) = (axis, sets),
@@ -130,7 +137,7 @@ impl Experiment {
             scenario.curves.push(Curve::only());
             changes.curves.push(Changes::new());
         }
-        let mut experiment = Self { scenario, changes, smoke: overrides.smoke, file: file.to_owned(), root };
+        let mut experiment = Self { scenario, changes, smoke: overrides.smoke, source, root };
         let (first, _) = experiment.setup(&[&experiment.changes.curves[0], &experiment.first_point()])?;
         experiment.scenario.duration = first.duration.as_secs_f64();
         experiment.scenario.warmup = first.warmup.as_secs_f64();
@@ -146,7 +153,12 @@ impl Experiment {
 
     /// The scenario's file, as it was named.
     pub(crate) fn file(&self) -> &str {
-        &self.file
+        &self.source.file
+    }
+
+    /// The scenario's file, with its lines.
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
     }
 
     /// The scenario as it was written, with the changes of the quick and of the emulated form if they are run.
@@ -166,8 +178,7 @@ impl Experiment {
         let points: usize = self.scenario.axes.iter().map(|axis| axis.values.len()).product();
         let count = points.saturating_mul(self.scenario.curves.len()).saturating_mul(self.scenario.seeds.len());
         if count > MAX_JOBS {
-            let message = format!("{count} runs are too many: {MAX_JOBS} are allowed");
-            return Err(ScenarioError { file: self.file.clone(), line: 1, message });
+            return Err(self.source.error_on(1, format!("{count} runs are too many: {MAX_JOBS} are allowed")));
         }
         let mut jobs = Vec::with_capacity(count);
         for curve in 0..self.scenario.curves.len() {
@@ -185,7 +196,7 @@ impl Experiment {
             None => true,
             Some((line, reason)) => {
                 let curve = if job.curve.is_empty() { String::new() } else { format!(" (curve {})", job.curve) };
-                let refusal = ScenarioError { file: self.file.clone(), line, message: reason + &curve };
+                let refusal = self.source.error_on(line, reason + &curve);
                 if !refusals.contains(&refusal) {
                     refusals.push(refusal);
                 }
@@ -228,9 +239,9 @@ impl Experiment {
     fn setup(&self, layers: &[&Changes]) -> Result<(Setup, String), ScenarioError> {
         let mut root = self.root.clone();
         for (path, value) in layers.iter().copied().flatten() {
-            apply(&self.file, &mut root, path, value)?;
+            apply(&self.source, &mut root, path, value)?;
         }
-        let setup = Setup::read(&self.file, &root)?;
+        let setup = Setup::read(&self.source, &root)?;
         let setup = if self.smoke { setup.smoke() } else { setup };
         // Recorded links are in files of their own.
         let recorded: String = setup.topology.links.iter().map(|link| format!("{:?}", link.path.variation)).collect();
@@ -238,16 +249,6 @@ impl Experiment {
     }
 }
 
-fn apply(file: &str, root: &mut Node, path: &str, value: &Node) -> Result<(), ScenarioError> {
-    set(root, path, value).map_err(|message| ScenarioError { file: file.to_owned(), line: value.line, message })
-}
-
-/// The keys that a form of the scenario replaces.
-fn changes_of(form: &'static str, file: &str, root: &Node) -> Result<Changes, ScenarioError> {
-    let mut section = Section::of(file, "the scenario", root)?;
-    Ok(match section.get(form) {
-        Some(Node { value: Value::Table(table), .. }) => changes(table),
-        Some(node) => return Err(section.error(node.line, format!("[{form}] is a table of keys and values"))),
-        None => Vec::new(),
-    })
+fn apply(source: &Source, root: &mut Node, path: &str, value: &Node) -> Result<(), ScenarioError> {
+    set(root, path, value).map_err(|message| source.error(value, message))
 }

@@ -7,7 +7,7 @@ use super::reader::{Node, Value};
 use crate::key::RunKey;
 
 /// The key of a link that names a file.
-pub(super) const TRACE: &str = "trace";
+const TRACE: &str = "trace";
 /// The folder of copies, beside the copy of the scenario.
 const COPIES: &str = "files";
 
@@ -32,9 +32,9 @@ pub(super) fn named<'a>(experiment: impl Iterator<Item = &'a Node>) -> BTreeSet<
 }
 
 fn collect(node: &Node, names: &mut BTreeSet<String>) {
-    match &node.value {
+    match node.get_ref() {
         Value::Table(table) => {
-            if let Some(Node { value: Value::Text(name), .. }) = table.get(TRACE) {
+            if let Some(Value::Text(name)) = table.get(TRACE).map(Node::get_ref) {
                 names.insert(name.clone());
             }
             table.values().for_each(|inner| collect(inner, names));
@@ -46,13 +46,13 @@ fn collect(node: &Node, names: &mut BTreeSet<String>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::reader::read;
+    use super::super::reader::Source;
     use super::*;
 
     #[test]
     fn every_link_is_asked_for_its_file() {
         let text = "[link]\ntrace = 'a'\n[link.back]\ntrace = 'b'\n[[links]]\ntrace = 'c'\n[[flow]]\nname = 'trace'\n";
-        let names = named([read("f", text).unwrap()].iter());
+        let names = named([Source::read("f", text).unwrap().1].iter());
         assert_eq!(names.into_iter().collect::<Vec<_>>(), ["a", "b", "c"]);
     }
 

@@ -4,11 +4,15 @@ mod loss;
 mod queue;
 mod variation;
 
-use farhaul_netem::{MIN_BDP_QUEUE, PathSpec};
+use farhaul_netem::{Discipline, LossSpec, MIN_BDP_QUEUE, PathSpec};
 use farhaul_units::Duration;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use toml::Spanned;
 
-use super::reader::{self, Section};
+use super::reader::{AboveZero, LinkRate, OrTable, Section, Share, Time, Whole};
 use crate::error::ScenarioError;
+use variation::{JitterKeys, PolicerKeys, ReorderKeys, StepKeys};
 
 pub(crate) use queue::{Limit, packets_of, products};
 
@@ -23,6 +27,25 @@ pub(crate) struct LinkSpec {
     pub(crate) product_of: Option<Duration>,
 }
 
+/// The keys that all links have.
+#[derive(Deserialize)]
+struct LinkKeys {
+    rate: Option<LinkRate>,
+    delay: Option<Time>,
+    #[serde(default)]
+    schedule: Vec<StepKeys>,
+    repeat: Option<AboveZero>,
+    trace: Option<Spanned<String>>,
+    loss: Option<OrTable<Share, IgnoredAny>>,
+    lossless_below: Option<Whole<0, 65_535>>,
+    jitter: Option<OrTable<Time, JitterKeys>>,
+    reorder: Option<ReorderKeys>,
+    policer: Option<PolicerKeys>,
+    duplicate: Option<Share>,
+    corrupt: Option<Share>,
+    queue: Option<OrTable<Limit, IgnoredAny>>,
+}
+
 impl LinkSpec {
     /// The link for flows whose longest RTT is this.
     pub(crate) fn path(&self, round_trip: Duration) -> PathSpec {
@@ -30,42 +53,36 @@ impl LinkSpec {
         PathSpec { queue, ..self.path.clone() }
     }
 
-    /// Parses the keys that all links have. Absent keys are as in `base`.
+    /// Reads the keys that all links have. Absent keys are as in `base`.
     pub(crate) fn read(section: &mut Section<'_>, base: &Self) -> Result<Self, ScenarioError> {
+        let keys: LinkKeys = section.read()?;
         let mut spec = base.clone();
         let path = &mut spec.path;
-        if let Some(rate) = section.rate("rate")? {
-            path.rate = Some(rate);
-        }
-        if let Some(delay) = section.time("delay")? {
-            path.delay = delay;
-        }
-        if let Some(variation) = variation::variation(section)? {
+        path.rate = keys.rate.map(|LinkRate(rate)| rate).or(path.rate);
+        path.delay = keys.delay.map_or(path.delay, |Time(delay)| delay);
+        if let Some(variation) = variation::variation(section, keys.schedule, keys.repeat, keys.trace)? {
             path.variation = variation;
         }
-        if let Some(node) = section.get("loss") {
-            path.loss = loss::read(section, node)?;
+        match keys.loss {
+            None => {}
+            Some(OrTable::Bare(Share(share))) => path.loss = (share > 0.0).then_some(LossSpec::Bernoulli(share)),
+            Some(OrTable::Table(_)) => path.loss = section.section("loss")?.map(loss::read).transpose()?,
         }
-        if let Some(bytes) = section.integer("lossless_below", 0..=65_535)? {
-            path.lossless_below = bytes as u32;
-        }
-        if section.has("jitter") {
-            path.jitter = variation::jitter(section)?;
-        }
-        if section.has("reorder") {
-            path.reorder = variation::reorder(section)?;
-        }
-        if section.has("policer") {
-            path.policer = variation::policer(section)?;
-        }
-        if let Some(share) = section.share("duplicate")? {
-            path.duplicate = share;
-        }
-        if let Some(share) = section.share("corrupt")? {
-            path.corrupt = share;
-        }
-        if let Some(node) = section.get("queue") {
-            queue::read(section, node, &mut spec)?;
+        path.lossless_below = keys.lossless_below.map_or(path.lossless_below, |Whole(bytes)| bytes as u32);
+        path.jitter = keys.jitter.map_or(path.jitter, variation::jitter);
+        path.reorder = keys.reorder.map_or(path.reorder, variation::reorder);
+        path.policer = keys.policer.map(variation::policer).or(path.policer);
+        path.duplicate = keys.duplicate.map_or(path.duplicate, |Share(share)| share);
+        path.corrupt = keys.corrupt.map_or(path.corrupt, |Share(share)| share);
+        match keys.queue {
+            None => {}
+            Some(OrTable::Bare(limit)) => {
+                spec.limit = limit;
+                spec.path.discipline = Discipline::DropTail;
+            }
+            Some(OrTable::Table(_)) => {
+                section.section("queue")?.map_or(Ok(()), |table| queue::read(table, &mut spec))?
+            }
         }
         Ok(spec)
     }
@@ -80,9 +97,4 @@ impl Default for LinkSpec {
             product_of: None,
         }
     }
-}
-
-fn kind_error(table: &Section<'_>, kind: &str, allowed: &[&str]) -> ScenarioError {
-    let line = table.line_of("kind");
-    table.error(line, format!("{}: there is no kind '{kind}': there are {}", table.name(), reader::listed(allowed)))
 }

@@ -2,8 +2,11 @@
 
 mod default;
 
+use serde::Deserialize;
+use toml::Spanned;
+
 use super::axis::base_units;
-use super::reader::{Section, Value, listed};
+use super::reader::{Source, Value, listed};
 use crate::error::ScenarioError;
 use crate::expression::Unit;
 
@@ -34,7 +37,8 @@ pub struct PlotSpec {
 }
 
 /// Kinds of drawings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
 pub enum PlotKind {
     /// A metric over an axis, one line for each curve and each value of `by`. Bands are the 95 % interval over seeds.
     Lines,
@@ -60,7 +64,8 @@ pub struct PlotAxis {
 }
 
 /// Spacing of values.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
 pub enum Scale {
     /// Equal differences are equally far apart.
     #[default]
@@ -71,61 +76,111 @@ pub enum Scale {
 
 pub(super) use default::by_default;
 
+/// The keys of `[[plot]]`.
+#[derive(Deserialize)]
+#[serde(expecting = "{ kind = \"lines\", x = \"rtt\", y = \"utilisation\" }")]
+pub(super) struct PlotKeys {
+    name: Option<FileName>,
+    title: Option<String>,
+    kind: PlotKind,
+    x: Option<String>,
+    y: Vec<String>,
+    #[serde(default)]
+    by: Vec<String>,
+    #[serde(default)]
+    curves: Vec<String>,
+    #[serde(rename = "where")]
+    filter: Option<String>,
+    x_label: Option<String>,
+    #[serde(default)]
+    x_scale: Scale,
+    x_range: Option<Range>,
+    x_unit: Option<StepOfUnit>,
+    y_label: Option<String>,
+    #[serde(default)]
+    y_scale: Scale,
+    y_range: Option<Range>,
+    y_unit: Option<StepOfUnit>,
+}
+
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct FileName(String);
+
+#[derive(Deserialize)]
+#[serde(try_from = "Value")]
+struct Range([f64; 2]);
+
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct StepOfUnit(String);
+
 impl PlotSpec {
-    /// Parses a `[[plot]]`, the `place`-th from 0.
-    pub(crate) fn read(mut section: Section<'_>, place: usize) -> Result<Self, ScenarioError> {
+    /// The drawing, the `place`-th from 0.
+    pub(super) fn read(source: &Source, keys: Spanned<PlotKeys>, place: usize) -> Result<Self, ScenarioError> {
+        let missing = |key: &str| source.error(&keys, format!("this plot needs `{key}`"));
+        let (no_x, no_y) = (missing("x"), missing("y"));
+        let keys = keys.into_inner();
         let default = if place == 0 { "plot".to_owned() } else { format!("plot-{}", place + 1) };
-        let name = section.text("name")?.unwrap_or(default);
-        if name.is_empty() || name.chars().any(|letter| !letter.is_ascii_alphanumeric() && !"-_".contains(letter)) {
-            let line = section.line_of("name");
-            return Err(section.error(line, format!("'{name}' cannot name a file: use letters, digits, - and _")));
-        }
-        let kinds =
-            [("lines", PlotKind::Lines), ("time", PlotKind::Time), ("heat", PlotKind::Heat), ("bars", PlotKind::Bars)];
-        let line = section.line();
-        let missing = |key: &str| section.error(line, format!("this plot needs `{key}`"));
-        let (no_kind, no_x, no_y) = (missing("kind"), missing("x"), missing("y"));
-        let kind = section.choice("kind", &kinds)?.ok_or(no_kind)?;
-        let plot = Self {
-            name,
-            title: section.text("title")?,
-            kind,
-            x: section.text("x")?,
-            y: section.texts("y")?,
-            by: section.texts("by")?,
-            curves: section.texts("curves")?,
-            filter: section.text("where")?,
-            x_axis: axis(&mut section, ["x_label", "x_scale", "x_range", "x_unit"])?,
-            y_axis: axis(&mut section, ["y_label", "y_scale", "y_range", "y_unit"])?,
+        let axis = |label, scale, range: Option<Range>, unit: Option<StepOfUnit>| PlotAxis {
+            label,
+            scale,
+            range: range.map(|range| range.0),
+            unit: unit.map(|unit| unit.0),
         };
-        section.finish()?;
-        if plot.y.is_empty() {
+        if keys.y.is_empty() {
             return Err(no_y);
         }
-        if plot.x.is_none() && matches!(kind, PlotKind::Lines | PlotKind::Heat) {
+        if keys.x.is_none() && matches!(keys.kind, PlotKind::Lines | PlotKind::Heat) {
             return Err(no_x);
         }
-        Ok(plot)
+        Ok(Self {
+            name: keys.name.map_or(default, |name| name.0),
+            title: keys.title,
+            kind: keys.kind,
+            x: keys.x,
+            y: keys.y,
+            by: keys.by,
+            curves: keys.curves,
+            filter: keys.filter,
+            x_axis: axis(keys.x_label, keys.x_scale, keys.x_range, keys.x_unit),
+            y_axis: axis(keys.y_label, keys.y_scale, keys.y_range, keys.y_unit),
+        })
     }
 }
 
-fn axis(section: &mut Section<'_>, keys: [&'static str; 4]) -> Result<PlotAxis, ScenarioError> {
-    let [label, scale, range, unit] = keys;
-    let no_unit = |name: &str| format!("there is no unit '{name}': there are {}", listed(&Unit::steps()));
-    let scales = [("linear", Scale::Linear), ("log", Scale::Log)];
-    Ok(PlotAxis {
-        label: section.text(label)?,
-        scale: section.choice(scale, &scales)?.unwrap_or_default(),
-        range: section.read(range, |value| {
-            let wrong =
-                || "expected two numbers, the first one smaller, such as [0, 1] or [\"1mbit\", \"1gbit\"]".to_owned();
-            let Value::List(ends) = value else { return Err(wrong()) };
-            let ends: Vec<f64> = ends.iter().filter_map(|end| base_units(&end.value.to_string())).collect();
-            <[f64; 2]>::try_from(ends).ok().filter(|[low, high]| low < high).ok_or_else(wrong)
-        })?,
-        unit: section.read(unit, |value| {
-            let suffix = value.to_string();
-            if Unit::has_step(&suffix) { Ok(suffix) } else { Err(no_unit(&suffix)) }
-        })?,
-    })
+impl TryFrom<String> for FileName {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+        match !name.is_empty() && name.chars().all(fits) {
+            true => Ok(Self(name)),
+            false => Err(format!("'{name}' cannot name a file: use letters, digits, - and _")),
+        }
+    }
+}
+
+impl TryFrom<Value> for Range {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        let ends = if let Value::List(ends) = value { ends } else { Vec::new() };
+        let ends: Vec<f64> = ends.iter().filter_map(|end| base_units(&end.get_ref().to_string())).collect();
+        let ends = <[f64; 2]>::try_from(ends).ok().filter(|[low, high]| low < high);
+        ends.map(Self).ok_or_else(|| {
+            "expected two numbers, the first one smaller, such as [0, 1] or [\"1mbit\", \"1gbit\"]".to_owned()
+        })
+    }
+}
+
+impl TryFrom<String> for StepOfUnit {
+    type Error = String;
+
+    fn try_from(step: String) -> Result<Self, String> {
+        match Unit::has_step(&step) {
+            true => Ok(Self(step)),
+            false => Err(format!("there is no unit '{step}': there are {}", listed(&Unit::steps()))),
+        }
+    }
 }

@@ -1,27 +1,32 @@
-//! Parses TOML into values that know their line, and refuses unknown keys.
+//! Parses TOML into values that know their place, and refuses unknown keys.
 
+mod mistake;
 mod nearest;
+mod quantity;
 mod section;
+mod tree;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use toml::de::{DeTable, DeValue};
+use serde::Deserialize;
+use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+use toml::Spanned;
+use toml::de::DeTable;
 
 pub use nearest::nearest;
+pub(crate) use nearest::{hint, listed};
+pub(crate) use quantity::{AboveZero, LinkRate, Number, Share, Size, Time, Whole};
 pub(crate) use section::Section;
-pub(crate) use section::{listed, share, text};
+pub(crate) use tree::OrTable;
 
 use crate::error::ScenarioError;
 
-/// A value and its line.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node {
-    /// The line, from 1.
-    pub(crate) line: usize,
-    /// The value.
-    pub(crate) value: Value,
-}
+/// A value and its place: the bytes of the file that hold it. Values of the command line are at the beginning.
+pub(crate) type Node = Spanned<Value>;
+
+/// Keys and values of a table, in alphabetical order.
+pub(crate) type Table = BTreeMap<String, Node>;
 
 /// A value of a scenario.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,9 +45,6 @@ pub(crate) enum Value {
     Table(Table),
 }
 
-/// Keys and values of a table, in alphabetical order.
-pub(crate) type Table = BTreeMap<String, Node>;
-
 impl Value {
     /// The kind of value, for messages.
     pub(crate) fn kind(&self) -> &'static str {
@@ -53,6 +55,16 @@ impl Value {
             Self::List(_) => "a list",
             Self::Table(_) => "a table",
         }
+    }
+
+    /// The text, if the value is one.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    /// The table, if the value is one.
+    pub(crate) fn as_table(&self) -> Option<&Table> {
+        if let Self::Table(table) = self { Some(table) } else { None }
     }
 }
 
@@ -67,14 +79,14 @@ impl fmt::Display for Value {
             Self::List(nodes) => {
                 f.write_str("[")?;
                 for (index, node) in nodes.iter().enumerate() {
-                    write!(f, "{}{}", if index > 0 { ", " } else { "" }, node.value)?;
+                    write!(f, "{}{}", if index > 0 { ", " } else { "" }, node.get_ref())?;
                 }
                 f.write_str("]")
             }
             Self::Table(table) => {
                 f.write_str("{")?;
                 for (index, (key, node)) in table.iter().enumerate() {
-                    write!(f, "{}{key} = {}", if index > 0 { ", " } else { "" }, node.value)?;
+                    write!(f, "{}{key} = {}", if index > 0 { ", " } else { "" }, node.get_ref())?;
                 }
                 f.write_str("}")
             }
@@ -82,69 +94,97 @@ impl fmt::Display for Value {
     }
 }
 
-/// Parses a scenario's text.
-///
-/// # Errors
-/// The text is no TOML, or holds a date.
-pub(crate) fn read(file: &str, text: &str) -> Result<Node, ScenarioError> {
-    let lines = Lines::new(text);
-    let error = |line: usize, message: String| ScenarioError { file: file.to_owned(), line, message };
-    let root = DeTable::parse(text).map_err(|wrong| {
-        let line = wrong.span().map_or(1, |span| lines.at(span.start));
-        error(line, format!("this is not TOML: {}", wrong.message().replace('\n', ", ")))
-    })?;
-    let table = table(root.get_ref(), &lines).map_err(|(line, message)| error(line, message))?;
-    Ok(Node { line: 1, value: Value::Table(table) })
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyValue)
+    }
 }
 
-fn table(from: &DeTable<'_>, lines: &Lines) -> Result<Table, (usize, String)> {
-    from.iter()
-        .map(|(key, value)| {
-            let line = lines.at(key.span().start);
-            Ok((key.get_ref().to_string(), Node { line, value: node(value.get_ref(), line, lines)? }))
-        })
-        .collect()
-}
+struct AnyValue;
 
-fn node(from: &DeValue<'_>, line: usize, lines: &Lines) -> Result<Value, (usize, String)> {
-    Ok(match from {
-        DeValue::String(text) => Value::Text(text.to_string()),
-        DeValue::Integer(number) => {
-            let digits = number.as_str().replace('_', "");
-            let whole = i64::from_str_radix(&digits, number.radix());
-            Value::Integer(whole.map_err(|_| (line, format!("{digits} is not between -2^63 and 2^63 - 1")))?)
-        }
-        DeValue::Float(number) => {
-            let number: Option<f64> = number.as_str().replace('_', "").parse().ok();
-            let finite = number.filter(|number| number.is_finite());
-            Value::Float(finite.ok_or((line, "a number must be finite".to_owned()))?)
-        }
-        DeValue::Boolean(flag) => Value::Flag(*flag),
-        DeValue::Datetime(_) => return Err((line, "a date cannot be used here".to_owned())),
-        DeValue::Array(items) => Value::List(
-            items
-                .iter()
-                .map(|item| {
-                    let line = lines.at(item.span().start).max(line);
-                    Ok(Node { line, value: node(item.get_ref(), line, lines)? })
-                })
-                .collect::<Result<_, (usize, String)>>()?,
-        ),
-        DeValue::Table(inner) => Value::Table(table(inner, lines)?),
-    })
-}
+impl<'de> Visitor<'de> for AnyValue {
+    type Value = Value;
 
-/// The offsets at which lines begin.
-struct Lines(Vec<usize>);
-
-impl Lines {
-    fn new(text: &str) -> Self {
-        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        Self(std::iter::once(0).chain(ends).collect())
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number between -2^63 and 2^63 - 1, another number, a text, a list or a table")
     }
 
-    fn at(&self, offset: usize) -> usize {
-        self.0.partition_point(|begin| *begin <= offset).max(1)
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::Text(text.to_owned()))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::Integer(number))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Value, E> {
+        if number.is_finite() { Ok(Value::Float(number)) } else { Err(E::custom("a number must be finite")) }
+    }
+
+    fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Value, E> {
+        Ok(Value::Flag(flag))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut nodes = Vec::new();
+        while let Some(node) = items.next_element()? {
+            nodes.push(node);
+        }
+        Ok(Value::List(nodes))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut table = Table::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            // The parser hands a date over as a table with a key that no file can hold.
+            if key.starts_with('$') {
+                return Err(de::Error::custom("a date cannot be used here"));
+            }
+            table.insert(key, entries.next_value()?);
+        }
+        Ok(Value::Table(table))
+    }
+}
+
+/// The file of a scenario, which knows the lines of places.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// The file, as the user named it.
+    pub(crate) file: String,
+    /// The offsets at which lines begin.
+    lines: Vec<usize>,
+}
+
+impl Source {
+    /// Parses a scenario's text.
+    ///
+    /// # Errors
+    /// The text is no TOML, or holds a date.
+    pub(crate) fn read(file: &str, text: &str) -> Result<(Self, Node), ScenarioError> {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        let source = Self { file: file.to_owned(), lines: std::iter::once(0).chain(ends).collect() };
+        let wrong = |before: &str, wrong: toml::de::Error| {
+            let line = wrong.span().map_or(1, |span| source.line(span.start));
+            source.error_on(line, format!("{before}{}", wrong.message().replace('\n', ", ")))
+        };
+        let parsed = DeTable::parse(text).map_err(|error| wrong("this is not TOML: ", error))?;
+        let table = Table::deserialize(toml::Deserializer::from(parsed)).map_err(|error| wrong("", error))?;
+        Ok((source, Node::new(0..0, Value::Table(table))))
+    }
+
+    /// The line of a place, from 1.
+    pub(crate) fn line(&self, place: usize) -> usize {
+        self.lines.partition_point(|begin| *begin <= place).max(1)
+    }
+
+    /// An error at a value.
+    pub(crate) fn error<T>(&self, at: &Spanned<T>, message: impl Into<String>) -> ScenarioError {
+        self.error_on(self.line(at.span().start), message)
+    }
+
+    /// An error on a line.
+    pub(crate) fn error_on(&self, line: usize, message: impl Into<String>) -> ScenarioError {
+        ScenarioError { file: self.file.clone(), line, message: message.into() }
     }
 }
 
@@ -156,23 +196,25 @@ mod tests {
     fn every_value_knows_its_line() {
         let text =
             "title = \"x\"\n\n[link]\nrate = \"1gbit\"\n\n[[flow]]\nname = \"a\"\n[[flow]]\nname = \"b\"\ncount = 3\n";
-        let Value::Table(root) = read("f", text).unwrap().value else { panic!("a table") };
-        let line = |table: &Table, key: &str| table[key].line;
-        assert_eq!((line(&root, "title"), line(&root, "link")), (1, 3));
-        let Value::Table(link) = &root["link"].value else { panic!("a table") };
-        assert_eq!(line(link, "rate"), 4);
-        let Value::List(flows) = &root["flow"].value else { panic!("a list") };
-        assert_eq!((flows[0].line, flows[1].line), (6, 8));
-        let Value::Table(second) = &flows[1].value else { panic!("a table") };
+        let (source, root) = Source::read("f", text).unwrap();
+        let root = root.get_ref().as_table().unwrap();
+        let line = |table: &Table, key: &str| source.line(table[key].span().start);
+        assert_eq!((line(root, "title"), line(root, "link")), (1, 3));
+        assert_eq!(line(root["link"].get_ref().as_table().unwrap(), "rate"), 4);
+        let Value::List(flows) = root["flow"].get_ref() else { panic!("a list") };
+        assert_eq!([0, 1].map(|flow: usize| source.line(flows[flow].span().start)), [6, 8]);
+        let second = flows[1].get_ref().as_table().unwrap();
         assert_eq!((line(second, "name"), line(second, "count")), (9, 10));
     }
 
     #[test]
     fn text_that_is_not_toml_is_refused_with_its_line() {
-        let error = read("f.toml", "a = 1\nb = = 2\n").unwrap_err();
+        let read = |text: &str| Source::read("f.toml", text).unwrap_err();
+        let error = read("a = 1\nb = = 2\n");
         assert_eq!((error.file.as_str(), error.line), ("f.toml", 2));
-        assert!(read("f", "a = 2026-01-01").unwrap_err().message.contains("date"));
-        assert!(read("f", "a = 99999999999999999999").unwrap_err().message.contains("2^63"));
-        assert!(read("f", "a = inf").unwrap_err().message.contains("finite"));
+        for (value, words) in [("2026-01-01", "date"), ("99999999999999999999", "2^63"), ("inf", "finite")] {
+            let error = read(&format!("a = 1\n[b]\nc = [1, {value}]\n"));
+            assert!(error.line == 3 && error.message.contains(words), "{error}");
+        }
     }
 }

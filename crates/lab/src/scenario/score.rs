@@ -1,6 +1,9 @@
 //! The scores of a figure: the keys of `[[score]]`.
 
-use super::reader::Section;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::reader::{Share, Source};
 use crate::error::ScenarioError;
 
 /// One score: its bound, the points where it must hold, and its source.
@@ -66,7 +69,8 @@ impl Demand {
 }
 
 /// The direction along an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// Later values are smaller.
     Falling,
@@ -75,12 +79,38 @@ pub enum Direction {
 }
 
 /// The source of a bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
 pub enum ScoreSource {
     /// The paper reports it.
     Paper,
     /// We expect it.
     Ours,
+}
+
+/// The keys of `[[score]]`: `must` with `share`; or `monotone` with `along`, `direction`, `tolerance`; or `differs` with
+/// `than`, `by`.
+#[derive(Deserialize)]
+#[serde(
+    expecting = "{ id = \"full\", says = \"It fills the link\", must = \"utilisation >= 0.9\", source = \"paper\" }"
+)]
+pub(super) struct ScoreKeys {
+    id: String,
+    says: String,
+    curve: Option<String>,
+    #[serde(rename = "where")]
+    filter: Option<String>,
+    source: ScoreSource,
+    must: Option<String>,
+    share: Option<Share>,
+    monotone: Option<String>,
+    along: Option<String>,
+    direction: Option<Direction>,
+    #[serde(default)]
+    tolerance: Share,
+    differs: Option<String>,
+    than: Option<String>,
+    by: Option<Share>,
 }
 
 impl ScoreSpec {
@@ -89,44 +119,28 @@ impl ScoreSpec {
         self.must.texts().into_iter().map(|(_, text, _)| text).collect()
     }
 
-    /// Parses a `[[score]]`.
-    pub(crate) fn read(mut section: Section<'_>) -> Result<Self, ScenarioError> {
-        let line = section.line();
-        let sources = [("paper", ScoreSource::Paper), ("ours", ScoreSource::Ours)];
-        let no_source = section.error(line, "a score needs `source`: \"paper\" or \"ours\"");
-        let score = Self {
-            id: section.required_text("id")?,
-            says: section.required_text("says")?,
-            curve: section.text("curve")?,
-            filter: section.text("where")?,
-            must: demand(&mut section)?,
-            source: section.choice("source", &sources)?.ok_or(no_source)?,
-            line,
+    /// The score of a `[[score]]`.
+    pub(super) fn read(source: &Source, keys: Spanned<ScoreKeys>) -> Result<Self, ScenarioError> {
+        let line = source.line(keys.span().start);
+        let keys = keys.into_inner();
+        let must = match (keys.must, keys.monotone, keys.differs) {
+            (Some(expression), None, None) => {
+                Ok(Demand::Holds { expression, share: keys.share.map_or(1.0, |Share(share)| share) })
+            }
+            (None, Some(expression), None) => match (keys.along, keys.direction) {
+                (Some(along), Some(direction)) => {
+                    Ok(Demand::Monotone { expression, along, direction, tolerance: keys.tolerance.0 })
+                }
+                _ => Err("`monotone` needs `along`, an axis, and `direction`: falling or rising"),
+            },
+            (None, None, Some(expression)) => match (keys.than, keys.by) {
+                (Some(than), Some(Share(by))) => Ok(Demand::Differs { expression, than, by }),
+                _ => Err("`differs` needs `than`, a metric, and `by`, a share such as 0.05"),
+            },
+            _ => Err("a score has one of `must`, `monotone` and `differs`"),
         };
-        section.finish()?;
-        Ok(score)
-    }
-}
-
-/// `must` with `share`; or `monotone` with `along`, `direction`, `tolerance`; or `differs` with `than`, `by`.
-fn demand(section: &mut Section<'_>) -> Result<Demand, ScenarioError> {
-    let line = section.line();
-    let (must, share) = (section.text("must")?, section.share("share")?);
-    let (monotone, along) = (section.text("monotone")?, section.text("along")?);
-    let directions = [("falling", Direction::Falling), ("rising", Direction::Rising)];
-    let direction = section.choice("direction", &directions)?;
-    let tolerance = section.share("tolerance")?.unwrap_or(0.0);
-    let (differs, than, by) = (section.text("differs")?, section.text("than")?, section.share("by")?);
-    match (must, monotone, differs) {
-        (Some(expression), None, None) => Ok(Demand::Holds { expression, share: share.unwrap_or(1.0) }),
-        (None, Some(expression), None) => match (along, direction) {
-            (Some(along), Some(direction)) => Ok(Demand::Monotone { expression, along, direction, tolerance }),
-            _ => Err(section.error(line, "`monotone` needs `along`, an axis, and `direction`: falling or rising")),
-        },
-        (None, None, Some(expression)) => match (than, by) {
-            (Some(than), Some(by)) => Ok(Demand::Differs { expression, than, by }),
-            _ => Err(section.error(line, "`differs` needs `than`, a metric, and `by`, a share such as 0.05")),
-        },
-        _ => Err(section.error(line, "a score has one of `must`, `monotone` and `differs`")),
+        let must = must.map_err(|what| source.error_on(line, what))?;
+        let ScoreKeys { id, says, curve, filter, source, .. } = keys;
+        Ok(Self { id, says, curve, filter, must, source, line })
     }
 }

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use farhaul_units::{Duration, Rate};
+use serde::Deserialize;
+use toml::Spanned;
 
 use super::files;
 use super::flow::{FlowSpec, check_beside};
-use super::reader::{Node, Section, Value};
+use super::reader::{AboveZero, Node, Section, Source, Time};
 use super::topology::{Topology, has_named_nodes};
 use crate::error::ScenarioError;
 
@@ -28,6 +30,15 @@ const LONGEST_SMOKE: Duration = Duration::from_secs(2);
 /// Keys of a scenario that do not belong to a setup.
 const KEYS_OF_SCENARIOS: [&str; 12] =
     ["title", "paper", "source", "shows", "seeds", "axis", "curve", "quick", "emulated", "plot", "score", "series"];
+
+/// The keys of a scenario about the time of a run.
+#[derive(Deserialize)]
+struct RunKeys {
+    duration: Option<Spanned<AboveZero>>,
+    warmup: Option<Spanned<Time>>,
+    sample: Option<Spanned<AboveZero>>,
+    series: Option<bool>,
+}
 
 /// The setup of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,39 +78,38 @@ impl Setup {
 
     /// All settings of the run as text, the same however the file is written.
     pub(crate) fn canonical(root: &Node) -> String {
-        own(root).map(|(key, node)| format!("{key} = {}\n", node.value)).collect()
+        own(root).map(|(key, node)| format!("{key} = {}\n", node.get_ref())).collect()
     }
 
     /// Parses the setup from a scenario after all changes.
-    pub(crate) fn read(file: &str, root: &Node) -> Result<Self, ScenarioError> {
+    pub(crate) fn read(source: &Source, root: &Node) -> Result<Self, ScenarioError> {
         let files = files::named(own(root).map(|(_, node)| node));
-        let mut root = Section::of(file, "the scenario", root)?;
-        let duration = root.some_time("duration")?;
-        let duration =
-            duration.ok_or_else(|| root.error(1, "a scenario needs `duration`, such as duration = \"60s\""))?;
-        let wrong = |root: &Section<'_>, key: &str, what: String| Err(root.error(root.line_of(key), what));
+        let mut root = Section::root(source, root)?;
+        let RunKeys { duration, warmup, sample, series } = root.read()?;
+        let Some(length) = duration else {
+            return Err(root.error("a scenario needs `duration`, such as duration = \"60s\""));
+        };
+        let AboveZero(duration) = *length.get_ref();
         if duration > LONGEST {
-            return wrong(&root, "duration", format!("{duration:?} is too long: a run lasts at most a day (24h)"));
+            let what = format!("{duration:?} is too long: a run lasts at most a day (24h)");
+            return Err(source.error(&length, what));
         }
-        let warmup = root.time("warmup")?.unwrap_or_default();
-        if warmup >= duration {
-            return wrong(
-                &root,
-                "warmup",
-                format!("the warm-up must be shorter than the run, which lasts {duration:?}"),
-            );
+        if let Some(warmup) = warmup.as_ref().filter(|warmup| warmup.get_ref().0 >= duration) {
+            let what = format!("the warm-up must be shorter than the run, which lasts {duration:?}");
+            return Err(source.error(warmup, what));
         }
-        let sample = root.some_time("sample")?.unwrap_or(SAMPLE);
-        if sample < SHORTEST_SAMPLE || duration.as_nanos() / sample.as_nanos() > MAX_SAMPLES {
+        let too_many = |period: Duration| duration.as_nanos() / period.as_nanos() > MAX_SAMPLES;
+        let wrong = |&AboveZero(period): &AboveZero| period < SHORTEST_SAMPLE || too_many(period);
+        if let Some(sample) = sample.as_ref().filter(|sample| wrong(sample.get_ref())) {
             let what = format!("samples are at least 1ms apart, and at most {MAX_SAMPLES} in a run");
-            return wrong(&root, "sample", what);
+            return Err(source.error(sample, what));
         }
-        let series = root.flag("series")?;
         let named = has_named_nodes(&mut root);
         let mut flows = Vec::new();
         for section in root.sections("flow")? {
             flows.extend(FlowSpec::read(section, named)?);
         }
+        let wrong = |root: &Section<'_>, key: &str, what: String| Err(source.error_on(root.line_of(key), what));
         if flows.is_empty() {
             return wrong(&root, "flow", "a scenario needs a [[flow]]".to_owned());
         }
@@ -108,30 +118,31 @@ impl Setup {
         }
         let mut names = BTreeSet::new();
         if let Some(twice) = flows.iter().find(|flow| !names.insert(&flow.name)) {
-            return Err(root.error(twice.line, format!("two flows are called '{}': give one a `name`", twice.name)));
+            let what = format!("two flows are called '{}': give one a `name`", twice.name);
+            return Err(source.error_on(twice.line, what));
         }
-        check_beside(&flows).map_err(|(line, what)| root.error(line, what))?;
+        check_beside(&flows).map_err(|(line, what)| source.error_on(line, what))?;
         let topology = Topology::read(&mut root, &flows)?;
         let bottleneck = topology.links[topology.bottleneck].path.nominal_rate();
         for flow in &mut flows {
-            flow.settle(bottleneck).map_err(|what| root.error(flow.line, format!("flow '{}': {what}", flow.name)))?;
+            let wrong = |what| source.error_on(flow.line, format!("flow '{}': {what}", flow.name));
+            flow.protocol.settle(bottleneck).map_err(wrong)?;
         }
         for key in ["access", "route", "bottleneck"] {
-            if root.has(key) && (key == "access") == named {
+            if root.get(key).is_some() && (key == "access") == named {
                 let form = if named { "[link]" } else { "[[links]]" };
                 return wrong(&root, key, format!("`{key}` belongs to scenarios with {form}"));
             }
         }
-        for key in KEYS_OF_SCENARIOS {
-            root.has(key);
-        }
+        root.know(&KEYS_OF_SCENARIOS);
         root.finish()?;
+        let warmup = warmup.map_or(Duration::ZERO, |warmup| warmup.into_inner().0);
+        let sample = sample.map_or(SAMPLE, |sample| sample.into_inner().0);
         Ok(Self { duration, warmup, sample, series, topology, flows, files })
     }
 }
 
 /// The keys of a scenario that belong to the setup.
 fn own(root: &Node) -> impl Iterator<Item = (&String, &Node)> {
-    let table = if let Value::Table(table) = &root.value { Some(table) } else { None };
-    table.into_iter().flatten().filter(|(key, _)| !KEYS_OF_SCENARIOS.contains(&key.as_str()))
+    root.get_ref().as_table().into_iter().flatten().filter(|(key, _)| !KEYS_OF_SCENARIOS.contains(&key.as_str()))
 }

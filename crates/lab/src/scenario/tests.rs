@@ -48,6 +48,38 @@ fn an_unknown_key_is_named_with_its_line_and_the_allowed_keys() {
 }
 
 #[test]
+fn a_missing_key_is_shown_in_an_example() {
+    let plot = "[[plot]]\nx = 'rate'\ny = 'jain'\n";
+    let reordering = format!("{HEAD}{LINK}reorder = {{ share = '1%' }}\n{FLOW}");
+    let policer = format!("{HEAD}{LINK}policer = 'none'\n{FLOW}");
+    for (text, words) in [
+        (format!("duration = '1s'\n{LINK}{FLOW}"), "1: the scenario needs `title`"),
+        (reordering, "6: [link.reorder] needs `by`, as in { share = \"1%\", by = \"5ms\" }"),
+        (
+            policer,
+            "6: `policer` in [link]: expected a table such as { rate = \"100mbit\", burst = \"15kB\" }, found a text",
+        ),
+        (format!("{HEAD}{LINK}loss = {{ kind = 'ber' }}\n{FLOW}"), "6: [link.loss] needs `rate`, as in rate = 1e-4"),
+        (
+            format!("{HEAD}{LINK}loss = {{ kind = 'bear' }}\n{FLOW}"),
+            "6: `kind` in [link.loss]: 'bear' is not one of bernoulli",
+        ),
+        (format!("{HEAD}{LINK}{FLOW}protocol = 'cbr'\n"), "6: [[flow]] needs `rate`, as in { protocol = \"cbr\""),
+        (format!("{HEAD}{LINK}{FLOW}disk = {{ block = '1MB' }}\n"), "7: `disk` of [[flow]] needs `rate`, as in {"),
+        (
+            format!("{HEAD}{LINK}{FLOW}disk = 3\n"),
+            "7: `disk` in [[flow]]: expected a table or \"none\", found a number",
+        ),
+        (format!("{HEAD}{LINK}{FLOW}count = 'two'\n"), "7: `count` in [[flow]]: expected a whole number, found a text"),
+        (format!("{HEAD}{LINK}{FLOW}{plot}"), "7: [[plot]] needs `kind`, as in { kind = \"lines\""),
+        (format!("{HEAD}{LINK}{FLOW}{plot}kind = 'pie'\n"), "10: `kind` in [[plot]]: 'pie' is not one of lines, time"),
+    ] {
+        let message = refused(&text);
+        assert!(message.starts_with(words), "{message}");
+    }
+}
+
+#[test]
 fn a_unit_that_makes_no_sense_is_refused() {
     let message = refused(&format!("{HEAD}[link]\nrate = '100ms'\n{FLOW}"));
     assert!(message.starts_with("4: `rate` in [link]") && message.contains("mbit"), "{message}");

@@ -37,19 +37,12 @@ pub(crate) struct Link {
 impl Topology {
     /// Parses the network from a scenario.
     pub(crate) fn read(root: &mut Section<'_>, flows: &[FlowSpec]) -> Result<Self, ScenarioError> {
-        let (short, long) = (root.has("link"), root.has("links"));
-        let topology = match (short, long) {
-            (true, true) => {
-                let line = root.line_of("links");
-                return Err(root.error(line, "a scenario has either [link] or [[links]]"));
-            }
-            (false, false) => {
-                return Err(root.error(1, "a scenario needs a [link] with `rate` and `rtt`, or [[links]] with nodes"));
-            }
-            (true, false) => dumbbell::read(root, flows)?,
-            (false, true) => named::read(root, flows)?,
-        };
-        Ok(topology)
+        match (root.get("link"), root.get("links")) {
+            (Some(_), Some(links)) => Err(root.error_at(links, "a scenario has either [link] or [[links]]")),
+            (None, None) => Err(root.error("a scenario needs a [link] with `rate` and `rtt`, or [[links]] with nodes")),
+            (Some(_), None) => dumbbell::read(root, flows),
+            (None, Some(_)) => named::read(root, flows),
+        }
     }
 
     /// The network without agents.
@@ -73,5 +66,5 @@ impl Topology {
 
 /// Whether `[[links]]` name the nodes. Flows then need the names.
 pub(crate) fn has_named_nodes(root: &mut Section<'_>) -> bool {
-    root.has("links")
+    root.get("links").is_some()
 }

@@ -4,14 +4,18 @@ use std::collections::BTreeSet;
 
 use farhaul_proto::probe::StableConfig;
 use farhaul_units::{Duration, Rate};
+use serde::Deserialize;
 
-use super::{FlowSpec, Protocol, Section};
+use super::{FlowSpec, Protocol};
 use crate::error::ScenarioError;
+use crate::scenario::reader::{AboveZero, LinkRate, Number, Section, Time, Value, Whole};
 
 /// Bytes of the headers of IPv4 and UDP: `packet` counts them, a datagram does not.
 const HEADERS: u32 = 28;
 /// Datagrams of a burst: as many as the sender of measured streams accepts.
-const BURSTS: std::ops::RangeInclusive<i64> = 1..=65_535;
+type Burst = Whole<1, 65_535>;
+/// Exponents of the steps of a stable stream.
+const EXPONENTS: std::ops::RangeInclusive<f64> = 0.5..=1.0;
 
 /// The source of a measured stream. Its receiver counts and acknowledges, and asks for nothing again.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,29 +46,21 @@ impl Measured {
     }
 }
 
+#[derive(Deserialize)]
+#[serde(try_from = "Value")]
+struct Exponent(f64);
+
 /// A stable stream: `target`, and what the paper chose otherwise.
 pub(super) fn stable(section: &mut Section<'_>) -> Result<Measured, ScenarioError> {
-    let Some(target) = section.rate("target")? else {
-        return Err(section.error(section.line(), "a stable stream needs `target`, such as target = \"1mbit\""));
-    };
+    let LinkRate(target) = section.needed("target", "{ protocol = \"stable\", target = \"1mbit\" }")?;
     let default = StableConfig::new(target);
     Ok(Measured::Stable(StableConfig {
-        window: section.integer("window", BURSTS)?.map_or(default.window, |window| window as u32),
-        first_sleep: section.some_time("sleep")?.unwrap_or(default.first_sleep),
-        gain: section.number("gain", 0.0..=1e3)?.unwrap_or(default.gain),
-        exponent: section.number("exponent", 0.5..=1.0)?.unwrap_or(default.exponent),
+        window: section.value("window")?.map_or(default.window, |Whole(window): Burst| window as u32),
+        first_sleep: section.value("sleep")?.map_or(default.first_sleep, |AboveZero(sleep)| sleep),
+        gain: section.value("gain")?.map_or(default.gain, |Number::<0, 1_000>(gain)| gain),
+        exponent: section.value("exponent")?.map_or(default.exponent, |Exponent(exponent)| exponent),
         ..default
     }))
-}
-
-/// The bulk flow beside which a stable stream runs, on the same endpoint and port.
-pub(super) fn beside(section: &mut Section<'_>, protocol: &Protocol) -> Result<Option<String>, ScenarioError> {
-    let beside = section.text("beside")?;
-    if beside.is_some() && !matches!(protocol, Protocol::Measured(Measured::Stable(_))) {
-        let message = "only a stable stream runs `beside` another flow: protocol = \"stable\"";
-        return Err(section.error(section.line_of("beside"), message));
-    }
-    Ok(beside)
 }
 
 /// Checks that each stream with `beside` names one flow that can carry it, and that no other stream names the same.
@@ -85,25 +81,37 @@ pub(crate) fn check_beside(flows: &[FlowSpec]) -> Result<(), (usize, String)> {
     Ok(())
 }
 
-/// A point: `window` and `sleep`, or `window` and a `rate` that both give, with the datagrams of the flow's packets.
-pub(super) fn point(section: &mut Section<'_>) -> Result<Measured, ScenarioError> {
-    let window = section.integer("window", BURSTS)?.map_or(1, |window| window as u32);
-    let (sleep, rate) = (section.time("sleep")?, section.rate("rate")?);
-    let packet = section.integer("packet", super::PACKET_SIZES)?.map_or(super::PACKET, |bytes| bytes as u32);
-    let sleep = match (sleep, rate) {
-        (Some(sleep), None) if !sleep.is_zero() => sleep,
-        (None, Some(rate)) => period(rate, window, packet),
+/// A point for packets of this size: `window` and `sleep`, or `window` and a `rate` that both give.
+pub(super) fn point(section: &mut Section<'_>, packet: u32) -> Result<Measured, ScenarioError> {
+    let window = section.value("window")?.map_or(1, |Whole(window): Burst| window as u32);
+    let sleep = match (section.value("sleep")?, section.value("rate")?) {
+        (Some(Time(sleep)), None) if !sleep.is_zero() => sleep,
+        (None, Some(LinkRate(rate))) => period(rate, window, packet),
         _ => {
             let message = "a probe needs either `sleep` above zero or `rate`, such as sleep = \"10ms\"";
-            return Err(section.error(section.line(), message));
+            return Err(section.error(message));
         }
     };
-    let spaced = section.flag("spaced")?.unwrap_or_default();
-    let messages = section.flag("messages")?.unwrap_or_default();
+    let spaced = section.value("spaced")?.unwrap_or_default();
+    let messages = section.value("messages")?.unwrap_or_default();
     Ok(Measured::Point(Point { window, sleep, spaced, messages }))
 }
 
 /// The time that a burst of packets stands for at this rate on the wire.
 fn period(rate: Rate, window: u32, packet: u32) -> Duration {
     Duration::from_secs_f64(f64::from(window) * f64::from(packet) * 8.0 / rate.bits_per_second() as f64)
+}
+
+impl TryFrom<Value> for Exponent {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        let exponent = value.number()?;
+        match EXPONENTS.contains(&exponent) {
+            true => Ok(Self(exponent)),
+            false => {
+                Err(format!("{exponent} is out of range: allowed is {} to {}", EXPONENTS.start(), EXPONENTS.end()))
+            }
+        }
+    }
 }

@@ -1,16 +1,14 @@
 //! The most that a TCP sender may have in flight: `window = …`, the buffers of both hosts.
 
 use farhaul_units::{Duration, Rate};
+use serde::Deserialize;
 
-use crate::error::ScenarioError;
 use crate::scenario::link::{packets_of, products};
-use crate::scenario::reader::{Section, Value};
-
-/// A window that never limits, in packets.
-const UNLIMITED: u32 = 1_000_000;
+use crate::scenario::reader::{Value, Whole};
 
 /// The most packets in flight.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(try_from = "Value")]
 pub(crate) enum Window {
     /// A number of packets.
     Packets(u32),
@@ -24,6 +22,9 @@ pub(crate) enum Window {
 }
 
 impl Window {
+    /// A window that never limits.
+    pub(super) const UNLIMITED: Self = Self::Packets(1_000_000);
+
     /// The window for a bottleneck of `rate`.
     pub(crate) fn packets(self, rate: Option<Rate>, round_trip: Duration) -> u32 {
         match self {
@@ -33,33 +34,38 @@ impl Window {
     }
 }
 
-/// `20` (packets), `"bdp"`, `"2bdp"`, or `{ limit = "bdp", at_least = 20 }`.
-pub(super) fn read(section: &mut Section<'_>) -> Result<Window, ScenarioError> {
-    let Some(node) = section.get("window") else { return Ok(Window::Packets(UNLIMITED)) };
-    if !matches!(node.value, Value::Table(_)) {
-        let wrong = |what| section.error(node.line, format!("`window` in {}: {what}", section.name()));
-        return limit(&node.value, 1).map_err(wrong);
-    }
-    let mut table = Section::of(section.file(), format!("`window` of {}", section.name()), node)?;
-    let least = table.integer("at_least", 1..=i64::from(u32::MAX))?.map_or(1, |packets| packets as u64);
-    let window = table.read("limit", |value| limit(value, least))?;
-    let missing = || table.error(node.line, "`window` needs `limit`, as in { limit = \"bdp\", at_least = 20 }");
-    let window = window.ok_or_else(missing)?;
-    table.finish()?;
-    Ok(window)
+/// `{ limit = "bdp", at_least = 20 }`.
+#[derive(Deserialize)]
+#[serde(expecting = "{ limit = \"bdp\", at_least = 20 }")]
+pub(super) struct WindowKeys {
+    limit: Window,
+    at_least: Option<Whole<1, { u32::MAX as i64 }>>,
 }
 
-/// A window without a table, as a number or as text.
-fn limit(value: &Value, least: u64) -> Result<Window, String> {
-    match value {
-        Value::Integer(number) => match u32::try_from(*number) {
-            Ok(0) | Err(_) => Err(format!("{number} packets are out of range: allowed is 1 to {}", u32::MAX)),
-            Ok(packets) => Ok(Window::Packets(packets)),
-        },
-        Value::Text(text) => match products(text)? {
-            Some(times) => Ok(Window::Products { times, least }),
-            None => Err(format!("'{text}' is not a window: use 20 (packets), \"bdp\" or \"2bdp\"")),
-        },
-        other => Err(format!("expected a window, found {}: use 20 (packets), \"bdp\" or \"2bdp\"", other.kind())),
+impl From<WindowKeys> for Window {
+    fn from(WindowKeys { limit, at_least }: WindowKeys) -> Self {
+        match (limit, at_least) {
+            (Self::Products { times, .. }, Some(Whole(least))) => Self::Products { times, least: least as u64 },
+            (limit, _) => limit,
+        }
+    }
+}
+
+impl TryFrom<Value> for Window {
+    type Error = String;
+
+    /// `20` (packets), `"bdp"` or `"2bdp"`.
+    fn try_from(value: Value) -> Result<Self, String> {
+        match value {
+            Value::Integer(number) => match u32::try_from(number) {
+                Ok(0) | Err(_) => Err(format!("{number} packets are out of range: allowed is 1 to {}", u32::MAX)),
+                Ok(packets) => Ok(Self::Packets(packets)),
+            },
+            Value::Text(text) => match products(&text)? {
+                Some(times) => Ok(Self::Products { times, least: 1 }),
+                None => Err(format!("'{text}' is not a window: use 20 (packets), \"bdp\" or \"2bdp\"")),
+            },
+            other => Err(format!("expected a window, found {}: use 20 (packets), \"bdp\" or \"2bdp\"", other.kind())),
+        }
     }
 }

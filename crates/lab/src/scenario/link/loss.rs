@@ -1,59 +1,62 @@
-//! The packets that a link loses: `loss = …`.
+//! The packets that a link loses: `loss = { kind = … }`.
 
-use farhaul_netem::{GilbertElliottSpec, LossSpec, Periodic};
+use farhaul_netem::{GilbertElliottSpec, LossSpec, ParsePatternError, Pattern, Periodic};
+use serde::Deserialize;
 
-use super::super::reader::{self, Node, Section, Value};
-use super::kind_error;
+use super::super::reader::{Number, Section, Share, Whole};
 use crate::error::ScenarioError;
 
-/// Kinds of losses.
-const KINDS: [&str; 5] = ["bernoulli", "gilbert-elliott", "ber", "periodic", "pattern"];
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum LossKind {
+    Bernoulli,
+    GilbertElliott,
+    Ber,
+    Periodic,
+    Pattern,
+}
 
-/// `1e-4`, `"0.1%"` or a table with a kind.
-pub(super) fn read(section: &Section<'_>, node: &Node) -> Result<Option<LossSpec>, ScenarioError> {
-    if !matches!(node.value, Value::Table(_)) {
-        let share = reader::share(&node.value)
-            .map_err(|what| section.error(node.line, format!("`loss` in {}: {what}", section.name())))?;
-        return Ok((share > 0.0).then_some(LossSpec::Bernoulli(share)));
+/// The packets that are lost: `x`, and those that pass: `.`.
+#[derive(Deserialize)]
+#[serde(try_from = "String")]
+struct Packets(Pattern);
+
+impl TryFrom<String> for Packets {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse().map(Self).map_err(|wrong: ParsePatternError| wrong.to_string())
     }
-    let mut table = Section::of(section.file(), format!("`loss` of {}", section.name()), node)?;
-    let kind = table.required_text("kind")?;
-    let line = table.line();
-    let spec = match kind.as_str() {
-        "bernoulli" => LossSpec::Bernoulli(needed(&mut table, "rate")?),
-        "ber" => LossSpec::BitErrors(needed(&mut table, "rate")?),
-        "gilbert-elliott" if table.has("burst") => {
-            let burst = table.number("burst", 1.0..=1e9)?.unwrap_or(1.0);
-            LossSpec::GilbertElliott(GilbertElliottSpec::bursts(needed(&mut table, "rate")?, burst))
-        }
-        "gilbert-elliott" => LossSpec::GilbertElliott(GilbertElliottSpec {
-            into_bad: needed(&mut table, "into_bad")?,
-            out_of_bad: needed(&mut table, "out_of_bad")?,
-            loss_in_bad: table.share("loss_in_bad")?.unwrap_or(1.0),
-            loss_in_good: table.share("loss_in_good")?.unwrap_or(0.0),
+}
+
+/// A table with a kind.
+pub(super) fn read(mut table: Section<'_>) -> Result<LossSpec, ScenarioError> {
+    let share = |table: &mut Section<'_>, key| table.needed(key, &format!("{key} = 1e-4")).map(|Share(share)| share);
+    let spec = match table.needed("kind", "{ kind = \"bernoulli\", rate = 1e-4 }")? {
+        LossKind::Bernoulli => LossSpec::Bernoulli(share(&mut table, "rate")?),
+        LossKind::Ber => LossSpec::BitErrors(share(&mut table, "rate")?),
+        LossKind::GilbertElliott => LossSpec::GilbertElliott(match table.value("burst")? {
+            Some(Number::<1, 1_000_000_000>(burst)) => GilbertElliottSpec::bursts(share(&mut table, "rate")?, burst),
+            None => GilbertElliottSpec {
+                into_bad: share(&mut table, "into_bad")?,
+                out_of_bad: share(&mut table, "out_of_bad")?,
+                loss_in_bad: table.value("loss_in_bad")?.map_or(1.0, |Share(share)| share),
+                loss_in_good: table.value("loss_in_good")?.map_or(0.0, |Share(share)| share),
+            },
         }),
-        "periodic" => {
-            let every = table.integer("every", 1..=i64::MAX)?;
-            let periodic = Periodic::every(every.ok_or_else(|| table.error(line, "this loss needs `every`"))? as u64);
-            LossSpec::Periodic(match table.integer("after", 0..=i64::MAX)? {
-                Some(passed) => periodic.after(passed as u64),
+        LossKind::Periodic => {
+            let Whole::<1, { i64::MAX }>(every) = table.needed("every", "{ kind = \"periodic\", every = 1000 }")?;
+            let periodic = Periodic::every(every as u64);
+            LossSpec::Periodic(match table.value("after")? {
+                Some(Whole::<0, { i64::MAX }>(passed)) => periodic.after(passed as u64),
                 None => periodic,
             })
         }
-        "pattern" => {
-            let line = table.line_of("packets");
-            let text = table.required_text("packets")?;
-            LossSpec::Pattern(text.parse().map_err(|wrong| table.error(line, format!("`packets`: {wrong}")))?)
+        LossKind::Pattern => {
+            let Packets(pattern) = table.needed("packets", "{ kind = \"pattern\", packets = \"..x.\" }")?;
+            LossSpec::Pattern(pattern)
         }
-        other => return Err(kind_error(&table, other, &KINDS)),
     };
     table.finish()?;
-    Ok(Some(spec))
-}
-
-/// A required share.
-fn needed(table: &mut Section<'_>, key: &'static str) -> Result<f64, ScenarioError> {
-    table
-        .share(key)?
-        .ok_or_else(|| table.error(table.line(), format!("{} needs `{key}`, a share such as 1e-4", table.name())))
+    Ok(spec)
 }

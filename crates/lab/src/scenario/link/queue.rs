@@ -2,16 +2,23 @@
 
 use farhaul_netem::{CoDelSpec, Discipline, MIN_BDP_QUEUE, QueueSize, RedSpec};
 use farhaul_units::{ByteSize, Duration, Rate};
+use serde::Deserialize;
 
-use super::super::reader::{Node, Section, Value};
-use super::{LinkSpec, kind_error};
+use super::super::reader::{AboveZero, Number, Section, Share, Value, Whole};
+use super::LinkSpec;
 use crate::error::ScenarioError;
 
 /// Bytes of a full packet, which convert a bandwidth-delay product to packets.
 const FULL_PACKET: f64 = farhaul_netem::FULL_PACKET as f64;
 
+/// The greatest threshold of RED, in packets.
+const MAX_THRESHOLD: i64 = 1_000_000_000;
+/// The forms of a length, for messages.
+const LENGTHS: &str = "100 (packets), \"1MB\", \"bdp\" or \"2bdp\"";
+
 /// The length of a queue, before the RTT is known.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(try_from = "Value")]
 pub(crate) enum Limit {
     /// Packets or bytes.
     Fixed(QueueSize),
@@ -40,32 +47,39 @@ pub(crate) fn packets_of(times: f64, rate: Option<Rate>, round_trip: Duration, l
     u32::try_from(((product / FULL_PACKET).ceil() as u64).max(least)).unwrap_or(u32::MAX)
 }
 
-/// A length, or a table with a kind.
-pub(super) fn read(section: &Section<'_>, node: &Node, spec: &mut LinkSpec) -> Result<(), ScenarioError> {
-    if !matches!(node.value, Value::Table(_)) {
-        spec.limit = limit(&node.value, None)
-            .map_err(|what| section.error(node.line, format!("`queue` in {}: {what}", section.name())))?;
-        spec.path.discipline = Discipline::DropTail;
-        return Ok(());
-    }
-    let mut table = Section::of(section.file(), format!("`queue` of {}", section.name()), node)?;
-    let kind = table.text("kind")?.unwrap_or_else(|| "drop-tail".to_owned());
-    let least = table.integer("at_least", 1..=i64::from(u32::MAX))?.map(|packets| packets as u64);
-    spec.limit = table.read("limit", |value| limit(value, least))?.unwrap_or(spec.limit);
-    spec.product_of = table.some_time("rtt")?;
-    spec.path.discipline = match kind.as_str() {
-        "drop-tail" => Discipline::DropTail,
-        "drop-head" => Discipline::DropHead,
-        "red" => Discipline::Red(red(&mut table, spec.path.rate)?),
-        "codel" => {
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum QueueKind {
+    #[default]
+    DropTail,
+    DropHead,
+    Red,
+    Codel,
+}
+
+/// A table with a kind.
+pub(super) fn read(mut table: Section<'_>, spec: &mut LinkSpec) -> Result<(), ScenarioError> {
+    let kind = table.value("kind")?.unwrap_or_default();
+    let at_least = table.value("at_least")?;
+    spec.limit = match (table.value("limit")?, at_least) {
+        (Some(Limit::Products { times, .. }), Some(Whole::<1, { u32::MAX as i64 }>(least))) => {
+            Limit::Products { times, least: least as u64 }
+        }
+        (limit, _) => limit.unwrap_or(spec.limit),
+    };
+    spec.product_of = table.value("rtt")?.map(|AboveZero(time)| time);
+    spec.path.discipline = match kind {
+        QueueKind::DropTail => Discipline::DropTail,
+        QueueKind::DropHead => Discipline::DropHead,
+        QueueKind::Red => Discipline::Red(red(&mut table, spec.path.rate)?),
+        QueueKind::Codel => {
             let default = CoDelSpec::default();
             Discipline::CoDel(CoDelSpec {
-                target: table.some_time("target")?.unwrap_or(default.target),
-                interval: table.some_time("interval")?.unwrap_or(default.interval),
+                target: table.value("target")?.map_or(default.target, |AboveZero(time)| time),
+                interval: table.value("interval")?.map_or(default.interval, |AboveZero(time)| time),
                 ..default
             })
         }
-        other => return Err(kind_error(&table, other, &["drop-tail", "drop-head", "red", "codel"])),
     };
     table.finish()
 }
@@ -74,46 +88,45 @@ pub(super) fn read(section: &Section<'_>, node: &Node, spec: &mut LinkSpec) -> R
 fn red(table: &mut Section<'_>, rate: Option<Rate>) -> Result<RedSpec, ScenarioError> {
     let fitting = rate.map_or_else(RedSpec::default, RedSpec::for_rate);
     let spec = RedSpec {
-        min: table.number("min", 0.0..=1e9)?.unwrap_or(fitting.min),
-        max: table.number("max", 0.0..=1e9)?.unwrap_or(fitting.max),
-        max_probability: table.share("probability")?.unwrap_or(fitting.max_probability),
-        weight: table.share("weight")?.unwrap_or(fitting.weight),
-        gentle: table.flag("gentle")?.unwrap_or(false),
-        in_bytes: table.flag("in_bytes")?.unwrap_or(false),
+        min: table.value("min")?.map_or(fitting.min, |Number::<0, MAX_THRESHOLD>(packets)| packets),
+        max: table.value("max")?.map_or(fitting.max, |Number::<0, MAX_THRESHOLD>(packets)| packets),
+        max_probability: table.value("probability")?.map_or(fitting.max_probability, |Share(share)| share),
+        weight: table.value("weight")?.map_or(fitting.weight, |Share(share)| share),
+        gentle: table.value("gentle")?.unwrap_or_default(),
+        in_bytes: table.value("in_bytes")?.unwrap_or_default(),
         ..fitting
     };
     if spec.min >= spec.max {
-        let line = table.line_of("min");
-        return Err(table.error(line, format!("RED: `min` ({}) must be below `max` ({})", spec.min, spec.max)));
+        let message = format!("RED: `min` ({}) must be below `max` ({})", spec.min, spec.max);
+        return Err(table.source().error_on(table.line_of("min"), message));
     }
     Ok(spec)
 }
 
-/// `100` (packets), `"1MB"`, `"bdp"`, `"2bdp"`.
-fn limit(value: &Value, least: Option<u64>) -> Result<Limit, String> {
-    let packets = |number: i64| match u32::try_from(number) {
-        Ok(0) | Err(_) => Err(format!("{number} packets are out of range: allowed is 1 to {}", u32::MAX)),
-        Ok(packets) => Ok(Limit::Fixed(QueueSize::Packets(packets))),
-    };
-    match value {
-        Value::Integer(number) => packets(*number),
-        Value::Text(text) => {
-            if let Ok(number) = text.parse() {
-                return packets(number);
-            }
-            if let Some(times) = products(text)? {
-                return Ok(Limit::Products { times, least: least.unwrap_or(MIN_BDP_QUEUE) });
-            }
-            match text.parse::<ByteSize>() {
-                Ok(ByteSize(0)) => Err("a queue of no bytes lets nothing through".to_owned()),
-                Ok(size) => Ok(Limit::Fixed(QueueSize::Bytes(size))),
-                Err(_) => {
-                    Err(format!("'{text}' is not a length of a queue: use 100 (packets), \"1MB\", \"bdp\" or \"2bdp\""))
-                }
-            }
+impl TryFrom<Value> for Limit {
+    type Error = String;
+
+    /// `100` (packets), `"1MB"`, `"bdp"`, `"2bdp"`.
+    fn try_from(value: Value) -> Result<Self, String> {
+        let packets = |number: i64| match u32::try_from(number) {
+            Ok(0) | Err(_) => Err(format!("{number} packets are out of range: allowed is 1 to {}", u32::MAX)),
+            Ok(packets) => Ok(Self::Fixed(QueueSize::Packets(packets))),
+        };
+        let text = match value {
+            Value::Integer(number) => return packets(number),
+            Value::Text(text) => text,
+            other => return Err(format!("expected a length, found {}: use {LENGTHS}", other.kind())),
+        };
+        if let Ok(number) = text.parse() {
+            return packets(number);
         }
-        other => {
-            Err(format!("expected a length, found {}: use 100 (packets), \"1MB\", \"bdp\" or \"2bdp\"", other.kind()))
+        if let Some(times) = products(&text)? {
+            return Ok(Self::Products { times, least: MIN_BDP_QUEUE });
+        }
+        match text.parse::<ByteSize>() {
+            Ok(ByteSize(0)) => Err("a queue of no bytes lets nothing through".to_owned()),
+            Ok(size) => Ok(Self::Fixed(QueueSize::Bytes(size))),
+            Err(_) => Err(format!("'{text}' is not a length of a queue: use {LENGTHS}")),
         }
     }
 }
@@ -134,20 +147,21 @@ mod tests {
         Some(Rate::from_megabits_per_second(1_000))
     }
 
-    fn size(text: &str, least: Option<u64>) -> QueueSize {
-        limit(&Value::Text(text.to_owned()), least).unwrap().size(gigabit(), Duration::from_millis(12))
+    fn size(text: &str) -> QueueSize {
+        Limit::try_from(Value::Text(text.to_owned())).unwrap().size(gigabit(), Duration::from_millis(12))
     }
 
     #[test]
     fn a_queue_is_as_long_as_it_is_said() {
-        assert_eq!(size("1000", None), QueueSize::Packets(1_000));
-        assert_eq!(size("1MB", None), QueueSize::Bytes(ByteSize(1_000_000)));
-        assert_eq!(size("bdp", None), QueueSize::Packets(1_000)); // 1.5 MB
-        assert_eq!(size("2bdp", None), QueueSize::Packets(2_000));
-        assert_eq!(size("0.001bdp", None), QueueSize::Packets(100));
-        assert_eq!(size("0.001bdp", Some(10)), QueueSize::Packets(10));
+        assert_eq!(size("1000"), QueueSize::Packets(1_000));
+        assert_eq!(size("1MB"), QueueSize::Bytes(ByteSize(1_000_000)));
+        assert_eq!(size("bdp"), QueueSize::Packets(1_000)); // 1.5 MB
+        assert_eq!(size("2bdp"), QueueSize::Packets(2_000));
+        assert_eq!(size("0.001bdp"), QueueSize::Packets(100));
+        let few = Limit::Products { times: 0.001, least: 10 };
+        assert_eq!(few.size(gigabit(), Duration::from_millis(12)), QueueSize::Packets(10));
         for wrong in ["0", "-1", "lots", "0B", "xbdp"] {
-            assert!(limit(&Value::Text(wrong.to_owned()), None).is_err(), "{wrong}");
+            assert!(Limit::try_from(Value::Text(wrong.to_owned())).is_err(), "{wrong}");
         }
     }
 }

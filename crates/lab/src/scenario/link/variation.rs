@@ -4,82 +4,110 @@ use std::path::Path;
 
 use farhaul_netem::{DeliveryTrace, JitterShape, JitterSpec, PolicerSpec, ReorderSpec, Schedule, Step, Variation};
 use farhaul_units::{ByteSize, Duration};
+use serde::Deserialize;
+use toml::Spanned;
 
-use super::super::files::{self, TRACE};
-use super::super::reader::{Node, Section, Value};
+use super::super::files;
+use super::super::reader::{AboveZero, LinkRate, OrTable, Section, Share, Size, Time};
 use crate::error::ScenarioError;
 
-/// `"5ms"` or `{ max = "5ms", shape = "normal", reorder = true }`.
-pub(super) fn jitter(section: &mut Section<'_>) -> Result<Option<JitterSpec>, ScenarioError> {
-    let Some(Node { value: Value::Table(_), .. }) = section.get("jitter") else {
-        let max = section.time("jitter")?.unwrap_or_default();
-        return Ok((max > Duration::ZERO).then(|| JitterSpec::up_to(max)));
-    };
-    let Some(mut table) = section.section("jitter")? else { return Ok(None) };
-    let shapes = [("uniform", JitterShape::Uniform), ("normal", JitterShape::Normal)];
-    let spec = JitterSpec {
-        max: table.time("max")?.unwrap_or_default(),
-        shape: table.choice("shape", &shapes)?.unwrap_or_default(),
-        may_reorder: table.flag("reorder")?.unwrap_or(false),
-    };
-    table.finish()?;
-    Ok((spec.max > Duration::ZERO).then_some(spec))
+/// `{ max = "5ms", shape = "normal", reorder = true }`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct JitterKeys {
+    max: Time,
+    shape: Shape,
+    reorder: bool,
 }
 
-/// `{ share = "1%", by = "5ms" }`.
-pub(super) fn reorder(section: &mut Section<'_>) -> Result<Option<ReorderSpec>, ScenarioError> {
-    let Some(mut table) = section.section("reorder")? else { return Ok(None) };
-    let (share, by) = (table.share("share")?, table.some_time("by")?);
-    let (Some(probability), Some(extra_delay)) = (share, by) else {
-        let message = "`reorder` needs `share` and `by`, as in { share = \"1%\", by = \"5ms\" }";
-        return Err(table.error(table.line(), message));
-    };
-    table.finish()?;
-    Ok((probability > 0.0).then_some(ReorderSpec { probability, extra_delay }))
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Shape {
+    #[default]
+    Uniform,
+    Normal,
 }
 
-/// `{ rate = "100mbit", burst = "15kB" }`.
-pub(super) fn policer(section: &mut Section<'_>) -> Result<Option<PolicerSpec>, ScenarioError> {
-    let Some(mut table) = section.section("policer")? else { return Ok(None) };
-    let (Some(rate), Some(burst)) = (table.rate("rate")?, table.size("burst")?) else {
-        let message = "`policer` needs `rate` and `burst`, as in { rate = \"100mbit\", burst = \"15kB\" }";
-        return Err(table.error(table.line(), message));
+/// A share of packets that are held back.
+#[derive(Deserialize)]
+#[serde(expecting = "{ share = \"1%\", by = \"5ms\" }")]
+pub(super) struct ReorderKeys {
+    share: Share,
+    by: AboveZero,
+}
+
+/// A rate above which packets are dropped.
+#[derive(Deserialize)]
+#[serde(expecting = "{ rate = \"100mbit\", burst = \"15kB\" }")]
+pub(super) struct PolicerKeys {
+    rate: LinkRate,
+    burst: Size,
+}
+
+/// A change of a link at a time.
+#[derive(Deserialize)]
+#[serde(expecting = "{ at = \"10s\", rate = \"50mbit\" }")]
+pub(super) struct StepKeys {
+    at: Time,
+    rate: Option<LinkRate>,
+    delay: Option<Time>,
+}
+
+pub(super) fn jitter(keys: OrTable<Time, JitterKeys>) -> Option<JitterSpec> {
+    let spec = match keys {
+        OrTable::Bare(Time(max)) => JitterSpec::up_to(max),
+        OrTable::Table(keys) => JitterSpec {
+            max: keys.max.0,
+            shape: match keys.shape {
+                Shape::Uniform => JitterShape::Uniform,
+                Shape::Normal => JitterShape::Normal,
+            },
+            may_reorder: keys.reorder,
+        },
     };
-    table.finish()?;
-    Ok(Some(PolicerSpec { rate, burst: ByteSize(burst) }))
+    (spec.max > Duration::ZERO).then_some(spec)
+}
+
+pub(super) fn reorder(keys: ReorderKeys) -> Option<ReorderSpec> {
+    let spec = ReorderSpec { probability: keys.share.0, extra_delay: keys.by.0 };
+    (spec.probability > 0.0).then_some(spec)
+}
+
+pub(super) fn policer(keys: PolicerKeys) -> PolicerSpec {
+    PolicerSpec { rate: keys.rate.0, burst: ByteSize(keys.burst.0) }
 }
 
 /// `schedule = [{ at = "10s", rate = "50mbit" }, …]`, repeated every `repeat`, or `trace = "FILE"`, a mahimahi trace
 /// beside the scenario.
-pub(super) fn variation(section: &mut Section<'_>) -> Result<Option<Variation>, ScenarioError> {
-    let steps = section.sections("schedule")?;
-    let repeat = section.some_time("repeat")?;
-    let trace = section.text(TRACE)?;
-    let line = section.line_of(if trace.is_some() { TRACE } else { "schedule" });
+pub(super) fn variation(
+    section: &Section<'_>,
+    steps: Vec<StepKeys>,
+    repeat: Option<AboveZero>,
+    trace: Option<Spanned<String>>,
+) -> Result<Option<Variation>, ScenarioError> {
     if let Some(name) = trace {
         if !steps.is_empty() {
-            return Err(section.error(line, "a link has either `schedule` or `trace`"));
+            return Err(section.error_at(&name, "a link has either `schedule` or `trace`"));
         }
-        let path = files::place(Path::new(section.file()), &name);
+        let path = files::place(Path::new(&section.source().file), name.get_ref());
         let text = std::fs::read_to_string(&path)
-            .map_err(|wrong| section.error(line, format!("cannot read the trace {}: {wrong}", path.display())))?;
+            .map_err(|wrong| section.error_at(&name, format!("cannot read the trace {}: {wrong}", path.display())))?;
         let trace: DeliveryTrace =
-            text.parse().map_err(|wrong| section.error(line, format!("{}: {wrong}", path.display())))?;
+            text.parse().map_err(|wrong| section.error_at(&name, format!("{}: {wrong}", path.display())))?;
         return Ok(Some(Variation::Trace(trace)));
     }
     if steps.is_empty() {
         return Ok(None);
     }
-    let mut read = Vec::new();
-    for mut step in steps {
-        let at = step.time("at")?;
-        let at = at.ok_or_else(|| step.error(step.line(), "a step of a schedule needs `at`, such as at = \"10s\""))?;
-        read.push(Step { at, rate: step.rate("rate")?, delay: step.time("delay")? });
-        step.finish()?;
-    }
-    let schedule = Schedule::new(read).map_err(|wrong| section.error(line, format!("`schedule`: {wrong}")))?;
+    let wrong = |what: String| section.source().error_on(section.line_of("schedule"), what);
+    let steps = steps.into_iter().map(|step| Step {
+        at: step.at.0,
+        rate: step.rate.map(|LinkRate(rate)| rate),
+        delay: step.delay.map(|Time(delay)| delay),
+    });
+    let schedule = Schedule::new(steps).map_err(|error| wrong(format!("`schedule`: {error}")))?;
     let schedule = match repeat {
-        Some(period) => schedule.repeated(period).map_err(|wrong| section.error(line, format!("`repeat`: {wrong}")))?,
+        Some(AboveZero(period)) => schedule.repeated(period).map_err(|error| wrong(format!("`repeat`: {error}")))?,
         None => schedule,
     };
     Ok(Some(Variation::Schedule(schedule)))

@@ -1,4 +1,4 @@
-//! The known name that a wrong name probably meant.
+//! Names in messages: the known one that a wrong name probably meant, and lists of all.
 
 use strsim::osa_distance;
 
@@ -11,6 +11,20 @@ pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
         .min_by_key(|(distance, _)| *distance)
         .filter(|(distance, name)| 3 * distance <= name.len().max(word.len()))
         .map(|(_, name)| name)
+}
+
+/// ` (name?)` with the nearest name, or nothing.
+pub(crate) fn hint<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(word, names).map_or(String::new(), |name| format!(" ({name}?)"))
+}
+
+/// Names in a row, with "and" before the last.
+pub(crate) fn listed(names: &[&str]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
 }
 
 #[cfg(test)]

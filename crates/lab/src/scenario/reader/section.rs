@@ -1,59 +1,64 @@
-//! One table of a scenario, read key by key.
+//! One table of a scenario, read by several structs.
 
-use farhaul_units::{ByteSize, Duration, Rate, parse_duration, parse_ratio};
+use serde::Deserialize;
+use serde::de::{Deserializer, Visitor};
+use serde::forward_to_deserialize_any;
+use toml::Spanned;
 
-use super::{Node, Table, Value, nearest};
+use super::mistake::Mistake;
+use super::tree::{Entry, ROOT, fields, refuse_unknown};
+use super::{Node, Source, Table, Value};
 use crate::error::ScenarioError;
 
 /// A table in parsing. Keys that the parser has asked for are known, and all others are mistakes.
 pub(crate) struct Section<'a> {
-    file: &'a str,
+    source: &'a Source,
     /// The name in messages: `[link]`.
     name: String,
-    line: usize,
+    place: usize,
     table: &'a Table,
     known: Vec<&'static str>,
 }
 
 impl<'a> Section<'a> {
-    /// Begins to parse a table that messages call `name`.
+    /// Begins to parse the scenario itself.
     ///
     /// # Errors
     /// The node is no table.
-    pub(crate) fn of(file: &'a str, name: impl Into<String>, node: &'a Node) -> Result<Self, ScenarioError> {
-        let name = name.into();
-        match &node.value {
-            Value::Table(table) => Ok(Self { file, name, line: node.line, table, known: Vec::new() }),
-            other => {
-                let message = format!("{name} must be a table, but is {}", other.kind());
-                Err(ScenarioError { file: file.to_owned(), line: node.line, message })
-            }
+    pub(crate) fn root(source: &'a Source, node: &'a Node) -> Result<Self, ScenarioError> {
+        Self::of(source, ROOT.to_owned(), node)
+    }
+
+    fn of(source: &'a Source, name: String, node: &'a Node) -> Result<Self, ScenarioError> {
+        match node.get_ref() {
+            Value::Table(table) => Ok(Self { source, name, place: node.span().start, table, known: Vec::new() }),
+            other => Err(source.error(node, format!("{name} must be a table, but is {}", other.kind()))),
         }
     }
 
     /// The file of the table.
-    pub(crate) fn file(&self) -> &'a str {
-        self.file
-    }
-
-    /// The name in messages.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    pub(crate) fn source(&self) -> &'a Source {
+        self.source
     }
 
     /// The first line of the table.
     pub(crate) fn line(&self) -> usize {
-        self.line
+        self.source.line(self.place)
     }
 
-    /// An error at a line of this file.
-    pub(crate) fn error(&self, line: usize, message: impl Into<String>) -> ScenarioError {
-        ScenarioError { file: self.file.to_owned(), line, message: message.into() }
+    /// An error of the whole table.
+    pub(crate) fn error(&self, message: impl Into<String>) -> ScenarioError {
+        self.source.error_on(self.line(), message)
+    }
+
+    /// An error at a value of this file.
+    pub(crate) fn error_at<T>(&self, at: &Spanned<T>, message: impl Into<String>) -> ScenarioError {
+        self.source.error(at, message)
     }
 
     /// The line of a key; the table's line if the key is absent.
     pub(crate) fn line_of(&self, key: &str) -> usize {
-        self.table.get(key).map_or(self.line, |node| node.line)
+        self.table.get(key).map_or(self.line(), |node| self.source.line(node.span().start))
     }
 
     /// The value of a key. The key is known from now on.
@@ -62,195 +67,36 @@ impl<'a> Section<'a> {
         self.table.get(key)
     }
 
-    /// Whether a key is present. The key is known from now on.
-    pub(crate) fn has(&mut self, key: &'static str) -> bool {
-        self.get(key).is_some()
+    /// Knows these keys, which another parser reads.
+    pub(crate) fn know(&mut self, keys: &[&'static str]) {
+        self.known.extend(keys);
     }
 
-    /// Refuses the first unknown key.
+    /// Reads the keys that are fields of `T`. They are known from now on.
     ///
     /// # Errors
-    /// There is an unknown key.
-    pub(crate) fn finish(mut self) -> Result<(), ScenarioError> {
-        self.known.sort_unstable();
-        self.known.dedup();
-        let unknown = self.table.iter().filter(|(key, _)| !self.known.contains(&key.as_str()));
-        let Some((key, node)) = unknown.min_by_key(|(_, node)| node.line) else { return Ok(()) };
-        let meant = nearest(key, self.known.iter().copied()).map_or(String::new(), |name| format!(" (`{name}`?)"));
-        let allowed = listed(&self.known);
-        Err(self.error(node.line, format!("unknown key `{key}`{meant} in {}: allowed are {allowed}", self.name)))
+    /// A key is missing, or has a wrong value.
+    pub(crate) fn read<T: Deserialize<'a>>(&mut self) -> Result<T, ScenarioError> {
+        let source = self.source;
+        T::deserialize(Fields(self)).map_err(|mistake| mistake.of(source))
     }
 
-    fn wrong(&self, key: &str, node: &Node, what: impl std::fmt::Display) -> ScenarioError {
-        self.error(node.line, format!("`{key}` in {}: {what}", self.name))
-    }
-
-    /// The value of a key, parsed by `read`. Adds the key's name and line to an error of `read`.
+    /// Reads the value of one key.
     ///
     /// # Errors
-    /// The error of `read`.
-    pub(crate) fn read<T>(
-        &mut self,
-        key: &'static str,
-        read: impl FnOnce(&Value) -> Result<T, String>,
-    ) -> Result<Option<T>, ScenarioError> {
+    /// The value is wrong.
+    pub(crate) fn value<T: Deserialize<'a>>(&mut self, key: &'static str) -> Result<Option<T>, ScenarioError> {
         let Some(node) = self.get(key) else { return Ok(None) };
-        read(&node.value).map(Some).map_err(|what| self.wrong(key, node, what))
+        let entry = self.entry(key, node, false);
+        T::deserialize(entry).map(Some).map_err(|mistake| entry.in_words(mistake).of(self.source))
     }
 
-    /// A text.
+    /// Reads the value of a key that must be there. `example` is such a table.
     ///
     /// # Errors
-    /// The value is no text.
-    pub(crate) fn text(&mut self, key: &'static str) -> Result<Option<String>, ScenarioError> {
-        self.read(key, text)
-    }
-
-    /// A required text.
-    ///
-    /// # Errors
-    /// The value is no text, or absent.
-    pub(crate) fn required_text(&mut self, key: &'static str) -> Result<String, ScenarioError> {
-        self.text(key)?.ok_or_else(|| self.error(self.line, format!("{} needs `{key}`", self.name)))
-    }
-
-    /// A list of texts, or one text.
-    ///
-    /// # Errors
-    /// The value is something else.
-    pub(crate) fn texts(&mut self, key: &'static str) -> Result<Vec<String>, ScenarioError> {
-        let list = self.read(key, |value| match value {
-            Value::List(nodes) => nodes.iter().map(|node| text(&node.value)).collect(),
-            other => Ok(vec![text(other)?]),
-        })?;
-        Ok(list.unwrap_or_default())
-    }
-
-    /// `true` or `false`.
-    ///
-    /// # Errors
-    /// The value is something else.
-    pub(crate) fn flag(&mut self, key: &'static str) -> Result<Option<bool>, ScenarioError> {
-        self.read(key, |value| match value {
-            Value::Flag(flag) => Ok(*flag),
-            other => Err(format!("expected true or false, found {}", other.kind())),
-        })
-    }
-
-    /// One of several words.
-    ///
-    /// # Errors
-    /// The value is something else. The message names all words.
-    pub(crate) fn choice<T: Copy>(
-        &mut self,
-        key: &'static str,
-        choices: &[(&str, T)],
-    ) -> Result<Option<T>, ScenarioError> {
-        self.read(key, |value| {
-            let word = text(value)?;
-            let found = choices.iter().find(|(name, _)| *name == word).map(|(_, choice)| *choice);
-            found.ok_or_else(|| {
-                let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-                format!("'{word}' is not one of {}", listed(&names))
-            })
-        })
-    }
-
-    /// A whole number in a range.
-    ///
-    /// # Errors
-    /// The value is something else, or outside of the range.
-    pub(crate) fn integer(
-        &mut self,
-        key: &'static str,
-        range: std::ops::RangeInclusive<i64>,
-    ) -> Result<Option<i64>, ScenarioError> {
-        self.read(key, |value| match value {
-            Value::Integer(number) if range.contains(number) => Ok(*number),
-            Value::Integer(number) => {
-                Err(format!("{number} is out of range: allowed is {} to {}", range.start(), range.end()))
-            }
-            other => Err(format!("expected a whole number, found {}", other.kind())),
-        })
-    }
-
-    /// A number in a range, both ends included.
-    ///
-    /// # Errors
-    /// The value is something else, or outside of the range.
-    pub(crate) fn number(
-        &mut self,
-        key: &'static str,
-        range: std::ops::RangeInclusive<f64>,
-    ) -> Result<Option<f64>, ScenarioError> {
-        self.read(key, |value| {
-            let number = match value {
-                Value::Integer(number) => *number as f64,
-                Value::Float(number) => *number,
-                other => return Err(format!("expected a number, found {}", other.kind())),
-            };
-            let wrong = || format!("{number} is out of range: allowed is {} to {}", range.start(), range.end());
-            if range.contains(&number) { Ok(number) } else { Err(wrong()) }
-        })
-    }
-
-    /// A share of a whole, in 0..=1.
-    ///
-    /// # Errors
-    /// The value is something else, or outside of the range.
-    pub(crate) fn share(&mut self, key: &'static str) -> Result<Option<f64>, ScenarioError> {
-        self.read(key, share)
-    }
-
-    /// A rate above zero.
-    ///
-    /// # Errors
-    /// The value is something else, or zero.
-    pub(crate) fn rate(&mut self, key: &'static str) -> Result<Option<Rate>, ScenarioError> {
-        self.read(key, rate)
-    }
-
-    /// A time, which may be zero.
-    ///
-    /// # Errors
-    /// The value is something else.
-    pub(crate) fn time(&mut self, key: &'static str) -> Result<Option<Duration>, ScenarioError> {
-        self.read(key, time)
-    }
-
-    /// A time above zero.
-    ///
-    /// # Errors
-    /// The value is something else, or zero.
-    pub(crate) fn some_time(&mut self, key: &'static str) -> Result<Option<Duration>, ScenarioError> {
-        self.read(key, |value| match time(value)? {
-            Duration::ZERO => Err("it must be above zero, such as 10ms".to_owned()),
-            time => Ok(time),
-        })
-    }
-
-    /// A number of bytes above zero.
-    ///
-    /// # Errors
-    /// The value is something else, or zero.
-    pub(crate) fn size(&mut self, key: &'static str) -> Result<Option<u64>, ScenarioError> {
-        self.read(key, |value| match quantity(value)?.parse::<ByteSize>() {
-            Ok(ByteSize(0)) => Err("it must be above zero, such as 1MB".to_owned()),
-            Ok(ByteSize(bytes)) => Ok(bytes),
-            Err(wrong) => Err(wrong.to_string()),
-        })
-    }
-
-    /// The tables of a list such as `[[flow]]`.
-    ///
-    /// # Errors
-    /// The value is something else.
-    pub(crate) fn sections(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, ScenarioError> {
-        let Some(node) = self.get(key) else { return Ok(Vec::new()) };
-        match &node.value {
-            Value::List(nodes) => nodes.iter().map(|node| Section::of(self.file, format!("[[{key}]]"), node)).collect(),
-            _ => Ok(vec![Section::of(self.file, format!("[[{key}]]"), node)?]),
-        }
+    /// The key is missing, or its value is wrong.
+    pub(crate) fn needed<T: Deserialize<'a>>(&mut self, key: &'static str, example: &str) -> Result<T, ScenarioError> {
+        self.value(key)?.ok_or_else(|| self.error(format!("{} needs `{key}`, as in {example}", self.name)))
     }
 
     /// A table such as `[link]`.
@@ -258,54 +104,59 @@ impl<'a> Section<'a> {
     /// # Errors
     /// The value is something else.
     pub(crate) fn section(&mut self, key: &'static str) -> Result<Option<Section<'a>>, ScenarioError> {
-        let name = if self.name.starts_with('[') && !self.name.starts_with("[[") {
-            format!("{}.{key}]", self.name.trim_end_matches(']'))
-        } else if self.name.starts_with('[') {
-            format!("`{key}` of {}", self.name)
-        } else {
-            format!("[{key}]")
+        self.get(key).map(|node| Section::of(self.source, self.entry(key, node, false).name(), node)).transpose()
+    }
+
+    /// The tables of a list such as `[[flow]]`.
+    ///
+    /// # Errors
+    /// The value is something else.
+    pub(crate) fn sections(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, ScenarioError> {
+        let nodes = match self.get(key) {
+            None => &[],
+            Some(node) => match node.get_ref() {
+                Value::List(nodes) => nodes.as_slice(),
+                _ => std::slice::from_ref(node),
+            },
         };
-        self.get(key).map(|node| Section::of(self.file, name, node)).transpose()
+        nodes.iter().map(|node| Section::of(self.source, self.entry(key, node, true).name(), node)).collect()
+    }
+
+    fn entry<'n>(&'n self, key: &'static str, node: &'a Node, is_element: bool) -> Entry<'n, 'a> {
+        Entry { key, table: &self.name, is_element, node }
+    }
+
+    /// Refuses the first unknown key.
+    ///
+    /// # Errors
+    /// There is an unknown key.
+    pub(crate) fn finish(self) -> Result<(), ScenarioError> {
+        refuse_unknown(&self.name, self.table, &self.known).map_err(|mistake| mistake.of(self.source))
     }
 }
 
-/// Names in a row, with "and" before the last.
-pub(crate) fn listed(names: &[&str]) -> String {
-    match names {
-        [] => "none".to_owned(),
-        [only] => (*only).to_owned(),
-        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+/// The keys of a section that one struct has.
+struct Fields<'s, 'a>(&'s mut Section<'a>);
+
+impl<'de> Deserializer<'de> for Fields<'_, 'de> {
+    type Error = Mistake;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {
+        fields((&self.0.name, self.0.place, self.0.table), &[], visitor)
     }
-}
 
-/// The text in quotes.
-pub(crate) fn text(value: &Value) -> Result<String, String> {
-    match value {
-        Value::Text(text) => Ok(text.clone()),
-        other => Err(format!("expected a text in quotes, found {}", other.kind())),
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        keys: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Mistake> {
+        self.0.known.extend(keys);
+        fields((&self.0.name, self.0.place, self.0.table), keys, visitor)
     }
-}
 
-/// The text of a value that should be a number with a unit.
-fn quantity(value: &Value) -> Result<String, String> {
-    match value {
-        Value::Text(_) | Value::Integer(_) | Value::Float(_) => Ok(value.to_string()),
-        other => Err(format!("expected a number with its unit in quotes, found {}", other.kind())),
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct option
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
     }
-}
-
-pub(crate) fn share(value: &Value) -> Result<f64, String> {
-    parse_ratio(&quantity(value)?).map_err(|wrong| wrong.to_string())
-}
-
-pub(crate) fn rate(value: &Value) -> Result<Rate, String> {
-    match quantity(value)?.parse::<Rate>() {
-        Ok(Rate::ZERO) => Err("a rate of zero lets nothing through: it must be above zero, such as 100mbit".to_owned()),
-        Ok(rate) => Ok(rate),
-        Err(wrong) => Err(wrong.to_string()),
-    }
-}
-
-pub(crate) fn time(value: &Value) -> Result<Duration, String> {
-    parse_duration(&quantity(value)?).map_err(|wrong| wrong.to_string())
 }

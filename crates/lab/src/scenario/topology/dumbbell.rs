@@ -11,10 +11,11 @@
 
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_units::Duration;
+use toml::Spanned;
 
 use super::super::flow::FlowSpec;
 use super::super::link::{Limit, LinkSpec};
-use super::super::reader::Section;
+use super::super::reader::{Section, Time};
 use super::{Link, Topology};
 use crate::error::ScenarioError;
 
@@ -41,7 +42,7 @@ pub(super) fn read(root: &mut Section<'_>, flows: &[FlowSpec]) -> Result<Topolog
                 flow.name,
                 base + by_access
             );
-            return Err(root.error(flow.line, message));
+            return Err(root.source().error_on(flow.line, message));
         };
         longest = longest.max(wanted);
         hosts.push(more);
@@ -72,29 +73,27 @@ pub(super) fn read(root: &mut Section<'_>, flows: &[FlowSpec]) -> Result<Topolog
 
 /// `[link]` and `[link.back]`.
 fn bottleneck(root: &mut Section<'_>) -> Result<[LinkSpec; 2], ScenarioError> {
-    let mut section = root.section("link")?.ok_or_else(|| root.error(1, "a scenario needs a [link]"))?;
-    let round_trip = section.time("rtt")?;
+    let mut section = root.section("link")?.ok_or_else(|| root.error("a scenario needs a [link]"))?;
+    let (rtt, delay) = (section.value("rtt")?, section.value::<Spanned<Time>>("delay")?);
     let mut forth = LinkSpec::read(&mut section, &LinkSpec::default())?;
     let mut back = forth.clone();
-    match round_trip {
-        Some(_) if section.has("delay") => {
-            let line = section.line_of("delay");
-            return Err(section.error(line, "[link] has either `rtt` or `delay`, which is half of it"));
+    match (rtt, delay) {
+        (Some(_), Some(delay)) => {
+            return Err(section.error_at(&delay, "[link] has either `rtt` or `delay`, which is half of it"));
         }
-        Some(time) => {
+        (Some(Time(time)), None) => {
             forth.path.delay = time.div_ceil_half();
             back.path.delay = time - forth.path.delay;
         }
-        None => {}
+        (None, _) => {}
     }
     // Losses, jitter and the like apply to the direction of the data, unless `[link.back]` has them.
     let PathSpec { rate, delay, discipline, variation, .. } = back.path;
     back.path = PathSpec { rate, delay, discipline, variation, ..PathSpec::default() };
     if let Some(mut reverse) = section.section("back")? {
-        if round_trip.is_some() && reverse.has("delay") {
-            let line = reverse.line_of("delay");
-            return Err(section
-                .error(line, "[link] has `rtt`: for a different delay on the way back, give both delays instead"));
+        if let (Some(_), Some(delay)) = (rtt, reverse.get("delay")) {
+            let message = "[link] has `rtt`: for a different delay on the way back, give both delays instead";
+            return Err(reverse.error_at(delay, message));
         }
         back = LinkSpec::read(&mut reverse, &back)?;
         reverse.finish()?;

@@ -1,15 +1,28 @@
 //! The long form: links between named nodes.
 
 use farhaul_units::Duration;
+use serde::Deserialize;
+use toml::Spanned;
 
 use super::super::flow::FlowSpec;
 use super::super::link::LinkSpec;
-use super::super::reader::{Section, listed, nearest};
+use super::super::reader::{Section, Source, hint, listed};
 use super::{Link, Topology};
 use crate::error::ScenarioError;
 
 /// The most nodes.
 const MAX_NODES: usize = 1_000;
+/// A link, for messages.
+const LINK: &str = "{ from = \"a\", to = \"b\", rate = \"1gbit\", delay = \"5ms\" }";
+
+/// A `[[route]]`: at a node, packets for another take this link.
+#[derive(Deserialize)]
+#[serde(expecting = "{ at = \"a\", to = \"c\", via = \"a-b\" }")]
+struct RouteKeys {
+    at: String,
+    to: String,
+    via: String,
+}
 
 /// A link in parsing: the index of its first direction.
 struct Named {
@@ -33,27 +46,31 @@ pub(super) fn read(root: &mut Section<'_>, flows: &[FlowSpec]) -> Result<Topolog
     for section in root.sections("links")? {
         reader.link(section)?;
     }
+    let source = root.source();
     if reader.nodes.len() > MAX_NODES {
-        return Err(root.error(root.line_of("links"), format!("there are more than {MAX_NODES} nodes")));
+        return Err(source.error_on(root.line_of("links"), format!("there are more than {MAX_NODES} nodes")));
     }
+    let routes: Vec<Spanned<RouteKeys>> = root.value("route")?.unwrap_or_default();
+    let bottleneck = match &root.value::<Spanned<String>>("bottleneck")? {
+        Some(name) => reader.named(name.get_ref()).map(|link| link.forth).map_err(|what| source.error(name, what))?,
+        None => reader.slowest().ok_or_else(|| source.error_on(root.line_of("links"), "there are no links"))?,
+    };
+    let route = |keys: &Spanned<RouteKeys>| reader.route(keys.get_ref()).map_err(|what| source.error(keys, what));
     let mut topology = Topology {
         nodes: reader.nodes.len(),
         links: reader.links.clone(),
-        routes: Vec::new(),
-        bottleneck: reader.bottleneck(root)?,
+        routes: routes.iter().map(route).collect::<Result<_, _>>()?,
+        bottleneck,
         places: Vec::new(),
     };
-    for section in root.sections("route")? {
-        topology.routes.push(reader.route(section)?);
-    }
     for flow in flows {
         let Some((from, to)) = &flow.ends else {
-            return Err(root.error(flow.line, format!("flow '{}' needs `from` and `to`", flow.name)));
+            return Err(source.error_on(flow.line, format!("flow '{}' needs `from` and `to`", flow.name)));
         };
-        let node = |name: &str| reader.node(name).map_err(|what| root.error(flow.line, what));
+        let node = |name: &str| reader.node(name).map_err(|what| source.error_on(flow.line, what));
         topology.places.push((node(from)?, node(to)?));
     }
-    let longest = longest_round_trip(root, &topology, flows)?;
+    let longest = longest_round_trip(source, &topology, flows)?;
     for (link, spec) in topology.links.iter_mut().zip(&reader.specs) {
         link.path = spec.path(longest);
     }
@@ -61,22 +78,22 @@ pub(super) fn read(root: &mut Section<'_>, flows: &[FlowSpec]) -> Result<Topolog
 }
 
 /// The longest propagation delay of all flows, there and back. Every flow must be able to reach its other end.
-fn longest_round_trip(root: &Section<'_>, topology: &Topology, flows: &[FlowSpec]) -> Result<Duration, ScenarioError> {
+fn longest_round_trip(source: &Source, topology: &Topology, flows: &[FlowSpec]) -> Result<Duration, ScenarioError> {
     let graph = topology.graph();
     let mut longest = Duration::ZERO;
     for (flow, &place) in flows.iter().zip(&topology.places) {
         let (from, to) = flow.ends.clone().unwrap_or_default();
         if place.0 == place.1 {
-            return Err(root.error(flow.line, format!("flow '{}' begins and ends at {from}", flow.name)));
+            return Err(source.error_on(flow.line, format!("flow '{}' begins and ends at {from}", flow.name)));
         }
         if flow.round_trip.is_some() {
             let message =
                 format!("flow '{}' cannot have `rtt`: with [[links]], the delays of the links give the RTT", flow.name);
-            return Err(root.error(flow.line, message));
+            return Err(source.error_on(flow.line, message));
         }
         let way = |from, to, there: &str, here: &str| {
             let message = format!("flow '{}' cannot reach its end: no links lead from {here} to {there}", flow.name);
-            graph.way(from, to).map(drop).ok_or_else(|| root.error(flow.line, message))
+            graph.way(from, to).map(drop).ok_or_else(|| source.error_on(flow.line, message))
         };
         way(place.0, place.1, &to, &from)?;
         way(place.1, place.0, &from, &to)?;
@@ -87,21 +104,21 @@ fn longest_round_trip(root: &Section<'_>, topology: &Topology, flows: &[FlowSpec
 
 impl Reader {
     fn link(&mut self, mut section: Section<'_>) -> Result<(), ScenarioError> {
-        let (from, to) = (section.required_text("from")?, section.required_text("to")?);
-        let name = section.required_text("name")?;
+        let name: String = section.needed("name", LINK)?;
+        let (from, to): (String, String) = (section.needed("from", LINK)?, section.needed("to", LINK)?);
         if from == to {
-            return Err(section.error(section.line(), format!("link '{name}' begins and ends at {from}")));
+            return Err(section.error(format!("link '{name}' begins and ends at {from}")));
         }
         if self.names.iter().any(|other| other.name == name) {
-            return Err(section.error(section.line(), format!("two links are called '{name}': give one a `name`")));
+            return Err(section.error(format!("two links are called '{name}': give one a `name`")));
         }
         let spec = LinkSpec::read(&mut section, &LinkSpec::default())?;
-        let duplex = !section.flag("simplex")?.unwrap_or(false);
+        let duplex = !section.value("simplex")?.unwrap_or(false);
         let mut back = spec.clone();
         back.path.loss = None;
         if let Some(mut reverse) = section.section("back")? {
             if !duplex {
-                return Err(section.error(reverse.line(), format!("link '{name}' is simplex and cannot have `back`")));
+                return Err(reverse.error(format!("link '{name}' is simplex and cannot have `back`")));
             }
             back = LinkSpec::read(&mut reverse, &back)?;
             reverse.finish()?;
@@ -129,7 +146,7 @@ impl Reader {
     fn node(&self, name: &str) -> Result<usize, String> {
         self.nodes.iter().position(|node| node == name).ok_or_else(|| {
             let names: Vec<&str> = self.nodes.iter().map(String::as_str).collect();
-            let meant = nearest(name, names.iter().copied()).map_or(String::new(), |name| format!(" ({name}?)"));
+            let meant = hint(name, names.iter().copied());
             format!("no link begins or ends at a host '{name}'{meant}: there are {}", listed(&names))
         })
     }
@@ -141,31 +158,20 @@ impl Reader {
         })
     }
 
-    /// The measured link: the one that is named, or the first of the slowest.
-    fn bottleneck(&self, root: &mut Section<'_>) -> Result<usize, ScenarioError> {
-        if let Some(name) = root.text("bottleneck")? {
-            let line = root.line_of("bottleneck");
-            return self.named(&name).map(|link| link.forth).map_err(|what| root.error(line, what));
-        }
+    /// The first of the slowest links.
+    fn slowest(&self) -> Option<usize> {
         let slowest = self.names.iter().min_by_key(|link| {
             let rate = self.specs[link.forth].path.rate;
             (rate.is_none(), rate)
         });
-        slowest.map(|link| link.forth).ok_or_else(|| root.error(root.line_of("links"), "there are no links"))
+        slowest.map(|link| link.forth)
     }
 
-    /// A `[[route]]`: at a node, packets for another take this link.
-    fn route(&self, mut section: Section<'_>) -> Result<(usize, usize, usize), ScenarioError> {
-        let (at, to, via) = (section.required_text("at")?, section.required_text("to")?, section.required_text("via")?);
-        let line = section.line();
-        let wrong = |what: String| section.error(line, what);
-        let (at_node, to_node) = (self.node(&at).map_err(wrong)?, self.node(&to).map_err(wrong)?);
-        let link = self.named(&via).map_err(wrong)?;
+    fn route(&self, RouteKeys { at, to, via }: &RouteKeys) -> Result<(usize, usize, usize), String> {
+        let (at_node, to_node, link) = (self.node(at)?, self.node(to)?, self.named(via)?);
         let directions = if link.duplex { 2 } else { 1 };
         let found = (link.forth..link.forth + directions).find(|&index| self.links[index].from == at_node);
-        let missing = || wrong(format!("link '{via}' (line {}) does not begin at {at}", link.line));
-        let route = (at_node, to_node, found.ok_or_else(missing)?);
-        section.finish()?;
-        Ok(route)
+        let found = found.ok_or_else(|| format!("link '{via}' (line {}) does not begin at {at}", link.line))?;
+        Ok((at_node, to_node, found))
     }
 }

@@ -227,7 +227,7 @@ fn a_form_for_real_sockets_replaces_what_they_lack() {
     assert_eq!(read(true, true), (1, 0, 2_000_000), "it comes after the quick form");
     let wrong = format!("emulated = 3\n{LINK}[[flow]]\n");
     let error = Experiment::read("x", "x.toml", &wrong, &Overrides::default()).unwrap_err();
-    assert!(error.to_string().contains("[emulated] is a table"), "{error}");
+    assert!(error.to_string().contains("`emulated` in the scenario: expected a table"), "{error}");
 }
 
 #[test]
