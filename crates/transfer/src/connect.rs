@@ -90,7 +90,7 @@ impl<'a> Calling<'a> {
 
     /// Connects to all of `peers` at once, from a port each. The first one that answers wins.
     pub(crate) fn first_of(&self, peers: &[SocketAddr]) -> Result<Stream, Error> {
-        let no_address = || Error::new(Code::NoRoute, "the far host has no known address");
+        let no_address = || Error::new(Code::NoRoute, "the remote host has no known address");
         let (say, heard) = sync_channel(peers.len());
         thread::scope(|scope| {
             let (mut ports, mut failed) = (Vec::new(), None);

@@ -73,7 +73,7 @@ impl Copy {
         Ok(Self::by(Plan::of(places, recursive)?, recursive))
     }
 
-    /// A copy of these paths to another far program, as the far program of a copy between two hosts.
+    /// A copy of these paths to another remote program, as the remote program of a copy between two hosts.
     pub(crate) fn forward(sources: Vec<PathBuf>, recursive: bool, to: Other) -> Self {
         Self::by(Plan::Push(PushPlan::to_other(sources, to)), recursive)
     }

@@ -152,7 +152,7 @@ impl Location {
         let text = &*text.to_string_lossy();
         if let Some((scheme, _)) = text.split_once("://") {
             return Err(format!(
-                "{scheme}:// is not supported: the far end is host:path over SSH, udt://host:port/path, served by `farhaul \
+                "{scheme}:// is not supported: the remote end is host:path over SSH, udt://host:port/path, served by `farhaul \
                  serve`, or a tsunami:// or rbudp:// of the original programs"
             ));
         }

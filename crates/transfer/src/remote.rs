@@ -1,4 +1,4 @@
-//! The program on the far host, which ssh starts for one copy.
+//! The program on the remote host, which ssh starts for one copy.
 //!
 //! ```text
 //! near                                   far: `farhaul bootstrap`, started by ssh
@@ -9,26 +9,26 @@
 //!  end of its input                →     stops
 //! ```
 //!
-//! With `--detach`, the far program goes on without ssh once the copy has begun. It then ends with the connection of the copy.
+//! With `--detach`, the remote program goes on without ssh once the copy has begun. It then ends with the connection of the copy.
 //!
 //! Only public keys cross the SSH connection. Both key pairs are made for one copy, and live in memory.
 //!
 //! | part | owns |
 //! | --- | --- |
-//! | `bootstrap` | the far program itself |
+//! | `bootstrap` | the remote program itself |
 //! | `messages` | what both programs say |
 //! | `frames` | messages in a stream of bytes, behind the noise |
 //! | `ssh` | the options, and the command line of ssh |
-//! | `inbox` | messages of the far program that wait |
-//! | `program` | the far program as a child process |
+//! | `inbox` | messages of the remote program that wait |
+//! | `program` | the remote program as a child process |
 //! | `reach` | its start, and the way to it |
-//! | `refusal` | why a far program does not begin |
+//! | `refusal` | why a remote program does not begin |
 //! | `lifeline` | the end of ssh, which ends the copy |
-//! | `install` | a copy of this program for the far host |
+//! | `install` | a copy of this program for the remote host |
 //! | `tunnel` | datagrams through ssh, where UDP is blocked |
 //! | `pieces` | those datagrams, and messages between them |
-//! | `voice` | the stdout of the far program |
-//! | `words` | what ssh and the far side say on stderr |
+//! | `voice` | the stdout of the remote program |
+//! | `words` | what ssh and the remote side say on stderr |
 
 mod bootstrap;
 pub(crate) mod frames;
@@ -46,7 +46,7 @@ pub(crate) mod voice;
 mod words;
 
 pub use bootstrap::{Host, bootstrap, say_record};
-pub(crate) use program::FarProgram;
+pub(crate) use program::RemoteProgram;
 pub use program::peer_knows_of_the_end;
 pub use reach::{Answering, Other};
 pub use ssh::{Ssh, setting};

@@ -135,7 +135,8 @@ pub(crate) fn of_the_way(matches: &ArgMatches) -> Result<(), Fault> {
                 })
             } else {
                 let option = typed(&OF_SSH).or_else(|| typed(&OF_SSH_COPIES));
-                option.map(|option| format!("{option} is for copies over SSH: write the far end as [user@]host:path"))
+                option
+                    .map(|option| format!("{option} is for copies over SSH: write the remote end as [user@]host:path"))
             }
         }
         _ => None,

@@ -51,7 +51,7 @@ const MAX_MEASUREMENTS: usize = 256;
 ///     farhaul bench --listen :9000
 ///     farhaul bench --connect host:9000 --seconds 10
 ///
-/// The listener is also the far end of `stream` and `profile`. With --plain, nothing is encrypted.
+/// The listener is also the remote end of `stream` and `profile`. With --plain, nothing is encrypted.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment, group(clap::ArgGroup::new("role").required(true)))]
 pub(crate) struct BenchArgs {

@@ -1,4 +1,4 @@
-//! `bootstrap`: the far program of a copy over SSH. Ssh starts it, and talks to it on stdin and stdout.
+//! `bootstrap`: the remote program of a copy over SSH. Ssh starts it, and talks to it on stdin and stdout.
 
 use std::ffi::OsStr;
 use std::io;
@@ -17,11 +17,11 @@ use crate::options::Transport;
 use crate::output::{JsonTo, Output};
 use crate::{reloading, sys};
 
-/// Serve one copy over SSH; `farhaul copy` starts it on the far host
+/// Serve one copy over SSH; `farhaul copy` starts it on the remote host
 #[derive(Args, Debug)]
 pub(crate) struct BootstrapArgs {}
 
-/// Settings from the near program.
+/// Settings from the local program.
 #[derive(Debug, Parser)]
 #[command(no_binary_name = true)]
 struct Words {
@@ -39,13 +39,13 @@ impl Words {
     }
 }
 
-/// Runs it. A failure is told to the near program, and nobody else.
+/// Runs it. A failure is told to the local program, and nobody else.
 pub(crate) fn run(_: &BootstrapArgs, context: &Context) -> Result<(), Fault> {
     let environment = context.environment(|_: &farhaul_transfer::Event<'_>| {});
     remote::bootstrap(&ThisHost { context }, &environment)
 }
 
-/// This host, for the near program.
+/// This host, for the local program.
 struct ThisHost<'a> {
     context: &'a Context,
 }

@@ -26,7 +26,7 @@ use summary::{summary, summary_between, with_copied};
 /// Copy files and directories between hosts, verified and encrypted
 ///
 /// An end is a path on this machine, [user@]host:path over SSH, or udt://host:port/path below the root of a running `farhaul
-/// serve`. Over SSH, ssh starts the program on the far host and exchanges keys; the data goes over UDP. A file gets its name
+/// serve`. Over SSH, ssh starts the program on the remote host and exchanges keys; the data goes over UDP. A file gets its name
 /// once it is complete, synced to the disk, and its BLAKE3 digest matches. Until then it is .NAME.RANDOM.fhpart in the same
 /// directory.
 ///

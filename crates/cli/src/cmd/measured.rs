@@ -22,7 +22,7 @@ use crate::output::{Output, has_written};
 /// A signal ends a run after this time at the latest.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// A port for measured streams to a far end that answers.
+/// A port for measured streams to a remote end that answers.
 pub(super) struct Port<'a> {
     pub(super) context: &'a Context,
     pub(super) output: Output,

@@ -1,4 +1,4 @@
-//! `serve`: the far end of `copy`, serving one directory.
+//! `serve`: the remote end of `copy`, serving one directory.
 
 mod confine;
 mod manager;

@@ -27,7 +27,7 @@ const MOST_DRAIN: Duration = Duration::from_secs(1);
 ///
 /// For control loops: the goodput at the other end settles at --rate within seconds, whatever share of the packets is
 /// lost, and stays there. The stream shows the delay and the jitter that such a loop would see. It is encrypted, and the
-/// far end admits this user's key and those in its authorized_keys. It runs until stopped:
+/// remote end admits this user's key and those in its authorized_keys. It runs until stopped:
 ///
 ///     farhaul bench --listen :9000
 ///     farhaul stream --connect host:9000 --rate 10mbit

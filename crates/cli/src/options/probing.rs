@@ -14,7 +14,7 @@ use crate::values::HostPort;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Probing {
-    /// Address of the far end: `farhaul bench --listen`
+    /// Address of the remote end: `farhaul bench --listen`
     #[arg(long, value_name = "ADDR")]
     pub(crate) connect: HostPort,
     /// Size of the packets in bytes, IP and UDP headers included

@@ -9,11 +9,11 @@ use farhaul_transfer::Ssh;
 #[derive(Clone, Debug)]
 struct Words(Vec<String>);
 
-/// The way to a far host.
+/// The way to a remote host.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "SSH")]
 pub(crate) struct SshOptions {
-    /// Command that reaches the far host, with its options: 'ssh -p 2222'
+    /// Command that reaches the remote host, with its options: 'ssh -p 2222'
     #[arg(long, env = "FARHAUL_SSH", value_name = "COMMAND", default_value = "ssh", value_parser = words)]
     ssh: Words,
     /// Port of the SSH server, as for scp
@@ -28,10 +28,10 @@ pub(crate) struct SshOptions {
     /// Option for ssh, as in its configuration file
     #[arg(short = 'o', value_name = "NAME=VALUE")]
     option: Vec<String>,
-    /// Program on the far host [default: the copy of --install, then farhaul on its PATH]
+    /// Program on the remote host [default: the copy of --install, then farhaul on its PATH]
     #[arg(long, env = "FARHAUL_REMOTE_PATH", value_name = "PATH")]
     remote_path: Option<String>,
-    /// UDP ports for the far program: 50000-50100 [default: any]
+    /// UDP ports for the remote program: 50000-50100 [default: any]
     #[arg(long, env = "FARHAUL_PORT_RANGE", value_name = "LOW-HIGH", value_parser = ports)]
     port_range: Option<(u16, u16)>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct SshOptions {
 pub(crate) struct SshCopyOptions {
     #[command(flatten)]
     way: SshOptions,
-    /// If the far host lacks the program of this version, copy this one into the cache folder of the user there
+    /// If the remote host lacks the program of this version, copy this one into the cache folder of the user there
     #[arg(long)]
     install: bool,
     /// Fail if UDP is blocked, instead of copying through the SSH connection
@@ -50,14 +50,14 @@ pub(crate) struct SshCopyOptions {
     no_fallback: bool,
     /// Go on when ssh ends in the middle of the copy; needs UDP
     ///
-    /// Without it, the end of ssh ends the copy on both hosts. The far program ends with the copy in any case, or if it has heard
+    /// Without it, the end of ssh ends the copy on both hosts. The remote program ends with the copy in any case, or if it has heard
     /// nothing for --timeout.
     #[arg(long)]
     detach: bool,
 }
 
 impl SshOptions {
-    /// How ssh reaches the far host.
+    /// How ssh reaches the remote host.
     pub(crate) fn way(&self) -> Ssh {
         let mut way = Ssh::default();
         way.command.clone_from(&self.ssh.0);
@@ -72,7 +72,7 @@ impl SshOptions {
 }
 
 impl SshCopyOptions {
-    /// How ssh reaches the far host, and what a copy does there. This program is the one to install.
+    /// How ssh reaches the remote host, and what a copy does there. This program is the one to install.
     pub(crate) fn way(&self) -> Ssh {
         let mut way = self.way.way();
         way.install = self.install.then(std::env::current_exe).and_then(Result::ok);

@@ -1,4 +1,4 @@
-//! The one way of text to a terminal: whatever a peer, a far host or a file name put into it controls nothing there.
+//! The one way of text to a terminal: whatever a peer, a remote host or a file name put into it controls nothing there.
 //!
 //! Texts of others are escaped where they come in, so that they cannot pass for lines of this program. This is the second fence, at
 //! the way out, for every line and every record.

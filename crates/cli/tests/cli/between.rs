@@ -15,7 +15,7 @@ fn permitted() -> Option<()> {
     runs(&[PROGRAM, "emulate", "--quiet", "--", "true"], "networks of one's own")
 }
 
-/// Runs a command on the near host while another serves on the far one.
+/// Runs a command on the local host while another serves on the remote one.
 fn between(served: &str, command: &str) -> Run {
     let (served, command) = (format!("exec '{PROGRAM}' {served}"), format!("exec '{PROGRAM}' {command}"));
     farhaul(&[&PATH[..], &["--serve", &served, "--", "sh", "-c", &command]].concat())

@@ -15,9 +15,9 @@ const SHORT: usize = 8_000_000;
 /// The traces of a run in which something was killed.
 struct Killed {
     run: Run,
-    /// From the kill to the end of the near program, in seconds.
+    /// From the kill to the end of the local program, in seconds.
     seconds: f64,
-    /// Whether the far program ended within 10 s after that.
+    /// Whether the remote program ended within 10 s after that.
     far_is_gone: bool,
 }
 

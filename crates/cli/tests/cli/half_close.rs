@@ -69,7 +69,7 @@ fn both_directions_of_an_encrypted_pipe_arrive_whole() {
     }
 }
 
-/// The program at the far side answers once its own input has ended, so its output must end then.
+/// The program at the remote side answers once its own input has ended, so its output must end then.
 #[test]
 fn an_answer_follows_a_question_whose_input_has_ended() {
     let scratch = Scratch::new();

@@ -1,4 +1,4 @@
-//! Copies over SSH: a real sshd on the far host of an emulated path, with keys and settings of its own. Needs root, TUN devices
+//! Copies over SSH: a real sshd on the remote host of an emulated path, with keys and settings of its own. Needs root, TUN devices
 //! and OpenSSH; without them the tests say so and pass.
 
 use std::fs::{self, Permissions};
@@ -14,10 +14,10 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_farhaul");
 const SSHD: &str = "/usr/sbin/sshd";
 const SIZE: usize = 300_000;
 
-/// A far host with a running sshd, and the settings of ssh on the near host.
+/// A remote host with a running sshd, and the settings of ssh on the local host.
 pub(crate) struct Far {
     pub(crate) scratch: Scratch,
-    /// Shell lines that run on the far host before its sshd. In them, `$SSHD` starts another one.
+    /// Shell lines that run on the remote host before its sshd. In them, `$SSHD` starts another one.
     prelude: String,
     /// Hosts for the settings of ssh.
     hosts: Vec<(&'static str, &'static str)>,
@@ -77,7 +77,7 @@ impl Far {
         self
     }
 
-    /// Runs a shell line on the near host. In it, `$F` is the program, and ssh knows `far`, `other`, `behind` and `stranger`.
+    /// Runs a shell line on the local host. In it, `$F` is the program, and ssh knows `far`, `other`, `behind` and `stranger`.
     pub(crate) fn near(&self, line: &str) -> Run {
         self.near_with(&[], line)
     }
@@ -95,7 +95,7 @@ impl Far {
             host("other", "HostName PEER"),
             // Behind a jump host, under the address that the jump host knows.
             host("behind", "HostName PEER\n ProxyJump far"),
-            // Nothing on the near host has this address of the far one: UDP is as good as blocked.
+            // Nothing on the local host has this address of the far one: UDP is as good as blocked.
             host("inside", "HostName 127.0.0.1\n ProxyJump far"),
             format!("Host stranger\n HostName PEER\n IdentitiesOnly yes\n{}", common.replace("user\n", "stranger\n")),
         ];

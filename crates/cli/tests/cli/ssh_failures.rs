@@ -9,10 +9,10 @@ use crate::over_ssh::{Far, fails, lines, same};
 use crate::process::{Run, farhaul};
 
 const SIZE: usize = 300_000;
-/// The home directory is first on the PATH of the far host.
+/// The home directory is first on the PATH of the remote host.
 const HOME_ON_PATH: &str = "ForceCommand PATH='HOME_FOLDER':$PATH && export PATH && eval \"$SSH_ORIGINAL_COMMAND\"";
 
-/// A program on the PATH of the far host.
+/// A program on the PATH of the remote host.
 fn there(far: &Far, script: &str, mode: u32) {
     let place = far.scratch.at("home/farhaul");
     fs::write(&place, script).unwrap();
@@ -53,7 +53,7 @@ fn install_mends_a_program_of_another_version_and_one_that_does_not_run() {
     });
 }
 
-// Slow: three runs with logins, in two of which the program goes to the far host, with its many megabytes.
+// Slow: three runs with logins, in two of which the program goes to the remote host, with its many megabytes.
 #[test]
 fn a_damaged_copy_in_the_cache_is_replaced() {
     let Some(far) = Far::new("").map(Far::fast) else { return };

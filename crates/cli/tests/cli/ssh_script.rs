@@ -1,4 +1,4 @@
-//! Copies through a script in the place of ssh, which runs the far program on this machine: what a lost, silent or interrupted ssh
+//! Copies through a script in the place of ssh, which runs the remote program on this machine: what a lost, silent or interrupted ssh
 //! does to a copy. Needs nothing of the system.
 
 use std::fs::{self, Permissions};
@@ -9,13 +9,13 @@ use crate::requirement::runs;
 
 const SIZE: usize = 300_000;
 
-/// A far host on this machine, whose cache folder is its own.
+/// A remote host on this machine, whose cache folder is its own.
 struct Here {
     scratch: Scratch,
 }
 
 impl Here {
-    /// `lines` of a shell run first. In them, `$C` is the command for the far host, and `$PPID` the near program.
+    /// `lines` of a shell run first. In them, `$C` is the command for the remote host, and `$PPID` the local program.
     fn behind(lines: &str) -> Self {
         let scratch = Scratch::new();
         let ssh = scratch.at("ssh");
@@ -70,7 +70,7 @@ fn an_interrupted_install_says_so_and_leaves_nothing() {
     {
         let here = Here::behind(lines);
         here.copies(&["--install"]).fails(130, &["interrupted"]);
-        // The far shell may need a moment for its end.
+        // The remote shell may need a moment for its end.
         let is_clean = (0..100).any(|_| {
             std::thread::park_timeout(std::time::Duration::from_millis(50));
             here.installed().is_empty()
@@ -207,6 +207,6 @@ fn a_copy_of_the_program_that_is_damaged_is_named_with_the_option_that_replaces_
 fn an_ssh_that_closes_stdin_is_told_from_another_version() {
     let here = Here::behind("exec sh -c \"$C\" < /dev/null");
     let run = here.copies_with_program(&[]);
-    run.fails(5, &["far: nothing of the near program came in", "StdinNull"]);
+    run.fails(5, &["far: nothing of the local program came in", "StdinNull"]);
     assert!(!run.stderr.contains("version"), "{}", run.stderr);
 }

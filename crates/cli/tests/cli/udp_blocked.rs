@@ -1,4 +1,4 @@
-//! Copies over SSH where UDP packets vanish without any answer: to the far host, and between two far hosts. Needs what the other
+//! Copies over SSH where UDP packets vanish without any answer: to the remote host, and between two remote hosts. Needs what the other
 //! tests over SSH need, and rules of the kernel for one protocol.
 
 use serde_json::Value;
@@ -11,7 +11,7 @@ const SIZE: usize = 3_000_000;
 /// From here on, incoming UDP packets of the interface `$DEV` vanish, and TCP goes on.
 pub(crate) const DROP_UDP: &str =
     "ip rule add pref 10 lookup local; ip rule del pref 0; ip rule add pref 5 iif $DEV ipproto udp blackhole";
-/// The interface of the far host.
+/// The interface of the remote host.
 pub(crate) const DEV: &str = "DEV=$(ip -o -4 addr show scope global | sed 's/^[0-9]*: *//; s/[ @].*//; q')";
 /// Beyond this, UDP counts as blocked too late, in seconds. Less than the usual time for connecting, which is 5 s.
 const LATE: f64 = 4.5;

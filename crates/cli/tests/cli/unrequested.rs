@@ -84,7 +84,7 @@ fn calls(identity: &KeyPair, key: &str, peer: SocketAddr) -> Stream {
     Endpoint::secure("127.0.0.1:0", Security::new(identity.clone(), trust)).unwrap().connect(peer).unwrap()
 }
 
-/// What the far program of a push takes that was told to want this.
+/// What the remote program of a push takes that was told to want this.
 fn pushed(target: &str, is_directory: bool, wanted: &Value, entries: &[&str]) -> Option<SessionError> {
     let identity = KeyPair::generate().unwrap();
     let mut child =
@@ -116,7 +116,7 @@ fn a_push_brings_what_the_near_program_announced_and_nothing_else() {
         is_refused(pushed(&there, true, &wanted(recursive), entries), refused);
     }
     assert_eq!((scratch.names("there"), scratch.names("there/.ssh").len()), (vec![".ssh".into(), "a".into()], 0));
-    // The sender says that the target is a directory, and the near program that it is a name.
+    // The sender says that the target is a directory, and the local program that it is a name.
     assert_eq!(pushed(&scratch.at("name"), false, &wanted(false), &["a"]), None);
     assert!(fs::metadata(scratch.at("name")).unwrap().is_file());
 }

@@ -24,7 +24,7 @@ impl AskedPaths {
         Self { paths: places.iter().map(path).collect(), patterns }
     }
 
-    /// Of a far program, which knows the whole paths. Here they are the names under which they arrive.
+    /// Of a remote program, which knows the whole paths. Here they are the names under which they arrive.
     pub(super) fn over_ssh(places: &[&SshPlace]) -> Self {
         let paths = places.iter().map(|place| place.name()).collect();
         Self { paths, patterns: places.iter().any(|place| place.has_pattern()) }

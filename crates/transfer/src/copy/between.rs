@@ -14,8 +14,8 @@ use super::plan::BetweenPlan;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Event;
-use crate::remote::FarProgram;
-use crate::remote::messages::{Call, FarSays, Near, PathText, Stored, Task, code_there, printable};
+use crate::remote::RemoteProgram;
+use crate::remote::messages::{Call, FromRemote, PathText, Stored, Task, ToRemote, code_there, printable};
 use crate::remote::reach::OverSsh;
 use crate::remote::tunnel::pass_on;
 use crate::report::Report;
@@ -58,10 +58,10 @@ fn fill(report: &mut Report, record: &Value) {
     (report.suite, report.peer_key) = (text("suite"), text("peer_key"));
 }
 
-/// Both far programs, which live as long as the copy.
+/// Both remote programs, which live as long as the copy.
 struct Both {
-    from: FarProgram,
-    to: FarProgram,
+    from: RemoteProgram,
+    to: RemoteProgram,
     clock: Clock,
 }
 
@@ -80,7 +80,7 @@ impl Both {
         let deadline = self.clock.now() + ACCOUNT;
         loop {
             let left = deadline.saturating_since(self.clock.now());
-            if let FarSays::Stored(stored) = self.to.next_within(left)? {
+            if let FromRemote::Stored(stored) = self.to.next_within(left)? {
                 return Some(stored);
             }
         }
@@ -99,7 +99,7 @@ fn started(copy: &Copy, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, 
     hello.key = Some(sender.key);
     let (to, receiver, addresses) = over.start(&plan.to.host, &hello)?;
     let (is_directory, takes_one, name) = (plan.is_directory, receiver.takes_one, plan.to.host.clone());
-    from.say(&Near::Call(Call { key: receiver.key, addresses, is_directory, takes_one, name }))?;
+    from.say(&ToRemote::Call(Call { key: receiver.key, addresses, is_directory, takes_one, name }))?;
     Ok(Both { from, to, clock: over.environment.clock })
 }
 
@@ -120,9 +120,9 @@ fn watch(copy: &Copy, environment: &Environment, plan: &BetweenPlan, both: &mut 
     let mut told = Told::default();
     while let Some(said) = both.from.next() {
         let record = match said {
-            FarSays::Record(record) => record,
-            FarSays::Failed(failed) => return Err(failed.error(&plan.from)),
-            FarSays::Blocked(why) => {
+            FromRemote::Record(record) => record,
+            FromRemote::Failed(failed) => return Err(failed.error(&plan.from)),
+            FromRemote::Blocked(why) => {
                 let why = why.error(&plan.from);
                 if copy.ssh.no_fallback {
                     return Err(why);
@@ -133,7 +133,7 @@ fn watch(copy: &Copy, environment: &Environment, plan: &BetweenPlan, both: &mut 
                 both.tie()?;
                 continue;
             }
-            FarSays::Ready(_) | FarSays::Tunneling | FarSays::Stored(_) => continue,
+            FromRemote::Ready(_) | FromRemote::Tunneling | FromRemote::Stored(_) => continue,
         };
         match record["event"].as_str().unwrap_or_default() {
             "end" => return ended(record, told, both, plan),

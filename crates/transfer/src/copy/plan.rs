@@ -36,7 +36,7 @@ pub(super) enum Far {
     Server(HostPort),
     /// A program that ssh starts, and its part.
     Ssh { host: String, task: Task },
-    /// Another far program, which ssh started elsewhere.
+    /// Another remote program, which ssh started elsewhere.
     Other(Other),
 }
 
@@ -118,7 +118,7 @@ impl Plan {
             (Location::Local(to), _, _, true) => PullPlan::over_ssh(&ssh, to, recursive).map(Self::Pull),
             (Location::Ssh(to), _, _, true) => BetweenPlan::of(&ssh, to, recursive).map(Self::Between),
             (Location::Local(_), true, ..) => Err(Error::usage(
-                "both ends are on this machine: use `cp`, or write the far end as host:path or udt://host:port/path",
+                "both ends are on this machine: use `cp`, or write the remote end as host:path or udt://host:port/path",
             )),
             _ => Err(Error::usage(
                 "the sources are on this machine, or all on one other; a copy between two servers, or with local and \
@@ -145,13 +145,13 @@ const ONE_FILE: &str =
     "- is stdin or stdout, as one end of a copy of one file: `copy - udt://host:port/NAME` or `copy host:NAME -`";
 
 impl Far {
-    /// A far program that sends these places.
+    /// A remote program that sends these places.
     fn sending(host: &str, places: &[&SshPlace], recursive: bool) -> Self {
         let paths = places.iter().map(|place| PathText::new(&place.path)).collect();
         Self::Ssh { host: host.to_owned(), task: Task::Send { paths, recursive } }
     }
 
-    /// A far program that stores at `target` what this request would bring, and nothing else.
+    /// A remote program that stores at `target` what this request would bring, and nothing else.
     fn receiving(host: &str, target: &[u8], is_directory: bool, request: &Pull) -> Self {
         let task = Task::Receive { target: PathText::new(target), is_directory, wanted: Wanted::by(request) };
         Self::Ssh { host: host.to_owned(), task }
@@ -232,10 +232,10 @@ impl PushPlan {
         Self { sources, wording: Wording::Literal, to: far, target: RelPath::root(), is_directory, shown }
     }
 
-    /// The sources to another far program.
+    /// The sources to another remote program.
     pub(super) fn to_other(sources: Vec<PathBuf>, to: Other) -> Self {
         let is_directory = to.is_directory || need_directory(&sources);
-        // The place is the near program's affair. The slash keeps what it says about a directory.
+        // The place is the local program's affair. The slash keeps what it says about a directory.
         let shown = format!("other:{}", if to.is_directory { "target/" } else { "target" });
         let (to, target) = (Far::Other(to), RelPath::root());
         Self { sources, wording: Wording::Patterns, to, target, is_directory, shown }

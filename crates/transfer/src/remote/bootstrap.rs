@@ -1,4 +1,4 @@
-//! The far program of a copy over SSH. Ssh starts it, and talks to it on stdin and stdout.
+//! The remote program of a copy over SSH. Ssh starts it, and talks to it on stdin and stdout.
 
 mod job;
 
@@ -17,7 +17,7 @@ use farhaul_session::{AbortCode, Pull, Request, ShownPath, escape};
 
 use self::job::Job;
 use super::frames::{Frames, MARK};
-use super::messages::{Failed, FarSays, Hello, Near, Ready, Stored, VERSION};
+use super::messages::{Failed, FromRemote, Hello, Ready, Stored, ToRemote, VERSION};
 use super::reach::Other;
 use super::tunnel::{Tunnel, widen};
 use super::voice::{self, WayOut};
@@ -37,7 +37,7 @@ use crate::settings::Settings;
 
 /// The next step if two programs are of different versions.
 const UPDATE: &str = "update the older side";
-/// The near program calls within this time, or not at all.
+/// The local program calls within this time, or not at all.
 const FIRST_PACKET: Duration = Duration::from_secs(30);
 /// Bytes per read.
 const BLOCK: usize = 64 << 10;
@@ -64,56 +64,56 @@ pub trait Host {
     /// The system refuses.
     fn leave_session(&self) -> Result<(), Error>;
 
-    /// Carries out a copy to another far program. What happens goes to the near program by [`say_record`].
+    /// Carries out a copy to another remote program. What happens goes to the local program by [`say_record`].
     ///
     /// # Errors
-    /// The copy failed. The near program knows.
+    /// The copy failed. The local program knows.
     fn forward(&self, copy: Copy, words: &[String]) -> Result<(), Error>;
 }
 
-/// Serves one copy over SSH. A failure is told to the near program, and nobody else.
+/// Serves one copy over SSH. A failure is told to the local program, and nobody else.
 ///
 /// # Errors
-/// The copy failed. The near program knows.
+/// The copy failed. The local program knows.
 pub fn bootstrap(host: &dyn Host, environment: &Environment) -> Result<(), Error> {
     io::stdout().write_all(MARK).and_then(|()| io::stdout().flush())?;
     let environment = Environment { events: Events::unheard(), ..environment.clone() };
-    let mut near = NearProgram { frames: Frames::clean() };
+    let mut near = LocalProgram { frames: Frames::clean() };
     let done = near.hello().and_then(|hello| serve(near, hello, host, &environment));
     done.map_err(|error| {
-        say(&FarSays::Failed(Failed::from(&error)));
+        say(&FromRemote::Failed(Failed::from(&error)));
         error.quietly()
     })
 }
 
-/// Tells the near program a record of a copy to another far program.
+/// Tells the local program a record of a copy to another remote program.
 ///
 /// # Errors
 /// Nobody hears it any more.
 pub fn say_record(record: serde_json::Value) -> io::Result<()> {
-    voice::say(&FarSays::Record(record))
+    voice::say(&FromRemote::Record(record))
 }
 
-fn say(message: &FarSays) {
+fn say(message: &FromRemote) {
     // Its reader may be gone. Then stdin ends, too.
     let _ = voice::say(message);
 }
 
-/// The near program, which speaks on stdin.
-struct NearProgram {
+/// The local program, which speaks on stdin.
+struct LocalProgram {
     frames: Frames,
 }
 
-impl NearProgram {
+impl LocalProgram {
     fn hello(&mut self) -> Result<Hello, Error> {
         let hello = match self.next() {
-            Some(Near::Hello(hello)) => hello,
+            Some(ToRemote::Hello(hello)) => hello,
             None if self.frames.is_empty() => {
-                return Err(Error::new(Code::SshFailed, "nothing of the near program came in through ssh")
+                return Err(Error::new(Code::SshFailed, "nothing of the local program came in through ssh")
                     .remedy("leave StdinNull and -n out of the settings of ssh, and let login shells read nothing"));
             }
             _ => {
-                return Err(Error::new(Code::Protocol, "the near program speaks another version").remedy(UPDATE));
+                return Err(Error::new(Code::Protocol, "the local program speaks another version").remedy(UPDATE));
             }
         };
         if hello.version != VERSION {
@@ -132,7 +132,7 @@ impl NearProgram {
     }
 
     /// The next message; `None` at the end of the SSH connection.
-    fn next(&mut self) -> Option<Near> {
+    fn next(&mut self) -> Option<ToRemote> {
         let mut block = vec![0; BLOCK];
         loop {
             match self.frames.next() {
@@ -146,13 +146,13 @@ impl NearProgram {
     }
 }
 
-fn serve(mut near: NearProgram, hello: Hello, host: &dyn Host, environment: &Environment) -> Result<(), Error> {
+fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &Environment) -> Result<(), Error> {
     let settings = host.settings(&hello.options).map_err(|line| Error::new(Code::Protocol, line).remedy(UPDATE))?;
     let identity = identity::generate()?;
     let job = Job::of(&hello.task, host)?;
     if let Job::Forward { paths, recursive } = &job {
-        say(&FarSays::Ready(ready(&identity, 0, &job)));
-        let Some(Near::Call(call)) = near.next() else { return Ok(()) };
+        say(&FromRemote::Ready(ready(&identity, 0, &job)));
+        let Some(ToRemote::Call(call)) = near.next() else { return Ok(()) };
         let (cancellation, (say, detour)) = (environment.cancellation.clone(), sync_channel(1));
         // The end of the SSH connection stops the copy.
         let at_end = move || cancellation.cancel_because(Error::new(Code::Terminated, "ssh has ended"));
@@ -171,11 +171,11 @@ fn serve(mut near: NearProgram, hello: Hello, host: &dyn Host, environment: &Env
         .as_deref()
         .unwrap_or_default()
         .parse()
-        .map_err(|_| Error::new(Code::Protocol, "the near program has no key of a known kind").remedy(UPDATE))?;
+        .map_err(|_| Error::new(Code::Protocol, "the local program has no key of a known kind").remedy(UPDATE))?;
     let trust = Pinned { servers: Vec::new(), clients: vec![key] };
     let security = Security::new(identity.clone(), trust).cipher(settings.security.cipher);
     let endpoint = settings.bind_in(hello.ports, &security)?;
-    // The near program may keep a control stream beside its copy.
+    // The local program may keep a control stream beside its copy.
     endpoint.answer_probes().map_err(|error| environment.connection_error(&error, &endpoint.local_addr()))?;
     let far = Far {
         hosting: Hosting { environment, settings: &settings },
@@ -187,7 +187,7 @@ fn serve(mut near: NearProgram, hello: Hello, host: &dyn Host, environment: &Env
     let listener = listener::listen(environment, &endpoint)?;
     let port = endpoint.local_addr().port();
     environment.cancellation.cancels(endpoint.canceller());
-    say(&FarSays::Ready(ready(&identity, port, &job)));
+    say(&FromRemote::Ready(ready(&identity, port, &job)));
     let (begun, begins) = sync_channel(1);
     let (canceller, has_begun, detach) = (endpoint.canceller(), Arc::clone(&far.has_begun), hello.detach);
     if detach {
@@ -205,7 +205,7 @@ fn serve(mut near: NearProgram, hello: Hello, host: &dyn Host, environment: &Env
             canceller.cancel();
         }
     })?;
-    // The near program and ssh decide how long the one copy may take.
+    // The local program and ssh decide how long the one copy may take.
     let limits = Limits { sessions: 1, idle: None, clients: None, serves_strangers: false, quotas: &[] };
     let callers = Callers::new(&limits, &Arc::default(), environment.clock);
     let over =
@@ -221,16 +221,16 @@ fn ready(identity: &KeyPair, port: u16, job: &Job) -> Ready {
     Ready { key: identity.public().to_string(), port, address, takes_one: job.takes_one() }
 }
 
-/// Follows the near program: the end of the SSH connection ends the copy, and datagrams may come through it. `open` opens their
+/// Follows the local program: the end of the SSH connection ends the copy, and datagrams may come through it. `open` opens their
 /// tunnel.
 fn follow(
-    mut near: NearProgram,
+    mut near: LocalProgram,
     open: impl FnOnce() -> io::Result<Tunnel> + Send + 'static,
     at_end: impl FnOnce() + Send + 'static,
 ) -> Result<(), Error> {
     thread::Builder::new().name("ssh".into()).spawn(move || {
         while let Some(message) = near.next() {
-            if message != Near::Tunnel {
+            if message != ToRemote::Tunnel {
                 continue;
             }
             widen(io::stdin());
@@ -244,12 +244,12 @@ fn follow(
     Ok(())
 }
 
-/// The far end of a copy.
+/// The remote end of a copy.
 struct Far<'a> {
     hosting: Hosting<'a>,
     job: &'a Job,
     endpoint: &'a Endpoint,
-    /// Whether the near program has called.
+    /// Whether the local program has called.
     has_begun: Arc<AtomicBool>,
     outcome: Mutex<Option<Result<(), Error>>>,
 }
@@ -277,7 +277,7 @@ impl Far<'_> {
         let (target, holding) = (Target::at(target.to_owned()), Holding::default());
         let hosted = self.hosting.receive(caller, Some(asked), (&place, &target), open, &holding);
         let Some((end, result)) = hosted else { return Ok(()) };
-        say(&FarSays::Stored(Stored {
+        say(&FromRemote::Stored(Stored {
             files: end.files.unwrap_or(0),
             directories: end.directories.unwrap_or(0),
             bytes: end.bytes,

@@ -185,15 +185,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::remote::messages::{FarSays, Near};
+    use crate::remote::messages::{FromRemote, ToRemote};
 
     proptest! {
         #[test]
         fn messages_survive_noise_and_any_division(noise in "[ -~\n\u{1}]{0,300}", sizes in prop::collection::vec(1usize..40, 1..60)) {
             let mut bytes = noise.into_bytes();
             bytes.extend_from_slice(MARK);
-            bytes.extend(encode(&Near::Tunnel).bytes());
-            bytes.extend(encode(&Near::Tunnel).bytes());
+            bytes.extend(encode(&ToRemote::Tunnel).bytes());
+            bytes.extend(encode(&ToRemote::Tunnel).bytes());
             bytes.extend_from_slice(b"rest");
             let (mut frames, mut found, mut sizes) = (Frames::behind_noise(), 0, sizes.iter().cycle());
             let mut left = bytes.as_slice();
@@ -201,7 +201,7 @@ mod tests {
                 let (now, later) = left.split_at((*sizes.next().unwrap()).min(left.len()));
                 left = later;
                 frames.extend(now).unwrap();
-                while found < 2 && frames.next::<Near>().unwrap() == Some(Near::Tunnel) {
+                while found < 2 && frames.next::<ToRemote>().unwrap() == Some(ToRemote::Tunnel) {
                     found += 1;
                 }
             }
@@ -212,7 +212,7 @@ mod tests {
         fn any_bytes_are_a_message_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let mut frames = Frames::clean();
             frames.extend(&bytes).unwrap();
-            let _ = frames.next::<Near>();
+            let _ = frames.next::<ToRemote>();
         }
     }
 
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(frames.extend(&vec![b'm'; MOST_NOISE + 100]), Err(FrameError::Noise));
         let mut frames = Frames::clean();
         frames.extend(b"ffffffff").unwrap();
-        assert_eq!(frames.next::<Near>(), Err(FrameError::TooLong));
+        assert_eq!(frames.next::<ToRemote>(), Err(FrameError::TooLong));
     }
 
     #[test]
@@ -249,10 +249,10 @@ mod tests {
         for (value, weight) in [("0", 1), ("[]", 2), ("\"\"", 1), ("{}", 17), ("{\"a\":0}", 18)] {
             let mut frames = Frames::clean();
             frames.extend(record(value, MOST_WEIGHT / weight + 1).as_bytes()).unwrap();
-            assert_eq!(frames.next::<FarSays>(), Err(FrameError::TooLong), "{value}");
+            assert_eq!(frames.next::<FromRemote>(), Err(FrameError::TooLong), "{value}");
         }
         let mut frames = Frames::clean();
         frames.extend(record("\"a,b\\\",[{,c\"", MOST_WEIGHT / 2).as_bytes()).unwrap();
-        assert!(frames.next::<FarSays>().unwrap().is_some(), "separators in strings are none");
+        assert!(frames.next::<FromRemote>().unwrap().is_some(), "separators in strings are none");
     }
 }

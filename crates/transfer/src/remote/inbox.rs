@@ -1,6 +1,6 @@
-//! What a far program says, on its way to the thread that takes it.
+//! What a remote program says, on its way to the thread that takes it.
 //!
-//! At most one message waits. A far program that says more waits in the pipe of ssh, as it does for a slow terminal, so whatever it
+//! At most one message waits. A remote program that says more waits in the pipe of ssh, as it does for a slow terminal, so whatever it
 //! says costs this side no memory.
 
 use std::collections::VecDeque;
@@ -10,24 +10,24 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::frames::Silence;
-use super::messages::FarSays;
+use super::messages::FromRemote;
 
-/// Messages that wait. Apart from its records, which this side takes as they come, a far program has one to say before its end.
+/// Messages that wait. Apart from its records, which this side takes as they come, a remote program has one to say before its end.
 const WAITING: usize = 1;
-/// Most messages between the request for datagrams and the datagrams. A far program that waits for them says nothing but a warning.
+/// Most messages between the request for datagrams and the datagrams. A remote program that waits for them says nothing but a warning.
 const MOST_BEFORE_DATAGRAMS: usize = 4;
 
-/// What came from the far program.
+/// What came from the remote program.
 #[derive(Debug)]
 pub(super) enum Heard {
-    Message(FarSays),
+    Message(FromRemote),
     /// The shell there runs: the login is done.
     Shell,
     /// Datagrams follow.
     Datagrams(Box<Datagrams>),
 }
 
-/// The output of a far program from the first datagram on.
+/// The output of a remote program from the first datagram on.
 #[derive(Debug)]
 pub(super) struct Datagrams {
     pub(super) stdout: ChildStdout,
@@ -88,7 +88,7 @@ pub(super) struct Inbox {
     heard: Receiver<Heard>,
     silence: Arc<OnceLock<Silence>>,
     /// Messages that came before the datagrams, and are for later.
-    kept: VecDeque<FarSays>,
+    kept: VecDeque<FromRemote>,
 }
 
 impl Inbox {
@@ -117,7 +117,7 @@ impl Inbox {
     }
 
     /// Keeps a message for later. Returns it if there are too many.
-    pub(super) fn keep(&mut self, message: FarSays) -> Result<(), FarSays> {
+    pub(super) fn keep(&mut self, message: FromRemote) -> Result<(), FromRemote> {
         if self.kept.len() == MOST_BEFORE_DATAGRAMS {
             return Err(message);
         }
@@ -137,13 +137,13 @@ mod tests {
     use super::*;
     use crate::remote::messages::Failed;
 
-    fn message(number: usize) -> FarSays {
-        FarSays::Failed(Failed { code: "FAILED".into(), message: number.to_string() })
+    fn message(number: usize) -> FromRemote {
+        FromRemote::Failed(Failed { code: "FAILED".into(), message: number.to_string() })
     }
 
     fn text(heard: Result<Heard, Nothing>) -> String {
         match heard {
-            Ok(Heard::Message(FarSays::Failed(failed))) => failed.message,
+            Ok(Heard::Message(FromRemote::Failed(failed))) => failed.message,
             other => format!("{other:?}"),
         }
     }

@@ -1,4 +1,4 @@
-//! A copy of the program in the cache folder of the far user, if it can run there.
+//! A copy of the program in the cache folder of the remote user, if it can run there.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -26,7 +26,7 @@ const KIND: &str =
 const LOOK: Duration = Duration::from_millis(50);
 /// Time for the rest of the output once ssh has ended.
 const LAST_OUTPUT: Duration = Duration::from_secs(1);
-/// Most that a far shell may print, bytes.
+/// Most that a remote shell may print, bytes.
 const MOST_ANSWER: u64 = MOST_NOISE as u64;
 
 /// Kind of a machine: system, processor, C library and its version.
@@ -74,14 +74,14 @@ pub(super) fn install(options: &Ssh, host: &str, environment: &Environment) -> R
     let unknown = || match is_noise {
         true => Refusal::of_noise(host).fault,
         false => Error::new(
-            Code::FarProgramMissing,
+            Code::RemoteProgramMissing,
             format!("the kind of the machine {host} cannot be found out: install farhaul there"),
         ),
     };
     let (here, far) = here.zip(Kind::read(&far.text)).ok_or_else(unknown)?;
     if let Some(why) = here.obstacle(&far) {
         return Err(Error::new(
-            Code::FarProgramMissing,
+            Code::RemoteProgramMissing,
             format!("this program does not run on {host}: {}; build farhaul there", printable(&why)),
         ));
     }
@@ -95,7 +95,7 @@ pub(super) fn install(options: &Ssh, host: &str, environment: &Environment) -> R
     }
     if stored.text.contains("[farhaul idle ]") {
         return Err(Error::new(
-            Code::FarProgramMissing,
+            Code::RemoteProgramMissing,
             format!(
                 "{host} stores this program in the cache folder and does not start it{}. If that folder permits no programs \
                  (noexec), install farhaul elsewhere there, and give its place with --remote-path",
@@ -103,7 +103,7 @@ pub(super) fn install(options: &Ssh, host: &str, environment: &Environment) -> R
             ),
         ));
     }
-    Err(Error::new(Code::FarProgramMissing, format!("{host} did not store the program{}", stored.reason())))
+    Err(Error::new(Code::RemoteProgramMissing, format!("{host} did not store the program{}", stored.reason())))
 }
 
 /// The command that stores a program of `size` bytes, if it starts there. The new file gets its name once it is whole, since the end of
@@ -118,7 +118,7 @@ fn storing(size: u64) -> String {
     )
 }
 
-/// What a command on the far host said.
+/// What a command on the remote host said.
 struct Said {
     text: String,
     /// The last line of its stderr.

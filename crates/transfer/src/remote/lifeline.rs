@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use farhaul::Canceller;
 
-/// Time for the far program to end the copy by itself, which has the better reasons. Both ends are gone within 5 s of the loss of
+/// Time for the remote program to end the copy by itself, which has the better reasons. Both ends are gone within 5 s of the loss of
 /// ssh.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -56,7 +56,7 @@ impl Lifeline {
         }
     }
 
-    /// Whether ssh failed or was killed. `None` while it runs. Otherwise the far program ended by itself.
+    /// Whether ssh failed or was killed. `None` while it runs. Otherwise the remote program ended by itself.
     pub(super) fn has_lost_ssh(&self) -> Option<bool> {
         let status = self.ssh.lock().unwrap_or_else(PoisonError::into_inner).try_wait().ok().flatten();
         status.map(|status| status.code().is_none_or(|code| code == SSH_FAILED))

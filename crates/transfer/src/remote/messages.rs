@@ -9,7 +9,7 @@ use crate::error::{Code, Error};
 use crate::location::percent;
 use crate::session::file::Ledger;
 
-/// Longest text of a far program that is shown, characters: a path of 4096 bytes, and what is wrong with it.
+/// Longest text of a remote program that is shown, characters: a path of 4096 bytes, and what is wrong with it.
 const LONGEST_TEXT: usize = 8192;
 /// Version of these messages. Programs of different versions refuse each other.
 pub(crate) const VERSION: u32 = 3;
@@ -30,32 +30,32 @@ impl PathText {
     }
 }
 
-/// The near program.
+/// The local program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Near {
+pub(crate) enum ToRemote {
     /// The first message.
     Hello(Hello),
     /// Datagrams follow in both directions, since UDP is blocked.
     Tunnel,
-    /// Begin the copy to another far program.
+    /// Begin the copy to another remote program.
     Call(Call),
 }
 
-/// What the near program wants.
+/// What the local program wants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) version: u32,
-    /// Version of the near program.
+    /// Version of the local program.
     pub(crate) program: String,
-    /// The only key to admit, as OpenSSH writes it. Absent if the far program calls.
+    /// The only key to admit, as OpenSSH writes it. Absent if the remote program calls.
     #[serde(default)]
     pub(crate) key: Option<String>,
     pub(crate) task: Task,
     /// Options of connections, as on a command line.
     #[serde(default)]
     pub(crate) options: Vec<String>,
-    /// The range of UDP ports for the far program.
+    /// The range of UDP ports for the remote program.
     #[serde(default)]
     pub(crate) ports: Option<(u16, u16)>,
     /// Whether the copy goes on when ssh ends.
@@ -63,21 +63,21 @@ pub(crate) struct Hello {
     pub(crate) detach: bool,
 }
 
-/// The part of the far program.
+/// The part of the remote program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Task {
-    /// Store what is wanted, and refuse everything else. Whether the target is a directory is the near program's word.
+    /// Store what is wanted, and refuse everything else. Whether the target is a directory is the local program's word.
     Receive { target: PathText, is_directory: bool, wanted: Wanted },
     /// Send these paths.
     Send { paths: Vec<PathText>, recursive: bool },
-    /// Send these paths to another far program, which receives.
+    /// Send these paths to another remote program, which receives.
     Forward { paths: Vec<PathText>, recursive: bool },
     /// Answer questions about the path, and copy nothing.
     Answer,
 }
 
-/// What the near program's user asked for.
+/// What the local program's user asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Wanted {
     /// The names that arrive. The empty one stands for the content of a directory.
@@ -109,7 +109,7 @@ impl Wanted {
     }
 }
 
-/// Another far program, which receives.
+/// Another remote program, which receives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Call {
     pub(crate) key: String,
@@ -122,17 +122,17 @@ pub(crate) struct Call {
     pub(crate) name: String,
 }
 
-/// The far program.
+/// The remote program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum FarSays {
+pub(crate) enum FromRemote {
     /// It is ready.
     Ready(Ready),
     /// Datagrams follow.
     Tunneling,
-    /// UDP does not reach the other far program. Datagrams may go through the near one.
+    /// UDP does not reach the other remote program. Datagrams may go through the near one.
     Blocked(Failed),
-    /// A record of the copy to another far program.
+    /// A record of the copy to another remote program.
     Record(serde_json::Value),
     /// What it has stored, at the end of the copy.
     Stored(Stored),
@@ -140,7 +140,7 @@ pub(crate) enum FarSays {
     Failed(Failed),
 }
 
-/// A far program that is ready.
+/// A remote program that is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ready {
     /// Its key, as OpenSSH writes it.
@@ -154,7 +154,7 @@ pub(crate) struct Ready {
     pub(crate) takes_one: bool,
 }
 
-/// The account of a far program that receives. The near program compares it with that of the sender.
+/// The account of a remote program that receives. The local program compares it with that of the sender.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stored {
     pub(crate) files: u64,
@@ -196,7 +196,7 @@ pub(crate) fn code_there(symbol: &str) -> Code {
     }
 }
 
-/// A text of the far program without characters that move the cursor, and no longer than anybody reads.
+/// A text of the remote program without characters that move the cursor, and no longer than anybody reads.
 pub(crate) fn printable(text: &str) -> String {
     match text.char_indices().nth(LONGEST_TEXT) {
         Some((end, _)) => farhaul_session::escape(&text.as_bytes()[..end]) + " …",

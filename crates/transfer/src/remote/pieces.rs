@@ -2,7 +2,7 @@
 //! byte order. A message is behind a length that no datagram has.
 
 use super::frames::{FrameError, decode, encode};
-use super::messages::FarSays;
+use super::messages::FromRemote;
 
 /// Stands before a message. No UDP datagram is that long: its length of 16 bits counts 8 bytes of header (RFC 768).
 const MESSAGE: u16 = u16::MAX;
@@ -11,7 +11,7 @@ const MESSAGE: u16 = u16::MAX;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
     Datagram(&'a [u8]),
-    Message(FarSays),
+    Message(FromRemote),
 }
 
 /// Adds a datagram to `bytes`. One that is too long for UDP is left out.
@@ -23,7 +23,7 @@ pub(super) fn put(bytes: &mut Vec<u8>, datagram: &[u8]) {
 }
 
 /// The bytes of a message.
-pub(super) fn message(message: &FarSays) -> Vec<u8> {
+pub(super) fn message(message: &FromRemote) -> Vec<u8> {
     let mut bytes = MESSAGE.to_be_bytes().to_vec();
     bytes.extend(encode(message).bytes());
     bytes
@@ -82,7 +82,7 @@ mod tests {
             let mut bytes = Vec::new();
             for &len in &lens {
                 put(&mut bytes, &vec![0xFF; len]);
-                bytes.extend(message(&FarSays::Tunneling));
+                bytes.extend(message(&FromRemote::Tunneling));
             }
             let (mut pieces, mut left, mut sizes) = (Pieces::new(Vec::new()), bytes.as_slice(), sizes.iter().cycle());
             let (mut found, mut messages) = (Vec::new(), 0);
@@ -93,7 +93,7 @@ mod tests {
                 while let Some(piece) = pieces.next().unwrap() {
                     match piece {
                         Piece::Datagram(datagram) => found.push(datagram.len()),
-                        Piece::Message(message) => messages += usize::from(message == FarSays::Tunneling),
+                        Piece::Message(message) => messages += usize::from(message == FromRemote::Tunneling),
                     }
                 }
             }

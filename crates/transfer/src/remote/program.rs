@@ -1,4 +1,4 @@
-//! The far program as a child process of this one, through ssh.
+//! The remote program as a child process of this one, through ssh.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus};
@@ -14,7 +14,7 @@ use super::frames::{FrameError, Frames, Silence, encode};
 use super::inbox::{Datagrams, Feed, Heard, Inbox, Nothing, inbox};
 use super::install;
 use super::lifeline::Lifeline;
-use super::messages::{Failed, FarSays, Hello, Near, Ready};
+use super::messages::{Failed, FromRemote, Hello, Ready, ToRemote};
 use super::refusal::Refusal;
 use super::ssh::Ssh;
 use super::tunnel::widen;
@@ -27,12 +27,12 @@ use crate::text::reason;
 const INSTALL: &str = "or repeat the command with --install, which copies this program there";
 /// Bytes per read.
 const BLOCK: usize = 64 << 10;
-/// Time for the last words of the far program after the end of its connection. They take another way.
+/// Time for the last words of the remote program after the end of its connection. They take another way.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Most other messages before the last words: records that were on their way, one each 0.5 s.
 const MOST_BEFORE_LAST: usize = 16;
 
-/// Time for the first message of the far program once its shell runs. Its first packets follow at once, and 15 s are enough for a
+/// Time for the first message of the remote program once its shell runs. Its first packets follow at once, and 15 s are enough for a
 /// program on a slow disk of a busy host.
 const ANSWER: Duration = Duration::from_secs(15);
 /// Time for ssh to end after it was asked to. Then it is killed.
@@ -41,7 +41,7 @@ pub(super) const LONGEST_END: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: usize = 100;
 
-/// Whether the end of an SSH connection told the far program that everything is over.
+/// Whether the end of an SSH connection told the remote program that everything is over.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
 /// Whether the peer knows of the end by ssh, so that nobody need wait for the farewells of its connection.
@@ -49,9 +49,9 @@ pub fn peer_knows_of_the_end() -> bool {
     HAS_ENDED.load(Ordering::Acquire)
 }
 
-/// The program on the far host.
+/// The program on the remote host.
 #[derive(Debug)]
-pub(crate) struct FarProgram {
+pub(crate) struct RemoteProgram {
     host: String,
     child: Arc<Mutex<Child>>,
     stdin: Option<ChildStdin>,
@@ -67,7 +67,7 @@ pub(crate) struct FarProgram {
     words: Option<Words>,
 }
 
-/// The pipes of a far program through which datagrams go.
+/// The pipes of a remote program through which datagrams go.
 #[derive(Debug)]
 pub(crate) struct Pipes {
     /// Its output, and the bytes that were read already.
@@ -85,7 +85,7 @@ impl Pipes {
     }
 
     /// The pipes, and what takes the messages between the datagrams.
-    pub(crate) fn divided(self) -> ((ChildStdout, Vec<u8>), ChildStdin, impl FnMut(FarSays) + Send + 'static) {
+    pub(crate) fn divided(self) -> ((ChildStdout, Vec<u8>), ChildStdin, impl FnMut(FromRemote) + Send + 'static) {
         let Self { out, into, feed, .. } = self;
         let hear = move |message| {
             // Nobody hears it at the end of the copy.
@@ -95,7 +95,7 @@ impl Pipes {
     }
 }
 
-impl FarProgram {
+impl RemoteProgram {
     /// Starts the program on `host`, and says what this side wants. If it is missing there, installs it if `options` have one, or
     /// else `offers_install` decides whether the error says how.
     pub(crate) fn start(
@@ -169,7 +169,7 @@ impl FarProgram {
         };
         match first {
             Err(Nothing::Yet) => Err(Refusal::of_silence(ANSWER, &self.host, options)),
-            Ok(Heard::Message(FarSays::Ready(ready))) => match self.greeting.recv_timeout(ANSWER) {
+            Ok(Heard::Message(FromRemote::Ready(ready))) => match self.greeting.recv_timeout(ANSWER) {
                 Ok(stdin) => {
                     (self.stdin, self.is_ready) = (Some(stdin), true);
                     Ok(ready)
@@ -177,7 +177,7 @@ impl FarProgram {
                 // It answers what it has not read.
                 Err(_) => Err(Refusal { fault: self.misbehaved(), is_mendable: is_default }),
             },
-            Ok(Heard::Message(FarSays::Failed(failed))) => {
+            Ok(Heard::Message(FromRemote::Failed(failed))) => {
                 let fault = failed.error(&self.host);
                 Err(Refusal { is_mendable: is_default && fault.code == Code::Protocol, fault })
             }
@@ -204,7 +204,7 @@ impl FarProgram {
     }
 
     /// Says something to the program.
-    pub(crate) fn say(&mut self, message: &Near) -> Result<(), Error> {
+    pub(crate) fn say(&mut self, message: &ToRemote) -> Result<(), Error> {
         let written = match &mut self.stdin {
             Some(stdin) => stdin.write_all(encode(message).as_bytes()).and_then(|()| stdin.flush()),
             None => Ok(()),
@@ -213,7 +213,7 @@ impl FarProgram {
     }
 
     /// The next message of the program; `None` at its end.
-    pub(crate) fn next(&mut self) -> Option<FarSays> {
+    pub(crate) fn next(&mut self) -> Option<FromRemote> {
         match self.inbox.take() {
             Ok(Heard::Message(message)) => Some(message),
             _ => None,
@@ -221,7 +221,7 @@ impl FarProgram {
     }
 
     /// The next message within this time; `None` at its end, too.
-    pub(crate) fn next_within(&mut self, time: Duration) -> Option<FarSays> {
+    pub(crate) fn next_within(&mut self, time: Duration) -> Option<FromRemote> {
         match self.inbox.take_within(time) {
             Ok(Heard::Message(message)) => Some(message),
             _ => None,
@@ -230,7 +230,7 @@ impl FarProgram {
 
     /// Has datagrams follow in both directions.
     pub(crate) fn datagrams(&mut self) -> Result<Pipes, Error> {
-        self.say(&Near::Tunnel)?;
+        self.say(&ToRemote::Tunnel)?;
         loop {
             match self.inbox.take_new_within(ANSWER) {
                 Err(Nothing::Yet) => {
@@ -245,7 +245,7 @@ impl FarProgram {
                     widen(&stdout);
                     return Ok(Pipes { out: (stdout, first), into, feed, lifeline: self.lifeline.clone() });
                 }
-                Ok(Heard::Message(FarSays::Failed(failed))) => return Err(failed.error(&self.host)),
+                Ok(Heard::Message(FromRemote::Failed(failed))) => return Err(failed.error(&self.host)),
                 Ok(Heard::Message(message)) => self.inbox.keep(message).map_err(|_| self.misbehaved())?,
                 _ => return Err(self.misbehaved()),
             }
@@ -259,19 +259,19 @@ impl FarProgram {
         }
     }
 
-    /// The fault of a copy that failed with `fault`: what the far program said, or the end of ssh, explains more.
+    /// The fault of a copy that failed with `fault`: what the remote program said, or the end of ssh, explains more.
     pub(crate) fn explained(&mut self, fault: Error) -> Error {
         let is_unexplained = matches!(fault.code, Code::PeerLost | Code::Failed);
         // The connection and ssh end at about the same time.
         let mut patience = if is_unexplained && !self.is_detached { LAST_WORDS } else { Duration::ZERO };
         let mut has_ended = false;
-        // A far program that goes on with other messages is heard for twice that time.
+        // A remote program that goes on with other messages is heard for twice that time.
         for _ in 0..MOST_BEFORE_LAST {
             if self.last_words.is_some() {
                 break;
             }
             match self.inbox.take_within(patience) {
-                Ok(Heard::Message(FarSays::Failed(failed))) => self.last_words = Some(failed),
+                Ok(Heard::Message(FromRemote::Failed(failed))) => self.last_words = Some(failed),
                 Ok(Heard::Message(_) | Heard::Shell | Heard::Datagrams(_)) => patience /= 2,
                 Err(Nothing::More(_)) => {
                     has_ended = true;
@@ -306,7 +306,7 @@ impl FarProgram {
     }
 }
 
-impl Drop for FarProgram {
+impl Drop for RemoteProgram {
     /// The copy is over. Nobody waits for the round trip of a polite end.
     fn drop(&mut self) {
         self.lifeline.is_over();
@@ -329,7 +329,7 @@ impl Drop for FarProgram {
 /// not hold this side. The end of ssh ends the thread.
 fn greet(stdin: Option<ChildStdin>, hello: &Hello) -> Result<Receiver<ChildStdin>, Error> {
     let (greeted, greeting) = sync_channel(1);
-    let hello = encode(&Near::Hello(hello.clone()));
+    let hello = encode(&ToRemote::Hello(hello.clone()));
     thread::Builder::new().name("greeting".into()).spawn(move || {
         let Some(mut stdin) = stdin else { return };
         // A failure shows in what is heard.
@@ -355,7 +355,7 @@ pub(super) fn wait_within(child: &Mutex<Child>, time: Duration) -> Option<ExitSt
     }
 }
 
-/// Ends ssh, which ends the far program.
+/// Ends ssh, which ends the remote program.
 pub(super) fn end(child: &Mutex<Child>) {
     let mut child = child.lock().unwrap_or_else(PoisonError::into_inner);
     if child.try_wait().is_ok_and(|status| status.is_some()) {
@@ -386,8 +386,8 @@ fn listen(mut stdout: ChildStdout, feed: Feed) -> bool {
             return true;
         }
         loop {
-            match frames.next::<FarSays>() {
-                Ok(Some(FarSays::Tunneling)) => {
+            match frames.next::<FromRemote>() {
+                Ok(Some(FromRemote::Tunneling)) => {
                     feed.hand_over(stdout, frames.into_rest());
                     return false;
                 }

@@ -1,4 +1,4 @@
-//! The near side of a copy over SSH: starts the far program, and reaches it over UDP, or through ssh where UDP is blocked.
+//! The local side of a copy over SSH: starts the remote program, and reaches it over UDP, or through ssh where UDP is blocked.
 
 use std::io::Read;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -10,9 +10,9 @@ use std::time::Duration;
 use farhaul::Stream;
 use farhaul::security::{KeyPair, PublicKey};
 
-use super::messages::{Call, Failed, FarSays, Hello, Ready, Task, VERSION};
+use super::messages::{Call, Failed, FromRemote, Hello, Ready, Task, VERSION};
 use super::tunnel::{Entrance, Tunnel, WINDOW};
-use super::{FarProgram, Ssh, setting, voice};
+use super::{RemoteProgram, Ssh, setting, voice};
 use crate::connect::Calling;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
@@ -30,7 +30,7 @@ const MOST_SETTINGS: u64 = 256 << 10;
 /// Most addresses to try at once.
 const MOST_ADDRESSES: usize = 6;
 
-/// How the near side reaches far programs.
+/// How the local side reaches remote programs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OverSsh<'a> {
     pub(crate) environment: &'a Environment,
@@ -40,14 +40,14 @@ pub(crate) struct OverSsh<'a> {
     pub(crate) only_sends: bool,
 }
 
-/// A connection, and the far program behind it, if ssh started one.
+/// A connection, and the remote program behind it, if ssh started one.
 #[derive(Debug)]
 pub(crate) struct Reached {
     pub(crate) stream: Stream,
-    pub(crate) far: Option<FarProgram>,
+    pub(crate) far: Option<RemoteProgram>,
 }
 
-/// Another far program, for a far program that calls it.
+/// Another remote program, for a remote program that calls it.
 #[derive(Clone, Debug)]
 pub struct Other {
     /// The key of this side, which the other one admits.
@@ -62,7 +62,7 @@ pub struct Other {
     addresses: Vec<SocketAddr>,
     /// The ports that the user has chosen.
     ports: Option<(u16, u16)>,
-    /// Gives the entrance of a tunnel through the near program, once that is open.
+    /// Gives the entrance of a tunnel through the local program, once that is open.
     detour: Arc<Mutex<Receiver<Entrance>>>,
 }
 
@@ -75,8 +75,9 @@ impl Other {
         detour: Receiver<Entrance>,
     ) -> Result<Self, Error> {
         let Call { key, addresses, is_directory, takes_one, name } = call;
-        let key =
-            key.parse().map_err(|_| Error::new(Code::Protocol, "the other far program has no key of a known kind"))?;
+        let key = key
+            .parse()
+            .map_err(|_| Error::new(Code::Protocol, "the other remote program has no key of a known kind"))?;
         Ok(Self {
             identity,
             name,
@@ -89,15 +90,15 @@ impl Other {
         })
     }
 
-    /// Asks the near program for a tunnel, because of `blocked`. `None` if it wants none.
+    /// Asks the local program for a tunnel, because of `blocked`. `None` if it wants none.
     fn detour(&self, blocked: &Error) -> Option<Entrance> {
-        voice::say(&FarSays::Blocked(Failed::from(blocked))).ok()?;
+        voice::say(&FromRemote::Blocked(Failed::from(blocked))).ok()?;
         self.detour.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
     }
 }
 
 impl Reached {
-    /// The error of a copy that failed: what the far program said explains more.
+    /// The error of a copy that failed: what the remote program said explains more.
     pub(crate) fn explained(&mut self, fault: Error) -> Error {
         match self.far.as_mut().map(|far| far.explained(fault.clone())) {
             Some(lost) if lost.code == Code::SshFailed => lost.and("--detach lets a copy go on without ssh"),
@@ -108,7 +109,7 @@ impl Reached {
 }
 
 impl OverSsh<'_> {
-    /// Starts a far program on `host` for this task, and connects to it.
+    /// Starts a remote program on `host` for this task, and connects to it.
     pub(crate) fn connect(&self, host: &str, task: Task) -> Result<Reached, Error> {
         let Self { environment, settings, .. } = *self;
         let identity = identity::generate()?;
@@ -143,7 +144,7 @@ impl OverSsh<'_> {
         Ok(Reached { stream, far: Some(far) })
     }
 
-    /// The first message to a far program that admits `key`.
+    /// The first message to a remote program that admits `key`.
     pub(crate) fn hello(&self, key: Option<PublicKey>, task: Task) -> Hello {
         Hello {
             version: VERSION,
@@ -156,14 +157,14 @@ impl OverSsh<'_> {
         }
     }
 
-    /// Starts a far program. Returns its addresses, too, which may be none.
-    pub(crate) fn start(&self, host: &str, hello: &Hello) -> Result<(FarProgram, Ready, Vec<SocketAddr>), Error> {
+    /// Starts a remote program. Returns its addresses, too, which may be none.
+    pub(crate) fn start(&self, host: &str, hello: &Hello) -> Result<(RemoteProgram, Ready, Vec<SocketAddr>), Error> {
         start(self.environment, (self.ssh, true), host, hello)
     }
 }
 
 /// Connects through the SSH connection.
-fn through_ssh(far: &mut FarProgram, calling: &Calling<'_>) -> Result<Stream, Error> {
+fn through_ssh(far: &mut RemoteProgram, calling: &Calling<'_>) -> Result<Stream, Error> {
     let pipes = far.datagrams()?;
     let at_end = pipes.at_end();
     let (out, into, hear) = pipes.divided();
@@ -175,24 +176,24 @@ fn through_ssh(far: &mut FarProgram, calling: &Calling<'_>) -> Result<Stream, Er
     Ok(stream)
 }
 
-/// Starts a far program on `host`. Returns its addresses, too, which may be none. If the program is missing there and `ssh` has
+/// Starts a remote program on `host`. Returns its addresses, too, which may be none. If the program is missing there and `ssh` has
 /// none to install, `offers_install` decides whether the error says how.
 pub(crate) fn start(
     environment: &Environment,
     (ssh, offers_install): (&Ssh, bool),
     host: &str,
     hello: &Hello,
-) -> Result<(FarProgram, Ready, Vec<SocketAddr>), Error> {
+) -> Result<(RemoteProgram, Ready, Vec<SocketAddr>), Error> {
     // Ssh needs no network for its settings.
     let settings = settings(ssh.settings(host)?);
     let ssh = ssh.after(&settings);
     environment.events.send(&Event::Waiting(Waiting::Login(host)));
-    let (far, ready) = FarProgram::start((&ssh, offers_install), host, hello, environment)?;
+    let (far, ready) = RemoteProgram::start((&ssh, offers_install), host, hello, environment)?;
     let addresses = addresses(&settings, &ready);
     Ok((far, ready, addresses))
 }
 
-/// A far program that answers questions about the path to it, and copies nothing. Its drop ends it.
+/// A remote program that answers questions about the path to it, and copies nothing. Its drop ends it.
 #[derive(Debug)]
 pub struct Answering {
     /// Its key.
@@ -201,7 +202,7 @@ pub struct Answering {
     pub port: u16,
     /// Where it may be reached.
     pub addresses: Vec<SocketAddr>,
-    _far: FarProgram,
+    _far: RemoteProgram,
 }
 
 impl Answering {
@@ -234,7 +235,7 @@ fn settings(mut ssh: Command) -> String {
     text
 }
 
-/// Connects to a far program that ssh started elsewhere: over UDP, or through the near program where UDP is blocked.
+/// Connects to a remote program that ssh started elsewhere: over UDP, or through the local program where UDP is blocked.
 pub(crate) fn call(environment: &Environment, settings: &Settings, other: &Other) -> Result<Stream, Error> {
     let server = Server::with_key(other.name.clone(), other.identity.clone(), settings.security.cipher, other.key);
     let quick = settings.connecting_within(UDP_DEAD);
@@ -256,12 +257,12 @@ pub(crate) fn call(environment: &Environment, settings: &Settings, other: &Other
     Calling { settings: &settings.with_most_underway(WINDOW), carrier, ..calling }.through(&entrance)
 }
 
-/// The key of a far program.
+/// The key of a remote program.
 pub(crate) fn key_of(ready: &Ready) -> Result<PublicKey, Error> {
-    ready.key.parse().map_err(|_| Error::new(Code::Protocol, "the far program has a key of another kind"))
+    ready.key.parse().map_err(|_| Error::new(Code::Protocol, "the remote program has a key of another kind"))
 }
 
-/// A far program that UDP does not reach.
+/// A remote program that UDP does not reach.
 struct Blocked<'a> {
     addresses: &'a [SocketAddr],
     why: &'a Error,
@@ -297,7 +298,7 @@ impl Blocked<'_> {
     }
 }
 
-/// Where the far program may be reached: the host of ssh, and the address under which ssh reached it.
+/// Where the remote program may be reached: the host of ssh, and the address under which ssh reached it.
 fn addresses(settings: &str, ready: &Ready) -> Vec<SocketAddr> {
     let value = |key: &str| setting(settings, key);
     let passes_hosts = value("proxyjump").is_some() || value("proxycommand").is_some();

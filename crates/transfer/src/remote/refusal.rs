@@ -1,4 +1,4 @@
-//! Far programs that do not begin: what ssh and the shells there said, and the next step.
+//! Remote programs that do not begin: what ssh and the shells there said, and the next step.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl Refusal {
             None => (Code::SshFailed, format!("ssh to {host} was killed before the program there began"), false),
             Some(code) if !silence.has_shell => (Code::SshFailed, no_shell(host, code, &silence.words, options), false),
             Some(_) if silence.is_copy => (
-                Code::FarProgramMissing,
+                Code::RemoteProgramMissing,
                 format!(
                     "the copy of this program in the cache folder on {host} does not run: it is damaged, or that folder is shared with \
                      machines of another kind. Remove ~/.cache/farhaul/bin there, name another program with --remote-path"
@@ -68,10 +68,10 @@ impl Refusal {
                 true,
             ),
             Some(NOT_FOUND) => {
-                (Code::FarProgramMissing, format!("{host} lacks the program {program}: {step}"), is_default)
+                (Code::RemoteProgramMissing, format!("{host} lacks the program {program}: {step}"), is_default)
             }
             Some(NOT_STARTED) => {
-                (Code::FarProgramMissing, format!("{host} cannot start the program {program}: {step}"), is_default)
+                (Code::RemoteProgramMissing, format!("{host} cannot start the program {program}: {step}"), is_default)
             }
             _ => (
                 Code::Protocol,

@@ -135,7 +135,7 @@ impl Ssh {
         Ok(command)
     }
 
-    /// The command that starts the program on the far host. Every login shell understands it. The shell says first that it runs, and
+    /// The command that starts the program on the remote host. Every login shell understands it. The shell says first that it runs, and
     /// whether it takes the copy of `--install`.
     pub(super) fn bootstrap(&self) -> String {
         let say = |mark: &str| format!("printf \"\\001{}\\n\"", mark.trim_matches(['\x01', '\n']));

@@ -11,7 +11,7 @@ use std::thread;
 
 use farhaul_udp::{Interest, MAX_TRAIN_BYTES, Options, RecvBatch, Token, UdpSocket, Waiter};
 
-use super::messages::FarSays;
+use super::messages::FromRemote;
 use super::pieces::{Piece, Pieces, put};
 
 /// Most bytes underway in a tunnel: what one channel of OpenSSH has underway (64 packets of 32 KiB). The pipes and buffers before
@@ -19,7 +19,7 @@ use super::pieces::{Piece, Pieces, put};
 pub(crate) const WINDOW: u64 = 2 << 20;
 /// Size of the pipes, bytes: the most that Linux permits every user (`fs.pipe-max-size`).
 const PIPE: usize = 1 << 20;
-/// Gathered datagrams that leave at once, bytes: a train, and a quarter of the usual pipe of a far program.
+/// Gathered datagrams that leave at once, bytes: a train, and a quarter of the usual pipe of a remote program.
 const GATHERED: usize = 1 << 16;
 /// Bytes per read.
 const BLOCK: usize = 128 << 10;
@@ -81,7 +81,7 @@ impl Tunnel {
         self,
         (from, first): (impl Read + Send + 'static, Vec<u8>),
         to: impl Write + Send + 'static,
-        hear: impl FnMut(FarSays) + Send + 'static,
+        hear: impl FnMut(FromRemote) + Send + 'static,
         at_end: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
         let out = self.entrance();
@@ -104,7 +104,7 @@ pub(crate) fn widen(pipe: impl AsFd) {
 pub(crate) fn pass_on(
     (from, first): (impl Read + Send + 'static, Vec<u8>),
     to: impl Write + Send + 'static,
-    hear: impl FnMut(FarSays) + Send + 'static,
+    hear: impl FnMut(FromRemote) + Send + 'static,
 ) -> io::Result<()> {
     thread::Builder::new().name("relay".into()).spawn(move || relay((from, first), to, hear))?;
     Ok(())
@@ -147,7 +147,7 @@ fn hand_over(gathered: &mut Vec<u8>, to: &mut impl Write) -> io::Result<()> {
 fn carry_in(
     Entrance { socket, local }: &Entrance,
     (mut from, first): (impl Read, Vec<u8>),
-    mut hear: impl FnMut(FarSays),
+    mut hear: impl FnMut(FromRemote),
 ) {
     let (mut pieces, mut block, mut train) = (Pieces::new(first), vec![0; BLOCK], Train::default());
     loop {
@@ -208,7 +208,7 @@ impl Train {
 }
 
 /// From one pipe into another one. Messages are heard until the first one ends, though nobody may take the datagrams any more.
-fn relay((mut from, first): (impl Read, Vec<u8>), mut to: impl Write, mut hear: impl FnMut(FarSays)) {
+fn relay((mut from, first): (impl Read, Vec<u8>), mut to: impl Write, mut hear: impl FnMut(FromRemote)) {
     let (mut pieces, mut block, mut gathered) = (Pieces::new(first), vec![0; BLOCK], Vec::with_capacity(BLOCK));
     let mut is_taken = true;
     loop {
@@ -236,7 +236,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
-    use super::super::messages::FarSays;
+    use super::super::messages::FromRemote;
     use super::super::pieces::message;
     use super::{Tunnel, relay};
 
@@ -318,14 +318,14 @@ mod tests {
     #[test]
     fn a_relay_passes_datagrams_on_and_keeps_messages() {
         let mut from = vec![0, 1, b'a'];
-        from.extend(message(&FarSays::Tunneling));
+        from.extend(message(&FromRemote::Tunneling));
         from.extend([0, 0, 0, 2, b'b', b'c', 0]);
         let (mut to, mut heard) = (Vec::new(), Vec::new());
         relay((&from[3..], from[..3].to_vec()), &mut to, |message| heard.push(message));
-        assert_eq!((to.as_slice(), heard), (&[0, 1, b'a', 0, 0, 0, 2, b'b', b'c'][..], vec![FarSays::Tunneling]));
+        assert_eq!((to.as_slice(), heard), (&[0, 1, b'a', 0, 0, 0, 2, b'b', b'c'][..], vec![FromRemote::Tunneling]));
     }
 
-    /// The last words of a far program come when the other one may be gone.
+    /// The last words of a remote program come when the other one may be gone.
     #[test]
     fn messages_are_heard_though_nobody_takes_the_datagrams_any_more() {
         let (gone, closed) = UnixStream::pair().unwrap();
@@ -333,7 +333,7 @@ mod tests {
         let (mut said, mut heard) = (Vec::new(), 0);
         for _ in 0..3 {
             super::put(&mut said, b"datagram");
-            said.extend(message(&FarSays::Tunneling));
+            said.extend(message(&FromRemote::Tunneling));
         }
         relay((said.as_slice(), Vec::new()), gone, |_| heard += 1);
         assert_eq!(heard, 3);

@@ -1,10 +1,10 @@
-//! The stdout of a far program, which all its threads share: messages, and datagrams between them once a tunnel is open.
+//! The stdout of a remote program, which all its threads share: messages, and datagrams between them once a tunnel is open.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::frames::encode;
-use super::messages::FarSays;
+use super::messages::FromRemote;
 use super::pieces;
 
 /// Whether datagrams may stand between the messages. Who writes holds it.
@@ -19,8 +19,8 @@ fn write(bytes: &[u8]) -> io::Result<()> {
     stdout.write_all(bytes).and_then(|()| stdout.flush())
 }
 
-/// Says something to the near program.
-pub(crate) fn say(message: &FarSays) -> io::Result<()> {
+/// Says something to the local program.
+pub(crate) fn say(message: &FromRemote) -> io::Result<()> {
     let has_tunnel = voice();
     match *has_tunnel {
         true => write(&pieces::message(message)),
@@ -31,7 +31,7 @@ pub(crate) fn say(message: &FarSays) -> io::Result<()> {
 /// Announces the tunnel, whose datagrams may follow.
 pub(crate) fn begin_tunnel() -> io::Result<()> {
     let mut has_tunnel = voice();
-    write(encode(&FarSays::Tunneling).as_bytes())?;
+    write(encode(&FromRemote::Tunneling).as_bytes())?;
     *has_tunnel = true;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! One end of a copy that the other end began: a server, and the far program of a copy over SSH.
+//! One end of a copy that the other end began: a server, and the remote program of a copy over SSH.
 
 use std::fmt::Display;
 use std::io;

@@ -1,4 +1,4 @@
-//! The path to a host that ssh reaches: ssh starts a far program there, as for a copy, and that answers at a UDP port.
+//! The path to a host that ssh reaches: ssh starts a remote program there, as for a copy, and that answers at a UDP port.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ use crate::exit::{Code, Fault};
 use crate::output::Output;
 use crate::output::observer::{Reporter, Shown};
 
-/// Ports to open for far programs where the user has chosen none: enough for copies at the same time, and of the range that the
+/// Ports to open for remote programs where the user has chosen none: enough for copies at the same time, and of the range that the
 /// book uses.
 const ADVISED: (u16, u16) = (50_000, 50_100);
 
@@ -67,10 +67,10 @@ pub(super) fn examine(
     Ok(None)
 }
 
-/// Ssh did not start a far program.
+/// Ssh did not start a remote program.
 fn judge_ssh(host: &str, options: &Ssh, fault: &Fault) -> Finding {
     let mend = match fault.code {
-        Code::FarProgramMissing | Code::Protocol if !options.names_program() => {
+        Code::RemoteProgramMissing | Code::Protocol if !options.names_program() => {
             format!("farhaul copy --install FILE {host}:")
         }
         _ => options.trial(host),
@@ -116,8 +116,8 @@ mod tests {
             ssh
         };
         let named = with(|ssh| ssh.remote_path = Some("/f".to_owned()));
-        assert_eq!(judged(Code::FarProgramMissing, &Ssh::default()), "farhaul copy --install FILE far:");
-        assert_eq!(judged(Code::FarProgramMissing, &named), "ssh far true");
+        assert_eq!(judged(Code::RemoteProgramMissing, &Ssh::default()), "farhaul copy --install FILE far:");
+        assert_eq!(judged(Code::RemoteProgramMissing, &named), "ssh far true");
         assert_eq!(judged(Code::SshFailed, &with(|ssh| ssh.port = Some(2_222))), "ssh -p 2222 far true");
     }
 }

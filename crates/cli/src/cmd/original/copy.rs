@@ -23,7 +23,7 @@ use crate::output::json::{FileRecord, FileStatus, Record};
 use crate::output::{self, Output, progress};
 use crate::values::{Location, OriginalPlace, Scheme, What};
 
-/// Runs a copy or a list whose far end is an original program.
+/// Runs a copy or a list whose remote end is an original program.
 pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     let plan = Plan::of(args)?;
     args.transport.require_plain("the protocol of an original program")?;

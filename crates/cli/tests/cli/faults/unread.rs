@@ -24,7 +24,7 @@ fn bytes_read(process: i32) -> u64 {
     io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
 }
 
-/// A stream whose far end is not read until the test has looked at it.
+/// A stream whose remote end is not read until the test has looked at it.
 fn waits_for_its_reader(kind: &[&str], most_memory: u64) {
     let scratch = Scratch::new();
     let path = scratch.file("input", 0);

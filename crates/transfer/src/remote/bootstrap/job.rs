@@ -1,4 +1,4 @@
-//! The task of a far program, with its paths as this host has them.
+//! The task of a remote program, with its paths as this host has them.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -66,7 +66,7 @@ fn malformed(why: &str) -> Error {
 }
 
 /// The path, in which `~` at the front is this user's home directory, and `~user` that of another user. A home directory alone
-/// has no name that the near program could know, so it stands for its content.
+/// has no name that the local program could know, so it stands for its content.
 fn with_home(path: Vec<u8>, home_of: impl FnOnce(&OsStr) -> Result<PathBuf, Error>) -> Result<PathBuf, Error> {
     let Some(rest) = path.strip_prefix(b"~") else { return Ok(PathBuf::from(OsString::from_vec(path))) };
     let slash = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
@@ -127,7 +127,7 @@ mod tests {
             assert_eq!(
                 own_name(found(path).as_os_str().as_bytes()),
                 None,
-                "{path}: its name would be news to the near program"
+                "{path}: its name would be news to the local program"
             );
         }
     }
