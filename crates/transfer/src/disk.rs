@@ -9,6 +9,7 @@ mod commits;
 mod descent;
 mod descriptors;
 mod directory;
+mod directory_handles;
 mod expansion;
 mod failure;
 mod partial;
@@ -21,7 +22,7 @@ mod store;
 mod target;
 #[cfg(test)]
 mod tests;
-mod trail;
+
 mod umask;
 mod unfinished;
 

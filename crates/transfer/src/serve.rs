@@ -152,19 +152,19 @@ impl DirectoryServer {
         begin: impl FnOnce(&Callers),
     ) -> Result<(), Error> {
         let plain_connections = Quota::of_warnings(environment.clock, "plain connections were made");
-        let strangers = Quota::of_sessions(environment.clock, "sessions of callers that nobody knows have ended");
-        let quotas = [&plain_connections, &strangers];
+        let unlisted = Quota::of_sessions(environment.clock, "sessions of callers that nobody knows have ended");
+        let quotas = [&plain_connections, &unlisted];
         let limits = Limits {
             sessions: self.sessions,
             idle: self.idle,
             clients: self.clients.as_ref(),
-            serves_strangers: self.plain.is_some() || self.clients.as_ref().is_some_and(Admission::admits_anybody),
+            serves_unlisted: self.plain.is_some() || self.clients.as_ref().is_some_and(Admission::admits_anybody),
             quotas: &quotas,
         };
         let callers = Callers::new(&limits, &self.served, environment.clock);
         begin(&callers);
         let hosting = Hosting { environment, settings };
-        let serving = Serving { server: self, hosting, plain_connections: &plain_connections, strangers: &strangers };
+        let serving = Serving { server: self, hosting, plain_connections: &plain_connections, unlisted: &unlisted };
         let greet = |stream: &Stream, peer| serving.greet(stream, peer);
         listener::run(environment, (listener, greet), (&limits, &callers), |caller| serving.serve(caller))
     }
@@ -186,7 +186,7 @@ struct Serving<'a> {
     /// Plain connections that are reported, of a port that also encrypts.
     plain_connections: &'a Quota,
     /// Sessions that are reported, of callers that nobody knows where others are known.
-    strangers: &'a Quota,
+    unlisted: &'a Quota,
 }
 
 impl Serving<'_> {
@@ -262,7 +262,7 @@ impl Serving<'_> {
 
     fn report(&self, caller: &Caller, report: Report, result: Result<(), Error>) {
         let events = &self.hosting.environment.events;
-        if caller.is_stranger && !self.strangers.admits(events) {
+        if caller.is_unlisted && !self.unlisted.admits(events) {
             return;
         }
         events.of_session(caller.session).send(&Event::Ended(&report, result.as_ref().err()));

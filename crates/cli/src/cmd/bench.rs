@@ -220,9 +220,9 @@ impl Measurement<'_> {
             reloading.react(move || listener::reload(&clients, &port, &events));
         }
         let clients = clients.as_ref();
-        let serves_strangers = clients.is_some_and(Admission::admits_anybody);
+        let serves_unlisted = clients.is_some_and(Admission::admits_anybody);
         let idle = Some(IDLE);
-        let limits = Limits { sessions: MAX_MEASUREMENTS, idle, clients, serves_strangers, quotas: &[] };
+        let limits = Limits { sessions: MAX_MEASUREMENTS, idle, clients, serves_unlisted, quotas: &[] };
         let callers = Callers::new(&limits, &Arc::default(), self.context.clock);
         let (states, words) = (callers.clone(), self.output.clone());
         self.context.interrupt.shows(move || words.state(&states.state()));

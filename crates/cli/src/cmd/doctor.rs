@@ -1,4 +1,4 @@
-//! `doctor`: examines this machine and the path to a host, and names the command that mends each finding.
+//! `doctor`: examines this machine and the path to a host, and names the command that fixes each finding.
 
 mod buffers;
 mod clock;
@@ -34,7 +34,7 @@ use examined::Examined;
 use finding::{Finding, State, summary};
 pub(crate) use target::Examinee;
 
-/// Find what is in the way of fast transfers, and the command that mends it
+/// Find what is in the way of fast transfers, and the command that fixes it
 ///
 /// Without a host it examines this machine: socket buffers, offloads, clock, processors, interface, firewall, keys. With
 /// the address of a running `farhaul serve` or `farhaul bench --listen` it also examines the path there, in about 6 s at

@@ -67,7 +67,7 @@ fn people_get_a_line_for_each_finding_and_a_summary_on_stdout() {
     let run = farhaul(&["doctor"]);
     let text = String::from_utf8(run.stdout.clone()).unwrap();
     assert!(ALWAYS.iter().all(|id| text.lines().any(|line| line.contains(id))), "{text}");
-    assert!(text.lines().last().unwrap().contains("to mend") && !text.contains('\x1b'), "{text}");
+    assert!(text.lines().last().unwrap().contains("to fix") && !text.contains('\x1b'), "{text}");
     assert!(run.stderr.is_empty(), "{}", run.stderr);
 }
 
@@ -114,7 +114,7 @@ fn a_pipe_that_is_looked_at_still_waits_for_its_peer() {
 }
 
 #[test]
-fn a_stranger_learns_the_fingerprint_whether_it_is_known_and_that_the_server_refuses() {
+fn an_unlisted_client_learns_the_fingerprint_whether_it_is_known_and_that_the_server_refuses() {
     let scratch = Scratch::new();
     let (alice, bob) = (scratch.dir("alice"), scratch.dir("bob"));
     let server = Server::begin_as(&alice, &["bench"]);
@@ -122,7 +122,7 @@ fn a_stranger_learns_the_fingerprint_whether_it_is_known_and_that_the_server_ref
     // Without a key of the user, and without making one.
     let run = doctor_of(&bob, &server.address);
     assert_eq!((run.code, fs::exists(format!("{bob}/farhaul/key")).unwrap()), (1, false));
-    assert_eq!(finding(&run, "encryption")["mend"], "farhaul key new && farhaul key show");
+    assert_eq!(finding(&run, "encryption")["fix"], "farhaul key new && farhaul key show");
     let unknown = finding(&run, "host_key");
     says(&unknown, "advice", &["unknown here", unknown["peer_key"].as_str().unwrap()]);
     // With one.
@@ -130,20 +130,20 @@ fn a_stranger_learns_the_fingerprint_whether_it_is_known_and_that_the_server_ref
     let key = String::from_utf8(of_bob(&["key", "show"]).stdout).unwrap().trim().to_owned();
     let refused = finding(&doctor_of(&bob, &server.address), "encryption");
     says(&refused, "problem", &["does not admit"]);
-    assert!(refused["mend"].as_str().unwrap().contains(&key) && refused["mend_side"] == "there", "{refused}");
+    assert!(refused["fix"].as_str().unwrap().contains(&key) && refused["fix_side"] == "there", "{refused}");
     // The command for a user's own server adds the key once, and leaves a line that has expired alone.
-    let mend: Vec<&str> = refused["mend"].as_str().unwrap().lines().collect();
-    assert!(mend.len() == 2 && mend[1].contains("/etc/farhaul/authorized_keys"), "{mend:?}");
+    let fix: Vec<&str> = refused["fix"].as_str().unwrap().lines().collect();
+    assert!(fix.len() == 2 && fix[1].contains("/etc/farhaul/authorized_keys"), "{fix:?}");
     let file = format!("{}/.config/farhaul/authorized_keys", scratch.at(""));
-    let mended = |before: &str| {
+    let fixed = |before: &str| {
         fs::create_dir_all(scratch.at(".config/farhaul")).unwrap();
         fs::write(&file, before).unwrap();
-        assert!(Command::new("sh").args(["-c", mend[0]]).env("HOME", scratch.at("")).status().unwrap().success());
+        assert!(Command::new("sh").args(["-c", fix[0]]).env("HOME", scratch.at("")).status().unwrap().success());
         fs::read_to_string(&file).unwrap()
     };
-    assert_eq!(mended(""), format!("{key}\n"));
+    assert_eq!(fixed(""), format!("{key}\n"));
     let expired = format!("# bob\n{key} bob expires=2020-01-01\n");
-    assert_eq!(mended(&expired), expired);
+    assert_eq!(fixed(&expired), expired);
     // With the server's key among the known ones.
     let of_alice = farhaul_where(&[("XDG_CONFIG_HOME", &alice)], &["key", "show"]).stdout;
     let known = format!("{bob}/farhaul/known_hosts");
@@ -167,7 +167,7 @@ fn a_changed_key_of_a_server_is_a_problem_with_the_line_to_remove() {
     assert_eq!(run.code, 1);
     let changed = finding(&run, "host_key");
     says(&changed, "problem", &["line 2", "another key"]);
-    assert!(changed["mend"].as_str().unwrap().starts_with("sed -i '2d' "), "{changed}");
+    assert!(changed["fix"].as_str().unwrap().starts_with("sed -i '2d' "), "{changed}");
     says(&finding(&run, "encryption"), "ok", &["admits this side"]);
 }
 
@@ -185,8 +185,8 @@ fn a_closed_port_is_told_from_a_silent_one() {
     let run = farhaul_under(&["timeout", "8"], &["doctor", "--json", &format!("127.0.0.1:{port}")]);
     run.fails(4, &["no answer", "by UDP", "by TCP", "UDP is blocked"]);
     assert_eq!((&run.end()["exit_code"], &run.end()["error"]["code"]), (&4.into(), &"UDP_BLOCKED".into()));
-    let mend = finding(&run, "udp")["mend"].as_str().unwrap().to_owned();
-    assert!(mend.contains(&format!("sudo ufw allow {port}/udp")) && mend.contains("firewall-cmd"), "{mend}");
+    let fix = finding(&run, "udp")["fix"].as_str().unwrap().to_owned();
+    assert!(fix.contains(&format!("sudo ufw allow {port}/udp")) && fix.contains("firewall-cmd"), "{fix}");
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn unsafe_and_unreadable_files_are_problems_with_their_commands() {
         ("authorized_keys", format!("chmod go-w {}", file("authorized_keys"))),
     ] {
         let finding = finding(&run, id);
-        assert_eq!((&finding["state"], &finding["mend"]), (&"problem".into(), &command.into()), "{finding}");
+        assert_eq!((&finding["state"], &finding["fix"]), (&"problem".into(), &command.into()), "{finding}");
     }
     fs::set_permissions(file("key"), Permissions::from_mode(0o600)).unwrap();
     says(&finding(&of_home(&["doctor", "--json"]), "key"), "ok", &["SHA256:"]);

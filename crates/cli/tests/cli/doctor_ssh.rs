@@ -34,7 +34,7 @@ fn udp_that_vanishes_on_the_way_to_a_host_of_ssh_is_a_problem_with_its_mend() {
     assert_eq!((run.code, &run.end()["error"]["code"]), (4, &"UDP_BLOCKED".into()), "{}", run.stderr);
     let udp = finding(&run, "udp");
     says(&udp, "problem", &["ssh reaches far", "UDP does not reach", "--port-range"]);
-    assert!(udp["mend_side"] == "there" && udp["mend"].as_str().unwrap().contains("ufw allow"), "{udp}");
+    assert!(udp["fix_side"] == "there" && udp["fix"].as_str().unwrap().contains("ufw allow"), "{udp}");
 }
 
 #[test]
@@ -42,10 +42,10 @@ fn a_host_that_ssh_does_not_reach_or_without_the_program_is_a_problem_with_its_m
     let Some(far) = Far::new("") else { return };
     let run = doctor(&far, "stranger:");
     assert_eq!((run.code, &run.end()["error"]["code"]), (5, &"SSH_FAILED".into()), "{}", run.stderr);
-    assert!(finding(&run, "ssh")["mend"].as_str().unwrap().ends_with("/config stranger true"));
+    assert!(finding(&run, "ssh")["fix"].as_str().unwrap().ends_with("/config stranger true"));
     let run = doctor(&far, "far:");
     assert_eq!((run.code, &run.end()["error"]["code"]), (5, &"FAR_PROGRAM_MISSING".into()), "{}", run.stderr);
-    assert_eq!(finding(&run, "ssh")["mend"], "farhaul copy --install FILE far:");
+    assert_eq!(finding(&run, "ssh")["fix"], "farhaul copy --install FILE far:");
     assert!(!finding(&run, "ssh")["message"].as_str().unwrap().contains("--install"));
 }
 

@@ -1,4 +1,4 @@
-//! Copies over SSH that do not begin: what ssh and login shells say is shown, and `--install` mends a program that is of another
+//! Copies over SSH that do not begin: what ssh and login shells say is shown, and `--install` fixes a program that is of another
 //! version or does not run. Needs what the other tests over SSH need.
 
 use std::fs::{self, Permissions};

@@ -73,7 +73,7 @@ fn stats(sender: &Sender) -> Stats {
 
 fn any_options() -> impl Strategy<Value = Options> {
     let rate = prop_oneof![Just(RateChoice::Auto), (1u64..1_000).prop_map(|rate| RateChoice::Fixed(megabits(rate)))];
-    // No rate mends the loss of a batch that exceeds the shortest queue.
+    // No rate fixes the loss of a batch that exceeds the shortest queue.
     let sizes = (1u32..1_000_000, proptest::option::of(1u32..2_000), proptest::option::of(1u32..=5));
     let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     (rate, sizes, 0.0..0.3f64, switches).prop_map(

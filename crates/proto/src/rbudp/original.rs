@@ -15,7 +15,7 @@
 //! A getter's buffer is bounded. Packets without room count as missing, and the bitmap waits for the reader.
 //!
 //! A datagram names neither transfer nor blast. One that is late counts for the next blast on the same socket if it has
-//! the right length. Between two blasts it is dropped. Only the original's own formats could mend this.
+//! the right length. Between two blasts it is dropped. Only the original's own formats could fix this.
 
 mod doubt;
 mod fault;

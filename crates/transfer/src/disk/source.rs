@@ -12,11 +12,11 @@ use rustix::fs::FileType;
 
 use super::asked::{Asked, names_to_send};
 use super::directory::{Directory, kind, mtime, now, permissions, stamp_now};
+use super::directory_handles::DirectoryHandles;
 use super::failure::{failure, io_failure};
 use super::selection::{Selection, Wording};
 use super::source_file::SourceFile;
 use super::target::words;
-use super::trail::Trail;
 
 /// Files and directories to send, walked depth first in ascending order of names.
 ///
@@ -42,8 +42,8 @@ pub struct DiskSource {
 /// A requested directory with its content.
 #[derive(Debug)]
 struct Tree {
-    trail: Trail,
-    /// The directories on the trail, outermost first. The first one is its root.
+    handles: DirectoryHandles,
+    /// The directories entered, outermost first. The first one is its root.
     levels: Vec<Level>,
 }
 
@@ -153,10 +153,10 @@ impl DiskSource {
         let level = Level { path: path.clone(), rest };
         match &mut self.tree {
             Some(tree) => {
-                tree.trail.enter(name, directory);
+                tree.handles.enter(name, directory);
                 tree.levels.push(level);
             }
-            None => self.tree = Some(Tree { trail: Trail::new(directory), levels: vec![level] }),
+            None => self.tree = Some(Tree { handles: DirectoryHandles::new(directory), levels: vec![level] }),
         }
         Ok(Entry {
             path: path.clone(),
@@ -186,8 +186,8 @@ impl Tree {
             let shown = [&path.to_bytes(), b"/".as_slice(), name.as_bytes()].concat();
             (ShownPath::new(&shown), error)
         });
-        self.trail.leave_to(self.levels.len() - 1);
-        let parent = self.trail.here().map_err(|lost| lost.failure(FailCode::SourceChanged));
+        self.handles.leave_to(self.levels.len() - 1);
+        let parent = self.handles.here().map_err(|lost| lost.failure(FailCode::SourceChanged));
         Some(Step { parent, name, path })
     }
 }

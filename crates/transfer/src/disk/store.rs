@@ -10,10 +10,10 @@ use farhaul_session::{Commit, Component, Digest, Ending, Entry, EntryId, FailCod
 use super::claims::Claims;
 use super::commits::{Commits, DirectoryCommit, FileCommit};
 use super::directory::Directory;
+use super::directory_handles::DirectoryHandles;
 use super::failure::failure;
 use super::partial::Partial;
 use super::target::Target;
-use super::trail::Trail;
 use super::umask::umask;
 
 /// Rights of the owner. The owner's next copy must enter an incomplete directory.
@@ -28,8 +28,8 @@ const OWNER: u32 = 0o700;
 /// of open files bounds the commits of all stores of the process together.
 #[derive(Debug)]
 pub struct DiskStore {
-    /// The path to the innermost directory at this point of the tree.
-    trail: Trail,
+    /// The handles of the root and of the innermost directory.
+    handles: DirectoryHandles,
     /// The name for the single entry at the root, in place of its own.
     rename: Option<Rename>,
     /// The root, if the store made it and the copy is not complete.
@@ -37,7 +37,7 @@ pub struct DiskStore {
     /// What the copy has made at the root.
     claims: Arc<Claims>,
     umask: u32,
-    /// The directories on the trail, outermost first.
+    /// The directories entered, outermost first.
     directories: Vec<OpenDirectory>,
     files: BTreeMap<EntryId, Partial>,
     commits: Commits,
@@ -126,20 +126,20 @@ impl DiskStore {
     fn new(root: Directory, rename: Option<Rename>) -> Self {
         let (directories, files) = (Vec::new(), BTreeMap::new());
         let (made, claims, commits) = (None, Arc::default(), Commits::default());
-        Self { trail: Trail::new(root), rename, made, claims, umask: umask(), directories, files, commits }
+        Self { handles: DirectoryHandles::new(root), rename, made, claims, umask: umask(), directories, files, commits }
     }
 
     /// The innermost directory after closing those deeper than `depth`.
     fn directory_at(&mut self, depth: usize) -> Result<Arc<Directory>, Failure> {
         self.directories.truncate(depth);
-        self.trail.leave_to(depth);
-        self.trail.here().map_err(|lost| lost.failure(FailCode::NotFound))
+        self.handles.leave_to(depth);
+        self.handles.here().map_err(|lost| lost.failure(FailCode::NotFound))
     }
 
     /// Gives the open directories the modes that they keep if nothing more arrives.
     fn leave_directories(&self) {
         for (depth, open) in (1..).zip(&self.directories) {
-            if let (Some(mode), Ok(directory)) = (open.mode_after_break, self.trail.at(depth)) {
+            if let (Some(mode), Ok(directory)) = (open.mode_after_break, self.handles.at(depth)) {
                 // If that fails, the directory stays private. The next copy gives it its mode.
                 let _ = directory.set_mode(mode);
                 directory.mark_unfinished(mode);
@@ -189,7 +189,7 @@ impl Store for DiskStore {
             directory.mark_unfinished(OWNER);
         }
         let mode_after_break = (is_new || directory.is_unfinished()).then_some(entry.mode & !self.umask | OWNER);
-        self.trail.enter(name, directory);
+        self.handles.enter(name, directory);
         let name = entry.name().clone();
         self.directories.push(OpenDirectory { id, name, mode_after_break, claims: Arc::default() });
         Ok(())

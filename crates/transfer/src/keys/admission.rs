@@ -188,7 +188,7 @@ impl Admission {
         let key = stream.protection().ok().flatten().and_then(|protection| protection.peer_key);
         match (self.rights(stream), key) {
             (Rights::All | Rights::Granted(_), Some(key)) => Who::Listed(key),
-            _ => Who::stranger(stream.peer_addr()),
+            _ => Who::unlisted(stream.peer_addr()),
         }
     }
 
@@ -317,11 +317,11 @@ mod tests {
         assert_eq!(admission.clients.rights(from, own), Ok(Rights::All));
         let Ok(Rights::Granted(grant)) = admission.clients.rights(from, other) else { panic!() };
         assert_eq!(grant.name, "alice");
-        let stranger = KeyPair::generate().unwrap().public();
-        assert!(!admission.clients.admits_client(from, stranger) && admission.clients.admits_client(from, other));
+        let unlisted = KeyPair::generate().unwrap().public();
+        assert!(!admission.clients.admits_client(from, unlisted) && admission.clients.admits_client(from, other));
         let words = refusals(&admission).try_recv().unwrap().words(Some("/etc/keys".as_ref()));
         assert!(words.contains("unknown") && words.contains("add this line to /etc/keys"), "{words}");
-        assert!(words.ends_with(&stranger.to_string()), "{words}");
+        assert!(words.ends_with(&unlisted.to_string()), "{words}");
     }
 
     #[test]
@@ -393,8 +393,8 @@ mod tests {
         let other = KeyPair::generate().unwrap().public();
         let (admission, own) = clients(&format!("{other} path=/data"), true);
         let from = FROM.parse().unwrap();
-        let stranger = KeyPair::generate().unwrap().public();
-        assert_eq!(admission.clients.rights(from, stranger), Ok(Rights::Unlisted));
+        let unlisted = KeyPair::generate().unwrap().public();
+        assert_eq!(admission.clients.rights(from, unlisted), Ok(Rights::Unlisted));
         assert_eq!(admission.clients.rights(from, own), Ok(Rights::All));
         assert!(matches!(admission.clients.rights(from, other), Ok(Rights::Granted(_))));
     }

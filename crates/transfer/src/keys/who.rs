@@ -14,21 +14,21 @@ pub enum Who {
     /// The owner of this key, whom the listener knows.
     Listed(PublicKey),
     /// Somebody in this network. A key that nobody knows tells no more, since everybody makes as many as they want.
-    Stranger(IpAddr),
+    Unlisted(IpAddr),
 }
 
 impl Who {
     /// Somebody in the network of this address.
-    pub fn stranger(from: SocketAddr) -> Self {
-        Self::Stranger(match from.ip().to_canonical() {
+    pub fn unlisted(from: SocketAddr) -> Self {
+        Self::Unlisted(match from.ip().to_canonical() {
             IpAddr::V4(ip) => Ipv4Addr::from_bits(ip.to_bits() & u32::MAX << (u32::BITS - PREFIX_V4)).into(),
             IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & u128::MAX << (u128::BITS - PREFIX_V6)).into(),
         })
     }
 
-    /// Whether the listener does not know the caller.
-    pub const fn is_stranger(self) -> bool {
-        matches!(self, Self::Stranger(_))
+    /// Whether no line of the listener names the caller.
+    pub const fn is_unlisted(self) -> bool {
+        matches!(self, Self::Unlisted(_))
     }
 }
 
@@ -37,8 +37,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_of_one_network_are_one_caller() {
-        let at = |address: &str| Who::stranger(address.parse().unwrap());
+    fn unlisted_callers_of_one_network_are_one() {
+        let at = |address: &str| Who::unlisted(address.parse().unwrap());
         assert_eq!(at("192.0.2.1:1"), at("192.0.2.200:2"));
         assert_eq!(at("192.0.2.1:1"), at("[::ffff:192.0.2.7]:1"));
         assert_ne!(at("192.0.2.1:1"), at("192.0.3.1:1"));

@@ -206,7 +206,7 @@ fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &En
         }
     })?;
     // The local program and ssh decide how long the one copy may take.
-    let limits = Limits { sessions: 1, idle: None, clients: None, serves_strangers: false, quotas: &[] };
+    let limits = Limits { sessions: 1, idle: None, clients: None, serves_unlisted: false, quotas: &[] };
     let callers = Callers::new(&limits, &Arc::default(), environment.clock);
     let over =
         listener::run(environment, (listener, |_, _| ()), (&limits, &callers), |caller| far.serve(caller, &begun));

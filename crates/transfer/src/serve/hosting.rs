@@ -97,7 +97,7 @@ impl Hosting<'_> {
     fn log(&self, caller: &Caller) -> (FileLog, Meter) {
         let meter = Meter::start(self.environment.clock);
         let log = FileLog::new(self.environment.events.of_session(caller.session), meter);
-        (if caller.is_stranger { log.with_stranger() } else { log }, meter)
+        (if caller.is_unlisted { log.of_unlisted_caller() } else { log }, meter)
     }
 
     fn drive(&self, caller: &Caller, job: &mut impl Session, meter: Meter) -> (Result<(), Trouble>, Measured) {

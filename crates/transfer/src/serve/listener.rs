@@ -4,7 +4,7 @@
 //! session. Refusals need neither thread nor place.
 //!
 //! No caller holds a place for long by doing nothing: a request is complete within its time, and a session moves some bytes now and
-//! then. Nor does one take all places: callers that are told apart share those of requests, and strangers leave some sessions to
+//! then. Nor does one take all places: callers that are told apart share those of requests, and unlisted ones leave some sessions to
 //! those whom the listener knows.
 
 use std::cell::Cell;
@@ -55,7 +55,7 @@ pub struct Caller {
     /// Its address.
     pub peer: SocketAddr,
     /// Nobody knows the caller, where others are known.
-    pub is_stranger: bool,
+    pub is_unlisted: bool,
     /// The connection.
     pub stream: Stream,
     /// The request.
@@ -108,7 +108,7 @@ pub struct Limits<'a> {
     /// The clients with keys; `None` for plain connections.
     pub clients: Option<&'a Admission>,
     /// Whether callers whom nobody knows are served beside listed ones.
-    pub serves_strangers: bool,
+    pub serves_unlisted: bool,
     /// Quotas of lines, whose counts are reported from time to time.
     pub quotas: &'a [&'a Quota],
 }
@@ -133,7 +133,7 @@ impl Callers {
     pub fn new(limits: &Limits<'_>, served: &Arc<AtomicU64>, clock: Clock) -> Self {
         let openings = Places::new(OPENINGS, Sharing::Even);
         let sessions = Places::new(limits.sessions, Sharing::FirstCome);
-        let (openings, sessions) = match limits.clients.is_some() && limits.serves_strangers {
+        let (openings, sessions) = match limits.clients.is_some() && limits.serves_unlisted {
             true => (openings.keeping_some_for_listed(), sessions.keeping_some_for_listed()),
             false => (openings, sessions),
         };
@@ -246,7 +246,7 @@ pub fn run(
                 environment.connection_error(&error, &local)
             })?;
             greet(&stream, peer);
-            let who = limits.clients.map_or_else(|| Who::stranger(peer), |clients| clients.who(&stream));
+            let who = limits.clients.map_or_else(|| Who::unlisted(peer), |clients| clients.who(&stream));
             let opening = match callers.let_in(who) {
                 Ok(opening) => opening,
                 Err(why) => {
@@ -294,8 +294,8 @@ fn receive(
     match begun {
         Some((place, session)) => {
             let running = callers.running.begin(stream.clone(), clock.now());
-            let (is_stranger, place) = (callers.has_listed && who.is_stranger(), Cell::new(Some(place)));
-            serve(&Caller { session, peer, is_stranger, stream, open, early, place, running });
+            let (is_unlisted, place) = (callers.has_listed && who.is_unlisted(), Cell::new(Some(place)));
+            serve(&Caller { session, peer, is_unlisted, stream, open, early, place, running });
         }
         None => part(&stream, &refusal(AbortCode::Busy, FULL)),
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::keys::Who;
 
-/// One in this many places is kept for listed callers, where strangers are served as well. That is enough for a listed caller to
+/// One in this many places is kept for listed callers, where unlisted ones are served as well. That is enough for a listed caller to
 /// find one, and little enough for a public server.
 const SHARE_OF_LISTED: usize = 4;
 
@@ -24,7 +24,7 @@ pub(super) enum Sharing {
 pub(super) struct Places {
     taken: Arc<Mutex<BTreeMap<Who, usize>>>,
     max: usize,
-    /// Places that no stranger gets.
+    /// Places that no unlisted caller gets.
     kept: usize,
     sharing: Sharing,
 }
@@ -68,10 +68,10 @@ impl Places {
 
     fn is_free_for(&self, taken: &BTreeMap<Who, usize>, who: Who) -> bool {
         let free = self.max.saturating_sub(taken.values().sum());
-        let strangers: usize = taken.iter().filter(|(who, _)| who.is_stranger()).map(|(_, count)| count).sum();
+        let unlisted: usize = taken.iter().filter(|(who, _)| who.is_unlisted()).map(|(_, count)| count).sum();
         let held = taken.get(&who).copied().unwrap_or(0);
         free > 0
-            && (!who.is_stranger() || strangers < self.max - self.kept)
+            && (!who.is_unlisted() || unlisted < self.max - self.kept)
             && (self.sharing == Sharing::FirstCome || held < free)
     }
 }
@@ -100,8 +100,8 @@ mod tests {
         Who::Listed(PublicKey::from_bytes([number; 32]))
     }
 
-    fn stranger(network: u8) -> Who {
-        Who::stranger(([192, 0, network, 1], 9).into())
+    fn unlisted(network: u8) -> Who {
+        Who::unlisted(([192, 0, network, 1], 9).into())
     }
 
     /// All that this caller can get.
@@ -132,11 +132,11 @@ mod tests {
     }
 
     #[test]
-    fn strangers_leave_some_places_to_listed_callers_however_many_networks_they_come_from() {
+    fn unlisted_callers_leave_some_places_to_listed_callers_however_many_networks_they_come_from() {
         for (max, kept) in [(1, 0), (2, 1), (4, 1), (64, 16)] {
             let places = Places::new(max, Sharing::FirstCome).keeping_some_for_listed();
-            let strangers: Vec<_> = (0..200).flat_map(|network| all(&places, stranger(network))).collect();
-            assert_eq!((strangers.len(), all(&places, listed(1)).len()), (max - kept, kept));
+            let unlisted: Vec<_> = (0..200).flat_map(|network| all(&places, unlisted(network))).collect();
+            assert_eq!((unlisted.len(), all(&places, listed(1)).len()), (max - kept, kept));
         }
         let places = Places::new(4, Sharing::FirstCome).keeping_some_for_listed();
         assert_eq!(all(&places, listed(1)).len(), 4, "listed callers may have all");

@@ -98,7 +98,7 @@ fn figures(finding: Finding, buffer: &Buffer) -> Finding {
         BufferKind::Send => "net.core.wmem_max",
     };
     let finding = finding.with("asked_bytes", asked).with("granted_bytes", got).with("limit_bytes", buffer.limit);
-    if got < asked { finding.mend(format!("sudo sysctl -w {key}={asked}")) } else { finding }
+    if got < asked { finding.fix(format!("sudo sysctl -w {key}={asked}")) } else { finding }
 }
 
 /// The time in which data at this rate fills a buffer.
@@ -124,7 +124,7 @@ pub(super) fn judge_drops(snmp: &str, buffer: &Buffer) -> Option<Finding> {
     let asked = buffer.report.asked;
     let is_small = buffer.limit.is_some_and(|limit| limit < asked as u64);
     let finding = match share > NOTABLE_DROPS && is_small {
-        true => Finding::advice("receive_drops", message).mend(format!("sudo sysctl -w net.core.rmem_max={asked}")),
+        true => Finding::advice("receive_drops", message).fix(format!("sudo sysctl -w net.core.rmem_max={asked}")),
         false => Finding::ok("receive_drops", message),
     };
     Some(finding.with("received_datagrams", received).with("dropped_datagrams", dropped))
@@ -141,10 +141,10 @@ mod tests {
     }
 
     #[test]
-    fn the_default_of_linux_is_a_problem_and_its_mend_asks_for_what_the_library_wants() {
+    fn the_default_of_linux_is_a_problem_and_its_fix_asks_for_what_the_library_wants() {
         let finding = judge_receive_buffer(&buffer(BufferKind::Recv, 212_992));
         assert_eq!(finding.state, State::Problem);
-        assert_eq!(finding.mend.as_deref(), Some("sudo sysctl -w net.core.rmem_max=33554432"));
+        assert_eq!(finding.fix.as_deref(), Some("sudo sysctl -w net.core.rmem_max=33554432"));
         assert!(finding.message.contains("1.70 ms at 1 Gbit/s"), "{}", finding.message);
     }
 
@@ -152,10 +152,10 @@ mod tests {
     fn a_buffer_for_a_pause_at_a_gigabit_is_no_problem_and_a_full_one_needs_nothing() {
         assert_eq!(judge_receive_buffer(&buffer(BufferKind::Recv, 2_600_000)).state, State::Advice);
         let full = judge_receive_buffer(&buffer(BufferKind::Recv, 32 << 20));
-        assert_eq!((full.state, full.mend), (State::Ok, None));
+        assert_eq!((full.state, full.fix), (State::Ok, None));
         let send = judge_send_buffer(&buffer(BufferKind::Send, 212_992));
         assert_eq!(send.state, State::Advice);
-        assert!(send.mend.unwrap().contains("net.core.wmem_max=33554432"));
+        assert!(send.fix.unwrap().contains("net.core.wmem_max=33554432"));
     }
 
     #[test]

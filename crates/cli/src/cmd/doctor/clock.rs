@@ -87,7 +87,7 @@ pub(super) fn judge_clock(seen: &Seen<'_>) -> Finding {
     let has_tsc = available.split_whitespace().any(|name| name == "tsc") && source != Some("tsc");
     let finding = match (is_slow, lateness > LATE) {
         (true, _) if has_tsc => Finding::advice("clock", message + "; a faster source is there")
-            .mend(format!("echo tsc | sudo tee {FOLDER}/current_clocksource")),
+            .fix(format!("echo tsc | sudo tee {FOLDER}/current_clocksource")),
         (true, _) => Finding::advice("clock", message + "; each packet needs a reading, and this source is slow"),
         (_, true) => Finding::advice("clock", message + ", so sending at a steady rate is bursty"),
         _ => Finding::ok("clock", message),
@@ -115,11 +115,11 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_source_is_mended_by_a_faster_one_if_there_is_one() {
+    fn a_slow_source_is_fixed_by_a_faster_one_if_there_is_one() {
         let slow = judged(Some("hpet"), "tsc hpet acpi_pm\n", 900, 60);
         assert_eq!(slow.state, State::Advice);
-        assert!(slow.mend.unwrap().starts_with("echo tsc | sudo tee /sys/devices/system/clocksource"));
-        assert_eq!(judged(Some("acpi_pm"), "acpi_pm", 900, 60).mend, None);
+        assert!(slow.fix.unwrap().starts_with("echo tsc | sudo tee /sys/devices/system/clocksource"));
+        assert_eq!(judged(Some("acpi_pm"), "acpi_pm", 900, 60).fix, None);
     }
 
     #[test]

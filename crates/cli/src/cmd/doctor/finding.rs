@@ -1,4 +1,4 @@
-//! One finding: its state, its sentence, the command that mends it.
+//! One finding: its state, its sentence, the command that fixes it.
 
 use serde_json::{Map, Value, json};
 
@@ -33,7 +33,7 @@ impl State {
     }
 }
 
-/// The host on which a command mends something.
+/// The host on which a command fixes something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Here,
@@ -47,7 +47,7 @@ pub(super) struct Finding {
     pub(super) state: State,
     pub(super) message: String,
     /// Commands, one a line. Several lines are alternatives.
-    pub(super) mend: Option<String>,
+    pub(super) fix: Option<String>,
     side: Side,
     figures: Map<String, Value>,
 }
@@ -55,7 +55,7 @@ pub(super) struct Finding {
 impl Finding {
     /// Something that is as it should be.
     pub(super) fn ok(id: &'static str, message: impl Into<String>) -> Self {
-        Self { id, state: State::Ok, message: message.into(), mend: None, side: Side::Here, figures: Map::new() }
+        Self { id, state: State::Ok, message: message.into(), fix: None, side: Side::Here, figures: Map::new() }
     }
 
     /// Something that could be better.
@@ -68,16 +68,16 @@ impl Finding {
         Self { state: State::Problem, ..Self::ok(id, message) }
     }
 
-    /// The same with the command that mends it on this machine.
+    /// The same with the command that fixes it on this machine.
     #[must_use]
-    pub(super) fn mend(self, command: impl Into<String>) -> Self {
-        Self { mend: Some(command.into()), ..self }
+    pub(super) fn fix(self, command: impl Into<String>) -> Self {
+        Self { fix: Some(command.into()), ..self }
     }
 
-    /// The same with the command that mends it on the other host.
+    /// The same with the command that fixes it on the other host.
     #[must_use]
-    pub(super) fn mend_there(self, command: impl Into<String>) -> Self {
-        Self { mend: Some(command.into()), side: Side::There, ..self }
+    pub(super) fn fix_there(self, command: impl Into<String>) -> Self {
+        Self { fix: Some(command.into()), side: Side::There, ..self }
     }
 
     /// The same with a figure for scripts, whose name has its unit.
@@ -89,7 +89,7 @@ impl Finding {
 
     /// The record of `--json`.
     pub(super) fn record(&self) -> Value {
-        let side = self.mend.as_ref().map(|_| match self.side {
+        let side = self.fix.as_ref().map(|_| match self.side {
             Side::Here => "here",
             Side::There => "there",
         });
@@ -98,8 +98,8 @@ impl Finding {
             "id": self.id,
             "state": self.state.name(),
             "message": self.message,
-            "mend": self.mend,
-            "mend_side": side,
+            "fix": self.fix,
+            "fix_side": side,
         });
         for (name, value) in &self.figures {
             record[name] = value.clone();
@@ -119,7 +119,7 @@ impl Finding {
         let message = wrapped(&self.message, room).join(&format!("\n{:INDENT$}", ""));
         let mut lines = format!("{state}{:ID_COLUMNS$}{message}\n", self.id);
         let place = if self.side == Side::There { "there" } else { "" };
-        for (index, command) in self.mend.iter().flat_map(|mend| mend.lines()).enumerate() {
+        for (index, command) in self.fix.iter().flat_map(|fix| fix.lines()).enumerate() {
             let word = if index == 0 { place } else { "or" };
             lines.push_str(&format!("{:STATE_COLUMNS$}{word:>ID_COLUMNS$}$ {}\n", "", style.bold(command)));
         }
@@ -158,10 +158,10 @@ pub(super) fn summary(problems: u64, advice: u64) -> String {
     let all = problems + advice;
     let findings = if all == 1 { "1 finding".to_owned() } else { format!("{all} findings") };
     match (problems, advice) {
-        (0, 0) => "nothing to mend".to_owned(),
-        (0, _) => format!("{findings} to mend, none of them a problem"),
-        (1, _) => format!("{findings} to mend, 1 of them a problem"),
-        _ => format!("{findings} to mend, {problems} of them problems"),
+        (0, 0) => "nothing to fix".to_owned(),
+        (0, _) => format!("{findings} to fix, none of them a problem"),
+        (1, _) => format!("{findings} to fix, 1 of them a problem"),
+        _ => format!("{findings} to fix, {problems} of them problems"),
     }
 }
 
@@ -170,16 +170,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_has_the_mend_its_side_and_the_figures() {
-        let finding = Finding::problem("udp", "silent").mend_there("sudo ufw allow 9/udp").with("wait_us", 5);
+    fn a_record_has_the_fix_its_side_and_the_figures() {
+        let finding = Finding::problem("udp", "silent").fix_there("sudo ufw allow 9/udp").with("wait_us", 5);
         assert_eq!(
             finding.record(),
             json!({
                 "event": "finding", "id": "udp", "state": "problem", "message": "silent",
-                "mend": "sudo ufw allow 9/udp", "mend_side": "there", "wait_us": 5,
+                "fix": "sudo ufw allow 9/udp", "fix_side": "there", "wait_us": 5,
             })
         );
-        assert_eq!(Finding::ok("udp", "").record()["mend_side"], Value::Null);
+        assert_eq!(Finding::ok("udp", "").record()["fix_side"], Value::Null);
     }
 
     #[test]
@@ -187,7 +187,7 @@ mod tests {
         let style = Style::plain();
         assert_eq!(Finding::ok("clock", "tsc").lines(style, None), "ok       clock            tsc\n");
         assert_eq!(
-            Finding::advice("udp", "silent").mend_there("a\nb").lines(style, None),
+            Finding::advice("udp", "silent").fix_there("a\nb").lines(style, None),
             "advice   udp              silent\n                     there$ a\n                        or$ b\n"
         );
     }
@@ -212,10 +212,10 @@ mod tests {
     #[test]
     fn the_summary_counts_and_knows_one_from_many() {
         for (problems, advice, words) in [
-            (0, 0, "nothing to mend"),
-            (0, 2, "2 findings to mend, none of them a problem"),
-            (1, 0, "1 finding to mend, 1 of them a problem"),
-            (2, 1, "3 findings to mend, 2 of them problems"),
+            (0, 0, "nothing to fix"),
+            (0, 2, "2 findings to fix, none of them a problem"),
+            (1, 0, "1 finding to fix, 1 of them a problem"),
+            (2, 1, "3 findings to fix, 2 of them problems"),
         ] {
             assert_eq!(summary(problems, advice), words);
         }

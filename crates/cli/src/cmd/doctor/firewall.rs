@@ -88,9 +88,9 @@ fn nft(port: u16) -> String {
 
 /// A firewall matters where this machine listens.
 pub(super) fn judge_firewall(signs: &Signs) -> Finding {
-    let advice = |who: &str, mend: String| {
+    let advice = |who: &str, fix: String| {
         let message = format!("{who}: a port that listens here must be opened, for instance {EXAMPLE_PORT}");
-        Finding::advice("firewall", message).mend(mend)
+        Finding::advice("firewall", message).fix(fix)
     };
     let iptables = || format!("sudo iptables -I INPUT -p udp --dport {EXAMPLE_PORT} -j ACCEPT");
     match signs {
@@ -127,7 +127,7 @@ mod tests {
             (Signs { iptables: Some("-P INPUT DROP\n".into()), ..none.clone() }, "iptables -I INPUT"),
         ] {
             let finding = judge_firewall(&signs);
-            assert!(finding.state == State::Advice && finding.mend.unwrap().contains(word), "{word}");
+            assert!(finding.state == State::Advice && finding.fix.unwrap().contains(word), "{word}");
         }
     }
 

@@ -133,7 +133,7 @@ pub(super) fn judge_host_key(fingerprint: &str, is_own: bool, known: Known, file
                 "{fingerprint}, unknown here: if it is printed there, too, connect once with --host-key-policy accept-new"
             ),
         )
-        .mend_there("farhaul key fingerprint"),
+        .fix_there("farhaul key fingerprint"),
         Known::Changed { line } => Finding::problem(
             "host_key",
             format!(
@@ -141,7 +141,7 @@ pub(super) fn judge_host_key(fingerprint: &str, is_own: bool, known: Known, file
                  fingerprint` there prints this one, forget the old one"
             ),
         )
-        .mend(format!("sed -i '{line}d' {}", quoted(file))),
+        .fix(format!("sed -i '{line}d' {}", quoted(file))),
     };
     finding.with("peer_key", fingerprint)
 }
@@ -156,12 +156,12 @@ pub(super) fn judge_handshake(shaken: &Result<String, Error>, own: &PublicKey, i
              other addresses. Its log says which. A missing line is added by a command below, where the server runs as a user or as \
              the daemon of the system; then send SIGHUP to it",
         )
-        .mend_there(admitting(own)),
+        .fix_there(admitting(own)),
         Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::NotAdmitted))) => Finding::problem(
             "encryption",
-            "the server does not admit strangers, and this user has no key yet: make one, and add it there",
+            "the server does not admit unlisted keys, and this user has no key yet: make one, and add it there",
         )
-        .mend("farhaul key new && farhaul key show"),
+        .fix("farhaul key new && farhaul key show"),
         Err(error) => handshake_fails(error),
     }
 }
@@ -191,7 +191,7 @@ mod tests {
         let unknown = judged(false, Known::Nothing);
         assert!(unknown.state == State::Advice && unknown.message.contains("accept-new"), "{}", unknown.message);
         let changed = judged(false, Known::Changed { line: 3 });
-        assert_eq!((changed.state, changed.mend.as_deref()), (State::Problem, Some("sed -i '3d' /k")));
+        assert_eq!((changed.state, changed.fix.as_deref()), (State::Problem, Some("sed -i '3d' /k")));
         for finding in [unknown, changed] {
             assert!(finding.message.starts_with(FINGERPRINT), "{}", finding.message);
         }
@@ -202,8 +202,8 @@ mod tests {
         let own = KeyPair::generate().unwrap().public();
         let refused = Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::NotAdmitted)));
         let lasting = judge_handshake(&refused, &own, true);
-        assert!(lasting.state == State::Problem && lasting.mend.unwrap().contains(&own.to_string()));
-        assert!(judge_handshake(&refused, &own, false).mend.unwrap().starts_with("farhaul key new"));
+        assert!(lasting.state == State::Problem && lasting.fix.unwrap().contains(&own.to_string()));
+        assert!(judge_handshake(&refused, &own, false).fix.unwrap().starts_with("farhaul key new"));
         let fine = judge_handshake(&Ok("TLS1.3 X25519 AES128-GCM".into()), &own, true);
         assert!(fine.state == State::Ok && fine.message.starts_with("TLS1.3"));
         let other = judge_handshake(&Err(Error::Lost(ConnectionLost::Refused)), &own, true);

@@ -62,13 +62,13 @@ pub(super) fn judge_interface(interface: &Interface, packet: u32) -> Finding {
     let finding = match mtu {
         Some(mtu) if *mtu < packet => {
             Finding::advice("interface", format!("{words}: Farhaul's packets of {packet} bytes are fragmented"))
-                .mend(format!("export FARHAUL_MTU={mtu}"))
+                .fix(format!("export FARHAUL_MTU={mtu}"))
         }
         Some(mtu) if *mtu < JUMBO && speed.is_some_and(|speed| speed >= FAST) => Finding::advice(
             "interface",
             format!("{words}: if all devices on a path carry {JUMBO} bytes, those take less processor time"),
         )
-        .mend(format!("sudo ip link set dev {name} mtu {JUMBO}")),
+        .fix(format!("sudo ip link set dev {name} mtu {JUMBO}")),
         Some(mtu) if *mtu >= JUMBO => {
             Finding::ok("interface", format!("{words}; --mtu {JUMBO} uses them where the whole path carries them"))
         }
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(judged(Some(1_500), Some(1_000)).state, State::Ok);
         assert!(judged(Some(1_500), Some(2_500)).message.contains("2.5 Gbit/s"));
         let tunnel = judged(Some(1_420), None);
-        assert_eq!((tunnel.state, tunnel.mend.as_deref()), (State::Advice, Some("export FARHAUL_MTU=1420")));
+        assert_eq!((tunnel.state, tunnel.fix.as_deref()), (State::Advice, Some("export FARHAUL_MTU=1420")));
         assert_eq!(judged(None, None).state, State::Ok);
         let smaller = judge_interface(&Interface { name: "wg0".into(), mtu: Some(1_420), speed: None }, 1_420);
         assert_eq!(smaller.state, State::Ok, "once the user has followed the advice");
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_fast_interface_may_have_larger_packets() {
         let fast = judged(Some(1_500), Some(10_000));
-        assert_eq!(fast.mend.as_deref(), Some("sudo ip link set dev eth0 mtu 9000"));
+        assert_eq!(fast.fix.as_deref(), Some("sudo ip link set dev eth0 mtu 9000"));
         let jumbo = judged(Some(9_000), Some(10_000));
         assert!(jumbo.state == State::Ok && jumbo.message.contains("--mtu 9000"), "{}", jumbo.message);
     }

@@ -42,7 +42,7 @@ pub(super) fn judge_settings(read: Result<Vec<String>, Fault>, places: &[String]
             let file = places.iter().find(|place| fault.message.contains(place.as_str()));
             let finding = Finding::problem("settings", fault.message.clone());
             match file {
-                Some(file) => finding.mend(format!("${{EDITOR:-vi}} {}", quoted(file))),
+                Some(file) => finding.fix(format!("${{EDITOR:-vi}} {}", quoted(file))),
                 None => finding,
             }
         }
@@ -52,7 +52,7 @@ pub(super) fn judge_settings(read: Result<Vec<String>, Fault>, places: &[String]
 fn private_key(given: Option<&Path>) -> Finding {
     let Some(path) = given.map(Path::to_owned).or_else(places::key_file) else {
         return Finding::advice("key", "neither HOME nor XDG_CONFIG_HOME is set, so the key is new in each run")
-            .mend("export HOME=~");
+            .fix("export HOME=~");
     };
     let folder = path.parent().and_then(|folder| fs::metadata(folder).ok()).map(|folder| folder.mode());
     match path.exists() {
@@ -67,18 +67,17 @@ pub(super) fn judge_key(path: &Path, read: Option<Result<String, Fault>>, folder
     match read {
         None => Finding::ok("key", format!("none yet: the first encrypted connection makes {path}")),
         Some(Err(fault)) if fault.code == Code::NotPermitted => {
-            Finding::problem("key", format!("others may read the private key {path}"))
-                .mend(format!("chmod 600 {typed}"))
+            Finding::problem("key", format!("others may read the private key {path}")).fix(format!("chmod 600 {typed}"))
         }
         Some(Err(fault)) => {
             let message = format!("{}, so nothing can be encrypted", fault.message);
-            Finding::problem("key", message).mend(format!("mv {typed} {typed}.broken && farhaul key new {typed}"))
+            Finding::problem("key", message).fix(format!("mv {typed} {typed}.broken && farhaul key new {typed}"))
         }
         Some(Ok(_)) if folder.is_some_and(|mode| mode & WRITABLE_BY_OTHERS != 0) => Finding::problem(
             "key",
             format!("others may replace the private key {path}, because they may write to its folder"),
         )
-        .mend(format!("chmod go-w \"$(dirname {typed})\"")),
+        .fix(format!("chmod go-w \"$(dirname {typed})\"")),
         Some(Ok(fingerprint)) => Finding::ok("key", format!("{fingerprint}, which its owner alone may read")),
     }
 }
@@ -99,7 +98,7 @@ fn lines(
         Ok(text) => Some(judge_lines(id, path, noun, parse(&text), mode)),
         Err(error) => Some(
             Finding::problem(id, format!("cannot read {}: {error}", path.display()))
-                .mend(format!("chmod u+r {}", quoted(&path.to_string_lossy()))),
+                .fix(format!("chmod u+r {}", quoted(&path.to_string_lossy()))),
         ),
     }
 }
@@ -115,10 +114,10 @@ pub(super) fn judge_lines(
     let (path, typed) = (path.display(), quoted(&path.to_string_lossy()));
     match parsed {
         Err(error) => {
-            Finding::problem(id, format!("{path}: {error}")).mend(format!("${{EDITOR:-vi}} +{} {typed}", error.line))
+            Finding::problem(id, format!("{path}: {error}")).fix(format!("${{EDITOR:-vi}} +{} {typed}", error.line))
         }
         Ok(_) if mode & WRITABLE_BY_OTHERS != 0 => {
-            Finding::problem(id, format!("others may add keys to {path}")).mend(format!("chmod go-w {typed}"))
+            Finding::problem(id, format!("others may add keys to {path}")).fix(format!("chmod go-w {typed}"))
         }
         Ok(count) => Finding::ok(id, format!("{} in {path}", plural(count as u64, noun))),
     }
@@ -140,11 +139,11 @@ mod tests {
     #[test]
     fn a_key_that_others_read_or_replace_is_a_problem() {
         let others = key(Some(Err(Fault::new(Code::NotPermitted, "others"))), 0o700);
-        assert_eq!((others.state, others.mend), (State::Problem, Some(format!("chmod 600 {PATH}"))));
+        assert_eq!((others.state, others.fix), (State::Problem, Some(format!("chmod 600 {PATH}"))));
         let folder = key(Some(Ok("SHA256:x".into())), 0o777);
-        assert!(folder.state == State::Problem && folder.mend.unwrap().contains("chmod go-w"));
+        assert!(folder.state == State::Problem && folder.fix.unwrap().contains("chmod go-w"));
         let broken = key(Some(Err(Fault::new(Code::LocalIo, "it is no key"))), 0o700);
-        assert!(broken.mend.unwrap().contains("farhaul key new"));
+        assert!(broken.fix.unwrap().contains("farhaul key new"));
     }
 
     #[test]
@@ -158,9 +157,9 @@ mod tests {
     fn a_wrong_line_is_opened_in_an_editor() {
         let wrong = KnownHosts::parse("# x\nfar ssh-rsa AAAA\n").map(|_| 0);
         let finding = judge_lines("known_hosts", Path::new("/k"), "known server", wrong, 0o600);
-        assert_eq!((finding.state, finding.mend.as_deref()), (State::Problem, Some("${EDITOR:-vi} +2 /k")));
+        assert_eq!((finding.state, finding.fix.as_deref()), (State::Problem, Some("${EDITOR:-vi} +2 /k")));
         let open = judge_lines("known_hosts", Path::new("/k"), "known server", Ok(2), 0o666);
-        assert_eq!(open.mend.as_deref(), Some("chmod go-w /k"));
+        assert_eq!(open.fix.as_deref(), Some("chmod go-w /k"));
         let line = KnownHosts::line("far:1", KeyPair::generate().unwrap().public());
         assert_eq!(entries(&format!("# x\n\n{line}")), 1);
     }
@@ -172,7 +171,7 @@ mod tests {
         assert!(judge_settings(Ok(places.to_vec()), &places).message.contains("can be read"));
         let wrong = Fault::usage("/etc/xdg/farhaul/config.toml is no TOML: line 3: x");
         assert_eq!(
-            judge_settings(Err(wrong), &places).mend.as_deref(),
+            judge_settings(Err(wrong), &places).fix.as_deref(),
             Some("${EDITOR:-vi} /etc/xdg/farhaul/config.toml")
         );
     }

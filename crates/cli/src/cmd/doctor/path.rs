@@ -37,8 +37,8 @@ pub(super) fn examine(
     let addresses = match target.resolve() {
         Ok(addresses) => addresses,
         Err(fault) => {
-            let mend = format!("getent ahosts {}", target.host());
-            report(Finding::problem("name", fault.message.clone()).mend(mend));
+            let fix = format!("getent ahosts {}", target.host());
+            report(Finding::problem("name", fault.message.clone()).fix(fix));
             return Ok(Some(fault));
         }
     };
@@ -126,7 +126,7 @@ pub(super) fn judge_no_route(target: &str, failed: Option<(SocketAddr, String)>)
         .map_or((target.to_owned(), "it has no address".to_owned()), |(address, why)| (address.ip().to_string(), why));
     let message = format!("this machine has no route to {address}: {why}");
     let fault = Fault::new(Code::NoRoute, message.clone());
-    (Finding::problem("route", message).mend(format!("ip route get {address}")), fault)
+    (Finding::problem("route", message).fix(format!("ip route get {address}")), fault)
 }
 
 /// The interface through which packets leave.
@@ -152,7 +152,7 @@ pub(super) fn judge_host_alone(target: &Target, ssh: tcp::Answer) -> (Finding, O
             let message = format!(
                 "its SSH port (TCP 22) answers; to test UDP as copies over SSH use it, put a colon behind the host, or {next}"
             );
-            (Finding::advice("udp", message).mend(format!("farhaul doctor {target}:")), None)
+            (Finding::advice("udp", message).fix(format!("farhaul doctor {target}:")), None)
         }
         tcp::Answer::Refused => {
             let message =
@@ -165,7 +165,7 @@ pub(super) fn judge_host_alone(target: &Target, ssh: tcp::Answer) -> (Finding, O
                  everything there; to ask by UDP, {next}"
             );
             let fault = Fault::new(Code::ConnectTimeout, message.clone());
-            (Finding::problem("udp", message).mend(format!("ping -c 3 {}", target.host())), Some(fault))
+            (Finding::problem("udp", message).fix(format!("ping -c 3 {}", target.host())), Some(fault))
         }
     }
 }
@@ -213,7 +213,7 @@ pub(super) fn judge_path_mtu(mtu: PathMtu, limit: u32, packet: u32) -> Finding {
             "path_mtu",
             format!("{words}, and Farhaul's packets of {packet} bytes are fragmented, which many firewalls drop"),
         )
-        .mend(format!("export FARHAUL_MTU={passes}")),
+        .fix(format!("export FARHAUL_MTU={passes}")),
         _ if passes >= JUMBO => Finding::ok(
             "path_mtu",
             format!("packets of {JUMBO} bytes pass whole; --mtu {JUMBO} at both sides takes less processor time"),
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn a_narrow_path_needs_smaller_packets() {
         let narrow = judge_path_mtu(PathMtu { passes: 1_420, fails: Some(1_421) }, 1_500, ETHERNET);
-        assert_eq!((narrow.state, narrow.mend.as_deref()), (State::Advice, Some("export FARHAUL_MTU=1420")));
+        assert_eq!((narrow.state, narrow.fix.as_deref()), (State::Advice, Some("export FARHAUL_MTU=1420")));
         let usual = judge_path_mtu(PathMtu { passes: 1_500, fails: None }, 1_500, ETHERNET);
         assert_eq!((usual.state, usual.message.as_str()), (State::Ok, "packets of up to 1500 bytes pass whole"));
         let hole = judge_path_mtu(PathMtu { passes: 1_500, fails: Some(1_501) }, 9_000, ETHERNET);
@@ -267,15 +267,15 @@ mod tests {
     #[test]
     fn a_host_without_a_port_or_a_route_says_what_to_type_next() {
         let (alone, fault) = judge_host_alone(&target("far"), tcp::Answer::Open);
-        assert_eq!((alone.state, alone.mend.as_deref()), (State::Advice, Some("farhaul doctor far:")));
+        assert_eq!((alone.state, alone.fix.as_deref()), (State::Advice, Some("farhaul doctor far:")));
         assert_eq!(fault, None);
         let (closed, fault) = judge_host_alone(&target("far"), tcp::Answer::Refused);
-        assert_eq!((closed.state, closed.mend, fault), (State::Advice, None, None));
+        assert_eq!((closed.state, closed.fix, fault), (State::Advice, None, None));
         assert!(closed.message.contains("farhaul doctor far:PORT"), "{}", closed.message);
         let (dead, fault) = judge_host_alone(&target("far"), tcp::Answer::Silent);
         assert!(dead.state == State::Problem && dead.message.contains("is down"), "{}", dead.message);
         assert_eq!(fault.map(|fault| fault.code), Some(Code::ConnectTimeout));
         let (finding, fault) = judge_no_route("far:9", Some(("192.0.2.7:9".parse().unwrap(), "none".into())));
-        assert_eq!((finding.mend.as_deref(), fault.code), (Some("ip route get 192.0.2.7"), Code::NoRoute));
+        assert_eq!((finding.fix.as_deref(), fault.code), (Some("ip route get 192.0.2.7"), Code::NoRoute));
     }
 }

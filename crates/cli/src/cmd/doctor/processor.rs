@@ -71,7 +71,7 @@ pub(super) fn judge_governor(governor: &str, driver: &str) -> Finding {
     let stays_low = governor == "powersave" && !SELF_GOVERNED.contains(&driver);
     if stays_low {
         return Finding::advice("governor", format!("'{governor}' keeps the processors at their lowest frequency"))
-            .mend("echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor");
+            .fix("echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor");
     }
     Finding::ok("governor", format!("'{governor}' raises the frequency of processors under load"))
 }
@@ -105,7 +105,7 @@ pub(super) fn judge_ciphers(speeds: &[(Named, u64)], has_aes: bool, chosen: Opti
     let message = format!("one core encrypts {} ({instructions} AES instructions)", all.join(", "));
     let finding = if bits as f64 > of_chosen as f64 * MUCH_FASTER {
         Finding::advice("cipher_speed", format!("{message}; connections prefer {in_use}"))
-            .mend(format!("export FARHAUL_CIPHER={}", fastest.option))
+            .fix(format!("export FARHAUL_CIPHER={}", fastest.option))
     } else if bits < ENOUGH {
         Finding::advice("cipher_speed", format!("{message}; encryption limits transfers to {}", rate(bits)))
     } else {
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn the_default_cipher_is_right_on_both_kinds_of_processors() {
         let with = judged([40_000, 34_000, 15_000], true);
-        assert_eq!((with.state, with.mend.clone()), (State::Ok, None));
+        assert_eq!((with.state, with.fix.clone()), (State::Ok, None));
         assert!(
             with.message.contains("AES-128-GCM 40.0 Gbit/s") && with.message.contains("(with AES"),
             "{}",
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_faster_cipher_than_the_default_is_named_and_a_slow_core_too() {
         let other = judged([2_000, 1_500, 6_000], true);
-        assert_eq!((other.state, other.mend.as_deref()), (State::Advice, Some("export FARHAUL_CIPHER=chacha20")));
+        assert_eq!((other.state, other.fix.as_deref()), (State::Advice, Some("export FARHAUL_CIPHER=chacha20")));
         let speeds: Vec<_> = CIPHERS.into_iter().zip([2_000_000_000, 1_500_000_000, 6_000_000_000]).collect();
         let followed = judge_ciphers(&speeds, true, Some("chacha20")).unwrap();
         assert_eq!(followed.state, State::Ok, "once the user has followed the advice");

@@ -127,16 +127,14 @@ pub(super) fn judge_refusal(peer: SocketAddr, error: &io::Error) -> (Finding, Fa
             "udp",
             format!("{} says that nothing listens on UDP port {port}, or its firewall rejects it", peer.ip()),
         )
-        .mend_there(format!("farhaul bench --listen :{port}")),
-        io::ErrorKind::PermissionDenied => {
-            Finding::problem("udp", format!("this machine may not send to {peer}: its firewall forbids it")).mend(
-                format!(
-                    "sudo ufw allow out {port}/udp\nsudo nft insert rule inet filter output udp dport {port} accept"
-                ),
-            )
-        }
+        .fix_there(format!("farhaul bench --listen :{port}")),
+        io::ErrorKind::PermissionDenied => Finding::problem(
+            "udp",
+            format!("this machine may not send to {peer}: its firewall forbids it"),
+        )
+        .fix(format!("sudo ufw allow out {port}/udp\nsudo nft insert rule inet filter output udp dport {port} accept")),
         _ => Finding::problem("udp", format!("the network does not deliver to {peer}: {error}"))
-            .mend(format!("ip route get {}", peer.ip())),
+            .fix(format!("ip route get {}", peer.ip())),
     };
     let fault = Fault::new(Code::ConnectTimeout, finding.message.clone());
     (finding, fault)
@@ -158,14 +156,14 @@ pub(super) fn judge_silence(peer: SocketAddr, answers: Answers) -> (Finding, Fau
             words(answers.ssh)
         );
         let fault = Fault::new(Code::UdpBlocked, message.clone());
-        return (Finding::problem("udp", message).mend_there(firewall::opening(port)), fault);
+        return (Finding::problem("udp", message).fix_there(firewall::opening(port)), fault);
     }
     let message = format!(
         "no answer from {peer} by UDP, nor by TCP (ports {port} and 22): its host is down, the address is wrong, or a firewall \
          drops everything"
     );
     let fault = Fault::new(Code::ConnectTimeout, message.clone());
-    (Finding::problem("udp", message).mend_there(firewall::opening(port)), fault)
+    (Finding::problem("udp", message).fix_there(firewall::opening(port)), fault)
 }
 
 #[cfg(test)]
@@ -197,9 +195,9 @@ mod tests {
     fn silence_with_an_answer_by_tcp_is_a_blocked_udp_and_names_the_firewalls() {
         for (same, ssh) in [(tcp::Answer::Refused, tcp::Answer::Silent), (tcp::Answer::Silent, tcp::Answer::Open)] {
             let (finding, fault) = judge_silence(peer(), Answers { same, ssh });
-            let mend = finding.mend.unwrap();
+            let fix = finding.fix.unwrap();
             for command in ["ufw allow 9000/udp", "firewall-cmd --add-port=9000/udp", "udp dport 9000 accept"] {
-                assert!(mend.contains(command), "{mend}");
+                assert!(fix.contains(command), "{fix}");
             }
             assert_eq!((finding.state, fault.code, fault.code.exit()), (State::Problem, Code::UdpBlocked, 4));
         }
@@ -215,10 +213,10 @@ mod tests {
     fn a_closed_port_and_a_forbidden_one_are_told_apart() {
         let (closed, fault) = judge_refusal(peer(), &io::ErrorKind::ConnectionRefused.into());
         assert!(closed.message.contains("nothing listens") && fault.code.exit() == 4);
-        assert_eq!(closed.mend.as_deref(), Some("farhaul bench --listen :9000"));
+        assert_eq!(closed.fix.as_deref(), Some("farhaul bench --listen :9000"));
         let (forbidden, _) = judge_refusal(peer(), &io::ErrorKind::PermissionDenied.into());
-        assert!(forbidden.message.contains("forbids") && forbidden.mend.unwrap().contains("output"));
+        assert!(forbidden.message.contains("forbids") && forbidden.fix.unwrap().contains("output"));
         let (other, _) = judge_refusal(peer(), &io::ErrorKind::HostUnreachable.into());
-        assert_eq!(other.mend.as_deref(), Some("ip route get 192.0.2.7"));
+        assert_eq!(other.fix.as_deref(), Some("ip route get 192.0.2.7"));
     }
 }

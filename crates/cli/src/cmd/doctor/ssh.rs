@@ -69,13 +69,13 @@ pub(super) fn examine(
 
 /// Ssh did not start a remote program.
 fn judge_ssh(host: &str, options: &Ssh, fault: &Fault) -> Finding {
-    let mend = match fault.code {
+    let fix = match fault.code {
         Code::RemoteProgramMissing | Code::Protocol if !options.names_program() => {
             format!("farhaul copy --install FILE {host}:")
         }
         _ => options.trial(host),
     };
-    Finding::problem("ssh", fault.to_string()).mend(mend)
+    Finding::problem("ssh", fault.to_string()).fix(fix)
 }
 
 /// Ssh reaches the host, and UDP does not. `range`: the ports that the user has chosen. With the fault of the program.
@@ -89,7 +89,7 @@ fn judge_blocked(host: &str, peers: &[SocketAddr], range: Option<(u16, u16)>) ->
         "ssh reaches {host}, and UDP does not reach {tried}: copies go through ssh, which is slower, until you {next}"
     );
     let fault = Fault::new(Code::UdpBlocked, message.clone());
-    (Finding::problem("udp", message).mend_there(firewall::opening_range(range.unwrap_or(ADVISED))), fault)
+    (Finding::problem("udp", message).fix_there(firewall::opening_range(range.unwrap_or(ADVISED))), fault)
 }
 
 #[cfg(test)]
@@ -101,15 +101,15 @@ mod tests {
         let peers = ["192.0.2.7:41000".parse().unwrap()];
         let (finding, fault) = judge_blocked("far", &peers, None);
         assert!(finding.message.contains("192.0.2.7:41000") && finding.message.contains("--port-range 50000-50100"));
-        assert!(finding.mend.unwrap().contains("ufw allow 50000:50100/udp"));
+        assert!(finding.fix.unwrap().contains("ufw allow 50000:50100/udp"));
         assert_eq!(fault.code, Code::UdpBlocked);
         let (finding, _) = judge_blocked("far", &peers, Some((47_000, 47_001)));
-        assert!(finding.mend.unwrap().contains("udp dport 47000-47001 accept"));
+        assert!(finding.fix.unwrap().contains("udp dport 47000-47001 accept"));
     }
 
     #[test]
     fn a_missing_program_is_installed_by_a_copy_and_ssh_is_tried_by_hand() {
-        let judged = |code, ssh: &Ssh| judge_ssh("far", ssh, &Fault::new(code, "why")).mend.unwrap();
+        let judged = |code, ssh: &Ssh| judge_ssh("far", ssh, &Fault::new(code, "why")).fix.unwrap();
         let with = |change: fn(&mut Ssh)| {
             let mut ssh = Ssh::default();
             change(&mut ssh);

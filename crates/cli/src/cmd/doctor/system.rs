@@ -59,9 +59,9 @@ pub(super) fn judge_open_files(now: Option<u64>, most: Option<u64>) -> Finding {
         _ if limit >= FILES => Finding::ok("open_files", message),
         Some(most) if most < FILES => {
             Finding::advice("open_files", message + " are few for a server; the limit is an administrator's")
-                .mend(format!("sudo prlimit --nofile={FILES}:{FILES} --pid $$"))
+                .fix(format!("sudo prlimit --nofile={FILES}:{FILES} --pid $$"))
         }
-        _ => Finding::advice("open_files", message + " are few for a server").mend(format!("ulimit -n {FILES}")),
+        _ => Finding::advice("open_files", message + " are few for a server").fix(format!("ulimit -n {FILES}")),
     };
     finding.with("open_files", limit)
 }
@@ -81,7 +81,7 @@ pub(super) fn judge_ipv6(works: bool, has_route: bool, disabled: Option<u32>) ->
         }
         _ if disabled == Some(1) => {
             Finding::advice("ipv6", "switched off, so hosts with IPv6 addresses alone are out of reach")
-                .mend("sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0")
+                .fix("sudo sysctl -w net.ipv6.conf.all.disable_ipv6=0")
         }
         _ => Finding::ok("ipv6", "not in this system: IPv4 alone"),
     }
@@ -111,18 +111,18 @@ pub(super) fn judge_networks(rights: &Result<(), EmulateError>, switches: Switch
     match rights {
         Ok(()) => Finding::ok("emulation", "this user may make networks for `farhaul emulate`"),
         Err(EmulateError::NoTun(source)) if source.kind() == ErrorKind::PermissionDenied => {
-            advice("this user may not open /dev/net/tun for `farhaul emulate`").mend("sudo chmod 666 /dev/net/tun")
+            advice("this user may not open /dev/net/tun for `farhaul emulate`").fix("sudo chmod 666 /dev/net/tun")
         }
-        Err(EmulateError::NoTun(_)) => advice("no TUN devices for `farhaul emulate`").mend("sudo modprobe tun"),
+        Err(EmulateError::NoTun(_)) => advice("no TUN devices for `farhaul emulate`").fix("sudo modprobe tun"),
         Err(EmulateError::NoPermission(_)) => {
             let denied = advice("this user may not make networks for `farhaul emulate`");
             match switches {
-                Switches { most: Some(0), .. } => denied.mend("sudo sysctl -w user.max_user_namespaces=15000"),
-                Switches { permitted: Some(0), .. } => denied.mend("sudo sysctl -w kernel.unprivileged_userns_clone=1"),
+                Switches { most: Some(0), .. } => denied.fix("sudo sysctl -w user.max_user_namespaces=15000"),
+                Switches { permitted: Some(0), .. } => denied.fix("sudo sysctl -w kernel.unprivileged_userns_clone=1"),
                 Switches { restricted: Some(1), .. } => {
-                    denied.mend("sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0")
+                    denied.fix("sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0")
                 }
-                _ => denied.mend("sudo farhaul emulate"),
+                _ => denied.fix("sudo farhaul emulate"),
             }
         }
         Err(error) => advice(&format!("`farhaul emulate` does not work here: {error}")),
@@ -147,8 +147,8 @@ mod tests {
     fn few_open_files_are_raised_as_far_as_this_user_may() {
         assert_eq!(judge_open_files(Some(1_024), Some(4_096)).state, State::Ok);
         assert_eq!(judge_open_files(None, None).state, State::Ok);
-        assert_eq!(judge_open_files(Some(256), Some(4_096)).mend.as_deref(), Some("ulimit -n 1024"));
-        assert!(judge_open_files(Some(256), Some(256)).mend.unwrap().starts_with("sudo prlimit"));
+        assert_eq!(judge_open_files(Some(256), Some(4_096)).fix.as_deref(), Some("ulimit -n 1024"));
+        assert!(judge_open_files(Some(256), Some(256)).fix.unwrap().starts_with("sudo prlimit"));
     }
 
     #[test]
@@ -157,7 +157,7 @@ mod tests {
         assert!(judge_ipv6(true, false, Some(0)).message.contains("without a route"));
         assert_eq!(judge_ipv6(false, false, None).state, State::Ok);
         let off = judge_ipv6(false, false, Some(1));
-        assert!(off.state == State::Advice && off.mend.unwrap().contains("disable_ipv6=0"));
+        assert!(off.state == State::Advice && off.fix.unwrap().contains("disable_ipv6=0"));
     }
 
     #[test]
@@ -170,12 +170,12 @@ mod tests {
             (Switches { restricted: Some(1), ..none }, "apparmor"),
             (none, "sudo farhaul"),
         ] {
-            assert!(judge_networks(&denied, switches).mend.unwrap().contains(word), "{word}");
+            assert!(judge_networks(&denied, switches).fix.unwrap().contains(word), "{word}");
         }
         let no_tun = Err(EmulateError::NoTun(ErrorKind::NotFound.into()));
-        assert_eq!(judge_networks(&no_tun, none).mend.as_deref(), Some("sudo modprobe tun"));
+        assert_eq!(judge_networks(&no_tun, none).fix.as_deref(), Some("sudo modprobe tun"));
         let closed = Err(EmulateError::NoTun(ErrorKind::PermissionDenied.into()));
-        assert_eq!(judge_networks(&closed, none).mend.as_deref(), Some("sudo chmod 666 /dev/net/tun"));
+        assert_eq!(judge_networks(&closed, none).fix.as_deref(), Some("sudo chmod 666 /dev/net/tun"));
         assert_eq!(judge_networks(&Ok(()), none).state, State::Ok);
     }
 }

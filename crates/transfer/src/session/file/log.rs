@@ -15,8 +15,8 @@ use crate::text::plural;
 /// Most names in one sentence, so that it stays a line.
 const MOST_NAMES: usize = 5;
 
-/// Failures of a stranger's session with lines and records of their own. Its last line tells the number of all.
-const OF_STRANGERS: u64 = 20;
+/// Failures of the session of an unlisted caller with lines and records of their own. Its last line tells the number of all.
+const OF_UNLISTED: u64 = 20;
 
 /// The log of one copy.
 pub(crate) struct FileLog {
@@ -68,8 +68,8 @@ impl FileLog {
     }
 
     /// The log of a copy with a peer whom nobody knows, and who may name any number of files that do not exist.
-    pub(crate) const fn with_stranger(mut self) -> Self {
-        self.most_told = OF_STRANGERS;
+    pub(crate) const fn of_unlisted_caller(mut self) -> Self {
+        self.most_told = OF_UNLISTED;
         self
     }
 

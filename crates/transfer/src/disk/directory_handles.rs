@@ -1,4 +1,4 @@
-//! The path from a root down to a directory. Only its two ends are held open.
+//! The handles of a walk from a root down to a directory. Only those of its two ends are held open.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use super::failure::failure;
 
 /// A directory below a root, at any depth, with three descriptors at most.
 ///
-/// A directory in the middle is opened again when the trail returns to it. No link is followed on the way. If another
+/// A directory in the middle is opened again when the walk returns to it. No link is followed on the way. If another
 /// directory is in its place, the entries that belong there fail.
 #[derive(Debug)]
-pub(super) struct Trail {
+pub(super) struct DirectoryHandles {
     root: Arc<Directory>,
     steps: Vec<(Component, Identity)>,
-    /// The innermost directory, if it was opened since the trail reached it.
+    /// The innermost directory, if it was opened since the walk reached it.
     here: Option<Arc<Directory>>,
 }
 
@@ -28,7 +28,7 @@ pub(super) enum Lost {
     System(Errno),
 }
 
-impl Trail {
+impl DirectoryHandles {
     pub(super) fn new(root: Directory) -> Self {
         Self { root: Arc::new(root), steps: Vec::new(), here: None }
     }
@@ -39,7 +39,7 @@ impl Trail {
         self.here = Some(Arc::new(directory));
     }
 
-    /// Returns to `depth` directories below the root, if the trail is deeper.
+    /// Returns to `depth` directories below the root, if the walk is deeper.
     pub(super) fn leave_to(&mut self, depth: usize) {
         if self.steps.len() > depth {
             self.steps.truncate(depth);
@@ -54,7 +54,7 @@ impl Trail {
         Ok(here)
     }
 
-    /// The directory on the trail at `depth` below the root.
+    /// The directory of the path at `depth` below the root.
     pub(super) fn at(&self, depth: usize) -> Result<Arc<Directory>, Lost> {
         let steps = &self.steps[..depth];
         let Some((_, identity)) = steps.last() else { return Ok(Arc::clone(&self.root)) };

@@ -15,7 +15,7 @@ use crate::process::{Run, Scratch, Server, Started, farhaul, farhaul_where};
 use crate::secured::User;
 
 /// A caller with a key that nobody knows.
-fn stranger() -> Endpoint {
+fn unlisted() -> Endpoint {
     Endpoint::secure("127.0.0.1:0", Security::new(KeyPair::generate().unwrap(), AcceptAll)).unwrap()
 }
 
@@ -56,14 +56,14 @@ fn b10_a_session_whose_peer_does_nothing_ends_and_frees_its_place() {
 }
 
 #[test]
-fn strangers_that_hold_all_places_they_can_get_leave_one_to_a_key_that_is_known() {
+fn unlisted_callers_that_hold_all_places_they_can_get_leave_one_to_a_key_that_is_known() {
     let scratch = Scratch::new();
     let (alice, bob) = (User::new(&scratch, "alice"), User::new(&scratch, "bob"));
     let root = scratch.dir("root");
     scratch.file("root/file", 1_000);
     alice.key("show");
     let server = Server::begin_as(&alice.0, &["serve", "--any-client", "--max-sessions", "2", "--root", &root]);
-    let endpoint = stranger();
+    let endpoint = unlisted();
     let _held = idle_pull(&endpoint, &server);
     let url = format!("udt://{}/file", server.address);
     let copy = |user: &User| user.runs(&["copy", "--host-key-policy", "accept-new", &url, &scratch.dir("got")]);
@@ -80,7 +80,7 @@ fn callers_that_are_not_admitted_write_a_few_lines_into_the_log_however_often_th
     let address: SocketAddr = server.address.parse().unwrap();
     for _ in 0..30 {
         // The refusal may come after the connection, as the client sees it.
-        if let Ok(mut stream) = stranger().connect(address) {
+        if let Ok(mut stream) = unlisted().connect(address) {
             assert!(!stream.read(&mut [0]).is_ok_and(|len| len > 0));
         }
     }
@@ -99,7 +99,7 @@ fn start(variables: &[(&str, &str)], options: &[&str]) -> Result<String, Run> {
 }
 
 #[test]
-fn a_root_with_private_keys_is_served_to_strangers_only_by_the_name_of_that_danger() {
+fn a_root_with_private_keys_is_served_to_unlisted_callers_only_by_the_name_of_that_danger() {
     let scratch = Scratch::new();
     let alice = User::new(&scratch, "alice");
     alice.key("show");
@@ -107,8 +107,8 @@ fn a_root_with_private_keys_is_served_to_strangers_only_by_the_name_of_that_dang
     scratch.dir("homes/bob/.ssh");
     let variables = [("XDG_CONFIG_HOME", &*alice.0)];
     for root in [&home, &homes] {
-        for strangers in ["--any-client", "--plain"] {
-            let options = ["--root", root, strangers];
+        for clients in ["--any-client", "--plain"] {
+            let options = ["--root", root, clients];
             let refused = start(&variables, &options).unwrap_err();
             refused.fails(2, &[".ssh", "lies below --root", "--expose-private-keys"]);
             let said = start(&variables, &[&options[..], &["--expose-private-keys"]].concat()).ok().unwrap();
