@@ -10,6 +10,7 @@
 //! | scores | `score.rs` |
 //! | the format of published numbers | `paper.rs` |
 //! | the format of scenarios | `scenario.rs`, `scenario/*.rs` |
+//! | numbers and units in scenarios, messages about mistakes | `scenario/reader.rs`, `scenario/reader/*.rs` |
 //! | the names that a scenario may mention | `check.rs`, `scenario/vocabulary.rs` |
 //! | the worlds of runs | `world.rs` |
 //! | the simulated agents of a protocol | `world/sim/build.rs` |

@@ -75,53 +75,34 @@ struct AllChanges {
     curves: Vec<Changes>,
 }
 
-/// The keys of a scenario that do not belong to one run.
-#[derive(Deserialize)]
-struct ScenarioKeys {
-    title: String,
-    paper: Option<String>,
-    source: Option<String>,
-    shows: Option<String>,
-    #[serde(default)]
-    seeds: Seeds,
-    #[serde(default)]
-    axis: Vec<AxisKeys>,
-    #[serde(default)]
-    curve: Vec<CurveKeys>,
-    plot: Option<Vec<Spanned<PlotKeys>>>,
-    #[serde(default)]
-    score: Vec<Spanned<ScoreKeys>>,
-}
-
 impl Scenario {
     /// Reads the scenario without its setups, which [`Experiment`] adds.
     fn read(name: &str, source: &Source, root: &Node) -> Result<(Self, AllChanges), ScenarioError> {
         let mut root = Section::root(source, root)?;
-        let keys: ScenarioKeys = root.read()?;
-        let axes: Vec<_> = keys.axis.into_iter().map(|axis| Axis::read(source, axis)).collect::<Result<_, _>>()?;
+        let axes: Vec<AxisKeys> = root.value("axis")?.unwrap_or_default();
+        let axes: Vec<_> = axes.into_iter().map(|axis| Axis::read(source, axis)).collect::<Result<_, _>>()?;
         let (axes, of_axes) = axes.into_iter().unzip();
-        let (curves, of_curves) = keys.curve.into_iter().map(Curve::read).unzip();
-        let draws_by_default = keys.plot.is_none();
-        let plots: Vec<_> = keys.plot.into_iter().flatten().enumerate().collect();
-        let lines: Vec<usize> = plots.iter().map(|(_, plot)| source.line(plot.span().start)).collect();
+        let curves: Vec<CurveKeys> = root.value("curve")?.unwrap_or_default();
+        let (curves, of_curves) = curves.into_iter().map(Curve::read).unzip();
+        let plots: Vec<Spanned<PlotKeys>> = root.value("plot")?.unwrap_or_default();
+        let lines: Vec<usize> = plots.iter().map(|plot| source.line(plot.span().start)).collect();
+        let plots = plots.into_iter().enumerate().map(|(place, plot)| PlotSpec::read(source, plot, place));
+        let scores: Vec<Spanned<ScoreKeys>> = root.value("score")?.unwrap_or_default();
         let scenario = Self {
             name: name.to_owned(),
-            title: keys.title,
-            paper: keys.paper,
-            source: keys.source,
-            shows: keys.shows,
+            title: root.needed("title", "title = \"Ten flows\"")?,
+            paper: root.value("paper")?,
+            source: root.value("source")?,
+            shows: root.value("shows")?,
             duration: 0.0,
             warmup: 0.0,
-            seeds: keys.seeds.0,
+            seeds: root.value("seeds")?.map_or_else(|| vec![1], |Seeds(seeds)| seeds),
             axes,
             curves,
             flows: Vec::new(),
-            draws_by_default,
-            plots: plots
-                .into_iter()
-                .map(|(place, plot)| PlotSpec::read(source, plot, place))
-                .collect::<Result<_, _>>()?,
-            scores: keys.score.into_iter().map(|score| ScoreSpec::read(source, score)).collect::<Result<_, _>>()?,
+            draws_by_default: root.get("plot").is_none(),
+            plots: plots.collect::<Result<_, _>>()?,
+            scores: scores.into_iter().map(|score| ScoreSpec::read(source, score)).collect::<Result<_, _>>()?,
         };
         scenario.check_names(&root, &lines)?;
         Ok((scenario, AllChanges { axes: of_axes, curves: of_curves }))
@@ -166,12 +147,6 @@ fn known(name: &str, names: &[&str], what: &str) -> Result<(), String> {
 #[derive(Deserialize)]
 #[serde(try_from = "Value")]
 struct Seeds(Vec<u64>);
-
-impl Default for Seeds {
-    fn default() -> Self {
-        Self(vec![1])
-    }
-}
 
 impl TryFrom<Value> for Seeds {
     type Error = String;

@@ -40,8 +40,7 @@ pub(crate) type Changes = Vec<(String, Node)>;
 #[serde(expecting = "{ name = \"rate\", set = \"link.rate\", values = [\"1mbit\", \"1gbit\"] }")]
 pub(super) struct AxisKeys {
     name: AxisName,
-    #[serde(default)]
-    set: Vec<String>,
+    set: Option<Vec<String>>,
     values: Spanned<Vec<Node>>,
 }
 
@@ -66,14 +65,14 @@ impl TryFrom<String> for AxisName {
 pub(super) struct CurveKeys {
     name: String,
     label: Option<String>,
-    #[serde(default)]
-    set: Table,
+    set: Option<Table>,
 }
 
 impl Axis {
     /// The axis, with the changes of each value.
     pub(super) fn read(source: &Source, keys: AxisKeys) -> Result<(Self, Vec<Changes>), ScenarioError> {
         let AxisKeys { name: AxisName(name), set, values: nodes } = keys;
+        let set = set.unwrap_or_default();
         if nodes.get_ref().is_empty() {
             return Err(source.error(&nodes, format!("axis '{name}' needs at least one of `values`")));
         }
@@ -124,7 +123,7 @@ impl Curve {
     pub(super) fn read(keys: CurveKeys) -> (Self, Changes) {
         let CurveKeys { name, label, set } = keys;
         let label = label.unwrap_or_else(|| name.clone());
-        (Self { name, label, world: World::default() }, set.into_iter().collect())
+        (Self { name, label, world: World::default() }, set.unwrap_or_default().into_iter().collect())
     }
 
     /// The only curve of a scenario that names none.

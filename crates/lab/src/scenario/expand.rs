@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use farhaul_units::Rate;
-use serde::Deserialize;
 
 use super::axis::{Axis, Changes, Curve};
 use super::edit::{name_elements, set};
@@ -20,15 +19,6 @@ use crate::world::Venue;
 
 /// The most runs of one scenario: a month of a machine.
 const MAX_JOBS: usize = 1_000_000;
-
-/// The forms of a scenario, with the keys that each replaces.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Forms {
-    quick: Table,
-    /// For real sockets.
-    emulated: Table,
-}
 
 /// Changes by the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,8 +100,8 @@ impl Experiment {
         name_elements(&mut root);
         // Reports mistakes of the scenario before those of its other forms.
         Scenario::read(name, &source, &root)?;
-        let Forms { quick, emulated } = Section::root(&source, &root)?.read()?;
-        for (form, is_wanted) in [(quick, overrides.quick), (emulated, overrides.emulated)] {
+        let form = |key| Ok(Section::root(&source, &root)?.value::<Table>(key)?.unwrap_or_default());
+        for (form, is_wanted) in [(form("quick")?, overrides.quick), (form("emulated")?, overrides.emulated)] {
             for (path, value) in form.into_iter().filter(|_| is_wanted) {
                 apply(&source, &mut root, &path, &value)?;
             }

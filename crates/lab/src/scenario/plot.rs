@@ -80,32 +80,24 @@ pub(super) use default::by_default;
 #[derive(Deserialize)]
 #[serde(expecting = "{ kind = \"lines\", x = \"rtt\", y = \"utilisation\" }")]
 pub(super) struct PlotKeys {
-    name: Option<FileName>,
+    name: Option<Spanned<String>>,
     title: Option<String>,
     kind: PlotKind,
     x: Option<String>,
     y: Vec<String>,
-    #[serde(default)]
-    by: Vec<String>,
-    #[serde(default)]
-    curves: Vec<String>,
+    by: Option<Vec<String>>,
+    curves: Option<Vec<String>>,
     #[serde(rename = "where")]
     filter: Option<String>,
     x_label: Option<String>,
-    #[serde(default)]
-    x_scale: Scale,
+    x_scale: Option<Scale>,
     x_range: Option<Range>,
     x_unit: Option<StepOfUnit>,
     y_label: Option<String>,
-    #[serde(default)]
-    y_scale: Scale,
+    y_scale: Option<Scale>,
     y_range: Option<Range>,
     y_unit: Option<StepOfUnit>,
 }
-
-#[derive(Deserialize)]
-#[serde(try_from = "String")]
-struct FileName(String);
 
 #[derive(Deserialize)]
 #[serde(try_from = "Value")]
@@ -121,10 +113,16 @@ impl PlotSpec {
         let missing = |key: &str| source.error(&keys, format!("this plot needs `{key}`"));
         let (no_x, no_y) = (missing("x"), missing("y"));
         let keys = keys.into_inner();
+        let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+        let is_file = |name: &str| !name.is_empty() && name.chars().all(fits);
+        if let Some(name) = keys.name.as_ref().filter(|name| !is_file(name.get_ref())) {
+            let what = format!("'{}' cannot name a file: use letters, digits, - and _", name.get_ref());
+            return Err(source.error(name, what));
+        }
         let default = if place == 0 { "plot".to_owned() } else { format!("plot-{}", place + 1) };
-        let axis = |label, scale, range: Option<Range>, unit: Option<StepOfUnit>| PlotAxis {
+        let axis = |label, scale: Option<Scale>, range: Option<Range>, unit: Option<StepOfUnit>| PlotAxis {
             label,
-            scale,
+            scale: scale.unwrap_or_default(),
             range: range.map(|range| range.0),
             unit: unit.map(|unit| unit.0),
         };
@@ -135,29 +133,17 @@ impl PlotSpec {
             return Err(no_x);
         }
         Ok(Self {
-            name: keys.name.map_or(default, |name| name.0),
+            name: keys.name.map_or(default, Spanned::into_inner),
             title: keys.title,
             kind: keys.kind,
             x: keys.x,
             y: keys.y,
-            by: keys.by,
-            curves: keys.curves,
+            by: keys.by.unwrap_or_default(),
+            curves: keys.curves.unwrap_or_default(),
             filter: keys.filter,
             x_axis: axis(keys.x_label, keys.x_scale, keys.x_range, keys.x_unit),
             y_axis: axis(keys.y_label, keys.y_scale, keys.y_range, keys.y_unit),
         })
-    }
-}
-
-impl TryFrom<String> for FileName {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
-        match !name.is_empty() && name.chars().all(fits) {
-            true => Ok(Self(name)),
-            false => Err(format!("'{name}' cannot name a file: use letters, digits, - and _")),
-        }
     }
 }
 

@@ -106,8 +106,7 @@ pub(super) struct ScoreKeys {
     monotone: Option<String>,
     along: Option<String>,
     direction: Option<Direction>,
-    #[serde(default)]
-    tolerance: Share,
+    tolerance: Option<Share>,
     differs: Option<String>,
     than: Option<String>,
     by: Option<Share>,
@@ -128,9 +127,12 @@ impl ScoreSpec {
                 Ok(Demand::Holds { expression, share: keys.share.map_or(1.0, |Share(share)| share) })
             }
             (None, Some(expression), None) => match (keys.along, keys.direction) {
-                (Some(along), Some(direction)) => {
-                    Ok(Demand::Monotone { expression, along, direction, tolerance: keys.tolerance.0 })
-                }
+                (Some(along), Some(direction)) => Ok(Demand::Monotone {
+                    expression,
+                    along,
+                    direction,
+                    tolerance: keys.tolerance.unwrap_or_default().0,
+                }),
                 _ => Err("`monotone` needs `along`, an axis, and `direction`: falling or rising"),
             },
             (None, None, Some(expression)) => match (keys.than, keys.by) {

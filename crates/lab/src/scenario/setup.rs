@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use farhaul_units::{Duration, Rate};
-use serde::Deserialize;
 use toml::Spanned;
 
 use super::files;
@@ -30,15 +29,6 @@ const LONGEST_SMOKE: Duration = Duration::from_secs(2);
 /// Keys of a scenario that do not belong to a setup.
 const KEYS_OF_SCENARIOS: [&str; 12] =
     ["title", "paper", "source", "shows", "seeds", "axis", "curve", "quick", "emulated", "plot", "score", "series"];
-
-/// The keys of a scenario about the time of a run.
-#[derive(Deserialize)]
-struct RunKeys {
-    duration: Option<Spanned<AboveZero>>,
-    warmup: Option<Spanned<Time>>,
-    sample: Option<Spanned<AboveZero>>,
-    series: Option<bool>,
-}
 
 /// The setup of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,31 +75,29 @@ impl Setup {
     pub(crate) fn read(source: &Source, root: &Node) -> Result<Self, ScenarioError> {
         let files = files::named(own(root).map(|(_, node)| node));
         let mut root = Section::root(source, root)?;
-        let RunKeys { duration, warmup, sample, series } = root.read()?;
-        let Some(length) = duration else {
-            return Err(root.error("a scenario needs `duration`, such as duration = \"60s\""));
-        };
+        let length: Spanned<AboveZero> = root.needed("duration", "duration = \"60s\"")?;
         let AboveZero(duration) = *length.get_ref();
         if duration > LONGEST {
             let what = format!("{duration:?} is too long: a run lasts at most a day (24h)");
             return Err(source.error(&length, what));
         }
-        if let Some(warmup) = warmup.as_ref().filter(|warmup| warmup.get_ref().0 >= duration) {
+        let Time(warmup) = root.value("warmup")?.unwrap_or_default();
+        let AboveZero(sample) = root.value("sample")?.unwrap_or(AboveZero(SAMPLE));
+        let wrong = |root: &Section<'_>, key: &str, what: String| Err(source.error_on(root.line_of(key), what));
+        if warmup >= duration {
             let what = format!("the warm-up must be shorter than the run, which lasts {duration:?}");
-            return Err(source.error(warmup, what));
+            return wrong(&root, "warmup", what);
         }
-        let too_many = |period: Duration| duration.as_nanos() / period.as_nanos() > MAX_SAMPLES;
-        let wrong = |&AboveZero(period): &AboveZero| period < SHORTEST_SAMPLE || too_many(period);
-        if let Some(sample) = sample.as_ref().filter(|sample| wrong(sample.get_ref())) {
+        if sample < SHORTEST_SAMPLE || duration.as_nanos() / sample.as_nanos() > MAX_SAMPLES {
             let what = format!("samples are at least 1ms apart, and at most {MAX_SAMPLES} in a run");
-            return Err(source.error(sample, what));
+            return wrong(&root, "sample", what);
         }
+        let series = root.value("series")?;
         let named = has_named_nodes(&mut root);
         let mut flows = Vec::new();
         for section in root.sections("flow")? {
             flows.extend(FlowSpec::read(section, named)?);
         }
-        let wrong = |root: &Section<'_>, key: &str, what: String| Err(source.error_on(root.line_of(key), what));
         if flows.is_empty() {
             return wrong(&root, "flow", "a scenario needs a [[flow]]".to_owned());
         }
@@ -136,8 +124,6 @@ impl Setup {
         }
         root.know(&KEYS_OF_SCENARIOS);
         root.finish()?;
-        let warmup = warmup.map_or(Duration::ZERO, |warmup| warmup.into_inner().0);
-        let sample = sample.map_or(SAMPLE, |sample| sample.into_inner().0);
         Ok(Self { duration, warmup, sample, series, topology, flows, files })
     }
 }

@@ -9,10 +9,10 @@ use toml::Spanned;
 
 use super::host::HostKeys;
 use super::window::WindowKeys;
-use super::{Bulk, FlowSpec, Host, Measured, Pattern, Protocol, Tcp, Window, measured};
+use super::{Bulk, FlowSpec, Host, Pattern, Protocol, Tcp, Window, measured};
 use crate::error::ScenarioError;
 use crate::metric::RunMetric;
-use crate::scenario::reader::{AboveZero, LinkRate, OrTable, Section, Share, Size, Source, Time, Value, Whole, listed};
+use crate::scenario::reader::{AboveZero, LinkRate, OrTable, Section, Share, Size, Time, Value, Whole, listed};
 
 /// The most flows of a scenario, which some hours can simulate.
 const MAX_FLOWS: i64 = 10_000;
@@ -26,30 +26,6 @@ const CROSS_TRAFFIC: &str = "{ protocol = \"cbr\", rate = \"40mbit\" }";
 const ON_OFF: &str = "{ protocol = \"on-off\", rate = \"40mbit\", on = \"1s\", off = \"1s\" }";
 /// Bytes of a packet on the wire: the MTU of the papers.
 const PACKET: u32 = 1_500;
-
-/// The keys of every flow.
-#[derive(Deserialize)]
-struct FlowKeys {
-    name: FlowName,
-    protocol: Option<FlowKind>,
-    count: Option<Spanned<Whole<0, MAX_FLOWS>>>,
-    transfers: Option<Spanned<Whole<1, MAX_TRANSFERS>>>,
-    concurrent: Option<Spanned<Whole<1, MAX_FLOWS>>>,
-    #[serde(default)]
-    start: Time,
-    #[serde(default)]
-    every: Time,
-    #[serde(default)]
-    spread: Time,
-    stop: Option<Spanned<AboveZero>>,
-    bytes: Option<Size>,
-    rtt: Option<AboveZero>,
-    /// Bytes on the wire: the least that UDT accepts, and the most of an IP packet.
-    packet: Option<Whole<576, 65_535>>,
-    sender: Option<OrTable<Absent, HostKeys>>,
-    receiver: Option<OrTable<Absent, HostKeys>>,
-    beside: Option<Spanned<String>>,
-}
 
 /// A disk. Without `ahead` the next block is read after everything before it is acknowledged.
 #[derive(Deserialize)]
@@ -111,50 +87,43 @@ impl FlowSpec {
     pub(crate) fn read(mut section: Section<'_>, named_nodes: bool) -> Result<Vec<Self>, ScenarioError> {
         let source = section.source();
         let line = section.line();
-        let keys: FlowKeys = section.read()?;
-        let packet = keys.packet.map_or(PACKET, |Whole(bytes)| bytes as u32);
-        let kind = keys.protocol.clone().unwrap_or_else(|| FlowKind::Bulk(Default::default()));
+        let FlowName(group) = section.needed("name", "name = \"far\"")?;
+        let packet = section.value("packet")?.map_or(PACKET, |Whole::<576, 65_535>(bytes)| bytes as u32);
+        let kind = section.value("protocol")?.unwrap_or_else(|| FlowKind::Bulk(Default::default()));
         let protocol = protocol(&mut section, kind, packet)?;
-        let transfers = transfers(source, &keys, &protocol)?;
+        let transfers = transfers(&mut section, &protocol)?;
+        let count = match transfers {
+            Some((_, 1)) => None,
+            Some((_, at_a_time)) => Some(at_a_time),
+            None => section.value("count")?.map(|Whole::<0, MAX_FLOWS>(count)| count),
+        };
+        let Time(start) = section.value("start")?.unwrap_or_default();
+        let Time(every) = section.value("every")?.unwrap_or_default();
+        let stop: Option<Spanned<AboveZero>> = section.value("stop")?;
+        if let Some(stop) = stop.as_ref().filter(|stop| stop.get_ref().0 <= start) {
+            return Err(source.error(stop, format!("flow '{group}' stops before it starts")));
+        }
         let ends = match named_nodes {
             true => Some((section.needed("from", ENDS)?, section.needed("to", ENDS)?)),
             false => None,
         };
-        section.finish()?;
-        let count = match transfers {
-            Some((_, 1)) => None,
-            Some((_, at_a_time)) => Some(at_a_time),
-            None => keys.count.map(|count| count.into_inner().0),
-        };
-        let FlowKeys { name: FlowName(group), start: Time(start), every: Time(every), .. } = keys;
-        if let Some(stop) = keys.stop.as_ref().filter(|stop| stop.get_ref().0 <= start) {
-            return Err(source.error(stop, format!("flow '{group}' stops before it starts")));
-        }
-        if let Some(beside) = &keys.beside
-            && !matches!(protocol, Protocol::Measured(Measured::Stable(_)))
-        {
-            let message = "only a stable stream runs `beside` another flow: protocol = \"stable\"";
-            return Err(source.error(beside, message));
-        }
-        let host = |keys: Option<OrTable<Absent, HostKeys>>| {
-            keys.and_then(table_of).map(|keys| Host::read(source, keys)).transpose()
-        };
         let spec = Self {
             name: group.clone(),
+            beside: measured::beside(&mut section, &protocol)?,
             group,
             protocol,
-            beside: keys.beside.map(Spanned::into_inner),
             start,
-            spread: keys.spread.0,
-            stop: keys.stop.map(|stop| stop.into_inner().0),
-            bytes: keys.bytes.map(|Size(bytes)| bytes),
+            spread: section.value("spread")?.unwrap_or(Time::default()).0,
+            stop: stop.map(|stop| stop.into_inner().0),
+            bytes: section.value("bytes")?.map(|Size(bytes)| bytes),
             transfers: transfers.map(|(transfers, _)| transfers),
-            round_trip: keys.rtt.map(|AboveZero(time)| time),
+            round_trip: section.value("rtt")?.map(|AboveZero(time)| time),
             ends,
             packet,
-            hosts: [host(keys.sender)?, host(keys.receiver)?],
+            hosts: [host(&mut section, "sender")?, host(&mut section, "receiver")?],
             line,
         };
+        section.finish()?;
         Ok(match count {
             None => vec![spec],
             Some(count) => (0..count as u32)
@@ -168,29 +137,33 @@ impl FlowSpec {
     }
 }
 
+fn host(section: &mut Section<'_>, key: &'static str) -> Result<Option<Host>, ScenarioError> {
+    let keys = section.value(key)?.and_then(table_of);
+    keys.map(|keys: HostKeys| Host::read(section.source(), keys)).transpose()
+}
+
 /// A list of transfers: the number of all, and the number at a time.
-fn transfers(source: &Source, keys: &FlowKeys, protocol: &Protocol) -> Result<Option<(u32, i64)>, ScenarioError> {
-    let at_a_time = keys.concurrent.as_ref().map(|concurrent| concurrent.get_ref().0);
-    let Some(transfers) = &keys.transfers else {
-        return keys.concurrent.as_ref().map_or(Ok(None), |concurrent| {
-            let message = "`concurrent` is the number of `transfers` at a time, and needs `transfers`";
-            Err(source.error(concurrent, message))
-        });
+fn transfers(section: &mut Section<'_>, protocol: &Protocol) -> Result<Option<(u32, i64)>, ScenarioError> {
+    let transfers: Option<Whole<1, MAX_TRANSFERS>> = section.value("transfers")?;
+    let at_a_time: Option<Whole<1, MAX_FLOWS>> = section.value("concurrent")?;
+    let wrong =
+        |section: &Section<'_>, key: &str, what: &str| Err(section.source().error_on(section.line_of(key), what));
+    let Some(Whole(transfers)) = transfers else {
+        let what = "`concurrent` is the number of `transfers` at a time, and needs `transfers`";
+        return if at_a_time.is_some() { wrong(section, "concurrent", what) } else { Ok(None) };
     };
     if !matches!(protocol, Protocol::Tcp(_)) {
-        return Err(source.error(transfers, "lists of `transfers` are for TCP: protocol = \"tcp\""));
+        return wrong(section, "transfers", "lists of `transfers` are for TCP: protocol = \"tcp\"");
     }
-    if keys.bytes.is_none() {
-        return Err(source.error(transfers, "`transfers` needs the size of each, such as bytes = \"1MB\""));
+    if section.get("bytes").is_none() {
+        return wrong(section, "transfers", "`transfers` needs the size of each, such as bytes = \"1MB\"");
     }
-    if let Some(count) = &keys.count {
-        return Err(source.error(count, format!("`count` does not go with `transfers`: {LISTS}")));
+    for key in ["count", "stop"] {
+        if section.get(key).is_some() {
+            return wrong(section, key, &format!("`{key}` does not go with `transfers`: {LISTS}"));
+        }
     }
-    if let Some(stop) = &keys.stop {
-        return Err(source.error(stop, format!("`stop` does not go with `transfers`: {LISTS}")));
-    }
-    let transfers = transfers.get_ref().0;
-    Ok(Some((transfers as u32, at_a_time.unwrap_or(1).min(transfers))))
+    Ok(Some((transfers as u32, at_a_time.map_or(1, |Whole(flows)| flows).min(transfers))))
 }
 
 fn protocol(section: &mut Section<'_>, kind: FlowKind, packet: u32) -> Result<Protocol, ScenarioError> {

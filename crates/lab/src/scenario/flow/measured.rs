@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use farhaul_proto::probe::StableConfig;
 use farhaul_units::{Duration, Rate};
 use serde::Deserialize;
+use toml::Spanned;
 
 use super::{FlowSpec, Protocol};
 use crate::error::ScenarioError;
@@ -61,6 +62,18 @@ pub(super) fn stable(section: &mut Section<'_>) -> Result<Measured, ScenarioErro
         exponent: section.value("exponent")?.map_or(default.exponent, |Exponent(exponent)| exponent),
         ..default
     }))
+}
+
+/// The bulk flow beside which a stable stream runs, on the same endpoint and port.
+pub(super) fn beside(section: &mut Section<'_>, protocol: &Protocol) -> Result<Option<String>, ScenarioError> {
+    let beside: Option<Spanned<String>> = section.value("beside")?;
+    match beside {
+        Some(beside) if !matches!(protocol, Protocol::Measured(Measured::Stable(_))) => {
+            let message = "only a stable stream runs `beside` another flow: protocol = \"stable\"";
+            Err(section.error_at(&beside, message))
+        }
+        beside => Ok(beside.map(Spanned::into_inner)),
+    }
 }
 
 /// Checks that each stream with `beside` names one flow that can carry it, and that no other stream names the same.

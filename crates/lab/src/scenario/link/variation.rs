@@ -47,7 +47,7 @@ pub(super) struct PolicerKeys {
 /// A change of a link at a time.
 #[derive(Deserialize)]
 #[serde(expecting = "{ at = \"10s\", rate = \"50mbit\" }")]
-pub(super) struct StepKeys {
+struct StepKeys {
     at: Time,
     rate: Option<LinkRate>,
     delay: Option<Time>,
@@ -79,13 +79,10 @@ pub(super) fn policer(keys: PolicerKeys) -> PolicerSpec {
 
 /// `schedule = [{ at = "10s", rate = "50mbit" }, …]`, repeated every `repeat`, or `trace = "FILE"`, a mahimahi trace
 /// beside the scenario.
-pub(super) fn variation(
-    section: &Section<'_>,
-    steps: Vec<StepKeys>,
-    repeat: Option<AboveZero>,
-    trace: Option<Spanned<String>>,
-) -> Result<Option<Variation>, ScenarioError> {
-    if let Some(name) = trace {
+pub(super) fn variation(section: &mut Section<'_>) -> Result<Option<Variation>, ScenarioError> {
+    let steps: Vec<StepKeys> = section.value("schedule")?.unwrap_or_default();
+    let repeat = section.value("repeat")?;
+    if let Some(name) = section.value::<Spanned<String>>("trace")? {
         if !steps.is_empty() {
             return Err(section.error_at(&name, "a link has either `schedule` or `trace`"));
         }

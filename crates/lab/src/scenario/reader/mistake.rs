@@ -1,6 +1,6 @@
 //! Mistakes in values, before their file and line are known.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 
 use serde::de::{self, Expected, Unexpected};
 
@@ -8,11 +8,13 @@ use super::{Source, listed, nearest};
 use crate::error::ScenarioError;
 
 /// A mistake in a value, in terms of the scenario.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Mistake {
     /// A table lacks this key.
+    #[error("`{0}` is missing")]
     Missing(&'static str),
     /// Another mistake, and its place once it is known.
+    #[error("{1}")]
     Wrong(Option<usize>, String),
 }
 
@@ -45,17 +47,6 @@ impl Mistake {
         source.error_on(source.line(place), self.to_string())
     }
 }
-
-impl Display for Mistake {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing(key) => write!(f, "`{key}` is missing"),
-            Self::Wrong(_, message) => f.write_str(message),
-        }
-    }
-}
-
-impl std::error::Error for Mistake {}
 
 impl de::Error for Mistake {
     fn custom<T: Display>(message: T) -> Self {

@@ -1,12 +1,9 @@
-//! One table of a scenario, read by several structs.
+//! One table of a scenario, read key by key.
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Visitor};
-use serde::forward_to_deserialize_any;
 use toml::Spanned;
 
-use super::mistake::Mistake;
-use super::tree::{Entry, ROOT, fields, refuse_unknown};
+use super::tree::{KeyedValue, ROOT, refuse_unknown};
 use super::{Node, Source, Table, Value};
 use crate::error::ScenarioError;
 
@@ -72,15 +69,6 @@ impl<'a> Section<'a> {
         self.known.extend(keys);
     }
 
-    /// Reads the keys that are fields of `T`. They are known from now on.
-    ///
-    /// # Errors
-    /// A key is missing, or has a wrong value.
-    pub(crate) fn read<T: Deserialize<'a>>(&mut self) -> Result<T, ScenarioError> {
-        let source = self.source;
-        T::deserialize(Fields(self)).map_err(|mistake| mistake.of(source))
-    }
-
     /// Reads the value of one key.
     ///
     /// # Errors
@@ -122,8 +110,8 @@ impl<'a> Section<'a> {
         nodes.iter().map(|node| Section::of(self.source, self.entry(key, node, true).name(), node)).collect()
     }
 
-    fn entry<'n>(&'n self, key: &'static str, node: &'a Node, is_element: bool) -> Entry<'n, 'a> {
-        Entry { key, table: &self.name, is_element, node }
+    fn entry<'n>(&'n self, key: &'static str, node: &'a Node, is_element: bool) -> KeyedValue<'n, 'a> {
+        KeyedValue { key, table: &self.name, is_element, node }
     }
 
     /// Refuses the first unknown key.
@@ -132,31 +120,5 @@ impl<'a> Section<'a> {
     /// There is an unknown key.
     pub(crate) fn finish(self) -> Result<(), ScenarioError> {
         refuse_unknown(&self.name, self.table, &self.known).map_err(|mistake| mistake.of(self.source))
-    }
-}
-
-/// The keys of a section that one struct has.
-struct Fields<'s, 'a>(&'s mut Section<'a>);
-
-impl<'de> Deserializer<'de> for Fields<'_, 'de> {
-    type Error = Mistake;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {
-        fields((&self.0.name, self.0.place, self.0.table), &[], visitor)
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        keys: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Mistake> {
-        self.0.known.extend(keys);
-        fields((&self.0.name, self.0.place, self.0.table), keys, visitor)
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct option
-        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
     }
 }

@@ -26,7 +26,7 @@ pub(crate) enum OrTable<B, T> {
 
 /// A value, with the key and the table that hold it.
 #[derive(Clone, Copy)]
-pub(super) struct Entry<'n, 'a> {
+pub(super) struct KeyedValue<'n, 'a> {
     pub(super) key: &'a str,
     /// The name of the table in messages.
     pub(super) table: &'n str,
@@ -35,7 +35,7 @@ pub(super) struct Entry<'n, 'a> {
     pub(super) node: &'a Node,
 }
 
-impl Entry<'_, '_> {
+impl KeyedValue<'_, '_> {
     /// The name of the value in messages, if it is a table: `[link.back]`.
     pub(super) fn name(&self) -> String {
         let Self { key, table, .. } = self;
@@ -57,22 +57,6 @@ impl Entry<'_, '_> {
     }
 }
 
-/// Gives the keys of a table that are among `fields` to a derived struct. If its `expecting` is an example, messages
-/// about missing keys show it.
-pub(super) fn fields<'a, V: Visitor<'a>>(
-    (name, place, table): (&str, usize, &'a Table),
-    fields: &'static [&'static str],
-    visitor: V,
-) -> Result<V::Value, Mistake> {
-    let example = example(&visitor).map_or(String::new(), |example| format!(", as in {example}"));
-    visitor.visit_map(Entries { name, fields: Some(fields), rest: table.iter(), next: None }).map_err(|wrong| {
-        match wrong {
-            Mistake::Missing(key) => Mistake::at(place, format!("{name} needs `{key}`{example}")),
-            other => other,
-        }
-    })
-}
-
 /// The example that a struct has as its `expecting`, in braces.
 fn example(expected: &dyn Expected) -> Option<String> {
     Some(expected.to_string()).filter(|text| text.starts_with('{'))
@@ -87,7 +71,7 @@ pub(super) fn refuse_unknown(name: &str, table: &Table, allowed: &[&str]) -> Res
     }
 }
 
-impl<'de> Deserializer<'de> for Entry<'_, 'de> {
+impl<'de> Deserializer<'de> for KeyedValue<'_, 'de> {
     type Error = Mistake;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {
@@ -98,7 +82,7 @@ impl<'de> Deserializer<'de> for Entry<'_, 'de> {
             Value::Flag(flag) => visitor.visit_bool(*flag),
             Value::List(_) => self.deserialize_seq(visitor),
             Value::Table(table) => {
-                visitor.visit_map(Entries { name: &self.name(), fields: None, rest: table.iter(), next: None })
+                visitor.visit_map(KeyedValues { name: &self.name(), rest: table.iter(), next: None })
             }
         }
     }
@@ -114,7 +98,7 @@ impl<'de> Deserializer<'de> for Entry<'_, 'de> {
     /// A value that is no list stands for a list of one.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mistake> {
         let nodes = if let Value::List(nodes) = self.node.get_ref() { nodes } else { slice::from_ref(self.node) };
-        let elements = nodes.iter().map(|node| Entry { is_element: true, node, ..self });
+        let elements = nodes.iter().map(|node| KeyedValue { is_element: true, node, ..self });
         visitor.visit_seq(SeqDeserializer::new(elements))
     }
 
@@ -127,13 +111,19 @@ impl<'de> Deserializer<'de> for Entry<'_, 'de> {
         if is_spanned(name) {
             return visitor.visit_map(SpannedDeserializer::new(self, self.node.span()));
         }
+        let example = |before: &str| example(&visitor).map_or(String::new(), |example| format!("{before}{example}"));
+        let (such_as, as_in) = (example(" such as "), example(", as in "));
         let Value::Table(table) = self.node.get_ref() else {
-            let example = example(&visitor).map_or(String::new(), |example| format!(" such as {example}"));
-            return Err(Mistake::custom(format!("expected a table{example}, found {}", self.node.get_ref().kind())));
+            return Err(Mistake::custom(format!("expected a table{such_as}, found {}", self.node.get_ref().kind())));
         };
         let name = self.name();
         refuse_unknown(&name, table, keys)?;
-        fields((&name, self.place(), table), keys, visitor)
+        visitor.visit_map(KeyedValues { name: &name, rest: table.iter(), next: None }).map_err(
+            |mistake| match mistake {
+                Mistake::Missing(key) => Mistake::at(self.place(), format!("{name} needs `{key}`{as_in}")),
+                other => other,
+            },
+        )
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -158,7 +148,7 @@ impl<'de> Deserializer<'de> for Entry<'_, 'de> {
     }
 }
 
-impl<'de> IntoDeserializer<'de, Mistake> for Entry<'_, 'de> {
+impl<'de> IntoDeserializer<'de, Mistake> for KeyedValue<'_, 'de> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -167,22 +157,18 @@ impl<'de> IntoDeserializer<'de, Mistake> for Entry<'_, 'de> {
 }
 
 /// The keys and values of a table.
-struct Entries<'n, 'a> {
+struct KeyedValues<'n, 'a> {
     name: &'n str,
-    /// The keys to give; `None` for all.
-    fields: Option<&'static [&'static str]>,
     rest: btree_map::Iter<'a, String, Node>,
-    next: Option<Entry<'n, 'a>>,
+    next: Option<KeyedValue<'n, 'a>>,
 }
 
-impl<'de> MapAccess<'de> for Entries<'_, 'de> {
+impl<'de> MapAccess<'de> for KeyedValues<'_, 'de> {
     type Error = Mistake;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Mistake> {
-        let fields = self.fields;
-        let wanted = |key: &str| fields.is_none_or(|fields| fields.contains(&key));
-        let Some((key, node)) = self.rest.find(|(key, _)| wanted(key)) else { return Ok(None) };
-        self.next = Some(Entry { key, table: self.name, is_element: false, node });
+        let Some((key, node)) = self.rest.next() else { return Ok(None) };
+        self.next = Some(KeyedValue { key, table: self.name, is_element: false, node });
         seed.deserialize(BorrowedStrDeserializer::new(key)).map(Some)
     }
 
