@@ -11,8 +11,8 @@ use farhaul_units::Instant;
 /// the last one of the FIFO goes through a heap.
 #[derive(Debug)]
 pub(crate) struct DelayLine<P> {
-    in_order: VecDeque<Entry<P>>,
-    overtaking: BinaryHeap<Entry<P>>,
+    in_order: VecDeque<DelayedPacket<P>>,
+    overtaking: BinaryHeap<DelayedPacket<P>>,
     pushed: u64,
 }
 
@@ -22,7 +22,7 @@ impl<P> DelayLine<P> {
     }
 
     pub(crate) fn push(&mut self, due: Instant, packet: P) {
-        let entry = Entry { due, number: self.pushed, packet };
+        let entry = DelayedPacket { due, number: self.pushed, packet };
         self.pushed += 1;
         match self.in_order.back() {
             Some(last) if due < last.due => self.overtaking.push(entry),
@@ -51,34 +51,34 @@ impl<P> DelayLine<P> {
 }
 
 #[derive(Debug)]
-struct Entry<P> {
+struct DelayedPacket<P> {
     due: Instant,
     /// Breaks ties: packets due at the same instant leave in the order of arrival.
     number: u64,
     packet: P,
 }
 
-impl<P> Entry<P> {
+impl<P> DelayedPacket<P> {
     fn key(&self) -> (Instant, u64) {
         (self.due, self.number)
     }
 }
 
-impl<P> PartialEq for Entry<P> {
+impl<P> PartialEq for DelayedPacket<P> {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl<P> Eq for Entry<P> {}
+impl<P> Eq for DelayedPacket<P> {}
 
-impl<P> PartialOrd for Entry<P> {
+impl<P> PartialOrd for DelayedPacket<P> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<P> Ord for Entry<P> {
+impl<P> Ord for DelayedPacket<P> {
     /// Reversed, because the heap keeps its largest entry on top and the earliest must be there.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
