@@ -21,7 +21,7 @@ use crate::pace::Pace;
 use crate::packet::Packet;
 use crate::packet::cut::cut;
 use crate::packet::headers::{destination, is_ip};
-use crate::packet::train::Train;
+use crate::packet::train::PacketTrain;
 use crate::packet::virtio;
 use crate::packet_reader::PacketReader;
 use crate::polls::Polls;
@@ -95,7 +95,7 @@ struct EmulationRun<'a> {
     ready: Vec<Ready>,
     ports: Vec<Port>,
     /// The train under construction for each port.
-    trains: Vec<Train>,
+    trains: Vec<PacketTrain>,
     /// The wall clock, for captures.
     wall: Wall,
     reader: PacketReader,
@@ -128,7 +128,7 @@ impl<'a> EmulationRun<'a> {
         Ok(Self {
             shared,
             clock,
-            trains: ports.iter().map(|port| Train::new(port.tun.gso_types())).collect(),
+            trains: ports.iter().map(|port| PacketTrain::new(port.tun.gso_types())).collect(),
             inbox: Inbox::of(ports.len()),
             polls: Polls::of(ports.len()),
             ports,

@@ -19,7 +19,7 @@ const MAX_HEADERS: usize = 120;
 
 /// Packets for one host that are written together.
 #[derive(Debug)]
-pub(crate) struct Train {
+pub(crate) struct PacketTrain {
     packets: Vec<Packet>,
     /// The types of large packets that the host accepts.
     gso_types: GsoTypes,
@@ -42,7 +42,7 @@ struct Pattern {
     closed: bool,
 }
 
-impl Train {
+impl PacketTrain {
     /// An empty train for a host that accepts these types of large packets.
     pub(crate) fn new(gso_types: GsoTypes) -> Self {
         Self { packets: Vec::new(), gso_types, pattern: None, bytes: 0 }

@@ -51,7 +51,7 @@ fn parts(bytes: &[u8], gso: GsoType, size: u16) -> Vec<Packet> {
 
 /// The trains of `packets` as written.
 fn written(packets: Vec<Packet>) -> Vec<(Header, Vec<u8>)> {
-    let (mut train, mut out) = (Train::new(GsoTypes::ALL), Vec::new());
+    let (mut train, mut out) = (PacketTrain::new(GsoTypes::ALL), Vec::new());
     let refused = send(&mut train, packets, |header, packet| {
         out.push((header, packet.to_vec()));
         Ok(())
@@ -61,8 +61,8 @@ fn written(packets: Vec<Packet>) -> Vec<(Header, Vec<u8>)> {
 }
 
 /// Writes `packets` in trains to `device`. Returns how many were refused.
-fn send(train: &mut Train, packets: Vec<Packet>, mut device: impl FnMut(Header, &[u8]) -> io::Result<()>) -> u64 {
-    let mut flush = |train: &mut Train| {
+fn send(train: &mut PacketTrain, packets: Vec<Packet>, mut device: impl FnMut(Header, &[u8]) -> io::Result<()>) -> u64 {
+    let mut flush = |train: &mut PacketTrain| {
         train.write(|parts| {
             let all: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
             let (header, packet) = all.split_first_chunk::<{ virtio::LENGTH }>().unwrap();
@@ -144,7 +144,7 @@ fn packets_with_a_complete_checksum_or_no_payload_travel_alone() {
 fn a_rejected_gso_type_is_sent_one_by_one_and_not_tried_again() {
     let udp = || parts(&finished(large(false, PROTOCOL_UDP, 3_000)), GsoType::Udp, 1_000);
     let tcp = || parts(&finished(large(false, PROTOCOL_TCP, 3_000)), GsoType::Tcp, 1_000);
-    let mut train = Train::new(GsoTypes::ALL);
+    let mut train = PacketTrain::new(GsoTypes::ALL);
     let mut tries = |packets: Vec<Packet>| {
         let mut tried = Vec::new();
         let refused = send(&mut train, packets, |header, packet| {
@@ -163,7 +163,7 @@ fn a_rejected_gso_type_is_sent_one_by_one_and_not_tried_again() {
 #[test]
 fn a_device_without_udp_gso_gets_single_datagrams() {
     let packets = parts(&finished(large(true, PROTOCOL_UDP, 3_000)), GsoType::Udp, 1_000);
-    let (mut train, mut gso_types) = (Train::new(GsoTypes { tcp: true, udp: false }), 0);
+    let (mut train, mut gso_types) = (PacketTrain::new(GsoTypes { tcp: true, udp: false }), 0);
     let count = |header: Header, _: &[u8]| {
         gso_types += u32::from(header.gso.is_some());
         Ok(())
@@ -174,7 +174,7 @@ fn a_device_without_udp_gso_gets_single_datagrams() {
 #[test]
 fn packets_refused_for_another_reason_are_counted_and_not_retried() {
     let packets = parts(&finished(large(false, PROTOCOL_UDP, 3_000)), GsoType::Udp, 1_000);
-    let (mut train, mut tries) = (Train::new(GsoTypes::ALL), 0);
+    let (mut train, mut tries) = (PacketTrain::new(GsoTypes::ALL), 0);
     let refused = send(&mut train, packets, |_, _| {
         tries += 1;
         Err(io::ErrorKind::BrokenPipe.into())
