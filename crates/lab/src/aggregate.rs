@@ -58,7 +58,7 @@ struct Cell<'a> {
 
 /// All runs of one figure.
 #[derive(Clone, Debug)]
-struct Measured<'a> {
+struct MeasuredFigure<'a> {
     scenario: &'a Scenario,
     cells: Vec<Cell<'a>>,
 }
@@ -69,14 +69,15 @@ struct Measured<'a> {
 /// different measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Measurements<'a> {
-    figures: BTreeMap<&'a str, Measured<'a>>,
+    figures: BTreeMap<&'a str, MeasuredFigure<'a>>,
 }
 
 impl<'a> Measurements<'a> {
     /// Aggregates the runs of figures that may refer to each other.
     #[must_use]
     pub fn new(results: impl IntoIterator<Item = &'a FigureResult>) -> Self {
-        let figures = results.into_iter().map(|result| (result.info.id.as_str(), Measured::new(result))).collect();
+        let figures =
+            results.into_iter().map(|result| (result.info.id.as_str(), MeasuredFigure::new(result))).collect();
         Self { figures }
     }
 
@@ -96,7 +97,7 @@ impl<'a> Measurements<'a> {
     }
 }
 
-impl<'a> Measured<'a> {
+impl<'a> MeasuredFigure<'a> {
     fn new(result: &'a FigureResult) -> Self {
         let mut cells: Vec<Cell<'a>> = Vec::new();
         let mut index: BTreeMap<(&str, Vec<&str>), usize> = BTreeMap::new();

@@ -21,7 +21,7 @@ const HEADER: u32 = 28;
 
 /// The packets so far.
 #[derive(Debug, Default)]
-struct Counts {
+struct CrossCounts {
     sent: AtomicU64,
     received: AtomicU64,
 }
@@ -29,7 +29,7 @@ struct Counts {
 struct CrossFlow {
     /// Bytes of a packet with its headers, as the simulator counts them.
     packet: u64,
-    counts: Arc<Counts>,
+    counts: Arc<CrossCounts>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn begin(
     let peer = receiver.local_addr().map_err(Trouble::of(&flow.name))?;
     enlarge(&receiver).map_err(Trouble::of(&flow.name))?;
     receiver.set_read_timeout(Some(SLICE)).map_err(Trouble::of(&flow.name))?;
-    let counts = Arc::new(Counts::default());
+    let counts = Arc::new(CrossCounts::default());
     let mut threads = Vec::new();
     threads.push({
         let (control, counts) = (Arc::clone(scene.control), Arc::clone(&counts));
@@ -118,7 +118,7 @@ fn send(
     mut schedule: Schedule,
     end: Duration,
     control: &RunControl,
-    counts: &Counts,
+    counts: &CrossCounts,
 ) {
     let datagram = vec![0; (schedule.packet - HEADER) as usize];
     loop {
@@ -132,7 +132,7 @@ fn send(
     }
 }
 
-fn receive(socket: &UdpSocket, control: &RunControl, counts: &Counts) {
+fn receive(socket: &UdpSocket, control: &RunControl, counts: &CrossCounts) {
     let mut datagram = [0; 1];
     while !control.is_over() {
         match socket.recv(&mut datagram) {
