@@ -58,7 +58,7 @@ mod start;
 use farhaul_units::{Duration, Instant, PacketRate};
 
 use self::senses::{Answer, Extreme, Link, Losses, MEMORY, Queue, arrives};
-use self::start::Start;
+use self::start::StartUp;
 use super::competition::{self, CubicWindow};
 use crate::rate::flow_control::{cwnd, set_cwnd};
 use crate::rate::period::{bounded, longer};
@@ -107,7 +107,7 @@ const BURST_TIME: f64 = 250e-6;
 /// The state.
 #[derive(Clone, Copy, Debug)]
 enum UnionPhase {
-    Start(Start),
+    Start(StartUp),
     Grow,
     Drain(Drain),
     Compete(CubicWindow),
@@ -145,7 +145,7 @@ pub(crate) struct Union {
     /// What an earlier connection has found, until the first RTT tells whether it holds.
     known: Option<KnownPath>,
     /// Start-up's trains under way after its end.
-    refining: Option<(Start, Instant)>,
+    refining: Option<(StartUp, Instant)>,
     queue: Queue,
     losses: Losses,
     /// D, D̂ and the most that arrived for long, packets/s.
@@ -173,7 +173,7 @@ impl Union {
         Self {
             clock: SynClock::default(),
             last: Instant::ZERO,
-            phase: UnionPhase::Start(Start::default()),
+            phase: UnionPhase::Start(StartUp::default()),
             rate: 0.0,
             known: None,
             refining: None,

@@ -67,12 +67,12 @@ pub(crate) struct Udt2007 {
     phase: Udt2007Phase,
     /// What moves the period.
     daimd: Daimd,
-    start: Start,
+    start: Udt2007Start,
 }
 
 /// The speed at which slow start ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Start {
+enum Udt2007Start {
     /// That of all arrivals, as the paper says.
     Arrivals,
     /// That of the bottleneck, as in release 3.3.
@@ -91,21 +91,21 @@ enum Udt2007Phase {
 impl Udt2007 {
     /// The law of a new connection; all its randomness follows from `seed`.
     pub(crate) fn new(seed: u64) -> Self {
-        Self::starting_at(Start::Arrivals, Daimd::of_2007(seed))
+        Self::starting_at(Udt2007Start::Arrivals, Daimd::of_2007(seed))
     }
 
     /// The same of release 3.3 (June 2007).
     pub(crate) fn of_release(seed: u64) -> Self {
-        Self::starting_at(Start::Bottleneck, Daimd::of_release(seed))
+        Self::starting_at(Udt2007Start::Bottleneck, Daimd::of_release(seed))
     }
 
-    fn starting_at(start: Start, daimd: Daimd) -> Self {
+    fn starting_at(start: Udt2007Start, daimd: Daimd) -> Self {
         Self { clock: SynClock::default(), phase: Udt2007Phase::SlowStart(SlowStart::default()), daimd, start }
     }
 
     /// The speed at which slow start would end now.
     fn start_rate(&self, path: &Path) -> Option<PacketRate> {
-        if self.start == Start::Bottleneck { start_rate(path) } else { None }
+        if self.start == Udt2007Start::Bottleneck { start_rate(path) } else { None }
     }
 
     /// Ends slow start, if it lasts, and sets the first period and window.
@@ -130,7 +130,7 @@ impl Udt2007 {
 
 impl Controller for Udt2007 {
     fn name(&self) -> &str {
-        if self.start == Start::Bottleneck { "udt-2007:release-3.3" } else { "udt-2007" }
+        if self.start == Udt2007Start::Bottleneck { "udt-2007:release-3.3" } else { "udt-2007" }
     }
 
     fn on_connect(&mut self, path: &Path, _control: &mut Control) {
@@ -153,8 +153,8 @@ impl Controller for Udt2007 {
                 let grown = slow_start.grow(cwnd(control), ack.seq);
                 set_cwnd(path, control, grown);
                 let known = match self.start {
-                    Start::Arrivals => measured_rate(path).is_some(),
-                    Start::Bottleneck => is_capacity_near(path),
+                    Udt2007Start::Arrivals => measured_rate(path).is_some(),
+                    Udt2007Start::Bottleneck => is_capacity_near(path),
                 };
                 let measured = grown >= Control::INITIAL_CWND + START_PACKETS && known;
                 if measured || grown > f64::from(path.max_window) {

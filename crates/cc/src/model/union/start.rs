@@ -25,12 +25,12 @@ const QUEUE: f64 = 0.5;
 
 /// Start-up under way.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Start {
+pub(super) struct StartUp {
     /// C by the last train, packets/s.
     capacity: Option<f64>,
 }
 
-impl Start {
+impl StartUp {
     /// Takes in a delivery. Returns the rate to go on with, once start-up is over.
     pub(super) fn on_delivery(
         &mut self,
