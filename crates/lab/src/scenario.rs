@@ -22,7 +22,6 @@ pub use reader::nearest;
 pub use score::{Demand, Direction, ScoreSource, ScoreSpec};
 
 use axis::{AxisKeys, Changes, CurveKeys};
-use plot::PlotKeys;
 use reader::{Node, Section, Source, Value};
 use score::ScoreKeys;
 use serde::Deserialize;
@@ -84,9 +83,9 @@ impl Scenario {
         let (axes, of_axes) = axes.into_iter().unzip();
         let curves: Vec<CurveKeys> = root.value("curve")?.unwrap_or_default();
         let (curves, of_curves) = curves.into_iter().map(Curve::read).unzip();
-        let plots: Vec<Spanned<PlotKeys>> = root.value("plot")?.unwrap_or_default();
-        let lines: Vec<usize> = plots.iter().map(|plot| source.line(plot.span().start)).collect();
-        let plots = plots.into_iter().enumerate().map(|(place, plot)| PlotSpec::read(source, plot, place));
+        let plots = root.sections("plot")?;
+        let lines: Vec<usize> = plots.iter().map(Section::line).collect();
+        let plots = plots.into_iter().enumerate().map(|(place, section)| PlotSpec::read(section, place));
         let scores: Vec<Spanned<ScoreKeys>> = root.value("score")?.unwrap_or_default();
         let scenario = Self {
             name: name.to_owned(),

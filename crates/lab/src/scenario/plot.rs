@@ -6,7 +6,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::axis::base_units;
-use super::reader::{Source, Value, listed};
+use super::reader::{Section, Value, listed};
 use crate::error::ScenarioError;
 use crate::expression::Unit;
 
@@ -76,28 +76,8 @@ pub enum Scale {
 
 pub(super) use default::by_default;
 
-/// The keys of `[[plot]]`.
-#[derive(Deserialize)]
-#[serde(expecting = "{ kind = \"lines\", x = \"rtt\", y = \"utilisation\" }")]
-pub(super) struct PlotKeys {
-    name: Option<Spanned<String>>,
-    title: Option<String>,
-    kind: PlotKind,
-    x: Option<String>,
-    y: Vec<String>,
-    by: Option<Vec<String>>,
-    curves: Option<Vec<String>>,
-    #[serde(rename = "where")]
-    filter: Option<String>,
-    x_label: Option<String>,
-    x_scale: Option<Scale>,
-    x_range: Option<Range>,
-    x_unit: Option<StepOfUnit>,
-    y_label: Option<String>,
-    y_scale: Option<Scale>,
-    y_range: Option<Range>,
-    y_unit: Option<StepOfUnit>,
-}
+/// A drawing, for messages.
+const PLOT: &str = "{ kind = \"lines\", x = \"rtt\", y = \"utilisation\" }";
 
 #[derive(Deserialize)]
 #[serde(try_from = "Value")]
@@ -108,43 +88,47 @@ struct Range([f64; 2]);
 struct StepOfUnit(String);
 
 impl PlotSpec {
-    /// The drawing, the `place`-th from 0.
-    pub(super) fn read(source: &Source, keys: Spanned<PlotKeys>, place: usize) -> Result<Self, ScenarioError> {
-        let missing = |key: &str| source.error(&keys, format!("this plot needs `{key}`"));
-        let (no_x, no_y) = (missing("x"), missing("y"));
-        let keys = keys.into_inner();
+    /// Parses a `[[plot]]`, the `place`-th from 0.
+    pub(super) fn read(mut section: Section<'_>, place: usize) -> Result<Self, ScenarioError> {
+        let name: Option<Spanned<String>> = section.value("name")?;
         let fits = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
         let is_file = |name: &str| !name.is_empty() && name.chars().all(fits);
-        if let Some(name) = keys.name.as_ref().filter(|name| !is_file(name.get_ref())) {
+        if let Some(name) = name.as_ref().filter(|name| !is_file(name.get_ref())) {
             let what = format!("'{}' cannot name a file: use letters, digits, - and _", name.get_ref());
-            return Err(source.error(name, what));
+            return Err(section.error_at(name, what));
         }
         let default = if place == 0 { "plot".to_owned() } else { format!("plot-{}", place + 1) };
-        let axis = |label, scale: Option<Scale>, range: Option<Range>, unit: Option<StepOfUnit>| PlotAxis {
-            label,
-            scale: scale.unwrap_or_default(),
-            range: range.map(|range| range.0),
-            unit: unit.map(|unit| unit.0),
+        let plot = Self {
+            name: name.map_or(default, Spanned::into_inner),
+            title: section.value("title")?,
+            kind: section.needed("kind", PLOT)?,
+            x: section.value("x")?,
+            y: section.needed("y", PLOT)?,
+            by: section.value("by")?.unwrap_or_default(),
+            curves: section.value("curves")?.unwrap_or_default(),
+            filter: section.value("where")?,
+            x_axis: axis(&mut section, ["x_label", "x_scale", "x_range", "x_unit"])?,
+            y_axis: axis(&mut section, ["y_label", "y_scale", "y_range", "y_unit"])?,
         };
-        if keys.y.is_empty() {
-            return Err(no_y);
+        if plot.y.is_empty() {
+            return Err(section.error("this plot needs `y`"));
         }
-        if keys.x.is_none() && matches!(keys.kind, PlotKind::Lines | PlotKind::Heat) {
-            return Err(no_x);
+        if plot.x.is_none() && matches!(plot.kind, PlotKind::Lines | PlotKind::Heat) {
+            return Err(section.error("this plot needs `x`"));
         }
-        Ok(Self {
-            name: keys.name.map_or(default, Spanned::into_inner),
-            title: keys.title,
-            kind: keys.kind,
-            x: keys.x,
-            y: keys.y,
-            by: keys.by.unwrap_or_default(),
-            curves: keys.curves.unwrap_or_default(),
-            filter: keys.filter,
-            x_axis: axis(keys.x_label, keys.x_scale, keys.x_range, keys.x_unit),
-            y_axis: axis(keys.y_label, keys.y_scale, keys.y_range, keys.y_unit),
-        })
+        section.finish()?;
+        Ok(plot)
     }
+}
+
+fn axis(section: &mut Section<'_>, keys: [&'static str; 4]) -> Result<PlotAxis, ScenarioError> {
+    let [label, scale, range, unit] = keys;
+    Ok(PlotAxis {
+        label: section.value(label)?,
+        scale: section.value(scale)?.unwrap_or_default(),
+        range: section.value(range)?.map(|Range(ends)| ends),
+        unit: section.value(unit)?.map(|StepOfUnit(step)| step),
+    })
 }
 
 impl TryFrom<Value> for Range {
