@@ -18,6 +18,8 @@ use crate::stats::Stats;
 pub(crate) struct Established<P: Protocol> {
     cord: Cord,
     duplex: Duplex<P>,
+    /// The datagrams that leave next.
+    planned: Option<Departure>,
     /// The peer has sent a frame.
     heard: bool,
     /// It is over for the application.
@@ -26,7 +28,7 @@ pub(crate) struct Established<P: Protocol> {
 
 impl<P: Protocol> Established<P> {
     pub(super) const fn new(cord: Cord, duplex: Duplex<P>) -> Self {
-        Self { cord, duplex, heard: false, over: false }
+        Self { cord, duplex, planned: None, heard: false, over: false }
     }
 
     /// Whether data moves: the channel is open, and this side has not left.
@@ -42,8 +44,6 @@ impl<P: Protocol> Established<P> {
 }
 
 impl<P: Protocol> Conductor for Established<P> {
-    type Transmission = Departure;
-
     // ---- input ----
 
     fn begin_batch(&mut self, arrived: Instant) {
@@ -78,22 +78,19 @@ impl<P: Protocol> Conductor for Established<P> {
 
     // ---- output ----
 
-    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output<Departure>> {
+    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output> {
         if !self.is_alive() {
             return None;
         }
         if self.duplex.poll_probe(now, scratch) {
             return Some(Output::Scratch);
         }
-        self.duplex.plan(now).map(Output::Data)
+        self.planned = self.duplex.plan(now);
+        self.planned.map(|_| Output::Data)
     }
 
-    fn emit<'a>(
-        &'a mut self,
-        departure: Departure,
-        now: Instant,
-        scratch: &'a mut Vec<u8>,
-    ) -> Option<(usize, &'a [u8])> {
+    fn emit<'a>(&'a mut self, now: Instant, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+        let departure = self.planned.take()?;
         self.duplex.emit(now, departure, scratch)
     }
 

@@ -191,8 +191,6 @@ impl HasUdt for Sealed<udt::Established> {
 }
 
 impl<E: Enclosed> Conductor for Sealed<E> {
-    type Transmission = E::Transmission;
-
     // ---- input ----
 
     fn begin_batch(&mut self, arrived: Instant) {
@@ -241,7 +239,7 @@ impl<E: Enclosed> Conductor for Sealed<E> {
 
     // ---- output ----
 
-    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output<E::Transmission>> {
+    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output> {
         if let Some((handshake, _)) = &mut self.handshake
             && self.side == Side::Client
             && handshake.poll(now, scratch)
@@ -269,14 +267,9 @@ impl<E: Enclosed> Conductor for Sealed<E> {
         Some(output)
     }
 
-    fn emit<'a>(
-        &'a mut self,
-        transmission: E::Transmission,
-        now: Instant,
-        scratch: &'a mut Vec<u8>,
-    ) -> Option<(usize, &'a [u8])> {
+    fn emit<'a>(&'a mut self, now: Instant, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
         let mut none = Vec::new();
-        let (stride, packets) = self.inner.emit(transmission, now, &mut none)?;
+        let (stride, packets) = self.inner.emit(now, &mut none)?;
         let overhead = self.tunnel.overhead(packets);
         for packet in packets.chunks(stride.max(1)) {
             self.tunnel.seal(packet, scratch);

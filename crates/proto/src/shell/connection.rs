@@ -49,9 +49,6 @@ pub(super) struct Place {
     pub(super) linger: Duration,
 }
 
-/// The source of its next datagrams.
-pub(super) type PhaseOutput<P> = Output<<<P as Protocol>::Established as Conductor>::Transmission>;
-
 enum Phase<O, E> {
     Opening(Box<O>),
     Established(Box<E>),
@@ -238,7 +235,7 @@ impl<P: Protocol> Connection<P> {
     // ---- output ----
 
     /// The next datagrams to send, if any, and their destination.
-    pub(super) fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(SocketAddr, PhaseOutput<P>)> {
+    pub(super) fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(SocketAddr, Output)> {
         let to = self.route.destination();
         if self.standing.is_over() {
             // A side that has failed to open a connection may still have to say why.
@@ -265,13 +262,8 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// The data packets of an output.
-    pub(super) fn emit<'a>(
-        &'a mut self,
-        transmission: <P::Established as Conductor>::Transmission,
-        now: Instant,
-        scratch: &'a mut Vec<u8>,
-    ) -> Option<(usize, &'a [u8])> {
-        self.established_mut()?.emit(transmission, now, scratch)
+    pub(super) fn emit<'a>(&'a mut self, now: Instant, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+        self.established_mut()?.emit(now, scratch)
     }
 
     /// When to call this connection next.

@@ -16,7 +16,7 @@ use farhaul_units::{Instant, Rng};
 
 pub(crate) use self::interface::Wraps;
 use super::admission::Held;
-use super::connection::{Connection, Name, PhaseOutput, Place};
+use super::connection::{Connection, Name, Place};
 use super::protocol::{Output, Protocol, Setup};
 use super::schedule::{Due, Schedule};
 use super::slots::{Occupant, Slots};
@@ -281,15 +281,15 @@ impl<P: Protocol> Shell<P> {
         match output {
             Output::Scratch | Output::Detour(_) => Some(one(to, scratch)),
             Output::Probe => Some(Transmit { whole: true, ..one(to, scratch) }),
-            Output::Data(transmission) => {
-                let (segment_size, bytes) = self.slots.at(slot)?.emit(transmission, now, scratch.cleared())?;
+            Output::Data => {
+                let (segment_size, bytes) = self.slots.at(slot)?.emit(now, scratch.cleared())?;
                 Some(Transmit { to, segment_size, bytes, whole: false })
             }
         }
     }
 
     /// The next connection with something to send, and its output.
-    fn next_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(u32, SocketAddr, PhaseOutput<P>)> {
+    fn next_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(u32, SocketAddr, Output)> {
         while let Some(slot) = self.schedule.next_ready() {
             if let Some(connection) = self.slots.at(slot)
                 && let Some((to, output)) = connection.poll(now, scratch)

@@ -106,9 +106,6 @@ pub(crate) trait Opening {
 
 /// An established connection. It conducts the parts of its protocol.
 pub(crate) trait Conductor {
-    /// Data packets that may leave now.
-    type Transmission;
-
     // ---- input ----
 
     /// The next datagrams reached this computer at `arrived`.
@@ -136,16 +133,11 @@ pub(crate) trait Conductor {
     // ---- output ----
 
     /// The next datagrams to send. A side that is leaving sends no data, only its farewell and what goes before it.
-    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output<Self::Transmission>>;
+    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output>;
 
-    /// The datagrams of a transmission, back to back, and the length of each but the last. They count as sent. They lie in
-    /// the send buffer, or in `scratch`, which is empty.
-    fn emit<'a>(
-        &'a mut self,
-        transmission: Self::Transmission,
-        now: Instant,
-        scratch: &'a mut Vec<u8>,
-    ) -> Option<(usize, &'a [u8])>;
+    /// The datagrams that the last [`poll`](Self::poll) found by [`Output::Data`], back to back, and the length of each but
+    /// the last. They count as sent. They lie in the send buffer, or in `scratch`, which is empty.
+    fn emit<'a>(&'a mut self, now: Instant, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])>;
 
     /// When to call next.
     fn deadline(&self, now: Instant) -> Option<Instant>;
@@ -290,14 +282,14 @@ pub(crate) enum Effect {
 }
 
 /// The source of a connection's next datagrams.
-#[derive(Debug)]
-pub(crate) enum Output<T> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Output {
     /// One datagram was written into the scratch buffer.
     Scratch,
     /// The same for another address than the peer's.
     Detour(SocketAddr),
     /// The same, and it must not travel in fragments.
     Probe,
-    /// These data packets are in the send buffer.
-    Data(T),
+    /// [`Conductor::emit`] gives a train of data packets.
+    Data,
 }

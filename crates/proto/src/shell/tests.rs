@@ -1,6 +1,5 @@
 //! The smallest protocol in the shell: both sides know a connection's tag from elsewhere, and no datagram is ever lost.
 
-use core::convert::Infallible;
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -110,8 +109,6 @@ impl protocol::Opening for Hello {
 }
 
 impl Conductor for Pipe {
-    type Transmission = Infallible;
-
     fn begin_batch(&mut self, _: Instant) {}
 
     fn on_datagram(&mut self, datagram: &mut [u8], _: Instant) -> Effect {
@@ -136,7 +133,7 @@ impl Conductor for Pipe {
 
     fn on_suspended(&mut self, _: Instant, _: Duration) {}
 
-    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output<Infallible>> {
+    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output> {
         if std::mem::take(&mut self.owes_ack) {
             datagram(self.tag, b'A', &[], scratch);
         } else if !self.unsent.is_empty() && !self.farewell.has_begun() {
@@ -150,8 +147,8 @@ impl Conductor for Pipe {
         Some(Output::Scratch)
     }
 
-    fn emit<'a>(&'a mut self, transmission: Infallible, _: Instant, _: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
-        match transmission {}
+    fn emit<'a>(&'a mut self, _: Instant, _: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+        None
     }
 
     fn deadline(&self, _: Instant) -> Option<Instant> {

@@ -56,6 +56,8 @@ pub(crate) struct Established {
     opened: Instant,
     pub(super) answer: Answer,
     sender: Sender,
+    /// The data packets that leave next.
+    planned: Option<Transmission>,
     receiver: Receiver,
     /// `None` if one direction cannot end alone.
     half_close: Option<HalfClose>,
@@ -117,6 +119,7 @@ impl Established {
                 config.send_buffer,
                 rng.fork(),
             ),
+            planned: None,
             receiver: Receiver::new(
                 agreed.recv_isn,
                 offer.mode,

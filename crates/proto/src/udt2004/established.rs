@@ -15,7 +15,7 @@ use super::congestion::Congestion;
 use super::exp::Exp;
 use super::handshake::to_udt4;
 use super::receiver::{Receiver, Sizes};
-use super::sender::Sender;
+use super::sender::{Sender, Transmission};
 use crate::consts::{IP_UDP_HEADER, SYN_INTERVAL};
 use crate::estimate::Rtt;
 use crate::shell::farewell::{Farewell, Parting};
@@ -34,6 +34,8 @@ pub(crate) struct Established {
     /// The answer to the caller's handshake; `None` if this side called.
     answer: Option<Answer>,
     sender: Sender,
+    /// The data packets that leave next.
+    planned: Option<Transmission>,
     receiver: Receiver,
     farewell: Farewell,
     rtt: Rtt,
@@ -64,6 +66,7 @@ impl Established {
             mtu: agreed.mss,
             answer,
             sender: Sender::new(agreed.send_isn, payload, agreed.flow_window, config.send_buffer, config.burst_time),
+            planned: None,
             receiver: Receiver::new(
                 agreed.recv_isn,
                 sizes,

@@ -12,11 +12,8 @@ use crate::shell::protocol::{Conductor, Effect, Output};
 use crate::stats::Stats;
 use crate::transport::earliest;
 use crate::udt::half_close::HalfClose;
-use crate::udt::sender::Transmission;
 
 impl Conductor for Established {
-    type Transmission = Transmission;
-
     // ---- input ----
 
     fn begin_batch(&mut self, arrived: Instant) {
@@ -88,7 +85,7 @@ impl Conductor for Established {
 
     // ---- output ----
 
-    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output<Transmission>> {
+    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output> {
         if let Some(answer) = self.answer.poll(now) {
             Control::Handshake(answer).encode(self.stamp(now), self.peer_id, scratch);
             return Some(Output::Scratch);
@@ -102,19 +99,16 @@ impl Conductor for Established {
         if self.poll_probe(now, scratch) {
             return Some(Output::Probe);
         }
-        if let Some(transmission) = self.plan(now) {
-            return Some(Output::Data(transmission));
+        self.planned = self.plan(now);
+        if self.planned.is_some() {
+            return Some(Output::Data);
         }
         // Messages may just have been given up, which the peer is told before it gets what follows them.
         self.poll_control(now, scratch).then_some(Output::Scratch)
     }
 
-    fn emit<'a>(
-        &'a mut self,
-        transmission: Transmission,
-        now: Instant,
-        scratch: &'a mut Vec<u8>,
-    ) -> Option<(usize, &'a [u8])> {
+    fn emit<'a>(&'a mut self, now: Instant, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+        let transmission = self.planned.take()?;
         if self.sender.in_flight() == 0 {
             self.vigil.expiry.watch(now, self.rtt.with_margin());
         }

@@ -11,11 +11,8 @@ use crate::shell::protocol::{Conductor, Effect, Output};
 use crate::stats::Stats;
 use crate::transport::earliest;
 use crate::udt2004::handshake::from_udt4;
-use crate::udt2004::sender::Transmission;
 
 impl Conductor for Established {
-    type Transmission = Transmission;
-
     // ---- input ----
 
     fn begin_batch(&mut self, arrived: Instant) {
@@ -79,7 +76,7 @@ impl Conductor for Established {
 
     // ---- output ----
 
-    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output<Transmission>> {
+    fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output> {
         if let Some(answer) = self.answer.as_mut().and_then(|answer| answer.poll(now)) {
             Control::Handshake(from_udt4(&answer)).encode(scratch);
             return Some(Output::Scratch);
@@ -87,15 +84,15 @@ impl Conductor for Established {
         if self.poll_control(now, scratch) {
             return Some(Output::Scratch);
         }
-        if self.farewell.has_begun() { None } else { self.sender.plan(now).map(Output::Data) }
+        if self.farewell.has_begun() {
+            return None;
+        }
+        self.planned = self.sender.plan(now);
+        self.planned.map(|_| Output::Data)
     }
 
-    fn emit<'a>(
-        &'a mut self,
-        transmission: Transmission,
-        now: Instant,
-        _scratch: &'a mut Vec<u8>,
-    ) -> Option<(usize, &'a [u8])> {
+    fn emit<'a>(&'a mut self, now: Instant, _scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+        let transmission = self.planned.take()?;
         let rtt = self.rtt_of_peer();
         self.vigil.expiry.on_sent(now);
         self.syn.start(now, SYN_INTERVAL);
