@@ -49,7 +49,7 @@ pub struct Entry {
 
 static PROTOCOLS: &[Entry] = &[
     Entry {
-        name: "udt",
+        name: crate::udt::NAME,
         summary: "UDT4, compatible with libudt 4",
         source: "udt-draft, udt-2007",
         modes: &[Mode::Stream, Mode::Message],

@@ -18,7 +18,7 @@
 //! | `refusals` | the last words to clients whose handshakes failed here |
 //! | `opening`, `exchange`, `crypto_stream` | the handshake: one round trip to the first data |
 //! | `meeting` | a rendezvous: which of two calls becomes the connection |
-//! | `enclosed` | the terms that the handshake carries for the protocol inside |
+//! | `terms` | the terms that the handshake carries for the protocol inside |
 //! | `sealed`, `tunnel`, `replay` | an established connection: sealing, opening, new keys |
 //! | `paths` | the peer's address, and the proof of another one |
 //! | `dual` | plain connections from some networks, on the port of secure ones |
@@ -38,7 +38,6 @@ mod callers;
 mod client_id;
 mod crypto_stream;
 mod dual;
-mod enclosed;
 mod endpoint;
 mod exchange;
 mod mail;
@@ -51,6 +50,7 @@ mod refusals;
 mod replay;
 mod router;
 mod sealed;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod token;

@@ -42,5 +42,8 @@ pub use messages::{Message, MessageOptions};
 
 pub use crate::shell::handshake::MIN_MSS;
 
+/// Its name in the registry, and in the terms of secure connections.
+pub(crate) const NAME: &str = "udt";
+
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,6 @@ use farhaul_wire::secure::destination;
 
 use super::address;
 use super::beside::Beside;
-use super::enclosed::Enclosed;
 use super::protector::{Protection, Provider};
 use super::router::Router;
 use super::sealed::Sealed;
@@ -20,11 +19,11 @@ use crate::shell::endpoint::{Shell, Wraps, check_address};
 use crate::shell::protocol::Protocol;
 use crate::shell::slots::Occupant;
 use crate::transport::{StreamError, Streams};
-use crate::udt::{self, ConnectOptions, HasUdt, Message, MessageOptions};
+use crate::udt::{self, ConnectOptions, HasUdt, Message, MessageOptions, NAME as UDT};
 
 /// Any number of UDT connections inside envelopes, at most one listener.
 pub struct Endpoint {
-    pub(super) shell: Shell<Router<udt::Established>>,
+    pub(super) shell: Shell<Router>,
     /// Measured streams beside the connections, and in some of their own.
     pub(super) beside: Beside,
 }
@@ -32,7 +31,7 @@ pub struct Endpoint {
 impl Endpoint {
     /// An endpoint without connections. `provider` makes keys and handshakes.
     pub fn new(config: Config, entropy: Entropy, provider: Box<dyn Provider>) -> Self {
-        Self::serving(udt::Established::NAME, config, entropy, provider)
+        Self::serving(UDT, config, entropy, provider)
     }
 
     /// An endpoint whose connections serve another protocol.
@@ -54,7 +53,7 @@ impl Endpoint {
     }
 
     /// The envelope of an established connection that is not over.
-    pub(super) fn sealed(&mut self, id: ConnectionId) -> Option<&mut Sealed<udt::Established>> {
+    pub(super) fn sealed(&mut self, id: ConnectionId) -> Option<&mut Sealed> {
         let connection = self.shell.at(id.slot)?;
         if connection.id() != id || connection.is_over() {
             return None;
@@ -91,7 +90,7 @@ impl Endpoint {
 }
 
 impl Wraps for Endpoint {
-    type Protocol = Router<udt::Established>;
+    type Protocol = Router;
 
     fn shell(&self) -> &Shell<Self::Protocol> {
         &self.shell

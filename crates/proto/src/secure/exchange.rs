@@ -19,7 +19,7 @@ use farhaul_wire::secure::{
 
 use super::client_id::ClientId;
 use super::crypto_stream::CryptoStream;
-use super::enclosed::peer_call;
+use super::terms::peer_call;
 use super::protector::{Failure, Generations, Handshake, KeyChange, Keys, Protection, Side};
 use super::replay::Replay;
 use crate::timer::Timer;

@@ -16,7 +16,7 @@
 use farhaul_wire::secure::{Epoch, Greeting, Header};
 
 use super::client_id::ClientId;
-use super::enclosed::peer_call;
+use super::terms::peer_call;
 use super::exchange::Exchange;
 use super::protector::Side;
 

@@ -4,21 +4,22 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{CloseCode, Epoch, Header};
 
 use super::client_id::ClientId;
-use super::enclosed::{Enclosed, Service, TermsRefused, agree, data_form, peer_call};
 use super::exchange::{Exchange, Progress};
 use super::meeting::Meeting;
 use super::paths::Paths;
 use super::protector::{Failure, Side};
 use super::sealed::Sealed;
+use super::terms::{Service, TermsRefused, agree, data_form, peer_call};
 use super::tunnel::Tunnel;
 use crate::config::Config;
 use crate::error::{ConnectionLost, PeerIncompatible, SecurityFault};
 use crate::shell::handshake::Offer;
 use crate::shell::protocol::{self, Setup, Step};
 use crate::transport::earliest;
+use crate::udt;
 
 /// A handshake, and what follows from it.
-pub(crate) struct Opening<E> {
+pub(crate) struct Opening {
     /// `None` once the connection is established.
     exchange: Option<Exchange>,
     client_id: ClientId,
@@ -38,10 +39,9 @@ pub(crate) struct Opening<E> {
     ends: bool,
     /// The packet that told it, and when that left.
     last_word: Option<(Vec<u8>, Instant)>,
-    enclosed: core::marker::PhantomData<fn() -> E>,
 }
 
-impl<E: Enclosed> Opening<E> {
+impl Opening {
     pub(super) fn new(
         exchange: Exchange,
         (service, offer): (Service, Offer),
@@ -64,7 +64,6 @@ impl<E: Enclosed> Opening<E> {
             is_busy: false,
             ends: false,
             last_word: None,
-            enclosed: core::marker::PhantomData,
         }
     }
 
@@ -111,7 +110,7 @@ impl<E: Enclosed> Opening<E> {
         self.last_word.as_ref()
     }
 
-    fn establish(&mut self, setup: Setup<'_>) -> Step<Box<Sealed<E>>> {
+    fn establish(&mut self, setup: Setup<'_>) -> Step<Box<Sealed>> {
         let now = setup.now;
         let Some(exchange) = &mut self.exchange else { return Step::Wait };
         let Some((keys, generations)) = exchange.take_keys() else { return Step::Wait };
@@ -138,7 +137,7 @@ impl<E: Enclosed> Opening<E> {
         agreed.round_trip = exchange.round_trip();
         let tunnel = Tunnel::new((exchange.peer(), data_form(self.offer.mode)), keys, generations, now);
         let called = self.side == Side::Server;
-        let inner = E::establish(agreed, self.offer, called, self.opened, setup);
+        let inner = udt::Established::enclosed(agreed, self.offer, called, self.opened, setup);
         let Some(exchange) = self.exchange.take() else { return Step::Wait };
         let paths = Paths::new(self.offer.peer, self.key);
         let mut sealed = Sealed::new(inner, (tunnel, paths), exchange, self.side, now);
@@ -146,14 +145,14 @@ impl<E: Enclosed> Opening<E> {
         Step::Done(Box::new(sealed))
     }
 
-    fn fail(&mut self, reason: ConnectionLost) -> Step<Box<Sealed<E>>> {
+    fn fail(&mut self, reason: ConnectionLost) -> Step<Box<Sealed>> {
         self.ends = true;
         Step::Failed(reason)
     }
 
     /// A packet for the call of the peer that this side answers. Only the peer's host has the keys of the handshake, so nothing
     /// before them ends the rendezvous.
-    fn on_answering(&mut self, header: &Header, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<Sealed<E>>> {
+    fn on_answering(&mut self, header: &Header, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<Sealed>> {
         let Some(answering) = self.meeting.as_mut().and_then(Meeting::answering_mut) else { return Step::Wait };
         let progress = answering.on_packet(header, datagram, setup.now);
         let proved = header.epoch == Epoch::HANDSHAKE;
@@ -197,10 +196,10 @@ impl<E: Enclosed> Opening<E> {
     }
 }
 
-impl<E: Enclosed> protocol::Opening for Opening<E> {
-    type Established = Sealed<E>;
+impl protocol::Opening for Opening {
+    type Established = Sealed;
 
-    fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<Sealed<E>>> {
+    fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<Sealed>> {
         let Ok(header) = Header::decode(datagram) else { return Step::Invalid };
         if header.epoch.is_application() || !matches!(header.epoch, Epoch::INITIAL | Epoch::HANDSHAKE) {
             // Data that overtook the end of the handshake. Its sender repeats it.

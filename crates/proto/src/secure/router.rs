@@ -24,12 +24,12 @@ use self::meetings::is_meeting;
 use super::answers;
 use super::callers::{Callers, Place};
 use super::client_id::ClientId;
-use super::enclosed::{Enclosed, Service, inner_mss, terms};
 use super::exchange::{self, Exchange, Progress};
 use super::opening::Opening;
 use super::protector::{Provider, Side};
 use super::refusals::{Refusal, Refusals};
 use super::sealed::Sealed;
+use super::terms::{Service, inner_mss, terms};
 use super::token::Token;
 use super::unproved::Unproved;
 use crate::config::{Config, Mode};
@@ -53,7 +53,7 @@ const UNPROVED_PART: usize = 4;
 const MOST_REPLIES: usize = 256;
 
 /// The connections of an endpoint by the keys that find them, and its callers.
-pub(crate) struct Router<E> {
+pub(crate) struct Router {
     provider: Box<dyn Provider>,
     /// The use of the connections: their own protocol, or one that they carry.
     serves: Service,
@@ -69,10 +69,9 @@ pub(crate) struct Router<E> {
     meetings: BTreeMap<SocketAddr, u32>,
     replies: VecDeque<(SocketAddr, Vec<u8>)>,
     refusals: Refusals,
-    enclosed: core::marker::PhantomData<fn() -> E>,
 }
 
-impl<E: Enclosed> Router<E> {
+impl Router {
     pub(super) fn new(provider: Box<dyn Provider>, protocol: &'static str, key: [u8; 16]) -> Self {
         Self {
             provider,
@@ -87,7 +86,6 @@ impl<E: Enclosed> Router<E> {
             meetings: BTreeMap::new(),
             replies: VecDeque::new(),
             refusals: Refusals::default(),
-            enclosed: core::marker::PhantomData,
         }
     }
 
@@ -156,7 +154,7 @@ impl<E: Enclosed> Router<E> {
             mss: inner_mss(mss_towards(peer.ip(), config.mss), mode),
             largest: config.largest_mss.map(|largest| inner_mss(mss_towards(peer.ip(), largest), mode)),
             wants_receipts: (config.controller)(0).wants_deliveries(),
-            flow_window: E::flow_window(config),
+            flow_window: config.recv_window(config.udt.max_flow_window),
             max_flow_window: config.udt.max_flow_window,
             socket_id: self.new_name(),
             peer,
@@ -291,10 +289,10 @@ impl<E: Enclosed> Router<E> {
     }
 }
 
-impl<E: Enclosed> Protocol for Router<E> {
+impl Protocol for Router {
     type Key = ConnectionName;
-    type Opening = Opening<E>;
-    type Established = Sealed<E>;
+    type Opening = Opening;
+    type Established = Sealed;
 
     fn key(_from: SocketAddr, datagram: &[u8]) -> Option<ConnectionName> {
         destination(datagram).filter(|id| !id.is_none())
@@ -392,7 +390,7 @@ const fn name(offer: &Offer) -> Name<ConnectionName> {
 }
 
 /// The caller of a connection that was accepted.
-fn client<E: Enclosed>(connection: &Connection<Router<E>>) -> Option<(SocketAddr, ClientId)> {
+fn client(connection: &Connection<Router>) -> Option<(SocketAddr, ClientId)> {
     if !connection.is_accepted() {
         return None;
     }

@@ -8,7 +8,6 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{CloseCode, inner};
 
 use super::client_id::ClientId;
-use super::enclosed::Enclosed;
 use super::exchange::Exchange;
 use super::mail::Mail;
 use super::paths::Paths;
@@ -28,8 +27,8 @@ const ANSWERS: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection and its envelope.
-pub(crate) struct Sealed<E> {
-    inner: E,
+pub(crate) struct Sealed {
+    inner: udt::Established,
     tunnel: Tunnel,
     paths: Paths,
     side: Side,
@@ -50,9 +49,9 @@ pub(crate) struct Sealed<E> {
     is_measured: bool,
 }
 
-impl<E: Enclosed> Sealed<E> {
+impl Sealed {
     pub(super) fn new(
-        inner: E,
+        inner: udt::Established,
         (tunnel, paths): (Tunnel, Paths),
         mut handshake: Exchange,
         side: Side,
@@ -184,13 +183,13 @@ impl<E: Enclosed> Sealed<E> {
     }
 }
 
-impl HasUdt for Sealed<udt::Established> {
+impl HasUdt for Sealed {
     fn udt(&mut self) -> &mut udt::Established {
         &mut self.inner
     }
 }
 
-impl<E: Enclosed> Conductor for Sealed<E> {
+impl Conductor for Sealed {
     // ---- input ----
 
     fn begin_batch(&mut self, arrived: Instant) {

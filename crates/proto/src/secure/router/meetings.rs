@@ -7,16 +7,16 @@ use farhaul_wire::secure::{CloseCode, Greeting, Header, MIN_INITIAL, VERSION};
 
 use super::Router;
 use crate::secure::client_id::ClientId;
-use crate::secure::enclosed::{Enclosed, terms};
 use crate::secure::exchange::{self, Exchange, Progress};
 use crate::secure::meeting::Call;
 use crate::secure::protector::Side;
+use crate::secure::terms::terms;
 use crate::secure::token::Token;
 use crate::shell::connection::Connection;
 use crate::shell::endpoint::Shell;
 use crate::shell::slots::Occupant;
 
-impl<E: Enclosed> Router<E> {
+impl Router {
     /// A call of the peer of a rendezvous, or of somebody in its name. The calls of both sides go on as they are.
     pub(super) fn on_call_in_meeting(
         shell: &mut Shell<Self>,
@@ -83,6 +83,6 @@ impl<E: Enclosed> Router<E> {
 }
 
 /// Whether it is a rendezvous in progress.
-pub(super) fn is_meeting<E: Enclosed>(connection: &Connection<Router<E>>) -> bool {
+pub(super) fn is_meeting(connection: &Connection<Router>) -> bool {
     !connection.is_over() && connection.as_opening().is_some_and(|opening| opening.meeting().is_some())
 }

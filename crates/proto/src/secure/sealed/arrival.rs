@@ -7,14 +7,13 @@ use farhaul_wire::secure::{DataForm, Epoch, HEADER_LEN, Header, TAG_LEN, inner};
 use farhaul_wire::udt4::{DataHeader, Timestamp};
 
 use super::Sealed;
-use crate::secure::enclosed::Enclosed;
 use crate::secure::exchange::Progress;
 use crate::secure::opening::lost_by_peer;
 use crate::secure::protector::Side;
 use crate::secure::tunnel::Opened;
-use crate::shell::protocol::{Effect, Setup};
+use crate::shell::protocol::{Conductor as _, Effect, Setup};
 
-impl<E: Enclosed> Sealed<E> {
+impl Sealed {
     /// A datagram from the peer's address.
     pub(super) fn receive(&mut self, datagram: &mut [u8], now: Instant) -> Effect {
         let Ok(header) = Header::decode(datagram) else { return Effect::Invalid };

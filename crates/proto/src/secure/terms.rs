@@ -1,60 +1,12 @@
-//! The protocols that an envelope can carry.
+//! The terms that a handshake carries for the connection inside.
 
-use farhaul_units::{Duration, Instant, SeqNo};
 use farhaul_wire::secure::{DataForm, OVERHEAD, Terms};
 
 use super::client_id::ClientId;
-use crate::config::{Config, Mode};
+use crate::config::Mode;
 use crate::consts::IP_UDP_HEADER;
 use crate::error::PeerIncompatible;
 use crate::shell::handshake::{Agreed, Envelope, MIN_MSS, Offer, mss_towards};
-use crate::shell::protocol::{Conductor, Effect, Setup};
-use crate::udt;
-
-/// A protocol whose established connection can begin with terms that both sides know already.
-pub(crate) trait Enclosed: Conductor + Sized {
-    /// Its name in the terms.
-    const NAME: &'static str;
-
-    /// Packets that this side has room for, by its settings.
-    fn flow_window(config: &Config) -> u32;
-
-    /// A connection with these terms, whose handshake began at `opened`.
-    fn establish(agreed: Agreed, offer: Offer, called: bool, opened: Instant, setup: Setup<'_>) -> Self;
-
-    /// Data of a stream arrived. `order` is the place of the packet in the order in which packets left. It wraps.
-    fn on_stream_data(&mut self, seq: SeqNo, payload: &[u8], order: u32, now: Instant) -> Effect;
-
-    /// The longest time until an answer of the peer.
-    fn answer_time(&self) -> Duration;
-
-    /// The path leads to another host now, so nothing holds that was measured (RFC 9000, section 9.4).
-    fn restart_path(&mut self, setup: Setup<'_>);
-}
-
-impl Enclosed for udt::Established {
-    const NAME: &'static str = "udt";
-
-    fn flow_window(config: &Config) -> u32 {
-        config.recv_window(config.udt.max_flow_window)
-    }
-
-    fn establish(agreed: Agreed, offer: Offer, called: bool, opened: Instant, setup: Setup<'_>) -> Self {
-        Self::enclosed(agreed, offer, called, opened, setup)
-    }
-
-    fn on_stream_data(&mut self, seq: SeqNo, payload: &[u8], order: u32, now: Instant) -> Effect {
-        Self::on_stream_data(self, seq, payload, order, now)
-    }
-
-    fn answer_time(&self) -> Duration {
-        Self::answer_time(self)
-    }
-
-    fn restart_path(&mut self, setup: Setup<'_>) {
-        Self::restart_path(self, setup);
-    }
-}
 
 /// How data of a mode travel.
 pub(crate) const fn data_form(mode: Mode) -> DataForm {
