@@ -10,13 +10,15 @@ mod udt4;
 
 use bolero::check;
 use farhaul_proto::probe::{Probing as _, Responder, StableConfig, StableStream};
-use farhaul_proto::{Batch, udt, udt2004 as ancestor};
+use farhaul_proto::Batch;
 use farhaul_units::{Duration, Instant, Rate, Rng};
 use farhaul_wire::probe::WORD;
 
 use self::pair::Pair;
 use self::protocol::Protocol;
 use self::script::Script;
+use self::udt4::Udt4;
+use self::udt2004::Udt2004;
 
 /// Longest operation list in bytes: some hundreds of operations.
 const MAX_SCRIPT: usize = 1_500;
@@ -28,12 +30,12 @@ const GENERATED: u64 = 1_000;
 
 #[test]
 fn operations() {
-    check!().with_max_len(MAX_SCRIPT).with_iterations(1_000).for_each(run_operations::<udt::Endpoint>);
+    check!().with_max_len(MAX_SCRIPT).with_iterations(1_000).for_each(run_operations::<Udt4>);
 }
 
 #[test]
 fn datagrams() {
-    check!().with_max_len(MAX_DATAGRAMS).with_iterations(1_000).for_each(run_datagrams::<udt::Endpoint>);
+    check!().with_max_len(MAX_DATAGRAMS).with_iterations(1_000).for_each(run_datagrams::<Udt4>);
 }
 
 /// A responder and a sender of measured streams survive any datagrams, and no answer is longer than its question.
@@ -64,27 +66,27 @@ fn measured_streams() {
 
 #[test]
 fn operations_2004() {
-    check!().with_max_len(MAX_SCRIPT).with_iterations(1_000).for_each(run_operations::<ancestor::Endpoint>);
+    check!().with_max_len(MAX_SCRIPT).with_iterations(1_000).for_each(run_operations::<Udt2004>);
 }
 
 #[test]
 fn datagrams_2004() {
-    check!().with_max_len(MAX_DATAGRAMS).with_iterations(1_000).for_each(run_datagrams::<ancestor::Endpoint>);
+    check!().with_max_len(MAX_DATAGRAMS).with_iterations(1_000).for_each(run_datagrams::<Udt2004>);
 }
 
 // Slow: a thousand lists of up to 1500 bytes, each for two kinds of endpoints. Errors of connections need long ones.
 #[test]
 fn long_lists_of_operations() {
     for seed in 0..GENERATED {
-        run_operations::<udt::Endpoint>(&operations_of(seed));
-        run_operations::<ancestor::Endpoint>(&operations_of(seed));
+        run_operations::<Udt4>(&operations_of(seed));
+        run_operations::<Udt2004>(&operations_of(seed));
     }
 }
 
 #[test]
 fn plausible_datagrams() {
-    (0..GENERATED).for_each(run_plausible::<udt::Endpoint>);
-    (0..GENERATED).for_each(run_plausible::<ancestor::Endpoint>);
+    (0..GENERATED).for_each(run_plausible::<Udt4>);
+    (0..GENERATED).for_each(run_plausible::<Udt2004>);
 }
 
 /// `FROM=1000000 cargo test -p farhaul-fuzz -- --ignored search --nocapture`. The last number before a failure is the
@@ -97,11 +99,11 @@ fn search() {
         if seed % 1_000 == 0 {
             println!("from {seed}");
         }
-        run_operations::<udt::Endpoint>(&operations_of(seed));
-        run_operations::<ancestor::Endpoint>(&operations_of(seed));
+        run_operations::<Udt4>(&operations_of(seed));
+        run_operations::<Udt2004>(&operations_of(seed));
         for more in 10 * seed..10 * seed + 10 {
-            run_plausible::<udt::Endpoint>(more);
-            run_plausible::<ancestor::Endpoint>(more);
+            run_plausible::<Udt4>(more);
+            run_plausible::<Udt2004>(more);
         }
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use bolero::check;
-use farhaul_proto::secure::{CryptoStream, Endpoint, Null, Provider, Replay, Side};
-use farhaul_proto::{AnyEndpoint, Batch, Config, Entropy, Mode, Streams, Transport};
+use farhaul_proto::secure::{self, CryptoStream, Null, Provider, Replay, Side};
+use farhaul_proto::{Batch, Config, Endpoint, Entropy, Mode, Streams, Transport};
 use farhaul_secure::{AuthorizedKeys, KnownHosts};
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{
@@ -135,7 +135,7 @@ fn address(host: u8) -> SocketAddr {
 
 fn endpoint(seed: u8) -> Endpoint {
     let config = Config { recv_buffer: 1 << 20, send_buffer: 1 << 20, ..Config::default() };
-    Endpoint::new(config, Entropy { cookie_key: [seed; 16], seed: seed.into() }, Box::new(Null::new(seed.into())))
+    secure::endpoint(config, Entropy { cookie_key: [seed; 16], seed: seed.into() }, Box::new(Null::new(seed.into())))
 }
 
 fn output(end: &mut Endpoint, now: Instant) -> Vec<Vec<u8>> {

@@ -8,11 +8,12 @@ use crate::channel::{ChannelEnd, ChannelOutput, Channels};
 use crate::config::Mode;
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
-use crate::secure::{self, Protection};
-use crate::shell::endpoint::Wraps;
+use crate::secure::Protection;
+use crate::shell::endpoint::Endpoint;
 use crate::stats::Stats;
-use crate::transport::{Batch, Read, StreamError, Streams, Transmit, Transport};
-use crate::udt::{ConnectOptions, Message, MessageOptions};
+use crate::transport::{
+    Batch, ConnectOptions, Message, MessageOptions, Read, StreamError, Streams, Transmit, Transport,
+};
 
 /// The endpoint of any protocol, as [`Protocol::endpoint`](crate::Protocol::endpoint) makes it: streams, and listening.
 ///
@@ -85,7 +86,7 @@ pub trait AnyEndpoint: Streams + Channels + Send {
     }
 
     /// The address by which datagrams of measured streams reach the peer of a connection
-    /// [inside](crate::secure::Endpoint::enclose) its envelope. `None` without an envelope.
+    /// [inside](crate::Endpoint::enclose) its envelope. `None` without an envelope.
     fn address_inside(&self, id: ConnectionId) -> Option<SocketAddr> {
         let _ = id;
         None
@@ -119,35 +120,76 @@ pub trait AnyEndpoint: Streams + Channels + Send {
     }
 }
 
-/// An endpoint with nothing but streams between callers and a listener.
-pub(crate) trait StreamsOnly: Wraps {
-    /// Accepts callers from now on, or accepts no more.
-    fn set_listening(&mut self, listens: bool);
-}
-
-impl<E: StreamsOnly + Channels + Send> AnyEndpoint for E {
+impl AnyEndpoint for Endpoint {
     fn listen(&mut self, mode: Mode) -> Result<(), ConnectError> {
-        if mode != Mode::Stream {
-            return Err(ConnectError::StreamsOnly);
-        }
-        self.set_listening(true);
-        Ok(())
+        Self::listen(self, mode)
     }
 
     fn stop_listening(&mut self) {
-        self.set_listening(false);
+        Self::stop_listening(self);
     }
 
     fn claim(&mut self, id: ConnectionId) {
-        self.shell_mut().claim(id);
+        Self::claim(self, id);
     }
 
     fn connections(&self) -> usize {
-        self.shell().held().connections
+        Self::connections(self)
     }
 
     fn invalid_datagrams(&self) -> u64 {
-        self.shell().invalid_datagrams()
+        Self::invalid_datagrams(self)
+    }
+
+    fn connect_with(
+        &mut self,
+        now: Instant,
+        peer: SocketAddr,
+        options: ConnectOptions,
+    ) -> Result<ConnectionId, ConnectError> {
+        Self::connect_with(self, now, peer, options)
+    }
+
+    fn send_message(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        message: &[u8],
+        options: MessageOptions,
+    ) -> Result<bool, StreamError> {
+        Self::send_message(self, now, id, message, options)
+    }
+
+    fn recv_message(&mut self, now: Instant, id: ConnectionId, out: &mut [u8]) -> Result<Message, StreamError> {
+        Self::recv_message(self, now, id, out)
+    }
+
+    fn signal_error(&mut self, id: ConnectionId, code: u32) {
+        Self::signal_error(self, id, code);
+    }
+
+    fn send_custom(&mut self, id: ConnectionId, kind: u16, body: &[u8]) {
+        Self::send_custom(self, id, kind, body);
+    }
+
+    fn address_inside(&self, id: ConnectionId) -> Option<SocketAddr> {
+        Self::address_inside(self, id)
+    }
+
+    fn protection(&self, id: ConnectionId) -> Option<&Protection> {
+        Self::protection(self, id)
+    }
+
+    fn is_plain(&self, id: ConnectionId) -> bool {
+        Self::is_plain(self, id)
+    }
+
+    fn admit_plain(&mut self, now: Instant, networks: Vec<Network>) -> bool {
+        Self::admit_plain(self, now, &networks)
+    }
+
+    fn end_callers(&mut self, now: Instant, admits: &mut dyn FnMut(SocketAddr, &Protection) -> bool) -> usize {
+        Self::end_callers(self, now, admits)
     }
 }
 
@@ -172,7 +214,7 @@ impl Transport for Box<dyn AnyEndpoint> {
         (**self).poll_event()
     }
 
-    fn envelopes(&mut self) -> Option<&mut secure::Endpoint> {
+    fn envelopes(&mut self) -> Option<&mut Endpoint> {
         (**self).envelopes()
     }
 }

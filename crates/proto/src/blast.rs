@@ -1,7 +1,7 @@
 //! The blast protocols: data by UDP, control by TCP, a rate instead of a window.
 //!
 //! ```text
-//!                ┌─── Endpoint<P>, a shell for UDP and TCP on one port, with Tags<P> ───┐
+//!                ┌──── Endpoint of UDP and TCP on one port, with Tags<P> ───────────────┐
 //! datagrams ────▶│ by tag ─▶ Established ─▶ receiving engine ─▶ Incoming ─▶ read        │
 //! channel bytes ▶│ Cord ─▶ frames ─▶ inline bytes, control records, credit              │──▶ events, deadline
 //! commands ─────▶│ write ─▶ Outgoing ─▶ inline frame, or sending engine                 │──▶ datagrams, channel bytes
@@ -29,7 +29,6 @@
 
 mod cord;
 mod duplex;
-mod endpoint;
 pub(crate) mod engine;
 mod established;
 mod frames;
@@ -54,4 +53,11 @@ mod walk;
 #[cfg(test)]
 mod walks;
 
-pub(crate) use endpoint::Endpoint;
+use crate::config::{Config, Entropy};
+use crate::shell::endpoint::Endpoint;
+
+/// The endpoint of a blast protocol on one port of UDP and TCP, without connections.
+pub(crate) fn endpoint<P: engine::Protocol>(config: Config, options: P::Options, entropy: Entropy) -> Endpoint {
+    let seed = entropy.seed;
+    Endpoint::new(config, seed, tags::Tags::<P>::new(options, entropy))
+}

@@ -51,7 +51,7 @@ pub struct Config {
     pub burst_time: Duration,
     /// Largest number of connections of this endpoint. Default 65 536.
     pub max_connections: usize,
-    /// Accepted connections that may wait until the application [claims](crate::udt::Endpoint::claim) or uses them.
+    /// Accepted connections that may wait until the application [claims](crate::Endpoint::claim) or uses them.
     /// Default
     /// 1024. Further callers are refused.
     pub backlog: usize,

@@ -1,7 +1,6 @@
 //! Sans-IO transports. Bytes, time, randomness and commands go in. Bytes, a deadline and events come out.
 //!
-//! Start with [`Transport`], the trait that every driver calls. Then read [`udt::Endpoint`], the UDT4 endpoint, or
-//! [`udt2004::Endpoint`], the endpoint of the 2004 paper's protocol.
+//! Start with [`Transport`], the trait that every driver calls. Then read [`Endpoint`], which implements it for every protocol.
 //!
 //! | module | owns |
 //! | --- | --- |
@@ -43,9 +42,17 @@ pub use numbering::Numbering;
 pub use path_memory::PathMemory;
 pub use registry::Protocol;
 pub use shared_channel::{CeilingFigures, SharedChannel};
-pub use shell::farewell::LONGEST_FAREWELL;
+pub use shell::admission::Held;
+pub use shell::connection::{Connection, Name};
+pub use shell::endpoint::{Connections, Endpoint};
+pub use shell::farewell::{LONGEST_FAREWELL, Parting};
+pub use shell::line::Request;
+pub use shell::protocol::{Demultiplexer, Effect, Established, Opening, Output, Setup, Step};
 pub use stats::{Stats, Totals};
-pub use transport::{Batch, Read, StreamError, Streams, Transmit, Transport, earliest, time_until};
+pub use transport::{
+    Batch, ConnectOptions, Message, MessageOptions, Read, StreamError, Streams, Transmit, Transport, earliest,
+    time_until,
+};
 
 mod blast;
 mod buffer;

@@ -15,6 +15,7 @@ use crate::any_endpoint::AnyEndpoint;
 use crate::blast::rate::RateChoice;
 use crate::config::{Config, Entropy, Mode};
 use crate::numbering::Numbering;
+use crate::shell::endpoint::Endpoint;
 use crate::{fobs, hurricane, rbudp, sabul, secure, tsunami};
 
 /// One protocol.
@@ -44,7 +45,7 @@ pub struct Entry {
     /// Puts the options into the protocol's part of the settings. Fails on unusable values.
     configure: fn(&Settings, &mut Config) -> Result<(), SpecError>,
     /// Makes an endpoint without connections.
-    construct: fn(Config, Entropy) -> Box<dyn AnyEndpoint>,
+    construct: fn(Config, Entropy) -> Endpoint,
 }
 
 static PROTOCOLS: &[Entry] = &[
@@ -60,7 +61,7 @@ static PROTOCOLS: &[Entry] = &[
         options: &[],
         finds_rate: |_config| false,
         configure: |_settings, _config| Ok(()),
-        construct: |config, entropy| Box::new(crate::udt::Endpoint::new(config, entropy)),
+        construct: crate::udt::endpoint,
     },
     Entry {
         name: "udt-2004",
@@ -83,7 +84,7 @@ static PROTOCOLS: &[Entry] = &[
             }
             Ok(())
         },
-        construct: |config, entropy| Box::new(crate::udt2004::Endpoint::new(config, entropy)),
+        construct: crate::udt2004::endpoint,
     },
     Entry {
         name: "rbudp",
@@ -233,7 +234,7 @@ impl Protocol {
     pub fn endpoint(&self, mut config: Config, entropy: Entropy) -> Box<dyn AnyEndpoint> {
         let entry = self.entry();
         (entry.configure)(self.0.settings(), &mut config).expect("the same settings were used when they were parsed");
-        (entry.construct)(config, entropy)
+        Box::new((entry.construct)(config, entropy))
     }
 
     /// An endpoint whose connections are inside secure ones, without any others. `provider` makes keys and handshakes.
@@ -244,7 +245,7 @@ impl Protocol {
         provider: Box<dyn secure::Provider>,
     ) -> Box<dyn AnyEndpoint> {
         if self.entry().name == Self::default().entry().name {
-            Box::new(secure::Endpoint::new(config, entropy, provider))
+            Box::new(secure::endpoint(config, entropy, provider))
         } else {
             Box::new(secure::Around::new(self, config, entropy, provider))
         }

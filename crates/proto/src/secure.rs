@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!             ┌──────────────────────── Sealed ───────────────────────────┐
-//! datagrams ─▶│ Tunnel: open in place ─▶ packets ─▶ Conductor of protocol │
-//!           ◀─│ Tunnel: seal ◀───────────────────────  inside             │
+//! datagrams ─▶│ Tunnel: open in place ─▶ packets ─▶ an established        │
+//!           ◀─│ Tunnel: seal ◀───────────────────────  connection of UDT  │
 //!             └────────▲──────────────────────────────────────────────────┘
 //!                      │ first keys, terms
 //! datagrams ◀▶ Opening: Exchange (TLS messages over lossy packets) ◀▶ Handshake (TLS 1.3)
@@ -21,7 +21,6 @@
 //! | `terms` | the terms that the handshake carries for the protocol inside |
 //! | `sealed`, `tunnel`, `replay` | an established connection: sealing, opening, new keys |
 //! | `paths` | the peer's address, and the proof of another one |
-//! | `dual` | plain connections from some networks, on the port of secure ones |
 //! | `around`, `mail` | another protocol's endpoint inside: channels as streams, datagrams beside them |
 //! | `beside` | measured streams: beside connections, and in connections of their own |
 //! | `address` | the address of a peer behind a connection, for what is inside |
@@ -30,6 +29,8 @@
 //! The state machine is the same with every provider of keys. A packet that does not open has not arrived: it changes no
 //! state and starts no timer.
 
+use farhaul_units::Network;
+
 mod address;
 mod answers;
 mod around;
@@ -37,8 +38,6 @@ mod beside;
 mod callers;
 mod client_id;
 mod crypto_stream;
-mod dual;
-mod endpoint;
 mod exchange;
 mod mail;
 mod meeting;
@@ -58,10 +57,39 @@ mod tunnel;
 mod unproved;
 
 pub(crate) use around::Around;
+pub(crate) use beside::Beside;
 pub use beside::{Arrival, Kind};
 pub use crypto_stream::{CryptoStream, TooMuch};
-pub use dual::Dual;
-pub use endpoint::Endpoint;
 pub use null::Null;
 pub use protector::{Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Protection, Provider, Side};
 pub use replay::Replay;
+
+use self::router::Router;
+use crate::config::{Config, Entropy};
+use crate::shell::endpoint::Endpoint;
+use crate::udt;
+
+/// An endpoint whose connections are all inside envelopes: any number of UDT connections, at most one listener.
+/// `provider` makes keys and handshakes.
+pub fn endpoint(config: Config, entropy: Entropy, provider: Box<dyn Provider>) -> Endpoint {
+    serving(udt::NAME, config, entropy, provider)
+}
+
+/// The same, whose connections serve another protocol.
+fn serving(protocol: &'static str, config: Config, entropy: Entropy, provider: Box<dyn Provider>) -> Endpoint {
+    Endpoint::new(config, entropy.seed, Router::new(provider, protocol, entropy.cookie_key))
+}
+
+/// An endpoint that serves secure connections of anybody, and plain UDT4 connections from the networks `admitted` alone.
+/// `config` is that of secure connections, `plain` that of plain ones. Connections that this side opens are secure.
+pub fn endpoint_with_plain_callers(
+    [config, plain]: [Config; 2],
+    admitted: Vec<Network>,
+    entropy: Entropy,
+    provider: Box<dyn Provider>,
+) -> Endpoint {
+    let mut entropy = entropy.divided();
+    let secure = endpoint(config, entropy(), provider);
+    let Entropy { cookie_key, seed } = entropy();
+    secure.with_callers_of(plain, seed, udt::Router::new(cookie_key, Some(admitted)))
+}

@@ -31,7 +31,8 @@ use farhaul_units::{Duration, Instant, Rate};
 use self::ceiling::Ceiling;
 use self::shaper::Shaper;
 use crate::probe::{Probing, StableConfig, StableStream, is_probe};
-use crate::secure::{self, Arrival, Kind};
+use crate::secure::{Arrival, Kind};
+use crate::shell::endpoint::Endpoint;
 use crate::transport::{Batch, Transmit, Transport, earliest};
 
 /// An endpoint that can have a control stream beside its connections.
@@ -247,7 +248,7 @@ impl<T: Transport> Transport for SharedChannel<T> {
         self.bulk.poll_event()
     }
 
-    fn envelopes(&mut self) -> Option<&mut secure::Endpoint> {
+    fn envelopes(&mut self) -> Option<&mut Endpoint> {
         self.bulk.envelopes()
     }
 }

@@ -1,21 +1,21 @@
-//! The shell of every protocol's endpoint and connections: whatever does not differ between protocols.
+//! The endpoint of every protocol and its connections: whatever does not differ between protocols.
 //!
 //! ```text
-//!               ┌────────────────── Shell (one port) ──────────────────────┐
-//! datagrams ───▶│ Protocol ─▶ slots ─▶ Connection ─▶ Opening ─▶ Conductor  │──▶ datagrams
-//!               │   key                 standing     └ the protocol's own ┘│
-//! commands  ───▶│                                                          │──▶ events
-//! channel bytes▶│ ready queues                                             │──▶ channel bytes
-//! time      ───▶│ deadlines (heap)                                         │──▶ deadline
-//!               └──────────────────────────────────────────────────────────┘
+//!               ┌───────────────── Endpoint (one port) ──────────────────────────────┐
+//! datagrams ───▶│ first byte ─▶ Demultiplexer ─▶ slots ─▶ Connection ─▶ Opening      │──▶ datagrams
+//!               │               key                       standing    ▼              │
+//! commands  ───▶│                                                   Established      │──▶ events
+//! channel bytes▶│ ready queues                                                       │──▶ channel bytes
+//! time      ───▶│ deadlines (heap)                                                   │──▶ deadline
+//!               └────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A protocol implements the three traits in `protocol`, and wraps a `Shell` in its public endpoint. A protocol with
-//! control channels also implements those in `protocol/channel.rs`.
+//! A protocol implements the three traits in `protocol`, and hands its demultiplexer to an [`Endpoint`](crate::Endpoint).
+//! One that the endpoint does not know may stand in another crate.
 //!
 //! | part | owns |
 //! | --- | --- |
-//! | `protocol` | the traits: `Protocol` for an endpoint, `Opening` and `Conductor` for a connection, three for channels |
+//! | `protocol` | the traits: `Demultiplexer` for an endpoint, `Opening` and `Established` for a connection |
 //! | `endpoint` | routing, turns in sending, timers, channels, the public traits |
 //! | `connection` | the phases of a connection, and its application's commands |
 //! | `life`, `standing` | the state of a connection, and how its application sees it |

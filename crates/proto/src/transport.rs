@@ -4,9 +4,10 @@ use core::net::SocketAddr;
 
 use farhaul_units::{Duration, Instant};
 
+use crate::config::Mode;
 use crate::error::{ConnectError, ConnectionLost};
 use crate::event::{ConnectionId, Event};
-use crate::secure;
+use crate::shell::endpoint::Endpoint;
 use crate::stats::Stats;
 
 /// An endpoint of a transport protocol, as a state machine of bytes and time.
@@ -49,7 +50,7 @@ pub trait Transport {
 
     /// The envelopes of the connections, if these are encrypted. Datagrams of measured streams then travel inside, and the
     /// driver takes no others.
-    fn envelopes(&mut self) -> Option<&mut secure::Endpoint> {
+    fn envelopes(&mut self) -> Option<&mut Endpoint> {
         None
     }
 }
@@ -142,6 +143,40 @@ pub enum Read {
     /// UDT4's shutdown does not tell how much was sent. A libudt peer that closes before its last packets were
     /// delivered looks the same. After this side finished, data that the peer had yet to send never arrives. An
     /// application that must detect missing data transmits its length in-band.
+    End,
+}
+
+/// Options for opening a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectOptions {
+    /// Stream or messages.
+    pub mode: Mode,
+    /// Meet a peer that calls at the same time, in place of calling a listener (`UDT_RENDEZVOUS`).
+    pub rendezvous: bool,
+}
+
+/// How a message is to be delivered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageOptions {
+    /// Give up the message after this long without delivery; `None` for never.
+    pub ttl: Option<Duration>,
+    /// Deliver it after all messages before it. Otherwise it may overtake incomplete ones.
+    pub in_order: bool,
+}
+
+/// The result of [`Endpoint::recv_message`](crate::Endpoint::recv_message).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// A message. Its bytes are in the output.
+    Received {
+        /// Bytes copied.
+        len: usize,
+        /// The output was too small. The rest of the message is lost, as in UDT.
+        truncated: bool,
+    },
+    /// Nothing now. [`Event::Readable`](Event::Readable) will follow.
+    Pending,
+    /// The end, as far as UDT4 shows it. See [`Read::End`].
     End,
 }
 

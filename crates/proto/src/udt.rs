@@ -17,15 +17,12 @@
 //! facts between them.
 
 mod ack;
-mod any_endpoint;
 mod challenge;
 mod config;
 mod congestion;
-mod endpoint;
 mod established;
 mod half_close;
 mod lifetimes;
-mod messages;
 mod nak;
 mod opening;
 mod path_mtu;
@@ -35,15 +32,27 @@ mod router;
 mod sender;
 
 pub use config::Config;
-pub use endpoint::{ConnectOptions, Endpoint};
 pub(crate) use established::Established;
-pub(crate) use messages::HasUdt;
-pub use messages::{Message, MessageOptions};
+pub(crate) use router::Router;
 
+use crate::config::{Config as EndpointConfig, Entropy};
+use crate::shell::endpoint::Endpoint;
 pub use crate::shell::handshake::MIN_MSS;
+pub use crate::transport::{ConnectOptions, Message, MessageOptions};
 
 /// Its name in the registry, and in the terms of secure connections.
 pub(crate) const NAME: &str = "udt";
+
+/// The UDT4 endpoint of one UDP port (UDT's multiplexer), without connections.
+///
+/// ```text
+/// datagrams ─▶ by socket id ─▶ Connection ─▶ events
+///              id 0 ─▶ Listener, or the rendezvous with that address
+/// Connection ─▶ ready queue ─▶ one train each in turn ─▶ datagrams
+/// ```
+pub fn endpoint(config: EndpointConfig, entropy: Entropy) -> Endpoint {
+    Endpoint::new(config, entropy.seed, Router::new(entropy.cookie_key, None))
+}
 
 #[cfg(test)]
 mod tests;

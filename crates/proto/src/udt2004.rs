@@ -34,7 +34,6 @@ mod arrival_speed;
 mod config;
 mod congestion;
 mod delay_trend;
-mod endpoint;
 mod established;
 mod exp;
 mod handshake;
@@ -47,9 +46,18 @@ mod send_buffer;
 mod sender;
 
 pub use config::Config;
-pub use endpoint::Endpoint;
 
-use crate::config::controller_factory;
+use crate::config::{Entropy, controller_factory};
+use crate::shell::endpoint::Endpoint;
+
+/// The endpoint of the 2004 protocol on one UDP port: one connection per address, at most one listener.
+///
+/// [`connect`](crate::Streams::connect) also fails with [`AlreadyConnected`](crate::ConnectError::AlreadyConnected),
+/// because two addresses have one connection at a time. [`default_config`] has the settings with the paper's controller.
+/// Settings without use in this protocol (messages, rendezvous, acknowledgement numbers) are ignored.
+pub fn endpoint(config: crate::Config, entropy: Entropy) -> Endpoint {
+    Endpoint::new(config, entropy.seed, router::Router::new(entropy.cookie_key))
+}
 
 /// The default settings with the paper's controller `udt-2004`, which uses raw estimates and obeys warnings.
 pub fn default_config() -> crate::Config {

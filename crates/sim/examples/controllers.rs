@@ -3,8 +3,7 @@
 //! `cargo run --release -p farhaul-sim --example controllers [name …]`
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Config, Entropy, Mode, controller_factory};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, controller_factory, udt};
 use farhaul_sim::measure::throughput::{goodput, retransmission_share};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Simulation, Workload};
@@ -60,11 +59,11 @@ fn start(controller: &str, loss: f64, workload: Workload) -> Simulation<Endpoint
         PathSpec { rate: Some(LINK), delay: ROUND_TRIP / 2, queue: QueueSize::Bdp(ROUND_TRIP), ..PathSpec::default() };
     let up = PathSpec { loss: (loss > 0.0).then_some(LossSpec::Bernoulli(loss)), ..clean.clone() };
     let mut listener = endpoint(controller, 2);
-    listener.listen(Mode::Stream);
+    listener.listen(Mode::Stream).unwrap();
     Pair::new(endpoint(controller, 1), listener).up(up).down(clean).caller(workload).seed(1).start()
 }
 
 fn endpoint(controller: &str, seed: u64) -> Endpoint {
     let controller = controller_factory(controller.parse().expect("a controller of the registry"));
-    Endpoint::new(Config { controller, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
+    udt::endpoint(Config { controller, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
 }

@@ -6,8 +6,7 @@
 //! window to 8192 packets, the default of libudt. Example: `1gbit 25ms 0.001% 0s 60s 1..5 bdp udt udt-2011`.
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Config, Entropy, Mode, controller_factory};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, controller_factory, udt};
 use farhaul_sim::Workload;
 use farhaul_sim::measure::throughput::{goodput, retransmission_share};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
@@ -59,7 +58,7 @@ fn run(setting: &Setting, controller: &str, seed: u64) -> (f64, f64) {
     let loss = (setting.loss > 0.0).then_some(LossSpec::Bernoulli(setting.loss));
     let up = PathSpec { loss, ..clean.clone() };
     let mut listener = endpoint(controller, setting.window, 2 * seed + 1);
-    listener.listen(Mode::Stream);
+    listener.listen(Mode::Stream).unwrap();
     let pair = Pair::new(endpoint(controller, setting.window, 2 * seed), listener).up(up).down(clean);
     let mut run = pair.caller(Workload::send_without_end()).seed(seed).start();
     run.sample_every(Duration::from_millis(100));
@@ -74,7 +73,7 @@ fn run(setting: &Setting, controller: &str, seed: u64) -> (f64, f64) {
 
 fn endpoint(controller: &str, max_flow_window: u32, seed: u64) -> Endpoint {
     let controller = controller_factory(controller.parse().expect("a controller of the registry"));
-    Endpoint::new(
+    udt::endpoint(
         Config { controller, ..Config::default() }.flow_window(max_flow_window),
         Entropy { cookie_key: [0; 16], seed },
     )

@@ -6,8 +6,7 @@
 //! incompressible bytes.
 
 use farhaul_netem::{PathSpec, QueueSize};
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Config, Entropy, Mode};
+use farhaul_proto::{Config, Entropy, Mode, udt};
 use farhaul_sim::TransportAgent;
 use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
 use farhaul_sim::topology::graph::Graph;
@@ -24,9 +23,9 @@ fn main() {
         ..PathSpec::default()
     };
     graph.duplex(0, 1, &link);
-    let endpoint = |seed| Endpoint::new(Config::default(), Entropy { cookie_key: [0; 16], seed });
+    let endpoint = |seed| udt::endpoint(Config::default(), Entropy { cookie_key: [0; 16], seed });
     let mut listener = endpoint(2);
-    listener.listen(Mode::Stream);
+    listener.listen(Mode::Stream).unwrap();
     let sender = BulkSender::new(graph.address(1, 9), Instant::ZERO);
     let flow = graph.next_flow();
     graph.add(0, 9, flow, Box::new(TransportAgent::new(endpoint(1), sender)));

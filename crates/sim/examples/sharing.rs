@@ -6,8 +6,7 @@
 //! count.
 
 use farhaul_netem::{PathSpec, QueueSize};
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Config, Entropy, Mode, controller_factory};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, controller_factory, udt};
 use farhaul_sim::Workload;
 use farhaul_sim::measure::throughput::goodput;
 use farhaul_sim::topology::dumbbell::{Dumbbell, Flank, RIGHTWARDS, listener};
@@ -45,7 +44,7 @@ fn row(rate: Rate, round_trip: Duration, end: Duration, controllers: &[&str], se
     for (pair, controller) in controllers.iter().enumerate() {
         let number = 100 * seed + 2 * pair as u64;
         let mut far = endpoint("udt", number + 1);
-        far.listen(Mode::Stream);
+        far.listen(Mode::Stream).unwrap();
         net = net.pair(Flank {
             caller: endpoint(controller, number),
             listener: far,
@@ -79,5 +78,5 @@ fn row(rate: Rate, round_trip: Duration, end: Duration, controllers: &[&str], se
 
 fn endpoint(controller: &str, seed: u64) -> Endpoint {
     let controller = controller_factory(controller.parse().expect("a controller of the registry"));
-    Endpoint::new(Config { controller, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
+    udt::endpoint(Config { controller, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
 }

@@ -3,8 +3,7 @@
 //! `cargo run --release -p farhaul-sim --example speed [virtual seconds]`
 
 use farhaul_netem::{PathSpec, QueueSize};
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Config, Entropy, Mode};
+use farhaul_proto::{Config, Entropy, Mode, udt};
 use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{LISTENER, Pair};
 use farhaul_units::{Duration, Rate};
@@ -18,9 +17,9 @@ fn main() {
         queue: QueueSize::Bdp(round_trip),
         ..PathSpec::default()
     };
-    let endpoint = |seed| Endpoint::new(Config::default(), Entropy { cookie_key: [0; 16], seed });
+    let endpoint = |seed| udt::endpoint(Config::default(), Entropy { cookie_key: [0; 16], seed });
     let mut listener = endpoint(2);
-    listener.listen(Mode::Stream);
+    listener.listen(Mode::Stream).unwrap();
     let mut run = Pair::new(endpoint(1), listener).path(path).caller(Workload::send_without_end()).start();
     let virtual_time = Duration::from_secs(seconds);
     let real_time = stopwatch(|| run.run_for(virtual_time));

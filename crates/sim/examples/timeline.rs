@@ -5,8 +5,7 @@
 //! For example `1gbit 100ms 0.01% 100ms 5s udt`. The queue is one BDP.
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Config, Entropy, Mode, Stats, controller_factory};
+use farhaul_proto::{Config, Entropy, Mode, Stats, controller_factory, udt};
 use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, UP};
 use farhaul_units::{Instant, Rate, parse_duration, parse_ratio};
@@ -25,10 +24,10 @@ fn main() {
     let up = PathSpec { loss: (loss > 0.0).then_some(LossSpec::Bernoulli(loss)), ..clean.clone() };
     let endpoint = |seed| {
         let controller = controller_factory(word(5, "union").parse().expect("a controller of the registry"));
-        Endpoint::new(Config { controller, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
+        udt::endpoint(Config { controller, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
     };
     let mut listener = endpoint(2);
-    listener.listen(Mode::Stream);
+    listener.listen(Mode::Stream).unwrap();
     let mut run =
         Pair::new(endpoint(1), listener).up(up).down(clean).caller(Workload::send_without_end()).seed(1).start();
     run.sample_every(interval);

@@ -5,7 +5,6 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use farhaul_proto::udt2004::Endpoint;
 use farhaul_proto::{Batch, Entropy, Event, Streams, Transport};
 use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::udt2004::{Ack, Control, Handshake, LossRange, Packet, Request, SeqNo30};
@@ -13,7 +12,7 @@ use farhaul_wire::udt2004::{Ack, Control, Handshake, LossRange, Packet, Request,
 use super::pair::Pair;
 use super::protocol::{FIRST, Protocol};
 use super::script::Script;
-use super::udt2004::{data, encoded, losses};
+use super::udt2004::{Udt2004, data, encoded, losses};
 
 /// Longest recorded operation list in bytes: enough for every ending, short enough to read.
 const LONGEST: u64 = 250;
@@ -136,9 +135,9 @@ fn record_packets(direction: &str, datagrams: &[Vec<u8>]) {
 /// The datagrams of two endpoints from call to close, with losses and a growing RTT.
 fn transfer() -> [Vec<Vec<u8>>; 2] {
     let end = |seed: u8| {
-        let config = Endpoint::config().initial_seq(FIRST);
+        let config = Udt2004::config().initial_seq(FIRST);
         let entropy = Entropy { cookie_key: [seed; 16], seed: seed.into() };
-        Endpoint::listening(config, entropy, farhaul_proto::Mode::Stream)
+        Udt2004::listening(config, entropy, farhaul_proto::Mode::Stream)
     };
     let address = |host: usize| SocketAddr::from(([10, 0, 0, host as u8 + 1], 9000));
     let (mut ends, mut said) = ([end(1), end(2)], [Vec::new(), Vec::new()]);
@@ -192,7 +191,7 @@ fn record_operations() {
     for _ in 0..20_000 {
         let input: Vec<u8> = (0..10 + rng.below(LONGEST)).map(|_| rng.next_u64() as u8).collect();
         let mut script = Script::new(&input);
-        let mut pair = Pair::<Endpoint>::new(&mut script);
+        let mut pair = Pair::<Udt2004>::new(&mut script);
         while pair.step(&mut script) {}
         pair.conclude();
         for ending in pair.endings() {

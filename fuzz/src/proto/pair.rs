@@ -5,13 +5,15 @@
 //! also: the data read is a prefix of the data written.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::marker::PhantomData;
 use std::net::SocketAddr;
 
-use farhaul_proto::udt::MessageOptions;
-use farhaul_proto::{Batch, Config, ConnectionId, Entropy, Event, Mode, Read};
+use farhaul_proto::{
+    Batch, Config, ConnectionId, Endpoint, Entropy, Event, Message, MessageOptions, Mode, Read, Streams, Transport,
+};
 use farhaul_units::{Duration, Instant, SeqNo};
 
-use super::protocol::{Protocol, Received};
+use super::protocol::Protocol;
 use super::script::Script;
 
 const DELAY: Duration = Duration::from_millis(10);
@@ -27,7 +29,8 @@ const MAX_CONNECTIONS: usize = 6;
 const PATIENCE: Duration = Duration::from_secs(4_000);
 
 pub(super) struct Pair<P> {
-    ends: [P; 2],
+    protocol: PhantomData<P>,
+    ends: [Endpoint; 2],
     now: Instant,
     mode: Mode,
     forging: bool,
@@ -89,6 +92,7 @@ impl<P: Protocol> Pair<P> {
             P::listening(config, Entropy { cookie_key: [seed; 16], seed: seed.into() }, mode)
         };
         let mut pair = Self {
+            protocol: PhantomData,
             ends: [end(1), end(2)],
             now: Instant::from_nanos(1),
             mode,
@@ -172,7 +176,7 @@ impl<P: Protocol> Pair<P> {
             }
             self.run_for(Duration::from_secs(300));
         }
-        assert_eq!(self.ends.each_ref().map(P::connections), [0, 0], "a connection is left over");
+        assert_eq!(self.ends.each_ref().map(Endpoint::connections), [0, 0], "a connection is left over");
     }
 
     /// How the connections ended, as words.
@@ -195,7 +199,8 @@ impl<P: Protocol> Pair<P> {
 
     fn connect(&mut self, host: usize, rendezvous: bool) {
         if self.connections[host].len() < MAX_CONNECTIONS {
-            let id = self.ends[host].call(self.now, address(1 - host), self.mode, rendezvous);
+            let options = P::options(self.mode, rendezvous);
+            let id = self.ends[host].connect_with(self.now, address(1 - host), options);
             self.connections[host].extend(id);
         }
         self.drain(host);
@@ -220,7 +225,7 @@ impl<P: Protocol> Pair<P> {
         let number = self.messages_sent[host];
         let ttl = bytes.is_multiple_of(3).then(|| Duration::from_millis(bytes as u64 % 500));
         let options = MessageOptions { ttl, in_order: bytes.is_multiple_of(2) };
-        if self.ends[host].send_message(self.now, id, &message(number, bytes), options) {
+        if self.ends[host].send_message(self.now, id, &message(number, bytes), options) == Ok(true) {
             self.messages_sent[host] += 1;
         }
     }
@@ -229,7 +234,7 @@ impl<P: Protocol> Pair<P> {
         let Some(id) = id else { return };
         let mut out = vec![0; most];
         if self.mode == Mode::Message {
-            while let Some(Received { len, truncated }) = self.ends[host].recv_message(self.now, id, &mut out) {
+            while let Ok(Message::Received { len, truncated }) = self.ends[host].recv_message(self.now, id, &mut out) {
                 if !truncated && !self.forging {
                     self.check_message(host, &out[..len]);
                 }
@@ -266,7 +271,8 @@ impl<P: Protocol> Pair<P> {
                 end.release(self.now, id);
                 self.connections[host].retain(|&other| other != id);
             }
-            other => end.say(id, other == 3, argument),
+            3 => end.signal_error(id, argument.into()),
+            _ => end.send_custom(id, 7, &[argument; 20]),
         }
         self.drain(host);
     }
@@ -327,7 +333,7 @@ impl<P: Protocol> Pair<P> {
         let most = self.wakes + 2_000 + time.as_millis() as u64 * WAKES_PER_MILLI;
         loop {
             let arrival = self.flying.iter().map(|flying| (flying.at, flying.order)).min();
-            let timers = self.ends.each_ref().map(P::poll_timeout);
+            let timers = self.ends.each_ref().map(Endpoint::poll_timeout);
             let next = [arrival.map(|(at, _)| at), timers[0], timers[1]].into_iter().flatten().min();
             let Some(next) = next.filter(|&next| next <= end) else { break };
             self.now = self.now.max(next);

@@ -1,18 +1,15 @@
 //! The differences between the protocols for the fuzz targets.
 
-use std::net::SocketAddr;
-
-use farhaul_proto::udt::MessageOptions;
-use farhaul_proto::{Config, ConnectionId, Entropy, Mode, Streams};
-use farhaul_units::{Instant, Rng, SeqNo};
+use farhaul_proto::{Config, ConnectOptions, Endpoint, Entropy, Mode};
+use farhaul_units::{Rng, SeqNo};
 
 use super::script::Script;
 
 /// The first sequence number in both directions of every connection for which datagrams are generated.
 pub(super) const FIRST: SeqNo = SeqNo::new(0x0101_0101);
 
-/// A transport under test, with knowledge of its packet format.
-pub(super) trait Protocol: Streams + Sized {
+/// A protocol under test, with knowledge of its packet format.
+pub(super) trait Protocol: Sized {
     const MODES: &'static [Mode];
     /// The largest sequence number, which the first header word of a data packet holds.
     const MAX_SEQ: u32;
@@ -20,27 +17,18 @@ pub(super) trait Protocol: Streams + Sized {
     /// The default settings.
     fn config() -> Config;
 
+    /// An endpoint without connections.
+    fn endpoint(config: Config, entropy: Entropy) -> Endpoint;
+
     /// An endpoint that accepts callers.
-    fn listening(config: Config, entropy: Entropy, mode: Mode) -> Self;
-
-    /// Opens a connection, if possible.
-    fn call(&mut self, now: Instant, peer: SocketAddr, mode: Mode, rendezvous: bool) -> Option<ConnectionId>;
-
-    /// Number of connections.
-    fn connections(&self) -> usize;
-
-    /// Queues a message. Returns whether it was accepted.
-    fn send_message(&mut self, _now: Instant, _id: ConnectionId, _message: &[u8], _options: MessageOptions) -> bool {
-        false
+    fn listening(config: Config, entropy: Entropy, mode: Mode) -> Endpoint {
+        let mut end = Self::endpoint(config, entropy);
+        end.listen(mode).expect("the mode is one of the protocol");
+        end
     }
 
-    /// The next message, if there is one.
-    fn recv_message(&mut self, _now: Instant, _id: ConnectionId, _out: &mut [u8]) -> Option<Received> {
-        None
-    }
-
-    /// Sends an error signal or a custom packet of the application.
-    fn say(&mut self, _id: ConnectionId, _error: bool, _argument: u8) {}
+    /// Options of a call that the protocol has.
+    fn options(mode: Mode, rendezvous: bool) -> ConnectOptions;
 
     // ---- who knows the format ----
 
@@ -70,12 +58,6 @@ pub(super) trait Protocol: Streams + Sized {
 
 /// Returns a number close to those in use.
 pub(super) type Near<'a> = dyn Fn(&mut Script<'_>) -> u32 + 'a;
-
-/// A received message.
-pub(super) struct Received {
-    pub(super) len: usize,
-    pub(super) truncated: bool,
-}
 
 /// A number near [`FIRST`], or occasionally any other.
 pub(super) fn some_number(rng: &mut Rng) -> u32 {

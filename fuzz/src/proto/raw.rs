@@ -1,9 +1,12 @@
 //! Random datagrams into an endpoint that listens, calls, meets in a rendezvous, and has connections.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::net::SocketAddr;
 
-use farhaul_proto::{Batch, Config, ConnectionId, Entropy, Event, Mode, Read};
+use farhaul_proto::{
+    Batch, Config, ConnectionId, Endpoint, Entropy, Event, Message, Mode, Read, Streams, Transport,
+};
 use farhaul_units::{Duration, Instant, Rng};
 
 use super::protocol::{FIRST, Protocol};
@@ -17,7 +20,8 @@ fn address(host: u8) -> SocketAddr {
 }
 
 struct Target<P> {
-    end: P,
+    protocol: PhantomData<P>,
+    end: Endpoint,
     now: Instant,
     ids: Vec<[u8; 4]>,
     connections: Vec<ConnectionId>,
@@ -54,6 +58,7 @@ impl<P: Protocol> Target<P> {
         let config = Config { recv_buffer: 1 << 20, send_buffer: 1 << 20, ..P::config() };
         let config = config.initial_seq(FIRST);
         let mut target = Self {
+            protocol: PhantomData,
             end: P::listening(config, Entropy { cookie_key: [3; 16], seed: 3 }, mode),
             now: Instant::from_nanos(1),
             ids: Vec::new(),
@@ -65,7 +70,8 @@ impl<P: Protocol> Target<P> {
             target.accept(host, mode);
         }
         for (host, rendezvous) in [(3, false), (4, true)] {
-            let id = target.end.call(target.now, address(host), mode, rendezvous).expect("there is room");
+            let options = P::options(mode, rendezvous);
+            let id = target.end.connect_with(target.now, address(host), options).expect("there is room");
             target.connections.push(id);
         }
         target.drain();
@@ -105,7 +111,7 @@ impl<P: Protocol> Target<P> {
                 while let Ok(Read::Data(_)) = self.end.read(self.now, id, &mut out) {}
             } else {
                 let _ = self.end.send_message(self.now, id, &[7; 3_000], Default::default());
-                while self.end.recv_message(self.now, id, &mut out).is_some() {}
+                while matches!(self.end.recv_message(self.now, id, &mut out), Ok(Message::Received { .. })) {}
             }
             let memory = self.end.stats(self.now, id).map_or(0, |stats| stats.memory);
             assert!(memory < MAX_MEMORY, "{memory} bytes");

@@ -1,10 +1,8 @@
 //! The protocol of 2004: packets of its peers and of attackers.
 
-use std::net::SocketAddr;
-
-use farhaul_proto::udt2004::{Endpoint, default_config};
-use farhaul_proto::{Config, ConnectionId, Entropy, Mode, Streams};
-use farhaul_units::{Instant, Rng};
+use farhaul_proto::udt2004::{self, default_config};
+use farhaul_proto::{Config, ConnectOptions, Endpoint, Entropy, Mode};
+use farhaul_units::Rng;
 use farhaul_wire::udt2004::{
     Ack, Control, Handshake, LossList, LossRange, Packet, Request, SeqNo30, encode_data_header, encode_losses,
 };
@@ -12,7 +10,10 @@ use farhaul_wire::udt2004::{
 use super::protocol::{FIRST, Near, Protocol, some_number};
 use super::script::Script;
 
-impl Protocol for Endpoint {
+/// The protocol.
+pub(super) struct Udt2004;
+
+impl Protocol for Udt2004 {
     const MODES: &'static [Mode] = &[Mode::Stream];
     const MAX_SEQ: u32 = SeqNo30::MAX.value();
 
@@ -20,18 +21,12 @@ impl Protocol for Endpoint {
         default_config()
     }
 
-    fn listening(config: Config, entropy: Entropy, _mode: Mode) -> Self {
-        let mut end = Self::new(config, entropy);
-        end.listen();
-        end
+    fn endpoint(config: Config, entropy: Entropy) -> Endpoint {
+        udt2004::endpoint(config, entropy)
     }
 
-    fn call(&mut self, now: Instant, peer: SocketAddr, _mode: Mode, _rendezvous: bool) -> Option<ConnectionId> {
-        self.connect(now, peer).ok()
-    }
-
-    fn connections(&self) -> usize {
-        self.connections()
+    fn options(_mode: Mode, _rendezvous: bool) -> ConnectOptions {
+        ConnectOptions::default()
     }
 
     fn id_in(datagram: &[u8]) -> Option<[u8; 4]> {

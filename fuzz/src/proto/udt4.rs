@@ -1,19 +1,19 @@
 //! UDT4: packets of its peers and of attackers.
 
-use std::net::SocketAddr;
-
-use farhaul_proto::udt::{ConnectOptions, Endpoint, Message, MessageOptions};
-use farhaul_proto::{Config, ConnectionId, Entropy, Mode};
-use farhaul_units::{Instant, Rng};
+use farhaul_proto::{Config, ConnectOptions, Endpoint, Entropy, Mode, udt};
+use farhaul_units::Rng;
 use farhaul_wire::udt4::{Control, Handshake, Largest, Request, SocketId, SocketType, Timestamp, destination};
 
-use super::protocol::{FIRST, Near, Protocol, Received, some_number};
+use super::protocol::{FIRST, Near, Protocol, some_number};
 use super::script::Script;
 
 /// A number outside the control packet types that stands for data.
 const DATA: u8 = 9;
 
-impl Protocol for Endpoint {
+/// The protocol.
+pub(super) struct Udt4;
+
+impl Protocol for Udt4 {
     const MODES: &'static [Mode] = &[Mode::Stream, Mode::Message];
     const MAX_SEQ: u32 = 0x7FFF_FFFF;
 
@@ -21,37 +21,12 @@ impl Protocol for Endpoint {
         Config::default()
     }
 
-    fn listening(config: Config, entropy: Entropy, mode: Mode) -> Self {
-        let mut end = Self::new(config, entropy);
-        end.listen(mode);
-        end
+    fn endpoint(config: Config, entropy: Entropy) -> Endpoint {
+        udt::endpoint(config, entropy)
     }
 
-    fn call(&mut self, now: Instant, peer: SocketAddr, mode: Mode, rendezvous: bool) -> Option<ConnectionId> {
-        self.connect_with(now, peer, ConnectOptions { mode, rendezvous }).ok()
-    }
-
-    fn connections(&self) -> usize {
-        self.connections()
-    }
-
-    fn send_message(&mut self, now: Instant, id: ConnectionId, message: &[u8], options: MessageOptions) -> bool {
-        matches!(self.send_message(now, id, message, options), Ok(true))
-    }
-
-    fn recv_message(&mut self, now: Instant, id: ConnectionId, out: &mut [u8]) -> Option<Received> {
-        match self.recv_message(now, id, out) {
-            Ok(Message::Received { len, truncated }) => Some(Received { len, truncated }),
-            _ => None,
-        }
-    }
-
-    fn say(&mut self, id: ConnectionId, error: bool, argument: u8) {
-        if error {
-            self.signal_error(id, u32::from(argument));
-        } else {
-            self.send_custom(id, 7, &[argument; 20]);
-        }
+    fn options(mode: Mode, rendezvous: bool) -> ConnectOptions {
+        ConnectOptions { mode, rendezvous }
     }
 
     fn id_in(datagram: &[u8]) -> Option<[u8; 4]> {

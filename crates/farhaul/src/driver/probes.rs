@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use farhaul_proto::probe::{ANSWER_LEN, Responder, payload};
-use farhaul_proto::{Batch, Transmit, secure};
+use farhaul_proto::{Batch, Endpoint, Transmit, secure};
 use farhaul_units::Instant;
 
 use crate::probe::ProbePayload;
@@ -49,7 +49,7 @@ impl Answering {
     }
 
     /// Takes questions that arrived inside envelopes.
-    pub(super) fn handle_enclosed(&mut self, envelopes: &mut secure::Endpoint) {
+    pub(super) fn handle_enclosed(&mut self, envelopes: &mut Endpoint) {
         envelopes.take(secure::Kind::Question, &mut |arrival| {
             self.handle(arrival.arrived, (arrival.from, arrival.peer), arrival.datagrams());
         });
@@ -82,7 +82,7 @@ impl Answering {
         &mut self,
         now: Instant,
         is_blocked: bool,
-        mut envelopes: Option<&mut secure::Endpoint>,
+        mut envelopes: Option<&mut Endpoint>,
         mut send: impl FnMut(&Transmit<'_>) -> std::io::Result<usize>,
     ) {
         while !is_blocked && self.responder.has_answers() {

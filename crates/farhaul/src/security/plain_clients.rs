@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use farhaul_proto::secure::{Dual, Provider};
+use farhaul_proto::secure::{Provider, endpoint_with_plain_callers};
 use farhaul_proto::{AnyEndpoint, Config, ControllerFactory, Entropy, Protocol};
 use farhaul_units::{Network, Rate};
 
@@ -63,7 +63,7 @@ impl PlainClients {
         config.controller = controller;
         let mut plain = config.copy_with(other);
         plain.max_rate = Some(config.max_rate.map_or(self.max_rate, |rate| rate.min(self.max_rate)));
-        Ok(Box::new(Dual::new([config, plain], self.networks, entropy, provider)))
+        Ok(Box::new(endpoint_with_plain_callers([config, plain], self.networks, entropy, provider)))
     }
 }
 

@@ -88,12 +88,12 @@ fn is_shutdown(datagram: &[u8]) -> bool {
 // Without a sample the RTT counts as up to 300 ms, so the third shutdown follows the first after 600 ms.
 #[test]
 fn a_port_stays_open_until_the_last_shutdown_has_left() {
-    Peer::new(udt::Endpoint::new(Config::default(), entropy())).assert_told("udt", is_shutdown);
+    Peer::new(udt::endpoint(Config::default(), entropy())).assert_told("udt", is_shutdown);
 }
 
 #[test]
 fn a_port_of_the_2004_protocol_stays_open_until_the_last_close_packet_has_left() {
-    Peer::new(udt2004::Endpoint::new(udt2004::default_config(), entropy())).assert_told("udt-2004", |datagram| {
+    Peer::new(udt2004::endpoint(udt2004::default_config(), entropy())).assert_told("udt-2004", |datagram| {
         matches!(wire_2004::Control::decode(datagram), Ok(wire_2004::Control::Close { .. }))
     });
 }
@@ -101,7 +101,7 @@ fn a_port_of_the_2004_protocol_stays_open_until_the_last_close_packet_has_left()
 /// At the end of a program, a thread that reads standard input may still hold a handle, for example.
 #[test]
 fn the_wait_for_farewells_ends_after_the_last_shutdown_even_if_a_handle_is_left() {
-    let mut peer = Peer::new(udt::Endpoint::new(Config::default(), entropy()));
+    let mut peer = Peer::new(udt::endpoint(Config::default(), entropy()));
     let there = Endpoint::plain("127.0.0.1:0").unwrap();
     let listener = there.listen().unwrap();
     peer.connect(&there);

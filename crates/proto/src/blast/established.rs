@@ -1,4 +1,4 @@
-//! The part of an open connection that the shell knows: it joins the channel and both streams.
+//! An open connection: it joins the channel and both streams.
 
 mod channel;
 
@@ -8,9 +8,11 @@ use farhaul_wire::blast::Tag;
 use super::cord::Cord;
 use super::duplex::Duplex;
 use super::engine::{Departure, Protocol};
+use crate::channel::ChannelEnd;
 use crate::error::ConnectionLost;
 use crate::shell::farewell::Parting;
-use crate::shell::protocol::{Conductor, Effect, Output};
+use crate::shell::line::Request;
+use crate::shell::protocol::{self, Effect, Output};
 use crate::stats::Stats;
 
 /// An open connection.
@@ -43,7 +45,7 @@ impl<P: Protocol> Established<P> {
     }
 }
 
-impl<P: Protocol> Conductor for Established<P> {
+impl<P: Protocol> protocol::Established for Established<P> {
     // ---- input ----
 
     fn begin_batch(&mut self, arrived: Instant) {
@@ -138,6 +140,33 @@ impl<P: Protocol> Conductor for Established<P> {
 
     fn is_gone(&self) -> bool {
         self.cord.is_gone()
+    }
+
+    // ---- the control channel ----
+
+    fn on_channel(&mut self, bytes: &[u8], now: Instant) -> Effect {
+        self.on_frames(bytes, now)
+    }
+
+    fn channel_drained(&mut self) {
+        self.cord.on_drained();
+    }
+
+    fn channel_ended(&mut self, now: Instant, end: ChannelEnd) -> Effect {
+        self.on_channel_end(now, end)
+    }
+
+    fn poll_channel(&mut self, now: Instant) -> Option<Request> {
+        let Self { cord, duplex, over, .. } = self;
+        cord.poll(|out| {
+            if !*over {
+                duplex.poll_frames(now, out);
+            }
+        })
+    }
+
+    fn channel_bytes(&self) -> &[u8] {
+        self.cord.bytes()
     }
 
     // ---- facts ----

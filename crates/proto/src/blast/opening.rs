@@ -11,7 +11,7 @@ use crate::channel::ChannelEnd;
 use crate::config::Config;
 use crate::error::{ConnectionLost, PeerIncompatible};
 use crate::shell::line::{Line, Request};
-use crate::shell::protocol::{self, Effect, HoldsChannel, OpensOnChannel, Setup, Step};
+use crate::shell::protocol::{self, Effect, Setup, Step};
 
 /// Smallest datagram that is worth sending. An IPv4 host takes packets of 576 bytes, headers included.
 const MIN_DATAGRAM: u16 = 548;
@@ -88,9 +88,7 @@ impl<P: Protocol> Opening<P> {
 }
 
 impl<P: Protocol> protocol::Opening for Opening<P> {
-    type Established = Established<P>;
-
-    fn on_datagram(&mut self, _datagram: &mut [u8], _setup: Setup<'_>) -> Step<Box<Established<P>>> {
+    fn on_datagram(&mut self, _datagram: &mut [u8], _setup: Setup<'_>) -> Step<Box<dyn protocol::Established>> {
         // The data is lost, and the protocol repairs that.
         self.heard = true;
         Step::Wait
@@ -119,15 +117,15 @@ impl<P: Protocol> protocol::Opening for Opening<P> {
     fn is_gone(&self) -> bool {
         self.cord.is_gone()
     }
-}
 
-impl<P: Protocol> OpensOnChannel for Opening<P> {
+    // ---- the control channel ----
+
     fn channel_opened(&mut self, now: Instant) {
         self.cord.on_opened();
         self.round_trip = Some(now - self.opened);
     }
 
-    fn on_channel(&mut self, bytes: &[u8], setup: Setup<'_>) -> Step<Box<Established<P>>> {
+    fn on_channel(&mut self, bytes: &[u8], setup: Setup<'_>) -> Step<Box<dyn protocol::Established>> {
         let mut unread = std::mem::take(&mut self.cord.unread);
         let (mut setup, mut duplex) = (Some(setup), None);
         let read = unread.feed(bytes, |bytes| {
@@ -146,9 +144,7 @@ impl<P: Protocol> OpensOnChannel for Opening<P> {
             }
         }
     }
-}
 
-impl<P: Protocol> HoldsChannel for Opening<P> {
     fn channel_drained(&mut self) {
         self.cord.on_drained();
     }

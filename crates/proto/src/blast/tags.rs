@@ -7,19 +7,18 @@ use farhaul_units::Instant;
 use farhaul_wire::blast::Tag;
 
 use super::engine;
-use super::established::Established;
 use super::opening::Opening;
-use crate::config::{Entropy, Mode};
+use crate::config::{Config, Entropy, Mode};
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
 use crate::shell::admission::Admission;
 use crate::shell::connection::{Connection, Name};
-use crate::shell::endpoint::Shell;
+use crate::shell::endpoint::Connections;
 use crate::shell::handshake::{Room, mss_towards};
 use crate::shell::line::Line;
-use crate::shell::protocol::{Protocol, WithChannels};
+use crate::shell::protocol::Demultiplexer;
 use crate::shell::secrets::Secrets;
-use crate::shell::slots::Occupant;
+use crate::transport::ConnectOptions;
 
 /// Bytes of IPv4 and of UDP headers, which the packet size includes.
 const HEADERS: u32 = 28;
@@ -28,7 +27,7 @@ const HEADERS: u32 = 28;
 pub(crate) struct Tags<P: engine::Protocol> {
     options: P::Options,
     secrets: Secrets,
-    pub(super) listens: bool,
+    listens: bool,
     admission: Admission,
     by_tag: BTreeMap<Tag, u32>,
 }
@@ -47,7 +46,7 @@ impl<P: engine::Protocol> Tags<P> {
     fn new_tag(&mut self) -> Tag {
         loop {
             let tag = Tag(u64::from(self.secrets.draw()) << 32 | u64::from(self.secrets.draw()));
-            if self.find(tag).is_none() {
+            if !self.by_tag.contains_key(&tag) {
                 return tag;
             }
         }
@@ -55,67 +54,94 @@ impl<P: engine::Protocol> Tags<P> {
 
     /// A new connection on `line`; `called` is whether this side called.
     fn begin(
-        shell: &mut Shell<Self>,
+        &mut self,
+        config: &Config,
         now: Instant,
         peer: SocketAddr,
         (line, called): (Line, bool),
-    ) -> (Name<Tag>, Opening<P>) {
-        let tag = shell.protocol.new_tag();
-        let datagram = u16::try_from(mss_towards(peer.ip(), shell.config.mss) - HEADERS).unwrap_or(u16::MAX);
-        let opening = Opening::new(&shell.protocol.options, (line, called), (tag, datagram), &shell.config, now);
-        (Name { key: tag, peer, mode: Mode::Stream }, opening)
+    ) -> (Name, Opening<P>) {
+        let tag = self.new_tag();
+        let datagram = u16::try_from(mss_towards(peer.ip(), config.mss) - HEADERS).unwrap_or(u16::MAX);
+        let opening = Opening::new(&self.options, (line, called), (tag, datagram), config, now);
+        (Name { key: tag.0, peer, mode: Mode::Stream }, opening)
+    }
+
+    /// The endpoint has a new connection.
+    fn enter(&mut self, connection: &Connection) -> ConnectionId {
+        self.by_tag.insert(Tag(connection.key()), connection.id().slot);
+        connection.id()
     }
 }
 
-impl<P: engine::Protocol> Protocol for Tags<P> {
-    type Key = Tag;
-    type Opening = Opening<P>;
-    type Established = Established<P>;
-
-    const CHANNELS: bool = true;
-
-    fn key(_from: SocketAddr, datagram: &[u8]) -> Option<Tag> {
-        Tag::split(datagram).ok().map(|(tag, _)| tag)
+impl<P: engine::Protocol> Demultiplexer for Tags<P> {
+    fn key(&self, _from: SocketAddr, datagram: &[u8]) -> Option<u64> {
+        Tag::split(datagram).ok().map(|(tag, _)| tag.0)
     }
 
-    fn find(&self, tag: Tag) -> Option<u32> {
-        self.by_tag.get(&tag).copied()
+    fn find(&self, _from: SocketAddr, key: u64) -> Option<u32> {
+        self.by_tag.get(&Tag(key)).copied()
     }
 
     /// Callers open a channel, so a datagram without a tag is nobody's.
-    fn on_unaddressed(shell: &mut Shell<Self>, _now: Instant, _from: SocketAddr, _datagram: &mut [u8]) {
-        shell.count_invalid();
+    fn on_unaddressed(
+        &mut self,
+        connections: &mut Connections<'_>,
+        _now: Instant,
+        _from: SocketAddr,
+        _datagram: &mut [u8],
+    ) {
+        connections.count_invalid();
     }
 
-    fn connect(shell: &mut Shell<Self>, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
-        shell.check_room()?;
-        let (name, opening) = Self::begin(shell, now, peer, (Line::wanted(), true));
-        Ok(shell.open(now, name, opening))
+    fn connect(
+        &mut self,
+        connections: &mut Connections<'_>,
+        now: Instant,
+        peer: SocketAddr,
+        options: ConnectOptions,
+    ) -> Result<ConnectionId, ConnectError> {
+        if options != ConnectOptions::default() {
+            return Err(ConnectError::StreamsOnly);
+        }
+        connections.check_room()?;
+        let (name, opening) = self.begin(connections.config, now, peer, (Line::wanted(), true));
+        Ok(self.enter(connections.open(now, name, opening)))
     }
 
-    fn on_entered(&mut self, connection: &Connection<Self>) {
-        self.by_tag.insert(connection.key(), connection.id().slot);
+    fn listen(&mut self, mode: Option<Mode>) -> Result<(), ConnectError> {
+        if mode == Some(Mode::Message) {
+            return Err(ConnectError::StreamsOnly);
+        }
+        self.listens = mode.is_some();
+        Ok(())
     }
 
-    fn on_changed(&mut self, _connection: &Connection<Self>) {}
+    fn needs_channels(&self) -> bool {
+        true
+    }
 
-    fn on_forgotten(&mut self, connection: &Connection<Self>) {
-        self.by_tag.remove(&connection.key());
+    fn accept_channel(
+        &mut self,
+        connections: &mut Connections<'_>,
+        now: Instant,
+        from: SocketAddr,
+    ) -> Option<ConnectionId> {
+        let room = self.admission.room(from.ip(), now, connections.held(), connections.config);
+        if !self.listens || room != Room::Free {
+            return None;
+        }
+        let (name, opening) = self.begin(connections.config, now, from, (Line::accepted(), false));
+        self.admission.on_accepted(from.ip(), now);
+        Some(self.enter(connections.answer(now, name, opening)))
+    }
+
+    fn on_changed(&mut self, _connection: &Connection) {}
+
+    fn on_forgotten(&mut self, connection: &Connection) {
+        self.by_tag.remove(&Tag(connection.key()));
     }
 
     fn on_caller_heard(&mut self, caller: SocketAddr) {
         self.admission.on_heard(caller.ip());
-    }
-}
-
-impl<P: engine::Protocol> WithChannels for Tags<P> {
-    fn accept_channel(shell: &mut Shell<Self>, now: Instant, from: SocketAddr) -> Option<ConnectionId> {
-        let room = shell.protocol.admission.room(from.ip(), now, shell.held(), &shell.config);
-        if !shell.protocol.listens || room != Room::Free {
-            return None;
-        }
-        let (name, opening) = Self::begin(shell, now, from, (Line::accepted(), false));
-        shell.protocol.admission.on_accepted(from.ip(), now);
-        Some(shell.answer(now, name, opening))
     }
 }

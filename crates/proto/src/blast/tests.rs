@@ -10,9 +10,8 @@ use self::engine::Simple;
 use self::pair::Pair;
 use super::engine::Protocol;
 use super::testing::content;
-use crate::any_endpoint::{AnyEndpoint as _, StreamsOnly as _};
 use crate::channel::{ChannelEnd, ChannelOutput, Channels};
-use crate::config::{Config, MinProgress};
+use crate::config::{Config, MinProgress, Mode};
 use crate::error::{ConnectionLost, PeerIncompatible};
 use crate::event::Event;
 use crate::transport::{Read, StreamError, Streams, Transport};
@@ -251,7 +250,7 @@ fn b10_a_peer_that_never_reads_is_given_up_if_the_application_waits() {
 
 #[test]
 fn callers_beyond_the_limits_are_refused_without_a_connection() {
-    let mut end = super::endpoint::Endpoint::<Simple>::new(
+    let mut end = super::endpoint::<Simple>(
         Config { max_connections: 3, ..Config::default() },
         (),
         crate::config::Entropy { cookie_key: [1; 16], seed: 1 },
@@ -259,7 +258,7 @@ fn callers_beyond_the_limits_are_refused_without_a_connection() {
     let now = farhaul_units::Instant::from_nanos(1);
     let from = |port| core::net::SocketAddr::from(([10, 0, 0, 1], port));
     assert_eq!(end.accept_channel(now, from(1)), None, "nobody listens");
-    end.set_listening(true);
+    end.listen(Mode::Stream).unwrap();
     assert!((1..=3).all(|port| end.accept_channel(now, from(port)).is_some()));
     assert_eq!(end.accept_channel(now, from(4)), None);
     assert!(end.poll_transmit(now, &mut crate::transport::Batch::new()).is_none());

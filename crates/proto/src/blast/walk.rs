@@ -11,6 +11,7 @@
 mod habits;
 
 use core::fmt;
+use core::marker::PhantomData;
 use core::net::SocketAddr;
 use core::ops::Range;
 use std::collections::{BTreeMap, VecDeque};
@@ -20,14 +21,14 @@ use farhaul_units::{Duration, Instant, Rng};
 
 pub(crate) use self::habits::{Habits, some_rate};
 
-use super::endpoint::Endpoint;
+use super::endpoint;
 use super::engine::Protocol;
 use super::testing::content;
-use crate::any_endpoint::StreamsOnly;
 use crate::channel::{ChannelEnd, ChannelOutput, Channels};
-use crate::config::{Config, Entropy};
+use crate::config::{Config, Entropy, Mode};
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
+use crate::shell::endpoint::Endpoint;
 use crate::transport::{Batch, Read, Streams, Transport};
 
 /// Virtual time in which each walk must end. The slowest path takes a tenth of it.
@@ -41,10 +42,11 @@ const HEADERS: usize = 28;
 
 /// Both ends and what lies between them.
 struct Walk<P: Protocol> {
+    protocol: PhantomData<P>,
     habits: Habits,
     now: Instant,
     rng: Rng,
-    ends: [Endpoint<P>; 2],
+    ends: [Endpoint; 2],
     ids: [Option<ConnectionId>; 2],
     apps: [App; 2],
     /// When the link from each side is free again.
@@ -150,13 +152,14 @@ impl<P: Protocol> Walk<P> {
                 ..Config::default()
             };
             let seed = seed ^ side as u64;
-            Endpoint::new(config, options.clone(), Entropy { cookie_key: [side as u8; 16], seed })
+            endpoint::<P>(config, options.clone(), Entropy { cookie_key: [side as u8; 16], seed })
         };
         let mut ends = [end(0), end(1)];
-        ends[1].set_listening(true);
+        ends[1].listen(Mode::Stream).unwrap();
         let app = |side: usize| App::new(content(habits.bytes[side]), habits.bytes[1 - side]);
         let apps = [app(0), app(1)];
         Self {
+            protocol: PhantomData,
             habits,
             now,
             rng: Rng::new(!seed),

@@ -4,9 +4,9 @@ use farhaul_cc::SpecError;
 use farhaul_cc::options::{OptionDoc, OptionForm, Settings};
 
 use super::{Hurricane, Options};
-use crate::any_endpoint::AnyEndpoint;
 use crate::blast::settings::{option, rate_choice, some_number, some_rate, some_time};
 use crate::config::{Config, Entropy};
+use crate::shell::endpoint::Endpoint;
 
 pub(crate) const OPTIONS: &[OptionDoc] = &[
     option("rate", "rate of the payload: 500mbit, or auto to find it", "auto"),
@@ -46,9 +46,9 @@ pub(crate) fn read(settings: &Settings) -> Result<Options, SpecError> {
 }
 
 /// An endpoint of this protocol between Farhaul ends. A cap of the rate is its rate, unless the options have one.
-pub(crate) fn endpoint(config: Config, entropy: Entropy) -> Box<dyn AnyEndpoint> {
+pub(crate) fn endpoint(config: Config, entropy: Entropy) -> Endpoint {
     let options = config.hurricane.clone();
     let mut options = options;
     options.rate = options.rate.or_fixed(config.max_rate);
-    Box::new(crate::blast::Endpoint::<Hurricane>::new(config, options, entropy))
+    crate::blast::endpoint::<Hurricane>(config, options, entropy)
 }

@@ -5,9 +5,9 @@ use farhaul_cc::options::{OptionDoc, Settings};
 
 use super::options::MIN_PAYLOAD;
 use super::{BlastSize, Options, Rbudp, Spacing};
-use crate::any_endpoint::AnyEndpoint;
 use crate::blast::settings::{RATE, choice, option, rate_choice, some_number};
 use crate::config::{Config, Entropy};
+use crate::shell::endpoint::Endpoint;
 
 pub(crate) const OPTIONS: &[OptionDoc] = &[
     RATE,
@@ -37,9 +37,9 @@ pub(crate) fn read(settings: &Settings) -> Result<Options, SpecError> {
 }
 
 /// An endpoint of this protocol between Farhaul ends. A cap of the rate is its rate, unless the options have one.
-pub(crate) fn endpoint(config: Config, entropy: Entropy) -> Box<dyn AnyEndpoint> {
+pub(crate) fn endpoint(config: Config, entropy: Entropy) -> Endpoint {
     let options = config.rbudp.clone();
     let mut options = options;
     options.rate = options.rate.or_fixed(config.max_rate);
-    Box::new(crate::blast::Endpoint::<Rbudp>::new(config, options, entropy))
+    crate::blast::endpoint::<Rbudp>(config, options, entropy)
 }

@@ -4,9 +4,9 @@ use farhaul_cc::SpecError;
 use farhaul_cc::options::{OptionDoc, Settings};
 
 use super::{Options, Repairs, Sabul, Start};
-use crate::any_endpoint::AnyEndpoint;
 use crate::blast::settings::{choice, option, some_number, some_rate, some_time};
 use crate::config::{Config, Entropy};
+use crate::shell::endpoint::Endpoint;
 
 pub(crate) const OPTIONS: &[OptionDoc] = &[
     option("generation", "law of rate control: 2.1, 2.0, 2002 or 0.1", "2.1"),
@@ -45,7 +45,7 @@ pub(crate) fn read(settings: &Settings) -> Result<Options, SpecError> {
 }
 
 /// An endpoint of this protocol between Farhaul ends.
-pub(crate) fn endpoint(config: Config, entropy: Entropy) -> Box<dyn AnyEndpoint> {
+pub(crate) fn endpoint(config: Config, entropy: Entropy) -> Endpoint {
     let options = config.sabul.clone();
-    Box::new(crate::blast::Endpoint::<Sabul>::new(config, options, entropy))
+    crate::blast::endpoint::<Sabul>(config, options, entropy)
 }

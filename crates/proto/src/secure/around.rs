@@ -42,7 +42,6 @@ use self::carriage::Waiting;
 use self::links::Links;
 use super::address;
 use super::beside::first_of_one_name;
-use super::endpoint::Endpoint;
 use super::mail::Mail;
 use super::protector::Provider;
 use crate::any_endpoint::AnyEndpoint;
@@ -51,6 +50,7 @@ use crate::config::{Config, Entropy};
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
 use crate::registry::Protocol;
+use crate::shell::endpoint::Endpoint;
 use crate::shell::farewell::LONGEST_FAREWELL;
 use crate::transport::{Batch, Streams, Transmit, Transport, earliest};
 
@@ -90,7 +90,7 @@ impl Around {
     pub(crate) fn new(protocol: &Protocol, config: Config, entropy: Entropy, provider: Box<dyn Provider>) -> Self {
         // Both endpoints draw secrets, which must not be the same.
         let mut entropy = entropy.divided();
-        let tunnels = Endpoint::serving(protocol.entry().name, of_tunnels(&config), entropy(), provider);
+        let tunnels = super::serving(protocol.entry().name, of_tunnels(&config), entropy(), provider);
         let mss = config.mss.saturating_sub(DATAGRAM_OVERHEAD as u32);
         Self {
             // Datagrams of the protocol inside have one size.

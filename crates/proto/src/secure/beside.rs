@@ -18,14 +18,13 @@ use farhaul_wire::secure::inner::DATAGRAM_OVERHEAD;
 
 use super::address;
 use super::around::MAX_TRAIN;
-use super::endpoint::Endpoint;
 use super::mail::Mail;
 use super::router::Router;
 use super::sealed::Sealed;
-use crate::any_endpoint::AnyEndpoint;
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
-use crate::shell::endpoint::check_address;
+use crate::shell::connection::Connection;
+use crate::shell::endpoint::{Endpoint, check_address};
 use crate::transport::Streams;
 
 /// Connections for measured streams alone that an endpoint holds: as many as a responder remembers streams. Further ones
@@ -54,7 +53,7 @@ fn kind_of(datagram: &[u8]) -> Option<Kind> {
 
 /// The datagrams that wait for the host, and the connections that have nothing else.
 #[derive(Debug, Default)]
-pub(super) struct Beside {
+pub(crate) struct Beside {
     /// `None` while nobody wants them.
     questions: Option<Box<Inbox>>,
     answers: Option<Box<Inbox>>,
@@ -76,7 +75,7 @@ struct Inbox {
 pub struct Arrival<'a> {
     /// When they arrived.
     pub arrived: Instant,
-    /// The sender's [address inside](AnyEndpoint::address_inside).
+    /// The sender's [address inside](Endpoint::address_inside).
     pub from: SocketAddr,
     /// The address from which their envelopes came.
     pub peer: SocketAddr,
@@ -167,7 +166,9 @@ impl Endpoint {
     /// Keeps questions of measured streams from now on, until the host [takes](Self::take) them. Callers for such streams
     /// alone are admitted while the endpoint listens for streams.
     pub fn answer(&mut self) {
-        self.shell.protocol.answer_measured();
+        if let Some((router, _)) = self.first_protocol_as::<Router>() {
+            router.answer_measured();
+        }
         self.beside.questions.get_or_insert_default();
     }
 
@@ -185,11 +186,12 @@ impl Endpoint {
     /// As for [`Streams::connect`].
     pub fn connect_measured(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
         check_address(peer)?;
-        Router::connect_measured(&mut self.shell, now, peer)
+        let (router, mut connections) = self.first_protocol_as::<Router>().ok_or(ConnectError::StreamsOnly)?;
+        router.connect_measured(&mut connections, now, peer)
     }
 
     /// Appends the envelopes of datagrams to `out`: of `size` bytes each, the last may be shorter. `to` is an
-    /// [address inside](AnyEndpoint::address_inside). Returns the destination and the length of an envelope. `None` if
+    /// [address inside](Endpoint::address_inside). Returns the destination and the length of an envelope. `None` if
     /// the datagrams are lost: the connection is over, or no key may be used now.
     pub fn enclose(
         &mut self,
@@ -214,7 +216,7 @@ impl Endpoint {
     }
 
     /// Datagrams to connections without anything else inside.
-    pub(super) fn receive_beside(
+    pub(crate) fn receive_beside(
         &mut self,
         now: Instant,
         arrived: Instant,
@@ -223,7 +225,7 @@ impl Endpoint {
         stride: usize,
     ) {
         if !self.beside.is_wanted() {
-            return self.shell.handle_datagrams(now, arrived, from, bytes, stride);
+            return self.receive(now, arrived, from, bytes, stride);
         }
         let stride = stride.max(1);
         let mut rest = bytes;
@@ -255,27 +257,56 @@ impl Endpoint {
         stride: usize,
     ) -> (Option<ConnectionId>, Mail) {
         self.beside.now = now;
-        let id = self.addressee(bytes);
+        let id = self.addressee(from, bytes);
         let mut mail = Some(mail);
         if let Some(sealed) = id.and_then(|id| self.sealed(id)) {
             sealed.lend_mail(mail.take().unwrap_or_default());
         }
-        self.shell.handle_datagrams(now, arrived, from, bytes, stride);
+        self.receive(now, arrived, from, bytes, stride);
         let returned = id.and_then(|id| self.sealed(id)).and_then(Sealed::take_mail);
         let goes_on = id.filter(|_| returned.is_some());
         (goes_on, returned.or(mail).unwrap_or_default())
     }
 
+    /// The address by which datagrams of measured streams reach the peer of a connection inside its envelope. `None`
+    /// without an envelope.
+    pub fn address_inside(&self, id: ConnectionId) -> Option<SocketAddr> {
+        if self.is_plain(id) { None } else { Some(address::behind(id, self.origin(id)?.0)) }
+    }
+
+    /// The established connection of a datagram.
+    fn addressee(&self, from: SocketAddr, datagram: &[u8]) -> Option<ConnectionId> {
+        let slot = self.find(from, datagram)?;
+        let connection = self.at(slot)?;
+        connection.is_established().then(|| connection.id())
+    }
+
+    /// The envelope of an established connection that is not over.
+    pub(super) fn sealed(&mut self, id: ConnectionId) -> Option<&mut Sealed> {
+        self.get_mut(id).filter(|connection| !connection.is_over())?.established_as_mut()
+    }
+
+    /// Where the peer was when the connection began, and whether it called.
+    pub(super) fn origin(&self, id: ConnectionId) -> Option<(SocketAddr, bool)> {
+        let connection = self.get(id)?;
+        Some((connection.peer(), connection.is_accepted()))
+    }
+
+    /// The deadline of a connection may have changed.
+    pub(super) fn touch(&mut self, id: ConnectionId) {
+        let _ = self.command(id, |_| ());
+    }
+
     /// Whether a connection of a caller has measured streams alone.
     pub(super) fn is_measured(&self, id: ConnectionId) -> bool {
-        let accepted = self.shell.get(id).filter(|connection| connection.is_accepted());
-        accepted.and_then(|connection| connection.established()).is_some_and(Sealed::is_measured)
+        let accepted = self.get(id).filter(|connection| connection.is_accepted());
+        accepted.and_then(Connection::established_as).is_some_and(Sealed::is_measured)
     }
 
     /// The next event of a connection that the application knows.
-    pub(super) fn next_event_for_application(&mut self) -> Option<Event> {
+    pub(crate) fn next_event_for_application(&mut self) -> Option<Event> {
         loop {
-            let event = self.shell.next_event()?;
+            let event = self.next_event()?;
             let id = event.connection();
             match event {
                 Event::Accepted(_) if self.is_measured(id) => self.take_in(id),
@@ -288,11 +319,12 @@ impl Endpoint {
 
     /// A caller for measured streams alone was admitted.
     fn take_in(&mut self, id: ConnectionId) {
-        let Self { shell, beside } = self;
-        beside.connections.retain(|held| shell.get(*held).is_some());
-        beside.connections.push(id);
-        shell.claim(id);
-        if beside.connections.len() > MOST_CONNECTIONS {
+        let mut connections = std::mem::take(&mut self.beside.connections);
+        connections.retain(|held| self.get(*held).is_some());
+        connections.push(id);
+        self.beside.connections = connections;
+        self.claim(id);
+        if self.beside.connections.len() > MOST_CONNECTIONS {
             self.release(self.beside.now, id);
         }
     }

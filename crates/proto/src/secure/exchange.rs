@@ -19,9 +19,9 @@ use farhaul_wire::secure::{
 
 use super::client_id::ClientId;
 use super::crypto_stream::CryptoStream;
-use super::terms::peer_call;
 use super::protector::{Failure, Generations, Handshake, KeyChange, Keys, Protection, Side};
 use super::replay::Replay;
+use super::terms::peer_call;
 use crate::timer::Timer;
 
 /// Silence after which everything unconfirmed is sent again. It doubles from time to time.

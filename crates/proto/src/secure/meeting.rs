@@ -16,9 +16,9 @@
 use farhaul_wire::secure::{Epoch, Greeting, Header};
 
 use super::client_id::ClientId;
-use super::terms::peer_call;
 use super::exchange::Exchange;
 use super::protector::Side;
+use super::terms::peer_call;
 
 /// What a side in a rendezvous knows beside its own call.
 pub(super) struct Meeting {

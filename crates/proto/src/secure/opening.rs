@@ -14,7 +14,7 @@ use super::tunnel::Tunnel;
 use crate::config::Config;
 use crate::error::{ConnectionLost, PeerIncompatible, SecurityFault};
 use crate::shell::handshake::Offer;
-use crate::shell::protocol::{self, Setup, Step};
+use crate::shell::protocol::{self, Established, Setup, Step};
 use crate::transport::earliest;
 use crate::udt;
 
@@ -110,7 +110,7 @@ impl Opening {
         self.last_word.as_ref()
     }
 
-    fn establish(&mut self, setup: Setup<'_>) -> Step<Box<Sealed>> {
+    fn establish(&mut self, setup: Setup<'_>) -> Step<Box<dyn Established>> {
         let now = setup.now;
         let Some(exchange) = &mut self.exchange else { return Step::Wait };
         let Some((keys, generations)) = exchange.take_keys() else { return Step::Wait };
@@ -145,14 +145,14 @@ impl Opening {
         Step::Done(Box::new(sealed))
     }
 
-    fn fail(&mut self, reason: ConnectionLost) -> Step<Box<Sealed>> {
+    fn fail(&mut self, reason: ConnectionLost) -> Step<Box<dyn Established>> {
         self.ends = true;
         Step::Failed(reason)
     }
 
     /// A packet for the call of the peer that this side answers. Only the peer's host has the keys of the handshake, so nothing
     /// before them ends the rendezvous.
-    fn on_answering(&mut self, header: &Header, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<Sealed>> {
+    fn on_answering(&mut self, header: &Header, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<dyn Established>> {
         let Some(answering) = self.meeting.as_mut().and_then(Meeting::answering_mut) else { return Step::Wait };
         let progress = answering.on_packet(header, datagram, setup.now);
         let proved = header.epoch == Epoch::HANDSHAKE;
@@ -197,9 +197,7 @@ impl Opening {
 }
 
 impl protocol::Opening for Opening {
-    type Established = Sealed;
-
-    fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<Sealed>> {
+    fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<dyn Established>> {
         let Ok(header) = Header::decode(datagram) else { return Step::Invalid };
         if header.epoch.is_application() || !matches!(header.epoch, Epoch::INITIAL | Epoch::HANDSHAKE) {
             // Data that overtook the end of the handshake. Its sender repeats it.

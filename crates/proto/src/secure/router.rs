@@ -18,7 +18,9 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
 
 use farhaul_units::{Instant, SeqNo};
-use farhaul_wire::secure::{CloseCode, ConnectionName, Epoch, Greeting, Header, MIN_INITIAL, VERSION, destination};
+use farhaul_wire::secure::{
+    CloseCode, ConnectionName, Epoch, Greeting, Header, MIN_INITIAL, VERSION, destination, is_envelope,
+};
 
 use self::meetings::is_meeting;
 use super::answers;
@@ -37,12 +39,11 @@ use crate::error::ConnectError;
 use crate::event::ConnectionId;
 use crate::shell::admission::{Admission, MAX_HALF_OPEN};
 use crate::shell::connection::{Connection, Name};
-use crate::shell::endpoint::Shell;
+use crate::shell::endpoint::Connections;
 use crate::shell::handshake::{Offer, Room, mss_towards};
-use crate::shell::protocol::Protocol;
+use crate::shell::protocol::Demultiplexer;
 use crate::shell::secrets::Secrets;
-use crate::shell::slots::Occupant;
-use crate::udt::ConnectOptions;
+use crate::transport::ConnectOptions;
 
 /// Callers in the middle of their handshakes beyond which each must prove its address first (attack A6): a quarter of those
 /// that are permitted.
@@ -62,7 +63,7 @@ pub(crate) struct Router {
     admission: Admission,
     unproved: Unproved,
     callers: Callers,
-    by_name: BTreeMap<u32, u32>,
+    by_name: BTreeMap<u64, u32>,
     /// Accepted connections by the caller's address and random bytes, so that its repeated packets find them.
     by_client: BTreeMap<(SocketAddr, ClientId), u32>,
     /// Rendezvous in progress, by address.
@@ -89,11 +90,6 @@ impl Router {
         }
     }
 
-    /// Accepts callers of a mode from now on, or no more.
-    pub(super) const fn listen(&mut self, mode: Option<Mode>) {
-        self.listens = mode;
-    }
-
     /// Serves callers for measured streams alone from now on, too.
     pub(super) const fn answer_measured(&mut self) {
         if let Service::Protocol { answers, .. } = &mut self.serves {
@@ -101,48 +97,52 @@ impl Router {
         }
     }
 
-    pub(super) fn connect_in(
-        shell: &mut Shell<Self>,
-        now: Instant,
-        peer: SocketAddr,
-        options: ConnectOptions,
-    ) -> Result<ConnectionId, ConnectError> {
-        let service = shell.protocol.serves;
-        Self::connect_for(shell, now, peer, (service, options))
-    }
-
     /// Opens a connection for measured streams alone.
     pub(super) fn connect_measured(
-        shell: &mut Shell<Self>,
+        &mut self,
+        connections: &mut Connections<'_>,
         now: Instant,
         peer: SocketAddr,
     ) -> Result<ConnectionId, ConnectError> {
-        Self::connect_for(shell, now, peer, (Service::Measured, ConnectOptions::default()))
+        self.connect_for(connections, now, peer, (Service::Measured, ConnectOptions::default()))
     }
 
     fn connect_for(
-        shell: &mut Shell<Self>,
+        &mut self,
+        connections: &mut Connections<'_>,
         now: Instant,
         peer: SocketAddr,
         (service, options): (Service, ConnectOptions),
     ) -> Result<ConnectionId, ConnectError> {
         let ConnectOptions { mode, rendezvous } = options;
-        if rendezvous && shell.protocol.meetings.contains_key(&peer) {
+        if rendezvous && self.meetings.contains_key(&peer) {
             return Err(ConnectError::RendezvousUnderWay);
         }
-        shell.check_room()?;
-        let client_id = ClientId::draw(|| shell.protocol.secrets.draw());
-        let offer = shell.protocol.offer(&shell.config, peer, mode);
+        connections.check_room()?;
+        let client_id = ClientId::draw(|| self.secrets.draw());
+        let offer = self.offer(connections.config, peer, mode);
         let call = rendezvous.then_some(client_id);
-        let router = &mut shell.protocol;
-        let tls = router.provider.call(peer, terms(service, &offer, call)).map_err(|_| ConnectError::NoTrust)?;
-        let keys = router.provider.initial(client_id.bytes(), Side::Client);
+        let tls = self.provider.call(peer, terms(service, &offer, call)).map_err(|_| ConnectError::NoTrust)?;
+        let keys = self.provider.initial(client_id.bytes(), Side::Client);
         let names = (offer.socket_id, ConnectionName::NONE);
         let exchange = Exchange::new(Side::Client, tls, keys, client_id, names, true);
-        let key = router.draw_key();
-        let opening = Opening::new(exchange, (service, offer), (Side::Client, key), &shell.config, now);
-        let opening = if rendezvous { opening.in_meeting(&shell.config) } else { opening };
-        Ok(shell.open(now, name(&offer), opening))
+        let key = self.draw_key();
+        let opening = Opening::new(exchange, (service, offer), (Side::Client, key), connections.config, now);
+        let opening = if rendezvous { opening.in_meeting(connections.config) } else { opening };
+        Ok(self.enter(connections.open(now, name(&offer), opening)))
+    }
+
+    /// The endpoint has a new connection.
+    fn enter(&mut self, connection: &Connection) -> ConnectionId {
+        let id = connection.id();
+        self.by_name.insert(connection.key(), id.slot);
+        if let Some(client) = client(connection) {
+            self.by_client.insert(client, id.slot);
+        }
+        if is_meeting(connection) {
+            self.meetings.insert(connection.peer(), id.slot);
+        }
+        id
     }
 
     /// This side's contribution to a connection, with a new name and first number.
@@ -164,7 +164,7 @@ impl Router {
     fn new_name(&mut self) -> ConnectionName {
         loop {
             let name = ConnectionName::new(self.secrets.draw());
-            if !name.is_none() && !self.by_name.contains_key(&name.value()) {
+            if !name.is_none() && !self.by_name.contains_key(&name.value().into()) {
                 return name;
             }
         }
@@ -179,42 +179,51 @@ impl Router {
     // ---- callers ----
 
     /// An Initial packet of a client without a connection here.
-    fn on_caller(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, header: &Header, datagram: &mut [u8]) {
-        let Ok((greeting, head_len)) = Greeting::decode(datagram) else { return shell.count_invalid() };
-        let Some(client_id) = ClientId::new(greeting.client_id) else { return shell.count_invalid() };
-        if let Some(&slot) = shell.protocol.by_client.get(&(from, client_id)) {
-            return shell.deliver_alone(slot, now, from, datagram);
+    fn on_caller(
+        &mut self,
+        connections: &mut Connections<'_>,
+        now: Instant,
+        from: SocketAddr,
+        header: &Header,
+        datagram: &mut [u8],
+    ) {
+        let Ok((greeting, head_len)) = Greeting::decode(datagram) else { return connections.count_invalid() };
+        let Some(client_id) = ClientId::new(greeting.client_id) else { return connections.count_invalid() };
+        if let Some(&slot) = self.by_client.get(&(from, client_id)) {
+            return connections.deliver_alone(slot, now, from, datagram);
         }
-        if let Some(&slot) = shell.protocol.meetings.get(&from) {
-            return Self::on_call_in_meeting(shell, slot, now, from, (header, client_id), datagram);
+        if let Some(&slot) = self.meetings.get(&from) {
+            return self.on_call_in_meeting(connections, slot, (now, from), (header, client_id), datagram);
         }
-        if shell.protocol.refusals.knows(now, from, client_id) {
-            let answer = shell.protocol.refusals.for_client(now, from, client_id, datagram.len());
-            return shell.protocol.repeat(from, answer);
+        if self.refusals.knows(now, from, client_id) {
+            let answer = self.refusals.for_client(now, from, client_id, datagram.len());
+            return self.repeat(from, answer);
         }
-        let Some(mode) = shell.protocol.listens else { return };
+        let Some(mode) = self.listens else { return };
         // A short one proves nothing about the path, and its answer would be larger (attack A11).
         if datagram.len() < MIN_INITIAL {
-            return shell.count_invalid();
+            return connections.count_invalid();
         }
-        let proved = shell.protocol.has_proved(&Token { from, client_id, made: now }, &greeting, Token::admits);
-        if !proved && !shell.protocol.unproved.take(now) {
+        let proved = self.has_proved(&Token { from, client_id, made: now }, &greeting, Token::admits);
+        if !proved && !self.unproved.take(now) {
             return;
         }
         if greeting.version != VERSION {
-            return shell.protocol.refuse(from, &greeting, (CloseCode::Version, "another version"));
+            return self.refuse(from, &greeting, (CloseCode::Version, "another version"));
         }
-        let held = shell.held();
+        let held = connections.held();
         // Forged callers of a network must not keep out those that are there, so a proof comes before any place.
-        let many = held.half_open >= most_unproved(&shell.config);
-        let room = shell.protocol.admission.room(from.ip(), now, held, &shell.config);
-        let place = shell.protocol.callers.place(from.ip(), now, places(&shell.config), room == Room::None);
+        let many = held.half_open >= most_unproved(connections.config);
+        let room = self.admission.room(from.ip(), now, held, connections.config);
+        let place = self.callers.place(from.ip(), now, places(connections.config), room == Room::None);
         if !proved && (room != Room::Free || many || place != Place::Free) {
-            return shell.protocol.ask_for_proof(from, &greeting, client_id, now);
+            return self.ask_for_proof(from, &greeting, client_id, now);
         }
-        let keys = shell.protocol.provider.initial(client_id.bytes(), Side::Server);
+        let keys = self.provider.initial(client_id.bytes(), Side::Server);
         // TLS is expensive, and a damaged packet must cost none.
-        let Some(frames) = exchange::opened(&keys, header, datagram, head_len) else { return shell.count_invalid() };
+        let Some(frames) = exchange::opened(&keys, header, datagram, head_len) else {
+            return connections.count_invalid();
+        };
         if !exchange::starts(&frames) {
             // The rest of a ClientHello whose start is late or lost, perhaps. Its client sends both again.
             return;
@@ -223,36 +232,35 @@ impl Router {
             Place::Free => None,
             Place::Of(slot) => Some(slot),
             Place::Later if room == Room::None => {
-                return shell.protocol.refuse(from, &greeting, (CloseCode::Busy, "no room"));
+                return self.refuse(from, &greeting, (CloseCode::Busy, "no room"));
             }
             Place::Later => return,
         };
-        let offer = shell.protocol.offer(&shell.config, from, mode);
+        let offer = self.offer(connections.config, from, mode);
         let names = (offer.socket_id, greeting.from);
-        let router = &mut shell.protocol;
-        let Ok(tls) = router.provider.answer(from, terms(router.serves, &offer, None)) else { return };
+        let Ok(tls) = self.provider.answer(from, terms(self.serves, &offer, None)) else { return };
         let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, proved);
         match exchange.on_packet(header, datagram, now) {
-            Progress::Wait if exchange.is_with_meeting() => return shell.count_invalid(),
+            Progress::Wait if exchange.is_with_meeting() => return connections.count_invalid(),
             Progress::Wait => {}
             Progress::Failed(failure) => {
                 let Ok((greeting, _)) = Greeting::decode(datagram) else { return };
-                return router.refuse(from, &greeting, (failure.code, "the handshake failed"));
+                return self.refuse(from, &greeting, (failure.code, "the handshake failed"));
             }
             Progress::Invalid | Progress::Seen | Progress::Closed(..) | Progress::Complete | Progress::Retry(_) => {
-                return shell.count_invalid();
+                return connections.count_invalid();
             }
         }
         if !proved {
-            router.admission.on_accepted(from.ip(), now);
+            self.admission.on_accepted(from.ip(), now);
         }
-        let key = router.draw_key();
-        let opening = Opening::new(exchange, (router.serves, offer), (Side::Server, key), &shell.config, now);
-        if let Some(slot) = evicted {
-            shell.evict(slot);
+        let key = self.draw_key();
+        let opening = Opening::new(exchange, (self.serves, offer), (Side::Server, key), connections.config, now);
+        if let Some(evicted) = evicted.and_then(|slot| connections.evict(slot)) {
+            self.on_forgotten(&evicted);
         }
-        let id = shell.answer_datagram(now, name(&offer), opening);
-        shell.protocol.callers.enter(from.ip(), id.slot, now);
+        let id = self.enter(connections.answer_datagram(now, name(&offer), opening));
+        self.callers.enter(from.ip(), id.slot, now);
     }
 
     /// Whether a caller shows a token of this endpoint that its note `admits`.
@@ -289,54 +297,64 @@ impl Router {
     }
 }
 
-impl Protocol for Router {
-    type Key = ConnectionName;
-    type Opening = Opening;
-    type Established = Sealed;
-
-    fn key(_from: SocketAddr, datagram: &[u8]) -> Option<ConnectionName> {
-        destination(datagram).filter(|id| !id.is_none())
+impl Demultiplexer for Router {
+    fn recognizes(&self, _from: SocketAddr, datagram: &[u8]) -> bool {
+        is_envelope(datagram)
     }
 
-    fn find(&self, id: ConnectionName) -> Option<u32> {
-        self.by_name.get(&id.value()).copied()
+    fn key(&self, _from: SocketAddr, datagram: &[u8]) -> Option<u64> {
+        destination(datagram).filter(|id| !id.is_none()).map(|id| id.value().into())
     }
 
-    fn on_unaddressed(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+    fn find(&self, _from: SocketAddr, key: u64) -> Option<u32> {
+        self.by_name.get(&key).copied()
+    }
+
+    fn on_unaddressed(
+        &mut self,
+        connections: &mut Connections<'_>,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &mut [u8],
+    ) {
         match Header::decode(datagram) {
             Ok(header) if header.epoch == Epoch::INITIAL && header.to.is_none() => {
-                Self::on_caller(shell, now, from, &header, datagram);
+                self.on_caller(connections, now, from, &header, datagram);
             }
-            _ => shell.count_invalid(),
+            _ => connections.count_invalid(),
         }
     }
 
     /// A client that was refused may go on, because it does not know.
-    fn on_unknown(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
-        shell.count_invalid();
+    fn on_unknown(&mut self, connections: &mut Connections<'_>, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+        connections.count_invalid();
         if let Ok(header) = Header::decode(datagram) {
-            let answer = shell.protocol.refusals.for_name(now, from, header.to, datagram.len());
-            shell.protocol.repeat(from, answer);
+            let answer = self.refusals.for_name(now, from, header.to, datagram.len());
+            self.repeat(from, answer);
         }
     }
 
-    fn connect(shell: &mut Shell<Self>, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
-        Self::connect_in(shell, now, peer, ConnectOptions::default())
+    fn connect(
+        &mut self,
+        connections: &mut Connections<'_>,
+        now: Instant,
+        peer: SocketAddr,
+        options: ConnectOptions,
+    ) -> Result<ConnectionId, ConnectError> {
+        self.connect_for(connections, now, peer, (self.serves, options))
     }
 
-    fn on_entered(&mut self, connection: &Connection<Self>) {
-        let slot = connection.id().slot;
-        self.by_name.insert(connection.key().value(), slot);
-        if let Some(client) = client(connection) {
-            self.by_client.insert(client, slot);
-        }
-        if is_meeting(connection) {
-            self.meetings.insert(connection.peer(), slot);
-        }
+    fn listen(&mut self, mode: Option<Mode>) -> Result<(), ConnectError> {
+        self.listens = mode;
+        Ok(())
     }
 
-    fn on_changed(&mut self, connection: &Connection<Self>) {
-        if !self.callers.is_empty() && (connection.is_over() || connection.as_opening().is_none()) {
+    fn is_plain(&self) -> bool {
+        false
+    }
+
+    fn on_changed(&mut self, connection: &Connection) {
+        if !self.callers.is_empty() && (connection.is_over() || connection.is_established()) {
             self.callers.leave(connection.id().slot);
         }
         if !self.meetings.is_empty() && !is_meeting(connection) {
@@ -344,18 +362,18 @@ impl Protocol for Router {
         }
     }
 
-    fn on_forgotten(&mut self, connection: &Connection<Self>) {
+    fn on_forgotten(&mut self, connection: &Connection) {
         self.callers.leave(connection.id().slot);
-        self.by_name.remove(&connection.key().value());
+        self.by_name.remove(&connection.key());
         self.end_meeting(connection);
-        let (peer, name) = (connection.peer(), connection.key());
+        let peer = connection.peer();
         if let Some((_, client_id)) = client(connection) {
             self.by_client.remove(&(peer, client_id));
         }
-        let Some(opening) = connection.as_opening() else { return };
+        let Some(opening) = connection.opening_as::<Opening>() else { return };
         if let Some((packet, said)) = opening.last_word() {
-            let (client_id, packet, said) = (opening.client_id(), packet.clone(), *said);
-            self.refusals.keep(Refusal { peer, name, client_id, packet, said });
+            let (client_id, name) = (opening.client_id(), opening.offer().socket_id);
+            self.refusals.keep(Refusal { peer, name, client_id, packet: packet.clone(), said: *said });
         }
     }
 
@@ -385,16 +403,16 @@ fn most_unproved(config: &Config) -> usize {
     MOST_UNPROVED.min(places(config) / UNPROVED_PART)
 }
 
-const fn name(offer: &Offer) -> Name<ConnectionName> {
-    Name { key: offer.socket_id, peer: offer.peer, mode: offer.mode }
+fn name(offer: &Offer) -> Name {
+    Name { key: offer.socket_id.value().into(), peer: offer.peer, mode: offer.mode }
 }
 
 /// The caller of a connection that was accepted.
-fn client(connection: &Connection<Router>) -> Option<(SocketAddr, ClientId)> {
+fn client(connection: &Connection) -> Option<(SocketAddr, ClientId)> {
     if !connection.is_accepted() {
         return None;
     }
-    let opening = connection.as_opening().map(Opening::client_id);
-    let client_id = opening.or_else(|| connection.established().map(Sealed::client_id))?;
+    let opening = connection.opening_as().map(Opening::client_id);
+    let client_id = opening.or_else(|| connection.established_as().map(Sealed::client_id))?;
     Some((connection.peer(), client_id))
 }

@@ -15,10 +15,10 @@ use super::protector::{Protection, Side};
 use super::tunnel::{TRAIN, Tunnel, WornOut};
 use crate::error::{ConnectionLost, SecurityFault};
 use crate::shell::farewell::Parting;
-use crate::shell::protocol::{Conductor, Effect, Output, Setup};
+use crate::shell::protocol::{Effect, Established, Output, Setup};
 use crate::stats::Stats;
-use crate::transport::earliest;
-use crate::udt::{self, HasUdt};
+use crate::transport::{MessageOptions, StreamError, earliest};
+use crate::udt;
 
 /// A client repeats its last messages for so long, until the server speaks. A server answers them for as long.
 const ANSWERS: Duration = Duration::from_secs(10);
@@ -74,11 +74,6 @@ impl Sealed {
             mail: None,
             is_measured: false,
         }
-    }
-
-    /// Its protection.
-    pub(crate) const fn protection(&self) -> &Protection {
-        &self.protection
     }
 
     /// The client's random bytes.
@@ -183,13 +178,7 @@ impl Sealed {
     }
 }
 
-impl HasUdt for Sealed {
-    fn udt(&mut self) -> &mut udt::Established {
-        &mut self.inner
-    }
-}
-
-impl Conductor for Sealed {
+impl Established for Sealed {
     // ---- input ----
 
     fn begin_batch(&mut self, arrived: Instant) {
@@ -345,7 +334,29 @@ impl Conductor for Sealed {
         self.inner.is_gone()
     }
 
+    // ---- messages, signals ----
+
+    fn write_message(&mut self, now: Instant, message: &[u8], options: MessageOptions) -> Result<bool, StreamError> {
+        self.inner.write_message(now, message, options)
+    }
+
+    fn read_message(&mut self, out: &mut [u8]) -> Option<usize> {
+        self.inner.read_message(out)
+    }
+
+    fn signal_error(&mut self, code: u32) {
+        self.inner.signal_error(code);
+    }
+
+    fn send_custom(&mut self, kind: u16, body: &[u8]) {
+        self.inner.send_custom(kind, body);
+    }
+
     // ---- facts ----
+
+    fn protection(&self) -> Option<&Protection> {
+        Some(&self.protection)
+    }
 
     fn is_flushed(&self) -> bool {
         self.is_admitted() && self.inner.is_flushed()

@@ -4,6 +4,7 @@ mod attack;
 mod half_close;
 mod meetings;
 pub(super) mod pair;
+mod plain_callers;
 mod refusals;
 
 use farhaul_units::{Duration, Instant, Rng};
@@ -14,7 +15,7 @@ use core::net::SocketAddr;
 use self::pair::{DELAY, Pair, address, end};
 use super::*;
 use crate::error::{ConnectionLost, SecurityFault};
-use crate::{AnyEndpoint, Batch, Config, Entropy, Event, Mode, Read, Streams, Transport};
+use crate::{Batch, Config, Entropy, Event, Mode, Read, Streams, Transport};
 
 fn content(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 251) as u8).collect()

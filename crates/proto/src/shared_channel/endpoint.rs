@@ -12,8 +12,7 @@ use crate::error::ConnectError;
 use crate::event::ConnectionId;
 use crate::secure::Protection;
 use crate::stats::Stats;
-use crate::transport::{Read, StreamError, Streams};
-use crate::udt::{ConnectOptions, Message, MessageOptions};
+use crate::transport::{ConnectOptions, Message, MessageOptions, Read, StreamError, Streams};
 
 impl<T: Streams> Streams for SharedChannel<T> {
     fn connect(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {

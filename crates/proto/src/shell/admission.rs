@@ -19,14 +19,14 @@ const SILENT_PER_NETWORK: u32 = 256;
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// The connections that an endpoint already holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Held {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
     /// All connections, closing ones included.
-    pub(crate) connections: usize,
+    pub connections: usize,
     /// Accepted connections not heard from since.
-    pub(crate) half_open: usize,
+    pub half_open: usize,
     /// Accepted connections that the application has not taken yet.
-    pub(crate) unclaimed: usize,
+    pub unclaimed: usize,
 }
 
 /// Admits callers.

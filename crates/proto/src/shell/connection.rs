@@ -3,84 +3,90 @@
 mod channel;
 mod commands;
 
+use core::any::Any;
 use core::net::SocketAddr;
 
 use farhaul_units::{Duration, Instant};
 
 use super::farewell::Parting;
 use super::life::{Ending, Life};
-use super::protocol::{Conductor, Effect, Opening, Output, Protocol, Setup, Step};
+use super::protocol::{Effect, Established, Opening, Output, Setup, Step};
 use super::route::Route;
 use super::slots::Occupant;
 use super::standing::Standing;
 use crate::config::Mode;
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
+use crate::secure::Protection;
 use crate::stats::Stats;
 
 /// A connection.
-pub(crate) struct Connection<P: Protocol> {
+pub struct Connection {
     standing: Standing,
-    name: Name<P::Key>,
+    name: Name,
+    /// The index of its protocol among those of the port.
+    protocol: usize,
     route: Route,
     opened: Instant,
     linger: Duration,
     /// The peer called this side.
     accepted: bool,
-    phase: Phase<P::Opening, P::Established>,
+    phase: Phase,
 }
 
 /// The facts of a connection that never change.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Name<K> {
+pub struct Name {
     /// Its name in the datagrams of the peer.
-    pub(crate) key: K,
+    pub key: u64,
     /// Whom this side called, or who called it.
-    pub(crate) peer: SocketAddr,
-    pub(crate) mode: Mode,
+    pub peer: SocketAddr,
+    /// Stream or messages.
+    pub mode: Mode,
 }
 
 /// The endpoint's contribution to a new connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) id: ConnectionId,
+    pub(super) protocol: usize,
     pub(super) opened: Instant,
     /// Longest time without progress after `finish`.
     pub(super) linger: Duration,
 }
 
-enum Phase<O, E> {
-    Opening(Box<O>),
-    Established(Box<E>),
+enum Phase {
+    Opening(Box<dyn Opening>),
+    Established(Box<dyn Established>),
 }
 
-impl<P: Protocol> Connection<P> {
+impl Connection {
     /// A connection that this side opens.
-    pub(super) fn opening(place: Place, name: Name<P::Key>, opening: P::Opening) -> Self {
-        Self::new(place, Standing::opening(place.id), name, Phase::Opening(Box::new(opening)))
+    pub(super) fn opening(place: Place, name: Name, opening: Box<dyn Opening>) -> Self {
+        Self::new(place, Standing::opening(place.id), name, Phase::Opening(opening))
     }
 
     /// A connection that a caller opens by a channel. The application learns of it once it is established.
-    pub(super) fn called(place: Place, name: Name<P::Key>, opening: P::Opening) -> Self {
-        let called = Self::new(place, Standing::called(place.id), name, Phase::Opening(Box::new(opening)));
+    pub(super) fn called(place: Place, name: Name, opening: Box<dyn Opening>) -> Self {
+        let called = Self::new(place, Standing::called(place.id), name, Phase::Opening(opening));
         Self { route: Route::From(name.peer.ip()), accepted: true, ..called }
     }
 
     /// The same for a caller that opens it by datagrams.
-    pub(super) fn called_by_datagram(place: Place, name: Name<P::Key>, opening: P::Opening) -> Self {
-        let called = Self::new(place, Standing::called(place.id), name, Phase::Opening(Box::new(opening)));
+    pub(super) fn called_by_datagram(place: Place, name: Name, opening: Box<dyn Opening>) -> Self {
+        let called = Self::new(place, Standing::called(place.id), name, Phase::Opening(opening));
         Self { accepted: true, ..called }
     }
 
     /// A connection that a caller opened and that the application must take.
-    pub(super) fn accepted(place: Place, name: Name<P::Key>, established: P::Established) -> Self {
-        let phase = Phase::Established(Box::new(established));
+    pub(super) fn accepted(place: Place, name: Name, established: Box<dyn Established>) -> Self {
+        let phase = Phase::Established(established);
         Self { accepted: true, ..Self::new(place, Standing::accepted(place.id), name, phase) }
     }
 
-    fn new(place: Place, standing: Standing, name: Name<P::Key>, phase: Phase<P::Opening, P::Established>) -> Self {
-        let (opened, linger) = (place.opened, place.linger);
-        Self { standing, name, route: Route::Known(name.peer), opened, linger, accepted: false, phase }
+    fn new(place: Place, standing: Standing, name: Name, phase: Phase) -> Self {
+        let Place { protocol, opened, linger, .. } = place;
+        Self { standing, name, protocol, route: Route::Known(name.peer), opened, linger, accepted: false, phase }
     }
 
     // ---- input ----
@@ -119,7 +125,7 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// A packet or a part of the channel had this result for the opening.
-    fn advance(&mut self, step: Step<Box<P::Established>>) {
+    fn advance(&mut self, step: Step<Box<dyn Established>>) {
         match step {
             Step::Wait | Step::Invalid => {}
             Step::Failed(reason) => self.end(reason),
@@ -289,13 +295,28 @@ impl<P: Protocol> Connection<P> {
         self.route.destination().unwrap_or(self.name.peer)
     }
 
+    /// Its id.
+    pub const fn id(&self) -> ConnectionId {
+        self.standing.id()
+    }
+
+    /// Whom this side called, or who called it.
+    pub const fn peer(&self) -> SocketAddr {
+        self.name.peer
+    }
+
     /// Its name in the datagrams of the peer.
-    pub(crate) const fn key(&self) -> P::Key {
+    pub const fn key(&self) -> u64 {
         self.name.key
     }
 
+    /// The index of its protocol among those of the port.
+    pub(super) const fn protocol(&self) -> usize {
+        self.protocol
+    }
+
     /// Whether nothing is sent or received any more.
-    pub(crate) const fn is_over(&self) -> bool {
+    pub const fn is_over(&self) -> bool {
         self.standing.is_over()
     }
 
@@ -319,40 +340,60 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// Whether the peer called.
-    pub(crate) const fn is_accepted(&self) -> bool {
+    pub const fn is_accepted(&self) -> bool {
         self.accepted
     }
 
-    /// Its opening; `None` once it is established.
-    pub(crate) fn as_opening(&self) -> Option<&P::Opening> {
+    /// Its opening, if that is of this type; `None` once it is established.
+    pub fn opening_as<T: Opening>(&self) -> Option<&T> {
         match &self.phase {
-            Phase::Opening(opening) => Some(opening),
+            Phase::Opening(opening) => (&**opening as &dyn Any).downcast_ref(),
             Phase::Established(_) => None,
         }
     }
 
     /// The same, mutable.
-    pub(crate) fn as_opening_mut(&mut self) -> Option<&mut P::Opening> {
+    pub fn opening_as_mut<T: Opening>(&mut self) -> Option<&mut T> {
         match &mut self.phase {
-            Phase::Opening(opening) => Some(opening),
+            Phase::Opening(opening) => (&mut **opening as &mut dyn Any).downcast_mut(),
             Phase::Established(_) => None,
         }
+    }
+
+    /// Whether it is established.
+    pub const fn is_established(&self) -> bool {
+        matches!(self.phase, Phase::Established(_))
     }
 
     /// The protocol's part; `None` before it is established.
-    pub(crate) fn established(&self) -> Option<&P::Established> {
+    pub(crate) fn established(&self) -> Option<&dyn Established> {
         match &self.phase {
-            Phase::Established(established) => Some(established),
+            Phase::Established(established) => Some(&**established),
             Phase::Opening(_) => None,
         }
     }
 
     /// The same, mutable.
-    pub(crate) fn established_mut(&mut self) -> Option<&mut P::Established> {
+    pub(crate) fn established_mut(&mut self) -> Option<&mut dyn Established> {
         match &mut self.phase {
-            Phase::Established(established) => Some(established),
+            Phase::Established(established) => Some(&mut **established),
             Phase::Opening(_) => None,
         }
+    }
+
+    /// The protocol's part, if it is of this type.
+    pub fn established_as<T: Established>(&self) -> Option<&T> {
+        self.established().and_then(|established| (established as &dyn Any).downcast_ref())
+    }
+
+    /// The same, mutable.
+    pub fn established_as_mut<T: Established>(&mut self) -> Option<&mut T> {
+        self.established_mut().and_then(|established| (established as &mut dyn Any).downcast_mut())
+    }
+
+    /// The protection of its packets; `None` if they have none, or before it is established.
+    pub(super) fn protection(&self) -> Option<&Protection> {
+        self.established()?.protection()
     }
 
     pub(super) fn stats(&self, now: Instant) -> Stats {
@@ -364,9 +405,13 @@ impl<P: Protocol> Connection<P> {
     }
 }
 
-impl<P: Protocol> Occupant for Connection<P> {
+impl Occupant for Connection {
     fn id(&self) -> ConnectionId {
         self.standing.id()
+    }
+
+    fn protocol(&self) -> usize {
+        self.protocol
     }
 
     fn peer(&self) -> SocketAddr {
@@ -374,7 +419,7 @@ impl<P: Protocol> Occupant for Connection<P> {
     }
 
     fn was_heard(&self) -> bool {
-        self.established().is_some_and(Conductor::was_heard)
+        self.established().is_some_and(Established::was_heard)
     }
 
     fn is_half_open(&self) -> bool {

@@ -15,7 +15,7 @@ pub const LONGEST_FAREWELL: Duration = MAX_SPACING.saturating_mul(REPEATS - 1);
 
 /// The way in which this side left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parting {
+pub enum Parting {
     /// This side closed, and the peer has acknowledged all data: sends a shutdown.
     Closed,
     /// This side aborted. Never a shutdown, which the peer would take for the end of the stream.

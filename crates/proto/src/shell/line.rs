@@ -2,11 +2,14 @@
 
 /// A request to the host. See [`ChannelOutput`](crate::ChannelOutput).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Request {
+pub enum Request {
+    /// Open the channel.
     Open,
-    /// The bytes of [`Line::bytes`].
+    /// Send the bytes that the connection names.
     Send,
+    /// End the channel in order after everything sent.
     Finish,
+    /// End it at once.
     Reset,
 }
 

@@ -1,64 +1,115 @@
-//! The traits that a protocol implements: one for its endpoint, two for its connections. `channel` has those of a
-//! protocol with control channels.
+//! What a protocol implements: one trait for its endpoint, two for its connections. All are object-safe, so an endpoint
+//! serves protocols that it does not know, and a connection changes its phases behind one pointer.
+//!
+//! | per | calls through a pointer |
+//! | --- | --- |
+//! | datagram in | [`Demultiplexer::key`], [`Established::on_datagram`] |
+//! | train out | [`Established::poll`], [`Established::emit`] |
+//! | receive call, timer, command | one each |
 
-mod channel;
-
+use core::any::Any;
 use core::net::SocketAddr;
 
-use farhaul_units::{Duration, Instant, Rng};
+use farhaul_units::{Duration, Instant, Network, Rng};
 
-pub(crate) use self::channel::{ConductsChannel, HoldsChannel, OpensOnChannel, WithChannels};
 use super::connection::Connection;
-use super::endpoint::Shell;
+use super::endpoint::Connections;
 use super::farewell::Parting;
-use crate::config::Config;
+use super::line::Request;
+use crate::channel::ChannelEnd;
+use crate::config::{Config, Mode};
 use crate::error::{ConnectError, ConnectionLost};
 use crate::event::ConnectionId;
+use crate::secure::Protection;
 use crate::stats::Stats;
+use crate::transport::{ConnectOptions, MessageOptions, StreamError};
 
-/// A protocol at its endpoint: it finds the connection of a datagram, and opens connections.
+/// A protocol at its port: it finds the connection of a datagram, and opens connections.
 ///
 /// A value of this type holds the maps from keys to slots, and the protocol's means of meeting callers.
-pub(crate) trait Protocol: Sized {
-    /// The name of a connection in the datagrams of its peer.
-    type Key: Copy + Eq;
-    /// A connection that is not established.
-    type Opening: Opening<Established = Self::Established>;
-    /// A connection that is established.
-    type Established: Conductor;
-
-    /// Whether its connections have control channels, so that it is also [`WithChannels`].
-    const CHANNELS: bool = false;
-
+pub trait Demultiplexer: Any + Send {
     // ---- finding ----
 
-    /// The key in a datagram from this address; `None` if the datagram may name no connection.
-    fn key(from: SocketAddr, datagram: &[u8]) -> Option<Self::Key>;
+    /// Whether a datagram from this address is of this protocol, by its first byte. A port with one protocol does not ask.
+    fn recognizes(&self, from: SocketAddr, datagram: &[u8]) -> bool {
+        let _ = (from, datagram);
+        true
+    }
 
-    /// The slot of the connection with this key.
-    fn find(&self, key: Self::Key) -> Option<u32>;
+    /// The key in a datagram from this address; `None` if the datagram may name no connection.
+    fn key(&self, from: SocketAddr, datagram: &[u8]) -> Option<u64>;
+
+    /// The slot of the connection to which datagrams from this address have this key.
+    fn find(&self, from: SocketAddr, key: u64) -> Option<u32>;
 
     /// Handles a datagram without a key: of a caller, say. Counts it if it is invalid.
-    fn on_unaddressed(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &mut [u8]);
+    fn on_unaddressed(
+        &mut self,
+        connections: &mut Connections<'_>,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &mut [u8],
+    );
 
     /// Handles a datagram whose key belongs to no connection. It is invalid.
-    fn on_unknown(shell: &mut Shell<Self>, _now: Instant, _from: SocketAddr, _datagram: &mut [u8]) {
-        shell.count_invalid();
+    fn on_unknown(&mut self, connections: &mut Connections<'_>, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+        let _ = (now, from, datagram);
+        connections.count_invalid();
     }
 
     // ---- opening ----
 
     /// Opens a connection to `peer`, whose address is well-formed.
-    fn connect(shell: &mut Shell<Self>, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError>;
+    ///
+    /// # Errors
+    /// The protocol has no such option, or the endpoint no room.
+    fn connect(
+        &mut self,
+        connections: &mut Connections<'_>,
+        now: Instant,
+        peer: SocketAddr,
+        options: ConnectOptions,
+    ) -> Result<ConnectionId, ConnectError>;
 
-    /// The endpoint has a new connection.
-    fn on_entered(&mut self, connection: &Connection<Self>);
+    /// Accepts callers of a mode from now on, or no more.
+    ///
+    /// # Errors
+    /// The protocol has no such mode: [`ConnectError::StreamsOnly`].
+    fn listen(&mut self, mode: Option<Mode>) -> Result<(), ConnectError>;
+
+    /// Admits callers from these networks alone from now on. Returns false if the protocol admits those of all.
+    fn admit(&mut self, _networks: &[Network]) -> bool {
+        false
+    }
+
+    /// Whether its connections are neither encrypted nor authenticated.
+    fn is_plain(&self) -> bool {
+        true
+    }
+
+    /// Whether its connections have control channels.
+    fn needs_channels(&self) -> bool {
+        false
+    }
+
+    /// A peer opened a channel from this address. Returns the id of its connection; `None` refuses it.
+    fn accept_channel(
+        &mut self,
+        connections: &mut Connections<'_>,
+        now: Instant,
+        from: SocketAddr,
+    ) -> Option<ConnectionId> {
+        let _ = (connections, now, from);
+        None
+    }
+
+    // ---- following ----
 
     /// The connection may have changed.
-    fn on_changed(&mut self, connection: &Connection<Self>);
+    fn on_changed(&mut self, connection: &Connection);
 
     /// The endpoint has forgotten the connection.
-    fn on_forgotten(&mut self, connection: &Connection<Self>);
+    fn on_forgotten(&mut self, connection: &Connection);
 
     /// An accepted caller spoke for the first time.
     fn on_caller_heard(&mut self, _caller: SocketAddr) {}
@@ -77,11 +128,11 @@ pub(crate) trait Protocol: Sized {
 }
 
 /// A connection from its first packet until it is established.
-pub(crate) trait Opening {
-    type Established;
-
+///
+/// One that opens on a control channel holds its end of the channel, and hands it to the established connection.
+pub trait Opening: Any + Send {
     /// Handles a datagram of the peer, which may be decrypted in place. The datagram that completes the opening also goes to the established connection.
-    fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<Self::Established>>;
+    fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<dyn Established>>;
 
     /// The reason to give up, if the time limit has passed.
     fn check(&self, now: Instant) -> Option<ConnectionLost>;
@@ -102,10 +153,38 @@ pub(crate) trait Opening {
     fn is_gone(&self) -> bool {
         true
     }
+
+    // ---- the control channel ----
+
+    /// The host has opened the channel.
+    fn channel_opened(&mut self, _now: Instant) {}
+
+    /// Takes bytes of the peer, in any division. An established connection holds those that followed the opening.
+    fn on_channel(&mut self, _bytes: &[u8], _setup: Setup<'_>) -> Step<Box<dyn Established>> {
+        Step::Wait
+    }
+
+    /// The host takes more bytes.
+    fn channel_drained(&mut self) {}
+
+    /// The peer ended the channel, or it failed. Nothing arrives after this.
+    fn channel_ended(&mut self, _now: Instant, _end: ChannelEnd) -> Effect {
+        Effect::GoOn
+    }
+
+    /// The next request to the host.
+    fn poll_channel(&mut self, _now: Instant) -> Option<Request> {
+        None
+    }
+
+    /// The bytes of the last [`Request::Send`].
+    fn channel_bytes(&self) -> &[u8] {
+        &[]
+    }
 }
 
 /// An established connection. It conducts the parts of its protocol.
-pub(crate) trait Conductor {
+pub trait Established: Any + Send {
     // ---- input ----
 
     /// The next datagrams reached this computer at `arrived`.
@@ -189,7 +268,59 @@ pub(crate) trait Conductor {
         true
     }
 
+    // ---- messages, signals ----
+
+    /// Takes one message for sending. Returns false if there is no room now.
+    ///
+    /// # Errors
+    /// The protocol has no messages, or this one is longer than the peer's window.
+    fn write_message(&mut self, now: Instant, message: &[u8], options: MessageOptions) -> Result<bool, StreamError> {
+        let _ = (now, message, options);
+        Err(StreamError::WrongMode)
+    }
+
+    /// Copies the next message into `out`, as far as there is room. Returns its length; `None` if none is complete.
+    fn read_message(&mut self, _out: &mut [u8]) -> Option<usize> {
+        None
+    }
+
+    /// Tells the peer that this side cannot store the data.
+    fn signal_error(&mut self, _code: u32) {}
+
+    /// Sends a user-defined control packet to the peer's controller. Not reliable.
+    fn send_custom(&mut self, _kind: u16, _body: &[u8]) {}
+
+    // ---- the control channel ----
+
+    /// Takes bytes of the peer, in any division, behind those that the opening left.
+    fn on_channel(&mut self, _bytes: &[u8], _now: Instant) -> Effect {
+        Effect::GoOn
+    }
+
+    /// The host takes more bytes.
+    fn channel_drained(&mut self) {}
+
+    /// The peer ended the channel, or it failed. Nothing arrives after this.
+    fn channel_ended(&mut self, _now: Instant, _end: ChannelEnd) -> Effect {
+        Effect::GoOn
+    }
+
+    /// The next request to the host.
+    fn poll_channel(&mut self, _now: Instant) -> Option<Request> {
+        None
+    }
+
+    /// The bytes of the last [`Request::Send`].
+    fn channel_bytes(&self) -> &[u8] {
+        &[]
+    }
+
     // ---- facts ----
+
+    /// The protection of its packets; `None` if they have none.
+    fn protection(&self) -> Option<&Protection> {
+        None
+    }
 
     /// Whether the peer has acknowledged everything written, so that this side may leave.
     fn is_flushed(&self) -> bool;
@@ -231,21 +362,25 @@ pub(crate) trait Conductor {
 }
 
 /// The endpoint's contribution to a connection that becomes established.
-pub(crate) struct Setup<'a> {
-    pub(crate) config: &'a Config,
-    pub(crate) rng: &'a mut Rng,
-    pub(crate) now: Instant,
+pub struct Setup<'a> {
+    /// The settings of its endpoint.
+    pub config: &'a Config,
+    /// The randomness of its endpoint.
+    pub rng: &'a mut Rng,
+    /// The time.
+    pub now: Instant,
 }
 
 /// The result of a packet for a connection that is being opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step<T> {
+pub enum Step<T> {
     /// No change, or more packets are needed.
     Wait,
     /// No legitimate peer sends this datagram.
     Invalid,
     /// The connection is established. A last packet may be due.
     Done(T),
+    /// It will never be established.
     Failed(ConnectionLost),
 }
 
@@ -263,7 +398,8 @@ impl<T> Step<T> {
 
 /// The meaning of a packet or a timer for the connection as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub enum Effect {
+    /// Nothing changed for the connection.
     GoOn,
     /// No legitimate peer sends this datagram.
     Invalid,
@@ -278,18 +414,19 @@ pub(crate) enum Effect {
     Complained(u32),
     /// The peer has proved that it is at this address now.
     Moved(SocketAddr),
+    /// It is over.
     Lost(ConnectionLost),
 }
 
 /// The source of a connection's next datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Output {
+pub enum Output {
     /// One datagram was written into the scratch buffer.
     Scratch,
     /// The same for another address than the peer's.
     Detour(SocketAddr),
     /// The same, and it must not travel in fragments.
     Probe,
-    /// [`Conductor::emit`] gives a train of data packets.
+    /// [`Established::emit`] gives a train of data packets.
     Data,
 }

@@ -8,6 +8,8 @@ use crate::shell::admission::Held;
 /// The properties of a connection that the table counts.
 pub(crate) trait Occupant {
     fn id(&self) -> ConnectionId;
+    /// The index of its protocol among those of the port.
+    fn protocol(&self) -> usize;
     fn peer(&self) -> SocketAddr;
     /// The peer has sent a valid packet after the handshake.
     fn was_heard(&self) -> bool;
@@ -23,8 +25,8 @@ pub(crate) trait Occupant {
 pub(crate) struct Slots<C> {
     slots: Vec<Slot<C>>,
     free: Vec<u32>,
-    half_open: usize,
-    unclaimed: usize,
+    /// The counts of each protocol, so that the callers of one do not take the places of another.
+    held: Vec<Held>,
 }
 
 #[derive(Debug)]
@@ -38,20 +40,29 @@ struct Slot<C> {
 
 impl<C> Default for Slots<C> {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), half_open: 0, unclaimed: 0 }
+        Self { slots: Vec::new(), free: Vec::new(), held: Vec::new() }
     }
 }
 
 impl<C: Occupant> Slots<C> {
-    /// Connections held, closing ones and reserved slots included.
-    pub(crate) const fn held(&self) -> Held {
-        let connections = self.slots.len() - self.free.len();
-        Held { connections, half_open: self.half_open, unclaimed: self.unclaimed }
+    /// The connections of a protocol, closing ones included.
+    pub(crate) fn held(&self, protocol: usize) -> Held {
+        self.held.get(protocol).copied().unwrap_or_default()
+    }
+
+    /// All connections, closing ones included.
+    pub(crate) fn connections(&self) -> usize {
+        self.held.iter().map(|held| held.connections).sum()
     }
 
     /// The connection in a slot.
     pub(crate) fn at(&mut self, slot: u32) -> Option<&mut C> {
         self.slots.get_mut(slot as usize)?.connection.as_mut()
+    }
+
+    /// The same, to look at.
+    pub(crate) fn peek(&self, slot: u32) -> Option<&C> {
+        self.slots.get(slot as usize)?.connection.as_ref()
     }
 
     /// The connection with this id, unless it was forgotten.
@@ -86,13 +97,18 @@ impl<C: Occupant> Slots<C> {
     }
 
     /// Puts a connection into its reserved slot.
-    pub(crate) fn install(&mut self, connection: C) {
-        let entry = &mut self.slots[connection.id().slot()];
+    pub(crate) fn install(&mut self, connection: C) -> &C {
+        let protocol = connection.protocol();
+        if self.held.len() <= protocol {
+            self.held.resize_with(protocol + 1, Held::default);
+        }
+        let (entry, held) = (&mut self.slots[connection.id().slot()], &mut self.held[protocol]);
         entry.half_open = connection.is_half_open();
         entry.unclaimed = connection.waits_for_application();
-        self.half_open += usize::from(entry.half_open);
-        self.unclaimed += usize::from(entry.unclaimed);
-        entry.connection = Some(connection);
+        held.connections += 1;
+        held.half_open += usize::from(entry.half_open);
+        held.unclaimed += usize::from(entry.unclaimed);
+        entry.connection.insert(connection)
     }
 
     /// Updates the counts after a change of the connection. No property comes back once lost, so counts only fall.
@@ -109,17 +125,18 @@ impl<C: Occupant> Slots<C> {
     /// Removes a connection and frees its slot.
     pub(crate) fn forget(&mut self, slot: u32) -> Option<C> {
         self.recount(slot, false, false);
-        let connection = self.slots[slot as usize].connection.take();
-        if connection.is_some() {
-            self.unreserve(slot);
-        }
-        connection
+        let connection = self.slots[slot as usize].connection.take()?;
+        self.held[connection.protocol()].connections -= 1;
+        self.unreserve(slot);
+        Some(connection)
     }
 
     fn recount(&mut self, slot: u32, half_open: bool, unclaimed: bool) {
         let entry = &mut self.slots[slot as usize];
-        self.half_open -= usize::from(entry.half_open && !half_open);
-        self.unclaimed -= usize::from(entry.unclaimed && !unclaimed);
+        let Some(connection) = &entry.connection else { return };
+        let held = &mut self.held[connection.protocol()];
+        held.half_open -= usize::from(entry.half_open && !half_open);
+        held.unclaimed -= usize::from(entry.unclaimed && !unclaimed);
         entry.half_open &= half_open;
         entry.unclaimed &= unclaimed;
     }
@@ -134,11 +151,16 @@ mod tests {
         id: ConnectionId,
         heard: bool,
         taken: bool,
+        is_of_second: bool,
     }
 
     impl Occupant for Guest {
         fn id(&self) -> ConnectionId {
             self.id
+        }
+
+        fn protocol(&self) -> usize {
+            usize::from(self.is_of_second)
         }
 
         fn peer(&self) -> SocketAddr {
@@ -160,12 +182,12 @@ mod tests {
 
     fn install(slots: &mut Slots<Guest>) -> ConnectionId {
         let id = slots.reserve();
-        slots.install(Guest { id, heard: false, taken: false });
+        slots.install(Guest { id, heard: false, taken: false, is_of_second: false });
         id
     }
 
     fn counts(slots: &Slots<Guest>) -> [usize; 3] {
-        let Held { connections, half_open, unclaimed } = slots.held();
+        let Held { connections, half_open, unclaimed } = slots.held(0);
         [connections, half_open, unclaimed]
     }
 
@@ -195,5 +217,18 @@ mod tests {
         assert_eq!(counts(&slots), [2, 1, 1]);
         slots.forget(second.slot);
         assert_eq!(counts(&slots), [1, 0, 0]);
+    }
+
+    #[test]
+    fn each_protocol_has_counts_of_its_own() {
+        let mut slots = Slots::default();
+        install(&mut slots);
+        let id = slots.reserve();
+        slots.install(Guest { id, heard: false, taken: true, is_of_second: true });
+        assert_eq!(counts(&slots), [1, 1, 1]);
+        assert_eq!(slots.held(1), Held { connections: 1, half_open: 1, unclaimed: 0 });
+        assert_eq!(slots.connections(), 2);
+        slots.forget(id.slot);
+        assert_eq!((slots.held(1), slots.connections()), (Held::default(), 1));
     }
 }

@@ -6,13 +6,12 @@ use std::collections::{BTreeMap, VecDeque};
 use farhaul_units::{Duration, Instant};
 
 use super::connection::{Connection, Name};
-use super::endpoint::{Shell, Wraps};
+use super::endpoint::{Connections, Endpoint};
 use super::farewell::{Farewell, Parting};
-use super::protocol::{self, Conductor, Effect, Output, Protocol, Setup, Step};
-use super::slots::Occupant;
+use super::protocol::{Demultiplexer, Effect, Established, Opening, Output, Setup, Step};
 use crate::{
-    Batch, Config, ConnectError, ConnectionId, ConnectionLost, Event, Mode, Read, Stats, StreamError, Streams,
-    Transport,
+    Batch, Config, ConnectError, ConnectOptions, ConnectionId, ConnectionLost, Event, Mode, Read, Stats, StreamError,
+    Streams, Transport,
 };
 
 const RTT: Duration = Duration::from_millis(20);
@@ -44,45 +43,47 @@ struct Pipe {
     farewell: Farewell,
 }
 
-impl Protocol for Tags {
-    type Key = u64;
-    type Opening = Hello;
-    type Established = Pipe;
-
-    fn key(_from: SocketAddr, datagram: &[u8]) -> Option<u64> {
+impl Demultiplexer for Tags {
+    fn key(&self, _from: SocketAddr, datagram: &[u8]) -> Option<u64> {
         datagram.first_chunk().map(|tag| u64::from_be_bytes(*tag))
     }
 
-    fn find(&self, tag: u64) -> Option<u32> {
+    fn find(&self, _from: SocketAddr, tag: u64) -> Option<u32> {
         self.0.get(&tag).copied()
     }
 
-    fn on_unaddressed(shell: &mut Shell<Self>, _: Instant, _: SocketAddr, _: &mut [u8]) {
-        shell.count_invalid();
+    fn on_unaddressed(&mut self, connections: &mut Connections<'_>, _: Instant, _: SocketAddr, _: &mut [u8]) {
+        connections.count_invalid();
     }
 
-    fn connect(shell: &mut Shell<Self>, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
-        shell.check_room()?;
+    fn connect(
+        &mut self,
+        connections: &mut Connections<'_>,
+        now: Instant,
+        peer: SocketAddr,
+        _: ConnectOptions,
+    ) -> Result<ConnectionId, ConnectError> {
+        connections.check_room()?;
         let tag = u64::from(peer.port().min(PORTS[0]));
         let hello = Hello { tag, said: false, give_up: now + TIMEOUT };
-        Ok(shell.open(now, Name { key: tag, peer, mode: Mode::Stream }, hello))
+        let id = connections.open(now, Name { key: tag, peer, mode: Mode::Stream }, hello).id();
+        self.0.insert(tag, id.slot);
+        Ok(id)
     }
 
-    fn on_entered(&mut self, connection: &Connection<Self>) {
-        self.0.insert(connection.key(), connection.id().slot);
+    fn listen(&mut self, _: Option<Mode>) -> Result<(), ConnectError> {
+        Ok(())
     }
 
-    fn on_changed(&mut self, _: &Connection<Self>) {}
+    fn on_changed(&mut self, _: &Connection) {}
 
-    fn on_forgotten(&mut self, connection: &Connection<Self>) {
+    fn on_forgotten(&mut self, connection: &Connection) {
         self.0.remove(&connection.key());
     }
 }
 
-impl protocol::Opening for Hello {
-    type Established = Pipe;
-
-    fn on_datagram(&mut self, _: &mut [u8], _: Setup<'_>) -> Step<Box<Pipe>> {
+impl Opening for Hello {
+    fn on_datagram(&mut self, _: &mut [u8], _: Setup<'_>) -> Step<Box<dyn Established>> {
         // The peer may not have heard this side yet.
         Step::Done(Box::new(Pipe { tag: self.tag, owes_ack: true, ..Pipe::default() }))
     }
@@ -108,7 +109,7 @@ impl protocol::Opening for Hello {
     }
 }
 
-impl Conductor for Pipe {
+impl Established for Pipe {
     fn begin_batch(&mut self, _: Instant) {}
 
     fn on_datagram(&mut self, datagram: &mut [u8], _: Instant) -> Effect {
@@ -208,20 +209,6 @@ impl Conductor for Pipe {
     fn fill_stats(&self, _: Instant, _: &mut Stats) {}
 }
 
-struct End(Shell<Tags>);
-
-impl Wraps for End {
-    type Protocol = Tags;
-
-    fn shell(&self) -> &Shell<Tags> {
-        &self.0
-    }
-
-    fn shell_mut(&mut self) -> &mut Shell<Tags> {
-        &mut self.0
-    }
-}
-
 /// The tag of the connection is the first port.
 const PORTS: [u16; 2] = [7, 8];
 
@@ -231,7 +218,7 @@ fn address(end: usize) -> SocketAddr {
 
 /// Two endpoints with a connection each.
 struct Pair {
-    ends: [End; 2],
+    ends: [Endpoint; 2],
     ids: [ConnectionId; 2],
     events: [Vec<Event>; 2],
     now: Instant,
@@ -240,7 +227,7 @@ struct Pair {
 impl Pair {
     fn new() -> Self {
         let now = Instant::from_nanos(1);
-        let mut ends = [1, 2].map(|seed| End(Shell::new(Config::default(), seed, Tags::default())));
+        let mut ends = [1, 2].map(|seed| Endpoint::new(Config::default(), seed, Tags::default()));
         let ids = [0, 1].map(|end| ends[end].connect(now, address(1 - end)).expect("the endpoint has room"));
         Self { ends, ids, events: [Vec::new(), Vec::new()], now }
     }
@@ -295,14 +282,15 @@ fn a_tagged_connection_opens_carries_bytes_and_ends() {
     for _ in 0..3 {
         pair.advance(RTT);
     }
-    assert_eq!(pair.ends.map(|end| (end.0.held().connections, end.0.protocol.0.len())), [(0, 0); 2]);
+    let tags = |end: &mut Endpoint| end.first_protocol_as::<Tags>().map(|(tags, _)| tags.0.len());
+    assert_eq!(pair.ends.map(|mut end| (end.connections(), tags(&mut end))), [(0, Some(0)); 2]);
 }
 
 #[test]
 fn a_datagram_of_another_tag_or_address_changes_nothing() {
     let mut pair = Pair::new();
     pair.run();
-    let wrong = |end: &mut End, tag, from| {
+    let wrong = |end: &mut Endpoint, tag, from| {
         let mut bytes = Vec::new();
         datagram(tag, b'C', &[], &mut bytes);
         end.handle_datagrams(pair.now, pair.now, from, &mut bytes, 9);
@@ -312,7 +300,7 @@ fn a_datagram_of_another_tag_or_address_changes_nothing() {
     wrong(&mut pair.ends[0], tag, address(0));
     pair.ends[0].handle_datagrams(pair.now, pair.now, address(1), &mut [1, 2, 3], 3);
     pair.run();
-    assert_eq!(pair.ends[0].0.invalid_datagrams(), 3);
+    assert_eq!(pair.ends[0].invalid_datagrams(), 3);
     assert_eq!(pair.events[0], [Event::Connected(pair.ids[0])]);
 }
 

@@ -4,9 +4,9 @@ use farhaul_cc::SpecError;
 use farhaul_cc::options::{OptionDoc, Settings};
 
 use super::{Options, Tsunami};
-use crate::any_endpoint::AnyEndpoint;
 use crate::blast::settings::{RATE, option, rate_choice, some_number};
 use crate::config::{Config, Entropy};
+use crate::shell::endpoint::Endpoint;
 
 pub(crate) const OPTIONS: &[OptionDoc] = &[
     RATE,
@@ -37,9 +37,9 @@ pub(crate) fn read(settings: &Settings) -> Result<Options, SpecError> {
 }
 
 /// An endpoint of this protocol between Farhaul ends. A cap of the rate is its rate, unless the options have one.
-pub(crate) fn endpoint(config: Config, entropy: Entropy) -> Box<dyn AnyEndpoint> {
+pub(crate) fn endpoint(config: Config, entropy: Entropy) -> Endpoint {
     let options = config.tsunami;
     let mut options = options;
     options.rate = options.rate.or_fixed(config.max_rate);
-    Box::new(crate::blast::Endpoint::<Tsunami>::new(config, options, entropy))
+    crate::blast::endpoint::<Tsunami>(config, options, entropy)
 }

@@ -20,7 +20,6 @@ use self::packet_size::Discovery;
 use super::challenge::{Challenge, silence};
 use super::congestion::Congestion;
 use super::half_close::HalfClose;
-use super::messages::MessageOptions;
 use super::receiver::{Receiver, Sizes};
 use super::sender::{Sender, Transmission};
 use crate::config::Mode;
@@ -33,7 +32,7 @@ use crate::shell::handshake::{Agreed, Answer, Offer, mss_towards};
 use crate::shell::protocol::{Effect, Setup};
 use crate::shell::vigil::Vigil;
 use crate::stats::Totals;
-use crate::transport::StreamError;
+use crate::transport::{MessageOptions, StreamError};
 
 /// Most custom control messages that wait to be sent.
 const MAX_CUSTOM: usize = 64;
@@ -423,7 +422,7 @@ impl Established {
     // ---- messages ----
 
     /// Takes one message for sending, if there is room.
-    pub(super) fn write_message(
+    pub(crate) fn write_message(
         &mut self,
         now: Instant,
         message: &[u8],
@@ -443,7 +442,7 @@ impl Established {
     }
 
     /// Copies the next message into `out`, as far as it fits. Returns its length.
-    pub(super) fn read_message(&mut self, out: &mut [u8]) -> Option<usize> {
+    pub(crate) fn read_message(&mut self, out: &mut [u8]) -> Option<usize> {
         let len = self.receiver.buffer.read_message(out)?;
         self.note_read(len);
         Some(len)

@@ -65,9 +65,7 @@ impl Opening {
 }
 
 impl protocol::Opening for Opening {
-    type Established = Established;
-
-    fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<Established>> {
+    fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<dyn protocol::Established>> {
         let packet = match is_handshake(datagram).then(|| Control::decode(datagram)) {
             Some(Ok((_, _, Control::Handshake(packet)))) => Some(packet),
             Some(_) => return Step::Invalid,
@@ -81,7 +79,7 @@ impl protocol::Opening for Opening {
             (Attempt::Meeting(rendezvous), None) => rendezvous.on_other_packet(),
         };
         let heard = packet.map(|packet| packet.request);
-        step.map(|agreed| Box::new(self.establish(agreed, heard, setup)))
+        step.map(|agreed| -> Box<dyn protocol::Established> { Box::new(self.establish(agreed, heard, setup)) })
     }
 
     fn check(&self, now: Instant) -> Option<ConnectionLost> {

@@ -1,27 +1,33 @@
 //! Finds the connection of a datagram by its socket id, and receives callers.
+//!
+//! Beside secure connections on one port, it takes plain datagrams from admitted networks alone. These are compared before
+//! anything is kept or answered, and UDT4's cookie then proves the address, as on a plain port. Envelopes never come here, and
+//! plain datagrams never reach the secure protocol. So neither kind of client turns a connection of the other kind into its own.
 
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
-use farhaul_units::{Instant, SeqNo};
+use farhaul_units::{Instant, Network, SeqNo};
+use farhaul_wire::secure::is_envelope;
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, destination, is_control};
 
-use super::endpoint::ConnectOptions;
 use super::established::{Established, Role};
 use super::opening::Opening;
 use crate::config::{Config, Mode};
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
 use crate::shell::connection::{Connection, Name};
-use crate::shell::endpoint::Shell;
+use crate::shell::endpoint::Connections;
 use crate::shell::handshake::{Offer, Reception, mss_towards};
-use crate::shell::protocol::{Protocol, Setup};
-use crate::shell::slots::Occupant;
+use crate::shell::protocol::Demultiplexer;
+use crate::transport::ConnectOptions;
 
 /// The connections of an endpoint by the keys that find them, and its callers.
 pub(crate) struct Router {
-    pub(super) reception: Reception,
-    by_id: BTreeMap<u32, u32>,
+    reception: Reception,
+    /// The networks of callers; `None` for all.
+    admitted: Option<Vec<Network>>,
+    by_id: BTreeMap<u64, u32>,
     /// Accepted connections by the caller's address and socket id, so that a repeated conclusion finds its connection.
     by_caller: BTreeMap<(SocketAddr, u32), u32>,
     /// Rendezvous in progress, by address.
@@ -29,39 +35,40 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    pub(super) const fn new(reception: Reception) -> Self {
-        Self { reception, by_id: BTreeMap::new(), by_caller: BTreeMap::new(), meetings: BTreeMap::new() }
-    }
-
-    /// Opens a connection with options.
-    pub(super) fn connect_with(
-        shell: &mut Shell<Self>,
-        now: Instant,
-        peer: SocketAddr,
-        options: ConnectOptions,
-    ) -> Result<ConnectionId, ConnectError> {
-        if options.rendezvous && shell.protocol.meetings.contains_key(&peer) {
-            return Err(ConnectError::RendezvousUnderWay);
-        }
-        let router = &mut shell.protocol;
-        let isn = shell.config.udt.initial_seq.unwrap_or_else(|| SeqNo::new(router.reception.draw()));
-        shell.check_room()?;
-        let offer = shell.protocol.offer(&shell.config, peer, options.mode, isn);
-        let open = if options.rendezvous { Opening::meet } else { Opening::call };
-        let opening = open(offer, &shell.config, now);
-        Ok(shell.open(now, name(&offer), opening))
+    /// Without connections, for callers from these networks; `None` for all. `key` must be secret.
+    pub(crate) fn new(key: [u8; 16], admitted: Option<Vec<Network>>) -> Self {
+        let (by_id, by_caller, meetings) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { reception: Reception::new(key), admitted, by_id, by_caller, meetings }
     }
 
     /// Accepts a caller that has returned its cookie.
-    fn accept(shell: &mut Shell<Self>, now: Instant, packet: &Handshake, (from, mode): (SocketAddr, Mode)) {
+    fn accept(
+        &mut self,
+        connections: &mut Connections<'_>,
+        now: Instant,
+        packet: &Handshake,
+        (from, mode): (SocketAddr, Mode),
+    ) {
         // Both directions start with the caller's number, because callers accept no other.
-        let offer = shell.protocol.offer(&shell.config, from, mode, packet.isn);
+        let offer = self.offer(connections.config, from, mode, packet.isn);
         let Ok(agreed) = offer.agree(packet, None) else { return };
-        let setup = Setup { config: &shell.config, rng: &mut shell.rng, now };
-        let mut established = Established::new(agreed, offer, Role::Listener, now, setup);
+        let mut established = Established::new(agreed, offer, Role::Listener, now, connections.setup(now));
         established.answer.give(Request::Conclusion, packet.cookie);
-        shell.protocol.reception.on_accepted(from.ip(), now);
-        shell.accept(now, name(&offer), established);
+        self.reception.on_accepted(from.ip(), now);
+        self.enter(connections.accept(now, name(&offer), established));
+    }
+
+    /// The endpoint has a new connection.
+    fn enter(&mut self, connection: &Connection) -> ConnectionId {
+        let (id, peer) = (connection.id(), connection.peer());
+        self.by_id.insert(connection.key(), id.slot);
+        if let Some(caller) = caller(connection) {
+            self.by_caller.insert((peer, caller.value()), id.slot);
+        }
+        if is_meeting(connection) {
+            self.meetings.insert(peer, id.slot);
+        }
+        id
     }
 
     /// This side's contribution to a handshake, with a new socket id.
@@ -82,7 +89,7 @@ impl Router {
     fn new_socket_id(&mut self) -> SocketId {
         loop {
             let id = SocketId::new(self.reception.draw());
-            if !id.is_none() && self.find(id).is_none() {
+            if !id.is_none() && !self.by_id.contains_key(&id.value().into()) {
                 return id;
             }
         }
@@ -96,7 +103,7 @@ impl Router {
         meeting.or_else(|| self.by_caller.get(&(from, again?.socket_id.value())).copied())
     }
 
-    fn end_meeting(&mut self, connection: &Connection<Self>) {
+    fn end_meeting(&mut self, connection: &Connection) {
         let peer = connection.peer();
         if self.meetings.get(&peer) == Some(&connection.id().slot) {
             self.meetings.remove(&peer);
@@ -104,23 +111,30 @@ impl Router {
     }
 }
 
-impl Protocol for Router {
-    type Key = SocketId;
-    type Opening = Opening;
-    type Established = Established;
-
-    fn key(_from: SocketAddr, datagram: &[u8]) -> Option<SocketId> {
-        destination(datagram).filter(|id| !id.is_none())
+impl Demultiplexer for Router {
+    fn recognizes(&self, from: SocketAddr, datagram: &[u8]) -> bool {
+        let admits = |networks: &Vec<Network>| networks.iter().any(|network| network.contains(from.ip()));
+        !is_envelope(datagram) && self.admitted.as_ref().is_none_or(admits)
     }
 
-    fn find(&self, id: SocketId) -> Option<u32> {
-        self.by_id.get(&id.value()).copied()
+    fn key(&self, _from: SocketAddr, datagram: &[u8]) -> Option<u64> {
+        destination(datagram).filter(|id| !id.is_none()).map(|id| id.value().into())
+    }
+
+    fn find(&self, _from: SocketAddr, key: u64) -> Option<u32> {
+        self.by_id.get(&key).copied()
     }
 
     /// A datagram for socket id 0, from a caller or the peer of a rendezvous. Or one that is too short for an id.
-    fn on_unaddressed(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+    fn on_unaddressed(
+        &mut self,
+        connections: &mut Connections<'_>,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &mut [u8],
+    ) {
         match destination(datagram) {
-            None => return shell.count_invalid(),
+            None => return connections.count_invalid(),
             Some(_) if !is_control(datagram) => return,
             Some(_) => {}
         }
@@ -128,42 +142,55 @@ impl Protocol for Router {
             Ok((_, _, Control::Handshake(packet))) => Some(packet),
             _ => None,
         };
-        if let Some(slot) = shell.protocol.find_peer(from, packet.as_ref()) {
-            shell.deliver_alone(slot, now, from, datagram);
+        if let Some(slot) = self.find_peer(from, packet.as_ref()) {
+            connections.deliver_alone(slot, now, from, datagram);
             return;
         }
         // Only a complete handshake is answered, and with no more bytes than it has (attack A11).
-        let Some(packet) = packet else { return shell.count_invalid() };
-        let held = shell.held();
-        let mode = shell.protocol.reception.on_call(&packet, from, now, (held, &shell.config));
+        let Some(packet) = packet else { return connections.count_invalid() };
+        let mode = self.reception.on_call(&packet, from, now, (connections.held(), connections.config));
         if let Some(mode) = mode {
-            Self::accept(shell, now, &packet, (from, mode));
+            self.accept(connections, now, &packet, (from, mode));
         }
     }
 
-    fn connect(shell: &mut Shell<Self>, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
-        Self::connect_with(shell, now, peer, ConnectOptions::default())
+    fn connect(
+        &mut self,
+        connections: &mut Connections<'_>,
+        now: Instant,
+        peer: SocketAddr,
+        options: ConnectOptions,
+    ) -> Result<ConnectionId, ConnectError> {
+        if options.rendezvous && self.meetings.contains_key(&peer) {
+            return Err(ConnectError::RendezvousUnderWay);
+        }
+        let isn = connections.config.udt.initial_seq.unwrap_or_else(|| SeqNo::new(self.reception.draw()));
+        connections.check_room()?;
+        let offer = self.offer(connections.config, peer, options.mode, isn);
+        let open = if options.rendezvous { Opening::meet } else { Opening::call };
+        let opening = open(offer, connections.config, now);
+        Ok(self.enter(connections.open(now, name(&offer), opening)))
     }
 
-    fn on_entered(&mut self, connection: &Connection<Self>) {
-        let (slot, peer) = (connection.id().slot, connection.peer());
-        self.by_id.insert(connection.key().value(), slot);
-        if let Some(caller) = caller(connection) {
-            self.by_caller.insert((peer, caller.value()), slot);
-        }
-        if is_meeting(connection) {
-            self.meetings.insert(peer, slot);
-        }
+    fn listen(&mut self, mode: Option<Mode>) -> Result<(), ConnectError> {
+        self.reception.listen(mode);
+        Ok(())
     }
 
-    fn on_changed(&mut self, connection: &Connection<Self>) {
-        if !is_meeting(connection) {
+    fn admit(&mut self, networks: &[Network]) -> bool {
+        let Some(admitted) = &mut self.admitted else { return false };
+        *admitted = networks.to_vec();
+        true
+    }
+
+    fn on_changed(&mut self, connection: &Connection) {
+        if !self.meetings.is_empty() && !is_meeting(connection) {
             self.end_meeting(connection);
         }
     }
 
-    fn on_forgotten(&mut self, connection: &Connection<Self>) {
-        self.by_id.remove(&connection.key().value());
+    fn on_forgotten(&mut self, connection: &Connection) {
+        self.by_id.remove(&connection.key());
         if let Some(caller) = caller(connection) {
             self.by_caller.remove(&(connection.peer(), caller.value()));
         }
@@ -185,16 +212,16 @@ impl Protocol for Router {
     }
 }
 
-const fn name(offer: &Offer) -> Name<SocketId> {
-    Name { key: offer.socket_id, peer: offer.peer, mode: offer.mode }
+fn name(offer: &Offer) -> Name {
+    Name { key: offer.socket_id.value().into(), peer: offer.peer, mode: offer.mode }
 }
 
 /// The caller's own socket id; `None` if this side called.
-fn caller(connection: &Connection<Router>) -> Option<SocketId> {
-    connection.established().filter(|_| connection.is_accepted()).map(Established::peer_id)
+fn caller(connection: &Connection) -> Option<SocketId> {
+    connection.established_as().filter(|_| connection.is_accepted()).map(Established::peer_id)
 }
 
 /// Whether it is a rendezvous that is not complete.
-fn is_meeting(connection: &Connection<Router>) -> bool {
-    connection.as_opening().is_some_and(Opening::is_meeting)
+fn is_meeting(connection: &Connection) -> bool {
+    connection.opening_as().is_some_and(Opening::is_meeting)
 }

@@ -37,7 +37,7 @@ fn address(end: usize) -> SocketAddr {
 
 impl Pair {
     fn new() -> Self {
-        let end = |seed| Endpoint::new(Config::default(), Entropy { cookie_key: [seed; 16], seed: u64::from(seed) });
+        let end = |seed| endpoint(Config::default(), Entropy { cookie_key: [seed; 16], seed: u64::from(seed) });
         Self {
             ends: [end(1), end(2)],
             now: Instant::from_nanos(1),
@@ -89,7 +89,7 @@ impl Pair {
     }
 
     fn connect(&mut self, mode: Mode) -> [ConnectionId; 2] {
-        self.ends[1].listen(mode);
+        self.ends[1].listen(mode).unwrap();
         let caller =
             self.ends[0].connect_with(self.now, address(1), ConnectOptions { mode, rendezvous: false }).unwrap();
         self.run_until(5, |pair| pair.events[0].contains(&Event::Connected(caller)) && !pair.events[1].is_empty());
@@ -227,7 +227,7 @@ fn a_writer_that_was_refused_is_woken_although_another_one_was_not() {
 fn a_slow_sender_takes_no_more_than_leaves_soon() {
     let mut pair = Pair::new();
     let max_rate = Some(Rate::from_bits_per_second(1_000_000));
-    pair.ends[0] = Endpoint::new(Config { max_rate, ..Config::default() }, Entropy { cookie_key: [1; 16], seed: 1 });
+    pair.ends[0] = endpoint(Config { max_rate, ..Config::default() }, Entropy { cookie_key: [1; 16], seed: 1 });
     let [caller, _] = pair.connect(Mode::Stream);
     let taken = pair.ends[0].write(pair.now, caller, &content(1_000_000)).unwrap();
     assert!((20_000..40_000).contains(&taken), "{taken} bytes");
@@ -309,7 +309,7 @@ fn a_controller_that_asks_for_packets_hears_of_every_one() {
     let counted = Counting::default();
     for end in &mut pair.ends {
         let counted = counted.clone();
-        *end = Endpoint::new(
+        *end = endpoint(
             Config { controller: Box::new(move |_| Box::new(counted.clone())), ..Config::default() },
             Entropy { cookie_key: [7; 16], seed: 7 },
         );

@@ -24,16 +24,15 @@ impl Opening {
 }
 
 impl protocol::Opening for Opening {
-    type Established = Established;
-
-    fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<Established>> {
+    fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<dyn protocol::Established>> {
         // Answers repeat the id of the request, which strangers do not know. Packets that overtake the answer are lost.
         // The peer retransmits them.
         match read_handshake(datagram).filter(|packet| packet.socket_id == self.offer.socket_id) {
-            Some(packet) => self
-                .caller
-                .on_handshake(&packet, setup.now)
-                .map(|agreed| Box::new(Established::new(&agreed, &self.offer, None, setup))),
+            Some(packet) => {
+                self.caller.on_handshake(&packet, setup.now).map(|agreed| -> Box<dyn protocol::Established> {
+                    Box::new(Established::new(&agreed, &self.offer, None, setup))
+                })
+            }
             None => Step::Wait,
         }
     }

@@ -14,37 +14,46 @@ use crate::config::{Config, Mode};
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
 use crate::shell::connection::{Connection, Name};
-use crate::shell::endpoint::Shell;
+use crate::shell::endpoint::Connections;
 use crate::shell::handshake::{Answer, Offer, Reception, mss_towards};
-use crate::shell::protocol::{Protocol, Setup};
-use crate::shell::slots::Occupant;
+use crate::shell::protocol::Demultiplexer;
+use crate::transport::ConnectOptions;
+
+/// The key of every connection: its packets name none.
+const KEY: u64 = 0;
 
 /// The connections of an endpoint by address, and its callers.
 pub(crate) struct Router {
-    pub(super) reception: Reception,
+    reception: Reception,
     /// Connections that are not over.
     by_peer: BTreeMap<SocketAddr, u32>,
 }
 
 impl Router {
-    pub(super) const fn new(reception: Reception) -> Self {
-        Self { reception, by_peer: BTreeMap::new() }
+    /// Without connections. `key` must be secret.
+    pub(super) fn new(key: [u8; 16]) -> Self {
+        Self { reception: Reception::new(key), by_peer: BTreeMap::new() }
     }
 
     /// Accepts a caller that has returned its cookie, unless its packets are too small.
-    fn accept(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, packet: &Handshake) {
-        let offer = offer(&shell.config, from, packet.isn, packet.socket_id);
+    fn accept(&mut self, connections: &mut Connections<'_>, now: Instant, from: SocketAddr, packet: &Handshake) {
+        let offer = offer(connections.config, from, packet.isn, packet.socket_id);
         let Ok(agreed) = offer.agree(packet, None) else { return };
         let mut answer = Answer::new(offer, agreed);
         answer.give(Request::Conclusion, packet.cookie);
-        let setup = Setup { config: &shell.config, rng: &mut shell.rng, now };
-        let established = Established::new(&agreed, &offer, Some(answer), setup);
-        shell.protocol.reception.on_accepted(from.ip(), now);
-        shell.accept(now, name(from), established);
+        let established = Established::new(&agreed, &offer, Some(answer), connections.setup(now));
+        self.reception.on_accepted(from.ip(), now);
+        self.enter(connections.accept(now, name(from), established));
+    }
+
+    /// The endpoint has a new connection.
+    fn enter(&mut self, connection: &Connection) -> ConnectionId {
+        self.by_peer.insert(connection.peer(), connection.id().slot);
+        connection.id()
     }
 
     /// Frees the address for another connection.
-    fn give_up_address(&mut self, connection: &Connection<Self>) {
+    fn give_up_address(&mut self, connection: &Connection) {
         let peer = connection.peer();
         if self.by_peer.get(&peer) == Some(&connection.id().slot) {
             self.by_peer.remove(&peer);
@@ -52,64 +61,81 @@ impl Router {
     }
 }
 
-impl Protocol for Router {
-    type Key = SocketAddr;
-    type Opening = Opening;
-    type Established = Established;
-
-    fn key(from: SocketAddr, datagram: &[u8]) -> Option<SocketAddr> {
+impl Demultiplexer for Router {
+    /// Two addresses have one connection.
+    fn key(&self, _from: SocketAddr, datagram: &[u8]) -> Option<u64> {
         // A handshake may be meant for the listener.
-        (!is_handshake(datagram)).then_some(from)
+        (!is_handshake(datagram)).then_some(KEY)
     }
 
-    fn find(&self, peer: SocketAddr) -> Option<u32> {
-        self.by_peer.get(&peer).copied()
+    fn find(&self, from: SocketAddr, _key: u64) -> Option<u32> {
+        self.by_peer.get(&from).copied()
     }
 
     /// A handshake. Only a complete one of a caller is answered, and with no more bytes than it has (attack A11).
-    fn on_unaddressed(shell: &mut Shell<Self>, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+    fn on_unaddressed(
+        &mut self,
+        connections: &mut Connections<'_>,
+        now: Instant,
+        from: SocketAddr,
+        datagram: &mut [u8],
+    ) {
         let packet = read_handshake(datagram);
         // A caller that does not know that its connection is established may request another cookie.
         let asks_listener = packet.is_some_and(|packet| packet.request == Request::Induction);
-        if let Some(slot) = shell.protocol.find(from)
-            && let Some(connection) = shell.at(slot)
+        if let Some(slot) = self.find(from, KEY)
+            && let Some(connection) = connections.at(slot)
             && !(asks_listener && connection.is_accepted())
         {
-            shell.deliver_alone(slot, now, from, datagram);
+            connections.deliver_alone(slot, now, from, datagram);
             return;
         }
-        let Some(packet) = packet else { return shell.count_invalid() };
-        let held = shell.held();
-        if shell.protocol.reception.on_call(&packet, from, now, (held, &shell.config)).is_some() {
-            Self::accept(shell, now, from, &packet);
+        let Some(packet) = packet else { return connections.count_invalid() };
+        let held = connections.held();
+        if self.reception.on_call(&packet, from, now, (held, connections.config)).is_some() {
+            self.accept(connections, now, from, &packet);
         }
     }
 
-    fn connect(shell: &mut Shell<Self>, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
-        if shell.protocol.find(peer).is_some() {
+    fn connect(
+        &mut self,
+        connections: &mut Connections<'_>,
+        now: Instant,
+        peer: SocketAddr,
+        options: ConnectOptions,
+    ) -> Result<ConnectionId, ConnectError> {
+        if options != ConnectOptions::default() {
+            return Err(ConnectError::StreamsOnly);
+        }
+        if self.by_peer.contains_key(&peer) {
             return Err(ConnectError::AlreadyConnected);
         }
-        shell.check_room()?;
-        let reception = &mut shell.protocol.reception;
-        let isn = shell.config.udt2004.initial_seq.unwrap_or_else(|| SeqNo::new(reception.draw()));
+        connections.check_room()?;
+        let reception = &mut self.reception;
+        let isn = connections.config.udt2004.initial_seq.unwrap_or_else(|| SeqNo::new(reception.draw()));
         let isn = SeqNo::new(SeqNo30::from(isn).value());
         // Never zero, which means no connection.
         let connection = SocketId::new(reception.draw() | 1);
-        let offer = offer(&shell.config, peer, isn, connection);
-        Ok(shell.open(now, name(peer), Opening::new(offer, now, shell.config.connect_timeout)))
+        let offer = offer(connections.config, peer, isn, connection);
+        let opening = Opening::new(offer, now, connections.config.connect_timeout);
+        Ok(self.enter(connections.open(now, name(peer), opening)))
     }
 
-    fn on_entered(&mut self, connection: &Connection<Self>) {
-        self.by_peer.insert(connection.peer(), connection.id().slot);
+    fn listen(&mut self, mode: Option<Mode>) -> Result<(), ConnectError> {
+        if mode == Some(Mode::Message) {
+            return Err(ConnectError::StreamsOnly);
+        }
+        self.reception.listen(mode);
+        Ok(())
     }
 
-    fn on_changed(&mut self, connection: &Connection<Self>) {
+    fn on_changed(&mut self, connection: &Connection) {
         if connection.is_over() {
             self.give_up_address(connection);
         }
     }
 
-    fn on_forgotten(&mut self, connection: &Connection<Self>) {
+    fn on_forgotten(&mut self, connection: &Connection) {
         self.give_up_address(connection);
     }
 
@@ -128,8 +154,8 @@ impl Protocol for Router {
     }
 }
 
-const fn name(peer: SocketAddr) -> Name<SocketAddr> {
-    Name { key: peer, peer, mode: Mode::Stream }
+const fn name(peer: SocketAddr) -> Name {
+    Name { key: KEY, peer, mode: Mode::Stream }
 }
 
 /// This side's contribution to a handshake. The window is half of the buffer. The other half is for data that the

@@ -6,8 +6,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
-use farhaul_proto::secure::{Endpoint, Null};
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Stats, Streams};
+use farhaul_proto::secure::Null;
+use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Stats, Streams, secure};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Nat, Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Instant, Rate};
@@ -21,7 +21,7 @@ const BYTES: u64 = 20_000_000;
 
 fn endpoint_of(seed: u8, provider: Null) -> Box<dyn AnyEndpoint> {
     let entropy = Entropy { cookie_key: [seed; 16], seed: seed.into() };
-    Box::new(Endpoint::new(Config::default(), entropy, Box::new(provider)))
+    Box::new(secure::endpoint(Config::default(), entropy, Box::new(provider)))
 }
 
 fn endpoint(seed: u8) -> Box<dyn AnyEndpoint> {

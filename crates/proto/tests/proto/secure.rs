@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use farhaul_netem::{LossSpec, Mtu, PathSpec, QueueSize, ReorderSpec};
-use farhaul_proto::secure::{Endpoint, Null};
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Streams};
+use farhaul_proto::secure::Null;
+use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Streams, secure};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{TapAction, Workload};
 use farhaul_units::{Duration, Instant, Rate, Rng};
@@ -16,7 +16,7 @@ use farhaul_units::{Duration, Instant, Rate, Rng};
 const LIMIT: Duration = Duration::from_secs(600);
 
 fn endpoint(seed: u64, provider: Null) -> Box<dyn AnyEndpoint> {
-    Box::new(Endpoint::new(Config::default(), Entropy { cookie_key: [seed as u8; 16], seed }, Box::new(provider)))
+    Box::new(secure::endpoint(Config::default(), Entropy { cookie_key: [seed as u8; 16], seed }, Box::new(provider)))
 }
 
 fn pair_of(seed: u64, provider: fn(u64) -> Null) -> Pair<Box<dyn AnyEndpoint>> {
@@ -96,7 +96,7 @@ fn no_envelope_is_larger_than_the_packets_of_the_path() {
         let config = || Config { mss: 1_280, ..Config::default() };
         let ends = [0, 1].map(|end| {
             let entropy = Entropy { cookie_key: [end; 16], seed: 2 * seed + u64::from(end) };
-            Endpoint::new(config(), entropy, Box::new(Null::new(seed)))
+            secure::endpoint(config(), entropy, Box::new(Null::new(seed)))
         });
         let [caller, mut listener] = ends;
         AnyEndpoint::listen(&mut listener, Mode::Stream).unwrap();
@@ -132,10 +132,7 @@ fn megabyte(pair: Pair<Box<dyn AnyEndpoint>>) -> Duration {
 #[test]
 fn a_megabyte_over_a_long_path_is_complete_a_round_trip_earlier_than_in_plain() {
     let plain = |seed| -> Box<dyn AnyEndpoint> {
-        Box::new(farhaul_proto::udt::Endpoint::new(
-            Config::default(),
-            Entropy { cookie_key: [seed; 16], seed: seed.into() },
-        ))
+        Box::new(farhaul_proto::udt::endpoint(Config::default(), Entropy { cookie_key: [seed; 16], seed: seed.into() }))
     };
     let mut listener = plain(1);
     listener.listen(Mode::Stream).unwrap();

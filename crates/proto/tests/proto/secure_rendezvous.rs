@@ -2,9 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
-use farhaul_proto::secure::{Endpoint, Null};
+use farhaul_proto::secure::Null;
 use farhaul_proto::udt::ConnectOptions;
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Event};
+use farhaul_proto::{AnyEndpoint, Config, Entropy, Event, secure};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{Duration, Rate};
@@ -17,7 +17,7 @@ type Run = Simulation<Box<dyn AnyEndpoint>>;
 
 fn endpoint(seed: u64) -> Box<dyn AnyEndpoint> {
     let entropy = Entropy { cookie_key: [seed as u8; 16], seed };
-    Box::new(Endpoint::new(Config::default(), entropy, Box::new(Null::new(seed))))
+    Box::new(secure::endpoint(Config::default(), entropy, Box::new(Null::new(seed))))
 }
 
 /// 100 Mbit/s and an RTT of 20 ms.

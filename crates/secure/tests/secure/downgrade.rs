@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use farhaul_proto::secure::{Endpoint, Keys, Provider, Side};
-use farhaul_proto::{AnyEndpoint, Config, ConnectionLost, Entropy, Event, Mode, SecurityFault};
+use farhaul_proto::secure::{Keys, Provider, Side};
+use farhaul_proto::{AnyEndpoint, Config, ConnectionLost, Entropy, Event, Mode, SecurityFault, secure};
 use farhaul_secure::{AcceptAll, Cipher, KeyPair, Tls};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Simulation, TapAction, Workload};
@@ -20,7 +20,7 @@ fn tls() -> Tls {
 
 fn endpoint(seed: u8) -> Box<dyn AnyEndpoint> {
     let entropy = Entropy { cookie_key: [seed; 16], seed: seed.into() };
-    Box::new(Endpoint::new(Config::default(), entropy, Box::new(tls())))
+    Box::new(secure::endpoint(Config::default(), entropy, Box::new(tls())))
 }
 
 /// Opens an Initial packet, lets `change` have its frames, and seals it again.

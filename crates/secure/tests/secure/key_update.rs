@@ -7,10 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
-use farhaul_proto::secure::{
-    Endpoint, Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Protection, Provider, Side,
-};
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode};
+use farhaul_proto::secure::{Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Protection, Provider, Side};
+use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, secure};
 use farhaul_secure::{AcceptAll, Cipher, KeyPair, Tls};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Simulation, TapAction, Workload};
@@ -115,7 +113,7 @@ impl Provider for Short {
 fn endpoint(seed: u8, cipher: Cipher) -> Box<dyn AnyEndpoint> {
     let tls = Tls::new(KeyPair::generate().unwrap(), Arc::new(AcceptAll), cipher).unwrap();
     let entropy = Entropy { cookie_key: [seed; 16], seed: seed.into() };
-    Box::new(Endpoint::new(Config::default(), entropy, Box::new(Short(tls))))
+    Box::new(secure::endpoint(Config::default(), entropy, Box::new(Short(tls))))
 }
 
 #[test]

@@ -7,8 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use farhaul_netem::{PathSpec, QueueSize};
-use farhaul_proto::secure::Endpoint;
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Streams};
+use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Streams, secure};
 use farhaul_secure::{AcceptAll, Cipher, KeyPair, Tls};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Nat, Simulation, Workload};
@@ -22,7 +21,7 @@ const BYTES: u64 = 10_000_000;
 fn endpoint(seed: u8) -> Box<dyn AnyEndpoint> {
     let tls = Tls::new(KeyPair::generate().unwrap(), Arc::new(AcceptAll), Cipher::Auto).unwrap();
     let entropy = Entropy { cookie_key: [seed; 16], seed: seed.into() };
-    Box::new(Endpoint::new(Config::default(), entropy, Box::new(tls)))
+    Box::new(secure::endpoint(Config::default(), entropy, Box::new(tls)))
 }
 
 fn outside(host: u8, port: u16) -> SocketAddr {

@@ -6,8 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use farhaul_netem::PathSpec;
-use farhaul_proto::secure::Endpoint;
-use farhaul_proto::{AnyEndpoint, Config, ConnectionLost, Entropy, Event, Mode, SecurityFault};
+use farhaul_proto::{AnyEndpoint, Config, ConnectionLost, Entropy, Event, Mode, SecurityFault, secure};
 use farhaul_secure::{AcceptAll, Cipher, KeyPair, Pinned, Tls, Trust};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Simulation, TapAction, Workload};
@@ -19,7 +18,7 @@ type Run = Simulation<Box<dyn AnyEndpoint>>;
 fn endpoint(seed: u8, trust: impl Trust + 'static) -> Box<dyn AnyEndpoint> {
     let tls = Tls::new(KeyPair::generate().unwrap(), Arc::new(trust), Cipher::Auto).unwrap();
     let entropy = Entropy { cookie_key: [seed; 16], seed: seed.into() };
-    Box::new(Endpoint::new(Config::default(), entropy, Box::new(tls)))
+    Box::new(secure::endpoint(Config::default(), entropy, Box::new(tls)))
 }
 
 /// The end of the call, and its time.

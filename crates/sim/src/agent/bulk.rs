@@ -230,8 +230,7 @@ impl<T: Streams> Application<T> for BulkReceiver {
 #[cfg(test)]
 mod tests {
     use farhaul_netem::PathSpec;
-    use farhaul_proto::udt::Endpoint;
-    use farhaul_proto::{Config, Entropy, Mode};
+    use farhaul_proto::{Config, Endpoint, Entropy, Mode, udt};
     use farhaul_units::{Duration, Rate};
 
     use super::*;
@@ -241,7 +240,7 @@ mod tests {
     use crate::world::World;
 
     fn endpoint(seed: u64) -> Endpoint {
-        Endpoint::new(Config::default(), Entropy { cookie_key: [0; 16], seed })
+        udt::endpoint(Config::default(), Entropy { cookie_key: [0; 16], seed })
     }
 
     /// One sender and one receiver at 100 Mbit/s, 10 ms.
@@ -256,7 +255,7 @@ mod tests {
         let flow = graph.next_flow();
         let sender = sender(graph.address(1, 9));
         let mut listener = endpoint(2);
-        listener.listen(Mode::Stream);
+        listener.listen(Mode::Stream).unwrap();
         graph.add(0, 9, flow, Box::new(TransportAgent::new(endpoint(1), sender)));
         graph.add(1, 9, flow, Box::new(TransportAgent::new(listener, BulkReceiver::new())));
         (graph.start(1), link, flow)
@@ -305,7 +304,7 @@ mod tests {
         let flow = graph.next_flow();
         let sender = BulkSender::new(graph.address(1, 9), at(0)).until(at(5_000));
         let mut listener = endpoint(2);
-        listener.listen(Mode::Stream);
+        listener.listen(Mode::Stream).unwrap();
         let receiver =
             BulkReceiver::new().to_disk(DiskSpec { rate: Rate::from_megabits_per_second(40), ..slow_disk(None) });
         graph.add(0, 9, flow, Box::new(TransportAgent::new(endpoint(1), sender)));

@@ -39,13 +39,13 @@ pub fn address(host: NodeId) -> SocketAddr {
 ///
 /// ```
 /// use farhaul_netem::PathSpec;
-/// use farhaul_proto::{Config, Entropy, Mode, udt::Endpoint};
+/// use farhaul_proto::{Config, Entropy, Mode, udt};
 /// use farhaul_sim::{Workload, topology::path::{CALLER, LISTENER, Pair}};
 /// use farhaul_units::{Duration, Rate};
 ///
-/// let endpoint = |seed| Endpoint::new(Config::default(), Entropy { cookie_key: [0; 16], seed });
+/// let endpoint = |seed| udt::endpoint(Config::default(), Entropy { cookie_key: [0; 16], seed });
 /// let mut listener = endpoint(2);
-/// listener.listen(Mode::Stream);
+/// listener.listen(Mode::Stream).unwrap();
 /// let path = PathSpec {
 ///     rate: Some(Rate::from_megabits_per_second(100)),
 ///     delay: Duration::from_millis(10),

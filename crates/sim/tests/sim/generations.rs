@@ -4,8 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Config, Entropy, Mode, controller_factory};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, controller_factory, udt};
 use farhaul_sim::measure::interval::mean;
 use farhaul_sim::measure::throughput::goodput;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
@@ -16,7 +15,7 @@ const SEEDS: u64 = 2;
 
 fn endpoint(controller: &str, seed: u64) -> Endpoint {
     let controller = controller_factory(controller.parse().expect("a controller of the registry"));
-    Endpoint::new(Config { controller, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
+    udt::endpoint(Config { controller, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
 }
 
 fn start(controller: &str, rate: Rate, round_trip: Duration, loss: f64, seed: u64) -> Simulation<Endpoint> {
@@ -24,7 +23,7 @@ fn start(controller: &str, rate: Rate, round_trip: Duration, loss: f64, seed: u6
         PathSpec { rate: Some(rate), delay: round_trip / 2, queue: QueueSize::Bdp(round_trip), ..PathSpec::default() };
     let up = PathSpec { loss: (loss > 0.0).then_some(LossSpec::Bernoulli(loss)), ..clean.clone() };
     let mut listener = endpoint(controller, 2 * seed + 1);
-    listener.listen(Mode::Stream);
+    listener.listen(Mode::Stream).unwrap();
     let pair = Pair::new(endpoint(controller, 2 * seed), listener).up(up).down(clean);
     pair.caller(Workload::send_without_end()).seed(seed).start()
 }

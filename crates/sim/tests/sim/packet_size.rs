@@ -1,7 +1,7 @@
 //! Path MTU discovery in virtual time, plain and inside envelopes: the size that is found, and black holes.
 
 use farhaul_netem::{Mtu, PathSpec, QueueSize};
-use farhaul_proto::{AnyEndpoint, Channels, Config, Entropy, Mode, Stats, Streams, secure, udt};
+use farhaul_proto::{Channels, Config, Endpoint, Entropy, Mode, Stats, Streams, secure, udt};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{Duration, Instant, Rate};
@@ -18,18 +18,18 @@ fn entropy(seed: u64) -> Entropy {
     Entropy { cookie_key: [7; 16], seed }
 }
 
-fn plain(largest: [Option<u32>; 2]) -> Pair<udt::Endpoint> {
-    let [caller, mut listener] = [0, 1].map(|end| udt::Endpoint::new(config(largest[end]), entropy(end as u64)));
-    listener.listen(Mode::Stream);
+fn plain(largest: [Option<u32>; 2]) -> Pair<Endpoint> {
+    let [caller, mut listener] = [0, 1].map(|end| udt::endpoint(config(largest[end]), entropy(end as u64)));
+    listener.listen(Mode::Stream).unwrap();
     Pair::new(caller, listener)
 }
 
-fn enclosed(largest: [Option<u32>; 2]) -> Pair<secure::Endpoint> {
+fn enclosed(largest: [Option<u32>; 2]) -> Pair<Endpoint> {
     let [caller, mut listener] = [0, 1].map(|end| {
         let provider = Box::new(secure::Null::new(end as u64));
-        secure::Endpoint::new(config(largest[end]), entropy(end as u64), provider)
+        secure::endpoint(config(largest[end]), entropy(end as u64), provider)
     });
-    AnyEndpoint::listen(&mut listener, Mode::Stream).expect("a secure endpoint listens");
+    listener.listen(Mode::Stream).expect("a secure endpoint listens");
     Pair::new(caller, listener)
 }
 

@@ -1,8 +1,7 @@
 //! TCP's window laws on UDT4: the controllers of the TCP agents on the other transport.
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Config, Entropy, Mode, controller_factory};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, controller_factory, udt};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{Duration, Rate};
@@ -22,10 +21,10 @@ fn start(controller: &str, link: Rate, loss: f64, workload: Workload) -> Simulat
     };
     let endpoint = |seed| {
         let controller = controller_factory(controller.parse().expect("the tests name controllers that exist"));
-        Endpoint::new(Config { controller, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
+        udt::endpoint(Config { controller, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
     };
     let mut listener = endpoint(2);
-    listener.listen(Mode::Stream);
+    listener.listen(Mode::Stream).unwrap();
     Pair::new(endpoint(1), listener).path(path).caller(workload).start()
 }
 

@@ -8,8 +8,7 @@ use crate::blast::cord::reason_of_abort;
 use crate::blast::engine::Protocol;
 use crate::channel::ChannelEnd;
 use crate::error::{ConnectionLost, PeerIncompatible};
-use crate::shell::line::Request;
-use crate::shell::protocol::{Conductor, ConductsChannel, Effect, HoldsChannel};
+use crate::shell::protocol::{Effect, Established as _};
 
 impl<P: Protocol> Established<P> {
     /// Takes the first frame in `bytes`. Returns its length, which is zero if bytes are missing. Nothing is taken once
@@ -31,10 +30,9 @@ impl<P: Protocol> Established<P> {
         }
         Ok(length)
     }
-}
 
-impl<P: Protocol> ConductsChannel for Established<P> {
-    fn on_channel(&mut self, bytes: &[u8], now: Instant) -> Effect {
+    /// Takes frames, in any division.
+    pub(super) fn on_frames(&mut self, bytes: &[u8], now: Instant) -> Effect {
         self.duplex.pulse.on_heard(now);
         let mut unread = std::mem::take(&mut self.cord.unread);
         let mut ended = None;
@@ -47,14 +45,9 @@ impl<P: Protocol> ConductsChannel for Established<P> {
         }
         ended.unwrap_or(Effect::GoOn)
     }
-}
 
-impl<P: Protocol> HoldsChannel for Established<P> {
-    fn channel_drained(&mut self) {
-        self.cord.on_drained();
-    }
-
-    fn channel_ended(&mut self, now: Instant, end: ChannelEnd) -> Effect {
+    /// The channel ended.
+    pub(super) fn on_channel_end(&mut self, now: Instant, end: ChannelEnd) -> Effect {
         let alive = self.is_alive();
         self.cord.on_ended(end);
         if !alive {
@@ -67,18 +60,5 @@ impl<P: Protocol> HoldsChannel for Established<P> {
             ChannelEnd::Failed => ConnectionLost::ChannelBroken,
         };
         self.fail(now, reason)
-    }
-
-    fn poll_channel(&mut self, now: Instant) -> Option<Request> {
-        let Self { cord, duplex, over, .. } = self;
-        cord.poll(|out| {
-            if !*over {
-                duplex.poll_frames(now, out);
-            }
-        })
-    }
-
-    fn channel_bytes(&self) -> &[u8] {
-        self.cord.bytes()
     }
 }

@@ -1,17 +1,18 @@
 //! Two endpoints, a path for datagrams, and channels between them, in virtual time.
 
+use core::marker::PhantomData;
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, VecDeque};
 
 use farhaul_units::{Duration, Instant, Rng};
 
 use super::engine::Simple;
-use crate::any_endpoint::{AnyEndpoint as _, StreamsOnly as _};
-use crate::blast::endpoint::Endpoint;
+use crate::blast::endpoint;
 use crate::blast::engine::Protocol;
 use crate::channel::{ChannelEnd, ChannelOutput, Channels};
-use crate::config::{Config, Entropy};
+use crate::config::{Config, Entropy, Mode};
 use crate::event::{ConnectionId, Event};
+use crate::shell::endpoint::Endpoint;
 use crate::transport::{Batch, Read, StreamError, Streams, Transport};
 
 /// One-way delay of datagrams and channels.
@@ -21,8 +22,9 @@ const PROBE: usize = 8;
 
 /// Both ends.
 pub(crate) struct Pair<P: Protocol = Simple> {
+    protocol: PhantomData<P>,
     pub(crate) now: Instant,
-    pub(crate) ends: [Endpoint<P>; 2],
+    pub(crate) ends: [Endpoint; 2],
     /// Events of each side so far.
     pub(crate) events: [Vec<Event>; 2],
     /// Probability of loss of a datagram.
@@ -72,10 +74,11 @@ impl<P: Protocol> Pair<P> {
     /// Two ends of any protocol.
     pub(crate) fn of(options: P::Options, near: Config, far: Config) -> Self {
         let end =
-            |config, seed: u64| Endpoint::new(config, options.clone(), Entropy { cookie_key: [seed as u8; 16], seed });
+            |config, seed: u64| endpoint::<P>(config, options.clone(), Entropy { cookie_key: [seed as u8; 16], seed });
         let mut ends = [end(near, 1), end(far, 2)];
-        ends[1].set_listening(true);
+        ends[1].listen(Mode::Stream).unwrap();
         Self {
+            protocol: PhantomData,
             now: Instant::from_nanos(1_000_000_000),
             ends,
             events: [Vec::new(), Vec::new()],

@@ -9,7 +9,6 @@ use farhaul_units::{Duration, Instant};
 
 use super::Around;
 use super::links::Stage;
-use crate::any_endpoint::AnyEndpoint;
 use crate::event::{ConnectionId, Event};
 use crate::secure::address;
 use crate::transport::Streams;

@@ -13,8 +13,7 @@ use crate::event::ConnectionId;
 use crate::secure::Protection;
 use crate::secure::address;
 use crate::stats::Stats;
-use crate::transport::{Read, StreamError, Streams};
-use crate::udt::{Message, MessageOptions};
+use crate::transport::{Message, MessageOptions, Read, StreamError, Streams};
 
 impl Around {
     /// The reason in an error of the inner endpoint, which the tunnel may know better.

@@ -4,7 +4,6 @@ use farhaul_units::Instant;
 
 use super::links::{Link, Stage};
 use super::{Around, Waiting};
-use crate::any_endpoint::AnyEndpoint;
 use crate::channel::{ChannelEnd, ChannelOutput, Channels};
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};

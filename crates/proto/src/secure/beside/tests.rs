@@ -6,11 +6,12 @@ use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::probe::{self as wire, WORD};
 
 use super::*;
+use crate::any_endpoint::AnyEndpoint;
 use crate::error::{ConnectionLost, PeerIncompatible, SecurityFault};
 use crate::probe::{ANSWER_LEN, ENVELOPE, Responder, StableConfig};
 use crate::registry::protocols;
 use crate::secure::tests::pair::{DELAY, Pair, address};
-use crate::secure::{Dual, Null};
+use crate::secure::{Null, endpoint_with_plain_callers};
 use crate::{Config, Entropy, Protocol, SharedChannel, Transport, controller_factory};
 
 /// A port of any protocol, perhaps with a stream.
@@ -204,7 +205,8 @@ fn a_question_outside_of_envelopes_is_invalid() {
 fn a_port_with_plain_clients_serves_streams_inside_envelopes_alone() {
     let entropy = Entropy { cookie_key: [2; 16], seed: 2 };
     let networks = vec!["10.0.0.0/8".parse().unwrap()];
-    let dual = Dual::new([Config::default(), Config::default()], networks, entropy, Box::new(Null::new(2)));
+    let dual =
+        endpoint_with_plain_callers([Config::default(), Config::default()], networks, entropy, Box::new(Null::new(2)));
     let mut pair = Pair::between([port("udt", 1, Null::new(1)), SharedChannel::new(Box::new(dual))]);
     envelopes(&mut pair.ends[1]).answer();
     let id = call(&mut pair);

@@ -9,72 +9,73 @@ use super::Router;
 use crate::secure::client_id::ClientId;
 use crate::secure::exchange::{self, Exchange, Progress};
 use crate::secure::meeting::Call;
+use crate::secure::opening::Opening;
 use crate::secure::protector::Side;
 use crate::secure::terms::terms;
 use crate::secure::token::Token;
 use crate::shell::connection::Connection;
-use crate::shell::endpoint::Shell;
-use crate::shell::slots::Occupant;
+use crate::shell::endpoint::Connections;
 
 impl Router {
     /// A call of the peer of a rendezvous, or of somebody in its name. The calls of both sides go on as they are.
     pub(super) fn on_call_in_meeting(
-        shell: &mut Shell<Self>,
+        &mut self,
+        connections: &mut Connections<'_>,
         slot: u32,
-        now: Instant,
-        from: SocketAddr,
+        (now, from): (Instant, SocketAddr),
         (header, client_id): (&Header, ClientId),
         datagram: &mut [u8],
     ) {
-        let Ok((greeting, head_len)) = Greeting::decode(datagram) else { return shell.count_invalid() };
-        let Some(opening) = shell.at(slot).and_then(|connection| connection.as_opening()) else { return };
+        let Ok((greeting, head_len)) = Greeting::decode(datagram) else { return connections.count_invalid() };
+        let Some(opening) = connections.at(slot).and_then(|connection| connection.opening_as::<Opening>()) else {
+            return;
+        };
         let (offer, Some(meeting)) = (*opening.offer(), opening.meeting()) else { return };
         let (own, judged) = (meeting.own(), meeting.judge(client_id));
         if judged == Call::Answered {
-            return shell.deliver_alone(slot, now, from, datagram);
+            return connections.deliver_alone(slot, now, from, datagram);
         }
         if judged == Call::Reflected || datagram.len() < MIN_INITIAL {
-            return shell.count_invalid();
+            return connections.count_invalid();
         }
         // A caller keeps the token of its first answer for as long as a rendezvous may last.
-        let lifetime = shell.config.udt.rendezvous_timeout;
+        let lifetime = connections.config.udt.rendezvous_timeout;
         let token = Token { from, client_id, made: now };
         let admits = |token: &Token, content: &[u8]| token.admits_within(content, lifetime);
-        let proved = shell.protocol.has_proved(&token, &greeting, admits);
-        if !proved && !shell.protocol.unproved.take(now) {
+        let proved = self.has_proved(&token, &greeting, admits);
+        if !proved && !self.unproved.take(now) {
             return;
         }
         if greeting.version != VERSION {
-            return shell.protocol.refuse(from, &greeting, (CloseCode::Version, "another version"));
+            return self.refuse(from, &greeting, (CloseCode::Version, "another version"));
         }
-        let keys = shell.protocol.provider.initial(client_id.bytes(), Side::Server);
+        let keys = self.provider.initial(client_id.bytes(), Side::Server);
         if !exchange::is_sealed_with(&keys, header, datagram, head_len) {
-            return shell.count_invalid();
+            return connections.count_invalid();
         }
         if judged == Call::Smaller {
-            return shell.on_opening(slot, |opening| opening.hurry(now));
+            return connections.on_opening(slot, |opening: &mut Opening| opening.hurry(now));
         }
         if judged == Call::Another && !proved {
-            return shell.protocol.ask_for_proof(from, &greeting, client_id, now);
+            return self.ask_for_proof(from, &greeting, client_id, now);
         }
-        let router = &mut shell.protocol;
-        let Ok(tls) = router.provider.meet(from, terms(router.serves, &offer, Some(own))) else { return };
+        let Ok(tls) = self.provider.meet(from, terms(self.serves, &offer, Some(own))) else { return };
         let names = (offer.socket_id, greeting.from);
         let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, proved);
         match exchange.on_packet(header, datagram, now) {
-            Progress::Wait => shell.on_opening(slot, |opening| opening.answer(exchange)),
+            Progress::Wait => connections.on_opening(slot, |opening: &mut Opening| opening.answer(exchange)),
             Progress::Failed(failure) => {
                 let Ok((greeting, _)) = Greeting::decode(datagram) else { return };
-                router.refuse(from, &greeting, (failure.code, "the handshake failed"));
+                self.refuse(from, &greeting, (failure.code, "the handshake failed"));
             }
             Progress::Invalid | Progress::Seen | Progress::Closed(..) | Progress::Complete | Progress::Retry(_) => {
-                shell.count_invalid();
+                connections.count_invalid();
             }
         }
     }
 
     /// The address is free for another rendezvous.
-    pub(super) fn end_meeting(&mut self, connection: &Connection<Self>) {
+    pub(super) fn end_meeting(&mut self, connection: &Connection) {
         let peer = connection.peer();
         if self.meetings.get(&peer) == Some(&connection.id().slot) {
             self.meetings.remove(&peer);
@@ -83,6 +84,6 @@ impl Router {
 }
 
 /// Whether it is a rendezvous in progress.
-pub(super) fn is_meeting(connection: &Connection<Router>) -> bool {
-    !connection.is_over() && connection.as_opening().is_some_and(|opening| opening.meeting().is_some())
+pub(super) fn is_meeting(connection: &Connection) -> bool {
+    !connection.is_over() && connection.opening_as().is_some_and(|opening: &Opening| opening.meeting().is_some())
 }

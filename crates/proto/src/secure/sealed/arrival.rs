@@ -11,7 +11,7 @@ use crate::secure::exchange::Progress;
 use crate::secure::opening::lost_by_peer;
 use crate::secure::protector::Side;
 use crate::secure::tunnel::Opened;
-use crate::shell::protocol::{Conductor as _, Effect, Setup};
+use crate::shell::protocol::{Effect, Established as _, Setup};
 
 impl Sealed {
     /// A datagram from the peer's address.

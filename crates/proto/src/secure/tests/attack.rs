@@ -85,7 +85,7 @@ fn a6_a_flood_in_the_name_of_a_network_keeps_nobody_of_it_out() {
 fn a6_a_listener_with_few_places_keeps_some_for_callers_with_a_proof() {
     let config = Config { backlog: 8, ..Config::default() };
     let mut pair = Pair::new();
-    pair.ends[1] = Endpoint::new(config, Entropy { cookie_key: [2; 16], seed: 2 }, Box::new(Null::new(2)));
+    pair.ends[1] = endpoint(config, Entropy { cookie_key: [2; 16], seed: 2 }, Box::new(Null::new(2)));
     pair.ends[1].listen(Mode::Stream).unwrap();
     let now = pair.now;
     for seed in 10..60 {

@@ -89,8 +89,7 @@ fn a_reader_that_waits_is_woken_by_the_end_of_an_empty_direction() {
 
 #[test]
 fn plain_connections_have_no_half_close() {
-    let mut plain =
-        crate::udt::Endpoint::new(crate::Config::default(), super::Entropy { cookie_key: [1; 16], seed: 1 });
+    let mut plain = crate::udt::endpoint(crate::Config::default(), super::Entropy { cookie_key: [1; 16], seed: 1 });
     let now = farhaul_units::Instant::from_nanos(1);
     let id = plain.connect(now, super::address(1)).unwrap();
     assert!(!plain.has_half_close(id));

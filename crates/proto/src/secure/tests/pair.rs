@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use farhaul_units::{Duration, Instant};
 
 use crate::error::ConnectionLost;
-use crate::secure::{Endpoint, Null};
-use crate::{AnyEndpoint, Batch, Config, ConnectionId, Entropy, Event, Mode, Read};
+use crate::secure::{Null, endpoint};
+use crate::{AnyEndpoint, Batch, Config, ConnectionId, Endpoint, Entropy, Event, Mode, Read};
 
 pub(in crate::secure) const DELAY: Duration = Duration::from_millis(10);
 
@@ -31,7 +31,7 @@ pub(in crate::secure) fn address(end: usize) -> SocketAddr {
 }
 
 pub(in crate::secure) fn end(seed: u8, provider: Null) -> Endpoint {
-    Endpoint::new(Config::default(), Entropy { cookie_key: [seed; 16], seed: u64::from(seed) }, Box::new(provider))
+    endpoint(Config::default(), Entropy { cookie_key: [seed; 16], seed: u64::from(seed) }, Box::new(provider))
 }
 
 impl Pair {

@@ -5,9 +5,9 @@ use farhaul_units::Instant;
 use super::{Connection, Phase};
 use crate::channel::ChannelEnd;
 use crate::shell::line::Request;
-use crate::shell::protocol::{ConductsChannel, HoldsChannel, OpensOnChannel, Setup, WithChannels};
+use crate::shell::protocol::Setup;
 
-impl<P: WithChannels> Connection<P> {
+impl Connection {
     /// The host has opened the channel.
     pub(in crate::shell) fn channel_opened(&mut self, now: Instant) {
         if let Phase::Opening(opening) = &mut self.phase {

@@ -1,4 +1,4 @@
-//! Commands of the application: write, read, finish, close, abort.
+//! Commands of the application: write, read, finish, close, abort, messages.
 
 use farhaul_units::Instant;
 
@@ -6,11 +6,11 @@ use super::{Connection, Phase};
 use crate::config::Mode;
 use crate::shell::farewell::Parting;
 use crate::shell::life::Life;
-use crate::shell::protocol::{Conductor, Opening, Protocol};
+use crate::shell::protocol::Established;
 use crate::shell::standing::Standing;
-use crate::transport::{Read, StreamError};
+use crate::transport::{Message, MessageOptions, Read, StreamError};
 
-impl<P: Protocol> Connection<P> {
+impl Connection {
     pub(in crate::shell) fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, StreamError> {
         let (standing, established) = self.parts_to_write(Mode::Stream)?;
         let taken = established.write(now, data);
@@ -21,14 +21,14 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// Its two parts, for a command that writes in this mode.
-    pub(crate) fn parts_to_write(&mut self, mode: Mode) -> Result<(&mut Standing, &mut P::Established), StreamError> {
+    fn parts_to_write(&mut self, mode: Mode) -> Result<(&mut Standing, &mut dyn Established), StreamError> {
         self.standing.hold();
         if self.name.mode != mode {
             return Err(StreamError::WrongMode);
         }
         self.standing.may_write()?;
         match &mut self.phase {
-            Phase::Established(established) => Ok((&mut self.standing, established)),
+            Phase::Established(established) => Ok((&mut self.standing, &mut **established)),
             Phase::Opening(_) => Err(StreamError::NotConnected),
         }
     }
@@ -53,19 +53,43 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// Its two parts, for a command that reads in this mode. The second is missing before it is established.
-    pub(crate) fn parts_to_read(
-        &mut self,
-        mode: Mode,
-    ) -> Result<(&mut Standing, Option<&mut P::Established>), StreamError> {
+    fn parts_to_read(&mut self, mode: Mode) -> Result<(&mut Standing, Option<&mut dyn Established>), StreamError> {
         self.standing.hold();
         if self.name.mode != mode {
             return Err(StreamError::WrongMode);
         }
-        let established = match &mut self.phase {
+        let established: Option<&mut dyn Established> = match &mut self.phase {
             Phase::Established(established) => Some(&mut **established),
             Phase::Opening(_) => None,
         };
         Ok((&mut self.standing, established))
+    }
+
+    /// Takes one message for sending. Returns false if there is no room now.
+    pub(in crate::shell) fn send_message(
+        &mut self,
+        now: Instant,
+        message: &[u8],
+        options: MessageOptions,
+    ) -> Result<bool, StreamError> {
+        let (standing, established) = self.parts_to_write(Mode::Message)?;
+        let taken = established.write_message(now, message, options)?;
+        if !taken {
+            standing.wait_for_room();
+        }
+        Ok(taken)
+    }
+
+    /// Copies the next message into `out`.
+    pub(in crate::shell) fn recv_message(&mut self, out: &mut [u8]) -> Result<Message, StreamError> {
+        let (standing, established) = self.parts_to_read(Mode::Message)?;
+        if let Some(len) = established.and_then(|established| established.read_message(out)) {
+            return Ok(Message::Received { len: len.min(out.len()), truncated: len > out.len() });
+        }
+        Ok(match standing.nothing_to_read()? {
+            Read::End => Message::End,
+            _ => Message::Pending,
+        })
     }
 
     /// The application took it.
@@ -85,7 +109,7 @@ impl<P: Protocol> Connection<P> {
 
     /// Whether each direction can end alone.
     pub(in crate::shell) fn has_half_close(&self) -> bool {
-        self.established().is_some_and(Conductor::has_half_close)
+        self.established().is_some_and(Established::has_half_close)
     }
 
     /// Ends the writing side alone.
@@ -117,7 +141,7 @@ impl<P: Protocol> Connection<P> {
 
     /// Ends the connection at once. Only a peer that has all data may see the end of the stream.
     pub(in crate::shell) fn close(&mut self, now: Instant) {
-        self.leave(now, self.established().map_or(Parting::Aborted, Conductor::parting));
+        self.leave(now, self.established().map_or(Parting::Aborted, Established::parting));
     }
 
     /// Ends the connection at once. The peer never sees the end of the stream.

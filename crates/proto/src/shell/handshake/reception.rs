@@ -25,14 +25,9 @@ impl Reception {
         Self { secrets: Secrets::new(key), listener: None, admission: Admission::new(key), replies: Replies::default() }
     }
 
-    /// Accepts callers of `mode` from now on.
-    pub(crate) fn listen(&mut self, mode: Mode) {
-        self.listener = Some(Listener::new(self.secrets.key(), mode));
-    }
-
-    /// Stops accepting callers.
-    pub(crate) fn stop_listening(&mut self) {
-        self.listener = None;
+    /// Accepts callers of a mode from now on, or no more.
+    pub(crate) fn listen(&mut self, mode: Option<Mode>) {
+        self.listener = mode.map(|mode| Listener::new(self.secrets.key(), mode));
     }
 
     /// A number that strangers do not guess.

@@ -8,12 +8,12 @@ use crate::config::Mode;
 use crate::error::ConnectionLost;
 use crate::shell::expiry::SilenceAction;
 use crate::shell::farewell::Parting;
-use crate::shell::protocol::{Conductor, Effect, Output};
+use crate::shell::protocol::{self, Effect, Output};
 use crate::stats::Stats;
-use crate::transport::earliest;
+use crate::transport::{MessageOptions, StreamError, earliest};
 use crate::udt::half_close::HalfClose;
 
-impl Conductor for Established {
+impl protocol::Established for Established {
     // ---- input ----
 
     fn begin_batch(&mut self, arrived: Instant) {
@@ -208,6 +208,24 @@ impl Conductor for Established {
         let path = self.path(self.opened);
         self.recollection.keep(self.congestion.controller(), &path);
         self.congestion.on_close();
+    }
+
+    // ---- messages, signals ----
+
+    fn write_message(&mut self, now: Instant, message: &[u8], options: MessageOptions) -> Result<bool, StreamError> {
+        Self::write_message(self, now, message, options)
+    }
+
+    fn read_message(&mut self, out: &mut [u8]) -> Option<usize> {
+        Self::read_message(self, out)
+    }
+
+    fn signal_error(&mut self, code: u32) {
+        Self::signal_error(self, code);
+    }
+
+    fn send_custom(&mut self, kind: u16, body: &[u8]) {
+        Self::send_custom(self, kind, body);
     }
 
     // ---- facts ----

@@ -40,7 +40,7 @@ fn deliveries(receipts: bool) -> Vec<DeliveryEvent> {
     let recorder = Arc::clone(&seen);
     let config =
         Config { controller: Box::new(move |_| Box::new(Recorder(Arc::clone(&recorder)))), ..Config::default() };
-    pair.ends[0] = Endpoint::new(config, Entropy { cookie_key: [1; 16], seed: 1 });
+    pair.ends[0] = endpoint(config, Entropy { cookie_key: [1; 16], seed: 1 });
     let (mut count, mut kinds) = (0, [0, 0]);
     let counted = Arc::new(Mutex::new(kinds));
     let counter = Arc::clone(&counted);

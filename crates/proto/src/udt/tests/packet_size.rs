@@ -12,7 +12,7 @@ fn pair(largest: [Option<u32>; 2]) -> (Pair, Rc<Cell<usize>>) {
     let mut pair = Pair::new();
     pair.ends = [0, 1].map(|end| {
         let config = Config { largest_mss: largest[end], ..Config::default() };
-        Endpoint::new(config, Entropy { cookie_key: [end as u8; 16], seed: end as u64 })
+        endpoint(config, Entropy { cookie_key: [end as u8; 16], seed: end as u64 })
     });
     let carries = Rc::new(Cell::new(9_000 - 28));
     let limit = Rc::clone(&carries);
@@ -130,7 +130,7 @@ fn larger_packets_keep_the_pace_in_bytes_before_any_feedback() {
     pair.ends = [0, 1].map(|end| {
         let controller = crate::controller_factory("fixed:rate=20mbit".parse().unwrap());
         let config = Config { largest_mss: Some(9_000), controller, ..Config::default() };
-        Endpoint::new(config, Entropy { cookie_key: [end as u8; 16], seed: end as u64 })
+        endpoint(config, Entropy { cookie_key: [end as u8; 16], seed: end as u64 })
     });
     let [caller, listener] = pair.connect(Mode::Stream);
     let (bytes, is_silent) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));

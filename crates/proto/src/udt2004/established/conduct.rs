@@ -7,12 +7,12 @@ use super::Established;
 use crate::consts::SYN_INTERVAL;
 use crate::shell::expiry::SilenceAction;
 use crate::shell::farewell::Parting;
-use crate::shell::protocol::{Conductor, Effect, Output};
+use crate::shell::protocol::{self, Effect, Output};
 use crate::stats::Stats;
 use crate::transport::earliest;
 use crate::udt2004::handshake::from_udt4;
 
-impl Conductor for Established {
+impl protocol::Established for Established {
     // ---- input ----
 
     fn begin_batch(&mut self, arrived: Instant) {

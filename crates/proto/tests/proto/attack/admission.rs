@@ -1,8 +1,7 @@
 //! Large numbers of callers that prove their address, or do not, and then stay silent.
 
 use farhaul_netem::PathSpec;
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Config, ConnectionLost, Entropy, Event, Mode, Streams, Transport};
+use farhaul_proto::{Config, ConnectionLost, Entropy, Event, Mode, Streams, Transport, udt};
 use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{LISTENER, Pair};
 use farhaul_units::{Duration, Instant};
@@ -105,8 +104,8 @@ fn a6_callers_of_one_network_that_speak_are_not_counted_against_it() {
 fn a6_a_thousand_calls_from_one_host_at_once_all_connect_in_time() {
     for delay in [1, 100] {
         let end = |seed: u8| {
-            let mut end = Endpoint::new(Config::default(), Entropy { cookie_key: [seed; 16], seed: seed.into() });
-            end.listen(Mode::Stream);
+            let mut end = udt::endpoint(Config::default(), Entropy { cookie_key: [seed; 16], seed: seed.into() });
+            end.listen(Mode::Stream).unwrap();
             end
         };
         let path = PathSpec { delay: Duration::from_millis(delay), ..PathSpec::default() };

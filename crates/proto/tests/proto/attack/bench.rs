@@ -2,8 +2,7 @@
 
 use core::net::SocketAddr;
 
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Batch, Config, ConnectionId, Entropy, Event, Mode, Stats, Streams, Transport, udt};
+use farhaul_proto::{Batch, Config, ConnectionId, Endpoint, Entropy, Event, Mode, Stats, Streams, Transport, udt};
 use farhaul_units::{AckNo, Duration, Instant, MsgNo, SeqNo, SeqRange};
 use farhaul_wire::udt4::{
     Ack, Control, DataHeader, DropRequest, HEADER_LEN, Handshake, Largest, LossList, MessageField, Packet, Position,
@@ -68,8 +67,8 @@ impl Bench {
     }
 
     pub(crate) fn new(config: Config, mode: Mode) -> Self {
-        let mut end = Endpoint::new(config, Entropy { cookie_key: [7; 16], seed: 11 });
-        end.listen(mode);
+        let mut end = udt::endpoint(config, Entropy { cookie_key: [7; 16], seed: 11 });
+        end.listen(mode).unwrap();
         Self { end, now: Instant::from_nanos(1), sent: Vec::new(), events: Vec::new(), wakes: 0 }
     }
 

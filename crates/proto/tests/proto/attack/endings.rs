@@ -1,7 +1,6 @@
 //! Forged shutdowns, aborts and error signals on idle connections, and real ones.
 
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{ConnectionLost, Event, Read, StreamError, Streams};
+use farhaul_proto::{ConnectionLost, Endpoint, Event, Read, StreamError, Streams};
 use farhaul_sim::topology::path::{CALLER, LISTENER, address};
 use farhaul_sim::{Departing, Simulation, TapAction, Workload};
 use farhaul_units::{AckNo, Duration, Instant};

@@ -1,7 +1,6 @@
 //! Callers that lie, flood, guess, or call at a bad moment.
 
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Config, ConnectionLost, Entropy, Event, Mode, Streams};
+use farhaul_proto::{Config, ConnectionLost, Entropy, Event, Mode, Streams, udt};
 use farhaul_units::Duration;
 use farhaul_wire::udt4::{Control, Handshake, Packet, Request, SocketId};
 
@@ -26,8 +25,8 @@ pub(crate) fn requests(sent: &[Sent]) -> Vec<Request> {
 fn a1_a_cookie_depends_on_a_secret_and_is_good_for_nobody_else() {
     let cookie_of = |key: u8| {
         let mut bench = Bench::listening();
-        bench.end = Endpoint::new(Config::default(), Entropy { cookie_key: [key; 16], seed: 0 });
-        bench.end.listen(Mode::Stream);
+        bench.end = udt::endpoint(Config::default(), Entropy { cookie_key: [key; 16], seed: 0 });
+        bench.end.listen(Mode::Stream).unwrap();
         bench.cookie(address(1), &call(5, 1))
     };
     assert_ne!(cookie_of(1), cookie_of(2));
@@ -95,8 +94,8 @@ fn a1_a_right_cookie_is_not_refused_for_the_guesses_of_others() {
 fn a2_socket_ids_are_spread_and_follow_from_the_key() {
     let ids = |key: u8| -> Vec<u32> {
         let mut bench = Bench::listening();
-        bench.end = Endpoint::new(Config::default(), Entropy { cookie_key: [key; 16], seed: 0 });
-        bench.end.listen(Mode::Stream);
+        bench.end = udt::endpoint(Config::default(), Entropy { cookie_key: [key; 16], seed: 0 });
+        bench.end.listen(Mode::Stream).unwrap();
         (0..200).map(|n| bench.accept(address(n), &call(5, 1)).victim.value()).collect()
     };
     let (first, second) = (ids(1), ids(2));

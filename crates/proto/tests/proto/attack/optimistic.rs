@@ -1,8 +1,7 @@
 //! Peers that acknowledge what they never got, and honest ones in comparison.
 
 use farhaul_netem::PathSpec;
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{ConnectionLost, Entropy, Mode, PeerMisbehaved, Stats, Streams, udt};
+use farhaul_proto::{ConnectionLost, Endpoint, Entropy, Mode, PeerMisbehaved, Stats, Streams, udt};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{Duration, Instant, Rate, SeqNo};
@@ -153,8 +152,8 @@ fn b8_nothing_is_withheld_unless_it_is_configured() {
 fn transfer(withhold_packets: bool) -> (Duration, Stats) {
     let end = |seed: u8| {
         let config = with(udt::Config { withhold_packets, ..udt::Config::default() });
-        let mut end = Endpoint::new(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
-        end.listen(Mode::Stream);
+        let mut end = udt::endpoint(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
+        end.listen(Mode::Stream).unwrap();
         end
     };
     let rate = Some(Rate::from_megabits_per_second(1_000));

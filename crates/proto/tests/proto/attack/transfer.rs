@@ -5,8 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use farhaul_netem::PathSpec;
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Config, Entropy, Mode, Stats, Streams};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, Stats, Streams, udt};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Departing, Simulation, TapAction, Workload};
 use farhaul_units::{AckNo, Duration, Instant, MsgNo, Rate, SeqNo, SeqRange};
@@ -20,8 +19,8 @@ const BYTES: u64 = 20_000_000;
 
 pub(crate) fn pair() -> Pair<Endpoint> {
     let end = |seed: u8| {
-        let mut end = Endpoint::new(Config::default(), Entropy { cookie_key: [seed; 16], seed: seed.into() });
-        end.listen(Mode::Stream);
+        let mut end = udt::endpoint(Config::default(), Entropy { cookie_key: [seed; 16], seed: seed.into() });
+        end.listen(Mode::Stream).unwrap();
         end
     };
     let path = PathSpec {

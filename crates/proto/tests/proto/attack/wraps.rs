@@ -1,8 +1,8 @@
 //! Everything that wraps: packet, acknowledgement and message numbers, and time stamps (attack B12).
 
 use farhaul_netem::{LossSpec, PathSpec};
-use farhaul_proto::udt::{ConnectOptions, Endpoint, Message, MessageOptions};
-use farhaul_proto::{Config, ConnectionId, Entropy, Event, Mode, Streams, udt};
+use farhaul_proto::udt::{ConnectOptions, Message, MessageOptions};
+use farhaul_proto::{Config, ConnectionId, Endpoint, Entropy, Event, Mode, Streams, udt};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{AckNo, Duration, MsgNo, Rate, SeqNo};
@@ -23,8 +23,8 @@ fn lossy() -> PathSpec {
 fn pair(initial_seq: SeqNo) -> Pair<Endpoint> {
     let end = |seed: u8| {
         let config = Config::default().initial_seq(initial_seq);
-        let mut end = Endpoint::new(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
-        end.listen(Mode::Stream);
+        let mut end = udt::endpoint(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
+        end.listen(Mode::Stream).unwrap();
         end
     };
     Pair::new(end(1), end(2)).path(lossy())
@@ -155,8 +155,8 @@ fn b12_a_lossy_transfer_over_the_wrap_of_its_acknowledgements_is_like_any_other(
     let transfer_from = |initial_ack: AckNo| {
         let end = |seed: u8| {
             let config = with(udt::Config { initial_ack, initial_seq: Some(SeqNo::new(1)), ..Default::default() });
-            let mut end = Endpoint::new(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
-            end.listen(Mode::Stream);
+            let mut end = udt::endpoint(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
+            end.listen(Mode::Stream).unwrap();
             end
         };
         let workload = Workload::exchange(4_000_000);

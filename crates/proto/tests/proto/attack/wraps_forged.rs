@@ -2,8 +2,7 @@
 //! numbers lie on both sides of the wrap.
 
 use farhaul_netem::{LossSpec, PathSpec};
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Entropy, Mode, Stats, Streams, udt};
+use farhaul_proto::{Endpoint, Entropy, Mode, Stats, Streams, udt};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Content, Departing, Integrity, Simulation, TapAction};
 use farhaul_units::{AckNo, Duration, Rate, Rng, SeqNo};
@@ -41,8 +40,8 @@ fn transfer(mut attack: Attack) -> (Duration, [Stats; 2]) {
             initial_ack: AckNo::new(SeqNo::MAX.value() - ACKS_BEFORE),
             ..Default::default()
         });
-        let mut end = Endpoint::new(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
-        end.listen(Mode::Stream);
+        let mut end = udt::endpoint(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
+        end.listen(Mode::Stream).unwrap();
         end
     };
     let mut run = Pair::new(end(1), end(2)).path(path()).seed(5).start();

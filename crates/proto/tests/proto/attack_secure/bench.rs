@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use farhaul_netem::{PathSpec, QueueSize};
-use farhaul_proto::secure::{Endpoint, KeyChange, Keys, Null, Provider};
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Stats, Streams};
+use farhaul_proto::secure::{KeyChange, Keys, Null, Provider};
+use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Stats, Streams, secure};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Departing, Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Instant, MsgNo, Rate, SeqNo};
@@ -21,7 +21,7 @@ pub(crate) const BYTES: u64 = 20_000_000;
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 pub(crate) fn endpoint(seed: u8, config: Config, provider: impl Provider + 'static) -> Box<dyn AnyEndpoint> {
-    Box::new(Endpoint::new(config, Entropy { cookie_key: [seed; 16], seed: seed.into() }, Box::new(provider)))
+    Box::new(secure::endpoint(config, Entropy { cookie_key: [seed; 16], seed: seed.into() }, Box::new(provider)))
 }
 
 pub(crate) fn null(seed: u8) -> Null {

@@ -5,9 +5,9 @@
 
 use core::net::SocketAddr;
 
-use farhaul_proto::udt::Endpoint;
 use farhaul_proto::{
-    Batch, Channels, ConnectError, ConnectionId, Event, Read, Stats, StreamError, Streams, Transmit, Transport,
+    Batch, Channels, ConnectError, ConnectionId, Endpoint, Event, Read, Stats, StreamError, Streams, Transmit,
+    Transport,
 };
 use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};

@@ -1,8 +1,7 @@
 //! Ends of connections: after everything arrived, at once, or unexpectedly.
 
 use farhaul_netem::PathSpec;
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{ConnectionId, ConnectionLost, Event, Streams, Transport};
+use farhaul_proto::{ConnectionId, ConnectionLost, Endpoint, Event, Streams, Transport};
 use farhaul_sim::topology::path::{CALLER, LISTENER};
 use farhaul_sim::{Flow, Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Instant, Rng};

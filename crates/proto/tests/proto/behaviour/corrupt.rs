@@ -2,7 +2,7 @@
 //! bytes.
 
 use farhaul_netem::PathSpec;
-use farhaul_proto::udt::Endpoint;
+use farhaul_proto::Endpoint;
 use farhaul_sim::topology::path::{CALLER, LISTENER};
 use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{Duration, Rng};

@@ -1,8 +1,8 @@
 //! Each direction of a secure stream ends by itself, whatever the path does.
 
 use farhaul_netem::{LossSpec, PathSpec, ReorderSpec};
-use farhaul_proto::secure::{Endpoint, Null};
-use farhaul_proto::{AnyEndpoint, Config, ConnectionLost, Entropy, Mode, Streams};
+use farhaul_proto::secure::Null;
+use farhaul_proto::{AnyEndpoint, Config, ConnectionLost, Entropy, Mode, Streams, secure};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Nat, Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Rate, Rng};
@@ -16,7 +16,7 @@ const FULL: u64 = 1_500 - 28 - 16 - STREAM_OVERHEAD as u64;
 type Run = Simulation<Box<dyn AnyEndpoint>>;
 
 fn endpoint(seed: u64, config: Config, provider: Null) -> Box<dyn AnyEndpoint> {
-    Box::new(Endpoint::new(config, Entropy { cookie_key: [seed as u8; 16], seed }, Box::new(provider)))
+    Box::new(secure::endpoint(config, Entropy { cookie_key: [seed as u8; 16], seed }, Box::new(provider)))
 }
 
 fn pair(seed: u64, provider: fn(u64) -> Null) -> Pair<Box<dyn AnyEndpoint>> {

@@ -1,8 +1,8 @@
 //! Message mode keeps boundaries, keeps the order where requested, and drops expired messages.
 
 use farhaul_netem::PathSpec;
-use farhaul_proto::udt::{ConnectOptions, Endpoint, Message, MessageOptions};
-use farhaul_proto::{ConnectionId, Event, Mode, Stats, Streams};
+use farhaul_proto::udt::{ConnectOptions, Message, MessageOptions};
+use farhaul_proto::{ConnectionId, Endpoint, Event, Mode, Stats, Streams};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Application, Content, Simulation};
 use farhaul_units::{Duration, Instant, Rate, Rng};
@@ -110,7 +110,7 @@ fn deliver(seed: u64, count: u64, options: MessageOptions, path: PathSpec) -> Si
 
 fn deliver_from(seed: u64, sender: Mailbox, path: PathSpec) -> Simulation<Endpoint, Mailbox> {
     let mut listener = endpoint(2 * seed + 1, small_buffers());
-    listener.listen(Mode::Message);
+    listener.listen(Mode::Message).unwrap();
     let pair = Pair::new(endpoint(2 * seed, small_buffers()), listener).path(path).seed(seed);
     let mut run = pair.start_with([sender, Mailbox::receiver()]);
     run.run_until_true(run.now() + LIMIT, |run| run.application(LISTENER).ended);

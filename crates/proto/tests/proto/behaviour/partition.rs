@@ -1,7 +1,6 @@
 //! A partition of one side: packets pass in one direction only. Both ends learn it in bounded time.
 
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Config, ConnectionLost};
+use farhaul_proto::{Config, ConnectionLost, Endpoint};
 use farhaul_sim::topology::path::{CALLER, LISTENER, address};
 use farhaul_sim::{Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Instant};

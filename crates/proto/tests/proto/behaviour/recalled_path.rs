@@ -36,7 +36,7 @@ fn path(rate: Rate, round_trip: Duration) -> PathSpec {
 }
 
 /// A sender whose connections remember.
-fn sender(memory: &Arc<Memory>, path: PathSpec, workload: Workload) -> Pair<farhaul_proto::udt::Endpoint> {
+fn sender(memory: &Arc<Memory>, path: PathSpec, workload: Workload) -> Pair<farhaul_proto::Endpoint> {
     let path_memory: Arc<dyn PathMemory> = Arc::<Memory>::clone(memory);
     let config = Config { path_memory: Some(path_memory), ..Config::default() };
     Pair::new(endpoint(1, config), listener(2, Config::default())).path(path).caller(workload)

@@ -1,8 +1,8 @@
 //! Two sides that call each other at about the same time.
 
 use farhaul_netem::PathSpec;
-use farhaul_proto::ConnectionLost;
-use farhaul_proto::udt::{ConnectOptions, Endpoint};
+use farhaul_proto::udt::ConnectOptions;
+use farhaul_proto::{ConnectionLost, Endpoint};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Simulation, Workload};
 use farhaul_units::Duration;

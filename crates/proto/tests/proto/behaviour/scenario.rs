@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Config, Entropy, Mode};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, udt};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{Duration, Instant, Rate, Rng};
@@ -20,13 +19,13 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(600);
 
 /// An endpoint with randomness derived from `seed`.
 pub(crate) fn endpoint(seed: u64, config: Config) -> Endpoint {
-    Endpoint::new(config, Entropy { cookie_key: [seed as u8; 16], seed })
+    udt::endpoint(config, Entropy { cookie_key: [seed as u8; 16], seed })
 }
 
 /// The same, but it accepts connections.
 pub(crate) fn listener(seed: u64, config: Config) -> Endpoint {
     let mut endpoint = endpoint(seed, config);
-    endpoint.listen(Mode::Stream);
+    endpoint.listen(Mode::Stream).unwrap();
     endpoint
 }
 

@@ -1,8 +1,7 @@
 //! The first second of a transfer: losses must not hold it back for longer than their retransmissions take.
 
 use farhaul_netem::{PathSpec, QueueSize};
-use farhaul_proto::udt::Endpoint;
-use farhaul_proto::{Config, Mode, Stats, Streams, controller_factory};
+use farhaul_proto::{Config, Endpoint, Mode, Stats, Streams, controller_factory};
 use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_units::{Duration, Rate};
@@ -29,7 +28,7 @@ fn after_a_second(loss: f64, seed: u64) -> [Stats; 2] {
         endpoint(seed, Config { controller, ..Config::default() })
     };
     let mut answering = side(2 * seed + 1);
-    answering.listen(Mode::Stream);
+    answering.listen(Mode::Stream).unwrap();
     let pair = Pair::new(side(2 * seed), answering).path(path).seed(seed);
     let mut run = pair.caller(Workload::send_without_end()).listener(Workload::receive()).start();
     while run.flows(CALLER).first().is_none_or(|flow| flow.connected_at.is_none()) {

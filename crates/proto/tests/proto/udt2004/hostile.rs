@@ -4,8 +4,8 @@
 use core::net::SocketAddr;
 
 use farhaul_netem::PathSpec;
-use farhaul_proto::udt2004::{Endpoint, default_config};
-use farhaul_proto::{Batch, Event, Streams, Transport};
+use farhaul_proto::udt2004::default_config;
+use farhaul_proto::{Batch, Endpoint, Event, Streams, Transport};
 use farhaul_sim::topology::path::{CALLER, LISTENER, address};
 use farhaul_sim::{Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Instant, Rng};

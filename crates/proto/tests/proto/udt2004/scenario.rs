@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use farhaul_netem::{PathSpec, QueueSize};
-use farhaul_proto::udt2004::{Endpoint, default_config};
-use farhaul_proto::{Config, Entropy, Stats, Streams, controller_factory};
+use farhaul_proto::udt2004::default_config;
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, Stats, Streams, controller_factory, udt2004};
 use farhaul_sim::measure::throughput::goodput;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Simulation, Workload};
@@ -18,13 +18,13 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(600);
 
 /// An endpoint with randomness derived from `seed`.
 pub(crate) fn endpoint(seed: u64, config: Config) -> Endpoint {
-    Endpoint::new(config, Entropy { cookie_key: [seed as u8; 16], seed })
+    udt2004::endpoint(config, Entropy { cookie_key: [seed as u8; 16], seed })
 }
 
 /// The same, but it accepts connections.
 pub(crate) fn listener(seed: u64, config: Config) -> Endpoint {
     let mut endpoint = endpoint(seed, config);
-    endpoint.listen();
+    endpoint.listen(Mode::Stream).unwrap();
     endpoint
 }
 

@@ -1,18 +1,17 @@
 //! A port for both kinds of clients, with several clients around it on the simplest network.
 
+use core::net::SocketAddr;
 use std::collections::VecDeque;
 
-use farhaul_units::{Duration, Rate, Rng};
-use farhaul_wire::secure::{Epoch, HEADER_LEN, Header, destination as secure_name};
+use farhaul_units::{Duration, Instant, Rate, Rng};
+use farhaul_wire::secure::{Epoch, HEADER_LEN, Header, destination as secure_name, is_envelope};
 use farhaul_wire::udt4::destination as plain_name;
 use farhaul_wire::udt4::{Control, Handshake, Largest, Request, SocketId, SocketType, Timestamp};
 
-use super::*;
 use crate::any_endpoint::AnyEndpoint;
-use crate::config::Mode;
 use crate::error::ConnectionLost;
-use crate::secure::Null;
-use crate::transport::Read;
+use crate::secure::{Null, endpoint, endpoint_with_plain_callers};
+use crate::{Batch, Config, ConnectionId, Entropy, Event, Mode, Read, udt};
 
 const DELAY: Duration = Duration::from_millis(10);
 const SERVER: &str = "10.0.0.1:9000";
@@ -43,17 +42,18 @@ fn entropy(seed: u8) -> Entropy {
 fn server() -> Box<dyn AnyEndpoint> {
     let plain = Config { max_rate: Some(Rate::from_megabits_per_second(100)), ..Config::default() };
     let networks = vec!["10.0.0.0/8".parse().unwrap()];
-    let mut server = Dual::new([Config::default(), plain], networks, entropy(1), Box::new(Null::new(1)));
+    let mut server =
+        endpoint_with_plain_callers([Config::default(), plain], networks, entropy(1), Box::new(Null::new(1)));
     server.listen(Mode::Stream).unwrap();
     Box::new(server)
 }
 
 fn secure_client() -> Box<dyn AnyEndpoint> {
-    Box::new(Endpoint::new(Config::default(), entropy(2), Box::new(Null::new(2))))
+    Box::new(endpoint(Config::default(), entropy(2), Box::new(Null::new(2))))
 }
 
 fn plain_client() -> Box<dyn AnyEndpoint> {
-    Box::new(udt::Endpoint::new(Config::default(), entropy(3)))
+    Box::new(udt::endpoint(Config::default(), entropy(3)))
 }
 
 impl Net {
@@ -292,7 +292,7 @@ fn a9_a_secure_client_at_an_admitted_address_is_never_made_plain() {
 
 /// The kernel joins datagrams of one sender, whatever they are.
 #[test]
-fn datagrams_of_both_kinds_in_one_call_go_to_their_endpoints() {
+fn datagrams_of_both_kinds_in_one_call_go_to_their_protocols() {
     let mut net = Net::new();
     let len = call().len();
     let mut envelope = vec![0; len];

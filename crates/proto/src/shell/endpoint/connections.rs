@@ -1,0 +1,115 @@
+//! The connections of an endpoint, as a protocol of its port sees them when it opens some.
+
+use core::net::SocketAddr;
+
+use farhaul_units::{Instant, Rng};
+
+use super::table::Table;
+use crate::config::Config;
+use crate::error::ConnectError;
+use crate::shell::admission::Held;
+use crate::shell::connection::{Connection, Name, Place};
+use crate::shell::protocol::{Established, Opening, Setup};
+
+/// The connections of an endpoint, for one of its protocols.
+pub struct Connections<'a> {
+    /// The settings of the protocol at this port.
+    pub config: &'a Config,
+    /// The randomness of the protocol's connections.
+    pub rng: &'a mut Rng,
+    protocol: usize,
+    table: &'a mut Table,
+}
+
+impl<'a> Connections<'a> {
+    pub(super) const fn new(config: &'a Config, rng: &'a mut Rng, protocol: usize, table: &'a mut Table) -> Self {
+        Self { config, rng, protocol, table }
+    }
+
+    /// The connections of the protocol, closing ones included.
+    pub fn held(&self) -> Held {
+        self.table.slots.held(self.protocol)
+    }
+
+    /// The reason to open no further connection.
+    ///
+    /// # Errors
+    /// The protocol has its most connections.
+    pub fn check_room(&self) -> Result<(), ConnectError> {
+        let most = self.config.max_connections;
+        if self.held().connections < most { Ok(()) } else { Err(ConnectError::TooManyConnections(most)) }
+    }
+
+    // ---- opening ----
+
+    /// Adds a connection that this side opens.
+    pub fn open(&mut self, now: Instant, name: Name, opening: impl Opening) -> &Connection {
+        let place = self.place(now);
+        self.install(Connection::opening(place, name, Box::new(opening)))
+    }
+
+    /// Adds a connection that a caller opens by a channel.
+    pub fn answer(&mut self, now: Instant, name: Name, opening: impl Opening) -> &Connection {
+        let place = self.place(now);
+        self.install(Connection::called(place, name, Box::new(opening)))
+    }
+
+    /// Adds a connection that a caller opens by datagrams.
+    pub fn answer_datagram(&mut self, now: Instant, name: Name, opening: impl Opening) -> &Connection {
+        let place = self.place(now);
+        self.install(Connection::called_by_datagram(place, name, Box::new(opening)))
+    }
+
+    /// Adds a connection that a caller opened.
+    pub fn accept(&mut self, now: Instant, name: Name, established: impl Established) -> &Connection {
+        let place = self.place(now);
+        self.install(Connection::accepted(place, name, Box::new(established)))
+    }
+
+    fn place(&mut self, now: Instant) -> Place {
+        let (id, protocol) = (self.table.slots.reserve(), self.protocol);
+        Place { id, protocol, opened: now, linger: self.config.linger }
+    }
+
+    fn install(&mut self, connection: Connection) -> &Connection {
+        let slot = connection.id().slot;
+        self.table.mark(slot);
+        self.table.slots.install(connection)
+    }
+
+    // ---- one of them ----
+
+    /// The connection in a slot.
+    pub fn at(&mut self, slot: u32) -> Option<&mut Connection> {
+        self.table.at_mut(slot)
+    }
+
+    /// Changes a connection that is being opened, if its opening is of this type.
+    pub fn on_opening<T: Opening>(&mut self, slot: u32, change: impl FnOnce(&mut T)) {
+        if let Some(opening) = self.table.at_mut(slot).and_then(Connection::opening_as_mut) {
+            change(opening);
+            self.table.mark(slot);
+        }
+    }
+
+    /// Forgets a connection that a caller opens, and that the application does not know yet.
+    pub fn evict(&mut self, slot: u32) -> Option<Connection> {
+        self.table.forget(slot)
+    }
+
+    /// Delivers a datagram without a key.
+    pub fn deliver_alone(&mut self, slot: u32, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+        self.table.deliver(slot, from, datagram, Setup { config: self.config, rng: &mut *self.rng, now });
+        self.table.mark(slot);
+    }
+
+    /// A datagram was invalid or belonged to no connection.
+    pub const fn count_invalid(&mut self) {
+        self.table.count_invalid();
+    }
+
+    /// What a connection begins with.
+    pub const fn setup(&mut self, now: Instant) -> Setup<'_> {
+        Setup { config: self.config, rng: &mut *self.rng, now }
+    }
+}

@@ -1,0 +1,89 @@
+//! The connections of an endpoint, their order of sending, and what their application has not heard yet.
+
+use core::net::SocketAddr;
+use std::collections::VecDeque;
+
+use farhaul_units::Instant;
+
+use crate::event::Event;
+use crate::shell::connection::Connection;
+use crate::shell::protocol::Setup;
+use crate::shell::schedule::Schedule;
+use crate::shell::slots::Slots;
+
+/// All connections of a port.
+#[derive(Default)]
+pub(crate) struct Table {
+    pub(super) slots: Slots<Connection>,
+    pub(super) schedule: Schedule,
+    /// Connections whose channels may have a request.
+    pub(super) channels: VecDeque<u32>,
+    /// Whether any protocol of the port has channels.
+    pub(super) has_channels: bool,
+    pub(super) events: VecDeque<Event>,
+    invalid: u64,
+}
+
+impl Table {
+    /// The connection may have something to send, to report, or to ask of the host.
+    #[inline]
+    pub(super) fn mark(&mut self, slot: u32) {
+        self.schedule.mark_ready(slot);
+        if self.has_channels && self.channels.back() != Some(&slot) {
+            self.channels.push_back(slot);
+        }
+    }
+
+    /// Whether a connection has something to send, to report, or to ask of the host.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.schedule.is_idle() || !self.channels.is_empty()
+    }
+
+    /// The connection in a slot.
+    pub(super) fn at_mut(&mut self, slot: u32) -> Option<&mut Connection> {
+        self.slots.at(slot)
+    }
+
+    /// Removes a connection.
+    pub(super) fn forget(&mut self, slot: u32) -> Option<Connection> {
+        let connection = self.slots.forget(slot);
+        self.schedule.forget(slot);
+        connection
+    }
+
+    // ---- datagrams of one receive call ----
+
+    /// The next datagrams are for this connection.
+    pub(super) fn begin_batch(&mut self, slot: u32, arrived: Instant) {
+        if let Some(connection) = self.slots.at(slot) {
+            connection.begin_batch(arrived);
+        }
+    }
+
+    /// One datagram for a connection.
+    #[inline]
+    pub(super) fn deliver(&mut self, slot: u32, from: SocketAddr, datagram: &mut [u8], setup: Setup<'_>) {
+        let Some(connection) = self.slots.at(slot) else { return };
+        if !connection.on_datagram(from, datagram, setup) {
+            self.invalid += 1;
+        }
+    }
+
+    /// All datagrams for this connection were handled.
+    pub(super) fn finish_batch(&mut self, slot: u32, now: Instant) {
+        if let Some(connection) = self.slots.at(slot) {
+            connection.finish_batch(now);
+        }
+        self.mark(slot);
+    }
+
+    /// A datagram was invalid or belonged to no connection.
+    pub(super) const fn count_invalid(&mut self) {
+        self.invalid += 1;
+    }
+
+    /// Datagrams that were invalid or belonged to no connection.
+    pub(super) const fn invalid_datagrams(&self) -> u64 {
+        self.invalid
+    }
+}
