@@ -9,8 +9,8 @@ mod udt2004;
 mod udt4;
 
 use bolero::check;
-use farhaul_proto::probe::{Probing as _, Responder, StableConfig, StableStream};
 use farhaul_proto::Batch;
+use farhaul_proto::probe::{Probing as _, Responder, StableConfig, StableStream};
 use farhaul_units::{Duration, Instant, Rate, Rng};
 use farhaul_wire::probe::WORD;
 

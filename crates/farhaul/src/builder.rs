@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_cc::{Controller, Spec};
-use farhaul_proto::{Config, MinProgress, PathMemory, Protocol, SharedChannel, controller_factory};
+use farhaul_proto::{Config, MinProgress, PathMemory, Protocol, controller_factory};
 use farhaul_udp::Options;
 use farhaul_units::Rate;
 
@@ -395,13 +395,12 @@ impl Builder {
         let longest_message = config.send_buffer;
         let connect_timeouts = [config.connect_timeout, config.udt.rendezvous_timeout];
         let logs_secrets = matches!(&protection, Some(Protected::By(security)) if security.logs_secrets());
-        let endpoint = match protection {
+        let transport = match protection {
             None => return Err(Error::NoProtection),
             Some(Protected::No) if plain_clients.is_some() => return Err(Error::NoPlainClients),
             Some(Protected::No) => protocol.endpoint(config, entropy()?),
             Some(Protected::By(security)) => security.endpoint(&protocol, config, plain_clients, entropy()?)?,
         };
-        let transport = SharedChannel::new(endpoint);
         let driver = Driver::start(transport, port, options)?;
         if answers_probes {
             driver.turn()?.answer_probes();

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use farhaul_proto::probe::StableConfig;
-use farhaul_proto::{AnyEndpoint, ConnectionId, ConnectionLost, Stats, Streams};
+use farhaul_proto::{ConnectionId, ConnectionLost, Endpoint, Stats, Streams};
 
 use crate::canceller::{CancelFlag, Canceller};
 use crate::control_stream::ControlStream;
@@ -17,7 +17,7 @@ use crate::driver::{CancelFlags, Core, Place};
 #[cfg(feature = "tokio")]
 use crate::driver::{Registration, TaskWait};
 use crate::error::Error;
-use crate::port::{Attempt, BoxedEndpoint, Port};
+use crate::port::{Attempt, Port};
 use crate::reach::Reaching;
 use crate::security::Protection;
 
@@ -45,7 +45,7 @@ impl Connection {
     }
 
     /// The connection that waited longest to be accepted. An attempt for [`Place::Accept`].
-    pub(crate) fn accept(port: &Arc<Port>, core: &mut Core<BoxedEndpoint>) -> Option<Self> {
+    pub(crate) fn accept(port: &Arc<Port>, core: &mut Core<Endpoint>) -> Option<Self> {
         while let Some(id) = core.next_accepted() {
             core.transport.claim(id);
             if let Some(peer) = core.transport.peer(id) {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 pub use farhaul_proto::CeilingFigures;
 use farhaul_proto::probe::{Delays, StableConfig, StableFigures, StableStream};
-use farhaul_proto::{AnyEndpoint, ConnectionId, ConnectionLost, Transport};
+use farhaul_proto::{ConnectionId, ConnectionLost, ControlPath, Endpoint, Streams, Transport};
 
 use crate::driver::EndpointGuard;
 use crate::error::Error;
-use crate::port::{BoxedEndpoint, Port};
+use crate::port::Port;
 use crate::randomness::session;
 
 /// A stable control stream on an endpoint's own port, beside its connections.
@@ -49,7 +49,7 @@ pub struct ControlStream {
 }
 
 impl ControlStream {
-    /// Begins a stream to the responder at `peer`, inside the envelope of `connection` if the port has encryption.
+    /// Begins a stream to the responder at `peer`, inside `connection` if the port has encryption.
     pub(crate) fn begin(
         port: &Arc<Port>,
         peer: SocketAddr,
@@ -62,15 +62,16 @@ impl ControlStream {
             return Err(Error::HasControlStream);
         }
         let now = turn.now();
-        let to = match turn.transport.envelopes().is_some() {
-            false => peer,
+        let path = match turn.transport.datagrams().is_some() {
+            false => ControlPath::Plain(peer),
             true => {
                 let is_plain = |id: &ConnectionId| turn.transport.is_plain(*id);
                 let id = connection.filter(|id| !is_plain(id)).ok_or(Error::NeedsConnection)?;
-                turn.transport.address_inside(id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))?
+                let inside = turn.transport.peer(id).map(|peer| ControlPath::Inside(id, peer));
+                inside.ok_or(Error::Lost(ConnectionLost::ClosedLocally))?
             }
         };
-        turn.transport.begin_control(now, to, config, session);
+        turn.transport.begin_control(now, path, config, session);
         drop(turn);
         Ok(Self { port: Arc::clone(port), peer })
     }
@@ -138,7 +139,7 @@ impl ControlStream {
         self.change(|stream| stream.fill_with(fill))
     }
 
-    fn read<R>(&self, ask: impl FnOnce(&StableStream, &EndpointGuard<'_, BoxedEndpoint>) -> R) -> Result<R, Error> {
+    fn read<R>(&self, ask: impl FnOnce(&StableStream, &EndpointGuard<'_, Endpoint>) -> R) -> Result<R, Error> {
         let turn = self.port.driver.turn()?;
         turn.transport.control().map(|stream| ask(stream, &turn)).ok_or(Error::DriverStopped)
     }

@@ -5,10 +5,10 @@ use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
+use farhaul_proto::Mode;
 use farhaul_proto::probe::StableConfig;
 use farhaul_proto::secure::Protection;
 use farhaul_proto::udt::ConnectOptions;
-use farhaul_proto::{AnyEndpoint, Mode};
 
 use crate::addresses::{Attempted, any_port_for, first_that_works, resolve};
 use crate::builder::Builder;
@@ -105,10 +105,10 @@ impl Endpoint {
     /// # Errors
     /// The port was opened without plain clients. The endpoint's driver thread is gone.
     pub fn admit_plain(&self, networks: impl IntoIterator<Item = Network>) -> Result<(), Error> {
-        let networks = networks.into_iter().collect();
+        let networks: Vec<Network> = networks.into_iter().collect();
         let mut turn = self.port.driver.turn()?;
         let now = turn.now();
-        if turn.transport.admit_plain(now, networks) { Ok(()) } else { Err(Error::NoPlainClients) }
+        if turn.transport.admit_plain(now, &networks) { Ok(()) } else { Err(Error::NoPlainClients) }
     }
 
     /// Aborts the encrypted connections of clients that `admits` refuses, and returns their number. Its arguments are the address
@@ -120,10 +120,10 @@ impl Endpoint {
     pub fn end_clients(&self, mut admits: impl FnMut(SocketAddr, PublicKey) -> bool) -> Result<usize, Error> {
         let mut turn = self.port.driver.turn()?;
         let now = turn.now();
-        let mut is_welcome = |from, protection: &Protection| {
+        let is_welcome = |from, protection: &Protection| {
             PublicKey::from_spki(&protection.peer_key).is_some_and(|key| admits(from, key))
         };
-        Ok(turn.transport.end_callers(now, &mut is_welcome))
+        Ok(turn.transport.end_callers(now, is_welcome))
     }
 
     /// Answers measured streams from now on, as [`Builder::answer_probes`].

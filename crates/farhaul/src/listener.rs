@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use farhaul_proto::{AnyEndpoint, Mode};
+use farhaul_proto::Mode;
 
 use crate::canceller::{CancelFlag, Canceller};
 use crate::connection::Connection;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_proto::udt::{Message, MessageOptions};
-use farhaul_proto::{AnyEndpoint, ConnectionId, StreamError};
+use farhaul_proto::{ConnectionId, StreamError};
 
 use crate::connection::Connection;
 use crate::driver::Core;

@@ -3,19 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use farhaul_proto::{AnyEndpoint, SharedChannel};
+use farhaul_proto::Endpoint;
 use farhaul_units::Instant;
 
 use crate::canceller::{CancelFlag, Canceller};
 use crate::driver::{Core, Driver};
 use crate::error::Error;
 
-/// The endpoint of a port, of whatever protocol, perhaps with a control stream beside its connections.
-pub(crate) type BoxedEndpoint = SharedChannel<Box<dyn AnyEndpoint>>;
-
 /// A UDP port with an endpoint on it, shared by all handles.
 pub(crate) struct Port {
-    pub(crate) driver: Driver<BoxedEndpoint>,
+    pub(crate) driver: Driver<Endpoint>,
     /// The endpoint's canceller raises it. It ends every wait on this port.
     pub(crate) cancelled: Arc<CancelFlag>,
     /// Time limits of a connection attempt, and of one by rendezvous.
@@ -27,9 +24,9 @@ pub(crate) struct Port {
 }
 
 /// An operation under the lock. It gives a result, nothing yet, or an error.
-pub(crate) trait Attempt<R>: FnMut(&mut Core<BoxedEndpoint>, Instant) -> Result<Option<R>, Error> {}
+pub(crate) trait Attempt<R>: FnMut(&mut Core<Endpoint>, Instant) -> Result<Option<R>, Error> {}
 
-impl<R, F: FnMut(&mut Core<BoxedEndpoint>, Instant) -> Result<Option<R>, Error>> Attempt<R> for F {}
+impl<R, F: FnMut(&mut Core<Endpoint>, Instant) -> Result<Option<R>, Error>> Attempt<R> for F {}
 
 impl Port {
     pub(crate) fn canceller(&self) -> Canceller {

@@ -120,11 +120,6 @@ impl ProbeSocket {
         self.clock.now()
     }
 
-    /// The address of the responder for streams.
-    fn responder(&self) -> SocketAddr {
-        self.enclosure.as_ref().map_or(self.peer, |enclosure| enclosure.inside())
-    }
-
     /// Goes on connecting for `time` at most. Returns whether streams can begin, which is always so in plain.
     ///
     /// # Errors
@@ -173,7 +168,7 @@ impl ProbeSocket {
     /// # Errors
     /// The system has no randomness.
     pub fn stable(&self, config: StableConfig) -> Result<StableStream, Error> {
-        Ok(StableStream::new(config, self.responder(), session()?, self.now()))
+        Ok(StableStream::new(config, self.peer, session()?, self.now()))
     }
 
     /// A point of a profile that begins now.
@@ -181,7 +176,7 @@ impl ProbeSocket {
     /// # Errors
     /// The system has no randomness.
     pub fn blaster(&self, config: BlasterConfig) -> Result<Blaster, Error> {
-        Ok(Blaster::new(config, self.responder(), session()?, self.now()))
+        Ok(Blaster::new(config, self.peer, session()?, self.now()))
     }
 
     /// Runs a stream for `time`, or until it sends nothing more.

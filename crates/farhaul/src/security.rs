@@ -16,8 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use farhaul_proto::SecurityFault;
-use farhaul_proto::secure;
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Protocol};
+use farhaul_proto::{Config, Endpoint, Entropy, Protocol, secure};
 use farhaul_secure::Tls;
 pub use farhaul_secure::{
     AcceptAll, AuthorizedKeys, Choices, Cipher, FirstContact, Grant, HostTrust, IdentityError, KeyPair, Known,
@@ -75,7 +74,7 @@ impl Security {
         config: Config,
         plain: Option<PlainClients>,
         entropy: Entropy,
-    ) -> Result<Box<dyn AnyEndpoint>, Error> {
+    ) -> Result<Endpoint, Error> {
         if config.mss < LEAST_MSS {
             return Err(Error::InvalidOption { option: "mss", range: "at least 1280 bytes on a port with encryption" });
         }

@@ -55,6 +55,12 @@ mod walks;
 
 use crate::config::{Config, Entropy};
 use crate::shell::endpoint::Endpoint;
+use crate::shell::protocol::Carried;
+
+/// A blast protocol inside secure connections.
+pub(crate) fn carried<P: engine::Protocol>(options: P::Options, entropy: Entropy) -> Box<dyn Carried> {
+    Box::new(tags::Tags::<P>::new(options, entropy))
+}
 
 /// The endpoint of a blast protocol on one port of UDP and TCP, without connections.
 pub(crate) fn endpoint<P: engine::Protocol>(config: Config, options: P::Options, entropy: Entropy) -> Endpoint {

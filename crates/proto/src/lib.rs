@@ -15,12 +15,11 @@
 //! | `sabul` | SABUL, between Farhaul ends and with programs of release 2.1 |
 //! | `secure` | the envelope that encrypts the datagrams of a transport |
 //! | `shell` | what all endpoints and connections share, and the traits that a protocol implements |
-//! | `registry` | every protocol by name, for users who choose one; `any_endpoint`: the endpoint of any |
+//! | `registry` | every protocol by name, for users who choose one |
 //! | `path_memory` | what connections learn of paths for later ones |
 //! | `event`, `error`, `stats`, `config` | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]
 
-mod any_endpoint;
 mod channel;
 mod config;
 mod consts;
@@ -32,7 +31,6 @@ pub mod registry;
 mod stats;
 mod transport;
 
-pub use any_endpoint::AnyEndpoint;
 pub use blast::rate::RateChoice;
 pub use channel::{ChannelEnd, ChannelOutput, Channels, begins_hello};
 pub use config::{Config, ControllerFactory, Entropy, MinProgress, Mode, controller_factory};
@@ -41,17 +39,17 @@ pub use event::{ConnectionId, Event};
 pub use numbering::Numbering;
 pub use path_memory::PathMemory;
 pub use registry::Protocol;
-pub use shared_channel::{CeilingFigures, SharedChannel};
+pub use shared_channel::{CeilingFigures, ControlPath};
 pub use shell::admission::Held;
 pub use shell::connection::{Connection, Name};
 pub use shell::endpoint::{Connections, Endpoint};
 pub use shell::farewell::{LONGEST_FAREWELL, Parting};
 pub use shell::line::Request;
-pub use shell::protocol::{Demultiplexer, Effect, Established, Opening, Output, Setup, Step};
+pub use shell::protocol::{Carried, Demultiplexer, Effect, Established, Opening, Output, Setup, Step};
 pub use stats::{Stats, Totals};
 pub use transport::{
-    Batch, ConnectOptions, Message, MessageOptions, Read, StreamError, Streams, Transmit, Transport, earliest,
-    time_until,
+    Arrival, Batch, ConnectOptions, DatagramKind, Datagrams, Message, MessageOptions, Read, StreamError, Streams,
+    Transmit, Transport, earliest, time_until,
 };
 
 mod blast;

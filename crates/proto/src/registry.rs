@@ -11,12 +11,15 @@ use farhaul_wire::blast::TAG_LEN;
 use farhaul_wire::udt4::HEADER_LEN;
 use farhaul_wire::udt2004;
 
-use crate::any_endpoint::AnyEndpoint;
 use crate::blast::rate::RateChoice;
 use crate::config::{Config, Entropy, Mode};
 use crate::numbering::Numbering;
 use crate::shell::endpoint::Endpoint;
+use crate::shell::protocol::Carried;
 use crate::{fobs, hurricane, rbudp, sabul, secure, tsunami};
+
+/// Makes a protocol for connections inside secure ones.
+type MakeCarried = fn(&Config, Entropy) -> Box<dyn Carried>;
 
 /// One protocol.
 #[derive(Debug)]
@@ -46,6 +49,8 @@ pub struct Entry {
     configure: fn(&Settings, &mut Config) -> Result<(), SpecError>,
     /// Makes an endpoint without connections.
     construct: fn(Config, Entropy) -> Endpoint,
+    /// Makes it for connections inside secure ones; `None` if secure connections are its own.
+    carried: Option<MakeCarried>,
 }
 
 static PROTOCOLS: &[Entry] = &[
@@ -62,6 +67,7 @@ static PROTOCOLS: &[Entry] = &[
         finds_rate: |_config| false,
         configure: |_settings, _config| Ok(()),
         construct: crate::udt::endpoint,
+        carried: None,
     },
     Entry {
         name: "udt-2004",
@@ -85,6 +91,7 @@ static PROTOCOLS: &[Entry] = &[
             Ok(())
         },
         construct: crate::udt2004::endpoint,
+        carried: Some(crate::udt2004::carried),
     },
     Entry {
         name: "rbudp",
@@ -102,6 +109,7 @@ static PROTOCOLS: &[Entry] = &[
             Ok(())
         },
         construct: rbudp::settings::endpoint,
+        carried: Some(rbudp::settings::carried),
     },
     Entry {
         name: "tsunami",
@@ -119,6 +127,7 @@ static PROTOCOLS: &[Entry] = &[
             Ok(())
         },
         construct: tsunami::settings::endpoint,
+        carried: Some(tsunami::settings::carried),
     },
     Entry {
         name: "sabul",
@@ -136,6 +145,7 @@ static PROTOCOLS: &[Entry] = &[
             Ok(())
         },
         construct: sabul::settings::endpoint,
+        carried: Some(sabul::settings::carried),
     },
     Entry {
         name: "fobs",
@@ -153,6 +163,7 @@ static PROTOCOLS: &[Entry] = &[
             Ok(())
         },
         construct: fobs::settings::endpoint,
+        carried: Some(fobs::settings::carried),
     },
     Entry {
         name: "hurricane",
@@ -170,6 +181,7 @@ static PROTOCOLS: &[Entry] = &[
             Ok(())
         },
         construct: hurricane::settings::endpoint,
+        carried: Some(hurricane::settings::carried),
     },
 ];
 
@@ -226,29 +238,32 @@ impl Protocol {
     /// ([`Config::first_rate`](crate::Config::first_rate)).
     pub fn finds_rate(&self) -> bool {
         let mut config = Config::default();
-        (self.entry().configure)(self.0.settings(), &mut config).expect("they were used when they were parsed");
+        self.configure(&mut config);
         (self.entry().finds_rate)(&config)
     }
 
     /// An endpoint without connections. The options of this protocol win over `config`.
-    pub fn endpoint(&self, mut config: Config, entropy: Entropy) -> Box<dyn AnyEndpoint> {
-        let entry = self.entry();
-        (entry.configure)(self.0.settings(), &mut config).expect("the same settings were used when they were parsed");
-        Box::new((entry.construct)(config, entropy))
+    pub fn endpoint(&self, mut config: Config, entropy: Entropy) -> Endpoint {
+        self.configure(&mut config);
+        (self.entry().construct)(config, entropy)
     }
 
     /// An endpoint whose connections are inside secure ones, without any others. `provider` makes keys and handshakes.
     pub fn secure_endpoint(
         &self,
-        config: Config,
+        mut config: Config,
         entropy: Entropy,
         provider: Box<dyn secure::Provider>,
-    ) -> Box<dyn AnyEndpoint> {
-        if self.entry().name == Self::default().entry().name {
-            Box::new(secure::endpoint(config, entropy, provider))
-        } else {
-            Box::new(secure::Around::new(self, config, entropy, provider))
+    ) -> Endpoint {
+        self.configure(&mut config);
+        match self.entry().carried {
+            None => secure::endpoint(config, entropy, provider),
+            Some(carried) => secure::endpoint_around((self.entry().name, carried), config, entropy, provider),
         }
+    }
+
+    fn configure(&self, config: &mut Config) {
+        (self.entry().configure)(self.0.settings(), config).expect("they were used when they were parsed");
     }
 }
 

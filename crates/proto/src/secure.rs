@@ -21,9 +21,7 @@
 //! | `terms` | the terms that the handshake carries for the protocol inside |
 //! | `sealed`, `tunnel`, `replay` | an established connection: sealing, opening, new keys |
 //! | `paths` | the peer's address, and the proof of another one |
-//! | `around`, `mail` | another protocol's endpoint inside: channels as streams, datagrams beside them |
-//! | `beside` | measured streams: beside connections, and in connections of their own |
-//! | `address` | the address of a peer behind a connection, for what is inside |
+//! | `encapsulated`, `carrier` | a connection of another protocol inside: its channel as the stream, its datagrams beside it |
 //! | `token`, `client_id` | the proof of an address, the name of a handshake |
 //!
 //! The state machine is the same with every provider of keys. A packet that does not open has not arrived: it changes no
@@ -31,15 +29,13 @@
 
 use farhaul_units::Network;
 
-mod address;
 mod answers;
-mod around;
-mod beside;
 mod callers;
+mod carrier;
 mod client_id;
 mod crypto_stream;
+mod encapsulated;
 mod exchange;
-mod mail;
 mod meeting;
 mod null;
 mod opening;
@@ -56,9 +52,6 @@ mod token;
 mod tunnel;
 mod unproved;
 
-pub(crate) use around::Around;
-pub(crate) use beside::Beside;
-pub use beside::{Arrival, Kind};
 pub use crypto_stream::{CryptoStream, TooMuch};
 pub use null::Null;
 pub use protector::{Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Protection, Provider, Side};
@@ -67,17 +60,28 @@ pub use replay::Replay;
 use self::router::Router;
 use crate::config::{Config, Entropy};
 use crate::shell::endpoint::Endpoint;
+use crate::shell::protocol::Carried;
 use crate::udt;
 
 /// An endpoint whose connections are all inside envelopes: any number of UDT connections, at most one listener.
 /// `provider` makes keys and handshakes.
 pub fn endpoint(config: Config, entropy: Entropy, provider: Box<dyn Provider>) -> Endpoint {
-    serving(udt::NAME, config, entropy, provider)
+    Endpoint::new(config, entropy.seed, Router::new(provider, entropy.cookie_key))
 }
 
-/// The same, whose connections serve another protocol.
-fn serving(protocol: &'static str, config: Config, entropy: Entropy, provider: Box<dyn Provider>) -> Endpoint {
-    Endpoint::new(config, entropy.seed, Router::new(provider, protocol, entropy.cookie_key))
+/// The same, whose connections carry those of another protocol. `name` is that of the protocol, and `carried` makes it from
+/// the settings, and from randomness of its own.
+pub fn endpoint_around(
+    (name, carried): (&'static str, impl FnOnce(&Config, Entropy) -> Box<dyn Carried>),
+    config: Config,
+    entropy: Entropy,
+    provider: Box<dyn Provider>,
+) -> Endpoint {
+    // Both draw secrets, which must not be the same.
+    let mut entropy = entropy.divided();
+    let Entropy { cookie_key, seed } = entropy();
+    let router = Router::new(provider, cookie_key).carrying(name, carried(&config, entropy()));
+    Endpoint::new(config, seed, router)
 }
 
 /// An endpoint that serves secure connections of anybody, and plain UDT4 connections from the networks `admitted` alone.

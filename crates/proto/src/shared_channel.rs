@@ -1,13 +1,13 @@
 //! One channel for a bulk transfer and a control stream: the future work of paper:ornl §4.
 //!
 //! ```text
-//!                 ┌──────────────── SharedChannel (one UDP port) ───────────────┐
+//!                 ┌──────────────── SharedChannel of an endpoint ───────────────┐
 //!  StableStream ──│── datagrams that are due leave first ──────────────────────▶│──▶ the peer
 //!                 │      │ round trips                                          │
 //!                 │      ▼                                                      │
 //!                 │   Ceiling ── rate, length of a burst                        │
 //!                 │      ▼                                                      │
-//!  bulk endpoint ─│─▶ Shaper ── short bursts, below what the channel carries ──▶│──▶ the peer
+//!  connections ───│─▶ Shaper ── short bursts, below what the channel carries ──▶│──▶ the peer
 //!                 └─────────────────────────────────────────────────────────────┘
 //! ```
 //!
@@ -18,10 +18,9 @@
 //!
 //! Without a control stream, everything passes as it is (departures D320 to D323).
 //!
-//! Beside encrypted connections, the control stream travels inside the envelope of one of them.
+//! Beside encrypted connections, the control stream travels inside one of them, by its unreliable datagrams.
 
 mod ceiling;
-mod endpoint;
 mod shaper;
 
 use core::net::SocketAddr;
@@ -30,20 +29,18 @@ use farhaul_units::{Duration, Instant, Rate};
 
 use self::ceiling::Ceiling;
 use self::shaper::Shaper;
+use crate::event::ConnectionId;
 use crate::probe::{Probing, StableConfig, StableStream, is_probe};
-use crate::secure::{Arrival, Kind};
-use crate::shell::endpoint::Endpoint;
-use crate::transport::{Batch, Transmit, Transport, earliest};
+use crate::transport::{Arrival, Batch, DatagramKind, Transmit, Transport, earliest};
 
-/// An endpoint that can have a control stream beside its connections.
+/// The control stream beside the connections of an endpoint, if there is one, and their ceiling.
 ///
 /// The ceiling holds for everything that the endpoint sends. So an endpoint with a control stream should have one peer.
-#[derive(Debug)]
-pub struct SharedChannel<T> {
-    bulk: T,
+#[derive(Debug, Default)]
+pub(crate) struct SharedChannel {
     control: Option<Box<Control>>,
     shaper: Shaper,
-    /// Datagrams of the control stream on their way into envelopes.
+    /// Datagrams of the control stream on their way into packets.
     batch: Batch,
 }
 
@@ -51,7 +48,26 @@ pub struct SharedChannel<T> {
 #[derive(Debug)]
 struct Control {
     stream: StableStream,
+    path: ControlPath,
     ceiling: Ceiling,
+}
+
+/// The way of a control stream to its responder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControlPath {
+    /// Plain datagrams to this address.
+    Plain(SocketAddr),
+    /// Unreliable datagrams of a connection, whose peer has this address.
+    Inside(ConnectionId, SocketAddr),
+}
+
+impl ControlPath {
+    /// The address of the responder.
+    const fn peer(self) -> SocketAddr {
+        match self {
+            Self::Plain(peer) | Self::Inside(_, peer) => peer,
+        }
+    }
 }
 
 /// The bulk's ceiling at a moment.
@@ -67,34 +83,19 @@ pub struct CeilingFigures {
     pub burst: Duration,
 }
 
-impl<T> SharedChannel<T> {
-    /// An endpoint without a control stream.
-    pub fn new(bulk: T) -> Self {
-        Self { bulk, control: None, shaper: Shaper::default(), batch: Batch::default() }
-    }
-
-    /// The endpoint of the bulk.
-    pub const fn bulk(&self) -> &T {
-        &self.bulk
-    }
-
-    /// The endpoint of the bulk, for commands.
-    pub const fn bulk_mut(&mut self) -> &mut T {
-        &mut self.bulk
-    }
-
+impl SharedChannel {
     /// The control stream.
-    pub fn control(&self) -> Option<&StableStream> {
+    pub(crate) fn control(&self) -> Option<&StableStream> {
         self.control.as_deref().map(|control| &control.stream)
     }
 
     /// The control stream, to give it payloads or to take its delays.
-    pub fn control_mut(&mut self) -> Option<&mut StableStream> {
+    pub(crate) fn control_mut(&mut self) -> Option<&mut StableStream> {
         self.control.as_deref_mut().map(|control| &mut control.stream)
     }
 
     /// The ceiling of the bulk; `None` without a control stream.
-    pub fn ceiling(&self, now: Instant) -> Option<CeilingFigures> {
+    pub(crate) fn ceiling(&self, now: Instant) -> Option<CeilingFigures> {
         let control = self.control.as_deref()?;
         let rate = Rate::from_bits_per_second(control.ceiling.limit() as u64);
         Some(CeilingFigures {
@@ -104,7 +105,8 @@ impl<T> SharedChannel<T> {
         })
     }
 
-    fn apply_ceiling(&mut self, now: Instant) {
+    /// Sets the limit of the bulk to that of now.
+    pub(crate) fn apply_ceiling(&mut self, now: Instant) {
         let Some(control) = &self.control else { return };
         if control.stream.is_alone(now) {
             self.shaper.lift();
@@ -133,90 +135,53 @@ impl Control {
     }
 }
 
-impl<T: Transport> SharedChannel<T> {
-    /// Begins a control stream to the responder at `to`, instead of one that ran before. `session` is a random number
+impl SharedChannel {
+    /// Begins a control stream beside `bulk` to a responder, instead of one that ran before. `session` is a random number
     /// that strangers do not guess.
-    ///
-    /// Beside encrypted connections, `to` is the [address inside](crate::AnyEndpoint::address_inside) one of them.
-    pub fn begin_control(&mut self, now: Instant, to: SocketAddr, config: StableConfig, session: u64) {
-        let stream = StableStream::new(config, to, session, now);
+    pub(crate) fn begin(
+        &mut self,
+        bulk: &mut impl Transport,
+        now: Instant,
+        path: ControlPath,
+        (config, session): (StableConfig, u64),
+    ) {
+        let stream = StableStream::new(config, path.peer(), session, now);
         let ceiling = Ceiling::new(now, config.target);
-        self.control = Some(Box::new(Control { stream, ceiling }));
-        if let Some(envelopes) = self.bulk.envelopes() {
-            envelopes.hear_answers(true);
-        }
+        self.control = Some(Box::new(Control { stream, path, ceiling }));
+        want_answers(bulk, true);
         self.apply_ceiling(now);
     }
 
     /// Ends the control stream. The bulk has no ceiling any more.
-    pub fn end_control(&mut self) {
+    pub(crate) fn end(&mut self, bulk: &mut impl Transport) {
         self.control = None;
-        if let Some(envelopes) = self.bulk.envelopes() {
-            envelopes.hear_answers(false);
-        }
+        want_answers(bulk, false);
         self.shaper.lift();
     }
 
-    /// Takes answers to the control stream. Returns whether `bytes` were for it.
-    fn take_answers(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &[u8], stride: usize) -> bool {
-        let Some(control) = &mut self.control else { return false };
-        // Anybody can send what comes outside of envelopes.
-        if !is_probe(bytes) || self.bulk.envelopes().is_some() {
-            return false;
-        }
-        control.hear((now, arrived), from, bytes, stride, &mut self.shaper);
-        self.apply_ceiling(now);
-        true
-    }
-
-    /// Takes answers to the control stream out of the envelopes that have arrived.
-    fn take_enclosed_answers(&mut self, now: Instant) {
-        let Self { bulk, control: Some(control), shaper, .. } = self else { return };
-        let Some(envelopes) = bulk.envelopes() else { return };
-        let mut heard = false;
-        envelopes.take(Kind::Answer, &mut |&Arrival { arrived, from, bytes, stride, .. }| {
-            control.hear((now, arrived), from, bytes, stride, shaper);
-            heard = true;
-        });
-        if heard {
-            self.apply_ceiling(now);
+    /// Takes datagrams: those of the stream, and those of `bulk`.
+    pub(crate) fn handle_datagrams(
+        &mut self,
+        bulk: &mut impl Transport,
+        (now, arrived): (Instant, Instant),
+        from: SocketAddr,
+        bytes: &mut [u8],
+        stride: usize,
+    ) {
+        if !self.take_answers((now, arrived), from, bytes, stride) {
+            bulk.handle_datagrams(now, arrived, from, bytes, stride);
+            self.take_answers_inside(bulk, now);
         }
     }
 
-    /// Writes the datagrams of the control stream that are due into `out`. Returns their destination and the length of
-    /// each.
-    fn poll_control(&mut self, now: Instant, out: &mut Batch) -> Option<(SocketAddr, usize)> {
-        let Self { bulk, control: Some(control), batch, .. } = self else { return None };
-        while control.stream.poll_timeout().is_some_and(|due| due <= now) {
-            let Some(envelopes) = bulk.envelopes() else {
-                let train = control.stream.poll_transmit(now, out)?;
-                return Some((train.to, train.segment_size));
-            };
-            let train = control.stream.poll_transmit(now, batch)?;
-            let sealed = envelopes.enclose(now, train.to, (train.bytes, train.segment_size), out.cleared());
-            if sealed.is_some() {
-                return sealed;
-            }
-        }
-        None
-    }
-}
-
-impl<T: Transport> Transport for SharedChannel<T> {
-    fn handle_datagrams(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
-        if !self.take_answers(now, arrived, from, bytes, stride) {
-            self.bulk.handle_datagrams(now, arrived, from, bytes, stride);
-            self.take_enclosed_answers(now);
-        }
-    }
-
-    fn handle_timeout(&mut self, now: Instant) {
-        self.apply_ceiling(now);
-        self.bulk.handle_timeout(now);
-    }
-
-    fn poll_transmit<'a>(&'a mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
-        if let Some((to, segment_size)) = self.poll_control(now, scratch) {
+    /// The next datagrams: those of the stream that are due, then those of `bulk` below its ceiling.
+    pub(crate) fn poll_transmit<'a>(
+        &'a mut self,
+        bulk: &'a mut impl Transport,
+        now: Instant,
+        scratch: &'a mut Batch,
+    ) -> Option<Transmit<'a>> {
+        if let Some((to, segment_size)) = self.poll_control(bulk, now, scratch) {
             return Some(Transmit { to, segment_size, bytes: scratch.bytes(), whole: false });
         }
         if self.shaper.is_holding() {
@@ -225,7 +190,7 @@ impl<T: Transport> Transport for SharedChannel<T> {
         if !self.shaper.is_open(now) {
             return None;
         }
-        match self.bulk.poll_transmit(now, scratch) {
+        match bulk.poll_transmit(now, scratch) {
             Some(train) => Some(self.shaper.pass(now, train)),
             None => {
                 self.shaper.on_idle(now);
@@ -234,22 +199,83 @@ impl<T: Transport> Transport for SharedChannel<T> {
         }
     }
 
-    fn poll_timeout(&self) -> Option<Instant> {
+    /// When to call next, beside `bulk`.
+    pub(crate) fn poll_timeout(&self, bulk: &impl Transport) -> Option<Instant> {
         let stream = self.control.as_deref().and_then(|control| control.stream.poll_timeout());
         let bulk = match self.shaper.next() {
-            None => self.bulk.poll_timeout(),
+            None => bulk.poll_timeout(),
             Some(next) if self.shaper.is_holding() => Some(next),
-            Some(next) => self.bulk.poll_timeout().map(|due| due.max(next)),
+            Some(next) => bulk.poll_timeout().map(|due| due.max(next)),
         };
         earliest(stream, bulk)
     }
 
-    fn poll_event(&mut self) -> Option<crate::event::Event> {
-        self.bulk.poll_event()
+    /// Takes plain answers to the control stream. Returns whether `bytes` were for it.
+    fn take_answers(
+        &mut self,
+        (now, arrived): (Instant, Instant),
+        from: SocketAddr,
+        bytes: &[u8],
+        stride: usize,
+    ) -> bool {
+        let Some(control) = &mut self.control else { return false };
+        // Anybody can send what comes outside of encrypted connections.
+        if !is_probe(bytes) || !matches!(control.path, ControlPath::Plain(_)) {
+            return false;
+        }
+        control.hear((now, arrived), from, bytes, stride, &mut self.shaper);
+        self.apply_ceiling(now);
+        true
     }
 
-    fn envelopes(&mut self) -> Option<&mut Endpoint> {
-        self.bulk.envelopes()
+    /// Takes answers to the control stream that came inside its connection.
+    fn take_answers_inside(&mut self, bulk: &mut impl Transport, now: Instant) {
+        let Self { control: Some(control), shaper, .. } = self else { return };
+        let ControlPath::Inside(id, peer) = control.path else { return };
+        let Some(datagrams) = bulk.datagrams() else { return };
+        let mut heard = false;
+        datagrams.take_datagrams(
+            DatagramKind::Answer,
+            &mut |&Arrival { arrived, connection, bytes, stride, .. }| {
+                if connection == id {
+                    control.hear((now, arrived), peer, bytes, stride, shaper);
+                    heard = true;
+                }
+            },
+        );
+        if heard {
+            self.apply_ceiling(now);
+        }
+    }
+
+    /// Writes the datagrams of the control stream that are due into `out`. Returns their destination and the length of
+    /// each.
+    fn poll_control(
+        &mut self,
+        bulk: &mut impl Transport,
+        now: Instant,
+        out: &mut Batch,
+    ) -> Option<(SocketAddr, usize)> {
+        let Self { control: Some(control), batch, .. } = self else { return None };
+        while control.stream.poll_timeout().is_some_and(|due| due <= now) {
+            let ControlPath::Inside(id, _) = control.path else {
+                let train = control.stream.poll_transmit(now, out)?;
+                return Some((train.to, train.segment_size));
+            };
+            let train = control.stream.poll_transmit(now, batch)?;
+            let sent = bulk.datagrams()?.send_datagrams(now, id, (train.bytes, train.segment_size), out.cleared());
+            if sent.is_some() {
+                return sent;
+            }
+        }
+        None
+    }
+}
+
+/// Has `bulk` keep answers that come inside its connections, or no more.
+fn want_answers(bulk: &mut impl Transport, wanted: bool) {
+    if let Some(datagrams) = bulk.datagrams() {
+        datagrams.want_datagrams(DatagramKind::Answer, wanted);
     }
 }
 

@@ -7,7 +7,6 @@ use farhaul_units::{Duration, Instant};
 use crate::config::Mode;
 use crate::error::{ConnectError, ConnectionLost};
 use crate::event::{ConnectionId, Event};
-use crate::shell::endpoint::Endpoint;
 use crate::stats::Stats;
 
 /// An endpoint of a transport protocol, as a state machine of bytes and time.
@@ -48,10 +47,67 @@ pub trait Transport {
     /// The next event since the last call, oldest first.
     fn poll_event(&mut self) -> Option<Event>;
 
-    /// The envelopes of the connections, if these are encrypted. Datagrams of measured streams then travel inside, and the
-    /// driver takes no others.
-    fn envelopes(&mut self) -> Option<&mut Endpoint> {
+    /// The unreliable datagrams of the connections, if these have any. Measured streams then travel inside, and the driver
+    /// takes no others.
+    fn datagrams(&mut self) -> Option<&mut dyn Datagrams> {
         None
+    }
+}
+
+/// Unreliable datagrams of connections, for measured streams.
+pub trait Datagrams {
+    /// Keeps datagrams of a kind from now on, until the host [takes](Self::take_datagrams) them; or no more. With questions
+    /// wanted, the endpoint also serves callers that want datagrams alone, while it listens for streams.
+    fn want_datagrams(&mut self, kind: DatagramKind, wanted: bool);
+
+    /// Opens a connection for datagrams alone to a peer of any protocol that [wants questions](Self::want_datagrams).
+    ///
+    /// # Errors
+    /// As for [`Streams::connect`].
+    fn connect_for_datagrams(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError>;
+
+    /// Appends the packets of datagrams to `out`: of `size` bytes each, the last may be shorter. Returns the destination and
+    /// the length of a packet. `None` if the datagrams are lost: the connection is over, or no key may be used now.
+    fn send_datagrams(
+        &mut self,
+        now: Instant,
+        id: ConnectionId,
+        datagrams: (&[u8], usize),
+        out: &mut Vec<u8>,
+    ) -> Option<(SocketAddr, usize)>;
+
+    /// Passes on the datagrams of a kind that arrived since the last call.
+    fn take_datagrams(&mut self, kind: DatagramKind, to: &mut dyn FnMut(&Arrival<'_>));
+}
+
+/// The kind of a datagram of a measured stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatagramKind {
+    /// It asks for an answer.
+    Question,
+    /// It answers a question.
+    Answer,
+}
+
+/// Datagrams of a measured stream that came through one connection in one receive call.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// When they arrived.
+    pub arrived: Instant,
+    /// Their connection.
+    pub connection: ConnectionId,
+    /// The address from which their packets came.
+    pub peer: SocketAddr,
+    /// The datagrams back to back.
+    pub bytes: &'a [u8],
+    /// Bytes of each; the last may be shorter.
+    pub stride: usize,
+}
+
+impl<'a> Arrival<'a> {
+    /// The datagrams one by one.
+    pub fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.bytes.chunks(self.stride.max(1))
     }
 }
 

@@ -31,6 +31,7 @@
 
 mod ack;
 mod arrival_speed;
+mod called;
 mod config;
 mod congestion;
 mod delay_trend;
@@ -49,6 +50,7 @@ pub use config::Config;
 
 use crate::config::{Entropy, controller_factory};
 use crate::shell::endpoint::Endpoint;
+use crate::shell::protocol::Carried;
 
 /// The endpoint of the 2004 protocol on one UDP port: one connection per address, at most one listener.
 ///
@@ -57,6 +59,11 @@ use crate::shell::endpoint::Endpoint;
 /// Settings without use in this protocol (messages, rendezvous, acknowledgement numbers) are ignored.
 pub fn endpoint(config: crate::Config, entropy: Entropy) -> Endpoint {
     Endpoint::new(config, entropy.seed, router::Router::new(entropy.cookie_key))
+}
+
+/// The protocol inside secure connections, which may have several of its connections between two ports.
+pub(crate) fn carried(_config: &crate::Config, entropy: Entropy) -> Box<dyn Carried> {
+    Box::new(router::Router::new(entropy.cookie_key))
 }
 
 /// The default settings with the paper's controller `udt-2004`, which uses raw estimates and obeys warnings.

@@ -59,7 +59,7 @@ fn start(controller: &str, loss: f64, workload: Workload) -> Simulation<Endpoint
         PathSpec { rate: Some(LINK), delay: ROUND_TRIP / 2, queue: QueueSize::Bdp(ROUND_TRIP), ..PathSpec::default() };
     let up = PathSpec { loss: (loss > 0.0).then_some(LossSpec::Bernoulli(loss)), ..clean.clone() };
     let mut listener = endpoint(controller, 2);
-    listener.listen(Mode::Stream).unwrap();
+    listener.listen(Mode::Stream).expect("UDT has streams");
     Pair::new(endpoint(controller, 1), listener).up(up).down(clean).caller(workload).seed(1).start()
 }
 

@@ -58,7 +58,7 @@ fn run(setting: &Setting, controller: &str, seed: u64) -> (f64, f64) {
     let loss = (setting.loss > 0.0).then_some(LossSpec::Bernoulli(setting.loss));
     let up = PathSpec { loss, ..clean.clone() };
     let mut listener = endpoint(controller, setting.window, 2 * seed + 1);
-    listener.listen(Mode::Stream).unwrap();
+    listener.listen(Mode::Stream).expect("UDT has streams");
     let pair = Pair::new(endpoint(controller, setting.window, 2 * seed), listener).up(up).down(clean);
     let mut run = pair.caller(Workload::send_without_end()).seed(seed).start();
     run.sample_every(Duration::from_millis(100));

@@ -25,7 +25,7 @@ fn main() {
     graph.duplex(0, 1, &link);
     let endpoint = |seed| udt::endpoint(Config::default(), Entropy { cookie_key: [0; 16], seed });
     let mut listener = endpoint(2);
-    listener.listen(Mode::Stream).unwrap();
+    listener.listen(Mode::Stream).expect("UDT has streams");
     let sender = BulkSender::new(graph.address(1, 9), Instant::ZERO);
     let flow = graph.next_flow();
     graph.add(0, 9, flow, Box::new(TransportAgent::new(endpoint(1), sender)));

@@ -44,7 +44,7 @@ fn row(rate: Rate, round_trip: Duration, end: Duration, controllers: &[&str], se
     for (pair, controller) in controllers.iter().enumerate() {
         let number = 100 * seed + 2 * pair as u64;
         let mut far = endpoint("udt", number + 1);
-        far.listen(Mode::Stream).unwrap();
+        far.listen(Mode::Stream).expect("UDT has streams");
         net = net.pair(Flank {
             caller: endpoint(controller, number),
             listener: far,

@@ -19,7 +19,7 @@ fn main() {
     };
     let endpoint = |seed| udt::endpoint(Config::default(), Entropy { cookie_key: [0; 16], seed });
     let mut listener = endpoint(2);
-    listener.listen(Mode::Stream).unwrap();
+    listener.listen(Mode::Stream).expect("UDT has streams");
     let mut run = Pair::new(endpoint(1), listener).path(path).caller(Workload::send_without_end()).start();
     let virtual_time = Duration::from_secs(seconds);
     let real_time = stopwatch(|| run.run_for(virtual_time));

@@ -27,7 +27,7 @@ fn main() {
         udt::endpoint(Config { controller, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
     };
     let mut listener = endpoint(2);
-    listener.listen(Mode::Stream).unwrap();
+    listener.listen(Mode::Stream).expect("UDT has streams");
     let mut run =
         Pair::new(endpoint(1), listener).up(up).down(clean).caller(Workload::send_without_end()).seed(1).start();
     run.sample_every(interval);

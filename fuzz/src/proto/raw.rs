@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
 
-use farhaul_proto::{
-    Batch, Config, ConnectionId, Endpoint, Entropy, Event, Message, Mode, Read, Streams, Transport,
-};
+use farhaul_proto::{Batch, Config, ConnectionId, Endpoint, Entropy, Event, Message, Mode, Read, Streams, Transport};
 use farhaul_units::{Duration, Instant, Rng};
 
 use super::protocol::{FIRST, Protocol};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::Receiver;
 
-use farhaul_proto::{Channels, ConnectionId, ConnectionLost, Event, Read, Streams};
+use farhaul_proto::{Channels, ConnectionId, ConnectionLost, DatagramKind, Event, Read, Streams};
 use farhaul_udp::Timeline;
 use farhaul_units::Instant;
 
@@ -140,8 +140,8 @@ impl<T: Streams + Channels> Core<T> {
 
     /// Answers measured streams from now on.
     pub(crate) fn answer_probes(&mut self) -> &mut Answering {
-        if let Some(envelopes) = self.transport.envelopes() {
-            envelopes.answer();
+        if let Some(datagrams) = self.transport.datagrams() {
+            datagrams.want_datagrams(DatagramKind::Question, true);
         }
         self.answering.get_or_insert_default()
     }

@@ -316,8 +316,8 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         let core = &mut **self;
         let state = core.transmit_queue.transmit(now, &mut core.transport, |train| shared.send(train));
         if let Some(answering) = &mut core.answering {
-            let envelopes = core.transport.envelopes();
-            answering.answer(now, state == QueueState::Blocked, envelopes, |train| shared.send(train));
+            let inside = core.transport.datagrams();
+            answering.answer(now, state == QueueState::Blocked, inside, |train| shared.send(train));
         }
         core.take_events(now);
         core.take_channel_requests(now);

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use farhaul_proto::probe::{ANSWER_LEN, Responder, payload};
-use farhaul_proto::{Batch, Endpoint, Transmit, secure};
+use farhaul_proto::{Batch, ConnectionId, DatagramKind, Datagrams, Transmit};
 use farhaul_units::Instant;
 
 use crate::probe::ProbePayload;
@@ -18,12 +18,21 @@ const WAITING: usize = 1_024;
 /// A stream that was heard within this time is alive. Slower ones measure seconds.
 const LIVELY: Duration = Duration::from_secs(1);
 
+/// The sender of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sender {
+    /// Its plain datagrams come from this address.
+    Plain(SocketAddr),
+    /// They come through this connection.
+    Inside(ConnectionId),
+}
+
 /// A responder on a port.
 #[derive(Debug, Default)]
 pub(crate) struct Answering {
-    responder: Responder,
+    responder: Responder<Sender>,
     train: Vec<u8>,
-    /// Answers in envelopes.
+    /// Packets with answers.
     sealed: Batch,
     /// When a stream was last heard.
     heard: Option<Instant>,
@@ -48,18 +57,19 @@ impl Answering {
         self.heard.is_some_and(|heard| now.saturating_since(heard) < LIVELY)
     }
 
-    /// Takes questions that arrived inside envelopes.
-    pub(super) fn handle_enclosed(&mut self, envelopes: &mut Endpoint) {
-        envelopes.take(secure::Kind::Question, &mut |arrival| {
-            self.handle(arrival.arrived, (arrival.from, arrival.peer), arrival.datagrams());
+    /// Takes questions that arrived inside connections.
+    pub(super) fn handle_inside(&mut self, datagrams: &mut dyn Datagrams) {
+        datagrams.take_datagrams(DatagramKind::Question, &mut |arrival| {
+            let sender = Sender::Inside(arrival.connection);
+            self.handle(arrival.arrived, (sender, arrival.peer), arrival.datagrams());
         });
     }
 
-    /// Takes datagrams that arrived at `arrived`, from a sender by its address for the responder and for the application.
+    /// Takes datagrams that arrived at `arrived`, from a sender with this address.
     pub(super) fn handle<'a>(
         &mut self,
         arrived: Instant,
-        (from, peer): (SocketAddr, SocketAddr),
+        (from, peer): (Sender, SocketAddr),
         datagrams: impl Iterator<Item = &'a [u8]>,
     ) {
         self.heard = Some(arrived);
@@ -76,24 +86,25 @@ impl Answering {
         }
     }
 
-    /// Sends the answers, inside envelopes if there are any. `send` returns the number of bytes taken. A socket that takes
+    /// Sends the answers, inside the connections of their senders if these have any. `send` returns the number of bytes taken. A socket that takes
     /// no more loses the rest, so that no late answer passes for a slow path.
     pub(super) fn answer(
         &mut self,
         now: Instant,
         is_blocked: bool,
-        mut envelopes: Option<&mut Endpoint>,
+        mut inside: Option<&mut dyn Datagrams>,
         mut send: impl FnMut(&Transmit<'_>) -> std::io::Result<usize>,
     ) {
         while !is_blocked && self.responder.has_answers() {
             self.train.clear();
             let Some(to) = self.responder.poll_answers(&mut self.train, TRAIN) else { break };
-            let plain = Transmit { to, segment_size: ANSWER_LEN, bytes: &self.train, whole: false };
-            let train = match &mut envelopes {
-                None => plain,
-                Some(envelopes) => {
-                    let sealed = envelopes.enclose(now, to, (plain.bytes, ANSWER_LEN), self.sealed.cleared());
-                    let Some((to, segment_size)) = sealed else { continue };
+            let train = match to {
+                Sender::Plain(to) => Transmit { to, segment_size: ANSWER_LEN, bytes: &self.train, whole: false },
+                Sender::Inside(id) => {
+                    let Some(datagrams) = &mut inside else { break };
+                    let answers = (&self.train[..], ANSWER_LEN);
+                    let sent = datagrams.send_datagrams(now, id, answers, self.sealed.cleared());
+                    let Some((to, segment_size)) = sent else { continue };
                     Transmit { to, segment_size, bytes: self.sealed.bytes(), whole: false }
                 }
             };
@@ -129,7 +140,11 @@ mod tests {
 
     fn handle(answering: &mut Answering, port: u16, numbers: std::ops::Range<u64>) {
         let all: Vec<Vec<u8>> = numbers.map(data).collect();
-        answering.handle(Instant::from_nanos(5), (peer(port), peer(port)), all.iter().map(Vec::as_slice));
+        answering.handle(
+            Instant::from_nanos(5),
+            (Sender::Plain(peer(port)), peer(port)),
+            all.iter().map(Vec::as_slice),
+        );
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::core::{Core, DriverThread};
 use super::departure::LONGEST_DEPARTURE;
 use super::guard::{EndpointGuard, Shared};
 use super::nap::Naps;
+use super::probes::Sender;
 use crate::error::Error;
 
 /// Trains per receive call and per access to the lock: half a megabyte, which stays in the processor's cache.
@@ -230,8 +231,8 @@ fn hand_in<T: Streams + Channels>(turn: &mut EndpointGuard<'_, T>, batch: &mut R
     let mut bytes = 0;
     let Core { transport, answering, timeline, .. } = &mut **turn;
     timeline.note_reception(wall);
-    // Beside encrypted connections, only questions inside their envelopes are answered.
-    let is_plain = transport.envelopes().is_none();
+    // Beside encrypted connections, only questions inside them are answered.
+    let is_plain = transport.datagrams().is_none();
     for train in batch.trains() {
         bytes += train.bytes.len();
         let arrived = timeline.arrival(train.arrived).unwrap_or(now);
@@ -240,15 +241,15 @@ fn hand_in<T: Streams + Channels>(turn: &mut EndpointGuard<'_, T>, batch: &mut R
             && is_plain
             && is_question(train.bytes)
         {
-            answering.handle(arrived, (train.from, train.from), train.datagrams());
+            answering.handle(arrived, (Sender::Plain(train.from), train.from), train.datagrams());
             continue;
         }
         transport.handle_datagrams(now, arrived, train.from, train.bytes, train.stride);
     }
     if let Some(answering) = answering
-        && let Some(envelopes) = transport.envelopes()
+        && let Some(datagrams) = transport.datagrams()
     {
-        answering.handle_enclosed(envelopes);
+        answering.handle_inside(datagrams);
     }
     if transport.poll_timeout().is_some_and(|due| due <= now) {
         transport.handle_timeout(now);

@@ -4,9 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use farhaul_proto::secure::Kind;
 use farhaul_proto::{
-    AnyEndpoint, Batch, Config, ConnectError, ConnectionId, ConnectionLost, Event, Protocol, Transmit,
+    Batch, Config, ConnectionId, ConnectionLost, DatagramKind, Endpoint, Event, Protocol, Streams, Transmit, Transport,
 };
 use farhaul_udp::Train;
 use farhaul_units::Instant;
@@ -39,10 +38,10 @@ impl Default for EnclosureConfig {
 
 /// The connection, and the state that its events tell.
 pub(super) struct Enclosure {
-    endpoint: Box<dyn AnyEndpoint>,
+    endpoint: Endpoint,
     id: ConnectionId,
-    /// The peer's address inside.
-    inside: SocketAddr,
+    /// The peer's address at the beginning, by which streams know it.
+    peer: SocketAddr,
     connected: bool,
     lost: Option<ConnectionLost>,
     /// Datagrams on their way into envelopes.
@@ -66,16 +65,10 @@ impl Enclosure {
             ..Config::default()
         };
         let mut endpoint = security.endpoint(&Protocol::default(), config, None, entropy()?)?;
-        let envelopes = endpoint.envelopes().ok_or(Error::NoProtection)?;
-        envelopes.hear_answers(true);
-        let id = envelopes.connect_measured(now, peer)?;
-        let inside = endpoint.address_inside(id).ok_or(ConnectError::InvalidAddress)?;
-        Ok(Self { endpoint, id, inside, connected: false, lost: None, batch: Batch::new() })
-    }
-
-    /// The peer's address for streams.
-    pub(super) const fn inside(&self) -> SocketAddr {
-        self.inside
+        let datagrams = endpoint.datagrams().ok_or(Error::NoProtection)?;
+        datagrams.want_datagrams(DatagramKind::Answer, true);
+        let id = datagrams.connect_for_datagrams(now, peer)?;
+        Ok(Self { endpoint, id, peer, connected: false, lost: None, batch: Batch::new() })
     }
 
     /// Whether streams can begin.
@@ -119,10 +112,10 @@ impl Enclosure {
     fn seal(&mut self, now: Instant, stream: &mut dyn Probing, out: &mut Batch) -> Option<(SocketAddr, usize)> {
         loop {
             let train = stream.poll_transmit(now, &mut self.batch)?;
-            let envelopes = self.endpoint.envelopes()?;
-            let sealed = envelopes.enclose(now, train.to, (train.bytes, train.segment_size), out.cleared());
-            if sealed.is_some() {
-                return sealed;
+            let datagrams = self.endpoint.datagrams()?;
+            let sent = datagrams.send_datagrams(now, self.id, (train.bytes, train.segment_size), out.cleared());
+            if sent.is_some() {
+                return sent;
             }
         }
     }
@@ -137,11 +130,12 @@ impl Enclosure {
     ) {
         self.endpoint.handle_datagrams(now, arrived.min(now), train.from, train.bytes, train.stride);
         self.take_events();
-        let Some(envelopes) = self.endpoint.envelopes() else { return };
-        envelopes.take(Kind::Answer, &mut |arrival| {
-            if let Some(stream) = stream {
+        let (id, peer) = (self.id, self.peer);
+        let Some(datagrams) = self.endpoint.datagrams() else { return };
+        datagrams.take_datagrams(DatagramKind::Answer, &mut |arrival| {
+            if let Some(stream) = stream.as_mut().filter(|_| arrival.connection == id) {
                 for datagram in arrival.datagrams() {
-                    stream.handle_datagram(arrival.arrived, arrival.from, datagram);
+                    stream.handle_datagram(arrival.arrived, peer, datagram);
                 }
             }
         });
@@ -165,6 +159,6 @@ impl Enclosure {
 
 impl fmt::Debug for Enclosure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Enclosure").field("id", &self.id).field("inside", &self.inside).finish_non_exhaustive()
+        f.debug_struct("Enclosure").field("id", &self.id).field("peer", &self.peer).finish_non_exhaustive()
     }
 }

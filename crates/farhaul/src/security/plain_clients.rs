@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use farhaul_proto::secure::{Provider, endpoint_with_plain_callers};
-use farhaul_proto::{AnyEndpoint, Config, ControllerFactory, Entropy, Protocol};
+use farhaul_proto::{Config, ControllerFactory, Endpoint, Entropy, Protocol};
 use farhaul_units::{Network, Rate};
 
 use crate::error::Error;
@@ -52,7 +52,7 @@ impl PlainClients {
         mut config: Config,
         entropy: Entropy,
         provider: Box<dyn Provider>,
-    ) -> Result<Box<dyn AnyEndpoint>, Error> {
+    ) -> Result<Endpoint, Error> {
         if protocol.entry().name != Protocol::default().entry().name {
             return Err(Error::NoPlainClients);
         }
@@ -63,7 +63,7 @@ impl PlainClients {
         config.controller = controller;
         let mut plain = config.copy_with(other);
         plain.max_rate = Some(config.max_rate.map_or(self.max_rate, |rate| rate.min(self.max_rate)));
-        Ok(Box::new(endpoint_with_plain_callers([config, plain], self.networks, entropy, provider)))
+        Ok(endpoint_with_plain_callers([config, plain], self.networks, entropy, provider))
     }
 }
 

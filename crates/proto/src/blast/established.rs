@@ -12,12 +12,14 @@ use crate::channel::ChannelEnd;
 use crate::error::ConnectionLost;
 use crate::shell::farewell::Parting;
 use crate::shell::line::Request;
-use crate::shell::protocol::{self, Effect, Output};
+use crate::shell::protocol::{self, Effect, Output, Setup};
 use crate::stats::Stats;
 
 /// An open connection.
 #[derive(Debug)]
 pub(crate) struct Established<P: Protocol> {
+    /// The name of this side in the peer's datagrams. A carrier has no other check of it.
+    tag: Tag,
     cord: Cord,
     duplex: Duplex<P>,
     /// The datagrams that leave next.
@@ -29,8 +31,8 @@ pub(crate) struct Established<P: Protocol> {
 }
 
 impl<P: Protocol> Established<P> {
-    pub(super) const fn new(cord: Cord, duplex: Duplex<P>) -> Self {
-        Self { cord, duplex, planned: None, heard: false, over: false }
+    pub(super) const fn new(tag: Tag, cord: Cord, duplex: Duplex<P>) -> Self {
+        Self { tag, cord, duplex, planned: None, heard: false, over: false }
     }
 
     /// Whether data moves: the channel is open, and this side has not left.
@@ -52,15 +54,17 @@ impl<P: Protocol> protocol::Established for Established<P> {
         self.duplex.begin_batch(arrived);
     }
 
-    fn on_datagram(&mut self, datagram: &mut [u8], now: Instant) -> Effect {
+    fn on_datagram(&mut self, datagram: &mut [u8], Setup { now, .. }: Setup<'_>) -> Effect {
         match Tag::split(datagram) {
-            Ok((_, body)) if self.duplex.on_datagram(now, body) => Effect::GoOn,
+            Ok(_) if self.over => Effect::GoOn,
+            Ok((tag, body)) if tag == self.tag && self.duplex.on_datagram(now, body) => Effect::GoOn,
             _ => Effect::Invalid,
         }
     }
 
-    fn finish_batch(&mut self, now: Instant) {
+    fn finish_batch(&mut self, Setup { now, .. }: Setup<'_>) -> Effect {
         self.duplex.end_batch(now);
+        Effect::GoOn
     }
 
     fn handle_timeout(&mut self, now: Instant) -> Effect {

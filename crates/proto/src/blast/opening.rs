@@ -22,6 +22,8 @@ pub(crate) struct Opening<P: Protocol> {
     options: P::Options,
     /// Whether this side called.
     called: bool,
+    /// The name of this side in the peer's datagrams.
+    tag: Tag,
     /// Most bytes of a datagram that this side sends or takes, tag included.
     datagram: u16,
     opened: Instant,
@@ -47,6 +49,7 @@ impl<P: Protocol> Opening<P> {
         Self {
             options: options.clone(),
             called,
+            tag,
             datagram,
             opened: now,
             deadline: now + config.connect_timeout,
@@ -140,7 +143,7 @@ impl<P: Protocol> protocol::Opening for Opening<P> {
             (Ok(()), None) => Step::Wait,
             (Ok(()), Some(duplex)) => {
                 let cord = std::mem::replace(&mut self.cord, Cord::gone());
-                Step::Done(Box::new(Established::new(cord, duplex)))
+                Step::Done(Box::new(Established::new(self.tag, cord, duplex)))
             }
         }
     }

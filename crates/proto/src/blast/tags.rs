@@ -16,7 +16,7 @@ use crate::shell::connection::{Connection, Name};
 use crate::shell::endpoint::Connections;
 use crate::shell::handshake::{Room, mss_towards};
 use crate::shell::line::Line;
-use crate::shell::protocol::Demultiplexer;
+use crate::shell::protocol::{self, Carried, Demultiplexer};
 use crate::shell::secrets::Secrets;
 use crate::transport::ConnectOptions;
 
@@ -55,13 +55,13 @@ impl<P: engine::Protocol> Tags<P> {
     /// A new connection on `line`; `called` is whether this side called.
     fn begin(
         &mut self,
-        config: &Config,
+        (config, mss): (&Config, u32),
         now: Instant,
         peer: SocketAddr,
         (line, called): (Line, bool),
     ) -> (Name, Opening<P>) {
         let tag = self.new_tag();
-        let datagram = u16::try_from(mss_towards(peer.ip(), config.mss) - HEADERS).unwrap_or(u16::MAX);
+        let datagram = u16::try_from(mss_towards(peer.ip(), mss) - HEADERS).unwrap_or(u16::MAX);
         let opening = Opening::new(&self.options, (line, called), (tag, datagram), config, now);
         (Name { key: tag.0, peer, mode: Mode::Stream }, opening)
     }
@@ -104,7 +104,8 @@ impl<P: engine::Protocol> Demultiplexer for Tags<P> {
             return Err(ConnectError::StreamsOnly);
         }
         connections.check_room()?;
-        let (name, opening) = self.begin(connections.config, now, peer, (Line::wanted(), true));
+        let (name, opening) =
+            self.begin((connections.config, connections.config.mss), now, peer, (Line::wanted(), true));
         Ok(self.enter(connections.open(now, name, opening)))
     }
 
@@ -130,7 +131,8 @@ impl<P: engine::Protocol> Demultiplexer for Tags<P> {
         if !self.listens || room != Room::Free {
             return None;
         }
-        let (name, opening) = self.begin(connections.config, now, from, (Line::accepted(), false));
+        let (name, opening) =
+            self.begin((connections.config, connections.config.mss), now, from, (Line::accepted(), false));
         self.admission.on_accepted(from.ip(), now);
         Some(self.enter(connections.answer(now, name, opening)))
     }
@@ -143,5 +145,19 @@ impl<P: engine::Protocol> Demultiplexer for Tags<P> {
 
     fn on_caller_heard(&mut self, caller: SocketAddr) {
         self.admission.on_heard(caller.ip());
+    }
+}
+
+impl<P: engine::Protocol> Carried for Tags<P> {
+    fn needs_channel(&self) -> bool {
+        true
+    }
+
+    fn call(&mut self, peer: SocketAddr, mss: u32, config: &Config, now: Instant) -> Box<dyn protocol::Opening> {
+        Box::new(self.begin((config, mss), now, peer, (Line::wanted(), true)).1)
+    }
+
+    fn answer(&mut self, peer: SocketAddr, mss: u32, config: &Config, now: Instant) -> Box<dyn protocol::Opening> {
+        Box::new(self.begin((config, mss), now, peer, (Line::accepted(), false)).1)
     }
 }

@@ -7,6 +7,7 @@ use super::{Fobs, Options, Pick, Version};
 use crate::blast::settings::{RATE, choice, option, rate_choice, some_number};
 use crate::config::{Config, Entropy};
 use crate::shell::endpoint::Endpoint;
+use crate::shell::protocol::Carried;
 
 pub(crate) const OPTIONS: &[OptionDoc] = &[
     RATE,
@@ -45,10 +46,20 @@ pub(crate) fn read(settings: &Settings) -> Result<Options, SpecError> {
     })
 }
 
-/// An endpoint of this protocol between Farhaul ends. A cap of the rate is its rate, unless the options have one.
-pub(crate) fn endpoint(config: Config, entropy: Entropy) -> Endpoint {
-    let options = config.fobs.clone();
-    let mut options = options;
+/// The options in effect. A cap of the rate is its rate, unless the options have one.
+fn options_of(config: &Config) -> Options {
+    let mut options = config.fobs.clone();
     options.rate = options.rate.or_fixed(config.max_rate);
+    options
+}
+
+/// An endpoint of this protocol between Farhaul ends.
+pub(crate) fn endpoint(config: Config, entropy: Entropy) -> Endpoint {
+    let options = options_of(&config);
     crate::blast::endpoint::<Fobs>(config, options, entropy)
+}
+
+/// This protocol inside secure connections.
+pub(crate) fn carried(config: &Config, entropy: Entropy) -> Box<dyn Carried> {
+    crate::blast::carried::<Fobs>(options_of(config), entropy)
 }

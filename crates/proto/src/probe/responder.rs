@@ -15,10 +15,12 @@ const MAX_ANSWERS: usize = 1_024;
 
 /// Counts streams and answers them. It needs no memory for strangers beyond its bounds, and sends no more bytes than it
 /// gets (attack A11).
-#[derive(Debug, Default)]
-pub struct Responder {
-    sessions: BTreeMap<(SocketAddr, u64), Session>,
-    answers: VecDeque<(SocketAddr, Probe)>,
+///
+/// It tells senders apart by `S`: the address of a plain one, or the connection of one inside.
+#[derive(Debug)]
+pub struct Responder<S = SocketAddr> {
+    sessions: BTreeMap<(S, u64), Session>,
+    answers: VecDeque<(S, Probe)>,
     refused: u64,
     /// Data datagrams of all streams, and their bytes.
     totals: (u64, u64),
@@ -38,7 +40,13 @@ struct Session {
     jitter: f64,
 }
 
-impl Responder {
+impl<S> Default for Responder<S> {
+    fn default() -> Self {
+        Self { sessions: BTreeMap::new(), answers: VecDeque::new(), refused: 0, totals: (0, 0) }
+    }
+}
+
+impl<S: Copy + Ord> Responder<S> {
     /// A responder without streams.
     pub fn new() -> Self {
         Self::default()
@@ -46,7 +54,7 @@ impl Responder {
 
     /// Takes a datagram that [`is_probe`](super::is_probe) and arrived at `arrived`. Returns the header of a data
     /// datagram that counts. An application may want its [`payload`](super::payload).
-    pub fn handle_datagram(&mut self, arrived: Instant, from: SocketAddr, datagram: &[u8]) -> Option<Probe> {
+    pub fn handle_datagram(&mut self, arrived: Instant, from: S, datagram: &[u8]) -> Option<Probe> {
         let Ok(probe) = Probe::decode(datagram) else {
             self.refused += 1;
             return None;
@@ -84,13 +92,13 @@ impl Responder {
     }
 
     /// The next answer to send, appended to `out`.
-    pub fn poll_answer(&mut self, out: &mut Vec<u8>) -> Option<SocketAddr> {
+    pub fn poll_answer(&mut self, out: &mut Vec<u8>) -> Option<S> {
         self.poll_answers(out, 1)
     }
 
-    /// The next answers to one address, `most` at most, appended to `out`. Each has
+    /// The next answers to one sender, `most` at most, appended to `out`. Each has
     /// [`ANSWER_LEN`](farhaul_wire::probe::ANSWER_LEN) bytes.
-    pub fn poll_answers(&mut self, out: &mut Vec<u8>, most: usize) -> Option<SocketAddr> {
+    pub fn poll_answers(&mut self, out: &mut Vec<u8>, most: usize) -> Option<S> {
         let to = self.answers.front()?.0;
         for _ in 0..most {
             match self.answers.front() {
@@ -122,7 +130,7 @@ impl Responder {
         self.refused
     }
 
-    fn session(&mut self, now: Instant, from: SocketAddr, id: u64) -> Option<&mut Session> {
+    fn session(&mut self, now: Instant, from: S, id: u64) -> Option<&mut Session> {
         if !self.sessions.contains_key(&(from, id)) && self.sessions.len() >= MAX_SESSIONS {
             let silent = self.sessions.iter().min_by_key(|(_, session)| session.heard);
             let (&key, session) = silent?;

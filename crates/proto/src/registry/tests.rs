@@ -1,3 +1,4 @@
+use crate::Channels;
 use farhaul_units::Rate;
 
 use crate::RateChoice;
@@ -7,10 +8,10 @@ use farhaul_units::Instant;
 
 use super::*;
 use crate::error::ConnectError;
+use crate::transport::{ConnectOptions, MessageOptions};
 use crate::transport::{StreamError, Streams};
-use crate::udt::{ConnectOptions, MessageOptions};
 
-fn endpoint(entry: &Entry) -> Box<dyn AnyEndpoint> {
+fn endpoint(entry: &Entry) -> Endpoint {
     let protocol: Protocol = entry.name.parse().unwrap();
     protocol.endpoint(Config::default(), Entropy { cookie_key: [1; 16], seed: 1 })
 }

@@ -7,6 +7,7 @@ use super::{Options, Repairs, Sabul, Start};
 use crate::blast::settings::{choice, option, some_number, some_rate, some_time};
 use crate::config::{Config, Entropy};
 use crate::shell::endpoint::Endpoint;
+use crate::shell::protocol::Carried;
 
 pub(crate) const OPTIONS: &[OptionDoc] = &[
     option("generation", "law of rate control: 2.1, 2.0, 2002 or 0.1", "2.1"),
@@ -44,8 +45,18 @@ pub(crate) fn read(settings: &Settings) -> Result<Options, SpecError> {
     })
 }
 
+/// The options in effect.
+fn options_of(config: &Config) -> Options {
+    config.sabul.clone()
+}
+
 /// An endpoint of this protocol between Farhaul ends.
 pub(crate) fn endpoint(config: Config, entropy: Entropy) -> Endpoint {
-    let options = config.sabul.clone();
+    let options = options_of(&config);
     crate::blast::endpoint::<Sabul>(config, options, entropy)
+}
+
+/// This protocol inside secure connections.
+pub(crate) fn carried(config: &Config, entropy: Entropy) -> Box<dyn Carried> {
+    crate::blast::carried::<Sabul>(options_of(config), entropy)
 }

@@ -3,7 +3,9 @@
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{CloseCode, Epoch, Header};
 
+use super::carrier;
 use super::client_id::ClientId;
+use super::encapsulated::Encapsulated;
 use super::exchange::{Exchange, Progress};
 use super::meeting::Meeting;
 use super::paths::Paths;
@@ -26,6 +28,8 @@ pub(crate) struct Opening {
     service: Service,
     offer: Offer,
     side: Side,
+    /// The connection that it will carry, and whether that has a channel.
+    carried: Option<(Box<dyn protocol::Opening>, bool)>,
     /// In a rendezvous, what is known beside this side's own call.
     meeting: Option<Meeting>,
     /// Makes challenges of the peer's address that nobody guesses.
@@ -56,6 +60,7 @@ impl Opening {
             service,
             offer,
             side,
+            carried: None,
             meeting: None,
             key,
             opened: now,
@@ -65,6 +70,12 @@ impl Opening {
             ends: false,
             last_word: None,
         }
+    }
+
+    /// The same of a connection that carries another one.
+    pub(super) fn carrying(mut self, carried: Option<(Box<dyn protocol::Opening>, bool)>) -> Self {
+        self.carried = carried;
+        self
     }
 
     /// The same of a side that calls in a rendezvous.
@@ -137,12 +148,17 @@ impl Opening {
         agreed.round_trip = exchange.round_trip();
         let tunnel = Tunnel::new((exchange.peer(), data_form(self.offer.mode)), keys, generations, now);
         let called = self.side == Side::Server;
+        let carrier = self.carried.as_ref().map(|_| carrier::settings(setup.config));
+        let setup = Setup { config: carrier.as_ref().unwrap_or(setup.config), ..setup };
         let inner = udt::Established::enclosed(agreed, self.offer, called, self.opened, setup);
         let Some(exchange) = self.exchange.take() else { return Step::Wait };
         let paths = Paths::new(self.offer.peer, self.key);
         let mut sealed = Sealed::new(inner, (tunnel, paths), exchange, self.side, now);
-        sealed.measures_alone(is_measured);
-        Step::Done(Box::new(sealed))
+        sealed.note_datagrams_alone(is_measured);
+        match self.carried.take().filter(|_| !is_measured) {
+            None => Step::Done(Box::new(sealed)),
+            Some((inner, has_channel)) => Step::Done(Box::new(Encapsulated::new(sealed, inner, has_channel))),
+        }
     }
 
     fn fail(&mut self, reason: ConnectionLost) -> Step<Box<dyn Established>> {

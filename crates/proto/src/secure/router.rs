@@ -18,6 +18,7 @@ use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
 
 use farhaul_units::{Instant, SeqNo};
+use farhaul_wire::secure::inner::DATAGRAM_OVERHEAD;
 use farhaul_wire::secure::{
     CloseCode, ConnectionName, Epoch, Greeting, Header, MIN_INITIAL, VERSION, destination, is_envelope,
 };
@@ -25,6 +26,7 @@ use farhaul_wire::secure::{
 use self::meetings::is_meeting;
 use super::answers;
 use super::callers::{Callers, Place};
+use super::carrier;
 use super::client_id::ClientId;
 use super::exchange::{self, Exchange, Progress};
 use super::opening::Opening;
@@ -41,9 +43,10 @@ use crate::shell::admission::{Admission, MAX_HALF_OPEN};
 use crate::shell::connection::{Connection, Name};
 use crate::shell::endpoint::Connections;
 use crate::shell::handshake::{Offer, Room, mss_towards};
-use crate::shell::protocol::Demultiplexer;
+use crate::shell::protocol::{Carried, Demultiplexer};
 use crate::shell::secrets::Secrets;
 use crate::transport::ConnectOptions;
+use crate::udt;
 
 /// Callers in the middle of their handshakes beyond which each must prove its address first (attack A6): a quarter of those
 /// that are permitted.
@@ -58,6 +61,8 @@ pub(crate) struct Router {
     provider: Box<dyn Provider>,
     /// The use of the connections: their own protocol, or one that they carry.
     serves: Service,
+    /// The protocol of the connections inside; `None` if they are UDT's own.
+    carries: Option<Box<dyn Carried>>,
     secrets: Secrets,
     listens: Option<Mode>,
     admission: Admission,
@@ -73,10 +78,12 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    pub(super) fn new(provider: Box<dyn Provider>, protocol: &'static str, key: [u8; 16]) -> Self {
+    /// Without connections. `key` must be secret.
+    pub(super) fn new(provider: Box<dyn Provider>, key: [u8; 16]) -> Self {
         Self {
             provider,
-            serves: Service::Protocol { name: protocol, answers: false },
+            serves: Service::Protocol { name: udt::NAME, answers: false },
+            carries: None,
             secrets: Secrets::new(key),
             listens: None,
             admission: Admission::new(key),
@@ -90,21 +97,18 @@ impl Router {
         }
     }
 
-    /// Serves callers for measured streams alone from now on, too.
-    pub(super) const fn answer_measured(&mut self) {
-        if let Service::Protocol { answers, .. } = &mut self.serves {
-            *answers = true;
-        }
+    /// The same for connections that carry those of another protocol.
+    pub(super) fn carrying(mut self, protocol: &'static str, carried: Box<dyn Carried>) -> Self {
+        self.serves = Service::Protocol { name: protocol, answers: false };
+        self.carries = Some(carried);
+        self
     }
 
-    /// Opens a connection for measured streams alone.
-    pub(super) fn connect_measured(
-        &mut self,
-        connections: &mut Connections<'_>,
-        now: Instant,
-        peer: SocketAddr,
-    ) -> Result<ConnectionId, ConnectError> {
-        self.connect_for(connections, now, peer, (Service::Measured, ConnectOptions::default()))
+    /// The same under another name, with nothing inside.
+    #[cfg(test)]
+    pub(super) fn serving_as(mut self, protocol: &'static str) -> Self {
+        self.serves = Service::Protocol { name: protocol, answers: false };
+        self
     }
 
     fn connect_for(
@@ -115,6 +119,9 @@ impl Router {
         (service, options): (Service, ConnectOptions),
     ) -> Result<ConnectionId, ConnectError> {
         let ConnectOptions { mode, rendezvous } = options;
+        if self.carries.is_some() && options != ConnectOptions::default() {
+            return Err(ConnectError::StreamsOnly);
+        }
         if rendezvous && self.meetings.contains_key(&peer) {
             return Err(ConnectError::RendezvousUnderWay);
         }
@@ -129,6 +136,11 @@ impl Router {
         let key = self.draw_key();
         let opening = Opening::new(exchange, (service, offer), (Side::Client, key), connections.config, now);
         let opening = if rendezvous { opening.in_meeting(connections.config) } else { opening };
+        let carries = self.carries.as_deref_mut().filter(|_| service != Service::Measured);
+        let mss = carried_mss(connections.config);
+        let carried =
+            carries.map(|carried| (carried.call(peer, mss, connections.config, now), carried.needs_channel()));
+        let opening = opening.carrying(carried);
         Ok(self.enter(connections.open(now, name(&offer), opening)))
     }
 
@@ -147,6 +159,8 @@ impl Router {
 
     /// This side's contribution to a connection, with a new name and first number.
     fn offer(&mut self, config: &Config, peer: SocketAddr, mode: Mode) -> Offer {
+        let carrier = self.carries.as_ref().map(|_| carrier::settings(config));
+        let config = carrier.as_ref().unwrap_or(config);
         let isn = config.udt.initial_seq.unwrap_or_else(|| SeqNo::new(self.secrets.draw()));
         Offer {
             mode,
@@ -256,6 +270,11 @@ impl Router {
         }
         let key = self.draw_key();
         let opening = Opening::new(exchange, (self.serves, offer), (Side::Server, key), connections.config, now);
+        let mss = carried_mss(connections.config);
+        let carried = self.carries.as_deref_mut();
+        let carried =
+            carried.map(|carried| (carried.answer(from, mss, connections.config, now), carried.needs_channel()));
+        let opening = opening.carrying(carried);
         if let Some(evicted) = evicted.and_then(|slot| connections.evict(slot)) {
             self.on_forgotten(&evicted);
         }
@@ -345,8 +364,26 @@ impl Demultiplexer for Router {
     }
 
     fn listen(&mut self, mode: Option<Mode>) -> Result<(), ConnectError> {
+        if self.carries.is_some() && mode == Some(Mode::Message) {
+            return Err(ConnectError::StreamsOnly);
+        }
         self.listens = mode;
         Ok(())
+    }
+
+    fn admit_datagram_callers(&mut self, admits: bool) {
+        if let Service::Protocol { answers, .. } = &mut self.serves {
+            *answers = admits;
+        }
+    }
+
+    fn connect_for_datagrams(
+        &mut self,
+        connections: &mut Connections<'_>,
+        now: Instant,
+        peer: SocketAddr,
+    ) -> Result<ConnectionId, ConnectError> {
+        self.connect_for(connections, now, peer, (Service::Measured, ConnectOptions::default()))
     }
 
     fn is_plain(&self) -> bool {
@@ -391,6 +428,11 @@ impl Demultiplexer for Router {
     fn has_reply(&self) -> bool {
         !self.replies.is_empty()
     }
+}
+
+/// The largest packet of a connection inside a carrier.
+const fn carried_mss(config: &Config) -> u32 {
+    config.mss.saturating_sub(DATAGRAM_OVERHEAD as u32)
 }
 
 /// Places for callers in the middle of their handshakes.

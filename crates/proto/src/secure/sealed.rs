@@ -9,7 +9,6 @@ use farhaul_wire::secure::{CloseCode, inner};
 
 use super::client_id::ClientId;
 use super::exchange::Exchange;
-use super::mail::Mail;
 use super::paths::Paths;
 use super::protector::{Protection, Side};
 use super::tunnel::{TRAIN, Tunnel, WornOut};
@@ -25,6 +24,9 @@ const ANSWERS: Duration = Duration::from_secs(10);
 
 /// A peer that does not follow to new keys for so long is given up. Its packets need one round trip.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Most bytes of a train: the largest payload that UDP over IPv4 has, which the kernel takes as a whole.
+const MAX_TRAIN: usize = 65_507;
 
 /// A connection and its envelope.
 pub(crate) struct Sealed {
@@ -43,10 +45,8 @@ pub(crate) struct Sealed {
     /// The keys cannot be used any more, and whether the peer was told.
     worn_out: Option<WornOut>,
     told: bool,
-    /// Takes datagrams of another protocol, during a receive call. Without it they are dropped.
-    mail: Option<Mail>,
-    /// The connection has measured streams alone.
-    is_measured: bool,
+    /// The connection has unreliable datagrams alone.
+    has_datagrams_alone: bool,
 }
 
 impl Sealed {
@@ -71,8 +71,7 @@ impl Sealed {
             held: None,
             worn_out: None,
             told: false,
-            mail: None,
-            is_measured: false,
+            has_datagrams_alone: false,
         }
     }
 
@@ -81,41 +80,19 @@ impl Sealed {
         self.client_id
     }
 
-    /// Notes whether the connection has measured streams alone.
-    pub(super) const fn measures_alone(&mut self, is_measured: bool) {
-        self.is_measured = is_measured;
+    /// Notes whether the connection has unreliable datagrams alone.
+    pub(super) const fn note_datagrams_alone(&mut self, has_datagrams_alone: bool) {
+        self.has_datagrams_alone = has_datagrams_alone;
     }
 
-    /// Whether the connection has measured streams alone.
-    pub(super) const fn is_measured(&self) -> bool {
-        self.is_measured
-    }
+    // ---- unreliable datagrams ----
 
-    // ---- datagrams of another protocol ----
-
-    /// Keeps arriving datagrams in `mail` until [`take_mail`](Self::take_mail).
-    pub(super) fn lend_mail(&mut self, mail: Mail) {
-        self.mail = Some(mail);
-    }
-
-    /// The datagrams that arrived since [`lend_mail`](Self::lend_mail).
-    pub(super) fn take_mail(&mut self) -> Option<Mail> {
-        self.mail.take()
-    }
-
-    /// Appends the envelopes of datagrams, each of `size` bytes and the last maybe shorter, to `out`. Returns the bytes that
-    /// it took: fewer than all if `out` has no room for more than `most` bytes, and none if nothing can be sealed now.
-    pub(super) fn carry(
-        &mut self,
-        now: Instant,
-        (datagrams, size): (&[u8], usize),
-        most: usize,
-        out: &mut Vec<u8>,
-    ) -> usize {
+    /// Appends the packets of datagrams to `out`. Returns the bytes that it took.
+    fn seal_datagrams(&mut self, now: Instant, (datagrams, size): (&[u8], usize), out: &mut Vec<u8>) -> usize {
         let mut taken = 0;
         for (number, datagram) in (0..).zip(datagrams.chunks(size.max(1))) {
-            let fits = taken == 0 || out.len() + datagram.len() + inner::DATAGRAM_OVERHEAD <= most;
-            if !fits || (number % TRAIN == 0 && !self.may_seal_beside(now)) {
+            let fits = taken == 0 || out.len() + datagram.len() + inner::DATAGRAM_OVERHEAD <= MAX_TRAIN;
+            if !fits || (number % TRAIN == 0 && !self.may_send_datagrams(now)) {
                 break;
             }
             self.tunnel.seal_datagram(datagram, out);
@@ -124,10 +101,15 @@ impl Sealed {
         taken
     }
 
-    /// Whether something can be sealed that is not the stream's.
-    fn may_seal_beside(&mut self, now: Instant) -> bool {
+    /// Whether unreliable datagrams can be sealed now.
+    pub(super) fn may_send_datagrams(&mut self, now: Instant) -> bool {
         let admits = self.worn_out(now).is_none() && !self.done_due;
         admits && self.may_seal(now)
+    }
+
+    /// Whether nothing can be sealed, because the peer has not followed to the present keys.
+    pub(super) const fn is_held(&self) -> bool {
+        self.held.is_some()
     }
 
     /// Whether something can be sealed now. If not, the connection waits for the peer to follow, or ends.
@@ -185,16 +167,16 @@ impl Established for Sealed {
         self.inner.begin_batch(arrived);
     }
 
-    fn on_datagram(&mut self, datagram: &mut [u8], now: Instant) -> Effect {
-        self.receive(datagram, now)
+    fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Effect {
+        self.receive(datagram, setup.now)
     }
 
     fn on_datagram_from(&mut self, from: SocketAddr, datagram: &mut [u8], setup: Setup<'_>) -> Effect {
         self.receive_from(from, datagram, setup)
     }
 
-    fn finish_batch(&mut self, now: Instant) {
-        self.inner.finish_batch(now);
+    fn finish_batch(&mut self, setup: Setup<'_>) -> Effect {
+        self.inner.finish_batch(setup)
     }
 
     fn handle_timeout(&mut self, now: Instant) -> Effect {
@@ -332,6 +314,22 @@ impl Established for Sealed {
 
     fn is_gone(&self) -> bool {
         self.inner.is_gone()
+    }
+
+    // ---- unreliable datagrams ----
+
+    fn send_datagrams(
+        &mut self,
+        now: Instant,
+        (datagrams, size): (&[u8], usize),
+        out: &mut Vec<u8>,
+    ) -> Option<(usize, usize)> {
+        let taken = self.seal_datagrams(now, (datagrams, size), out);
+        (taken > 0).then_some((taken, size + inner::DATAGRAM_OVERHEAD))
+    }
+
+    fn has_datagrams_alone(&self) -> bool {
+        self.has_datagrams_alone
     }
 
     // ---- messages, signals ----

@@ -1,6 +1,8 @@
 //! The envelope between two secure endpoints.
 
 mod attack;
+mod datagrams;
+mod encapsulated;
 mod half_close;
 mod meetings;
 pub(super) mod pair;

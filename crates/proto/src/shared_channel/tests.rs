@@ -43,15 +43,37 @@ fn at(micros: u64) -> Instant {
     Instant::from_nanos(1_000_000_000) + Duration::from_micros(micros)
 }
 
-fn channel() -> SharedChannel<Greedy> {
-    let mut channel = SharedChannel::new(Greedy::default());
+/// A shared channel with its bulk.
+#[derive(Default)]
+struct Channel {
+    bulk: Greedy,
+    shared: SharedChannel,
+}
+
+impl Channel {
+    fn handle(&mut self, now: Instant, bytes: &mut [u8]) {
+        self.shared.handle_datagrams(&mut self.bulk, (now, now), SocketAddr::from(PEER), bytes, 80);
+    }
+
+    fn poll_transmit<'a>(&'a mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
+        self.shared.poll_transmit(&mut self.bulk, now, scratch)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.shared.poll_timeout(&self.bulk)
+    }
+}
+
+fn channel() -> Channel {
+    let mut channel = Channel::default();
     let config = StableConfig::new(Rate::from_megabits_per_second(1));
-    channel.begin_control(at(0), SocketAddr::from(PEER), config, 7);
+    let path = ControlPath::Plain(SocketAddr::from(PEER));
+    channel.shared.begin(&mut channel.bulk, at(0), path, (config, 7));
     channel
 }
 
 /// Drains the channel. Gives the datagrams of the stream and their numbers, and counts those of the bulk.
-fn drain<T: Transport>(channel: &mut SharedChannel<T>, now: Instant) -> (Vec<Probe>, usize) {
+fn drain(channel: &mut Channel, now: Instant) -> (Vec<Probe>, usize) {
     let (mut batch, mut probes, mut bulk) = (Batch::new(), Vec::new(), 0);
     for _ in 0..1_000 {
         let Some(transmit) = channel.poll_transmit(now, &mut batch) else { return (probes, bulk) };
@@ -73,17 +95,17 @@ fn answer(probe: &Probe) -> Vec<u8> {
 
 #[test]
 fn without_a_control_stream_everything_passes_as_it_is() {
-    let mut channel = SharedChannel::new(Greedy::default());
+    let mut channel = Channel::default();
     let mut batch = Batch::new();
     for _ in 0..3 {
         let transmit = channel.poll_transmit(at(0), &mut batch).unwrap();
         assert_eq!((transmit.bytes.len(), transmit.segment_size), (TRAIN * DATAGRAM, DATAGRAM));
     }
-    assert_eq!((channel.poll_timeout(), channel.ceiling(at(0))), (Some(Instant::ZERO), None));
+    assert_eq!((channel.poll_timeout(), channel.shared.ceiling(at(0))), (Some(Instant::ZERO), None));
     let probe =
         Probe { kind: Kind::Data { group: 1, acknowledge: Acknowledge::Each }, session: 7, number: 0, clock: 0 };
-    channel.handle_datagrams(at(1), at(1), SocketAddr::from(PEER), &mut answer(&probe), 80);
-    assert_eq!(channel.bulk().received, 80, "an answer without a stream is the endpoint's to refuse");
+    channel.handle(at(1), &mut answer(&probe));
+    assert_eq!(channel.bulk.received, 80, "an answer without a stream is the endpoint's to refuse");
 }
 
 #[test]
@@ -95,7 +117,7 @@ fn datagrams_of_the_stream_leave_before_those_of_the_bulk() {
     assert!((1..TRAIN).contains(&bulk), "then one burst of the bulk: {bulk}");
     // The next pair is due in the middle of the train that waits.
     let due = at(100_000);
-    assert!(channel.shaper.is_holding());
+    assert!(channel.shared.shaper.is_holding());
     assert!(is_probe(channel.poll_transmit(due, &mut batch).unwrap().bytes));
 }
 
@@ -105,12 +127,12 @@ fn the_bulk_leaves_at_the_rate_of_the_ceiling_and_in_short_bursts() {
     let (mut now, mut bits) = (at(0), 0.0);
     while now < at(90_000) {
         let (_, bulk) = drain(&mut channel, now);
-        let burst = channel.ceiling(now).unwrap().burst.as_secs_f64();
-        let most = 1.0 + burst * channel.ceiling(now).unwrap().rate.unwrap().bits_per_second() as f64 / 12_000.0;
+        let burst = channel.shared.ceiling(now).unwrap().burst.as_secs_f64();
+        let most = 1.0 + burst * channel.shared.ceiling(now).unwrap().rate.unwrap().bits_per_second() as f64 / 12_000.0;
         assert!(bulk as f64 <= most, "{bulk} of {most}");
         bits += bulk as f64 * 12_000.0;
         now = channel.poll_timeout().unwrap().max(now);
-        channel.handle_timeout(now);
+        channel.shared.apply_ceiling(now);
     }
     assert!((bits / 0.09 / 76.8e6 - 1.0).abs() < 0.02, "{bits}");
 }
@@ -119,10 +141,10 @@ fn the_bulk_leaves_at_the_rate_of_the_ceiling_and_in_short_bursts() {
 fn a_stream_that_nobody_answers_lifts_the_ceiling() {
     let mut channel = channel();
     drain(&mut channel, at(0));
-    assert!(channel.ceiling(at(0)).unwrap().rate.is_some());
+    assert!(channel.shared.ceiling(at(0)).unwrap().rate.is_some());
     let later = at(3_100_000);
-    channel.handle_timeout(later);
-    assert_eq!(channel.ceiling(later).unwrap().rate, None);
+    channel.shared.apply_ceiling(later);
+    assert_eq!(channel.shared.ceiling(later).unwrap().rate, None);
     let mut batch = Batch::new();
     let mut bulk = 0;
     for _ in 0..50 {
@@ -135,14 +157,14 @@ fn a_stream_that_nobody_answers_lifts_the_ceiling() {
 fn the_end_of_the_stream_frees_the_bulk_and_loses_no_datagram() {
     let mut channel = channel();
     let (_, first) = drain(&mut channel, at(0));
-    assert!(channel.shaper.is_holding());
-    channel.end_control();
+    assert!(channel.shared.shaper.is_holding());
+    channel.shared.end(&mut channel.bulk);
     assert_eq!(channel.poll_timeout(), Some(Instant::ZERO));
     let mut batch = Batch::new();
     let rest = channel.poll_transmit(at(1), &mut batch).unwrap().datagrams().count();
     assert_eq!((first + rest) % TRAIN, 0, "the rest of the train that waited");
     assert_eq!(channel.poll_transmit(at(1), &mut batch).unwrap().datagrams().count(), TRAIN);
-    assert!(channel.control().is_none() && channel.ceiling(at(1)).is_none());
+    assert!(channel.shared.control().is_none() && channel.shared.ceiling(at(1)).is_none());
 }
 
 /// The bottleneck of a channel: datagrams of 1500 bytes wait for those before them.
@@ -176,9 +198,9 @@ fn run(rate: f64, round_trip: Duration, time: Duration) -> (f64, Vec<Duration>) 
     while now < end {
         while path.answers.first().is_some_and(|(due, _)| *due <= now) {
             let (_, probe) = path.answers.remove(0);
-            channel.handle_datagrams(now, now, SocketAddr::from(PEER), &mut answer(&probe), 80);
+            channel.handle(now, &mut answer(&probe));
         }
-        channel.handle_timeout(now);
+        channel.shared.apply_ceiling(now);
         let (probes, bulk) = drain(&mut channel, now);
         path.take(now, &probes, bulk);
         if seen.is_none() && now >= at(0) + time / 2 {

@@ -1,19 +1,23 @@
 //! One connection from its first packet to its last: its phases, its end, and what its application hears.
 
-mod channel;
 mod commands;
+mod phase;
 
 use core::any::Any;
 use core::net::SocketAddr;
+use core::ops::Range;
 
 use farhaul_units::{Duration, Instant};
 
+pub(crate) use self::phase::Phase;
 use super::farewell::Parting;
 use super::life::{Ending, Life};
-use super::protocol::{Effect, Established, Opening, Output, Setup, Step};
+use super::line::Request;
+use super::protocol::{Effect, Established, Opening, Output, Setup};
 use super::route::Route;
 use super::slots::Occupant;
 use super::standing::Standing;
+use crate::channel::ChannelEnd;
 use crate::config::Mode;
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
@@ -34,6 +38,10 @@ pub struct Connection {
     phase: Phase,
 }
 
+/// No legitimate peer sends this datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct InvalidDatagram;
+
 /// The facts of a connection that never change.
 #[derive(Clone, Copy, Debug)]
 pub struct Name {
@@ -53,11 +61,6 @@ pub(super) struct Place {
     pub(super) opened: Instant,
     /// Longest time without progress after `finish`.
     pub(super) linger: Duration,
-}
-
-enum Phase {
-    Opening(Box<dyn Opening>),
-    Established(Box<dyn Established>),
 }
 
 impl Connection {
@@ -91,96 +94,118 @@ impl Connection {
 
     // ---- input ----
 
-    /// A datagram from `from`. Returns false if it is invalid.
-    pub(super) fn on_datagram(&mut self, from: SocketAddr, datagram: &mut [u8], setup: Setup<'_>) -> bool {
-        if !self.route.takes(from) {
-            return self.on_stray(from, datagram, setup);
+    /// A datagram from `from`. Returns the place of an unreliable datagram in it.
+    ///
+    /// # Errors
+    /// It is invalid.
+    #[inline]
+    pub(super) fn on_datagram(
+        &mut self,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        setup: Setup<'_>,
+    ) -> Result<Option<Range<usize>>, InvalidDatagram> {
+        let is_of_peer = self.route.takes(from);
+        // One that is over may still have to tell its peer so, if it was established.
+        if self.standing.is_over() && (!self.is_established() || self.phase.is_gone()) {
+            return if is_of_peer { Ok(None) } else { Err(InvalidDatagram) };
         }
-        if self.standing.is_over() {
-            return true;
-        }
-        let now = setup.now;
-        if let Phase::Opening(opening) = &mut self.phase {
-            let step = opening.on_datagram(datagram, setup);
-            if matches!(step, Step::Invalid) {
-                return false;
-            }
-            self.advance(step);
-        }
-        let Phase::Established(established) = &mut self.phase else { return true };
-        let effect = established.on_datagram(datagram, now);
+        let effect = match &mut self.phase {
+            phase if is_of_peer => phase.on_datagram(datagram, setup),
+            Phase::Established(established) => established.on_datagram_from(from, datagram, setup),
+            Phase::Opening(_) => Effect::Invalid,
+        };
+        self.notice_ready();
         self.apply(effect);
-        effect != Effect::Invalid
+        match effect {
+            Effect::Invalid => Err(InvalidDatagram),
+            // This side has ended a connection that is leaving, whatever its peer still sends.
+            Effect::Datagram { start, end } if self.standing.life() != Life::Leaving => Ok(Some(start..end)),
+            _ => Ok(None),
+        }
     }
 
-    /// A datagram from another address than the peer's. Returns false if it is invalid.
-    fn on_stray(&mut self, from: SocketAddr, datagram: &mut [u8], setup: Setup<'_>) -> bool {
-        let Phase::Established(established) = &mut self.phase else { return false };
-        if self.standing.is_over() {
-            return false;
-        }
-        let effect = established.on_datagram_from(from, datagram, setup);
-        self.apply(effect);
-        effect != Effect::Invalid
-    }
-
-    /// A packet or a part of the channel had this result for the opening.
-    fn advance(&mut self, step: Step<Box<dyn Established>>) {
-        match step {
-            Step::Wait | Step::Invalid => {}
-            Step::Failed(reason) => self.end(reason),
-            Step::Done(established) => {
-                self.phase = Phase::Established(established);
-                self.standing.established();
-            }
+    /// The application may use the connection from the moment in which it is ready.
+    #[inline]
+    fn notice_ready(&mut self) {
+        if self.standing.life() == Life::Connecting && self.phase.established().is_some_and(Established::is_ready) {
+            self.standing.established();
         }
     }
 
     /// The next datagrams reached this computer at `arrived`.
     pub(super) fn begin_batch(&mut self, arrived: Instant) {
-        if let Phase::Established(established) = &mut self.phase {
-            established.begin_batch(arrived);
-        }
+        self.phase.begin_batch(arrived);
     }
 
     /// Ends a batch: all datagrams of one receive call were handled.
-    pub(super) fn finish_batch(&mut self, now: Instant) {
-        if let Phase::Established(established) = &mut self.phase {
-            established.finish_batch(now);
-        }
+    pub(super) fn finish_batch(&mut self, setup: Setup<'_>) {
+        let now = setup.now;
+        let effect = self.phase.finish_batch(setup);
+        self.notice_ready();
+        self.apply(effect);
         self.wake();
         self.check_flushed(now);
     }
 
     /// The driver called `gap` late after a deadline, so this computer was suspended.
     pub(super) fn on_suspended(&mut self, now: Instant, gap: Duration) {
-        match &mut self.phase {
-            Phase::Opening(opening) => opening.on_suspended(gap),
-            Phase::Established(established) => established.on_suspended(now, gap),
-        }
+        self.phase.on_suspended(now, gap);
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        match &mut self.phase {
-            Phase::Opening(opening) => {
-                if let Some(reason) = opening.check(now) {
-                    self.end(reason);
-                }
-            }
-            Phase::Established(established) => {
-                if !self.standing.is_over() || !established.is_gone() {
-                    let effect = established.handle_timeout(now);
-                    self.apply(effect);
-                }
-            }
-        }
+        let effect = self.phase.handle_timeout(now, self.standing.is_over());
+        self.apply(effect);
         self.check_flushed(now);
         self.wake();
     }
 
+    // ---- the control channel ----
+
+    /// The host has opened the channel.
+    pub(super) fn channel_opened(&mut self, now: Instant) {
+        self.phase.channel_opened(now);
+    }
+
+    /// Bytes came on the channel.
+    pub(super) fn on_channel(&mut self, bytes: &[u8], setup: Setup<'_>) {
+        if self.standing.is_over() {
+            return;
+        }
+        let now = setup.now;
+        let effect = self.phase.on_channel(bytes, setup);
+        self.notice_ready();
+        self.apply(effect);
+        self.check_flushed(now);
+        self.wake();
+    }
+
+    /// The host takes more bytes.
+    pub(super) fn channel_drained(&mut self) {
+        self.phase.channel_drained();
+    }
+
+    /// The channel ended.
+    pub(super) fn channel_ended(&mut self, now: Instant, end: ChannelEnd) {
+        let effect = self.phase.channel_ended(now, end);
+        self.apply(effect);
+    }
+
+    /// The next request to the host.
+    pub(super) fn poll_channel(&mut self, now: Instant) -> Option<Request> {
+        self.phase.poll_channel(now)
+    }
+
+    /// The bytes of the last [`Request::Send`].
+    pub(super) fn channel_bytes(&self) -> &[u8] {
+        self.phase.channel_bytes()
+    }
+
+    // ---- its end ----
+
     fn apply(&mut self, effect: Effect) {
         match effect {
-            Effect::GoOn | Effect::Invalid => {}
+            Effect::GoOn | Effect::Invalid | Effect::Datagram { .. } => {}
             Effect::Lost(reason) => self.end(reason),
             Effect::Complained(code) => self.standing.complain(code),
             Effect::Moved(to) => self.route = Route::Known(to),
@@ -201,10 +226,7 @@ impl Connection {
             ending.reason = established.explain(ending.reason);
         }
         if self.standing.lost(ending) {
-            match &mut self.phase {
-                Phase::Opening(opening) => opening.close(),
-                Phase::Established(established) => established.close(),
-            }
+            self.phase.close();
             self.wake();
         }
     }
@@ -242,13 +264,11 @@ impl Connection {
 
     /// The next datagrams to send, if any, and their destination.
     pub(super) fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(SocketAddr, Output)> {
-        let to = self.route.destination();
-        if self.standing.is_over() {
-            // A side that has failed to open a connection may still have to say why.
-            let Phase::Opening(opening) = &mut self.phase else { return None };
-            let to = to.filter(|_| !opening.is_gone() && opening.poll(now, scratch))?;
-            return Some((to, Output::Scratch));
+        // A side that has failed may still have to say why.
+        if self.is_at_rest() {
+            return None;
         }
+        let to = self.route.destination();
         let established = match &mut self.phase {
             Phase::Opening(opening) => {
                 let to = to.filter(|_| opening.poll(now, scratch))?;
@@ -277,10 +297,7 @@ impl Connection {
         if self.is_at_rest() {
             return None;
         }
-        match &self.phase {
-            Phase::Opening(opening) => opening.deadline(),
-            Phase::Established(established) => established.deadline(now),
-        }
+        self.phase.deadline(now)
     }
 
     /// The events since the last call.
@@ -327,16 +344,13 @@ impl Connection {
 
     /// Whether it is over, and nothing is left to do for the peer.
     fn is_at_rest(&self) -> bool {
-        let is_gone = || match &self.phase {
-            Phase::Opening(opening) => opening.is_gone(),
-            Phase::Established(established) => established.is_gone(),
-        };
-        self.standing.is_over() && is_gone()
+        self.standing.is_over() && self.phase.is_gone()
     }
 
-    /// Whether this side has closed it and still repeats its shutdown.
+    /// Whether this side has closed it and still tells its peer so.
     pub(super) fn is_leaving(&self) -> bool {
-        self.standing.life() == Life::Leaving
+        let still_tells = || self.standing.is_over() && self.is_established() && !self.phase.is_gone();
+        self.standing.life() == Life::Leaving || still_tells()
     }
 
     /// Whether the peer called.
@@ -367,18 +381,12 @@ impl Connection {
 
     /// The protocol's part; `None` before it is established.
     pub(crate) fn established(&self) -> Option<&dyn Established> {
-        match &self.phase {
-            Phase::Established(established) => Some(&**established),
-            Phase::Opening(_) => None,
-        }
+        self.phase.established()
     }
 
     /// The same, mutable.
     pub(crate) fn established_mut(&mut self) -> Option<&mut dyn Established> {
-        match &mut self.phase {
-            Phase::Established(established) => Some(&mut **established),
-            Phase::Opening(_) => None,
-        }
+        self.phase.established_mut()
     }
 
     /// The protocol's part, if it is of this type.

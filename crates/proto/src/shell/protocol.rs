@@ -7,11 +7,14 @@
 //! | train out | [`Established::poll`], [`Established::emit`] |
 //! | receive call, timer, command | one each |
 
+mod effect;
+
 use core::any::Any;
 use core::net::SocketAddr;
 
-use farhaul_units::{Duration, Instant, Network, Rng};
+use farhaul_units::{Duration, Instant, Network};
 
+pub use self::effect::{Effect, Output, Setup, Step};
 use super::connection::Connection;
 use super::endpoint::Connections;
 use super::farewell::Parting;
@@ -87,6 +90,24 @@ pub trait Demultiplexer: Any + Send {
         true
     }
 
+    /// Admits callers from now on, or no more, that want unreliable datagrams alone, beside those that the protocol
+    /// [listens](Self::listen) for.
+    fn admit_datagram_callers(&mut self, _admits: bool) {}
+
+    /// Opens a connection for unreliable datagrams alone.
+    ///
+    /// # Errors
+    /// The endpoint has no room, or the protocol no such datagrams: [`ConnectError::StreamsOnly`].
+    fn connect_for_datagrams(
+        &mut self,
+        connections: &mut Connections<'_>,
+        now: Instant,
+        peer: SocketAddr,
+    ) -> Result<ConnectionId, ConnectError> {
+        let _ = (connections, now, peer);
+        Err(ConnectError::StreamsOnly)
+    }
+
     /// Whether its connections have control channels.
     fn needs_channels(&self) -> bool {
         false
@@ -125,6 +146,20 @@ pub trait Demultiplexer: Any + Send {
     fn has_reply(&self) -> bool {
         false
     }
+}
+
+/// A protocol whose connections secure ones can carry: a carrier's stream is the control channel, and its unreliable
+/// datagrams are the protocol's.
+pub trait Carried: Send {
+    /// Whether its connections use the stream.
+    fn needs_channel(&self) -> bool;
+
+    /// A connection to `peer` that this side opens. `mss` is the largest packet that the carrier takes, counted as
+    /// [`Config::mss`].
+    fn call(&mut self, peer: SocketAddr, mss: u32, config: &Config, now: Instant) -> Box<dyn Opening>;
+
+    /// A connection that `peer` opens.
+    fn answer(&mut self, peer: SocketAddr, mss: u32, config: &Config, now: Instant) -> Box<dyn Opening>;
 }
 
 /// A connection from its first packet until it is established.
@@ -185,13 +220,18 @@ pub trait Opening: Any + Send {
 
 /// An established connection. It conducts the parts of its protocol.
 pub trait Established: Any + Send {
+    /// Whether its application may use it. Inside a carrier, a protocol has a handshake of its own.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
     // ---- input ----
 
     /// The next datagrams reached this computer at `arrived`.
     fn begin_batch(&mut self, arrived: Instant);
 
     /// Handles one datagram of the peer, which may be decrypted in place.
-    fn on_datagram(&mut self, datagram: &mut [u8], now: Instant) -> Effect;
+    fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Effect;
 
     /// Handles one datagram from another address than the peer's. Only a protocol whose datagrams prove their sender
     /// takes any.
@@ -200,7 +240,7 @@ pub trait Established: Any + Send {
     }
 
     /// All datagrams of one receive call were handled.
-    fn finish_batch(&mut self, now: Instant);
+    fn finish_batch(&mut self, setup: Setup<'_>) -> Effect;
 
     /// Fires due timers. The caller reads the deadline anew afterwards. A connection that is over is called until it
     /// [is gone](Self::is_gone).
@@ -266,6 +306,26 @@ pub trait Established: Any + Send {
     /// Whether nothing is left to do for the peer after that.
     fn is_gone(&self) -> bool {
         true
+    }
+
+    // ---- unreliable datagrams ----
+
+    /// Appends packets with datagrams, each of `size` bytes and the last maybe shorter, to `out`. Returns the bytes that it
+    /// took, fewer than all if a train has no room for more, and the length of a packet. `None` if nothing can be sent now,
+    /// or the protocol has no such datagrams.
+    fn send_datagrams(
+        &mut self,
+        now: Instant,
+        (datagrams, size): (&[u8], usize),
+        out: &mut Vec<u8>,
+    ) -> Option<(usize, usize)> {
+        let _ = (now, datagrams, size, out);
+        None
+    }
+
+    /// Whether the connection has unreliable datagrams alone, and no stream for its application.
+    fn has_datagrams_alone(&self) -> bool {
+        false
     }
 
     // ---- messages, signals ----
@@ -359,74 +419,4 @@ pub trait Established: Any + Send {
 
     /// Fills in the values that the protocol has.
     fn fill_stats(&self, now: Instant, stats: &mut Stats);
-}
-
-/// The endpoint's contribution to a connection that becomes established.
-pub struct Setup<'a> {
-    /// The settings of its endpoint.
-    pub config: &'a Config,
-    /// The randomness of its endpoint.
-    pub rng: &'a mut Rng,
-    /// The time.
-    pub now: Instant,
-}
-
-/// The result of a packet for a connection that is being opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step<T> {
-    /// No change, or more packets are needed.
-    Wait,
-    /// No legitimate peer sends this datagram.
-    Invalid,
-    /// The connection is established. A last packet may be due.
-    Done(T),
-    /// It will never be established.
-    Failed(ConnectionLost),
-}
-
-impl<T> Step<T> {
-    /// The same, with another result of success.
-    pub(crate) fn map<U>(self, done: impl FnOnce(T) -> U) -> Step<U> {
-        match self {
-            Self::Wait => Step::Wait,
-            Self::Invalid => Step::Invalid,
-            Self::Done(value) => Step::Done(done(value)),
-            Self::Failed(reason) => Step::Failed(reason),
-        }
-    }
-}
-
-/// The meaning of a packet or a timer for the connection as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Nothing changed for the connection.
-    GoOn,
-    /// No legitimate peer sends this datagram.
-    Invalid,
-    /// The peer left.
-    PeerLeft {
-        /// All its data has arrived.
-        complete: bool,
-        /// It has all of this side's data.
-        delivered: bool,
-    },
-    /// The peer, or a forger, reported an error.
-    Complained(u32),
-    /// The peer has proved that it is at this address now.
-    Moved(SocketAddr),
-    /// It is over.
-    Lost(ConnectionLost),
-}
-
-/// The source of a connection's next datagrams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// One datagram was written into the scratch buffer.
-    Scratch,
-    /// The same for another address than the peer's.
-    Detour(SocketAddr),
-    /// The same, and it must not travel in fragments.
-    Probe,
-    /// [`Established::emit`] gives a train of data packets.
-    Data,
 }

@@ -60,11 +60,6 @@ impl<C: Occupant> Slots<C> {
         self.slots.get_mut(slot as usize)?.connection.as_mut()
     }
 
-    /// The same, to look at.
-    pub(crate) fn peek(&self, slot: u32) -> Option<&C> {
-        self.slots.get(slot as usize)?.connection.as_ref()
-    }
-
     /// The connection with this id, unless it was forgotten.
     pub(crate) fn get(&self, id: ConnectionId) -> Option<&C> {
         self.slots.get(id.slot())?.connection.as_ref().filter(|connection| connection.id() == id)

@@ -112,7 +112,7 @@ impl Opening for Hello {
 impl Established for Pipe {
     fn begin_batch(&mut self, _: Instant) {}
 
-    fn on_datagram(&mut self, datagram: &mut [u8], _: Instant) -> Effect {
+    fn on_datagram(&mut self, datagram: &mut [u8], _: Setup<'_>) -> Effect {
         match datagram.get(8) {
             Some(b'H') => {}
             Some(b'A') => self.in_flight = false,
@@ -126,7 +126,9 @@ impl Established for Pipe {
         Effect::GoOn
     }
 
-    fn finish_batch(&mut self, _: Instant) {}
+    fn finish_batch(&mut self, _: Setup<'_>) -> Effect {
+        Effect::GoOn
+    }
 
     fn handle_timeout(&mut self, _: Instant) -> Effect {
         Effect::GoOn
@@ -282,7 +284,7 @@ fn a_tagged_connection_opens_carries_bytes_and_ends() {
     for _ in 0..3 {
         pair.advance(RTT);
     }
-    let tags = |end: &mut Endpoint| end.first_protocol_as::<Tags>().map(|(tags, _)| tags.0.len());
+    let tags = |end: &mut Endpoint| end.first_demultiplexer::<Tags>().map(|tags| tags.0.len());
     assert_eq!(pair.ends.map(|mut end| (end.connections(), tags(&mut end))), [(0, Some(0)); 2]);
 }
 

@@ -7,6 +7,7 @@ use super::{Options, Tsunami};
 use crate::blast::settings::{RATE, option, rate_choice, some_number};
 use crate::config::{Config, Entropy};
 use crate::shell::endpoint::Endpoint;
+use crate::shell::protocol::Carried;
 
 pub(crate) const OPTIONS: &[OptionDoc] = &[
     RATE,
@@ -36,10 +37,20 @@ pub(crate) fn read(settings: &Settings) -> Result<Options, SpecError> {
     })
 }
 
-/// An endpoint of this protocol between Farhaul ends. A cap of the rate is its rate, unless the options have one.
-pub(crate) fn endpoint(config: Config, entropy: Entropy) -> Endpoint {
-    let options = config.tsunami;
-    let mut options = options;
+/// The options in effect. A cap of the rate is its rate, unless the options have one.
+fn options_of(config: &Config) -> Options {
+    let mut options = config.tsunami;
     options.rate = options.rate.or_fixed(config.max_rate);
+    options
+}
+
+/// An endpoint of this protocol between Farhaul ends.
+pub(crate) fn endpoint(config: Config, entropy: Entropy) -> Endpoint {
+    let options = options_of(&config);
     crate::blast::endpoint::<Tsunami>(config, options, entropy)
+}
+
+/// This protocol inside secure connections.
+pub(crate) fn carried(config: &Config, entropy: Entropy) -> Box<dyn Carried> {
+    crate::blast::carried::<Tsunami>(options_of(config), entropy)
 }

@@ -7,6 +7,7 @@ use farhaul_units::{Instant, SeqNo};
 use farhaul_wire::udt4::{Handshake, Request, SocketId};
 use farhaul_wire::udt2004::{Control, SeqNo30, is_handshake};
 
+use super::called::Called;
 use super::established::Established;
 use super::handshake::{from_udt4, read_handshake};
 use super::opening::Opening;
@@ -16,7 +17,7 @@ use crate::event::ConnectionId;
 use crate::shell::connection::{Connection, Name};
 use crate::shell::endpoint::Connections;
 use crate::shell::handshake::{Answer, Offer, Reception, mss_towards};
-use crate::shell::protocol::Demultiplexer;
+use crate::shell::protocol::{self, Carried, Demultiplexer, Setup};
 use crate::transport::ConnectOptions;
 
 /// The key of every connection: its packets name none.
@@ -37,13 +38,19 @@ impl Router {
 
     /// Accepts a caller that has returned its cookie, unless its packets are too small.
     fn accept(&mut self, connections: &mut Connections<'_>, now: Instant, from: SocketAddr, packet: &Handshake) {
-        let offer = offer(connections.config, from, packet.isn, packet.socket_id);
-        let Ok(agreed) = offer.agree(packet, None) else { return };
-        let mut answer = Answer::new(offer, agreed);
-        answer.give(Request::Conclusion, packet.cookie);
-        let established = Established::new(&agreed, &offer, Some(answer), connections.setup(now));
+        let mss = connections.config.mss;
+        let Some(established) = accepted(packet, (from, mss), connections.setup(now)) else { return };
         self.reception.on_accepted(from.ip(), now);
         self.enter(connections.accept(now, name(from), established));
+    }
+
+    /// A call of a peer whose packets have at most `mss` bytes.
+    fn call_within(&mut self, mss: u32, peer: SocketAddr, config: &Config, now: Instant) -> Opening {
+        let isn = config.udt2004.initial_seq.unwrap_or_else(|| SeqNo::new(self.reception.draw()));
+        let isn = SeqNo::new(SeqNo30::from(isn).value());
+        // Never zero, which means no connection.
+        let connection = SocketId::new(self.reception.draw() | 1);
+        Opening::new(offer((config, mss), peer, isn, connection), now, config.connect_timeout)
     }
 
     /// The endpoint has a new connection.
@@ -111,13 +118,7 @@ impl Demultiplexer for Router {
             return Err(ConnectError::AlreadyConnected);
         }
         connections.check_room()?;
-        let reception = &mut self.reception;
-        let isn = connections.config.udt2004.initial_seq.unwrap_or_else(|| SeqNo::new(reception.draw()));
-        let isn = SeqNo::new(SeqNo30::from(isn).value());
-        // Never zero, which means no connection.
-        let connection = SocketId::new(reception.draw() | 1);
-        let offer = offer(connections.config, peer, isn, connection);
-        let opening = Opening::new(offer, now, connections.config.connect_timeout);
+        let opening = self.call_within(connections.config.mss, peer, connections.config, now);
         Ok(self.enter(connections.open(now, name(peer), opening)))
     }
 
@@ -154,17 +155,43 @@ impl Demultiplexer for Router {
     }
 }
 
+impl Carried for Router {
+    fn needs_channel(&self) -> bool {
+        false
+    }
+
+    fn call(&mut self, peer: SocketAddr, mss: u32, config: &Config, now: Instant) -> Box<dyn protocol::Opening> {
+        Box::new(self.call_within(mss, peer, config, now))
+    }
+
+    fn answer(&mut self, peer: SocketAddr, mss: u32, _config: &Config, now: Instant) -> Box<dyn protocol::Opening> {
+        let mut key = [0; 16];
+        key.chunks_mut(4).for_each(|chunk| chunk.copy_from_slice(&self.reception.draw().to_be_bytes()));
+        Box::new(Called::new(key, peer, mss, now))
+    }
+}
+
+/// The connection of a caller that has returned its cookie; `None` if its packets are too small. `mss` is the largest packet
+/// of this side.
+pub(super) fn accepted(packet: &Handshake, (from, mss): (SocketAddr, u32), setup: Setup<'_>) -> Option<Established> {
+    let offer = offer((setup.config, mss), from, packet.isn, packet.socket_id);
+    let agreed = offer.agree(packet, None).ok()?;
+    let mut answer = Answer::new(offer, agreed);
+    answer.give(Request::Conclusion, packet.cookie);
+    Some(Established::new(&agreed, &offer, Some(answer), setup))
+}
+
 const fn name(peer: SocketAddr) -> Name {
     Name { key: KEY, peer, mode: Mode::Stream }
 }
 
 /// This side's contribution to a handshake. The window is half of the buffer. The other half is for data that the
 /// application has not read.
-fn offer(config: &Config, peer: SocketAddr, isn: SeqNo, connection: SocketId) -> Offer {
+fn offer((config, mss): (&Config, u32), peer: SocketAddr, isn: SeqNo, connection: SocketId) -> Offer {
     Offer {
         mode: Mode::Stream,
         isn,
-        mss: mss_towards(peer.ip(), config.mss),
+        mss: mss_towards(peer.ip(), mss),
         largest: None,
         wants_receipts: false,
         flow_window: (config.recv_window(config.udt2004.max_flow_window) / 2).max(2),

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 use farhaul_netem::{JitterSpec, LossSpec, PathSpec, ReorderSpec};
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Protocol};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, Protocol};
 use farhaul_sim::host_cost::{HostCost, Load, attach};
 use farhaul_sim::topology::graph::Graph;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
@@ -20,15 +20,15 @@ const FIXED: [u64; 2] = [90, 98];
 /// The port of both hosts behind a processor.
 const PORT: u16 = 9;
 
-fn endpoint(protocol: &Protocol, seed: u64) -> Box<dyn AnyEndpoint> {
+fn endpoint(protocol: &Protocol, seed: u64) -> Endpoint {
     protocol.endpoint(Config::default(), Entropy { cookie_key: [seed as u8; 16], seed })
 }
 
 /// A caller and a listener of this protocol.
-fn endpoints(protocol: &str) -> [Box<dyn AnyEndpoint>; 2] {
+fn endpoints(protocol: &str) -> [Endpoint; 2] {
     let protocol: Protocol = protocol.parse().unwrap();
     let mut listener = endpoint(&protocol, 2);
-    listener.listen(Mode::Stream).unwrap();
+    listener.listen(Mode::Stream).expect("UDT has the mode");
     [endpoint(&protocol, 1), listener]
 }
 

@@ -4,14 +4,14 @@
 //! | --- | --- |
 //! | `attack`, `attack_secure` | the attacks of the security design, plain and encrypted |
 //! | `behaviour`, `udt2004` | behaviour of UDT4 and of the protocol of 2004 |
-//! | `protocols`, `around` | every protocol of the registry, plain and encrypted |
+//! | `protocols`, `encapsulated` | every protocol of the registry, plain and encrypted |
 //! | `secure`, `secure_rendezvous`, `migration` | secure connections |
 //! | `found_rate` | rates that a sender finds by itself |
 
-mod around;
 mod attack;
 mod attack_secure;
 mod behaviour;
+mod encapsulated;
 mod found_rate;
 mod migration;
 mod protocols;

@@ -7,24 +7,24 @@ use std::rc::Rc;
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::secure::Null;
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Stats, Streams, secure};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, Stats, Streams, secure};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Nat, Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::secure::inner::CHALLENGE_DATAGRAM;
 
-type Run = Simulation<Box<dyn AnyEndpoint>>;
+type Run = Simulation<Endpoint>;
 
 /// Longest virtual time of a transfer.
 const LIMIT: Duration = Duration::from_secs(120);
 const BYTES: u64 = 20_000_000;
 
-fn endpoint_of(seed: u8, provider: Null) -> Box<dyn AnyEndpoint> {
+fn endpoint_of(seed: u8, provider: Null) -> Endpoint {
     let entropy = Entropy { cookie_key: [seed; 16], seed: seed.into() };
-    Box::new(secure::endpoint(Config::default(), entropy, Box::new(provider)))
+    secure::endpoint(Config::default(), entropy, Box::new(provider))
 }
 
-fn endpoint(seed: u8) -> Box<dyn AnyEndpoint> {
+fn endpoint(seed: u8) -> Endpoint {
     endpoint_of(seed, Null::new(seed.into()))
 }
 
@@ -42,7 +42,7 @@ fn outside(host: u8, port: u16) -> SocketAddr {
 /// A caller behind a NAT.
 fn behind(nat: &Nat, path: PathSpec, [caller, listener]: [Workload; 2]) -> Run {
     let mut server = endpoint(2);
-    server.listen(Mode::Stream).unwrap();
+    server.listen(Mode::Stream).expect("UDT has the mode");
     let mut run = Pair::new(endpoint(1), server).path(path).caller(caller).listener(listener).seed(7).start();
     run.set_tap(Some(nat.tap()));
     run
@@ -147,7 +147,7 @@ fn two_changes_in_a_row_are_one_move() {
 fn moves_in_the_middle_of_changes_of_keys_lose_nothing() {
     let [mut server, client] =
         [2, 1].map(|seed| endpoint_of(seed, Null::new(seed.into()).with_confidentiality_limit(512)));
-    server.listen(Mode::Stream).unwrap();
+    server.listen(Mode::Stream).expect("UDT has the mode");
     let lossy = PathSpec { loss: Some(LossSpec::Bernoulli(0.005)), ..path() };
     let workload = Workload::exchange(BYTES);
     let mut run = Pair::new(client, server).path(lossy).caller(workload).listener(workload).seed(3).start();

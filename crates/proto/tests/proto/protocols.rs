@@ -1,5 +1,4 @@
-//! Every protocol of the registry carries a stream over a bad path, in virtual time, behind the type that hides which
-//! protocol it is.
+//! Every protocol of the registry carries a stream over a bad path, in virtual time.
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 use std::cell::RefCell;
@@ -8,7 +7,7 @@ use std::rc::Rc;
 
 use farhaul_netem::{LossSpec, PathSpec};
 use farhaul_proto::registry::protocols;
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Protocol, Streams, controller_factory};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, Protocol, Streams, controller_factory};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Departing, TapAction, Workload};
 use farhaul_units::{Duration, Rate};
@@ -18,7 +17,7 @@ const LENGTH: u64 = 2 << 20;
 /// Longest virtual time of a transfer.
 const LIMIT: Duration = Duration::from_secs(600);
 
-fn endpoint(protocol: &Protocol, seed: u64) -> Box<dyn AnyEndpoint> {
+fn endpoint(protocol: &Protocol, seed: u64) -> Endpoint {
     let default = Config::default();
     let controller = protocol.controller().map_or(default.controller, controller_factory);
     protocol.endpoint(Config { controller, ..default }, Entropy { cookie_key: [seed as u8; 16], seed })
@@ -34,7 +33,7 @@ fn lossy() -> PathSpec {
     }
 }
 
-fn pair(protocol: &Protocol) -> Pair<Box<dyn AnyEndpoint>> {
+fn pair(protocol: &Protocol) -> Pair<Endpoint> {
     let mut listener = endpoint(protocol, 2);
     listener.listen(Mode::Stream).unwrap();
     let pair = Pair::new(endpoint(protocol, 1), listener).path(lossy()).seed(7);

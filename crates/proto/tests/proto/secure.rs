@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use farhaul_netem::{LossSpec, Mtu, PathSpec, QueueSize, ReorderSpec};
 use farhaul_proto::secure::Null;
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Streams, secure};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, Streams, secure};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{TapAction, Workload};
 use farhaul_units::{Duration, Instant, Rate, Rng};
@@ -15,17 +15,17 @@ use farhaul_units::{Duration, Instant, Rate, Rng};
 /// Longest virtual time of a transfer.
 const LIMIT: Duration = Duration::from_secs(600);
 
-fn endpoint(seed: u64, provider: Null) -> Box<dyn AnyEndpoint> {
-    Box::new(secure::endpoint(Config::default(), Entropy { cookie_key: [seed as u8; 16], seed }, Box::new(provider)))
+fn endpoint(seed: u64, provider: Null) -> Endpoint {
+    secure::endpoint(Config::default(), Entropy { cookie_key: [seed as u8; 16], seed }, Box::new(provider))
 }
 
-fn pair_of(seed: u64, provider: fn(u64) -> Null) -> Pair<Box<dyn AnyEndpoint>> {
+fn pair_of(seed: u64, provider: fn(u64) -> Null) -> Pair<Endpoint> {
     let mut listener = endpoint(2 * seed + 1, provider(2 * seed + 1));
-    listener.listen(Mode::Stream).unwrap();
+    listener.listen(Mode::Stream).expect("UDT has the mode");
     Pair::new(endpoint(2 * seed, provider(2 * seed)), listener).seed(seed)
 }
 
-fn pair(seed: u64) -> Pair<Box<dyn AnyEndpoint>> {
+fn pair(seed: u64) -> Pair<Endpoint> {
     pair_of(seed, Null::new)
 }
 
@@ -99,7 +99,7 @@ fn no_envelope_is_larger_than_the_packets_of_the_path() {
             secure::endpoint(config(), entropy, Box::new(Null::new(seed)))
         });
         let [caller, mut listener] = ends;
-        AnyEndpoint::listen(&mut listener, Mode::Stream).unwrap();
+        listener.listen(Mode::Stream).expect("UDT has the mode");
         let workload = Workload::exchange(3_000_000);
         let mut run = Pair::new(caller, listener).seed(seed).path(path).caller(workload).listener(workload).start();
         let sizes = Rc::new(RefCell::new(BTreeMap::new()));
@@ -116,7 +116,7 @@ fn no_envelope_is_larger_than_the_packets_of_the_path() {
 }
 
 /// Time until a megabyte is complete over a long path.
-fn megabyte(pair: Pair<Box<dyn AnyEndpoint>>) -> Duration {
+fn megabyte(pair: Pair<Endpoint>) -> Duration {
     let path = PathSpec {
         rate: Some(Rate::from_megabits_per_second(1_000)),
         delay: Duration::from_millis(50),
@@ -131,11 +131,11 @@ fn megabyte(pair: Pair<Box<dyn AnyEndpoint>>) -> Duration {
 /// UDT4's own handshake takes two round trips. That of the envelope takes one, and carries its terms.
 #[test]
 fn a_megabyte_over_a_long_path_is_complete_a_round_trip_earlier_than_in_plain() {
-    let plain = |seed| -> Box<dyn AnyEndpoint> {
-        Box::new(farhaul_proto::udt::endpoint(Config::default(), Entropy { cookie_key: [seed; 16], seed: seed.into() }))
+    let plain = |seed| -> Endpoint {
+        farhaul_proto::udt::endpoint(Config::default(), Entropy { cookie_key: [seed; 16], seed: seed.into() })
     };
     let mut listener = plain(1);
-    listener.listen(Mode::Stream).unwrap();
+    listener.listen(Mode::Stream).expect("UDT has the mode");
     let in_plain = megabyte(Pair::new(plain(2), listener).seed(3));
     let inside = megabyte(pair(3));
     let round_trip = Duration::from_millis(100);

@@ -4,7 +4,7 @@
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::secure::Null;
 use farhaul_proto::udt::ConnectOptions;
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Event, secure};
+use farhaul_proto::{Config, Endpoint, Entropy, Event, secure};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Simulation, Workload};
 use farhaul_units::{Duration, Rate};
@@ -13,11 +13,11 @@ const LENGTH: u64 = 100_000;
 /// Longest virtual time of a test.
 const LIMIT: Duration = Duration::from_secs(300);
 
-type Run = Simulation<Box<dyn AnyEndpoint>>;
+type Run = Simulation<Endpoint>;
 
-fn endpoint(seed: u64) -> Box<dyn AnyEndpoint> {
+fn endpoint(seed: u64) -> Endpoint {
     let entropy = Entropy { cookie_key: [seed as u8; 16], seed };
-    Box::new(secure::endpoint(Config::default(), entropy, Box::new(Null::new(seed))))
+    secure::endpoint(Config::default(), entropy, Box::new(Null::new(seed)))
 }
 
 /// 100 Mbit/s and an RTT of 20 ms.

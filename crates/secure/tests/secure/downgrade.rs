@@ -5,22 +5,22 @@
 use std::sync::Arc;
 
 use farhaul_proto::secure::{Keys, Provider, Side};
-use farhaul_proto::{AnyEndpoint, Config, ConnectionLost, Entropy, Event, Mode, SecurityFault, secure};
+use farhaul_proto::{Config, ConnectionLost, Endpoint, Entropy, Event, Mode, SecurityFault, secure};
 use farhaul_secure::{AcceptAll, Cipher, KeyPair, Tls};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{Epoch, Frame, Greeting, Header, TAG_LEN};
 
-type Run = Simulation<Box<dyn AnyEndpoint>>;
+type Run = Simulation<Endpoint>;
 
 fn tls() -> Tls {
     Tls::new(KeyPair::generate().unwrap(), Arc::new(AcceptAll), Cipher::Auto).unwrap()
 }
 
-fn endpoint(seed: u8) -> Box<dyn AnyEndpoint> {
+fn endpoint(seed: u8) -> Endpoint {
     let entropy = Entropy { cookie_key: [seed; 16], seed: seed.into() };
-    Box::new(secure::endpoint(Config::default(), entropy, Box::new(tls())))
+    secure::endpoint(Config::default(), entropy, Box::new(tls()))
 }
 
 /// Opens an Initial packet, lets `change` have its frames, and seals it again.
@@ -57,7 +57,7 @@ fn first_message(frames: &[u8]) -> Option<usize> {
 /// The end of a call in which the frames of one side's Initial packets are changed.
 fn outcome(of_client: bool, change: impl Fn(&mut [u8]) + 'static) -> ConnectionLost {
     let mut server = endpoint(2);
-    server.listen(Mode::Stream).unwrap();
+    server.listen(Mode::Stream).expect("UDT has the mode");
     let mut run: Run = Pair::new(endpoint(1), server).caller(Workload::send(1_000)).seed(7).start();
     let attacker = tls();
     run.set_tap(Some(Box::new(move |datagram| {

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::secure::{Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Protection, Provider, Side};
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, secure};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, secure};
 use farhaul_secure::{AcceptAll, Cipher, KeyPair, Tls};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Rate};
 use farhaul_wire::secure::{Epoch, Header, PacketNumber, TAG_LEN};
 
-type Run = Simulation<Box<dyn AnyEndpoint>>;
+type Run = Simulation<Endpoint>;
 
 /// Packets that a key may seal. Those of TLS may seal 2^23 and more (RFC 9001, section 6.6).
 const SEALED: u64 = 512;
@@ -110,10 +110,10 @@ impl Provider for Short {
     }
 }
 
-fn endpoint(seed: u8, cipher: Cipher) -> Box<dyn AnyEndpoint> {
+fn endpoint(seed: u8, cipher: Cipher) -> Endpoint {
     let tls = Tls::new(KeyPair::generate().unwrap(), Arc::new(AcceptAll), cipher).unwrap();
     let entropy = Entropy { cookie_key: [seed; 16], seed: seed.into() };
-    Box::new(secure::endpoint(Config::default(), entropy, Box::new(Short(tls))))
+    secure::endpoint(Config::default(), entropy, Box::new(Short(tls)))
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn no_key_seals_more_than_its_limit_and_transfers_go_on_with_every_cipher() {
             ..PathSpec::default()
         };
         let mut server = endpoint(2, cipher);
-        server.listen(Mode::Stream).unwrap();
+        server.listen(Mode::Stream).expect("UDT has the mode");
         let workload = Workload::exchange(BYTES);
         let pair = Pair::new(endpoint(1, cipher), server).path(path);
         let mut run: Run = pair.caller(workload).listener(workload).seed(7).start();

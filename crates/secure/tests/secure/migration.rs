@@ -7,21 +7,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use farhaul_netem::{PathSpec, QueueSize};
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Streams, secure};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, Streams, secure};
 use farhaul_secure::{AcceptAll, Cipher, KeyPair, Tls};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Nat, Simulation, Workload};
 use farhaul_units::{Duration, Rate};
 
-type Run = Simulation<Box<dyn AnyEndpoint>>;
+type Run = Simulation<Endpoint>;
 
 const LIMIT: Duration = Duration::from_secs(120);
 const BYTES: u64 = 10_000_000;
 
-fn endpoint(seed: u8) -> Box<dyn AnyEndpoint> {
+fn endpoint(seed: u8) -> Endpoint {
     let tls = Tls::new(KeyPair::generate().unwrap(), Arc::new(AcceptAll), Cipher::Auto).unwrap();
     let entropy = Entropy { cookie_key: [seed; 16], seed: seed.into() };
-    Box::new(secure::endpoint(Config::default(), entropy, Box::new(tls)))
+    secure::endpoint(Config::default(), entropy, Box::new(tls))
 }
 
 fn outside(host: u8, port: u16) -> SocketAddr {
@@ -33,7 +33,7 @@ fn start(workloads: [Workload; 2]) -> Run {
     let rate = Some(Rate::from_megabits_per_second(100));
     let path = PathSpec { rate, delay, queue: QueueSize::Bdp(2 * delay), ..PathSpec::default() };
     let mut server = endpoint(2);
-    server.listen(Mode::Stream).unwrap();
+    server.listen(Mode::Stream).expect("UDT has the mode");
     let [caller, listener] = workloads;
     Pair::new(endpoint(1), server).path(path).caller(caller).listener(listener).seed(7).start()
 }

@@ -6,19 +6,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use farhaul_netem::PathSpec;
-use farhaul_proto::{AnyEndpoint, Config, ConnectionLost, Entropy, Event, Mode, SecurityFault, secure};
+use farhaul_proto::{Config, ConnectionLost, Endpoint, Entropy, Event, Mode, SecurityFault, secure};
 use farhaul_secure::{AcceptAll, Cipher, KeyPair, Pinned, Tls, Trust};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{Epoch, Header};
 
-type Run = Simulation<Box<dyn AnyEndpoint>>;
+type Run = Simulation<Endpoint>;
 
-fn endpoint(seed: u8, trust: impl Trust + 'static) -> Box<dyn AnyEndpoint> {
+fn endpoint(seed: u8, trust: impl Trust + 'static) -> Endpoint {
     let tls = Tls::new(KeyPair::generate().unwrap(), Arc::new(trust), Cipher::Auto).unwrap();
     let entropy = Entropy { cookie_key: [seed; 16], seed: seed.into() };
-    Box::new(secure::endpoint(Config::default(), entropy, Box::new(tls)))
+    secure::endpoint(Config::default(), entropy, Box::new(tls))
 }
 
 /// The end of the call, and its time.
@@ -33,7 +33,7 @@ fn closed(run: &Run) -> Option<(Duration, ConnectionLost)> {
 fn a_client_hears_that_it_is_not_admitted_even_if_the_first_words_are_lost() {
     for lost in 0..=3 {
         let mut server = endpoint(2, Pinned::default());
-        server.listen(Mode::Stream).unwrap();
+        server.listen(Mode::Stream).expect("UDT has the mode");
         let path = PathSpec { delay: Duration::from_millis(10), ..PathSpec::default() };
         let mut run: Run =
             Pair::new(endpoint(1, AcceptAll), server).path(path).caller(Workload::send(1_000)).seed(7).start();

@@ -255,7 +255,7 @@ mod tests {
         let flow = graph.next_flow();
         let sender = sender(graph.address(1, 9));
         let mut listener = endpoint(2);
-        listener.listen(Mode::Stream).unwrap();
+        listener.listen(Mode::Stream).expect("UDT has the mode");
         graph.add(0, 9, flow, Box::new(TransportAgent::new(endpoint(1), sender)));
         graph.add(1, 9, flow, Box::new(TransportAgent::new(listener, BulkReceiver::new())));
         (graph.start(1), link, flow)
@@ -304,7 +304,7 @@ mod tests {
         let flow = graph.next_flow();
         let sender = BulkSender::new(graph.address(1, 9), at(0)).until(at(5_000));
         let mut listener = endpoint(2);
-        listener.listen(Mode::Stream).unwrap();
+        listener.listen(Mode::Stream).expect("UDT has the mode");
         let receiver =
             BulkReceiver::new().to_disk(DiskSpec { rate: Rate::from_megabits_per_second(40), ..slow_disk(None) });
         graph.add(0, 9, flow, Box::new(TransportAgent::new(endpoint(1), sender)));

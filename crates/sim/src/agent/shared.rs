@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use farhaul_proto::probe::{Responder, StableConfig, is_probe};
-use farhaul_proto::{AnyEndpoint, ConnectionId, SharedChannel, Stats};
+use farhaul_proto::{ConnectionId, ControlPath, Endpoint, Stats};
 use farhaul_units::{Instant, Rng};
 
 use super::bulk::{BulkReceiver, BulkSender};
@@ -14,7 +14,7 @@ use crate::packet::{PooledPacket, Share};
 
 /// The host that sends both.
 pub struct SharedSource {
-    bulk: TransportAgent<SharedChannel<Box<dyn AnyEndpoint>>, BulkSender>,
+    bulk: TransportAgent<Endpoint, BulkSender>,
     to: SocketAddr,
     config: StableConfig,
     session: u64,
@@ -27,7 +27,7 @@ impl SharedSource {
     /// Adds a control stream to the same address as the bulk's. It begins at `begin` and ends at `end`. `seed` gives its
     /// session.
     pub fn new(
-        bulk: TransportAgent<SharedChannel<Box<dyn AnyEndpoint>>, BulkSender>,
+        bulk: TransportAgent<Endpoint, BulkSender>,
         to: SocketAddr,
         config: StableConfig,
         (begin, end): (Instant, Instant),
@@ -38,7 +38,7 @@ impl SharedSource {
     }
 
     /// The endpoint.
-    pub const fn channel(&self) -> &SharedChannel<Box<dyn AnyEndpoint>> {
+    pub const fn channel(&self) -> &Endpoint {
         &self.bulk.transport
     }
 }
@@ -50,7 +50,7 @@ impl Agent for SharedSource {
 
     fn handle_timeout(&mut self, now: Instant, out: &mut Outbox<'_>) {
         if self.begin.take_if(|begin| *begin <= now).is_some() {
-            self.bulk.transport.begin_control(now, self.to, self.config, self.session);
+            self.bulk.transport.begin_control(now, ControlPath::Plain(self.to), self.config, self.session);
         }
         if self.end.take_if(|end| *end <= now).is_some()
             && let Some(stream) = self.bulk.transport.control_mut()
@@ -79,13 +79,13 @@ impl Agent for SharedSource {
 
 /// The host that receives both.
 pub struct SharedSink {
-    bulk: TransportAgent<Box<dyn AnyEndpoint>, BulkReceiver>,
+    bulk: TransportAgent<Endpoint, BulkReceiver>,
     responder: Responder,
 }
 
 impl SharedSink {
     /// The receiver of a bulk, with a responder.
-    pub fn new(bulk: TransportAgent<Box<dyn AnyEndpoint>, BulkReceiver>) -> Self {
+    pub fn new(bulk: TransportAgent<Endpoint, BulkReceiver>) -> Self {
         Self { bulk, responder: Responder::new() }
     }
 }

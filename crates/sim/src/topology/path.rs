@@ -45,7 +45,7 @@ pub fn address(host: NodeId) -> SocketAddr {
 ///
 /// let endpoint = |seed| udt::endpoint(Config::default(), Entropy { cookie_key: [0; 16], seed });
 /// let mut listener = endpoint(2);
-/// listener.listen(Mode::Stream).unwrap();
+/// listener.listen(Mode::Stream).expect("UDT has streams");
 /// let path = PathSpec {
 ///     rate: Some(Rate::from_megabits_per_second(100)),
 ///     delay: Duration::from_millis(10),

@@ -23,7 +23,7 @@ fn start(controller: &str, rate: Rate, round_trip: Duration, loss: f64, seed: u6
         PathSpec { rate: Some(rate), delay: round_trip / 2, queue: QueueSize::Bdp(round_trip), ..PathSpec::default() };
     let up = PathSpec { loss: (loss > 0.0).then_some(LossSpec::Bernoulli(loss)), ..clean.clone() };
     let mut listener = endpoint(controller, 2 * seed + 1);
-    listener.listen(Mode::Stream).unwrap();
+    listener.listen(Mode::Stream).expect("UDT has the mode");
     let pair = Pair::new(endpoint(controller, 2 * seed), listener).up(up).down(clean);
     pair.caller(Workload::send_without_end()).seed(seed).start()
 }

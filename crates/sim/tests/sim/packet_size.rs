@@ -20,7 +20,7 @@ fn entropy(seed: u64) -> Entropy {
 
 fn plain(largest: [Option<u32>; 2]) -> Pair<Endpoint> {
     let [caller, mut listener] = [0, 1].map(|end| udt::endpoint(config(largest[end]), entropy(end as u64)));
-    listener.listen(Mode::Stream).unwrap();
+    listener.listen(Mode::Stream).expect("UDT has the mode");
     Pair::new(caller, listener)
 }
 

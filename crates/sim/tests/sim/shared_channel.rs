@@ -2,7 +2,7 @@
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::probe::StableConfig;
-use farhaul_proto::{Config, Entropy, Mode, Protocol, SharedChannel, Stats, controller_factory};
+use farhaul_proto::{Config, Entropy, Mode, Protocol, Stats, controller_factory};
 use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
 use farhaul_sim::agent::shared::{SharedSink, SharedSource};
 use farhaul_sim::topology::graph::Graph;
@@ -80,7 +80,7 @@ impl Case {
         listener.listen(Mode::Stream).expect("every protocol has streams");
         let to = graph.address(1, 9);
         let sender = BulkSender::new(to, Instant::ZERO + self.bulk_begins);
-        let bulk = TransportAgent::new(SharedChannel::new(caller), sender).numbering(numbering);
+        let bulk = TransportAgent::new(caller, sender).numbering(numbering);
         let stable = StableConfig::new(Rate::from_bits_per_second(self.target));
         let times = (Instant::ZERO + self.control_begins, Instant::ZERO + Duration::from_secs(3_600));
         let flow = graph.next_flow();

@@ -24,7 +24,7 @@ fn start(controller: &str, link: Rate, loss: f64, workload: Workload) -> Simulat
         udt::endpoint(Config { controller, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
     };
     let mut listener = endpoint(2);
-    listener.listen(Mode::Stream).unwrap();
+    listener.listen(Mode::Stream).expect("UDT has the mode");
     Pair::new(endpoint(1), listener).path(path).caller(workload).start()
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use farhaul_proto::probe::{BlasterConfig, StableConfig};
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, SharedChannel, controller_factory};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, controller_factory};
 use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
 use farhaul_sim::agent::late::{LateAgent, Lateness};
 use farhaul_sim::agent::probe::{self, ProbeSink, ProbeSource};
@@ -285,7 +285,7 @@ fn shared(
     let stable = StableConfig { datagram: Measured::datagram(control.packet), ..stable };
     let [caller, listener] = endpoints(flow, bulk, interface, seeds);
     let numbering = bulk.protocol.entry().numbering;
-    let source = TransportAgent::new(SharedChannel::new(caller), sender(flow, bulk, to)).numbering(numbering);
+    let source = TransportAgent::new(caller, sender(flow, bulk, to)).numbering(numbering);
     let sink = TransportAgent::new(listener, BulkReceiver::new()).numbering(numbering);
     let times = (Instant::ZERO + control.start, Instant::ZERO + control.stop.unwrap_or(duration));
     let session = Rng::new(seeds[0]).next_u64();
@@ -293,7 +293,7 @@ fn shared(
 }
 
 /// The endpoints of both hosts.
-fn endpoints(flow: &FlowSpec, bulk: &Bulk, interface: Option<Rate>, seeds: [u64; 2]) -> [Box<dyn AnyEndpoint>; 2] {
+fn endpoints(flow: &FlowSpec, bulk: &Bulk, interface: Option<Rate>, seeds: [u64; 2]) -> [Endpoint; 2] {
     let config = || Config { interface_rate: interface, ..config(flow, bulk) };
     let [caller, mut listener] = seeds.map(|seed| bulk.protocol.endpoint(config(), entropy(seed)));
     listener.listen(Mode::Stream).expect("every protocol of the registry has streams");

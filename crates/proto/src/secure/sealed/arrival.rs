@@ -11,7 +11,7 @@ use crate::secure::exchange::Progress;
 use crate::secure::opening::lost_by_peer;
 use crate::secure::protector::Side;
 use crate::secure::tunnel::Opened;
-use crate::shell::protocol::{Effect, Established as _, Setup};
+use crate::shell::protocol::{Effect, Setup};
 
 impl Sealed {
     /// A datagram from the peer's address.
@@ -103,17 +103,17 @@ impl Sealed {
         Ok(opened)
     }
 
-    fn on_message(&mut self, message: Option<inner::Message<'_>>, from: SocketAddr) -> Effect {
-        match message {
+    fn on_message(&mut self, body: &[u8], from: SocketAddr) -> Effect {
+        match inner::Message::decode(body) {
             Some(inner::Message::Close(code, _)) => return Effect::Lost(lost_by_peer(code)),
             Some(inner::Message::Challenge(challenge)) => self.paths.on_challenge(from, challenge),
-            Some(inner::Message::Datagram(datagram)) => {
-                if let Some(mail) = &mut self.mail {
-                    mail.put(datagram);
-                }
+            // An empty one says nothing.
+            Some(inner::Message::Datagram(datagram)) if !datagram.is_empty() => {
+                let end = HEADER_LEN + body.len();
+                return Effect::Datagram { start: end - datagram.len(), end };
             }
             // A response counts from another address alone.
-            Some(inner::Message::Response(_) | inner::Message::Done) | None => {}
+            Some(inner::Message::Response(_) | inner::Message::Done | inner::Message::Datagram(_)) | None => {}
         }
         Effect::GoOn
     }
@@ -150,15 +150,14 @@ impl Sealed {
             return self.inner.on_stream_data(seq, payload, order, now);
         }
         if inner::is_message(body) {
-            let message = inner::Message::decode(body);
-            return self.on_message(message, from);
+            return self.on_message(body, from);
         }
         let Some(packet) = inner::restore(datagram) else { return Effect::Invalid };
         if streams {
             // Pieces of data packets must compare with whole ones.
             DataHeader::set_timestamp(packet, Timestamp::new(order));
         }
-        self.inner.on_datagram(packet, now)
+        self.inner.on_packet(packet, now)
     }
 }
 

@@ -7,7 +7,7 @@ use farhaul_units::{Duration, Instant};
 
 use crate::error::ConnectionLost;
 use crate::secure::{Null, endpoint};
-use crate::{AnyEndpoint, Batch, Config, ConnectionId, Endpoint, Entropy, Event, Mode, Read};
+use crate::{Batch, Config, ConnectionId, Endpoint, Entropy, Event, Mode, Read, Streams, Transport};
 
 pub(in crate::secure) const DELAY: Duration = Duration::from_millis(10);
 
@@ -15,8 +15,8 @@ pub(in crate::secure) const DELAY: Duration = Duration::from_millis(10);
 pub(in crate::secure) type Fate = Box<dyn FnMut(usize, &mut Vec<u8>) -> u32>;
 
 /// Two endpoints and the network between them.
-pub(in crate::secure) struct Pair<E = Endpoint> {
-    pub(in crate::secure) ends: [E; 2],
+pub(in crate::secure) struct Pair {
+    pub(in crate::secure) ends: [Endpoint; 2],
     pub(in crate::secure) now: Instant,
     pub(in crate::secure) wire: VecDeque<(Instant, usize, Vec<u8>)>,
     pub(in crate::secure) events: [Vec<Event>; 2],
@@ -42,11 +42,9 @@ impl Pair {
     pub(in crate::secure) fn of(client: Null, server: Null) -> Self {
         Self::between([end(1, client), end(2, server)])
     }
-}
 
-impl<E: AnyEndpoint> Pair<E> {
     /// The second one listens.
-    pub(in crate::secure) fn between(ends: [E; 2]) -> Self {
+    pub(in crate::secure) fn between(ends: [Endpoint; 2]) -> Self {
         let mut pair = Self {
             ends,
             now: Instant::from_nanos(1),

@@ -8,10 +8,9 @@ use farhaul_wire::secure::{Epoch, HEADER_LEN, Header, destination as secure_name
 use farhaul_wire::udt4::destination as plain_name;
 use farhaul_wire::udt4::{Control, Handshake, Largest, Request, SocketId, SocketType, Timestamp};
 
-use crate::any_endpoint::AnyEndpoint;
 use crate::error::ConnectionLost;
 use crate::secure::{Null, endpoint, endpoint_with_plain_callers};
-use crate::{Batch, Config, ConnectionId, Entropy, Event, Mode, Read, udt};
+use crate::{Batch, Config, ConnectionId, Endpoint, Entropy, Event, Mode, Read, Streams, Transport, udt};
 
 const DELAY: Duration = Duration::from_millis(10);
 const SERVER: &str = "10.0.0.1:9000";
@@ -23,7 +22,7 @@ type Fate = Box<dyn FnMut(SocketAddr, &mut Vec<u8>) -> u32>;
 
 /// Hosts by their addresses, and a fate for each datagram: how often it arrives.
 struct Net {
-    hosts: Vec<(SocketAddr, Box<dyn AnyEndpoint>, Vec<Event>)>,
+    hosts: Vec<(SocketAddr, Endpoint, Vec<Event>)>,
     now: Instant,
     wire: VecDeque<(Instant, SocketAddr, SocketAddr, Vec<u8>)>,
     fate: Fate,
@@ -39,25 +38,25 @@ fn entropy(seed: u8) -> Entropy {
     Entropy { cookie_key: [seed; 16], seed: seed.into() }
 }
 
-fn server() -> Box<dyn AnyEndpoint> {
+fn server() -> Endpoint {
     let plain = Config { max_rate: Some(Rate::from_megabits_per_second(100)), ..Config::default() };
     let networks = vec!["10.0.0.0/8".parse().unwrap()];
     let mut server =
         endpoint_with_plain_callers([Config::default(), plain], networks, entropy(1), Box::new(Null::new(1)));
     server.listen(Mode::Stream).unwrap();
-    Box::new(server)
+    server
 }
 
-fn secure_client() -> Box<dyn AnyEndpoint> {
-    Box::new(endpoint(Config::default(), entropy(2), Box::new(Null::new(2))))
+fn secure_client() -> Endpoint {
+    endpoint(Config::default(), entropy(2), Box::new(Null::new(2)))
 }
 
-fn plain_client() -> Box<dyn AnyEndpoint> {
-    Box::new(udt::endpoint(Config::default(), entropy(3)))
+fn plain_client() -> Endpoint {
+    udt::endpoint(Config::default(), entropy(3))
 }
 
 impl Net {
-    fn of(hosts: Vec<(&str, Box<dyn AnyEndpoint>)>) -> Self {
+    fn of(hosts: Vec<(&str, Endpoint)>) -> Self {
         Self {
             hosts: hosts.into_iter().map(|(address, host)| (at(address), host, Vec::new())).collect(),
             now: Instant::from_nanos(1),
@@ -119,8 +118,8 @@ impl Net {
         while self.now < end && self.step() {}
     }
 
-    fn host(&mut self, index: usize) -> &mut dyn AnyEndpoint {
-        &mut *self.hosts[index].1
+    fn host(&mut self, index: usize) -> &mut Endpoint {
+        &mut self.hosts[index].1
     }
 
     fn accepted(&self) -> Vec<ConnectionId> {
@@ -321,7 +320,7 @@ fn networks_that_are_admitted_no_more_lose_their_connections_at_once() {
     let (plain, here) = net.connect(2);
     net.transfer((2, plain), (0, here), 1_000);
     let now = net.now;
-    assert!(net.host(0).admit_plain(now, vec!["10.8.0.0/16".parse().unwrap()]));
+    assert!(net.host(0).admit_plain(now, &["10.8.0.0/16".parse().unwrap()]));
     net.run_until(5, |net| net.hosts[0].2.contains(&Event::Closed(here, ConnectionLost::ClosedLocally)));
     net.run_until(60, |net| net.hosts[2].2.iter().any(|event| matches!(event, Event::Closed(id, _) if *id == plain)));
     net.transfer((1, secure), (0, there), 100_000);
@@ -333,7 +332,7 @@ fn networks_that_are_admitted_no_more_lose_their_connections_at_once() {
     net.run_for(Duration::from_secs(6));
     let later = net.sent.iter().filter(|(from, _, to)| *from == at(SERVER) && *to == at(PLAIN)).count();
     assert_eq!(later, answered, "no answer to a new call");
-    assert!(!secure_client().admit_plain(now, Vec::new()) && !plain_client().admit_plain(now, Vec::new()));
+    assert!(!secure_client().admit_plain(now, &[]) && !plain_client().admit_plain(now, &[]));
 }
 
 #[test]

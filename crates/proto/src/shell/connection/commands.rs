@@ -92,6 +92,17 @@ impl Connection {
         })
     }
 
+    /// Appends packets with unreliable datagrams to `out`. Returns the length of a packet; `None` if the datagrams are lost.
+    pub(in crate::shell) fn send_datagrams(
+        &mut self,
+        now: Instant,
+        datagrams: (&[u8], usize),
+        out: &mut Vec<u8>,
+    ) -> Option<usize> {
+        let established = self.phase.established_mut().filter(|_| !self.standing.is_over())?;
+        established.send_datagrams(now, datagrams, out).map(|(_, size)| size)
+    }
+
     /// The application took it.
     pub(in crate::shell) fn claim(&mut self) {
         self.standing.hold();

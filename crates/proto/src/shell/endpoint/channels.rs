@@ -4,7 +4,8 @@ use core::net::SocketAddr;
 
 use farhaul_units::Instant;
 
-use super::{Endpoint, PortProtocol};
+use super::Endpoint;
+use super::multiplexer::{Multiplexer, PortProtocol};
 use crate::channel::{ChannelEnd, ChannelOutput, Channels};
 use crate::event::ConnectionId;
 use crate::shell::connection::Connection;
@@ -13,12 +14,12 @@ use crate::shell::protocol::Setup;
 
 impl Channels for Endpoint {
     fn needs_channels(&self) -> bool {
-        self.table.has_channels
+        self.multiplexer.table.has_channels
     }
 
     fn accept_channel(&mut self, now: Instant, from: SocketAddr) -> Option<ConnectionId> {
-        let at = self.protocols.iter().position(|protocol| protocol.demultiplexer.needs_channels())?;
-        let (demultiplexer, mut connections) = self.protocol_mut(at);
+        let at = self.multiplexer.protocols.iter().position(|protocol| protocol.demultiplexer.needs_channels())?;
+        let (demultiplexer, mut connections) = self.multiplexer.protocol_mut(at);
         demultiplexer.accept_channel(&mut connections, now, from)
     }
 
@@ -27,10 +28,11 @@ impl Channels for Endpoint {
     }
 
     fn handle_channel(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) {
-        let Some(connection) = self.table.slots.get_mut(id) else { return };
-        let PortProtocol { config, rng, .. } = &mut self.protocols[connection.protocol()];
+        let Multiplexer { protocols, table } = &mut self.multiplexer;
+        let Some(connection) = table.slots.get_mut(id) else { return };
+        let PortProtocol { config, rng, .. } = &mut protocols[connection.protocol()];
         connection.on_channel(bytes, Setup { config, rng, now });
-        self.table.mark(id.slot);
+        table.mark(id.slot);
     }
 
     fn channel_drained(&mut self, _now: Instant, id: ConnectionId) {
@@ -42,18 +44,19 @@ impl Channels for Endpoint {
     }
 
     fn poll_channel(&mut self, now: Instant) -> Option<ChannelOutput<'_>> {
+        let table = &mut self.multiplexer.table;
         let (slot, request) = loop {
-            let slot = *self.table.channels.front()?;
-            match self.table.at_mut(slot).and_then(|connection| connection.poll_channel(now)) {
+            let slot = *table.channels.front()?;
+            match table.at_mut(slot).and_then(|connection| connection.poll_channel(now)) {
                 Some(request) => break (slot, request),
                 None => {
-                    self.table.channels.pop_front();
+                    table.channels.pop_front();
                 }
             }
         };
         // The request may have changed what the connection waits for.
-        self.table.schedule.mark_ready(slot);
-        let connection = self.table.at_mut(slot)?;
+        table.schedule.mark_ready(slot);
+        let connection = table.at_mut(slot)?;
         let id = connection.id();
         Some(match request {
             Request::Open => ChannelOutput::Open(id, connection.peer()),

@@ -1,5 +1,7 @@
 //! The commands of the application.
 
+#[cfg(test)]
+use core::any::Any;
 use core::net::SocketAddr;
 
 use farhaul_units::{Instant, Network};
@@ -7,9 +9,11 @@ use farhaul_units::{Instant, Network};
 use super::{Endpoint, check_address};
 use crate::config::Mode;
 use crate::error::ConnectError;
-use crate::event::{ConnectionId, Event};
+use crate::event::ConnectionId;
 use crate::secure::Protection;
 use crate::shell::connection::Connection;
+#[cfg(test)]
+use crate::shell::protocol::{Demultiplexer, Established};
 use crate::stats::Stats;
 use crate::transport::{ConnectOptions, Message, MessageOptions, Read, StreamError, Streams};
 
@@ -17,32 +21,32 @@ use crate::transport::{ConnectOptions, Message, MessageOptions, Read, StreamErro
 /// fail, and the rest do nothing.
 impl Endpoint {
     /// Carries out a command of the application on a connection.
-    pub(crate) fn command<T>(
+    pub(super) fn command<T>(
         &mut self,
         id: ConnectionId,
         command: impl FnOnce(&mut Connection) -> T,
     ) -> Result<T, StreamError> {
-        let connection = self.table.slots.get_mut(id).ok_or(StreamError::NoSuchConnection)?;
-        let result = command(connection);
-        self.table.mark(id.slot);
-        Ok(result)
+        self.multiplexer.command(id, command)
     }
 
-    pub(crate) fn get(&self, id: ConnectionId) -> Option<&Connection> {
-        self.table.slots.get(id)
+    fn get(&self, id: ConnectionId) -> Option<&Connection> {
+        self.multiplexer.table.slots.get(id)
     }
 
-    pub(crate) fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection> {
-        self.table.slots.get_mut(id)
+    /// Changes an established connection of this type.
+    #[cfg(test)]
+    pub(crate) fn on_established<T: Established, R>(
+        &mut self,
+        id: ConnectionId,
+        change: impl FnOnce(&mut T) -> R,
+    ) -> Option<R> {
+        self.command(id, |connection| connection.established_as_mut().map(change)).ok()?
     }
 
-    pub(crate) fn at(&self, slot: u32) -> Option<&Connection> {
-        self.table.slots.peek(slot)
-    }
-
-    /// The next event of any connection.
-    pub(crate) fn next_event(&mut self) -> Option<Event> {
-        self.table.events.pop_front()
+    /// The demultiplexer of the connections that this side opens.
+    #[cfg(test)]
+    pub(crate) fn first_demultiplexer<T: Demultiplexer>(&mut self) -> Option<&mut T> {
+        (self.multiplexer.protocol_mut(0).0 as &mut dyn Any).downcast_mut()
     }
 
     // ---- opening ----
@@ -52,12 +56,12 @@ impl Endpoint {
     /// # Errors
     /// A protocol of the port has no such mode: [`ConnectError::StreamsOnly`].
     pub fn listen(&mut self, mode: Mode) -> Result<(), ConnectError> {
-        self.protocols.iter_mut().try_for_each(|protocol| protocol.demultiplexer.listen(Some(mode)))
+        self.multiplexer.protocols.iter_mut().try_for_each(|protocol| protocol.demultiplexer.listen(Some(mode)))
     }
 
     /// Stops accepting callers.
     pub fn stop_listening(&mut self) {
-        for protocol in &mut self.protocols {
+        for protocol in &mut self.multiplexer.protocols {
             // Every protocol can listen no more.
             let _ = protocol.demultiplexer.listen(None);
         }
@@ -75,7 +79,7 @@ impl Endpoint {
         options: ConnectOptions,
     ) -> Result<ConnectionId, ConnectError> {
         check_address(peer)?;
-        let (demultiplexer, mut connections) = self.protocol_mut(0);
+        let (demultiplexer, mut connections) = self.multiplexer.protocol_mut(0);
         demultiplexer.connect(&mut connections, now, peer, options)
     }
 
@@ -133,11 +137,13 @@ impl Endpoint {
     /// Admits plain callers from these networks alone, and ends the plain connections of others. Returns false if the
     /// endpoint has no such callers beside its secure ones.
     pub fn admit_plain(&mut self, now: Instant, networks: &[Network]) -> bool {
-        let Some(at) = self.protocols.iter_mut().position(|protocol| protocol.demultiplexer.admit(networks)) else {
+        let Some(at) =
+            self.multiplexer.protocols.iter_mut().position(|protocol| protocol.demultiplexer.admit(networks))
+        else {
             return false;
         };
         let is_admitted = |ip| networks.iter().any(|network| network.contains(ip));
-        for id in self.table.slots.ids() {
+        for id in self.multiplexer.table.slots.ids() {
             let of_it = self.get(id).filter(|connection| connection.protocol() == at);
             if of_it.is_some_and(|connection| !is_admitted(connection.address().ip())) {
                 self.abort(now, id);
@@ -155,26 +161,26 @@ impl Endpoint {
     }
 
     /// The connections of callers that `admits` refuses.
-    pub(crate) fn unwelcome(&self, admits: &mut dyn FnMut(SocketAddr, &Protection) -> bool) -> Vec<ConnectionId> {
+    fn unwelcome(&self, admits: &mut dyn FnMut(SocketAddr, &Protection) -> bool) -> Vec<ConnectionId> {
         let is_unwelcome = |id: &ConnectionId| {
             let Some(connection) = self.get(*id).filter(|one| one.is_accepted() && !one.is_over()) else {
                 return false;
             };
             connection.protection().is_some_and(|protection| !admits(connection.peer(), protection))
         };
-        self.table.slots.ids().into_iter().filter(is_unwelcome).collect()
+        self.multiplexer.table.slots.ids().into_iter().filter(is_unwelcome).collect()
     }
 
     // ---- facts ----
 
     /// Connections held, closing ones included.
     pub fn connections(&self) -> usize {
-        self.table.slots.connections()
+        self.multiplexer.table.slots.connections()
     }
 
     /// Datagrams that were invalid or addressed to no connection.
     pub const fn invalid_datagrams(&self) -> u64 {
-        self.table.invalid_datagrams()
+        self.multiplexer.table.invalid_datagrams()
     }
 
     /// The protection of a connection; `None` if it has none, or before it is established.
@@ -186,7 +192,7 @@ impl Endpoint {
     /// over, too.
     pub fn is_plain(&self, id: ConnectionId) -> bool {
         let protocol = self.get(id).map_or(0, Connection::protocol);
-        self.protocols[protocol].demultiplexer.is_plain()
+        self.multiplexer.protocols[protocol].demultiplexer.is_plain()
     }
 }
 

@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 
 use farhaul_units::Instant;
 
+use super::datagrams::{Arrivals, Origin};
 use crate::event::Event;
-use crate::shell::connection::Connection;
+use crate::shell::connection::{Connection, InvalidDatagram};
 use crate::shell::protocol::Setup;
 use crate::shell::schedule::Schedule;
 use crate::shell::slots::Slots;
@@ -21,6 +22,10 @@ pub(crate) struct Table {
     /// Whether any protocol of the port has channels.
     pub(super) has_channels: bool,
     pub(super) events: VecDeque<Event>,
+    /// Unreliable datagrams that the host has not taken.
+    pub(super) arrivals: Arrivals,
+    /// When the datagrams of the present receive call reached this computer.
+    arrived: Instant,
     invalid: u64,
 }
 
@@ -55,6 +60,7 @@ impl Table {
 
     /// The next datagrams are for this connection.
     pub(super) fn begin_batch(&mut self, slot: u32, arrived: Instant) {
+        self.arrived = arrived;
         if let Some(connection) = self.slots.at(slot) {
             connection.begin_batch(arrived);
         }
@@ -64,15 +70,20 @@ impl Table {
     #[inline]
     pub(super) fn deliver(&mut self, slot: u32, from: SocketAddr, datagram: &mut [u8], setup: Setup<'_>) {
         let Some(connection) = self.slots.at(slot) else { return };
-        if !connection.on_datagram(from, datagram, setup) {
-            self.invalid += 1;
+        match connection.on_datagram(from, datagram, setup) {
+            Ok(None) => {}
+            Ok(Some(place)) => {
+                let origin = Origin { connection: connection.id(), peer: from, arrived: self.arrived };
+                self.arrivals.put(origin, &datagram[place]);
+            }
+            Err(InvalidDatagram) => self.invalid += 1,
         }
     }
 
     /// All datagrams for this connection were handled.
-    pub(super) fn finish_batch(&mut self, slot: u32, now: Instant) {
+    pub(super) fn finish_batch(&mut self, slot: u32, setup: Setup<'_>) {
         if let Some(connection) = self.slots.at(slot) {
-            connection.finish_batch(now);
+            connection.finish_batch(setup);
         }
         self.mark(slot);
     }

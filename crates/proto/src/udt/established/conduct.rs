@@ -8,19 +8,15 @@ use crate::config::Mode;
 use crate::error::ConnectionLost;
 use crate::shell::expiry::SilenceAction;
 use crate::shell::farewell::Parting;
-use crate::shell::protocol::{self, Effect, Output};
+use crate::shell::protocol::{self, Effect, Output, Setup};
 use crate::stats::Stats;
 use crate::transport::{MessageOptions, StreamError, earliest};
 use crate::udt::half_close::HalfClose;
 
-impl protocol::Established for Established {
-    // ---- input ----
-
-    fn begin_batch(&mut self, arrived: Instant) {
-        self.receiver.begin_batch(arrived);
-    }
-
-    fn on_datagram(&mut self, datagram: &mut [u8], now: Instant) -> Effect {
+impl Established {
+    /// One packet of the peer.
+    #[inline]
+    pub(crate) fn on_packet(&mut self, datagram: &[u8], now: Instant) -> Effect {
         if is_handshake(datagram) {
             let Ok((_, _, Control::Handshake(packet))) = Control::decode(datagram) else { return Effect::Invalid };
             self.on_late_handshake(&packet, now);
@@ -36,7 +32,8 @@ impl protocol::Established for Established {
         self.on_data(&header, payload, now)
     }
 
-    fn finish_batch(&mut self, now: Instant) {
+    /// All packets of one receive call were handled.
+    pub(crate) fn end_batch(&mut self, now: Instant) {
         let Some(received) = self.receiver.finish_batch(now, &self.rtt) else { return };
         self.vigil.gap.look(&self.receiver.buffer, now);
         if let Some(half_close) = &mut self.half_close {
@@ -47,6 +44,23 @@ impl protocol::Established for Established {
             self.congestion.on_received(&path, &received);
             self.apply_control();
         }
+    }
+}
+
+impl protocol::Established for Established {
+    // ---- input ----
+
+    fn begin_batch(&mut self, arrived: Instant) {
+        self.receiver.begin_batch(arrived);
+    }
+
+    fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Effect {
+        self.on_packet(datagram, setup.now)
+    }
+
+    fn finish_batch(&mut self, setup: Setup<'_>) -> Effect {
+        self.end_batch(setup.now);
+        Effect::GoOn
     }
 
     fn handle_timeout(&mut self, now: Instant) -> Effect {

@@ -7,7 +7,7 @@ use super::Established;
 use crate::consts::SYN_INTERVAL;
 use crate::shell::expiry::SilenceAction;
 use crate::shell::farewell::Parting;
-use crate::shell::protocol::{self, Effect, Output};
+use crate::shell::protocol::{self, Effect, Output, Setup};
 use crate::stats::Stats;
 use crate::transport::earliest;
 use crate::udt2004::handshake::from_udt4;
@@ -19,7 +19,7 @@ impl protocol::Established for Established {
         self.receiver.begin_batch(arrived);
     }
 
-    fn on_datagram(&mut self, datagram: &mut [u8], now: Instant) -> Effect {
+    fn on_datagram(&mut self, datagram: &mut [u8], Setup { now, .. }: Setup<'_>) -> Effect {
         if is_control(datagram) {
             return match Control::decode(datagram) {
                 Ok(control) => self.on_control(&control, now),
@@ -40,11 +40,12 @@ impl protocol::Established for Established {
         Effect::GoOn
     }
 
-    fn finish_batch(&mut self, now: Instant) {
+    fn finish_batch(&mut self, Setup { now, .. }: Setup<'_>) -> Effect {
         if self.receiver.finish_batch() {
             self.syn.start(now, SYN_INTERVAL);
             self.vigil.gap.look(&self.receiver.buffer, now);
         }
+        Effect::GoOn
     }
 
     fn handle_timeout(&mut self, now: Instant) -> Effect {

@@ -105,7 +105,7 @@ fn a6_a_thousand_calls_from_one_host_at_once_all_connect_in_time() {
     for delay in [1, 100] {
         let end = |seed: u8| {
             let mut end = udt::endpoint(Config::default(), Entropy { cookie_key: [seed; 16], seed: seed.into() });
-            end.listen(Mode::Stream).unwrap();
+            end.listen(Mode::Stream).expect("UDT has the mode");
             end
         };
         let path = PathSpec { delay: Duration::from_millis(delay), ..PathSpec::default() };

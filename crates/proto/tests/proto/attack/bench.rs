@@ -68,7 +68,7 @@ impl Bench {
 
     pub(crate) fn new(config: Config, mode: Mode) -> Self {
         let mut end = udt::endpoint(config, Entropy { cookie_key: [7; 16], seed: 11 });
-        end.listen(mode).unwrap();
+        end.listen(mode).expect("UDT has the mode");
         Self { end, now: Instant::from_nanos(1), sent: Vec::new(), events: Vec::new(), wakes: 0 }
     }
 

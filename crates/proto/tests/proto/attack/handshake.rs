@@ -26,7 +26,7 @@ fn a1_a_cookie_depends_on_a_secret_and_is_good_for_nobody_else() {
     let cookie_of = |key: u8| {
         let mut bench = Bench::listening();
         bench.end = udt::endpoint(Config::default(), Entropy { cookie_key: [key; 16], seed: 0 });
-        bench.end.listen(Mode::Stream).unwrap();
+        bench.end.listen(Mode::Stream).expect("UDT has the mode");
         bench.cookie(address(1), &call(5, 1))
     };
     assert_ne!(cookie_of(1), cookie_of(2));
@@ -95,7 +95,7 @@ fn a2_socket_ids_are_spread_and_follow_from_the_key() {
     let ids = |key: u8| -> Vec<u32> {
         let mut bench = Bench::listening();
         bench.end = udt::endpoint(Config::default(), Entropy { cookie_key: [key; 16], seed: 0 });
-        bench.end.listen(Mode::Stream).unwrap();
+        bench.end.listen(Mode::Stream).expect("UDT has the mode");
         (0..200).map(|n| bench.accept(address(n), &call(5, 1)).victim.value()).collect()
     };
     let (first, second) = (ids(1), ids(2));

@@ -153,7 +153,7 @@ fn transfer(withhold_packets: bool) -> (Duration, Stats) {
     let end = |seed: u8| {
         let config = with(udt::Config { withhold_packets, ..udt::Config::default() });
         let mut end = udt::endpoint(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
-        end.listen(Mode::Stream).unwrap();
+        end.listen(Mode::Stream).expect("UDT has the mode");
         end
     };
     let rate = Some(Rate::from_megabits_per_second(1_000));

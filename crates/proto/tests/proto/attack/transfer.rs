@@ -20,7 +20,7 @@ const BYTES: u64 = 20_000_000;
 pub(crate) fn pair() -> Pair<Endpoint> {
     let end = |seed: u8| {
         let mut end = udt::endpoint(Config::default(), Entropy { cookie_key: [seed; 16], seed: seed.into() });
-        end.listen(Mode::Stream).unwrap();
+        end.listen(Mode::Stream).expect("UDT has the mode");
         end
     };
     let path = PathSpec {

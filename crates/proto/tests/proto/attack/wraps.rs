@@ -24,7 +24,7 @@ fn pair(initial_seq: SeqNo) -> Pair<Endpoint> {
     let end = |seed: u8| {
         let config = Config::default().initial_seq(initial_seq);
         let mut end = udt::endpoint(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
-        end.listen(Mode::Stream).unwrap();
+        end.listen(Mode::Stream).expect("UDT has the mode");
         end
     };
     Pair::new(end(1), end(2)).path(lossy())
@@ -156,7 +156,7 @@ fn b12_a_lossy_transfer_over_the_wrap_of_its_acknowledgements_is_like_any_other(
         let end = |seed: u8| {
             let config = with(udt::Config { initial_ack, initial_seq: Some(SeqNo::new(1)), ..Default::default() });
             let mut end = udt::endpoint(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
-            end.listen(Mode::Stream).unwrap();
+            end.listen(Mode::Stream).expect("UDT has the mode");
             end
         };
         let workload = Workload::exchange(4_000_000);

@@ -41,7 +41,7 @@ fn transfer(mut attack: Attack) -> (Duration, [Stats; 2]) {
             ..Default::default()
         });
         let mut end = udt::endpoint(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
-        end.listen(Mode::Stream).unwrap();
+        end.listen(Mode::Stream).expect("UDT has the mode");
         end
     };
     let mut run = Pair::new(end(1), end(2)).path(path()).seed(5).start();

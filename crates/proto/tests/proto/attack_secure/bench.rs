@@ -6,22 +6,22 @@ use std::rc::Rc;
 
 use farhaul_netem::{PathSpec, QueueSize};
 use farhaul_proto::secure::{KeyChange, Keys, Null, Provider};
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Stats, Streams, secure};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, Stats, Streams, secure};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Departing, Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Instant, MsgNo, Rate, SeqNo};
 use farhaul_wire::secure::{ConnectionName, DataForm, Epoch, HEADER_LEN, Header, PacketNumber, TAG_LEN, inner};
 use farhaul_wire::udt4::{self, Control, DataHeader, MessageField, Position, Timestamp};
 
-pub(crate) type Run = Simulation<Box<dyn AnyEndpoint>>;
+pub(crate) type Run = Simulation<Endpoint>;
 
 /// Bytes of a transfer under attack.
 pub(crate) const BYTES: u64 = 20_000_000;
 /// Longest virtual time of a transfer.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
-pub(crate) fn endpoint(seed: u8, config: Config, provider: impl Provider + 'static) -> Box<dyn AnyEndpoint> {
-    Box::new(secure::endpoint(config, Entropy { cookie_key: [seed; 16], seed: seed.into() }, Box::new(provider)))
+pub(crate) fn endpoint(seed: u8, config: Config, provider: impl Provider + 'static) -> Endpoint {
+    secure::endpoint(config, Entropy { cookie_key: [seed; 16], seed: seed.into() }, Box::new(provider))
 }
 
 pub(crate) fn null(seed: u8) -> Null {
@@ -35,8 +35,8 @@ pub(crate) fn path() -> PathSpec {
     PathSpec { rate, delay, queue: QueueSize::Bdp(2 * delay), ..PathSpec::default() }
 }
 
-pub(crate) fn pair_of(caller: Box<dyn AnyEndpoint>, mut listener: Box<dyn AnyEndpoint>) -> Pair<Box<dyn AnyEndpoint>> {
-    listener.listen(Mode::Stream).unwrap();
+pub(crate) fn pair_of(caller: Endpoint, mut listener: Endpoint) -> Pair<Endpoint> {
+    listener.listen(Mode::Stream).expect("UDT has the mode");
     Pair::new(caller, listener).path(path()).seed(7)
 }
 

@@ -101,7 +101,7 @@ fn a9_a_secure_listener_answers_no_plain_caller() {
 #[test]
 fn a9_a_listener_for_messages_takes_no_stream() {
     let mut listener = endpoint(2, farhaul_proto::Config::default(), null(2));
-    listener.listen(Mode::Message).unwrap();
+    listener.listen(Mode::Message).expect("UDT has the mode");
     let caller = endpoint(1, farhaul_proto::Config::default(), null(1));
     let pair = farhaul_sim::topology::path::Pair::new(caller, listener).path(crate::attack_secure::bench::path());
     let mut run = pair.caller(Workload::send(1_000)).start();

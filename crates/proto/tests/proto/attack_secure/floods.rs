@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use farhaul_netem::{LossSpec, PathSpec};
-use farhaul_proto::{Config, Event};
+use farhaul_proto::{Config, Event, Streams, Transport};
 use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{CALLER, LISTENER};
 use farhaul_units::{Duration, Instant};
@@ -19,7 +19,7 @@ fn a6_forged_callers_fill_no_memory_and_leave_a_transfer_its_goodput() {
     let mut calls = Vec::new();
     for _ in 0..2_000 {
         forger.connect(now, ([10, 0, 0, 2], 9_000).into()).unwrap();
-        calls.extend(sent(&mut *forger, now).into_iter().map(|(_, datagram)| datagram));
+        calls.extend(sent(&mut forger, now).into_iter().map(|(_, datagram)| datagram));
     }
     let (best, _) = undisturbed();
     let mut run = upload();
@@ -80,7 +80,7 @@ fn a6_a_listener_that_is_full_of_forged_callers_still_takes_one_that_is_there() 
             let stride = answer.len();
             client.handle_datagrams(now, now, to, &mut answer, stride);
         }
-        waiting = sent(&mut *client, now).into_iter().map(|(_, datagram)| datagram).collect();
+        waiting = sent(&mut client, now).into_iter().map(|(_, datagram)| datagram).collect();
     }
     assert!(server.events.iter().any(|event| matches!(event, Event::Accepted(_))), "{:?}", server.events);
 }
@@ -109,7 +109,7 @@ fn gets_in(server: &mut Server, from: SocketAddr) -> bool {
             let stride = answer.len();
             client.handle_datagrams(now, now, to, &mut answer, stride);
         }
-        waiting = sent(&mut *client, now).into_iter().map(|(_, datagram)| datagram).collect();
+        waiting = sent(&mut client, now).into_iter().map(|(_, datagram)| datagram).collect();
     }
     server.events[before..].iter().any(|event| matches!(event, Event::Accepted(_)))
 }

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use farhaul_proto::udt::ConnectOptions;
-use farhaul_proto::{Event, Mode};
+use farhaul_proto::{Event, Mode, Transport};
 use farhaul_sim::TapAction;
 use farhaul_sim::topology::path::{CALLER, LISTENER, address};
 use farhaul_units::{Duration, Instant, Rng};
@@ -109,7 +109,7 @@ fn a8_strangers_never_meet_a_side_that_waits_for_its_peer() {
     server.end.stop_listening();
     let options = ConnectOptions { mode: Mode::Stream, rendezvous: true };
     server.end.connect_with(server.now, caller(1), options).unwrap();
-    sent(&mut *server.end, server.now);
+    sent(&mut server.end, server.now);
     for seed in 2..100 {
         let (_, datagrams) = call(seed);
         for datagram in datagrams {

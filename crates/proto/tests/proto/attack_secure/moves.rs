@@ -1,6 +1,7 @@
 //! Copies of genuine packets from an address of the attacker (B16). They arrive before the originals.
 
 use core::net::SocketAddr;
+use farhaul_proto::Streams;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -2,13 +2,13 @@
 
 use core::net::SocketAddr;
 
-use farhaul_proto::{AnyEndpoint, Batch, Config, Event, Mode};
+use farhaul_proto::{Batch, Config, Endpoint, Event, Mode, Streams, Transport};
 use farhaul_units::{Duration, Instant};
 
 use crate::attack_secure::bench::{endpoint, null};
 
 pub(crate) struct Server {
-    pub(crate) end: Box<dyn AnyEndpoint>,
+    pub(crate) end: Endpoint,
     pub(crate) now: Instant,
     pub(crate) events: Vec<Event>,
 }
@@ -19,7 +19,7 @@ pub(crate) fn caller(n: u32) -> SocketAddr {
 }
 
 /// Everything that an endpoint sends now, with the destinations.
-pub(crate) fn sent(end: &mut dyn AnyEndpoint, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
+pub(crate) fn sent(end: &mut Endpoint, now: Instant) -> Vec<(SocketAddr, Vec<u8>)> {
     let (mut batch, mut all) = (Batch::new(), Vec::new());
     while let Some(transmit) = end.poll_transmit(now, &mut batch) {
         all.extend(transmit.datagrams().map(|datagram| (transmit.to, datagram.to_vec())));
@@ -28,11 +28,11 @@ pub(crate) fn sent(end: &mut dyn AnyEndpoint, now: Instant) -> Vec<(SocketAddr, 
 }
 
 /// The first datagrams of a new caller.
-pub(crate) fn call(seed: u8) -> (Box<dyn AnyEndpoint>, Vec<Vec<u8>>) {
+pub(crate) fn call(seed: u8) -> (Endpoint, Vec<Vec<u8>>) {
     let now = Instant::from_nanos(1);
     let mut client = endpoint(seed, Config::default(), null(seed));
     client.connect(now, SocketAddr::from(([10, 0, 0, 2], 9_000))).unwrap();
-    let datagrams = sent(&mut *client, now).into_iter().map(|(_, datagram)| datagram).collect();
+    let datagrams = sent(&mut client, now).into_iter().map(|(_, datagram)| datagram).collect();
     (client, datagrams)
 }
 
@@ -46,13 +46,13 @@ pub(crate) fn with_token(server: &mut Server, from: SocketAddr, seed: u8) -> Vec
         let stride = retry.len();
         client.handle_datagrams(now, now, ([10, 0, 0, 2], 9_000).into(), &mut retry, stride);
     }
-    sent(&mut *client, now).into_iter().map(|(_, datagram)| datagram).collect()
+    sent(&mut client, now).into_iter().map(|(_, datagram)| datagram).collect()
 }
 
 impl Server {
     pub(crate) fn new() -> Self {
         let mut end = endpoint(200, Config::default(), null(200));
-        end.listen(Mode::Stream).unwrap();
+        end.listen(Mode::Stream).expect("UDT has the mode");
         Self { end, now: Instant::from_nanos(1), events: Vec::new() }
     }
 
@@ -64,7 +64,7 @@ impl Server {
     }
 
     pub(crate) fn output(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
-        let all = sent(&mut *self.end, self.now);
+        let all = sent(&mut self.end, self.now);
         while let Some(event) = self.end.poll_event() {
             self.events.push(event);
         }
@@ -89,7 +89,7 @@ impl Server {
         let mut forger = endpoint(3, Config::default(), null(3));
         for n in 0..300 {
             forger.connect(server.now, SocketAddr::from(([10, 0, 0, 2], 9_000))).unwrap();
-            for (_, datagram) in sent(&mut *forger, server.now) {
+            for (_, datagram) in sent(&mut forger, server.now) {
                 server.deliver(caller(n), &datagram);
             }
         }

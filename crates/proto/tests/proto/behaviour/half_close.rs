@@ -2,7 +2,7 @@
 
 use farhaul_netem::{LossSpec, PathSpec, ReorderSpec};
 use farhaul_proto::secure::Null;
-use farhaul_proto::{AnyEndpoint, Config, ConnectionLost, Entropy, Mode, Streams, secure};
+use farhaul_proto::{Config, ConnectionLost, Endpoint, Entropy, Mode, Streams, secure};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Nat, Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Rate, Rng};
@@ -13,13 +13,13 @@ use crate::behaviour::scenario::{LIMIT, clean_path, small_buffers, some_path};
 /// Payload of a full packet in an envelope, on a path for 1500 bytes: the headers of IP, UDP, UDT4 and the envelope are outside.
 const FULL: u64 = 1_500 - 28 - 16 - STREAM_OVERHEAD as u64;
 
-type Run = Simulation<Box<dyn AnyEndpoint>>;
+type Run = Simulation<Endpoint>;
 
-fn endpoint(seed: u64, config: Config, provider: Null) -> Box<dyn AnyEndpoint> {
-    Box::new(secure::endpoint(config, Entropy { cookie_key: [seed as u8; 16], seed }, Box::new(provider)))
+fn endpoint(seed: u64, config: Config, provider: Null) -> Endpoint {
+    secure::endpoint(config, Entropy { cookie_key: [seed as u8; 16], seed }, Box::new(provider))
 }
 
-fn pair(seed: u64, provider: fn(u64) -> Null) -> Pair<Box<dyn AnyEndpoint>> {
+fn pair(seed: u64, provider: fn(u64) -> Null) -> Pair<Endpoint> {
     let [caller, mut listener] = [2 * seed, 2 * seed + 1].map(|seed| endpoint(seed, small_buffers(), provider(seed)));
     listener.listen(Mode::Stream).expect("it has streams");
     Pair::new(caller, listener).seed(seed)

@@ -110,7 +110,7 @@ fn deliver(seed: u64, count: u64, options: MessageOptions, path: PathSpec) -> Si
 
 fn deliver_from(seed: u64, sender: Mailbox, path: PathSpec) -> Simulation<Endpoint, Mailbox> {
     let mut listener = endpoint(2 * seed + 1, small_buffers());
-    listener.listen(Mode::Message).unwrap();
+    listener.listen(Mode::Message).expect("UDT has the mode");
     let pair = Pair::new(endpoint(2 * seed, small_buffers()), listener).path(path).seed(seed);
     let mut run = pair.start_with([sender, Mailbox::receiver()]);
     run.run_until_true(run.now() + LIMIT, |run| run.application(LISTENER).ended);

@@ -25,7 +25,7 @@ pub(crate) fn endpoint(seed: u64, config: Config) -> Endpoint {
 /// The same, but it accepts connections.
 pub(crate) fn listener(seed: u64, config: Config) -> Endpoint {
     let mut endpoint = endpoint(seed, config);
-    endpoint.listen(Mode::Stream).unwrap();
+    endpoint.listen(Mode::Stream).expect("UDT has the mode");
     endpoint
 }
 

@@ -28,7 +28,7 @@ fn after_a_second(loss: f64, seed: u64) -> [Stats; 2] {
         endpoint(seed, Config { controller, ..Config::default() })
     };
     let mut answering = side(2 * seed + 1);
-    answering.listen(Mode::Stream).unwrap();
+    answering.listen(Mode::Stream).expect("UDT has the mode");
     let pair = Pair::new(side(2 * seed), answering).path(path).seed(seed);
     let mut run = pair.caller(Workload::send_without_end()).listener(Workload::receive()).start();
     while run.flows(CALLER).first().is_none_or(|flow| flow.connected_at.is_none()) {

@@ -6,12 +6,12 @@ use core::net::SocketAddr;
 use farhaul_netem::{LossSpec, PathSpec, QueueSize, ReorderSpec};
 use farhaul_proto::registry::protocols;
 use farhaul_proto::secure::Null;
-use farhaul_proto::{AnyEndpoint, Config, Entropy, Mode, Protocol, Streams, controller_factory};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, Protocol, Streams, controller_factory};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Nat, Simulation, Workload};
 use farhaul_units::{Duration, Instant, Rate};
 
-type Run = Simulation<Box<dyn AnyEndpoint>>;
+type Run = Simulation<Endpoint>;
 
 /// Longest virtual time of a transfer.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -26,21 +26,21 @@ fn entropy(seed: u64) -> Entropy {
     Entropy { cookie_key: [seed as u8; 16], seed }
 }
 
-fn inside_of(protocol: &Protocol, provider: fn(u64) -> Null) -> Pair<Box<dyn AnyEndpoint>> {
+fn inside_of(protocol: &Protocol, provider: fn(u64) -> Null) -> Pair<Endpoint> {
     let end = |seed| protocol.secure_endpoint(config(protocol), entropy(seed), Box::new(provider(seed)));
     let mut listener = end(2);
-    listener.listen(Mode::Stream).unwrap();
+    listener.listen(Mode::Stream).expect("UDT has the mode");
     Pair::new(end(1), listener).seed(7)
 }
 
-fn inside(protocol: &Protocol) -> Pair<Box<dyn AnyEndpoint>> {
+fn inside(protocol: &Protocol) -> Pair<Endpoint> {
     inside_of(protocol, Null::new)
 }
 
-fn in_plain(protocol: &Protocol) -> Pair<Box<dyn AnyEndpoint>> {
+fn in_plain(protocol: &Protocol) -> Pair<Endpoint> {
     let end = |seed| protocol.endpoint(config(protocol), entropy(seed));
     let mut listener = end(2);
-    listener.listen(Mode::Stream).unwrap();
+    listener.listen(Mode::Stream).expect("UDT has the mode");
     Pair::new(end(1), listener).seed(7)
 }
 
@@ -91,7 +91,7 @@ fn every_protocol_carries_streams_both_ways_over_a_bad_path() {
 #[test]
 fn a_stream_takes_about_as_long_as_in_plain() {
     for (name, protocol) in every() {
-        let time = |pair: Pair<Box<dyn AnyEndpoint>>| {
+        let time = |pair: Pair<Endpoint>| {
             let path = clean(200, Duration::from_millis(25));
             let mut run = pair.path(path).caller(Workload::send(50_000_000)).start();
             assert!(run.run_until_done(LIMIT), "{name}");

@@ -1,11 +1,11 @@
-//! Ends of connections, in order and not, and of tunnels.
+//! Ends of connections, in order and not, and of carriers.
 
 use super::*;
 use crate::error::ConnectionLost;
 use crate::transport::StreamError;
 
 /// How the far side's connection ended.
-fn end_at(pair: &mut Pair<Around>, side: usize) -> Option<ConnectionLost> {
+fn end_at(pair: &mut Pair, side: usize) -> Option<ConnectionLost> {
     pair.events[side].iter().find_map(|event| match event {
         Event::Closed(_, reason) => Some(*reason),
         _ => None,
@@ -145,7 +145,7 @@ fn a_peer_that_vanishes_is_silent() {
 }
 
 #[test]
-fn many_tunnels_that_end_at_once_are_all_forgotten() {
+fn many_connections_that_end_at_once_are_all_forgotten() {
     for name in carried() {
         let mut pair = pair(name);
         let calls: Vec<ConnectionId> = (0..100).map(|_| pair.call()).collect();

@@ -4,31 +4,36 @@ mod ends;
 mod hostile;
 
 use farhaul_units::Duration;
+use farhaul_wire::secure::inner::DATAGRAM_OVERHEAD;
 
-use super::*;
+use super::pair::{DELAY, Pair, address};
 use crate::error::{PeerIncompatible, SecurityFault};
 use crate::registry::protocols;
 use crate::secure::Null;
-use crate::secure::tests::pair::{DELAY, Pair, address};
-use crate::{Read, Streams, controller_factory};
+use crate::secure::encapsulated::Encapsulated;
+use crate::shell::protocol::Established as _;
+use crate::{Config, ConnectionId, Endpoint, Entropy, Event, Protocol, Read, Streams, controller_factory};
 
-/// The protocols that tunnels carry.
+/// A carrier of udt-2004 may be without a connection inside for so long.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// The protocols that carriers carry.
 fn carried() -> impl Iterator<Item = &'static str> {
     protocols().iter().map(|entry| entry.name).filter(|name| *name != "udt")
 }
 
-fn end_of(name: &str, config: Config, seed: u8, provider: Null) -> Around {
+fn end_of(name: &str, config: Config, seed: u8, provider: Null) -> Endpoint {
     let protocol: Protocol = name.parse().unwrap();
     let controller = protocol.controller().map_or_else(|| Config::default().controller, controller_factory);
     let entropy = Entropy { cookie_key: [seed; 16], seed: seed.into() };
-    Around::new(&protocol, Config { controller, ..config }, entropy, Box::new(provider))
+    protocol.secure_endpoint(Config { controller, ..config }, entropy, Box::new(provider))
 }
 
-fn end(name: &str, seed: u8, provider: Null) -> Around {
+fn end(name: &str, seed: u8, provider: Null) -> Endpoint {
     end_of(name, Config::default(), seed, provider)
 }
 
-fn pair(name: &str) -> Pair<Around> {
+fn pair(name: &str) -> Pair {
     Pair::between([end(name, 1, Null::new(1)), end(name, 2, Null::new(2))])
 }
 
@@ -37,18 +42,14 @@ fn content(len: usize) -> Vec<u8> {
 }
 
 /// Lets time pass.
-fn run_for(pair: &mut Pair<Around>, time: Duration) {
+fn run_for(pair: &mut Pair, time: Duration) {
     let end = pair.now + time;
     while pair.now < end && pair.step() {}
 }
 
-/// Tunnels, connections inside, and everything that waits, at both ends.
-fn held(pair: &Pair<Around>) -> [usize; 2] {
-    [0, 1].map(|side| {
-        let end = &pair.ends[side];
-        let waiting = end.idle.len() + end.ending.len() + end.unwanted.len() + end.waiting.len();
-        end.links.count() + end.tunnels.connections() + end.inner.connections() + waiting
-    })
+/// Connections at both ends.
+fn held(pair: &Pair) -> [usize; 2] {
+    [0, 1].map(|side| pair.ends[side].connections())
 }
 
 #[test]
@@ -73,17 +74,16 @@ fn a_stream_arrives_and_nothing_of_it_is_left_at_either_end() {
             assert_eq!(pair.ends[side].peer(id), Some(address(1 - side)), "{name}");
             pair.ends[side].release(now, id);
         }
-        // A tunnel of udt-2004 may have to be without a connection for its time.
         run_for(&mut pair, IDLE + Duration::from_secs(5));
         assert_eq!(held(&pair), [0, 0], "{name}");
-        // The last words of a tunnel may meet nobody.
-        let invalid = [0, 1].map(|side| pair.ends[side].tunnels.invalid_datagrams());
+        // The last words of a carrier may meet nobody.
+        let invalid = [0, 1].map(|side| pair.ends[side].invalid_datagrams());
         assert!(invalid.into_iter().all(|datagrams| datagrams <= 3), "{name}: {invalid:?}");
     }
 }
 
 #[test]
-fn a_connection_takes_one_round_trip_more_than_its_tunnel() {
+fn a_connection_takes_one_round_trip_more_than_its_carrier() {
     for name in carried() {
         let mut pair = pair(name);
         let caller = pair.call();
@@ -139,17 +139,18 @@ fn an_idle_connection_wakes_its_ends_seldom() {
 fn a_train_that_grows_beyond_a_datagram_of_udp_leaves_in_two() {
     let mut pair = pair("rbudp");
     let [caller, _] = pair.connect();
-    let tunnel = pair.ends[0].links.of(caller).unwrap().tunnel;
     let bytes = content(44 * 1_480);
-    pair.ends[0].waiting.push_back(Waiting { tunnel, size: 1_480, bytes: bytes.clone() });
-    let mut carried = 0;
-    for envelopes in [43, 1] {
+    let now = pair.now;
+    let mut left = &bytes[..];
+    for packets in [43, 1] {
         let mut out = Vec::new();
-        assert_eq!(pair.ends[0].carry(pair.now, &mut out), Some((address(1), 1_480 + DATAGRAM_OVERHEAD)));
-        assert_eq!(out.len(), envelopes * (1_480 + DATAGRAM_OVERHEAD));
-        carried += out.len() - envelopes * DATAGRAM_OVERHEAD;
+        let sent = pair.ends[0]
+            .on_established(caller, |inside: &mut Encapsulated| inside.send_datagrams(now, (left, 1_480), &mut out));
+        assert_eq!(sent.flatten(), Some((packets * 1_480, 1_480 + DATAGRAM_OVERHEAD)));
+        assert_eq!(out.len(), packets * (1_480 + DATAGRAM_OVERHEAD));
+        left = &left[packets * 1_480..];
     }
-    assert_eq!(carried, bytes.len());
+    assert!(left.is_empty());
 }
 
 #[test]

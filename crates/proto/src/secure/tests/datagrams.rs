@@ -1,41 +1,42 @@
-//! Measured streams between two ports with envelopes, on the simplest network.
+//! Measured streams between two ports with encryption, on the simplest network.
 
-use core::net::SocketAddr;
+use farhaul_units::{Duration, Rate};
+use farhaul_wire::probe as wire;
 
-use farhaul_units::{Duration, Instant, Rate};
-use farhaul_wire::probe::{self as wire, WORD};
-
-use super::*;
-use crate::any_endpoint::AnyEndpoint;
+use super::pair::{DELAY, Pair, address};
 use crate::error::{ConnectionLost, PeerIncompatible, SecurityFault};
 use crate::probe::{ANSWER_LEN, ENVELOPE, Responder, StableConfig};
 use crate::registry::protocols;
-use crate::secure::tests::pair::{DELAY, Pair, address};
 use crate::secure::{Null, endpoint_with_plain_callers};
-use crate::{Config, Entropy, Protocol, SharedChannel, Transport, controller_factory};
-
-/// A port of any protocol, perhaps with a stream.
-type Port = SharedChannel<Box<dyn AnyEndpoint>>;
+use crate::shell::endpoint::MOST_CONNECTIONS;
+use crate::{
+    Config, ConnectionId, ControlPath, DatagramKind, Datagrams, Endpoint, Entropy, Event, Protocol, Streams, Transport,
+    controller_factory,
+};
 
 /// UDP payload of a packet of 1500 bytes.
 const PACKET: usize = 1_472;
 const DATAGRAM: usize = PACKET - ENVELOPE;
 
-fn port(name: &str, seed: u8, provider: Null) -> Port {
+fn port(name: &str, seed: u8, provider: Null) -> Endpoint {
     let protocol: Protocol = name.parse().unwrap();
     let controller = protocol.controller().map_or_else(|| Config::default().controller, controller_factory);
     let entropy = Entropy { cookie_key: [seed; 16], seed: seed.into() };
     let config = Config { controller, ..Config::default() };
-    SharedChannel::new(protocol.secure_endpoint(config, entropy, Box::new(provider)))
+    protocol.secure_endpoint(config, entropy, Box::new(provider))
 }
 
 /// A client with UDT4, and a server of any protocol.
-fn pair(name: &str) -> Pair<Port> {
+fn pair(name: &str) -> Pair {
     Pair::between([port("udt", 1, Null::new(1)), port(name, 2, Null::new(2))])
 }
 
-fn envelopes(port: &mut Port) -> &mut Endpoint {
-    port.envelopes().unwrap()
+fn datagrams(port: &mut Endpoint) -> &mut dyn Datagrams {
+    port.datagrams().unwrap()
+}
+
+fn answer(port: &mut Endpoint) {
+    datagrams(port).want_datagrams(DatagramKind::Question, true);
 }
 
 fn stream() -> StableConfig {
@@ -44,19 +45,19 @@ fn stream() -> StableConfig {
 }
 
 /// Hands the questions that have arrived at the server to a responder, and sends its answers.
-fn respond(pair: &mut Pair<Port>, responder: &mut Responder) {
-    let (now, server) = (pair.now, envelopes(&mut pair.ends[1]));
-    server.take(Kind::Question, &mut |arrival| {
+fn respond(pair: &mut Pair, responder: &mut Responder<ConnectionId>) {
+    let (now, server) = (pair.now, datagrams(&mut pair.ends[1]));
+    server.take_datagrams(DatagramKind::Question, &mut |arrival| {
         for datagram in arrival.datagrams() {
-            responder.handle_datagram(arrival.arrived, arrival.from, datagram);
+            responder.handle_datagram(arrival.arrived, arrival.connection, datagram);
         }
     });
     let mut answers = Vec::new();
-    while let Some(inside) = responder.poll_answers(&mut answers, 64) {
+    while let Some(id) = responder.poll_answers(&mut answers, 64) {
         let mut sealed = Vec::new();
-        if let Some((to, size)) = server.enclose(now, inside, (&answers, ANSWER_LEN), &mut sealed) {
+        if let Some((to, size)) = server.send_datagrams(now, id, (&answers, ANSWER_LEN), &mut sealed) {
             assert_eq!((to, size), (address(0), ANSWER_LEN + ENVELOPE));
-            pair.wire.extend(sealed.chunks(size).map(|envelope| (now + DELAY, 0, envelope.to_vec())));
+            pair.wire.extend(sealed.chunks(size).map(|packet| (now + DELAY, 0, packet.to_vec())));
         }
         answers.clear();
     }
@@ -70,18 +71,18 @@ fn question() -> Vec<u8> {
 }
 
 /// Opens a connection for measured streams alone.
-fn call(pair: &mut Pair<Port>) -> ConnectionId {
+fn call(pair: &mut Pair) -> ConnectionId {
     let now = pair.now;
-    envelopes(&mut pair.ends[0]).connect_measured(now, address(1)).unwrap()
+    datagrams(&mut pair.ends[0]).connect_for_datagrams(now, address(1)).unwrap()
 }
 
 /// Begins a stream through a connection of the client.
-fn begin(pair: &mut Pair<Port>, id: ConnectionId) {
-    let (now, inside) = (pair.now, pair.ends[0].address_inside(id).unwrap());
-    pair.ends[0].begin_control(now, inside, stream(), 7);
+fn begin(pair: &mut Pair, id: ConnectionId) {
+    let now = pair.now;
+    pair.ends[0].begin_control(now, ControlPath::Inside(id, address(1)), stream(), 7);
 }
 
-fn acknowledged(pair: &Pair<Port>) -> u64 {
+fn acknowledged(pair: &Pair) -> u64 {
     pair.ends[0].control().unwrap().figures(pair.now).acknowledged
 }
 
@@ -93,7 +94,7 @@ fn closed(events: &[Event]) -> Option<ConnectionLost> {
 fn a_stream_settles_at_a_port_of_any_protocol_which_hears_of_no_connection() {
     for entry in protocols() {
         let mut pair = pair(entry.name);
-        envelopes(&mut pair.ends[1]).answer();
+        answer(&mut pair.ends[1]);
         pair.fate = Box::new(|_, datagram| {
             assert!(farhaul_wire::secure::is_envelope(datagram) && datagram.len() <= PACKET);
             1
@@ -132,7 +133,7 @@ fn a_stream_settles_at_a_port_of_any_protocol_which_hears_of_no_connection() {
 fn a_stream_goes_beside_a_connection_of_any_protocol_and_harms_none_of_its_bytes() {
     for entry in protocols() {
         let mut pair = Pair::between([1, 2].map(|seed| port(entry.name, seed, Null::new(seed.into()))));
-        envelopes(&mut pair.ends[1]).answer();
+        answer(&mut pair.ends[1]);
         pair.fate = Box::new(|_, datagram| {
             assert!(farhaul_wire::secure::is_envelope(datagram) && datagram.len() <= PACKET);
             1
@@ -170,7 +171,7 @@ fn a_port_that_answers_no_streams_refuses_a_caller_that_wants_nothing_else() {
 #[test]
 fn a_sender_whose_key_is_not_admitted_gets_nothing_counted() {
     let mut pair = Pair::between([port("udt", 1, Null::new(1)), port("udt", 2, Null::new(2).that_admits_nobody())]);
-    envelopes(&mut pair.ends[1]).answer();
+    answer(&mut pair.ends[1]);
     let id = call(&mut pair);
     let (mut responder, mut began) = (Responder::new(), false);
     pair.run_until(5, |pair| {
@@ -191,12 +192,12 @@ fn a_sender_whose_key_is_not_admitted_gets_nothing_counted() {
 fn a_question_outside_of_envelopes_is_invalid() {
     for name in ["udt", "tsunami"] {
         let mut pair = pair(name);
-        envelopes(&mut pair.ends[1]).answer();
+        answer(&mut pair.ends[1]);
         let mut question = question();
         let now = pair.now;
         pair.ends[1].handle_datagrams(now, now, address(0), &mut question, ANSWER_LEN);
         let mut taken = 0;
-        envelopes(&mut pair.ends[1]).take(Kind::Question, &mut |_| taken += 1);
+        datagrams(&mut pair.ends[1]).take_datagrams(DatagramKind::Question, &mut |_| taken += 1);
         assert_eq!((taken, pair.ends[1].invalid_datagrams()), (0, 1), "{name}");
     }
 }
@@ -205,10 +206,10 @@ fn a_question_outside_of_envelopes_is_invalid() {
 fn a_port_with_plain_clients_serves_streams_inside_envelopes_alone() {
     let entropy = Entropy { cookie_key: [2; 16], seed: 2 };
     let networks = vec!["10.0.0.0/8".parse().unwrap()];
-    let dual =
+    let both =
         endpoint_with_plain_callers([Config::default(), Config::default()], networks, entropy, Box::new(Null::new(2)));
-    let mut pair = Pair::between([port("udt", 1, Null::new(1)), SharedChannel::new(Box::new(dual))]);
-    envelopes(&mut pair.ends[1]).answer();
+    let mut pair = Pair::between([port("udt", 1, Null::new(1)), both]);
+    answer(&mut pair.ends[1]);
     let id = call(&mut pair);
     pair.run_until(5, |pair| pair.events[0].contains(&Event::Connected(id)));
     begin(&mut pair, id);
@@ -228,7 +229,7 @@ fn a_port_with_plain_clients_serves_streams_inside_envelopes_alone() {
 #[test]
 fn a_connection_for_streams_that_carries_data_is_ended() {
     let mut pair = pair("udt");
-    envelopes(&mut pair.ends[1]).answer();
+    answer(&mut pair.ends[1]);
     let id = call(&mut pair);
     pair.run_until(5, |pair| pair.events[0].contains(&Event::Connected(id)));
     let now = pair.now;
@@ -243,7 +244,7 @@ fn a_connection_for_streams_that_carries_data_is_ended() {
 #[test]
 fn callers_beyond_the_limit_are_ended_and_make_room_again() {
     let mut pair = pair("udt");
-    envelopes(&mut pair.ends[1]).answer();
+    answer(&mut pair.ends[1]);
     let ids: Vec<ConnectionId> = (0..=MOST_CONNECTIONS).map(|_| call(&mut pair)).collect();
     pair.run_until(10, |pair| closed(&pair.events[0]).is_some());
     let end = pair.now + Duration::from_secs(1);
@@ -258,29 +259,5 @@ fn callers_beyond_the_limit_are_ended_and_make_room_again() {
     call(&mut pair);
     let end = pair.now + Duration::from_secs(1);
     while pair.now < end && pair.step() {}
-    assert_eq!(envelopes(&mut pair.ends[1]).beside.connections.len(), 1, "those before are forgotten");
-}
-
-#[test]
-fn datagrams_that_nobody_takes_are_bounded_and_kinds_stay_apart() {
-    let mut beside = Beside::default();
-    let (at, from) = (Instant::ZERO, SocketAddr::from(([10, 0, 0, 1], 9)));
-    let mut question = WORD.to_be_bytes().to_vec();
-    question.extend([1; 76]);
-    let mut answer = WORD.to_be_bytes().to_vec();
-    answer.extend([2; 76]);
-    let mut train = [&question[..], &question, &answer, &[9; 80], &question[..50]].concat();
-    beside.sort((at, from, from), &mut train.clone(), 80, |_| ());
-    beside.questions = Some(Box::default());
-    assert!(beside.is_wanted());
-    let mut others = Vec::new();
-    beside.sort((at, from, from), &mut train, 80, |other| others.extend_from_slice(other));
-    assert_eq!(others, [9; 80]);
-    let mut taken = Vec::new();
-    beside.inbox(Kind::Question).unwrap().deliver(&mut |run| taken.push((run.bytes.len(), run.stride)));
-    assert_eq!(taken, [(160, 80), (50, 80)]);
-    assert!(beside.inbox(Kind::Answer).is_none());
-    let mut large = question.repeat(1_000);
-    (0..100).for_each(|_| beside.sort((at, from, from), &mut large, 80, |_| ()));
-    assert_eq!(beside.inbox(Kind::Question).unwrap().bytes.len(), MOST_WAITING / 80_000 * 80_000);
+    assert_eq!(pair.ends[1].connections(), 1, "those before are forgotten");
 }

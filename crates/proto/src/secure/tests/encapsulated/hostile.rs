@@ -3,63 +3,68 @@
 use farhaul_units::Rng;
 
 use super::*;
-use crate::Batch;
+use crate::Transport;
+use crate::secure::router::Router;
+
+/// Callers with the handshake of a protocol, and nothing inside: the far end of UDT with the same terms.
+fn callers_that_say_nothing(name: &'static str) -> Endpoint {
+    let router = Router::new(Box::new(Null::new(1)), [1; 16]).serving_as(name);
+    Endpoint::new(Config::default(), 1, router)
+}
 
 #[test]
-fn tunnels_of_callers_that_say_nothing_end_after_their_time() {
+fn carriers_of_callers_that_say_nothing_end_after_their_time() {
     for name in carried() {
-        let mut pair = pair(name);
+        let mut pair = Pair::between([callers_that_say_nothing(name), end(name, 2, Null::new(2))]);
         for _ in 0..20 {
-            let now = pair.now;
-            pair.ends[0].tunnels.connect(now, address(1)).unwrap();
+            pair.call();
         }
         run_for(&mut pair, Duration::from_secs(1));
-        assert_eq!(pair.ends[1].links.count(), 20, "{name}");
+        assert_eq!(held(&pair)[1], 20, "{name}");
         run_for(&mut pair, IDLE + Duration::from_secs(4));
         assert_eq!(held(&pair)[1], 0, "{name}");
         assert!(pair.events[1].is_empty(), "{name}");
     }
 }
 
+/// The tag or the number inside is that of another connection of the same peer.
 #[test]
-fn datagrams_through_a_tunnel_reach_no_connection_of_another_tunnel() {
+fn datagrams_through_a_carrier_reach_no_connection_of_another_carrier() {
     for name in carried() {
         let mut pair = pair(name);
         let [first, there] = pair.connect();
         pair.events = [Vec::new(), Vec::new()];
-        let [second, _] = pair.connect();
+        let [second, elsewhere] = pair.connect();
         run_for(&mut pair, Duration::from_secs(1));
         let now = pair.now;
         pair.ends[0].write(now, first, &content(500_000)).unwrap();
-        // Datagrams of the first connection go through the tunnel of the second.
-        let tunnel = pair.ends[0].links.of(second).unwrap().tunnel;
-        let (mut batch, mut diverted) = (Batch::new(), 0);
+        // Datagrams of the first connection go through the carrier of the second.
+        let (mut diverted, mut arrive) = (0, Vec::new());
         pair.run_until(5, |pair| {
             let (end, now) = (&mut pair.ends[0], pair.now);
-            end.inner.handle_timeout(now);
-            while let Some(train) = end.inner.poll_transmit(now, &mut batch) {
-                diverted += train.datagrams().count();
-                end.waiting.push_back(Waiting { tunnel, size: train.segment_size, bytes: train.bytes.to_vec() });
-            }
-            diverted > 0
+            let train = end.on_established(first, |inside: &mut Encapsulated| inside.train(now)).flatten();
+            let Some((size, bytes)) = train else { return false };
+            diverted += bytes.chunks(size).count();
+            let mut out = Vec::new();
+            let sent = end.on_established(second, |inside: &mut Encapsulated| {
+                inside.send_datagrams(now, (&bytes, size), &mut out)
+            });
+            let (_, length) = sent.flatten().unwrap();
+            arrive.extend(out.chunks(length).map(<[u8]>::to_vec));
+            true
         });
         let now = pair.now;
-        let before = pair.ends[1].stats(now, there).unwrap().totals;
-        let invalid = pair.ends[1].inner.invalid_datagrams();
-        let mut arrive = Vec::new();
-        while !pair.ends[0].waiting.is_empty() {
-            let (to, size) = pair.ends[0].carry(now, batch.cleared()).unwrap();
-            assert_eq!(to, address(1));
-            arrive.extend(batch.bytes().chunks(size).map(<[u8]>::to_vec));
-        }
+        let before = [there, elsewhere].map(|id| pair.ends[1].stats(now, id).unwrap().totals.packets_received);
+        let invalid = pair.ends[1].invalid_datagrams();
         for mut datagram in arrive {
             let len = datagram.len();
             pair.ends[1].handle_datagrams(now, now, address(0), &mut datagram, len);
         }
-        let after = pair.ends[1].stats(now, there).unwrap().totals;
-        assert_eq!(after.packets_received, before.packets_received, "{name}");
+        let after = [there, elsewhere].map(|id| pair.ends[1].stats(now, id).unwrap().totals.packets_received);
+        assert_eq!(after[0], before[0], "{name}");
         if name != "udt-2004" {
-            assert_eq!(pair.ends[1].inner.invalid_datagrams() - invalid, diverted as u64, "{name}");
+            assert_eq!(after, before, "{name}");
+            assert_eq!(pair.ends[1].invalid_datagrams() - invalid, diverted as u64, "{name}");
         }
     }
 }
@@ -101,24 +106,27 @@ fn damaged_copied_and_invented_datagrams_change_nothing() {
             pair.events[side].iter().filter(|event| matches!(event, Event::Accepted(_) | Event::Closed(..))).count()
         });
         assert_eq!(events, [0, 1], "{name}: one connection, which lives");
-        assert_eq!(pair.ends[1].links.count(), 1, "{name}");
+        assert_eq!(held(&pair)[1], 1, "{name}");
     }
 }
 
 /// A peer may send on its stream although its protocol has no channel, and datagrams of any kind.
 #[test]
-fn nonsense_through_a_tunnel_is_dropped() {
+fn nonsense_through_a_carrier_is_dropped() {
     for name in carried() {
-        let mut pair = pair(name);
-        let now = pair.now;
-        let tunnel = pair.ends[0].tunnels.connect(now, address(1)).unwrap();
+        let mut pair = Pair::between([callers_that_say_nothing(name), end(name, 2, Null::new(2))]);
+        let carrier = pair.call();
         run_for(&mut pair, Duration::from_millis(100));
         let mut rng = Rng::new(5);
         for _ in 0..50 {
             let now = pair.now;
             let noise: Vec<u8> = (0..1 + rng.below(1_400)).map(|_| rng.below(256) as u8).collect();
-            let _ = pair.ends[0].tunnels.write(now, tunnel, &noise);
-            pair.ends[0].waiting.push_back(Waiting { tunnel, size: noise.len(), bytes: noise });
+            let _ = pair.ends[0].write(now, carrier, &noise);
+            let mut out = Vec::new();
+            let datagrams = pair.ends[0].datagrams().unwrap();
+            if datagrams.send_datagrams(now, carrier, (&noise, noise.len()), &mut out).is_some() {
+                pair.wire.push_back((now + DELAY, 1, out));
+            }
             run_for(&mut pair, Duration::from_millis(1));
         }
         run_for(&mut pair, IDLE + Duration::from_secs(5));
