@@ -28,7 +28,7 @@ impl Channels for Endpoint {
     }
 
     fn handle_channel(&mut self, now: Instant, id: ConnectionId, bytes: &[u8]) {
-        let Multiplexer { protocols, table } = &mut self.multiplexer;
+        let Multiplexer { protocols, table, .. } = &mut self.multiplexer;
         let Some(connection) = table.slots.get_mut(id) else { return };
         let PortProtocol { config, rng, .. } = &mut protocols[connection.protocol()];
         connection.on_channel(bytes, Setup { config, rng, now });

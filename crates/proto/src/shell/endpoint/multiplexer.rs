@@ -19,6 +19,8 @@ pub(crate) struct Multiplexer {
     /// The first one opens connections. The others serve callers alone.
     pub(super) protocols: Vec<PortProtocol>,
     pub(super) table: Table,
+    /// A datagram outside of connections came, so a protocol may have an answer to it.
+    may_reply: bool,
 }
 
 /// A protocol of the port.
@@ -126,6 +128,7 @@ impl Transport for Multiplexer {
                 }
                 let (demultiplexer, mut connections) = self.protocol_mut(at);
                 demultiplexer.on_unaddressed(&mut connections, now, from, datagram);
+                self.may_reply = true;
                 continue;
             };
             let slot = match current {
@@ -134,6 +137,7 @@ impl Transport for Multiplexer {
                     let Some(slot) = self.protocols[at].demultiplexer.find(from, key) else {
                         let (demultiplexer, mut connections) = self.protocol_mut(at);
                         demultiplexer.on_unknown(&mut connections, now, from, datagram);
+                        self.may_reply = true;
                         continue;
                     };
                     if let Some((.., before)) = current.replace((at, key, slot)) {
@@ -164,10 +168,13 @@ impl Transport for Multiplexer {
     }
 
     fn poll_transmit<'a>(&'a mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
-        for PortProtocol { demultiplexer, .. } in &mut self.protocols {
-            if let Some(to) = demultiplexer.poll_reply(scratch.cleared()) {
-                return Some(one(to, scratch));
+        if self.may_reply {
+            for PortProtocol { demultiplexer, .. } in &mut self.protocols {
+                if let Some(to) = demultiplexer.poll_reply(scratch.cleared()) {
+                    return Some(one(to, scratch));
+                }
             }
+            self.may_reply = false;
         }
         let (slot, to, output) = self.next_output(now, scratch.cleared())?;
         match output {
@@ -181,8 +188,8 @@ impl Transport for Multiplexer {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let has_reply = || self.protocols.iter().any(|protocol| protocol.demultiplexer.has_reply());
-        if self.table.is_busy() || has_reply() {
+        let has_reply = |protocol: &PortProtocol| protocol.demultiplexer.has_reply();
+        if self.table.is_busy() || self.may_reply && self.protocols.iter().any(has_reply) {
             return Some(Instant::ZERO);
         }
         self.table.schedule.deadline()
