@@ -54,8 +54,10 @@ mod unproved;
 
 pub use crypto_stream::{CryptoStream, TooMuch};
 pub use null::Null;
-pub use protector::{Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Protection, Provider, Side};
+pub use protector::{Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Provider, Side};
 pub use replay::Replay;
+
+pub use crate::transport::Protection;
 
 use self::router::Router;
 use crate::config::{Config, Entropy};

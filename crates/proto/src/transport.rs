@@ -236,6 +236,15 @@ pub enum Message {
     End,
 }
 
+/// The protection of a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Protection {
+    /// Version of TLS, key exchange and cipher, such as `TLS1.3 X25519MLKEM768 AES128-GCM`.
+    pub suite: String,
+    /// The public key of the peer: its SubjectPublicKeyInfo in DER. Empty if it has none.
+    pub peer_key: Vec<u8>,
+}
+
 /// Why a stream cannot be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

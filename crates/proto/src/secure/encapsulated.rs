@@ -20,7 +20,6 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::probe::is_probe;
 
 use super::carrier::{Carrier, is_orderly};
-use super::protector::Protection;
 use super::sealed::Sealed;
 use crate::channel::ChannelEnd;
 use crate::error::ConnectionLost;
@@ -29,7 +28,7 @@ use crate::shell::farewell::Parting;
 use crate::shell::line::Request;
 use crate::shell::protocol::{Effect, Established, Opening, Output, Setup};
 use crate::stats::Stats;
-use crate::transport::{Batch, earliest};
+use crate::transport::{Batch, Protection, earliest};
 
 /// Bytes of the stream that are read at once.
 const PIECE: usize = 16 << 10;

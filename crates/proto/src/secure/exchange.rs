@@ -19,10 +19,11 @@ use farhaul_wire::secure::{
 
 use super::client_id::ClientId;
 use super::crypto_stream::CryptoStream;
-use super::protector::{Failure, Generations, Handshake, KeyChange, Keys, Protection, Side};
+use super::protector::{Failure, Generations, Handshake, KeyChange, Keys, Side};
 use super::replay::Replay;
 use super::terms::peer_call;
 use crate::timer::Timer;
+use crate::transport::Protection;
 
 /// Silence after which everything unconfirmed is sent again. It doubles from time to time.
 const PROBE: Duration = Duration::from_millis(200);

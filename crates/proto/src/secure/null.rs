@@ -10,7 +10,8 @@ use farhaul_units::Rng;
 use farhaul_wire::secure::{CloseCode, PacketNumber, TAG_LEN};
 use siphasher::sip128::{Hasher128, SipHasher24};
 
-use super::protector::{Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Protection, Provider, Side};
+use super::protector::{Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Provider, Side};
+use crate::transport::Protection;
 
 /// Bytes of the messages of TLS 1.3 with X25519MLKEM768 and raw Ed25519 keys at both sides: ClientHello, ServerHello, the
 /// rest of the server, the rest of the client. Source: rustls 0.23.

@@ -6,6 +6,8 @@ use core::net::SocketAddr;
 
 use farhaul_wire::secure::{CloseCode, PacketNumber, TAG_LEN};
 
+use crate::transport::Protection;
+
 /// A side of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -88,15 +90,6 @@ pub trait Handshake: Send {
 
     /// The protection of the connection, once the handshake is complete.
     fn protection(&self) -> Protection;
-}
-
-/// The protection of a connection.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Protection {
-    /// Version of TLS, key exchange and cipher, such as `TLS1.3 X25519MLKEM768 AES128-GCM`.
-    pub suite: String,
-    /// The public key of the peer: its SubjectPublicKeyInfo in DER. Empty if it has none.
-    pub peer_key: Vec<u8>,
 }
 
 /// Makes handshakes and keys.

@@ -10,13 +10,13 @@ use farhaul_wire::secure::{CloseCode, inner};
 use super::client_id::ClientId;
 use super::exchange::Exchange;
 use super::paths::Paths;
-use super::protector::{Protection, Side};
+use super::protector::Side;
 use super::tunnel::{TRAIN, Tunnel, WornOut};
 use crate::error::{ConnectionLost, SecurityFault};
 use crate::shell::farewell::Parting;
 use crate::shell::protocol::{Effect, Established, Output, Setup};
 use crate::stats::Stats;
-use crate::transport::{MessageOptions, StreamError, earliest};
+use crate::transport::{MessageOptions, Protection, StreamError, earliest};
 use crate::udt;
 
 /// A client repeats its last messages for so long, until the server speaks. A server answers them for as long.

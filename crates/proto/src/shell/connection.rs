@@ -21,8 +21,8 @@ use crate::channel::ChannelEnd;
 use crate::config::Mode;
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
-use crate::secure::Protection;
 use crate::stats::Stats;
+use crate::transport::Protection;
 
 /// A connection.
 pub struct Connection {

@@ -23,9 +23,8 @@ use crate::channel::ChannelEnd;
 use crate::config::{Config, Mode};
 use crate::error::{ConnectError, ConnectionLost};
 use crate::event::ConnectionId;
-use crate::secure::Protection;
 use crate::stats::Stats;
-use crate::transport::{ConnectOptions, MessageOptions, StreamError};
+use crate::transport::{ConnectOptions, MessageOptions, Protection, StreamError};
 
 /// A protocol at its port: it finds the connection of a datagram, and opens connections.
 ///

@@ -10,12 +10,11 @@ use super::{Endpoint, check_address};
 use crate::config::Mode;
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
-use crate::secure::Protection;
 use crate::shell::connection::Connection;
 #[cfg(test)]
 use crate::shell::protocol::{Demultiplexer, Established};
 use crate::stats::Stats;
-use crate::transport::{ConnectOptions, Message, MessageOptions, Read, StreamError, Streams};
+use crate::transport::{ConnectOptions, Message, MessageOptions, Protection, Read, StreamError, Streams};
 
 /// Messages, rendezvous, error signals and custom packets exist in some protocols only. In all others, calls with a result
 /// fail, and the rest do nothing.
