@@ -20,7 +20,7 @@
 //! | `connection` | the phases of a connection, and its application's commands |
 //! | `life`, `standing` | the state of a connection, and how its application sees it |
 //! | `farewell` | telling the peer how this side left |
-//! | `vigil` | all limits after which a peer is given up: `expiry`, `progress`, `gap` |
+//! | `liveness` | all limits after which a peer is given up: `expiry`, `progress`, `gap` |
 //! | `limit` | what held the sender back, and for how long |
 //! | `line` | an end of a control channel |
 //! | `route` | the addresses of a connection's datagrams |
@@ -38,6 +38,7 @@ pub(crate) mod handshake;
 pub(crate) mod life;
 pub(crate) mod limit;
 pub(crate) mod line;
+pub(crate) mod liveness;
 pub(crate) mod progress;
 pub(crate) mod protocol;
 mod replies;
@@ -46,7 +47,6 @@ pub(crate) mod schedule;
 pub(crate) mod secrets;
 pub(crate) mod slots;
 pub(crate) mod standing;
-pub(crate) mod vigil;
 
 #[cfg(test)]
 mod tests;

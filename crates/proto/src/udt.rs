@@ -9,7 +9,7 @@
 //! time      ──▶│ Reception                              │  │          pacer, limits     │──▶ deadline
 //!              │ listener                               │  ├ Congestion ─ controller    │
 //!              │                                        │  ├ PathMtu                    │
-//!              │                                        │  └ Vigil, Challenge, Farewell │
+//!              │                                        │  └ Liveness, Challenge, Farewell │
 //!              └────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!

@@ -29,8 +29,8 @@ use crate::estimate::Rtt;
 use crate::path_memory::Recollection;
 use crate::shell::farewell::{Farewell, Parting};
 use crate::shell::handshake::{Agreed, Answer, Offer, mss_towards};
+use crate::shell::liveness::Liveness;
 use crate::shell::protocol::{Effect, Setup};
-use crate::shell::vigil::Vigil;
 use crate::stats::Totals;
 use crate::transport::{MessageOptions, StreamError};
 
@@ -62,7 +62,7 @@ pub(crate) struct Established {
     half_close: Option<HalfClose>,
     farewell: Farewell,
     challenge: Challenge,
-    vigil: Vigil,
+    liveness: Liveness,
     rtt: Rtt,
     congestion: Congestion,
     recollection: Recollection,
@@ -97,7 +97,7 @@ impl Established {
         let recollection = Recollection::new(config.path_memory.as_ref(), offer.peer);
         recollection.recall(&mut *controller);
         let min_period = config.max_rate.map(|rate| farhaul_units::SendPeriod::from_rate(rate, agreed.mss));
-        let vigil = Vigil::new(now, agreed.recv_isn, config, rng.fork());
+        let liveness = Liveness::new(now, agreed.recv_isn, config, rng.fork());
         let largest = Self::largest(&agreed).map(|largest| (largest - overhead) as usize);
         let mut established = Self {
             peer_id: agreed.peer_id,
@@ -136,7 +136,7 @@ impl Established {
             half_close: agreed.half_close.then(HalfClose::new),
             farewell: Farewell::default(),
             challenge: Challenge::default(),
-            vigil,
+            liveness,
             rtt: Rtt::new(),
             congestion: Congestion::new(controller, min_period.unwrap_or_default(), now),
             recollection,
@@ -187,7 +187,7 @@ impl Established {
 
     #[inline]
     fn on_data(&mut self, header: &DataHeader, payload: &[u8], now: Instant) -> Effect {
-        self.vigil.expiry.on_heard(now);
+        self.liveness.expiry.on_heard(now);
         // Nobody reads what comes after the close, so the peer must not take it for delivered.
         if self.farewell.has_begun() {
             return Effect::GoOn;
@@ -254,7 +254,7 @@ impl Established {
             Control::Shutdown => self.challenge.on_parting(now, Parting::Closed, self.silence()),
             Control::DropRequest(request) => {
                 self.receiver.on_drop_request(request, now);
-                self.vigil.gap.look(&self.receiver.buffer, now);
+                self.liveness.gap.look(&self.receiver.buffer, now);
             }
             Control::CongestionWarning => {
                 let path = self.path(now);
@@ -269,7 +269,7 @@ impl Established {
             }
             Control::ErrorSignal(code) => {
                 self.counts.error_signals_received += 1;
-                if self.vigil.progress.on_complaint(now, *code) {
+                if self.liveness.progress.on_complaint(now, *code) {
                     return Effect::Complained(*code);
                 }
             }
@@ -326,7 +326,7 @@ impl Established {
         } else if let Some(request) = self.sender.poll_drop() {
             Control::DropRequest(request).encode(stamp, peer, out);
         } else if self.poll_path_reply(peer, out) {
-        } else if self.vigil.take_keep_alive() {
+        } else if self.liveness.take_keep_alive() {
             Control::KeepAlive.encode(stamp, peer, out);
         } else if let Some(code) = self.error_signal.take() {
             Control::ErrorSignal(code).encode(stamp, peer, out);
@@ -341,7 +341,7 @@ impl Established {
         } else {
             return false;
         }
-        self.vigil.expiry.on_sent(now);
+        self.liveness.expiry.on_sent(now);
         true
     }
 
@@ -398,7 +398,7 @@ impl Established {
         let control = self.congestion.control();
         self.sender.apply(&control, self.congestion.send_period(), self.rtt.smoothed());
         self.receiver.set_policy(control.ack_period, control.ack_interval);
-        self.vigil.expiry.set_rto(control.rto);
+        self.liveness.expiry.set_rto(control.rto);
     }
 
     /// A handshake packet arrived: the answer to it was lost, or somebody replays it. A side that is leaving does not
@@ -457,7 +457,7 @@ impl Established {
     fn begin_work(&mut self, now: Instant) {
         self.begin_discovery(now);
         if self.sender.is_flushed() {
-            self.vigil.progress.restart(now);
+            self.liveness.progress.restart(now);
         }
     }
 

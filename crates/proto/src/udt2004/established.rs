@@ -20,8 +20,8 @@ use crate::consts::{IP_UDP_HEADER, SYN_INTERVAL};
 use crate::estimate::Rtt;
 use crate::shell::farewell::{Farewell, Parting};
 use crate::shell::handshake::{Agreed, Answer, Offer};
+use crate::shell::liveness::Liveness;
 use crate::shell::protocol::{Effect, Setup};
-use crate::shell::vigil::Vigil;
 use crate::stats::Totals;
 use crate::timer::Timer;
 
@@ -45,7 +45,7 @@ pub(crate) struct Established {
     syn: Timer,
     /// Packets sent before the last SYN interval ended.
     sent_before: u64,
-    vigil: Vigil,
+    liveness: Liveness,
     confirmations: VecDeque<u16>,
     /// Ranges of a report, and its body. Kept to reuse their memory.
     reported: Vec<SeqRange>,
@@ -80,7 +80,7 @@ impl Established {
             exp: Exp::new(),
             syn: Timer::stopped(),
             sent_before: 0,
-            vigil: Vigil::new(now, agreed.recv_isn, config, rng.fork()),
+            liveness: Liveness::new(now, agreed.recv_isn, config, rng.fork()),
             confirmations: VecDeque::new(),
             reported: Vec::new(),
             body: Vec::new(),
@@ -107,7 +107,7 @@ impl Established {
             Control::Nak(list) => self.on_nak(list, now),
             Control::Ack2(id) => self.on_ack2(*id, now),
             Control::DelayWarning => self.on_warning(now),
-            Control::KeepAlive => self.vigil.expiry.on_heard(now),
+            Control::KeepAlive => self.liveness.expiry.on_heard(now),
             Control::Close { connection, end, acked } => return self.on_close(*connection, *end, *acked, now),
             Control::Handshake(packet) => self.on_late_handshake(packet, now),
         }
@@ -171,7 +171,7 @@ impl Established {
             return self.encode_nak(now, out);
         } else if self.receiver.poll_warning() {
             Control::DelayWarning.encode(out);
-        } else if self.vigil.take_keep_alive() {
+        } else if self.liveness.take_keep_alive() {
             Control::KeepAlive.encode(out);
         } else if let Some(parting) = self.farewell.poll(now, self.rtt.with_margin()) {
             // After an abort the packet names one packet too many, so that the peer never has the whole stream.
@@ -181,7 +181,7 @@ impl Established {
         } else {
             return false;
         }
-        self.vigil.expiry.on_sent(now);
+        self.liveness.expiry.on_sent(now);
         true
     }
 
@@ -199,7 +199,7 @@ impl Established {
         });
         let Ok(list) = LossList::from_body(count, &self.body) else { return false };
         Control::Nak(list).encode(out);
-        self.vigil.expiry.on_sent(now);
+        self.liveness.expiry.on_sent(now);
         true
     }
 

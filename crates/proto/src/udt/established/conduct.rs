@@ -24,7 +24,7 @@ impl Established {
         }
         if is_control(datagram) {
             let Ok((sent, _, control)) = Control::decode(datagram) else { return self.refuse() };
-            self.vigil.expiry.on_heard(now);
+            self.liveness.expiry.on_heard(now);
             let stamp = self.stamp(now);
             return self.on_control(&control, sent, stamp, now);
         }
@@ -35,7 +35,7 @@ impl Established {
     /// All packets of one receive call were handled.
     pub(crate) fn end_batch(&mut self, now: Instant) {
         let Some(received) = self.receiver.finish_batch(now, &self.rtt) else { return };
-        self.vigil.gap.look(&self.receiver.buffer, now);
+        self.liveness.gap.look(&self.receiver.buffer, now);
         if let Some(half_close) = &mut self.half_close {
             half_close.on_arrival(&self.receiver.buffer, now, self.rtt.with_margin());
         }
@@ -77,7 +77,7 @@ impl protocol::Established for Established {
             return Effect::PeerLeft { complete, delivered: !self.sender.has_data() };
         }
         let (settled, in_flight) = (self.sender.is_flushed(), self.sender.expects_answer());
-        match self.vigil.check(now, settled, in_flight, round_trip) {
+        match self.liveness.check(now, settled, in_flight, round_trip) {
             Err(reason) => return Effect::Lost(reason),
             Ok(SilenceAction::KeepAlive) if !self.sender.has_data() => {
                 self.sender.shrink();
@@ -91,7 +91,7 @@ impl protocol::Established for Established {
     }
 
     fn on_suspended(&mut self, now: Instant, gap: Duration) {
-        self.vigil.on_suspended(now);
+        self.liveness.on_suspended(now);
         if let Some(half_close) = &mut self.half_close {
             half_close.on_suspended(gap);
         }
@@ -124,9 +124,9 @@ impl protocol::Established for Established {
     fn emit<'a>(&'a mut self, now: Instant, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
         let transmission = self.planned.take()?;
         if self.sender.in_flight() == 0 {
-            self.vigil.expiry.watch(now, self.rtt.with_margin());
+            self.liveness.expiry.watch(now, self.rtt.with_margin());
         }
-        self.vigil.expiry.on_sent(now);
+        self.liveness.expiry.on_sent(now);
         let stamp = self.stamp(now);
         let run = self.sender.emit(transmission, (now, stamp), self.rtt.with_margin(), scratch)?;
         self.congestion.note_sent(now, run.packets);
@@ -151,7 +151,7 @@ impl protocol::Established for Established {
             self.receiver.ack_deadline(now),
             self.receiver.naks.deadline(&self.rtt),
             self.challenge.deadline(),
-            self.vigil.deadline(self.sender.is_flushed()),
+            self.liveness.deadline(self.sender.is_flushed()),
             self.discovery_deadline(),
             self.half_close.as_ref().and_then(HalfClose::deadline),
         ]
@@ -207,7 +207,7 @@ impl protocol::Established for Established {
     }
 
     fn begin_linger(&mut self, now: Instant, linger: Duration) {
-        self.vigil.progress.set_patience(now, linger);
+        self.liveness.progress.set_patience(now, linger);
     }
 
     fn leave(&mut self, now: Instant, parting: Parting) {
@@ -266,11 +266,11 @@ impl protocol::Established for Established {
     }
 
     fn was_heard(&self) -> bool {
-        self.vigil.expiry.was_heard()
+        self.liveness.expiry.was_heard()
     }
 
     fn explain(&self, reason: ConnectionLost) -> ConnectionLost {
-        self.vigil.progress.explain(reason)
+        self.liveness.progress.explain(reason)
     }
 
     fn fill_stats(&self, now: Instant, stats: &mut Stats) {

@@ -36,7 +36,7 @@ impl Established {
         let (sender, receiver) = (&self.sender, &self.receiver);
         let payload = sender.buffer().payload_size();
         let shown = |rate| self.congestion.scale().shown(rate);
-        stats.silence = Some(self.vigil.expiry.silence(now));
+        stats.silence = Some(self.liveness.expiry.silence(now));
         stats.totals = Totals {
             packets_sent: sender.sent,
             packets_retransmitted: sender.retransmitted,

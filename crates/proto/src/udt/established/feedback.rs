@@ -86,7 +86,7 @@ impl Established {
         }
         // Light ones may have brought all the progress. Controllers that ignore those still need this event.
         if progress.packets > 0 || confirms {
-            self.vigil.progress.on_acknowledged(now, progress.bytes);
+            self.liveness.progress.on_acknowledged(now, progress.bytes);
             self.counts.bytes_acked += progress.bytes;
             let mut event = AckEvent::default();
             event.seq = seq;

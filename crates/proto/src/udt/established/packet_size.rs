@@ -123,7 +123,7 @@ impl Established {
         let padding = probe.size.saturating_sub(self.control_headers()) as usize;
         let path = Path::Probe { number: probe.number, padding };
         Control::Path(path).encode(Timestamp::ZERO, self.peer_id, out);
-        self.vigil.expiry.on_sent(now);
+        self.liveness.expiry.on_sent(now);
         true
     }
 

@@ -29,11 +29,11 @@ impl protocol::Established for Established {
         let Ok((seq, payload)) = split_data(datagram) else { return self.refuse() };
         // Nobody reads what comes after the close, so the peer must not take it for delivered.
         if self.farewell.has_begun() {
-            self.vigil.expiry.on_heard(now);
+            self.liveness.expiry.on_heard(now);
             return Effect::GoOn;
         }
         if self.receiver.on_data(seq, payload, now) {
-            self.vigil.expiry.on_heard(now);
+            self.liveness.expiry.on_heard(now);
         } else {
             self.counts.packets_invalid += 1;
         }
@@ -43,7 +43,7 @@ impl protocol::Established for Established {
     fn finish_batch(&mut self, Setup { now, .. }: Setup<'_>) -> Effect {
         if self.receiver.finish_batch() {
             self.syn.start(now, SYN_INTERVAL);
-            self.vigil.gap.look(&self.receiver.buffer, now);
+            self.liveness.gap.look(&self.receiver.buffer, now);
         }
         Effect::GoOn
     }
@@ -59,7 +59,7 @@ impl protocol::Established for Established {
         }
         // No packet of this protocol makes a silent peer answer, and `exp` expires the data.
         let (settled, in_flight) = (!self.sender.has_data(), false);
-        match self.vigil.check(now, settled, in_flight, rtt) {
+        match self.liveness.check(now, settled, in_flight, rtt) {
             Err(reason) => return Effect::Lost(reason),
             Ok(SilenceAction::KeepAlive) if !self.sender.has_data() => {
                 self.sender.shrink();
@@ -71,7 +71,7 @@ impl protocol::Established for Established {
     }
 
     fn on_suspended(&mut self, now: Instant, _gap: Duration) {
-        self.vigil.on_suspended(now);
+        self.liveness.on_suspended(now);
         self.exp.on_suspended(now, self.rtt_of_peer());
     }
 
@@ -95,7 +95,7 @@ impl protocol::Established for Established {
     fn emit<'a>(&'a mut self, now: Instant, _scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
         let transmission = self.planned.take()?;
         let rtt = self.rtt_of_peer();
-        self.vigil.expiry.on_sent(now);
+        self.liveness.expiry.on_sent(now);
         self.syn.start(now, SYN_INTERVAL);
         self.exp.on_sent(now, rtt);
         let run = self.sender.emit(transmission, now, rtt)?;
@@ -108,7 +108,7 @@ impl protocol::Established for Established {
         if self.farewell.has_begun() {
             return earliest(answer, self.farewell.deadline());
         }
-        let due = !self.confirmations.is_empty() || self.vigil.wants_keep_alive() || self.receiver.naks.is_pending();
+        let due = !self.confirmations.is_empty() || self.liveness.wants_keep_alive() || self.receiver.naks.is_pending();
         [
             answer,
             due.then_some(now),
@@ -117,7 +117,7 @@ impl protocol::Established for Established {
             self.receiver.naks.deadline(),
             self.syn.deadline(),
             self.exp.deadline(),
-            self.vigil.deadline(!self.sender.has_data()),
+            self.liveness.deadline(!self.sender.has_data()),
         ]
         .into_iter()
         .fold(None, earliest)
@@ -127,7 +127,7 @@ impl protocol::Established for Established {
 
     fn write(&mut self, now: Instant, data: &[u8]) -> usize {
         if !self.sender.has_data() {
-            self.vigil.progress.restart(now);
+            self.liveness.progress.restart(now);
         }
         let taken = self.sender.write(data);
         self.counts.bytes_written += taken as u64;
@@ -155,7 +155,7 @@ impl protocol::Established for Established {
     }
 
     fn begin_linger(&mut self, now: Instant, linger: Duration) {
-        self.vigil.progress.set_patience(now, linger);
+        self.liveness.progress.set_patience(now, linger);
     }
 
     fn leave(&mut self, now: Instant, parting: Parting) {
@@ -181,7 +181,7 @@ impl protocol::Established for Established {
     }
 
     fn was_heard(&self) -> bool {
-        self.vigil.expiry.was_heard()
+        self.liveness.expiry.was_heard()
     }
 
     fn parting(&self) -> Parting {

@@ -13,7 +13,7 @@ const MAX_CONFIRMATIONS: usize = 64;
 impl Established {
     pub(super) fn on_ack(&mut self, ack: &Ack, now: Instant) {
         let Some((packets, seq)) = self.acknowledge(ack.seq, now) else { return };
-        self.vigil.expiry.on_heard(now);
+        self.liveness.expiry.on_heard(now);
         self.counts.acks_received += 1;
         if self.confirmations.len() < MAX_CONFIRMATIONS {
             self.confirmations.push_back(ack.id);
@@ -40,7 +40,7 @@ impl Established {
         let (packets, bytes) = self.sender.on_ack(seq);
         self.counts.bytes_acked += bytes;
         if packets > 0 {
-            self.vigil.progress.on_acknowledged(now, bytes);
+            self.liveness.progress.on_acknowledged(now, bytes);
         }
         Some((packets, seq))
     }
@@ -51,7 +51,7 @@ impl Established {
             return;
         }
         let (rtt, largest_sent) = (self.rtt_of_peer(), self.sender.next().minus(1));
-        self.vigil.expiry.on_heard(now);
+        self.liveness.expiry.on_heard(now);
         self.counts.naks_received += 1;
         let mut news = 0;
         for range in &self.reported {
@@ -90,7 +90,7 @@ impl Established {
 
     pub(super) fn on_ack2(&mut self, id: u16, now: Instant) {
         let Some(sample) = self.receiver.on_ack2(id, now, self.rtt.smoothed()) else { return };
-        self.vigil.expiry.on_heard(now);
+        self.liveness.expiry.on_heard(now);
         self.rtt.sample(sample, now);
     }
 

@@ -11,14 +11,14 @@ use crate::transport::earliest;
 
 /// All limits after which the peer of an established connection is given up.
 #[derive(Debug)]
-pub(crate) struct Vigil {
+pub(crate) struct Liveness {
     pub(crate) expiry: Expiry,
     pub(crate) progress: Progress,
     pub(crate) gap: Gap,
     keep_alive: bool,
 }
 
-impl Vigil {
+impl Liveness {
     /// For a peer whose first packet is `first`.
     pub(crate) fn new(now: Instant, first: SeqNo, config: &Config, rng: Rng) -> Self {
         Self {
@@ -89,8 +89,8 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(40);
 
-    fn vigil(config: &Config) -> Vigil {
-        Vigil::new(Instant::ZERO, SeqNo::new(0), config, Rng::new(1))
+    fn liveness(config: &Config) -> Liveness {
+        Liveness::new(Instant::ZERO, SeqNo::new(0), config, Rng::new(1))
     }
 
     fn at(seconds: u64) -> Instant {
@@ -100,28 +100,28 @@ mod tests {
     #[test]
     fn lack_of_progress_counts_only_while_data_is_outstanding() {
         let config = Config { stall_timeout: Some(Duration::from_secs(3)), ..Config::default() };
-        let mut vigil = vigil(&config);
-        assert!(vigil.check(at(2), true, false, RTT).is_ok());
-        assert!(vigil.check(at(4), false, true, RTT).is_ok(), "two seconds since the last check without data");
-        assert_eq!(vigil.deadline(false), Some(at(5)));
-        assert_eq!(vigil.check(at(5), false, true, RTT), Err(ConnectionLost::NoProgress(Duration::from_secs(3))));
+        let mut liveness = liveness(&config);
+        assert!(liveness.check(at(2), true, false, RTT).is_ok());
+        assert!(liveness.check(at(4), false, true, RTT).is_ok(), "two seconds since the last check without data");
+        assert_eq!(liveness.deadline(false), Some(at(5)));
+        assert_eq!(liveness.check(at(5), false, true, RTT), Err(ConnectionLost::NoProgress(Duration::from_secs(3))));
     }
 
     #[test]
     fn a_silent_peer_is_given_up_unless_this_computer_was_suspended() {
-        let mut vigil = vigil(&Config::default());
-        vigil.expiry.on_heard(at(0));
-        vigil.on_suspended(at(29));
-        assert!(vigil.check(at(31), true, false, RTT).is_ok());
-        assert_eq!(vigil.check(at(59), true, false, RTT), Err(ConnectionLost::PeerSilent(Duration::from_secs(30))));
+        let mut liveness = liveness(&Config::default());
+        liveness.expiry.on_heard(at(0));
+        liveness.on_suspended(at(29));
+        assert!(liveness.check(at(31), true, false, RTT).is_ok());
+        assert_eq!(liveness.check(at(59), true, false, RTT), Err(ConnectionLost::PeerSilent(Duration::from_secs(30))));
     }
 
     #[test]
     fn a_keep_alive_is_due_at_the_start_and_after_silence_of_this_side() {
-        let mut vigil = vigil(&Config::default());
-        assert!(vigil.take_keep_alive() && !vigil.wants_keep_alive());
-        vigil.expiry.on_heard(at(13));
-        assert_eq!(vigil.check(at(13), true, false, RTT), Ok(SilenceAction::KeepAlive));
-        assert!(vigil.take_keep_alive() && !vigil.take_keep_alive());
+        let mut liveness = liveness(&Config::default());
+        assert!(liveness.take_keep_alive() && !liveness.wants_keep_alive());
+        liveness.expiry.on_heard(at(13));
+        assert_eq!(liveness.check(at(13), true, false, RTT), Ok(SilenceAction::KeepAlive));
+        assert!(liveness.take_keep_alive() && !liveness.take_keep_alive());
     }
 }
