@@ -19,7 +19,7 @@
 //! | the loop of the driver thread | `threads.rs` |
 //! | connections that finish without a handle | `core.rs`, `parting.rs` |
 //! | the end of the thread after the last handle | `threads.rs`, `departure.rs` |
-//! | naps of the thread to gather datagrams | `nap.rs` |
+//! | sleeps of the thread to gather datagrams | `receive_coalescing.rs` |
 //! | wake-ups of readers for more than a few packets | `wake_coalescing.rs` |
 //! | datagrams on their way to the socket | `transmit_queue.rs` |
 //! | TCP connections of transports with channels | `channels.rs` |
@@ -32,9 +32,9 @@ pub(crate) mod channels;
 mod core;
 mod departure;
 mod guard;
-mod nap;
 mod parting;
 mod probes;
+mod receive_coalescing;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -46,7 +46,7 @@ mod wake_coalescing;
 #[cfg_attr(not(any(test, feature = "tokio")), expect(dead_code, reason = "tasks come with the feature `tokio`"))]
 mod wakers;
 
-pub(crate) use self::channels::Stranger;
+pub(crate) use self::channels::OtherClient;
 pub(crate) use self::core::{Core, Place};
 pub use departure::wait_for_farewells;
 pub(crate) use guard::{CancelFlags, EndpointGuard};

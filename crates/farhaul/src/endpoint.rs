@@ -152,7 +152,7 @@ impl Endpoint {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn other_clients(&self) -> Result<OtherClients, Error> {
-        let callers = self.port.driver.turn()?.strangers();
+        let callers = self.port.driver.turn()?.other_clients();
         // Without a sender, a receiver is at its end.
         let callers = callers.unwrap_or_else(|| sync_channel(0).1);
         Ok(OtherClients::new(callers, Arc::clone(&self.port.driver.socket)))

@@ -6,18 +6,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use farhaul_udp::UdpSocket;
 
-use crate::driver::Stranger;
+use crate::driver::OtherClient;
 
 /// Clients of other programs that open a TCP connection to the port of an endpoint. They come from
 /// [`Endpoint::other_clients`](crate::Endpoint::other_clients).
 #[derive(Debug)]
 pub struct OtherClients {
-    callers: Mutex<Receiver<Stranger>>,
+    callers: Mutex<Receiver<OtherClient>>,
     socket: Arc<UdpSocket>,
 }
 
 impl OtherClients {
-    pub(crate) const fn new(callers: Receiver<Stranger>, socket: Arc<UdpSocket>) -> Self {
+    pub(crate) const fn new(callers: Receiver<OtherClient>, socket: Arc<UdpSocket>) -> Self {
         Self { callers: Mutex::new(callers), socket }
     }
 

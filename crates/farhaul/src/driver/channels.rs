@@ -5,15 +5,15 @@
 //! ```text
 //!   gather    without the lock   accept, connect, read and write a few pieces   ──▶ news
 //!   hand_in   under the lock     news                                           ──▶ transport
-//!   perform   without the lock   requests of the transport, from the desk       ──▶ sockets
+//!   perform   without the lock   requests of the transport, from the queue     ──▶ sockets
 //! ```
 //!
 //! | to change … | open |
 //! | --- | --- |
-//! | the state under the lock: requests, the port | `desk.rs` |
+//! | the state under the lock: requests, the port | `request_queue.rs` |
 //! | the TCP port of the same number as the UDP port | `port.rs` |
-//! | accepting | `door.rs` |
-//! | callers of other programs | `strangers.rs` |
+//! | accepting | `acceptor.rs` |
+//! | callers of other programs | `other_clients.rs` |
 //! | one TCP connection | `tcp.rs` |
 //! | tokens, connections and their channels | `table.rs` |
 //! | time limits of silent and ending channels | `limits.rs` |
@@ -22,11 +22,11 @@
 //! delay datagrams. Channels with work take turns. A peer that opens channels and says nothing loses the oldest when the
 //! endpoint is full. The [caller of a channel](farhaul_proto::Channels) must therefore speak first.
 
-mod desk;
-mod door;
+mod acceptor;
 mod limits;
+mod other_clients;
 mod port;
-mod strangers;
+mod request_queue;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -43,13 +43,13 @@ use farhaul_udp::{Ready, Waiter};
 use farhaul_units::Instant;
 use socket2::Socket;
 
-pub(super) use self::desk::Desk;
-use self::desk::{Outbox, Request};
-use self::door::Door;
+use self::acceptor::Acceptor;
 use self::limits::{Limits, most_accepted};
+pub(crate) use self::other_clients::OtherClient;
+use self::other_clients::{Caller, OtherClients};
 pub(super) use self::port::{ChannelPort, open_pair};
-pub(crate) use self::strangers::Stranger;
-use self::strangers::{Caller, Strangers};
+pub(super) use self::request_queue::RequestQueue;
+use self::request_queue::{Outbox, Request};
 pub(super) use self::table::SOCKET;
 use self::table::{Channel, DOOR, Key, Table};
 
@@ -69,11 +69,11 @@ pub(super) struct ChannelSockets {
     /// Most of them.
     most_accepted: usize,
     limits: Limits,
-    door: Door,
-    /// The listening socket, as of the last look at the desk.
+    acceptor: Acceptor,
+    /// The listening socket, as of the last look at the queue.
     listener: Option<Arc<Socket>>,
     /// Where callers of other programs go, as of that look. `None` if the transport takes all callers.
-    strangers: Option<Strangers>,
+    other_clients: Option<OtherClients>,
     /// Channels with work, in the order of their turns.
     work: VecDeque<Key>,
     news: Vec<News>,
@@ -81,7 +81,7 @@ pub(super) struct ChannelSockets {
     arrived: Box<[u8]>,
     arrived_len: usize,
     requests: Outbox,
-    /// The desk says that finished channels have something to deliver.
+    /// The queue says that finished channels have something to deliver.
     undelivered: bool,
 }
 
@@ -116,9 +116,9 @@ impl ChannelSockets {
             accepted: 0,
             most_accepted: most_accepted(),
             limits: Limits::default(),
-            door: Door::default(),
+            acceptor: Acceptor::default(),
             listener: None,
-            strangers: None,
+            other_clients: None,
             work: VecDeque::new(),
             news: Vec::new(),
             arrived: vec![0; PIECES * PIECE].into(),
@@ -132,7 +132,7 @@ impl ChannelSockets {
     pub(super) fn note(&mut self, ready: &[Ready]) {
         for source in ready {
             if source.token == DOOR {
-                self.door.knock();
+                self.acceptor.note_caller();
             } else if let Some(key) = Key::of(source.token)
                 && let Some(channel) = self.table.get(key)
             {
@@ -146,24 +146,24 @@ impl ChannelSockets {
     /// Whether to call the other methods again without waiting.
     pub(super) fn has_work(&self) -> bool {
         let all_delivered = self.undelivered && !self.limits.has_ending();
-        all_delivered || !self.news.is_empty() || !self.work.is_empty() || self.door.is_ready()
+        all_delivered || !self.news.is_empty() || !self.work.is_empty() || self.acceptor.is_ready()
     }
 
     /// When to call them again without another reason.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.limits.deadline().into_iter().chain(self.door.deadline()).min()
+        self.limits.deadline().into_iter().chain(self.acceptor.deadline()).min()
     }
 
     /// Accepts, and moves a few pieces. Needs no lock.
     pub(super) fn gather(&mut self, waiter: &Waiter) {
         for _ in 0..ACCEPTS {
-            let Some((stream, from)) = self.door.accept() else { break };
+            let Some((stream, from)) = self.acceptor.accept() else { break };
             // The drop of a channel without a place resets it, so that its caller knows.
             if let Ok(tcp) = TcpChannel::accepted(stream)
                 && (self.accepted < self.most_accepted || self.make_room())
             {
                 let mut channel = Channel::new(tcp, true);
-                channel.unsorted = self.strangers.is_some().then_some(from);
+                channel.unsorted = self.other_clients.is_some().then_some(from);
                 let is_sorted = channel.unsorted.is_none();
                 let key = self.add(channel, waiter);
                 self.news.push(if is_sorted { News::Accepted(key, from) } else { News::Unsorted(key) });
@@ -175,9 +175,9 @@ impl ChannelSockets {
         }
     }
 
-    /// Passes the news to the transport, and takes the requests that waited at the desk.
-    pub(super) fn hand_in<T: Channels>(&mut self, now: Instant, transport: &mut T, desk: &mut Desk) {
-        self.take(desk);
+    /// Passes the news to the transport, and takes the requests that waited in the queue.
+    pub(super) fn hand_in<T: Channels>(&mut self, now: Instant, transport: &mut T, queue: &mut RequestQueue) {
+        self.take(queue);
         let mut news = std::mem::take(&mut self.news);
         for item in news.drain(..) {
             if item.id().is_some_and(|id| self.requests.forgets(id)) {
@@ -199,17 +199,17 @@ impl ChannelSockets {
         news.append(&mut self.news);
         self.news = news;
         self.arrived_len = 0;
-        desk.undelivered = self.limits.has_ending() || self.requests.finishes();
+        queue.undelivered = self.limits.has_ending() || self.requests.finishes();
     }
 
-    /// Takes the requests at the desk, to [`perform`](Self::perform) them without the lock.
-    pub(super) fn take(&mut self, desk: &mut Desk) {
-        self.requests.append(&mut desk.outbox);
-        if std::mem::take(&mut desk.port_changed) {
-            self.listener = desk.port.listener().cloned();
-            self.strangers = desk.strangers.clone();
+    /// Takes the requests in the queue, to [`perform`](Self::perform) them without the lock.
+    pub(super) fn take(&mut self, queue: &mut RequestQueue) {
+        self.requests.append(&mut queue.outbox);
+        if std::mem::take(&mut queue.port_changed) {
+            self.listener = queue.port.listener().cloned();
+            self.other_clients = queue.other_clients.clone();
         }
-        self.undelivered = desk.undelivered;
+        self.undelivered = queue.undelivered;
     }
 
     /// Does what the transport requested, and ends the channels whose time is over.
@@ -232,7 +232,7 @@ impl ChannelSockets {
         while let Some(key) = self.limits.overdue(now) {
             self.fail(key, ChannelEnd::Failed);
         }
-        self.door.tend(self.listener.as_ref(), now, waiter);
+        self.acceptor.tend(self.listener.as_ref(), now, waiter);
     }
 
     fn open(&mut self, id: ConnectionId, to: SocketAddr, waiter: &Waiter) {
@@ -328,7 +328,7 @@ impl ChannelSockets {
     /// Tells by its first bytes which program a caller is. The transport takes those of its own protocol.
     fn sort(&mut self, key: Key, from: SocketAddr, waiter: &Waiter) {
         let Some(channel) = self.table.get(key) else { return };
-        match strangers::judge(|out| channel.tcp.peek(out)) {
+        match other_clients::judge(|out| channel.tcp.peek(out)) {
             Caller::Silent => {}
             Caller::Gone => self.remove(key),
             Caller::Ours => {
@@ -337,14 +337,14 @@ impl ChannelSockets {
                 // Its bytes wait in the kernel until the transport has accepted it.
                 self.news.push(News::Accepted(key, from));
             }
-            Caller::Stranger => {
+            Caller::OtherClient => {
                 // Only the drop of a channel removes it from the waiter.
                 let unwatched = waiter.unwatch(&channel.tcp);
                 if let Some(channel) = self.take_out(key)
-                    && let (Some(strangers), Ok(()), Ok(stream)) =
-                        (&self.strangers, unwatched, channel.tcp.into_stream())
+                    && let (Some(other_clients), Ok(()), Ok(stream)) =
+                        (&self.other_clients, unwatched, channel.tcp.into_stream())
                 {
-                    strangers.give(stream, from);
+                    other_clients.give(stream, from);
                 }
             }
         }

@@ -7,7 +7,7 @@ use farhaul_proto::{Channels, ConnectionId, ConnectionLost, DatagramKind, Event,
 use farhaul_udp::Timeline;
 use farhaul_units::Instant;
 
-use super::channels::{Desk, Stranger};
+use super::channels::{OtherClient, RequestQueue};
 use super::departure::Departure;
 use super::parting::Parting;
 use super::probes::Answering;
@@ -50,7 +50,7 @@ pub(crate) struct Core<T> {
     /// Datagrams on their way to the socket.
     pub(super) transmit_queue: TransmitQueue,
     /// Requests for channels. `None` if the transport needs none.
-    pub(super) desk: Option<Desk>,
+    pub(super) channel_requests: Option<RequestQueue>,
     /// Answers measured streams, if the port does.
     pub(crate) answering: Option<Answering>,
     pub(super) timeline: Timeline,
@@ -122,7 +122,7 @@ impl<T: Streams + Channels> Core<T> {
         Self {
             transport,
             transmit_queue: TransmitQueue::new(),
-            desk: None,
+            channel_requests: None,
             answering: None,
             timeline: Timeline::new(),
             driver: DriverThread::Awake,
@@ -197,7 +197,7 @@ impl<T: Streams + Channels> Core<T> {
 
     /// Whether the peers of all connections that this side closed have been told.
     pub(super) fn all_left(&self) -> bool {
-        let undelivered = self.desk.as_ref().is_some_and(Desk::is_undelivered);
+        let undelivered = self.channel_requests.as_ref().is_some_and(RequestQueue::is_undelivered);
         self.leaving.is_empty() && self.parting.is_empty() && !undelivered
     }
 
@@ -218,7 +218,7 @@ impl<T: Streams + Channels> Core<T> {
 
     /// Ends all farewells and closes the port for channels, because the driver thread is gone.
     pub(super) fn end_farewells(&mut self) {
-        self.desk = None;
+        self.channel_requests = None;
         self.leaving.clear();
         self.parting = Parting::default();
         self.farewell = None;
@@ -232,24 +232,24 @@ impl<T: Streams + Channels> Core<T> {
         if self.accepting.open {
             return Err(Error::AlreadyListening);
         }
-        if let Some(desk) = &mut self.desk {
-            desk.open_port().map_err(|source| Error::BindTcp { address: desk.port().address(), source })?;
+        if let Some(queue) = &mut self.channel_requests {
+            queue.open_port().map_err(|source| Error::BindTcp { address: queue.port().address(), source })?;
         }
         self.accepting.open = true;
         Ok(())
     }
 
-    /// The callers of other programs on the TCP port, from now on until the door closes. None, if the transport needs no
+    /// The callers of other programs on the TCP port, from now on until the port closes. None, if the transport needs no
     /// channels.
-    pub(crate) fn strangers(&mut self) -> Option<Receiver<Stranger>> {
-        self.desk.as_mut().map(Desk::strangers)
+    pub(crate) fn other_clients(&mut self) -> Option<Receiver<OtherClient>> {
+        self.channel_requests.as_mut().map(RequestQueue::other_clients)
     }
 
     /// Refuses further connections and releases those not accepted yet.
     pub(crate) fn close_door(&mut self, now: Instant) {
         self.accepting.open = false;
-        if let Some(desk) = &mut self.desk {
-            desk.close_port();
+        if let Some(queue) = &mut self.channel_requests {
+            queue.close_port();
         }
         for id in std::mem::take(&mut self.accepting.queue) {
             self.release(now, id);
@@ -319,8 +319,8 @@ impl<T: Streams + Channels> Core<T> {
 
     /// Takes the transport's requests for channels.
     pub(super) fn take_channel_requests(&mut self, now: Instant) {
-        if let Some(desk) = &mut self.desk {
-            desk.collect(now, &mut self.transport);
+        if let Some(queue) = &mut self.channel_requests {
+            queue.collect(now, &mut self.transport);
         }
     }
 

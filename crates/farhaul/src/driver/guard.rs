@@ -11,7 +11,7 @@ use farhaul_proto::{Channels, Streams, Transmit, earliest};
 use farhaul_udp::{BufferReport, Clock, SendStatus, UdpSocket, Waker, Wall};
 use farhaul_units::Instant;
 
-use super::channels::{ChannelPort, ChannelSockets, Desk};
+use super::channels::{ChannelPort, ChannelSockets, RequestQueue};
 use super::core::{Core, DriverThread, Place};
 use super::departure::Departure;
 use super::transmit_queue::QueueState;
@@ -82,7 +82,7 @@ impl Rest {
 impl<T: Streams + Channels> Shared<T> {
     pub(super) fn new(transport: T, socket: UdpSocket, channels: Option<ChannelPort>, driver: Waker) -> Self {
         let mut core = Core::new(transport);
-        core.desk = channels.map(Desk::new);
+        core.channel_requests = channels.map(RequestQueue::new);
         Self {
             core: Mutex::new(core),
             queue: Mutex::new(()),
@@ -255,7 +255,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
     }
 
     /// Starts the driver thread's access: wakes the waiters of due alarms and serves cancellers. `is_streaming` says
-    /// whether the thread returned by itself, at once or after a nap.
+    /// whether the thread returned by itself, at once or after a sleep.
     pub(super) fn begin_as_driver(&mut self, is_streaming: bool) {
         self.driver = DriverThread::Awake;
         self.wake_coalescing.set_streaming(is_streaming);
@@ -277,8 +277,8 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
     pub(super) fn hand_in_channels(&mut self, channels: &mut ChannelSockets) {
         let now = self.now;
         let core = &mut **self;
-        if let Some(desk) = &mut core.desk {
-            channels.hand_in(now, &mut core.transport, desk);
+        if let Some(queue) = &mut core.channel_requests {
+            channels.hand_in(now, &mut core.transport, queue);
         }
     }
 
@@ -288,8 +288,8 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         let now = self.now;
         self.wake_readers(now);
         let holds_readers = self.wake_coalescing.is_holding();
-        if let (Some(channels), Some(desk)) = (channels, &mut self.desk) {
-            channels.take(desk);
+        if let (Some(channels), Some(queue)) = (channels, &mut self.channel_requests) {
+            channels.take(queue);
         }
         self.driver = DriverThread::Asleep(next);
         // Later datagrams wait a little, so that they leave together.
@@ -338,7 +338,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         // Only the driver thread watches a blocked socket, and only it has the channels.
         let must_wake = earliest(until, next) != until
             || state == QueueState::Blocked
-            || self.desk.as_ref().is_some_and(Desk::is_waiting);
+            || self.channel_requests.as_ref().is_some_and(RequestQueue::is_waiting);
         if must_wake {
             self.driver = DriverThread::Awake;
         }

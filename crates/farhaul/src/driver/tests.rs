@@ -195,7 +195,7 @@ fn connections_are_refused_while_the_port_does_not_listen() {
 fn a_transport_without_channels_leaves_tcp_to_others() {
     let a = driver(Toy::default());
     a.turn().unwrap().open_door().unwrap();
-    assert!(a.turn().unwrap().desk.is_none());
+    assert!(a.turn().unwrap().channel_requests.is_none());
     TcpListener::bind(a.local_addr()).unwrap();
 }
 

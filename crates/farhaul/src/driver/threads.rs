@@ -17,8 +17,8 @@ use super::channels::{ChannelPort, ChannelSockets, SOCKET, open_pair};
 use super::core::{Core, DriverThread};
 use super::departure::LONGEST_DEPARTURE;
 use super::guard::{EndpointGuard, Shared};
-use super::nap::Naps;
 use super::probes::Sender;
+use super::receive_coalescing::ReceiveCoalescing;
 use crate::error::Error;
 
 /// Trains per receive call and per access to the lock: half a megabyte, which stays in the processor's cache.
@@ -157,11 +157,11 @@ fn run<T: Streams + Channels>(
 ) {
     let _last_act = LastAct(shared);
     let mut batch = RecvBatch::new(TRAINS_PER_BATCH);
-    let mut naps = Naps::new(recv_buffer(&shared.socket));
+    let mut coalescing = ReceiveCoalescing::new(recv_buffer(&shared.socket));
     let mut watched = Interest::Readable;
     let mut end = None;
     let mut is_readable = true;
-    // The thread came back by itself, at once or after a nap.
+    // The thread came back by itself, at once or after a sleep.
     let mut is_streaming = false;
     loop {
         batch.clear();
@@ -180,7 +180,7 @@ fn run<T: Streams + Channels>(
         if turn.departing && *end.get_or_insert(now + farewell) <= now {
             return;
         }
-        // A nap would add to the delay of a control stream, at either end.
+        // A sleep would add to the delay of a control stream, at either end.
         let hears_stream = turn.answering.as_ref().is_some_and(|answering| answering.hears_stream(now));
         let mut rest = turn.end_and_sleep(channels.as_mut());
         if rest.over {
@@ -193,18 +193,18 @@ fn run<T: Streams + Channels>(
         if is_broken(&received) {
             pause(BROKEN_SOCKET_PAUSE);
         }
-        // More datagrams wait behind a full batch. A blocked socket and a control stream must not wait for a nap.
-        let nap = match batch.is_full() || hears_stream || rest.blocked {
+        // More datagrams wait behind a full batch. A blocked socket and a control stream must not wait for a sleep.
+        let sleep = match batch.is_full() || hears_stream || rest.blocked {
             true => Duration::ZERO,
-            false => naps.after_access(now, bytes, rest.time),
+            false => coalescing.after_access(now, bytes, rest.time),
         };
-        is_streaming = batch.is_full() || !nap.is_zero();
+        is_streaming = batch.is_full() || !sleep.is_zero();
         if rest.holds_readers && !is_streaming {
             let Ok(mut turn) = shared.turn() else { return };
             turn.end_streaming();
         }
-        if !nap.is_zero() {
-            pause(nap);
+        if !sleep.is_zero() {
+            pause(sleep);
         }
         if is_streaming && channels.is_none() {
             continue;
@@ -270,7 +270,7 @@ fn recv_buffer(socket: &UdpSocket) -> u64 {
 fn pause(duration: Duration) {
     use rustix::thread::{Timespec, nanosleep};
     if let Ok(time) = Timespec::try_from(duration) {
-        // If a signal cuts it short or the system refuses it, the nap is shorter.
+        // If a signal cuts it short or the system refuses it, the sleep is shorter.
         let _ = nanosleep(&time);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The driver thread receives a few packets per call. A reader that is woken after each call takes the lock from the driver
 //! thread, reads little and sleeps again: two context switches for eight packets. While the driver thread is sure to return
-//! at once or after a nap, a reader can wait for more data.
+//! at once or after a sleep, a reader can wait for more data.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ const LONGEST: Duration = Duration::from_millis(2);
 /// The readers that wait for more data.
 #[derive(Debug, Default)]
 pub(super) struct WakeCoalescing {
-    /// The driver thread returns within a nap, without a further cause.
+    /// The driver thread returns within a sleep, without a further cause.
     is_streaming: bool,
     /// Each with the time of its first data.
     held: Vec<(Instant, ConnectionId)>,
 }
 
 impl WakeCoalescing {
-    /// Sets whether the driver thread will return within a nap. If not, [`release`](Self::release) follows.
+    /// Sets whether the driver thread will return within a sleep. If not, [`release`](Self::release) follows.
     pub(super) fn set_streaming(&mut self, is_streaming: bool) {
         self.is_streaming = is_streaming;
     }

@@ -115,7 +115,7 @@ fn ten_megabytes_go_both_ways_in_order_through_small_buffers() {
     let (a, b) = (driver(Phone::default()), driver(Phone::default()));
     {
         let mut turn = b.turn().unwrap();
-        let socket = turn.desk.as_ref().unwrap().port().socket().unwrap();
+        let socket = turn.channel_requests.as_ref().unwrap().port().socket().unwrap();
         socket.set_send_buffer_size(8 << 10).unwrap();
         socket.set_recv_buffer_size(8 << 10).unwrap();
         turn.open_door().unwrap();
@@ -312,35 +312,35 @@ fn datagrams_pass_beside_a_channel_on_the_same_port_number() {
 #[test]
 fn callers_of_another_program_are_given_away_with_all_that_they_said() {
     let b = listening(Phone::new(Manner::Echoes));
-    let strangers = b.turn().unwrap().strangers().unwrap();
+    let other_clients = b.turn().unwrap().other_clients().unwrap();
     let mut silent = TcpStream::connect(b.local_addr()).unwrap();
-    let mut stranger = TcpStream::connect(b.local_addr()).unwrap();
-    stranger.write_all(b"\x20\x06\x10\x25").unwrap();
-    let (mut given, from) = strangers.recv().unwrap();
-    assert_eq!(from, stranger.local_addr().unwrap());
+    let mut other_client = TcpStream::connect(b.local_addr()).unwrap();
+    other_client.write_all(b"\x20\x06\x10\x25").unwrap();
+    let (mut given, from) = other_clients.recv().unwrap();
+    assert_eq!(from, other_client.local_addr().unwrap());
     given.set_nonblocking(false).unwrap();
     let mut words = [0; 4];
     given.read_exact(&mut words).unwrap();
     assert_eq!(&words, b"\x20\x06\x10\x25");
     given.write_all(b"hello").unwrap();
     let mut answer = [0; 5];
-    stranger.read_exact(&mut answer).unwrap();
+    other_client.read_exact(&mut answer).unwrap();
     // One of the transport's own protocol, which was silent before, is its own as ever.
     silent.write_all(b"FARHAUL\x01 and more").unwrap();
     let mut echo = [0; 17];
     silent.read_exact(&mut echo).unwrap();
     assert_eq!(&echo, b"FARHAUL\x01 and more");
-    assert!(strangers.try_recv().is_err());
+    assert!(other_clients.try_recv().is_err());
 }
 
 #[test]
-fn a_closed_port_hangs_up_on_those_who_wait_for_strangers() {
+fn a_closed_port_hangs_up_on_those_who_wait_for_other_clients() {
     let b = listening(Phone::default());
-    let strangers = b.turn().unwrap().strangers().unwrap();
+    let other_clients = b.turn().unwrap().other_clients().unwrap();
     {
         let mut turn = b.turn().unwrap();
         let now = turn.now();
         turn.close_door(now);
     }
-    assert!(strangers.recv().is_err());
+    assert!(other_clients.recv().is_err());
 }

@@ -12,13 +12,13 @@ use socket2::SockRef;
 
 use super::phone::Phone;
 use super::{ANY, pattern};
-use crate::driver::channels::{ChannelPort, ChannelSockets, Desk, PIECES};
+use crate::driver::channels::{ChannelPort, ChannelSockets, PIECES, RequestQueue};
 
 /// Sockets and their transport without threads.
 struct Steps {
     sockets: ChannelSockets,
     phone: Phone,
-    desk: Desk,
+    queue: RequestQueue,
     waiter: Waiter,
     now: Instant,
 }
@@ -30,24 +30,24 @@ impl Steps {
         port.open().unwrap();
         let mut sockets = ChannelSockets::new(ANY);
         sockets.most_accepted = most_accepted;
-        let mut desk = Desk::new(port);
-        desk.port_changed = true;
+        let mut queue = RequestQueue::new(port);
+        queue.port_changed = true;
         let phone = Phone::default();
-        let mut steps = Self { sockets, phone, desk, waiter: Waiter::new().unwrap(), now: Instant::ZERO };
+        let mut steps = Self { sockets, phone, queue, waiter: Waiter::new().unwrap(), now: Instant::ZERO };
         steps.turn();
         steps
     }
 
     fn address(&self) -> SocketAddr {
-        self.desk.port.socket().unwrap().local_addr().unwrap().as_socket().unwrap()
+        self.queue.port.socket().unwrap().local_addr().unwrap().as_socket().unwrap()
     }
 
     /// One turn of the driver thread.
     fn turn(&mut self) {
         self.sockets.gather(&self.waiter);
-        self.sockets.hand_in(self.now, &mut self.phone, &mut self.desk);
-        self.desk.collect(self.now, &mut self.phone);
-        self.sockets.take(&mut self.desk);
+        self.sockets.hand_in(self.now, &mut self.phone, &mut self.queue);
+        self.queue.collect(self.now, &mut self.phone);
+        self.sockets.take(&mut self.queue);
         self.sockets.perform(self.now, &self.waiter);
     }
 
@@ -190,11 +190,11 @@ fn a_finished_channel_whose_peer_reads_nothing_ends_after_a_time() {
     while steps.sockets.has_work() {
         steps.turn();
     }
-    assert!(steps.desk.is_undelivered());
+    assert!(steps.queue.is_undelivered());
     steps.pass(Duration::from_secs(29));
     assert_eq!(steps.sockets.table.len(), 1);
     steps.pass(Duration::from_secs(1));
-    assert_eq!((steps.sockets.table.len(), steps.desk.is_undelivered()), (0, false));
+    assert_eq!((steps.sockets.table.len(), steps.queue.is_undelivered()), (0, false));
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_transport_hears_nothing_of_a_channel_that_it_forgot() {
     steps.sockets.note(steps.waiter.wait(None).unwrap());
     // The phone refuses all news of a line that is over: what arrives now, and that the host took the bytes.
     steps.phone.finish_with(id, b"good-bye".to_vec());
-    steps.desk.collect(steps.now, &mut steps.phone);
+    steps.queue.collect(steps.now, &mut steps.phone);
     steps.run_turns(3);
     let mut all = [0; 8];
     peer.read_exact(&mut all).unwrap();
@@ -248,8 +248,8 @@ fn a_channel_that_ends_at_once_is_told_to_the_desk_in_a_turn_of_its_own() {
     }
     steps.phone.finish(steps.now, id);
     steps.turn();
-    assert!(steps.desk.is_undelivered() && steps.sockets.table.len() == 0);
+    assert!(steps.queue.is_undelivered() && steps.sockets.table.len() == 0);
     assert!(steps.sockets.has_work(), "a thread that waited here would outlive its endpoint");
     steps.turn();
-    assert!(!steps.desk.is_undelivered() && !steps.sockets.has_work());
+    assert!(!steps.queue.is_undelivered() && !steps.sockets.has_work());
 }

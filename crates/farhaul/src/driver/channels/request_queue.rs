@@ -8,21 +8,21 @@ use std::sync::mpsc::Receiver;
 use farhaul_proto::{ChannelOutput, Channels, ConnectionId};
 use farhaul_units::Instant;
 
+use super::other_clients::{OtherClient, OtherClients};
 use super::port::ChannelPort;
-use super::strangers::{Stranger, Strangers};
 
 /// Memory for requests that is kept when they are done.
 const KEPT: usize = 256 << 10;
 
 /// What application threads and the driver thread leave for the driver thread's channel sockets.
 #[derive(Debug)]
-pub(in crate::driver) struct Desk {
+pub(in crate::driver) struct RequestQueue {
     pub(super) outbox: Outbox,
     pub(super) port: ChannelPort,
     /// The port was opened or closed, and the driver thread does not know.
     pub(super) port_changed: bool,
     /// Where callers of other programs go.
-    pub(super) strangers: Option<Strangers>,
+    pub(super) other_clients: Option<OtherClients>,
     /// Channels that the transport finished still have bytes or their end to deliver.
     pub(super) undelivered: bool,
 }
@@ -45,9 +45,9 @@ pub(super) enum Request {
     Reset(ConnectionId),
 }
 
-impl Desk {
+impl RequestQueue {
     pub(in crate::driver) fn new(port: ChannelPort) -> Self {
-        Self { outbox: Outbox::default(), port, port_changed: false, strangers: None, undelivered: false }
+        Self { outbox: Outbox::default(), port, port_changed: false, other_clients: None, undelivered: false }
     }
 
     /// Takes the transport's requests.
@@ -78,9 +78,9 @@ impl Desk {
     }
 
     /// Gives callers of other programs to the application from now on, until the port closes.
-    pub(in crate::driver) fn strangers(&mut self) -> Receiver<Stranger> {
-        let (strangers, receiver) = Strangers::new();
-        self.strangers = Some(strangers);
+    pub(in crate::driver) fn other_clients(&mut self) -> Receiver<OtherClient> {
+        let (other_clients, receiver) = OtherClients::new();
+        self.other_clients = Some(other_clients);
         self.port_changed = true;
         receiver
     }
@@ -88,7 +88,7 @@ impl Desk {
     /// Refuses further channels.
     pub(in crate::driver) fn close_port(&mut self) {
         self.port_changed = true;
-        self.strangers = None;
+        self.other_clients = None;
         self.port.close();
     }
 

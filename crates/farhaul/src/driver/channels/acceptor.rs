@@ -18,7 +18,7 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 
 /// The listening socket, while the endpoint listens.
 #[derive(Debug, Default)]
-pub(super) struct Door {
+pub(super) struct Acceptor {
     listener: Option<Arc<Socket>>,
     state: State,
 }
@@ -30,15 +30,15 @@ enum State {
     Watched,
     /// A caller may wait.
     Ready,
-    /// The system lacks a resource. The door is still watched.
+    /// The system lacks a resource. The acceptor is still watched.
     Exhausted,
     /// Unwatched until this instant.
     Paused(Instant),
 }
 
-impl Door {
+impl Acceptor {
     /// Notes that the kernel reported a caller.
-    pub(super) fn knock(&mut self) {
+    pub(super) fn note_caller(&mut self) {
         if self.state == State::Watched {
             self.state = State::Ready;
         }
@@ -124,13 +124,13 @@ mod tests {
         Instant::from_nanos(at * 1_000_000_000)
     }
 
-    /// A door that is tended for an open port.
-    fn door() -> (Door, ChannelPort, Waiter) {
+    /// An acceptor that is tended for an open port.
+    fn acceptor() -> (Acceptor, ChannelPort, Waiter) {
         let mut port = ChannelPort::at((Ipv4Addr::LOCALHOST, 0).into());
         port.open().unwrap();
-        let (mut door, waiter) = (Door::default(), Waiter::new().unwrap());
-        door.tend(port.listener(), second(0), &waiter);
-        (door, port, waiter)
+        let (mut acceptor, waiter) = (Acceptor::default(), Waiter::new().unwrap());
+        acceptor.tend(port.listener(), second(0), &waiter);
+        (acceptor, port, waiter)
     }
 
     fn call(port: &ChannelPort) -> TcpStream {
@@ -144,36 +144,36 @@ mod tests {
 
     #[test]
     fn callers_are_accepted_one_by_one_while_the_port_is_open() {
-        let (mut door, mut port, mut waiter) = door();
+        let (mut acceptor, mut port, mut waiter) = acceptor();
         let callers = [call(&port), call(&port)];
-        assert!(door.accept().is_none(), "the kernel has reported none");
+        assert!(acceptor.accept().is_none(), "the kernel has reported none");
         assert!(knocks(&mut waiter));
-        door.knock();
+        acceptor.note_caller();
         for caller in &callers {
-            assert_eq!(door.accept().unwrap().1, caller.local_addr().unwrap());
+            assert_eq!(acceptor.accept().unwrap().1, caller.local_addr().unwrap());
         }
-        assert!(door.accept().is_none() && !door.is_ready());
+        assert!(acceptor.accept().is_none() && !acceptor.is_ready());
         port.close();
-        door.tend(port.listener(), second(1), &waiter);
+        acceptor.tend(port.listener(), second(1), &waiter);
         assert!(!knocks(&mut waiter), "a closed port ends no wait");
         port.open().unwrap();
-        door.tend(port.listener(), second(2), &waiter);
+        acceptor.tend(port.listener(), second(2), &waiter);
         let _caller = call(&port);
         assert!(knocks(&mut waiter));
     }
 
     #[test]
     fn a_caller_for_whom_the_system_lacks_a_descriptor_does_not_end_every_wait() {
-        let (mut door, port, mut waiter) = door();
+        let (mut acceptor, port, mut waiter) = acceptor();
         let _caller = call(&port);
-        door.state = State::Exhausted;
-        door.tend(port.listener(), second(1), &waiter);
-        assert_eq!(door.deadline(), Some(second(1) + EXHAUSTED_PAUSE));
+        acceptor.state = State::Exhausted;
+        acceptor.tend(port.listener(), second(1), &waiter);
+        assert_eq!(acceptor.deadline(), Some(second(1) + EXHAUSTED_PAUSE));
         assert!(!knocks(&mut waiter));
-        door.tend(port.listener(), second(2), &waiter);
+        acceptor.tend(port.listener(), second(2), &waiter);
         assert!(knocks(&mut waiter));
-        door.knock();
-        assert!(door.accept().is_some());
+        acceptor.note_caller();
+        assert!(acceptor.accept().is_some());
         assert!(is_shortage(&Errno::MFILE.into()) && !is_shortage(&Errno::CONNABORTED.into()));
     }
 

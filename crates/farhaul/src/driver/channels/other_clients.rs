@@ -11,11 +11,11 @@ const ENOUGH: usize = 8;
 const WAITING: usize = 64;
 
 /// The connection of a caller of another program, with all its bytes still to be received.
-pub(crate) type Stranger = (TcpStream, SocketAddr);
+pub(crate) type OtherClient = (TcpStream, SocketAddr);
 
 /// The way to the application.
 #[derive(Clone, Debug)]
-pub(super) struct Strangers(SyncSender<Stranger>);
+pub(super) struct OtherClients(SyncSender<OtherClient>);
 
 /// The first words of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +27,11 @@ pub(super) enum Caller {
     /// A Farhaul program.
     Ours,
     /// Another program.
-    Stranger,
+    OtherClient,
 }
 
-impl Strangers {
-    pub(super) fn new() -> (Self, Receiver<Stranger>) {
+impl OtherClients {
+    pub(super) fn new() -> (Self, Receiver<OtherClient>) {
         let (sender, receiver) = sync_channel(WAITING);
         (Self(sender), receiver)
     }
@@ -51,7 +51,7 @@ pub(super) fn judge(peek: impl FnOnce(&mut [u8]) -> Option<usize>) -> Caller {
         Some(0) => Caller::Gone,
         // One write brings the whole greeting, so its first segment decides.
         Some(len) if begins_hello(&first[..len]) => Caller::Ours,
-        Some(_) => Caller::Stranger,
+        Some(_) => Caller::OtherClient,
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
         named[..11].copy_from_slice(b"FARHAUL.tar");
         // A revision of Tsunami, a name of RBUDP, a UDP port of SABUL.
         for words in [&0x2006_1025_u32.to_be_bytes()[..], &named, &7000_u32.to_be_bytes(), b"GET / HTTP/1.1"] {
-            assert_eq!(judged(words), Caller::Stranger, "{words:?}");
+            assert_eq!(judged(words), Caller::OtherClient, "{words:?}");
         }
         assert_eq!([judge(|_| None), judge(|_| Some(0))], [Caller::Silent, Caller::Gone]);
     }
