@@ -7,6 +7,7 @@
 //! | the keys of metrics and series | `metric.rs` |
 //! | the language of expressions | `expression.rs`, `expression/*.rs` |
 //! | means and intervals over seeds | `aggregate.rs` |
+//! | enums that list their variants | `listed_enum.rs` |
 //! | scores | `score.rs` |
 //! | the format of published numbers | `paper.rs` |
 //! | the format of scenarios | `scenario.rs`, `scenario/*.rs` |
@@ -31,6 +32,7 @@ pub mod expression;
 pub mod figures;
 pub mod folder;
 mod key;
+mod listed_enum;
 pub mod metric;
 pub mod paper;
 pub mod record;

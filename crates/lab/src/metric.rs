@@ -6,111 +6,79 @@
 use std::collections::BTreeSet;
 
 use crate::expression::Unit;
+use crate::listed_enum::listed_enum;
 
-/// A physical quantity or a count: the part of a key before its first dot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Quantity {
-    /// Acknowledgements of acknowledgements (ACK2).
-    Ack2s,
-    /// Full acknowledgements.
-    Acks,
-    /// The sender's estimate of the path's capacity.
-    Capacity,
-    /// The share of transfers that are done.
-    Completed,
-    /// The duration of a transfer.
-    Completion,
-    /// The time until the flows share evenly.
-    Convergence,
-    /// The receiver's processor time for each gigabyte that it read.
-    CpuOfReceiver,
-    /// The sender's processor time for each gigabyte that the receiver read.
-    CpuOfSender,
-    /// The processor time of both for each gigabyte.
-    CpuPerGigabyte,
-    /// The number of times that the rate fell.
-    Dips,
-    /// Packets that the queue or the policer dropped.
-    Drops,
-    /// Packets that the link lost behind the queue.
-    Errors,
-    /// The rate of the application's bytes.
-    Goodput,
-    /// Jain's fairness index.
-    Jain,
-    /// The deviation of the round-trip time, as a share of its mean.
-    Jitter,
-    /// Light acknowledgements.
-    LightAcks,
-    /// The share of packets that were lost.
-    Loss,
-    /// The number of lost packets so far.
-    Losses,
-    /// The goodput that the protocol's analytic model predicts.
-    Model,
-    /// Loss reports (NAK).
-    Naks,
-    /// Data packets.
-    Packets,
-    /// The interval between two packets.
-    Period,
-    /// The packets in the bottleneck's queue.
-    Queue,
-    /// RED's average of the queue.
-    Red,
-    /// The share of retransmitted packets.
-    Retransmitted,
-    /// The round-trip time.
-    Rtt,
-    /// The rate of data packets on the wire.
-    Sent,
-    /// The stability index.
-    Stability,
-    /// Retransmission time-outs.
-    Timeouts,
-    /// The share of the bottleneck's capacity in use.
-    Utilisation,
-    /// The congestion window.
-    Window,
+listed_enum! {
+    /// A physical quantity or a count: the part of a key before its first dot. In the order of the names.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum Quantity {
+        /// Acknowledgements of acknowledgements (ACK2).
+        Ack2s,
+        /// Full acknowledgements.
+        Acks,
+        /// The sender's estimate of the path's capacity.
+        Capacity,
+        /// The share of transfers that are done.
+        Completed,
+        /// The duration of a transfer.
+        Completion,
+        /// The time until the flows share evenly.
+        Convergence,
+        /// The receiver's processor time for each gigabyte that it read.
+        CpuOfReceiver,
+        /// The sender's processor time for each gigabyte that the receiver read.
+        CpuOfSender,
+        /// The processor time of both for each gigabyte.
+        CpuPerGigabyte,
+        /// The number of times that the rate fell.
+        Dips,
+        /// Packets that the queue or the policer dropped.
+        Drops,
+        /// Packets that the link lost behind the queue.
+        Errors,
+        /// The rate of the application's bytes.
+        Goodput,
+        /// Jain's fairness index.
+        Jain,
+        /// The deviation of the round-trip time, as a share of its mean.
+        Jitter,
+        /// Light acknowledgements.
+        LightAcks,
+        /// The share of packets that were lost.
+        Loss,
+        /// The number of lost packets so far.
+        Losses,
+        /// The goodput that the protocol's analytic model predicts.
+        Model,
+        /// Loss reports (NAK).
+        Naks,
+        /// Data packets.
+        Packets,
+        /// The interval between two packets.
+        Period,
+        /// The packets in the bottleneck's queue.
+        Queue,
+        /// RED's average of the queue.
+        Red,
+        /// The share of retransmitted packets.
+        Retransmitted,
+        /// The round-trip time.
+        Rtt,
+        /// The rate of data packets on the wire.
+        Sent,
+        /// The stability index.
+        Stability,
+        /// Retransmission time-outs.
+        Timeouts,
+        /// The share of the bottleneck's capacity in use.
+        Utilisation,
+        /// The congestion window.
+        Window,
+    }
 }
 
 impl Quantity {
-    /// All quantities, in the order of their names.
-    pub const ALL: [Self; 31] = [
-        Self::Ack2s,
-        Self::Acks,
-        Self::Capacity,
-        Self::Completed,
-        Self::Completion,
-        Self::Convergence,
-        Self::CpuOfReceiver,
-        Self::CpuOfSender,
-        Self::CpuPerGigabyte,
-        Self::Dips,
-        Self::Drops,
-        Self::Errors,
-        Self::Goodput,
-        Self::Jain,
-        Self::Jitter,
-        Self::LightAcks,
-        Self::Loss,
-        Self::Losses,
-        Self::Model,
-        Self::Naks,
-        Self::Packets,
-        Self::Period,
-        Self::Queue,
-        Self::Red,
-        Self::Retransmitted,
-        Self::Rtt,
-        Self::Sent,
-        Self::Stability,
-        Self::Timeouts,
-        Self::Utilisation,
-        Self::Window,
-    ];
-
     /// The name, unit and words of each quantity.
     const fn entry(self) -> (&'static str, Unit, &'static str) {
         match self {
@@ -222,71 +190,51 @@ pub(crate) fn numbered(name: &str) -> (String, u64) {
     (stem.to_owned(), name[stem.len()..].parse().unwrap_or(0))
 }
 
-/// A metric of a whole run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum RunMetric {
-    /// The share of transfers that are done.
-    Completed,
-    /// The time from the first start of a transfer to the end of the last one.
-    CompletionAll,
-    /// The longest duration of a transfer.
-    CompletionMax,
-    /// The mean duration of a transfer.
-    CompletionMean,
-    /// The 99th percentile of the durations.
-    CompletionP99,
-    /// The time from the last start until the flows share evenly.
-    Convergence,
-    /// Packets that the bottleneck's queue or policer dropped.
-    Drops,
-    /// Packets lost on the bottleneck, behind its queue.
-    Errors,
-    /// The greatest goodput of a flow.
-    GoodputMax,
-    /// The least goodput of a flow.
-    GoodputMin,
-    /// The goodput of all flows together.
-    GoodputTotal,
-    /// Jain's index of the goodputs.
-    Jain,
-    /// The longest queue.
-    QueueMax,
-    /// The mean queue.
-    QueueMean,
-    /// The 99th percentile of the queue's samples.
-    QueueP99,
-    /// The mean of RED's average queue.
-    RedAverage,
-    /// The stability index.
-    Stability,
-    /// The share of the bottleneck's capacity in use by first transmissions.
-    Utilisation,
+listed_enum! {
+    /// A metric of a whole run.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum RunMetric {
+        /// The share of transfers that are done.
+        Completed,
+        /// The time from the first start of a transfer to the end of the last one.
+        CompletionAll,
+        /// The longest duration of a transfer.
+        CompletionMax,
+        /// The mean duration of a transfer.
+        CompletionMean,
+        /// The 99th percentile of the durations.
+        CompletionP99,
+        /// The time from the last start until the flows share evenly.
+        Convergence,
+        /// Packets that the bottleneck's queue or policer dropped.
+        Drops,
+        /// Packets lost on the bottleneck, behind its queue.
+        Errors,
+        /// The greatest goodput of a flow.
+        GoodputMax,
+        /// The least goodput of a flow.
+        GoodputMin,
+        /// The goodput of all flows together.
+        GoodputTotal,
+        /// Jain's index of the goodputs.
+        Jain,
+        /// The longest queue.
+        QueueMax,
+        /// The mean queue.
+        QueueMean,
+        /// The 99th percentile of the queue's samples.
+        QueueP99,
+        /// The mean of RED's average queue.
+        RedAverage,
+        /// The stability index.
+        Stability,
+        /// The share of the bottleneck's capacity in use by first transmissions.
+        Utilisation,
+    }
 }
 
 impl RunMetric {
-    /// All metrics of a run, in the order of their keys.
-    pub const ALL: [Self; 18] = [
-        Self::Completed,
-        Self::CompletionAll,
-        Self::CompletionMax,
-        Self::CompletionMean,
-        Self::CompletionP99,
-        Self::Convergence,
-        Self::Drops,
-        Self::Errors,
-        Self::GoodputMax,
-        Self::GoodputMin,
-        Self::GoodputTotal,
-        Self::Jain,
-        Self::QueueMax,
-        Self::QueueMean,
-        Self::QueueP99,
-        Self::RedAverage,
-        Self::Stability,
-        Self::Utilisation,
-    ];
-
     /// Its key in records.
     #[must_use]
     pub const fn key(self) -> &'static str {

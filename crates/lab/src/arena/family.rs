@@ -3,65 +3,49 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A kind of path or competition. The number of a family is part of a cell's seed, so new ones go to the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Family {
-    /// A path without impairments.
-    Clean,
-    /// Independent random loss.
-    Loss,
-    /// Random loss in bursts.
-    Burst,
-    /// Random delay that keeps the order.
-    Jitter,
-    /// Some packets overtake others.
-    Reorder,
-    /// A queue of at most 0.3 BDP.
-    Shallow,
-    /// A queue of 1 to 4 BDP.
-    Deep,
-    /// 0.5 to 10 Mbit/s.
-    Slow,
-    /// 2 to 40 flows on one link.
-    Fair,
-    /// Two flows with different RTTs.
-    Mix,
-    /// A flow that joins one to three others.
-    LateComer,
-    /// One flow beside one of CUBIC, Reno or BBR.
-    Tcp,
-    /// The capacity falls and returns.
-    Fall,
-    /// 100 to 500 flows on one link.
-    Many,
-    /// Hosts whose programs are not scheduled at times.
-    LateHosts,
-    /// Several bottlenecks in a row, with cross flows at each.
-    MultiBottleneck,
+use crate::listed_enum::listed_enum;
+
+listed_enum! {
+    /// A kind of path or competition. The number of a family is part of a cell's seed, so new ones go to the end.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum Family {
+        /// A path without impairments.
+        Clean,
+        /// Independent random loss.
+        Loss,
+        /// Random loss in bursts.
+        Burst,
+        /// Random delay that keeps the order.
+        Jitter,
+        /// Some packets overtake others.
+        Reorder,
+        /// A queue of at most 0.3 BDP.
+        Shallow,
+        /// A queue of 1 to 4 BDP.
+        Deep,
+        /// 0.5 to 10 Mbit/s.
+        Slow,
+        /// 2 to 40 flows on one link.
+        Fair,
+        /// Two flows with different RTTs.
+        Mix,
+        /// A flow that joins one to three others.
+        LateComer,
+        /// One flow beside one of CUBIC, Reno or BBR.
+        Tcp,
+        /// The capacity falls and returns.
+        Fall,
+        /// 100 to 500 flows on one link.
+        Many,
+        /// Hosts whose programs are not scheduled at times.
+        LateHosts,
+        /// Several bottlenecks in a row, with cross flows at each.
+        MultiBottleneck,
+    }
 }
 
 impl Family {
-    /// All families, in the order of tables.
-    pub const ALL: [Self; 16] = [
-        Self::Clean,
-        Self::Loss,
-        Self::Burst,
-        Self::Jitter,
-        Self::Reorder,
-        Self::Shallow,
-        Self::Deep,
-        Self::Slow,
-        Self::Fair,
-        Self::Mix,
-        Self::LateComer,
-        Self::Tcp,
-        Self::Fall,
-        Self::Many,
-        Self::LateHosts,
-        Self::MultiBottleneck,
-    ];
-
     /// The name, the drawn path and the goals.
     const fn entry(self) -> (&'static str, &'static str, &'static str) {
         match self {
