@@ -7,9 +7,11 @@
 use std::ffi::CString;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{Pid, WaitOptions, waitpid};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
@@ -71,12 +73,7 @@ pub(crate) fn try_in_a_child(work: impl FnOnce() -> io::Result<()>) -> io::Resul
         }
         child => {
             let child = Pid::from_raw(child);
-            let status = loop {
-                match waitpid(child, WaitOptions::empty()) {
-                    Err(Errno::INTR) => {}
-                    other => break other?,
-                }
-            };
+            let status = retry_on_intr(|| waitpid(child, WaitOptions::empty()))?;
             match status.and_then(|(_, status)| status.exit_status()) {
                 Some(0) => Ok(()),
                 Some(number) => Err(io::Error::from_raw_os_error(number)),
@@ -144,27 +141,23 @@ pub(crate) fn set_offloads(device: BorrowedFd<'_>, offloads: u32) -> io::Result<
 
 /// Gives the interface `name` an IPv4 address, and a route to the rest of its subnet.
 pub(crate) fn set_ipv4(name: &str, address: Ipv4Addr, prefix: u32) -> io::Result<()> {
-    let socket = control(libc::AF_INET)?;
+    let socket = control(AddressFamily::INET)?;
     let mut request = interface(name)?;
     request.ifr_ifru.ifru_addr = ipv4(address);
-    ioctl(borrow(&socket), libc::SIOCSIFADDR, &raw mut request)?;
+    ioctl(socket.as_fd(), libc::SIOCSIFADDR, &raw mut request)?;
     request.ifr_ifru.ifru_netmask = ipv4(Ipv4Addr::from_bits(u32::MAX << (32 - prefix)));
-    ioctl(borrow(&socket), libc::SIOCSIFNETMASK, &raw mut request)
+    ioctl(socket.as_fd(), libc::SIOCSIFNETMASK, &raw mut request)
 }
 
 /// Gives the interface `name` an IPv6 address. The interface must be up.
 pub(crate) fn set_ipv6(name: &str, address: Ipv6Addr, prefix: u32) -> io::Result<()> {
-    let socket = control(libc::AF_INET6)?;
-    let mut request = interface(name)?;
-    ioctl(borrow(&socket), libc::SIOCGIFINDEX, &raw mut request)?;
-    // SAFETY: the call before has filled in the index, and any bit pattern is a valid number.
-    let index = unsafe { request.ifr_ifru.ifru_ifindex };
+    let socket = control(AddressFamily::INET6)?;
     let mut request = libc::in6_ifreq {
         ifr6_addr: libc::in6_addr { s6_addr: address.octets() },
         ifr6_prefixlen: prefix,
-        ifr6_ifindex: index,
+        ifr6_ifindex: name_to_index(&socket, name)? as libc::c_int,
     };
-    ioctl(borrow(&socket), libc::SIOCSIFADDR, &raw mut request)
+    ioctl(socket.as_fd(), libc::SIOCSIFADDR, &raw mut request)
 }
 
 /// Sets the MTU of an interface in bytes and the length of its transmit queue in packets. Uses netlink, because the
@@ -178,14 +171,14 @@ pub(crate) fn set_sizes(name: &str, mtu: u32, queue: u32) -> io::Result<()> {
 
 /// Switches an interface on or off.
 pub(crate) fn switch(name: &str, on: bool) -> io::Result<()> {
-    let socket = control(libc::AF_INET)?;
+    let socket = control(AddressFamily::INET)?;
     let mut request = interface(name)?;
-    ioctl(borrow(&socket), libc::SIOCGIFFLAGS, &raw mut request)?;
+    ioctl(socket.as_fd(), libc::SIOCGIFFLAGS, &raw mut request)?;
     // SAFETY: the call before has filled in the flags, and any bit pattern is a valid number.
     let flags = unsafe { request.ifr_ifru.ifru_flags };
     let up = libc::IFF_UP as libc::c_short;
     request.ifr_ifru.ifru_flags = if on { flags | up } else { flags & !up };
-    ioctl(borrow(&socket), libc::SIOCSIFFLAGS, &raw mut request)
+    ioctl(socket.as_fd(), libc::SIOCSIFFLAGS, &raw mut request)
 }
 
 /// Room for Linux' `struct tcp_info` as of 6.18, and for later fields.
@@ -225,17 +218,9 @@ pub(crate) fn limit_tcp_window(socket: BorrowedFd<'_>, bytes: u32) -> io::Result
 }
 
 /// A socket for requests about interfaces, in the calling thread's network.
-fn control(family: libc::c_int) -> io::Result<OwnedFd> {
-    // SAFETY: plain numbers; the result is checked before it is owned. Protocol 0 of netlink is the one about links.
-    match unsafe { libc::socket(family, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) } {
-        -1 => Err(io::Error::last_os_error()),
-        // SAFETY: a descriptor just created has no other owner.
-        socket => Ok(unsafe { OwnedFd::from_raw_fd(socket) }),
-    }
-}
-
-fn borrow(socket: &OwnedFd) -> BorrowedFd<'_> {
-    std::os::fd::AsFd::as_fd(socket)
+fn control(family: AddressFamily) -> io::Result<OwnedFd> {
+    // The default protocol of netlink is the one about links.
+    Ok(socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
 }
 
 /// A request about the interface `name`.

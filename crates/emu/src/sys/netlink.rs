@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 
+use rustix::net::AddressFamily;
+
 /// Every part begins at a multiple of this (`NLMSG_ALIGNTO`, `RTA_ALIGNTO`).
 const ALIGNMENT: usize = 4;
 /// Length of a message header: length, type, flags, sequence number, port.
@@ -21,7 +23,7 @@ pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 
 /// Changes the interface of the calling thread's network that `attributes` name.
 pub(super) fn set_link(attributes: &[u8]) -> io::Result<()> {
-    let mut socket = File::from(super::control(libc::AF_NETLINK)?);
+    let mut socket = File::from(super::control(AddressFamily::NETLINK)?);
     let mut message = Vec::new();
     // All of `ifinfomsg` is zero: any family, the interface by its name, no flags to change.
     let body = size_of::<libc::ifinfomsg>();
