@@ -39,6 +39,7 @@ use crate::scenario::setup::Setup;
 use control::{RunControl, Trouble};
 use network::Network;
 use pressure::Pressure;
+use processor::Meter;
 pub(crate) use refusal::refusal;
 
 /// The port of the first flow, as in the simulator. The others follow.
@@ -60,14 +61,19 @@ trait Running {
     /// The counters of its sender and receiver. A closed connection keeps the counters of `before`.
     fn look(&self, before: [Stats; 2]) -> [Stats; 2];
 
+    /// The meters of the threads of its sender and of its receiver; `None` if nothing measures them.
+    fn meters(&self) -> Option<&[Arc<Meter>; 2]> {
+        None
+    }
+
     /// The processor time of its sender and of its receiver so far; `None` if it is not known.
     fn processor(&self) -> [Option<Duration>; 2] {
-        [None; 2]
+        self.meters().map_or([None; 2], |meters| meters.each_ref().map(|meter| meter.used()))
     }
 
     /// How long its threads waited for a processor each time that they needed one, in the mean; `None` if it is not known.
     fn mean_wait(&self) -> Option<Duration> {
-        None
+        self.meters()?.iter().filter_map(|meter| meter.mean_wait()).max()
     }
 
     /// Ends the flow, waits for its threads, and returns how it ended.

@@ -214,12 +214,8 @@ impl Running for BulkFlow {
         [look(0), look(1)]
     }
 
-    fn processor(&self) -> [Option<Duration>; 2] {
-        [0, 1].map(|side| self.meters[side].used())
-    }
-
-    fn mean_wait(&self) -> Option<Duration> {
-        self.meters.iter().filter_map(|meter| meter.mean_wait()).max()
+    fn meters(&self) -> Option<&[Arc<Meter>; 2]> {
+        Some(&self.meters)
     }
 
     fn end(&mut self) -> Ending {
