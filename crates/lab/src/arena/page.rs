@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::family::Family;
 use super::goal::{Mark, Verdict};
 use super::results::{Results, Tally};
-use crate::report::style;
+use crate::report::page::document;
 use crate::report::svg::escape;
 
 /// Rules beside those of other pages.
@@ -67,16 +67,8 @@ const OPEN: usize = 64;
 pub fn page(results: &Results) -> String {
     let seeds = in_words(&results.seeds);
     let body = format!("{}{}{}{}", head(results, &seeds), strips::html(results), formulas(results), cells(results));
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>Farhaul arena: {seeds}</title>\n\
-         <style>{}{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\
-         <footer class=\"meta\">Farhaul {}. Same seed and program, same numbers, on every machine.</footer>\n\
-         </main>\n</body>\n</html>\n",
-        style::page(),
-        env!("CARGO_PKG_VERSION"),
-    )
+    let footer = "Same seed and program, same numbers, on every machine.";
+    document(&format!("Farhaul arena: {seeds}"), STYLE, &body, footer)
 }
 
 /// The seeds in words: `seed 1`, `seeds 1 to 4`, `seeds 3, 8`.

@@ -94,21 +94,26 @@ pub fn page(results: &[FigureResult]) -> String {
     for shown in &shown {
         body.push_str(&figure::html(shown, &measurements));
     }
+    let footer = if shown.iter().any(|shown| shown.was_run_in(World::Emulated)) {
+        "In the simulator same scenario and seed, same numbers, on every machine; in real time no run is like another."
+    } else {
+        "Same scenario and seed, same numbers, on every machine."
+    };
+    document(&format!("Farhaul lab: {} figures", shown.len()), "", &body, footer)
+}
+
+/// A page of HTML that loads nothing from the network: its body between the title and the footer. `style` follows the
+/// style of all pages.
+pub(crate) fn document(title: &str, style: &str, body: &str, footer: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>Farhaul lab: {} figures</title>\n\
-         <style>{}</style>\n</head>\n<body>\n<main>\n{body}\
-         <footer class=\"meta\">Farhaul {}. {}</footer>\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+         <style>{}{style}</style>\n</head>\n<body>\n<main>\n{body}\
+         <footer class=\"meta\">Farhaul {}. {footer}</footer>\n\
          </main>\n</body>\n</html>\n",
-        shown.len(),
         style::page(),
         env!("CARGO_PKG_VERSION"),
-        if shown.iter().any(|shown| shown.was_run_in(World::Emulated)) {
-            "In the simulator same scenario and seed, same numbers, on every machine; in real time no run is like another."
-        } else {
-            "Same scenario and seed, same numbers, on every machine."
-        },
     )
 }
 
