@@ -230,6 +230,18 @@ pub fn grid(scenario: &Scenario) -> Vec<Point> {
     points
 }
 
+/// Puts items with equal keys together, in the order in which the keys first come.
+pub(crate) fn grouped<K: PartialEq, T>(items: impl IntoIterator<Item = (K, T)>) -> Vec<(K, Vec<T>)> {
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    for (key, item) in items {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(item),
+            None => groups.push((key, vec![item])),
+        }
+    }
+    groups
+}
+
 /// A point in words, in the order of the scenario's axes: `rate 100mbit, rtt 10ms`.
 #[must_use]
 pub fn describe(point: &Point, scenario: &Scenario) -> String {

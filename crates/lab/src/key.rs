@@ -42,12 +42,6 @@ impl RunKey {
     }
 }
 
-impl Default for RunKey {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl fmt::Display for RunKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)

@@ -2,7 +2,7 @@
 //!
 //! Scores use the means over seeds. A point without data fails a score.
 
-use crate::aggregate::{Measurements, Point, describe, grid};
+use crate::aggregate::{Measurements, Point, describe, grid, grouped};
 use crate::expression::{Comparison, Condition, Expression, Judgement, Margin, NoValue, Unit, references};
 use crate::figures::FigureResult;
 use crate::scenario::{Demand, Direction, ScoreSource, ScoreSpec};
@@ -289,18 +289,12 @@ fn steps<'p>(points: &'p [Point], along: &str) -> Result<Vec<(&'p Point, &'p Poi
     let key = |point: &Point| -> Vec<String> {
         point.iter().filter(|(axis, _)| *axis != along).map(|(_, value)| value.text.clone()).collect()
     };
-    /// Points with the same values of all other axes, by their place along this one.
-    type AxisRow<'p> = (Vec<String>, Vec<(f64, &'p Point)>);
-    let mut rows: Vec<AxisRow<'_>> = Vec::new();
-    for point in points {
+    let placed = |point: &'p Point| {
         let at = point.get(along).and_then(|value| value.number);
         let at = at.ok_or_else(|| format!("no data: the axis '{along}' has no numbers"))?;
-        let key = key(point);
-        match rows.iter_mut().find(|(row, _)| *row == key) {
-            Some((_, row)) => row.push((at, point)),
-            None => rows.push((key, vec![(at, point)])),
-        }
-    }
+        Ok((key(point), (at, point)))
+    };
+    let mut rows = grouped(points.iter().map(placed).collect::<Result<Vec<_>, String>>()?);
     for (_, row) in &mut rows {
         row.sort_by(|one, other| one.0.total_cmp(&other.0));
     }

@@ -105,7 +105,7 @@ fn draw_panel(canvas: &mut Canvas, source: &PlotSource<'_>, panel: &Panel<'_>, a
         canvas.text("title", (6.0, area.top - CLEAR - ROW), Anchor::Start, &panel.title);
     }
     canvas.text("words", (6.0, area.top - CLEAR), Anchor::Start, &with_unit(&source.y_words(), shown));
-    upright(canvas, source, &y, range, area);
+    upright(canvas, &y, (area.left, area.right), |tick| Some(shown.number(tick)));
 
     let zero = if spacing == Spacing::Linear { y.place(0.0).unwrap_or(area.bottom) } else { area.bottom };
     let step = step(panel, area);

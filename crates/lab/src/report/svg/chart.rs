@@ -199,7 +199,8 @@ impl Frame<'_> {
         let x = Scale::new(plot.x_axis.scale, self.x_range, (area.left + INSET, area.right - INSET));
         let y = Scale::new(plot.y_axis.scale, y_range, (area.bottom, area.top));
         self.titles(canvas, panel, area, y_range);
-        upright(canvas, self.source, &y, y_range, area);
+        let shown = shown(&plot.y_axis, self.source.unit(), y_range.1);
+        upright(canvas, &y, (area.left, area.right), |tick| Some(shown.number(tick)));
         self.across(canvas, &x, area);
 
         let clip = format!("{}-panel-{index}", super::id(self.source));
@@ -302,14 +303,18 @@ impl Frame<'_> {
     }
 }
 
-/// Draws the labels of the vertical axis and the grid lines.
-pub(super) fn upright(canvas: &mut Canvas, source: &PlotSource<'_>, y: &Scale, range: (f64, f64), area: &Area) {
-    let axis = &source.plot.y_axis;
-    let shown = shown(axis, source.unit(), range.1);
+/// Draws grid lines from the left to the right edge, and the labels of the vertical axis. A tick without a label has no
+/// line.
+pub(super) fn upright(
+    canvas: &mut Canvas,
+    y: &Scale,
+    (left, right): (f64, f64),
+    label: impl Fn(f64) -> Option<String>,
+) {
     for tick in y.ticks(&[], TICK_HEIGHT) {
-        let Some(place) = y.place(tick) else { continue };
-        canvas.line("grid", (area.left, place), (area.right, place));
-        canvas.text("tick", (area.left - 8.0, place + 4.0), Anchor::End, &shown.number(tick));
+        let Some((place, label)) = y.place(tick).zip(label(tick)) else { continue };
+        canvas.line("grid", (left, place), (right, place));
+        canvas.text("tick", (left - 8.0, place + 4.0), Anchor::End, &label);
     }
 }
 
@@ -354,7 +359,7 @@ pub(super) fn range_of(source: &PlotSource<'_>, values: Vec<f64>) -> (f64, f64) 
     }
 }
 
-fn extent(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
+pub(super) fn extent(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     let found = values.into_iter().filter(|value| value.is_finite()).fold(None, |found: Option<(f64, f64)>, value| {
         let (low, high) = found.unwrap_or((value, value));
         Some((low.min(value), high.max(value)))

@@ -1,6 +1,6 @@
 //! The data of a drawing: values, points and units, taken from measurements.
 
-use crate::aggregate::{Estimate, Measurements, Point, grid, same};
+use crate::aggregate::{Estimate, Measurements, Point, grid, grouped, same};
 use crate::expression::{Condition, Environment, Expression, Reference, Shown, Unit};
 use crate::figures::{FigureResult, Published};
 use crate::metric::{Quantity, RunMetric, numbered};
@@ -65,19 +65,11 @@ impl<'a> PlotSource<'a> {
 
     /// Points in groups with equal values of all axes but these, in the grid's order.
     pub(crate) fn groups(&self, but: &[&str]) -> Vec<(Point, Vec<Point>)> {
-        let mut groups: Vec<(Point, Vec<Point>)> = Vec::new();
-        for point in self.points() {
-            let key: Point = point
-                .iter()
-                .filter(|(axis, _)| !but.contains(&axis.as_str()))
-                .map(|(axis, value)| (axis.clone(), value.clone()))
-                .collect();
-            match groups.iter_mut().find(|(group, _)| *group == key) {
-                Some((_, points)) => points.push(point),
-                None => groups.push((key, vec![point])),
-            }
-        }
-        groups
+        let key = |point: &Point| -> Point {
+            let others = point.iter().filter(|(axis, _)| !but.contains(&axis.as_str()));
+            others.map(|(axis, value)| (axis.clone(), value.clone())).collect()
+        };
+        grouped(self.points().into_iter().map(|point| (key(&point), point)))
     }
 
     pub(crate) fn estimate(&self, curve: &str, point: &Point, expression: &Expression) -> Option<Estimate> {
@@ -228,6 +220,11 @@ pub(crate) fn describe(point: &Point, source: &PlotSource<'_>) -> String {
     let value =
         |axis: &Axis| Some(format!("{} {}", words(&axis.name).to_lowercase(), value_words(point.get(&axis.name)?)));
     axes.filter_map(value).collect::<Vec<_>>().join(", ")
+}
+
+/// The title of a panel of one curve, at the place in the grid that its other axes have.
+pub(crate) fn titled(curve: &Curve, place: &str) -> String {
+    if place.is_empty() { curve.label.clone() } else { format!("{}: {place}", curve.label) }
 }
 
 /// A value of an axis for readers: `100 Mbit/s` for `100mbit`.

@@ -1,8 +1,8 @@
 //! A metric over two axes, as colours with the numbers in them. Each curve has one panel.
 
 use super::canvas::{Anchor, Canvas, rows};
-use super::chart::ROW;
-use super::data::{PlotSource, describe, meant_at, shown, value_words, with_unit, words};
+use super::chart::{ROW, extent};
+use super::data::{PlotSource, describe, meant_at, shown, titled, value_words, with_unit, words};
 use super::marks::in_words;
 use crate::aggregate::Point;
 use crate::expression::{Expression, Shown};
@@ -55,11 +55,7 @@ pub(super) fn draw(canvas: &mut Canvas, source: &PlotSource<'_>) -> f64 {
     let (x, y) = if turned { (y, x) } else { (x, y) };
     let panels = panels(source, x, y);
     let values = panels.iter().flat_map(|panel| &panel.cells).filter_map(|cell| cell.value);
-    let range = values.fold(None, |range: Option<(f64, f64)>, value| {
-        let (low, high) = range.unwrap_or((value, value));
-        Some((low.min(value), high.max(value)))
-    });
-    let range = source.plot.y_axis.range.map_or(range.unwrap_or((0.0, 1.0)), |[low, high]| (low, high));
+    let range = source.plot.y_axis.range.map_or_else(|| extent(values), |[low, high]| (low, high));
     let shown = shown(&source.plot.y_axis, source.unit(), range.1);
     let mut words = with_unit(&source.y_words(), shown);
     if panels.iter().flat_map(|panel| &panel.cells).any(|cell| cell.published.is_some()) {
@@ -103,7 +99,7 @@ fn panels<'a>(source: &PlotSource<'a>, x: &Axis, y: &Axis) -> Vec<Panel<'a>> {
                 })
             });
             let place = describe(&rest, source);
-            let title = if place.is_empty() { curve.label.clone() } else { format!("{}: {place}", curve.label) };
+            let title = titled(curve, &place);
             panels.push(Panel { title, cells: cells.collect() });
         }
     }

@@ -1,9 +1,9 @@
 //! A drawing of a distribution: how many measured values fall into each of some bins.
 
 use super::canvas::{Anchor, Canvas};
-use super::chart::{ROW, colour};
+use super::chart::{ROW, colour, upright};
 use super::scale::{Scale, round_up};
-use super::surface::{Caption, Quantity};
+use super::surface::{Caption, Quantity, ticks_across};
 use super::{WIDTH, framed};
 use crate::scenario::Scale as Spacing;
 
@@ -13,9 +13,6 @@ const RIGHT: f64 = 24.0;
 const BELOW: f64 = 46.0;
 /// Height of the bars.
 const HEIGHT: f64 = 240.0;
-/// Space for a tick's label.
-const TICK_WIDTH: f64 = 64.0;
-const TICK_HEIGHT: f64 = 34.0;
 /// Space between two bars.
 const GAP: f64 = 2.0;
 /// A last bin that is wider than the first by this factor holds everything above.
@@ -59,11 +56,7 @@ fn draw(canvas: &mut Canvas, drawing: &Histogram<'_>, (first, step): (f64, f64),
     let most = drawing.bins.iter().map(|(.., count)| *count).max().unwrap_or(0).max(1);
     let x = Scale::new(Spacing::Linear, (first, right), (LEFT, WIDTH - RIGHT));
     let y = Scale::new(Spacing::Linear, (0.0, round_up(most as f64)), (bottom, top));
-    for tick in y.ticks(&[], TICK_HEIGHT) {
-        let Some(place) = y.place(tick).filter(|_| tick.fract() == 0.0) else { continue };
-        canvas.line("grid", (LEFT, place), (WIDTH - RIGHT, place));
-        canvas.text("tick", (LEFT - 8.0, place + 4.0), Anchor::End, &format!("{tick}"));
-    }
+    upright(canvas, &y, (LEFT, WIDTH - RIGHT), |count| (count.fract() == 0.0).then(|| format!("{count}")));
     let class = format!("bar {}", colour(0, 1, false));
     for (index, &(_, _, count)) in drawing.bins.iter().enumerate() {
         let edge = |index: usize| x.place(first + step * index as f64);
@@ -77,11 +70,7 @@ fn draw(canvas: &mut Canvas, drawing: &Histogram<'_>, (first, step): (f64, f64),
         }
     }
     let shown = drawing.across.unit.shown_for(right);
-    for tick in x.ticks(&[], TICK_WIDTH) {
-        let Some(place) = x.place(tick) else { continue };
-        canvas.line("axis", (place, bottom), (place, bottom + 4.0));
-        canvas.text("tick", (place, bottom + 17.0), Anchor::Middle, &shown.number(tick));
-    }
+    ticks_across(canvas, &x, bottom, shown);
     for (value, name) in &drawing.marked {
         let Some(place) = x.place(*value).filter(|_| (first..=right).contains(value)) else { continue };
         canvas.line("published", (place, top - ROW), (place, bottom));

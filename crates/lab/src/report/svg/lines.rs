@@ -2,9 +2,9 @@
 //! value a line.
 
 use super::chart::{Horizontal, Line, Panel};
-use super::data::{PlotSource, describe, meant_at};
+use super::data::{PlotSource, describe, meant_at, titled};
 use super::marks::{Mark, Spot};
-use crate::aggregate::Point;
+use crate::aggregate::{Point, grouped};
 use crate::expression::{Expression, Unit};
 use crate::figures::Published;
 
@@ -19,12 +19,10 @@ pub(super) fn panels(source: &PlotSource<'_>) -> (Horizontal, Vec<Panel>) {
     let together = source.plot.by.is_empty();
     let mut panels = Vec::new();
     for (group, (rest, points)) in source.groups(&within).into_iter().enumerate() {
-        let mut shared = Panel { title: describe(&rest, source), group, ..Panel::default() };
+        let place = describe(&rest, source);
+        let mut shared = Panel { title: place.clone(), group, ..Panel::default() };
         for (index, curve) in &curves {
-            let mut own = Panel { title: curve.label.clone(), group, ..Panel::default() };
-            if !rest.is_empty() {
-                own.title = format!("{}: {}", curve.label, describe(&rest, source));
-            }
+            let mut own = Panel { title: titled(curve, &place), group, ..Panel::default() };
             let panel = if together { &mut shared } else { &mut own };
             for (by, row) in rows(source, &points, x) {
                 for (number, metric) in metrics.iter().enumerate() {
@@ -74,21 +72,11 @@ fn horizontal(source: &PlotSource<'_>, x: &str) -> Horizontal {
 
 /// The points of each line, by the values of the axes that tell lines apart.
 fn rows(source: &PlotSource<'_>, points: &[Point], x: &str) -> Vec<(Point, Vec<Point>)> {
-    let mut rows: Vec<(Point, Vec<Point>)> = Vec::new();
-    for point in points {
-        let by: Point = source
-            .plot
-            .by
-            .iter()
-            .filter(|axis| *axis != x)
-            .filter_map(|axis| Some((axis.clone(), point.get(axis)?.clone())))
-            .collect();
-        match rows.iter_mut().find(|(row, _)| *row == by) {
-            Some((_, row)) => row.push(point.clone()),
-            None => rows.push((by, vec![point.clone()])),
-        }
-    }
-    rows
+    let by = |point: &Point| -> Point {
+        let axes = source.plot.by.iter().filter(|axis| *axis != x);
+        axes.filter_map(|axis| Some((axis.clone(), point.get(axis)?.clone()))).collect()
+    };
+    grouped(points.iter().map(|point| (by(point), point.clone())))
 }
 
 fn name(source: &PlotSource<'_>, metric: &str, curve: &str, by: &Point, metrics: usize) -> String {

@@ -1,11 +1,11 @@
 //! Drawings of measurements that no scenario made: a value over a grid, and values with ranges over another value.
 
 use super::canvas::{Anchor, Canvas, rows, width};
-use super::chart::{ROW, colour};
+use super::chart::{ROW, colour, upright};
 use super::heat::{self, Cell, Panel};
 use super::scale::{Scale, round_up};
 use super::{WIDTH, framed};
-use crate::expression::Unit;
+use crate::expression::{Shown, Unit};
 use crate::record::AxisValue;
 use crate::scenario::{Axis, Scale as Spacing};
 
@@ -15,9 +15,8 @@ const RIGHT: f64 = 24.0;
 const BELOW: f64 = 46.0;
 /// Height of the curves.
 const HEIGHT: f64 = 320.0;
-/// Space for a tick's label.
+/// Space for the label of a tick across.
 const TICK_WIDTH: f64 = 64.0;
-const TICK_HEIGHT: f64 = 34.0;
 /// Radius of the marked point.
 const MARK: f64 = 7.0;
 
@@ -114,6 +113,15 @@ fn quantity(text: &str) -> Option<f64> {
     }
 }
 
+/// Draws the ticks of the horizontal axis, which lies at `bottom`, and their labels.
+pub(super) fn ticks_across(canvas: &mut Canvas, x: &Scale, bottom: f64, shown: Shown) {
+    for tick in x.ticks(&[], TICK_WIDTH) {
+        let Some(place) = x.place(tick) else { continue };
+        canvas.line("axis", (place, bottom), (place, bottom + 4.0));
+        canvas.text("tick", (place, bottom + 17.0), Anchor::Middle, &shown.number(tick));
+    }
+}
+
 /// Draws curves with ranges. The text of an SVG file.
 #[must_use]
 pub fn range_curves(drawing: &RangeCurves<'_>) -> String {
@@ -130,18 +138,10 @@ pub fn range_curves(drawing: &RangeCurves<'_>) -> String {
     let bottom = top + HEIGHT;
     let x = Scale::new(Spacing::Linear, (0.0, right), (LEFT, WIDTH - RIGHT));
     let y = Scale::new(Spacing::Linear, (0.0, high), (bottom, top));
-    for tick in y.ticks(&[], TICK_HEIGHT) {
-        let Some(place) = y.place(tick) else { continue };
-        canvas.line("grid", (LEFT, place), (WIDTH - RIGHT, place));
-        canvas.text("tick", (LEFT - 8.0, place + 4.0), Anchor::End, &up.number(tick));
-    }
+    upright(&mut canvas, &y, (LEFT, WIDTH - RIGHT), |tick| Some(up.number(tick)));
     canvas.line("axis", (LEFT, bottom), (WIDTH - RIGHT, bottom));
     let across = drawing.across.unit.shown_for(right);
-    for tick in x.ticks(&[], TICK_WIDTH) {
-        let Some(place) = x.place(tick) else { continue };
-        canvas.line("axis", (place, bottom), (place, bottom + 4.0));
-        canvas.text("tick", (place, bottom + 17.0), Anchor::Middle, &across.number(tick));
-    }
+    ticks_across(&mut canvas, &x, bottom, across);
     let words = super::data::with_unit(drawing.across.name, across);
     canvas.text("words", ((LEFT + WIDTH - RIGHT) / 2.0, bottom + 36.0), Anchor::Middle, &words);
     let at = |place: f64, value: f64| Some((x.place(place)?, y.place(value)?));

@@ -1,7 +1,7 @@
 //! Series over time, of the first seed. Each curve has one panel at each point of the grid.
 
 use super::chart::{Horizontal, Line, Panel};
-use super::data::{PlotSource, describe, meant_at};
+use super::data::{PlotSource, describe, meant_at, titled};
 use super::marks::{Mark, Spot};
 use crate::expression::Unit;
 use crate::metric::Quantity;
@@ -22,7 +22,7 @@ pub(super) fn panels(source: &PlotSource<'_>) -> (Horizontal, Vec<Panel>) {
         let place = describe(point, source);
         let mut shared = Panel { title: place.clone(), group, ..Panel::default() };
         for (index, curve) in &curves {
-            let title = if place.is_empty() { curve.label.clone() } else { format!("{}: {place}", curve.label) };
+            let title = titled(curve, &place);
             let mut own = Panel { title, group, ..Panel::default() };
             let panel = if together { &mut shared } else { &mut own };
             let Some(run) = source.first_run(&curve.name, point) else { continue };
