@@ -110,7 +110,7 @@ fn one_way(text: &str) -> Result<Impairments, String> {
 
 impl Impairments {
     /// This direction, with `both` where it has no option of its own.
-    fn or(&self, both: &Self) -> OneWay {
+    fn or(&self, both: &Self) -> Self {
         // Options that exclude each other are overridden together.
         let (rate, link_trace) = if self.rate.is_some() || self.link_trace.is_some() {
             (self.rate, &self.link_trace)
@@ -122,39 +122,22 @@ impl Impairments {
         } else {
             (both.loss, both.bit_errors)
         };
-        OneWay {
+        Self {
             rate,
             link_trace: link_trace.clone(),
-            delay: self.delay.or(both.delay).unwrap_or_default(),
-            loss: loss.unwrap_or(0.0),
+            delay: self.delay.or(both.delay),
+            loss,
             loss_burst: self.loss_burst.or(both.loss_burst),
-            bit_errors: bit_errors.unwrap_or(0.0),
-            discipline: self.discipline.or(both.discipline).unwrap_or(DisciplineName::DropTail),
+            bit_errors,
+            discipline: self.discipline.or(both.discipline),
             police: self.police.or(both.police),
-            queue: self.queue.or(both.queue).unwrap_or(Queue::Size(QueueSize::default())),
+            queue: self.queue.or(both.queue),
             jitter: self.jitter.or(both.jitter),
             reorder: self.reorder.or(both.reorder),
-            duplicate: self.duplicate.or(both.duplicate).unwrap_or(0.0),
-            corrupt: self.corrupt.or(both.corrupt).unwrap_or(0.0),
+            duplicate: self.duplicate.or(both.duplicate),
+            corrupt: self.corrupt.or(both.corrupt),
         }
     }
-}
-
-/// One direction, with all defaults.
-struct OneWay {
-    rate: Option<Rate>,
-    link_trace: Option<TraceFile>,
-    delay: Duration,
-    loss: f64,
-    loss_burst: Option<f64>,
-    bit_errors: f64,
-    queue: Queue,
-    discipline: DisciplineName,
-    police: Option<Policed>,
-    jitter: Option<Duration>,
-    reorder: Option<f64>,
-    duplicate: f64,
-    corrupt: f64,
 }
 
 impl PathOptions {
@@ -162,7 +145,7 @@ impl PathOptions {
     pub(crate) fn specs(&self) -> (PathSpec, PathSpec) {
         let alone = |direction: &Option<Impairments>| direction.clone().unwrap_or_default().or(&self.both);
         let (up, down) = (alone(&self.up), alone(&self.down));
-        let round_trip = up.delay + down.delay;
+        let round_trip = up.delay.unwrap_or_default() + down.delay.unwrap_or_default();
         (up.spec(round_trip, self.seed), down.spec(round_trip, self.seed ^ OTHER_SEED))
     }
 }
@@ -228,35 +211,39 @@ pub(crate) fn loss_share(loss: &LossSpec) -> Option<f64> {
     }
 }
 
-impl OneWay {
+impl Impairments {
+    /// The path of one direction.
     fn spec(self, round_trip: Duration, seed: u64) -> PathSpec {
         let queue = match self.queue {
-            Queue::Size(size) => size,
-            Queue::Bdp => QueueSize::Bdp(round_trip),
+            None => QueueSize::default(),
+            Some(Queue::Size(size)) => size,
+            Some(Queue::Bdp) => QueueSize::Bdp(round_trip),
         };
-        let held_back = |probability| ReorderSpec { probability, extra_delay: REORDERED_BY.max(self.delay / 10) };
+        let delay = self.delay.unwrap_or_default();
+        let held_back = |probability| ReorderSpec { probability, extra_delay: REORDERED_BY.max(delay / 10) };
+        let [loss, bit_errors] = [self.loss, self.bit_errors].map(Option::unwrap_or_default);
         let loss = match self.loss_burst {
-            _ if self.bit_errors > 0.0 => Some(LossSpec::BitErrors(self.bit_errors)),
-            _ if self.loss == 0.0 => None,
-            None => Some(LossSpec::Bernoulli(self.loss)),
-            Some(packets) => Some(LossSpec::GilbertElliott(GilbertElliottSpec::bursts(self.loss, packets))),
+            _ if bit_errors > 0.0 => Some(LossSpec::BitErrors(bit_errors)),
+            _ if loss == 0.0 => None,
+            None => Some(LossSpec::Bernoulli(loss)),
+            Some(packets) => Some(LossSpec::GilbertElliott(GilbertElliottSpec::bursts(loss, packets))),
         };
         let variation = self.link_trace.map_or(Variation::None, |file| Variation::Trace(file.trace));
         let spec = PathSpec {
             rate: self.rate,
             variation,
-            delay: self.delay,
+            delay,
             queue,
             policer: self.police.map(|Policed(spec)| spec),
             loss,
-            duplicate: self.duplicate,
-            corrupt: self.corrupt,
+            duplicate: self.duplicate.unwrap_or_default(),
+            corrupt: self.corrupt.unwrap_or_default(),
             jitter: self.jitter.map(JitterSpec::up_to),
             reorder: self.reorder.map(held_back),
             seed,
             ..PathSpec::default()
         };
-        PathSpec { discipline: self.discipline.at(spec.nominal_rate()), ..spec }
+        PathSpec { discipline: self.discipline.unwrap_or(DisciplineName::DropTail).at(spec.nominal_rate()), ..spec }
     }
 }
 
