@@ -6,9 +6,13 @@ mod meanwhile;
 pub(super) mod pipe;
 pub(super) mod serve;
 
-use crate::options::Transport;
-use crate::output::json::Start;
+use farhaul_session::escape;
+use farhaul_transfer::original::Stop;
 use farhaul_transfer::report::{Direction, Report};
+
+use super::Context;
+use crate::options::Transport;
+use crate::output::json::{FileRecord, FileStatus, Record, Start};
 
 /// The `start` record: the protocol is the original's, and no controller governs its rate.
 fn start(transport: &Transport, verb: &'static str, protocol: &str) -> Start {
@@ -24,4 +28,26 @@ fn end_record(protocol: &str, direction: Direction) -> Report {
         security: Some("none"),
         ..Report::default()
     }
+}
+
+/// The record of a file, with its name as the original program gives it.
+fn file_record(session: Option<u64>, name: &[u8], status: FileStatus, bytes: u64, error: Option<String>) -> Record {
+    let hex = || name.iter().map(|byte| format!("{byte:02x}")).collect();
+    Record::File(FileRecord {
+        session,
+        path: escape(name),
+        path_hex: std::str::from_utf8(name).is_err().then(hex),
+        status,
+        bytes,
+        digest: None,
+        error,
+    })
+}
+
+/// A request to stop, which signals make.
+fn stop_at_signals(context: &Context) -> Stop {
+    let stop = Stop::default();
+    let stopping = stop.clone();
+    context.interrupt.on_stop(move || stopping.stop());
+    stop
 }

@@ -14,12 +14,12 @@ use serde_json::Value;
 
 use super::fault::of;
 use super::meanwhile::Meanwhile;
-use super::{end_record, start};
+use super::{end_record, file_record, start, stop_at_signals};
 use crate::cmd::copy::{CopyArgs, rates};
 use crate::cmd::{Context, report_end};
 use crate::exit::{Code, Fault};
 use crate::output::human::{is_terminal, plural, time};
-use crate::output::json::{FileRecord, FileStatus, Record};
+use crate::output::json::{FileStatus, Record};
 use crate::output::{self, Output, progress};
 use crate::values::{Location, OriginalPlace, Scheme, What};
 
@@ -36,9 +36,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
         failed: Some(0),
         ..end_record(protocol, Direction::Received)
     };
-    let stop = Stop::default();
-    let stopping = stop.clone();
-    context.interrupt.on_stop(move || stopping.stop());
+    let stop = stop_at_signals(context);
     let meter = Meter::start(context.clock);
     let copy = Copy { args, context, plan, output: output.clone(), meter, stop, progress: Progress::default() };
     let result = copy.run(&mut end);
@@ -265,16 +263,7 @@ impl Copy<'_> {
     }
 
     fn record(&self, name: &[u8], status: FileStatus, bytes: u64, error: Option<String>) {
-        let hex = || name.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.output.record(&Record::File(FileRecord {
-            session: None,
-            path: escape(name),
-            path_hex: std::str::from_utf8(name).is_err().then(hex),
-            status,
-            bytes,
-            digest: None,
-            error,
-        }));
+        self.output.record(&file_record(None, name, status, bytes, error));
     }
 
     fn meanwhile(&self) -> Result<Meanwhile, Fault> {

@@ -9,7 +9,7 @@ use farhaul_transfer::session::measure::Meter;
 use farhaul_units::ByteSize;
 
 use super::fault::of;
-use super::{end_record, start};
+use super::{end_record, start, stop_at_signals};
 use crate::cmd::pipe::{PipeArgs, unwritable};
 use crate::cmd::{Context, report_end};
 use crate::exit::{Code, Fault};
@@ -24,9 +24,7 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
         return Err(Fault::usage("--rendezvous and --wait do not go with SABUL, which sends in one direction"));
     }
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
-    let stop = Stop::default();
-    let stopping = stop.clone();
-    context.interrupt.on_stop(move || stopping.stop());
+    let stop = stop_at_signals(context);
     let transport = &args.transport;
     let terms = StreamTerms {
         connect_timeout: transport.connect_timeout,

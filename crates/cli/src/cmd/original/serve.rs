@@ -7,22 +7,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use farhaul::Endpoint;
-use farhaul_session::escape;
 use farhaul_transfer::disk::{Directory, copies_at_a_time};
 use farhaul_transfer::original::{Failure, News, RbudpGiver, Stop, TsunamiServer, Watch};
 use farhaul_transfer::report::{Direction, Report, goodput};
 use farhaul_transfer::session::measure::Meter;
 use farhaul_units::ByteSize;
 
-use super::end_record;
 use super::fault::of;
+use super::{end_record, file_record, stop_at_signals};
 use crate::cmd::serve::ServeArgs;
 use crate::cmd::{Context, report_end};
 use crate::exit::Fault;
 use crate::options::Original;
 use crate::output::Output;
 use crate::output::human::{plural, rate, time};
-use crate::output::json::{FileRecord, FileStatus, Record};
+use crate::output::json::FileStatus;
 use crate::output::observer::{Reporter, Shown};
 use farhaul_transfer::Events;
 use farhaul_transfer::quota::Quota;
@@ -56,9 +55,7 @@ impl<'a> Beside<'a> {
                 Server::Rbudp(giver.map_err(|failure| of(context, &failure, &local))?)
             }
         };
-        let stop = Stop::default();
-        let stopping = stop.clone();
-        context.interrupt.on_stop(move || stopping.stop());
+        let stop = stop_at_signals(context);
         let protocol = server.protocol();
         let (output, served) = (output.clone(), Arc::clone(served));
         let busy = Quota::of_warnings(context.clock, "original clients were refused as too many");
@@ -168,16 +165,7 @@ impl Watch for Reports<'_> {
 
 impl Reports<'_> {
     fn file(&self, session: Option<u64>, name: &[u8], status: FileStatus, bytes: u64, error: Option<String>) {
-        let hex = || name.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.output.record(&Record::File(FileRecord {
-            session,
-            path: escape(name),
-            path_hex: std::str::from_utf8(name).is_err().then(hex),
-            status,
-            bytes,
-            digest: None,
-            error,
-        }));
+        self.output.record(&file_record(session, name, status, bytes, error));
     }
 }
 
