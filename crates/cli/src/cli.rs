@@ -13,7 +13,7 @@ use crate::exit::Fault;
 use crate::interrupt::AtSignals;
 use crate::options::Transport;
 use crate::output::JsonTo;
-use crate::output::json::{End, Record};
+use crate::output::json::{End, Record, start_record};
 pub(crate) use early::Early;
 pub(crate) use help::command;
 
@@ -155,12 +155,7 @@ impl Verb {
     pub(crate) fn start(&self) -> Value {
         match self.connection() {
             (verb, Some(transport)) => json!(Record::Start(Box::new(transport.start(verb)))),
-            (verb, None) => json!({
-                "event": "start",
-                "verb": verb,
-                "version": env!("CARGO_PKG_VERSION"),
-                "process_id": std::process::id(),
-            }),
+            (verb, None) => start_record(verb, json!({})),
         }
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod doctor;
 pub(crate) mod emulate;
 pub(crate) mod key;
 pub(crate) mod lab;
+mod link_report;
 mod listing;
 pub(crate) mod manual;
 mod measured;

@@ -208,6 +208,11 @@ pub(crate) fn print(text: &str) {
     STDOUT.write(io::stdout().lock(), &terminal::lines(text, Style::of_stdout().is_coloured()));
 }
 
+/// Prints a record, or another value in JSON, on a line of its own.
+pub(crate) fn print_json(value: &Value) {
+    print(&format!("{value}\n"));
+}
+
 /// The first failure of printing. A reader that left is no failure.
 pub(crate) fn outcome() -> Result<(), Fault> {
     STDOUT.outcome().and_then(|()| STDERR.outcome())

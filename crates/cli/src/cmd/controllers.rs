@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::listing;
 use crate::exit::Fault;
-use crate::output::print;
+use crate::output::{print, print_json};
 
 /// List the congestion controllers with their options and sources
 #[derive(Args, Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct ControllersArgs {
 pub(crate) fn run(args: &ControllersArgs) -> Result<(), Fault> {
     if args.json {
         let all: Vec<Value> = controllers().iter().map(record).collect();
-        print(&format!("{}\n", Value::from(all)));
+        print_json(&Value::from(all));
     } else {
         let mut text = String::new();
         controllers().iter().for_each(|entry| describe(&mut text, entry));

@@ -19,7 +19,8 @@ use super::Context;
 use crate::exit::{Code, Fault};
 use crate::options::path_record;
 use crate::output::human::time;
-use crate::output::{Output, has_written, print, progress};
+use crate::output::json::start_record;
+use crate::output::{Output, has_written, print_json, progress};
 use crate::values::{share, some_rate};
 use scratch::Scratch;
 use summary::DemoResult;
@@ -74,7 +75,7 @@ pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Fault> {
     let outcome = outcome.map_err(|fault| context.interrupt.fault().unwrap_or(fault))?;
     if args.json {
         has_written("end");
-        print(&format!("{}\n", outcome.record()));
+        print_json(&outcome.record());
     } else {
         outcome.lines(output.style()).iter().for_each(|line| output.say(line));
     }
@@ -182,21 +183,15 @@ impl Demo<'_> {
             return;
         }
         has_written("start");
-        let record = json!({
-            "event": "start",
-            "verb": "demo",
-            "version": env!("CARGO_PKG_VERSION"),
-            "process_id": std::process::id(),
-            "settings": {
-                "file": file.to_string_lossy(),
-                "bytes": size,
-                "controller": self.args.controller.to_string(),
-                "path": testbed.name(),
-                "up": path_record(&self.path(SEEDS.0)),
-                "down": path_record(&self.path(SEEDS.1)),
-            },
+        let settings = json!({
+            "file": file.to_string_lossy(),
+            "bytes": size,
+            "controller": self.args.controller.to_string(),
+            "path": testbed.name(),
+            "up": path_record(&self.path(SEEDS.0)),
+            "down": path_record(&self.path(SEEDS.1)),
         });
-        print(&format!("{record}\n"));
+        print_json(&start_record("demo", json!({ "settings": settings })));
     }
 
     /// The file to copy, and its digest.
@@ -246,7 +241,7 @@ impl Demo<'_> {
             match record["event"].as_str() {
                 Some("interval") => {
                     if self.args.json {
-                        print(&format!("{record}\n"));
+                        print_json(&record);
                     }
                     bar.set_position(record["bytes_total"].as_u64().unwrap_or(0).min(size));
                     bar.set_prefix(format!(

@@ -28,7 +28,7 @@ use super::Context;
 use crate::exit::{Code, Fault};
 use crate::options::SshOptions;
 use crate::output::human::{Style, columns_of_stdout};
-use crate::output::json::ErrorRecord;
+use crate::output::json::{ErrorRecord, start_record};
 use crate::output::{Output, has_written, print};
 use examined::Examined;
 use finding::{Finding, State, summary};
@@ -98,14 +98,8 @@ impl Report {
     fn begin(args: &DoctorArgs) -> Self {
         let output = Output::from_flag(args.json);
         has_written("start");
-        let start = json!({
-            "event": "start",
-            "verb": "doctor",
-            "version": env!("CARGO_PKG_VERSION"),
-            "process_id": std::process::id(),
-            "host": args.host.as_ref().map(ToString::to_string),
-        });
-        output.write(&start.to_string());
+        let host = args.host.as_ref().map(ToString::to_string);
+        output.write(&start_record("doctor", json!({ "host": host })).to_string());
         Self { output, style: Style::of_stdout(), problems: 0, advice: 0 }
     }
 

@@ -24,6 +24,7 @@ use crate::exit::{Code, Fault};
 use crate::fault;
 use crate::options::PathOptions;
 use crate::output::human::{percent, reason, time};
+use crate::output::json::start_record;
 use crate::output::{JsonTo, Output, has_written};
 use far::Served;
 use live::Live;
@@ -220,17 +221,14 @@ fn begin(args: &EmulateArgs, hosts: &Hosts<'_>, command: &near::CommandLine, car
     settings["pcap_far"] = json!(args.pcap_far.as_ref().map(|file| file.to_string_lossy()));
     settings["serve"] = json!(args.serve);
     settings["command"] = json!(command.words());
-    json!({
-        "event": "start",
-        "verb": "emulate",
-        "version": env!("CARGO_PKG_VERSION"),
-        "process_id": std::process::id(),
+    let fields = json!({
         "near": host(hosts.near),
         "far": host(hosts.far),
         // Capacity of this machine, if it was checked.
         "capacity_bps": carries.map(Rate::bits_per_second),
         "settings": settings,
-    })
+    });
+    start_record("emulate", fields)
 }
 
 impl Hosts<'_> {

@@ -9,7 +9,7 @@ use farhaul_transfer::keys::{identity, places};
 use serde_json::json;
 
 use crate::exit::{Code, Fault};
-use crate::output::print;
+use crate::output::{print, print_json};
 
 /// Make or show a key: the identity of a user or a daemon
 #[derive(Args, Debug)]
@@ -63,7 +63,7 @@ impl FileArgs {
 
     fn print(&self, key: PublicKey, line: &str) {
         if self.json {
-            print(&format!("{}\n", json!({ "key": key.to_string(), "fingerprint": key.fingerprint() })));
+            print_json(&json!({ "key": key.to_string(), "fingerprint": key.fingerprint() }));
         } else {
             print(&format!("{line}\n"));
         }

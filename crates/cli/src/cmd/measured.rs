@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::Context;
 use crate::exit::{Code, Fault};
 use crate::options::Probing;
-use crate::output::json::ErrorRecord;
+use crate::output::json::{ErrorRecord, start_record};
 use crate::output::observer::{Reporter, Shown};
 use crate::output::{Output, has_written};
 
@@ -48,17 +48,13 @@ impl<'a> Port<'a> {
         let security = options.server_keys.in_settings(options.security.settings(), &output);
         let server = security.server(options.connect.to_string(), &events)?;
         has_written("start");
-        let record = json!({
-            "event": "start",
-            "verb": verb,
-            "version": env!("CARGO_PKG_VERSION"),
-            "process_id": std::process::id(),
+        let fields = json!({
             "security": options.security.name(),
             "address": options.connect.to_string(),
             "mtu_bytes": options.mtu,
             "settings": settings,
         });
-        output.write(&record.to_string());
+        output.write(&start_record(verb, fields).to_string());
         let mut failed = None;
         for peer in peers {
             match Self::at((options, server.as_ref()), (context, &events), output.clone(), peer) {

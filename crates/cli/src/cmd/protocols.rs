@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::listing;
 use crate::exit::Fault;
 use crate::options::SECRET;
-use crate::output::print;
+use crate::output::{print, print_json};
 
 /// Meaning of the secret of Tsunami's original programs.
 const SECRET_OF_ORIGINALS: &str =
@@ -24,7 +24,7 @@ pub(crate) struct ProtocolsArgs {
 pub(crate) fn run(args: &ProtocolsArgs) -> Result<(), Fault> {
     if args.json {
         let all: Vec<Value> = protocols().iter().map(record).collect();
-        print(&format!("{}\n", Value::from(all)));
+        print_json(&Value::from(all));
     } else {
         let mut text = String::new();
         protocols().iter().for_each(|entry| describe(&mut text, entry));

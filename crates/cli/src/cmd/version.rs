@@ -6,7 +6,7 @@ use farhaul::security::{Choices, Cipher, ENVELOPE_VERSION};
 use serde_json::json;
 
 use crate::exit::Fault;
-use crate::output::print;
+use crate::output::{print, print_json};
 
 /// Print the version and the supported protocols
 #[derive(Args, Debug)]
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &VersionArgs) -> Result<(), Fault> {
             "os": std::env::consts::OS,
             "architecture": std::env::consts::ARCH,
         });
-        print(&format!("{record}\n"));
+        print_json(&record);
     } else {
         print(&format!(
             "farhaul {version}\nspeaks {}, and session protocol {session}\nencrypts with TLS 1.3, {}, {}, in envelope \

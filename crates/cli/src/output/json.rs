@@ -6,6 +6,7 @@
 use farhaul_transfer::report::{Peer, Report, RttMicros};
 use farhaul_transfer::{Error, Limit};
 use serde::Serialize;
+use serde_json::Value;
 
 /// One line of `--json`.
 #[derive(Clone, Debug, Serialize)]
@@ -180,6 +181,15 @@ pub(crate) struct End {
     pub(crate) flows: Vec<Flow>,
     pub(crate) exit_code: u8,
     pub(crate) error: Option<ErrorRecord>,
+}
+
+/// The `start` record of a verb whose records are no [`Record`]s, with the verb's own `fields`.
+pub(crate) fn start_record(verb: &str, mut fields: Value) -> Value {
+    fields["event"] = "start".into();
+    fields["verb"] = verb.into();
+    fields["version"] = env!("CARGO_PKG_VERSION").into();
+    fields["process_id"] = std::process::id().into();
+    fields
 }
 
 #[cfg(test)]

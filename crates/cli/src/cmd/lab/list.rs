@@ -9,7 +9,7 @@ use farhaul_lab::{Figure, LabError, Overrides};
 use serde_json::{Value, json};
 
 use crate::exit::{Code, Fault};
-use crate::output::print;
+use crate::output::{print, print_json};
 
 /// List the figures with their papers and required scores
 #[derive(Args, Debug)]
@@ -25,7 +25,7 @@ pub(super) fn run(args: &ListArgs) -> Result<(), Fault> {
     let figures = figures.map_err(|error| Fault::new(Code::Failed, error.to_string()))?;
     if args.json {
         let all: Vec<Value> = figures.iter().map(record).collect();
-        print(&format!("{}\n", Value::from(all)));
+        print_json(&Value::from(all));
         return Ok(());
     }
     let width = figures.iter().map(|figure| figure.info.id.len()).max().unwrap_or(0);

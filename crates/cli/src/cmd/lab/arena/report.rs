@@ -7,7 +7,8 @@ use farhaul_lab::arena::{Cell, Family, Goal, Mark, Results, Tally, Verdict};
 use serde_json::{Map, Value, json};
 
 use crate::exit::Fault;
-use crate::output::{has_written, print};
+use crate::output::json::start_record;
+use crate::output::{has_written, print, print_json};
 
 /// The table of passes, and the missed cells of the last controller if they are wanted.
 pub(super) fn table(results: &Results, page: &Path, misses: bool) {
@@ -50,13 +51,7 @@ pub(super) fn table(results: &Results, page: &Path, misses: bool) {
 /// The first record.
 pub(super) fn start(out: &Path) {
     has_written("start");
-    record(&json!({
-        "event": "start",
-        "verb": "lab arena",
-        "version": env!("CARGO_PKG_VERSION"),
-        "process_id": std::process::id(),
-        "out": out.to_string_lossy(),
-    }));
+    print_json(&start_record("lab arena", json!({ "out": out.to_string_lossy() })));
 }
 
 /// A record for each cell and controller, and the last record.
@@ -65,7 +60,7 @@ pub(super) fn records(done: &Result<(Results, PathBuf), Fault>) {
     if let Ok((results, page)) = done {
         for (cell, verdicts) in results.of(None) {
             for (controller, verdict) in results.controllers.iter().zip(verdicts) {
-                record(&of_cell(cell, controller, verdict));
+                print_json(&of_cell(cell, controller, verdict));
             }
         }
         end.insert("seeds".to_owned(), json!(results.seeds));
@@ -78,7 +73,7 @@ pub(super) fn records(done: &Result<(Results, PathBuf), Fault>) {
     end.insert("exit_code".to_owned(), error.map_or(0, |fault| fault.code.exit()).into());
     let words = error.map(|fault| json!({ "code": fault.code.symbol(), "message": fault.message }));
     end.insert("error".to_owned(), words.into());
-    record(&Value::Object(end));
+    print_json(&Value::Object(end));
 }
 
 fn of_cell(cell: &Cell, controller: &str, verdict: &Verdict) -> Value {
@@ -119,8 +114,4 @@ fn summary(results: &Results) -> Value {
         whole
     };
     results.controllers.iter().enumerate().map(of).collect()
-}
-
-fn record(record: &Value) {
-    print(&format!("{record}\n"));
 }

@@ -11,7 +11,8 @@ use farhaul_lab::{FigureResult, LabError, Record, World, folder, table};
 use serde_json::{Value, json};
 
 use crate::exit::{Code, Fault};
-use crate::output::{Output, has_written, print};
+use crate::output::json::start_record;
+use crate::output::{Output, has_written, print, print_json};
 
 /// Name of the CSV file of runs, in a figure's folder.
 fn csv(world: World) -> String {
@@ -45,7 +46,7 @@ impl RunPrinter {
     /// Reports a run that is finished and kept.
     pub(super) fn run(self, record: &Record) {
         if self.json {
-            print_record(&json!({
+            print_json(&json!({
                 "event": "run",
                 "figure": record.figure,
                 "curve": record.curve,
@@ -70,13 +71,7 @@ impl FigureTally {
         let tally = Self { json, output: output.clone(), met: 0, scores: 0, unmet: Vec::new(), waiting: Vec::new() };
         if json {
             has_written("start");
-            print_record(&json!({
-                "event": "start",
-                "verb": format!("lab {verb}"),
-                "version": env!("CARGO_PKG_VERSION"),
-                "process_id": std::process::id(),
-                "out": out.to_string_lossy(),
-            }));
+            print_json(&start_record(&format!("lab {verb}"), json!({ "out": out.to_string_lossy() })));
         }
         tally
     }
@@ -113,7 +108,7 @@ impl FigureTally {
         let unmet = scores.iter().filter(|score| !score.met);
         self.unmet.extend(unmet.map(|score| format!("{}/{}", result.info.id, score.id)));
         if self.json {
-            print_record(&record(result, &scores, &folder));
+            print_json(&record(result, &scores, &folder));
         } else {
             self.say(result, &table::text(result, &measurements), &scores, &folder);
         }
@@ -153,7 +148,7 @@ impl FigureTally {
         if self.json {
             has_written("end");
             let error = done.as_ref().err();
-            print_record(&json!({
+            print_json(&json!({
                 "event": "end",
                 "scores_met": met,
                 "scores": all,
@@ -186,10 +181,6 @@ fn others(results: &[FigureResult], place: usize, out: &Path) -> Vec<FigureResul
         other.world == results[place].world && results.iter().all(|result| result.info.id != other.info.id)
     });
     others
-}
-
-fn print_record(record: &Value) {
-    print(&format!("{record}\n"));
 }
 
 fn record(result: &FigureResult, scores: &[ScoreResult], folder: &Path) -> Value {
