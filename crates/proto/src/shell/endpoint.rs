@@ -32,7 +32,6 @@ use crate::transport::{Batch, Datagrams, Transmit, Transport};
 /// The endpoint of one UDP port: any number of connections, of one protocol or several.
 ///
 /// Each protocol of the port has settings and limits of its own. The first byte of a datagram tells its protocol.
-#[derive(Default)]
 pub struct Endpoint {
     multiplexer: Multiplexer,
     channel: SharedChannel,
@@ -41,7 +40,8 @@ pub struct Endpoint {
 impl Endpoint {
     /// An endpoint without connections. `seed` gives the randomness of its connections.
     pub fn new(config: Config, seed: u64, demultiplexer: impl Demultiplexer) -> Self {
-        Self::default().with_callers_of(config, seed, demultiplexer)
+        let empty = Self { multiplexer: Multiplexer::default(), channel: SharedChannel::default() };
+        empty.with_callers_of(config, seed, demultiplexer)
     }
 
     /// The same endpoint, which also serves callers of another protocol with settings of their own.
