@@ -18,7 +18,7 @@ use farhaul_transfer::disk::{self, Directory, copies_at_a_time};
 use farhaul_transfer::keys::{Admission, Service};
 use farhaul_transfer::report::{Direction, Report};
 use farhaul_transfer::serve::{DirectoryServer, listener};
-use farhaul_transfer::{Event, Observer, Settings};
+use farhaul_transfer::{Environment, Event, Observer, Settings};
 use farhaul_units::{ByteSize, Rate, parse_duration};
 
 use super::original::serve::Beside;
@@ -95,17 +95,9 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let settings = Settings { security, ..settings };
     // Before anything else, so that its reason is told first.
     Directory::open(&args.root).map_err(|error| no_root(args, &error))?;
-    let folder = args.config.as_deref().map(folder_of);
-    let trace = || args.transport.begin_trace("serve", &output);
-    let early = context.environment(Reporter::new(output.clone(), Shown::default()));
-    let clients = settings.security.admission(&early.events, folder, Service::Files)?;
-    if args.config.is_some() && clients.is_none() {
-        return Err(Fault::usage("a daemon with --config is never plain as a whole").remedy(
-            "name the networks of plain clients by allow in [plain], or start `farhaul serve --plain` by hand",
-        ));
-    }
-    let plain = args.config.as_deref().map(|file| Plain::read(file, &settings.protocol)).transpose()?.flatten();
-    let shown = Shown { interval: args.interval, trace: trace()?, ..Shown::default() };
+    let (clients, plain) = read_clients(args, &settings, context, &output)?;
+    let shown =
+        Shown { interval: args.interval, trace: args.transport.begin_trace("serve", &output)?, ..Shown::default() };
     let environment =
         context.environment(Sessions { reporter: Reporter::new(output.clone(), shown), output: output.clone() });
     if clients.is_none() {
@@ -117,10 +109,10 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
         .unlisted_rate(unlisted_rate(&settings))
         .sessions(max_sessions)
         .idle(Some(args.idle_timeout).filter(|time| !time.is_zero()));
-    let clients = clients.as_ref();
+    let (clients, plain) = (clients.as_ref(), plain.as_ref());
     // Threads that are started from here on are confined as well.
-    let (reloading, confinement) = contain(args, &output, (clients, plain.as_ref()), server.root())?;
-    let endpoint = open_port(args, &settings, clients, plain.as_ref())?;
+    let (reloading, confinement) = contain(args, &output, (clients, plain), server.root())?;
+    let endpoint = open_port(args, &settings, clients, plain)?;
     // A caller may keep a control stream beside its copies.
     endpoint.answer_probes().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))?;
     // Sessions with original programs are always plain.
@@ -129,25 +121,15 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
         Beside::new(args, (original, root), &endpoint, (context, &output), &server.served())
     });
     let beside = beside.transpose()?;
-    let start = start_record(args, &settings, (clients, plain.as_ref()), confinement, max_sessions);
+    let start = start_record(args, &settings, (clients, plain), confinement, max_sessions);
     let listener = listener::listen(&environment, &endpoint)?;
     announce(context, &output, &endpoint, start);
     let (shown, at) = (args.root.display(), endpoint.local_addr());
-    let whom = whom_it_serves(args, &settings, clients, plain.as_ref());
+    let whom = whom_it_serves(args, &settings, clients, plain);
     output.say(&format!("serving {shown} on {at} ({whom}); Ctrl-C stops"));
     if let Some((clients, reloading)) = clients.zip(reloading.as_ref()) {
         listener::guard(&environment, clients, &endpoint)?;
-        let (its, events, port, words) =
-            (clients.clone(), environment.events.clone(), endpoint.clone(), output.clone());
-        let plain = plain.clone();
-        reloading.react(move || {
-            listener::reload(&its, &port, &events);
-            let Some(plain) = &plain else { return };
-            match plain.reload(&port) {
-                Ok(read) => words.say(&format!("the plain clients were read again: {read}")),
-                Err(fault) => words.warn(&format!("{fault}; the plain clients of before apply")),
-            }
-        });
+        reload_at_hangup(reloading, (clients, plain), (&endpoint, &environment, &output));
     }
     if max_sessions < args.max_sessions {
         output.warn(&format!(
@@ -166,6 +148,43 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
             manager::is_ready();
         })
     })
+}
+
+/// The clients that the files of keys admit, and the plain ones that the settings of a daemon admit.
+fn read_clients(
+    args: &ServeArgs,
+    settings: &Settings,
+    context: &Context,
+    output: &Output,
+) -> Result<(Option<Admission>, Option<Plain>), Fault> {
+    let environment = context.environment(Reporter::new(output.clone(), Shown::default()));
+    let folder = args.config.as_deref().map(folder_of);
+    let clients = settings.security.admission(&environment.events, folder, Service::Files)?;
+    if args.config.is_some() && clients.is_none() {
+        return Err(Fault::usage("a daemon with --config is never plain as a whole").remedy(
+            "name the networks of plain clients by allow in [plain], or start `farhaul serve --plain` by hand",
+        ));
+    }
+    let plain = args.config.as_deref().map(|file| Plain::read(file, &settings.protocol)).transpose()?.flatten();
+    Ok((clients, plain))
+}
+
+/// Has SIGHUP read the files of keys and the networks of plain clients again.
+fn reload_at_hangup(
+    reloading: &Reloading,
+    (clients, plain): (&Admission, Option<&Plain>),
+    (endpoint, environment, output): (&Endpoint, &Environment, &Output),
+) {
+    let (clients, plain) = (clients.clone(), plain.cloned());
+    let (endpoint, events, output) = (endpoint.clone(), environment.events.clone(), output.clone());
+    reloading.react(move || {
+        listener::reload(&clients, &endpoint, &events);
+        let Some(plain) = &plain else { return };
+        match plain.reload(&endpoint) {
+            Ok(read) => output.say(&format!("the plain clients were read again: {read}")),
+            Err(fault) => output.warn(&format!("{fault}; the plain clients of before apply")),
+        }
+    });
 }
 
 /// Shows the sessions of a server.
