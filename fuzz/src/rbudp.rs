@@ -2,7 +2,7 @@
 
 use bolero::check;
 use farhaul_proto::ChannelEnd;
-use farhaul_proto::rbudp::original::{Getter, Giver, Terms};
+use farhaul_proto::rbudp::original::{ReceivingSession, SendingSession, Terms};
 use farhaul_units::{Duration, Instant, Rng};
 
 use crate::proto::script::Script;
@@ -42,111 +42,111 @@ fn end_of(script: &mut Script<'_>) -> ChannelEnd {
     if script.byte().is_multiple_of(2) { ChannelEnd::Finished } else { ChannelEnd::Failed }
 }
 
-/// A getter, and a peer that sends anything.
+/// A receiver, and a peer that sends anything.
 #[test]
-fn getter() {
+fn receiver() {
     check!().with_max_len(MAX_INPUT).with_iterations(1_000).for_each(|input: &[u8]| {
         let mut script = Script::new(input);
         let mut now = Instant::from_nanos(1_000_000_000);
-        let mut getter = match script.byte() % 2 {
-            0 => Getter::file(now, terms(), b"name"),
-            _ => Getter::stream(now, terms()),
+        let mut receiver = match script.byte() % 2 {
+            0 => ReceivingSession::file(now, terms(), b"name"),
+            _ => ReceivingSession::stream(now, terms()),
         }
         .expect("terms in range");
         let (mut out, mut read, mut taken) = (Vec::new(), vec![0; 1 << 12], 0);
         while !script.is_over() {
             let step = match script.byte() % 6 {
-                0 => getter.handle_channel(now, &record(&mut script)),
+                0 => receiver.handle_channel(now, &record(&mut script)),
                 1 => {
                     let (index, length) = (u32::from(script.byte()), usize::from(script.byte()) % 66);
-                    getter.handle_datagram(now, &[&index.to_le_bytes()[..], &vec![7; length]].concat());
-                    getter.end_batch(now);
+                    receiver.handle_datagram(now, &[&index.to_le_bytes()[..], &vec![7; length]].concat());
+                    receiver.end_batch(now);
                     Ok(())
                 }
                 2 => {
                     for index in 0..u32::from(script.byte()) {
-                        getter.handle_datagram(now, &[&index.to_le_bytes()[..], &[7; PAYLOAD as usize]].concat());
+                        receiver.handle_datagram(now, &[&index.to_le_bytes()[..], &[7; PAYLOAD as usize]].concat());
                     }
                     Ok(())
                 }
                 3 => {
                     now += Duration::from_millis(u64::from(script.byte()));
-                    getter.handle_timeout(now)
+                    receiver.handle_timeout(now)
                 }
                 4 => {
                     let most = usize::from(script.byte()) * 16;
-                    taken += getter.read(&mut read[..most]);
-                    getter.ask(now, &vec![b'n'; most / 16]).map_or(Ok(()), Ok)
+                    taken += receiver.read(&mut read[..most]);
+                    receiver.ask(now, &vec![b'n'; most / 16]).map_or(Ok(()), Ok)
                 }
                 _ => {
                     let end = end_of(&mut script);
-                    let _ = getter.channel_ended(now, end);
+                    let _ = receiver.channel_ended(now, end);
                     return;
                 }
             };
             if step.is_err() {
                 return;
             }
-            getter.poll_channel(now, &mut out);
-            let stats = getter.stats(now);
+            receiver.poll_channel(now, &mut out);
+            let stats = receiver.stats(now);
             assert!(stats.memory <= MAX_MEMORY, "{} bytes", stats.memory);
-            assert_eq!(stats.totals.bytes_received, (taken + getter.available()) as u64);
-            assert!(getter.size().is_none_or(|size| size <= LARGEST));
+            assert_eq!(stats.totals.bytes_received, (taken + receiver.available()) as u64);
+            assert!(receiver.size().is_none_or(|size| size <= LARGEST));
         }
     });
 }
 
-/// A giver, and a peer that answers anything.
+/// A sender, and a peer that answers anything.
 #[test]
-fn giver() {
+fn sender() {
     check!().with_max_len(MAX_INPUT).with_iterations(1_000).for_each(|input: &[u8]| {
         let mut script = Script::new(input);
         let mut now = Instant::from_nanos(1_000_000_000);
-        let mut giver = match script.byte() % 2 {
-            0 => Giver::files(now, terms()),
-            _ => Giver::stream(now, terms()),
+        let mut sender = match script.byte() % 2 {
+            0 => SendingSession::files(now, terms()),
+            _ => SendingSession::stream(now, terms()),
         }
         .expect("terms in range");
         let (mut out, mut scratch) = (Vec::new(), Vec::new());
         while !script.is_over() {
             let step = match script.byte() % 6 {
-                0 => giver.handle_channel(now, &record(&mut script)),
+                0 => sender.handle_channel(now, &record(&mut script)),
                 1 => {
                     let size = u64::from(script.byte()) * 40;
-                    giver.answer(now, size).map_or(Ok(()), Ok)
+                    sender.answer(now, size).map_or(Ok(()), Ok)
                 }
                 2 => {
                     let data = vec![7; usize::from(script.byte()) * 40];
-                    let room = giver.room();
-                    assert_eq!(giver.write(now, &data), room.min(data.len()));
-                    giver.flush(now);
+                    let room = sender.room();
+                    assert_eq!(sender.write(now, &data), room.min(data.len()));
+                    sender.flush(now);
                     Ok(())
                 }
                 3 => {
                     now += Duration::from_millis(u64::from(script.byte()));
-                    giver.handle_timeout(now)
+                    sender.handle_timeout(now)
                 }
                 4 => {
-                    giver.finish(now);
+                    sender.finish(now);
                     Ok(())
                 }
                 _ => {
                     let end = end_of(&mut script);
-                    let _ = giver.channel_ended(now, end);
+                    let _ = sender.channel_ended(now, end);
                     return;
                 }
             };
             if step.is_err() {
                 return;
             }
-            giver.poll_channel(now, &mut out);
+            sender.poll_channel(now, &mut out);
             let mut calls = 0;
-            while let Some((size, bytes)) = giver.poll_datagrams(now, &mut scratch) {
+            while let Some((size, bytes)) = sender.poll_datagrams(now, &mut scratch) {
                 assert!(size == usize::from(PAYLOAD) + 4 && !bytes.is_empty() && bytes.len() <= 65_507);
                 calls += 1;
                 assert!(calls < MOST_CALLS, "an endless train");
             }
-            assert!(giver.stats(now).memory <= MAX_MEMORY);
+            assert!(sender.stats(now).memory <= MAX_MEMORY);
         }
     });
 }
@@ -166,9 +166,9 @@ impl Path {
     }
 
     /// The datagrams that arrive of those that leave now.
-    fn carry(&mut self, now: Instant, giver: &mut Giver) -> Vec<Vec<u8>> {
+    fn carry(&mut self, now: Instant, sender: &mut SendingSession) -> Vec<Vec<u8>> {
         let mut flight = Vec::new();
-        while let Some((size, train)) = giver.poll_datagrams(now, &mut self.scratch) {
+        while let Some((size, train)) = sender.poll_datagrams(now, &mut self.scratch) {
             for datagram in train.chunks(size) {
                 let copies = match (self.rng.chance(self.loss), self.rng.chance(self.copies)) {
                     (true, _) => 0,
@@ -195,36 +195,36 @@ fn pair() {
         let mut path = Path::new(&mut script);
         let content: Vec<u8> = (0..bytes).map(|_| path.rng.next_u32() as u8).collect();
         let mut now = Instant::from_nanos(1_000_000_000);
-        let mut giver = Giver::files(now, terms()).expect("terms in range");
-        let mut getter = Getter::file(now, terms(), b"name").expect("terms in range");
+        let mut sender = SendingSession::files(now, terms()).expect("terms in range");
+        let mut receiver = ReceivingSession::file(now, terms(), b"name").expect("terms in range");
         let (mut written, mut received) = (0, Vec::new());
         for _ in 0..100_000 {
             let mut said = Vec::new();
-            getter.poll_channel(now, &mut said);
-            if giver.handle_channel(now, &said).is_err() {
+            receiver.poll_channel(now, &mut said);
+            if sender.handle_channel(now, &said).is_err() {
                 return;
             }
-            if giver.asked().is_some() {
-                giver.answer(now, bytes as u64).expect("asked");
+            if sender.asked().is_some() {
+                sender.answer(now, bytes as u64).expect("asked");
             }
-            written += giver.write(now, &content[written..]);
+            written += sender.write(now, &content[written..]);
             let mut said = Vec::new();
-            giver.poll_channel(now, &mut said);
-            getter.handle_channel(now, &said).expect("what a giver says");
-            let flight = path.carry(now, &mut giver);
+            sender.poll_channel(now, &mut said);
+            receiver.handle_channel(now, &said).expect("what a sender says");
+            let flight = path.carry(now, &mut sender);
             for datagram in &flight {
-                assert!(getter.handle_datagram(now, datagram));
+                assert!(receiver.handle_datagram(now, datagram));
             }
-            getter.end_batch(now);
+            receiver.end_batch(now);
             let start = received.len();
-            received.resize(start + getter.available(), 0);
-            getter.read(&mut received[start..]);
-            if giver.is_complete() && getter.is_complete() {
+            received.resize(start + receiver.available(), 0);
+            receiver.read(&mut received[start..]);
+            if sender.is_complete() && receiver.is_complete() {
                 assert!(received == content);
                 return;
             }
             now += Duration::from_millis(1);
-            if giver.handle_timeout(now).is_err() || getter.handle_timeout(now).is_err() {
+            if sender.handle_timeout(now).is_err() || receiver.handle_timeout(now).is_err() {
                 return;
             }
         }

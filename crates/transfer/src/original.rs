@@ -4,8 +4,8 @@
 //! | --- | --- |
 //! | `tsunamid` | [`TsunamiClient`] |
 //! | `tsunami` | [`TsunamiServer`] |
-//! | `sendfile` of QUANTA | [`RbudpGetter`] |
-//! | `recvfile` of QUANTA | [`RbudpGiver`] |
+//! | `sendfile` of QUANTA | [`RbudpReceiver`] |
+//! | `recvfile` of QUANTA | [`RbudpSender`] |
 //! | a receiver of SABUL 2.1 | [`SabulSender`] |
 //! | a sender of SABUL 2.1 | [`SabulReceiver`] |
 //!
@@ -25,8 +25,8 @@ mod failure;
 mod line;
 mod memory;
 mod progress;
-mod rbudp_getter;
-mod rbudp_giver;
+mod rbudp_receiver;
+mod rbudp_sender;
 mod sabul_receiver;
 mod sabul_sender;
 mod sabul_streams;
@@ -41,8 +41,8 @@ pub use crate::disk::IncomingPlace;
 pub use failure::Failure;
 pub use farhaul_proto::{rbudp, sabul, tsunami};
 pub use progress::Progress;
-pub use rbudp_getter::RbudpGetter;
-pub use rbudp_giver::RbudpGiver;
+pub use rbudp_receiver::RbudpReceiver;
+pub use rbudp_sender::RbudpSender;
 pub use sabul_receiver::SabulReceiver;
 pub use sabul_sender::SabulSender;
 pub use sabul_streams::StreamTerms;

@@ -24,7 +24,7 @@ use crate::process::{Reporting, Scratch, Server, Started};
 /// The protocols with datagrams beside a channel of TCP.
 const BLASTS: [&str; 5] = ["sabul", "rbudp", "tsunami", "fobs", "hurricane"];
 /// The original programs that give files.
-const GIVERS: [&str; 2] = ["tsunami", "rbudp"];
+const SENDERS: [&str; 2] = ["tsunami", "rbudp"];
 /// Bytes of a file that takes long at [`SLOW`].
 const LONG: usize = 60_000_000;
 const SLOW: [&str; 2] = ["--rate", "20mbit"];

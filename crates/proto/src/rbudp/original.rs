@@ -1,9 +1,9 @@
 //! The dialogues of the QUANTA programs, for peers that are not Farhaul.
 //!
-//! | | [`Giver`] (`sendfile`, `sendstream`) | [`Getter`] (`recvfile`, `recvstream`) |
+//! | | [`SendingSession`] (`sendfile`, `sendstream`) | [`ReceivingSession`] (`recvfile`, `recvstream`) |
 //! | --- | --- | --- |
-//! | TCP | listens on port p | connects to port p of the giver, until it answers |
-//! | UDP | sends from port p | receives on port p + 1, from port p of the giver |
+//! | TCP | listens on port p | connects to port p of the sender, until it answers |
+//! | UDP | sends from port p | receives on port p + 1, from port p of the sender |
 //! | UDP if a connected TCP socket was handed over | port p | port p |
 //! | rate | set by hand | |
 //! | payload of a datagram | set by hand, the same on both sides | |
@@ -11,20 +11,20 @@
 //! The usual p is [`PORT`]. The sessions know neither addresses nor sockets. A host hands in only datagrams that come
 //! from the peer's address, and hands in channel bytes before datagrams (attack C2). The datagrams have no tag.
 //!
-//! The original holds a file in memory as a whole, and so does a giver here: any packet may be asked for until the end.
-//! A getter's buffer is bounded. Packets without room count as missing, and the bitmap waits for the reader.
+//! The original holds a file in memory as a whole, and so does a sender here: any packet may be asked for until the end.
+//! A receiver's buffer is bounded. Packets without room count as missing, and the bitmap waits for the reader.
 //!
 //! A datagram names neither transfer nor blast. One that is late counts for the next blast on the same socket if it has
 //! the right length. Between two blasts it is dropped. Only the original's own formats could fix this.
 
 mod doubt;
 mod fault;
-mod getter;
-mod giver;
+mod receiving;
+mod sending;
 
 pub use fault::Fault;
-pub use getter::Getter;
-pub use giver::Giver;
+pub use receiving::ReceivingSession;
+pub use sending::SendingSession;
 
 use farhaul_units::{Duration, Instant, Rate, Rng};
 use farhaul_wire::rbudp::HEADER_LEN;
@@ -53,12 +53,12 @@ pub struct Terms {
     pub payload: u16,
     /// How files above 1.5 GiB travel. Default [`LargeFiles::Whole`].
     pub large_files: LargeFiles,
-    /// The rate of a giver, headers of IP and UDP included. The original counts payload only. Default 600 Mbit/s, the
+    /// The rate of a sender, headers of IP and UDP included. The original counts payload only. Default 600 Mbit/s, the
     /// default of iRODS.
     pub rate: Rate,
-    /// Distances between a giver's packets.
+    /// Distances between a sender's packets.
     pub spacing: Spacing,
-    /// Bytes of a getter's buffer, and of a stream's buffer at a giver. Default 512 MiB.
+    /// Bytes of a receiver's buffer, and of a stream's buffer at a sender. Default 512 MiB.
     pub buffer: u64,
     /// Largest file that a session takes or gives, bytes. Default 2 GiB − 1.
     pub largest: u64,

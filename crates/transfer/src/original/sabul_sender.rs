@@ -17,7 +17,7 @@ use farhaul_units::Instant;
 
 use super::drive::{Session, drive};
 use super::line::Line;
-use super::rbudp_giver::bind_both;
+use super::rbudp_sender::bind_both;
 use super::sabul_streams::{BLOCK, BLOCKS, StreamTerms, entropy};
 use super::serve::PortCallers;
 use super::{Failure, Port, Progress, Stop};

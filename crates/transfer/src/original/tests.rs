@@ -219,29 +219,29 @@ fn a_server_of_one_place_refuses_the_second_client() {
     assert!(heard.0.lock().unwrap().contains(&"0 busy".to_owned()));
 }
 
-fn giver(scratch: &Scratch) -> RbudpGiver {
+fn sender(scratch: &Scratch) -> RbudpSender {
     loop {
-        let giver = RbudpGiver::bind(LOCAL, scratch.root(), Terms::default()).unwrap();
-        // The getter needs the next port.
-        let next = SocketAddr::new(LOCAL.ip(), giver.local_addr().port() + 1);
+        let sender = RbudpSender::bind(LOCAL, scratch.root(), Terms::default()).unwrap();
+        // The receiver needs the next port.
+        let next = SocketAddr::new(LOCAL.ip(), sender.local_addr().port() + 1);
         if std::net::UdpSocket::bind(next).is_ok() {
-            return giver;
+            return sender;
         }
     }
 }
 
 #[test]
-fn an_rbudp_getter_copies_a_file_and_a_refusal_is_named() {
+fn an_rbudp_receiver_copies_a_file_and_a_refusal_is_named() {
     let scratch = Scratch::new();
     let (big, _) = (scratch.file("big", 3_000_001), scratch.file("empty", 0));
-    let giver = giver(&scratch);
+    let sender = sender(&scratch);
     let (stop, heard) = (Stop::default(), Heard::default());
     let get = |file: &str| {
-        let getter = RbudpGetter::connect(giver.local_addr(), TIME, Progress::default(), &stop).unwrap();
-        getter.get(file.as_bytes(), Terms::default(), &name("got"), &scratch.place())
+        let receiver = RbudpReceiver::connect(sender.local_addr(), TIME, Progress::default(), &stop).unwrap();
+        receiver.get(file.as_bytes(), Terms::default(), &name("got"), &scratch.place())
     };
     thread::scope(|scope| {
-        scope.spawn(|| giver.run(2, &stop, &heard));
+        scope.spawn(|| sender.run(2, &stop, &heard));
         let _ends = StopAtEnd(&stop);
         assert_eq!(get("big").unwrap(), 3_000_001);
         assert!(scratch.read("got") == big);
@@ -258,14 +258,14 @@ fn c3_all_files_of_an_rbudp_server_together_have_a_bound_in_memory() {
     let scratch = Scratch::new();
     scratch.file("large", 100_001);
     scratch.file("small", 100_000);
-    let giver = giver(&scratch).hold_at_most(100_000);
+    let sender = sender(&scratch).hold_at_most(100_000);
     let (stop, heard) = (Stop::default(), Heard::default());
     let get = |file: &str| {
-        let getter = RbudpGetter::connect(giver.local_addr(), TIME, Progress::default(), &stop).unwrap();
-        getter.get(file.as_bytes(), Terms::default(), &name("got"), &scratch.place())
+        let receiver = RbudpReceiver::connect(sender.local_addr(), TIME, Progress::default(), &stop).unwrap();
+        receiver.get(file.as_bytes(), Terms::default(), &name("got"), &scratch.place())
     };
     thread::scope(|scope| {
-        scope.spawn(|| giver.run(2, &stop, &heard));
+        scope.spawn(|| sender.run(2, &stop, &heard));
         let _ends = StopAtEnd(&stop);
         assert!(get("large").is_err());
         // A share that stayed behind would refuse the second copy.

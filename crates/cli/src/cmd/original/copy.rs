@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_session::{Component, escape};
-use farhaul_transfer::original::{Failure, IncomingPlace, Progress, RbudpGetter, Stop, TsunamiClient};
+use farhaul_transfer::original::{Failure, IncomingPlace, Progress, RbudpReceiver, Stop, TsunamiClient};
 use farhaul_transfer::report::{Direction, Report, goodput};
 use farhaul_transfer::session::measure::Meter;
 use farhaul_units::ByteSize;
@@ -141,7 +141,7 @@ impl Copy<'_> {
             self.begin(peer);
             let connected = match self.plan.server.scheme {
                 Scheme::Tsunami => self.connect_tsunami(peer).map(|client| self.tsunami(client, place.as_ref(), end)),
-                Scheme::Rbudp => self.connect_rbudp(peer).map(|getter| self.rbudp(getter, place.as_ref(), end)),
+                Scheme::Rbudp => self.connect_rbudp(peer).map(|receiver| self.rbudp(receiver, place.as_ref(), end)),
             };
             match connected {
                 Ok(result) => return result,
@@ -226,17 +226,22 @@ impl Copy<'_> {
         Ok(())
     }
 
-    fn connect_rbudp(&self, peer: SocketAddr) -> Result<RbudpGetter, Failure> {
-        RbudpGetter::connect(peer, self.args.transport.connect_timeout, self.progress.clone(), &self.stop)
+    fn connect_rbudp(&self, peer: SocketAddr) -> Result<RbudpReceiver, Failure> {
+        RbudpReceiver::connect(peer, self.args.transport.connect_timeout, self.progress.clone(), &self.stop)
     }
 
-    fn rbudp(&self, getter: RbudpGetter, place: Option<&Arc<IncomingPlace>>, end: &mut Report) -> Result<(), Fault> {
+    fn rbudp(
+        &self,
+        receiver: RbudpReceiver,
+        place: Option<&Arc<IncomingPlace>>,
+        end: &mut Report,
+    ) -> Result<(), Fault> {
         let (Some(place), [name]) = (place, &self.plan.names[..]) else {
             return Err(Fault::usage("an RBUDP copy takes one file"));
         };
         let _meanwhile = self.meanwhile()?;
         let terms = self.args.transport.rbudp();
-        let copied = local_name(name).and_then(|local| getter.get(name, terms, &local, place));
+        let copied = local_name(name).and_then(|local| receiver.get(name, terms, &local, place));
         let mut first = None;
         self.copied(name, copied, end, &mut first);
         first.map_or(Ok(()), Err)

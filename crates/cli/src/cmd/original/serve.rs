@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use farhaul::Endpoint;
 use farhaul_transfer::disk::{Directory, copies_at_a_time};
-use farhaul_transfer::original::{Failure, News, RbudpGiver, Stop, TsunamiServer, Watch};
+use farhaul_transfer::original::{Failure, News, RbudpSender, Stop, TsunamiServer, Watch};
 use farhaul_transfer::report::{Direction, Report, goodput};
 use farhaul_transfer::session::measure::Meter;
 use farhaul_units::ByteSize;
@@ -51,8 +51,8 @@ impl<'a> Beside<'a> {
                 Server::Tsunami(TsunamiServer::beside(clients, root, options))
             }
             Original::Rbudp => {
-                let giver = RbudpGiver::beside(clients, root, args.transport.rbudp());
-                Server::Rbudp(giver.map_err(|failure| of(context, &failure, &local))?)
+                let sender = RbudpSender::beside(clients, root, args.transport.rbudp());
+                Server::Rbudp(sender.map_err(|failure| of(context, &failure, &local))?)
             }
         };
         let stop = stop_at_signals(context);
@@ -77,7 +77,7 @@ impl<'a> Beside<'a> {
 
 enum Server {
     Tsunami(TsunamiServer),
-    Rbudp(RbudpGiver),
+    Rbudp(RbudpSender),
 }
 
 impl Server {

@@ -82,15 +82,15 @@ fn blocked_udp_of_an_original_is_named_by_its_client() {
 }
 
 #[test]
-fn blocked_udp_is_named_by_an_rbudp_giver_after_the_first_bitmap() {
+fn blocked_udp_is_named_by_an_rbudp_sender_after_the_first_bitmap() {
     let scratch = Scratch::new();
     let root = scratch.dir("root");
     scratch.file("root/file", 1_460 * 32);
     let mut server = Server::begin(&["serve", "--protocol", "rbudp", "--root", &root]);
-    let mut getter = ask_rbudp(&server.address, "file");
-    getter.read_exact(&mut [0; 8]).unwrap();
+    let mut receiver = ask_rbudp(&server.address, "file");
+    receiver.read_exact(&mut [0; 8]).unwrap();
     // 32 packets are missing, and a byte of ones follows (QUANTA).
-    getter.write_all(&[0, 0, 0, 0, 0, 0xFF]).unwrap();
+    receiver.write_all(&[0, 0, 0, 0, 0, 0xFF]).unwrap();
     let there = server.wait_for("end");
     assert_eq!(there["exit_code"], 4, "{there}");
     assert!(there["error"]["message"].as_str().unwrap().contains("firewall blocks UDP"), "{there}");

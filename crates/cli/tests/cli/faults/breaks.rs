@@ -58,19 +58,19 @@ fn a_tsunami_copy_whose_channel_breaks_is_lost_at_both_ends() {
 }
 
 #[test]
-fn an_rbudp_getter_whose_channel_breaks_is_lost_to_its_giver() {
+fn an_rbudp_receiver_whose_channel_breaks_is_lost_to_its_sender() {
     let scratch = Scratch::new();
     let root = scratch.dir("root");
     scratch.file("root/file", LONG);
     let mut server = Server::begin(&[&["serve", "--protocol", "rbudp", "--root", &root][..], &SLOW].concat());
-    let getter = ask_rbudp(&server.address, "file");
-    resets(getter);
+    let receiver = ask_rbudp(&server.address, "file");
+    resets(receiver);
     let there = server.wait_for("end");
     assert_eq!(failure(&there), (Some(8), Some("PEER_LOST")), "{there}");
 }
 
 #[test]
-fn an_rbudp_giver_whose_channel_breaks_is_lost_to_its_getter() {
+fn an_rbudp_sender_whose_channel_breaks_is_lost_to_its_receiver() {
     let scratch = Scratch::new();
     let to = scratch.dir("to");
     let address = give_rbudp(1_000_000, |channel, datagrams| {

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use super::{BLASTS, GIVERS, failure, nothing_is_final};
+use super::{BLASTS, SENDERS, failure, nothing_is_final};
 use crate::process::{Scratch, Server, Started, farhaul, farhaul_under, records};
 use crate::requirement::runs;
 
@@ -57,7 +57,7 @@ fn a_disk_here_that_fills_up_in_a_blast_is_named_as_this_side() {
 fn a_disk_that_fills_up_while_an_original_gives_a_file_is_named_and_nothing_remains() {
     let Some(wrapper) = filling_up() else { return };
     let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
-    for original in GIVERS {
+    for original in SENDERS {
         let scratch = Scratch::new();
         let (root, here) = (scratch.dir("root"), scratch.dir("here"));
         scratch.file("root/file", SIZE);

@@ -52,8 +52,8 @@ pub(super) fn tsunami_block(number: u32, block: usize) -> Vec<u8> {
     [&number.to_be_bytes()[..], b"\0O", &vec![7; block]].concat()
 }
 
-/// A giver of RBUDP that announces a file of `size` bytes to whoever comes first. `after` has the channel, and a socket
-/// that sends to the getter.
+/// A sender of RBUDP that announces a file of `size` bytes to whoever comes first. `after` has the channel, and a socket
+/// that sends to the receiver.
 pub(super) fn give_rbudp(size: i64, after: impl FnOnce(TcpStream, UdpSocket) + Send + 'static) -> String {
     let (listener, address) = listener();
     let port = listener.local_addr().unwrap().port();
@@ -68,7 +68,7 @@ pub(super) fn give_rbudp(size: i64, after: impl FnOnce(TcpStream, UdpSocket) + S
     address
 }
 
-/// A getter of RBUDP that has asked for `name`, and was told the size. It has no socket for datagrams.
+/// A receiver of RBUDP that has asked for `name`, and was told the size. It has no socket for datagrams.
 pub(super) fn ask_rbudp(server: &str, name: &str) -> TcpStream {
     let mut channel = TcpStream::connect(server).unwrap();
     channel.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -70,9 +70,9 @@ fn a_file_that_shrinks_while_a_tsunami_client_gets_it_ends_the_session_by_name()
     assert!(there["error"]["message"].as_str().unwrap().contains("it became shorter while it was sent"), "{there}");
 }
 
-/// The giver holds the file in memory soon, so its disk is slow here.
+/// The sender holds the file in memory soon, so its disk is slow here.
 #[test]
-fn a_file_that_shrinks_while_an_rbudp_giver_reads_it_ends_the_session_by_name() {
+fn a_file_that_shrinks_while_an_rbudp_sender_reads_it_ends_the_session_by_name() {
     let Some(slow) = slow("pread64", Duration::from_millis(100)) else { return };
     let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
     let scratch = Scratch::new();

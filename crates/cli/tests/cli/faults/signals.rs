@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use super::{BLASTS, GIVERS, Getting, LONG, SLOW, failure, nothing_is_final};
+use super::{BLASTS, Getting, LONG, SENDERS, SLOW, failure, nothing_is_final};
 use crate::process::{Reporting, Scratch, Server, Started, farhaul, records};
 
 /// A push of one file over `protocol` that is in its middle for a long time.
@@ -48,7 +48,7 @@ fn a_server_that_a_signal_stops_in_a_blast_is_lost_to_its_client() {
 
 #[test]
 fn an_interrupted_copy_from_an_original_leaves_no_part_and_its_server_goes_on() {
-    for original in GIVERS {
+    for original in SENDERS {
         let mut getting = Getting::direct(original);
         getting.copy.signal(Signal::INT);
         let run = getting.copy.end();
@@ -65,7 +65,7 @@ fn an_interrupted_copy_from_an_original_leaves_no_part_and_its_server_goes_on() 
 
 #[test]
 fn a_server_for_originals_that_a_signal_stops_is_lost_to_its_client() {
-    for original in GIVERS {
+    for original in SENDERS {
         let getting = Getting::direct(original);
         getting.server.signal(Signal::INT);
         let run = getting.copy.end();

@@ -82,15 +82,15 @@ fn a_copy_from_an_original_that_falls_silent_is_at_rest() {
 }
 
 #[test]
-fn an_rbudp_giver_whose_getter_falls_silent_is_at_rest() {
+fn an_rbudp_sender_whose_receiver_falls_silent_is_at_rest() {
     let scratch = Scratch::new();
     let root = scratch.dir("root");
     scratch.file("root/file", 100_000);
     let server = Server::begin(&["serve", "--protocol", "rbudp", "--root", &root]);
-    let mut getter = ask_rbudp(&server.address, "file");
-    getter.read_exact(&mut [0; 8]).unwrap();
+    let mut receiver = ask_rbudp(&server.address, "file");
+    receiver.read_exact(&mut [0; 8]).unwrap();
     is_at_rest(server.process(), "it waits for a bitmap");
-    drop(getter);
+    drop(receiver);
     let _named = TcpStream::connect(&server.address).unwrap();
     is_at_rest(server.process(), "it waits for a name");
 }

@@ -1,8 +1,8 @@
 //! Both programs with one another, and each against a peer that speaks exactly the bytes of the originals.
 
-mod getters;
-mod givers;
 mod pairs;
+mod receivers;
+mod senders;
 
 use super::*;
 use crate::channel::ChannelEnd;
@@ -37,27 +37,27 @@ fn dirty_block(name: &[u8]) -> Vec<u8> {
     block
 }
 
-fn says_getter(getter: &mut Getter, now: Instant) -> Vec<u8> {
+fn says_receiver(receiver: &mut ReceivingSession, now: Instant) -> Vec<u8> {
     let mut out = Vec::new();
-    getter.poll_channel(now, &mut out);
+    receiver.poll_channel(now, &mut out);
     out
 }
 
-fn says_giver(giver: &mut Giver, now: Instant) -> Vec<u8> {
+fn says_sender(sender: &mut SendingSession, now: Instant) -> Vec<u8> {
     let mut out = Vec::new();
-    giver.poll_channel(now, &mut out);
+    sender.poll_channel(now, &mut out);
     out
 }
 
-/// Everything that leaves until the giver waits for its peer, and the time of the last datagram.
-fn blast(giver: &mut Giver, mut now: Instant) -> (Vec<Vec<u8>>, Instant) {
+/// Everything that leaves until the sender waits for its peer, and the time of the last datagram.
+fn blast(sender: &mut SendingSession, mut now: Instant) -> (Vec<Vec<u8>>, Instant) {
     let (mut all, mut scratch, mut last) = (Vec::new(), Vec::new(), now);
     loop {
-        while let Some((size, bytes)) = giver.poll_datagrams(now, &mut scratch) {
+        while let Some((size, bytes)) = sender.poll_datagrams(now, &mut scratch) {
             all.extend(bytes.chunks(size).map(<[u8]>::to_vec));
             last = now;
         }
-        match giver.deadline() {
+        match sender.deadline() {
             Some(deadline) if deadline < now + Duration::from_secs(1) => {
                 now = deadline.max(now + Duration::from_nanos(1));
             }

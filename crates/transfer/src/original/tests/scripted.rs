@@ -79,12 +79,12 @@ fn an_original_tsunami_client_of_an_empty_folder_is_back_at_its_prompt() {
 fn an_empty_file_of_an_rbudp_server_counts_although_the_original_receiver_does_not_answer() {
     let scratch = Scratch::new();
     scratch.file("empty", 0);
-    let giver = giver(&scratch);
+    let sender = sender(&scratch);
     let (stop, heard) = (Stop::default(), Heard::default());
     thread::scope(|scope| {
-        scope.spawn(|| giver.run(2, &stop, &heard));
+        scope.spawn(|| sender.run(2, &stop, &heard));
         let _ends = StopAtEnd(&stop);
-        let mut stream = TcpStream::connect(giver.local_addr()).unwrap();
+        let mut stream = TcpStream::connect(sender.local_addr()).unwrap();
         let mut block = [0xA5; 256];
         block[..6].copy_from_slice(b"empty\0");
         stream.write_all(&block).unwrap();

@@ -1,4 +1,4 @@
-//! A giver and a getter over a path that loses and delays.
+//! A sender and a receiver over a path that loses and delays.
 
 use std::collections::VecDeque;
 
@@ -10,27 +10,27 @@ const DELAY: Duration = Duration::from_millis(10);
 /// Both programs, and what is on its way.
 struct Pair {
     now: Instant,
-    giver: Giver,
-    getter: Getter,
+    sender: SendingSession,
+    receiver: ReceivingSession,
     loss: f64,
     lost: u64,
     rng: Rng,
     datagrams: VecDeque<(Instant, Vec<u8>)>,
     forward: VecDeque<(Instant, Vec<u8>)>,
     backward: VecDeque<(Instant, Vec<u8>)>,
-    /// Most bytes that the getter's reader takes per millisecond.
+    /// Most bytes that the receiver's reader takes per millisecond.
     reader: usize,
     next_read: Instant,
 }
 
 impl Pair {
-    fn new(giver: Giver, getter: Getter, loss: f64) -> Self {
+    fn new(sender: SendingSession, receiver: ReceivingSession, loss: f64) -> Self {
         let (datagrams, forward, backward) = Default::default();
         let (now, rng) = (NOW, Rng::new(3));
         Self {
             now,
-            giver,
-            getter,
+            sender,
+            receiver,
             loss,
             lost: 0,
             rng,
@@ -45,18 +45,18 @@ impl Pair {
     /// Transfers `content` and returns what was read.
     fn run(&mut self, content: &[u8], is_stream: bool) -> Vec<u8> {
         let (mut written, mut read, mut scratch) = (0, Vec::new(), Vec::new());
-        while !(self.getter.is_complete() && self.giver.is_complete() && self.getter.available() == 0) {
+        while !(self.receiver.is_complete() && self.sender.is_complete() && self.receiver.available() == 0) {
             assert!(self.now - NOW < Duration::from_secs(100), "{} bytes read", read.len());
-            if self.giver.asked().is_some() {
-                self.giver.answer(self.now, content.len() as u64).unwrap();
+            if self.sender.asked().is_some() {
+                self.sender.answer(self.now, content.len() as u64).unwrap();
             }
             if written < content.len() {
-                written += self.giver.write(self.now, &content[written..]);
+                written += self.sender.write(self.now, &content[written..]);
             }
             if is_stream && written == content.len() {
-                self.giver.finish(self.now);
+                self.sender.finish(self.now);
             }
-            while let Some((size, bytes)) = self.giver.poll_datagrams(self.now, &mut scratch) {
+            while let Some((size, bytes)) = self.sender.poll_datagrams(self.now, &mut scratch) {
                 for datagram in bytes.chunks(size) {
                     if self.rng.chance(self.loss) {
                         self.lost += 1;
@@ -68,11 +68,11 @@ impl Pair {
             self.exchange();
             if self.now >= self.next_read {
                 let start = read.len();
-                read.resize(start + self.getter.available().min(self.reader), 0);
-                self.getter.read(&mut read[start..]);
+                read.resize(start + self.receiver.available().min(self.reader), 0);
+                self.receiver.read(&mut read[start..]);
                 self.next_read = self.now + Duration::from_millis(1);
             }
-            let host_is_next = self.giver.asked().is_some() || written < content.len() && self.giver.room() > 0;
+            let host_is_next = self.sender.asked().is_some() || written < content.len() && self.sender.room() > 0;
             if !host_is_next {
                 self.advance();
             }
@@ -83,20 +83,20 @@ impl Pair {
     fn exchange(&mut self) {
         let now = self.now;
         while let Some((_, bytes)) = self.forward.pop_front_if(|(at, _)| *at <= now) {
-            self.getter.handle_channel(now, &bytes).unwrap();
+            self.receiver.handle_channel(now, &bytes).unwrap();
         }
         while let Some((_, bytes)) = self.backward.pop_front_if(|(at, _)| *at <= now) {
-            self.giver.handle_channel(now, &bytes).unwrap();
+            self.sender.handle_channel(now, &bytes).unwrap();
         }
         while let Some((_, datagram)) = self.datagrams.pop_front_if(|(at, _)| *at <= now) {
-            assert!(self.getter.handle_datagram(now, &datagram));
+            assert!(self.receiver.handle_datagram(now, &datagram));
         }
-        self.getter.end_batch(now);
-        self.giver.handle_timeout(now).unwrap();
-        self.getter.handle_timeout(now).unwrap();
+        self.receiver.end_batch(now);
+        self.sender.handle_timeout(now).unwrap();
+        self.receiver.handle_timeout(now).unwrap();
         for (queue, bytes) in [
-            (&mut self.forward, says_giver(&mut self.giver, now)),
-            (&mut self.backward, says_getter(&mut self.getter, now)),
+            (&mut self.forward, says_sender(&mut self.sender, now)),
+            (&mut self.backward, says_receiver(&mut self.receiver, now)),
         ] {
             if !bytes.is_empty() {
                 queue.push_back((now + DELAY, bytes));
@@ -106,13 +106,13 @@ impl Pair {
 
     fn advance(&mut self) {
         let first = |queue: &VecDeque<(Instant, Vec<u8>)>| queue.front().map(|(at, _)| *at);
-        let reads = (self.getter.available() > 0).then_some(self.next_read);
+        let reads = (self.receiver.available() > 0).then_some(self.next_read);
         let next = [
             first(&self.datagrams),
             first(&self.forward),
             first(&self.backward),
-            self.giver.deadline(),
-            self.getter.deadline(),
+            self.sender.deadline(),
+            self.receiver.deadline(),
             reads,
         ];
         let next = next.into_iter().flatten().min().unwrap_or(self.now);
@@ -124,11 +124,11 @@ impl Pair {
 fn files_arrive_whatever_is_lost() {
     for (bytes, loss) in [(0, 0.0), (1, 0.3), (1_460, 0.0), (1_461, 0.5), (3_000_000, 0.0), (3_000_000, 0.1)] {
         let content = content(bytes);
-        let giver = Giver::files(NOW, terms()).unwrap();
-        let getter = Getter::file(NOW, terms(), b"data").unwrap();
-        let mut pair = Pair::new(giver, getter, loss);
+        let sender = SendingSession::files(NOW, terms()).unwrap();
+        let receiver = ReceivingSession::file(NOW, terms(), b"data").unwrap();
+        let mut pair = Pair::new(sender, receiver, loss);
         assert!(pair.run(&content, false) == content, "{bytes} bytes, loss {loss}");
-        let (sent, got) = (pair.giver.stats(pair.now), pair.getter.stats(pair.now));
+        let (sent, got) = (pair.sender.stats(pair.now), pair.receiver.stats(pair.now));
         assert_eq!((sent.totals.bytes_acked, got.totals.bytes_received), (bytes as u64, bytes as u64));
         assert_eq!(sent.totals.packets_retransmitted, pair.lost, "each lost packet again, and no other");
     }
@@ -138,19 +138,19 @@ fn files_arrive_whatever_is_lost() {
 fn streams_arrive_whatever_is_lost() {
     for (bytes, loss) in [(1, 0.0), (3_000_000, 0.02)] {
         let content = content(bytes);
-        let giver = Giver::stream(NOW, Terms { buffer: 1_000_000, ..terms() }).unwrap();
-        let mut pair = Pair::new(giver, Getter::stream(NOW, terms()).unwrap(), loss);
+        let sender = SendingSession::stream(NOW, Terms { buffer: 1_000_000, ..terms() }).unwrap();
+        let mut pair = Pair::new(sender, ReceivingSession::stream(NOW, terms()).unwrap(), loss);
         assert!(pair.run(&content, true) == content, "{bytes} bytes, loss {loss}");
     }
 }
 
 #[test]
-fn a_file_larger_than_the_getters_buffer_arrives_at_the_readers_pace() {
+fn a_file_larger_than_the_receivers_buffer_arrives_at_the_readers_pace() {
     let content = content(2_000_000);
-    let giver = Giver::files(NOW, terms()).unwrap();
-    let getter = Getter::file(NOW, Terms { buffer: 100_000, ..terms() }, b"data").unwrap();
-    let mut pair = Pair::new(giver, getter, 0.01);
+    let sender = SendingSession::files(NOW, terms()).unwrap();
+    let receiver = ReceivingSession::file(NOW, Terms { buffer: 100_000, ..terms() }, b"data").unwrap();
+    let mut pair = Pair::new(sender, receiver, 0.01);
     pair.reader = 5_000;
     assert!(pair.run(&content, false) == content);
-    assert!(pair.getter.stats(pair.now).memory < 1_000_000);
+    assert!(pair.receiver.stats(pair.now).memory < 1_000_000);
 }

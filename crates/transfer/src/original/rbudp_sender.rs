@@ -1,11 +1,11 @@
-//! The host of RBUDP givers: gives the files of one directory to `recvfile` clients of QUANTA.
+//! The host of RBUDP senders: gives the files of one directory to `recvfile` clients of QUANTA.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use farhaul::OtherClients;
 use farhaul_proto::ChannelEnd;
-use farhaul_proto::rbudp::original::{Giver, Terms};
+use farhaul_proto::rbudp::original::{SendingSession, Terms};
 use farhaul_session::RelPath;
 use farhaul_udp::UdpSocket;
 use farhaul_units::Instant;
@@ -13,7 +13,7 @@ use farhaul_units::Instant;
 use super::drive::{Session, drive};
 use super::line::{Line, bind_udp};
 use super::memory::{Budget, Share};
-use super::rbudp_getter::udp_port;
+use super::rbudp_receiver::udp_port;
 use super::serve::{IDLE, Source, serve_all};
 use super::{Failure, Given, News, Port, Stop, Watch};
 use crate::disk::{Directory, ServedFile};
@@ -30,7 +30,7 @@ const ATTEMPTS: usize = 16;
 
 /// A server for clients of QUANTA's RBUDP.
 #[derive(Debug)]
-pub struct RbudpGiver {
+pub struct RbudpSender {
     source: Source,
     /// All sessions send from the port that the clients expect.
     socket: Arc<UdpSocket>,
@@ -39,7 +39,7 @@ pub struct RbudpGiver {
     memory: Budget,
 }
 
-impl RbudpGiver {
+impl RbudpSender {
     /// Opens TCP and UDP port `p`, and gives the files in `root` and below it.
     ///
     /// # Errors
@@ -89,11 +89,11 @@ impl RbudpGiver {
         line.use_socket(Arc::clone(&self.socket));
         let to = SocketAddr::new(line.peer().ip(), udp_port(self.local_addr())?);
         let now = line.now();
-        let session = Giver::files(now, self.terms.clone())?;
+        let session = SendingSession::files(now, self.terms.clone())?;
         let counted = (0, 0);
         let block = vec![0; BLOCK];
         let mut host =
-            Host { session, giver: self, tell, to, file: None, counted, ended: false, idle_since: now, block };
+            Host { session, sender: self, tell, to, file: None, counted, ended: false, idle_since: now, block };
         drive(&mut line, &mut host)?;
         line.finish();
         Ok(())
@@ -115,8 +115,8 @@ pub(super) fn bind_both(address: SocketAddr) -> Result<(Port, UdpSocket), Failur
 }
 
 struct Host<'a> {
-    session: Giver,
-    giver: &'a RbudpGiver,
+    session: SendingSession,
+    sender: &'a RbudpSender,
     tell: &'a dyn Fn(News<'_>),
     to: SocketAddr,
     file: Option<Open>,
@@ -143,9 +143,9 @@ impl Host<'_> {
     fn answer(&mut self, now: Instant, name: Vec<u8>) -> Result<(), Failure> {
         let opened = RelPath::parse(&name)
             .map_err(|error| Failure::Name { name: name.clone(), reason: error.to_string() })
-            .and_then(|path| Ok(ServedFile::open(&self.giver.root, &path)?))
+            .and_then(|path| Ok(ServedFile::open(&self.sender.root, &path)?))
             .and_then(|file| {
-                let share = self.giver.memory.take(file.size()).ok_or(Failure::NoMemory(file.size()))?;
+                let share = self.sender.memory.take(file.size()).ok_or(Failure::NoMemory(file.size()))?;
                 self.session.answer(now, file.size())?;
                 Ok((file, share))
             });

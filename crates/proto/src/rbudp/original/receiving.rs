@@ -14,9 +14,9 @@ use crate::rbudp::receiver::{Datagrams, Receiver};
 use crate::stats::Stats;
 use crate::transport::earliest;
 
-/// A receiver that speaks to an original giver.
+/// A receiver that speaks to an original sender.
 #[derive(Debug)]
-pub struct Getter {
+pub struct ReceivingSession {
     terms: Terms,
     receiver: Receiver,
     state: State,
@@ -35,14 +35,14 @@ enum State {
     Size,
     /// The file is received, or has been.
     File,
-    /// The file is empty. A giver may end its blast without packets.
+    /// The file is empty. A sender may end its blast without packets.
     Empty,
     Stream,
     /// Nothing follows.
     Over,
 }
 
-impl Getter {
+impl ReceivingSession {
     /// Asks for a file.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl Getter {
 
     // ---- facts ----
 
-    /// The size of the file, once the giver has said it.
+    /// The size of the file, once the sender has said it.
     pub fn size(&self) -> Option<u64> {
         self.size
     }
@@ -124,7 +124,7 @@ impl Getter {
     /// Takes bytes that arrived on the channel, in any division.
     ///
     /// # Errors
-    /// No giver sends them, or the file is too large.
+    /// No sender sends them, or the file is too large.
     pub fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Fault> {
         self.heard = now;
         let mut rest = bytes;
@@ -165,7 +165,7 @@ impl Getter {
         Ok(())
     }
 
-    /// The end of a blast without packets, which a giver may send for an empty file.
+    /// The end of a blast without packets, which a sender may send for an empty file.
     fn on_empty_blast(&mut self, record: [u8; RECORD_LEN]) -> Result<(), Fault> {
         EndOfBlast::decode(record, ByteOrder::Little)
             .map_err(|_| PeerMisbehaved::out_of_turn("a record after an empty file"))?;
@@ -174,7 +174,7 @@ impl Getter {
         Ok(())
     }
 
-    /// The giver ended the channel, or it broke. The original simply ends it after a stream.
+    /// The sender ended the channel, or it broke. The original simply ends it after a stream.
     ///
     /// # Errors
     /// Something is missing.
@@ -200,7 +200,7 @@ impl Getter {
 
     // ---- datagrams and time ----
 
-    /// Takes one datagram. Returns false if no giver sends it.
+    /// Takes one datagram. Returns false if no sender sends it.
     pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> bool {
         let good = self.receiver.handle_datagram(now, datagram);
         if good {
@@ -222,7 +222,7 @@ impl Getter {
     /// Fires the timers that are due.
     ///
     /// # Errors
-    /// The giver was silent for too long.
+    /// The sender was silent for too long.
     pub fn handle_timeout(&mut self, now: Instant) -> Result<(), Fault> {
         self.check_payload()?;
         self.receiver.handle_timeout(now);
@@ -236,7 +236,7 @@ impl Getter {
         }
     }
 
-    /// How long the giver may be silent now; `None` if it need not say anything. A stream pauses between blasts.
+    /// How long the sender may be silent now; `None` if it need not say anything. A stream pauses between blasts.
     fn patience(&self) -> Option<Duration> {
         match self.state {
             State::Size => Some(self.terms.patience),

@@ -18,9 +18,9 @@ const FRUITLESS_ROUNDS: u32 = 10;
 /// Packets of a first round of which none arrives only if UDP is blocked.
 const CERTAIN_PACKETS: u32 = 32;
 
-/// A sender that speaks to an original getter.
+/// A sender that speaks to an original receiver.
 #[derive(Debug)]
-pub struct Giver {
+pub struct SendingSession {
     terms: Terms,
     sender: Sender,
     state: State,
@@ -37,7 +37,7 @@ pub struct Giver {
 enum State {
     /// A name is awaited: the first, or the next of a list.
     Name { first: bool },
-    /// The host must [answer](Giver::answer) a name.
+    /// The host must [answer](SendingSession::answer) a name.
     Asked,
     /// The file is sent, or has been.
     File,
@@ -53,7 +53,7 @@ enum State {
     Over,
 }
 
-impl Giver {
+impl SendingSession {
     /// Gives the files that the peer names.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ impl Giver {
     /// Takes bytes that arrived on the channel, in any division.
     ///
     /// # Errors
-    /// No getter sends them, or its bitmaps say that nothing arrives.
+    /// No receiver sends them, or its bitmaps say that nothing arrives.
     pub fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Fault> {
         self.heard = now;
         let mut rest = bytes;
@@ -246,7 +246,7 @@ impl Giver {
         }
     }
 
-    /// The getter ended the channel, or it broke.
+    /// The receiver ended the channel, or it broke.
     ///
     /// # Errors
     /// It does not have everything.
@@ -313,7 +313,7 @@ impl Giver {
     /// Fires the timers that are due.
     ///
     /// # Errors
-    /// The getter was silent for too long.
+    /// The receiver was silent for too long.
     pub fn handle_timeout(&mut self, now: Instant) -> Result<(), Fault> {
         if let State::Doubt(doubt) = self.state {
             return if now < doubt.until { Ok(()) } else { Err(doubt.fault()) };

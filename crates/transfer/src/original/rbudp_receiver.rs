@@ -1,10 +1,10 @@
-//! The host of an RBUDP getter: asks a `sendfile` of QUANTA for one file, and writes it.
+//! The host of an RBUDP receiver: asks a `sendfile` of QUANTA for one file, and writes it.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use farhaul_proto::ChannelEnd;
-use farhaul_proto::rbudp::original::{Fault, Getter, Terms};
+use farhaul_proto::rbudp::original::{Fault, ReceivingSession, Terms};
 use farhaul_session::Component;
 use farhaul_units::Instant;
 
@@ -18,35 +18,35 @@ const BLOCK: usize = 256 << 10;
 
 /// A connection with an RBUDP server.
 #[derive(Debug)]
-pub struct RbudpGetter {
+pub struct RbudpReceiver {
     line: Line,
-    giver: SocketAddr,
+    sender: SocketAddr,
     progress: Progress,
 }
 
-impl RbudpGetter {
-    /// Connects to the giver's TCP port `p`, and opens UDP port `p + 1` here. `time` bounds the opening.
+impl RbudpReceiver {
+    /// Connects to the sender's TCP port `p`, and opens UDP port `p + 1` here. `time` bounds the opening.
     ///
     /// # Errors
     /// Nobody answers, or the UDP port is taken.
-    pub fn connect(giver: SocketAddr, time: Duration, progress: Progress, stop: &Stop) -> Result<Self, Failure> {
-        let port = udp_port(giver)?;
-        let mut line = Line::connect(giver, time, stop)?;
+    pub fn connect(sender: SocketAddr, time: Duration, progress: Progress, stop: &Stop) -> Result<Self, Failure> {
+        let port = udp_port(sender)?;
+        let mut line = Line::connect(sender, time, stop)?;
         line.open_socket(port)?;
-        Ok(Self { line, giver, progress })
+        Ok(Self { line, sender, progress })
     }
 
-    /// Copies the file that the giver calls `name` to `place`, where it is called `local` unless the place has a name.
+    /// Copies the file that the sender calls `name` to `place`, where it is called `local` unless the place has a name.
     /// Returns its size. The round trip of `terms` is measured.
     ///
     /// # Errors
-    /// The giver ended the connection instead of an answer, which is its only way to refuse, or the transfer failed.
+    /// The sender ended the connection instead of an answer, which is its only way to refuse, or the transfer failed.
     pub fn get(mut self, name: &[u8], terms: Terms, local: &Component, place: &IncomingPlace) -> Result<u64, Failure> {
         let terms = Terms { round_trip: self.line.round_trip(), ..terms };
-        let session = Getter::file(self.line.now(), terms, name)?;
+        let session = ReceivingSession::file(self.line.now(), terms, name)?;
         let mut host = Host {
             session,
-            giver: self.giver,
+            sender: self.sender,
             progress: self.progress,
             target: Some((place, local)),
             file: None,
@@ -62,18 +62,18 @@ impl RbudpGetter {
     }
 }
 
-/// The getter's UDP port, for the giver's TCP port (QUANTA).
-pub(super) fn udp_port(giver: SocketAddr) -> Result<u16, Failure> {
-    giver.port().checked_add(1).ok_or_else(|| Failure::Bind {
+/// The receiver's UDP port, for the sender's TCP port (QUANTA).
+pub(super) fn udp_port(sender: SocketAddr) -> Result<u16, Failure> {
+    sender.port().checked_add(1).ok_or_else(|| Failure::Bind {
         transport: "UDP",
-        address: giver,
+        address: sender,
         source: std::io::Error::other("the receiver's port is the next one, and 65535 is the last"),
     })
 }
 
 struct Host<'a> {
-    session: Getter,
-    giver: SocketAddr,
+    session: ReceivingSession,
+    sender: SocketAddr,
     progress: Progress,
     /// Where the file will go, until its size is known.
     target: Option<(&'a IncomingPlace, &'a Component)>,
@@ -89,7 +89,7 @@ impl Session for Host<'_> {
 
     fn channel_ended(&mut self, now: Instant, end: ChannelEnd) -> Result<(), Failure> {
         match self.session.channel_ended(now, end) {
-            // A giver that refuses may reset the connection.
+            // A sender that refuses may reset the connection.
             Err(_) if self.session.size().is_none() => Err(Fault::NoAnswer.into()),
             result => Ok(result?),
         }
@@ -104,8 +104,9 @@ impl Session for Host<'_> {
     }
 
     fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Result<(), Failure> {
-        let is_givers = from.ip().to_canonical() == self.giver.ip().to_canonical() && from.port() == self.giver.port();
-        if is_givers && self.session.handle_datagram(now, datagram) {
+        let is_senders =
+            from.ip().to_canonical() == self.sender.ip().to_canonical() && from.port() == self.sender.port();
+        if is_senders && self.session.handle_datagram(now, datagram) {
             self.progress.add_received(1);
         }
         Ok(())
