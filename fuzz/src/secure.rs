@@ -9,8 +9,8 @@ use farhaul_proto::{Batch, Config, Endpoint, Entropy, Mode, Streams, Transport};
 use farhaul_secure::{AuthorizedKeys, KnownHosts};
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{
-    ConnectionName, DataForm, Epoch, Frame, Greeting, HEADER_LEN, Header, MIN_INITIAL, TAG_LEN, Terms, VERSION,
-    destination, inner,
+    ConnectionName, DataForm, Epoch, Frame, Greeting, HEADER_LEN, Header, MIN_INITIAL, TAG_LEN, TransportParameters,
+    VERSION, destination, inner,
 };
 
 const MAX_DATAGRAM: usize = 1_500;
@@ -71,12 +71,12 @@ fn frames() {
 }
 
 #[test]
-fn terms() {
+fn parameters() {
     check!().with_max_len(300).with_iterations(1_000).for_each(|bytes: &[u8]| {
-        let Ok(terms) = Terms::decode(bytes) else { return };
+        let Ok(parameters) = TransportParameters::decode(bytes) else { return };
         let mut encoded = Vec::new();
-        terms.encode(&mut encoded);
-        assert_eq!(Terms::decode(&encoded), Ok(terms));
+        parameters.encode(&mut encoded);
+        assert_eq!(TransportParameters::decode(&encoded), Ok(parameters));
     });
 }
 

@@ -5,7 +5,7 @@
 //! datagrams ─▶│ Tunnel: open in place ─▶ packets ─▶ an established        │
 //!           ◀─│ Tunnel: seal ◀───────────────────────  connection of UDT  │
 //!             └────────▲──────────────────────────────────────────────────┘
-//!                      │ first keys, terms
+//!                      │ first keys, transport parameters
 //! datagrams ◀▶ Opening: Exchange (TLS messages over lossy packets) ◀▶ Handshake (TLS 1.3)
 //! ```
 //!
@@ -18,7 +18,7 @@
 //! | `refusals` | the last words to clients whose handshakes failed here |
 //! | `opening`, `exchange`, `crypto_stream` | the handshake: one round trip to the first data |
 //! | `meeting` | a rendezvous: which of two calls becomes the connection |
-//! | `terms` | the terms that the handshake carries for the protocol inside |
+//! | `transport_parameters` | what the handshake agrees on for the protocol inside |
 //! | `sealed`, `tunnel`, `replay` | an established connection: sealing, opening, new keys |
 //! | `paths` | the peer's address, and the proof of another one |
 //! | `encapsulated`, `carrier` | a connection of another protocol inside: its channel as the stream, its datagrams beside it |
@@ -45,10 +45,10 @@ mod refusals;
 mod replay;
 mod router;
 mod sealed;
-mod terms;
 #[cfg(test)]
 mod tests;
 mod token;
+mod transport_parameters;
 mod tunnel;
 mod unproved;
 

@@ -22,7 +22,7 @@ impl Handshake for TlsHandshake {
         })
     }
 
-    fn peer_terms(&self) -> Option<&[u8]> {
+    fn peer_parameters(&self) -> Option<&[u8]> {
         self.0.quic_transport_parameters()
     }
 

@@ -170,8 +170,11 @@ impl Tls {
 }
 
 /// A handshake of a server.
-fn answer_with(config: Result<ServerConfig, rustls::Error>, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
-    let server = config.and_then(|config| ServerConnection::new(Arc::new(config), Version::V1, terms));
+fn answer_with(
+    config: Result<ServerConfig, rustls::Error>,
+    parameters: Vec<u8>,
+) -> Result<Box<dyn Handshake>, Failure> {
+    let server = config.and_then(|config| ServerConnection::new(Arc::new(config), Version::V1, parameters));
     Ok(Box::new(TlsHandshake(server.map_err(|error| failure(&error))?.into())))
 }
 
@@ -185,19 +188,19 @@ impl Provider for Tls {
         keys(quic::Keys::initial(Version::V1, suite, algorithm, client_id, side))
     }
 
-    fn call(&mut self, peer: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
+    fn call(&mut self, peer: SocketAddr, parameters: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
         let config = self.client(peer).map_err(|error| failure(&error))?;
         let name = ServerName::IpAddress(peer.ip().into());
-        let client = ClientConnection::new(Arc::new(config), Version::V1, name, terms);
+        let client = ClientConnection::new(Arc::new(config), Version::V1, name, parameters);
         Ok(Box::new(TlsHandshake(client.map_err(|error| failure(&error))?.into())))
     }
 
-    fn answer(&mut self, from: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
-        answer_with(self.server(from, false), terms)
+    fn answer(&mut self, from: SocketAddr, parameters: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
+        answer_with(self.server(from, false), parameters)
     }
 
-    fn meet(&mut self, peer: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
-        answer_with(self.server(peer, true), terms)
+    fn meet(&mut self, peer: SocketAddr, parameters: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
+        answer_with(self.server(peer, true), parameters)
     }
 
     fn seal_token(&self, content: &[u8]) -> Vec<u8> {

@@ -22,15 +22,15 @@ mod frame;
 mod greeting;
 mod header;
 pub mod inner;
-mod terms;
 #[cfg(test)]
 mod tests;
+mod transport_parameters;
 
 pub use frame::{CloseCode, Frame, FrameError, MAX_REASON};
 pub use greeting::{Greeting, MAX_CLIENT_ID, MAX_TOKEN, MIN_CLIENT_ID};
 pub use header::{ConnectionName, Epoch, HEADER_LEN, Header, NUMBERS, PacketNumber, TAG_LEN, destination, is_envelope};
 pub use inner::{DataForm, OVERHEAD, STREAM_OVERHEAD};
-pub use terms::{Terms, TermsError};
+pub use transport_parameters::{ParametersError, TransportParameters};
 
 /// The version of these formats. A side closes a handshake of another version.
 pub const VERSION: u32 = 1;

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! client                                                             server
-//! Initial    Crypto: ClientHello with terms                      ─▶
+//! Initial    Crypto: ClientHello with transport parameters       ─▶
 //!                                                               ◀─   Initial    Crypto: ServerHello
-//!                                                               ◀─   Handshake  Crypto: terms, key, proof
+//!                                                               ◀─   Handshake  Crypto: parameters, key, proof
 //! Handshake  Crypto: key, proof                                  ─▶
 //! application data                                               ─▶
 //!                                                               ◀─   application Done, data
@@ -21,7 +21,7 @@ use super::client_id::ClientId;
 use super::crypto_stream::CryptoStream;
 use super::protector::{Failure, Generations, Handshake, KeyChange, Keys, Side};
 use super::replay::Replay;
-use super::terms::peer_call;
+use super::transport_parameters::peer_call;
 use crate::timer::Timer;
 use crate::transport::Protection;
 
@@ -435,14 +435,14 @@ impl Exchange {
         self.application.take()
     }
 
-    /// The peer's terms, once they are authentic.
-    pub(super) fn peer_terms(&self) -> Option<&[u8]> {
-        self.tls.as_ref()?.peer_terms()
+    /// The peer's transport parameters, once they are authentic.
+    pub(super) fn peer_parameters(&self) -> Option<&[u8]> {
+        self.tls.as_ref()?.peer_parameters()
     }
 
     /// Whether the peer says that it is in a rendezvous. That is authentic once the handshake is complete.
     pub(super) fn is_with_meeting(&self) -> bool {
-        self.peer_terms().is_some_and(|terms| peer_call(terms).is_some())
+        self.peer_parameters().is_some_and(|parameters| peer_call(parameters).is_some())
     }
 
     /// The protection of the connection, once the handshake is complete.

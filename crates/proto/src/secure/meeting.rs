@@ -9,16 +9,17 @@
 //! ```
 //!
 //! The ids are the random bytes that name the two calls. Each side goes on with its own call until a connection is established,
-//! and also answers a peer's call whose id is larger. So a forged call changes nothing for the calls of the two sides. Behind the
-//! handshake each side knows the peer's id from terms that TLS has authenticated, and the connection counts only if the client's
-//! is the larger one. The two sides therefore never have the same role, and no side ever meets itself (ADR 0022).
+//! and also answers a peer's call whose id is larger. So a forged call changes nothing for the calls of the two sides. Behind
+//! the handshake each side knows the peer's id from transport parameters that TLS has authenticated, and the connection counts
+//! only if the client's is the larger one. The two sides therefore never have the same role, and no side ever meets itself (ADR
+//! 0022).
 
 use farhaul_wire::secure::{Epoch, Greeting, Header};
 
 use super::client_id::ClientId;
 use super::exchange::Exchange;
 use super::protector::Side;
-use super::terms::peer_call;
+use super::transport_parameters::peer_call;
 
 /// What a side in a rendezvous knows beside its own call.
 pub(super) struct Meeting {
@@ -92,19 +93,19 @@ impl Meeting {
         }
     }
 
-    /// Whether the terms of the peer are those of the call that this side answers, as far as they are known. They are not
-    /// authentic before the end of the handshake. But a call of which they are not is none of the peer, so it gets no answer: its
-    /// forger has copied the messages of another call, perhaps of this side's own.
+    /// Whether the transport parameters of the peer are those of the call that this side answers, as far as they are known.
+    /// They are not authentic before the end of the handshake. But a call of which they are not is none of the peer, so it gets
+    /// no answer: its forger has copied the messages of another call, perhaps of this side's own.
     pub(super) fn is_consistent(&self) -> bool {
         let Some(answering) = &self.answering else { return true };
-        let Some(terms) = answering.peer_terms() else { return true };
-        self.admits(Side::Server, answering.client_id(), terms)
+        let Some(parameters) = answering.peer_parameters() else { return true };
+        self.admits(Side::Server, answering.client_id(), parameters)
     }
 
-    /// Whether the authenticated terms are those of the peer of this rendezvous: `side` is this side's role, and `named` the id
-    /// in the Initial packets.
-    pub(super) fn admits(&self, side: Side, named: ClientId, terms: &[u8]) -> bool {
-        let Some(peer) = peer_call(terms) else { return false };
+    /// Whether the authenticated transport parameters are those of the peer of this rendezvous: `side` is this side's role, and
+    /// `named` the id in the Initial packets.
+    pub(super) fn admits(&self, side: Side, named: ClientId, parameters: &[u8]) -> bool {
+        let Some(peer) = peer_call(parameters) else { return false };
         match side {
             Side::Client => peer < self.own,
             Side::Server => peer > self.own && peer == named,

@@ -47,15 +47,15 @@ impl Null {
         self
     }
 
-    fn exchange(&self, side: Side, terms: Vec<u8>) -> Box<dyn Handshake> {
+    fn exchange(&self, side: Side, parameters: Vec<u8>) -> Box<dyn Handshake> {
         Box::new(Exchange {
             side,
-            terms,
+            parameters,
             admits: self.admits,
             confidentiality: self.confidentiality,
             state: State::Begin,
             heard: Vec::new(),
-            peer_terms: None,
+            peer_parameters: None,
         })
     }
 }
@@ -67,16 +67,16 @@ impl Provider for Null {
         keys(hash.finish128().h1, side, self.confidentiality)
     }
 
-    fn call(&mut self, _peer: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
-        Ok(self.exchange(Side::Client, terms))
+    fn call(&mut self, _peer: SocketAddr, parameters: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
+        Ok(self.exchange(Side::Client, parameters))
     }
 
-    fn answer(&mut self, _from: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
-        Ok(self.exchange(Side::Server, terms))
+    fn answer(&mut self, _from: SocketAddr, parameters: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
+        Ok(self.exchange(Side::Server, parameters))
     }
 
-    fn meet(&mut self, _peer: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
-        Ok(self.exchange(Side::Server, terms))
+    fn meet(&mut self, _peer: SocketAddr, parameters: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
+        Ok(self.exchange(Side::Server, parameters))
     }
 
     fn seal_token(&self, content: &[u8]) -> Vec<u8> {
@@ -164,12 +164,12 @@ enum State {
 
 struct Exchange {
     side: Side,
-    terms: Vec<u8>,
+    parameters: Vec<u8>,
     admits: bool,
     confidentiality: u64,
     state: State,
     heard: Vec<u8>,
-    peer_terms: Option<Vec<u8>>,
+    peer_parameters: Option<Vec<u8>>,
 }
 
 impl Exchange {
@@ -210,12 +210,12 @@ impl Handshake for Exchange {
         while let Some(content) = self.take() {
             self.state = match (self.side, self.state) {
                 (Side::Server, State::Begin) => {
-                    self.peer_terms = Some(content);
+                    self.peer_parameters = Some(content);
                     State::Greeted
                 }
                 (Side::Client, State::Greeted) => State::Answered,
                 (Side::Client, State::Keyed) => {
-                    self.peer_terms = Some(content);
+                    self.peer_parameters = Some(content);
                     State::Proved
                 }
                 (Side::Server, State::Proved) if !self.admits => {
@@ -231,7 +231,7 @@ impl Handshake for Exchange {
     fn write(&mut self, out: &mut Vec<u8>) -> Option<KeyChange> {
         match (self.side, self.state) {
             (Side::Client, State::Begin) => {
-                out.extend(Self::message(&self.terms, SIZES[0]));
+                out.extend(Self::message(&self.parameters, SIZES[0]));
                 self.state = State::Greeted;
                 None
             }
@@ -241,7 +241,7 @@ impl Handshake for Exchange {
                 Some(KeyChange::Handshake(self.keys(2 << 8)))
             }
             (Side::Server, State::Answered) => {
-                out.extend(Self::message(&self.terms, SIZES[2]));
+                out.extend(Self::message(&self.parameters, SIZES[2]));
                 self.state = State::Proved;
                 Some(self.application())
             }
@@ -258,8 +258,8 @@ impl Handshake for Exchange {
         }
     }
 
-    fn peer_terms(&self) -> Option<&[u8]> {
-        self.peer_terms.as_deref()
+    fn peer_parameters(&self) -> Option<&[u8]> {
+        self.peer_parameters.as_deref()
     }
 
     fn is_complete(&self) -> bool {

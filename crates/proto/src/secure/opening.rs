@@ -11,7 +11,7 @@ use super::meeting::Meeting;
 use super::paths::Paths;
 use super::protector::{Failure, Side};
 use super::sealed::Sealed;
-use super::terms::{Service, TermsRefused, agree, data_form, peer_call};
+use super::transport_parameters::{ParametersRefused, Service, agree, data_form, peer_call};
 use super::tunnel::Tunnel;
 use crate::config::Config;
 use crate::error::{ConnectionLost, PeerIncompatible, SecurityFault};
@@ -91,7 +91,7 @@ impl Opening {
         self.meeting.as_ref()
     }
 
-    /// The terms of both sides' calls are those of this opening.
+    /// The transport parameters of both sides' calls are those of this opening.
     pub(super) const fn offer(&self) -> &Offer {
         &self.offer
     }
@@ -125,20 +125,20 @@ impl Opening {
         let now = setup.now;
         let Some(exchange) = &mut self.exchange else { return Step::Wait };
         let Some((keys, generations)) = exchange.take_keys() else { return Step::Wait };
-        let fits = |terms: &[u8]| match &self.meeting {
-            Some(meeting) => meeting.admits(self.side, self.client_id, terms),
-            None => peer_call(terms).is_none(),
+        let fits = |parameters: &[u8]| match &self.meeting {
+            Some(meeting) => meeting.admits(self.side, self.client_id, parameters),
+            None => peer_call(parameters).is_none(),
         };
-        if exchange.peer_terms().is_some_and(|terms| !fits(terms)) {
-            exchange.give_up(CloseCode::Terms, "one side alone is in a rendezvous");
+        if exchange.peer_parameters().is_some_and(|parameters| !fits(parameters)) {
+            exchange.give_up(CloseCode::TransportParameters, "one side alone is in a rendezvous");
             return self.fail(ConnectionLost::PeerIncompatible(PeerIncompatible::Rendezvous));
         }
-        let agreed = exchange.peer_terms().map(|terms| agree(self.service, &self.offer, terms));
+        let agreed = exchange.peer_parameters().map(|parameters| agree(self.service, &self.offer, parameters));
         let (mut agreed, is_measured) = match agreed {
             Some(Ok(agreed)) => agreed,
             Some(Err(refused)) => {
-                exchange.give_up(CloseCode::Terms, "the terms do not fit");
-                return self.fail(lost_by_terms(&refused));
+                exchange.give_up(CloseCode::TransportParameters, "the terms do not fit");
+                return self.fail(lost_by_parameters(&refused));
             }
             None => {
                 exchange.give_up(CloseCode::Violation, "no terms");
@@ -296,17 +296,17 @@ pub(super) const fn lost_by_peer(code: CloseCode) -> ConnectionLost {
         CloseCode::Unauthorised => ConnectionLost::Insecure(SecurityFault::NotAdmitted),
         CloseCode::Version => ConnectionLost::Insecure(SecurityFault::Version),
         CloseCode::Busy => ConnectionLost::Refused,
-        CloseCode::Terms => ConnectionLost::PeerIncompatible(PeerIncompatible::OtherProtocol),
+        CloseCode::TransportParameters => ConnectionLost::PeerIncompatible(PeerIncompatible::OtherProtocol),
         CloseCode::KeyLimit => ConnectionLost::Insecure(SecurityFault::KeyLimit),
         _ => ConnectionLost::Insecure(SecurityFault::Handshake),
     }
 }
 
-const fn lost_by_terms(refused: &TermsRefused) -> ConnectionLost {
+const fn lost_by_parameters(refused: &ParametersRefused) -> ConnectionLost {
     match refused {
-        TermsRefused::Malformed(_) => ConnectionLost::Insecure(SecurityFault::Handshake),
-        TermsRefused::Protocol(_) => ConnectionLost::PeerIncompatible(PeerIncompatible::OtherProtocol),
-        TermsRefused::Mode => ConnectionLost::PeerIncompatible(PeerIncompatible::SocketType),
-        TermsRefused::Incompatible(reason) => ConnectionLost::PeerIncompatible(*reason),
+        ParametersRefused::Malformed(_) => ConnectionLost::Insecure(SecurityFault::Handshake),
+        ParametersRefused::Protocol(_) => ConnectionLost::PeerIncompatible(PeerIncompatible::OtherProtocol),
+        ParametersRefused::Mode => ConnectionLost::PeerIncompatible(PeerIncompatible::SocketType),
+        ParametersRefused::Incompatible(reason) => ConnectionLost::PeerIncompatible(*reason),
     }
 }

@@ -82,8 +82,8 @@ pub trait Handshake: Send {
     /// Appends messages for the peer. After new keys, call again: what follows belongs to them.
     fn write(&mut self, out: &mut Vec<u8>) -> Option<KeyChange>;
 
-    /// The peer's terms, once they are authentic.
-    fn peer_terms(&self) -> Option<&[u8]>;
+    /// The peer's transport parameters, once they are authentic.
+    fn peer_parameters(&self) -> Option<&[u8]>;
 
     /// Whether both sides have proved who they are.
     fn is_complete(&self) -> bool;
@@ -97,24 +97,24 @@ pub trait Provider: Send {
     /// The Initial keys, which follow from the client's random bytes.
     fn initial(&self, client_id: &[u8], side: Side) -> Keys;
 
-    /// Begins to call `peer`, with this side's terms.
+    /// Begins to call `peer`, with this side's transport parameters.
     ///
     /// # Errors
     /// Nothing is known that the peer's key could be compared with.
-    fn call(&mut self, peer: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure>;
+    fn call(&mut self, peer: SocketAddr, parameters: Vec<u8>) -> Result<Box<dyn Handshake>, Failure>;
 
-    /// Begins to answer a caller, with this side's terms.
+    /// Begins to answer a caller, with this side's transport parameters.
     ///
     /// # Errors
     /// This side has no key of its own.
-    fn answer(&mut self, from: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure>;
+    fn answer(&mut self, from: SocketAddr, parameters: Vec<u8>) -> Result<Box<dyn Handshake>, Failure>;
 
-    /// Begins to answer the call of `peer` in a rendezvous, with this side's terms. The peer's key must be one that
-    /// [`call`](Self::call) accepts, because this side has called it, too.
+    /// Begins to answer the call of `peer` in a rendezvous, with this side's transport parameters. The peer's key must be one
+    /// that [`call`](Self::call) accepts, because this side has called it, too.
     ///
     /// # Errors
     /// This side has no key of its own. Nothing is known that the peer's key could be compared with.
-    fn meet(&mut self, peer: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure>;
+    fn meet(&mut self, peer: SocketAddr, parameters: Vec<u8>) -> Result<Box<dyn Handshake>, Failure>;
 
     /// Encrypts the content of a token, which only this endpoint can read.
     fn seal_token(&self, content: &[u8]) -> Vec<u8>;

@@ -33,8 +33,8 @@ use super::opening::Opening;
 use super::protector::{Provider, Side};
 use super::refusals::{Refusal, Refusals};
 use super::sealed::Sealed;
-use super::terms::{Service, inner_mss, terms};
 use super::token::Token;
+use super::transport_parameters::{Service, inner_mss, parameters};
 use super::unproved::Unproved;
 use crate::config::{Config, Mode};
 use crate::error::ConnectError;
@@ -129,7 +129,7 @@ impl Router {
         let client_id = ClientId::draw(|| self.secrets.draw());
         let offer = self.offer(connections.config, peer, mode);
         let call = rendezvous.then_some(client_id);
-        let tls = self.provider.call(peer, terms(service, &offer, call)).map_err(|_| ConnectError::NoTrust)?;
+        let tls = self.provider.call(peer, parameters(service, &offer, call)).map_err(|_| ConnectError::NoTrust)?;
         let keys = self.provider.initial(client_id.bytes(), Side::Client);
         let names = (offer.socket_id, ConnectionName::NONE);
         let exchange = Exchange::new(Side::Client, tls, keys, client_id, names, true);
@@ -252,7 +252,7 @@ impl Router {
         };
         let offer = self.offer(connections.config, from, mode);
         let names = (offer.socket_id, greeting.from);
-        let Ok(tls) = self.provider.answer(from, terms(self.serves, &offer, None)) else { return };
+        let Ok(tls) = self.provider.answer(from, parameters(self.serves, &offer, None)) else { return };
         let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, proved);
         match exchange.on_packet(header, datagram, now) {
             Progress::Wait if exchange.is_with_meeting() => return connections.count_invalid(),

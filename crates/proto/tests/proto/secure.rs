@@ -128,7 +128,7 @@ fn megabyte(pair: Pair<Endpoint>) -> Duration {
     run.flows(LISTENER)[0].received().complete_at.unwrap() - Instant::ZERO
 }
 
-/// UDT4's own handshake takes two round trips. That of the envelope takes one, and carries its terms.
+/// UDT4's own handshake takes two round trips. That of the envelope takes one, and carries its transport parameters.
 #[test]
 fn a_megabyte_over_a_long_path_is_complete_a_round_trip_earlier_than_in_plain() {
     let plain = |seed| -> Endpoint {

@@ -71,8 +71,8 @@ impl Handshake for ShortHandshake {
         })
     }
 
-    fn peer_terms(&self) -> Option<&[u8]> {
-        self.0.peer_terms()
+    fn peer_parameters(&self) -> Option<&[u8]> {
+        self.0.peer_parameters()
     }
 
     fn is_complete(&self) -> bool {
@@ -89,16 +89,16 @@ impl Provider for Short {
         self.0.initial(client_id, side)
     }
 
-    fn call(&mut self, peer: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
-        Ok(Box::new(ShortHandshake(self.0.call(peer, terms)?)))
+    fn call(&mut self, peer: SocketAddr, parameters: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
+        Ok(Box::new(ShortHandshake(self.0.call(peer, parameters)?)))
     }
 
-    fn answer(&mut self, from: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
-        Ok(Box::new(ShortHandshake(self.0.answer(from, terms)?)))
+    fn answer(&mut self, from: SocketAddr, parameters: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
+        Ok(Box::new(ShortHandshake(self.0.answer(from, parameters)?)))
     }
 
-    fn meet(&mut self, peer: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
-        Ok(Box::new(ShortHandshake(self.0.meet(peer, terms)?)))
+    fn meet(&mut self, peer: SocketAddr, parameters: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
+        Ok(Box::new(ShortHandshake(self.0.meet(peer, parameters)?)))
     }
 
     fn seal_token(&self, content: &[u8]) -> Vec<u8> {

@@ -55,8 +55,8 @@ pub enum CloseCode {
     Tls,
     /// The peer's key is not one that this side admits.
     Unauthorised,
-    /// The terms of the transport do not fit.
-    Terms,
+    /// The transport parameters of the transport do not fit.
+    TransportParameters,
     /// There is no room for a further connection.
     Busy,
     /// The keys have reached their limit, and the peer does not follow an update.
@@ -74,7 +74,7 @@ impl CloseCode {
             Self::Version => 1,
             Self::Tls => 2,
             Self::Unauthorised => 3,
-            Self::Terms => 4,
+            Self::TransportParameters => 4,
             Self::Busy => 5,
             Self::KeyLimit => 6,
             Self::Violation => 7,
@@ -88,7 +88,7 @@ impl CloseCode {
             1 => Self::Version,
             2 => Self::Tls,
             3 => Self::Unauthorised,
-            4 => Self::Terms,
+            4 => Self::TransportParameters,
             5 => Self::Busy,
             6 => Self::KeyLimit,
             7 => Self::Violation,

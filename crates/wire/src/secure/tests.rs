@@ -106,9 +106,9 @@ fn a_greeting_survives_and_its_limits_hold() {
 }
 
 #[test]
-fn terms_must_be_complete_and_stand_once() {
+fn parameters_must_be_complete_and_stand_once() {
     let first = SeqNo::new(77);
-    let terms = Terms {
+    let parameters = TransportParameters {
         protocol: "udt",
         messages: true,
         mss: 1472,
@@ -121,28 +121,28 @@ fn terms_must_be_complete_and_stand_once() {
         receipts: false,
     };
     let mut bytes = Vec::new();
-    terms.encode(&mut bytes);
-    assert_eq!(Terms::decode(&bytes), Ok(terms));
-    let (probing, mut longer) = (Terms { largest: Some(8_972), ..terms }, Vec::new());
+    parameters.encode(&mut bytes);
+    assert_eq!(TransportParameters::decode(&bytes), Ok(parameters));
+    let (probing, mut longer) = (TransportParameters { largest: Some(8_972), ..parameters }, Vec::new());
     probing.encode(&mut longer);
-    assert_eq!((Terms::decode(&longer), &longer[..bytes.len()]), (Ok(probing), &bytes[..]));
-    let (meeting, mut named) = (Terms { call: Some(&[7; 20]), ..terms }, Vec::new());
+    assert_eq!((TransportParameters::decode(&longer), &longer[..bytes.len()]), (Ok(probing), &bytes[..]));
+    let (meeting, mut named) = (TransportParameters { call: Some(&[7; 20]), ..parameters }, Vec::new());
     meeting.encode(&mut named);
-    assert_eq!(Terms::decode(&named), Ok(meeting));
+    assert_eq!(TransportParameters::decode(&named), Ok(meeting));
     for length in [0, 7, 21] {
         let wrong = [&bytes[..], &[0, 8, 0, length], &vec![7; length.into()]].concat();
-        assert_eq!(Terms::decode(&wrong), Err(TermsError::Length(8)), "{length}");
+        assert_eq!(TransportParameters::decode(&wrong), Err(ParametersError::Length(8)), "{length}");
     }
-    let (half_closing, mut ends) = (Terms { half_close: true, ..terms }, Vec::new());
+    let (half_closing, mut ends) = (TransportParameters { half_close: true, ..parameters }, Vec::new());
     half_closing.encode(&mut ends);
-    assert_eq!((Terms::decode(&ends), &ends[bytes.len()..]), (Ok(half_closing), &[0, 9, 0, 0][..]));
-    assert_eq!(Terms::decode(&[&bytes[..], &[0, 9, 0, 1, 1]].concat()), Err(TermsError::Length(9)));
+    assert_eq!((TransportParameters::decode(&ends), &ends[bytes.len()..]), (Ok(half_closing), &[0, 9, 0, 0][..]));
+    assert_eq!(TransportParameters::decode(&[&bytes[..], &[0, 9, 0, 1, 1]].concat()), Err(ParametersError::Length(9)));
     let later = [&bytes[..], &[0x12, 0x34, 0, 1, 0]].concat();
-    assert_eq!(Terms::decode(&later), Ok(terms), "a term of a later version");
-    assert_eq!(Terms::decode(&[&bytes[..], &bytes[..]].concat()), Err(TermsError::Twice(1)));
-    assert_eq!(Terms::decode(&[]), Err(TermsError::Missing(1)));
+    assert_eq!(TransportParameters::decode(&later), Ok(parameters), "a term of a later version");
+    assert_eq!(TransportParameters::decode(&[&bytes[..], &bytes[..]].concat()), Err(ParametersError::Twice(1)));
+    assert_eq!(TransportParameters::decode(&[]), Err(ParametersError::Missing(1)));
     for cut in 1..bytes.len() {
-        assert!(Terms::decode(&bytes[..cut]).is_err(), "{cut}");
+        assert!(TransportParameters::decode(&bytes[..cut]).is_err(), "{cut}");
     }
 }
 
@@ -209,7 +209,7 @@ proptest! {
     fn no_bytes_make_a_decoder_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..1500)) {
         let _ = Header::decode(&bytes);
         let _ = Greeting::decode(&bytes);
-        let _ = Terms::decode(&bytes);
+        let _ = TransportParameters::decode(&bytes);
         let _ = inner::Message::decode(&bytes);
         let mut rest = &bytes[..];
         while let Ok(Some((_, behind))) = Frame::decode(rest) {

@@ -11,8 +11,8 @@ use crate::secure::exchange::{self, Exchange, Progress};
 use crate::secure::meeting::Call;
 use crate::secure::opening::Opening;
 use crate::secure::protector::Side;
-use crate::secure::terms::terms;
 use crate::secure::token::Token;
+use crate::secure::transport_parameters::parameters;
 use crate::shell::connection::Connection;
 use crate::shell::endpoint::Connections;
 
@@ -59,7 +59,7 @@ impl Router {
         if judged == Call::Another && !proved {
             return self.ask_for_proof(from, &greeting, client_id, now);
         }
-        let Ok(tls) = self.provider.meet(from, terms(self.serves, &offer, Some(own))) else { return };
+        let Ok(tls) = self.provider.meet(from, parameters(self.serves, &offer, Some(own))) else { return };
         let names = (offer.socket_id, greeting.from);
         let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, proved);
         match exchange.on_packet(header, datagram, now) {

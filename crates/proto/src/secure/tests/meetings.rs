@@ -301,7 +301,7 @@ fn renamed(datagram: &[u8], id: &[u8], side: Side, (to, number): (ConnectionName
 }
 
 /// The keys of Initial packets are public, so an attacker can send a side its own call under a larger id. Without the id in the
-/// authenticated terms, the side would then speak TLS with itself, and trust its own key.
+/// authenticated transport parameters, the side would then speak TLS with itself, and trust its own key.
 #[test]
 fn a8_a_side_does_not_answer_its_own_call_under_another_name() {
     let mut pair = pair();

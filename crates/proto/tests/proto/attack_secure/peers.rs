@@ -1,4 +1,4 @@
-//! Peers with keys: false terms in the handshake, false packets afterwards.
+//! Peers with keys: false transport parameters in the handshake, false packets afterwards.
 
 use core::net::SocketAddr;
 
@@ -7,19 +7,19 @@ use farhaul_proto::{Config, ConnectionLost, Event};
 use farhaul_sim::topology::path::{CALLER, LISTENER};
 use farhaul_sim::{TapAction, Workload};
 use farhaul_units::{Duration, MsgNo, Rate, SeqRange};
-use farhaul_wire::secure::{ConnectionName, Terms};
+use farhaul_wire::secure::{ConnectionName, TransportParameters};
 use farhaul_wire::udt4::{Ack, Control, DropRequest, LossList, encode_losses, is_control};
 
 use crate::attack_secure::bench::{
     BYTES, LIMIT, Liar, Run, assert_whole, encode, endpoint, finish, null, pair_of, stats, undisturbed, upload,
 };
 
-// ---- false terms ----
+// ---- false parameters ----
 
-/// A client that claims other terms than its own.
+/// A client that claims other transport parameters than its own.
 struct Claims {
     null: Null,
-    change: fn(&mut Terms<'_>),
+    change: fn(&mut TransportParameters<'_>),
 }
 
 impl Provider for Claims {
@@ -27,20 +27,20 @@ impl Provider for Claims {
         self.null.initial(client_id, side)
     }
 
-    fn call(&mut self, peer: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
-        let mut claimed = Terms::decode(&terms).unwrap();
+    fn call(&mut self, peer: SocketAddr, parameters: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
+        let mut claimed = TransportParameters::decode(&parameters).unwrap();
         (self.change)(&mut claimed);
         let mut out = Vec::new();
         claimed.encode(&mut out);
         self.null.call(peer, out)
     }
 
-    fn answer(&mut self, from: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
-        self.null.answer(from, terms)
+    fn answer(&mut self, from: SocketAddr, parameters: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
+        self.null.answer(from, parameters)
     }
 
-    fn meet(&mut self, peer: SocketAddr, terms: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
-        self.null.meet(peer, terms)
+    fn meet(&mut self, peer: SocketAddr, parameters: Vec<u8>) -> Result<Box<dyn Handshake>, Failure> {
+        self.null.meet(peer, parameters)
     }
 
     fn seal_token(&self, content: &[u8]) -> Vec<u8> {
@@ -52,16 +52,20 @@ impl Provider for Claims {
     }
 }
 
-fn claiming(change: fn(&mut Terms<'_>), [caller, listener]: [Workload; 2]) -> Run {
+fn claiming(change: fn(&mut TransportParameters<'_>), [caller, listener]: [Workload; 2]) -> Run {
     let liar = endpoint(1, Config::default(), Claims { null: null(1), change });
     pair_of(liar, endpoint(2, Config::default(), null(2))).caller(caller).listener(listener).start()
 }
 
 #[test]
 fn a4_claims_of_huge_and_of_no_windows_cost_no_memory() {
-    for change in [(|terms: &mut Terms<'_>| terms.flow_window = u32::MAX) as fn(&mut Terms<'_>), |terms| {
-        terms.flow_window = 0;
-    }] {
+    for change in [
+        (|parameters: &mut TransportParameters<'_>| parameters.flow_window = u32::MAX)
+            as fn(&mut TransportParameters<'_>),
+        |parameters| {
+            parameters.flow_window = 0;
+        },
+    ] {
         let mut run = claiming(change, [Workload::default(); 2]);
         run.run_for(Duration::from_secs(2));
         let memory = stats(&run, LISTENER).memory;
@@ -74,7 +78,10 @@ fn a4_claims_of_huge_and_of_no_windows_cost_no_memory() {
 
 #[test]
 fn a5_claims_of_tiny_packets_are_refused_and_huge_ones_are_clamped() {
-    for change in [(|terms: &mut Terms<'_>| terms.mss = 0) as fn(&mut Terms<'_>), |terms| terms.mss = 76] {
+    for change in [
+        (|parameters: &mut TransportParameters<'_>| parameters.mss = 0) as fn(&mut TransportParameters<'_>),
+        |parameters| parameters.mss = 76,
+    ] {
         let mut run = claiming(change, [Workload::default(); 2]);
         run.run_for(Duration::from_secs(5));
         assert!(run.flows(LISTENER).is_empty());
@@ -82,7 +89,7 @@ fn a5_claims_of_tiny_packets_are_refused_and_huge_ones_are_clamped() {
         let refused = |event: &Event| matches!(event, Event::Closed(_, ConnectionLost::PeerIncompatible(_)));
         assert!(log.iter().any(|(_, event)| refused(event)), "{log:?}");
     }
-    let mut run = claiming(|terms| terms.mss = u32::MAX, [Workload::receive(), Workload::send(1_000_000)]);
+    let mut run = claiming(|parameters| parameters.mss = u32::MAX, [Workload::receive(), Workload::send(1_000_000)]);
     assert!(run.run_until_done(LIMIT));
     assert_whole(&run);
     assert!(stats(&run, LISTENER).payload_size <= 1_500);

@@ -6,7 +6,7 @@ use super::*;
 use crate::Transport;
 use crate::secure::router::Router;
 
-/// Callers with the handshake of a protocol, and nothing inside: the far end of UDT with the same terms.
+/// Callers with the handshake of a protocol, and nothing inside: the far end of UDT with the same transport parameters.
 fn callers_that_say_nothing(name: &'static str) -> Endpoint {
     let router = Router::new(Box::new(Null::new(1)), [1; 16]).serving_as(name);
     Endpoint::new(Config::default(), 1, router)

@@ -1,6 +1,6 @@
-//! The terms that a handshake carries for the connection inside.
+//! The transport parameters that a handshake carries for the connection inside.
 
-use farhaul_wire::secure::{DataForm, OVERHEAD, Terms};
+use farhaul_wire::secure::{DataForm, OVERHEAD, TransportParameters};
 
 use super::client_id::ClientId;
 use crate::config::Mode;
@@ -21,7 +21,7 @@ pub(crate) const fn inner_mss(mss: u32, mode: Mode) -> u32 {
     mss.saturating_sub(data_form(mode).overhead() as u32)
 }
 
-/// The name of measured streams in the terms of a caller that wants nothing else.
+/// The name of measured streams in the transport parameters of a caller that wants nothing else.
 const MEASURED: &str = "measured";
 
 /// The use of a side's connections.
@@ -34,7 +34,7 @@ pub(crate) enum Service {
 }
 
 impl Service {
-    /// Its name in this side's terms.
+    /// Its name in this side's transport parameters.
     const fn name(self) -> &'static str {
         match self {
             Self::Protocol { name, .. } => name,
@@ -43,19 +43,19 @@ impl Service {
     }
 
     /// Whether a connection with a side that names `theirs` has measured streams alone.
-    fn is_measured(self, theirs: &str) -> Result<bool, TermsRefused> {
+    fn is_measured(self, theirs: &str) -> Result<bool, ParametersRefused> {
         match self {
             Self::Measured => Ok(true),
             Self::Protocol { name, .. } if name == theirs => Ok(false),
             Self::Protocol { answers: true, .. } if theirs == MEASURED => Ok(true),
-            Self::Protocol { .. } => Err(TermsRefused::Protocol(theirs.to_owned())),
+            Self::Protocol { .. } => Err(ParametersRefused::Protocol(theirs.to_owned())),
         }
     }
 }
 
-/// This side's terms for a connection. In a rendezvous they name this side's own `call`.
-pub(crate) fn terms(service: Service, offer: &Offer, call: Option<ClientId>) -> Vec<u8> {
-    let terms = Terms {
+/// This side's transport parameters for a connection. In a rendezvous they name this side's own `call`.
+pub(crate) fn parameters(service: Service, offer: &Offer, call: Option<ClientId>) -> Vec<u8> {
+    let parameters = TransportParameters {
         protocol: service.name(),
         messages: offer.mode == Mode::Message,
         mss: offer.mss,
@@ -68,29 +68,29 @@ pub(crate) fn terms(service: Service, offer: &Offer, call: Option<ClientId>) -> 
         receipts: offer.wants_receipts,
     };
     let mut out = Vec::new();
-    terms.encode(&mut out);
+    parameters.encode(&mut out);
     out
 }
 
-/// The call of a peer in a rendezvous, by its terms.
-pub(super) fn peer_call(terms: &[u8]) -> Option<ClientId> {
-    ClientId::new(Terms::decode(terms).ok()?.call?)
+/// The call of a peer in a rendezvous, by its transport parameters.
+pub(super) fn peer_call(parameters: &[u8]) -> Option<ClientId> {
+    ClientId::new(TransportParameters::decode(parameters).ok()?.call?)
 }
 
-/// The agreement with the peer's terms, and whether the connection has measured streams alone.
+/// The agreement with the peer's transport parameters, and whether the connection has measured streams alone.
 ///
 /// # Errors
 /// The reason for which both cannot work together.
-pub(crate) fn agree(service: Service, offer: &Offer, terms: &[u8]) -> Result<(Agreed, bool), TermsRefused> {
-    let theirs = Terms::decode(terms).map_err(TermsRefused::Malformed)?;
+pub(crate) fn agree(service: Service, offer: &Offer, parameters: &[u8]) -> Result<(Agreed, bool), ParametersRefused> {
+    let theirs = TransportParameters::decode(parameters).map_err(ParametersRefused::Malformed)?;
     let is_measured = service.is_measured(theirs.protocol)?;
     if theirs.messages != (offer.mode == Mode::Message) {
-        return Err(TermsRefused::Mode);
+        return Err(ParametersRefused::Mode);
     }
     let data = data_form(offer.mode).overhead();
     let least = mss_towards(offer.peer.ip(), MIN_MSS) - data as u32;
     if theirs.mss < least.max(IP_UDP_HEADER) {
-        return Err(TermsRefused::Incompatible(PeerIncompatible::PacketSize(theirs.mss)));
+        return Err(ParametersRefused::Incompatible(PeerIncompatible::PacketSize(theirs.mss)));
     }
     let agreed = Agreed {
         peer_id: offer.socket_id,
@@ -110,11 +110,11 @@ pub(crate) fn agree(service: Service, offer: &Offer, terms: &[u8]) -> Result<(Ag
     Ok((agreed, is_measured))
 }
 
-/// Why terms were refused.
+/// Why transport parameters were refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum TermsRefused {
+pub(crate) enum ParametersRefused {
     /// They cannot be read.
-    Malformed(farhaul_wire::secure::TermsError),
+    Malformed(farhaul_wire::secure::ParametersError),
     /// The peer has another protocol inside.
     Protocol(String),
     /// One side carries messages, the other a stream.

@@ -1,4 +1,4 @@
-//! The terms of a transport, which travel inside the TLS handshake and so cannot be changed by others.
+//! The transport parameters of a transport, which travel inside the TLS handshake and so cannot be changed by others.
 //!
 //! ```text
 //! term  id u16 | length u16 | value
@@ -17,7 +17,7 @@
 //! | 9 | half-close | empty, of a side that can end each direction of a stream alone: see [`inner`](super::inner) |
 //! | 10 | receipts | empty, of a side that wants receipts: see [`Receipt`](crate::udt4::Receipt) |
 //!
-//! Terms of later versions are skipped.
+//! TransportParameters of later versions are skipped.
 
 use farhaul_units::SeqNo;
 
@@ -41,7 +41,7 @@ mod id {
 
 /// One side's contribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terms<'a> {
+pub struct TransportParameters<'a> {
     /// The name of the protocol inside.
     pub protocol: &'a str,
     /// Whether the connection carries messages, and not a stream.
@@ -64,10 +64,10 @@ pub struct Terms<'a> {
     pub receipts: bool,
 }
 
-/// Why terms cannot be read. Their sender holds the keys, so the fault is the peer's.
+/// Why transport parameters cannot be read. Their sender holds the keys, so the fault is the peer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum TermsError {
+pub enum ParametersError {
     /// A term goes beyond the end, or its length is not that of its value.
     #[error("the term {0} has a wrong length")]
     Length(u16),
@@ -82,7 +82,7 @@ pub enum TermsError {
     Value(u16),
 }
 
-impl<'a> Terms<'a> {
+impl<'a> TransportParameters<'a> {
     /// Appends its bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut term = |id: u16, value: &[u8]| {
@@ -112,20 +112,20 @@ impl<'a> Terms<'a> {
         }
     }
 
-    /// Reads terms.
+    /// Reads transport parameters.
     ///
     /// # Errors
-    /// See [`TermsError`].
-    pub fn decode(bytes: &'a [u8]) -> Result<Self, TermsError> {
+    /// See [`ParametersError`].
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, ParametersError> {
         let (mut protocol, mut mode, mut mss, mut window) = (None, None, None, None);
         let (mut first, mut options, mut largest, mut call, mut half_close) = (None, None, None, None, None);
         let mut receipts = None;
         let mut rest = bytes;
         while let Some((id, behind)) = rest.split_first_chunk() {
             let id = u16::from_be_bytes(*id);
-            let (length, behind) = behind.split_first_chunk().ok_or(TermsError::Length(id))?;
+            let (length, behind) = behind.split_first_chunk().ok_or(ParametersError::Length(id))?;
             let (value, behind) =
-                behind.split_at_checked(u16::from_be_bytes(*length).into()).ok_or(TermsError::Length(id))?;
+                behind.split_at_checked(u16::from_be_bytes(*length).into()).ok_or(ParametersError::Length(id))?;
             rest = behind;
             let place = match id {
                 id::PROTOCOL => &mut protocol,
@@ -141,36 +141,36 @@ impl<'a> Terms<'a> {
                 _ => continue,
             };
             if place.replace(value).is_some() {
-                return Err(TermsError::Twice(id));
+                return Err(ParametersError::Twice(id));
             }
         }
         if !rest.is_empty() {
-            return Err(TermsError::Length(0));
+            return Err(ParametersError::Length(0));
         }
-        let protocol = protocol.ok_or(TermsError::Missing(id::PROTOCOL))?;
+        let protocol = protocol.ok_or(ParametersError::Missing(id::PROTOCOL))?;
         if protocol.len() > MAX_PROTOCOL || !protocol.is_ascii() {
-            return Err(TermsError::Value(id::PROTOCOL));
+            return Err(ParametersError::Value(id::PROTOCOL));
         }
-        let messages = match mode.ok_or(TermsError::Missing(id::MODE))? {
+        let messages = match mode.ok_or(ParametersError::Missing(id::MODE))? {
             [0] => false,
             [1] => true,
-            [_] => return Err(TermsError::Value(id::MODE)),
-            _ => return Err(TermsError::Length(id::MODE)),
+            [_] => return Err(ParametersError::Value(id::MODE)),
+            _ => return Err(ParametersError::Length(id::MODE)),
         };
         let first = number(first, id::FIRST)?;
         if first >> 31 != 0 {
-            return Err(TermsError::Value(id::FIRST));
+            return Err(ParametersError::Value(id::FIRST));
         }
         if call.is_some_and(|call| !(MIN_CLIENT_ID..=MAX_CLIENT_ID).contains(&call.len())) {
-            return Err(TermsError::Length(id::CALL));
+            return Err(ParametersError::Length(id::CALL));
         }
         for (value, id) in [(half_close, id::HALF_CLOSE), (receipts, id::RECEIPTS)] {
             if value.is_some_and(|value| !value.is_empty()) {
-                return Err(TermsError::Length(id));
+                return Err(ParametersError::Length(id));
             }
         }
         Ok(Self {
-            protocol: str::from_utf8(protocol).map_err(|_| TermsError::Value(id::PROTOCOL))?,
+            protocol: str::from_utf8(protocol).map_err(|_| ParametersError::Value(id::PROTOCOL))?,
             messages,
             mss: number(mss, id::MSS)?,
             flow_window: number(window, id::FLOW_WINDOW)?,
@@ -185,7 +185,7 @@ impl<'a> Terms<'a> {
 }
 
 /// A number that every connection needs.
-fn number(value: Option<&[u8]>, id: u16) -> Result<u32, TermsError> {
-    let value = value.ok_or(TermsError::Missing(id))?;
-    value.try_into().map(u32::from_be_bytes).map_err(|_| TermsError::Length(id))
+fn number(value: Option<&[u8]>, id: u16) -> Result<u32, ParametersError> {
+    let value = value.ok_or(ParametersError::Missing(id))?;
+    value.try_into().map(u32::from_be_bytes).map_err(|_| ParametersError::Length(id))
 }
