@@ -51,3 +51,8 @@ pub use processor::Threads;
 pub use remote::Ssh;
 pub use report::Report;
 pub use settings::Settings;
+
+/// The example of the book's page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/book/library.md")]
+struct BookPage;

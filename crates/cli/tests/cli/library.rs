@@ -5,11 +5,13 @@ use std::process::Command;
 
 use crate::over_ssh::{Far, same};
 
-/// Builds the example, and returns its path. The tests of the workspace have built it already.
+/// Builds the example, and returns its path. On a clean checkout the test command has built what the example needs, with these
+/// features and without increments.
 fn example() -> String {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let built = Command::new(cargo)
-        .args(["build", "--quiet", "--package", "farhaul-transfer", "--example", "copy_tree"])
+        .args(["build", "--quiet", "--workspace", "--features=farhaul/tokio", "--example", "copy_tree"])
+        .env("CARGO_INCREMENTAL", "0")
         .status()
         .unwrap();
     assert!(built.success());

@@ -155,7 +155,7 @@ impl Session for Taking {
     }
 
     fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Result<(), Failure> {
-        // The session drops those of strangers (attack C2).
+        // The session drops those of other senders (attack C2).
         self.session.handle_datagram(now, from, datagram);
         self.progress.add_received(1);
         Ok(())
