@@ -2,7 +2,7 @@
 
 use bolero::check;
 use farhaul_proto::ChannelEnd;
-use farhaul_proto::rbudp::original::{ReceivingSession, SendingSession, Terms};
+use farhaul_protocols::rbudp::original::{ReceivingSession, SendingSession, Terms};
 use farhaul_units::{Duration, Instant, Rng};
 
 use crate::proto::script::Script;

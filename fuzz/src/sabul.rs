@@ -1,9 +1,9 @@
 //! SABUL: its decoders, and both sessions with peers that send anything.
 
 use bolero::check;
-use farhaul_proto::sabul::Options;
-use farhaul_proto::sabul::original::{Receiver, Sender};
 use farhaul_proto::{ChannelEnd, Config, Entropy, Totals};
+use farhaul_protocols::sabul::Options;
+use farhaul_protocols::sabul::original::{Receiver, Sender};
 use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::sabul::{self as wire, DecimalSeq, MAX_LOSSES, OPTIONS_LEN, Record};
 

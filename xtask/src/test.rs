@@ -10,7 +10,7 @@ use crate::workspace::{Package, Workspace};
 use crate::{citations, interop, packages, tidy};
 
 /// Crates without access to the system.
-const SYSTEM_FREE: &[&str] = &["units", "wire", "cc", "netem", "proto", "session"];
+const SYSTEM_FREE: &[&str] = &["units", "wire", "cc", "netem", "proto", "protocols", "session"];
 /// A target without sockets, files, threads and clocks.
 const WASM: &str = "wasm32-unknown-unknown";
 /// Runs a command with root rights over its own namespaces.

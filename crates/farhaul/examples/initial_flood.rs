@@ -15,7 +15,8 @@ use std::{env, process, thread};
 
 use farhaul::probe;
 use farhaul::security::{AcceptAll, Cipher, KeyPair};
-use farhaul_proto::{Batch, Config, Entropy, Protocol, Streams, Transport};
+use farhaul_proto::{Batch, Config, Entropy, Streams, Transport};
+use farhaul_protocols::Protocol;
 use farhaul_secure::Tls;
 use farhaul_units::Instant as Time;
 

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_cc::{Controller, Spec};
-use farhaul_proto::{Config, MinProgress, PathMemory, Protocol, controller_factory};
+use farhaul_proto::{Config, MinProgress, PathMemory, controller_factory};
+use farhaul_protocols::Protocol;
 use farhaul_udp::Options;
 use farhaul_units::Rate;
 
@@ -150,7 +151,7 @@ impl Builder {
     /// Largest flow window of a peer, in packets. Range 2..=268 435 456, default 262 144, which is 3 Gbit/s at an RTT
     /// of one second. Memory grows with arriving data, not with this value.
     pub fn max_flow_window(mut self, packets: u32) -> Self {
-        self.config = self.config.flow_window(packets);
+        self.config.max_flow_window = packets;
         self
     }
 
@@ -264,7 +265,7 @@ impl Builder {
     /// Default 0: a gap is reported at once, unless the path has reordered packets recently. Then the report waits as
     /// long as reordered packets were late.
     pub fn reorder_tolerance(mut self, packets: u32) -> Self {
-        self.config = self.config.reorder_tolerance(packets);
+        self.config.reorder_tolerance = packets;
         self
     }
 

@@ -92,9 +92,8 @@ pub use driver::wait_for_farewells;
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use farhaul_cc as cc;
-pub use farhaul_proto::{
-    ConnectError, ConnectionLost, MinProgress, PathMemory, PeerIncompatible, Protocol, Stats, Totals, registry,
-};
+pub use farhaul_proto::{ConnectError, ConnectionLost, MinProgress, PathMemory, PeerIncompatible, Stats, Totals};
+pub use farhaul_protocols::{Protocol, registry};
 pub use farhaul_units as units;
 pub use farhaul_units::Rate;
 pub use listener::{Accept, Listener};

@@ -16,7 +16,8 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use farhaul_proto::SecurityFault;
-use farhaul_proto::{Config, Endpoint, Entropy, Protocol, secure};
+use farhaul_proto::{Config, Endpoint, Entropy, secure};
+use farhaul_protocols::Protocol;
 use farhaul_secure::Tls;
 pub use farhaul_secure::{
     AcceptAll, AuthorizedKeys, Choices, Cipher, FirstContact, Grant, HostTrust, IdentityError, KeyPair, Known,

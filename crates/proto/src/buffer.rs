@@ -6,6 +6,6 @@ mod recv;
 mod send;
 mod sized_stores;
 
-pub(crate) use packet_store::{PacketStore, Run};
-pub(crate) use recv::{Insert, RecvBuffer};
+pub use packet_store::{PacketStore, Run};
+pub use recv::{Insert, RecvBuffer};
 pub(crate) use send::SendBuffer;

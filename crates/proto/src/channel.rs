@@ -65,7 +65,6 @@ pub enum ChannelOutput<'a> {
 
 /// How a channel ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum ChannelEnd {
     /// The peer ended it in order: everything that it sent has arrived. This side may still send. The channel can fail
     /// after this.

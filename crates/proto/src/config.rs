@@ -10,10 +10,10 @@ use crate::consts::IP_UDP_HEADER;
 use crate::pacer::BURST_TIME;
 use crate::path_memory::PathMemory;
 use crate::shell::secrets::Secrets;
-use crate::{fobs, hurricane, rbudp, sabul, tsunami, udt, udt2004};
+use crate::udt;
 
-/// Settings of an endpoint's connections: those that all protocols share, and one part for each protocol. An endpoint
-/// ignores the parts of other protocols.
+/// Settings of an endpoint's connections: those that protocols share, and UDT's own. A protocol ignores what it has no use
+/// for. Other protocols take options of their own when they make an endpoint.
 ///
 /// No default needs tuning, because buffers size themselves. UDT's option names stand in brackets, for readers who know
 /// libudt.
@@ -31,11 +31,10 @@ pub struct Config {
     pub recv_buffer: u64,
     /// Cap of the send rate, headers and retransmissions included (`UDT_MAXBW`). Default none.
     pub max_rate: Option<Rate>,
-    /// First rate of a blast protocol whose rate is found, headers included, such as what an earlier profile of the path
-    /// found. A wrong one is left within a few RTTs. Other protocols ignore it. Default none.
+    /// First rate of a protocol that finds its rate, headers included, such as what an earlier profile of the path found. A
+    /// wrong one is left within a few RTTs. Default none.
     pub first_rate: Option<Rate>,
-    /// Speed of the interface towards the peer, headers of IP included, if the host knows it. Default unknown. Hurricane
-    /// sends no faster at a rate set by hand.
+    /// Speed of the interface towards the peer, headers of IP included, if the host knows it. Default unknown.
     pub interface_rate: Option<Rate>,
     /// Longest time for a connection attempt. Default 5 s.
     pub connect_timeout: Duration,
@@ -61,51 +60,24 @@ pub struct Config {
     /// Ends a connection whose peer takes data too slowly (attack B10). Default never. Daemons set
     /// [`MinProgress::DAEMON`].
     pub min_progress: Option<MinProgress>,
+    /// Largest flow window of a peer, packets (`UDT_FC`). Default 262 144, which is 3 Gbit/s at an RTT of one second.
+    /// Memory grows with arriving data, not with this value.
+    pub max_flow_window: u32,
+    /// Packets that must arrive beyond a gap before it is reported as loss (2004 paper §4.6). The wait is at most one
+    /// RTT. Default 0: a gap is reported at once. UDT4 then waits nevertheless while reordered packets are recent, as long
+    /// as they were late.
+    pub reorder_tolerance: u32,
+    /// Fixes the sequence number of the first packet of connections opened by this side. Default random. For tests.
+    pub initial_seq: Option<SeqNo>,
     /// Makes the congestion controller of each new connection. Default: `udt` of the registry.
     pub controller: ControllerFactory,
     /// What is known of paths from earlier connections. UDT4 alone uses it. Default none.
     pub path_memory: Option<Arc<dyn PathMemory>>,
     /// Settings of UDT4 alone.
     pub udt: udt::Config,
-    /// Settings of the 2004 paper's protocol alone.
-    pub udt2004: udt2004::Config,
-    /// Settings of RBUDP alone.
-    pub rbudp: rbudp::Options,
-    /// Settings of Tsunami alone.
-    pub tsunami: tsunami::Options,
-    /// Settings of SABUL alone.
-    pub sabul: sabul::Options,
-    /// Settings of FOBS alone.
-    pub fobs: fobs::Options,
-    /// Settings of Hurricane alone.
-    pub hurricane: hurricane::Options,
 }
 
 impl Config {
-    /// Sets the largest flow window of a peer, in packets, in each protocol with a flow window.
-    #[must_use]
-    pub const fn flow_window(mut self, packets: u32) -> Self {
-        self.udt.max_flow_window = packets;
-        self.udt2004.max_flow_window = packets;
-        self
-    }
-
-    /// Sets the packets that must arrive beyond a gap before it is reported as loss, in each protocol with loss reports.
-    #[must_use]
-    pub const fn reorder_tolerance(mut self, packets: u32) -> Self {
-        self.udt.reorder_tolerance = packets;
-        self.udt2004.reorder_tolerance = packets;
-        self
-    }
-
-    /// Fixes the sequence number of the first packet, in each protocol that draws it. For tests.
-    #[must_use]
-    pub const fn initial_seq(mut self, number: SeqNo) -> Self {
-        self.udt.initial_seq = Some(number);
-        self.udt2004.initial_seq = Some(number);
-        self
-    }
-
     /// The same settings for another endpoint, whose controllers come from `controller`.
     #[must_use]
     pub fn copy_with(&self, controller: ControllerFactory) -> Self {
@@ -126,23 +98,20 @@ impl Config {
             backlog: self.backlog,
             stall_timeout: self.stall_timeout,
             min_progress: self.min_progress,
+            max_flow_window: self.max_flow_window,
+            reorder_tolerance: self.reorder_tolerance,
+            initial_seq: self.initial_seq,
             controller,
             path_memory: self.path_memory.clone(),
             udt: self.udt.clone(),
-            udt2004: self.udt2004.clone(),
-            rbudp: self.rbudp.clone(),
-            tsunami: self.tsunami,
-            sabul: self.sabul.clone(),
-            fobs: self.fobs.clone(),
-            hurricane: self.hurricane.clone(),
         }
     }
 
-    /// Largest number of packets that a connection holds for its reader, of at most `max_flow_window` packets.
-    pub(crate) fn recv_window(&self, max_flow_window: u32) -> u32 {
+    /// Largest number of packets that a connection holds for its reader: at most [`max_flow_window`](Self::max_flow_window).
+    pub fn recv_window(&self) -> u32 {
         let payload = u64::from(self.mss - IP_UDP_HEADER) - HEADER_LEN as u64;
         let by_memory = u32::try_from(self.recv_buffer / payload).unwrap_or(u32::MAX);
-        max_flow_window.min(by_memory).max(2)
+        self.max_flow_window.min(by_memory).max(2)
     }
 }
 
@@ -165,15 +134,12 @@ impl Default for Config {
             backlog: 1024,
             stall_timeout: None,
             min_progress: None,
+            max_flow_window: 262_144,
+            reorder_tolerance: 0,
+            initial_seq: None,
             controller: controller_factory(Spec::default()),
             path_memory: None,
             udt: udt::Config::default(),
-            udt2004: udt2004::Config::default(),
-            rbudp: rbudp::Options::default(),
-            tsunami: tsunami::Options::default(),
-            sabul: sabul::Options::default(),
-            fobs: fobs::Options::default(),
-            hurricane: hurricane::Options::default(),
         }
     }
 }

@@ -156,12 +156,12 @@ pub enum PeerMisbehaved {
 
 impl PeerMisbehaved {
     /// A control record that does not fit the state of the transfer.
-    pub(crate) const fn out_of_turn(record: &'static str) -> Self {
+    pub const fn out_of_turn(record: &'static str) -> Self {
         Self::ControlRecord(ControlFault::OutOfTurn(record))
     }
 
     /// A value that its field in a control record never has.
-    pub(crate) const fn out_of_range(field: &'static str, value: u64, valid: &'static str) -> Self {
+    pub const fn out_of_range(field: &'static str, value: u64, valid: &'static str) -> Self {
         Self::ControlRecord(ControlFault::OutOfRange { field, value, valid })
     }
 }

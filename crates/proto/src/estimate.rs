@@ -9,11 +9,11 @@ mod rtt;
 mod sent_rate;
 mod trains;
 
-pub(crate) use ack_window::{AckWindow, Sent};
+pub use ack_window::{AckWindow, Sent};
 pub(crate) use arrival_rate::ArrivalRate;
 pub(crate) use capacity::{Capacity, MERGED_RATE, PROBE_INTERVAL, WINDOW as PAIRS_KEPT};
 pub(crate) use delivery::{Delivery, Mark};
 pub(crate) use rate_sample::RateSampler;
-pub(crate) use rtt::Rtt;
-pub(crate) use sent_rate::SentRate;
+pub use rtt::Rtt;
+pub use sent_rate::SentRate;
 use trains::Trains;

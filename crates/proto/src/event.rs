@@ -5,7 +5,8 @@ use crate::error::ConnectionLost;
 /// Names a connection of one endpoint. Ids are never reused, so an outdated id names no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId {
-    pub(crate) slot: u32,
+    /// Its place in the endpoint.
+    pub slot: u32,
     pub(crate) generation: u32,
 }
 

@@ -17,26 +17,27 @@ const MAX_UNSENT: u64 = 16 << 20;
 
 /// The limit on data that a sender takes from its application.
 #[derive(Debug)]
-pub(crate) struct Intake {
+pub struct Intake {
     cap: u64,
 }
 
 /// The packets of a sender. A packet counts in full even if it carries one byte.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Load {
+pub struct Load {
     /// Payload bytes of a full packet.
-    pub(crate) payload_size: usize,
+    pub payload_size: usize,
     /// Packets in the send buffer, and those of them in flight.
-    pub(crate) held: u32,
-    pub(crate) in_flight: u32,
+    pub held: u32,
+    /// Packets that are sent and not acknowledged.
+    pub in_flight: u32,
     /// Packets that fill the path, if known. Beyond twice this number, packets in flight wait for retransmissions of
     /// others. They are no reason to hold more data.
-    pub(crate) filling: Option<u32>,
+    pub filling: Option<u32>,
 }
 
 impl Intake {
     /// A limit for a sender that holds at most `cap` bytes.
-    pub(crate) const fn new(cap: u64) -> Self {
+    pub const fn new(cap: u64) -> Self {
         Self { cap }
     }
 
@@ -46,7 +47,7 @@ impl Intake {
     }
 
     /// Bytes that the application may write now.
-    pub(crate) fn room(&self, load: Load, pacer: &Pacer) -> u64 {
+    pub fn room(&self, load: Load, pacer: &Pacer) -> u64 {
         let bytes = |packets: u32| u64::from(packets) * load.payload_size as u64;
         let (held, in_flight) = (bytes(load.held), bytes(load.in_flight));
         let useful =
@@ -56,7 +57,7 @@ impl Intake {
     }
 
     /// Whether to wake a writer that found no room: half of the lower limit is free again.
-    pub(crate) fn has_room_again(&self, load: Load, pacer: &Pacer) -> bool {
+    pub fn has_room_again(&self, load: Load, pacer: &Pacer) -> bool {
         self.room(load, pacer) >= least(load, pacer).min(self.cap) / 2
     }
 }
@@ -80,7 +81,7 @@ mod tests {
     }
 
     fn room(cap: u64, load: Load) -> u64 {
-        Intake::new(cap).room(load, &Pacer::new())
+        Intake::new(cap).room(load, &Pacer::default())
     }
 
     #[test]
@@ -100,7 +101,7 @@ mod tests {
 
     #[test]
     fn on_a_slow_path_no_more_waits_than_leaves_in_a_quarter_of_a_second() {
-        let mut pacer = Pacer::new();
+        let mut pacer = Pacer::default();
         for (micros, packets) in [(10_000.0, 25), (1e6, LEAST_PACKETS)] {
             pacer.set_period(SendPeriod::from_micros(micros), Duration::from_millis(10));
             assert_eq!(Intake::new(CAP).room(load(0, 0, None), &pacer), packets * 1_000);
@@ -110,7 +111,7 @@ mod tests {
     #[test]
     fn a_writer_into_a_small_buffer_is_woken_when_half_of_it_is_free() {
         let intake = Intake::new(100_000);
-        assert!(!intake.has_room_again(load(51, 51, None), &Pacer::new()));
-        assert!(intake.has_room_again(load(50, 50, None), &Pacer::new()));
+        assert!(!intake.has_room_again(load(51, 51, None), &Pacer::default()));
+        assert!(intake.has_room_again(load(50, 50, None), &Pacer::default()));
     }
 }

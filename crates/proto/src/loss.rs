@@ -4,6 +4,6 @@ mod recv_list;
 mod repair_list;
 mod send_list;
 
-pub(crate) use recv_list::RecvList;
-pub(crate) use repair_list::RepairList;
-pub(crate) use send_list::SendList;
+pub use recv_list::RecvList;
+pub use repair_list::RepairList;
+pub use send_list::SendList;

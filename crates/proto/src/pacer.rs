@@ -18,9 +18,9 @@
 use farhaul_units::{Duration, Instant, SendPeriod};
 
 /// Default length of a burst. At 1 Gbit/s this is 20 packets, a tenth of a small switch's queue.
-pub(crate) const BURST_TIME: Duration = Duration::from_micros(250);
+pub const BURST_TIME: Duration = Duration::from_micros(250);
 /// Most packets in one burst by default: one train of full-size packets, which the kernel takes in one call.
-pub(crate) const MAX_BURST: u32 = 44;
+pub const MAX_BURST: u32 = 44;
 /// Lower bound of the catch-up, (1).
 const MIN_CATCH_UP: Duration = Duration::from_millis(2);
 /// Upper bound of the catch-up, (1).
@@ -29,7 +29,7 @@ const MAX_CATCH_UP: Duration = Duration::from_millis(10);
 const AT_ONCE: Duration = Duration::from_micros(500);
 /// Longest lateness that an absolute schedule makes good. A host that is kept busy by others lets a program wait for
 /// some time slices of a few milliseconds. After a longer pause the path has been idle, and a flood would not help it.
-pub(crate) const LONGEST_DEBT: Duration = Duration::from_millis(100);
+pub const LONGEST_DEBT: Duration = Duration::from_millis(100);
 /// Catch-up speed of an absolute schedule while it is hardly late, as a multiple of the rate.
 const DEBT_PACE: f64 = 1.1;
 /// It grows by one per so much debt, so that a program that gets half of the processor still keeps its rate.
@@ -40,13 +40,13 @@ const LATENESS_WEIGHT: u32 = 16;
 const MAX_LATENESS: Duration = Duration::from_millis(2);
 
 /// Catch-up speed of an absolute schedule that is late by `debt`, as a multiple of the rate.
-pub(crate) fn debt_pace(debt: Duration) -> f64 {
+pub fn debt_pace(debt: Duration) -> f64 {
     DEBT_PACE + debt.min(LONGEST_DEBT).as_secs_f64() / DEBT_PER_PACE.as_secs_f64()
 }
 
 /// The departure time of the next packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pacer {
+pub struct Pacer {
     /// When the next packet is due.
     due: Instant,
     /// When packets last left.
@@ -78,8 +78,9 @@ pub(crate) struct Pacer {
     held: bool,
 }
 
-impl Pacer {
-    pub(crate) const fn new() -> Self {
+impl Default for Pacer {
+    /// A pacer that has not sent anything.
+    fn default() -> Self {
         Self {
             due: Instant::ZERO,
             left: Instant::ZERO,
@@ -98,24 +99,26 @@ impl Pacer {
             held: false,
         }
     }
+}
 
+impl Pacer {
     /// Sets the length of a burst. With zero, packets leave one by one.
-    pub(crate) fn set_burst_time(&mut self, time: Duration) {
+    pub fn set_burst_time(&mut self, time: Duration) {
         self.burst_time = time;
     }
 
     /// Sets the most packets of a burst, between one and the default; `None` for the default.
-    pub(crate) fn set_most_packets(&mut self, most: Option<u32>) {
+    pub fn set_most_packets(&mut self, most: Option<u32>) {
         self.most_packets = most.map_or(MAX_BURST, |most| most.clamp(1, MAX_BURST));
     }
 
     /// Sets the fewest packets of a burst, at most as many as a burst may have; `None` for one.
-    pub(crate) fn set_least_packets(&mut self, least: Option<u32>) {
+    pub fn set_least_packets(&mut self, least: Option<u32>) {
         self.least_packets = least.unwrap_or(1);
     }
 
     /// Sets the period. The catch-up is an eighth of the RTT, within its bounds.
-    pub(crate) fn set_period(&mut self, period: SendPeriod, round_trip: Duration) {
+    pub fn set_period(&mut self, period: SendPeriod, round_trip: Duration) {
         self.period = period;
         if !self.keeps_schedule {
             self.catch_up = (round_trip / 8).clamp(MIN_CATCH_UP, MAX_CATCH_UP);
@@ -125,17 +128,17 @@ impl Pacer {
     /// Keeps an absolute schedule: all lateness up to [`LONGEST_DEBT`] is made good, the faster the more there is. So
     /// the rate holds on a host that others keep busy. For rates that do not answer losses: a rate that was found from the
     /// path is as large as the path, and has nothing to make good with.
-    pub(crate) fn keep_schedule(&mut self) {
+    pub fn keep_schedule(&mut self) {
         (self.keeps_schedule, self.catch_up) = (true, LONGEST_DEBT);
     }
 
     /// Sets the catch-up speed as a multiple of the normal rate; `None` for all at once.
-    pub(crate) fn set_catch_up_pace(&mut self, pace: Option<f64>) {
+    pub fn set_catch_up_pace(&mut self, pace: Option<f64>) {
         self.pace = pace.filter(|pace| *pace > 1.0);
     }
 
     /// Blocks departures before `end`. The blocked packets are not caught up later.
-    pub(crate) fn freeze_until(&mut self, end: Instant) {
+    pub fn freeze_until(&mut self, end: Instant) {
         if end > self.freeze_end {
             self.freeze_end = end;
             self.frozen = true;
@@ -145,12 +148,12 @@ impl Pacer {
 
     /// Something other than pacing limits the sender, such as its window. Packets held back by it do not leave in one
     /// burst later. Only lateness of the driver is caught up.
-    pub(crate) fn hold(&mut self) {
+    pub fn hold(&mut self) {
         self.held = true;
     }
 
     /// Packets that may leave now; zero before the next burst is due.
-    pub(crate) fn allowance(&mut self, now: Instant) -> u32 {
+    pub fn allowance(&mut self, now: Instant) -> u32 {
         if self.frozen && now < self.freeze_end {
             return 0;
         }
@@ -174,7 +177,7 @@ impl Pacer {
     }
 
     /// `packets` left.
-    pub(crate) fn on_sent(&mut self, now: Instant, packets: u32) {
+    pub fn on_sent(&mut self, now: Instant, packets: u32) {
         if self.period.is_unpaced() {
             (self.due, self.left) = (now, now);
             return;
@@ -191,12 +194,12 @@ impl Pacer {
     }
 
     /// When the next burst is due; `None` without pacing.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    pub fn deadline(&self) -> Option<Instant> {
         if self.period.is_unpaced() { self.frozen.then_some(self.freeze_end) } else { Some(self.next_burst()) }
     }
 
     /// Packets that leave in `time` at the present period; `None` without pacing.
-    pub(crate) fn packets_in(&self, time: Duration) -> Option<u64> {
+    pub fn packets_in(&self, time: Duration) -> Option<u64> {
         self.period.packet_rate().map(|rate| rate.packets_in(time) as u64)
     }
 
@@ -236,7 +239,7 @@ impl Pacer {
     }
 
     /// Packets of one burst at the present period.
-    pub(crate) fn burst(&self) -> u32 {
+    pub fn burst(&self) -> u32 {
         if self.period.is_unpaced() {
             return MAX_BURST;
         }
@@ -250,7 +253,7 @@ mod tests {
     use super::*;
 
     fn pacer(micros: f64) -> Pacer {
-        let mut pacer = Pacer::new();
+        let mut pacer = Pacer::default();
         pacer.set_period(SendPeriod::from_micros(micros), Duration::from_millis(100));
         pacer
     }
@@ -495,7 +498,7 @@ mod tests {
 
     #[test]
     fn an_unpaced_sender_freezes_once_and_asks_for_no_time_afterwards() {
-        let mut pacer = Pacer::new();
+        let mut pacer = Pacer::default();
         let (now, end) = (Instant::from_nanos(1_000), Instant::from_nanos(10_001_000));
         pacer.freeze_until(end);
         assert_eq!((pacer.allowance(now), pacer.deadline()), (0, Some(end)));

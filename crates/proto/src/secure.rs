@@ -53,6 +53,7 @@ mod tunnel;
 mod unproved;
 
 pub use crypto_stream::{CryptoStream, TooMuch};
+pub use encapsulated::Encapsulated;
 pub use null::Null;
 pub use protector::{Failure, Generations, Handshake, KeyChange, Keys, PacketKey, Provider, Side};
 pub use replay::Replay;
@@ -72,9 +73,9 @@ pub fn endpoint(config: Config, entropy: Entropy, provider: Box<dyn Provider>) -
 }
 
 /// The same, whose connections carry those of another protocol. `name` is that of the protocol, and `carried` makes it from
-/// the settings, and from randomness of its own.
+/// randomness of its own.
 pub fn endpoint_around(
-    (name, carried): (&'static str, impl FnOnce(&Config, Entropy) -> Box<dyn Carried>),
+    (name, carried): (&'static str, impl FnOnce(Entropy) -> Box<dyn Carried>),
     config: Config,
     entropy: Entropy,
     provider: Box<dyn Provider>,
@@ -82,7 +83,7 @@ pub fn endpoint_around(
     // Both draw secrets, which must not be the same.
     let mut entropy = entropy.divided();
     let Entropy { cookie_key, seed } = entropy();
-    let router = Router::new(provider, cookie_key).carrying(name, carried(&config, entropy()));
+    let router = Router::new(provider, cookie_key).carrying(name, carried(entropy()));
     Endpoint::new(config, seed, router)
 }
 

@@ -10,12 +10,12 @@ const WORD: u32 = 64;
 /// Smallest capacity: one cache line of bits.
 const MIN_CAPACITY: u32 = 512;
 /// Largest capacity. A quarter of the number space keeps the order inside the window unambiguous.
-pub(crate) const MAX_CAPACITY: u32 = 1 << 29;
+pub const MAX_CAPACITY: u32 = 1 << 29;
 
 /// A set of sequence numbers from `base` on. Bit positions are the low bits of the numbers, so sliding the window moves
 /// nothing. The capacity is a power of two and therefore divides the number space evenly.
 #[derive(Clone, Debug)]
-pub(crate) struct SeqSet {
+pub struct SeqSet {
     /// Nothing before this number is in the set.
     base: SeqNo,
     /// No number from `base` to here (exclusive) is in the set, so the search for the first one begins here.
@@ -26,17 +26,17 @@ pub(crate) struct SeqSet {
 
 impl SeqSet {
     /// The empty set of a window that begins at `base`.
-    pub(crate) const fn new(base: SeqNo) -> Self {
+    pub const fn new(base: SeqNo) -> Self {
         Self { base, first_hint: base, words: Vec::new(), len: 0 }
     }
 
     /// Numbers in the set.
-    pub(crate) const fn len(&self) -> u32 {
+    pub const fn len(&self) -> u32 {
         self.len
     }
 
     /// Whether the set is empty.
-    pub(crate) const fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
@@ -59,7 +59,7 @@ impl SeqSet {
     }
 
     /// Bytes of memory held.
-    pub(crate) fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         self.words.capacity() * size_of::<u64>()
     }
 
@@ -69,7 +69,7 @@ impl SeqSet {
     }
 
     /// Whether `seq` is in the set; false outside the window.
-    pub(crate) fn contains(&self, seq: SeqNo) -> bool {
+    pub fn contains(&self, seq: SeqNo) -> bool {
         match self.offset(seq) {
             Some(offset) if offset < self.capacity() => {
                 let (word, bit) = self.position(seq);
@@ -80,7 +80,7 @@ impl SeqSet {
     }
 
     /// Adds one number and returns whether it is new. Numbers before the window or too far ahead are ignored.
-    pub(crate) fn insert(&mut self, seq: SeqNo) -> bool {
+    pub fn insert(&mut self, seq: SeqNo) -> bool {
         let Some(offset) = self.offset(seq) else { return false };
         if !self.grow_to(offset) {
             return false;
@@ -96,7 +96,7 @@ impl SeqSet {
     }
 
     /// Adds a range and returns how many of its numbers are new.
-    pub(crate) fn insert_range(&mut self, range: SeqRange) -> u32 {
+    pub fn insert_range(&mut self, range: SeqRange) -> u32 {
         let Some(range) = self.clip_front(range) else { return 0 };
         if !self.grow_to(range.last.distance_from(self.base).unsigned_abs()) {
             return 0;
@@ -114,7 +114,7 @@ impl SeqSet {
     }
 
     /// Removes one number and returns whether it was in the set.
-    pub(crate) fn remove(&mut self, seq: SeqNo) -> bool {
+    pub fn remove(&mut self, seq: SeqNo) -> bool {
         if !self.contains(seq) {
             return false;
         }
@@ -125,7 +125,7 @@ impl SeqSet {
     }
 
     /// Removes a range and returns how many of its numbers were in the set.
-    pub(crate) fn remove_range(&mut self, range: SeqRange) -> u32 {
+    pub fn remove_range(&mut self, range: SeqRange) -> u32 {
         let Some(range) = self.clip_front(range) else { return 0 };
         if self.words.is_empty() || self.len == 0 {
             return 0;
@@ -141,7 +141,7 @@ impl SeqSet {
     }
 
     /// Slides the window to `base` and removes all numbers before it.
-    pub(crate) fn advance(&mut self, base: SeqNo) {
+    pub fn advance(&mut self, base: SeqNo) {
         if !base.is_after(self.base) {
             return;
         }
@@ -153,7 +153,7 @@ impl SeqSet {
     }
 
     /// The first number in the set.
-    pub(crate) fn first(&mut self) -> Option<SeqNo> {
+    pub fn first(&mut self) -> Option<SeqNo> {
         if self.len == 0 {
             return None;
         }
@@ -164,12 +164,12 @@ impl SeqSet {
     }
 
     /// The first number in the set in `from..end`.
-    pub(crate) fn next_present(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo> {
+    pub fn next_present(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo> {
         self.search(from, end, 0)
     }
 
     /// The first number in `from..end` that is not in the set; `end` if all are.
-    pub(crate) fn next_absent(&self, from: SeqNo, end: SeqNo) -> SeqNo {
+    pub fn next_absent(&self, from: SeqNo, end: SeqNo) -> SeqNo {
         self.search(from, end, u64::MAX).unwrap_or(end)
     }
 
@@ -194,7 +194,7 @@ impl SeqSet {
     }
 
     /// The runs of numbers in `from..end` that are not in the set.
-    pub(crate) fn absent_runs(&self, from: SeqNo, end: SeqNo) -> impl Iterator<Item = SeqRange> + '_ {
+    pub fn absent_runs(&self, from: SeqNo, end: SeqNo) -> impl Iterator<Item = SeqRange> + '_ {
         let mut at = from;
         std::iter::from_fn(move || {
             let first = self.next_absent(at, end);

@@ -28,23 +28,23 @@
 //! | `handshake` | callers and listeners with cookies, as UDT4 and the protocol of 2004 have them |
 //! | `admission`, `replies`, `secrets` | callers: room for them, answers without state, numbers that nobody guesses |
 
-pub(crate) mod admission;
-pub(crate) mod connection;
-pub(crate) mod endpoint;
-pub(crate) mod expiry;
-pub(crate) mod farewell;
-mod gap;
-pub(crate) mod handshake;
+pub mod admission;
+pub mod connection;
+pub mod endpoint;
+pub mod expiry;
+pub mod farewell;
+pub mod gap;
+pub mod handshake;
 pub(crate) mod life;
-pub(crate) mod limit;
-pub(crate) mod line;
-pub(crate) mod liveness;
-pub(crate) mod progress;
-pub(crate) mod protocol;
+pub mod limit;
+pub mod line;
+pub mod liveness;
+pub mod progress;
+pub mod protocol;
 mod replies;
 mod route;
 pub(crate) mod schedule;
-pub(crate) mod secrets;
+pub mod secrets;
 pub(crate) mod slots;
 pub(crate) mod standing;
 

@@ -6,26 +6,26 @@ use crate::transport::earliest;
 
 /// An optional deadline. Each part owns its timers, and the connection asks all of them for the earliest.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Timer(Option<Instant>);
+pub struct Timer(Option<Instant>);
 
 impl Timer {
     /// A timer without a deadline.
-    pub(crate) const fn stopped() -> Self {
+    pub const fn stopped() -> Self {
         Self(None)
     }
 
     /// A timer that fires at `deadline`.
-    pub(crate) const fn at(deadline: Instant) -> Self {
+    pub const fn at(deadline: Instant) -> Self {
         Self(Some(deadline))
     }
 
     /// Sets the deadline and replaces an earlier one.
-    pub(crate) fn set(&mut self, deadline: Instant) {
+    pub fn set(&mut self, deadline: Instant) {
         self.0 = Some(deadline);
     }
 
     /// Sets the deadline unless one is set.
-    pub(crate) fn start(&mut self, now: Instant, after: Duration) {
+    pub fn start(&mut self, now: Instant, after: Duration) {
         self.0.get_or_insert(now + after);
     }
 
@@ -35,17 +35,17 @@ impl Timer {
     }
 
     /// Clears the deadline.
-    pub(crate) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         self.0 = None;
     }
 
     /// The deadline, if set.
-    pub(crate) const fn deadline(self) -> Option<Instant> {
+    pub const fn deadline(self) -> Option<Instant> {
         self.0
     }
 
     /// Whether the timer is due. If so, its deadline is cleared.
-    pub(crate) fn fires(&mut self, now: Instant) -> bool {
+    pub fn fires(&mut self, now: Instant) -> bool {
         let due = self.0.is_some_and(|deadline| deadline <= now);
         if due {
             self.0 = None;

@@ -41,7 +41,7 @@ pub use crate::shell::handshake::MIN_MSS;
 pub use crate::transport::{ConnectOptions, Message, MessageOptions};
 
 /// Its name in the registry, and in the terms of secure connections.
-pub(crate) const NAME: &str = "udt";
+pub const NAME: &str = "udt";
 
 /// The UDT4 endpoint of one UDP port (UDT's multiplexer), without connections.
 ///

@@ -34,7 +34,7 @@ fn main() {
         from: parse_duration(&words[3]).expect("a time to begin"),
         to: parse_duration(&words[4]).expect("a time to stop"),
         queue: queue.parse().map_or(QueueSize::Bdp(round_trip), QueueSize::Packets),
-        window: window.parse().unwrap_or(Config::default().udt.max_flow_window),
+        window: window.parse().unwrap_or(Config::default().max_flow_window),
     };
     let (first, last) = words[5].split_once("..").expect("seeds such as 1..5");
     let seeds = first.parse::<u64>().expect("a seed")..=last.parse().expect("a seed");
@@ -73,8 +73,5 @@ fn run(setting: &Setting, controller: &str, seed: u64) -> (f64, f64) {
 
 fn endpoint(controller: &str, max_flow_window: u32, seed: u64) -> Endpoint {
     let controller = controller_factory(controller.parse().expect("a controller of the registry"));
-    udt::endpoint(
-        Config { controller, ..Config::default() }.flow_window(max_flow_window),
-        Entropy { cookie_key: [0; 16], seed },
-    )
+    udt::endpoint(Config { controller, max_flow_window, ..Config::default() }, Entropy { cookie_key: [0; 16], seed })
 }

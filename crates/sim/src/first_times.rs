@@ -13,7 +13,7 @@ pub(crate) struct FirstTimes {
 }
 
 impl FirstTimes {
-    /// No datagram so far. A row of [`protocols`](farhaul_proto::registry::protocols) has the numbering of its protocol.
+    /// No datagram so far. A row of [`protocols`](farhaul_protocols::registry::protocols) has the numbering of its protocol.
     pub(crate) const fn new(numbering: Numbering) -> Self {
         Self { numbering, highest: None }
     }

@@ -39,7 +39,7 @@ mod tsunami_server;
 
 pub use crate::disk::IncomingPlace;
 pub use failure::Failure;
-pub use farhaul_proto::{rbudp, sabul, tsunami};
+pub use farhaul_protocols::{rbudp, sabul, tsunami};
 pub use progress::Progress;
 pub use rbudp_receiver::RbudpReceiver;
 pub use rbudp_sender::RbudpSender;

@@ -5,7 +5,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use farhaul_proto::{Batch, Entropy, Event, Streams, Transport};
+use farhaul_proto::{Batch, Config, Entropy, Event, Streams, Transport};
 use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::udt2004::{Ack, Control, Handshake, LossRange, Packet, Request, SeqNo30};
 
@@ -135,7 +135,7 @@ fn record_packets(direction: &str, datagrams: &[Vec<u8>]) {
 /// The datagrams of two endpoints from call to close, with losses and a growing RTT.
 fn transfer() -> [Vec<Vec<u8>>; 2] {
     let end = |seed: u8| {
-        let config = Udt2004::config().initial_seq(FIRST);
+        let config = Config { initial_seq: Some(FIRST), ..Udt2004::config() };
         let entropy = Entropy { cookie_key: [seed; 16], seed: seed.into() };
         Udt2004::listening(config, entropy, farhaul_proto::Mode::Stream)
     };

@@ -87,8 +87,9 @@ impl<P: Protocol> Pair<P> {
                 mss: if flags & 16 == 0 { 1500 } else { 600 },
                 ..P::config()
             };
-            let config = config.reorder_tolerance(if flags & 8 == 0 { 0 } else { 3 });
-            let config = if flags & 4 == 0 { config } else { config.initial_seq(SeqNo::MAX.minus(20)) };
+            let config = Config { reorder_tolerance: if flags & 8 == 0 { 0 } else { 3 }, ..config };
+            let config =
+                if flags & 4 == 0 { config } else { Config { initial_seq: Some(SeqNo::MAX.minus(20)), ..config } };
             P::listening(config, Entropy { cookie_key: [seed; 16], seed: seed.into() }, mode)
         };
         let mut pair = Self {

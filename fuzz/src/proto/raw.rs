@@ -54,7 +54,7 @@ impl<P: Protocol> Target<P> {
     /// An endpoint that listens. Hosts 1 and 2 have called it. It calls host 3, and meets host 4 or calls it.
     fn new(mode: Mode) -> Self {
         let config = Config { recv_buffer: 1 << 20, send_buffer: 1 << 20, ..P::config() };
-        let config = config.initial_seq(FIRST);
+        let config = Config { initial_seq: Some(FIRST), ..config };
         let mut target = Self {
             protocol: PhantomData,
             end: P::listening(config, Entropy { cookie_key: [3; 16], seed: 3 }, mode),

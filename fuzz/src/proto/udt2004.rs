@@ -1,7 +1,7 @@
 //! The protocol of 2004: packets of its peers and of attackers.
 
-use farhaul_proto::udt2004::{self, default_config};
 use farhaul_proto::{Config, ConnectOptions, Endpoint, Entropy, Mode};
+use farhaul_protocols::udt2004::{self, default_config};
 use farhaul_units::Rng;
 use farhaul_wire::udt2004::{
     Ack, Control, Handshake, LossList, LossRange, Packet, Request, SeqNo30, encode_data_header, encode_losses,
@@ -22,7 +22,7 @@ impl Protocol for Udt2004 {
     }
 
     fn endpoint(config: Config, entropy: Entropy) -> Endpoint {
-        udt2004::endpoint(config, entropy)
+        udt2004::endpoint(udt2004::Options::default(), config, entropy)
     }
 
     fn options(_mode: Mode, _rendezvous: bool) -> ConnectOptions {

@@ -1,6 +1,6 @@
 //! Sessions that begin in any state of the dialogue, fed with bytes, records, datagrams and time.
 
-use farhaul_proto::tsunami::original::{
+use farhaul_protocols::tsunami::original::{
     Client, ClientEvent, ClientOptions, Listed, Losses, Server, ServerEvent, ServerOptions,
 };
 use farhaul_units::{Duration, Instant, Rate};

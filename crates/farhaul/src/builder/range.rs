@@ -26,7 +26,7 @@ pub(super) fn check(config: &Config) -> Result<(), Error> {
     if !(udt::MIN_MSS..=LARGEST_MSS).contains(&config.mss) {
         return out_of_range("mss", "from 576, which every IPv4 host takes, to 65535 bytes");
     }
-    if !(2..=LARGEST_WINDOW).contains(&config.udt.max_flow_window) {
+    if !(2..=LARGEST_WINDOW).contains(&config.max_flow_window) {
         return out_of_range("max_flow_window", "from 2 to 268435456 packets");
     }
     let times = [
@@ -44,7 +44,7 @@ pub(super) fn check(config: &Config) -> Result<(), Error> {
     if !(SHORTEST_KEEP_ALIVE..=LONGEST_KEEP_ALIVE).contains(&config.keep_alive) {
         return out_of_range("keep_alive", "from 10 milliseconds to an hour");
     }
-    if config.udt.reorder_tolerance > LARGEST_TOLERANCE {
+    if config.reorder_tolerance > LARGEST_TOLERANCE {
         return out_of_range("reorder_tolerance", "at most 65536 packets");
     }
     if config.send_buffer < u64::from(config.mss) || config.recv_buffer < u64::from(config.mss) {

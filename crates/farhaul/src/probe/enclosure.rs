@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use farhaul_proto::{
-    Batch, Config, ConnectionId, ConnectionLost, DatagramKind, Endpoint, Event, Protocol, Streams, Transmit, Transport,
+    Batch, Config, ConnectionId, ConnectionLost, DatagramKind, Endpoint, Event, Streams, Transmit, Transport,
 };
+use farhaul_protocols::Protocol;
 use farhaul_udp::Train;
 use farhaul_units::Instant;
 

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use farhaul_proto::secure::{Provider, endpoint_with_plain_callers};
-use farhaul_proto::{Config, ControllerFactory, Endpoint, Entropy, Protocol};
+use farhaul_proto::{Config, ControllerFactory, Endpoint, Entropy};
+use farhaul_protocols::Protocol;
 use farhaul_units::{Network, Rate};
 
 use crate::error::Error;

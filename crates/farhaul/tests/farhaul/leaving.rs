@@ -5,7 +5,8 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use farhaul::{Endpoint, wait_for_farewells};
-use farhaul_proto::{Batch, Config, Entropy, Event, Streams, udt, udt2004};
+use farhaul_proto::{Batch, Config, Entropy, Event, Streams, udt};
+use farhaul_protocols::udt2004;
 use farhaul_units::Instant;
 use farhaul_wire::{udt4, udt2004 as wire_2004};
 
@@ -93,9 +94,10 @@ fn a_port_stays_open_until_the_last_shutdown_has_left() {
 
 #[test]
 fn a_port_of_the_2004_protocol_stays_open_until_the_last_close_packet_has_left() {
-    Peer::new(udt2004::endpoint(udt2004::default_config(), entropy())).assert_told("udt-2004", |datagram| {
-        matches!(wire_2004::Control::decode(datagram), Ok(wire_2004::Control::Close { .. }))
-    });
+    Peer::new(udt2004::endpoint(udt2004::Options::default(), udt2004::default_config(), entropy()))
+        .assert_told("udt-2004", |datagram| {
+            matches!(wire_2004::Control::decode(datagram), Ok(wire_2004::Control::Close { .. }))
+        });
 }
 
 /// At the end of a program, a thread that reads standard input may still hold a handle, for example.

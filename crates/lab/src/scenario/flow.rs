@@ -100,7 +100,7 @@ impl Protocol {
 /// Both sides of a connection of a protocol of the registry.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bulk {
-    pub(crate) protocol: farhaul_proto::Protocol,
+    pub(crate) protocol: farhaul_protocols::Protocol,
     /// `None` if the protocol's own rules govern the rate.
     pub(crate) controller: Option<Spec>,
     /// The packets beyond a gap before the gap is a loss.

@@ -1,6 +1,6 @@
 //! Scenarios that are accepted, and messages about mistakes.
 
-use farhaul_proto::registry::protocols;
+use farhaul_protocols::registry::protocols;
 
 use super::expand::{Experiment, Overrides};
 use super::flow::Protocol;

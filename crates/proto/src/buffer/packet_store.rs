@@ -16,7 +16,7 @@ const SPARE_CHUNKS: usize = 32;
 
 /// Packets with headers of `HEADER` bytes, from the oldest not released to the newest written.
 #[derive(Debug)]
-pub(crate) struct PacketStore<const HEADER: usize> {
+pub struct PacketStore<const HEADER: usize> {
     /// Payload bytes of a full packet.
     payload_size: usize,
     /// Packets per chunk. A chunk is at most one train.
@@ -43,16 +43,18 @@ struct Chunk {
 
 /// Consecutive packets as one slice of datagrams.
 #[derive(Debug)]
-pub(crate) struct Run<'a> {
+pub struct Run<'a> {
     /// The datagrams, back to back. All but the last have `segment_size` bytes.
-    pub(crate) bytes: &'a mut [u8],
-    pub(crate) segment_size: usize,
-    pub(crate) packets: u32,
+    pub bytes: &'a mut [u8],
+    /// Length of each packet but the last, header included.
+    pub segment_size: usize,
+    /// Number of packets.
+    pub packets: u32,
 }
 
 impl<const HEADER: usize> PacketStore<HEADER> {
     /// An empty store whose first packet will be `first`, for packets with `payload_size` bytes after the header.
-    pub(crate) fn new(first: SeqNo, payload_size: usize) -> Self {
+    pub fn new(first: SeqNo, payload_size: usize) -> Self {
         let per_chunk = (MAX_TRAIN_BYTES / (payload_size + HEADER)).clamp(1, MAX_TRAIN_PACKETS) as u32;
         Self {
             payload_size,
@@ -74,32 +76,32 @@ impl<const HEADER: usize> PacketStore<HEADER> {
     // ---- facts ----
 
     /// Oldest packet held. Equals [`end`](Self::end) if empty.
-    pub(crate) const fn first(&self) -> SeqNo {
+    pub const fn first(&self) -> SeqNo {
         self.first
     }
 
     /// The sequence number of the next written packet.
-    pub(crate) const fn end(&self) -> SeqNo {
+    pub const fn end(&self) -> SeqNo {
         self.end
     }
 
     /// Payload bytes of a full packet.
-    pub(crate) const fn payload_size(&self) -> usize {
+    pub const fn payload_size(&self) -> usize {
         self.payload_size
     }
 
     /// Most full packets of one train.
-    pub(crate) const fn train(&self) -> u32 {
+    pub const fn train(&self) -> u32 {
         self.per_chunk
     }
 
     /// Packets held.
-    pub(crate) fn packets(&self) -> u32 {
+    pub fn packets(&self) -> u32 {
         SeqRange::new(self.first, self.end.minus(1)).len()
     }
 
     /// Bytes of memory held, spare chunks included.
-    pub(crate) fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         (self.chunks.len() + self.spare.len()) * self.per_chunk as usize * (self.stride() + size_of::<u16>())
     }
 
@@ -114,12 +116,7 @@ impl<const HEADER: usize> PacketStore<HEADER> {
     ///
     /// A last packet that has room and was not sent yet (not before `next_to_send`) is filled up first. A stream's
     /// receiver does not see where one write ended.
-    pub(crate) fn write(
-        &mut self,
-        mut data: &[u8],
-        next_to_send: SeqNo,
-        mut header: impl FnMut(SeqNo, &mut [u8; HEADER]),
-    ) {
+    pub fn write(&mut self, mut data: &[u8], next_to_send: SeqNo, mut header: impl FnMut(SeqNo, &mut [u8; HEADER])) {
         if self.end.is_after(next_to_send) {
             data = self.fill_last(data);
         }
@@ -169,7 +166,7 @@ impl<const HEADER: usize> PacketStore<HEADER> {
 
     /// Adjacent packets from `seq` on, at most `max`, ending after one that is not full. `None` for a packet that is
     /// not held.
-    pub(crate) fn run(&mut self, seq: SeqNo, max: u32) -> Option<Run<'_>> {
+    pub fn run(&mut self, seq: SeqNo, max: u32) -> Option<Run<'_>> {
         let (chunk, slot) = self.locate(seq)?;
         let available = SeqRange::new(seq, self.end.minus(1)).len();
         let most = max.min(available).min(self.per_chunk - slot as u32) as usize;
@@ -199,7 +196,7 @@ impl<const HEADER: usize> PacketStore<HEADER> {
     }
 
     /// The first packet before `end` of which the oldest `bytes` bytes of payload do not cover all; `end` if they do.
-    pub(crate) fn after_bytes(&self, mut bytes: u64, end: SeqNo) -> SeqNo {
+    pub fn after_bytes(&self, mut bytes: u64, end: SeqNo) -> SeqNo {
         let mut at = self.first;
         while at.is_before(end)
             && let Some((chunk, slot)) = self.locate(at)
@@ -212,7 +209,7 @@ impl<const HEADER: usize> PacketStore<HEADER> {
     }
 
     /// Whether a held packet has no room left.
-    pub(crate) fn is_full(&self, seq: SeqNo) -> bool {
+    pub fn is_full(&self, seq: SeqNo) -> bool {
         self.locate(seq).is_some_and(|(chunk, slot)| usize::from(self.chunks[chunk].lens[slot]) == self.payload_size)
     }
 
@@ -229,7 +226,7 @@ impl<const HEADER: usize> PacketStore<HEADER> {
     // ---- giving back ----
 
     /// Releases everything before `seq` and returns its payload bytes.
-    pub(crate) fn release(&mut self, seq: SeqNo) -> u64 {
+    pub fn release(&mut self, seq: SeqNo) -> u64 {
         let seq = seq.earlier(self.end);
         let mut released = 0;
         while self.first.is_before(seq) {
@@ -259,7 +256,7 @@ impl<const HEADER: usize> PacketStore<HEADER> {
     }
 
     /// Frees memory that is kept for reuse only.
-    pub(crate) fn shrink(&mut self) {
+    pub fn shrink(&mut self) {
         self.spare = Vec::new();
     }
 }

@@ -17,7 +17,7 @@ const SPARE_CHUNKS: usize = 64;
 
 /// Packets from the first unread to the furthest received, and the window in which more are accepted.
 #[derive(Debug)]
-pub(crate) struct RecvBuffer {
+pub struct RecvBuffer {
     /// Payload bytes of each packet for which new chunks have room. It grows to the limit once.
     stride: usize,
     /// Largest payload that is accepted.
@@ -56,7 +56,7 @@ struct Chunk {
 
 /// The result for an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Insert {
+pub enum Insert {
     /// Stored.
     New,
     /// A duplicate.
@@ -67,7 +67,7 @@ pub(crate) enum Insert {
 
 impl RecvBuffer {
     /// An empty buffer that expects `first`, with room for `capacity` packets of at most `payload_size` bytes.
-    pub(crate) fn new(first: SeqNo, payload_size: usize, capacity: u32) -> Self {
+    pub fn new(first: SeqNo, payload_size: usize, capacity: u32) -> Self {
         Self {
             stride: payload_size,
             limit: payload_size,
@@ -111,31 +111,32 @@ impl RecvBuffer {
     }
 
     /// First missing packet.
-    pub(crate) const fn ack_point(&self) -> SeqNo {
+    pub const fn ack_point(&self) -> SeqNo {
         self.ack_point
     }
 
     /// One after the furthest packet.
-    pub(crate) const fn end(&self) -> SeqNo {
+    pub const fn end(&self) -> SeqNo {
         self.end
     }
 
     /// Bytes that a stream reader can have now.
-    pub(crate) const fn available(&self) -> u64 {
+    pub const fn available(&self) -> u64 {
         self.available
     }
 
     /// First packet that was not read completely.
-    pub(crate) const fn next_to_read(&self) -> SeqNo {
+    pub const fn next_to_read(&self) -> SeqNo {
         self.read_seq
     }
 
     /// Packets between the reader and the acknowledgement point.
-    pub(crate) fn readable_packets(&self) -> u32 {
+    pub fn readable_packets(&self) -> u32 {
         SeqRange::new(self.read_seq, self.ack_point.minus(1)).len()
     }
 
-    pub(crate) const fn capacity(&self) -> u32 {
+    /// Most packets that it holds.
+    pub const fn capacity(&self) -> u32 {
         self.capacity
     }
 
@@ -150,23 +151,23 @@ impl RecvBuffer {
     }
 
     /// Packets that may still arrive beyond the acknowledgement point: the window to advertise.
-    pub(crate) fn free(&self) -> u32 {
+    pub fn free(&self) -> u32 {
         self.capacity.saturating_sub(self.readable_packets())
     }
 
     /// The missing packets of `range`: those that have not arrived although a later one has.
-    pub(crate) fn missing(&self, range: SeqRange) -> impl Iterator<Item = SeqRange> + '_ {
+    pub fn missing(&self, range: SeqRange) -> impl Iterator<Item = SeqRange> + '_ {
         let first = range.first.later(self.ack_point);
         self.present.absent_runs(first, range.last.next().earlier(self.end))
     }
 
     /// Whether nothing is missing before the furthest packet.
-    pub(crate) fn is_contiguous(&self) -> bool {
+    pub fn is_contiguous(&self) -> bool {
         self.ack_point == self.end
     }
 
     /// Bytes of memory held, spare chunks included.
-    pub(crate) fn memory(&self) -> usize {
+    pub fn memory(&self) -> usize {
         let held = self.chunks.iter().flatten().chain(&self.spare);
         held.map(|chunk| chunk.bytes.len() + size_of::<Chunk>()).sum::<usize>()
             + self.present.memory()
@@ -174,12 +175,12 @@ impl RecvBuffer {
     }
 
     /// Frees memory that is kept for reuse only.
-    pub(crate) fn shrink(&mut self) {
+    pub fn shrink(&mut self) {
         self.spare = Vec::new();
     }
 
     /// Stores an arriving packet.
-    pub(crate) fn insert(&mut self, seq: SeqNo, field: MessageField, payload: &[u8]) -> Insert {
+    pub fn insert(&mut self, seq: SeqNo, field: MessageField, payload: &[u8]) -> Insert {
         let offset = seq.distance_from(self.read_seq);
         if offset < 0 || seq.is_before(self.ack_point) {
             return if self.unskip(seq) { self.store(seq, field, payload) } else { Insert::Duplicate };
@@ -250,7 +251,7 @@ impl RecvBuffer {
     }
 
     /// Stream mode: copies data that is in order into `out` and returns the number of bytes.
-    pub(crate) fn read(&mut self, out: &mut [u8]) -> usize {
+    pub fn read(&mut self, out: &mut [u8]) -> usize {
         let mut done = 0;
         while done < out.len() && self.read_seq.is_before(self.ack_point) {
             done += self.read_from_chunk(&mut out[done..]);

@@ -22,7 +22,7 @@ pub(crate) struct SizedStores<const HEADER: usize> {
 
 impl<const HEADER: usize> SizedStores<HEADER> {
     /// An empty store whose first packet will be `first`, for packets with `payload_size` bytes after the header.
-    pub(crate) fn new(first: SeqNo, payload_size: usize) -> Self {
+    pub(super) fn new(first: SeqNo, payload_size: usize) -> Self {
         Self { older: VecDeque::new(), current: PacketStore::new(first, payload_size), margin: 0, wanted: payload_size }
     }
 
@@ -53,17 +53,17 @@ impl<const HEADER: usize> SizedStores<HEADER> {
     // ---- facts ----
 
     /// Oldest packet held. Equals [`end`](Self::end) if empty.
-    pub(crate) fn first(&self) -> SeqNo {
+    pub(super) fn first(&self) -> SeqNo {
         self.older.front().unwrap_or(&self.current).first()
     }
 
     /// The sequence number of the next written packet.
-    pub(crate) const fn end(&self) -> SeqNo {
+    pub(super) const fn end(&self) -> SeqNo {
         self.current.end()
     }
 
     /// Payload bytes of a full packet that is written now.
-    pub(crate) const fn payload_size(&self) -> usize {
+    pub(super) const fn payload_size(&self) -> usize {
         self.current.payload_size()
     }
 
@@ -82,19 +82,19 @@ impl<const HEADER: usize> SizedStores<HEADER> {
     }
 
     /// Packets held.
-    pub(crate) fn packets(&self) -> u32 {
+    pub(super) fn packets(&self) -> u32 {
         self.older.iter().map(PacketStore::packets).sum::<u32>() + self.current.packets()
     }
 
     /// Bytes of memory held, spare chunks included.
-    pub(crate) fn memory(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         self.older.iter().map(PacketStore::memory).sum::<usize>() + self.current.memory()
     }
 
     // ---- writing ----
 
     /// Stores stream data. See [`PacketStore::write`].
-    pub(crate) fn write(&mut self, data: &[u8], next_to_send: SeqNo, header: impl FnMut(SeqNo, &mut [u8; HEADER])) {
+    pub(super) fn write(&mut self, data: &[u8], next_to_send: SeqNo, header: impl FnMut(SeqNo, &mut [u8; HEADER])) {
         self.current.write(data, next_to_send, header);
     }
 
@@ -106,7 +106,7 @@ impl<const HEADER: usize> SizedStores<HEADER> {
     // ---- reading ----
 
     /// Adjacent packets of one size. See [`PacketStore::run`].
-    pub(crate) fn run(&mut self, seq: SeqNo, max: u32) -> Option<Run<'_>> {
+    pub(super) fn run(&mut self, seq: SeqNo, max: u32) -> Option<Run<'_>> {
         let older = self.older.iter_mut().find(|store| seq.is_before(store.end()));
         older.unwrap_or(&mut self.current).run(seq, max)
     }
@@ -129,7 +129,7 @@ impl<const HEADER: usize> SizedStores<HEADER> {
     // ---- giving back ----
 
     /// Releases everything before `seq` and returns its payload bytes.
-    pub(crate) fn release(&mut self, seq: SeqNo) -> u64 {
+    pub(super) fn release(&mut self, seq: SeqNo) -> u64 {
         let mut released = 0;
         while let Some(oldest) = self.older.front_mut() {
             released += oldest.release(seq);
@@ -143,7 +143,7 @@ impl<const HEADER: usize> SizedStores<HEADER> {
     }
 
     /// Frees memory that is kept for reuse only.
-    pub(crate) fn shrink(&mut self) {
+    pub(super) fn shrink(&mut self) {
         self.current.shrink();
     }
 }

@@ -7,7 +7,7 @@ const WINDOW: usize = 1024;
 
 /// The history of sent acknowledgements, by number.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct AckWindow {
+pub struct AckWindow {
     /// Grows with the first acknowledgements to its full size, so an idle connection holds none.
     sent: Vec<Option<Sent>>,
     /// When the newest one left that was confirmed.
@@ -16,19 +16,20 @@ pub(crate) struct AckWindow {
 
 /// The content of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sent {
-    pub(crate) number: AckNo,
+pub struct Sent {
+    /// The number of the acknowledgement.
+    pub number: AckNo,
     /// Everything before this packet has arrived.
-    pub(crate) seq: SeqNo,
+    pub seq: SeqNo,
     /// First packet beyond the window.
-    pub(crate) end: SeqNo,
+    pub end: SeqNo,
     /// Send time.
-    pub(crate) at: Instant,
+    pub at: Instant,
 }
 
 impl AckWindow {
     /// Stores an acknowledgement that was sent.
-    pub(crate) fn sent(&mut self, sent: Sent) {
+    pub fn sent(&mut self, sent: Sent) {
         let slot = sent.number.value() as usize % WINDOW;
         if slot >= self.sent.len() {
             self.sent.resize(slot + 1, None);
@@ -38,7 +39,7 @@ impl AckWindow {
 
     /// The content of a confirmed acknowledgement. `None` for numbers that are too old, never sent, or confirmed before, and
     /// for numbers older than a confirmed one. A peer confirms at once, so an old number would forge any RTT (attack B9).
-    pub(crate) fn confirm(&mut self, number: AckNo) -> Option<Sent> {
+    pub fn confirm(&mut self, number: AckNo) -> Option<Sent> {
         let confirmed = self.confirmed;
         let slot = self.sent.get_mut(number.value() as usize % WINDOW)?;
         let is_news = |sent: &Sent| sent.number == number && confirmed.is_none_or(|newest| sent.at >= newest);
@@ -47,7 +48,8 @@ impl AckWindow {
         Some(sent)
     }
 
-    pub(crate) fn memory(&self) -> usize {
+    /// Bytes of memory.
+    pub fn memory(&self) -> usize {
         self.sent.capacity() * size_of::<Option<Sent>>()
     }
 }

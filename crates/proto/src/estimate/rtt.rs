@@ -11,7 +11,7 @@ const MIN_WINDOW: Duration = Duration::from_secs(10);
 
 /// RTT estimate with UDT's filter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rtt {
+pub struct Rtt {
     smoothed: Duration,
     variation: Duration,
     latest: Option<Duration>,
@@ -25,8 +25,9 @@ pub(crate) struct Rtt {
     least: Duration,
 }
 
-impl Rtt {
-    pub(crate) const fn new() -> Self {
+impl Default for Rtt {
+    /// Without a sample.
+    fn default() -> Self {
         Self {
             smoothed: INITIAL,
             variation: Duration::from_millis(50),
@@ -38,9 +39,11 @@ impl Rtt {
             least: Duration::ZERO,
         }
     }
+}
 
+impl Rtt {
     /// Adds a sample measured by this side. Returns whether it was plausible.
-    pub(crate) fn sample(&mut self, sample: Duration, now: Instant) -> bool {
+    pub fn sample(&mut self, sample: Duration, now: Instant) -> bool {
         self.smooth(sample) && {
             self.note_minimum(sample, now);
             true
@@ -48,13 +51,13 @@ impl Rtt {
     }
 
     /// Stores the peer's own estimate.
-    pub(crate) fn note_reported(&mut self, reported: Duration) {
+    pub fn note_reported(&mut self, reported: Duration) {
         self.reported = Some(reported).filter(|reported| PLAUSIBLE.contains(reported)).or(self.reported);
     }
 
     /// Adds an estimate reported by the peer and returns whether it was plausible. It counts for the minimum only while
     /// this side has no sample. A peer that started with a wrong guess may report too little for a while.
-    pub(crate) fn report(&mut self, reported: Duration, now: Instant) -> bool {
+    pub fn report(&mut self, reported: Duration, now: Instant) -> bool {
         self.smooth(reported) && {
             if self.min().is_none() {
                 self.note_minimum(reported, now);
@@ -87,27 +90,30 @@ impl Rtt {
         self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
     }
 
-    pub(crate) const fn smoothed(&self) -> Duration {
+    /// The smoothed RTT, or the assumed one before the first sample.
+    pub const fn smoothed(&self) -> Duration {
         self.smoothed
     }
 
-    pub(crate) const fn variation(&self) -> Duration {
+    /// The mean deviation of the samples from it.
+    pub const fn variation(&self) -> Duration {
         self.variation
     }
 
-    pub(crate) const fn latest(&self) -> Option<Duration> {
+    /// The last sample.
+    pub const fn latest(&self) -> Option<Duration> {
         self.latest
     }
 
     /// The peer's last report.
-    pub(crate) const fn reported(&self) -> Option<Duration> {
+    pub const fn reported(&self) -> Option<Duration> {
         self.reported
     }
 
     /// Minimum of the last ten to twenty seconds with samples: of the present window and of the one before.
     ///
     /// A pause ends no window. After one, the earlier minimum counts for up to ten more seconds.
-    pub(crate) fn min(&self) -> Option<Duration> {
+    pub fn min(&self) -> Option<Duration> {
         match (self.min, self.previous_min) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -120,7 +126,7 @@ impl Rtt {
     }
 
     /// Smoothed RTT plus four deviations: the longest time until an answer.
-    pub(crate) fn with_margin(&self) -> Duration {
+    pub fn with_margin(&self) -> Duration {
         self.smoothed + self.variation * 4
     }
 }
@@ -131,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_first_sample_replaces_the_initial_value_and_later_ones_are_smoothed() {
-        let mut rtt = Rtt::new();
+        let mut rtt = Rtt::default();
         assert_eq!(rtt.with_margin(), Duration::from_millis(300));
         assert!(rtt.sample(Duration::from_millis(8), Instant::ZERO));
         assert_eq!((rtt.smoothed(), rtt.variation()), (Duration::from_millis(8), Duration::from_millis(4)));
@@ -141,7 +147,7 @@ mod tests {
 
     #[test]
     fn implausible_samples_change_nothing() {
-        let mut rtt = Rtt::new();
+        let mut rtt = Rtt::default();
         assert!(!rtt.sample(Duration::ZERO, Instant::ZERO));
         assert!(!rtt.sample(Duration::from_secs(61), Instant::ZERO));
         rtt.note_reported(Duration::ZERO);
@@ -151,7 +157,7 @@ mod tests {
 
     #[test]
     fn an_old_minimum_expires() {
-        let mut rtt = Rtt::new();
+        let mut rtt = Rtt::default();
         rtt.sample(Duration::from_millis(10), Instant::ZERO);
         for second in 1..40 {
             rtt.sample(Duration::from_millis(50), Instant::ZERO + Duration::from_secs(second));

@@ -12,7 +12,7 @@ const MEMORY: Duration = SYN_INTERVAL.saturating_mul(10);
 /// This side's recent peak send rate, which bounds the arrival rate that a peer can claim (attack B9). A pause does not
 /// lower it, because packets that arrive now were sent half an RTT ago.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SentRate {
+pub struct SentRate {
     /// Start of the present SYN interval, and the packets sent in it.
     interval: (Instant, u64),
     /// Most packets in one interval, in this period and in the one before.
@@ -22,12 +22,13 @@ pub(crate) struct SentRate {
 }
 
 impl SentRate {
-    pub(crate) const fn new(now: Instant) -> Self {
+    /// Nothing was sent yet.
+    pub const fn new(now: Instant) -> Self {
         Self { interval: (now, 0), most: 0, most_before: 0, period_start: now }
     }
 
     /// Counts sent packets.
-    pub(crate) fn note(&mut self, now: Instant, packets: u32) {
+    pub fn note(&mut self, now: Instant, packets: u32) {
         let (since, count) = &mut self.interval;
         if now - *since >= SYN_INTERVAL {
             (*since, *count) = (now, 0);
@@ -37,7 +38,7 @@ impl SentRate {
     }
 
     /// The largest credible arrival rate: twice the peak send rate.
-    pub(crate) fn at_most(&mut self, now: Instant, round_trip: Duration) -> PacketRate {
+    pub fn at_most(&mut self, now: Instant, round_trip: Duration) -> PacketRate {
         if now - self.period_start >= (2 * round_trip).max(MEMORY) {
             self.most_before = std::mem::replace(&mut self.most, self.interval.1);
             self.period_start = now;

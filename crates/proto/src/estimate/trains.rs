@@ -71,7 +71,7 @@ impl Train {
 }
 
 impl Trains {
-    pub(crate) const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self {
             train: Train::new(Timestamp::ZERO, Instant::ZERO),
             next: SeqNo::new(0),

@@ -17,7 +17,7 @@ const LAST_REPEAT: u32 = 16;
 
 /// The receiver's loss list.
 #[derive(Debug, Default)]
-pub(crate) struct RecvList {
+pub struct RecvList {
     regions: VecDeque<Region>,
 }
 
@@ -33,7 +33,7 @@ struct Region {
 
 impl RecvList {
     /// A gap was found and reported.
-    pub(crate) fn reported(&mut self, gap: SeqRange, now: Instant) {
+    pub fn reported(&mut self, gap: SeqRange, now: Instant) {
         if self.regions.len() >= MAX_REGIONS
             && let Some(newest) = self.regions.back_mut()
         {
@@ -45,7 +45,7 @@ impl RecvList {
     }
 
     /// Everything before `ack_point` has arrived.
-    pub(crate) fn acknowledge(&mut self, ack_point: SeqNo) {
+    pub fn acknowledge(&mut self, ack_point: SeqNo) {
         while self.regions.front().is_some_and(|region| region.range.last.is_before(ack_point)) {
             self.regions.pop_front();
         }
@@ -55,7 +55,7 @@ impl RecvList {
     }
 
     /// The regions that are due to be reported again. They count as reported now.
-    pub(crate) fn take_due(&mut self, now: Instant, round_trip: Duration, mut report: impl FnMut(SeqRange)) {
+    pub fn take_due(&mut self, now: Instant, round_trip: Duration, mut report: impl FnMut(SeqRange)) {
         for region in &mut self.regions {
             if region.last_report + round_trip * region.patience <= now {
                 (region.last_report, region.again) = (now, true);
@@ -100,7 +100,7 @@ impl RecvList {
     }
 
     /// Forgets regions in which nothing is missing any more.
-    pub(crate) fn retain(&mut self, mut missing: impl FnMut(SeqRange) -> bool) {
+    pub fn retain(&mut self, mut missing: impl FnMut(SeqRange) -> bool) {
         self.regions.retain(|region| missing(region.range));
     }
 
@@ -109,11 +109,13 @@ impl RecvList {
         self.regions.iter().map(|region| region.last_report + round_trip * region.patience).min()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether nothing is missing.
+    pub fn is_empty(&self) -> bool {
         self.regions.is_empty()
     }
 
-    pub(crate) fn memory(&self) -> usize {
+    /// Bytes of memory.
+    pub fn memory(&self) -> usize {
         self.regions.capacity() * size_of::<Region>()
     }
 }

@@ -9,7 +9,7 @@ use crate::seq_set::SeqSet;
 
 /// The sender's loss list, with a memory of repairs.
 #[derive(Debug)]
-pub(crate) struct RepairList {
+pub struct RepairList {
     lost: SeqSet,
     /// Retransmitted in the present half of an RTT, and in the one before.
     resent: SeqSet,
@@ -20,7 +20,7 @@ pub(crate) struct RepairList {
 
 impl RepairList {
     /// Nothing is lost. The first packet of the connection is `first`.
-    pub(crate) const fn new(first: SeqNo) -> Self {
+    pub const fn new(first: SeqNo) -> Self {
         Self {
             lost: SeqSet::new(first),
             resent: SeqSet::new(first),
@@ -30,7 +30,7 @@ impl RepairList {
     }
 
     /// Lists a report of packets in flight. Returns how many are news: neither listed nor retransmitted recently.
-    pub(crate) fn report(&mut self, range: SeqRange, now: Instant, rtt: Duration) -> u32 {
+    pub fn report(&mut self, range: SeqRange, now: Instant, rtt: Duration) -> u32 {
         self.turn_if_due(now, rtt, range);
         if self.resent.is_empty() && self.resent_before.is_empty() {
             return self.lost.insert_range(range);
@@ -45,44 +45,46 @@ impl RepairList {
     }
 
     /// Everything in `range` must be retransmitted, regardless of its earlier state. Returns how many were not listed.
-    pub(crate) fn expire(&mut self, range: SeqRange) -> u32 {
+    pub fn expire(&mut self, range: SeqRange) -> u32 {
         self.lost.insert_range(range)
     }
 
     /// The next packet in `from..end` to retransmit.
-    pub(crate) fn next_after(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo> {
+    pub fn next_after(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo> {
         self.lost.next_present(from, end)
     }
 
     /// The first packet to retransmit.
-    pub(crate) fn first(&mut self) -> Option<SeqNo> {
+    pub fn first(&mut self) -> Option<SeqNo> {
         self.lost.first()
     }
 
     /// How many packets from `seq` on are listed without a break, at most `max`.
-    pub(crate) fn run_length(&self, seq: SeqNo, max: u32) -> u32 {
+    pub fn run_length(&self, seq: SeqNo, max: u32) -> u32 {
         self.lost.next_absent(seq, seq.plus(max)).distance_from(seq).unsigned_abs()
     }
 
     /// These packets were retransmitted.
-    pub(crate) fn served(&mut self, range: SeqRange, now: Instant, rtt: Duration) {
+    pub fn served(&mut self, range: SeqRange, now: Instant, rtt: Duration) {
         self.turn_if_due(now, rtt, range);
         self.lost.remove_range(range);
         self.resent.insert_range(range);
     }
 
     /// Everything before `seq` has arrived.
-    pub(crate) fn acknowledge(&mut self, seq: SeqNo) {
+    pub fn acknowledge(&mut self, seq: SeqNo) {
         for set in [&mut self.lost, &mut self.resent, &mut self.resent_before] {
             set.advance(seq);
         }
     }
 
-    pub(crate) const fn is_empty(&self) -> bool {
+    /// Whether nothing waits for a repair.
+    pub const fn is_empty(&self) -> bool {
         self.lost.is_empty()
     }
 
-    pub(crate) fn memory(&self) -> usize {
+    /// Bytes of memory.
+    pub fn memory(&self) -> usize {
         self.lost.memory() + self.resent.memory() + self.resent_before.memory()
     }
 

@@ -9,7 +9,7 @@ use crate::seq_set::SeqSet;
 
 /// The sender's loss list.
 #[derive(Debug)]
-pub(crate) struct SendList {
+pub struct SendList {
     /// Reported and not retransmitted yet.
     lost: SeqSet,
     /// Retransmitted at least once. Another report within an RTT is an echo of the first.
@@ -18,46 +18,46 @@ pub(crate) struct SendList {
 
 impl SendList {
     /// Nothing is lost. The first packet of the connection is `first`.
-    pub(crate) const fn new(first: SeqNo) -> Self {
+    pub const fn new(first: SeqNo) -> Self {
         Self { lost: SeqSet::new(first), resent: SeqSet::new(first) }
     }
 
     /// Lists a report and returns how many of its packets were not listed. The caller has clipped it to the packets in
     /// flight.
-    pub(crate) fn report(&mut self, range: SeqRange) -> u32 {
+    pub fn report(&mut self, range: SeqRange) -> u32 {
         self.lost.insert_range(range)
     }
 
     /// The first packet to retransmit.
-    pub(crate) fn first(&mut self) -> Option<SeqNo> {
+    pub fn first(&mut self) -> Option<SeqNo> {
         self.lost.first()
     }
 
     /// The next packet in `from..end` to retransmit.
-    pub(crate) fn next_after(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo> {
+    pub fn next_after(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo> {
         self.lost.next_present(from, end)
     }
 
     /// How many packets from `seq` on are listed without a break, at most `max`.
-    pub(crate) fn run_length(&self, seq: SeqNo, max: u32) -> u32 {
+    pub fn run_length(&self, seq: SeqNo, max: u32) -> u32 {
         let end = self.lost.next_absent(seq, seq.plus(max));
         end.distance_from(seq).unsigned_abs()
     }
 
     /// `packets` packets from `first` on were retransmitted.
-    pub(crate) fn served(&mut self, first: SeqNo, packets: u32) {
+    pub fn served(&mut self, first: SeqNo, packets: u32) {
         let range = SeqRange::new(first, first.plus(packets - 1));
         self.lost.remove_range(range);
         self.resent.insert_range(range);
     }
 
     /// Removes packets from the list without sending them.
-    pub(crate) fn forget(&mut self, range: SeqRange) {
+    pub fn forget(&mut self, range: SeqRange) {
         self.lost.remove_range(range);
     }
 
     /// Whether this packet is listed.
-    pub(crate) fn contains(&self, seq: SeqNo) -> bool {
+    pub fn contains(&self, seq: SeqNo) -> bool {
         self.lost.contains(seq)
     }
 
@@ -72,7 +72,7 @@ impl SendList {
     }
 
     /// Everything before `seq` has arrived.
-    pub(crate) fn acknowledge(&mut self, seq: SeqNo) {
+    pub fn acknowledge(&mut self, seq: SeqNo) {
         self.lost.advance(seq);
         self.resent.advance(seq);
     }
@@ -82,7 +82,8 @@ impl SendList {
         self.lost.len() - self.lost.common(&self.resent)
     }
 
-    pub(crate) const fn is_empty(&self) -> bool {
+    /// Whether nothing is lost.
+    pub const fn is_empty(&self) -> bool {
         self.lost.is_empty()
     }
 
@@ -91,7 +92,8 @@ impl SendList {
         self.lost.is_empty() && self.resent.is_empty()
     }
 
-    pub(crate) fn memory(&self) -> usize {
+    /// Bytes of memory.
+    pub fn memory(&self) -> usize {
         self.lost.memory() + self.resent.memory()
     }
 }

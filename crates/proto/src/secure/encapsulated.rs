@@ -34,7 +34,7 @@ use crate::transport::{Batch, Protection, earliest};
 const PIECE: usize = 16 << 10;
 
 /// A connection and its carrier.
-pub(crate) struct Encapsulated {
+pub struct Encapsulated {
     carrier: Carrier,
     inner: Phase,
     /// When the packets of the present receive call reached this computer, and whether some had datagrams of the protocol.
@@ -194,9 +194,9 @@ impl Encapsulated {
         sent.map(|_| Output::Scratch)
     }
 
-    /// The datagrams of the protocol that may leave now, without their packets, and the length of each.
-    #[cfg(test)]
-    pub(super) fn train(&mut self, now: Instant) -> Option<(usize, Vec<u8>)> {
+    /// The datagrams of the protocol that may leave now, without their packets, and the length of each. For tests that send
+    /// them elsewhere.
+    pub fn train(&mut self, now: Instant) -> Option<(usize, Vec<u8>)> {
         self.handle_timeout(now);
         self.serve_channel(now);
         let Self { inner, batch, .. } = self;

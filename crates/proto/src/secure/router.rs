@@ -104,13 +104,6 @@ impl Router {
         self
     }
 
-    /// The same under another name, with nothing inside.
-    #[cfg(test)]
-    pub(super) fn serving_as(mut self, protocol: &'static str) -> Self {
-        self.serves = Service::Protocol { name: protocol, answers: false };
-        self
-    }
-
     fn connect_for(
         &mut self,
         connections: &mut Connections<'_>,
@@ -161,15 +154,15 @@ impl Router {
     fn offer(&mut self, config: &Config, peer: SocketAddr, mode: Mode) -> Offer {
         let carrier = self.carries.as_ref().map(|_| carrier::settings(config));
         let config = carrier.as_ref().unwrap_or(config);
-        let isn = config.udt.initial_seq.unwrap_or_else(|| SeqNo::new(self.secrets.draw()));
+        let isn = config.initial_seq.unwrap_or_else(|| SeqNo::new(self.secrets.draw()));
         Offer {
             mode,
             isn,
             mss: inner_mss(mss_towards(peer.ip(), config.mss), mode),
             largest: config.largest_mss.map(|largest| inner_mss(mss_towards(peer.ip(), largest), mode)),
             wants_receipts: (config.controller)(0).wants_deliveries(),
-            flow_window: config.recv_window(config.udt.max_flow_window),
-            max_flow_window: config.udt.max_flow_window,
+            flow_window: config.recv_window(),
+            max_flow_window: config.max_flow_window,
             socket_id: self.new_name(),
             peer,
         }

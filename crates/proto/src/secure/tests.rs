@@ -1,8 +1,6 @@
 //! The envelope between two secure endpoints.
 
 mod attack;
-mod datagrams;
-mod encapsulated;
 mod half_close;
 mod meetings;
 pub(super) mod pair;
@@ -14,10 +12,24 @@ use farhaul_wire::secure::{CloseCode, Epoch, Greeting, HEADER_LEN, Header, MIN_I
 
 use core::net::SocketAddr;
 
-use self::pair::{DELAY, Pair, address, end};
+use self::pair::{DELAY, Pair, address};
 use super::*;
 use crate::error::{ConnectionLost, SecurityFault};
 use crate::{Batch, Config, Entropy, Event, Mode, Read, Streams, Transport};
+
+fn end(seed: u8, provider: Null) -> Endpoint {
+    endpoint(Config::default(), Entropy { cookie_key: [seed; 16], seed: u64::from(seed) }, Box::new(provider))
+}
+
+impl Pair {
+    fn new() -> Self {
+        Self::of(Null::new(1), Null::new(2))
+    }
+
+    fn of(client: Null, server: Null) -> Self {
+        Self::between([end(1, client), end(2, server)])
+    }
+}
 
 fn content(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 251) as u8).collect()

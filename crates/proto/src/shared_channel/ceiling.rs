@@ -145,7 +145,7 @@ impl Ceiling {
             target,
             rate,
             limit: rate,
-            round_trip: Rtt::new(),
+            round_trip: Rtt::default(),
             tolerated: LONGEST_BURST,
             queueing: Duration::ZERO,
             quiet: None,

@@ -30,17 +30,18 @@ pub struct Held {
 }
 
 /// Admits callers.
-pub(crate) struct Admission {
+pub struct Admission {
     silent: PrefixBudget,
 }
 
 impl Admission {
-    pub(crate) fn new(key: [u8; 16]) -> Self {
+    /// Without callers. `key` must be secret.
+    pub fn new(key: [u8; 16]) -> Self {
         Self { silent: PrefixBudget::new(key, SILENT_PER_NETWORK, SILENCE) }
     }
 
     /// The room for a caller from `ip`.
-    pub(crate) fn room(&self, ip: IpAddr, now: Instant, held: Held, config: &Config) -> Room {
+    pub fn room(&self, ip: IpAddr, now: Instant, held: Held, config: &Config) -> Room {
         if held.connections >= config.max_connections
             || held.half_open >= MAX_HALF_OPEN
             || held.unclaimed >= config.backlog
@@ -54,12 +55,12 @@ impl Admission {
     }
 
     /// Counts an accepted caller from `ip`.
-    pub(crate) fn on_accepted(&mut self, ip: IpAddr, now: Instant) {
+    pub fn on_accepted(&mut self, ip: IpAddr, now: Instant) {
         self.silent.take(ip, now);
     }
 
     /// The caller has spoken after the handshake, so it is no flood.
-    pub(crate) fn on_heard(&mut self, ip: IpAddr) {
+    pub fn on_heard(&mut self, ip: IpAddr) {
         self.silent.give_back(ip);
     }
 }

@@ -149,7 +149,7 @@ impl Connection {
     }
 
     /// The driver called `gap` late after a deadline, so this computer was suspended.
-    pub(super) fn on_suspended(&mut self, now: Instant, gap: Duration) {
+    pub fn on_suspended(&mut self, now: Instant, gap: Duration) {
         self.phase.on_suspended(now, gap);
     }
 
@@ -263,7 +263,7 @@ impl Connection {
     // ---- output ----
 
     /// The next datagrams to send, if any, and their destination.
-    pub(super) fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(SocketAddr, Output)> {
+    pub fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(SocketAddr, Output)> {
         // A side that has failed may still have to say why.
         if self.is_at_rest() {
             return None;
@@ -293,7 +293,7 @@ impl Connection {
     }
 
     /// When to call this connection next.
-    pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
+    pub fn deadline(&self, now: Instant) -> Option<Instant> {
         if self.is_at_rest() {
             return None;
         }

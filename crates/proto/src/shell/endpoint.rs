@@ -19,8 +19,7 @@ use core::net::SocketAddr;
 use farhaul_units::Instant;
 
 pub use self::connections::Connections;
-#[cfg(test)]
-pub(crate) use self::datagrams::MOST_CONNECTIONS;
+pub use self::datagrams::MOST_CONNECTIONS;
 use self::multiplexer::Multiplexer;
 use super::protocol::Demultiplexer;
 use crate::config::Config;

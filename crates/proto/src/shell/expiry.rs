@@ -25,7 +25,7 @@ const FIRST_QUESTION_PART: u32 = 2;
 
 /// Watches over the silence of the peer and our own.
 #[derive(Debug)]
-pub(crate) struct Expiry {
+pub struct Expiry {
     timer: Timer,
     /// Expirations in a row plus one.
     count: u32,
@@ -50,7 +50,8 @@ pub(crate) struct Expiry {
 
 /// The action that silence requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SilenceAction {
+pub enum SilenceAction {
+    /// The peer may still answer.
     Nothing,
     /// Send a keep-alive.
     KeepAlive,
@@ -63,7 +64,8 @@ pub(crate) enum SilenceAction {
 }
 
 impl Expiry {
-    pub(crate) fn new(now: Instant, peer_timeout: Duration, keep_alive: Duration, rng: Rng) -> Self {
+    /// The peer was heard at `now`.
+    pub fn new(now: Instant, peer_timeout: Duration, keep_alive: Duration, rng: Rng) -> Self {
         let mut expiry = Self {
             timer: Timer::at(now + MIN_INTERVAL),
             count: 1,
@@ -85,7 +87,7 @@ impl Expiry {
 
     /// A valid packet came from the peer.
     #[inline]
-    pub(crate) fn on_heard(&mut self, now: Instant) {
+    pub fn on_heard(&mut self, now: Instant) {
         self.last_heard = now;
         self.silent_since = now;
         self.heard = true;
@@ -96,7 +98,7 @@ impl Expiry {
 
     /// A packet was sent to the peer.
     #[inline]
-    pub(crate) fn on_sent(&mut self, now: Instant) {
+    pub fn on_sent(&mut self, now: Instant) {
         self.last_sent = now;
     }
 
@@ -105,7 +107,8 @@ impl Expiry {
         now.saturating_since(self.last_heard)
     }
 
-    pub(crate) const fn was_heard(&self) -> bool {
+    /// Whether the peer has sent anything since the handshake.
+    pub const fn was_heard(&self) -> bool {
         self.heard
     }
 
@@ -124,7 +127,7 @@ impl Expiry {
     }
 
     /// This computer was suspended. The peer was not silent, so all times start again.
-    pub(crate) fn on_suspended(&mut self, now: Instant) {
+    pub fn on_suspended(&mut self, now: Instant) {
         self.last_heard = now;
         self.asked = 0;
         self.silent_since = now;
@@ -207,7 +210,8 @@ impl Expiry {
         1.0 - JITTER + 2.0 * JITTER * self.rng.unit()
     }
 
-    pub(crate) const fn deadline(&self) -> Option<Instant> {
+    /// When to check next.
+    pub const fn deadline(&self) -> Option<Instant> {
         self.timer.deadline()
     }
 }

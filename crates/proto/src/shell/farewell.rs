@@ -24,24 +24,31 @@ pub enum Parting {
 
 /// The packets that tell the peer how this side left.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum Farewell {
+pub enum Farewell {
     /// This side has not left.
     #[default]
     None,
-    /// This side has left and sends `left` more packets.
-    Telling { parting: Parting, left: u32, next: Instant },
+    /// This side has left and is telling the peer.
+    Telling {
+        /// How it leaves.
+        parting: Parting,
+        /// Packets that follow.
+        left: u32,
+        /// When the next one does.
+        next: Instant,
+    },
     /// The last packet was sent.
     Told,
 }
 
 impl Farewell {
     /// Starts to tell the peer.
-    pub(crate) fn begin(&mut self, now: Instant, parting: Parting) {
+    pub fn begin(&mut self, now: Instant, parting: Parting) {
         *self = Self::Telling { parting, left: REPEATS, next: now };
     }
 
     /// The packet to send now.
-    pub(crate) fn poll(&mut self, now: Instant, round_trip: Duration) -> Option<Parting> {
+    pub fn poll(&mut self, now: Instant, round_trip: Duration) -> Option<Parting> {
         match *self {
             Self::Telling { parting, left, next } if next <= now => {
                 let next = now + round_trip.clamp(MIN_SPACING, MAX_SPACING);
@@ -53,16 +60,17 @@ impl Farewell {
     }
 
     /// Whether this side has left.
-    pub(crate) const fn has_begun(&self) -> bool {
+    pub const fn has_begun(&self) -> bool {
         !matches!(self, Self::None)
     }
 
     /// Whether the last packet was sent. No time passes after it.
-    pub(crate) const fn is_told(&self) -> bool {
+    pub const fn is_told(&self) -> bool {
         matches!(self, Self::Told)
     }
 
-    pub(crate) const fn deadline(&self) -> Option<Instant> {
+    /// When the peer is told next.
+    pub const fn deadline(&self) -> Option<Instant> {
         match *self {
             Self::Telling { next, .. } => Some(next),
             Self::None | Self::Told => None,

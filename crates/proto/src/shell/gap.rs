@@ -15,7 +15,7 @@ const PATIENCE: u32 = 2;
 
 /// Watches the first missing packet.
 #[derive(Debug)]
-pub(crate) struct Gap {
+pub struct Gap {
     first: SeqNo,
     timer: Timer,
     patience: Duration,
@@ -23,12 +23,12 @@ pub(crate) struct Gap {
 
 impl Gap {
     /// Nothing is missing. `silence` is the time without packets that ends a connection.
-    pub(crate) fn new(first: SeqNo, silence: Duration) -> Self {
+    pub fn new(first: SeqNo, silence: Duration) -> Self {
         Self { first, timer: Timer::stopped(), patience: silence * PATIENCE }
     }
 
     /// Takes note of packets that arrived or were given up.
-    pub(crate) fn look(&mut self, buffer: &RecvBuffer, now: Instant) {
+    pub fn look(&mut self, buffer: &RecvBuffer, now: Instant) {
         let first = buffer.ack_point();
         // Into a closed window the peer sends only probes, no retransmissions.
         if buffer.is_contiguous() || buffer.free() == 0 {
@@ -42,19 +42,20 @@ impl Gap {
     }
 
     /// Starts the time again.
-    pub(crate) fn restart(&mut self, now: Instant) {
+    pub fn restart(&mut self, now: Instant) {
         if self.timer.deadline().is_some() {
             self.timer.set(now + self.patience);
         }
     }
 
     /// The reason to end the connection, if the packet is overdue.
-    pub(crate) fn check(&mut self, now: Instant) -> Option<ConnectionLost> {
+    pub fn check(&mut self, now: Instant) -> Option<ConnectionLost> {
         let never = PeerMisbehaved::GapNotRepaired(self.patience);
         self.timer.fires(now).then_some(ConnectionLost::PeerMisbehaved(never))
     }
 
-    pub(crate) const fn deadline(&self) -> Option<Instant> {
+    /// When it must be asked next, at the latest.
+    pub const fn deadline(&self) -> Option<Instant> {
         self.timer.deadline()
     }
 }

@@ -22,11 +22,11 @@ use core::net::{IpAddr, SocketAddr};
 use farhaul_units::{Duration, SeqNo};
 use farhaul_wire::udt4::{Handshake, Largest, Request, SocketId, SocketType};
 
-pub(crate) use answer::Answer;
-pub(crate) use caller::Caller;
-pub(crate) use listener::Room;
+pub use answer::Answer;
+pub use caller::Caller;
+pub use listener::Room;
 pub(crate) use prefix::{Network, PrefixBudget};
-pub(crate) use reception::Reception;
+pub use reception::Reception;
 
 use self::listener::{Listener, Response};
 
@@ -46,56 +46,65 @@ const MIN_WINDOW: u32 = 2;
 
 /// This side's contribution to a handshake.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Offer {
-    pub(crate) mode: Mode,
-    pub(crate) isn: SeqNo,
-    pub(crate) mss: u32,
+pub struct Offer {
+    /// Stream or messages.
+    pub mode: Mode,
+    /// The number of its first packet.
+    pub isn: SeqNo,
+    /// Largest packet in bytes, headers of IP and UDP included.
+    pub mss: u32,
     /// The largest packet that probes may find; `None` if the size is fixed.
-    pub(crate) largest: Option<u32>,
+    pub largest: Option<u32>,
     /// Whether this side wants receipts.
-    pub(crate) wants_receipts: bool,
+    pub wants_receipts: bool,
     /// Flow window of this side, packets.
-    pub(crate) flow_window: u32,
+    pub flow_window: u32,
     /// Upper bound of packets in flight, whatever the peer's flow window.
-    pub(crate) max_flow_window: u32,
-    pub(crate) socket_id: SocketId,
-    pub(crate) peer: SocketAddr,
+    pub max_flow_window: u32,
+    /// Its id in the packets of the peer.
+    pub socket_id: SocketId,
+    /// The address of the peer.
+    pub peer: SocketAddr,
 }
 
 /// The parameters that both sides agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Agreed {
-    pub(crate) peer_id: SocketId,
-    pub(crate) mss: u32,
+pub struct Agreed {
+    /// The peer's id in the packets of this side.
+    pub peer_id: SocketId,
+    /// Largest packet in bytes, headers of IP and UDP included.
+    pub mss: u32,
     /// The largest packet that probes may find; `None` if one of the sides has a fixed size.
-    pub(crate) largest: Option<u32>,
+    pub largest: Option<u32>,
     /// The packet size that the peer requested.
-    pub(crate) peer_mss: u32,
+    pub peer_mss: u32,
     /// Initial flow window of the peer, packets.
-    pub(crate) flow_window: u32,
+    pub flow_window: u32,
     /// Sequence number of this side's first packet.
-    pub(crate) send_isn: SeqNo,
+    pub send_isn: SeqNo,
     /// Sequence number of the peer's first packet.
-    pub(crate) recv_isn: SeqNo,
+    pub recv_isn: SeqNo,
     /// RTT, if a request had exactly one answer.
-    pub(crate) round_trip: Option<Duration>,
-    pub(crate) envelope: Envelope,
+    pub round_trip: Option<Duration>,
+    /// What protection adds to packets.
+    pub envelope: Envelope,
     /// Whether each direction of a stream can end alone.
-    pub(crate) half_close: bool,
+    pub half_close: bool,
     /// Whether the peer wants receipts, and whether it sends them.
-    pub(crate) wants_receipts: bool,
-    pub(crate) sends_receipts: bool,
+    pub wants_receipts: bool,
+    /// Whether this side sends receipts.
+    pub sends_receipts: bool,
     /// Whether the peer is known to be of Farhaul.
-    pub(crate) is_ours: bool,
+    pub is_ours: bool,
 }
 
 /// Bytes that an envelope adds to packets. Without one they are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Envelope {
+pub struct Envelope {
     /// To each data packet. Packet sizes leave them out.
-    pub(crate) data: u32,
+    pub data: u32,
     /// To each control packet, beyond those of a data packet of the same size.
-    pub(crate) control_surplus: u32,
+    pub control_surplus: u32,
 }
 
 impl Offer {
@@ -132,7 +141,7 @@ impl Offer {
     }
 
     /// The agreement with the peer's packet. Sizes are the smaller of both, within sane bounds (attacks A4, A5).
-    pub(crate) fn agree(&self, packet: &Handshake, round_trip: Option<Duration>) -> Result<Agreed, PeerIncompatible> {
+    pub fn agree(&self, packet: &Handshake, round_trip: Option<Duration>) -> Result<Agreed, PeerIncompatible> {
         if packet.mss < min_mss(self.peer.ip()) {
             return Err(PeerIncompatible::PacketSize(packet.mss));
         }
@@ -166,7 +175,7 @@ pub(crate) fn min_mss(ip: IpAddr) -> u32 {
 }
 
 /// The largest packet size to offer a peer at `ip` on a path with packets of `mss` bytes. The real headers must fit.
-pub(crate) fn mss_towards(ip: IpAddr, mss: u32) -> u32 {
+pub fn mss_towards(ip: IpAddr, mss: u32) -> u32 {
     if is_ipv6(ip) { mss.saturating_sub(IPV6_EXTRA) } else { mss }
 }
 

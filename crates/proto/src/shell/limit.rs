@@ -6,7 +6,7 @@ use crate::stats::Totals;
 
 /// The reason why nothing leaves now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Limit {
+pub enum Limit {
     /// Nothing to send and nothing outstanding.
     #[default]
     Idle,
@@ -20,7 +20,7 @@ pub(crate) enum Limit {
 
 /// Time spent in each state.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LimitClock {
+pub struct LimitClock {
     state: Limit,
     since: Instant,
     application: Duration,
@@ -30,7 +30,7 @@ pub(crate) struct LimitClock {
 
 impl LimitClock {
     /// Sets the present limit.
-    pub(crate) fn set(&mut self, state: Limit, now: Instant) {
+    pub fn set(&mut self, state: Limit, now: Instant) {
         if state != self.state {
             let until_now = self.spent(self.state, now);
             match self.state {
@@ -45,7 +45,7 @@ impl LimitClock {
     }
 
     /// Fills in the time under each limit, and their sum, which is the time with something to send.
-    pub(crate) fn fill(&self, now: Instant, totals: &mut Totals) {
+    pub fn fill(&self, now: Instant, totals: &mut Totals) {
         totals.limited_by_application = self.spent(Limit::Application, now);
         totals.limited_by_flow_window = self.spent(Limit::FlowWindow, now);
         totals.limited_by_congestion = self.spent(Limit::Congestion, now);

@@ -33,48 +33,48 @@ enum State {
 
 /// One end of a channel.
 #[derive(Debug)]
-pub(crate) struct Line {
+pub struct Line {
     state: State,
     bytes: Vec<u8>,
 }
 
 impl Line {
     /// A channel that the host must open.
-    pub(crate) const fn wanted() -> Self {
+    pub const fn wanted() -> Self {
         Self { state: State::Wanted, bytes: Vec::new() }
     }
 
     /// A channel that a peer opened.
-    pub(crate) const fn accepted() -> Self {
+    pub const fn accepted() -> Self {
         Self { state: State::Open { busy: false }, bytes: Vec::new() }
     }
 
     /// The host has opened it.
-    pub(crate) fn on_opened(&mut self) {
+    pub fn on_opened(&mut self) {
         if self.state == State::Opening {
             self.state = State::Open { busy: false };
         }
     }
 
     /// The host has handed over all bytes.
-    pub(crate) fn on_drained(&mut self) {
+    pub fn on_drained(&mut self) {
         if let State::Open { busy } = &mut self.state {
             *busy = false;
         }
     }
 
     /// The peer ended it in order, or it failed. This side then ends it in order too.
-    pub(crate) fn on_ended(&mut self, in_order: bool) {
+    pub fn on_ended(&mut self, in_order: bool) {
         self.state = if in_order { State::Ending { in_order } } else { State::Gone };
     }
 
     /// Ends it in order, after everything sent.
-    pub(crate) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         self.end(true);
     }
 
     /// Ends it at once.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.end(false);
     }
 
@@ -87,22 +87,22 @@ impl Line {
     }
 
     /// Whether the host has it open.
-    pub(crate) const fn is_open(&self) -> bool {
+    pub const fn is_open(&self) -> bool {
         matches!(self.state, State::Open { .. })
     }
 
     /// Whether it takes bytes now.
-    pub(crate) const fn is_ready(&self) -> bool {
+    pub const fn is_ready(&self) -> bool {
         matches!(self.state, State::Open { busy: false })
     }
 
     /// Whether the host has forgotten it.
-    pub(crate) const fn is_gone(&self) -> bool {
+    pub const fn is_gone(&self) -> bool {
         matches!(self.state, State::Gone)
     }
 
     /// The request to the host. `fill` appends the bytes to send if the channel takes some.
-    pub(crate) fn poll(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> Option<Request> {
+    pub fn poll(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> Option<Request> {
         match self.state {
             State::Wanted => {
                 self.state = State::Opening;
@@ -126,7 +126,7 @@ impl Line {
     }
 
     /// The bytes of the last [`Request::Send`].
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }

@@ -11,16 +11,19 @@ use crate::transport::earliest;
 
 /// All limits after which the peer of an established connection is given up.
 #[derive(Debug)]
-pub(crate) struct Liveness {
-    pub(crate) expiry: Expiry,
-    pub(crate) progress: Progress,
-    pub(crate) gap: Gap,
+pub struct Liveness {
+    /// Silence of the peer.
+    pub expiry: Expiry,
+    /// Progress of the peer while data waits for it.
+    pub progress: Progress,
+    /// Suspensions of this computer.
+    pub gap: Gap,
     keep_alive: bool,
 }
 
 impl Liveness {
     /// For a peer whose first packet is `first`.
-    pub(crate) fn new(now: Instant, first: SeqNo, config: &Config, rng: Rng) -> Self {
+    pub fn new(now: Instant, first: SeqNo, config: &Config, rng: Rng) -> Self {
         Self {
             expiry: Expiry::new(now, config.peer_timeout, config.keep_alive, rng),
             progress: Progress::new(now, config.stall_timeout, config.min_progress),
@@ -35,7 +38,7 @@ impl Liveness {
     ///
     /// # Errors
     /// A limit has passed, so the peer is given up.
-    pub(crate) fn check(
+    pub fn check(
         &mut self,
         now: Instant,
         settled: bool,
@@ -59,13 +62,13 @@ impl Liveness {
     }
 
     /// When to check next.
-    pub(crate) fn deadline(&self, settled: bool) -> Option<Instant> {
+    pub fn deadline(&self, settled: bool) -> Option<Instant> {
         let progress = self.progress.deadline().filter(|_| !settled);
         [self.expiry.deadline(), self.gap.deadline(), progress].into_iter().fold(None, earliest)
     }
 
     /// This computer was suspended (attack B20). All time limits start again, and a keep-alive asks the peer.
-    pub(crate) fn on_suspended(&mut self, now: Instant) {
+    pub fn on_suspended(&mut self, now: Instant) {
         self.expiry.on_suspended(now);
         self.progress.restart(now);
         self.gap.restart(now);
@@ -73,12 +76,12 @@ impl Liveness {
     }
 
     /// Whether a keep-alive is due.
-    pub(crate) const fn wants_keep_alive(&self) -> bool {
+    pub const fn wants_keep_alive(&self) -> bool {
         self.keep_alive
     }
 
     /// Whether a keep-alive is due. The caller sends it.
-    pub(crate) fn take_keep_alive(&mut self) -> bool {
+    pub fn take_keep_alive(&mut self) -> bool {
         std::mem::take(&mut self.keep_alive)
     }
 }

@@ -12,7 +12,7 @@ const COMPLAINT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Watches the acknowledgements of this side's data. Its clocks run only while data is outstanding.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub struct Progress {
     /// The last time that data was acknowledged or nothing was outstanding.
     last: Instant,
     /// Longest time without progress.
@@ -25,24 +25,25 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub(crate) const fn new(now: Instant, patience: Option<Duration>, floor: Option<MinProgress>) -> Self {
+    /// Bounds from now on: none without `patience` and `floor`.
+    pub const fn new(now: Instant, patience: Option<Duration>, floor: Option<MinProgress>) -> Self {
         Self { last: now, patience, floor, period: (now, 0), complaint: None }
     }
 
     /// Data was acknowledged.
-    pub(crate) fn on_acknowledged(&mut self, now: Instant, bytes: u64) {
+    pub fn on_acknowledged(&mut self, now: Instant, bytes: u64) {
         self.last = now;
         self.period.1 += bytes;
     }
 
     /// Starts all times again, because nothing is outstanding or the time does not count.
-    pub(crate) fn restart(&mut self, now: Instant) {
+    pub fn restart(&mut self, now: Instant) {
         self.last = now;
         self.period = (now, 0);
     }
 
     /// From now on, `patience` is the longest time without progress.
-    pub(crate) fn set_patience(&mut self, now: Instant, patience: Duration) {
+    pub fn set_patience(&mut self, now: Instant, patience: Duration) {
         self.last = now;
         self.patience = Some(patience);
     }
@@ -58,7 +59,7 @@ impl Progress {
     }
 
     /// The reason to give up, if a limit was exceeded.
-    pub(crate) fn check(&mut self, now: Instant) -> Option<ConnectionLost> {
+    pub fn check(&mut self, now: Instant) -> Option<ConnectionLost> {
         if let Some(patience) = self.patience().filter(|&patience| now - self.last >= patience) {
             return Some(self.explain(ConnectionLost::NoProgress(patience)));
         }
@@ -78,7 +79,7 @@ impl Progress {
     }
 
     /// When to call [`check`](Self::check), while data is outstanding.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    pub fn deadline(&self) -> Option<Instant> {
         let patience = self.patience().map(|patience| self.last + patience);
         earliest(patience, self.floor.map(|floor| self.period.0 + floor.time))
     }

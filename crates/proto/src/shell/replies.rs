@@ -27,7 +27,7 @@ impl Replies {
         self.waiting.pop_front()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 }

@@ -3,18 +3,19 @@
 use siphasher::sip::SipHasher24;
 
 /// A sequence of numbers derived from a key. Without the key, earlier numbers do not reveal later ones.
-pub(crate) struct Secrets {
+pub struct Secrets {
     key: [u8; 16],
     made: u64,
 }
 
 impl Secrets {
-    pub(crate) const fn new(key: [u8; 16]) -> Self {
+    /// Secrets that follow from `key`.
+    pub const fn new(key: [u8; 16]) -> Self {
         Self { key, made: 0 }
     }
 
     /// The next number: 32 uniformly distributed bits.
-    pub(crate) fn draw(&mut self) -> u32 {
+    pub fn draw(&mut self) -> u32 {
         self.made += 1;
         SipHasher24::new_with_key(&self.key).hash(&self.made.to_be_bytes()) as u32
     }

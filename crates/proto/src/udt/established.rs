@@ -126,18 +126,18 @@ impl Established {
                     storage,
                     full,
                     largest,
-                    max_window: config.recv_window(config.udt.max_flow_window),
+                    max_window: config.recv_window(),
                     receipts: agreed.wants_receipts,
                     memory: config.recv_buffer,
                 },
-                config.udt.reorder_tolerance,
+                config.reorder_tolerance,
                 now,
             ),
             half_close: agreed.half_close.then(HalfClose::new),
             farewell: Farewell::default(),
             challenge: Challenge::default(),
             liveness,
-            rtt: Rtt::new(),
+            rtt: Rtt::default(),
             congestion: Congestion::new(controller, min_period.unwrap_or_default(), now),
             recollection,
             burst: None,
@@ -219,7 +219,7 @@ impl Established {
     /// The path is another one. Its RTT and its rate are found anew.
     pub(crate) fn restart_path(&mut self, setup: Setup<'_>) {
         let Setup { config, rng, now } = setup;
-        self.rtt = Rtt::new();
+        self.rtt = Rtt::default();
         self.burst = None;
         self.sender.restart_path(now);
         self.recollection.leave();

@@ -190,7 +190,7 @@ mod tests {
 
     /// An estimate of 100 ms.
     fn rtt() -> Rtt {
-        let mut rtt = Rtt::new();
+        let mut rtt = Rtt::default();
         for _ in 0..100 {
             rtt.sample(Duration::from_millis(100), Instant::ZERO);
         }
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn the_wait_for_a_repeat_follows_the_rtt_as_it_becomes_known() {
         let mut bench = Bench::new(0);
-        bench.rtt = Rtt::new();
+        bench.rtt = Rtt::default();
         bench.arrive(0, 100, 0);
         bench.arrive(2, 100, 0);
         assert_eq!(bench.reports(100), [range(1, 1)]);

@@ -79,8 +79,8 @@ impl Router {
             mss: mss_towards(peer.ip(), config.mss),
             largest: config.largest_mss.map(|largest| mss_towards(peer.ip(), largest)),
             wants_receipts: (config.controller)(0).wants_deliveries(),
-            flow_window: config.recv_window(config.udt.max_flow_window),
-            max_flow_window: config.udt.max_flow_window,
+            flow_window: config.recv_window(),
+            max_flow_window: config.max_flow_window,
             socket_id: self.new_socket_id(),
             peer,
         }
@@ -164,7 +164,7 @@ impl Demultiplexer for Router {
         if options.rendezvous && self.meetings.contains_key(&peer) {
             return Err(ConnectError::RendezvousUnderWay);
         }
-        let isn = connections.config.udt.initial_seq.unwrap_or_else(|| SeqNo::new(self.reception.draw()));
+        let isn = connections.config.initial_seq.unwrap_or_else(|| SeqNo::new(self.reception.draw()));
         connections.check_room()?;
         let offer = self.offer(connections.config, peer, options.mode, isn);
         let open = if options.rendezvous { Opening::meet } else { Opening::call };

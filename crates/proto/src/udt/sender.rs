@@ -119,7 +119,7 @@ impl Sender {
             buffer: SendBuffer::new(first, payload_size, destination),
             repairs: Repairs::new(first),
             persist: Persist::new(rng),
-            pacer: Pacer::new(),
+            pacer: Pacer::default(),
             next: first,
             confirmed: first,
             window_end: first.plus(window),

@@ -258,7 +258,7 @@ fn empty_messages_fill_the_buffer_too() {
 fn a_message_that_no_window_holds_is_refused() {
     let mut pair = Pair::new();
     let [caller, _] = pair.connect(Mode::Message);
-    let (now, longest) = (pair.now, Config::default().udt.max_flow_window as usize * 1_456);
+    let (now, longest) = (pair.now, Config::default().max_flow_window as usize * 1_456);
     let mut send = |len| pair.ends[0].send_message(now, caller, &vec![0; len], MessageOptions::default());
     assert_eq!(send(longest + 1), Err(StreamError::MessageTooLong(longest as u64)));
     assert_eq!(send(longest), Ok(true));

@@ -2,7 +2,8 @@
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};
 use farhaul_proto::probe::StableConfig;
-use farhaul_proto::{Config, Entropy, Mode, Protocol, Stats, controller_factory};
+use farhaul_proto::{Config, Entropy, Mode, Stats, controller_factory};
+use farhaul_protocols::Protocol;
 use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
 use farhaul_sim::agent::shared::{SharedSink, SharedSource};
 use farhaul_sim::topology::graph::Graph;
@@ -70,9 +71,9 @@ impl Case {
                 recv_buffer: 1 << 28,
                 peer_timeout: long,
                 controller,
+                max_flow_window: 1_000_000,
                 ..Config::default()
-            }
-            .flow_window(1_000_000);
+            };
             protocol.endpoint(config, Entropy { cookie_key: [seed as u8; 16], seed })
         };
         let numbering = protocol.entry().numbering;

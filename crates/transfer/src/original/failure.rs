@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use farhaul_proto::{rbudp, sabul, tsunami};
+use farhaul_protocols::{rbudp, sabul, tsunami};
 use farhaul_session::escape;
 
 /// The end of a session.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use farhaul_proto::ChannelEnd;
-use farhaul_proto::rbudp::original::{Fault, ReceivingSession, Terms};
+use farhaul_protocols::rbudp::original::{Fault, ReceivingSession, Terms};
 use farhaul_session::Component;
 use farhaul_units::Instant;
 

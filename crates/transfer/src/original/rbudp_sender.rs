@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use farhaul::OtherClients;
 use farhaul_proto::ChannelEnd;
-use farhaul_proto::rbudp::original::{SendingSession, Terms};
+use farhaul_protocols::rbudp::original::{SendingSession, Terms};
 use farhaul_session::RelPath;
 use farhaul_udp::UdpSocket;
 use farhaul_units::Instant;

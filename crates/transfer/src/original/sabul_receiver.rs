@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul_proto::ChannelEnd;
-use farhaul_proto::sabul::original::{Receiver, StreamEnd};
+use farhaul_protocols::sabul::original::{Receiver, StreamEnd};
 use farhaul_udp::Waker;
 use farhaul_units::Instant;
 

@@ -10,8 +10,8 @@ use std::sync::mpsc::{Receiver as Queue, TryRecvError, sync_channel};
 use std::thread;
 
 use farhaul_proto::ChannelEnd;
-use farhaul_proto::sabul::Options;
-use farhaul_proto::sabul::original::Sender;
+use farhaul_protocols::sabul::Options;
+use farhaul_protocols::sabul::original::Sender;
 use farhaul_udp::{UdpSocket, Waker};
 use farhaul_units::Instant;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_proto::ChannelEnd;
-use farhaul_proto::tsunami::original::{Client, ClientEvent, ClientOptions, Fault, Listed};
+use farhaul_protocols::tsunami::original::{Client, ClientEvent, ClientOptions, Fault, Listed};
 use farhaul_session::Component;
 use farhaul_units::Instant;
 

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use farhaul::OtherClients;
 use farhaul_proto::ChannelEnd;
-use farhaul_proto::tsunami::original::{Listed, Server, ServerEvent, ServerOptions, TransferCounts};
+use farhaul_protocols::tsunami::original::{Listed, Server, ServerEvent, ServerOptions, TransferCounts};
 use farhaul_session::RelPath;
 use farhaul_units::Instant;
 

@@ -1,7 +1,7 @@
 //! The keys of `[[flow]]`.
 
 use farhaul_cc::{Spec, SpecError};
-use farhaul_proto::registry::protocols;
+use farhaul_protocols::registry::protocols;
 use farhaul_sim::agent::disk::DiskSpec;
 use farhaul_sim::agent::tcp::Recovery;
 use serde::Deserialize;
@@ -61,7 +61,7 @@ struct FlowName(String);
 #[derive(Clone, Deserialize)]
 #[serde(try_from = "String")]
 enum FlowKind {
-    Bulk(farhaul_proto::Protocol),
+    Bulk(farhaul_protocols::Protocol),
     Tcp,
     Libudt,
     Constant,
@@ -186,7 +186,7 @@ fn cross(section: &mut Section<'_>, example: &str, pattern: Pattern) -> Result<P
     section.needed("rate", example).map(|LinkRate(rate)| Protocol::Cross(rate, pattern))
 }
 
-fn bulk(section: &mut Section<'_>, protocol: farhaul_proto::Protocol) -> Result<Bulk, ScenarioError> {
+fn bulk(section: &mut Section<'_>, protocol: farhaul_protocols::Protocol) -> Result<Bulk, ScenarioError> {
     let default = protocol.controller();
     let given = section.value::<Spanned<String>>("controller")?.map(|text| {
         let given = match &default {

@@ -311,10 +311,10 @@ fn config(flow: &FlowSpec, bulk: &Bulk) -> Config {
         linger: PATIENCE,
         burst_time: bulk.burst_time.unwrap_or(default.burst_time),
         controller: bulk.controller.clone().map_or(default.controller, controller_factory),
+        max_flow_window: FLOW_WINDOW,
+        reorder_tolerance: bulk.reorder_tolerance,
         ..default
     }
-    .flow_window(FLOW_WINDOW)
-    .reorder_tolerance(bulk.reorder_tolerance)
 }
 
 /// The key decides connection ids and first sequence numbers, and the seed decides the rest.

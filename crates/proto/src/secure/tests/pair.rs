@@ -1,50 +1,37 @@
-//! Two endpoints on the simplest network: a fixed delay, and a fate for each datagram.
+//! Two endpoints on the simplest network: a fixed delay, and a fate for each datagram. Tests of `farhaul-protocols` include
+//! this file, too.
 
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 use farhaul_units::{Duration, Instant};
 
-use crate::error::ConnectionLost;
-use crate::secure::{Null, endpoint};
-use crate::{Batch, Config, ConnectionId, Endpoint, Entropy, Event, Mode, Read, Streams, Transport};
+use farhaul_proto::{Batch, ConnectionId, ConnectionLost, Endpoint, Event, Mode, Read, Streams, Transport};
 
-pub(in crate::secure) const DELAY: Duration = Duration::from_millis(10);
+pub(crate) const DELAY: Duration = Duration::from_millis(10);
 
 /// The network's treatment of a datagram of one end: how often it arrives, and changes to it.
-pub(in crate::secure) type Fate = Box<dyn FnMut(usize, &mut Vec<u8>) -> u32>;
+pub(crate) type Fate = Box<dyn FnMut(usize, &mut Vec<u8>) -> u32>;
 
 /// Two endpoints and the network between them.
-pub(in crate::secure) struct Pair {
-    pub(in crate::secure) ends: [Endpoint; 2],
-    pub(in crate::secure) now: Instant,
-    pub(in crate::secure) wire: VecDeque<(Instant, usize, Vec<u8>)>,
-    pub(in crate::secure) events: [Vec<Event>; 2],
+pub(crate) struct Pair {
+    pub(crate) ends: [Endpoint; 2],
+    pub(crate) now: Instant,
+    pub(crate) wire: VecDeque<(Instant, usize, Vec<u8>)>,
+    pub(crate) events: [Vec<Event>; 2],
     /// When the last event came.
-    pub(in crate::secure) news: Instant,
-    pub(in crate::secure) fate: Fate,
-    pub(in crate::secure) sent: [Vec<usize>; 2],
+    pub(crate) news: Instant,
+    pub(crate) fate: Fate,
+    pub(crate) sent: [Vec<usize>; 2],
 }
 
-pub(in crate::secure) fn address(end: usize) -> SocketAddr {
+pub(crate) fn address(end: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 5000 + end as u16))
 }
 
-pub(in crate::secure) fn end(seed: u8, provider: Null) -> Endpoint {
-    endpoint(Config::default(), Entropy { cookie_key: [seed; 16], seed: u64::from(seed) }, Box::new(provider))
-}
-
 impl Pair {
-    pub(in crate::secure) fn new() -> Self {
-        Self::of(Null::new(1), Null::new(2))
-    }
-
-    pub(in crate::secure) fn of(client: Null, server: Null) -> Self {
-        Self::between([end(1, client), end(2, server)])
-    }
-
     /// The second one listens.
-    pub(in crate::secure) fn between(ends: [Endpoint; 2]) -> Self {
+    pub(crate) fn between(ends: [Endpoint; 2]) -> Self {
         let mut pair = Self {
             ends,
             now: Instant::from_nanos(1),
@@ -59,7 +46,7 @@ impl Pair {
     }
 
     /// Everything due now happens, then time advances. Returns false when nothing will ever happen again.
-    pub(in crate::secure) fn step(&mut self) -> bool {
+    pub(crate) fn step(&mut self) -> bool {
         let mut batch = Batch::new();
         for end in 0..2 {
             self.ends[end].handle_timeout(self.now);
@@ -85,7 +72,7 @@ impl Pair {
         true
     }
 
-    pub(in crate::secure) fn note_events(&mut self) {
+    pub(crate) fn note_events(&mut self) {
         for end in 0..2 {
             while let Some(event) = self.ends[end].poll_event() {
                 self.events[end].push(event);
@@ -94,7 +81,7 @@ impl Pair {
         }
     }
 
-    pub(in crate::secure) fn run_until(&mut self, seconds: u64, mut done: impl FnMut(&mut Self) -> bool) {
+    pub(crate) fn run_until(&mut self, seconds: u64, mut done: impl FnMut(&mut Self) -> bool) {
         let end = self.now + Duration::from_secs(seconds);
         while !done(self) {
             let goes_on = self.step() && self.now < end;
@@ -102,17 +89,17 @@ impl Pair {
         }
     }
 
-    pub(in crate::secure) fn call(&mut self) -> ConnectionId {
+    pub(crate) fn call(&mut self) -> ConnectionId {
         self.ends[0].connect(self.now, address(1)).unwrap()
     }
 
-    pub(in crate::secure) fn connect(&mut self) -> [ConnectionId; 2] {
+    pub(crate) fn connect(&mut self) -> [ConnectionId; 2] {
         let caller = self.call();
         self.run_until(5, |pair| pair.events[0].contains(&Event::Connected(caller)) && !pair.events[1].is_empty());
         [caller, self.events[1][0].connection()]
     }
 
-    pub(in crate::secure) fn transfer(&mut self, [from, to]: [ConnectionId; 2], data: &[u8]) -> Vec<u8> {
+    pub(crate) fn transfer(&mut self, [from, to]: [ConnectionId; 2], data: &[u8]) -> Vec<u8> {
         let (mut written, mut got, mut buffer) = (0, Vec::new(), vec![0; 100_000]);
         self.run_until(120, |pair| {
             written += pair.ends[0].write(pair.now, from, &data[written..]).unwrap();
@@ -125,7 +112,7 @@ impl Pair {
     }
 
     /// The end of a call that fails.
-    pub(in crate::secure) fn failure(&mut self, seconds: u64) -> ConnectionLost {
+    pub(crate) fn failure(&mut self, seconds: u64) -> ConnectionLost {
         self.call();
         let closed = |events: &[Event]| {
             events.iter().find_map(|event| if let Event::Closed(_, reason) = event { Some(*reason) } else { None })

@@ -12,7 +12,8 @@ use crate::error::ConnectError;
 use crate::event::ConnectionId;
 use crate::shell::connection::Connection;
 #[cfg(test)]
-use crate::shell::protocol::{Demultiplexer, Established};
+use crate::shell::protocol::Demultiplexer;
+use crate::shell::protocol::Established;
 use crate::stats::Stats;
 use crate::transport::{ConnectOptions, Message, MessageOptions, Protection, Read, StreamError, Streams};
 
@@ -32,9 +33,8 @@ impl Endpoint {
         self.multiplexer.table.slots.get(id)
     }
 
-    /// Changes an established connection of this type.
-    #[cfg(test)]
-    pub(crate) fn on_established<T: Established, R>(
+    /// Changes an established connection of this type; `None` if this one is of another.
+    pub fn on_established<T: Established, R>(
         &mut self,
         id: ConnectionId,
         change: impl FnOnce(&mut T) -> R,

@@ -22,7 +22,8 @@ pub struct Connections<'a> {
 }
 
 impl<'a> Connections<'a> {
-    pub(super) const fn new(config: &'a Config, rng: &'a mut Rng, protocol: usize, table: &'a mut Table) -> Self {
+    /// The connections of `table` for one protocol.
+    pub(crate) const fn new(config: &'a Config, rng: &'a mut Rng, protocol: usize, table: &'a mut Table) -> Self {
         Self { config, rng, protocol, table }
     }
 

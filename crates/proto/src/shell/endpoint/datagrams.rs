@@ -24,7 +24,7 @@ use crate::shell::protocol::Established;
 use crate::transport::{Arrival, DatagramKind, Datagrams};
 
 /// Connections for datagrams alone that an endpoint holds: as many as a responder remembers streams. Further ones are ended.
-pub(crate) const MOST_CONNECTIONS: usize = 256;
+pub const MOST_CONNECTIONS: usize = 256;
 /// Bytes of datagrams that wait for the host. It takes them after each receive call, which has half a megabyte.
 const MOST_WAITING: usize = 4 << 20;
 

@@ -50,7 +50,7 @@ impl Table {
     }
 
     /// Removes a connection.
-    pub(super) fn forget(&mut self, slot: u32) -> Option<Connection> {
+    pub(crate) fn forget(&mut self, slot: u32) -> Option<Connection> {
         let connection = self.slots.forget(slot);
         self.schedule.forget(slot);
         connection

@@ -7,7 +7,7 @@ use super::{Agreed, Offer};
 
 /// This side's answer to the peer's handshake.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub struct Answer {
     offer: Offer,
     agreed: Agreed,
     state: State,
@@ -22,12 +22,13 @@ enum State {
 }
 
 impl Answer {
-    pub(crate) const fn new(offer: Offer, agreed: Agreed) -> Self {
+    /// An answer that was not asked for yet.
+    pub const fn new(offer: Offer, agreed: Agreed) -> Self {
         Self { offer, agreed, state: State::None }
     }
 
     /// Queues an answer with what both sides agreed on.
-    pub(crate) fn give(&mut self, request: Request, cookie: u32) {
+    pub fn give(&mut self, request: Request, cookie: u32) {
         let offer = self.offer.packet(request, cookie);
         // A peer that did not ask gets the packet that it knows.
         let said = self.agreed.largest.and(offer.largest.said()).unwrap_or(0);
@@ -43,7 +44,7 @@ impl Answer {
 
     /// A handshake packet arrived on an established connection: the answer to it was lost, or somebody replays it. This
     /// side answers `request` at most once per RTT, and only the packet that made this connection (attack A7).
-    pub(crate) fn repeat(&mut self, packet: &Handshake, request: Request, now: Instant, round_trip: Duration) {
+    pub fn repeat(&mut self, packet: &Handshake, request: Request, now: Instant, round_trip: Duration) {
         let same = packet.socket_id == self.agreed.peer_id
             && packet.isn == self.agreed.recv_isn
             && packet.mss == self.agreed.peer_mss;
@@ -61,7 +62,7 @@ impl Answer {
     }
 
     /// The answer to send now.
-    pub(crate) fn poll(&mut self, now: Instant) -> Option<Handshake> {
+    pub fn poll(&mut self, now: Instant) -> Option<Handshake> {
         if !self.is_due() {
             return None;
         }
@@ -75,7 +76,8 @@ impl Answer {
         matches!(self.state, State::Due(_))
     }
 
-    pub(crate) fn deadline(&self, now: Instant) -> Option<Instant> {
+    /// When to answer.
+    pub fn deadline(&self, now: Instant) -> Option<Instant> {
         self.is_due().then_some(now)
     }
 }

@@ -15,7 +15,7 @@ const MAX_CONCLUSIONS: u32 = 2;
 
 /// A connection attempt.
 #[derive(Debug)]
-pub(crate) struct Caller {
+pub struct Caller {
     offer: Offer,
     state: State,
     /// Packets sent in the present state.
@@ -42,7 +42,8 @@ enum State {
 }
 
 impl Caller {
-    pub(crate) fn new(offer: Offer, now: Instant, timeout: Duration) -> Self {
+    /// A call that begins at `now` and is given up after `timeout`.
+    pub fn new(offer: Offer, now: Instant, timeout: Duration) -> Self {
         Self {
             offer,
             state: State::Induction,
@@ -58,7 +59,7 @@ impl Caller {
     }
 
     /// The packet to send now, if an attempt is due.
-    pub(crate) fn poll(&mut self, now: Instant) -> Option<Handshake> {
+    pub fn poll(&mut self, now: Instant) -> Option<Handshake> {
         if !self.retry.fires(now) {
             return None;
         }
@@ -85,17 +86,17 @@ impl Caller {
     }
 
     /// This computer was suspended for `gap`, which does not count.
-    pub(crate) fn on_suspended(&mut self, gap: Duration) {
+    pub fn on_suspended(&mut self, gap: Duration) {
         self.give_up += gap;
     }
 
     /// The reason to give up, if the time limit has passed.
-    pub(crate) fn check(&self, now: Instant) -> Option<ConnectionLost> {
+    pub fn check(&self, now: Instant) -> Option<ConnectionLost> {
         (now >= self.give_up).then_some(ConnectionLost::ConnectTimeout(self.timeout))
     }
 
     /// A handshake packet came from the called address, addressed to this socket.
-    pub(crate) fn on_handshake(&mut self, packet: &Handshake, now: Instant) -> Step<Agreed> {
+    pub fn on_handshake(&mut self, packet: &Handshake, now: Instant) -> Step<Agreed> {
         match (packet.request, self.state) {
             (Request::Induction, State::Induction | State::Renewal { .. }) => {
                 if self.inductions == 1 {
@@ -124,7 +125,8 @@ impl Caller {
         }
     }
 
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    /// When to call again, or to give up.
+    pub fn deadline(&self) -> Option<Instant> {
         earliest(self.retry.deadline(), Some(self.give_up))
     }
 

@@ -34,7 +34,8 @@ pub(crate) struct Listener {
 
 /// The room for one more connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
+pub enum Room {
+    /// There is room.
     Free,
     /// None for this network at the moment. The caller gets no answer and retries.
     Later,
@@ -53,7 +54,7 @@ pub(crate) enum Response {
 }
 
 impl Listener {
-    pub(crate) fn new(key: [u8; 16], mode: Mode) -> Self {
+    pub(super) fn new(key: [u8; 16], mode: Mode) -> Self {
         Self {
             jar: CookieJar::new(key),
             mode,
@@ -67,7 +68,7 @@ impl Listener {
     }
 
     /// Responds to a handshake packet. `room` is the room for another connection from that address.
-    pub(crate) fn on_handshake(&mut self, packet: &Handshake, from: SocketAddr, now: Instant, room: Room) -> Response {
+    pub(super) fn on_handshake(&mut self, packet: &Handshake, from: SocketAddr, now: Instant, room: Room) -> Response {
         if packet.socket_id.is_none() {
             // The answer would go to a listener there, which would answer in turn, endlessly (attack A11).
             return Response::Ignore;

@@ -12,7 +12,7 @@ use crate::shell::replies::Replies;
 use crate::shell::secrets::Secrets;
 
 /// Receives the callers of an endpoint.
-pub(crate) struct Reception {
+pub struct Reception {
     secrets: Secrets,
     listener: Option<Listener>,
     admission: Admission,
@@ -21,22 +21,22 @@ pub(crate) struct Reception {
 
 impl Reception {
     /// Accepts nobody yet. `key` must be secret.
-    pub(crate) fn new(key: [u8; 16]) -> Self {
+    pub fn new(key: [u8; 16]) -> Self {
         Self { secrets: Secrets::new(key), listener: None, admission: Admission::new(key), replies: Replies::default() }
     }
 
     /// Accepts callers of a mode from now on, or no more.
-    pub(crate) fn listen(&mut self, mode: Option<Mode>) {
+    pub fn listen(&mut self, mode: Option<Mode>) {
         self.listener = mode.map(|mode| Listener::new(self.secrets.key(), mode));
     }
 
     /// A number that strangers do not guess.
-    pub(crate) fn draw(&mut self) -> u32 {
+    pub fn draw(&mut self) -> u32 {
         self.secrets.draw()
     }
 
     /// Handles a caller's packet. Returns the mode of the connection that the caller is to get, if any.
-    pub(crate) fn on_call(
+    pub fn on_call(
         &mut self,
         packet: &Handshake,
         from: SocketAddr,
@@ -56,22 +56,22 @@ impl Reception {
     }
 
     /// A caller from `ip` has got its connection.
-    pub(crate) fn on_accepted(&mut self, ip: IpAddr, now: Instant) {
+    pub fn on_accepted(&mut self, ip: IpAddr, now: Instant) {
         self.admission.on_accepted(ip, now);
     }
 
     /// It spoke for the first time.
-    pub(crate) fn on_heard(&mut self, ip: IpAddr) {
+    pub fn on_heard(&mut self, ip: IpAddr) {
         self.admission.on_heard(ip);
     }
 
     /// The next answer to a caller.
-    pub(crate) fn pop_reply(&mut self) -> Option<(SocketAddr, Handshake)> {
+    pub fn pop_reply(&mut self) -> Option<(SocketAddr, Handshake)> {
         self.replies.pop()
     }
 
     /// Whether an answer waits.
-    pub(crate) fn has_reply(&self) -> bool {
+    pub fn has_reply(&self) -> bool {
         !self.replies.is_empty()
     }
 }

@@ -39,7 +39,7 @@ pub enum Step<T> {
 
 impl<T> Step<T> {
     /// The same, with another result of success.
-    pub(crate) fn map<U>(self, done: impl FnOnce(T) -> U) -> Step<U> {
+    pub fn map<U>(self, done: impl FnOnce(T) -> U) -> Step<U> {
         match self {
             Self::Wait => Step::Wait,
             Self::Invalid => Step::Invalid,

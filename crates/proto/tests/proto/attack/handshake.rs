@@ -205,12 +205,12 @@ fn a4_a_window_bomb_takes_no_memory_and_no_more_than_the_local_window() {
         let mut peer = bench.accept(address(1), &Handshake { flow_window: claim, ..call(5, 1) });
         let stats = bench.stats(&peer);
         assert!(stats.memory < 10_000, "{} bytes for a claim of {claim}", stats.memory);
-        assert!((2..=Config::default().udt.max_flow_window).contains(&stats.flow_window), "{}", stats.flow_window);
+        assert!((2..=Config::default().max_flow_window).contains(&stats.flow_window), "{}", stats.flow_window);
         let isn = peer.isn();
         let ack = peer.full_ack(isn, Duration::from_millis(10), claim, (u32::MAX, u32::MAX));
         bench.control(&peer, &ack);
         let stats = bench.stats(&peer);
-        assert!(stats.memory < 10_000 && stats.flow_window <= Config::default().udt.max_flow_window);
+        assert!(stats.memory < 10_000 && stats.flow_window <= Config::default().max_flow_window);
     }
 }
 

@@ -302,7 +302,7 @@ fn b11_a_packet_far_ahead_costs_a_bitmap_and_one_report() {
 
 #[test]
 fn b11_with_tolerance_a_gap_is_reported_after_so_many_packets() {
-    let mut bench = Bench::new(Config::default().reorder_tolerance(3), Mode::Stream);
+    let mut bench = Bench::new(Config { reorder_tolerance: 3, ..Config::default() }, Mode::Stream);
     let peer = bench.accept_default();
     let isn = peer.isn();
     for (packet, expected) in [(1, 0), (2, 0), (3, 1)] {

@@ -22,7 +22,7 @@ fn lossy() -> PathSpec {
 
 fn pair(initial_seq: SeqNo) -> Pair<Endpoint> {
     let end = |seed: u8| {
-        let config = Config::default().initial_seq(initial_seq);
+        let config = Config { initial_seq: Some(initial_seq), ..Config::default() };
         let mut end = udt::endpoint(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
         end.listen(Mode::Stream).expect("UDT has the mode");
         end
@@ -154,7 +154,8 @@ fn acks(sent: &[Sent]) -> Vec<AckNo> {
 fn b12_a_lossy_transfer_over_the_wrap_of_its_acknowledgements_is_like_any_other() {
     let transfer_from = |initial_ack: AckNo| {
         let end = |seed: u8| {
-            let config = with(udt::Config { initial_ack, initial_seq: Some(SeqNo::new(1)), ..Default::default() });
+            let config =
+                Config { initial_seq: Some(SeqNo::new(1)), ..with(udt::Config { initial_ack, ..Default::default() }) };
             let mut end = udt::endpoint(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
             end.listen(Mode::Stream).expect("UDT has the mode");
             end

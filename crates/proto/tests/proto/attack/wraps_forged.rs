@@ -2,7 +2,7 @@
 //! numbers lie on both sides of the wrap.
 
 use farhaul_netem::{LossSpec, PathSpec};
-use farhaul_proto::{Endpoint, Entropy, Mode, Stats, Streams, udt};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, Stats, Streams, udt};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
 use farhaul_sim::{Content, Departing, Integrity, Simulation, TapAction};
 use farhaul_units::{AckNo, Duration, Rate, Rng, SeqNo};
@@ -35,11 +35,10 @@ type Attack = Box<dyn FnMut(&mut Departing<'_>, &mut Rng)>;
 /// the duration, and the counters of both sides.
 fn transfer(mut attack: Attack) -> (Duration, [Stats; 2]) {
     let end = |seed: u8| {
-        let config = with(udt::Config {
+        let config = Config {
             initial_seq: Some(SeqNo::MAX.minus(PACKETS_BEFORE)),
-            initial_ack: AckNo::new(SeqNo::MAX.value() - ACKS_BEFORE),
-            ..Default::default()
-        });
+            ..with(udt::Config { initial_ack: AckNo::new(SeqNo::MAX.value() - ACKS_BEFORE), ..Default::default() })
+        };
         let mut end = udt::endpoint(config, Entropy { cookie_key: [seed; 16], seed: seed.into() });
         end.listen(Mode::Stream).expect("UDT has the mode");
         end

@@ -130,7 +130,7 @@ fn b12_all_numbers_wrap_inside_an_envelope_in_the_middle_of_losses() {
                 initial_message: MsgNo::new(MsgNo::MASK - before),
                 ..udt::Config::default()
             };
-            Config { udt, ..Config::default() }.initial_seq(SeqNo::MAX.minus(before))
+            Config { udt, initial_seq: Some(SeqNo::MAX.minus(before)), ..Config::default() }
         };
         let lossy = PathSpec { loss: Some(LossSpec::Bernoulli(0.01)), ..path() };
         let pair = pair_of(endpoint(1, config(), null(1)), endpoint(2, config(), null(2))).path(lossy);

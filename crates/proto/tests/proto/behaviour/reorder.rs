@@ -101,7 +101,7 @@ fn a_few_packets_of_tolerance_save_retransmissions() {
         let id = run.flows(CALLER)[0].id();
         run.transport(CALLER).stats(run.now(), id).expect("it was not released").totals.packets_retransmitted
     };
-    let strict = retransmitted(|| small_buffers().reorder_tolerance(0));
-    let tolerant = retransmitted(|| small_buffers().reorder_tolerance(8));
+    let strict = retransmitted(|| Config { reorder_tolerance: 0, ..small_buffers() });
+    let tolerant = retransmitted(|| Config { reorder_tolerance: 8, ..small_buffers() });
     assert!(tolerant * 4 < strict, "{tolerant} against {strict}");
 }

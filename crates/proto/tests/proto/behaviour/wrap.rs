@@ -11,7 +11,7 @@ use crate::behaviour::scenario::{clean_path, exchange, pair, random_loss, small_
 const BEFORE_WRAP: [u32; 6] = [0, 1, 15, 64, 700, 2_000];
 
 fn near_wrap<const BEFORE: usize>() -> Config {
-    small_buffers().initial_seq(SeqNo::MAX.minus(BEFORE_WRAP[BEFORE]))
+    Config { initial_seq: Some(SeqNo::MAX.minus(BEFORE_WRAP[BEFORE])), ..small_buffers() }
 }
 
 const NEAR_WRAP: [fn() -> Config; 6] =

@@ -1,0 +1,66 @@
+//! The blast protocols: data by UDP, control by TCP, a rate instead of a window.
+//!
+//! ```text
+//!                ┌──── Endpoint of UDP and TCP on one port, with Tags<P> ───────────────┐
+//! datagrams ────▶│ by tag ─▶ Established ─▶ receiving engine ─▶ Incoming ─▶ read        │
+//! channel bytes ▶│ Cord ─▶ frames ─▶ inline bytes, control records, credit              │──▶ events, deadline
+//! commands ─────▶│ write ─▶ Outgoing ─▶ inline frame, or sending engine                 │──▶ datagrams, channel bytes
+//!                └──────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! A protocol brings two [engines](engine), one for each end of one direction of data. The rest is common: a stream in
+//! each direction, credit, proof that UDP gets through, the end. So every blast protocol carries the same copies and
+//! measurements as UDT. Small writes travel on the control channel, and bulk by datagrams (departures D150 to D154).
+//!
+//! Programs that only speak an original protocol need no such connection. For them each protocol has a module
+//! `original`, which uses the same engines.
+//!
+//! | part | owns |
+//! | --- | --- |
+//! | `tags` | the connections by tag, and admission of callers |
+//! | `opening` | a connection until the peer has greeted |
+//! | `established` | an open connection for the shell: it joins `cord` and `duplex` |
+//! | `cord` | an end of the channel, from the greeting to the last frame |
+//! | `duplex` | both streams: `outgoing`, `incoming`, with `path` and `pulse` |
+//! | `path` | proof that datagrams get through |
+//! | `pulse` | RTT and silence of the channel |
+//! | `rate` | the search for a rate |
+//! | `registered` | the row of a protocol in the registry, and what its options make |
+//! | `numbered` | datagrams with a number, for Hurricane and FOBS |
+
+mod cord;
+mod duplex;
+pub(crate) mod engine;
+mod established;
+mod frames;
+#[cfg(test)]
+pub(crate) mod hostile;
+mod incoming;
+pub(crate) mod numbered;
+mod opening;
+mod outgoing;
+pub(crate) mod partial;
+mod path;
+mod pulse;
+pub(crate) mod rate;
+mod registered;
+pub(crate) mod settings;
+mod tags;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+pub(crate) mod tests;
+#[cfg(test)]
+mod walk;
+#[cfg(test)]
+mod walks;
+
+pub(crate) use registered::{Registered, row};
+
+use farhaul_proto::{Config, Endpoint, Entropy};
+
+/// The endpoint of a blast protocol on one port of UDP and TCP, without connections.
+pub(crate) fn endpoint<P: engine::Protocol>(config: Config, options: P::Options, entropy: Entropy) -> Endpoint {
+    let seed = entropy.seed;
+    Endpoint::new(config, seed, tags::Tags::<P>::new(options, entropy))
+}

@@ -1,0 +1,211 @@
+//! This side's end of a channel, from the greeting to the last frame.
+
+use farhaul_units::Instant;
+use farhaul_wire::blast::Frame;
+
+use super::frames::Unread;
+use super::path::PATIENCE;
+use farhaul_proto::channel::ChannelEnd;
+use farhaul_proto::error::ConnectionLost;
+use farhaul_proto::shell::farewell::{LONGEST_FAREWELL, Parting};
+use farhaul_proto::shell::line::{Line, Request};
+
+/// Codes of an abort frame: data is missing, or no datagram gets through.
+const BROKEN: u32 = 1;
+const BLOCKED: u32 = 2;
+
+/// An end of a channel with what waits to be read and to be sent.
+#[derive(Debug)]
+pub(super) struct Cord {
+    line: Line,
+    pub(super) unread: Unread,
+    /// The greeting, until it leaves.
+    greeting: Vec<u8>,
+    last: Last,
+}
+
+/// The last frame of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    /// This side has not left.
+    None,
+    /// It left, and gives up telling the peer at `by`. The frame is missing once it was sent.
+    Leaving { frame: Option<Frame<'static>>, by: Instant },
+}
+
+impl Cord {
+    /// An end that begins with `greeting`.
+    pub(super) fn new(line: Line, greeting: Vec<u8>) -> Self {
+        Self { line, unread: Unread::default(), greeting, last: Last::None }
+    }
+
+    /// Stands in for an end that another phase holds.
+    pub(super) fn gone() -> Self {
+        let mut line = Line::wanted();
+        line.reset();
+        Self::new(line, Vec::new())
+    }
+
+    // ---- events ----
+
+    /// The host has opened it.
+    pub(super) fn on_opened(&mut self) {
+        self.line.on_opened();
+    }
+
+    /// The host has handed over all bytes.
+    pub(super) fn on_drained(&mut self) {
+        self.line.on_drained();
+        if let Last::Leaving { frame: None, .. } = self.last {
+            self.line.finish();
+        }
+    }
+
+    /// The channel ended.
+    pub(super) fn on_ended(&mut self, end: ChannelEnd) {
+        self.line.on_ended(end == ChannelEnd::Finished);
+    }
+
+    // ---- ends ----
+
+    /// This side leaves, and the peer hears how.
+    pub(super) fn leave(&mut self, now: Instant, parting: Parting) {
+        self.tell(now, if parting == Parting::Closed { Frame::End } else { Frame::Abort(BROKEN) });
+    }
+
+    /// The connection is over for a fault that this side found. The peer is told if the channel is open.
+    pub(super) fn fail(&mut self, now: Instant, reason: ConnectionLost) {
+        if self.line.is_open() {
+            let blocked = matches!(reason, ConnectionLost::UdpBlocked(_));
+            self.tell(now, Frame::Abort(if blocked { BLOCKED } else { BROKEN }));
+        } else {
+            self.line.reset();
+        }
+    }
+
+    fn tell(&mut self, now: Instant, frame: Frame<'static>) {
+        self.last = Last::Leaving { frame: Some(frame), by: now + LONGEST_FAREWELL };
+    }
+
+    /// Ends it in order, after everything sent.
+    pub(super) fn finish(&mut self) {
+        self.line.finish();
+    }
+
+    /// Ends it at once.
+    pub(super) fn reset(&mut self) {
+        self.line.reset();
+    }
+
+    /// Ends it at once, if the peer could not be told in time.
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
+        if self.leave_by().is_some_and(|by| now >= by) {
+            self.line.reset();
+        }
+    }
+
+    // ---- output ----
+
+    /// The request to the host. `fill` appends frames if the channel takes some.
+    pub(super) fn poll(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> Option<Request> {
+        let Self { line, greeting, last, .. } = self;
+        line.poll(|out| {
+            out.extend(std::mem::take(greeting));
+            fill(out);
+            if let Last::Leaving { frame, .. } = last
+                && let Some(frame) = frame.take()
+            {
+                frame.encode(out);
+            }
+        })
+    }
+
+    /// The bytes of the last [`Request::Send`].
+    pub(super) fn bytes(&self) -> &[u8] {
+        self.line.bytes()
+    }
+
+    // ---- facts ----
+
+    /// Whether the host has it open.
+    pub(super) const fn is_open(&self) -> bool {
+        self.line.is_open()
+    }
+
+    /// Whether it takes bytes now.
+    pub(super) const fn is_ready(&self) -> bool {
+        self.line.is_ready()
+    }
+
+    /// Whether the host has forgotten it.
+    pub(super) const fn is_gone(&self) -> bool {
+        self.line.is_gone()
+    }
+
+    /// When to give up telling the peer; `None` if this side has not left.
+    pub(super) const fn leave_by(&self) -> Option<Instant> {
+        match self.last {
+            Last::None => None,
+            Last::Leaving { by, .. } => Some(by),
+        }
+    }
+}
+
+/// The reason in an abort frame of the peer.
+pub(super) const fn reason_of_abort(code: u32) -> ConnectionLost {
+    match code {
+        BLOCKED => ConnectionLost::UdpBlocked(PATIENCE),
+        _ => ConnectionLost::Aborted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Instant = Instant::from_nanos(1_000_000_000);
+
+    fn sent(cord: &mut Cord, frames: &[u8]) -> Vec<u8> {
+        assert_eq!(cord.poll(|out| out.extend_from_slice(frames)), Some(Request::Send));
+        cord.bytes().to_vec()
+    }
+
+    #[test]
+    fn the_greeting_is_first_and_the_last_frame_is_last() {
+        let mut cord = Cord::new(Line::accepted(), b"hello".to_vec());
+        cord.leave(START, Parting::Closed);
+        let mut expected = b"hello, ".to_vec();
+        Frame::End.encode(&mut expected);
+        assert_eq!(sent(&mut cord, b", "), expected);
+        assert!(cord.is_open());
+        cord.on_drained();
+        assert_eq!(cord.poll(|_| ()), Some(Request::Finish));
+        assert!(cord.is_gone());
+    }
+
+    #[test]
+    fn a_peer_that_cannot_be_told_is_given_up_after_the_longest_farewell() {
+        let mut cord = Cord::new(Line::accepted(), Vec::new());
+        sent(&mut cord, b"the host never drains these");
+        cord.leave(START, Parting::Aborted);
+        assert_eq!(cord.poll(|_| ()), None);
+        cord.handle_timeout(Instant::from_nanos((START + LONGEST_FAREWELL).as_nanos() - 1));
+        assert!(cord.is_open());
+        cord.handle_timeout(START + LONGEST_FAREWELL);
+        assert_eq!(cord.poll(|_| ()), Some(Request::Reset));
+    }
+
+    #[test]
+    fn a_fault_is_told_only_on_an_open_channel() {
+        let mut cord = Cord::new(Line::accepted(), Vec::new());
+        cord.fail(START, ConnectionLost::UdpBlocked(PATIENCE));
+        let mut expected = Vec::new();
+        Frame::Abort(BLOCKED).encode(&mut expected);
+        assert_eq!(sent(&mut cord, &[]), expected);
+        let mut cord = Cord::new(Line::accepted(), Vec::new());
+        cord.on_ended(ChannelEnd::Finished);
+        cord.fail(START, ConnectionLost::Aborted);
+        assert_eq!(cord.poll(|_| ()), Some(Request::Reset));
+        assert_eq!(cord.leave_by(), None);
+    }
+}

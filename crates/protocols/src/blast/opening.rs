@@ -1,0 +1,171 @@
+//! A connection until the peer has greeted.
+
+use farhaul_units::{Duration, Instant};
+use farhaul_wire::blast::{Hello, HelloError, Tag};
+
+use super::cord::Cord;
+use super::duplex::{Duplex, Facts};
+use super::engine::Protocol;
+use super::established::Established;
+use farhaul_proto::channel::ChannelEnd;
+use farhaul_proto::config::Config;
+use farhaul_proto::error::{ConnectionLost, PeerIncompatible};
+use farhaul_proto::shell::line::{Line, Request};
+use farhaul_proto::shell::protocol::{self, Effect, Setup, Step};
+
+/// Smallest datagram that is worth sending. An IPv4 host takes packets of 576 bytes, headers included.
+const MIN_DATAGRAM: u16 = 548;
+
+/// A connection whose channel is being opened, or whose peer has not greeted.
+#[derive(Debug)]
+pub(crate) struct Opening<P: Protocol> {
+    options: P::Options,
+    /// Whether this side called.
+    called: bool,
+    /// The name of this side in the peer's datagrams.
+    tag: Tag,
+    /// Most bytes of a datagram that this side sends or takes, tag included.
+    datagram: u16,
+    opened: Instant,
+    deadline: Instant,
+    /// The RTT of the channel's opening, if this side opened it.
+    round_trip: Option<Duration>,
+    /// A datagram of the peer overtook the greeting.
+    heard: bool,
+    cord: Cord,
+}
+
+impl<P: Protocol> Opening<P> {
+    /// An opening on `line`. Datagrams to this side carry `tag`, and `datagram` is the most bytes of one.
+    pub(super) fn new(
+        options: &P::Options,
+        (line, called): (Line, bool),
+        (tag, datagram): (Tag, u16),
+        config: &Config,
+        now: Instant,
+    ) -> Self {
+        let mut greeting = Vec::new();
+        Hello { protocol: P::NAME, tag, datagram, options: &P::greeting(options) }.encode(&mut greeting);
+        Self {
+            options: options.clone(),
+            called,
+            tag,
+            datagram,
+            opened: now,
+            deadline: now + config.connect_timeout,
+            round_trip: None,
+            heard: false,
+            cord: Cord::new(line, greeting),
+        }
+    }
+
+    /// Reads the peer's greeting. Returns both streams, and the length of the greeting; `None` if bytes are missing.
+    fn on_greeting(&self, bytes: &[u8], setup: Setup<'_>) -> Result<Option<(Duplex<P>, usize)>, ConnectionLost> {
+        let hello = Hello::decode(bytes).map_err(|error| {
+            ConnectionLost::PeerIncompatible(match error {
+                HelloError::Version(version) => PeerIncompatible::ChannelVersion(version),
+                _ => PeerIncompatible::NoFarhaul,
+            })
+        })?;
+        let Some((hello, length)) = hello else { return Ok(None) };
+        if hello.protocol != P::NAME {
+            return Err(ConnectionLost::PeerIncompatible(PeerIncompatible::OtherProtocol));
+        }
+        let datagram = hello.datagram.min(self.datagram);
+        if datagram < MIN_DATAGRAM {
+            return Err(ConnectionLost::PeerIncompatible(PeerIncompatible::PacketSize(u32::from(hello.datagram))));
+        }
+        let facts = Facts {
+            called: self.called,
+            datagram: usize::from(datagram),
+            round_trip: self.round_trip,
+            tag: hello.tag,
+            greeting: hello.options,
+        };
+        let mut duplex = Duplex::new(&self.options, &facts, setup).map_err(ConnectionLost::PeerMisbehaved)?;
+        if self.heard {
+            duplex.way.on_datagram();
+        }
+        Ok(Some((duplex, length)))
+    }
+}
+
+impl<P: Protocol> protocol::Opening for Opening<P> {
+    fn on_datagram(&mut self, _datagram: &mut [u8], _setup: Setup<'_>) -> Step<Box<dyn protocol::Established>> {
+        // The data is lost, and the protocol repairs that.
+        self.heard = true;
+        Step::Wait
+    }
+
+    fn check(&self, now: Instant) -> Option<ConnectionLost> {
+        (now >= self.deadline).then(|| ConnectionLost::ConnectTimeout(now - self.opened))
+    }
+
+    fn on_suspended(&mut self, gap: Duration) {
+        self.deadline += gap;
+    }
+
+    fn poll(&mut self, _now: Instant, _out: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        Some(self.deadline)
+    }
+
+    fn close(&mut self) {
+        self.cord.reset();
+    }
+
+    fn is_gone(&self) -> bool {
+        self.cord.is_gone()
+    }
+
+    // ---- the control channel ----
+
+    fn channel_opened(&mut self, now: Instant) {
+        self.cord.on_opened();
+        self.round_trip = Some(now - self.opened);
+    }
+
+    fn on_channel(&mut self, bytes: &[u8], setup: Setup<'_>) -> Step<Box<dyn protocol::Established>> {
+        let mut unread = std::mem::take(&mut self.cord.unread);
+        let (mut setup, mut duplex) = (Some(setup), None);
+        let read = unread.feed(bytes, |bytes| {
+            let Some(setup) = setup.take() else { return Ok(0) };
+            let Some((opened, length)) = self.on_greeting(bytes, setup)? else { return Ok(0) };
+            duplex = Some(opened);
+            Ok(length)
+        });
+        self.cord.unread = unread;
+        match (read, duplex) {
+            (Err(reason), _) => Step::Failed(reason),
+            (Ok(()), None) => Step::Wait,
+            (Ok(()), Some(duplex)) => {
+                let cord = std::mem::replace(&mut self.cord, Cord::gone());
+                Step::Done(Box::new(Established::new(self.tag, cord, duplex)))
+            }
+        }
+    }
+
+    fn channel_drained(&mut self) {
+        self.cord.on_drained();
+    }
+
+    fn channel_ended(&mut self, _now: Instant, end: ChannelEnd) -> Effect {
+        self.cord.on_ended(end);
+        Effect::Lost(match end {
+            ChannelEnd::Refused => ConnectionLost::ChannelRefused,
+            ChannelEnd::Finished => ConnectionLost::Refused,
+            ChannelEnd::Failed => ConnectionLost::ChannelBroken,
+        })
+    }
+
+    fn poll_channel(&mut self, _now: Instant) -> Option<Request> {
+        self.cord.poll(|_| ())
+    }
+
+    fn channel_bytes(&self) -> &[u8] {
+        self.cord.bytes()
+    }
+}

@@ -1,0 +1,201 @@
+//! The simplest engine: numbered packets at a fixed rate. Every 10 ms the receiver says what it has and what is missing.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use farhaul_units::{Duration, Instant};
+
+use crate::blast::engine::{Departure, Prefix, Protocol, Receiver, Sender, Setup};
+use farhaul_proto::error::{ControlFault, PeerMisbehaved};
+use farhaul_proto::stats::Stats;
+
+const PAYLOAD: usize = 1_400;
+const PERIOD: Duration = Duration::from_micros(20);
+const REPORT: Duration = Duration::from_millis(10);
+const BUFFER: usize = 16 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Simple;
+
+impl Protocol for Simple {
+    type Options = ();
+    type Sender = SimpleSender;
+    type Receiver = SimpleReceiver;
+    const NAME: &'static str = "simple";
+
+    fn sender((): &(), setup: Setup<'_>) -> SimpleSender {
+        SimpleSender {
+            prefix: setup.prefix,
+            next: setup.now,
+            packets: BTreeMap::new(),
+            end: 0,
+            held: 0,
+            due: VecDeque::new(),
+            first: 0,
+        }
+    }
+
+    fn receiver((): &(), _greeting: &[u8], setup: Setup<'_>) -> Result<SimpleReceiver, PeerMisbehaved> {
+        let (packets, ready, read, report) = (BTreeMap::new(), VecDeque::new(), 0, setup.now);
+        Ok(SimpleReceiver { packets, ready, next: 0, delivered: 0, read, report, news: false })
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct SimpleSender {
+    prefix: Prefix,
+    next: Instant,
+    packets: BTreeMap<u32, Vec<u8>>,
+    end: u32,
+    held: usize,
+    due: VecDeque<u32>,
+    first: u32,
+}
+
+impl Sender for SimpleSender {
+    fn room(&self) -> usize {
+        BUFFER.saturating_sub(self.held)
+    }
+
+    fn write(&mut self, _now: Instant, data: &[u8]) -> usize {
+        for packet in data.chunks(PAYLOAD) {
+            self.packets.insert(self.end, packet.to_vec());
+            self.due.push_back(self.end);
+            self.end += 1;
+        }
+        self.held += data.len();
+        data.len()
+    }
+
+    fn flush(&mut self, _now: Instant) {}
+
+    fn is_delivered(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    fn handle_control(&mut self, _now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
+        let fault = PeerMisbehaved::ControlRecord(ControlFault::Length { record: "list", length: 0, valid: 4 });
+        // In this test, lists are not divided.
+        let mut words = bytes.chunks(4).map(|word| word.try_into().map(u32::from_be_bytes).map_err(|_| fault));
+        let first = words.next().ok_or(fault)??;
+        if first > self.end {
+            return Err(fault);
+        }
+        while self.first < first {
+            self.held -= self.packets.remove(&self.first).map_or(0, |packet| packet.len());
+            self.first += 1;
+        }
+        for missing in words {
+            self.due.push_front(missing?);
+        }
+        Ok(())
+    }
+
+    fn poll_control(&mut self, _now: Instant, _out: &mut Vec<u8>) {}
+
+    fn set_round_trip(&mut self, _round_trip: Duration) {}
+
+    fn plan(&mut self, now: Instant) -> Option<Departure> {
+        if now < self.next {
+            return None;
+        }
+        while self.due.front().is_some_and(|number| !self.packets.contains_key(number)) {
+            self.due.pop_front();
+        }
+        self.next = now + PERIOD;
+        let first = u64::from(*self.due.front()?);
+        Some(Departure { first, packets: 1, again: false })
+    }
+
+    fn emit<'a>(&'a mut self, _now: Instant, plan: Departure, out: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+        self.due.pop_front();
+        out.clear();
+        out.extend_from_slice(&self.prefix.bytes()[..self.prefix.len()]);
+        out.extend_from_slice(&(plan.first as u32).to_be_bytes());
+        out.extend_from_slice(self.packets.get(&(plan.first as u32))?);
+        Some((out.len(), out))
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn deadline(&self) -> Option<Instant> {
+        (!self.due.is_empty()).then_some(self.next)
+    }
+
+    fn fill_stats(&self, _now: Instant, _stats: &mut Stats) {}
+}
+
+#[derive(Debug)]
+pub(crate) struct SimpleReceiver {
+    packets: BTreeMap<u32, Vec<u8>>,
+    ready: VecDeque<u8>,
+    next: u32,
+    delivered: u64,
+    read: u64,
+    report: Instant,
+    news: bool,
+}
+
+impl Receiver for SimpleReceiver {
+    fn handle_datagram(&mut self, _now: Instant, datagram: &[u8]) -> bool {
+        let Some((number, payload)) = datagram.split_first_chunk() else { return false };
+        let number = u32::from_be_bytes(*number);
+        if number >= self.next {
+            self.packets.insert(number, payload.to_vec());
+        }
+        while let Some(packet) = self.packets.remove(&self.next) {
+            self.delivered += packet.len() as u64;
+            self.ready.extend(packet);
+            self.next += 1;
+        }
+        self.news = true;
+        true
+    }
+
+    fn end_batch(&mut self, _now: Instant) {}
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn deadline(&self) -> Option<Instant> {
+        (self.news || !self.packets.is_empty()).then_some(self.report)
+    }
+
+    fn handle_control(&mut self, _now: Instant, _bytes: &[u8]) -> Result<(), PeerMisbehaved> {
+        Err(PeerMisbehaved::ControlRecord(ControlFault::UnknownType(0)))
+    }
+
+    fn poll_control(&mut self, now: Instant, out: &mut Vec<u8>) {
+        if now < self.report || !self.news && self.packets.is_empty() {
+            return;
+        }
+        self.news = false;
+        // Four times the time that a repetition takes, so that none is asked for twice.
+        self.report = now + REPORT * 4;
+        out.extend_from_slice(&self.next.to_be_bytes());
+        let here: BTreeSet<u32> = self.packets.keys().copied().collect();
+        if let Some(&last) = here.last() {
+            let missing = (self.next..last).filter(|number| !here.contains(number)).take(1_000);
+            missing.for_each(|number| out.extend_from_slice(&number.to_be_bytes()));
+        }
+    }
+
+    fn set_round_trip(&mut self, _round_trip: Duration) {}
+
+    fn available(&self) -> usize {
+        self.ready.len()
+    }
+
+    fn read(&mut self, out: &mut [u8]) -> usize {
+        let bytes = out.len().min(self.ready.len());
+        for (place, byte) in out.iter_mut().zip(self.ready.drain(..bytes)) {
+            *place = byte;
+        }
+        self.read += bytes as u64;
+        bytes
+    }
+
+    fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    fn fill_stats(&self, _now: Instant, _stats: &mut Stats) {}
+}

@@ -1,0 +1,27 @@
+//! The protocols of the papers beside UDT, and the registry of all protocols by name.
+//!
+//! Each protocol is a folder that implements the traits of [`farhaul_proto`], and a row of the [`registry`]. The core does not
+//! know any of them.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | [`registry`] | every protocol by name, with its options: [`Protocol`] |
+//! | `blast` | the connection that the protocols for dedicated channels share: data by UDP, control by a reliable channel |
+//! | [`rbudp`] | RBUDP: options, model, and the dialogues of the original programs |
+//! | [`tsunami`] | Tsunami, between Farhaul ends and with programs of tsunami-udp |
+//! | [`sabul`] | SABUL, between Farhaul ends and with programs of release 2.1 |
+//! | `hurricane`, `fobs` | the engines of two more |
+//! | [`udt2004`] | the protocol of the 2004 paper |
+#![forbid(unsafe_code)]
+
+mod blast;
+mod fobs;
+mod hurricane;
+pub mod rbudp;
+pub mod registry;
+pub mod sabul;
+pub mod tsunami;
+pub mod udt2004;
+
+pub use blast::rate::RateChoice;
+pub use registry::Protocol;

@@ -1,0 +1,348 @@
+//! The receiving engine: tallies each blast and answers its end with a bitmap.
+
+mod incoming;
+
+use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
+use farhaul_wire::rbudp::{self, ByteOrder, EndOfBlast, RECORD_LEN, decode_length, packets_of};
+use farhaul_wire::udt4::MessageField;
+
+use self::incoming::{Fit, Incoming};
+use super::{Division, MAX_BLAST_PACKETS, Numbering, first_number};
+use crate::blast::engine::{self, Setup};
+use farhaul_proto::buffer::{Insert, RecvBuffer};
+use farhaul_proto::error::PeerMisbehaved;
+use farhaul_proto::stats::Stats;
+
+/// Packets that the buffer holds in addition, for blasts that end with a short one.
+const SHORT_PACKETS: u32 = 64;
+/// Least bytes of the buffer: the credit that a Farhaul sender begins with.
+const MIN_BUFFER: u64 = 64 << 10;
+
+/// The receiving end of a direction.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    buffer: RecvBuffer,
+    payload: usize,
+    numbering: Numbering,
+    division: Division,
+    round_trip: Duration,
+    blast: Option<Incoming>,
+    /// The first packet of the next blast.
+    next: SeqNo,
+    /// A record that arrives in pieces.
+    record: [u8; RECORD_LEN],
+    record_len: usize,
+    order: ByteOrder,
+    /// The sender announced a length of zero, so nothing follows.
+    ended: bool,
+    /// Records that the channel has not taken.
+    control: Vec<u8>,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    datagrams: u64,
+    duplicates: u64,
+    /// Of another length than the packet has.
+    foreign: u64,
+    largest_foreign: usize,
+    missing: u64,
+    complete: u64,
+    incomplete: u64,
+    read: u64,
+}
+
+/// Datagrams so far.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Datagrams {
+    pub(super) valid: u64,
+    /// Those of another length than their packet has.
+    pub(super) foreign: u64,
+    /// Payload bytes of the largest of those.
+    pub(super) largest_foreign: usize,
+}
+
+impl Receiver {
+    /// A receiver of packets with `payload` bytes.
+    pub(super) fn new(payload: usize, division: Division, setup: Setup<'_>) -> Self {
+        let capacity = setup.config.recv_buffer.max(MIN_BUFFER) / payload as u64;
+        let capacity = u32::try_from(capacity).unwrap_or(u32::MAX).min(MAX_BLAST_PACKETS) + SHORT_PACKETS;
+        let first = first_number(&setup);
+        let mut receiver = Self {
+            buffer: RecvBuffer::new(first, payload, capacity),
+            payload,
+            numbering: setup.prefix.into(),
+            division,
+            round_trip: setup.round_trip,
+            blast: None,
+            next: first,
+            record: [0; RECORD_LEN],
+            record_len: 0,
+            order: ByteOrder::default(),
+            ended: false,
+            control: Vec::new(),
+            counts: Counts::default(),
+        };
+        receiver.begin_of_file(setup.now);
+        receiver
+    }
+
+    /// Whether nothing is under way: a stream may end here, and a file has arrived.
+    pub(super) fn is_between_blasts(&self) -> bool {
+        self.blast.is_none() && self.record_len == 0 && !matches!(self.division, Division::File { left: 1.., .. })
+    }
+
+    /// Whether the sender announced the end of the stream.
+    pub(super) const fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    pub(super) const fn datagrams(&self) -> Datagrams {
+        let Counts { datagrams: valid, foreign, largest_foreign, .. } = self.counts;
+        Datagrams { valid, foreign, largest_foreign }
+    }
+
+    /// Whether a blast waits for the peer, and not for the reader.
+    pub(super) fn awaits_peer(&self) -> bool {
+        self.blast.as_ref().is_some_and(|blast| !blast.awaits_reader(&self.buffer))
+    }
+
+    /// Whether the end of the round under way has come.
+    pub(super) fn has_end(&self) -> bool {
+        self.blast.as_ref().is_some_and(Incoming::has_end)
+    }
+
+    /// Expects the next file of an original's dialogue.
+    pub(super) fn expect(&mut self, now: Instant, division: Division) {
+        self.division = division;
+        self.begin_of_file(now);
+    }
+
+    // ---- the channel ----
+
+    fn on_record(&mut self, now: Instant, record: [u8; RECORD_LEN]) -> Result<(), PeerMisbehaved> {
+        // A sender goes on once it has read the bitmap. Without this rule, one that reads nothing could have bitmaps
+        // pile up here (attack C3).
+        if !self.control.is_empty() {
+            return Err(PeerMisbehaved::out_of_turn("a record before its bitmap was read"));
+        }
+        let Some(blast) = &mut self.blast else { return self.on_length(now, record) };
+        let end = EndOfBlast::decode(record, self.order).map_err(|_| {
+            PeerMisbehaved::out_of_range(
+                "the mark of the end of a blast",
+                u64::from_be_bytes(record) & 0xFFFF_FFFF,
+                "\"EEE\" and a pad",
+            )
+        })?;
+        // Whether all original programs count rounds alike is not known.
+        if self.numbering == Numbering::Running && end.round != blast.round() {
+            return Err(PeerMisbehaved::out_of_range(
+                "the round of a blast",
+                end.round.into(),
+                "one more than that of the last end",
+            ));
+        }
+        if !blast.on_end(now) {
+            return Err(PeerMisbehaved::out_of_turn("the end of a blast"));
+        }
+        self.answer_if_due(now);
+        Ok(())
+    }
+
+    fn on_length(&mut self, now: Instant, record: [u8; RECORD_LEN]) -> Result<(), PeerMisbehaved> {
+        if self.division != Division::Stream || self.ended {
+            return Err(PeerMisbehaved::out_of_turn("a record after the last blast"));
+        }
+        let out = || {
+            PeerMisbehaved::out_of_range(
+                "the length of a blast",
+                u64::from_be_bytes(record),
+                "what the receiver has room for",
+            )
+        };
+        let length = decode_length(record).map_err(|_| out())?;
+        self.ended = length == 0;
+        if !self.ended && !self.begin(now, length) {
+            return Err(out());
+        }
+        Ok(())
+    }
+
+    // ---- blasts ----
+
+    /// Begins the next blast of a file.
+    fn begin_of_file(&mut self, now: Instant) {
+        if let Some(length) = self.division.next_of_file() {
+            self.begin(now, length);
+        }
+    }
+
+    /// Begins a blast of `length` bytes. Returns false if it is beyond every limit.
+    fn begin(&mut self, now: Instant, length: u64) -> bool {
+        // A Farhaul sender has credit for no more than the buffer. A file of an original sender may exceed the buffer,
+        // and then takes more rounds.
+        let most = match self.numbering {
+            Numbering::Running => self.buffer.capacity(),
+            Numbering::PerBlast => MAX_BLAST_PACKETS,
+        };
+        let Some(packets) = packets_of(length, self.payload).filter(|&packets| (1..=most).contains(&packets)) else {
+            return false;
+        };
+        let before = u64::from(packets - 1) * self.payload as u64;
+        let blast = Incoming::new(self.next, packets, self.payload, (length - before) as usize, now);
+        // A packet that came before its announcement was taken for a full one.
+        let last = blast.end().minus(1);
+        let early =
+            last.is_before(self.buffer.end()) && self.buffer.missing(SeqRange::new(last, last)).next().is_none();
+        if early && blast.fit(last, self.payload) == Fit::Foreign {
+            return false;
+        }
+        self.next = blast.end();
+        self.blast = Some(blast);
+        true
+    }
+
+    /// Writes the bitmap if it is due.
+    fn answer_if_due(&mut self, now: Instant) {
+        let Some(blast) = &mut self.blast else { return };
+        if blast.due(&self.buffer, self.round_trip).is_none_or(|due| now < due) {
+            return;
+        }
+        let (mut missing, mut last) = (0, None);
+        let ranges = blast.missing(&self.buffer).inspect(|range| {
+            missing += u64::from(range.end - range.start);
+            last = Some(range.end - 1);
+        });
+        rbudp::encode_bitmap(blast.packets, ranges, &mut self.control);
+        self.counts.missing += missing;
+        match last {
+            Some(last) => {
+                self.counts.incomplete += 1;
+                blast.repeat(last);
+            }
+            None => {
+                self.counts.complete += 1;
+                self.blast = None;
+                self.begin_of_file(now);
+            }
+        }
+    }
+
+    // ---- datagrams ----
+
+    /// The packet of an index on the wire. `Err` is the answer for datagrams without one.
+    fn locate(&mut self, index: [u8; 4]) -> Result<SeqNo, bool> {
+        match (self.numbering, &self.blast) {
+            (Numbering::Running, _) => {
+                let index = ByteOrder::Little.read(index);
+                if index <= SeqNo::MAX.value() { Ok(SeqNo::new(index)) } else { Err(false) }
+            }
+            (Numbering::PerBlast, Some(blast)) => {
+                let index = self.order.index(index, blast.packets).ok_or(false)?;
+                Ok(blast.first.plus(index))
+            }
+            // Late, of an earlier blast.
+            (Numbering::PerBlast, None) => Err(true),
+        }
+    }
+
+    fn on_packet(&mut self, now: Instant, seq: SeqNo, payload: &[u8]) -> bool {
+        if seq.is_before(self.buffer.ack_point()) {
+            self.counts.duplicates += 1;
+        } else if let Some(blast) = &mut self.blast {
+            if blast.fit(seq, payload.len()) == Fit::Foreign {
+                self.counts.foreign += 1;
+                self.counts.largest_foreign = self.counts.largest_foreign.max(payload.len());
+                return false;
+            }
+            let stored = self.buffer.insert(seq, MessageField::from_word(0), payload);
+            blast.on_packet(now, seq, stored == Insert::Rejected);
+            self.counts.duplicates += u64::from(stored == Insert::Duplicate);
+        } else if payload.len() == self.payload {
+            // It overtook the announcement of its blast. A shorter one waits for its repetition.
+            self.buffer.insert(seq, MessageField::from_word(0), payload);
+        }
+        self.counts.datagrams += 1;
+        true
+    }
+}
+
+impl engine::Receiver for Receiver {
+    fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> bool {
+        let Ok((index, payload)) = rbudp::split_data(datagram) else { return false };
+        match self.locate(index) {
+            Ok(seq) => self.on_packet(now, seq, payload),
+            Err(late) => {
+                self.counts.duplicates += u64::from(late);
+                late
+            }
+        }
+    }
+
+    fn end_batch(&mut self, now: Instant) {
+        self.answer_if_due(now);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.answer_if_due(now);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.blast.as_ref()?.due(&self.buffer, self.round_trip)
+    }
+
+    fn handle_control(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let room = &mut self.record[self.record_len..];
+            let taken = room.len().min(rest.len());
+            room[..taken].copy_from_slice(&rest[..taken]);
+            rest = &rest[taken..];
+            self.record_len += taken;
+            if self.record_len == RECORD_LEN {
+                self.record_len = 0;
+                self.on_record(now, self.record)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn poll_control(&mut self, now: Instant, out: &mut Vec<u8>) {
+        // A bitmap may have waited for the reader.
+        self.answer_if_due(now);
+        out.append(&mut self.control);
+    }
+
+    fn set_round_trip(&mut self, round_trip: Duration) {
+        self.round_trip = round_trip;
+    }
+
+    fn available(&self) -> usize {
+        usize::try_from(self.buffer.available()).unwrap_or(usize::MAX)
+    }
+
+    fn read(&mut self, out: &mut [u8]) -> usize {
+        let read = self.buffer.read(out);
+        self.counts.read += read as u64;
+        read
+    }
+
+    fn delivered(&self) -> u64 {
+        self.counts.read + self.buffer.available()
+    }
+
+    fn fill_stats(&self, _now: Instant, stats: &mut Stats) {
+        let totals = &mut stats.totals;
+        totals.packets_received = self.counts.datagrams;
+        totals.packets_duplicate = self.counts.duplicates;
+        totals.packets_lost_receiving = self.counts.missing;
+        totals.acks_sent = self.counts.complete;
+        totals.naks_sent = self.counts.incomplete;
+        totals.bytes_received = self.delivered();
+        totals.bytes_read = self.counts.read;
+        stats.recv_buffer_free = u64::from(self.buffer.free()) * self.payload as u64;
+        stats.recv_buffer_packets = self.buffer.readable_packets();
+        stats.memory += self.buffer.memory() as u64;
+    }
+}

@@ -1,0 +1,188 @@
+//! Every protocol by name: summary, source, modes, options and constructor.
+//!
+//! The command line, the library, the scenarios of the lab and the table in the documentation are derived from this one.
+
+use std::fmt;
+use std::str::FromStr;
+
+use farhaul_cc::options::{OptionDoc, Settings};
+use farhaul_cc::{Row, Selection, Spec, SpecError};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, Numbering, secure, udt};
+use farhaul_wire::udt4::HEADER_LEN;
+
+use crate::fobs::Fobs;
+use crate::hurricane::Hurricane;
+use crate::rbudp::Rbudp;
+use crate::sabul::Sabul;
+use crate::tsunami::Tsunami;
+use crate::{blast, udt2004};
+
+/// A protocol with its options.
+pub(crate) trait Configured {
+    /// Whether its senders find their rate during the transfer.
+    fn finds_rate(&self) -> bool {
+        false
+    }
+
+    /// An endpoint without connections.
+    fn endpoint(&self, config: Config, entropy: Entropy) -> Endpoint;
+
+    /// An endpoint whose connections are inside secure ones, without any.
+    fn secure_endpoint(&self, config: Config, entropy: Entropy, provider: Box<dyn secure::Provider>) -> Endpoint;
+}
+
+/// One protocol.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Entry {
+    /// The name by which users select it.
+    pub name: &'static str,
+    /// A summary in one line.
+    pub summary: &'static str,
+    /// The sources of its rules and formats, keys of `docs/papers/papers.bib` with commas between them, or `none`.
+    pub source: &'static str,
+    /// The modes of its connections.
+    pub modes: &'static [Mode],
+    /// Whether it needs a reliable byte stream beside its datagrams.
+    pub needs_control_channel: bool,
+    /// Its default congestion controller; `None` if its own rules govern the rate.
+    pub controller: Option<&'static str>,
+    /// Bytes of its header in a data packet, behind those of IP and UDP.
+    pub header_len: u32,
+    /// Where its data packets carry their number.
+    pub numbering: Numbering,
+    /// Its options, in the order of printing.
+    pub options: &'static [OptionDoc],
+    /// Reads the options. Fails on unusable values.
+    pub(crate) read: fn(&Settings) -> Result<Box<dyn Configured>, SpecError>,
+}
+
+static PROTOCOLS: &[Entry] = &[
+    UDT,
+    udt2004::ROW,
+    blast::row::<Rbudp>(),
+    blast::row::<Tsunami>(),
+    blast::row::<Sabul>(),
+    blast::row::<Fobs>(),
+    blast::row::<Hurricane>(),
+];
+
+const UDT: Entry = Entry {
+    name: udt::NAME,
+    summary: "UDT4, compatible with libudt 4",
+    source: "udt-draft, udt-2007",
+    modes: &[Mode::Stream, Mode::Message],
+    needs_control_channel: false,
+    controller: Some("union"),
+    header_len: HEADER_LEN as u32,
+    numbering: Numbering::UDT4,
+    options: &[],
+    read: |_settings| Ok(Box::new(Udt)),
+};
+
+/// UDT, which has no options.
+struct Udt;
+
+impl Configured for Udt {
+    fn endpoint(&self, config: Config, entropy: Entropy) -> Endpoint {
+        udt::endpoint(config, entropy)
+    }
+
+    fn secure_endpoint(&self, config: Config, entropy: Entropy, provider: Box<dyn secure::Provider>) -> Endpoint {
+        secure::endpoint(config, entropy, provider)
+    }
+}
+
+/// Every protocol, the default one first.
+pub fn protocols() -> &'static [Entry] {
+    PROTOCOLS
+}
+
+impl Row for Entry {
+    const KIND: &'static str = "protocol";
+
+    fn all() -> &'static [Self] {
+        PROTOCOLS
+    }
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn options(&self) -> &'static [OptionDoc] {
+        self.options
+    }
+
+    fn check(&self, settings: &Settings) -> Result<(), SpecError> {
+        (self.read)(settings).map(|_| ())
+    }
+}
+
+/// A protocol and its options: `udt`, `udt-2004`, `udt-2004:delay-warnings=off`. Both sides of a connection must speak
+/// the same protocol. Default: `udt`.
+///
+/// ```
+/// let protocol: farhaul_protocols::Protocol = "udt-2004".parse()?;
+/// assert_eq!(protocol.entry().controller, Some("udt-2004"));
+/// let refused = "udt-2005".parse::<farhaul_protocols::Protocol>().unwrap_err();
+/// assert!(refused.to_string().contains("udt-2004"), "it names the known ones");
+/// # Ok::<(), farhaul_cc::SpecError>(())
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Protocol(Selection<Entry>);
+
+impl Protocol {
+    /// The protocol's row in the registry.
+    pub fn entry(&self) -> &'static Entry {
+        self.0.row()
+    }
+
+    /// Its default congestion controller; `None` if its own rules govern the rate.
+    pub fn controller(&self) -> Option<Spec> {
+        self.entry().controller.map(|name| name.parse().expect("a test parses the controller of each row"))
+    }
+
+    /// Whether its senders find their rate during the transfer, and so use a first rate
+    /// ([`Config::first_rate`](Config::first_rate)).
+    pub fn finds_rate(&self) -> bool {
+        self.configured().finds_rate()
+    }
+
+    /// An endpoint without connections.
+    pub fn endpoint(&self, config: Config, entropy: Entropy) -> Endpoint {
+        self.configured().endpoint(config, entropy)
+    }
+
+    /// An endpoint whose connections are inside secure ones, without any. `provider` makes keys and handshakes.
+    pub fn secure_endpoint(&self, config: Config, entropy: Entropy, provider: Box<dyn secure::Provider>) -> Endpoint {
+        self.configured().secure_endpoint(config, entropy, provider)
+    }
+
+    fn configured(&self) -> Box<dyn Configured> {
+        (self.entry().read)(self.0.settings()).expect("the same options were read when they were parsed")
+    }
+}
+
+impl FromStr for Protocol {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        text.parse().map(Self)
+    }
+}
+
+impl fmt::Display for Protocol {
+    /// In the format that [`FromStr`] reads.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Protocol({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! Records of the receiver, and their effects on the sender.
+
+use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
+use farhaul_wire::sabul::{DecimalSeq, Losses, Record};
+
+use super::{Sender, ShortPackets};
+use crate::blast::engine::{Feedback, RoundTrips};
+use crate::sabul::rate::Report;
+use crate::sabul::{Repairs, fault, refused};
+use farhaul_proto::error::{ControlFault, PeerMisbehaved};
+
+impl Sender {
+    /// Takes records in any division. The kept rest is shorter than one record.
+    pub(super) fn handle_records(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
+        let mut records = std::mem::take(&mut self.records);
+        records.extend_from_slice(bytes);
+        let mut done = 0;
+        while let Some((record, length)) = Record::decode(&records[done..]).map_err(refused)? {
+            done += length;
+            self.handle_record(now, record)?;
+        }
+        records.drain(..done);
+        self.records = records;
+        self.apply_rate();
+        Ok(())
+    }
+
+    fn handle_record(&mut self, now: Instant, record: Record<'_>) -> Result<(), PeerMisbehaved> {
+        let tells_of_arrivals = !matches!(record, Record::Exp(_) | Record::Syn(0));
+        self.silence.on_heard(now, tells_of_arrivals);
+        match record {
+            Record::Ack(number) => self.on_ack(now, number)?,
+            Record::Err(losses) => self.on_report(now, &losses),
+            Record::More(losses) => {
+                self.silence.on_progress(now);
+                self.list(now, &losses);
+            }
+            // No program sends it. One that did would mean what the sender's own expiration means.
+            Record::Exp(_) => {}
+            Record::Syn(received) => self.on_syn(now, received),
+        }
+        Ok(())
+    }
+
+    fn on_ack(&mut self, now: Instant, number: DecimalSeq) -> Result<(), PeerMisbehaved> {
+        let seq = self.numbering.near(number);
+        if seq.is_after(self.next) {
+            // Attacks B2, B3.
+            let (value, valid) = (number.value().into(), "at most the next packet");
+            return Err(fault(ControlFault::OutOfRange { field: "acknowledged packet", value, valid }));
+        }
+        self.counts.acks += 1;
+        self.silence.on_progress(now);
+        self.rate.on_ack();
+        self.acknowledge(seq);
+        Ok(())
+    }
+
+    /// Releases everything before `seq`, of which all has left.
+    pub(super) fn acknowledge(&mut self, seq: SeqNo) {
+        if !seq.is_after(self.store.first()) {
+            return;
+        }
+        self.acked += self.store.release(seq);
+        self.losses.acknowledge(seq);
+        if let ShortPackets::Alone { after } = &mut self.short_packets {
+            *after = after.filter(|after| after.is_after(seq));
+        }
+        self.numbering.advance(seq);
+        self.rate.on_unacknowledged(self.in_flight());
+    }
+
+    fn on_report(&mut self, now: Instant, losses: &Losses<'_>) {
+        self.counts.reports += 1;
+        self.silence.on_progress(now);
+        let first = self.numbering.near(losses.first());
+        let news = self.list(now, losses);
+        if first.is_before(self.store.first()) || !first.is_before(self.next) {
+            return;
+        }
+        let report = Report { first, losses: news, acked: self.store.first(), next: self.next };
+        let pause = self.rate.on_report(report);
+        if !pause.is_zero() {
+            self.pacer.freeze_until(now + pause);
+        }
+    }
+
+    /// Lists losses. Numbers that are not in flight are ignored. Returns how many are news.
+    fn list(&mut self, now: Instant, losses: &Losses<'_>) -> u32 {
+        let flight = self.flight();
+        let mut news = 0;
+        for seq in losses.iter().map(|number| self.numbering.near(number)) {
+            let Some(loss) = SeqRange::new(seq, seq).clip(flight) else { continue };
+            news += match self.repairs {
+                Repairs::Unlimited => self.losses.report(loss, now, self.round_trip),
+                Repairs::Original => self.losses.expire(loss),
+            };
+        }
+        self.counts.lost += u64::from(news);
+        news
+    }
+
+    fn on_syn(&mut self, now: Instant, received: u32) {
+        self.rate.on_syn(received);
+        if let Some((arrivals, busy)) = self.arrivals.on_syn(now, received) {
+            self.rate.on_arrivals(now, &arrivals, busy, self.next);
+        }
+    }
+
+    /// The receiver was silent for too long: everything unacknowledged counts as lost.
+    pub(super) fn expire(&mut self) {
+        self.counts.timeouts += 1;
+        self.losses.expire(self.flight());
+        self.rate.on_expiration(self.next);
+        self.apply_rate();
+    }
+
+    fn flight(&self) -> SeqRange {
+        SeqRange::new(self.store.first(), self.next.minus(1))
+    }
+}
+
+/// Bytes of a packet of 1500 bytes without the headers and the tag that a count adds.
+const PAYLOAD: u64 = 1_464;
+
+/// Counts of arrivals, by the feedback of the receiver's shell or else by its SYN records.
+#[derive(Debug)]
+pub(super) struct Arrivals {
+    /// The last count, by SYN records as long as there is no feedback.
+    latest: Feedback,
+    has_feedback: bool,
+    /// Whether the sender always had something to send since the last count.
+    busy: bool,
+}
+
+impl Arrivals {
+    pub(super) fn new() -> Self {
+        Self { latest: Feedback::default(), has_feedback: false, busy: true }
+    }
+
+    /// The sender had nothing to send, or might not.
+    pub(super) const fn note_idle(&mut self) {
+        self.busy = false;
+    }
+
+    /// Whether a feedback is the first one. Counts of SYN records before it have another clock.
+    pub(super) const fn has_no_feedback(&self) -> bool {
+        !self.has_feedback
+    }
+
+    /// The count in packets, and whether the sender was busy.
+    pub(super) fn on_feedback(&mut self, feedback: &Feedback) -> (Feedback, bool) {
+        self.has_feedback = true;
+        self.count(feedback.datagrams, feedback.clock, feedback.path)
+    }
+
+    /// The same for a SYN record, dated by this side's clock.
+    pub(super) fn on_syn(&mut self, now: Instant, received: u32) -> Option<(Feedback, bool)> {
+        let datagrams = self.latest.datagrams.saturating_add(received.into());
+        (!self.has_feedback).then(|| self.count(datagrams, now - Instant::ZERO, RoundTrips::default()))
+    }
+
+    fn count(&mut self, datagrams: u64, clock: Duration, path: RoundTrips) -> (Feedback, bool) {
+        // Every packet counts as a full one.
+        self.latest = Feedback { datagrams, bytes: datagrams.saturating_mul(PAYLOAD), clock, path };
+        (self.latest, std::mem::replace(&mut self.busy, true))
+    }
+}

@@ -1,0 +1,468 @@
+//! The sending end between two Farhaul ends.
+//!
+//! A block that the receiver asked for leaves first (R), then the next new one (O). If there is none, the last one
+//! leaves again (X).
+
+use farhaul_units::{Duration, Instant, Rate, SendPeriod, SeqNo, SeqRange};
+use farhaul_wire::blast::TAG_LEN;
+use farhaul_wire::tsunami::{HEADER_LEN, Header, Kind, Request, UnknownRequest};
+
+use super::delay::{self, Delay, Law};
+use super::lately::Lately;
+use super::records::Records;
+use super::silence::Silence;
+use super::{Options, block_size};
+use crate::blast::engine::{self, Departure, Feedback, Prefix, Setup};
+use crate::blast::rate::{RateChoice, RateControl};
+use farhaul_proto::buffer::PacketStore;
+use farhaul_proto::error::{ControlFault, PeerMisbehaved};
+use farhaul_proto::intake::{Intake, Load};
+use farhaul_proto::loss::SendList;
+use farhaul_proto::pacer::Pacer;
+use farhaul_proto::shell::limit::{Limit, LimitClock};
+use farhaul_proto::stats::Stats;
+use farhaul_proto::timer::Timer;
+
+/// Bytes of a stored packet before its block: room for the tag, and the header.
+const STORED_HEADER: usize = TAG_LEN + HEADER_LEN;
+/// Bytes of IPv4 and UDP headers per datagram, which count into an exact rate.
+const IP_UDP_HEADER: usize = 28;
+/// Pause between repetitions of the last block by the original's rule, to which the present delay is added: ten times
+/// the longest delay (tsunami-udp 1.1).
+const LAST_SPACING: Duration = Duration::from_millis(100);
+/// Addition to the RTT before the last block is repeated promptly. Feedback of the receiver takes so long.
+const PROMPT_SLACK: Duration = Duration::from_millis(20);
+
+/// The sending end.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    options: Options,
+    prefix: Prefix,
+    /// Highest rate by the configuration.
+    max_rate: Option<Rate>,
+    store: PacketStore<STORED_HEADER>,
+    losses: SendList,
+    /// Blocks that were sent again less than an RTT ago.
+    resent: Lately,
+    records: Records,
+    control: RateControl,
+    delay: Delay,
+    silence: Silence,
+    pacer: Pacer,
+    intake: Intake,
+    limits: LimitClock,
+    round_trip: Duration,
+    /// The next block in its turn, and one after the last that ever left. A restart moves the first one back.
+    next: SeqNo,
+    high: SeqNo,
+    /// Everything written must leave, even a block that is not full.
+    flushed: bool,
+    /// One after the block that last left as the last one.
+    announced: SeqNo,
+    /// The last block must leave again.
+    repeats: bool,
+    /// Fires when the last block must be repeated.
+    tail: Timer,
+    totals: Counts,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    written: u64,
+    delivered: u64,
+    sent: u64,
+    again: u64,
+    asked: u64,
+    records: u64,
+}
+
+impl Sender {
+    /// A sender whose first block has the number `first`.
+    pub(crate) fn new(first: SeqNo, options: &Options, setup: &Setup<'_>) -> Self {
+        let payload = block_size(setup.datagram).max(1);
+        let control = RateControl::new(options.rate, setup.config.first_rate, setup.round_trip);
+        let law = Law::new(options.error_threshold, options.slower, options.faster);
+        // A search begins slowly by itself.
+        let factor = if matches!(options.rate, RateChoice::Auto) { 1.0 } else { delay::START_FACTOR };
+        let max_rate = setup.config.max_rate;
+        let target = target(options, payload, max_rate, control.rate());
+        let mut pacer = Pacer::default();
+        pacer.set_burst_time(setup.config.burst_time);
+        if matches!(options.rate, RateChoice::Fixed(_)) {
+            pacer.keep_schedule();
+        }
+        let mut sender = Self {
+            options: *options,
+            prefix: setup.prefix,
+            max_rate,
+            store: PacketStore::new(first, payload),
+            losses: SendList::new(first),
+            resent: Lately::new(first, setup.now),
+            records: Records::default(),
+            control,
+            delay: Delay::new(law, target, factor),
+            silence: Silence::new(setup.now),
+            pacer,
+            intake: Intake::new(setup.config.send_buffer),
+            limits: LimitClock::default(),
+            round_trip: setup.round_trip,
+            next: first,
+            high: first,
+            flushed: false,
+            announced: first,
+            repeats: false,
+            tail: Timer::stopped(),
+            totals: Counts::default(),
+        };
+        sender.pace();
+        sender
+    }
+
+    fn load(&self) -> Load {
+        Load {
+            payload_size: self.store.payload_size(),
+            held: self.store.packets(),
+            in_flight: self.in_flight(),
+            filling: None,
+        }
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.high.distance_from(self.store.first()).unsigned_abs()
+    }
+
+    /// One after the last block that may leave. One that is not full waits for more, or for a flush.
+    fn sendable_end(&self) -> SeqNo {
+        let end = self.store.end();
+        let waits = self.high.is_before(end) && !self.store.is_full(end.minus(1));
+        if waits && !self.flushed { end.minus(1) } else { end }
+    }
+
+    fn has_new(&self) -> bool {
+        self.next.is_before(self.sendable_end())
+    }
+
+    // ---- the rate ----
+
+    fn pace(&mut self) {
+        self.pacer.set_period(SendPeriod::from_micros(self.delay.micros()), self.round_trip);
+    }
+
+    fn retarget(&mut self) {
+        let payload = self.store.payload_size();
+        self.delay.set_target(target(&self.options, payload, self.max_rate, self.control.rate()));
+        self.pace();
+    }
+
+    /// How long after its last block the sender repeats it.
+    fn last_spacing(&self) -> Duration {
+        let original = LAST_SPACING + Duration::from_nanos((self.delay.micros() * 1e3) as u64);
+        if self.options.prompt {
+            (self.round_trip + self.round_trip / 4 + PROMPT_SLACK).min(original)
+        } else {
+            original
+        }
+    }
+
+    // ---- requests ----
+
+    fn handle_request(&mut self, now: Instant, request: Request) -> Result<(), PeerMisbehaved> {
+        self.silence.on_record(now);
+        self.totals.records += 1;
+        self.resent.turn(now, self.round_trip / 2);
+        match request {
+            Request::Retransmit(block) => self.ask(block, block),
+            Request::RetransmitRange { first, last } => self.ask(first, last),
+            Request::Restart(block) => self.restart(block),
+            Request::ErrorRate(error) => {
+                self.delay.on_report(error);
+                self.pace();
+                Ok(())
+            }
+            Request::Stop => Err(PeerMisbehaved::ControlRecord(ControlFault::OutOfTurn("a stop record"))),
+        }
+    }
+
+    /// The receiver asks for these blocks. Those that it has by now are no fault, because records cross the news.
+    fn ask(&mut self, first: u32, last: u32) -> Result<(), PeerMisbehaved> {
+        let (first, last) = (self.known(first)?, self.known(last)?);
+        let flight = SeqRange::new(self.store.first(), self.next.minus(1));
+        // Blocks between a restart and the last one sent leave again in their turn.
+        let Some(mut asked) = SeqRange::new(first.later(self.store.first()), last).clip(flight) else { return Ok(()) };
+        while self.options.prompt {
+            let Some(run) = self.resent.first_run_without(asked) else { return Ok(()) };
+            self.totals.asked += u64::from(self.losses.report(run));
+            if run.last == asked.last {
+                return Ok(());
+            }
+            asked.first = run.last.next();
+        }
+        self.totals.asked += u64::from(self.losses.report(asked));
+        Ok(())
+    }
+
+    /// The next block is the one after this.
+    fn restart(&mut self, block: u32) -> Result<(), PeerMisbehaved> {
+        let next = self.known(block)?.next().later(self.store.first());
+        if next.is_before(self.next) {
+            self.losses.forget(SeqRange::new(next, self.next.minus(1)));
+            self.next = next;
+            self.tail.stop();
+        }
+        Ok(())
+    }
+
+    /// A block number of the peer.
+    fn known(&self, block: u32) -> Result<SeqNo, PeerMisbehaved> {
+        let seq = SeqNo::new(block);
+        if seq.value() == block && seq.is_before(self.high) {
+            return Ok(seq);
+        }
+        let (field, value) = ("the number of a requested block", u64::from(block));
+        let fault = ControlFault::OutOfRange { field, value, valid: "a block that was sent" };
+        Err(PeerMisbehaved::ControlRecord(fault))
+    }
+
+    // ---- departures ----
+
+    /// Listed blocks that make one train: at most `most`, and a short one ends it.
+    fn plan_repair(&self, first: SeqNo, most: u32) -> Departure {
+        let most = most.min(self.store.train());
+        let (mut packets, mut at) = (0, first);
+        loop {
+            packets += 1;
+            if packets >= most || !self.store.is_full(at) {
+                break;
+            }
+            let Some(next) = self.losses.next_after(at.next(), self.high) else { break };
+            at = next;
+        }
+        Departure { first: number(first), packets, again: true }
+    }
+
+    /// Copies the blocks of a plan into `scratch`.
+    fn gather<'a>(&mut self, plan: Departure, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+        scratch.clear();
+        let (mut left, mut segment) = (plan.packets, 0);
+        while left > 0 {
+            let seq = self.losses.first()?;
+            let listed = self.losses.run_length(seq, left);
+            let run = self.store.run(seq, listed)?;
+            segment = run.segment_size;
+            let at = scratch.len();
+            scratch.extend_from_slice(run.bytes);
+            let packets = run.packets;
+            mark(&mut scratch[at..], segment, Kind::Retransmission);
+            self.losses.served(seq, packets);
+            self.resent.insert(SeqRange::new(seq, seq.plus(packets - 1)));
+            left -= packets;
+        }
+        self.totals.again += u64::from(plan.packets);
+        Some((segment, scratch))
+    }
+
+    fn on_departed(&mut self, now: Instant, packets: u32) {
+        self.totals.sent += u64::from(packets);
+        self.control.on_sent(now, packets, packets as usize * (self.store.payload_size() + STORED_HEADER));
+        self.pacer.on_sent(now, packets);
+        if self.silence.on_sent(now, packets) {
+            self.delay.on_report(delay::ALL);
+            self.pace();
+        }
+        if !self.has_new() {
+            self.tail.set(now + self.last_spacing());
+        }
+    }
+
+    /// Notes why nothing leaves although pacing permits it.
+    fn note_nothing_to_send(&mut self, now: Instant) {
+        self.pacer.hold();
+        let idle = self.in_flight() == 0;
+        self.limits.set(if idle { Limit::Idle } else { Limit::Application }, now);
+    }
+}
+
+/// The target delay for `rate`, µs.
+fn target(options: &Options, payload: usize, max_rate: Option<Rate>, rate: Rate) -> f64 {
+    let rate = max_rate.map_or(rate, |most| if most.bits_per_second() < rate.bits_per_second() { most } else { rate });
+    if options.exact {
+        delay::exact_target(payload + STORED_HEADER + IP_UDP_HEADER, rate)
+    } else {
+        delay::whole_target(payload, rate)
+    }
+}
+
+/// The number of a block in a departure.
+fn number(block: SeqNo) -> u64 {
+    u64::from(block.value())
+}
+
+/// Sets the type of each datagram.
+fn mark(datagrams: &mut [u8], segment: usize, kind: Kind) {
+    for datagram in datagrams.chunks_mut(segment) {
+        if let Some(word) = datagram.get_mut(STORED_HEADER - 2..STORED_HEADER) {
+            word.copy_from_slice(&kind.word().to_be_bytes());
+        }
+    }
+}
+
+impl engine::Sender for Sender {
+    fn room(&self) -> usize {
+        usize::try_from(self.intake.room(self.load(), &self.pacer)).unwrap_or(usize::MAX)
+    }
+
+    fn write(&mut self, _now: Instant, data: &[u8]) -> usize {
+        let taken = data.len().min(self.room());
+        let prefix = self.prefix.bytes();
+        self.store.write(&data[..taken], self.high, |seq, header| {
+            let (tag, own) = header.split_at_mut(TAG_LEN);
+            tag.copy_from_slice(&prefix);
+            own.copy_from_slice(&Header { block: seq.value(), kind: Kind::Original }.bytes());
+        });
+        self.flushed &= taken == 0;
+        self.totals.written += taken as u64;
+        taken
+    }
+
+    fn flush(&mut self, _now: Instant) {
+        self.flushed = true;
+        // The last block left before anybody knew that it is the last.
+        let unannounced = self.announced != self.high && self.in_flight() > 0;
+        self.repeats |= unannounced && self.high == self.store.end() && self.next == self.high;
+    }
+
+    fn is_delivered(&self) -> bool {
+        self.store.first() == self.store.end()
+    }
+
+    fn handle_control(&mut self, now: Instant, mut bytes: &[u8]) -> Result<(), PeerMisbehaved> {
+        while let Some(request) = self.records.next(&mut bytes) {
+            let UnknownRequest(kind) = match request {
+                Ok(request) => {
+                    self.handle_request(now, request)?;
+                    continue;
+                }
+                Err(unknown) => unknown,
+            };
+            return Err(PeerMisbehaved::ControlRecord(ControlFault::UnknownType(u32::from(kind))));
+        }
+        Ok(())
+    }
+
+    fn poll_control(&mut self, _now: Instant, _out: &mut Vec<u8>) {}
+
+    fn on_delivered(&mut self, _now: Instant, offset: u64) {
+        let to = self.store.after_bytes(offset.saturating_sub(self.totals.delivered), self.high);
+        self.totals.delivered += self.store.release(to);
+        self.losses.acknowledge(to);
+        self.resent.advance(to);
+        self.next = self.next.later(to);
+        if self.in_flight() == 0 {
+            self.tail.stop();
+            self.repeats = false;
+        }
+    }
+
+    fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
+        self.control.on_feedback(now, feedback);
+        if matches!(self.options.rate, RateChoice::Auto) {
+            self.retarget();
+        }
+    }
+
+    fn set_round_trip(&mut self, round_trip: Duration) {
+        self.round_trip = round_trip;
+        self.retarget();
+    }
+
+    fn plan(&mut self, now: Instant) -> Option<Departure> {
+        let waits = self.has_new() || self.repeats || !self.losses.is_empty();
+        if !waits {
+            self.note_nothing_to_send(now);
+            return None;
+        }
+        let allowance = self.pacer.allowance(now);
+        if allowance == 0 {
+            self.limits.set(Limit::Congestion, now);
+            return None;
+        }
+        self.resent.turn(now, self.round_trip / 2);
+        if let Some(first) = self.losses.first() {
+            return Some(self.plan_repair(first, allowance));
+        }
+        if self.has_new() {
+            let waiting = SeqRange::new(self.next, self.sendable_end().minus(1)).len();
+            let run = self.store.run(self.next, waiting.min(allowance))?;
+            return Some(Departure {
+                first: number(self.next),
+                packets: run.packets,
+                again: self.next.is_before(self.high),
+            });
+        }
+        Some(Departure { first: number(self.high.minus(1)), packets: 1, again: true })
+    }
+
+    fn emit<'a>(&'a mut self, now: Instant, plan: Departure, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+        let first = SeqNo::new(plan.first as u32);
+        if self.losses.contains(first) {
+            self.on_departed(now, plan.packets);
+            return self.gather(plan, scratch);
+        }
+        let after = first.plus(plan.packets);
+        let in_turn = first == self.next;
+        let last = !in_turn || (self.flushed && after == self.store.end());
+        if in_turn {
+            self.next = after;
+            self.high = self.high.later(after);
+        } else {
+            self.repeats = false;
+        }
+        if last {
+            self.announced = after;
+        }
+        self.totals.again += if plan.again { u64::from(plan.packets) } else { 0 };
+        self.on_departed(now, plan.packets);
+        let run = self.store.run(first, plan.packets)?;
+        if plan.again {
+            mark(run.bytes, run.segment_size, Kind::Original);
+        }
+        if last {
+            let at = (run.packets as usize - 1) * run.segment_size;
+            mark(&mut run.bytes[at..], run.segment_size, Kind::Last);
+        }
+        Some((run.segment_size, run.bytes))
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.tail.fires(now) && self.in_flight() > 0 && self.next == self.high {
+            self.repeats = true;
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let waits = self.has_new() || self.repeats || !self.losses.is_empty();
+        let paced = self.pacer.deadline().filter(|_| waits);
+        [paced, self.tail.deadline()].into_iter().flatten().min()
+    }
+
+    fn on_suspended(&mut self, now: Instant, _gap: Duration) {
+        self.silence = Silence::new(now);
+    }
+
+    fn fill_stats(&self, now: Instant, stats: &mut Stats) {
+        let totals = &mut stats.totals;
+        totals.packets_sent = self.totals.sent;
+        totals.packets_retransmitted = self.totals.again;
+        totals.packets_lost_sending = self.totals.asked;
+        totals.naks_received = self.totals.records;
+        totals.bytes_written = self.totals.written;
+        totals.bytes_acked = self.totals.delivered;
+        self.limits.fill(now, totals);
+        stats.send_period = SendPeriod::from_micros(self.delay.micros());
+        stats.in_flight = self.in_flight();
+        stats.send_buffer_packets = self.store.packets();
+        stats.send_buffer_free = self.intake.room(self.load(), &self.pacer);
+        stats.payload_size = self.store.payload_size() as u32;
+        stats.memory += (self.store.memory() + self.losses.memory() + self.resent.memory()) as u64;
+    }
+}
