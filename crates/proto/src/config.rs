@@ -1,6 +1,10 @@
 //! Settings of an endpoint, each with its default, unit, range and reason.
 
+mod udt;
+
 use std::sync::Arc;
+
+pub use self::udt::Config as UdtConfig;
 
 use farhaul_cc::{Controller, Spec};
 use farhaul_units::{Duration, Rate, SeqNo};
@@ -9,8 +13,6 @@ use farhaul_wire::udt4::HEADER_LEN;
 use crate::consts::IP_UDP_HEADER;
 use crate::pacer::BURST_TIME;
 use crate::path_memory::PathMemory;
-use crate::shell::secrets::Secrets;
-use crate::udt;
 
 /// Settings of an endpoint's connections: those that protocols share, and UDT's own. A protocol ignores what it has no use
 /// for. Other protocols take options of their own when they make an endpoint.
@@ -74,7 +76,7 @@ pub struct Config {
     /// What is known of paths from earlier connections. UDT4 alone uses it. Default none.
     pub path_memory: Option<Arc<dyn PathMemory>>,
     /// Settings of UDT4 alone.
-    pub udt: udt::Config,
+    pub udt: UdtConfig,
 }
 
 impl Config {
@@ -139,7 +141,7 @@ impl Default for Config {
             initial_seq: None,
             controller: controller_factory(Spec::default()),
             path_memory: None,
-            udt: udt::Config::default(),
+            udt: UdtConfig::default(),
         }
     }
 }
@@ -162,28 +164,6 @@ impl MinProgress {
 
 /// Makes a controller from a seed for its randomness.
 pub type ControllerFactory = Box<dyn Fn(u64) -> Box<dyn Controller> + Send>;
-
-/// Randomness from the operating system, or from a simulator's seed.
-#[derive(Clone, Debug)]
-pub struct Entropy {
-    /// Key of the handshake cookie. Must be secret on a network.
-    pub cookie_key: [u8; 16],
-    /// Seed of socket ids, initial sequence numbers and jitter.
-    pub seed: u64,
-}
-
-impl Entropy {
-    /// Makes as many others from it as are needed. None reveals another one.
-    pub(crate) fn divided(self) -> impl FnMut() -> Self {
-        let mut secrets = Secrets::new(self.cookie_key);
-        move || {
-            let mut cookie_key = [0; 16];
-            cookie_key.chunks_mut(4).for_each(|chunk| chunk.copy_from_slice(&secrets.draw().to_be_bytes()));
-            let seed = u64::from(secrets.draw()) << 32 | u64::from(secrets.draw());
-            Self { cookie_key, seed: seed ^ self.seed }
-        }
-    }
-}
 
 /// Byte stream or messages: UDT's SOCK_STREAM and SOCK_DGRAM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -14,7 +14,7 @@
 //! | [`probe`] | measured streams: stable control streams, throughput profiles |
 //! | `shared_channel` | a control stream beside the bulk of an endpoint |
 //! | `path_memory` | what connections learn of paths for later ones |
-//! | [`event`], [`error`], [`stats`], [`config`] | inputs and outputs other than bytes |
+//! | [`event`], [`error`], [`stats`], [`config`], [`entropy`] | inputs and outputs other than bytes |
 #![forbid(unsafe_code)]
 
 // Tests here and in other crates share a file that names this crate.
@@ -25,6 +25,7 @@ pub mod buffer;
 pub mod channel;
 pub mod config;
 pub mod consts;
+pub mod entropy;
 pub mod error;
 pub mod estimate;
 pub mod event;
@@ -44,7 +45,8 @@ pub mod transport;
 pub mod udt;
 
 pub use channel::{ChannelEnd, ChannelOutput, Channels, begins_hello};
-pub use config::{Config, ControllerFactory, Entropy, MinProgress, Mode, controller_factory};
+pub use config::{Config, ControllerFactory, MinProgress, Mode, controller_factory};
+pub use entropy::Entropy;
 pub use error::{ConnectError, ConnectionLost, ControlFault, PeerIncompatible, PeerMisbehaved, SecurityFault};
 pub use event::{ConnectionId, Event};
 pub use numbering::Numbering;

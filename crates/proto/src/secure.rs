@@ -61,7 +61,8 @@ pub use replay::Replay;
 pub use crate::transport::Protection;
 
 use self::router::Router;
-use crate::config::{Config, Entropy};
+use crate::config::Config;
+use crate::entropy::Entropy;
 use crate::shell::endpoint::Endpoint;
 use crate::shell::protocol::Carried;
 use crate::udt;

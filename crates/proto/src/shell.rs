@@ -26,7 +26,7 @@
 //! | `route` | the addresses of a connection's datagrams |
 //! | `slots`, `schedule` | where an endpoint keeps its connections, and their order of sending |
 //! | `handshake` | callers and listeners with cookies, as UDT4 and the protocol of 2004 have them |
-//! | `admission`, `replies`, `secrets` | callers: room for them, answers without state, numbers that nobody guesses |
+//! | `admission`, `replies` | callers: room for them, answers without state |
 
 pub mod admission;
 pub mod connection;
@@ -44,7 +44,6 @@ pub mod protocol;
 mod replies;
 mod route;
 pub(crate) mod schedule;
-pub mod secrets;
 pub(crate) mod slots;
 pub(crate) mod standing;
 

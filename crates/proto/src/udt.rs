@@ -18,7 +18,6 @@
 
 mod ack;
 mod challenge;
-mod config;
 mod congestion;
 mod established;
 mod half_close;
@@ -31,11 +30,12 @@ mod receiver;
 mod router;
 mod sender;
 
-pub use config::Config;
+pub use crate::config::UdtConfig as Config;
 pub(crate) use established::Established;
 pub(crate) use router::Router;
 
-use crate::config::{Config as EndpointConfig, Entropy};
+use crate::config::Config as EndpointConfig;
+use crate::entropy::Entropy;
 use crate::shell::endpoint::Endpoint;
 pub use crate::shell::handshake::MIN_MSS;
 pub use crate::transport::{ConnectOptions, Message, MessageOptions};

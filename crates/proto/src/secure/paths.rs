@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::inner::{CHALLENGE_DATAGRAM, CHALLENGE_LEN, Message};
 
-use crate::shell::secrets::Secrets;
+use crate::entropy::Secrets;
 use crate::timer::Timer;
 use crate::transport::earliest;
 

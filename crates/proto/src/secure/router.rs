@@ -37,6 +37,7 @@ use super::token::Token;
 use super::transport_parameters::{Service, inner_mss, parameters};
 use super::unproved::Unproved;
 use crate::config::{Config, Mode};
+use crate::entropy::Secrets;
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
 use crate::shell::admission::{Admission, MAX_HALF_OPEN};
@@ -44,7 +45,6 @@ use crate::shell::connection::{Connection, Name};
 use crate::shell::endpoint::Connections;
 use crate::shell::handshake::{Offer, Room, mss_towards};
 use crate::shell::protocol::{Carried, Demultiplexer};
-use crate::shell::secrets::Secrets;
 use crate::transport::ConnectOptions;
 use crate::udt;
 

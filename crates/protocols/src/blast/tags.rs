@@ -8,7 +8,7 @@ use farhaul_wire::blast::Tag;
 
 use super::engine;
 use super::opening::Opening;
-use farhaul_proto::config::{Config, Entropy, Mode};
+use farhaul_proto::entropy::Secrets;
 use farhaul_proto::error::ConnectError;
 use farhaul_proto::event::ConnectionId;
 use farhaul_proto::shell::admission::Admission;
@@ -17,8 +17,8 @@ use farhaul_proto::shell::endpoint::Connections;
 use farhaul_proto::shell::handshake::{Room, mss_towards};
 use farhaul_proto::shell::line::Line;
 use farhaul_proto::shell::protocol::{self, Carried, Demultiplexer};
-use farhaul_proto::shell::secrets::Secrets;
 use farhaul_proto::transport::ConnectOptions;
+use farhaul_proto::{Config, Entropy, Mode};
 
 /// Bytes of IPv4 and of UDP headers, which the packet size includes.
 const HEADERS: u32 = 28;

@@ -253,7 +253,7 @@ fn callers_beyond_the_limits_are_refused_without_a_connection() {
     let mut end = super::endpoint::<Simple>(
         Config { max_connections: 3, ..Config::default() },
         (),
-        farhaul_proto::config::Entropy { cookie_key: [1; 16], seed: 1 },
+        farhaul_proto::Entropy { cookie_key: [1; 16], seed: 1 },
     );
     let now = farhaul_units::Instant::from_nanos(1);
     let from = |port| core::net::SocketAddr::from(([10, 0, 0, 1], port));

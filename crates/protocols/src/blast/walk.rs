@@ -25,11 +25,11 @@ use super::endpoint;
 use super::engine::Protocol;
 use super::testing::content;
 use farhaul_proto::channel::{ChannelEnd, ChannelOutput, Channels};
-use farhaul_proto::config::{Config, Entropy, Mode};
 use farhaul_proto::error::ConnectionLost;
 use farhaul_proto::event::{ConnectionId, Event};
 use farhaul_proto::shell::endpoint::Endpoint;
 use farhaul_proto::transport::{Batch, Read, Streams, Transport};
+use farhaul_proto::{Config, Entropy, Mode};
 
 /// Virtual time in which each walk must end. The slowest path takes a tenth of it.
 const LIMIT: Duration = Duration::from_secs(1_500);

@@ -28,8 +28,8 @@ use farhaul_wire::sabul::{HEADER_LEN, MAX_PAYLOAD, OptionsError};
 
 use crate::blast::engine::{Prefix, Setup};
 use farhaul_proto::channel::ChannelEnd;
-use farhaul_proto::config::{Config, Entropy};
 use farhaul_proto::error::PeerMisbehaved;
+use farhaul_proto::{Config, Entropy};
 
 /// The port of the channel and of the sender's datagrams, unless both ends agree on another one.
 pub const PORT: u16 = 7_000;

@@ -7,9 +7,9 @@ use farhaul_wire::udt4::Handshake;
 
 use super::{Listener, Response};
 use crate::config::{Config, Mode};
+use crate::entropy::Secrets;
 use crate::shell::admission::{Admission, Held};
 use crate::shell::replies::Replies;
-use crate::shell::secrets::Secrets;
 
 /// Receives the callers of an endpoint.
 pub struct Reception {

@@ -10,8 +10,8 @@ use super::super::{Generation, Repairs};
 use super::{SabulError, setup};
 use crate::blast::engine::Receiver as _;
 use farhaul_proto::channel::ChannelEnd;
-use farhaul_proto::config::{Config, Entropy};
 use farhaul_proto::stats::Stats;
+use farhaul_proto::{Config, Entropy};
 
 /// Time between two signs of life while the host still stores what has arrived. The original has its SYN interval of 10 ms.
 /// Senders give up after many seconds.

@@ -8,8 +8,8 @@ use super::super::{Options, Repairs};
 use super::{SabulError, setup};
 use crate::blast::engine::Sender as _;
 use farhaul_proto::channel::ChannelEnd;
-use farhaul_proto::config::{Config, Entropy};
 use farhaul_proto::stats::Stats;
+use farhaul_proto::{Config, Entropy};
 
 /// Time without data after which a packet that is not full may leave. The original's sender makes full packets up to the
 /// end of a file. So a source that is a scheduler's time slice late must not make a short one.

@@ -10,7 +10,7 @@ use farhaul_units::{Duration, Instant};
 
 use super::{Receiver, Sender};
 use crate::sabul::Options;
-use farhaul_proto::config::{Config, Entropy};
+use farhaul_proto::{Config, Entropy};
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
 const PEER_PORT: SocketAddr = SocketAddr::new(PEER, 7_000);

@@ -1,6 +1,28 @@
-//! Numbers that strangers must not guess (attack A2): socket ids and initial sequence numbers.
+//! Randomness of an endpoint, and numbers that strangers must not guess (attack A2): socket ids and initial sequence numbers.
 
 use siphasher::sip::SipHasher24;
+
+/// Randomness from the operating system, or from a simulator's seed.
+#[derive(Clone, Debug)]
+pub struct Entropy {
+    /// Key of the handshake cookie. Must be secret on a network.
+    pub cookie_key: [u8; 16],
+    /// Seed of socket ids, initial sequence numbers and jitter.
+    pub seed: u64,
+}
+
+impl Entropy {
+    /// Makes as many others from it as are needed. None reveals another one.
+    pub(crate) fn divided(self) -> impl FnMut() -> Self {
+        let mut secrets = Secrets::new(self.cookie_key);
+        move || {
+            let mut cookie_key = [0; 16];
+            cookie_key.chunks_mut(4).for_each(|chunk| chunk.copy_from_slice(&secrets.draw().to_be_bytes()));
+            let seed = u64::from(secrets.draw()) << 32 | u64::from(secrets.draw());
+            Self { cookie_key, seed: seed ^ self.seed }
+        }
+    }
+}
 
 /// A sequence of numbers derived from a key. Without the key, earlier numbers do not reveal later ones.
 pub struct Secrets {
