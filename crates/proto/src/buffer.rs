@@ -1,6 +1,5 @@
 //! Payload storage of both directions.
 
-mod message;
 mod packet_store;
 mod recv;
 mod send;

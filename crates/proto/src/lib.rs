@@ -52,12 +52,12 @@ pub use event::{ConnectionId, Event};
 pub use numbering::Numbering;
 pub use path_memory::PathMemory;
 pub use shared_channel::{CeilingFigures, ControlPath};
-pub use shell::admission::Held;
 pub use shell::connection::{Connection, Name};
-pub use shell::endpoint::{Connections, Endpoint};
+pub use shell::endpoint::{Connections, Demultiplexer, Endpoint};
 pub use shell::farewell::{LONGEST_FAREWELL, Parting};
+pub use shell::handshake::admission::Held;
 pub use shell::line::Request;
-pub use shell::protocol::{Carried, Demultiplexer, Effect, Established, Opening, Output, Setup, Step};
+pub use shell::protocol::{Carried, Effect, Established, Opening, Output, Setup, Step};
 pub use stats::{Stats, Totals};
 pub use transport::{
     Arrival, Batch, ConnectOptions, DatagramKind, Datagrams, Message, MessageOptions, Read, StreamError, Streams,

@@ -28,7 +28,6 @@
 //! | `handshake` | callers and listeners with cookies, as UDT4 and the protocol of 2004 have them |
 //! | `admission`, `replies` | callers: room for them, answers without state |
 
-pub mod admission;
 pub mod connection;
 pub mod endpoint;
 pub mod expiry;

@@ -3,6 +3,8 @@
 //! Payloads have a fixed stride in chunks that are allocated when data arrives. So memory follows the data, never a
 //! peer's claim (attack A4). A bit per slot marks the filled ones.
 
+mod message;
+
 use std::collections::VecDeque;
 
 use farhaul_units::{MsgNo, SeqNo, SeqRange};
@@ -42,7 +44,7 @@ pub struct RecvBuffer {
     chunk_base: SeqNo,
     chunks: VecDeque<Option<Chunk>>,
     spare: Vec<Chunk>,
-    pub(super) messages: super::message::Found,
+    messages: message::Found,
 }
 
 #[derive(Debug)]
@@ -82,7 +84,7 @@ impl RecvBuffer {
             chunk_base: first,
             chunks: VecDeque::new(),
             spare: Vec::new(),
-            messages: super::message::Found::default(),
+            messages: message::Found::default(),
         }
     }
 

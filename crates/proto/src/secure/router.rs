@@ -40,11 +40,12 @@ use crate::config::{Config, Mode};
 use crate::entropy::Secrets;
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
-use crate::shell::admission::{Admission, MAX_HALF_OPEN};
 use crate::shell::connection::{Connection, Name};
 use crate::shell::endpoint::Connections;
+use crate::shell::endpoint::Demultiplexer;
+use crate::shell::handshake::admission::{Admission, MAX_HALF_OPEN};
 use crate::shell::handshake::{Offer, Room, mss_towards};
-use crate::shell::protocol::{Carried, Demultiplexer};
+use crate::shell::protocol::Carried;
 use crate::transport::ConnectOptions;
 use crate::udt;
 

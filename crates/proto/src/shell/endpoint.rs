@@ -6,11 +6,13 @@
 //! Connection ─▶ ready queue ─▶ one train each in turn ─▶ SharedChannel: below the ceiling ─▶ datagrams
 //! ```
 
+mod arrivals;
 mod channels;
 mod commands;
 mod connections;
 mod control;
 mod datagrams;
+mod demultiplexer;
 mod multiplexer;
 mod table;
 
@@ -20,8 +22,8 @@ use farhaul_units::Instant;
 
 pub use self::connections::Connections;
 pub use self::datagrams::MOST_CONNECTIONS;
+pub use self::demultiplexer::Demultiplexer;
 use self::multiplexer::Multiplexer;
-use super::protocol::Demultiplexer;
 use crate::config::Config;
 use crate::error::ConnectError;
 use crate::event::Event;

@@ -10,6 +10,7 @@
 //!
 //! The state machines speak in UDT4's packets. The other protocol has the same fields and translates.
 
+pub mod admission;
 mod answer;
 mod caller;
 mod cookie;

@@ -1,9 +1,9 @@
-//! What a protocol implements: one trait for its endpoint, two for its connections. All are object-safe, so an endpoint
-//! serves protocols that it does not know, and a connection changes its phases behind one pointer.
+//! What a protocol implements for its connections, beside [`Demultiplexer`](super::endpoint::Demultiplexer) for its endpoint. All traits are object-safe, so
+//! an endpoint serves protocols that it does not know, and a connection changes its phases behind one pointer.
 //!
 //! | per | calls through a pointer |
 //! | --- | --- |
-//! | datagram in | [`Demultiplexer::key`], [`Established::on_datagram`] |
+//! | datagram in | [`Demultiplexer::key`](super::endpoint::Demultiplexer::key), [`Established::on_datagram`] |
 //! | train out | [`Established::poll`], [`Established::emit`] |
 //! | receive call, timer, command | one each |
 
@@ -12,140 +12,16 @@ mod effect;
 use core::any::Any;
 use core::net::SocketAddr;
 
-use farhaul_units::{Duration, Instant, Network};
+use farhaul_units::{Duration, Instant};
 
 pub use self::effect::{Effect, Output, Setup, Step};
-use super::connection::Connection;
-use super::endpoint::Connections;
 use super::farewell::Parting;
 use super::line::Request;
 use crate::channel::ChannelEnd;
-use crate::config::{Config, Mode};
-use crate::error::{ConnectError, ConnectionLost};
-use crate::event::ConnectionId;
+use crate::config::Config;
+use crate::error::ConnectionLost;
 use crate::stats::Stats;
-use crate::transport::{ConnectOptions, MessageOptions, Protection, StreamError};
-
-/// A protocol at its port: it finds the connection of a datagram, and opens connections.
-///
-/// A value of this type holds the maps from keys to slots, and the protocol's means of meeting callers.
-pub trait Demultiplexer: Any + Send {
-    // ---- finding ----
-
-    /// Whether a datagram from this address is of this protocol, by its first byte. A port with one protocol does not ask.
-    fn recognizes(&self, from: SocketAddr, datagram: &[u8]) -> bool {
-        let _ = (from, datagram);
-        true
-    }
-
-    /// The key in a datagram from this address; `None` if the datagram may name no connection.
-    fn key(&self, from: SocketAddr, datagram: &[u8]) -> Option<u64>;
-
-    /// The slot of the connection to which datagrams from this address have this key.
-    fn find(&self, from: SocketAddr, key: u64) -> Option<u32>;
-
-    /// Handles a datagram without a key: of a caller, say. Counts it if it is invalid.
-    fn on_unaddressed(
-        &mut self,
-        connections: &mut Connections<'_>,
-        now: Instant,
-        from: SocketAddr,
-        datagram: &mut [u8],
-    );
-
-    /// Handles a datagram whose key belongs to no connection. It is invalid.
-    fn on_unknown(&mut self, connections: &mut Connections<'_>, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
-        let _ = (now, from, datagram);
-        connections.count_invalid();
-    }
-
-    // ---- opening ----
-
-    /// Opens a connection to `peer`, whose address is well-formed.
-    ///
-    /// # Errors
-    /// The protocol has no such option, or the endpoint no room.
-    fn connect(
-        &mut self,
-        connections: &mut Connections<'_>,
-        now: Instant,
-        peer: SocketAddr,
-        options: ConnectOptions,
-    ) -> Result<ConnectionId, ConnectError>;
-
-    /// Accepts callers of a mode from now on, or no more.
-    ///
-    /// # Errors
-    /// The protocol has no such mode: [`ConnectError::StreamsOnly`].
-    fn listen(&mut self, mode: Option<Mode>) -> Result<(), ConnectError>;
-
-    /// Admits callers from these networks alone from now on. Returns false if the protocol admits those of all.
-    fn admit(&mut self, _networks: &[Network]) -> bool {
-        false
-    }
-
-    /// Whether its connections are neither encrypted nor authenticated.
-    fn is_plain(&self) -> bool {
-        true
-    }
-
-    /// Admits callers from now on, or no more, that want unreliable datagrams alone, beside those that the protocol
-    /// [listens](Self::listen) for.
-    fn admit_datagram_callers(&mut self, _admits: bool) {}
-
-    /// Opens a connection for unreliable datagrams alone.
-    ///
-    /// # Errors
-    /// The endpoint has no room, or the protocol no such datagrams: [`ConnectError::StreamsOnly`].
-    fn connect_for_datagrams(
-        &mut self,
-        connections: &mut Connections<'_>,
-        now: Instant,
-        peer: SocketAddr,
-    ) -> Result<ConnectionId, ConnectError> {
-        let _ = (connections, now, peer);
-        Err(ConnectError::StreamsOnly)
-    }
-
-    /// Whether its connections have control channels.
-    fn needs_channels(&self) -> bool {
-        false
-    }
-
-    /// A peer opened a channel from this address. Returns the id of its connection; `None` refuses it.
-    fn accept_channel(
-        &mut self,
-        connections: &mut Connections<'_>,
-        now: Instant,
-        from: SocketAddr,
-    ) -> Option<ConnectionId> {
-        let _ = (connections, now, from);
-        None
-    }
-
-    // ---- following ----
-
-    /// The connection may have changed.
-    fn on_changed(&mut self, connection: &Connection);
-
-    /// The endpoint has forgotten the connection.
-    fn on_forgotten(&mut self, connection: &Connection);
-
-    /// An accepted caller spoke for the first time.
-    fn on_caller_heard(&mut self, _caller: SocketAddr) {}
-
-    // ---- answers outside connections ----
-
-    /// Writes the next datagram that belongs to no connection into `out`. Returns its destination.
-    fn poll_reply(&mut self, _out: &mut Vec<u8>) -> Option<SocketAddr> {
-        None
-    }
-
-    /// Whether such a datagram waits.
-    fn has_reply(&self) -> bool {
-        false
-    }
-}
+use crate::transport::{MessageOptions, Protection, StreamError};
 
 /// A protocol whose connections secure ones can carry: a carrier's stream is the control channel, and its unreliable
 /// datagrams are the protocol's.

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use crate::event::ConnectionId;
-use crate::shell::admission::Held;
+use crate::shell::handshake::admission::Held;
 
 /// The properties of a connection that the table counts.
 pub(crate) trait Occupant {

@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, VecDeque};
 use farhaul_units::{Duration, Instant};
 
 use super::connection::{Connection, Name};
+use super::endpoint::Demultiplexer;
 use super::endpoint::{Connections, Endpoint};
 use super::farewell::{Farewell, Parting};
-use super::protocol::{Demultiplexer, Effect, Established, Opening, Output, Setup, Step};
+use super::protocol::{Effect, Established, Opening, Output, Setup, Step};
 use crate::{
     Batch, Config, ConnectError, ConnectOptions, ConnectionId, ConnectionLost, Event, Mode, Read, Stats, StreamError,
     Streams, Transport,

@@ -18,8 +18,8 @@ use crate::error::ConnectError;
 use crate::event::ConnectionId;
 use crate::shell::connection::{Connection, Name};
 use crate::shell::endpoint::Connections;
+use crate::shell::endpoint::Demultiplexer;
 use crate::shell::handshake::{Offer, Reception, mss_towards};
-use crate::shell::protocol::Demultiplexer;
 use crate::transport::ConnectOptions;
 
 /// The connections of an endpoint by the keys that find them, and its callers.

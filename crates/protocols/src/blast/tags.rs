@@ -11,12 +11,13 @@ use super::opening::Opening;
 use farhaul_proto::entropy::Secrets;
 use farhaul_proto::error::ConnectError;
 use farhaul_proto::event::ConnectionId;
-use farhaul_proto::shell::admission::Admission;
 use farhaul_proto::shell::connection::{Connection, Name};
 use farhaul_proto::shell::endpoint::Connections;
+use farhaul_proto::shell::endpoint::Demultiplexer;
+use farhaul_proto::shell::handshake::admission::Admission;
 use farhaul_proto::shell::handshake::{Room, mss_towards};
 use farhaul_proto::shell::line::Line;
-use farhaul_proto::shell::protocol::{self, Carried, Demultiplexer};
+use farhaul_proto::shell::protocol::{self, Carried};
 use farhaul_proto::transport::ConnectOptions;
 use farhaul_proto::{Config, Entropy, Mode};
 

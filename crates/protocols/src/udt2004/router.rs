@@ -17,8 +17,9 @@ use farhaul_proto::error::ConnectError;
 use farhaul_proto::event::ConnectionId;
 use farhaul_proto::shell::connection::{Connection, Name};
 use farhaul_proto::shell::endpoint::Connections;
+use farhaul_proto::shell::endpoint::Demultiplexer;
 use farhaul_proto::shell::handshake::{Answer, Offer, Reception, mss_towards};
-use farhaul_proto::shell::protocol::{self, Carried, Demultiplexer, Setup};
+use farhaul_proto::shell::protocol::{self, Carried, Setup};
 use farhaul_proto::transport::ConnectOptions;
 
 /// The key of every connection: its packets name none.

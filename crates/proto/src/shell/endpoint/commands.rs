@@ -12,7 +12,7 @@ use crate::error::ConnectError;
 use crate::event::ConnectionId;
 use crate::shell::connection::Connection;
 #[cfg(test)]
-use crate::shell::protocol::Demultiplexer;
+use crate::shell::endpoint::Demultiplexer;
 use crate::shell::protocol::Established;
 use crate::stats::Stats;
 use crate::transport::{ConnectOptions, Message, MessageOptions, Protection, Read, StreamError, Streams};

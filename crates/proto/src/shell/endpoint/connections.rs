@@ -7,8 +7,8 @@ use farhaul_units::{Instant, Rng};
 use super::table::Table;
 use crate::config::Config;
 use crate::error::ConnectError;
-use crate::shell::admission::Held;
 use crate::shell::connection::{Connection, Name, Place};
+use crate::shell::handshake::admission::Held;
 use crate::shell::protocol::{Established, Opening, Setup};
 
 /// The connections of an endpoint, for one of its protocols.

@@ -9,7 +9,8 @@ use super::table::Table;
 use crate::config::Config;
 use crate::event::{ConnectionId, Event};
 use crate::shell::connection::Connection;
-use crate::shell::protocol::{Demultiplexer, Output, Setup};
+use crate::shell::endpoint::Demultiplexer;
+use crate::shell::protocol::{Output, Setup};
 use crate::shell::schedule::Due;
 use crate::transport::{Batch, Datagrams, StreamError, Transmit, Transport};
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use farhaul_units::Instant;
 
-use super::datagrams::{Arrivals, Origin};
+use super::arrivals::{Arrivals, Origin};
 use crate::event::Event;
 use crate::shell::connection::{Connection, InvalidDatagram};
 use crate::shell::protocol::Setup;

@@ -8,7 +8,7 @@ use farhaul_wire::udt4::Handshake;
 use super::{Listener, Response};
 use crate::config::{Config, Mode};
 use crate::entropy::Secrets;
-use crate::shell::admission::{Admission, Held};
+use crate::shell::handshake::admission::{Admission, Held};
 use crate::shell::replies::Replies;
 
 /// Receives the callers of an endpoint.

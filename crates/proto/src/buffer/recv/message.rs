@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use farhaul_units::{SeqNo, SeqRange};
 
-use super::recv::RecvBuffer;
+use super::RecvBuffer;
 
 /// Longest message in packets that is delivered out of order. Longer ones wait for their turn. The bound limits the
 /// work per arriving packet, whatever a peer sends.
