@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod blast;
+mod entry;
 mod fobs;
 mod hurricane;
 pub mod rbudp;

@@ -51,7 +51,7 @@ use farhaul_proto::{Config, Endpoint, Entropy, Mode, Numbering, controller_facto
 use farhaul_wire::udt2004::HEADER_LEN;
 
 use self::router::Router;
-use crate::registry::{Configured, Entry};
+use crate::entry::{Configured, Entry};
 
 const NAME: &str = "udt-2004";
 

@@ -9,7 +9,7 @@ use farhaul_wire::blast::TAG_LEN;
 use super::engine::Protocol;
 use super::rate::RateChoice;
 use super::tags::Tags;
-use crate::registry::{Configured, Entry};
+use crate::entry::{Configured, Entry};
 
 /// A blast protocol that users select by its name.
 pub(crate) trait Registered: Protocol {
