@@ -17,7 +17,7 @@
 //! | `answers` | answers to callers for whom nothing is kept |
 //! | `refusals` | the last words to clients whose handshakes failed here |
 //! | `opening`, `exchange`, `crypto_stream` | the handshake: one round trip to the first data |
-//! | `meeting` | a rendezvous: which of two calls becomes the connection |
+//! | `rendezvous` | both sides call: which of two calls becomes the connection |
 //! | `transport_parameters` | what the handshake agrees on for the protocol inside |
 //! | `sealed`, `tunnel`, `replay` | an established connection: sealing, opening, new keys |
 //! | `paths` | the peer's address, and the proof of another one |
@@ -36,12 +36,12 @@ mod client_id;
 mod crypto_stream;
 mod encapsulated;
 mod exchange;
-mod meeting;
 mod null;
 mod opening;
 mod paths;
 mod protector;
 mod refusals;
+mod rendezvous;
 mod replay;
 mod router;
 mod sealed;

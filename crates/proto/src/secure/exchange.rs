@@ -441,7 +441,7 @@ impl Exchange {
     }
 
     /// Whether the peer says that it is in a rendezvous. That is authentic once the handshake is complete.
-    pub(super) fn is_with_meeting(&self) -> bool {
+    pub(super) fn is_with_rendezvous(&self) -> bool {
         self.peer_parameters().is_some_and(|parameters| peer_call(parameters).is_some())
     }
 

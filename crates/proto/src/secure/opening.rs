@@ -7,9 +7,9 @@ use super::carrier;
 use super::client_id::ClientId;
 use super::encapsulated::Encapsulated;
 use super::exchange::{Exchange, Progress};
-use super::meeting::Meeting;
 use super::paths::Paths;
 use super::protector::{Failure, Side};
+use super::rendezvous::Rendezvous;
 use super::sealed::Sealed;
 use super::transport_parameters::{ParametersRefused, Service, agree, data_form, peer_call};
 use super::tunnel::Tunnel;
@@ -31,7 +31,7 @@ pub(crate) struct Opening {
     /// The connection that it will carry, and whether that has a channel.
     carried: Option<(Box<dyn protocol::Opening>, bool)>,
     /// In a rendezvous, what is known beside this side's own call.
-    meeting: Option<Meeting>,
+    rendezvous: Option<Rendezvous>,
     /// Makes challenges of the peer's address that nobody guesses.
     key: [u8; 16],
     opened: Instant,
@@ -61,7 +61,7 @@ impl Opening {
             offer,
             side,
             carried: None,
-            meeting: None,
+            rendezvous: None,
             key,
             opened: now,
             give_up: now + timeout,
@@ -79,16 +79,16 @@ impl Opening {
     }
 
     /// The same of a side that calls in a rendezvous.
-    pub(super) fn in_meeting(mut self, config: &Config) -> Self {
+    pub(super) fn in_rendezvous(mut self, config: &Config) -> Self {
         self.timeout = config.udt.rendezvous_timeout;
         self.give_up = self.opened + self.timeout;
-        self.meeting = Some(Meeting::new(self.client_id));
+        self.rendezvous = Some(Rendezvous::new(self.client_id));
         self
     }
 
     /// What is known in a rendezvous beside this side's own call.
-    pub(super) const fn meeting(&self) -> Option<&Meeting> {
-        self.meeting.as_ref()
+    pub(super) const fn rendezvous(&self) -> Option<&Rendezvous> {
+        self.rendezvous.as_ref()
     }
 
     /// The transport parameters of both sides' calls are those of this opening.
@@ -98,8 +98,8 @@ impl Opening {
 
     /// Answers the peer's call as well from now on.
     pub(super) fn answer(&mut self, exchange: Exchange) {
-        if let Some(meeting) = &mut self.meeting {
-            meeting.answer(exchange);
+        if let Some(rendezvous) = &mut self.rendezvous {
+            rendezvous.answer(exchange);
         }
         self.drop_inconsistent();
     }
@@ -125,8 +125,8 @@ impl Opening {
         let now = setup.now;
         let Some(exchange) = &mut self.exchange else { return Step::Wait };
         let Some((keys, generations)) = exchange.take_keys() else { return Step::Wait };
-        let fits = |parameters: &[u8]| match &self.meeting {
-            Some(meeting) => meeting.admits(self.side, self.client_id, parameters),
+        let fits = |parameters: &[u8]| match &self.rendezvous {
+            Some(rendezvous) => rendezvous.admits(self.side, self.client_id, parameters),
             None => peer_call(parameters).is_none(),
         };
         if exchange.peer_parameters().is_some_and(|parameters| !fits(parameters)) {
@@ -169,7 +169,7 @@ impl Opening {
     /// A packet for the call of the peer that this side answers. Only the peer's host has the keys of the handshake, so nothing
     /// before them ends the rendezvous.
     fn on_answering(&mut self, header: &Header, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<dyn Established>> {
-        let Some(answering) = self.meeting.as_mut().and_then(Meeting::answering_mut) else { return Step::Wait };
+        let Some(answering) = self.rendezvous.as_mut().and_then(Rendezvous::answering_mut) else { return Step::Wait };
         let progress = answering.on_packet(header, datagram, setup.now);
         let proved = header.epoch == Epoch::HANDSHAKE;
         match progress {
@@ -190,7 +190,7 @@ impl Opening {
             // It is told, and keeps its place until another one proves its address.
             Progress::Failed(_) => Step::Wait,
             Progress::Closed(..) => {
-                let _ = self.meeting.as_mut().and_then(Meeting::take_answering);
+                let _ = self.rendezvous.as_mut().and_then(Rendezvous::take_answering);
                 Step::Wait
             }
         }
@@ -198,7 +198,7 @@ impl Opening {
 
     /// The call that this side answers becomes the connection, and its own is given up.
     fn take_over(&mut self) {
-        if let Some(answering) = self.meeting.as_mut().and_then(Meeting::take_answering) {
+        if let Some(answering) = self.rendezvous.as_mut().and_then(Rendezvous::take_answering) {
             (self.client_id, self.side) = (answering.client_id(), Side::Server);
             self.exchange = Some(answering);
         }
@@ -206,8 +206,8 @@ impl Opening {
 
     /// Gives up the peer's call if it turns out to be none.
     fn drop_inconsistent(&mut self) {
-        if let Some(meeting) = self.meeting.as_mut().filter(|meeting| !meeting.is_consistent()) {
-            let _ = meeting.take_answering();
+        if let Some(rendezvous) = self.rendezvous.as_mut().filter(|rendezvous| !rendezvous.is_consistent()) {
+            let _ = rendezvous.take_answering();
         }
     }
 }
@@ -219,15 +219,15 @@ impl protocol::Opening for Opening {
             // Data that overtook the end of the handshake. Its sender repeats it.
             return Step::Wait;
         }
-        if self.meeting.as_ref().is_some_and(|meeting| meeting.is_for_answering(&header, datagram)) {
+        if self.rendezvous.as_ref().is_some_and(|rendezvous| rendezvous.is_for_answering(&header, datagram)) {
             return self.on_answering(&header, datagram, setup);
         }
-        let listens = self.side == Side::Server && self.meeting.is_none();
+        let listens = self.side == Side::Server && self.rendezvous.is_none();
         let Some(exchange) = &mut self.exchange else { return Step::Wait };
         match exchange.on_packet(&header, datagram, setup.now) {
             Progress::Invalid => Step::Invalid,
             // A listener has no word for it, because that would end a rendezvous that it had with this side a moment ago.
-            Progress::Wait if listens && exchange.is_with_meeting() => Step::Failed(ConnectionLost::Refused),
+            Progress::Wait if listens && exchange.is_with_rendezvous() => Step::Failed(ConnectionLost::Refused),
             Progress::Wait | Progress::Seen => Step::Wait,
             Progress::Retry(token) => {
                 exchange.show(token);
@@ -255,7 +255,7 @@ impl protocol::Opening for Opening {
 
     fn poll(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
         if !self.ends
-            && let Some(answering) = self.meeting.as_mut().and_then(Meeting::answering_mut)
+            && let Some(answering) = self.rendezvous.as_mut().and_then(Rendezvous::answering_mut)
             && answering.poll(now, out)
         {
             return true;
@@ -272,7 +272,7 @@ impl protocol::Opening for Opening {
 
     fn deadline(&self) -> Option<Instant> {
         let probe = self.exchange.as_ref().and_then(Exchange::deadline);
-        let answering = self.meeting.as_ref().and_then(Meeting::answering).and_then(Exchange::deadline);
+        let answering = self.rendezvous.as_ref().and_then(Rendezvous::answering).and_then(Exchange::deadline);
         earliest(earliest(probe, answering), Some(self.give_up))
     }
 

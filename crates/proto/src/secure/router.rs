@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Initial packet, connection id 0 ─▶ known client: its connection
-//!                                    a rendezvous with its sender: see `meeting`
+//!                                    a rendezvous with its sender
 //!                                    refused:      the same Close again, without state
 //!                                    too many callers without proof: nothing
 //!                                    many callers, of one network or in all: a Retry, without state
@@ -12,7 +12,7 @@
 //!                                    else:         a new connection that is being opened
 //! ```
 
-mod meetings;
+mod rendezvous;
 
 use core::net::{IpAddr, SocketAddr};
 use std::collections::{BTreeMap, VecDeque};
@@ -23,7 +23,7 @@ use farhaul_wire::secure::{
     CloseCode, ConnectionName, Epoch, Greeting, Header, MIN_INITIAL, VERSION, destination, is_envelope,
 };
 
-use self::meetings::is_meeting;
+use self::rendezvous::is_rendezvous;
 use super::answers;
 use super::callers::{Callers, Place};
 use super::carrier;
@@ -73,7 +73,7 @@ pub(crate) struct Router {
     /// Accepted connections by the caller's address and random bytes, so that its repeated packets find them.
     by_client: BTreeMap<(SocketAddr, ClientId), u32>,
     /// Rendezvous in progress, by address.
-    meetings: BTreeMap<SocketAddr, u32>,
+    rendezvous: BTreeMap<SocketAddr, u32>,
     replies: VecDeque<(SocketAddr, Vec<u8>)>,
     refusals: Refusals,
 }
@@ -92,7 +92,7 @@ impl Router {
             callers: Callers::default(),
             by_name: BTreeMap::new(),
             by_client: BTreeMap::new(),
-            meetings: BTreeMap::new(),
+            rendezvous: BTreeMap::new(),
             replies: VecDeque::new(),
             refusals: Refusals::default(),
         }
@@ -116,7 +116,7 @@ impl Router {
         if self.carries.is_some() && options != ConnectOptions::default() {
             return Err(ConnectError::StreamsOnly);
         }
-        if rendezvous && self.meetings.contains_key(&peer) {
+        if rendezvous && self.rendezvous.contains_key(&peer) {
             return Err(ConnectError::RendezvousUnderWay);
         }
         connections.check_room()?;
@@ -129,7 +129,7 @@ impl Router {
         let exchange = Exchange::new(Side::Client, tls, keys, client_id, names, true);
         let key = self.draw_key();
         let opening = Opening::new(exchange, (service, offer), (Side::Client, key), connections.config, now);
-        let opening = if rendezvous { opening.in_meeting(connections.config) } else { opening };
+        let opening = if rendezvous { opening.in_rendezvous(connections.config) } else { opening };
         let carries = self.carries.as_deref_mut().filter(|_| service != Service::Measured);
         let mss = carried_mss(connections.config);
         let carried =
@@ -145,8 +145,8 @@ impl Router {
         if let Some(client) = client(connection) {
             self.by_client.insert(client, id.slot);
         }
-        if is_meeting(connection) {
-            self.meetings.insert(connection.peer(), id.slot);
+        if is_rendezvous(connection) {
+            self.rendezvous.insert(connection.peer(), id.slot);
         }
         id
     }
@@ -200,8 +200,8 @@ impl Router {
         if let Some(&slot) = self.by_client.get(&(from, client_id)) {
             return connections.deliver_alone(slot, now, from, datagram);
         }
-        if let Some(&slot) = self.meetings.get(&from) {
-            return self.on_call_in_meeting(connections, slot, (now, from), (header, client_id), datagram);
+        if let Some(&slot) = self.rendezvous.get(&from) {
+            return self.on_call_in_rendezvous(connections, slot, (now, from), (header, client_id), datagram);
         }
         if self.refusals.knows(now, from, client_id) {
             let answer = self.refusals.for_client(now, from, client_id, datagram.len());
@@ -249,7 +249,7 @@ impl Router {
         let Ok(tls) = self.provider.answer(from, parameters(self.serves, &offer, None)) else { return };
         let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, proved);
         match exchange.on_packet(header, datagram, now) {
-            Progress::Wait if exchange.is_with_meeting() => return connections.count_invalid(),
+            Progress::Wait if exchange.is_with_rendezvous() => return connections.count_invalid(),
             Progress::Wait => {}
             Progress::Failed(failure) => {
                 let Ok((greeting, _)) = Greeting::decode(datagram) else { return };
@@ -388,15 +388,15 @@ impl Demultiplexer for Router {
         if !self.callers.is_empty() && (connection.is_over() || connection.is_established()) {
             self.callers.leave(connection.id().slot);
         }
-        if !self.meetings.is_empty() && !is_meeting(connection) {
-            self.end_meeting(connection);
+        if !self.rendezvous.is_empty() && !is_rendezvous(connection) {
+            self.end_rendezvous(connection);
         }
     }
 
     fn on_forgotten(&mut self, connection: &Connection) {
         self.callers.leave(connection.id().slot);
         self.by_name.remove(&connection.key());
-        self.end_meeting(connection);
+        self.end_rendezvous(connection);
         let peer = connection.peer();
         if let Some((_, client_id)) = client(connection) {
             self.by_client.remove(&(peer, client_id));

@@ -2,10 +2,10 @@
 
 mod attack;
 mod half_close;
-mod meetings;
 pub(super) mod pair;
 mod plain_callers;
 mod refusals;
+mod rendezvous;
 
 use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::secure::{CloseCode, Epoch, Greeting, HEADER_LEN, Header, MIN_INITIAL, STREAM_OVERHEAD, VERSION};

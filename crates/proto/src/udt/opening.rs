@@ -24,7 +24,7 @@ pub(crate) struct Opening {
 #[derive(Debug)]
 enum Attempt {
     Calling(Caller),
-    Meeting(Rendezvous),
+    Rendezvous(Rendezvous),
 }
 
 impl Opening {
@@ -36,18 +36,18 @@ impl Opening {
 
     /// Meets a peer that also calls.
     pub(super) fn meet(offer: Offer, config: &Config, now: Instant) -> Self {
-        let attempt = Attempt::Meeting(Rendezvous::new(offer, now, config.udt.rendezvous_timeout));
+        let attempt = Attempt::Rendezvous(Rendezvous::new(offer, now, config.udt.rendezvous_timeout));
         Self { offer, opened: now, attempt }
     }
 
     /// Whether it is a rendezvous.
-    pub(super) const fn is_meeting(&self) -> bool {
-        matches!(self.attempt, Attempt::Meeting(_))
+    pub(super) const fn is_rendezvous(&self) -> bool {
+        matches!(self.attempt, Attempt::Rendezvous(_))
     }
 
     /// The established connection. `heard` is the peer's last request, if its last packet was a handshake.
     fn establish(&self, agreed: Agreed, heard: Option<Request>, setup: Setup<'_>) -> Established {
-        let role = if self.is_meeting() { Role::Rendezvous } else { Role::Caller };
+        let role = if self.is_rendezvous() { Role::Rendezvous } else { Role::Caller };
         let mut established = Established::new(agreed, self.offer, role, self.opened, setup);
         // The peer of a rendezvous may not know yet that it is connected.
         if role == Role::Rendezvous && heard.is_some_and(|request| request != Request::RendezvousFinal) {
@@ -59,7 +59,7 @@ impl Opening {
     fn poll_packet(&mut self, now: Instant) -> Option<(Handshake, SocketId)> {
         match &mut self.attempt {
             Attempt::Calling(caller) => caller.poll(now).map(|packet| (packet, SocketId::NONE)),
-            Attempt::Meeting(rendezvous) => rendezvous.poll(now),
+            Attempt::Rendezvous(rendezvous) => rendezvous.poll(now),
         }
     }
 }
@@ -74,9 +74,9 @@ impl protocol::Opening for Opening {
         let step = match (&mut self.attempt, &packet) {
             (Attempt::Calling(caller), Some(packet)) => caller.on_handshake(packet, setup.now),
             (Attempt::Calling(_), None) => Step::Wait,
-            (Attempt::Meeting(rendezvous), Some(packet)) => rendezvous.on_handshake(packet, setup.now),
+            (Attempt::Rendezvous(rendezvous), Some(packet)) => rendezvous.on_handshake(packet, setup.now),
             // A data packet may complete a rendezvous.
-            (Attempt::Meeting(rendezvous), None) => rendezvous.on_other_packet(),
+            (Attempt::Rendezvous(rendezvous), None) => rendezvous.on_other_packet(),
         };
         let heard = packet.map(|packet| packet.request);
         step.map(|agreed| -> Box<dyn protocol::Established> { Box::new(self.establish(agreed, heard, setup)) })
@@ -85,14 +85,14 @@ impl protocol::Opening for Opening {
     fn check(&self, now: Instant) -> Option<ConnectionLost> {
         match &self.attempt {
             Attempt::Calling(caller) => caller.check(now),
-            Attempt::Meeting(rendezvous) => rendezvous.check(now),
+            Attempt::Rendezvous(rendezvous) => rendezvous.check(now),
         }
     }
 
     fn on_suspended(&mut self, gap: Duration) {
         match &mut self.attempt {
             Attempt::Calling(caller) => caller.on_suspended(gap),
-            Attempt::Meeting(rendezvous) => rendezvous.on_suspended(gap),
+            Attempt::Rendezvous(rendezvous) => rendezvous.on_suspended(gap),
         }
     }
 
@@ -105,7 +105,7 @@ impl protocol::Opening for Opening {
     fn deadline(&self) -> Option<Instant> {
         match &self.attempt {
             Attempt::Calling(caller) => caller.deadline(),
-            Attempt::Meeting(rendezvous) => rendezvous.deadline(),
+            Attempt::Rendezvous(rendezvous) => rendezvous.deadline(),
         }
     }
 }

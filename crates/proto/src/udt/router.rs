@@ -31,14 +31,14 @@ pub(crate) struct Router {
     /// Accepted connections by the caller's address and socket id, so that a repeated conclusion finds its connection.
     by_caller: BTreeMap<(SocketAddr, u32), u32>,
     /// Rendezvous in progress, by address.
-    meetings: BTreeMap<SocketAddr, u32>,
+    rendezvous: BTreeMap<SocketAddr, u32>,
 }
 
 impl Router {
     /// Without connections, for callers from these networks; `None` for all. `key` must be secret.
     pub(crate) fn new(key: [u8; 16], admitted: Option<Vec<Network>>) -> Self {
-        let (by_id, by_caller, meetings) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { reception: Reception::new(key), admitted, by_id, by_caller, meetings }
+        let (by_id, by_caller, rendezvous) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { reception: Reception::new(key), admitted, by_id, by_caller, rendezvous }
     }
 
     /// Accepts a caller that has returned its cookie.
@@ -65,8 +65,8 @@ impl Router {
         if let Some(caller) = caller(connection) {
             self.by_caller.insert((peer, caller.value()), id.slot);
         }
-        if is_meeting(connection) {
-            self.meetings.insert(peer, id.slot);
+        if is_rendezvous(connection) {
+            self.rendezvous.insert(peer, id.slot);
         }
         id
     }
@@ -99,14 +99,14 @@ impl Router {
     /// a caller requests again.
     fn find_peer(&self, from: SocketAddr, packet: Option<&Handshake>) -> Option<u32> {
         let again = packet.filter(|packet| packet.request == Request::Conclusion);
-        let meeting = self.meetings.get(&from).copied();
-        meeting.or_else(|| self.by_caller.get(&(from, again?.socket_id.value())).copied())
+        let rendezvous = self.rendezvous.get(&from).copied();
+        rendezvous.or_else(|| self.by_caller.get(&(from, again?.socket_id.value())).copied())
     }
 
-    fn end_meeting(&mut self, connection: &Connection) {
+    fn end_rendezvous(&mut self, connection: &Connection) {
         let peer = connection.peer();
-        if self.meetings.get(&peer) == Some(&connection.id().slot) {
-            self.meetings.remove(&peer);
+        if self.rendezvous.get(&peer) == Some(&connection.id().slot) {
+            self.rendezvous.remove(&peer);
         }
     }
 }
@@ -161,7 +161,7 @@ impl Demultiplexer for Router {
         peer: SocketAddr,
         options: ConnectOptions,
     ) -> Result<ConnectionId, ConnectError> {
-        if options.rendezvous && self.meetings.contains_key(&peer) {
+        if options.rendezvous && self.rendezvous.contains_key(&peer) {
             return Err(ConnectError::RendezvousUnderWay);
         }
         let isn = connections.config.initial_seq.unwrap_or_else(|| SeqNo::new(self.reception.draw()));
@@ -184,8 +184,8 @@ impl Demultiplexer for Router {
     }
 
     fn on_changed(&mut self, connection: &Connection) {
-        if !self.meetings.is_empty() && !is_meeting(connection) {
-            self.end_meeting(connection);
+        if !self.rendezvous.is_empty() && !is_rendezvous(connection) {
+            self.end_rendezvous(connection);
         }
     }
 
@@ -194,7 +194,7 @@ impl Demultiplexer for Router {
         if let Some(caller) = caller(connection) {
             self.by_caller.remove(&(connection.peer(), caller.value()));
         }
-        self.end_meeting(connection);
+        self.end_rendezvous(connection);
     }
 
     fn on_caller_heard(&mut self, caller: SocketAddr) {
@@ -222,6 +222,6 @@ fn caller(connection: &Connection) -> Option<SocketId> {
 }
 
 /// Whether it is a rendezvous that is not complete.
-fn is_meeting(connection: &Connection) -> bool {
-    connection.opening_as().is_some_and(Opening::is_meeting)
+fn is_rendezvous(connection: &Connection) -> bool {
+    connection.opening_as().is_some_and(Opening::is_rendezvous)
 }

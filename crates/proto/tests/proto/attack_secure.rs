@@ -22,7 +22,7 @@
 //! | --- | --- |
 //! | A1, as it stands | no cookies; `a1_…` tries the tokens in their place |
 //! | A3, as it stands | no minutes; `a3_…` crosses the lifetime of a token |
-//! | A8 of a meeting | roles and forged calls: `a8_…` in `proto/src/secure/tests/meetings.rs` |
+//! | A8 of a rendezvous | roles and forged calls: `a8_…` in `proto/src/secure/tests/rendezvous.rs` |
 //! | B8, as in plain mode | whoever has keys is known, so no packet is withheld; `b8_…` shows that the cap of the port holds |
 //! | B17 | ICMP messages never reach the core: `b17_…` of the library |
 //! | B18 | sizes and times are not hidden |

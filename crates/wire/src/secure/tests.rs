@@ -126,9 +126,9 @@ fn parameters_must_be_complete_and_stand_once() {
     let (probing, mut longer) = (TransportParameters { largest: Some(8_972), ..parameters }, Vec::new());
     probing.encode(&mut longer);
     assert_eq!((TransportParameters::decode(&longer), &longer[..bytes.len()]), (Ok(probing), &bytes[..]));
-    let (meeting, mut named) = (TransportParameters { call: Some(&[7; 20]), ..parameters }, Vec::new());
-    meeting.encode(&mut named);
-    assert_eq!(TransportParameters::decode(&named), Ok(meeting));
+    let (rendezvous, mut named) = (TransportParameters { call: Some(&[7; 20]), ..parameters }, Vec::new());
+    rendezvous.encode(&mut named);
+    assert_eq!(TransportParameters::decode(&named), Ok(rendezvous));
     for length in [0, 7, 21] {
         let wrong = [&bytes[..], &[0, 8, 0, length], &vec![7; length.into()]].concat();
         assert_eq!(TransportParameters::decode(&wrong), Err(ParametersError::Length(8)), "{length}");

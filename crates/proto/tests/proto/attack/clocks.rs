@@ -57,7 +57,7 @@ fn b20_neither_lingering_nor_stalling_nor_connecting_time_runs_while_suspended()
     bench.write(&peer, 5_000);
     let calling = bench.end.connect(bench.now, address(7)).expect("there is room");
     let options = farhaul_proto::udt::ConnectOptions { mode: Mode::Stream, rendezvous: true };
-    let meeting = bench.end.connect_with(bench.now, address(8), options).expect("there is room");
+    let rendezvous = bench.end.connect_with(bench.now, address(8), options).expect("there is room");
     let finishing = bench.accept(address(2), &call(6, 1));
     bench.control(&finishing, &Control::KeepAlive);
     bench.write(&finishing, 5_000);
@@ -68,7 +68,7 @@ fn b20_neither_lingering_nor_stalling_nor_connecting_time_runs_while_suspended()
     let over: Vec<_> = bench.events.iter().filter(|event| matches!(event, Event::Closed(..))).collect();
     assert!(over.is_empty(), "{over:?}");
     bench.run_millis(50_000);
-    for id in [peer.id, calling, meeting, finishing.id] {
+    for id in [peer.id, calling, rendezvous, finishing.id] {
         assert!(bench.events.iter().any(|event| matches!(event, Event::Closed(other, _) if *other == id)));
     }
 }

@@ -102,7 +102,7 @@ fn a7_repeated_handshakes_to_an_established_connection_are_not_answered() {
     assert_whole(&run);
 }
 
-/// `meeting` in the crate has the attacks in the name of the peer.
+/// `rendezvous` in the crate has the attacks in the name of the peer.
 #[test]
 fn a8_strangers_never_meet_a_side_that_waits_for_its_peer() {
     let mut server = Server::new();

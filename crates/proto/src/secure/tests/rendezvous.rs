@@ -10,7 +10,7 @@ use crate::error::{ConnectError, PeerIncompatible};
 use crate::event::ConnectionId;
 use crate::udt::ConnectOptions;
 
-const MEETING: ConnectOptions = ConnectOptions { mode: Mode::Stream, rendezvous: true };
+const RENDEZVOUS: ConnectOptions = ConnectOptions { mode: Mode::Stream, rendezvous: true };
 
 /// Two ends of which none listens.
 fn pair() -> Pair {
@@ -24,7 +24,7 @@ fn pair_of(left: Null, right: Null) -> Pair {
 }
 
 fn meet(pair: &mut Pair, side: usize) -> ConnectionId {
-    pair.ends[side].connect_with(pair.now, address(1 - side), MEETING).unwrap()
+    pair.ends[side].connect_with(pair.now, address(1 - side), RENDEZVOUS).unwrap()
 }
 
 fn both_connected(pair: &Pair, ids: [ConnectionId; 2]) -> bool {
@@ -62,12 +62,12 @@ fn calls(seed: u8, options: ConnectOptions) -> Vec<Vec<u8>> {
 
 /// Calls of strangers whose ids are larger, or smaller, than those of both ends.
 fn forged(larger: bool) -> Vec<Vec<Vec<u8>>> {
-    let own = [1, 2].map(|seed| client_id(&calls(seed, MEETING)[0]).unwrap());
+    let own = [1, 2].map(|seed| client_id(&calls(seed, RENDEZVOUS)[0]).unwrap());
     let fits = |call: &Vec<Vec<u8>>| {
         let id = client_id(&call[0]).unwrap();
         own.iter().all(|own| (id > *own) == larger && id != *own)
     };
-    (3..=250).map(|seed| calls(seed, MEETING)).filter(fits).take(20).collect()
+    (3..=250).map(|seed| calls(seed, RENDEZVOUS)).filter(fits).take(20).collect()
 }
 
 fn arrive(pair: &mut Pair, to: usize, datagram: &[u8]) {
@@ -129,8 +129,8 @@ fn an_address_has_one_rendezvous_at_a_time() {
     let mut pair = pair();
     connect_twice(&mut pair);
     let now = pair.now;
-    assert!(pair.ends[0].connect_with(now, address(1), MEETING).is_ok(), "the others are established");
-    assert_eq!(pair.ends[0].connect_with(now, address(1), MEETING), Err(ConnectError::RendezvousUnderWay));
+    assert!(pair.ends[0].connect_with(now, address(1), RENDEZVOUS).is_ok(), "the others are established");
+    assert_eq!(pair.ends[0].connect_with(now, address(1), RENDEZVOUS), Err(ConnectError::RendezvousUnderWay));
 }
 
 fn connect_twice(pair: &mut Pair) {
@@ -357,7 +357,7 @@ fn two_calls_with_one_id_do_not_meet() {
 #[test]
 fn a8_old_calls_of_the_peer_cost_a_round_trip_at_most() {
     let mut pair = pair();
-    let old = calls(2, MEETING);
+    let old = calls(2, RENDEZVOUS);
     // The ends draw other ids from now on.
     let first = [0, 1].map(|side| meet(&mut pair, side));
     let now = pair.now;

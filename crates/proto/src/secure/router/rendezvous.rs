@@ -8,9 +8,9 @@ use farhaul_wire::secure::{CloseCode, Greeting, Header, MIN_INITIAL, VERSION};
 use super::Router;
 use crate::secure::client_id::ClientId;
 use crate::secure::exchange::{self, Exchange, Progress};
-use crate::secure::meeting::Call;
 use crate::secure::opening::Opening;
 use crate::secure::protector::Side;
+use crate::secure::rendezvous::Call;
 use crate::secure::token::Token;
 use crate::secure::transport_parameters::parameters;
 use crate::shell::connection::Connection;
@@ -18,7 +18,7 @@ use crate::shell::endpoint::Connections;
 
 impl Router {
     /// A call of the peer of a rendezvous, or of somebody in its name. The calls of both sides go on as they are.
-    pub(super) fn on_call_in_meeting(
+    pub(super) fn on_call_in_rendezvous(
         &mut self,
         connections: &mut Connections<'_>,
         slot: u32,
@@ -30,8 +30,8 @@ impl Router {
         let Some(opening) = connections.at(slot).and_then(|connection| connection.opening_as::<Opening>()) else {
             return;
         };
-        let (offer, Some(meeting)) = (*opening.offer(), opening.meeting()) else { return };
-        let (own, judged) = (meeting.own(), meeting.judge(client_id));
+        let (offer, Some(rendezvous)) = (*opening.offer(), opening.rendezvous()) else { return };
+        let (own, judged) = (rendezvous.own(), rendezvous.judge(client_id));
         if judged == Call::Answered {
             return connections.deliver_alone(slot, now, from, datagram);
         }
@@ -75,15 +75,15 @@ impl Router {
     }
 
     /// The address is free for another rendezvous.
-    pub(super) fn end_meeting(&mut self, connection: &Connection) {
+    pub(super) fn end_rendezvous(&mut self, connection: &Connection) {
         let peer = connection.peer();
-        if self.meetings.get(&peer) == Some(&connection.id().slot) {
-            self.meetings.remove(&peer);
+        if self.rendezvous.get(&peer) == Some(&connection.id().slot) {
+            self.rendezvous.remove(&peer);
         }
     }
 }
 
 /// Whether it is a rendezvous in progress.
-pub(super) fn is_meeting(connection: &Connection) -> bool {
-    !connection.is_over() && connection.opening_as().is_some_and(|opening: &Opening| opening.meeting().is_some())
+pub(super) fn is_rendezvous(connection: &Connection) -> bool {
+    !connection.is_over() && connection.opening_as().is_some_and(|opening: &Opening| opening.rendezvous().is_some())
 }

@@ -22,7 +22,7 @@ use super::protector::Side;
 use super::transport_parameters::peer_call;
 
 /// What a side in a rendezvous knows beside its own call.
-pub(super) struct Meeting {
+pub(super) struct Rendezvous {
     /// The id of its own call.
     own: ClientId,
     /// The handshake with a caller whose id is larger.
@@ -44,7 +44,7 @@ pub(super) enum Call {
     Another,
 }
 
-impl Meeting {
+impl Rendezvous {
     pub(super) const fn new(own: ClientId) -> Self {
         Self { own, answering: None }
     }
