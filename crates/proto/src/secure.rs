@@ -12,7 +12,7 @@
 //! | part | owns |
 //! | --- | --- |
 //! | `protector` | the traits of keys and handshakes, which `farhaul-secure` and [`Null`] implement |
-//! | `router` | the connections of an endpoint, and its callers: proof of address, refusals |
+//! | `router` | the connections of an endpoint, and its callers: address validation, refusals |
 //! | `callers` | who of the callers must make room for another one |
 //! | `answers` | answers to callers for whom nothing is kept |
 //! | `refusals` | the last words to clients whose handshakes failed here |
@@ -22,7 +22,7 @@
 //! | `sealed`, `tunnel`, `replay` | an established connection: sealing, opening, new keys |
 //! | `paths` | the peer's address, and the proof of another one |
 //! | `encapsulated`, `carrier` | a connection of another protocol inside: its channel as the stream, its datagrams beside it |
-//! | `token`, `client_id` | the proof of an address, the name of a handshake |
+//! | `token`, `client_id` | address validation, the name of a handshake |
 //!
 //! The state machine is the same with every provider of keys. A packet that does not open has not arrived: it changes no
 //! state and starts no timer.
@@ -50,7 +50,7 @@ mod tests;
 mod token;
 mod transport_parameters;
 mod tunnel;
-mod unproved;
+mod unvalidated;
 
 pub use crypto_stream::{CryptoStream, TooMuch};
 pub use encapsulated::Encapsulated;

@@ -88,7 +88,7 @@ impl Callers {
         }
     }
 
-    /// The place for a caller from `ip`, who has proved that address. There are `places` in all, and none is free if `is_full`.
+    /// The place for a caller from `ip`, whose address was validated. There are `places` in all, and none is free if `is_full`.
     pub(super) fn place(&self, ip: IpAddr, now: Instant, places: usize, is_full: bool) -> Place {
         let (network, own) = (Network::of(ip), host(ip));
         let ours = self.networks.get(&network).map_or(0, size);

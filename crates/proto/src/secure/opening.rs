@@ -171,7 +171,7 @@ impl Opening {
     fn on_answering(&mut self, header: &Header, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<dyn Established>> {
         let Some(answering) = self.rendezvous.as_mut().and_then(Rendezvous::answering_mut) else { return Step::Wait };
         let progress = answering.on_packet(header, datagram, setup.now);
-        let proved = header.epoch == Epoch::HANDSHAKE;
+        let is_authentic = header.epoch == Epoch::HANDSHAKE;
         match progress {
             Progress::Invalid => Step::Invalid,
             Progress::Wait | Progress::Seen | Progress::Retry(_) => {
@@ -182,8 +182,8 @@ impl Opening {
                 self.take_over();
                 self.establish(setup)
             }
-            Progress::Closed(code, _reason) if proved => Step::Failed(lost_by_peer(code)),
-            Progress::Failed(failure) if proved => {
+            Progress::Closed(code, _reason) if is_authentic => Step::Failed(lost_by_peer(code)),
+            Progress::Failed(failure) if is_authentic => {
                 self.take_over();
                 self.fail(lost(&failure))
             }

@@ -22,7 +22,7 @@ use crate::transport::earliest;
 
 /// Most addresses in question. A peer has one or two; forged ones replace each other.
 const MOST: usize = 4;
-/// Bytes that may go to an unproved address, as a multiple of those that came from there (RFC 9000, section 8.2).
+/// Bytes that may go to an unvalidated address, as a multiple of those that came from there (RFC 9000, section 8.2).
 const AMPLIFICATION: u64 = 3;
 /// Shortest time until a challenge is repeated.
 const LEAST_PROBE: Duration = Duration::from_millis(100);
@@ -35,7 +35,7 @@ const PROBES: u32 = 3;
 /// The bytes of a challenge.
 type Challenge = [u8; CHALLENGE_LEN];
 
-/// An address that the peer has to prove.
+/// An address that is being validated.
 struct Candidate {
     address: SocketAddr,
     challenge: Challenge,
@@ -75,7 +75,7 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// The paths of a peer at a proved address. Nobody guesses the challenges without the key.
+    /// The paths of a peer at a validated address. Nobody guesses the challenges without the key.
     pub(super) const fn new(peer: SocketAddr, key: [u8; 16]) -> Self {
         Self { peer, candidates: Vec::new(), owed: VecDeque::new(), secrets: Secrets::new(key) }
     }
@@ -120,8 +120,8 @@ impl Paths {
 
     /// A response came from another address. Returns whether the peer has moved there.
     pub(super) fn on_response(&mut self, from: SocketAddr, response: Challenge, now: Instant, probe: Duration) -> bool {
-        let proved = |candidate: &Candidate| candidate.address == from && candidate.challenge == response;
-        let Some(at) = self.candidates.iter().position(proved) else { return false };
+        let is_answered = |candidate: &Candidate| candidate.address == from && candidate.challenge == response;
+        let Some(at) = self.candidates.iter().position(is_answered) else { return false };
         self.candidates.remove(at);
         let old = std::mem::replace(&mut self.peer, from);
         self.add(old, None, now, (probe, probe.max(LEAST_PROBE) * PROBES));
@@ -140,8 +140,8 @@ impl Paths {
         let silence = probe.max(LEAST_PROBE);
         let candidate = Candidate { address, challenge, budget, asks: Timer::at(now), silence, until: now + patience };
         if self.candidates.len() == MOST {
-            let unproved = self.candidates.iter().position(|candidate| candidate.budget.is_some());
-            self.candidates.remove(unproved.unwrap_or(0));
+            let unvalidated = self.candidates.iter().position(|candidate| candidate.budget.is_some());
+            self.candidates.remove(unvalidated.unwrap_or(0));
         }
         self.candidates.push(candidate);
     }

@@ -12,7 +12,7 @@ use super::client_id::ClientId;
 
 /// A client repeats its last messages after 0.2 s, 0.6 s and 1.4 s of silence. So it has three further answers in this time.
 const KEPT: Duration = Duration::from_secs(2);
-/// Most clients to which words are kept: as many as may be in the middle of their handshakes without a proof of address. The
+/// Most clients to which words are kept: as many as may be in the middle of their handshakes without a validated address. The
 /// newest replace the oldest.
 const MOST: usize = 256;
 

@@ -35,7 +35,7 @@ use super::refusals::{Refusal, Refusals};
 use super::sealed::Sealed;
 use super::token::Token;
 use super::transport_parameters::{Service, inner_mss, parameters};
-use super::unproved::Unproved;
+use super::unvalidated::UnvalidatedCallers;
 use crate::config::{Config, Mode};
 use crate::entropy::Secrets;
 use crate::error::ConnectError;
@@ -49,11 +49,11 @@ use crate::shell::protocol::Carried;
 use crate::transport::ConnectOptions;
 use crate::udt;
 
-/// Callers in the middle of their handshakes beyond which each must prove its address first (attack A6): a quarter of those
+/// Callers in the middle of their handshakes beyond which each address is validated first (attack A6): a quarter of those
 /// that are permitted.
-const MOST_UNPROVED: usize = 256;
+const MOST_UNVALIDATED: usize = 256;
 /// And this part of the places that a listener has, if those are few.
-const UNPROVED_PART: usize = 4;
+const UNVALIDATED_PART: usize = 4;
 /// Answers without state that wait to be sent. Further callers must call again.
 const MOST_REPLIES: usize = 256;
 
@@ -67,7 +67,7 @@ pub(crate) struct Router {
     secrets: Secrets,
     listens: Option<Mode>,
     admission: Admission,
-    unproved: Unproved,
+    unvalidated: UnvalidatedCallers,
     callers: Callers,
     by_name: BTreeMap<u64, u32>,
     /// Accepted connections by the caller's address and random bytes, so that its repeated packets find them.
@@ -88,7 +88,7 @@ impl Router {
             secrets: Secrets::new(key),
             listens: None,
             admission: Admission::new(key),
-            unproved: Unproved::default(),
+            unvalidated: UnvalidatedCallers::default(),
             callers: Callers::default(),
             by_name: BTreeMap::new(),
             by_client: BTreeMap::new(),
@@ -212,8 +212,8 @@ impl Router {
         if datagram.len() < MIN_INITIAL {
             return connections.count_invalid();
         }
-        let proved = self.has_proved(&Token { from, client_id, made: now }, &greeting, Token::admits);
-        if !proved && !self.unproved.take(now) {
+        let validated = self.is_validated(&Token { from, client_id, made: now }, &greeting, Token::admits);
+        if !validated && !self.unvalidated.take(now) {
             return;
         }
         if greeting.version != VERSION {
@@ -221,10 +221,10 @@ impl Router {
         }
         let held = connections.held();
         // Forged callers of a network must not keep out those that are there, so a proof comes before any place.
-        let many = held.half_open >= most_unproved(connections.config);
+        let many = held.half_open >= most_unvalidated(connections.config);
         let room = self.admission.room(from.ip(), now, held, connections.config);
         let place = self.callers.place(from.ip(), now, places(connections.config), room == Room::None);
-        if !proved && (room != Room::Free || many || place != Place::Free) {
+        if !validated && (room != Room::Free || many || place != Place::Free) {
             return self.ask_for_proof(from, &greeting, client_id, now);
         }
         let keys = self.provider.initial(client_id.bytes(), Side::Server);
@@ -247,7 +247,7 @@ impl Router {
         let offer = self.offer(connections.config, from, mode);
         let names = (offer.socket_id, greeting.from);
         let Ok(tls) = self.provider.answer(from, parameters(self.serves, &offer, None)) else { return };
-        let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, proved);
+        let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, validated);
         match exchange.on_packet(header, datagram, now) {
             Progress::Wait if exchange.is_with_rendezvous() => return connections.count_invalid(),
             Progress::Wait => {}
@@ -259,7 +259,7 @@ impl Router {
                 return connections.count_invalid();
             }
         }
-        if !proved {
+        if !validated {
             self.admission.on_accepted(from.ip(), now);
         }
         let key = self.draw_key();
@@ -277,7 +277,7 @@ impl Router {
     }
 
     /// Whether a caller shows a token of this endpoint that its note `admits`.
-    fn has_proved(&self, note: &Token, greeting: &Greeting<'_>, admits: impl Fn(&Token, &[u8]) -> bool) -> bool {
+    fn is_validated(&self, note: &Token, greeting: &Greeting<'_>, admits: impl Fn(&Token, &[u8]) -> bool) -> bool {
         let content = (!greeting.token.is_empty()).then(|| self.provider.open_token(greeting.token)).flatten();
         content.is_some_and(|content| admits(note, &content))
     }
@@ -435,8 +435,8 @@ fn places(config: &Config) -> usize {
 }
 
 /// Callers in the middle of their handshakes that need no proof.
-fn most_unproved(config: &Config) -> usize {
-    MOST_UNPROVED.min(places(config) / UNPROVED_PART)
+fn most_unvalidated(config: &Config) -> usize {
+    MOST_UNVALIDATED.min(places(config) / UNVALIDATED_PART)
 }
 
 fn name(offer: &Offer) -> Name {

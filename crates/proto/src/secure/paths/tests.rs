@@ -62,7 +62,7 @@ fn an_old_address_is_forgotten_after_three_probe_times() {
 }
 
 #[test]
-fn no_more_than_three_times_what_came_goes_to_an_unproved_address() {
+fn no_more_than_three_times_what_came_goes_to_an_unvalidated_address() {
     let (mut paths, new) = (paths(), address(6, 666));
     paths.question(new, CHALLENGE_DATAGRAM, at(0), PROBE);
     let mut sent = 0;

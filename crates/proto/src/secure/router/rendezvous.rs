@@ -42,8 +42,8 @@ impl Router {
         let lifetime = connections.config.udt.rendezvous_timeout;
         let token = Token { from, client_id, made: now };
         let admits = |token: &Token, content: &[u8]| token.admits_within(content, lifetime);
-        let proved = self.has_proved(&token, &greeting, admits);
-        if !proved && !self.unproved.take(now) {
+        let validated = self.is_validated(&token, &greeting, admits);
+        if !validated && !self.unvalidated.take(now) {
             return;
         }
         if greeting.version != VERSION {
@@ -56,12 +56,12 @@ impl Router {
         if judged == Call::Smaller {
             return connections.on_opening(slot, |opening: &mut Opening| opening.hurry(now));
         }
-        if judged == Call::Another && !proved {
+        if judged == Call::Another && !validated {
             return self.ask_for_proof(from, &greeting, client_id, now);
         }
         let Ok(tls) = self.provider.meet(from, parameters(self.serves, &offer, Some(own))) else { return };
         let names = (offer.socket_id, greeting.from);
-        let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, proved);
+        let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, validated);
         match exchange.on_packet(header, datagram, now) {
             Progress::Wait => connections.on_opening(slot, |opening: &mut Opening| opening.answer(exchange)),
             Progress::Failed(failure) => {

@@ -1,4 +1,4 @@
-//! How many callers without a proof of their address are looked at: a flood of them must not take the time of connections.
+//! How many callers whose address was not validated are looked at: a flood of them must not take the time of connections.
 
 use farhaul_units::{Duration, Instant};
 
@@ -10,12 +10,12 @@ const AT_ONCE: u32 = 1_000;
 
 /// A bucket of answers.
 #[derive(Debug, Default)]
-pub(super) struct Unproved {
+pub(super) struct UnvalidatedCallers {
     /// When the bucket is full again.
     full: Instant,
 }
 
-impl Unproved {
+impl UnvalidatedCallers {
     /// Takes one answer. Returns false if none is left.
     pub(super) fn take(&mut self, now: Instant) -> bool {
         let full = self.full.max(now);
@@ -33,13 +33,13 @@ mod tests {
 
     #[test]
     fn a_burst_is_answered_and_then_ten_thousand_in_a_second() {
-        let mut unproved = Unproved::default();
+        let mut unvalidated = UnvalidatedCallers::default();
         let at = |micros: u64| Instant::ZERO + Duration::from_secs(7) + Duration::from_micros(micros);
-        let burst = (0..5_000).filter(|_| unproved.take(at(0))).count();
+        let burst = (0..5_000).filter(|_| unvalidated.take(at(0))).count();
         assert_eq!(burst, 1_000);
         // 100 000 of them in each second.
-        let flood = (0..300_000_u64).filter(|call| unproved.take(at(10 * call))).count();
+        let flood = (0..300_000_u64).filter(|call| unvalidated.take(at(10 * call))).count();
         assert!((29_990..=30_010).contains(&flood), "{flood}");
-        assert!(unproved.take(at(10_000_000)));
+        assert!(unvalidated.take(at(10_000_000)));
     }
 }
