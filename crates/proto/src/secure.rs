@@ -12,10 +12,10 @@
 //! | part | owns |
 //! | --- | --- |
 //! | `protector` | the traits of keys and handshakes, which `farhaul-secure` and [`Null`] implement |
-//! | `router` | the connections of an endpoint, and its callers: address validation, refusals |
+//! | `router` | the connections of an endpoint, and its callers: address validation, close packets |
 //! | `callers` | who of the callers must make room for another one |
-//! | `answers` | answers to callers for whom nothing is kept |
-//! | `refusals` | the last words to clients whose handshakes failed here |
+//! | `stateless_replies` | answers to callers for whom nothing is kept |
+//! | `close_cache` | the last words to clients whose handshakes failed here |
 //! | `opening`, `exchange`, `crypto_stream` | the handshake: one round trip to the first data |
 //! | `rendezvous` | both sides call: which of two calls becomes the connection |
 //! | `transport_parameters` | what the handshake agrees on for the protocol inside |
@@ -29,10 +29,10 @@
 
 use farhaul_units::Network;
 
-mod answers;
 mod callers;
 mod carrier;
 mod client_id;
+mod close_cache;
 mod crypto_stream;
 mod encapsulated;
 mod exchange;
@@ -40,11 +40,11 @@ mod null;
 mod opening;
 mod paths;
 mod protector;
-mod refusals;
 mod rendezvous;
 mod replay;
 mod router;
 mod sealed;
+mod stateless_replies;
 #[cfg(test)]
 mod tests;
 mod token;

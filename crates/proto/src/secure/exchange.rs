@@ -366,7 +366,7 @@ impl Exchange {
     }
 
     /// Whether this side has yet to tell that it gives up.
-    pub(super) const fn has_last_word(&self) -> bool {
+    pub(super) const fn has_close_packet(&self) -> bool {
         self.close.is_some()
     }
 

@@ -42,7 +42,7 @@ pub(crate) struct Opening {
     /// Failed, and the peer must still be told.
     ends: bool,
     /// The packet that told it, and when that left.
-    last_word: Option<(Vec<u8>, Instant)>,
+    close_packet: Option<(Vec<u8>, Instant)>,
 }
 
 impl Opening {
@@ -68,7 +68,7 @@ impl Opening {
             timeout,
             is_busy: false,
             ends: false,
-            last_word: None,
+            close_packet: None,
         }
     }
 
@@ -117,8 +117,8 @@ impl Opening {
     }
 
     /// The packet that told a client of its failure here, and when that left.
-    pub(super) const fn last_word(&self) -> Option<&(Vec<u8>, Instant)> {
-        self.last_word.as_ref()
+    pub(super) const fn close_packet(&self) -> Option<&(Vec<u8>, Instant)> {
+        self.close_packet.as_ref()
     }
 
     fn establish(&mut self, setup: Setup<'_>) -> Step<Box<dyn Established>> {
@@ -261,12 +261,12 @@ impl protocol::Opening for Opening {
             return true;
         }
         let Some(exchange) = &mut self.exchange else { return false };
-        let tells = self.side == Side::Server && exchange.has_last_word();
+        let tells = self.side == Side::Server && exchange.has_close_packet();
         let wrote = exchange.poll(now, out);
         if wrote && tells {
-            self.last_word = Some((out.clone(), now));
+            self.close_packet = Some((out.clone(), now));
         }
-        self.ends &= exchange.has_last_word() && exchange.has_output();
+        self.ends &= exchange.has_close_packet() && exchange.has_output();
         wrote
     }
 

@@ -24,15 +24,15 @@ use farhaul_wire::secure::{
 };
 
 use self::rendezvous::is_rendezvous;
-use super::answers;
 use super::callers::{Callers, Place};
 use super::carrier;
 use super::client_id::ClientId;
+use super::close_cache::{CachedClose, CloseCache};
 use super::exchange::{self, Exchange, Progress};
 use super::opening::Opening;
 use super::protector::{Provider, Side};
-use super::refusals::{Refusal, Refusals};
 use super::sealed::Sealed;
+use super::stateless_replies;
 use super::token::Token;
 use super::transport_parameters::{Service, inner_mss, parameters};
 use super::unvalidated::UnvalidatedCallers;
@@ -75,7 +75,7 @@ pub(crate) struct Router {
     /// Rendezvous in progress, by address.
     rendezvous: BTreeMap<SocketAddr, u32>,
     replies: VecDeque<(SocketAddr, Vec<u8>)>,
-    refusals: Refusals,
+    close_cache: CloseCache,
 }
 
 impl Router {
@@ -94,7 +94,7 @@ impl Router {
             by_client: BTreeMap::new(),
             rendezvous: BTreeMap::new(),
             replies: VecDeque::new(),
-            refusals: Refusals::default(),
+            close_cache: CloseCache::default(),
         }
     }
 
@@ -203,8 +203,8 @@ impl Router {
         if let Some(&slot) = self.rendezvous.get(&from) {
             return self.on_call_in_rendezvous(connections, slot, (now, from), (header, client_id), datagram);
         }
-        if self.refusals.knows(now, from, client_id) {
-            let answer = self.refusals.for_client(now, from, client_id, datagram.len());
+        if self.close_cache.knows(now, from, client_id) {
+            let answer = self.close_cache.for_client(now, from, client_id, datagram.len());
             return self.repeat(from, answer);
         }
         let Some(mode) = self.listens else { return };
@@ -286,20 +286,20 @@ impl Router {
         let keys = self.provider.initial(client_id.bytes(), Side::Server);
         let token = self.provider.seal_token(&Token { from, client_id, made: now }.content());
         let mut reply = Vec::new();
-        answers::retry(greeting, &keys, &token, &mut reply);
+        stateless_replies::retry(greeting, &keys, &token, &mut reply);
         self.reply(from, reply);
     }
 
     fn refuse(&mut self, from: SocketAddr, greeting: &Greeting<'_>, why: (CloseCode, &str)) {
         let keys = self.provider.initial(greeting.client_id, Side::Server);
         let mut reply = Vec::new();
-        answers::refusal(greeting, &keys, why, &mut reply);
+        stateless_replies::close(greeting, &keys, why, &mut reply);
         self.reply(from, reply);
     }
 
-    fn repeat(&mut self, to: SocketAddr, refusal: Option<Vec<u8>>) {
-        if let Some(refusal) = refusal {
-            self.reply(to, refusal);
+    fn repeat(&mut self, to: SocketAddr, packet: Option<Vec<u8>>) {
+        if let Some(packet) = packet {
+            self.reply(to, packet);
         }
     }
 
@@ -342,7 +342,7 @@ impl Demultiplexer for Router {
     fn on_unknown(&mut self, connections: &mut Connections<'_>, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
         connections.count_invalid();
         if let Ok(header) = Header::decode(datagram) {
-            let answer = self.refusals.for_name(now, from, header.to, datagram.len());
+            let answer = self.close_cache.for_name(now, from, header.to, datagram.len());
             self.repeat(from, answer);
         }
     }
@@ -402,9 +402,9 @@ impl Demultiplexer for Router {
             self.by_client.remove(&(peer, client_id));
         }
         let Some(opening) = connection.opening_as::<Opening>() else { return };
-        if let Some((packet, said)) = opening.last_word() {
+        if let Some((packet, sent)) = opening.close_packet() {
             let (client_id, name) = (opening.client_id(), opening.offer().socket_id);
-            self.refusals.keep(Refusal { peer, name, client_id, packet: packet.clone(), said: *said });
+            self.close_cache.keep(CachedClose { peer, name, client_id, packet: packet.clone(), sent: *sent });
         }
     }
 

@@ -1,10 +1,10 @@
 //! The envelope between two secure endpoints.
 
 mod attack;
+mod close_cache;
 mod half_close;
 pub(super) mod pair;
 mod plain_callers;
-mod refusals;
 mod rendezvous;
 
 use farhaul_units::{Duration, Instant, Rng};
@@ -253,7 +253,7 @@ fn a_side_of_another_version_is_named() {
             };
             let mut answer = Vec::new();
             let keys = Null::new(2).initial(&client_id, Side::Server);
-            answers::refusal(&asked, &keys, (CloseCode::Version, "another version"), &mut answer);
+            stateless_replies::close(&asked, &keys, (CloseCode::Version, "another version"), &mut answer);
             assert!(answer.len() <= datagram.len());
             *datagram = answer;
         }

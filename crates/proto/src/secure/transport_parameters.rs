@@ -27,7 +27,7 @@ const MEASURED: &str = "measured";
 /// The use of a side's connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
-    /// A protocol that both sides name. A side that `answers` also serves callers for measured streams alone.
+    /// A protocol that both sides name. A side that `stateless_replies` also serves callers for measured streams alone.
     Protocol { name: &'static str, answers: bool },
     /// Measured streams alone, at the calling side. The other side may have any protocol.
     Measured,

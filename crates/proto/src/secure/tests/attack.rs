@@ -142,7 +142,7 @@ fn a6_a_caller_that_hears_busy_calls_again_until_its_time_is_over() {
             }
             let (asked, _) = Greeting::decode(datagram).unwrap();
             let (keys, mut answer) = (Null::new(2).initial(asked.client_id, Side::Server), Vec::new());
-            answers::refusal(&asked, &keys, (CloseCode::Busy, "no room"), &mut answer);
+            stateless_replies::close(&asked, &keys, (CloseCode::Busy, "no room"), &mut answer);
             said.borrow_mut().push(answer);
             0
         });
@@ -272,7 +272,7 @@ fn b1_a_forged_end_in_an_initial_packet_ends_no_established_connection() {
         let keys = Null::new(0).initial(greeting.client_id, side);
         let asked = Greeting { version: VERSION, from: to, client_id: greeting.client_id, token: &[] };
         let mut forged = Vec::new();
-        answers::refusal(&asked, &keys, (CloseCode::Busy, "forged"), &mut forged);
+        stateless_replies::close(&asked, &keys, (CloseCode::Busy, "forged"), &mut forged);
         assert_ne!(from, to);
         let len = forged.len();
         pair.ends[end].handle_datagrams(now, now, address(1 - end), &mut forged, len);

@@ -1,14 +1,14 @@
-//! Clients that a server refuses, and whose word about it is lost.
+//! Clients that a server refuses, and whose close packet is lost.
 
 use super::*;
 
-/// The word of a server that refuses a client is its only Handshake packet without messages of TLS.
+/// The close packet of a server that refuses a client is its only Handshake packet without messages of TLS.
 fn is_close(end: usize, datagram: &[u8]) -> bool {
     let handshake = Header::decode(datagram).is_ok_and(|header| header.epoch == Epoch::HANDSHAKE);
     end == 1 && handshake && datagram.len() < 100
 }
 
-/// A pair whose server admits nobody, and whose first `lost` words about it are lost.
+/// A pair whose server admits nobody, and whose first `lost` close packets are lost.
 fn refused(lost: u32) -> Pair {
     let mut pair = Pair::of(Null::new(1), Null::new(2).that_admits_nobody());
     let mut closes = 0;
@@ -20,7 +20,7 @@ fn refused(lost: u32) -> Pair {
 }
 
 #[test]
-fn a_client_is_told_that_it_is_not_admitted_even_if_the_first_word_is_lost() {
+fn a_client_is_told_that_it_is_not_admitted_even_if_the_first_close_is_lost() {
     for lost in [1, 2, 3] {
         let mut pair = refused(lost);
         let caller = pair.call();

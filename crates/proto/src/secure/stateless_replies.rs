@@ -6,7 +6,7 @@ use super::protector::Keys;
 
 /// Numbers of the answers without state. The other Initial packets of a server count from zero.
 const RETRY_NUMBER: PacketNumber = 1 << 15;
-const REFUSAL_NUMBER: PacketNumber = RETRY_NUMBER + 1;
+const CLOSE_NUMBER: PacketNumber = RETRY_NUMBER + 1;
 
 /// The answer of a server without state: it wants to see `token` first.
 pub(super) fn retry(greeting: &Greeting<'_>, keys: &Keys, token: &[u8], out: &mut Vec<u8>) {
@@ -14,8 +14,8 @@ pub(super) fn retry(greeting: &Greeting<'_>, keys: &Keys, token: &[u8], out: &mu
 }
 
 /// The answer of a server without state: it does not take the caller.
-pub(super) fn refusal(greeting: &Greeting<'_>, keys: &Keys, (code, reason): (CloseCode, &str), out: &mut Vec<u8>) {
-    alone(greeting, keys, REFUSAL_NUMBER, &Frame::Close(code, reason), out);
+pub(super) fn close(greeting: &Greeting<'_>, keys: &Keys, (code, reason): (CloseCode, &str), out: &mut Vec<u8>) {
+    alone(greeting, keys, CLOSE_NUMBER, &Frame::Close(code, reason), out);
 }
 
 /// One Initial packet with one frame, in answer to a caller of any version. It is shorter than any caller's packet.
