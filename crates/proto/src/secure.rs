@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!             ┌──────────────────────── Sealed ───────────────────────────┐
-//! datagrams ─▶│ Tunnel: open in place ─▶ packets ─▶ an established        │
-//!           ◀─│ Tunnel: seal ◀───────────────────────  connection of UDT  │
+//! datagrams ─▶│ KeySchedule: open in place ─▶ packets ─▶ an established   │
+//!           ◀─│ KeySchedule: seal ◀──────────────────  connection of UDT  │
 //!             └────────▲──────────────────────────────────────────────────┘
 //!                      │ first keys, transport parameters
 //! datagrams ◀▶ Opening: Exchange (TLS messages over lossy packets) ◀▶ Handshake (TLS 1.3)
@@ -19,7 +19,7 @@
 //! | `opening`, `exchange`, `crypto_stream` | the handshake: one round trip to the first data |
 //! | `rendezvous` | both sides call: which of two calls becomes the connection |
 //! | `transport_parameters` | what the handshake agrees on for the protocol inside |
-//! | `sealed`, `tunnel`, `replay` | an established connection: sealing, opening, new keys |
+//! | `sealed`, `key_schedule`, `replay` | an established connection: sealing, opening, new keys |
 //! | `paths` | the peer's address, and the proof of another one |
 //! | `encapsulated`, `carrier` | a connection of another protocol inside: its channel as the stream, its datagrams beside it |
 //! | `token`, `client_id` | address validation, the name of a handshake |
@@ -36,6 +36,7 @@ mod close_cache;
 mod crypto_stream;
 mod encapsulated;
 mod exchange;
+mod key_schedule;
 mod null;
 mod opening;
 mod paths;
@@ -49,7 +50,6 @@ mod stateless_replies;
 mod tests;
 mod token;
 mod transport_parameters;
-mod tunnel;
 mod unvalidated;
 
 pub use crypto_stream::{CryptoStream, TooMuch};

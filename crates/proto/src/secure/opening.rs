@@ -7,12 +7,12 @@ use super::carrier;
 use super::client_id::ClientId;
 use super::encapsulated::Encapsulated;
 use super::exchange::{Exchange, Progress};
+use super::key_schedule::KeySchedule;
 use super::paths::Paths;
 use super::protector::{Failure, Side};
 use super::rendezvous::Rendezvous;
 use super::sealed::Sealed;
 use super::transport_parameters::{ParametersRefused, Service, agree, data_form, peer_call};
-use super::tunnel::Tunnel;
 use crate::config::Config;
 use crate::error::{ConnectionLost, PeerIncompatible, SecurityFault};
 use crate::shell::handshake::Offer;
@@ -146,14 +146,14 @@ impl Opening {
             }
         };
         agreed.round_trip = exchange.round_trip();
-        let tunnel = Tunnel::new((exchange.peer(), data_form(self.offer.mode)), keys, generations, now);
+        let key_schedule = KeySchedule::new((exchange.peer(), data_form(self.offer.mode)), keys, generations, now);
         let called = self.side == Side::Server;
         let carrier = self.carried.as_ref().map(|_| carrier::settings(setup.config));
         let setup = Setup { config: carrier.as_ref().unwrap_or(setup.config), ..setup };
         let inner = udt::Established::enclosed(agreed, self.offer, called, self.opened, setup);
         let Some(exchange) = self.exchange.take() else { return Step::Wait };
         let paths = Paths::new(self.offer.peer, self.key);
-        let mut sealed = Sealed::new(inner, (tunnel, paths), exchange, self.side, now);
+        let mut sealed = Sealed::new(inner, (key_schedule, paths), exchange, self.side, now);
         sealed.note_datagrams_alone(is_measured);
         match self.carried.take().filter(|_| !is_measured) {
             None => Step::Done(Box::new(sealed)),

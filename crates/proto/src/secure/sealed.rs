@@ -9,9 +9,9 @@ use farhaul_wire::secure::{CloseCode, inner};
 
 use super::client_id::ClientId;
 use super::exchange::Exchange;
+use super::key_schedule::{KeySchedule, TRAIN, WornOut};
 use super::paths::Paths;
 use super::protector::Side;
-use super::tunnel::{TRAIN, Tunnel, WornOut};
 use crate::error::{ConnectionLost, SecurityFault};
 use crate::shell::farewell::Parting;
 use crate::shell::protocol::{Effect, Established, Output, Setup};
@@ -31,7 +31,7 @@ const MAX_TRAIN: usize = 65_507;
 /// A connection and its envelope.
 pub(crate) struct Sealed {
     inner: udt::Established,
-    tunnel: Tunnel,
+    key_schedule: KeySchedule,
     paths: Paths,
     side: Side,
     /// The end of the handshake, until both sides know that it is over. Forgotten then, or at this time.
@@ -52,7 +52,7 @@ pub(crate) struct Sealed {
 impl Sealed {
     pub(super) fn new(
         inner: udt::Established,
-        (tunnel, paths): (Tunnel, Paths),
+        (key_schedule, paths): (KeySchedule, Paths),
         mut handshake: Exchange,
         side: Side,
         now: Instant,
@@ -61,7 +61,7 @@ impl Sealed {
         handshake.settle();
         Self {
             inner,
-            tunnel,
+            key_schedule,
             paths,
             side,
             client_id,
@@ -95,7 +95,7 @@ impl Sealed {
             if !fits || (number % TRAIN == 0 && !self.may_send_datagrams(now)) {
                 break;
             }
-            self.tunnel.seal_datagram(datagram, out);
+            self.key_schedule.seal_datagram(datagram, out);
             taken += datagram.len();
         }
         taken
@@ -114,7 +114,7 @@ impl Sealed {
 
     /// Whether something can be sealed now. If not, the connection waits for the peer to follow, or ends.
     fn may_seal(&mut self, now: Instant) -> bool {
-        match self.tunnel.prepare(now) {
+        match self.key_schedule.prepare(now) {
             Ok(()) => {
                 self.held = None;
                 return true;
@@ -136,10 +136,10 @@ impl Sealed {
     /// Writes the last message of the envelope, once. Returns false if it was written, or no key is left for it.
     fn poll_close(&mut self, scratch: &mut Vec<u8>) -> bool {
         let first = !std::mem::replace(&mut self.told, true);
-        let writes = first && self.tunnel.has_number();
+        let writes = first && self.key_schedule.has_number();
         if writes {
             inner::Message::Close(CloseCode::KeyLimit, "the keys are worn out").encode(scratch);
-            self.tunnel.seal_alone(scratch);
+            self.key_schedule.seal_alone(scratch);
         }
         writes
     }
@@ -154,7 +154,7 @@ impl Sealed {
         let writes = std::mem::take(&mut self.done_due);
         if writes {
             inner::Message::Done.encode(scratch);
-            self.tunnel.seal_alone(scratch);
+            self.key_schedule.seal_alone(scratch);
         }
         writes
     }
@@ -202,7 +202,7 @@ impl Established for Sealed {
             *until += gap;
         }
         self.held = self.held.map(|since| since + gap);
-        self.tunnel.on_suspended(gap);
+        self.key_schedule.on_suspended(gap);
         self.paths.on_suspended(gap);
         self.inner.on_suspended(now, gap);
     }
@@ -227,12 +227,12 @@ impl Established for Sealed {
         }
         if let Some((to, message)) = self.paths.poll(now) {
             message.encode(scratch);
-            self.tunnel.seal_alone(scratch);
+            self.key_schedule.seal_alone(scratch);
             return Some(Output::Detour(to));
         }
         let output = self.inner.poll(now, scratch)?;
         if matches!(output, Output::Scratch | Output::Probe) {
-            self.tunnel.seal_alone(scratch);
+            self.key_schedule.seal_alone(scratch);
         }
         Some(output)
     }
@@ -240,9 +240,9 @@ impl Established for Sealed {
     fn emit<'a>(&'a mut self, now: Instant, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
         let mut none = Vec::new();
         let (stride, packets) = self.inner.emit(now, &mut none)?;
-        let overhead = self.tunnel.overhead(packets);
+        let overhead = self.key_schedule.overhead(packets);
         for packet in packets.chunks(stride.max(1)) {
-            self.tunnel.seal(packet, scratch);
+            self.key_schedule.seal(packet, scratch);
         }
         Some((stride + overhead, scratch))
     }
@@ -391,8 +391,8 @@ impl Established for Sealed {
 
     fn fill_stats(&self, now: Instant, stats: &mut Stats) {
         self.inner.fill_stats(now, stats);
-        stats.totals.packets_invalid += self.tunnel.failures();
-        stats.memory += self.tunnel.memory() as u64;
+        stats.totals.packets_invalid += self.key_schedule.failures();
+        stats.memory += self.key_schedule.memory() as u64;
     }
 }
 

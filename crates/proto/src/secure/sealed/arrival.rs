@@ -8,9 +8,9 @@ use farhaul_wire::udt4::{DataHeader, Timestamp};
 
 use super::Sealed;
 use crate::secure::exchange::Progress;
+use crate::secure::key_schedule::Opened;
 use crate::secure::opening::lost_by_peer;
 use crate::secure::protector::Side;
-use crate::secure::tunnel::Opened;
 use crate::shell::protocol::{Effect, Setup};
 
 impl Sealed {
@@ -70,7 +70,7 @@ impl Sealed {
     /// The same from another address: a client may move before it hears that the handshake is over.
     fn on_handshake_from(&mut self, from: SocketAddr, header: &Header, datagram: &mut [u8], now: Instant) -> Effect {
         let Some((exchange, _)) = &mut self.handshake else { return Effect::Invalid };
-        if header.epoch == Epoch::INITIAL || self.side == Side::Client || self.tunnel.has_opened() {
+        if header.epoch == Epoch::INITIAL || self.side == Side::Client || self.key_schedule.has_opened() {
             return Effect::Invalid;
         }
         match exchange.on_packet(header, datagram, now) {
@@ -87,7 +87,7 @@ impl Sealed {
     /// # Errors
     /// It does not count, and this is its effect.
     fn open(&mut self, header: &Header, datagram: &mut [u8], now: Instant) -> Result<Opened, Effect> {
-        let opened = match self.tunnel.open(header, datagram, now) {
+        let opened = match self.key_schedule.open(header, datagram, now) {
             Ok(opened) if opened.order().is_some() => opened,
             Ok(_) => return Err(Effect::Invalid),
             Err(reason) => {
@@ -144,7 +144,7 @@ impl Sealed {
     /// Passes on the content of an opened packet.
     fn on_opened(&mut self, opened: Opened, datagram: &mut [u8], from: SocketAddr, now: Instant) -> Effect {
         let body = body(datagram);
-        let streams = self.tunnel.form() == DataForm::Stream;
+        let streams = self.key_schedule.form() == DataForm::Stream;
         let order = opened.order().unwrap_or_default();
         if streams && let Some((seq, payload)) = inner::stream_data(body) {
             return self.inner.on_stream_data(seq, payload, order, now);

@@ -1,4 +1,4 @@
-//! The keys of an established connection: sealing, opening, and new keys before the old ones wear out.
+//! The key schedule of an established connection: sealing, opening, and new keys before the old ones wear out.
 //!
 //! ```text
 //! epoch    … previous │ current │ next
@@ -33,15 +33,15 @@ const KEPT: Duration = Duration::from_secs(3);
 struct Generation {
     keys: Keys,
     epoch: Epoch,
-    /// Generations before it.
-    turn: u32,
+    /// Its number: generations before it.
+    generation: u32,
     /// Packets of the peer that were opened.
     replay: Replay,
 }
 
 impl Generation {
-    fn new(keys: Keys, epoch: Epoch, turn: u32) -> Self {
-        Self { keys, epoch, turn, replay: Replay::default() }
+    fn new(keys: Keys, epoch: Epoch, generation: u32) -> Self {
+        Self { keys, epoch, generation, replay: Replay::default() }
     }
 
     /// Packets that may be sealed with its key.
@@ -61,7 +61,7 @@ impl Generation {
         }
         self.replay.note(header.number);
         // The number has 24 bits.
-        let order = self.turn.wrapping_mul(NUMBERS as u32).wrapping_add(header.number as u32);
+        let order = self.generation.wrapping_mul(NUMBERS as u32).wrapping_add(header.number as u32);
         if is_newest { Opened::Newest(order) } else { Opened::Late(order) }
     }
 }
@@ -90,7 +90,7 @@ pub(super) enum Opened {
 }
 
 /// The keys of both directions.
-pub(super) struct Tunnel {
+pub(super) struct KeySchedule {
     /// The name of this connection at the peer.
     peer: ConnectionName,
     form: DataForm,
@@ -120,8 +120,8 @@ pub(super) enum WornOut {
     Forgeries,
 }
 
-impl Tunnel {
-    /// A tunnel with the first keys of the application.
+impl KeySchedule {
+    /// A schedule with the first keys of the application.
     pub(super) fn new(
         (peer, form): (ConnectionName, DataForm),
         keys: Keys,
@@ -282,13 +282,13 @@ impl Tunnel {
 
     /// Whether anything was opened so far.
     pub(super) fn has_opened(&self) -> bool {
-        self.followed || self.current.turn != 0
+        self.followed || self.current.generation != 0
     }
 
     /// The next generation.
     fn prepared(&mut self) -> &mut Generation {
-        let (epoch, turn) = (self.current.epoch.next(), self.current.turn.wrapping_add(1));
-        self.next.get_or_insert_with(|| Generation::new(self.generations.next(), epoch, turn))
+        let (epoch, generation) = (self.current.epoch.next(), self.current.generation.wrapping_add(1));
+        self.next.get_or_insert_with(|| Generation::new(self.generations.next(), epoch, generation))
     }
 
     fn advance(&mut self, now: Instant) {
