@@ -3,7 +3,7 @@
 //! ```text
 //!               ┌───────────────── Endpoint (one port) ──────────────────────────────┐
 //! datagrams ───▶│ first byte ─▶ Demultiplexer ─▶ slots ─▶ Connection ─▶ Opening      │──▶ datagrams
-//!               │               key                       standing    ▼              │
+//!               │               key                       state       ▼              │
 //! commands  ───▶│                                                   Established      │──▶ events
 //! channel bytes▶│ ready queues                                                       │──▶ channel bytes
 //! time      ───▶│ deadlines (heap)                                                   │──▶ deadline
@@ -18,7 +18,7 @@
 //! | `protocol` | the traits: `Demultiplexer` for an endpoint, `Opening` and `Established` for a connection |
 //! | `endpoint` | routing, turns in sending, timers, channels, the public traits |
 //! | `connection` | the phases of a connection, and its application's commands |
-//! | `life`, `standing` | the state of a connection, and how its application sees it |
+//! | `life`, `connection_state` | the state of a connection, and how its application sees it |
 //! | `farewell` | telling the peer how this side left |
 //! | `liveness` | all limits after which a peer is given up: `expiry`, `progress`, `gap` |
 //! | `limit` | what held the sender back, and for how long |
@@ -29,6 +29,7 @@
 //! | `admission`, `replies` | callers: room for them, answers without state |
 
 pub mod connection;
+pub(crate) mod connection_state;
 pub mod endpoint;
 pub mod expiry;
 pub mod farewell;
@@ -44,7 +45,6 @@ mod replies;
 mod route;
 pub(crate) mod schedule;
 pub(crate) mod slots;
-pub(crate) mod standing;
 
 #[cfg(test)]
 mod tests;

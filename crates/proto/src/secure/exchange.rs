@@ -32,7 +32,7 @@ const LONGEST_CALL: Duration = Duration::from_millis(800);
 /// Longest such silence after that, so that a lossy path has many turns within the time for connecting.
 const LONGEST_PROBE: Duration = Duration::from_millis(400);
 /// Bytes of a packet of the handshake. It fits through every path that carries IPv6 (RFC 8200: 1280), even inside a
-/// key schedule.
+/// tunnel.
 const DATAGRAM: usize = 1_232;
 /// A server sends at most so many times the bytes that came from an address that is not validated (attack A11).
 const AMPLIFICATION: u64 = 3;

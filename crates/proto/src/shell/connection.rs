@@ -10,13 +10,13 @@ use core::ops::Range;
 use farhaul_units::{Duration, Instant};
 
 pub(crate) use self::phase::Phase;
+use super::connection_state::ConnectionState;
 use super::farewell::Parting;
 use super::life::{Ending, Life};
 use super::line::Request;
 use super::protocol::{Effect, Established, Opening, Output, Setup};
 use super::route::Route;
 use super::slots::Occupant;
-use super::standing::Standing;
 use crate::channel::ChannelEnd;
 use crate::config::Mode;
 use crate::error::ConnectionLost;
@@ -26,7 +26,7 @@ use crate::transport::Protection;
 
 /// A connection.
 pub struct Connection {
-    standing: Standing,
+    state: ConnectionState,
     name: Name,
     /// The index of its protocol among those of the port.
     protocol: usize,
@@ -66,30 +66,30 @@ pub(super) struct Place {
 impl Connection {
     /// A connection that this side opens.
     pub(super) fn opening(place: Place, name: Name, opening: Box<dyn Opening>) -> Self {
-        Self::new(place, Standing::opening(place.id), name, Phase::Opening(opening))
+        Self::new(place, ConnectionState::opening(place.id), name, Phase::Opening(opening))
     }
 
     /// A connection that a caller opens by a channel. The application learns of it once it is established.
     pub(super) fn called(place: Place, name: Name, opening: Box<dyn Opening>) -> Self {
-        let called = Self::new(place, Standing::called(place.id), name, Phase::Opening(opening));
+        let called = Self::new(place, ConnectionState::called(place.id), name, Phase::Opening(opening));
         Self { route: Route::From(name.peer.ip()), accepted: true, ..called }
     }
 
     /// The same for a caller that opens it by datagrams.
     pub(super) fn called_by_datagram(place: Place, name: Name, opening: Box<dyn Opening>) -> Self {
-        let called = Self::new(place, Standing::called(place.id), name, Phase::Opening(opening));
+        let called = Self::new(place, ConnectionState::called(place.id), name, Phase::Opening(opening));
         Self { accepted: true, ..called }
     }
 
     /// A connection that a caller opened and that the application must take.
     pub(super) fn accepted(place: Place, name: Name, established: Box<dyn Established>) -> Self {
         let phase = Phase::Established(established);
-        Self { accepted: true, ..Self::new(place, Standing::accepted(place.id), name, phase) }
+        Self { accepted: true, ..Self::new(place, ConnectionState::accepted(place.id), name, phase) }
     }
 
-    fn new(place: Place, standing: Standing, name: Name, phase: Phase) -> Self {
+    fn new(place: Place, state: ConnectionState, name: Name, phase: Phase) -> Self {
         let Place { protocol, opened, linger, .. } = place;
-        Self { standing, name, protocol, route: Route::Known(name.peer), opened, linger, accepted: false, phase }
+        Self { state, name, protocol, route: Route::Known(name.peer), opened, linger, accepted: false, phase }
     }
 
     // ---- input ----
@@ -107,7 +107,7 @@ impl Connection {
     ) -> Result<Option<Range<usize>>, InvalidDatagram> {
         let is_of_peer = self.route.takes(from);
         // One that is over may still have to tell its peer so, if it was established.
-        if self.standing.is_over() && (!self.is_established() || self.phase.is_gone()) {
+        if self.state.is_over() && (!self.is_established() || self.phase.is_gone()) {
             return if is_of_peer { Ok(None) } else { Err(InvalidDatagram) };
         }
         let effect = match &mut self.phase {
@@ -120,7 +120,7 @@ impl Connection {
         match effect {
             Effect::Invalid => Err(InvalidDatagram),
             // This side has ended a connection that is leaving, whatever its peer still sends.
-            Effect::Datagram { start, end } if self.standing.life() != Life::Leaving => Ok(Some(start..end)),
+            Effect::Datagram { start, end } if self.state.life() != Life::Leaving => Ok(Some(start..end)),
             _ => Ok(None),
         }
     }
@@ -128,8 +128,8 @@ impl Connection {
     /// The application may use the connection from the moment in which it is ready.
     #[inline]
     fn notice_ready(&mut self) {
-        if self.standing.life() == Life::Connecting && self.phase.established().is_some_and(Established::is_ready) {
-            self.standing.established();
+        if self.state.life() == Life::Connecting && self.phase.established().is_some_and(Established::is_ready) {
+            self.state.established();
         }
     }
 
@@ -154,7 +154,7 @@ impl Connection {
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        let effect = self.phase.handle_timeout(now, self.standing.is_over());
+        let effect = self.phase.handle_timeout(now, self.state.is_over());
         self.apply(effect);
         self.check_flushed(now);
         self.wake();
@@ -169,7 +169,7 @@ impl Connection {
 
     /// Bytes came on the channel.
     pub(super) fn on_channel(&mut self, bytes: &[u8], setup: Setup<'_>) {
-        if self.standing.is_over() {
+        if self.state.is_over() {
             return;
         }
         let now = setup.now;
@@ -207,7 +207,7 @@ impl Connection {
         match effect {
             Effect::GoOn | Effect::Invalid | Effect::Datagram { .. } => {}
             Effect::Lost(reason) => self.end(reason),
-            Effect::Complained(code) => self.standing.complain(code),
+            Effect::Complained(code) => self.state.complain(code),
             Effect::Moved(to) => self.route = Route::Known(to),
             Effect::PeerLeft { complete, delivered } => {
                 let in_order = complete && delivered;
@@ -225,7 +225,7 @@ impl Connection {
         if let Phase::Established(established) = &self.phase {
             ending.reason = established.explain(ending.reason);
         }
-        if self.standing.lost(ending) {
+        if self.state.lost(ending) {
             self.phase.close();
             self.wake();
         }
@@ -233,19 +233,19 @@ impl Connection {
 
     fn check_flushed(&mut self, now: Instant) {
         let Phase::Established(established) = &mut self.phase else { return };
-        let leaves = match self.standing.life() {
+        let leaves = match self.state.life() {
             Life::Finishing => established.may_leave(),
             Life::HalfClosed => established.has_ended_both(),
             _ => false,
         };
-        if matches!(self.standing.life(), Life::HalfClosed | Life::Finishing) && established.is_flushed() {
-            self.standing.sending_finished();
+        if matches!(self.state.life(), Life::HalfClosed | Life::Finishing) && established.is_flushed() {
+            self.state.sending_finished();
         }
         if leaves {
             established.leave(now, Parting::Closed);
             // Nothing more will arrive. As far as this side can know, the received data is complete.
             let complete = established.is_complete();
-            self.standing.flushed(complete);
+            self.state.flushed(complete);
             self.wake();
         }
     }
@@ -253,11 +253,11 @@ impl Connection {
     /// Wakes waiting readers and writers if their state changed.
     fn wake(&mut self) {
         let Phase::Established(established) = &mut self.phase else {
-            self.standing.wake_reader(|| false);
+            self.state.wake_reader(|| false);
             return;
         };
-        self.standing.wake_reader(|| established.can_read());
-        self.standing.wake_writer(|| established.has_room_again());
+        self.state.wake_reader(|| established.can_read());
+        self.state.wake_writer(|| established.has_room_again());
     }
 
     // ---- output ----
@@ -280,9 +280,9 @@ impl Connection {
             Output::Detour(to) => Some((to, Output::Scratch)),
             output => Some((to, output)),
         });
-        if output.is_none() && self.standing.life() == Life::Leaving && established.has_left() {
+        if output.is_none() && self.state.life() == Life::Leaving && established.has_left() {
             established.close();
-            self.standing.told();
+            self.state.told();
         }
         output
     }
@@ -302,7 +302,7 @@ impl Connection {
 
     /// The events since the last call.
     pub(super) fn take_events(&mut self) -> impl Iterator<Item = Event> + '_ {
-        self.standing.take_events()
+        self.state.take_events()
     }
 
     // ---- facts ----
@@ -314,7 +314,7 @@ impl Connection {
 
     /// Its id.
     pub const fn id(&self) -> ConnectionId {
-        self.standing.id()
+        self.state.id()
     }
 
     /// Whom this side called, or who called it.
@@ -334,23 +334,23 @@ impl Connection {
 
     /// Whether nothing is sent or received any more.
     pub const fn is_over(&self) -> bool {
-        self.standing.is_over()
+        self.state.is_over()
     }
 
     /// Whether it can be forgotten.
     pub(super) fn is_done(&self) -> bool {
-        self.standing.is_done() && self.is_at_rest()
+        self.state.is_done() && self.is_at_rest()
     }
 
     /// Whether it is over, and nothing is left to do for the peer.
     fn is_at_rest(&self) -> bool {
-        self.standing.is_over() && self.phase.is_gone()
+        self.state.is_over() && self.phase.is_gone()
     }
 
     /// Whether this side has closed it and still tells its peer so.
     pub(super) fn is_leaving(&self) -> bool {
-        let still_tells = || self.standing.is_over() && self.is_established() && !self.phase.is_gone();
-        self.standing.life() == Life::Leaving || still_tells()
+        let still_tells = || self.state.is_over() && self.is_established() && !self.phase.is_gone();
+        self.state.life() == Life::Leaving || still_tells()
     }
 
     /// Whether the peer called.
@@ -415,7 +415,7 @@ impl Connection {
 
 impl Occupant for Connection {
     fn id(&self) -> ConnectionId {
-        self.standing.id()
+        self.state.id()
     }
 
     fn protocol(&self) -> usize {
@@ -431,11 +431,11 @@ impl Occupant for Connection {
     }
 
     fn is_half_open(&self) -> bool {
-        let life = self.standing.life();
+        let life = self.state.life();
         self.accepted && !self.was_heard() && (life == Life::Connecting || life.is_alive())
     }
 
     fn waits_for_application(&self) -> bool {
-        self.standing.waits_for_application()
+        self.state.waits_for_application()
     }
 }

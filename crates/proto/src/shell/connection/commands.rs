@@ -4,44 +4,44 @@ use farhaul_units::Instant;
 
 use super::{Connection, Phase};
 use crate::config::Mode;
+use crate::shell::connection_state::ConnectionState;
 use crate::shell::farewell::Parting;
 use crate::shell::life::Life;
 use crate::shell::protocol::Established;
-use crate::shell::standing::Standing;
 use crate::transport::{Message, MessageOptions, Read, StreamError};
 
 impl Connection {
     pub(in crate::shell) fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, StreamError> {
-        let (standing, established) = self.parts_to_write(Mode::Stream)?;
+        let (state, established) = self.parts_to_write(Mode::Stream)?;
         let taken = established.write(now, data);
         if taken < data.len() {
-            standing.wait_for_room();
+            state.wait_for_room();
         }
         Ok(taken)
     }
 
     /// Its two parts, for a command that writes in this mode.
-    fn parts_to_write(&mut self, mode: Mode) -> Result<(&mut Standing, &mut dyn Established), StreamError> {
-        self.standing.hold();
+    fn parts_to_write(&mut self, mode: Mode) -> Result<(&mut ConnectionState, &mut dyn Established), StreamError> {
+        self.state.hold();
         if self.name.mode != mode {
             return Err(StreamError::WrongMode);
         }
-        self.standing.may_write()?;
+        self.state.may_write()?;
         match &mut self.phase {
-            Phase::Established(established) => Ok((&mut self.standing, &mut **established)),
+            Phase::Established(established) => Ok((&mut self.state, &mut **established)),
             Phase::Opening(_) => Err(StreamError::NotConnected),
         }
     }
 
     pub(in crate::shell) fn writable(&self) -> usize {
-        match (&self.phase, self.standing.life()) {
+        match (&self.phase, self.state.life()) {
             (Phase::Established(established), Life::Open) => usize::try_from(established.room()).unwrap_or(usize::MAX),
             _ => 0,
         }
     }
 
     pub(in crate::shell) fn read(&mut self, now: Instant, out: &mut [u8]) -> Result<Read, StreamError> {
-        let (standing, mut established) = self.parts_to_read(Mode::Stream)?;
+        let (state, mut established) = self.parts_to_read(Mode::Stream)?;
         let read = established.as_mut().map_or(0, |established| established.read(now, out));
         if read > 0 || out.is_empty() {
             return Ok(Read::Data(read));
@@ -49,12 +49,15 @@ impl Connection {
         if established.is_some_and(|established| established.is_read_to_end()) {
             return Ok(Read::End);
         }
-        standing.nothing_to_read()
+        state.nothing_to_read()
     }
 
     /// Its two parts, for a command that reads in this mode. The second is missing before it is established.
-    fn parts_to_read(&mut self, mode: Mode) -> Result<(&mut Standing, Option<&mut dyn Established>), StreamError> {
-        self.standing.hold();
+    fn parts_to_read(
+        &mut self,
+        mode: Mode,
+    ) -> Result<(&mut ConnectionState, Option<&mut dyn Established>), StreamError> {
+        self.state.hold();
         if self.name.mode != mode {
             return Err(StreamError::WrongMode);
         }
@@ -62,7 +65,7 @@ impl Connection {
             Phase::Established(established) => Some(&mut **established),
             Phase::Opening(_) => None,
         };
-        Ok((&mut self.standing, established))
+        Ok((&mut self.state, established))
     }
 
     /// Takes one message for sending. Returns false if there is no room now.
@@ -72,21 +75,21 @@ impl Connection {
         message: &[u8],
         options: MessageOptions,
     ) -> Result<bool, StreamError> {
-        let (standing, established) = self.parts_to_write(Mode::Message)?;
+        let (state, established) = self.parts_to_write(Mode::Message)?;
         let taken = established.write_message(now, message, options)?;
         if !taken {
-            standing.wait_for_room();
+            state.wait_for_room();
         }
         Ok(taken)
     }
 
     /// Copies the next message into `out`.
     pub(in crate::shell) fn recv_message(&mut self, out: &mut [u8]) -> Result<Message, StreamError> {
-        let (standing, established) = self.parts_to_read(Mode::Message)?;
+        let (state, established) = self.parts_to_read(Mode::Message)?;
         if let Some(len) = established.and_then(|established| established.read_message(out)) {
             return Ok(Message::Received { len: len.min(out.len()), truncated: len > out.len() });
         }
-        Ok(match standing.nothing_to_read()? {
+        Ok(match state.nothing_to_read()? {
             Read::End => Message::End,
             _ => Message::Pending,
         })
@@ -99,13 +102,13 @@ impl Connection {
         datagrams: (&[u8], usize),
         out: &mut Vec<u8>,
     ) -> Option<usize> {
-        let established = self.phase.established_mut().filter(|_| !self.standing.is_over())?;
+        let established = self.phase.established_mut().filter(|_| !self.state.is_over())?;
         established.send_datagrams(now, datagrams, out).map(|(_, size)| size)
     }
 
     /// The application took it.
     pub(in crate::shell) fn claim(&mut self) {
-        self.standing.hold();
+        self.state.hold();
     }
 
     /// Bytes that a stream reader can have now.
@@ -125,7 +128,7 @@ impl Connection {
 
     /// Ends the writing side alone.
     pub(in crate::shell) fn finish_sending(&mut self, now: Instant) -> Result<(), StreamError> {
-        self.standing.hold();
+        self.state.hold();
         if self.name.mode != Mode::Stream {
             return Err(StreamError::WrongMode);
         }
@@ -133,7 +136,7 @@ impl Connection {
         if !established.has_half_close() {
             return Err(StreamError::NoHalfClose);
         }
-        self.standing.finish_sending()?;
+        self.state.finish_sending()?;
         established.finish_sending(now);
         self.check_flushed(now);
         Ok(())
@@ -142,7 +145,7 @@ impl Connection {
     /// Ends the writing side.
     pub(in crate::shell) fn finish(&mut self, now: Instant) {
         let linger = self.linger;
-        if self.standing.finish() {
+        if self.state.finish() {
             if let Some(established) = self.established_mut() {
                 established.begin_linger(now, linger);
             }
@@ -161,7 +164,7 @@ impl Connection {
     }
 
     fn leave(&mut self, now: Instant, parting: Parting) {
-        if self.standing.close() {
+        if self.state.close() {
             match &mut self.phase {
                 Phase::Opening(opening) => opening.close(),
                 Phase::Established(established) => established.leave(now, parting),
@@ -172,7 +175,7 @@ impl Connection {
 
     /// The application releases the connection. One that has ended its writing side alone has said all, so it closes.
     pub(in crate::shell) fn release(&mut self, now: Instant) {
-        self.standing.release();
-        if self.standing.life() == Life::HalfClosed { self.close(now) } else { self.abort(now) }
+        self.state.release();
+        if self.state.life() == Life::HalfClosed { self.close(now) } else { self.abort(now) }
     }
 }

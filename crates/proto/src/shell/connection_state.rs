@@ -7,7 +7,7 @@ use crate::transport::{Read, StreamError};
 
 /// The state of a connection for its application. Transitions queue the events that report them.
 #[derive(Debug)]
-pub(crate) struct Standing {
+pub(crate) struct ConnectionState {
     id: ConnectionId,
     life: Life,
     /// How the connection ended for the application. Set while it is leaving or over.
@@ -22,7 +22,7 @@ pub(crate) struct Standing {
     events: Vec<Event>,
 }
 
-impl Standing {
+impl ConnectionState {
     /// A connection that the application opens.
     pub(crate) const fn opening(id: ConnectionId) -> Self {
         Self {
@@ -240,76 +240,76 @@ mod tests {
 
     const ID: ConnectionId = ConnectionId { slot: 3, generation: 1 };
 
-    fn events(standing: &mut Standing) -> Vec<Event> {
-        standing.take_events().collect()
+    fn events(state: &mut ConnectionState) -> Vec<Event> {
+        state.take_events().collect()
     }
 
-    fn open() -> Standing {
-        let mut standing = Standing::opening(ID);
-        standing.established();
-        events(&mut standing);
-        standing
+    fn open() -> ConnectionState {
+        let mut state = ConnectionState::opening(ID);
+        state.established();
+        events(&mut state);
+        state
     }
 
     #[test]
     fn readers_and_writers_are_woken_once_for_what_they_wait_for() {
-        let mut standing = open();
-        standing.wake_reader(|| true);
-        standing.wake_reader(|| true);
-        standing.wake_writer(|| true);
-        assert_eq!(events(&mut standing), [Event::Readable(ID)], "nobody waits for room");
-        standing.wait_for_room();
-        assert_eq!(standing.nothing_to_read(), Ok(Read::Pending));
-        standing.wake_reader(|| false);
-        standing.wake_writer(|| false);
-        assert_eq!(events(&mut standing), []);
-        assert!(standing.close());
-        standing.wake_reader(|| false);
-        standing.wake_writer(|| false);
+        let mut state = open();
+        state.wake_reader(|| true);
+        state.wake_reader(|| true);
+        state.wake_writer(|| true);
+        assert_eq!(events(&mut state), [Event::Readable(ID)], "nobody waits for room");
+        state.wait_for_room();
+        assert_eq!(state.nothing_to_read(), Ok(Read::Pending));
+        state.wake_reader(|| false);
+        state.wake_writer(|| false);
+        assert_eq!(events(&mut state), []);
+        assert!(state.close());
+        state.wake_reader(|| false);
+        state.wake_writer(|| false);
         let closed = Event::Closed(ID, ConnectionLost::ClosedLocally);
-        assert_eq!(events(&mut standing), [closed, Event::Readable(ID), Event::Writable(ID)]);
+        assert_eq!(events(&mut state), [closed, Event::Readable(ID), Event::Writable(ID)]);
     }
 
     #[test]
     fn a_leaving_connection_keeps_its_ending() {
-        let mut standing = open();
-        assert!(standing.finish());
-        assert_eq!(standing.may_write(), Err(StreamError::Finished));
-        standing.flushed(true);
-        assert!(standing.lost(Ending::early(ConnectionLost::Aborted)));
-        assert_eq!(events(&mut standing), [Event::Finished(ID)]);
-        assert_eq!(standing.nothing_to_read(), Ok(Read::End));
-        assert_eq!(standing.may_write(), Err(StreamError::Lost(ConnectionLost::ClosedLocally)));
-        assert!(!standing.lost(Ending::early(ConnectionLost::Aborted)) && !standing.is_done());
-        standing.release();
-        assert!(standing.is_done());
+        let mut state = open();
+        assert!(state.finish());
+        assert_eq!(state.may_write(), Err(StreamError::Finished));
+        state.flushed(true);
+        assert!(state.lost(Ending::early(ConnectionLost::Aborted)));
+        assert_eq!(events(&mut state), [Event::Finished(ID)]);
+        assert_eq!(state.nothing_to_read(), Ok(Read::End));
+        assert_eq!(state.may_write(), Err(StreamError::Lost(ConnectionLost::ClosedLocally)));
+        assert!(!state.lost(Ending::early(ConnectionLost::Aborted)) && !state.is_done());
+        state.release();
+        assert!(state.is_done());
     }
 
     #[test]
     fn a_released_connection_reports_nothing_unless_it_was_being_opened() {
-        for (mut standing, says) in [(open(), 0), (Standing::opening(ID), 1)] {
-            standing.release();
-            assert!(standing.close());
-            assert_eq!(events(&mut standing).len(), says);
+        for (mut state, says) in [(open(), 0), (ConnectionState::opening(ID), 1)] {
+            state.release();
+            assert!(state.close());
+            assert_eq!(events(&mut state).len(), says);
         }
     }
 
     #[test]
     fn a_call_that_fails_before_it_is_established_is_never_reported() {
-        let mut standing = Standing::called(ID);
-        assert!(standing.lost(Ending::early(ConnectionLost::Aborted)) && standing.is_done());
-        assert_eq!(events(&mut standing), []);
-        let mut standing = Standing::called(ID);
-        standing.established();
-        assert_eq!(events(&mut standing), [Event::Accepted(ID)]);
+        let mut state = ConnectionState::called(ID);
+        assert!(state.lost(Ending::early(ConnectionLost::Aborted)) && state.is_done());
+        assert_eq!(events(&mut state), []);
+        let mut state = ConnectionState::called(ID);
+        state.established();
+        assert_eq!(events(&mut state), [Event::Accepted(ID)]);
     }
 
     #[test]
     fn an_accepted_connection_waits_until_the_application_uses_it() {
-        let mut standing = Standing::accepted(ID);
-        assert_eq!(events(&mut standing), [Event::Accepted(ID)]);
-        assert!(standing.waits_for_application());
-        standing.hold();
-        assert!(!standing.waits_for_application());
+        let mut state = ConnectionState::accepted(ID);
+        assert_eq!(events(&mut state), [Event::Accepted(ID)]);
+        assert!(state.waits_for_application());
+        state.hold();
+        assert!(!state.waits_for_application());
     }
 }
