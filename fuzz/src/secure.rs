@@ -1,4 +1,4 @@
-//! The secure envelope: its decoders, and endpoints that receive damaged and forged handshakes.
+//! Packet protection: its decoders, and endpoints that receive damaged and forged handshakes.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ const MOST_SAID: usize = 16 << 10;
 const CLIENT: [u8; 16] = [5; 16];
 
 #[test]
-fn envelope() {
+fn packet_protection() {
     check!().with_max_len(MAX_DATAGRAM).with_iterations(1_000).for_each(|datagram: &[u8]| {
         if let Ok(header) = Header::decode(datagram) {
             assert_eq!(header.bytes(), datagram[..HEADER_LEN]);

@@ -336,7 +336,7 @@ impl Builder {
         self
     }
 
-    /// Encrypts and authenticates every connection of the port, inside an envelope of TLS 1.3. Both sides must do so.
+    /// Encrypts and authenticates every connection of the port, by TLS 1.3. Both sides must do so.
     ///
     /// A port has either this or [`plain`](Self::plain). With this, it may serve some [plain clients](Self::plain_clients), too. A program that knows the key of its peer gives it as
     /// [`Pinned`](crate::security::Pinned). See [`security`](crate::security) for others, and the example `secure`.

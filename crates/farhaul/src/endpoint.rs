@@ -169,7 +169,7 @@ impl Endpoint {
 
     /// Begins a control stream to `peer`, beside the connections of this endpoint and on the same port.
     ///
-    /// For plain ports. On a port with encryption, a stream needs the envelope of a connection:
+    /// For plain ports. On a port with encryption, a stream needs a secure connection:
     /// [`Connection::control_stream`](crate::Connection::control_stream).
     ///
     /// # Errors

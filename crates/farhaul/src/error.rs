@@ -135,7 +135,7 @@ pub enum Error {
     /// The endpoint already has a control stream.
     #[error("this endpoint already has a control stream: drop it before another one begins")]
     HasControlStream,
-    /// On a port with encryption, a control stream needs the envelope of a connection.
+    /// On a port with encryption, a control stream needs a secure connection.
     #[error("this port is encrypted, so a control stream needs one of its encrypted connections: begin it there")]
     NeedsConnection,
     /// The listener was closed.

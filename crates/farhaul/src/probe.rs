@@ -1,7 +1,7 @@
 //! Measured streams on a UDP port: stable control streams and points of a throughput profile.
 //!
 //! The far end is a port with [`Builder::answer_probes`](crate::Builder::answer_probes). Both ends are plain, or both have
-//! encryption: then the datagrams travel inside the envelope of a connection that has nothing else.
+//! encryption: then the datagrams travel in a secure connection that has nothing else.
 
 mod cache;
 mod enclosure;
@@ -10,8 +10,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 pub use farhaul_proto::probe::{
-    Advice, Blaster, BlasterConfig, BlasterFigures, Delays, ENVELOPE, Point, Probing, Profile, Responder, Search,
-    Shape, Spread, StableConfig, StableFigures, StableStream, grid,
+    Advice, Blaster, BlasterConfig, BlasterFigures, Delays, PROTECTION_OVERHEAD, Point, Probing, Profile, Responder,
+    Search, Shape, Spread, StableConfig, StableFigures, StableStream, grid,
 };
 use farhaul_proto::{Batch, earliest};
 use farhaul_udp::{Clock, Interest, Options, RecvBatch, SendStatus, Token, UdpSocket, Waiter};

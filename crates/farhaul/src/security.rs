@@ -25,7 +25,7 @@ pub use farhaul_secure::{
 };
 
 pub use farhaul_units::Network;
-pub use farhaul_wire::secure::VERSION as ENVELOPE_VERSION;
+pub use farhaul_wire::secure::VERSION as PROTECTION_VERSION;
 
 pub use self::plain_clients::PlainClients;
 use crate::error::Error;

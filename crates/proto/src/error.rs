@@ -97,8 +97,8 @@ pub enum SecurityFault {
     /// The handshake failed: no common cipher, a damaged message, a wrong signature.
     #[error("the handshake failed")]
     Handshake,
-    /// The peer speaks another version of the envelope.
-    #[error("the peer speaks another version of the envelope")]
+    /// The peer speaks another version of packet protection.
+    #[error("the peer speaks another version of packet protection")]
     Version,
     /// The peer does not follow to new keys, and the old ones have reached their limit.
     #[error("the peer does not follow to new keys")]

@@ -37,15 +37,15 @@ pub trait Probing {
     fn sent(&self) -> u64;
 }
 
-/// Bytes that an envelope adds to each datagram of a measured stream.
-pub const ENVELOPE: usize = DATAGRAM_OVERHEAD;
+/// Bytes that packet protection adds to each datagram of a measured stream.
+pub const PROTECTION_OVERHEAD: usize = DATAGRAM_OVERHEAD;
 
 /// Longest train, bytes: the largest payload that UDP over IPv4 has, which the kernel takes as a whole.
 const LONGEST_TRAIN: usize = 65_507;
 
-/// The datagrams of `size` bytes that fit into a train, at least one. Envelopes have room in it.
+/// The datagrams of `size` bytes that fit into a train, at least one. Protection has room in it.
 fn most_of(size: usize) -> usize {
-    (LONGEST_TRAIN / (size + ENVELOPE)).max(1)
+    (LONGEST_TRAIN / (size + PROTECTION_OVERHEAD)).max(1)
 }
 
 mod blaster;

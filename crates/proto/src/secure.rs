@@ -1,4 +1,4 @@
-//! The secure envelope: a transport's connections over authenticated and encrypted datagrams.
+//! Packet protection: a transport's connections over authenticated and encrypted datagrams.
 //!
 //! ```text
 //!             ┌──────────────────────── Sealed ───────────────────────────┐
@@ -67,7 +67,7 @@ use crate::shell::endpoint::Endpoint;
 use crate::shell::protocol::Carried;
 use crate::udt;
 
-/// An endpoint whose connections are all inside envelopes: any number of UDT connections, at most one listener.
+/// An endpoint whose connections are all under packet protection: any number of UDT connections, at most one listener.
 /// `provider` makes keys and handshakes.
 pub fn endpoint(config: Config, entropy: Entropy, provider: Box<dyn Provider>) -> Endpoint {
     Endpoint::new(config, entropy.seed, Router::new(provider, entropy.cookie_key))

@@ -10,12 +10,12 @@
 //!               └────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A protocol implements the three traits in `protocol`, and hands its demultiplexer to an [`Endpoint`](crate::Endpoint).
+//! A protocol implements these and `Demultiplexer`, and hands its demultiplexer to an [`Endpoint`](crate::Endpoint).
 //! One that the endpoint does not know may stand in another crate.
 //!
 //! | part | owns |
 //! | --- | --- |
-//! | `protocol` | the traits: `Demultiplexer` for an endpoint, `Opening` and `Established` for a connection |
+//! | `protocol` | the traits of connections: `Opening` and `Established` |
 //! | `endpoint` | routing, turns in sending, timers, channels, the public traits |
 //! | `connection` | the phases of a connection, and its application's commands |
 //! | `life`, `connection_state` | the state of a connection, and how its application sees it |
@@ -25,8 +25,8 @@
 //! | `line` | an end of a control channel |
 //! | `route` | the addresses of a connection's datagrams |
 //! | `slots`, `schedule` | where an endpoint keeps its connections, and their order of sending |
-//! | `handshake` | callers and listeners with cookies, as UDT4 and the protocol of 2004 have them |
-//! | `admission`, `replies` | callers: room for them, answers without state |
+//! | `handshake` | callers and listeners with cookies, as UDT4 and the protocol of 2004 have them; room for callers |
+//! | `replies` | stateless replies to callers |
 
 pub mod connection;
 pub(crate) mod connection_state;

@@ -47,7 +47,7 @@ pub struct Stats {
     pub recv_buffer_packets: u32,
     /// Payload bytes per full packet.
     pub payload_size: u32,
-    /// Bytes of a full packet on the path, headers of IP and an envelope included: of those that this side sends, or that arrive if it
+    /// Bytes of a full packet on the path, headers of IP and packet protection included: of those that this side sends, or that arrive if it
     /// has sent none. Zero in other protocols than UDT4.
     pub packet_size: u32,
     /// Memory of both buffers and lists, bytes.

@@ -1,4 +1,4 @@
-//! A handshake of rustls as that of the envelope.
+//! A handshake of rustls as packet protection needs it.
 
 use farhaul_proto::secure::{Failure, Handshake, KeyChange, Protection};
 use farhaul_wire::secure::CloseCode;

@@ -1,4 +1,4 @@
-//! Keys and handshakes of TLS 1.3 for the secure envelope of `farhaul-proto`.
+//! Keys and handshakes of TLS 1.3 for the packet protection of `farhaul-proto`.
 //!
 //! Sides prove who they are by raw Ed25519 keys (RFC 7250), without certificates. The key exchange is X25519MLKEM768, or
 //! X25519 with a peer that lacks it. All cryptography is that of rustls and AWS-LC. This crate has none of its own.

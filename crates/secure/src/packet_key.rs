@@ -1,4 +1,4 @@
-//! The packet keys of rustls as those of the envelope.
+//! The packet keys of rustls as packet protection needs them.
 
 use farhaul_proto::secure::{Generations, Keys, PacketKey};
 use farhaul_wire::secure::{PacketNumber, TAG_LEN};
@@ -31,7 +31,7 @@ impl PacketKey for Key {
     }
 }
 
-/// Both directions. The header keys stay unused: packet numbers are in clear (the envelope has no header protection).
+/// Both directions. The header keys stay unused: packet numbers are in clear (there is no header protection).
 pub(crate) fn keys(keys: quic::Keys) -> Keys {
     Keys { local: Box::new(Key(keys.local.packet)), remote: Box::new(Key(keys.remote.packet)) }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use std::net::SocketAddr;
 
-use farhaul::probe::{Delays, ENVELOPE, StableConfig, StableFigures};
+use farhaul::probe::{Delays, PROTECTION_OVERHEAD, StableConfig, StableFigures};
 use farhaul::{ControlStream, Stream};
 use farhaul_udp::Clock;
 use farhaul_units::{Instant, Rate};
@@ -176,11 +176,11 @@ pub fn delay_record(delays: &Delays) -> Value {
 }
 
 /// The datagram of a measured stream in a packet of `mtu` bytes to `peer`: its UDP payload, and with encryption what the
-/// envelope leaves of that.
+/// packet protection leaves of that.
 pub fn datagram_in(mtu: u32, peer: SocketAddr, is_plain: bool) -> u16 {
     let headers = if peer.is_ipv4() { IPV4_HEADERS } else { IPV6_HEADERS };
-    let envelope = if is_plain { 0 } else { ENVELOPE as u32 };
-    u16::try_from(mtu.saturating_sub(headers).min(LONGEST).saturating_sub(envelope)).unwrap_or(u16::MAX)
+    let overhead = if is_plain { 0 } else { PROTECTION_OVERHEAD as u32 };
+    u16::try_from(mtu.saturating_sub(headers).min(LONGEST).saturating_sub(overhead)).unwrap_or(u16::MAX)
 }
 
 impl Error {
@@ -209,7 +209,11 @@ mod tests {
         let of = |mtu, peer: &str| datagram_in(mtu, peer.parse().unwrap(), true);
         assert_eq!((of(1_500, "1.2.3.4:5"), of(9_000, "[::1]:5"), of(65_535, "1.2.3.4:5")), (1_472, 8_952, 65_507));
         let enclosed = |mtu, peer: &str| datagram_in(mtu, peer.parse().unwrap(), false);
-        assert_eq!(enclosed(1_500, "1.2.3.4:5"), 1_472 - ENVELOPE as u16);
-        assert_eq!(enclosed(65_535, "1.2.3.4:5"), 65_507 - ENVELOPE as u16, "the envelope fits as well");
+        assert_eq!(enclosed(1_500, "1.2.3.4:5"), 1_472 - PROTECTION_OVERHEAD as u16);
+        assert_eq!(
+            enclosed(65_535, "1.2.3.4:5"),
+            65_507 - PROTECTION_OVERHEAD as u16,
+            "packet protection fits as well"
+        );
     }
 }

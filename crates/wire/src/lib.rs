@@ -11,7 +11,7 @@
 //! | [`fobs`] | datagrams and control records of FOBS, in a format of ours |
 //! | [`hurricane`] | datagrams and control records of Hurricane, in a format of ours |
 //! | [`sabul`] | the options, data and control records of SABUL 2.1 |
-//! | [`secure`] | the secure envelope around packets of a transport |
+//! | [`secure`] | packet protection around packets of a transport |
 //! | [`DecodeError`] | why a datagram was refused |
 //!
 //! Decoding borrows from the datagram and never allocates. Encoding appends to a buffer of the caller. A decoder never

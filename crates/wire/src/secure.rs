@@ -1,4 +1,4 @@
-//! The secure envelope: an authenticated and encrypted datagram around the packet of a transport.
+//! Packet protection: an authenticated and encrypted datagram around the packet of a transport.
 //!
 //! ```text
 //!   0                   1                   2                   3
@@ -28,7 +28,9 @@ mod transport_parameters;
 
 pub use frame::{CloseCode, Frame, FrameError, MAX_REASON};
 pub use greeting::{Greeting, MAX_CLIENT_ID, MAX_TOKEN, MIN_CLIENT_ID};
-pub use header::{ConnectionName, Epoch, HEADER_LEN, Header, NUMBERS, PacketNumber, TAG_LEN, destination, is_envelope};
+pub use header::{
+    ConnectionName, Epoch, HEADER_LEN, Header, NUMBERS, PacketNumber, TAG_LEN, destination, is_protected,
+};
 pub use inner::{DataForm, OVERHEAD, STREAM_OVERHEAD};
 pub use transport_parameters::{ParametersError, TransportParameters};
 

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use farhaul::probe::{Blaster, BlasterConfig, BlasterFigures, ENVELOPE, EnclosureConfig, ProbeSocket, Probing as _};
+use farhaul::probe::{
+    Blaster, BlasterConfig, BlasterFigures, EnclosureConfig, PROTECTION_OVERHEAD, ProbeSocket, Probing as _,
+};
 use farhaul::security::{Protection, Security, SecurityFault};
 use farhaul::{ConnectionLost, Error, PeerIncompatible};
 use farhaul_transfer::Events;
@@ -110,10 +112,10 @@ impl<'a> Port<'a> {
         }
     }
 
-    /// UDP payload of each packet, envelope included.
+    /// UDP payload of each packet, packet protection included.
     pub(super) fn udp_payload(&self) -> u16 {
-        let envelope = if self.protection.is_some() { ENVELOPE as u16 } else { 0 };
-        self.datagram.saturating_add(envelope)
+        let overhead = if self.protection.is_some() { PROTECTION_OVERHEAD as u16 } else { 0 };
+        self.datagram.saturating_add(overhead)
     }
 
     /// Runs one point of a profile, to its end.

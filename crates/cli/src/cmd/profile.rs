@@ -195,7 +195,7 @@ impl Sweep<'_> {
     fn remember(&self) -> Option<PathBuf> {
         let Advice { window, sleep, rate, goodput, .. } = self.profile.advice()?;
         let datagram = self.port.udp_payload();
-        // Stored rates count UDP payload, of which envelopes are a part.
+        // Stored rates count UDP payload, of which packet protection is a part.
         let whole = |rate: Rate| {
             let bits =
                 u128::from(rate.bits_per_second()) * u128::from(datagram) / u128::from(self.port.datagram.max(1));

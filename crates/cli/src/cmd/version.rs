@@ -2,7 +2,7 @@
 
 use clap::Args;
 use farhaul::registry::protocols;
-use farhaul::security::{Choices, Cipher, ENVELOPE_VERSION};
+use farhaul::security::{Choices, Cipher, PROTECTION_VERSION};
 use serde_json::json;
 
 use crate::exit::Fault;
@@ -30,15 +30,15 @@ pub(crate) fn run(args: &VersionArgs) -> Result<(), Fault> {
             "security": ["tls1.3", "none"],
             "groups": choices.groups,
             "ciphers": choices.ciphers,
-            "envelope_version": ENVELOPE_VERSION,
+            "protection_version": PROTECTION_VERSION,
             "os": std::env::consts::OS,
             "architecture": std::env::consts::ARCH,
         });
         print_json(&record);
     } else {
         print(&format!(
-            "farhaul {version}\nspeaks {}, and session protocol {session}\nencrypts with TLS 1.3, {}, {}, in envelope \
-             version {ENVELOPE_VERSION}; --plain does not\n",
+            "farhaul {version}\nspeaks {}, and session protocol {session}\nencrypts with TLS 1.3, {}, {}, packet protection \
+             version {PROTECTION_VERSION}; --plain does not\n",
             protocols.join(", "),
             choices.groups.join(" or "),
             choices.ciphers.join(" or "),

@@ -45,7 +45,7 @@ fn a_stream_and_a_profile_are_encrypted_without_any_setup_whatever_the_protocol_
         is_protected(&end, &user);
         assert_eq!(stream.records()[0]["security"], "tls1.3");
         let datagram = end["datagram_bytes"].as_u64().unwrap();
-        assert!(datagram < PACKET && datagram > PACKET - 40, "the envelope is not payload: {end}");
+        assert!(datagram < PACKET && datagram > PACKET - 40, "packet protection is not payload: {end}");
         assert_eq!(end["bytes"].as_u64().unwrap(), end["datagrams_acknowledged"].as_u64().unwrap() * datagram);
         assert!(end["datagrams_acknowledged"].as_u64().unwrap() > 20, "{end}");
 
@@ -55,7 +55,11 @@ fn a_stream_and_a_profile_are_encrypted_without_any_setup_whatever_the_protocol_
         is_protected(&end, &user);
         let stored: toml::Table = fs::read_to_string(scratch.at("cache/farhaul/paths.toml")).unwrap().parse().unwrap();
         let stored = &stored[&listener.address];
-        assert_eq!(stored["datagram_bytes"].as_integer(), Some(PACKET as i64), "UDP payload, envelope included");
+        assert_eq!(
+            stored["datagram_bytes"].as_integer(),
+            Some(PACKET as i64),
+            "UDP payload, packet protection included"
+        );
         let surplus = stored["rate_bps"].as_integer().unwrap() as f64 / end["advice"]["rate_bps"].as_f64().unwrap();
         assert!((surplus - PACKET as f64 / datagram as f64).abs() < 1e-4, "{surplus}");
     }

@@ -28,7 +28,7 @@ fn the_version_names_the_encryption_that_a_connection_has() {
     assert!(text.contains("TLS 1.3, X25519MLKEM768") && text.contains(&ciphers[0]), "{text}");
     ciphers.sort();
     assert_eq!(ciphers, ["AES128-GCM", "AES256-GCM", "CHACHA20-POLY1305"]);
-    assert!(version["envelope_version"].is_u64(), "{version}");
+    assert!(version["protection_version"].is_u64(), "{version}");
 }
 
 /// The names in the list that `run` printed.

@@ -45,7 +45,7 @@ pub(super) struct Enclosure {
     peer: SocketAddr,
     connected: bool,
     lost: Option<ConnectionLost>,
-    /// Datagrams on their way into envelopes.
+    /// Datagrams that are to be protected.
     batch: Batch,
 }
 
@@ -88,7 +88,7 @@ impl Enclosure {
         self.endpoint.poll_timeout()
     }
 
-    /// The next datagrams: of the connection itself, or the envelopes of a stream's.
+    /// The next datagrams: of the connection itself, or those of a stream, protected.
     pub(super) fn poll_transmit<'a>(
         &mut self,
         now: Instant,

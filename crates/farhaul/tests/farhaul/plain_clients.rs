@@ -9,7 +9,7 @@ use std::time::Duration;
 use farhaul::security::{AcceptAll, KeyPair, PlainClients, Security};
 use farhaul::{Builder, ConnectionLost, Endpoint, Error, Listener, Stream, probe};
 use farhaul_units::Rate;
-use farhaul_wire::secure::is_envelope;
+use farhaul_wire::secure::is_protected;
 
 const SERVER: &str = "127.0.0.1:0";
 /// The whole of 127.0.0.0/8 is this host.
@@ -94,7 +94,7 @@ fn a_plain_client_of_another_network_gets_no_datagram_at_all() {
     });
     let mut call = [0; 2_000];
     let len = relay.recv(&mut call).unwrap();
-    assert!(!is_envelope(&call[..len]));
+    assert!(!is_protected(&call[..len]));
     raw.send_to(&call[..len], server.local_addr()).unwrap();
     assert!(raw.recv(&mut call).is_err(), "no answer");
     assert!(caller.join().unwrap().is_err());

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use farhaul::probe::{BlasterConfig, ENVELOPE, EnclosureConfig, ProbeSocket, StableConfig};
+use farhaul::probe::{BlasterConfig, EnclosureConfig, PROTECTION_OVERHEAD, ProbeSocket, StableConfig};
 use farhaul::registry::protocols;
 use farhaul::security::{KeyPair, Pinned, Security, SecurityFault};
 use farhaul::{ConnectionLost, Endpoint, Error, Rate};
@@ -121,7 +121,7 @@ fn an_encrypted_stream_hands_over_its_payloads_and_names_the_senders_port() {
     let (_listener, payloads) = (far.listen().unwrap(), far.probe_payloads().unwrap());
     let mut socket = enclosed(&far, trusting(&keys));
     assert!(socket.connect(Duration::from_secs(20)).unwrap());
-    let datagram = 1_472 - ENVELOPE as u16;
+    let datagram = 1_472 - PROTECTION_OVERHEAD as u16;
     let first_sleep = Duration::from_millis(10);
     let config = StableConfig { datagram, first_sleep, ..StableConfig::new(Rate::from_bits_per_second(2_000_000)) };
     let mut stream = socket.stable(config).unwrap();
@@ -185,7 +185,8 @@ fn a_control_stream_goes_inside_the_connection_of_any_protocol() {
         };
         let error = client.control_stream(far.local_addr(), config).unwrap_err();
         assert!(matches!(error, Error::NeedsConnection), "{error}");
-        let control = bulk.control_stream(StableConfig { datagram: 1_472 - ENVELOPE as u16, ..config }).unwrap();
+        let control =
+            bulk.control_stream(StableConfig { datagram: 1_472 - PROTECTION_OVERHEAD as u16, ..config }).unwrap();
         assert_eq!(control.peer_addr(), far.local_addr());
         let data = vec![7; 1 << 20];
         while control.figures().unwrap().acknowledged < 10 {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use farhaul::security::{KeyPair, Pinned, Security, SecurityFault};
 use farhaul::{ConnectionLost, Endpoint, Error, Stream};
 use farhaul_proto::ConnectError;
-use farhaul_wire::secure::is_envelope;
+use farhaul_wire::secure::is_protected;
 
 /// A side with a key, which expects that of its peer.
 fn side(own: &KeyPair, expects: &KeyPair) -> Endpoint {
@@ -102,7 +102,7 @@ fn a_side_with_another_key_is_no_peer() {
 }
 
 #[test]
-fn a_side_alone_gives_up_and_sent_envelopes_alone() {
+fn a_side_alone_gives_up_and_sent_protected_packets_alone() {
     let [alice, bob, _] = keys();
     let trust = Pinned { servers: vec![bob.public()], clients: Vec::new() };
     let alone = Endpoint::builder()
@@ -117,7 +117,7 @@ fn a_side_alone_gives_up_and_sent_envelopes_alone() {
     let watch = thread::spawn(move || {
         let mut datagram = [0; 2_000];
         let len = silent.recv(&mut datagram).unwrap();
-        assert!(is_envelope(&datagram[..len]));
+        assert!(is_protected(&datagram[..len]));
         let second = again.rendezvous(to).unwrap_err();
         say.send(matches!(second, Error::Connect(ConnectError::RendezvousUnderWay))).unwrap();
         silent

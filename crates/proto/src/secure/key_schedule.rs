@@ -177,12 +177,12 @@ impl KeySchedule {
         header
     }
 
-    /// Bytes that the envelopes of packets like this one add.
+    /// Bytes that packet protection adds to packets like this one.
     pub(super) fn overhead(&self, packet: &[u8]) -> usize {
         self.form.overhead_of(packet)
     }
 
-    /// Appends the envelope of a packet of UDT4 to `out`.
+    /// Appends a packet of UDT4, protected, to `out`.
     pub(super) fn seal(&mut self, packet: &[u8], out: &mut Vec<u8>) {
         let header = self.header(packet.len());
         let start = out.len();
@@ -191,7 +191,7 @@ impl KeySchedule {
         }
     }
 
-    /// Appends the envelope of a datagram of another protocol to `out`.
+    /// Appends a datagram of another protocol, protected, to `out`.
     pub(super) fn seal_datagram(&mut self, datagram: &[u8], out: &mut Vec<u8>) {
         let header = self.header(datagram.len());
         let start = out.len();
@@ -199,7 +199,7 @@ impl KeySchedule {
         self.close(&header, &mut out[start..]);
     }
 
-    /// Turns the packet of UDT4 or the message in `packet` into its envelope.
+    /// Turns the packet of UDT4 or the message in `packet` into a protected packet.
     pub(super) fn seal_alone(&mut self, packet: &mut Vec<u8>) {
         let header = self.header(packet.len());
         if inner::is_message(packet) {
@@ -210,9 +210,9 @@ impl KeySchedule {
         self.close(&header, packet);
     }
 
-    /// Encrypts an envelope that is laid out.
-    fn close(&self, header: &Header, envelope: &mut [u8]) {
-        let Some((head, body)) = envelope.split_first_chunk_mut::<HEADER_LEN>() else { return };
+    /// Encrypts a protected packet that is laid out.
+    fn close(&self, header: &Header, protected: &mut [u8]) {
+        let Some((head, body)) = protected.split_first_chunk_mut::<HEADER_LEN>() else { return };
         let Some((body, tag)) = body.split_last_chunk_mut::<TAG_LEN>() else { return };
         *tag = self.current.keys.local.seal(header.number, head, body);
     }

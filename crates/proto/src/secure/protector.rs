@@ -1,4 +1,4 @@
-//! The cryptography that an envelope needs, behind traits. The pure zone has none of its own: `farhaul-secure` has that of
+//! The cryptography that packet protection needs, behind traits. The pure zone has none of its own: `farhaul-secure` has that of
 //! TLS 1.3, and [`Null`](super::Null) has none, for simulations.
 
 use core::fmt;

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 use farhaul_units::{Instant, SeqNo};
 use farhaul_wire::secure::inner::DATAGRAM_OVERHEAD;
 use farhaul_wire::secure::{
-    CloseCode, ConnectionName, Epoch, Greeting, Header, MIN_INITIAL, VERSION, destination, is_envelope,
+    CloseCode, ConnectionName, Epoch, Greeting, Header, MIN_INITIAL, VERSION, destination, is_protected,
 };
 
 use self::rendezvous::is_rendezvous;
@@ -312,7 +312,7 @@ impl Router {
 
 impl Demultiplexer for Router {
     fn recognizes(&self, _from: SocketAddr, datagram: &[u8]) -> bool {
-        is_envelope(datagram)
+        is_protected(datagram)
     }
 
     fn key(&self, _from: SocketAddr, datagram: &[u8]) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! An established connection inside its envelope: it opens what arrives for the protocol inside, and seals what that sends.
+//! An established connection under packet protection: it opens what arrives for the protocol inside, and seals what that sends.
 
 mod arrival;
 
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Most bytes of a train: the largest payload that UDP over IPv4 has, which the kernel takes as a whole.
 const MAX_TRAIN: usize = 65_507;
 
-/// A connection and its envelope.
+/// A connection and its packet protection.
 pub(crate) struct Sealed {
     inner: udt::Established,
     key_schedule: KeySchedule,
@@ -133,7 +133,7 @@ impl Sealed {
         self.worn_out.or(held.then_some(WornOut::NotFollowed))
     }
 
-    /// Writes the last message of the envelope, once. Returns false if it was written, or no key is left for it.
+    /// Writes the last message of packet protection, once. Returns false if it was written, or no key is left for it.
     fn poll_close(&mut self, scratch: &mut Vec<u8>) -> bool {
         let first = !std::mem::replace(&mut self.told, true);
         let writes = first && self.key_schedule.has_number();

@@ -1,4 +1,4 @@
-//! The envelope between two secure endpoints.
+//! Two secure endpoints.
 
 mod attack;
 mod close_cache;
@@ -36,10 +36,10 @@ fn content(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_stream_arrives_and_ends_inside_envelopes() {
+fn a_stream_arrives_and_ends_under_packet_protection() {
     let mut pair = Pair::new();
     pair.fate = Box::new(|_, datagram| {
-        assert!(farhaul_wire::secure::is_envelope(datagram) && datagram.len() <= 1472);
+        assert!(farhaul_wire::secure::is_protected(datagram) && datagram.len() <= 1472);
         1
     });
     let ids = pair.connect();

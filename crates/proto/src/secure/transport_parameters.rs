@@ -6,7 +6,7 @@ use super::client_id::ClientId;
 use crate::config::Mode;
 use crate::consts::IP_UDP_HEADER;
 use crate::error::PeerIncompatible;
-use crate::shell::handshake::{Agreed, Envelope, MIN_MSS, Offer, mss_towards};
+use crate::shell::handshake::{Agreed, MIN_MSS, Offer, ProtectionOverhead, mss_towards};
 
 /// How data of a mode travel.
 pub(crate) const fn data_form(mode: Mode) -> DataForm {
@@ -101,7 +101,7 @@ pub(crate) fn agree(service: Service, offer: &Offer, parameters: &[u8]) -> Resul
         send_isn: offer.isn,
         recv_isn: theirs.first,
         round_trip: None,
-        envelope: Envelope { data: data as u32, control_surplus: (OVERHEAD - data) as u32 },
+        protection: ProtectionOverhead { data: data as u32, control_surplus: (OVERHEAD - data) as u32 },
         half_close: theirs.half_close && offer.mode == Mode::Stream,
         wants_receipts: theirs.receipts,
         sends_receipts: offer.wants_receipts,

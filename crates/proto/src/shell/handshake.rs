@@ -88,7 +88,7 @@ pub struct Agreed {
     /// RTT, if a request had exactly one answer.
     pub round_trip: Option<Duration>,
     /// What protection adds to packets.
-    pub envelope: Envelope,
+    pub protection: ProtectionOverhead,
     /// Whether each direction of a stream can end alone.
     pub half_close: bool,
     /// Whether the peer wants receipts, and whether it sends them.
@@ -99,9 +99,9 @@ pub struct Agreed {
     pub is_ours: bool,
 }
 
-/// Bytes that an envelope adds to packets. Without one they are zero.
+/// Bytes that packet protection adds to packets. Without protection they are zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Envelope {
+pub struct ProtectionOverhead {
     /// To each data packet. Packet sizes leave them out.
     pub data: u32,
     /// To each control packet, beyond those of a data packet of the same size.
@@ -155,7 +155,7 @@ impl Offer {
             send_isn: self.isn,
             recv_isn: packet.isn,
             round_trip,
-            envelope: Envelope::default(),
+            protection: ProtectionOverhead::default(),
             half_close: false,
             wants_receipts: packet.wants_receipts,
             sends_receipts: self.wants_receipts && packet.largest.is_ours(),

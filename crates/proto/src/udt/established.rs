@@ -44,7 +44,7 @@ pub(crate) struct Established {
     /// The packet size now, and at first.
     mss: u32,
     first_mss: u32,
-    /// Bytes that headers of IP and an envelope add to the packet size.
+    /// Bytes that headers of IP and packet protection add to the packet size.
     margin: u32,
     /// Bytes by which control packets must be smaller than data packets.
     control_surplus: u32,
@@ -103,8 +103,8 @@ impl Established {
             peer_id: agreed.peer_id,
             mss: agreed.mss,
             first_mss: agreed.mss,
-            margin: config.mss - mss_towards(offer.peer.ip(), config.mss) + agreed.envelope.data,
-            control_surplus: agreed.envelope.control_surplus,
+            margin: config.mss - mss_towards(offer.peer.ip(), config.mss) + agreed.protection.data,
+            control_surplus: agreed.protection.control_surplus,
             discovery: None,
             mode: offer.mode,
             role,
@@ -148,7 +148,7 @@ impl Established {
             losses: Losses::new(now),
             counts: Totals::default(),
         };
-        established.sender.set_envelope(agreed.envelope);
+        established.sender.set_protection_overhead(agreed.protection);
         if established.congestion.wants_deliveries() {
             established.sender.follow_arrivals(agreed.sends_receipts);
         }
@@ -159,8 +159,8 @@ impl Established {
         established.receiver.acks.number_from(config.udt.initial_ack);
         established.sender.number_messages_from(config.udt.initial_message);
         established.sender.set_burst_time(config.burst_time);
-        // Inside an envelope the peer is known, and the owner of the port limits it.
-        if config.udt.withhold_packets && offer.mode == Mode::Stream && agreed.envelope.data == 0 {
+        // Under packet protection the peer is known, and the owner of the port limits it.
+        if config.udt.withhold_packets && offer.mode == Mode::Stream && agreed.protection.data == 0 {
             established.sender.withhold_packets(rng.fork());
         }
         if let Some(sample) = agreed.round_trip {
@@ -172,12 +172,12 @@ impl Established {
         established
     }
 
-    /// A connection inside an envelope, whose handshake has agreed on everything.
+    /// A connection under packet protection, whose handshake has agreed on everything.
     pub(crate) fn enclosed(agreed: Agreed, offer: Offer, called: bool, opened: Instant, setup: Setup<'_>) -> Self {
         Self::new(agreed, offer, if called { Role::Listener } else { Role::Caller }, opened, setup)
     }
 
-    /// Data of a stream arrived inside an envelope. `order` is the place of the packet in the order in which packets left.
+    /// Data of a stream arrived under packet protection. `order` is the place of the packet in the order in which packets left.
     pub(crate) fn on_stream_data(&mut self, seq: SeqNo, payload: &[u8], order: u32, now: Instant) -> Effect {
         let field = MessageField { position: Position::Only, in_order: false, message: MsgNo::FIRST };
         // Receivers compare time stamps alone.

@@ -10,7 +10,7 @@
 //!                          └───────▶ fall back to the base ──────────┘ search
 //! ```
 //!
-//! A lost size costs `MAX_PROBES` probes in either case. It decides by its own probes alone. Sizes are those of UDT: headers of IP and UDP included, envelope excluded.
+//! A lost size costs `MAX_PROBES` probes in either case. It decides by its own probes alone. Sizes are those of UDT: headers of IP and UDP included, packet protection excluded.
 
 mod candidates;
 mod check;

@@ -1,14 +1,14 @@
 //! Finds the connection of a datagram by its socket id, and receives callers.
 //!
 //! Beside secure connections on one port, it takes plain datagrams from admitted networks alone. These are compared before
-//! anything is kept or answered, and UDT4's cookie then proves the address, as on a plain port. Envelopes never come here, and
+//! anything is kept or answered, and UDT4's cookie then proves the address, as on a plain port. Protected packets never come here, and
 //! plain datagrams never reach the secure protocol. So neither kind of client turns a connection of the other kind into its own.
 
 use core::net::SocketAddr;
 use std::collections::BTreeMap;
 
 use farhaul_units::{Instant, Network, SeqNo};
-use farhaul_wire::secure::is_envelope;
+use farhaul_wire::secure::is_protected;
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, destination, is_control};
 
 use super::established::{Established, Role};
@@ -114,7 +114,7 @@ impl Router {
 impl Demultiplexer for Router {
     fn recognizes(&self, from: SocketAddr, datagram: &[u8]) -> bool {
         let admits = |networks: &Vec<Network>| networks.iter().any(|network| network.contains(from.ip()));
-        !is_envelope(datagram) && self.admitted.as_ref().is_none_or(admits)
+        !is_protected(datagram) && self.admitted.as_ref().is_none_or(admits)
     }
 
     fn key(&self, _from: SocketAddr, datagram: &[u8]) -> Option<u64> {

@@ -25,7 +25,7 @@ use crate::buffer::SendBuffer;
 use crate::estimate::{Delivery, Mark};
 use crate::intake::{Intake, Load};
 use crate::pacer::Pacer;
-use crate::shell::handshake::Envelope;
+use crate::shell::handshake::ProtectionOverhead;
 use crate::shell::limit::LimitClock;
 use crate::transport::earliest;
 
@@ -143,9 +143,9 @@ impl Sender {
     }
 
     /// Packets become so many bytes longer before they leave. Nothing may have been written yet.
-    pub(crate) fn set_envelope(&mut self, envelope: Envelope) {
-        self.buffer.set_margin((envelope.data + envelope.control_surplus) as usize);
-        self.sizes.set_control_surplus(envelope.control_surplus as usize);
+    pub(crate) fn set_protection_overhead(&mut self, overhead: ProtectionOverhead) {
+        self.buffer.set_margin((overhead.data + overhead.control_surplus) as usize);
+        self.sizes.set_control_surplus(overhead.control_surplus as usize);
     }
 
     /// Sets the length of a burst.

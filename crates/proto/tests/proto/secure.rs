@@ -1,4 +1,4 @@
-//! The secure envelope in virtual time: the state machine that ships, with keys that cost nothing.
+//! Packet protection in virtual time: the state machine that ships, with keys that cost nothing.
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 use std::cell::RefCell;
@@ -89,7 +89,7 @@ fn few_packets_are_retransmitted_because_of_reordering() {
 
 /// Full data packets, loss reports of hundreds of gaps, and probes.
 #[test]
-fn no_envelope_is_larger_than_the_packets_of_the_path() {
+fn no_protected_packet_is_larger_than_the_packets_of_the_path() {
     for seed in 0..4 {
         let loss = Some(LossSpec::Bernoulli(0.3));
         let path = PathSpec { loss, mtu: Some(Mtu::new(1_280)), ..clean_path() };
@@ -128,7 +128,7 @@ fn megabyte(pair: Pair<Endpoint>) -> Duration {
     run.flows(LISTENER)[0].received().complete_at.unwrap() - Instant::ZERO
 }
 
-/// UDT4's own handshake takes two round trips. That of the envelope takes one, and carries its transport parameters.
+/// UDT4's own handshake takes two round trips. That of a secure connection takes one, and carries its transport parameters.
 #[test]
 fn a_megabyte_over_a_long_path_is_complete_a_round_trip_earlier_than_in_plain() {
     let plain = |seed| -> Endpoint {
@@ -139,12 +139,12 @@ fn a_megabyte_over_a_long_path_is_complete_a_round_trip_earlier_than_in_plain() 
     let in_plain = megabyte(Pair::new(plain(2), listener).seed(3));
     let inside = megabyte(pair(3));
     let round_trip = Duration::from_millis(100);
-    // The envelope makes seven more packets of it, and adds 28 bytes to each.
+    // Packet protection makes seven more packets of it, and adds 28 bytes to each.
     assert!(inside + round_trip < in_plain + Duration::from_millis(2), "{inside:?} inside, {in_plain:?} in plain");
 }
 
 #[test]
-fn an_idle_connection_lives_on_inside_its_envelope() {
+fn an_idle_connection_lives_on_under_packet_protection() {
     let mut run = pair(5).path(clean_path()).caller(Workload::default()).listener(Workload::default()).start();
     run.run_for(Duration::from_secs(300));
     let id = run.flows(CALLER)[0].id();

@@ -1,4 +1,4 @@
-//! Two sides that call each other inside envelopes, in virtual time.
+//! Two sides that call each other under packet protection, in virtual time.
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 use farhaul_netem::{LossSpec, PathSpec, QueueSize};

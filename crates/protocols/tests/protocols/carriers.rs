@@ -60,7 +60,7 @@ fn a_stream_arrives_and_nothing_of_it_is_left_at_either_end() {
     for name in carried() {
         let mut pair = pair(name);
         pair.fate = Box::new(|_, datagram| {
-            assert!(farhaul_wire::secure::is_envelope(datagram) && datagram.len() <= 1472);
+            assert!(farhaul_wire::secure::is_protected(datagram) && datagram.len() <= 1472);
             1
         });
         let ids = pair.connect();

@@ -87,7 +87,7 @@ fn every_protocol_carries_streams_both_ways_over_a_bad_path() {
     }
 }
 
-/// The envelope adds 36 bytes to each packet, and UDT carries the channel instead of TCP.
+/// Packet protection adds 36 bytes to each packet, and UDT carries the channel instead of TCP.
 // Slow: each of the seven protocols with 50 MB in plain and inside, in virtual time.
 #[test]
 fn a_stream_takes_about_as_long_as_in_plain() {

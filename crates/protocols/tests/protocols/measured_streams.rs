@@ -5,7 +5,7 @@ use farhaul_units::{Duration, Rate};
 use farhaul_wire::probe as wire;
 
 use farhaul_proto::error::{ConnectionLost, PeerIncompatible, SecurityFault};
-use farhaul_proto::probe::{ANSWER_LEN, ENVELOPE, Responder, StableConfig};
+use farhaul_proto::probe::{ANSWER_LEN, PROTECTION_OVERHEAD, Responder, StableConfig};
 use farhaul_proto::secure::{Null, endpoint_with_plain_callers};
 use farhaul_proto::shell::endpoint::MOST_CONNECTIONS;
 use farhaul_proto::{
@@ -19,7 +19,7 @@ use crate::pair::{DELAY, Pair, address};
 
 /// UDP payload of a packet of 1500 bytes.
 const PACKET: usize = 1_472;
-const DATAGRAM: usize = PACKET - ENVELOPE;
+const DATAGRAM: usize = PACKET - PROTECTION_OVERHEAD;
 
 fn port(name: &str, seed: u8, provider: Null) -> Endpoint {
     let protocol: Protocol = name.parse().unwrap();
@@ -59,7 +59,7 @@ fn respond(pair: &mut Pair, responder: &mut Responder<ConnectionId>) {
     while let Some(id) = responder.poll_answers(&mut answers, 64) {
         let mut sealed = Vec::new();
         if let Some((to, size)) = server.send_datagrams(now, id, (&answers, ANSWER_LEN), &mut sealed) {
-            assert_eq!((to, size), (address(0), ANSWER_LEN + ENVELOPE));
+            assert_eq!((to, size), (address(0), ANSWER_LEN + PROTECTION_OVERHEAD));
             pair.wire.extend(sealed.chunks(size).map(|packet| (now + DELAY, 0, packet.to_vec())));
         }
         answers.clear();
@@ -99,7 +99,7 @@ fn a_stream_settles_at_a_port_of_any_protocol_which_hears_of_no_connection() {
         let mut pair = pair(entry.name);
         answer(&mut pair.ends[1]);
         pair.fate = Box::new(|_, datagram| {
-            assert!(farhaul_wire::secure::is_envelope(datagram) && datagram.len() <= PACKET);
+            assert!(farhaul_wire::secure::is_protected(datagram) && datagram.len() <= PACKET);
             1
         });
         let id = call(&mut pair);
@@ -138,7 +138,7 @@ fn a_stream_goes_beside_a_connection_of_any_protocol_and_harms_none_of_its_bytes
         let mut pair = Pair::between([1, 2].map(|seed| port(entry.name, seed, Null::new(seed.into()))));
         answer(&mut pair.ends[1]);
         pair.fate = Box::new(|_, datagram| {
-            assert!(farhaul_wire::secure::is_envelope(datagram) && datagram.len() <= PACKET);
+            assert!(farhaul_wire::secure::is_protected(datagram) && datagram.len() <= PACKET);
             1
         });
         let ids = pair.connect();
@@ -192,7 +192,7 @@ fn a_sender_whose_key_is_not_admitted_gets_nothing_counted() {
 }
 
 #[test]
-fn a_question_outside_of_envelopes_is_invalid() {
+fn a_question_without_packet_protection_is_invalid() {
     for name in ["udt", "tsunami"] {
         let mut pair = pair(name);
         answer(&mut pair.ends[1]);
@@ -206,7 +206,7 @@ fn a_question_outside_of_envelopes_is_invalid() {
 }
 
 #[test]
-fn a_port_with_plain_clients_serves_streams_inside_envelopes_alone() {
+fn a_port_with_plain_clients_serves_protected_streams_alone() {
     let entropy = Entropy { cookie_key: [2; 16], seed: 2 };
     let networks = vec!["10.0.0.0/8".parse().unwrap()];
     let both =

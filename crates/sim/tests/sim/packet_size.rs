@@ -1,4 +1,4 @@
-//! Path MTU discovery in virtual time, plain and inside envelopes: the size that is found, and black holes.
+//! Path MTU discovery in virtual time, plain and under packet protection: the size that is found, and black holes.
 
 use farhaul_netem::{Mtu, PathSpec, QueueSize};
 use farhaul_proto::{Channels, Config, Endpoint, Entropy, Mode, Stats, Streams, secure, udt};

@@ -1,4 +1,4 @@
-//! The nine bytes in front of every envelope.
+//! The nine bytes in front of every protected packet.
 
 use core::fmt;
 
@@ -81,7 +81,7 @@ impl Header {
     /// Reads it from the front of a datagram, which has room for a tag behind it.
     ///
     /// # Errors
-    /// The datagram is no envelope, or too short for one.
+    /// The datagram is no protected packet, or too short for one.
     #[inline]
     pub fn decode(datagram: &[u8]) -> Result<Self, DecodeError> {
         let too_short = DecodeError::TooShort { length: datagram.len(), header: HEADER_LEN + TAG_LEN };
@@ -101,15 +101,15 @@ impl Header {
     }
 }
 
-/// Whether a datagram is an envelope, by its first byte. Does not check its validity.
+/// Whether a datagram is a protected packet, by its first byte. Does not check its validity.
 #[inline]
-pub fn is_envelope(datagram: &[u8]) -> bool {
+pub fn is_protected(datagram: &[u8]) -> bool {
     datagram.first() == Some(&KIND)
 }
 
-/// The connection that an envelope names; `None` if it is too short. Does not check its validity.
+/// The connection that a protected packet names; `None` if it is too short. Does not check its validity.
 #[inline]
-pub fn destination(envelope: &[u8]) -> Option<ConnectionName> {
-    let &[.., a, b, c, d]: &[u8; HEADER_LEN] = envelope.first_chunk()?;
+pub fn destination(datagram: &[u8]) -> Option<ConnectionName> {
+    let &[.., a, b, c, d]: &[u8; HEADER_LEN] = datagram.first_chunk()?;
     Some(SocketId::new(u32::from_be_bytes([a, b, c, d])))
 }

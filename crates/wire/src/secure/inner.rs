@@ -1,4 +1,4 @@
-//! The body of an application envelope: a packet of the transport, or a message of the envelope itself.
+//! The body of a protected packet of an application: a packet of the transport, or a message of packet protection itself.
 //!
 //! ```text
 //! data of a stream    its sequence number (4 bytes, first bit 0) | its payload
@@ -10,19 +10,19 @@
 //! | --- | --- |
 //! | 1 done, 2 close | see [`Message`] |
 //! | 3 challenge, 4 response | 8 random bytes, which the peer sends back from where it received them |
-//! | 16 datagram | a datagram of another protocol, which the envelope carries beside its stream |
+//! | 16 datagram | a datagram of another protocol, which packet protection carries beside its stream |
 //!
 //! Data of a stream without payload are the end of its direction, if both sides have the term *half-close*. The end has the
 //! sequence number after the last data, so it is acknowledged and repeated as data are. Nothing follows it.
 //!
-//! UDT4's last header word, the socket id, is the envelope's connection id. So a receiver restores the packet in place: 12
+//! UDT4's last header word, the socket id, is the connection id of the header. So a receiver restores the packet in place: 12
 //! bytes move by four. The data of a stream leave out two more words. Each packet of a stream is a message of its own, and the
 //! time stamp tells in which order packets left, as the packet number does.
 
 use farhaul_units::SeqNo;
 
 use super::frame::{CloseCode, MAX_REASON, short};
-use super::header::{HEADER_LEN as ENVELOPE, Header, KIND, TAG_LEN};
+use super::header::{HEADER_LEN, Header, KIND, TAG_LEN};
 use crate::udt4;
 
 /// Bytes of a UDT4 header that travel inside.
@@ -30,12 +30,12 @@ const KEPT: usize = udt4::HEADER_LEN - 4;
 /// Bytes of it that travel in front of the data of a stream: the sequence number.
 const SEQ: usize = 4;
 /// Where a restored packet begins in the datagram.
-pub const RESTORED_AT: usize = ENVELOPE - 4;
+pub const RESTORED_AT: usize = HEADER_LEN - 4;
 
-/// Bytes that an envelope adds to a packet of UDT4: its header and tag, less the word with the socket id.
-pub const OVERHEAD: usize = ENVELOPE + KEPT + TAG_LEN - udt4::HEADER_LEN;
-/// Bytes that an envelope adds to a data packet of a stream.
-pub const STREAM_OVERHEAD: usize = ENVELOPE + SEQ + TAG_LEN - udt4::HEADER_LEN;
+/// Bytes that packet protection adds to a packet of UDT4: its header and tag, less the word with the socket id.
+pub const OVERHEAD: usize = HEADER_LEN + KEPT + TAG_LEN - udt4::HEADER_LEN;
+/// Bytes that packet protection adds to a data packet of a stream.
+pub const STREAM_OVERHEAD: usize = HEADER_LEN + SEQ + TAG_LEN - udt4::HEADER_LEN;
 
 /// Bytes in front of a message.
 const HEAD: usize = 2;
@@ -50,7 +50,7 @@ pub enum DataForm {
 }
 
 impl DataForm {
-    /// Bytes that an envelope adds to a data packet.
+    /// Bytes that packet protection adds to a data packet.
     pub const fn overhead(self) -> usize {
         match self {
             Self::Stream => STREAM_OVERHEAD,
@@ -58,10 +58,10 @@ impl DataForm {
         }
     }
 
-    /// Bytes that an envelope adds to this packet.
+    /// Bytes that packet protection adds to this packet.
     #[inline]
     pub fn overhead_of(self, packet: &[u8]) -> usize {
-        ENVELOPE + self.kept(packet) + TAG_LEN - udt4::HEADER_LEN
+        HEADER_LEN + self.kept(packet) + TAG_LEN - udt4::HEADER_LEN
     }
 
     /// Bytes of a UDT4 header that travel with a packet.
@@ -79,20 +79,20 @@ mod kind {
     pub(super) const DATAGRAM: u8 = 16;
 }
 
-/// Bytes that an envelope adds to a datagram of another protocol: its header, the front of the message, and its tag.
-pub const DATAGRAM_OVERHEAD: usize = ENVELOPE + HEAD + TAG_LEN;
+/// Bytes that packet protection adds to a datagram of another protocol: its header, the front of the message, and its tag.
+pub const DATAGRAM_OVERHEAD: usize = HEADER_LEN + HEAD + TAG_LEN;
 
 /// Bytes of a path challenge: as many as QUIC has (RFC 9000, section 19.17).
 pub const CHALLENGE_LEN: usize = 8;
 /// Bytes of a datagram with a challenge or its response.
-pub const CHALLENGE_DATAGRAM: usize = ENVELOPE + HEAD + CHALLENGE_LEN + TAG_LEN;
+pub const CHALLENGE_DATAGRAM: usize = HEADER_LEN + HEAD + CHALLENGE_LEN + TAG_LEN;
 
-/// A message of the envelope.
+/// A message of packet protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
     /// The server has verified the client, so both sides forget the keys of the handshake.
     Done,
-    /// The sender ends the connection because of the envelope.
+    /// The sender ends the connection because of packet protection.
     Close(CloseCode, &'a str),
     /// Asks whether the peer is at this address (attack B16).
     Challenge([u8; CHALLENGE_LEN]),
@@ -142,13 +142,13 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Whether an opened body is a message of the envelope. Its first byte is that of an envelope, which begins no packet of UDT4.
+/// Whether an opened body is a message of packet protection. Its first byte is that of a protected packet, which begins no packet of UDT4.
 #[inline]
 pub fn is_message(body: &[u8]) -> bool {
     body.first() == Some(&KIND)
 }
 
-/// Writes the envelope of a UDT4 packet into `out`, ready for sealing: header, what travels inside, and room for the tag.
+/// Writes the protected packet of a UDT4 packet into `out`, ready for sealing: header, what travels inside, and room for the tag.
 /// Returns false, and writes nothing, if it is too short for a packet of UDT4.
 #[inline]
 pub fn enclose(header: &Header, packet: &[u8], form: DataForm, out: &mut Vec<u8>) -> bool {
@@ -160,28 +160,28 @@ pub fn enclose(header: &Header, packet: &[u8], form: DataForm, out: &mut Vec<u8>
     true
 }
 
-/// Turns a UDT4 packet into its envelope, as [`enclose`] does, in place. A packet that is too short for one is cut to nothing.
+/// Turns a UDT4 packet into a protected packet, as [`enclose`] does, in place. A packet that is too short for one is cut to nothing.
 pub fn enclose_in_place(header: &Header, packet: &mut Vec<u8>, form: DataForm) {
     let Some(payload) = packet.len().checked_sub(udt4::HEADER_LEN) else { return packet.clear() };
     let kept = form.kept(packet);
-    let begin = ENVELOPE + kept;
+    let begin = HEADER_LEN + kept;
     packet.resize(packet.len().max(begin + payload), 0);
     packet.copy_within(udt4::HEADER_LEN..udt4::HEADER_LEN + payload, begin);
-    packet.copy_within(..kept, ENVELOPE);
-    packet[..ENVELOPE].copy_from_slice(&header.bytes());
+    packet.copy_within(..kept, HEADER_LEN);
+    packet[..HEADER_LEN].copy_from_slice(&header.bytes());
     packet.truncate(begin + payload);
     packet.extend_from_slice(&[0; TAG_LEN]);
 }
 
-/// Turns a message into its envelope, in place, ready for sealing.
+/// Turns a message into a protected packet, in place, ready for sealing.
 pub fn enclose_message(header: &Header, message: &mut Vec<u8>) {
     let length = message.len();
-    message.resize(ENVELOPE + length + TAG_LEN, 0);
-    message.copy_within(..length, ENVELOPE);
-    message[..ENVELOPE].copy_from_slice(&header.bytes());
+    message.resize(HEADER_LEN + length + TAG_LEN, 0);
+    message.copy_within(..length, HEADER_LEN);
+    message[..HEADER_LEN].copy_from_slice(&header.bytes());
 }
 
-/// Writes the envelope of a [`Datagram`](Message::Datagram) into `out`, ready for sealing.
+/// Writes the protected packet of a [`Datagram`](Message::Datagram) into `out`, ready for sealing.
 #[inline]
 pub fn enclose_datagram(header: &Header, datagram: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&header.bytes());
@@ -202,11 +202,11 @@ pub fn stream_data(body: &[u8]) -> Option<(SeqNo, &[u8])> {
 #[inline]
 pub fn restore(datagram: &mut [u8]) -> Option<&mut [u8]> {
     let end = datagram.len().checked_sub(TAG_LEN)?;
-    if end < ENVELOPE + KEPT {
+    if end < HEADER_LEN + KEPT {
         return None;
     }
-    let socket_id: [u8; 4] = datagram[ENVELOPE - 4..ENVELOPE].try_into().ok()?;
-    datagram.copy_within(ENVELOPE..ENVELOPE + KEPT, RESTORED_AT);
-    datagram[RESTORED_AT + KEPT..ENVELOPE + KEPT].copy_from_slice(&socket_id);
+    let socket_id: [u8; 4] = datagram[HEADER_LEN - 4..HEADER_LEN].try_into().ok()?;
+    datagram.copy_within(HEADER_LEN..HEADER_LEN + KEPT, RESTORED_AT);
+    datagram[RESTORED_AT + KEPT..HEADER_LEN + KEPT].copy_from_slice(&socket_id);
     Some(&mut datagram[RESTORED_AT..end])
 }

@@ -14,16 +14,16 @@ fn a_header_has_its_golden_bytes() {
     assert_eq!(header().bytes(), bytes);
     let datagram = [&bytes[..], &[0; TAG_LEN]].concat();
     assert_eq!(Header::decode(&datagram), Ok(header()));
-    assert!(is_envelope(&datagram) && udt4::is_control(&datagram));
+    assert!(is_protected(&datagram) && udt4::is_control(&datagram));
     assert_eq!(destination(&datagram), Some(SocketId::new(0x1122_3344)));
 }
 
 #[test]
-fn no_control_packet_of_udt4_is_an_envelope() {
+fn no_control_packet_of_udt4_is_a_protected_packet() {
     for kind in (0..=8_u8).map(u16::from).chain([0x4650, 0x7FFF]) {
-        assert!(!is_envelope(&(kind | 0x8000).to_be_bytes()), "{kind}");
+        assert!(!is_protected(&(kind | 0x8000).to_be_bytes()), "{kind}");
     }
-    assert!(!is_envelope(&[]) && !is_envelope(&[0x45]));
+    assert!(!is_protected(&[]) && !is_protected(&[0x45]));
 }
 
 #[test]
@@ -56,10 +56,10 @@ fn a_packet_of_udt4_is_restored_where_it_was_opened() {
 #[test]
 fn data_of_a_stream_travel_with_their_number_alone() {
     let packet = [[0x40, 0, 0, 9], [0xE0, 0, 0, 1], [0, 0, 0, 5], [0x11, 0x22, 0x33, 0x44], *b"data"].concat();
-    let mut envelope = Vec::new();
-    assert!(inner::enclose(&header(), &packet, DataForm::Stream, &mut envelope));
-    assert_eq!((envelope.len(), STREAM_OVERHEAD), (packet.len() + STREAM_OVERHEAD, 13));
-    let body = &envelope[HEADER_LEN..envelope.len() - TAG_LEN];
+    let mut protected = Vec::new();
+    assert!(inner::enclose(&header(), &packet, DataForm::Stream, &mut protected));
+    assert_eq!((protected.len(), STREAM_OVERHEAD), (packet.len() + STREAM_OVERHEAD, 13));
+    let body = &protected[HEADER_LEN..protected.len() - TAG_LEN];
     assert_eq!(inner::stream_data(body), Some((SeqNo::new(0x4000_0009), &b"data"[..])));
     assert_eq!(inner::stream_data(&[0x80, 2, 0, 0]), None, "a control packet");
     assert_eq!(inner::stream_data(&[0x40, 2, 0]), None);
@@ -70,20 +70,20 @@ fn a_packet_is_enclosed_in_place_as_elsewhere() {
     for (first, form) in [(0x40, DataForm::Stream), (0x40, DataForm::Messages), (0x80, DataForm::Stream)] {
         for length in 0..40 {
             let packet: Vec<u8> = (0..length).map(|byte| byte + first).collect();
-            let (mut envelope, mut in_place) = (Vec::new(), packet.clone());
-            inner::enclose(&header(), &packet, form, &mut envelope);
+            let (mut protected, mut in_place) = (Vec::new(), packet.clone());
+            inner::enclose(&header(), &packet, form, &mut protected);
             inner::enclose_in_place(&header(), &mut in_place, form);
-            assert_eq!(in_place, envelope, "{first:x} {form:?} {length}");
+            assert_eq!(in_place, protected, "{first:x} {form:?} {length}");
         }
     }
 }
 
 #[test]
 fn a_datagram_of_another_protocol_stands_behind_the_word_of_a_message() {
-    let mut envelope = Vec::new();
-    inner::enclose_datagram(&header(), b"datagram", &mut envelope);
-    assert_eq!(envelope.len(), 8 + inner::DATAGRAM_OVERHEAD);
-    let body = &envelope[HEADER_LEN..envelope.len() - TAG_LEN];
+    let mut protected = Vec::new();
+    inner::enclose_datagram(&header(), b"datagram", &mut protected);
+    assert_eq!(protected.len(), 8 + inner::DATAGRAM_OVERHEAD);
+    let body = &protected[HEADER_LEN..protected.len() - TAG_LEN];
     assert_eq!(body[..2], [0xC5, 16]);
     assert_eq!(inner::Message::decode(body), Some(inner::Message::Datagram(b"datagram")));
 }

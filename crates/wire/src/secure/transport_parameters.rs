@@ -8,7 +8,7 @@
 //! | --- | --- | --- |
 //! | 1 | protocol | its name in ASCII |
 //! | 2 | mode u8 | 0 stream, 1 messages |
-//! | 3 | packet size u32 | bytes, headers of IP and UDP included, envelope excluded |
+//! | 3 | packet size u32 | bytes, headers of IP and UDP included, packet protection excluded |
 //! | 4 | flow window u32 | packets |
 //! | 5 | first number u32 | sequence number of the sender's first packet |
 //! | 6 | options | of the protocol, in its own format |

@@ -12,7 +12,7 @@ use super::finding::Finding;
 use crate::output::human::plural;
 
 const FREQUENCY: &str = "/sys/devices/system/cpu/cpu0/cpufreq";
-/// Payload of a sealed packet: 1500 bytes less the headers of IP, UDP, UDT4 and the envelope.
+/// Payload of a sealed packet: 1500 bytes less the headers of IP, UDP, UDT4 and packet protection.
 const BODY: usize = 1_428;
 /// Clear bytes in front of it.
 const HEADER: [u8; 16] = [7; 16];

@@ -1,4 +1,4 @@
-//! Attacks on handshakes and connections inside envelopes, by their letters in SECURITY.md.
+//! Attacks on handshakes and connections under packet protection, by their letters in SECURITY.md.
 
 use farhaul_wire::secure::{ConnectionName, Frame, TAG_LEN};
 

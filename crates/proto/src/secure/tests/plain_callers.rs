@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 use farhaul_units::{Duration, Instant, Rate, Rng};
-use farhaul_wire::secure::{Epoch, HEADER_LEN, Header, destination as secure_name, is_envelope};
+use farhaul_wire::secure::{Epoch, HEADER_LEN, Header, destination as secure_name, is_protected};
 use farhaul_wire::udt4::destination as plain_name;
 use farhaul_wire::udt4::{Control, Handshake, Largest, Request, SocketId, SocketType, Timestamp};
 
@@ -26,7 +26,7 @@ struct Net {
     now: Instant,
     wire: VecDeque<(Instant, SocketAddr, SocketAddr, Vec<u8>)>,
     fate: Fate,
-    /// Senders of all datagrams so far, whether each was an envelope, and its destination.
+    /// Senders of all datagrams so far, whether each was protected, and its destination.
     sent: Vec<(SocketAddr, bool, SocketAddr)>,
 }
 
@@ -78,7 +78,7 @@ impl Net {
             while let Some(transmit) = host.poll_transmit(self.now, &mut batch) {
                 for datagram in transmit.datagrams() {
                     let mut datagram = datagram.to_vec();
-                    self.sent.push((*address, is_envelope(&datagram), transmit.to));
+                    self.sent.push((*address, is_protected(&datagram), transmit.to));
                     for _ in 0..(self.fate)(*address, &mut datagram) {
                         self.wire.push_back((self.now + DELAY, *address, transmit.to, datagram.clone()));
                     }
@@ -224,7 +224,7 @@ fn a6_forged_senders_of_an_admitted_network_leave_no_state() {
     assert_eq!(net.host(0).connections(), 0);
 }
 
-/// Plain packets for the name of a secure connection, and envelopes for that of a plain one, from the right addresses.
+/// Plain packets for the name of a secure connection, and protected packets for that of a plain one, from the right addresses.
 #[test]
 fn a9_neither_kind_of_client_changes_a_connection_of_the_other_kind() {
     let mut net = Net::new();
@@ -250,7 +250,7 @@ fn a9_neither_kind_of_client_changes_a_connection_of_the_other_kind() {
     let before = net.host(0).invalid_datagrams();
     let mut rng = Rng::new(3);
     for round in 0..2_000_u32 {
-        // A shutdown, an acknowledgement, data: plain and in an envelope without a key.
+        // A shutdown, an acknowledgement, data: plain and in a protected packet without a key.
         let kind = [0x8005_u16, 0x8002, 0, 0x8000][rng.below(4) as usize];
         for (sealed, from, name) in [(false, SECURE, names[0]), (true, PLAIN, names[1])] {
             let mut packet = vec![0; 25 + rng.below(60) as usize];
@@ -262,7 +262,7 @@ fn a9_neither_kind_of_client_changes_a_connection_of_the_other_kind() {
                 packet[8..12].copy_from_slice(&round.to_be_bytes());
                 packet[12..16].copy_from_slice(&name.to_be_bytes());
             }
-            assert_eq!(is_envelope(&packet), sealed);
+            assert_eq!(is_protected(&packet), sealed);
             net.arrive(at(from), at(SERVER), &mut packet, usize::MAX);
         }
     }
@@ -273,11 +273,11 @@ fn a9_neither_kind_of_client_changes_a_connection_of_the_other_kind() {
     assert!(!net.hosts[0].2.iter().any(|event| matches!(event, Event::Closed(..))));
 }
 
-/// An attacker on the path drops every envelope of a client, and calls plain from its address, which is admitted.
+/// An attacker on the path drops every protected packet of a client, and calls plain from its address, which is admitted.
 #[test]
 fn a9_a_secure_client_at_an_admitted_address_is_never_made_plain() {
     let mut net = Net::of(vec![(SERVER, server()), (PLAIN, secure_client())]);
-    net.fate = Box::new(|_, datagram| u32::from(!is_envelope(datagram)));
+    net.fate = Box::new(|_, datagram| u32::from(!is_protected(datagram)));
     let now = net.now;
     let called = net.host(1).connect(now, at(SERVER)).unwrap();
     let lost = |events: &[Event]| events.iter().any(|event| matches!(event, Event::Closed(id, _) if *id == called));
@@ -294,10 +294,10 @@ fn a9_a_secure_client_at_an_admitted_address_is_never_made_plain() {
 fn datagrams_of_both_kinds_in_one_call_go_to_their_protocols() {
     let mut net = Net::new();
     let len = call().len();
-    let mut envelope = vec![0; len];
+    let mut protected = vec![0; len];
     let header = Header { epoch: Epoch::FIRST_APPLICATION, number: 1, to: SocketId::new(5) };
-    envelope[..HEADER_LEN].copy_from_slice(&header.bytes());
-    let mut joined = [&envelope[..], &call(), &envelope, &call(), &call()].concat();
+    protected[..HEADER_LEN].copy_from_slice(&header.bytes());
+    let mut joined = [&protected[..], &call(), &protected, &call(), &call()].concat();
     joined.truncate(joined.len() - 3);
     net.arrive(at(PLAIN), at(SERVER), &mut joined, len);
     let mut batch = Batch::new();
@@ -306,8 +306,12 @@ fn datagrams_of_both_kinds_in_one_call_go_to_their_protocols() {
     while let Some(transmit) = net.host(0).poll_transmit(now, &mut batch) {
         answers += transmit.datagrams().count();
     }
-    assert_eq!((answers, net.host(0).invalid_datagrams()), (2, 3), "two envelopes and the short one are invalid");
-    let mut joined = [&envelope[..], &call(), &call()].concat();
+    assert_eq!(
+        (answers, net.host(0).invalid_datagrams()),
+        (2, 3),
+        "two protected packets and the short one are invalid"
+    );
+    let mut joined = [&protected[..], &call(), &call()].concat();
     net.arrive(at(OUTSIDE), at(SERVER), &mut joined, len);
     assert!(net.host(0).poll_transmit(now, &mut batch).is_none());
     assert_eq!(net.host(0).invalid_datagrams(), 6);
@@ -358,7 +362,7 @@ fn neither_kind_waits_for_the_other_to_fall_silent() {
     let mut batch = Batch::new();
     let mut kinds = Vec::new();
     while let Some(transmit) = net.host(0).poll_transmit(now, &mut batch) {
-        kinds.push(is_envelope(transmit.bytes));
+        kinds.push(is_protected(transmit.bytes));
     }
     assert!(kinds[..2].contains(&true) && kinds[..2].contains(&false), "{kinds:?}");
 }

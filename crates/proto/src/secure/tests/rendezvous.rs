@@ -1,9 +1,9 @@
-//! Rendezvous inside envelopes: two sides that call each other, and attackers in their names.
+//! Rendezvous under packet protection: two sides that call each other, and attackers in their names.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use farhaul_wire::secure::{ConnectionName, Frame, TAG_LEN, is_envelope};
+use farhaul_wire::secure::{ConnectionName, Frame, TAG_LEN, is_protected};
 
 use super::*;
 use crate::error::{ConnectError, PeerIncompatible};
@@ -81,7 +81,7 @@ fn two_sides_that_call_each_other_have_one_connection_in_two_delays_and_three() 
     let mut pair = pair();
     let began = pair.now;
     pair.fate = Box::new(|_, datagram| {
-        assert!(is_envelope(datagram));
+        assert!(is_protected(datagram));
         1
     });
     let ids = connect(&mut pair);

@@ -32,7 +32,7 @@ type Reply = (u32, u32);
 impl Discovery {
     /// `None` if the size is fixed.
     pub(super) fn new(agreed: &Agreed, offer: &Offer, rng: Rng) -> Option<Self> {
-        let least = |size: u32| mss_towards(offer.peer.ip(), size) - agreed.envelope.data;
+        let least = |size: u32| mss_towards(offer.peer.ip(), size) - agreed.protection.data;
         let sizes = Sizes {
             size: agreed.mss,
             base: least(BASE),

@@ -17,7 +17,7 @@ pub(super) struct PacketSizes {
     first: usize,
     /// Largest payload that the path carries; `None` if the size is fixed.
     most: Option<usize>,
-    /// Bytes by which pieces must be smaller than data packets, because an envelope adds more to them.
+    /// Bytes by which pieces must be smaller than data packets, because packet protection adds more to them.
     control_surplus: usize,
     /// Packets sent, counted in those of the first size, less the number of packets sent.
     surplus: f64,

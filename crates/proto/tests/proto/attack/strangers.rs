@@ -30,7 +30,7 @@ fn a8_a_side_that_waits_for_its_peer_answers_nobody_else() {
 }
 
 #[test]
-fn a9_a_plain_listener_never_answers_an_envelope_or_another_version() {
+fn a9_a_plain_listener_never_answers_a_protected_packet_or_another_version() {
     let mut bench = Bench::listening();
     for first in 0xC0..=0xFF_u8 {
         let mut initial = vec![0x5A; 1_200];

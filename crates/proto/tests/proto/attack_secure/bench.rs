@@ -74,7 +74,7 @@ pub(crate) fn undisturbed() -> (Duration, Stats) {
 pub(crate) struct Overheard {
     /// The connection ids of both hosts.
     pub(crate) ids: [ConnectionName; 2],
-    /// The newest packet of the caller, and its number in the envelope.
+    /// The newest packet of the caller, and its number in its header.
     pub(crate) seq: SeqNo,
     pub(crate) number: PacketNumber,
 }
@@ -95,7 +95,7 @@ impl Overheard {
 /// Makes packets of UDT4 for hosts.
 pub(crate) type Forger = fn(&Overheard) -> Vec<(usize, Vec<u8>)>;
 
-/// An upload during which the packets of `forge` arrive at its hosts every millisecond: in plain, in envelopes without a
+/// An upload during which the packets of `forge` arrive at its hosts every millisecond: in plain, in protected packets without a
 /// key, and from another address.
 pub(crate) fn attacked(forge: Forger) -> (Duration, Stats) {
     let mut run = upload();
@@ -114,9 +114,10 @@ pub(crate) fn attacked(forge: Forger) -> (Duration, Stats) {
         }
         for (host, packet) in forge(&known) {
             let header = Header { epoch: Epoch(3), number: known.number + 1 + round, to: known.ids[host] };
-            let mut envelope = Vec::new();
-            inner::enclose(&header, &packet, DataForm::Stream, &mut envelope);
-            for (from, bytes) in [(address(1 - host), &packet), (address(1 - host), &envelope), (stranger, &envelope)] {
+            let mut protected = Vec::new();
+            inner::enclose(&header, &packet, DataForm::Stream, &mut protected);
+            for (from, bytes) in [(address(1 - host), &packet), (address(1 - host), &protected), (stranger, &protected)]
+            {
                 run.inject(host, from, bytes);
             }
         }
@@ -159,10 +160,10 @@ pub(crate) fn application_keys() -> [Keys; 2] {
     keys.map(Option::unwrap)
 }
 
-/// The packet in an opened envelope, as it was before it went in.
-fn packet_of_udt4(header: &Header, envelope: &mut [u8]) -> Vec<u8> {
-    let body = &envelope[HEADER_LEN..envelope.len() - TAG_LEN];
-    let Some((seq, payload)) = inner::stream_data(body) else { return inner::restore(envelope).unwrap().to_vec() };
+/// The packet in an opened datagram, as it was before it went in.
+fn packet_of_udt4(header: &Header, protected: &mut [u8]) -> Vec<u8> {
+    let body = &protected[HEADER_LEN..protected.len() - TAG_LEN];
+    let Some((seq, payload)) = inner::stream_data(body) else { return inner::restore(protected).unwrap().to_vec() };
     let field = MessageField { position: Position::Only, in_order: false, message: MsgNo::FIRST };
     let mut packet = vec![0; udt4::HEADER_LEN];
     let data = DataHeader { seq, field, timestamp: Timestamp::ZERO, destination: header.to };

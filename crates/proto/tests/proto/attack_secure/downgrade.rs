@@ -1,11 +1,11 @@
-//! Attempts to have something weaker: another version, plain packets in place of envelopes. `farhaul-secure` has those on
+//! Attempts to have something weaker: another version, plain packets in place of protected ones. `farhaul-secure` has those on
 //! the ClientHello, because only TLS protects that.
 
 use farhaul_proto::{ConnectionLost, Event, Mode, SecurityFault};
 use farhaul_sim::topology::path::{CALLER, LISTENER, address};
 use farhaul_sim::{Departing, TapAction, Workload};
 use farhaul_units::{Duration, SeqNo};
-use farhaul_wire::secure::{HEADER_LEN, is_envelope};
+use farhaul_wire::secure::{HEADER_LEN, is_protected};
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, SocketType};
 
 use crate::attack_secure::bench::{Run, encode, endpoint, null, upload};
@@ -30,7 +30,7 @@ fn end_of(run: &Run) -> ConnectionLost {
 fn a9_another_version_in_the_initial_packets_is_no_connection() {
     for version in [0, 2, 0xFF] {
         let end = outcome(move |datagram| {
-            if datagram.from == address(CALLER) && is_envelope(datagram.bytes) {
+            if datagram.from == address(CALLER) && is_protected(datagram.bytes) {
                 datagram.bytes[HEADER_LEN + 3] = version;
             }
             TapAction::Pass
@@ -44,7 +44,7 @@ fn a9_another_version_in_the_initial_packets_is_no_connection() {
 #[test]
 fn a9_a_client_without_an_answer_never_falls_back() {
     let end = outcome(|datagram| {
-        assert!(is_envelope(datagram.bytes), "nothing else ever leaves");
+        assert!(is_protected(datagram.bytes), "nothing else ever leaves");
         TapAction::Drop
     });
     assert!(matches!(end, ConnectionLost::ConnectTimeout(_)), "{end:?}");
@@ -68,9 +68,9 @@ fn plain(request: Request, to: SocketId) -> Vec<u8> {
     encode(to, &Control::Handshake(packet))
 }
 
-/// The envelope has the client's id in clear.
+/// The Initial packet has the client's id in clear.
 #[test]
-fn a9_plain_answers_in_place_of_envelopes_are_no_connection() {
+fn a9_plain_answers_in_place_of_protected_ones_are_no_connection() {
     let end = outcome(|datagram| {
         if datagram.from == address(CALLER) {
             let id: [u8; 4] = datagram.bytes[HEADER_LEN + 4..HEADER_LEN + 8].try_into().unwrap();

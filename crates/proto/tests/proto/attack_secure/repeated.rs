@@ -122,7 +122,7 @@ fn b12_epochs_wrap_while_data_flow() {
 }
 
 #[test]
-fn b12_all_numbers_wrap_inside_an_envelope_in_the_middle_of_losses() {
+fn b12_all_numbers_wrap_under_packet_protection_in_the_middle_of_losses() {
     for before in [0, 15, 63, 1_000] {
         let config = || {
             let udt = udt::Config {

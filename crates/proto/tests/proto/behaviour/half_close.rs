@@ -10,7 +10,7 @@ use farhaul_wire::secure::STREAM_OVERHEAD;
 
 use crate::behaviour::scenario::{LIMIT, clean_path, small_buffers, some_path};
 
-/// Payload of a full packet in an envelope, on a path for 1500 bytes: the headers of IP, UDP, UDT4 and the envelope are outside.
+/// Payload of a full protected packet, on a path for 1500 bytes: the headers of IP, UDP, UDT4 and packet protection are outside.
 const FULL: u64 = 1_500 - 28 - 16 - STREAM_OVERHEAD as u64;
 
 type Run = Simulation<Endpoint>;

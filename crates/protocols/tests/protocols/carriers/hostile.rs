@@ -133,7 +133,7 @@ fn damaged_copied_and_invented_datagrams_change_nothing() {
             while let Ok(Read::Data(n)) = pair.ends[1].read(pair.now, ids[1], &mut buffer) {
                 got.extend_from_slice(&buffer[..n]);
             }
-            // Bytes of the inner protocols, and envelopes of nobody.
+            // Bytes of the inner protocols, and protected packets of nobody.
             let mut datagram: Vec<u8> = (0..200).map(|_| noise.below(256) as u8).collect();
             if noise.below(2) == 0 {
                 datagram[..2].copy_from_slice(&[0xC5, 3]);
