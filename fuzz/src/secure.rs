@@ -9,8 +9,8 @@ use farhaul_proto::{Batch, Config, Endpoint, Entropy, Mode, Streams, Transport};
 use farhaul_secure::{AuthorizedKeys, KnownHosts};
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{
-    ConnectionName, DataForm, Epoch, Frame, Greeting, HEADER_LEN, Header, MIN_INITIAL, TAG_LEN, TransportParameters,
-    VERSION, destination, inner,
+    ConnectionName, DataForm, Epoch, Frame, HEADER_LEN, Header, InitialHeader, MIN_INITIAL, TAG_LEN,
+    TransportParameters, VERSION, destination, inner,
 };
 
 const MAX_DATAGRAM: usize = 1_500;
@@ -28,9 +28,9 @@ fn packet_protection() {
             assert_eq!(header.bytes(), datagram[..HEADER_LEN]);
             assert_eq!(destination(datagram), Some(header.to));
         }
-        if let Ok((greeting, length)) = Greeting::decode(datagram) {
+        if let Ok((initial, length)) = InitialHeader::decode(datagram) {
             let mut encoded = datagram[..HEADER_LEN].to_vec();
-            greeting.encode(&mut encoded);
+            initial.encode(&mut encoded);
             assert_eq!(encoded, datagram[..length]);
         }
         let mut restored = datagram.to_vec();
@@ -159,7 +159,7 @@ fn frames_of_a_caller() {
             let header = Header { epoch: Epoch::INITIAL, number: number as u64, to: ConnectionName::NONE };
             let mut datagram = header.bytes().to_vec();
             let from = ConnectionName::new(7);
-            Greeting { version: VERSION, from, client_id: &CLIENT, token: &[] }.encode(&mut datagram);
+            InitialHeader { version: VERSION, from, client_id: &CLIENT, token: &[] }.encode(&mut datagram);
             let head = datagram.len();
             datagram.extend_from_slice(frames);
             datagram.resize(datagram.len().max(MIN_INITIAL - TAG_LEN), 0);

@@ -6,7 +6,7 @@
 //! | --- | --- | --- |
 //! | [`Form::Plain`] | a datagram of a measured stream | a plain port with [`answer_probes`](crate::Builder::answer_probes) |
 //! | [`Form::Udt`] | the first packet of a handshake of UDT4 | every plain port that listens with UDT4, also one of libudt |
-//! | [`Form::Secure`] | a greeting of a version that nobody speaks | a port with encryption, while it listens |
+//! | [`Form::Secure`] | an Initial packet of a version that nobody speaks | a port with encryption, while it listens |
 
 mod search;
 
@@ -18,7 +18,7 @@ use std::time::Duration;
 use farhaul_udp::{Clock, PathSocket};
 use farhaul_units::{Instant, SeqNo};
 use farhaul_wire::probe::{ANSWER_LEN, Acknowledge, Kind, Probe};
-use farhaul_wire::secure::{ConnectionName, Epoch, Greeting, Header, MIN_INITIAL};
+use farhaul_wire::secure::{ConnectionName, Epoch, Header, InitialHeader, MIN_INITIAL};
 use farhaul_wire::udt4::{Control, HEADER_LEN, Handshake, Largest, Packet, Request, SocketId, SocketType, Timestamp};
 
 use crate::error::Error;
@@ -28,7 +28,7 @@ use search::Search;
 /// Headers of IPv4 and UDP, and of IPv6 and UDP, bytes.
 const IPV4_HEADERS: u32 = 28;
 const IPV6_HEADERS: u32 = 48;
-/// The version of a greeting that asks which versions there are.
+/// The version of an Initial packet that asks which versions there are.
 const NO_VERSION: u32 = 0;
 /// The part of a number that fits into the ids and sequence numbers of UDT4.
 const LOW_31_BITS: u64 = 0x7FFF_FFFF;
@@ -269,7 +269,7 @@ fn question(form: Form, session: u64, packet: u32, micros: u64) -> Vec<u8> {
             datagram.extend_from_slice(&header.bytes());
             let client_id = [session.to_be_bytes(), micros.to_be_bytes()].concat();
             let from = ConnectionName::new(packet);
-            Greeting { version: NO_VERSION, from, client_id: &client_id, token: &[] }.encode(&mut datagram);
+            InitialHeader { version: NO_VERSION, from, client_id: &client_id, token: &[] }.encode(&mut datagram);
         }
     }
     datagram
@@ -294,8 +294,8 @@ fn answer(datagram: &[u8], session: u64) -> Option<(Form, Option<u32>, u64)> {
         return is_ours.then_some((Form::Plain, Some(u32::try_from(probe.number).ok()?), probe.clock));
     }
     let header = Header::decode(datagram).ok().filter(|header| header.epoch == Epoch::INITIAL)?;
-    let (greeting, _) = Greeting::decode(datagram).ok()?;
-    let (id, micros) = greeting.client_id.split_first_chunk()?;
+    let (initial, _) = InitialHeader::decode(datagram).ok()?;
+    let (id, micros) = initial.client_id.split_first_chunk()?;
     let micros = micros.try_into().ok().map(u64::from_be_bytes)?;
     (u64::from_be_bytes(*id) == session).then_some((Form::Secure, Some(header.to.value()), micros))
 }

@@ -5,7 +5,7 @@
 //!  | 0xC5          |  epoch (8)    |       packet number (24) …    |
 //!  | …             |0|             connection id of the receiver … |
 //!  | …             |
-//!  |      greeting, in Initial packets alone, in clear             |
+//!  |      header of Initial packets, in them alone, in clear       |
 //!  |      body, encrypted; its last 16 bytes are the tag           |
 //! ```
 //!
@@ -19,18 +19,18 @@
 //! | [`FIRST_APPLICATION`](Epoch::FIRST_APPLICATION) and later | one [`inner`] packet |
 
 mod frame;
-mod greeting;
 mod header;
+mod initial_header;
 pub mod inner;
 #[cfg(test)]
 mod tests;
 mod transport_parameters;
 
 pub use frame::{CloseCode, Frame, FrameError, MAX_REASON};
-pub use greeting::{Greeting, MAX_CLIENT_ID, MAX_TOKEN, MIN_CLIENT_ID};
 pub use header::{
     ConnectionName, Epoch, HEADER_LEN, Header, NUMBERS, PacketNumber, TAG_LEN, destination, is_protected,
 };
+pub use initial_header::{InitialHeader, MAX_CLIENT_ID, MAX_TOKEN, MIN_CLIENT_ID};
 pub use inner::{DataForm, OVERHEAD, STREAM_OVERHEAD};
 pub use transport_parameters::{ParametersError, TransportParameters};
 

@@ -14,7 +14,8 @@
 
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{
-    CloseCode, ConnectionName, Epoch, Frame, Greeting, HEADER_LEN, Header, MIN_INITIAL, PacketNumber, TAG_LEN, VERSION,
+    CloseCode, ConnectionName, Epoch, Frame, HEADER_LEN, Header, InitialHeader, MIN_INITIAL, PacketNumber, TAG_LEN,
+    VERSION,
 };
 
 use super::client_id::ClientId;
@@ -158,11 +159,11 @@ impl Exchange {
         }
         let mut head_len = HEADER_LEN;
         if header.epoch == Epoch::INITIAL {
-            let Ok((greeting, length)) = Greeting::decode(datagram) else { return Progress::Invalid };
-            if greeting.client_id != self.client_id.bytes() || greeting.version != VERSION {
+            let Ok((initial, length)) = InitialHeader::decode(datagram) else { return Progress::Invalid };
+            if initial.client_id != self.client_id.bytes() || initial.version != VERSION {
                 return Progress::Invalid;
             }
-            let from = greeting.from;
+            let from = initial.from;
             head_len = length;
             let progress = self.on_body(header, datagram, head_len, now);
             // Who keeps nothing of a caller has no name for it, either.
@@ -382,7 +383,7 @@ impl Exchange {
             level.number += 1;
             out.extend_from_slice(&header.bytes());
             if epoch == Epoch::INITIAL {
-                Greeting { version: VERSION, from: own, client_id: client_id.bytes(), token: &token }.encode(out);
+                InitialHeader { version: VERSION, from: own, client_id: client_id.bytes(), token: &token }.encode(out);
             }
             let body = out.len();
             for (epoch, offset) in heard.into_iter().flatten().filter(|(_, offset)| *offset > 0) {

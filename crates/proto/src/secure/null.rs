@@ -151,9 +151,9 @@ impl Generations for Counter {
 enum State {
     /// Nothing was said.
     Begin,
-    /// The client has greeted, or the server has the greeting.
+    /// The client has sent its first message, or the server has it.
     Greeted,
-    /// The server's greeting has arrived, or was sent.
+    /// The server's first message has arrived, or was sent.
     Answered,
     /// The client has the keys of the handshake.
     Keyed,

@@ -14,7 +14,7 @@
 //! only if the client's is the larger one. The two sides therefore never have the same role, and no side ever meets itself (ADR
 //! 0022).
 
-use farhaul_wire::secure::{Epoch, Greeting, Header};
+use farhaul_wire::secure::{Epoch, Header, InitialHeader};
 
 use super::client_id::ClientId;
 use super::exchange::Exchange;
@@ -87,8 +87,8 @@ impl Rendezvous {
     pub(super) fn is_for_answering(&self, header: &Header, datagram: &[u8]) -> bool {
         let Some(answering) = &self.answering else { return false };
         match header.epoch {
-            Epoch::INITIAL => Greeting::decode(datagram)
-                .is_ok_and(|(greeting, _)| greeting.client_id == answering.client_id().bytes()),
+            Epoch::INITIAL => InitialHeader::decode(datagram)
+                .is_ok_and(|(initial, _)| initial.client_id == answering.client_id().bytes()),
             _ => answering.opens(header, datagram),
         }
     }

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 use farhaul_units::{Instant, SeqNo};
 use farhaul_wire::secure::inner::DATAGRAM_OVERHEAD;
 use farhaul_wire::secure::{
-    CloseCode, ConnectionName, Epoch, Greeting, Header, MIN_INITIAL, VERSION, destination, is_protected,
+    CloseCode, ConnectionName, Epoch, Header, InitialHeader, MIN_INITIAL, VERSION, destination, is_protected,
 };
 
 use self::rendezvous::is_rendezvous;
@@ -195,8 +195,8 @@ impl Router {
         header: &Header,
         datagram: &mut [u8],
     ) {
-        let Ok((greeting, head_len)) = Greeting::decode(datagram) else { return connections.count_invalid() };
-        let Some(client_id) = ClientId::new(greeting.client_id) else { return connections.count_invalid() };
+        let Ok((initial, head_len)) = InitialHeader::decode(datagram) else { return connections.count_invalid() };
+        let Some(client_id) = ClientId::new(initial.client_id) else { return connections.count_invalid() };
         if let Some(&slot) = self.by_client.get(&(from, client_id)) {
             return connections.deliver_alone(slot, now, from, datagram);
         }
@@ -212,12 +212,12 @@ impl Router {
         if datagram.len() < MIN_INITIAL {
             return connections.count_invalid();
         }
-        let validated = self.is_validated(&Token { from, client_id, made: now }, &greeting, Token::admits);
+        let validated = self.is_validated(&Token { from, client_id, made: now }, &initial, Token::admits);
         if !validated && !self.unvalidated.take(now) {
             return;
         }
-        if greeting.version != VERSION {
-            return self.refuse(from, &greeting, (CloseCode::Version, "another version"));
+        if initial.version != VERSION {
+            return self.refuse(from, &initial, (CloseCode::Version, "another version"));
         }
         let held = connections.held();
         // Forged callers of a network must not keep out those that are there, so a proof comes before any place.
@@ -225,7 +225,7 @@ impl Router {
         let room = self.admission.room(from.ip(), now, held, connections.config);
         let place = self.callers.place(from.ip(), now, places(connections.config), room == Room::None);
         if !validated && (room != Room::Free || many || place != Place::Free) {
-            return self.ask_for_proof(from, &greeting, client_id, now);
+            return self.ask_for_proof(from, &initial, client_id, now);
         }
         let keys = self.provider.initial(client_id.bytes(), Side::Server);
         // TLS is expensive, and a damaged packet must cost none.
@@ -240,20 +240,20 @@ impl Router {
             Place::Free => None,
             Place::Of(slot) => Some(slot),
             Place::Later if room == Room::None => {
-                return self.refuse(from, &greeting, (CloseCode::Busy, "no room"));
+                return self.refuse(from, &initial, (CloseCode::Busy, "no room"));
             }
             Place::Later => return,
         };
         let offer = self.offer(connections.config, from, mode);
-        let names = (offer.socket_id, greeting.from);
+        let names = (offer.socket_id, initial.from);
         let Ok(tls) = self.provider.answer(from, parameters(self.serves, &offer, None)) else { return };
         let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, validated);
         match exchange.on_packet(header, datagram, now) {
             Progress::Wait if exchange.is_with_rendezvous() => return connections.count_invalid(),
             Progress::Wait => {}
             Progress::Failed(failure) => {
-                let Ok((greeting, _)) = Greeting::decode(datagram) else { return };
-                return self.refuse(from, &greeting, (failure.code, "the handshake failed"));
+                let Ok((initial, _)) = InitialHeader::decode(datagram) else { return };
+                return self.refuse(from, &initial, (failure.code, "the handshake failed"));
             }
             Progress::Invalid | Progress::Seen | Progress::Closed(..) | Progress::Complete | Progress::Retry(_) => {
                 return connections.count_invalid();
@@ -277,23 +277,23 @@ impl Router {
     }
 
     /// Whether a caller shows a token of this endpoint that its note `admits`.
-    fn is_validated(&self, note: &Token, greeting: &Greeting<'_>, admits: impl Fn(&Token, &[u8]) -> bool) -> bool {
-        let content = (!greeting.token.is_empty()).then(|| self.provider.open_token(greeting.token)).flatten();
+    fn is_validated(&self, note: &Token, initial: &InitialHeader<'_>, admits: impl Fn(&Token, &[u8]) -> bool) -> bool {
+        let content = (!initial.token.is_empty()).then(|| self.provider.open_token(initial.token)).flatten();
         content.is_some_and(|content| admits(note, &content))
     }
 
-    fn ask_for_proof(&mut self, from: SocketAddr, greeting: &Greeting<'_>, client_id: ClientId, now: Instant) {
+    fn ask_for_proof(&mut self, from: SocketAddr, initial: &InitialHeader<'_>, client_id: ClientId, now: Instant) {
         let keys = self.provider.initial(client_id.bytes(), Side::Server);
         let token = self.provider.seal_token(&Token { from, client_id, made: now }.content());
         let mut reply = Vec::new();
-        stateless_replies::retry(greeting, &keys, &token, &mut reply);
+        stateless_replies::retry(initial, &keys, &token, &mut reply);
         self.reply(from, reply);
     }
 
-    fn refuse(&mut self, from: SocketAddr, greeting: &Greeting<'_>, why: (CloseCode, &str)) {
-        let keys = self.provider.initial(greeting.client_id, Side::Server);
+    fn refuse(&mut self, from: SocketAddr, initial: &InitialHeader<'_>, why: (CloseCode, &str)) {
+        let keys = self.provider.initial(initial.client_id, Side::Server);
         let mut reply = Vec::new();
-        stateless_replies::close(greeting, &keys, why, &mut reply);
+        stateless_replies::close(initial, &keys, why, &mut reply);
         self.reply(from, reply);
     }
 

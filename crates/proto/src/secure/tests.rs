@@ -8,7 +8,9 @@ mod plain_callers;
 mod rendezvous;
 
 use farhaul_units::{Duration, Instant, Rng};
-use farhaul_wire::secure::{CloseCode, Epoch, Greeting, HEADER_LEN, Header, MIN_INITIAL, STREAM_OVERHEAD, VERSION};
+use farhaul_wire::secure::{
+    CloseCode, Epoch, HEADER_LEN, Header, InitialHeader, MIN_INITIAL, STREAM_OVERHEAD, VERSION,
+};
 
 use core::net::SocketAddr;
 
@@ -242,10 +244,10 @@ fn a_side_of_another_version_is_named() {
             // The version stands behind the header. The listener sees it before it opens the body.
             datagram[HEADER_LEN + 3] = 9;
         } else {
-            let (greeting, _) = Greeting::decode(datagram).unwrap();
-            assert_eq!(greeting.version, 9);
-            let client_id = greeting.client_id.to_vec();
-            let asked = Greeting {
+            let (initial, _) = InitialHeader::decode(datagram).unwrap();
+            assert_eq!(initial.version, 9);
+            let client_id = initial.client_id.to_vec();
+            let asked = InitialHeader {
                 version: VERSION,
                 from: Header::decode(datagram).unwrap().to,
                 client_id: &client_id,

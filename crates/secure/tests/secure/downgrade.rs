@@ -10,7 +10,7 @@ use farhaul_secure::{AcceptAll, Cipher, KeyPair, Tls};
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair, address};
 use farhaul_sim::{Simulation, TapAction, Workload};
 use farhaul_units::{Duration, Instant};
-use farhaul_wire::secure::{Epoch, Frame, Greeting, Header, TAG_LEN};
+use farhaul_wire::secure::{Epoch, Frame, Header, InitialHeader, TAG_LEN};
 
 type Run = Simulation<Endpoint>;
 
@@ -29,9 +29,9 @@ fn rewrite(provider: &Tls, from_client: bool, datagram: &mut [u8], change: impl 
     if header.epoch != Epoch::INITIAL {
         return;
     }
-    let (greeting, head_len) = Greeting::decode(datagram).unwrap();
+    let (initial, head_len) = InitialHeader::decode(datagram).unwrap();
     let (sender, receiver) = if from_client { (Side::Client, Side::Server) } else { (Side::Server, Side::Client) };
-    let keys = |side| -> Keys { provider.initial(greeting.client_id, side) };
+    let keys = |side| -> Keys { provider.initial(initial.client_id, side) };
     let (seals, opens) = (keys(sender), keys(receiver));
     let (head, body) = datagram.split_at_mut(head_len);
     if !opens.remote.open(header.number, head, body) {

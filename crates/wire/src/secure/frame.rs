@@ -8,8 +8,8 @@
 //! Close     4 | code u16 | length u8 | reason in UTF-8
 //! ```
 
-use super::greeting::MAX_TOKEN;
 use super::header::Epoch;
+use super::initial_header::MAX_TOKEN;
 
 /// Most bytes of the reason in a [`Frame::Close`].
 pub const MAX_REASON: usize = 200;

@@ -89,20 +89,20 @@ fn a_datagram_of_another_protocol_stands_behind_the_word_of_a_message() {
 }
 
 #[test]
-fn a_greeting_survives_and_its_limits_hold() {
-    let greeting = Greeting { version: 1, from: SocketId::new(7), client_id: &[9; 8], token: b"token" };
+fn the_header_of_an_initial_packet_survives_and_its_limits_hold() {
+    let initial = InitialHeader { version: 1, from: SocketId::new(7), client_id: &[9; 8], token: b"token" };
     let mut datagram = header().bytes().to_vec();
-    greeting.encode(&mut datagram);
+    initial.encode(&mut datagram);
     let length = datagram.len();
     datagram.extend_from_slice(b"body");
-    assert_eq!(Greeting::decode(&datagram), Ok((greeting, length)));
+    assert_eq!(InitialHeader::decode(&datagram), Ok((initial, length)));
     for cut in 0..length {
-        assert!(Greeting::decode(&datagram[..cut]).is_err(), "{cut}");
+        assert!(InitialHeader::decode(&datagram[..cut]).is_err(), "{cut}");
     }
     datagram[HEADER_LEN + 8] = 21;
-    assert!(Greeting::decode(&datagram).is_err(), "a client id that is too long");
+    assert!(InitialHeader::decode(&datagram).is_err(), "a client id that is too long");
     datagram[HEADER_LEN + 8] = 7;
-    assert!(Greeting::decode(&datagram).is_err(), "a client id that is too short");
+    assert!(InitialHeader::decode(&datagram).is_err(), "a client id that is too short");
 }
 
 #[test]
@@ -208,7 +208,7 @@ proptest! {
     #[test]
     fn no_bytes_make_a_decoder_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..1500)) {
         let _ = Header::decode(&bytes);
-        let _ = Greeting::decode(&bytes);
+        let _ = InitialHeader::decode(&bytes);
         let _ = TransportParameters::decode(&bytes);
         let _ = inner::Message::decode(&bytes);
         let mut rest = &bytes[..];

@@ -21,7 +21,7 @@
 
 use farhaul_units::SeqNo;
 
-use super::greeting::{MAX_CLIENT_ID, MIN_CLIENT_ID};
+use super::initial_header::{MAX_CLIENT_ID, MIN_CLIENT_ID};
 
 /// Most bytes of a protocol's name.
 const MAX_PROTOCOL: usize = 32;

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 
 use farhaul_units::Instant;
-use farhaul_wire::secure::{CloseCode, Greeting, Header, MIN_INITIAL, VERSION};
+use farhaul_wire::secure::{CloseCode, Header, InitialHeader, MIN_INITIAL, VERSION};
 
 use super::Router;
 use crate::secure::client_id::ClientId;
@@ -26,7 +26,7 @@ impl Router {
         (header, client_id): (&Header, ClientId),
         datagram: &mut [u8],
     ) {
-        let Ok((greeting, head_len)) = Greeting::decode(datagram) else { return connections.count_invalid() };
+        let Ok((initial, head_len)) = InitialHeader::decode(datagram) else { return connections.count_invalid() };
         let Some(opening) = connections.at(slot).and_then(|connection| connection.opening_as::<Opening>()) else {
             return;
         };
@@ -42,12 +42,12 @@ impl Router {
         let lifetime = connections.config.udt.rendezvous_timeout;
         let token = Token { from, client_id, made: now };
         let admits = |token: &Token, content: &[u8]| token.admits_within(content, lifetime);
-        let validated = self.is_validated(&token, &greeting, admits);
+        let validated = self.is_validated(&token, &initial, admits);
         if !validated && !self.unvalidated.take(now) {
             return;
         }
-        if greeting.version != VERSION {
-            return self.refuse(from, &greeting, (CloseCode::Version, "another version"));
+        if initial.version != VERSION {
+            return self.refuse(from, &initial, (CloseCode::Version, "another version"));
         }
         let keys = self.provider.initial(client_id.bytes(), Side::Server);
         if !exchange::is_sealed_with(&keys, header, datagram, head_len) {
@@ -57,16 +57,16 @@ impl Router {
             return connections.on_opening(slot, |opening: &mut Opening| opening.hurry(now));
         }
         if judged == Call::Another && !validated {
-            return self.ask_for_proof(from, &greeting, client_id, now);
+            return self.ask_for_proof(from, &initial, client_id, now);
         }
         let Ok(tls) = self.provider.meet(from, parameters(self.serves, &offer, Some(own))) else { return };
-        let names = (offer.socket_id, greeting.from);
+        let names = (offer.socket_id, initial.from);
         let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, validated);
         match exchange.on_packet(header, datagram, now) {
             Progress::Wait => connections.on_opening(slot, |opening: &mut Opening| opening.answer(exchange)),
             Progress::Failed(failure) => {
-                let Ok((greeting, _)) = Greeting::decode(datagram) else { return };
-                self.refuse(from, &greeting, (failure.code, "the handshake failed"));
+                let Ok((initial, _)) = InitialHeader::decode(datagram) else { return };
+                self.refuse(from, &initial, (failure.code, "the handshake failed"));
             }
             Progress::Invalid | Progress::Seen | Progress::Closed(..) | Progress::Complete | Progress::Retry(_) => {
                 connections.count_invalid();

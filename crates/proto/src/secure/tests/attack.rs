@@ -110,7 +110,7 @@ fn a6_a_call_that_fails_at_its_first_packet_leaves_nothing() {
     let keys = Null::new(0).initial(&client_id, Side::Client);
     let header = Header { epoch: Epoch::INITIAL, number: 0, to: ConnectionName::NONE };
     let mut datagram = header.bytes().to_vec();
-    Greeting { version: VERSION, from: ConnectionName::new(7), client_id: &client_id, token: &[] }
+    InitialHeader { version: VERSION, from: ConnectionName::new(7), client_id: &client_id, token: &[] }
         .encode(&mut datagram);
     let head = datagram.len();
     Frame::Crypto { offset: 0, bytes: &[0] }.encode(&mut datagram);
@@ -140,7 +140,7 @@ fn a6_a_caller_that_hears_busy_calls_again_until_its_time_is_over() {
             if !is_call || calls > is_busy_for {
                 return 1;
             }
-            let (asked, _) = Greeting::decode(datagram).unwrap();
+            let (asked, _) = InitialHeader::decode(datagram).unwrap();
             let (keys, mut answer) = (Null::new(2).initial(asked.client_id, Side::Server), Vec::new());
             stateless_replies::close(&asked, &keys, (CloseCode::Busy, "no room"), &mut answer);
             said.borrow_mut().push(answer);
@@ -265,12 +265,12 @@ fn b1_a_forged_end_in_an_initial_packet_ends_no_established_connection() {
     let ids = pair.connect();
     let seen = clear.lock().unwrap().clone();
     let answer = &seen.iter().find(|(end, _)| *end == 1).unwrap().1;
-    let (greeting, _) = Greeting::decode(answer).unwrap();
-    let (client, server) = (Header::decode(answer).unwrap().to, greeting.from);
+    let (initial, _) = InitialHeader::decode(answer).unwrap();
+    let (client, server) = (Header::decode(answer).unwrap().to, initial.from);
     let now = pair.now;
     for (end, from, to, side) in [(0, server, client, Side::Server), (1, client, server, Side::Client)] {
-        let keys = Null::new(0).initial(greeting.client_id, side);
-        let asked = Greeting { version: VERSION, from: to, client_id: greeting.client_id, token: &[] };
+        let keys = Null::new(0).initial(initial.client_id, side);
+        let asked = InitialHeader { version: VERSION, from: to, client_id: initial.client_id, token: &[] };
         let mut forged = Vec::new();
         stateless_replies::close(&asked, &keys, (CloseCode::Busy, "forged"), &mut forged);
         assert_ne!(from, to);

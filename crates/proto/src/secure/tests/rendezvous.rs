@@ -45,8 +45,8 @@ fn run_for(pair: &mut Pair, time: Duration) {
 
 fn client_id(datagram: &[u8]) -> Option<Vec<u8>> {
     let header = Header::decode(datagram).ok().filter(|header| header.epoch == Epoch::INITIAL)?;
-    let (greeting, _) = Greeting::decode(datagram).ok()?;
-    header.to.is_none().then(|| greeting.client_id.to_vec())
+    let (initial, _) = InitialHeader::decode(datagram).ok()?;
+    header.to.is_none().then(|| initial.client_id.to_vec())
 }
 
 /// The first packets of an end that meets, or calls, somebody. Their keys follow from what everybody sees.
@@ -280,18 +280,18 @@ fn a8_a_side_never_meets_its_own_reflection() {
 
 /// The frames of an Initial packet under another id, as the packet of `side`.
 fn renamed(datagram: &[u8], id: &[u8], side: Side, (to, number): (ConnectionName, u64)) -> Vec<u8> {
-    let (greeting, head_len) = Greeting::decode(datagram).unwrap();
+    let (initial, head_len) = InitialHeader::decode(datagram).unwrap();
     let header = Header::decode(datagram).unwrap();
     let other = if side == Side::Client { Side::Server } else { Side::Client };
     let mut body = datagram[head_len..].to_vec();
-    assert!(Null::new(9).initial(greeting.client_id, other).remote.open(
+    assert!(Null::new(9).initial(initial.client_id, other).remote.open(
         header.number,
         &datagram[..head_len],
         &mut body
     ));
     body.truncate(body.len() - TAG_LEN);
     let mut out = Header { number, to, ..header }.bytes().to_vec();
-    Greeting { client_id: id, ..greeting }.encode(&mut out);
+    InitialHeader { client_id: id, ..initial }.encode(&mut out);
     let head = out.len();
     out.extend_from_slice(&body);
     let (start, frames) = out.split_at_mut(head);
@@ -445,16 +445,16 @@ fn a_forged_end_of_a_forged_call_leaves_the_rendezvous_alone() {
     let mut pair = pair();
     let early = meet(&mut pair, 0);
     call.iter().for_each(|datagram| arrive(&mut pair, 0, datagram));
-    let (greeting, _) = Greeting::decode(&call[0]).unwrap();
+    let (initial, _) = InitialHeader::decode(&call[0]).unwrap();
     for frame in [Frame::Close(CloseCode::Unauthorised, "no"), Frame::Crypto { offset: 9_999_999, bytes: b"long" }] {
         let header = Header { epoch: Epoch::INITIAL, number: 77, to: ConnectionName::NONE };
         let mut out = header.bytes().to_vec();
-        greeting.encode(&mut out);
+        initial.encode(&mut out);
         let head = out.len();
         frame.encode(&mut out);
         out.resize(MIN_INITIAL - TAG_LEN, 0);
         let (start, frames) = out.split_at_mut(head);
-        let tag = Null::new(9).initial(greeting.client_id, Side::Client).local.seal(77, start, frames);
+        let tag = Null::new(9).initial(initial.client_id, Side::Client).local.seal(77, start, frames);
         out.extend_from_slice(&tag);
         arrive(&mut pair, 0, &out);
     }

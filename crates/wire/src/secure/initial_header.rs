@@ -14,11 +14,11 @@ pub const MAX_CLIENT_ID: usize = 20;
 /// Most bytes of a token.
 pub const MAX_TOKEN: usize = 128;
 
-const WHAT: &str = "greeting";
+const WHAT: &str = "header of an Initial packet";
 
 /// Everything that an Initial packet has in clear behind its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Greeting<'a> {
+pub struct InitialHeader<'a> {
     /// The version of these formats that the sender speaks.
     pub version: u32,
     /// The connection id of the sender, to which answers go.
@@ -29,7 +29,7 @@ pub struct Greeting<'a> {
     pub token: &'a [u8],
 }
 
-impl<'a> Greeting<'a> {
+impl<'a> InitialHeader<'a> {
     /// Appends its bytes. Ids and tokens beyond their limits are cut, which no side of ours has.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let id = &self.client_id[..self.client_id.len().min(MAX_CLIENT_ID)];
@@ -59,8 +59,8 @@ impl<'a> Greeting<'a> {
             return Err(DecodeError::OutOfRange { field: "connection id", value: from, legal: "1 to 2^31 - 1" });
         }
         let version = u32::from_be_bytes(*version);
-        let greeting = Self { version, from: ConnectionName::new(from), client_id, token };
-        Ok((greeting, datagram.len() - rest.len()))
+        let initial = Self { version, from: ConnectionName::new(from), client_id, token };
+        Ok((initial, datagram.len() - rest.len()))
     }
 }
 
