@@ -53,7 +53,7 @@ fn main() -> ExitCode {
         Err(fault) => (Records::of_unread(&early), Err(fault)),
     };
     if !farhaul_transfer::remote::peer_knows_of_the_end() {
-        farhaul::wait_for_farewells();
+        farhaul::wait_idle();
     }
     match done.and_then(|code| output::outcome().map(|()| code)) {
         Ok(code) => ExitCode::from(code),

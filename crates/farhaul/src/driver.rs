@@ -17,7 +17,7 @@
 //! | the state under the lock, and its waiters | `core.rs`, `wait_queue.rs`, `wakers.rs` |
 //! | access to the lock, and waiting for a condition | `guard.rs`, for tasks `wait.rs` |
 //! | the loop of the driver thread | `threads.rs` |
-//! | connections that finish without a handle | `core.rs`, `parting.rs` |
+//! | connections that finish without a handle | `core.rs`, `lingering.rs` |
 //! | the end of the thread after the last handle | `threads.rs`, `departure.rs` |
 //! | sleeps of the thread to gather datagrams | `receive_coalescing.rs` |
 //! | wake-ups of readers for more than a few packets | `wake_coalescing.rs` |
@@ -32,7 +32,7 @@ pub(crate) mod channels;
 mod core;
 mod departure;
 mod guard;
-mod parting;
+mod lingering;
 mod probes;
 mod receive_coalescing;
 #[cfg(test)]
@@ -48,7 +48,7 @@ mod wakers;
 
 pub(crate) use self::channels::OtherClient;
 pub(crate) use self::core::{Core, Place};
-pub use departure::wait_for_farewells;
+pub use departure::wait_idle;
 pub(crate) use guard::{CancelFlags, EndpointGuard};
 pub(crate) use threads::{Driver, UdpPort};
 #[cfg(any(test, feature = "tokio"))]

@@ -34,7 +34,7 @@ const SECRETS: &str = "the secrets of all connections are written down: whoever 
 ///
 /// A clone is a second handle of the same port. The port stays open while any handle of it lives: endpoint, listener,
 /// stream or message socket. Dropping the last one returns at once. The port's thread tells the peers, which takes
-/// about two RTTs, and then closes the port: see [`wait_for_farewells`](crate::wait_for_farewells).
+/// about two RTTs, and then closes the port: see [`wait_idle`](crate::wait_idle).
 #[derive(Clone)]
 pub struct Endpoint {
     port: Arc<Port>,

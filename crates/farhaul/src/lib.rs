@@ -59,7 +59,7 @@
 //! **Ends.** [`finish`](Connection::finish) is the proof of delivery. Dropping a stream without it
 //! [aborts](Connection::abort) the connection, which the peer does not take for the end of the stream. No call waits
 //! for ever on a dead peer, and a [`Canceller`] ends any call that waits. Dropping never waits. Call
-//! [`wait_for_farewells`] at the end of a program.
+//! [`wait_idle`] at the end of a program.
 
 mod addresses;
 mod builder;
@@ -88,7 +88,7 @@ pub use builder::{Builder, UDP_RECV_BUFFER};
 pub use canceller::Canceller;
 pub use connection::Connection;
 pub use control_stream::{CeilingFigures, ControlStream};
-pub use driver::wait_for_farewells;
+pub use driver::wait_idle;
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use farhaul_cc as cc;

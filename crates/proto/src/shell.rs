@@ -19,7 +19,7 @@
 //! | `endpoint` | routing, turns in sending, timers, channels, the public traits |
 //! | `connection` | the phases of a connection, and its application's commands |
 //! | `life`, `connection_state` | the state of a connection, and how its application sees it |
-//! | `farewell` | telling the peer how this side left |
+//! | `closing` | telling the peer how this side left |
 //! | `liveness` | all limits after which a peer is given up: `expiry`, `progress`, `gap` |
 //! | `limit` | what held the sender back, and for how long |
 //! | `line` | an end of a control channel |
@@ -28,11 +28,11 @@
 //! | `handshake` | callers and listeners with cookies, as UDT4 and the protocol of 2004 have them; room for callers |
 //! | `replies` | stateless replies to callers |
 
+pub mod closing;
 pub mod connection;
 pub(crate) mod connection_state;
 pub mod endpoint;
 pub mod expiry;
-pub mod farewell;
 pub mod gap;
 pub mod handshake;
 pub(crate) mod life;

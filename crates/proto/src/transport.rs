@@ -171,7 +171,7 @@ pub trait Streams: Transport {
     fn abort(&mut self, now: Instant, id: ConnectionId);
 
     /// Forgets a connection. A live one is [aborted](Streams::abort). Its memory is freed once the peer has been told,
-    /// at most [`LONGEST_FAREWELL`](crate::LONGEST_FAREWELL) later.
+    /// at most [`LONGEST_CLOSE`](crate::LONGEST_CLOSE) later.
     fn release(&mut self, now: Instant, id: ConnectionId);
 
     /// Whether this side has closed the connection and still repeats its shutdown.

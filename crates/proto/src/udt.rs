@@ -9,7 +9,7 @@
 //! time      ──▶│ Reception                              │  │          pacer, limits     │──▶ deadline
 //!              │ listener                               │  ├ Congestion ─ controller    │
 //!              │                                        │  ├ PathMtu                    │
-//!              │                                        │  └ Liveness, Challenge, Farewell │
+//!              │                                        │  └ Liveness, Challenge, Closing  │
 //!              └────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!

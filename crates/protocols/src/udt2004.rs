@@ -9,7 +9,7 @@
 //!              │                                    │  ├ Receiver ─ buffer, Acks,     │
 //! time      ──▶│ Reception                          │  │   Naks, speed, pairs, trend  │──▶ deadline
 //!              │ listener                           │  ├ Congestion ─ controller      │
-//!              │                                    │  └ Liveness, Farewell              │
+//!              │                                    │  └ Liveness, Closing               │
 //!              └──────────────────────────────────────────────────────────────────────┘
 //! ```
 //!

@@ -22,6 +22,6 @@ fn main() -> Result<(), Error> {
     let report = Copy::of(&places, true)?.over(ssh).run(&environment)?;
     eprintln!("\r{} files, {} bytes in {:.2} s", report.files.unwrap_or(0), report.bytes, report.seconds);
     // The peers may learn of the end in the background.
-    farhaul::wait_for_farewells();
+    farhaul::wait_idle();
     Ok(())
 }

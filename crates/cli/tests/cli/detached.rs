@@ -72,7 +72,7 @@ fn the_end_of_ssh_ends_a_copy_on_both_hosts_and_leaves_nothing_under_a_final_nam
     }
 }
 
-/// It says no farewell, so ssh alone tells that it is gone.
+/// It sends no close packet, so ssh alone tells that it is gone.
 #[test]
 fn the_death_of_the_far_program_ends_the_copy_here_in_time() {
     let Some(far) = Far::new("") else { return };

@@ -9,7 +9,7 @@ use farhaul_units::Instant;
 
 use super::channels::{OtherClient, RequestQueue};
 use super::departure::Departure;
-use super::parting::Parting;
+use super::lingering::Lingering;
 use super::probes::Answering;
 use super::transmit_queue::TransmitQueue;
 use super::wait_queue::{WaitQueue, Wakeups};
@@ -55,7 +55,7 @@ pub(crate) struct Core<T> {
     pub(crate) answering: Option<Answering>,
     pub(super) timeline: Timeline,
     pub(super) driver: DriverThread,
-    /// The last handle is gone. The driver thread sends farewells and ends.
+    /// The last handle is gone. The driver thread closes connections and ends.
     pub(super) departing: bool,
     pub(super) wakeups: Wakeups,
     /// Readers that wait for more data of a stream of packets.
@@ -65,12 +65,12 @@ pub(crate) struct Core<T> {
     /// Times at which the waiters for a connection to settle check again, even without an event.
     alarms: BTreeSet<(Instant, ConnectionId)>,
     /// Connections without handles that still deliver their data.
-    parting: Parting,
+    lingering: Lingering,
     /// Connections that this side closed or released and whose peers may not know yet, oldest first.
     leaving: VecDeque<ConnectionId>,
-    /// Present while such connections exist. [`wait_for_farewells`](super::wait_for_farewells) waits for it, even if a
+    /// Present while such connections exist. [`wait_idle`](super::wait_idle) waits for it, even if a
     /// handle is left.
-    farewell: Option<Departure>,
+    departure: Option<Departure>,
 }
 
 /// Connections that peers opened and the application has not accepted yet.
@@ -132,9 +132,9 @@ impl<T: Streams + Channels> Core<T> {
             accepting: Accepting::default(),
             slots: Vec::new(),
             alarms: BTreeSet::new(),
-            parting: Parting::default(),
+            lingering: Lingering::default(),
             leaving: VecDeque::new(),
-            farewell: None,
+            departure: None,
         }
     }
 
@@ -170,7 +170,7 @@ impl<T: Streams + Channels> Core<T> {
             Some(slot) if slot.handle == Handle::Dispensable && !slot.status.is_over() => {
                 slot.handle = Handle::Dropped;
                 self.throw_away_input(now, id);
-                if let Some(eldest) = self.parting.add(id) {
+                if let Some(eldest) = self.lingering.add(id) {
                     self.forget(now, eldest);
                 }
             }
@@ -186,7 +186,7 @@ impl<T: Streams + Channels> Core<T> {
 
     /// Forgets a connection here and in the transport.
     fn forget(&mut self, now: Instant, id: ConnectionId) {
-        self.parting.remove(id);
+        self.lingering.remove(id);
         if let Some(slot) = find(&mut self.slots, id) {
             slot.silence(&mut self.alarms);
             self.slots[id.slot()] = None;
@@ -198,30 +198,30 @@ impl<T: Streams + Channels> Core<T> {
     /// Whether the peers of all connections that this side closed have been told.
     pub(super) fn all_left(&self) -> bool {
         let undelivered = self.channel_requests.as_ref().is_some_and(RequestQueue::is_undelivered);
-        self.leaving.is_empty() && self.parting.is_empty() && !undelivered
+        self.leaving.is_empty() && self.lingering.is_empty() && !undelivered
     }
 
-    /// Removes the connections whose peers have been told, oldest first, since no farewell lasts long. Call it after
+    /// Removes the connections whose peers have been told, oldest first, since no close lasts long. Call it after
     /// each transmit.
-    pub(super) fn note_farewells(&mut self) {
+    pub(super) fn note_closed(&mut self) {
         while let Some(&id) = self.leaving.front()
             && !self.transport.is_leaving(id)
         {
             self.leaving.pop_front();
         }
         if self.all_left() {
-            self.farewell = None;
+            self.departure = None;
         } else {
-            self.farewell.get_or_insert_with(Departure::begin);
+            self.departure.get_or_insert_with(Departure::begin);
         }
     }
 
-    /// Ends all farewells and closes the port for channels, because the driver thread is gone.
-    pub(super) fn end_farewells(&mut self) {
+    /// Forgets all closing connections and closes the port for channels, because the driver thread is gone.
+    pub(super) fn end_closing(&mut self) {
         self.channel_requests = None;
         self.leaving.clear();
-        self.parting = Parting::default();
-        self.farewell = None;
+        self.lingering = Lingering::default();
+        self.departure = None;
     }
 
     /// Lets peers connect. The transport limits the connections that wait to be accepted.

@@ -94,7 +94,7 @@ impl<T: Streams + Channels> Shared<T> {
         }
     }
 
-    /// Notes that the last handle is gone. From now on, [`wait_for_farewells`](super::wait_for_farewells) waits until
+    /// Notes that the last handle is gone. From now on, [`wait_idle`](super::wait_idle) waits until
     /// the port closes.
     pub(super) fn depart(&self) {
         self.departure.get_or_init(Departure::begin);
@@ -321,7 +321,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
         }
         core.take_events(now);
         core.take_channel_requests(now);
-        core.note_farewells();
+        core.note_closed();
         let due = earliest(core.transport.poll_timeout(), core.next_alarm());
         let next = match state {
             QueueState::Drained => due,

@@ -246,7 +246,7 @@ fn a_connection_that_finishes_in_the_background_outlives_its_handle() {
         assert!(core.transport.incoming.is_empty());
         core.transport.events.push(end);
         core.take_events(Instant::ZERO);
-        core.note_farewells();
+        core.note_closed();
         assert!(core.transport.peer.is_none() && core.all_left() && core.status(ID).is_none());
     }
 }
@@ -257,7 +257,7 @@ fn a_handle_that_is_dropped_unfinished_ends_its_connection() {
     core.transport.peer = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
     core.open(ID);
     core.release(Instant::ZERO, ID);
-    core.note_farewells();
+    core.note_closed();
     assert!(core.transport.peer.is_none() && core.all_left());
 }
 
@@ -287,11 +287,11 @@ fn a_canceller_ends_a_blocked_call() {
 }
 
 #[test]
-fn a_dropped_handle_leaves_the_farewell_to_the_driver_thread() {
+fn a_dropped_handle_leaves_the_close_to_the_driver_thread() {
     let (alive, is_alive) = mpsc::channel();
     let toy = Toy { lingers: true, _alive: Some(alive), ..Toy::default() };
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    // A drop that waited for the farewell would wait for ever, because the peer answers only afterwards.
+    // A drop that waited for the close would wait for ever, because the peer answers only afterwards.
     let driver = Driver::start_with(toy, any, Options::default(), Duration::from_secs(3_600)).unwrap();
     let (peer, address) = (UdpSocket::bind(any).unwrap(), driver.local_addr());
     {
@@ -308,22 +308,22 @@ fn a_dropped_handle_leaves_the_farewell_to_the_driver_thread() {
 }
 
 #[test]
-fn a_port_sends_farewells_until_every_peer_has_been_told() {
+fn a_port_sends_close_packets_until_every_peer_has_them() {
     let mut core =
         Core::new(Toy { lingers: true, peer: Some(SocketAddr::from(([127, 0, 0, 1], 9))), ..Toy::default() });
     core.open(ID);
-    core.note_farewells();
+    core.note_closed();
     assert!(core.all_left());
     core.release(Instant::ZERO, ID);
-    core.note_farewells();
+    core.note_closed();
     assert!(!core.all_left());
     core.transport.peer = None;
-    core.note_farewells();
+    core.note_closed();
     assert!(core.all_left());
 }
 
 #[test]
-fn the_wait_for_farewells_ends_after_the_port_is_closed() {
+fn wait_idle_ends_after_the_port_is_closed() {
     let driver = driver(Toy::default());
     let address = driver.local_addr();
     // A thread that drops the last handle may be interrupted before it drops its share.
@@ -331,9 +331,9 @@ fn the_wait_for_farewells_ends_after_the_port_is_closed() {
     drop(driver);
     let gone = share.wait_for(Place::Accept, [&NEVER, &NEVER], None, |_, _| Ok(None::<()>));
     assert!(matches!(gone, Err(Error::DriverStopped)), "the thread is done");
-    assert!(UdpSocket::bind(address).is_err() && departing() > 0, "but the port is open, so the farewell is not over");
+    assert!(UdpSocket::bind(address).is_err() && departing() > 0, "but the port is open, so the close is not over");
     drop(share);
-    wait_for_farewells();
+    wait_idle();
     UdpSocket::bind(address).unwrap();
 }
 

@@ -27,7 +27,7 @@ const TRAINS_PER_BATCH: usize = 8;
 /// Pause of the thread after a receive error that does not pass.
 const BROKEN_SOCKET_PAUSE: Duration = Duration::from_millis(10);
 
-/// A transport that runs on a UDP port. Its drop ends the driver thread after the farewells, without waiting for that.
+/// A transport that runs on a UDP port. Its drop ends the driver thread after the connections are closed, without waiting for that.
 pub(crate) struct Driver<T: Streams + Channels + Send + 'static> {
     pub(super) shared: Arc<Shared<T>>,
 }
@@ -60,7 +60,7 @@ impl<T: Streams + Channels + Send + 'static> Driver<T> {
         transport: T,
         port: impl Into<UdpPort>,
         options: Options,
-        farewell: Duration,
+        linger: Duration,
     ) -> Result<Self, Error> {
         let (address, mut opened) = match port.into() {
             UdpPort::Address(address) => (address, None),
@@ -78,7 +78,7 @@ impl<T: Streams + Channels + Send + 'static> Driver<T> {
         let (ready, is_ready) = mpsc::sync_channel(1);
         thread::Builder::new()
             .name(format!("farhaul:{}", socket.local_addr().port()))
-            .spawn(move || begin(transport, socket, channels, &ready, farewell))
+            .spawn(move || begin(transport, socket, channels, &ready, linger))
             .map_err(|source| Error::System { what: "a thread", source })?;
         let shared = is_ready.recv().map_err(|_| Error::DriverStopped)??;
         Ok(Self { shared })
@@ -113,7 +113,7 @@ impl<T: Streams + Channels> Drop for LastAct<'_, T> {
         let mut core = self.0.core_even_if_poisoned();
         core.driver = DriverThread::Gone;
         core.wake_all();
-        core.end_farewells();
+        core.end_closing();
         let wakeups = std::mem::take(&mut core.wakeups);
         drop(core);
         wakeups.deliver();
@@ -127,7 +127,7 @@ fn begin<T: Streams + Channels>(
     socket: UdpSocket,
     channels: Option<ChannelPort>,
     ready: &SyncSender<Result<Arc<Shared<T>>, Error>>,
-    farewell: Duration,
+    linger: Duration,
 ) {
     let waiter = Waiter::new().and_then(|waiter| {
         waiter.watch(&socket, SOCKET, Interest::Readable)?;
@@ -139,7 +139,7 @@ fn begin<T: Streams + Channels>(
             let shared = Arc::new(Shared::new(transport, socket, channels, waiter.waker()));
             // The starting thread only waits for this message.
             let _ = ready.send(Ok(Arc::clone(&shared)));
-            run(&shared, waiter, sockets, farewell);
+            run(&shared, waiter, sockets, linger);
         }
         Err(source) => {
             let _ = ready.send(Err(Error::System { what: "an epoll instance", source }));
@@ -148,12 +148,12 @@ fn begin<T: Streams + Channels>(
 }
 
 /// Runs the driver thread's loop. It ends when the last handle is gone and every peer has been told, at the latest
-/// `farewell` after the last handle.
+/// `linger` after the last handle.
 fn run<T: Streams + Channels>(
     shared: &Shared<T>,
     mut waiter: Waiter,
     mut channels: Option<ChannelSockets>,
-    farewell: Duration,
+    linger: Duration,
 ) {
     let _last_act = LastAct(shared);
     let mut batch = RecvBatch::new(TRAINS_PER_BATCH);
@@ -177,7 +177,7 @@ fn run<T: Streams + Channels>(
             turn.hand_in_channels(channels);
         }
         let bytes = hand_in(&mut turn, &mut batch);
-        if turn.departing && *end.get_or_insert(now + farewell) <= now {
+        if turn.departing && *end.get_or_insert(now + linger) <= now {
             return;
         }
         // A sleep would add to the delay of a control stream, at either end.

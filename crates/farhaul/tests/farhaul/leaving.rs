@@ -1,10 +1,10 @@
-//! Endpoints whose last handle is dropped. They still send the peer all packets of the transport's farewell.
+//! Endpoints whose last handle is dropped. They still send the peer all packets of the transport's close.
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use farhaul::{Endpoint, wait_for_farewells};
+use farhaul::{Endpoint, wait_idle};
 use farhaul_proto::{Batch, Config, Entropy, Event, Streams, udt};
 use farhaul_protocols::udt2004;
 use farhaul_units::Instant;
@@ -13,7 +13,7 @@ use farhaul_wire::{udt4, udt2004 as wire_2004};
 /// Longest wait for a datagram. If none comes, the test fails.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Shutdowns of one farewell.
+/// Shutdowns of one close.
 const SHUTDOWNS: usize = 3;
 
 /// A peer whose clock stands still, behind a plain socket.
@@ -59,7 +59,7 @@ impl<T: Streams> Peer<T> {
         (from, room[..len].to_vec())
     }
 
-    /// Accepts this peer at an endpoint, drops everything there, and waits for the whole farewell.
+    /// Accepts this peer at an endpoint, drops everything there, and waits for the whole close.
     fn assert_told(mut self, protocol: &str, is_shutdown: impl Fn(&[u8]) -> bool) {
         let there = Endpoint::builder()
             .plain()
@@ -102,14 +102,14 @@ fn a_port_of_the_2004_protocol_stays_open_until_the_last_close_packet_has_left()
 
 /// At the end of a program, a thread that reads standard input may still hold a handle, for example.
 #[test]
-fn the_wait_for_farewells_ends_after_the_last_shutdown_even_if_a_handle_is_left() {
+fn wait_idle_ends_after_the_last_shutdown_even_if_a_handle_is_left() {
     let mut peer = Peer::new(udt::endpoint(Config::default(), entropy()));
     let there = Endpoint::plain("127.0.0.1:0").unwrap();
     let listener = there.listen().unwrap();
     peer.connect(&there);
     let (stream, _) = listener.accept().unwrap();
     stream.close();
-    wait_for_farewells();
+    wait_idle();
     peer.socket.set_nonblocking(true).unwrap();
     let mut room = [0; 2_000];
     let arrived = std::iter::from_fn(|| peer.socket.recv(&mut room).ok().map(|len| is_shutdown(&room[..len])));

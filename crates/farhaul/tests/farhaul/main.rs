@@ -7,7 +7,6 @@ mod background;
 mod connect;
 mod custom;
 mod ends;
-mod farewell;
 mod leaving;
 mod plain_clients;
 mod probe;

@@ -11,7 +11,7 @@ use farhaul_units::Instant;
 use super::sealed::Sealed;
 use crate::config::Config;
 use crate::error::ConnectionLost;
-use crate::shell::farewell::{LONGEST_FAREWELL, Parting};
+use crate::shell::closing::{CloseKind, LONGEST_CLOSE};
 use crate::shell::protocol::{Established, Output};
 
 /// Bytes of the stream on their way in one direction. The longest control record, a bitmap of a blast, has less than a tenth.
@@ -25,7 +25,7 @@ pub(super) fn settings(config: &Config) -> Config {
         recv_buffer: STREAM_BUFFER,
         connect_timeout: config.connect_timeout,
         peer_timeout: config.peer_timeout,
-        linger: LONGEST_FAREWELL,
+        linger: LONGEST_CLOSE,
         keep_alive: config.keep_alive,
         max_connections: config.max_connections,
         backlog: config.backlog,
@@ -97,7 +97,7 @@ impl Carrier {
             Stage::Open if !self.unsent.is_empty() => self.stage = Stage::Draining,
             Stage::Open | Stage::Draining => {
                 self.stage = Stage::Finishing;
-                self.connection.begin_linger(now, LONGEST_FAREWELL);
+                self.connection.begin_linger(now, LONGEST_CLOSE);
                 self.check(now);
             }
             Stage::Finishing | Stage::Leaving | Stage::Over => {}
@@ -105,10 +105,10 @@ impl Carrier {
     }
 
     /// Ends it at once.
-    pub(super) fn end(&mut self, now: Instant, parting: Parting) {
+    pub(super) fn end(&mut self, now: Instant, kind: CloseKind) {
         if matches!(self.stage, Stage::Open | Stage::Draining) {
             self.stage = Stage::Leaving;
-            self.connection.leave(now, parting);
+            self.connection.leave(now, kind);
         }
     }
 
@@ -116,7 +116,7 @@ impl Carrier {
     pub(super) fn check(&mut self, now: Instant) {
         if self.stage == Stage::Finishing && self.connection.may_leave() {
             self.stage = Stage::Leaving;
-            self.connection.leave(now, Parting::Closed);
+            self.connection.leave(now, CloseKind::Closed);
         }
     }
 

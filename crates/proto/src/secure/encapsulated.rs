@@ -23,8 +23,8 @@ use super::carrier::{Carrier, is_orderly};
 use super::sealed::Sealed;
 use crate::channel::ChannelEnd;
 use crate::error::ConnectionLost;
+use crate::shell::closing::CloseKind;
 use crate::shell::connection::Phase;
-use crate::shell::farewell::Parting;
 use crate::shell::line::Request;
 use crate::shell::protocol::{Effect, Established, Opening, Output, Setup};
 use crate::stats::Stats;
@@ -131,7 +131,7 @@ impl Encapsulated {
             let in_order = reason == ConnectionLost::ClosedByPeer;
             self.inner.channel_ended(now, if in_order { ChannelEnd::Finished } else { ChannelEnd::Failed })
         } else {
-            // The protocol's own farewell comes before the end of a carrier, unless it was lost.
+            // The protocol's own close comes before the end of a carrier, unless it was lost.
             Effect::Lost(if fault { reason } else { ConnectionLost::Aborted })
         }
     }
@@ -227,13 +227,13 @@ impl Encapsulated {
                     }
                 }
                 Request::Finish => self.carrier.finish(now),
-                Request::Reset => self.carrier.end(now, Parting::Aborted),
+                Request::Reset => self.carrier.end(now, CloseKind::Aborted),
             }
         }
         // A protocol without a channel tells its peer by datagrams, and the carrier ends after them.
         if self.has_left_inside() && self.inner.is_gone() && self.carrier.is_open() {
-            let parting = self.carrier.connection.parting();
-            self.carrier.end(now, parting);
+            let kind = self.carrier.connection.close_kind();
+            self.carrier.end(now, kind);
             served = true;
         }
         served
@@ -376,10 +376,10 @@ impl Established for Encapsulated {
         }
     }
 
-    fn leave(&mut self, now: Instant, parting: Parting) {
+    fn leave(&mut self, now: Instant, kind: CloseKind) {
         self.leaving = true;
         match self.inner.established_mut() {
-            Some(inner) => inner.leave(now, parting),
+            Some(inner) => inner.leave(now, kind),
             None => self.close(),
         }
     }
@@ -421,8 +421,8 @@ impl Established for Encapsulated {
         true
     }
 
-    fn parting(&self) -> Parting {
-        self.inner.established().map_or(Parting::Aborted, Established::parting)
+    fn close_kind(&self) -> CloseKind {
+        self.inner.established().map_or(CloseKind::Aborted, Established::close_kind)
     }
 
     fn explain(&self, reason: ConnectionLost) -> ConnectionLost {

@@ -13,7 +13,7 @@ use super::key_schedule::{KeySchedule, TRAIN, WornOut};
 use super::paths::Paths;
 use super::protector::Side;
 use crate::error::{ConnectionLost, SecurityFault};
-use crate::shell::farewell::Parting;
+use crate::shell::closing::CloseKind;
 use crate::shell::protocol::{Effect, Established, Output, Setup};
 use crate::stats::Stats;
 use crate::transport::{MessageOptions, Protection, StreamError, earliest};
@@ -300,8 +300,8 @@ impl Established for Sealed {
         self.inner.begin_linger(now, linger);
     }
 
-    fn leave(&mut self, now: Instant, parting: Parting) {
-        self.inner.leave(now, parting);
+    fn leave(&mut self, now: Instant, kind: CloseKind) {
+        self.inner.leave(now, kind);
     }
 
     fn has_left(&self) -> bool {
@@ -381,8 +381,8 @@ impl Established for Sealed {
         true
     }
 
-    fn parting(&self) -> Parting {
-        self.inner.parting()
+    fn close_kind(&self) -> CloseKind {
+        self.inner.close_kind()
     }
 
     fn explain(&self, reason: ConnectionLost) -> ConnectionLost {

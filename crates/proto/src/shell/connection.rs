@@ -10,8 +10,8 @@ use core::ops::Range;
 use farhaul_units::{Duration, Instant};
 
 pub(crate) use self::phase::Phase;
+use super::closing::CloseKind;
 use super::connection_state::ConnectionState;
-use super::farewell::Parting;
 use super::life::{Ending, Life};
 use super::line::Request;
 use super::protocol::{Effect, Established, Opening, Output, Setup};
@@ -242,7 +242,7 @@ impl Connection {
             self.state.sending_finished();
         }
         if leaves {
-            established.leave(now, Parting::Closed);
+            established.leave(now, CloseKind::Closed);
             // Nothing more will arrive. As far as this side can know, the received data is complete.
             let complete = established.is_complete();
             self.state.flushed(complete);

@@ -15,7 +15,7 @@ use core::net::SocketAddr;
 use farhaul_units::{Duration, Instant};
 
 pub use self::effect::{Effect, Output, Setup, Step};
-use super::farewell::Parting;
+use super::closing::CloseKind;
 use super::line::Request;
 use crate::channel::ChannelEnd;
 use crate::config::Config;
@@ -126,7 +126,7 @@ pub trait Established: Any + Send {
 
     // ---- output ----
 
-    /// The next datagrams to send. A side that is leaving sends no data, only its farewell and what goes before it.
+    /// The next datagrams to send. A side that is leaving sends no data, only its close packets and what goes before it.
     fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output>;
 
     /// The datagrams that the last [`poll`](Self::poll) found by [`Output::Data`], back to back, and the length of each but
@@ -170,7 +170,7 @@ pub trait Established: Any + Send {
     fn begin_linger(&mut self, now: Instant, linger: Duration);
 
     /// This side leaves, and begins to tell the peer how.
-    fn leave(&mut self, now: Instant, parting: Parting);
+    fn leave(&mut self, now: Instant, kind: CloseKind);
 
     /// Whether the peer was told as far as this side can.
     fn has_left(&self) -> bool;
@@ -282,9 +282,9 @@ pub trait Established: Any + Send {
     /// The peer has sent a valid packet after the handshake.
     fn was_heard(&self) -> bool;
 
-    /// The farewell of a side that closes now. Only a peer that has all data may see the end of the stream.
-    fn parting(&self) -> Parting {
-        if self.is_flushed() { Parting::Closed } else { Parting::Aborted }
+    /// How a side leaves that closes now. Only a peer that has all data may see the end of the stream.
+    fn close_kind(&self) -> CloseKind {
+        if self.is_flushed() { CloseKind::Closed } else { CloseKind::Aborted }
     }
 
     /// The reason of the end, with the peer's reported error taken into account.

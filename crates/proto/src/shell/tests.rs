@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use farhaul_units::{Duration, Instant};
 
+use super::closing::{CloseKind, Closing};
 use super::connection::{Connection, Name};
 use super::endpoint::Demultiplexer;
 use super::endpoint::{Connections, Endpoint};
-use super::farewell::{Farewell, Parting};
 use super::protocol::{Effect, Established, Opening, Output, Setup, Step};
 use crate::{
     Batch, Config, ConnectError, ConnectOptions, ConnectionId, ConnectionLost, Event, Mode, Read, Stats, StreamError,
@@ -41,7 +41,7 @@ struct Pipe {
     in_flight: bool,
     arrived: VecDeque<u8>,
     owes_ack: bool,
-    farewell: Farewell,
+    closing: Closing,
 }
 
 impl Demultiplexer for Tags {
@@ -140,10 +140,10 @@ impl Established for Pipe {
     fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<Output> {
         if std::mem::take(&mut self.owes_ack) {
             datagram(self.tag, b'A', &[], scratch);
-        } else if !self.unsent.is_empty() && !self.farewell.has_begun() {
+        } else if !self.unsent.is_empty() && !self.closing.has_begun() {
             datagram(self.tag, b'D', &std::mem::take(&mut self.unsent), scratch);
             self.in_flight = true;
-        } else if self.farewell.poll(now, RTT) == Some(Parting::Closed) {
+        } else if self.closing.poll(now, RTT) == Some(CloseKind::Closed) {
             datagram(self.tag, b'C', &[], scratch);
         } else {
             return None;
@@ -156,7 +156,7 @@ impl Established for Pipe {
     }
 
     fn deadline(&self, _: Instant) -> Option<Instant> {
-        self.farewell.deadline()
+        self.closing.deadline()
     }
 
     fn write(&mut self, _: Instant, data: &[u8]) -> usize {
@@ -187,12 +187,12 @@ impl Established for Pipe {
 
     fn begin_linger(&mut self, _: Instant, _: Duration) {}
 
-    fn leave(&mut self, now: Instant, parting: Parting) {
-        self.farewell.begin(now, parting);
+    fn leave(&mut self, now: Instant, kind: CloseKind) {
+        self.closing.begin(now, kind);
     }
 
     fn has_left(&self) -> bool {
-        self.farewell.is_told()
+        self.closing.is_told()
     }
 
     fn close(&mut self) {}

@@ -10,7 +10,7 @@
 use farhaul_units::{Duration, Instant};
 
 use crate::consts::SYN_INTERVAL;
-use crate::shell::farewell::Parting;
+use crate::shell::closing::CloseKind;
 use crate::transport::earliest;
 
 /// Questions to the peer. On a path that loses one packet in ten, all of them or their answers are lost once in 150
@@ -37,7 +37,7 @@ pub(crate) struct Challenge {
 #[derive(Clone, Copy, Debug)]
 struct Doubt {
     /// The reported end. An abort takes precedence, so that incomplete data is not taken for complete.
-    parting: Parting,
+    kind: CloseKind,
     /// When the shutdown or abort arrived.
     since: Instant,
     /// When it is believed.
@@ -48,17 +48,17 @@ struct Doubt {
 
 impl Challenge {
     /// A shutdown or abort arrived. `silence` is the longest time until an answer.
-    pub(crate) fn on_parting(&mut self, now: Instant, parting: Parting, silence: Duration) {
+    pub(crate) fn on_close(&mut self, now: Instant, kind: CloseKind, silence: Duration) {
         // Repeated ones cause no more questions and change no time.
         let doubt = self.doubt.get_or_insert(Doubt {
-            parting,
+            kind,
             since: now,
             believe_at: now + SPACING * (QUESTIONS - 1) + silence,
             questions: QUESTIONS,
             next_question: now,
         });
-        if parting == Parting::Aborted {
-            doubt.parting = Parting::Aborted;
+        if kind == CloseKind::Aborted {
+            doubt.kind = CloseKind::Aborted;
         }
     }
 
@@ -90,8 +90,8 @@ impl Challenge {
     }
 
     /// How the peer left, if that is believed now.
-    pub(crate) fn poll_belief(&mut self, now: Instant) -> Option<Parting> {
-        self.doubt.take_if(|doubt| doubt.believe_at <= now).map(|doubt| doubt.parting)
+    pub(crate) fn poll_belief(&mut self, now: Instant) -> Option<CloseKind> {
+        self.doubt.take_if(|doubt| doubt.believe_at <= now).map(|doubt| doubt.kind)
     }
 
     /// Whether a shutdown or abort waits to be believed or disproved.
@@ -126,7 +126,7 @@ mod tests {
 
     fn challenged() -> Challenge {
         let mut challenge = Challenge::default();
-        challenge.on_parting(at(0), Parting::Closed, silence(RTT, true));
+        challenge.on_close(at(0), CloseKind::Closed, silence(RTT, true));
         challenge
     }
 
@@ -135,7 +135,7 @@ mod tests {
         let mut challenge = Challenge::default();
         let asked: Vec<u64> = (0..100)
             .filter(|&millis| {
-                challenge.on_parting(at(millis), Parting::Closed, silence(RTT, true));
+                challenge.on_close(at(millis), CloseKind::Closed, silence(RTT, true));
                 challenge.poll_question(at(millis))
             })
             .collect();
@@ -146,17 +146,17 @@ mod tests {
     fn without_an_answer_a_shutdown_is_believed_after_a_round_trip_and_a_margin() {
         let mut challenge = challenged();
         assert_eq!(challenge.poll_belief(at(129)), None);
-        assert_eq!(challenge.poll_belief(at(130)), Some(Parting::Closed));
+        assert_eq!(challenge.poll_belief(at(130)), Some(CloseKind::Closed));
     }
 
     #[test]
     fn of_a_shutdown_and_an_abort_the_abort_is_believed() {
-        for pair in [[Parting::Closed, Parting::Aborted], [Parting::Aborted, Parting::Closed]] {
+        for pair in [[CloseKind::Closed, CloseKind::Aborted], [CloseKind::Aborted, CloseKind::Closed]] {
             let mut challenge = Challenge::default();
-            for (millis, parting) in [0, 5].into_iter().zip(pair) {
-                challenge.on_parting(at(millis), parting, silence(RTT, true));
+            for (millis, kind) in [0, 5].into_iter().zip(pair) {
+                challenge.on_close(at(millis), kind, silence(RTT, true));
             }
-            assert_eq!(challenge.poll_belief(at(130)), Some(Parting::Aborted), "and the second gained no time");
+            assert_eq!(challenge.poll_belief(at(130)), Some(CloseKind::Aborted), "and the second gained no time");
         }
     }
 
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn an_answer_to_a_question_revokes_it_and_an_answer_to_something_older_does_not() {
         let mut challenge = Challenge::default();
-        challenge.on_parting(at(50), Parting::Closed, silence(RTT, true));
+        challenge.on_close(at(50), CloseKind::Closed, silence(RTT, true));
         challenge.on_answer(at(49));
         assert!(challenge.is_on());
         challenge.on_answer(at(50));
@@ -182,7 +182,7 @@ mod tests {
         let mut challenge = challenged();
         challenge.on_sign_of_life(at(60), silence(RTT, true));
         assert_eq!(challenge.poll_belief(at(169)), None);
-        assert_eq!(challenge.poll_belief(at(170)), Some(Parting::Closed));
+        assert_eq!(challenge.poll_belief(at(170)), Some(CloseKind::Closed));
     }
 
     #[test]

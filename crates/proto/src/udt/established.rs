@@ -27,7 +27,7 @@ use crate::consts::{IP_UDP_HEADER, SYN_INTERVAL};
 use crate::error::ConnectionLost;
 use crate::estimate::Rtt;
 use crate::path_memory::Recollection;
-use crate::shell::farewell::{Farewell, Parting};
+use crate::shell::closing::{CloseKind, Closing};
 use crate::shell::handshake::{Agreed, Answer, Offer, mss_towards};
 use crate::shell::liveness::Liveness;
 use crate::shell::protocol::{Effect, Setup};
@@ -60,7 +60,7 @@ pub(crate) struct Established {
     receiver: Receiver,
     /// `None` if one direction cannot end alone.
     half_close: Option<HalfClose>,
-    farewell: Farewell,
+    closing: Closing,
     challenge: Challenge,
     liveness: Liveness,
     rtt: Rtt,
@@ -134,7 +134,7 @@ impl Established {
                 now,
             ),
             half_close: agreed.half_close.then(HalfClose::new),
-            farewell: Farewell::default(),
+            closing: Closing::default(),
             challenge: Challenge::default(),
             liveness,
             rtt: Rtt::default(),
@@ -189,7 +189,7 @@ impl Established {
     fn on_data(&mut self, header: &DataHeader, payload: &[u8], now: Instant) -> Effect {
         self.liveness.expiry.on_heard(now);
         // Nobody reads what comes after the close, so the peer must not take it for delivered.
-        if self.farewell.has_begun() {
+        if self.closing.has_begun() {
             return Effect::GoOn;
         }
         if let Err(effect) = self.admit(header.seq, payload.is_empty()) {
@@ -250,8 +250,8 @@ impl Established {
                 }
             }
             // A side that is leaving need not know whether the peer does.
-            Control::Shutdown if self.farewell.has_begun() => {}
-            Control::Shutdown => self.challenge.on_parting(now, Parting::Closed, self.silence()),
+            Control::Shutdown if self.closing.has_begun() => {}
+            Control::Shutdown => self.challenge.on_close(now, CloseKind::Closed, self.silence()),
             Control::DropRequest(request) => {
                 self.receiver.on_drop_request(request, now);
                 self.liveness.gap.look(&self.receiver.buffer, now);
@@ -263,8 +263,8 @@ impl Established {
             }
             Control::ErrorSignal(CONNECTION_BROKEN) => {
                 self.counts.error_signals_received += 1;
-                if !self.farewell.has_begun() {
-                    self.challenge.on_parting(now, Parting::Aborted, self.silence());
+                if !self.closing.has_begun() {
+                    self.challenge.on_close(now, CloseKind::Aborted, self.silence());
                 }
             }
             Control::ErrorSignal(code) => {
@@ -332,10 +332,10 @@ impl Established {
             Control::ErrorSignal(code).encode(stamp, peer, out);
         } else if let Some((kind, body)) = self.custom.pop_front() {
             Control::Custom { kind, body: &body }.encode(stamp, peer, out);
-        } else if let Some(parting) = self.farewell.poll(now, self.rtt.with_margin()) {
-            let control = match parting {
-                Parting::Closed => Control::Shutdown,
-                Parting::Aborted => Control::ErrorSignal(CONNECTION_BROKEN),
+        } else if let Some(kind) = self.closing.poll(now, self.rtt.with_margin()) {
+            let control = match kind {
+                CloseKind::Closed => Control::Shutdown,
+                CloseKind::Aborted => Control::ErrorSignal(CONNECTION_BROKEN),
             };
             control.encode(stamp, peer, out);
         } else {
@@ -409,7 +409,7 @@ impl Established {
             (Role::Rendezvous, Request::Rendezvous | Request::Conclusion) => Request::RendezvousFinal,
             _ => return,
         };
-        if !self.farewell.has_begun() {
+        if !self.closing.has_begun() {
             self.answer.repeat(packet, request, now, self.rtt.smoothed());
         }
     }

@@ -7,7 +7,7 @@ use super::frames::Unread;
 use super::path::PATIENCE;
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::error::ConnectionLost;
-use farhaul_proto::shell::farewell::{LONGEST_FAREWELL, Parting};
+use farhaul_proto::shell::closing::{CloseKind, LONGEST_CLOSE};
 use farhaul_proto::shell::line::{Line, Request};
 
 /// Codes of an abort frame: data is missing, or no datagram gets through.
@@ -69,8 +69,8 @@ impl Cord {
     // ---- ends ----
 
     /// This side leaves, and the peer hears how.
-    pub(super) fn leave(&mut self, now: Instant, parting: Parting) {
-        self.tell(now, if parting == Parting::Closed { Frame::End } else { Frame::Abort(BROKEN) });
+    pub(super) fn leave(&mut self, now: Instant, kind: CloseKind) {
+        self.tell(now, if kind == CloseKind::Closed { Frame::End } else { Frame::Abort(BROKEN) });
     }
 
     /// The connection is over for a fault that this side found. The peer is told if the channel is open.
@@ -84,7 +84,7 @@ impl Cord {
     }
 
     fn tell(&mut self, now: Instant, frame: Frame<'static>) {
-        self.last = Last::Leaving { frame: Some(frame), by: now + LONGEST_FAREWELL };
+        self.last = Last::Leaving { frame: Some(frame), by: now + LONGEST_CLOSE };
     }
 
     /// Ends it in order, after everything sent.
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn the_greeting_is_first_and_the_last_frame_is_last() {
         let mut cord = Cord::new(Line::accepted(), b"hello".to_vec());
-        cord.leave(START, Parting::Closed);
+        cord.leave(START, CloseKind::Closed);
         let mut expected = b"hello, ".to_vec();
         Frame::End.encode(&mut expected);
         assert_eq!(sent(&mut cord, b", "), expected);
@@ -184,14 +184,14 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_cannot_be_told_is_given_up_after_the_longest_farewell() {
+    fn a_peer_that_cannot_be_told_is_given_up_after_the_longest_close() {
         let mut cord = Cord::new(Line::accepted(), Vec::new());
         sent(&mut cord, b"the host never drains these");
-        cord.leave(START, Parting::Aborted);
+        cord.leave(START, CloseKind::Aborted);
         assert_eq!(cord.poll(|_| ()), None);
-        cord.handle_timeout(Instant::from_nanos((START + LONGEST_FAREWELL).as_nanos() - 1));
+        cord.handle_timeout(Instant::from_nanos((START + LONGEST_CLOSE).as_nanos() - 1));
         assert!(cord.is_open());
-        cord.handle_timeout(START + LONGEST_FAREWELL);
+        cord.handle_timeout(START + LONGEST_CLOSE);
         assert_eq!(cord.poll(|_| ()), Some(Request::Reset));
     }
 

@@ -10,7 +10,7 @@ use super::duplex::Duplex;
 use super::engine::{Departure, Protocol};
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::error::ConnectionLost;
-use farhaul_proto::shell::farewell::Parting;
+use farhaul_proto::shell::closing::CloseKind;
 use farhaul_proto::shell::line::Request;
 use farhaul_proto::shell::protocol::{self, Effect, Output, Setup};
 use farhaul_proto::stats::Stats;
@@ -130,8 +130,8 @@ impl<P: Protocol> protocol::Established for Established<P> {
         self.duplex.begin_linger(now, linger);
     }
 
-    fn leave(&mut self, now: Instant, parting: Parting) {
-        self.cord.leave(now, parting);
+    fn leave(&mut self, now: Instant, kind: CloseKind) {
+        self.cord.leave(now, kind);
     }
 
     fn has_left(&self) -> bool {

@@ -19,7 +19,7 @@ use super::receiver::{Receiver, Sizes};
 use super::sender::{Sender, Transmission};
 use farhaul_proto::consts::{IP_UDP_HEADER, SYN_INTERVAL};
 use farhaul_proto::estimate::Rtt;
-use farhaul_proto::shell::farewell::{Farewell, Parting};
+use farhaul_proto::shell::closing::{CloseKind, Closing};
 use farhaul_proto::shell::handshake::{Agreed, Answer, Offer};
 use farhaul_proto::shell::liveness::Liveness;
 use farhaul_proto::shell::protocol::{Effect, Setup};
@@ -38,7 +38,7 @@ pub(crate) struct Established {
     /// The data packets that leave next.
     planned: Option<Transmission>,
     receiver: Receiver,
-    farewell: Farewell,
+    closing: Closing,
     rtt: Rtt,
     congestion: Congestion,
     exp: Exp,
@@ -74,7 +74,7 @@ impl Established {
             sender: Sender::new(agreed.send_isn, payload, agreed.flow_window, config.send_buffer, config.burst_time),
             planned: None,
             receiver: Receiver::new(agreed.recv_isn, sizes, config.reorder_tolerance, options.delay_warnings, now),
-            farewell: Farewell::default(),
+            closing: Closing::default(),
             rtt: Rtt::default(),
             congestion: Congestion::new(controller, min_period, now),
             exp: Exp::new(),
@@ -149,7 +149,7 @@ impl Established {
         let round_trip = self.rtt.with_margin();
         if let Some(answer) = &mut self.answer
             && packet.request == Request::Open
-            && !self.farewell.has_begun()
+            && !self.closing.has_begun()
         {
             answer.repeat(&to_udt4(packet), udt4::Request::Conclusion, now, round_trip);
         }
@@ -173,9 +173,9 @@ impl Established {
             Control::DelayWarning.encode(out);
         } else if self.liveness.take_keep_alive() {
             Control::KeepAlive.encode(out);
-        } else if let Some(parting) = self.farewell.poll(now, self.rtt.with_margin()) {
+        } else if let Some(kind) = self.closing.poll(now, self.rtt.with_margin()) {
             // After an abort the packet names one packet too many, so that the peer never has the whole stream.
-            let missing = u32::from(parting == Parting::Aborted);
+            let missing = u32::from(kind == CloseKind::Aborted);
             let (end, acked) = (self.sender.buffer().end().plus(missing), self.receiver.buffer.ack_point().into());
             Control::Close { connection: self.connection, end: end.into(), acked }.encode(out);
         } else {

@@ -5,7 +5,7 @@
 mod claims;
 mod close;
 mod congestion;
-mod farewell;
 mod hostile;
+mod orderly_close;
 mod scenario;
 mod transfer;

@@ -44,7 +44,7 @@ const LOOKS: usize = 100;
 /// Whether the end of an SSH connection told the remote program that everything is over.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the peer knows of the end by ssh, so that nobody need wait for the farewells of its connection.
+/// Whether the peer knows of the end by ssh, so that nobody need wait for its connection to close.
 pub fn peer_knows_of_the_end() -> bool {
     HAS_ENDED.load(Ordering::Acquire)
 }
@@ -310,7 +310,7 @@ impl Drop for RemoteProgram {
     /// The copy is over. Nobody waits for the round trip of a polite end.
     fn drop(&mut self) {
         self.lifeline.is_over();
-        // A detached program knows of the end by the farewells.
+        // A detached program knows of the end by close packets.
         if self.is_ready && !self.is_detached {
             HAS_ENDED.store(true, Ordering::Release);
         }

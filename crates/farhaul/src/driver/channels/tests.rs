@@ -14,7 +14,7 @@ use farhaul_udp::Options;
 
 use self::phone::{Manner, Phone};
 use crate::canceller::CancelFlag;
-use crate::driver::{Driver, Place, wait_for_farewells};
+use crate::driver::{Driver, Place, wait_idle};
 use crate::error::Error;
 
 const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -272,7 +272,7 @@ fn the_drop_of_an_endpoint_ends_its_channels_and_frees_its_ports() {
         assert_eq!(peer.read(&mut [0; 8]).unwrap_err().kind(), io::ErrorKind::ConnectionReset);
     }
     assert!(is_alive.recv().is_err(), "the transport and its thread are gone");
-    wait_for_farewells();
+    wait_idle();
     UdpSocket::bind(address).unwrap();
     TcpListener::bind(address).unwrap();
 }

@@ -328,7 +328,7 @@ fn networks_that_are_admitted_no_more_lose_their_connections_at_once() {
     net.run_until(5, |net| net.hosts[0].2.contains(&Event::Closed(here, ConnectionLost::ClosedLocally)));
     net.run_until(60, |net| net.hosts[2].2.iter().any(|event| matches!(event, Event::Closed(id, _) if *id == plain)));
     net.transfer((1, secure), (0, there), 100_000);
-    // The farewell is repeated for a while.
+    // The close packet is repeated for a while.
     net.run_for(Duration::from_secs(40));
     let now = net.now;
     let answered = net.sent.iter().filter(|(from, _, to)| *from == at(SERVER) && *to == at(PLAIN)).count();

@@ -4,8 +4,8 @@ use farhaul_units::Instant;
 
 use super::{Connection, Phase};
 use crate::config::Mode;
+use crate::shell::closing::CloseKind;
 use crate::shell::connection_state::ConnectionState;
-use crate::shell::farewell::Parting;
 use crate::shell::life::Life;
 use crate::shell::protocol::Established;
 use crate::transport::{Message, MessageOptions, Read, StreamError};
@@ -155,19 +155,19 @@ impl Connection {
 
     /// Ends the connection at once. Only a peer that has all data may see the end of the stream.
     pub(in crate::shell) fn close(&mut self, now: Instant) {
-        self.leave(now, self.established().map_or(Parting::Aborted, Established::parting));
+        self.leave(now, self.established().map_or(CloseKind::Aborted, Established::close_kind));
     }
 
     /// Ends the connection at once. The peer never sees the end of the stream.
     pub(in crate::shell) fn abort(&mut self, now: Instant) {
-        self.leave(now, Parting::Aborted);
+        self.leave(now, CloseKind::Aborted);
     }
 
-    fn leave(&mut self, now: Instant, parting: Parting) {
+    fn leave(&mut self, now: Instant, kind: CloseKind) {
         if self.state.close() {
             match &mut self.phase {
                 Phase::Opening(opening) => opening.close(),
-                Phase::Established(established) => established.leave(now, parting),
+                Phase::Established(established) => established.leave(now, kind),
             }
             self.wake();
         }

@@ -6,8 +6,8 @@ use farhaul_wire::udt4::{Control, DataHeader, is_control, is_handshake};
 use super::Established;
 use crate::config::Mode;
 use crate::error::ConnectionLost;
+use crate::shell::closing::CloseKind;
 use crate::shell::expiry::SilenceAction;
-use crate::shell::farewell::Parting;
 use crate::shell::protocol::{self, Effect, Output, Setup};
 use crate::stats::Stats;
 use crate::transport::{MessageOptions, StreamError, earliest};
@@ -72,8 +72,8 @@ impl protocol::Established for Established {
         if let Some(half_close) = &mut self.half_close {
             half_close.handle_timeout(now);
         }
-        if let Some(parting) = self.challenge.poll_belief(now) {
-            let complete = parting == Parting::Closed && self.is_complete();
+        if let Some(kind) = self.challenge.poll_belief(now) {
+            let complete = kind == CloseKind::Closed && self.is_complete();
             return Effect::PeerLeft { complete, delivered: !self.sender.has_data() };
         }
         let (settled, in_flight) = (self.sender.is_flushed(), self.sender.expects_answer());
@@ -107,7 +107,7 @@ impl protocol::Established for Established {
         if self.poll_control(now, scratch) {
             return Some(Output::Scratch);
         }
-        if self.farewell.has_begun() {
+        if self.closing.has_begun() {
             return None;
         }
         if self.poll_probe(now, scratch) {
@@ -138,10 +138,10 @@ impl protocol::Established for Established {
 
     fn deadline(&self, now: Instant) -> Option<Instant> {
         let answer = self.answer.deadline(now);
-        if self.farewell.has_begun() {
+        if self.closing.has_begun() {
             // It repeats its last acknowledgement until the peer confirms it. A peer that missed it would take the
             // shutdown for an abort.
-            let leaving = earliest(self.farewell.deadline(), self.receiver.acks.deadline(now));
+            let leaving = earliest(self.closing.deadline(), self.receiver.acks.deadline(now));
             return earliest(answer, leaving);
         }
         [
@@ -210,12 +210,12 @@ impl protocol::Established for Established {
         self.liveness.progress.set_patience(now, linger);
     }
 
-    fn leave(&mut self, now: Instant, parting: Parting) {
-        self.farewell.begin(now, parting);
+    fn leave(&mut self, now: Instant, kind: CloseKind) {
+        self.closing.begin(now, kind);
     }
 
     fn has_left(&self) -> bool {
-        self.farewell.is_told()
+        self.closing.is_told()
     }
 
     fn close(&mut self) {

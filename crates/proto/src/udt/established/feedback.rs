@@ -108,7 +108,7 @@ impl Established {
     /// Confirms the peer's acknowledgement, unless this side has closed. Then silence answers a peer that asks whether
     /// it has.
     fn confirm(&mut self, number: AckNo) {
-        if self.farewell.has_begun() {
+        if self.closing.has_begun() {
             return;
         }
         if self.confirmations.len() == MAX_CONFIRMATIONS {

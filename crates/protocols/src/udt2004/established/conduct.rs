@@ -6,8 +6,8 @@ use farhaul_wire::udt2004::{Control, is_control, split_data};
 use super::Established;
 use crate::udt2004::handshake::from_udt4;
 use farhaul_proto::consts::SYN_INTERVAL;
+use farhaul_proto::shell::closing::CloseKind;
 use farhaul_proto::shell::expiry::SilenceAction;
-use farhaul_proto::shell::farewell::Parting;
 use farhaul_proto::shell::protocol::{self, Effect, Output, Setup};
 use farhaul_proto::stats::Stats;
 use farhaul_proto::transport::earliest;
@@ -28,7 +28,7 @@ impl protocol::Established for Established {
         }
         let Ok((seq, payload)) = split_data(datagram) else { return self.refuse() };
         // Nobody reads what comes after the close, so the peer must not take it for delivered.
-        if self.farewell.has_begun() {
+        if self.closing.has_begun() {
             self.liveness.expiry.on_heard(now);
             return Effect::GoOn;
         }
@@ -85,7 +85,7 @@ impl protocol::Established for Established {
         if self.poll_control(now, scratch) {
             return Some(Output::Scratch);
         }
-        if self.farewell.has_begun() {
+        if self.closing.has_begun() {
             return None;
         }
         self.planned = self.sender.plan(now);
@@ -105,8 +105,8 @@ impl protocol::Established for Established {
 
     fn deadline(&self, now: Instant) -> Option<Instant> {
         let answer = self.answer.as_ref().and_then(|answer| answer.deadline(now));
-        if self.farewell.has_begun() {
-            return earliest(answer, self.farewell.deadline());
+        if self.closing.has_begun() {
+            return earliest(answer, self.closing.deadline());
         }
         let due = !self.confirmations.is_empty() || self.liveness.wants_keep_alive() || self.receiver.naks.is_pending();
         [
@@ -158,12 +158,12 @@ impl protocol::Established for Established {
         self.liveness.progress.set_patience(now, linger);
     }
 
-    fn leave(&mut self, now: Instant, parting: Parting) {
-        self.farewell.begin(now, parting);
+    fn leave(&mut self, now: Instant, kind: CloseKind) {
+        self.closing.begin(now, kind);
     }
 
     fn has_left(&self) -> bool {
-        self.farewell.is_told()
+        self.closing.is_told()
     }
 
     fn close(&mut self) {
@@ -184,9 +184,9 @@ impl protocol::Established for Established {
         self.liveness.expiry.was_heard()
     }
 
-    fn parting(&self) -> Parting {
+    fn close_kind(&self) -> CloseKind {
         // The close packet tells the peer whether it has all data.
-        Parting::Closed
+        CloseKind::Closed
     }
 
     fn fill_stats(&self, now: Instant, stats: &mut Stats) {

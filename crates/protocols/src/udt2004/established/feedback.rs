@@ -1,4 +1,4 @@
-//! The peer's control packets about this side's data, and its farewell.
+//! The peer's control packets about this side's data, and how it leaves.
 
 use farhaul_cc::{AckEvent, LossEvent};
 use farhaul_units::{Instant, SeqNo, SeqRange};

@@ -9,13 +9,13 @@ const MIN_SPACING: Duration = Duration::from_millis(20);
 /// Longest time between two of them, so that a close does not take half a minute.
 const MAX_SPACING: Duration = Duration::from_secs(1);
 
-/// Longest time from the close of a connection to its last farewell packet, on any path. A driver that
+/// Longest time from the close of a connection to its last close packet, on any path. A driver that
 /// [released](crate::Streams::release) its last connection needs to live at most this long.
-pub const LONGEST_FAREWELL: Duration = MAX_SPACING.saturating_mul(REPEATS - 1);
+pub const LONGEST_CLOSE: Duration = MAX_SPACING.saturating_mul(REPEATS - 1);
 
 /// The way in which this side left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parting {
+pub enum CloseKind {
     /// This side closed, and the peer has acknowledged all data: sends a shutdown.
     Closed,
     /// This side aborted. Never a shutdown, which the peer would take for the end of the stream.
@@ -24,14 +24,14 @@ pub enum Parting {
 
 /// The packets that tell the peer how this side left.
 #[derive(Clone, Copy, Debug, Default)]
-pub enum Farewell {
+pub enum Closing {
     /// This side has not left.
     #[default]
     None,
     /// This side has left and is telling the peer.
     Telling {
         /// How it leaves.
-        parting: Parting,
+        kind: CloseKind,
         /// Packets that follow.
         left: u32,
         /// When the next one does.
@@ -41,19 +41,19 @@ pub enum Farewell {
     Told,
 }
 
-impl Farewell {
+impl Closing {
     /// Starts to tell the peer.
-    pub fn begin(&mut self, now: Instant, parting: Parting) {
-        *self = Self::Telling { parting, left: REPEATS, next: now };
+    pub fn begin(&mut self, now: Instant, kind: CloseKind) {
+        *self = Self::Telling { kind, left: REPEATS, next: now };
     }
 
     /// The packet to send now.
-    pub fn poll(&mut self, now: Instant, round_trip: Duration) -> Option<Parting> {
+    pub fn poll(&mut self, now: Instant, round_trip: Duration) -> Option<CloseKind> {
         match *self {
-            Self::Telling { parting, left, next } if next <= now => {
+            Self::Telling { kind, left, next } if next <= now => {
                 let next = now + round_trip.clamp(MIN_SPACING, MAX_SPACING);
-                *self = if left == 1 { Self::Told } else { Self::Telling { parting, left: left - 1, next } };
-                Some(parting)
+                *self = if left == 1 { Self::Told } else { Self::Telling { kind, left: left - 1, next } };
+                Some(kind)
             }
             _ => None,
         }
@@ -83,30 +83,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_farewell_packet_on_any_path_leaves_within_the_longest_farewell() {
+    fn the_last_close_packet_on_any_path_leaves_within_the_longest_close() {
         for round_trip in [0, 1, 250, 999, 1_000, 60_000].map(Duration::from_millis) {
-            let (mut farewell, mut now) = (Farewell::default(), Instant::ZERO);
-            farewell.begin(now, Parting::Closed);
-            while let Some(next) = farewell.deadline() {
+            let (mut closing, mut now) = (Closing::default(), Instant::ZERO);
+            closing.begin(now, CloseKind::Closed);
+            while let Some(next) = closing.deadline() {
                 now = next;
-                assert_eq!(farewell.poll(now, round_trip), Some(Parting::Closed));
+                assert_eq!(closing.poll(now, round_trip), Some(CloseKind::Closed));
             }
-            assert!(farewell.is_told() && now - Instant::ZERO <= LONGEST_FAREWELL, "{round_trip:?}");
+            assert!(closing.is_told() && now - Instant::ZERO <= LONGEST_CLOSE, "{round_trip:?}");
         }
     }
 
     #[test]
-    fn a_parting_is_sent_three_times_a_round_trip_apart() {
-        for parting in [Parting::Closed, Parting::Aborted] {
-            let mut farewell = Farewell::default();
-            assert!(!farewell.has_begun());
-            farewell.begin(Instant::ZERO, parting);
+    fn a_close_is_sent_three_times_a_round_trip_apart() {
+        for kind in [CloseKind::Closed, CloseKind::Aborted] {
+            let mut closing = Closing::default();
+            assert!(!closing.has_begun());
+            closing.begin(Instant::ZERO, kind);
             let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-            let sent: Vec<(u64, Parting)> = (0..500)
-                .filter_map(|millis| Some((millis, farewell.poll(at(millis), Duration::from_millis(100))?)))
+            let sent: Vec<(u64, CloseKind)> = (0..500)
+                .filter_map(|millis| Some((millis, closing.poll(at(millis), Duration::from_millis(100))?)))
                 .collect();
-            assert_eq!(sent, [0, 100, 200].map(|millis| (millis, parting)));
-            assert!(farewell.is_told() && farewell.has_begun());
+            assert_eq!(sent, [0, 100, 200].map(|millis| (millis, kind)));
+            assert!(closing.is_told() && closing.has_begun());
         }
     }
 }
