@@ -112,8 +112,8 @@ impl PathProbe {
         self.socket.local_addr()
     }
 
-    /// The largest packet that the system believes to pass, in bytes: see [`PathSocket::mtu`]. `None` if it does not tell.
-    pub fn believed_mtu(&self) -> Option<u32> {
+    /// The largest packet that the system expects to pass, in bytes: see [`PathSocket::mtu`]. `None` if it does not tell.
+    pub fn system_mtu(&self) -> Option<u32> {
         self.socket.mtu().ok().filter(|mtu| *mtu > 0)
     }
 
@@ -186,7 +186,7 @@ impl PathProbe {
         let wait = (round_trip * 2).clamp(LEAST_WAIT, MOST_WAIT);
         let mut search = Search::new(self.least_packet(form), most);
         loop {
-            let sizes = search.next(self.believed_mtu());
+            let sizes = search.next(self.system_mtu());
             if sizes.is_empty() || self.clock.now() >= end {
                 return Ok(search.found());
             }

@@ -8,7 +8,7 @@
 //! | [`Permit`] | the caps of a client's key, over all its sessions |
 //! | [`Who`] | callers that a listener can tell apart |
 //! | [`places`] | where the files of keys are |
-//! | [`trusted_file`] | files that are believed only if nobody else could have written them |
+//! | [`trusted_file`] | files that are trusted only if nobody else could have written them |
 
 mod admission;
 mod caps;

@@ -44,7 +44,7 @@ impl PathSocket {
         self.socket.local_addr()
     }
 
-    /// The largest packet towards the peer that the system believes in, in bytes, IP header included: the MTU of the
+    /// The largest packet towards the peer that the system expects to pass, in bytes, IP header included: the MTU of the
     /// interface, or less if a router has reported less.
     ///
     /// # Errors

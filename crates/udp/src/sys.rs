@@ -66,7 +66,7 @@ fn set_fragments(socket: impl AsFd, ipv6: bool, [v4, v6]: [libc::c_int; 2]) -> i
     }
 }
 
-/// The largest packet that the system believes to pass to the peer of a connected socket, in bytes.
+/// The largest packet that the system expects to pass to the peer of a connected socket, in bytes.
 pub(crate) fn path_mtu(socket: impl AsFd, ipv6: bool) -> io::Result<u32> {
     let (level, option) = if ipv6 { (libc::IPPROTO_IPV6, libc::IPV6_MTU) } else { (libc::IPPROTO_IP, libc::IP_MTU) };
     let mut value: libc::c_int = 0;

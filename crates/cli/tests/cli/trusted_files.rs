@@ -1,4 +1,4 @@
-//! Settings, keys and lists of keys that others could have written are not believed.
+//! Settings, keys and lists of keys that others could have written are not trusted.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -74,7 +74,7 @@ fn a_list_of_keys_whose_folder_others_may_write_to_is_not_read_again() {
 }
 
 #[test]
-fn keys_and_known_hosts_in_a_folder_that_others_may_write_to_are_not_believed() {
+fn keys_and_known_hosts_in_a_folder_that_others_may_write_to_are_not_trusted() {
     let scratch = Scratch::new();
     let (alice, bob) = (User::new(&scratch, "alice"), User::new(&scratch, "bob"));
     for user in [&alice, &bob] {

@@ -25,13 +25,13 @@ impl Search {
         Self { most, least, passes: None, fails: None }
     }
 
-    /// The sizes to ask next; none once the answer is exact. `believed`: what the system believes to pass.
-    pub(super) fn next(&self, believed: Option<u32>) -> Vec<u32> {
+    /// The sizes to ask next; none once the answer is exact. `expected`: what the system expects to pass.
+    pub(super) fn next(&self, expected: Option<u32>) -> Vec<u32> {
         let (low, high) = (self.passes.map_or(self.least, |passes| passes + 1), self.fails.unwrap_or(self.most + 1));
         if low >= high {
             return Vec::new();
         }
-        let mut sizes: BTreeSet<u32> = believed.into_iter().filter(|size| (low..high).contains(size)).collect();
+        let mut sizes: BTreeSet<u32> = expected.into_iter().filter(|size| (low..high).contains(size)).collect();
         if self.passes.is_none() && self.fails.is_none() {
             sizes.extend(USUAL.into_iter().filter(|size| (low..high).contains(size)));
             sizes.extend([low, high - 1]);
@@ -64,10 +64,10 @@ mod tests {
     use super::*;
 
     /// Searches a path that carries `mtu` bytes. Returns the result and the number of rounds.
-    fn search(least: u32, most: u32, mtu: u32, believed: Option<u32>) -> (Option<PathMtu>, usize) {
+    fn search(least: u32, most: u32, mtu: u32, expected: Option<u32>) -> (Option<PathMtu>, usize) {
         let mut search = Search::new(least, most);
         for round in 0.. {
-            let sizes = search.next(believed);
+            let sizes = search.next(expected);
             if sizes.is_empty() || round == 20 {
                 return (search.found(), round);
             }

@@ -130,7 +130,7 @@ fn a_part_of_a_file_arrives_in_a_file() {
     std::fs::remove_file(to).unwrap();
 }
 
-// Waits for the 5 s without progress after which the sender believes the error signal, which anyone can forge.
+// Waits for the 5 s without progress after which the sender accepts the error signal, which anyone can forge.
 #[test]
 fn a_sender_learns_that_the_receiver_cannot_write_its_file() {
     let (sender, receiver) = pair();

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_say_where_they_are_from_and_whether_they_can_be_believed() {
+    fn curves_say_where_they_are_from_and_whether_they_are_valid() {
         let mut results = both_worlds();
         let flawed = results[1].scenario.curves[0].name.clone();
         let run = results[1].records.iter_mut().find(|run| run.curve == flawed).unwrap();

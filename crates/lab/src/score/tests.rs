@@ -110,7 +110,7 @@ fn two_figures_differ_if_they_do_in_one_place() {
 }
 
 #[test]
-fn nothing_is_met_by_runs_that_cannot_be_believed() {
+fn nothing_is_met_by_invalid_runs() {
     let mut results = both_worlds();
     let must = Demand::Holds { expression: "1 == 1".to_owned(), share: 1.0 };
     results[1].scenario.scores = vec![score("true", must, None)];

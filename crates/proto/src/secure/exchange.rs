@@ -225,7 +225,7 @@ impl Exchange {
                     if level.stream.hear(offset, bytes, &mut heard).is_err() {
                         return self.fail(CloseCode::Violation, "its handshake is too long".into(), "too long");
                     }
-                    // The peer sends again what it believes lost, or a piece before it is missing.
+                    // The peer sends again what it assumes lost, or a piece before it is missing.
                     let moved = level.stream.heard() > before;
                     self.confirm |= !moved;
                 }

@@ -1,6 +1,6 @@
 //! Ends a connection whose peer is alive but never retransmits a missing packet.
 //!
-//! The peer then believes that this side has the packet: an acknowledgement was forged, or damaged so that no checksum
+//! The peer then assumes that this side has the packet: an acknowledgement was forged, or damaged so that no checksum
 //! noticed. UDT has no packet that could undo this. So the connection ends with a reason instead of waiting for ever.
 
 use farhaul_units::{Duration, Instant, SeqNo};

@@ -6,7 +6,7 @@ use crate::config::MinProgress;
 use crate::error::ConnectionLost;
 use crate::transport::earliest;
 
-/// Time without progress after which a peer's reported error is believed. A slow reader makes some progress in this
+/// Time without progress after which a peer's reported error is accepted. A slow reader makes some progress in this
 /// time, if only the packet that opens the next window.
 const COMPLAINT_PATIENCE: Duration = Duration::from_secs(5);
 

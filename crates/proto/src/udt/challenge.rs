@@ -26,22 +26,22 @@ const SILENCE_WITH_DATA: Duration = Duration::from_millis(500);
 /// acknowledgement for two RTTs, in case the first was lost.
 const ROUND_TRIPS_WITH_DATA: u32 = 3;
 /// A shutdown is forged if the peer still sends after this many times for an answer.
-const DISBELIEF: u32 = 2;
+const FORGED_AFTER: u32 = 2;
 
-/// A received shutdown or abort, until it is believed or disproved.
+/// A received shutdown or abort, until it is confirmed or disproved.
 #[derive(Debug, Default)]
 pub(crate) struct Challenge {
-    doubt: Option<Doubt>,
+    claim: Option<Claim>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Doubt {
+struct Claim {
     /// The reported end. An abort takes precedence, so that incomplete data is not taken for complete.
     kind: CloseKind,
     /// When the shutdown or abort arrived.
     since: Instant,
-    /// When it is believed.
-    believe_at: Instant,
+    /// When it counts as confirmed.
+    confirmed_at: Instant,
     questions: u32,
     next_question: Instant,
 }
@@ -50,58 +50,58 @@ impl Challenge {
     /// A shutdown or abort arrived. `silence` is the longest time until an answer.
     pub(crate) fn on_close(&mut self, now: Instant, kind: CloseKind, silence: Duration) {
         // Repeated ones cause no more questions and change no time.
-        let doubt = self.doubt.get_or_insert(Doubt {
+        let claim = self.claim.get_or_insert(Claim {
             kind,
             since: now,
-            believe_at: now + SPACING * (QUESTIONS - 1) + silence,
+            confirmed_at: now + SPACING * (QUESTIONS - 1) + silence,
             questions: QUESTIONS,
             next_question: now,
         });
         if kind == CloseKind::Aborted {
-            doubt.kind = CloseKind::Aborted;
+            claim.kind = CloseKind::Aborted;
         }
     }
 
     /// Whether to send an acknowledgement now that the peer must confirm.
     pub(crate) fn poll_question(&mut self, now: Instant) -> bool {
-        let Some(doubt) = self.doubt.as_mut().filter(|doubt| doubt.questions > 0 && doubt.next_question <= now) else {
+        let Some(claim) = self.claim.as_mut().filter(|claim| claim.questions > 0 && claim.next_question <= now) else {
             return false;
         };
-        doubt.questions -= 1;
-        doubt.next_question = now + SPACING;
+        claim.questions -= 1;
+        claim.next_question = now + SPACING;
         true
     }
 
     /// The peer confirmed an acknowledgement that was sent at `asked`. If that was after the shutdown arrived, the peer
     /// has not left.
     pub(crate) fn on_answer(&mut self, asked: Instant) {
-        self.doubt.take_if(|doubt| asked >= doubt.since);
+        self.claim.take_if(|claim| asked >= claim.since);
     }
 
     /// Data or an acknowledgement came from the peer. Either it was overtaken by the shutdown, or the shutdown was
     /// forged.
     pub(crate) fn on_sign_of_life(&mut self, now: Instant, silence: Duration) {
-        let Some(doubt) = &mut self.doubt else { return };
-        if now - doubt.since > silence * DISBELIEF {
-            self.doubt = None;
+        let Some(claim) = &mut self.claim else { return };
+        if now - claim.since > silence * FORGED_AFTER {
+            self.claim = None;
         } else {
-            doubt.believe_at = doubt.believe_at.max(now + silence);
+            claim.confirmed_at = claim.confirmed_at.max(now + silence);
         }
     }
 
-    /// How the peer left, if that is believed now.
-    pub(crate) fn poll_belief(&mut self, now: Instant) -> Option<CloseKind> {
-        self.doubt.take_if(|doubt| doubt.believe_at <= now).map(|doubt| doubt.kind)
+    /// How the peer left, if that is confirmed now.
+    pub(crate) fn poll_confirmed(&mut self, now: Instant) -> Option<CloseKind> {
+        self.claim.take_if(|claim| claim.confirmed_at <= now).map(|claim| claim.kind)
     }
 
-    /// Whether a shutdown or abort waits to be believed or disproved.
+    /// Whether a shutdown or abort waits to be confirmed or disproved.
     pub(crate) const fn is_on(&self) -> bool {
-        self.doubt.is_some()
+        self.claim.is_some()
     }
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let doubt = self.doubt?;
-        earliest((doubt.questions > 0).then_some(doubt.next_question), Some(doubt.believe_at))
+        let claim = self.claim?;
+        earliest((claim.questions > 0).then_some(claim.next_question), Some(claim.confirmed_at))
     }
 }
 
@@ -143,25 +143,25 @@ mod tests {
     }
 
     #[test]
-    fn without_an_answer_a_shutdown_is_believed_after_a_round_trip_and_a_margin() {
+    fn without_an_answer_a_shutdown_is_accepted_after_a_round_trip_and_a_margin() {
         let mut challenge = challenged();
-        assert_eq!(challenge.poll_belief(at(129)), None);
-        assert_eq!(challenge.poll_belief(at(130)), Some(CloseKind::Closed));
+        assert_eq!(challenge.poll_confirmed(at(129)), None);
+        assert_eq!(challenge.poll_confirmed(at(130)), Some(CloseKind::Closed));
     }
 
     #[test]
-    fn of_a_shutdown_and_an_abort_the_abort_is_believed() {
+    fn of_a_shutdown_and_an_abort_the_abort_is_accepted() {
         for pair in [[CloseKind::Closed, CloseKind::Aborted], [CloseKind::Aborted, CloseKind::Closed]] {
             let mut challenge = Challenge::default();
             for (millis, kind) in [0, 5].into_iter().zip(pair) {
                 challenge.on_close(at(millis), kind, silence(RTT, true));
             }
-            assert_eq!(challenge.poll_belief(at(130)), Some(CloseKind::Aborted), "and the second gained no time");
+            assert_eq!(challenge.poll_confirmed(at(130)), Some(CloseKind::Aborted), "and the second gained no time");
         }
     }
 
     #[test]
-    fn with_data_outstanding_belief_waits_until_a_leaving_peer_has_repeated_its_acknowledgement() {
+    fn with_data_outstanding_the_confirmation_waits_until_a_leaving_peer_has_repeated_its_acknowledgement() {
         assert_eq!(silence(RTT, true), Duration::from_millis(110));
         assert_eq!(silence(RTT, false), SILENCE_WITH_DATA);
         assert_eq!(silence(RTT * 5, false), Duration::from_millis(1_510));
@@ -178,11 +178,11 @@ mod tests {
     }
 
     #[test]
-    fn what_overtook_the_shutdown_delays_belief() {
+    fn what_overtook_the_shutdown_delays_the_confirmation() {
         let mut challenge = challenged();
         challenge.on_sign_of_life(at(60), silence(RTT, true));
-        assert_eq!(challenge.poll_belief(at(169)), None);
-        assert_eq!(challenge.poll_belief(at(170)), Some(CloseKind::Closed));
+        assert_eq!(challenge.poll_confirmed(at(169)), None);
+        assert_eq!(challenge.poll_confirmed(at(170)), Some(CloseKind::Closed));
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
         let mut challenge = challenged();
         for millis in (0..1_000).step_by(10) {
             challenge.on_sign_of_life(at(millis), silence(RTT, true));
-            assert_eq!(challenge.poll_belief(at(millis)), None);
+            assert_eq!(challenge.poll_confirmed(at(millis)), None);
         }
         assert!(!challenge.is_on());
     }

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_tells_more_or_something_else_than_the_receiver_has_stored_is_not_believed() {
+    fn a_sender_that_tells_more_or_something_else_than_the_receiver_has_stored_is_not_trusted() {
         let (honest, renamed) = (told(&[file("a", 3)]), told(&[file("b", 3)]));
         let failure = Some(Failed { code: "PEER_LOST".to_owned(), message: "the peer left".to_owned() });
         let broken = Stored { failure, ..stored(&honest, 0) };

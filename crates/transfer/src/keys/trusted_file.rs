@@ -89,7 +89,7 @@ struct Walk<'a> {
     /// The names still to come.
     rest: VecDeque<OsString>,
     links: usize,
-    /// The first reason not to believe what is at its end. It counts only if something is there.
+    /// The first reason not to trust what is at its end. It counts only if something is there.
     distrust: Option<Distrust>,
     wanted: &'a Path,
     says: &'a str,

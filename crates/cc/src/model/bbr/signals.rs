@@ -6,7 +6,7 @@ use crate::{DeliveryEvent, RateSample};
 
 /// Rounds over which the aggregation of acknowledgements is remembered (`BBR.ExtraAckedFilterLen`); one in start-up.
 const EXTRA_ACKED_ROUNDS: usize = 10;
-/// Age at which the RTT without a queue is no longer believed (`BBR.MinRTTFilterLen`).
+/// Age at which the RTT without a queue is no longer valid (`BBR.MinRTTFilterLen`).
 const MIN_RTT_AGE: Duration = Duration::from_secs(10);
 /// Time after which the window falls to measure it (`BBR.ProbeRTTInterval`).
 pub(super) const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);

@@ -155,7 +155,7 @@ pub(super) struct Losses {
     sent: u64,
     lost: f64,
     /// Those that may only have been overtaken.
-    doubtful: f64,
+    uncertain: f64,
     excess: f64,
     /// The round counts losses of packets that left before the last cut.
     is_old: bool,
@@ -170,15 +170,15 @@ impl Losses {
 
     pub(super) fn add(&mut self, packets: u32) {
         self.lost += f64::from(packets);
-        self.doubtful += f64::from(packets);
+        self.uncertain += f64::from(packets);
     }
 
     /// All packets reported lost have arrived.
     pub(super) fn on_recovered(&mut self, spurious: bool) {
         if spurious {
-            self.lost = (self.lost - self.doubtful).max(0.0);
+            self.lost = (self.lost - self.uncertain).max(0.0);
         }
-        self.doubtful = 0.0;
+        self.uncertain = 0.0;
     }
 
     /// Begins a round. The excess stays.

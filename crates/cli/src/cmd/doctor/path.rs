@@ -185,10 +185,8 @@ pub(super) fn measure(probe: &mut PathProbe, forms: &BTreeSet<Form>, first: Dura
         }
     }
     let mut found = vec![judge_round_trip(shortest)];
-    let limit = interface_towards(probe.peer())
-        .and_then(|interface| interface.mtu)
-        .or(probe.believed_mtu())
-        .unwrap_or(ETHERNET);
+    let limit =
+        interface_towards(probe.peer()).and_then(|interface| interface.mtu).or(probe.system_mtu()).unwrap_or(ETHERNET);
     if let Some(form) = sizing
         && let Ok(Some(mtu)) = probe.find_mtu(form, limit.min(JUMBO), shortest, SIZING)
     {

@@ -72,7 +72,7 @@ impl protocol::Established for Established {
         if let Some(half_close) = &mut self.half_close {
             half_close.handle_timeout(now);
         }
-        if let Some(kind) = self.challenge.poll_belief(now) {
+        if let Some(kind) = self.challenge.poll_confirmed(now) {
             let complete = kind == CloseKind::Closed && self.is_complete();
             return Effect::PeerLeft { complete, delivered: !self.sender.has_data() };
         }

@@ -12,17 +12,17 @@ const RTT: Duration = Duration::from_millis(100);
 // ---- B9: rates ----
 
 #[test]
-fn b9_an_arrival_speed_is_believed_up_to_twice_what_was_sent() {
+fn b9_an_arrival_speed_is_accepted_up_to_twice_what_was_sent() {
     let (mut bench, mut peer) = sending();
     let ack = peer.full_ack(peer.isn().plus(16), RTT, 8192, (u32::MAX, 0));
     bench.control(&peer, &ack);
     // Sixteen packets were sent within one interval of ten milliseconds.
-    let believed = bench.stats(&peer).arrival_rate.packets_per_second();
-    assert!(believed <= 2.0 * 1_600.0, "{believed}");
+    let accepted = bench.stats(&peer).arrival_rate.packets_per_second();
+    assert!(accepted <= 2.0 * 1_600.0, "{accepted}");
 }
 
 #[test]
-fn b9_an_honest_arrival_speed_after_a_pause_is_believed() {
+fn b9_an_honest_arrival_speed_after_a_pause_is_accepted() {
     let mut bench = Bench::listening();
     let mut peer = bench.accept_default();
     for _ in 0..20 {
@@ -33,8 +33,8 @@ fn b9_an_honest_arrival_speed_after_a_pause_is_believed() {
     bench.run_millis(110);
     let ack = peer.full_ack(peer.isn().plus(16), RTT, 8192, (1_500, 0));
     bench.control(&peer, &ack);
-    let believed = bench.stats(&peer).arrival_rate.packets_per_second();
-    assert!(believed > 1_400.0, "{believed}");
+    let accepted = bench.stats(&peer).arrival_rate.packets_per_second();
+    assert!(accepted > 1_400.0, "{accepted}");
 }
 
 /// A receiver one RTT away that acknowledges arrivals every ten milliseconds. It takes at most `rate` packets per

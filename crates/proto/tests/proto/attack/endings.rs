@@ -74,7 +74,7 @@ fn b1_an_idle_connection_survives_any_number_of_forged_aborts() {
 }
 
 #[test]
-fn b1_an_abort_is_believed_as_soon_as_a_shutdown_and_outweighs_it() {
+fn b1_an_abort_is_accepted_as_soon_as_a_shutdown_and_outweighs_it() {
     for others in [&[][..], &[Control::Shutdown]] {
         let (mut bench, peer) = idle(true);
         bench.control(&peer, &Control::ErrorSignal(CONNECTION_BROKEN));
@@ -88,7 +88,7 @@ fn b1_an_abort_is_believed_as_soon_as_a_shutdown_and_outweighs_it() {
 }
 
 #[test]
-fn b1_a_peer_that_left_confirms_nothing_and_is_believed_after_a_round_trip_and_a_margin() {
+fn b1_a_peer_that_left_confirms_nothing_and_is_accepted_after_a_round_trip_and_a_margin() {
     for (received, soon, late) in [(false, 300, 400), (true, 20, 80)] {
         let (mut bench, peer) = idle(received);
         let round_trip = bench.stats(&peer).rtt;
@@ -168,7 +168,7 @@ fn b1_two_farhaul_endpoints_stay_connected_through_forged_shutdowns() {
 }
 
 #[test]
-fn b1_a_real_shutdown_of_farhaul_is_believed_after_a_round_trip_and_a_margin() {
+fn b1_a_real_shutdown_of_farhaul_is_accepted_after_a_round_trip_and_a_margin() {
     for seed in 0..5 {
         let mut run = idle_pair();
         run.run_for(Duration::from_millis(seed * 7_300));
@@ -221,7 +221,7 @@ fn b1_an_error_signal_is_reported_once_and_an_idle_connection_survives_it() {
 }
 
 #[test]
-fn b1_a_reported_error_is_believed_once_the_peer_accepts_no_more_data() {
+fn b1_a_reported_error_is_accepted_once_the_peer_accepts_no_more_data() {
     let (mut bench, mut peer) = crate::attack::acks::sending();
     bench.control(&peer, &Control::ErrorSignal(4000));
     bench.run_millis(4_000);

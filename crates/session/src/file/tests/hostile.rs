@@ -312,7 +312,7 @@ fn sender_hears(answer: Script) -> Result<usize, SessionError> {
 }
 
 #[test]
-fn a_sender_believes_only_its_own_digest() {
+fn a_sender_trusts_only_its_own_digest() {
     let verified = |id: u64, content: &[u8]| {
         let body = [&id.to_be_bytes()[..], Digest::of(content).as_bytes()].concat();
         Script::default().frame(FrameKind::Verified, &body)

@@ -46,7 +46,7 @@ fn why(path: &Path) -> Option<String> {
 }
 
 #[test]
-fn a_file_is_believed_unless_others_may_write_it_or_a_folder_above_it() {
+fn a_file_is_trusted_unless_others_may_write_it_or_a_folder_above_it() {
     let scratch = Scratch::new("modes");
     let file = scratch.file();
     assert_eq!(why(&file), None);
@@ -71,7 +71,7 @@ fn a_file_is_believed_unless_others_may_write_it_or_a_folder_above_it() {
 }
 
 #[test]
-fn a_file_or_a_folder_of_somebody_else_is_not_believed() {
+fn a_file_or_a_folder_of_somebody_else_is_not_trusted() {
     if !geteuid().is_root() {
         eprintln!("skipped: only root gives files away");
         return;
@@ -115,7 +115,7 @@ fn a_file_that_does_not_exist_is_none_wherever_its_way_ends() {
     for path in ["no", "no/such", "folder/deep/file/below"] {
         assert!(open(&scratch.0.join(path), "").unwrap().is_none(), "{path}");
     }
-    // Whoever may write to a folder is believed no file there, and needs none.
+    // Whoever may write to a folder is trusted with no file there, and needs none.
     set_mode(&scratch.0.join("folder"), 0o777);
     assert!(open(&scratch.0.join("folder/no"), "").unwrap().is_none());
     assert!(open(&scratch.file(), "").is_err());
