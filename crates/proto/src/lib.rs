@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | [`transport`] | the trait between protocols and drivers, with its contract |
 //! | [`channel`] | reliable byte streams beside the datagrams, for protocols that need them |
-//! | [`shell`] | what all endpoints and connections share, and the traits that a protocol implements |
+//! | [`endpoint`] | what all endpoints and connections share, and the traits that a protocol implements |
 //! | [`udt`] | the UDT4 endpoint and its connections |
 //! | [`secure`] | connections over authenticated and encrypted datagrams, of UDT or around another protocol |
 //! | [`buffer`], [`loss`], [`pacer`], [`estimate`], … | the parts of connections |
@@ -25,6 +25,7 @@ pub mod buffer;
 pub mod channel;
 pub mod config;
 pub mod consts;
+pub mod endpoint;
 pub mod entropy;
 pub mod error;
 pub mod estimate;
@@ -38,7 +39,6 @@ pub mod probe;
 pub mod secure;
 pub mod seq_set;
 mod shared_channel;
-pub mod shell;
 pub mod stats;
 pub mod timer;
 pub mod transport;
@@ -46,18 +46,18 @@ pub mod udt;
 
 pub use channel::{ChannelEnd, ChannelOutput, Channels, begins_hello};
 pub use config::{Config, ControllerFactory, MinProgress, Mode, controller_factory};
+pub use endpoint::closing::{CloseKind, LONGEST_CLOSE};
+pub use endpoint::connection::{Connection, Name};
+pub use endpoint::control_channel::Request;
+pub use endpoint::handshake::admission::Held;
+pub use endpoint::protocol::{Carried, Effect, Established, Opening, Output, Setup, Step};
+pub use endpoint::{Connections, Demultiplexer, Endpoint};
 pub use entropy::Entropy;
 pub use error::{ConnectError, ConnectionLost, ControlFault, PeerIncompatible, PeerMisbehaved, SecurityFault};
 pub use event::{ConnectionId, Event};
 pub use numbering::Numbering;
 pub use path_memory::PathMemory;
 pub use shared_channel::{CeilingFigures, ControlPath};
-pub use shell::closing::{CloseKind, LONGEST_CLOSE};
-pub use shell::connection::{Connection, Name};
-pub use shell::endpoint::{Connections, Demultiplexer, Endpoint};
-pub use shell::handshake::admission::Held;
-pub use shell::line::Request;
-pub use shell::protocol::{Carried, Effect, Established, Opening, Output, Setup, Step};
 pub use stats::{Stats, Totals};
 pub use transport::{
     Arrival, Batch, ConnectOptions, DatagramKind, Datagrams, Message, MessageOptions, Read, StreamError, Streams,

@@ -62,9 +62,9 @@ pub use crate::transport::Protection;
 
 use self::router::Router;
 use crate::config::Config;
+use crate::endpoint::Endpoint;
+use crate::endpoint::protocol::Carried;
 use crate::entropy::Entropy;
-use crate::shell::endpoint::Endpoint;
-use crate::shell::protocol::Carried;
 use crate::udt;
 
 /// An endpoint whose connections are all under packet protection: any number of UDT connections, at most one listener.

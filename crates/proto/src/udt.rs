@@ -1,7 +1,7 @@
 //! The UDT4 endpoint with its connections. Each connection conducts small parts.
 //!
 //! ```text
-//!              ┌───────────────── Endpoint: the shell of one UDP port ──────────────────┐
+//!              ┌───────────────── Endpoint of one UDP port ─────────────────────────────┐
 //! datagrams ──▶│ Router ─▶ Connection ─▶ Opening ─────▶ │ Established                   │──▶ datagrams
 //!              │ socket id               caller         │  ├ Receiver ─ buffer, Acks,   │
 //! commands  ──▶│                         rendezvous     │  │            Naks            │──▶ events
@@ -9,11 +9,11 @@
 //! time      ──▶│ Reception                              │  │          pacer, limits     │──▶ deadline
 //!              │ listener                               │  ├ Congestion ─ controller    │
 //!              │                                        │  ├ PathMtu                    │
-//!              │                                        │  └ Liveness, Challenge, Closing  │
+//!              │                                        │  └ Liveness, Challenge, Closing│
 //!              └────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! `shell` has all that does not differ between protocols. Parts do not know one another. [`established`](self) passes
+//! `endpoint` has all that does not differ between protocols. Parts do not know one another. [`established`](self) passes
 //! facts between them.
 
 mod ack;
@@ -35,9 +35,9 @@ pub(crate) use established::Established;
 pub(crate) use router::Router;
 
 use crate::config::Config as EndpointConfig;
+use crate::endpoint::Endpoint;
+pub use crate::endpoint::handshake::MIN_MSS;
 use crate::entropy::Entropy;
-use crate::shell::endpoint::Endpoint;
-pub use crate::shell::handshake::MIN_MSS;
 pub use crate::transport::{ConnectOptions, Message, MessageOptions};
 
 /// Its name in the registry, and in the terms of secure connections.

@@ -19,7 +19,7 @@
 //! | --- | --- |
 //! | `tags` | the connections by tag, and admission of callers |
 //! | `opening` | a connection until the peer has greeted |
-//! | `established` | an open connection for the shell: it joins `cord` and `duplex` |
+//! | `established` | an open connection for the endpoint: it joins `cord` and `duplex` |
 //! | `cord` | an end of the channel, from the greeting to the last frame |
 //! | `duplex` | both streams: `outgoing`, `incoming`, with `path` and `pulse` |
 //! | `path` | proof that datagrams get through |

@@ -177,7 +177,7 @@ pub enum Repairs {
     Original,
 }
 
-/// The protocol as an engine of the common shell.
+/// The protocol as an engine of a blast connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sabul;
 

@@ -2,14 +2,14 @@
 //! warnings.
 //!
 //! ```text
-//!              ┌──────────────── Endpoint: the shell of one UDP port ─────────────────┐
+//!              ┌──────────────── Endpoint of one UDP port ────────────────────────────┐
 //! datagrams ──▶│ Router ─▶ Connection ─▶ Opening ─▶ │ Established                     │──▶ datagrams
 //!              │ address                 caller     │  ├ Sender ─ buffer, loss list,  │
 //! commands  ──▶│                                    │  │          pacer               │──▶ events
 //!              │                                    │  ├ Receiver ─ buffer, Acks,     │
 //! time      ──▶│ Reception                          │  │   Naks, speed, pairs, trend  │──▶ deadline
 //!              │ listener                           │  ├ Congestion ─ controller      │
-//!              │                                    │  └ Liveness, Closing               │
+//!              │                                    │  └ Liveness, Closing            │
 //!              └──────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
@@ -46,7 +46,7 @@ mod send_buffer;
 mod sender;
 
 use farhaul_cc::options::{OptionDoc, OptionForm};
-use farhaul_proto::shell::protocol::Carried;
+use farhaul_proto::endpoint::protocol::Carried;
 use farhaul_proto::{Config, Endpoint, Entropy, Mode, Numbering, controller_factory, secure};
 use farhaul_wire::udt2004::HEADER_LEN;
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use farhaul_units::{Duration, Instant};
 
-use crate::shell::handshake::Network;
+use crate::endpoint::handshake::Network;
 
 /// Time for a handshake before the caller has to make room for its equals: the round trip of a satellite (600 ms), and a
 /// packet that was lost.

@@ -10,9 +10,9 @@ use farhaul_units::Instant;
 
 use super::sealed::Sealed;
 use crate::config::Config;
+use crate::endpoint::closing::{CloseKind, LONGEST_CLOSE};
+use crate::endpoint::protocol::{Established, Output};
 use crate::error::ConnectionLost;
-use crate::shell::closing::{CloseKind, LONGEST_CLOSE};
-use crate::shell::protocol::{Established, Output};
 
 /// Bytes of the stream on their way in one direction. The longest control record, a bitmap of a blast, has less than a tenth.
 const STREAM_BUFFER: u64 = 4 << 20;

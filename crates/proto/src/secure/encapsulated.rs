@@ -22,11 +22,11 @@ use farhaul_wire::probe::is_probe;
 use super::carrier::{Carrier, is_orderly};
 use super::sealed::Sealed;
 use crate::channel::ChannelEnd;
+use crate::endpoint::closing::CloseKind;
+use crate::endpoint::connection::Phase;
+use crate::endpoint::control_channel::Request;
+use crate::endpoint::protocol::{Effect, Established, Opening, Output, Setup};
 use crate::error::ConnectionLost;
-use crate::shell::closing::CloseKind;
-use crate::shell::connection::Phase;
-use crate::shell::line::Request;
-use crate::shell::protocol::{Effect, Established, Opening, Output, Setup};
 use crate::stats::Stats;
 use crate::transport::{Batch, Protection, earliest};
 

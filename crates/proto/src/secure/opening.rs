@@ -14,9 +14,9 @@ use super::rendezvous::Rendezvous;
 use super::sealed::Sealed;
 use super::transport_parameters::{ParametersRefused, Service, agree, data_form, peer_call};
 use crate::config::Config;
+use crate::endpoint::handshake::Offer;
+use crate::endpoint::protocol::{self, Established, Setup, Step};
 use crate::error::{ConnectionLost, PeerIncompatible, SecurityFault};
-use crate::shell::handshake::Offer;
-use crate::shell::protocol::{self, Established, Setup, Step};
 use crate::transport::earliest;
 use crate::udt;
 

@@ -5,8 +5,8 @@ use farhaul_wire::secure::{DataForm, OVERHEAD, TransportParameters};
 use super::client_id::ClientId;
 use crate::config::Mode;
 use crate::consts::IP_UDP_HEADER;
+use crate::endpoint::handshake::{Agreed, MIN_MSS, Offer, ProtectionOverhead, mss_towards};
 use crate::error::PeerIncompatible;
-use crate::shell::handshake::{Agreed, MIN_MSS, Offer, ProtectionOverhead, mss_towards};
 
 /// How data of a mode travel.
 pub(crate) const fn data_form(mode: Mode) -> DataForm {

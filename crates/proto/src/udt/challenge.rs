@@ -10,7 +10,7 @@
 use farhaul_units::{Duration, Instant};
 
 use crate::consts::SYN_INTERVAL;
-use crate::shell::closing::CloseKind;
+use crate::endpoint::closing::CloseKind;
 use crate::transport::earliest;
 
 /// Questions to the peer. On a path that loses one packet in ten, all of them or their answers are lost once in 150

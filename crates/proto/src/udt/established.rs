@@ -24,13 +24,13 @@ use super::receiver::{Receiver, Sizes};
 use super::sender::{Sender, Transmission};
 use crate::config::Mode;
 use crate::consts::{IP_UDP_HEADER, SYN_INTERVAL};
+use crate::endpoint::closing::{CloseKind, Closing};
+use crate::endpoint::handshake::{Agreed, Answer, Offer, mss_towards};
+use crate::endpoint::liveness::Liveness;
+use crate::endpoint::protocol::{Effect, Setup};
 use crate::error::ConnectionLost;
 use crate::estimate::Rtt;
 use crate::path_memory::Recollection;
-use crate::shell::closing::{CloseKind, Closing};
-use crate::shell::handshake::{Agreed, Answer, Offer, mss_towards};
-use crate::shell::liveness::Liveness;
-use crate::shell::protocol::{Effect, Setup};
 use crate::stats::Totals;
 use crate::transport::{MessageOptions, StreamError};
 

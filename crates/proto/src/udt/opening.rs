@@ -8,9 +8,9 @@ use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, is_ha
 use self::rendezvous::Rendezvous;
 use super::established::{Established, Role};
 use crate::config::Config;
+use crate::endpoint::handshake::{Agreed, Caller, Offer};
+use crate::endpoint::protocol::{self, Setup, Step};
 use crate::error::ConnectionLost;
-use crate::shell::handshake::{Agreed, Caller, Offer};
-use crate::shell::protocol::{self, Setup, Step};
 
 /// An attempt to connect.
 #[derive(Debug)]

@@ -14,12 +14,12 @@ use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, desti
 use super::established::{Established, Role};
 use super::opening::Opening;
 use crate::config::{Config, Mode};
+use crate::endpoint::Connections;
+use crate::endpoint::Demultiplexer;
+use crate::endpoint::connection::{Connection, Name};
+use crate::endpoint::handshake::{Offer, Reception, mss_towards};
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
-use crate::shell::connection::{Connection, Name};
-use crate::shell::endpoint::Connections;
-use crate::shell::endpoint::Demultiplexer;
-use crate::shell::handshake::{Offer, Reception, mss_towards};
 use crate::transport::ConnectOptions;
 
 /// The connections of an endpoint by the keys that find them, and its callers.

@@ -22,11 +22,11 @@ use self::sizes::PacketSizes;
 use self::withheld::Withholding;
 use super::lifetimes::Lifetimes;
 use crate::buffer::SendBuffer;
+use crate::endpoint::handshake::ProtectionOverhead;
+use crate::endpoint::limit::LimitClock;
 use crate::estimate::{Delivery, Mark};
 use crate::intake::{Intake, Load};
 use crate::pacer::Pacer;
-use crate::shell::handshake::ProtectionOverhead;
-use crate::shell::limit::LimitClock;
 use crate::transport::earliest;
 
 /// Packets in flight before the peer's first acknowledgement. Until then its address may be forged (attack A2).

@@ -6,9 +6,9 @@ use farhaul_wire::blast::Frame;
 use super::frames::Unread;
 use super::path::PATIENCE;
 use farhaul_proto::channel::ChannelEnd;
+use farhaul_proto::endpoint::closing::{CloseKind, LONGEST_CLOSE};
+use farhaul_proto::endpoint::control_channel::{ControlChannel, Request};
 use farhaul_proto::error::ConnectionLost;
-use farhaul_proto::shell::closing::{CloseKind, LONGEST_CLOSE};
-use farhaul_proto::shell::line::{Line, Request};
 
 /// Codes of an abort frame: data is missing, or no datagram gets through.
 const BROKEN: u32 = 1;
@@ -17,7 +17,7 @@ const BLOCKED: u32 = 2;
 /// An end of a channel with what waits to be read and to be sent.
 #[derive(Debug)]
 pub(super) struct Cord {
-    line: Line,
+    line: ControlChannel,
     pub(super) unread: Unread,
     /// The greeting, until it leaves.
     greeting: Vec<u8>,
@@ -35,13 +35,13 @@ enum Last {
 
 impl Cord {
     /// An end that begins with `greeting`.
-    pub(super) fn new(line: Line, greeting: Vec<u8>) -> Self {
+    pub(super) fn new(line: ControlChannel, greeting: Vec<u8>) -> Self {
         Self { line, unread: Unread::default(), greeting, last: Last::None }
     }
 
     /// Stands in for an end that another phase holds.
     pub(super) fn gone() -> Self {
-        let mut line = Line::wanted();
+        let mut line = ControlChannel::wanted();
         line.reset();
         Self::new(line, Vec::new())
     }
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn the_greeting_is_first_and_the_last_frame_is_last() {
-        let mut cord = Cord::new(Line::accepted(), b"hello".to_vec());
+        let mut cord = Cord::new(ControlChannel::accepted(), b"hello".to_vec());
         cord.leave(START, CloseKind::Closed);
         let mut expected = b"hello, ".to_vec();
         Frame::End.encode(&mut expected);
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_cannot_be_told_is_given_up_after_the_longest_close() {
-        let mut cord = Cord::new(Line::accepted(), Vec::new());
+        let mut cord = Cord::new(ControlChannel::accepted(), Vec::new());
         sent(&mut cord, b"the host never drains these");
         cord.leave(START, CloseKind::Aborted);
         assert_eq!(cord.poll(|_| ()), None);
@@ -197,12 +197,12 @@ mod tests {
 
     #[test]
     fn a_fault_is_told_only_on_an_open_channel() {
-        let mut cord = Cord::new(Line::accepted(), Vec::new());
+        let mut cord = Cord::new(ControlChannel::accepted(), Vec::new());
         cord.fail(START, ConnectionLost::UdpBlocked(PATIENCE));
         let mut expected = Vec::new();
         Frame::Abort(BLOCKED).encode(&mut expected);
         assert_eq!(sent(&mut cord, &[]), expected);
-        let mut cord = Cord::new(Line::accepted(), Vec::new());
+        let mut cord = Cord::new(ControlChannel::accepted(), Vec::new());
         cord.on_ended(ChannelEnd::Finished);
         cord.fail(START, ConnectionLost::Aborted);
         assert_eq!(cord.poll(|_| ()), Some(Request::Reset));

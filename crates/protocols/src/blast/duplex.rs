@@ -9,9 +9,9 @@ use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use super::path::Way;
 use super::pulse::Pulse;
+use farhaul_proto::endpoint::progress::Progress;
+use farhaul_proto::endpoint::protocol;
 use farhaul_proto::error::{ConnectionLost, ControlFault, PeerMisbehaved};
-use farhaul_proto::shell::progress::Progress;
-use farhaul_proto::shell::protocol;
 use farhaul_proto::stats::{Stats, Totals};
 use farhaul_proto::transport::earliest;
 
@@ -324,7 +324,7 @@ impl<P: Protocol> Duplex<P> {
         stats.min_rtt = self.pulse.rtt.min().unwrap_or_default();
         self.outgoing.engine.fill_stats(now, stats);
         self.incoming.engine.fill_stats(now, stats);
-        // An engine may count acknowledgements of its own; those of the shell are the full ones.
+        // An engine may count acknowledgements of its own; those of the connection are the full ones.
         stats.totals.acks_sent = self.counts.acks_sent;
         stats.totals.acks_received = self.counts.acks_received;
         stats.totals.bytes_written = self.counts.bytes_written;

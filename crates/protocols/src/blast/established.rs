@@ -9,10 +9,10 @@ use super::cord::Cord;
 use super::duplex::Duplex;
 use super::engine::{Departure, Protocol};
 use farhaul_proto::channel::ChannelEnd;
+use farhaul_proto::endpoint::closing::CloseKind;
+use farhaul_proto::endpoint::control_channel::Request;
+use farhaul_proto::endpoint::protocol::{self, Effect, Output, Setup};
 use farhaul_proto::error::ConnectionLost;
-use farhaul_proto::shell::closing::CloseKind;
-use farhaul_proto::shell::line::Request;
-use farhaul_proto::shell::protocol::{self, Effect, Output, Setup};
 use farhaul_proto::stats::Stats;
 
 /// An open connection.

@@ -9,9 +9,9 @@ use super::engine::Protocol;
 use super::established::Established;
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::config::Config;
+use farhaul_proto::endpoint::control_channel::{ControlChannel, Request};
+use farhaul_proto::endpoint::protocol::{self, Effect, Setup, Step};
 use farhaul_proto::error::{ConnectionLost, PeerIncompatible};
-use farhaul_proto::shell::line::{Line, Request};
-use farhaul_proto::shell::protocol::{self, Effect, Setup, Step};
 
 /// Smallest datagram that is worth sending. An IPv4 host takes packets of 576 bytes, headers included.
 const MIN_DATAGRAM: u16 = 548;
@@ -39,7 +39,7 @@ impl<P: Protocol> Opening<P> {
     /// An opening on `line`. Datagrams to this side carry `tag`, and `datagram` is the most bytes of one.
     pub(super) fn new(
         options: &P::Options,
-        (line, called): (Line, bool),
+        (line, called): (ControlChannel, bool),
         (tag, datagram): (Tag, u16),
         config: &Config,
         now: Instant,

@@ -2,7 +2,7 @@
 
 use farhaul_cc::SpecError;
 use farhaul_cc::options::{OptionDoc, Settings};
-use farhaul_proto::shell::protocol::Carried;
+use farhaul_proto::endpoint::protocol::Carried;
 use farhaul_proto::{Config, Endpoint, Entropy, Mode, Numbering, secure};
 use farhaul_wire::blast::TAG_LEN;
 

@@ -8,16 +8,16 @@ use farhaul_wire::blast::Tag;
 
 use super::engine;
 use super::opening::Opening;
+use farhaul_proto::endpoint::Connections;
+use farhaul_proto::endpoint::Demultiplexer;
+use farhaul_proto::endpoint::connection::{Connection, Name};
+use farhaul_proto::endpoint::control_channel::ControlChannel;
+use farhaul_proto::endpoint::handshake::admission::Admission;
+use farhaul_proto::endpoint::handshake::{Room, mss_towards};
+use farhaul_proto::endpoint::protocol::{self, Carried};
 use farhaul_proto::entropy::Secrets;
 use farhaul_proto::error::ConnectError;
 use farhaul_proto::event::ConnectionId;
-use farhaul_proto::shell::connection::{Connection, Name};
-use farhaul_proto::shell::endpoint::Connections;
-use farhaul_proto::shell::endpoint::Demultiplexer;
-use farhaul_proto::shell::handshake::admission::Admission;
-use farhaul_proto::shell::handshake::{Room, mss_towards};
-use farhaul_proto::shell::line::Line;
-use farhaul_proto::shell::protocol::{self, Carried};
 use farhaul_proto::transport::ConnectOptions;
 use farhaul_proto::{Config, Entropy, Mode};
 
@@ -59,7 +59,7 @@ impl<P: engine::Protocol> Tags<P> {
         (config, mss): (&Config, u32),
         now: Instant,
         peer: SocketAddr,
-        (line, called): (Line, bool),
+        (line, called): (ControlChannel, bool),
     ) -> (Name, Opening<P>) {
         let tag = self.new_tag();
         let datagram = u16::try_from(mss_towards(peer.ip(), mss) - HEADERS).unwrap_or(u16::MAX);
@@ -106,7 +106,7 @@ impl<P: engine::Protocol> Demultiplexer for Tags<P> {
         }
         connections.check_room()?;
         let (name, opening) =
-            self.begin((connections.config, connections.config.mss), now, peer, (Line::wanted(), true));
+            self.begin((connections.config, connections.config.mss), now, peer, (ControlChannel::wanted(), true));
         Ok(self.enter(connections.open(now, name, opening)))
     }
 
@@ -133,7 +133,7 @@ impl<P: engine::Protocol> Demultiplexer for Tags<P> {
             return None;
         }
         let (name, opening) =
-            self.begin((connections.config, connections.config.mss), now, from, (Line::accepted(), false));
+            self.begin((connections.config, connections.config.mss), now, from, (ControlChannel::accepted(), false));
         self.admission.on_accepted(from.ip(), now);
         Some(self.enter(connections.answer(now, name, opening)))
     }
@@ -155,10 +155,10 @@ impl<P: engine::Protocol> Carried for Tags<P> {
     }
 
     fn call(&mut self, peer: SocketAddr, mss: u32, config: &Config, now: Instant) -> Box<dyn protocol::Opening> {
-        Box::new(self.begin((config, mss), now, peer, (Line::wanted(), true)).1)
+        Box::new(self.begin((config, mss), now, peer, (ControlChannel::wanted(), true)).1)
     }
 
     fn answer(&mut self, peer: SocketAddr, mss: u32, config: &Config, now: Instant) -> Box<dyn protocol::Opening> {
-        Box::new(self.begin((config, mss), now, peer, (Line::accepted(), false)).1)
+        Box::new(self.begin((config, mss), now, peer, (ControlChannel::accepted(), false)).1)
     }
 }

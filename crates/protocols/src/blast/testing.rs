@@ -45,7 +45,7 @@ pub(crate) struct Path {
     pub(crate) lost: BTreeSet<u64>,
     /// Bytes per second that the application reads; `None` for all at once.
     pub(crate) reader: Option<u64>,
-    /// Whether the peer's shell sends feedback. Original programs send none.
+    /// Whether the peer's connection sends feedback. Original programs send none.
     pub(crate) feedback: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The shell with the simplest engine that repairs losses: the behaviour of every blast protocol's connections.
+//! A blast connection with the simplest engine that repairs losses: the behaviour of every blast protocol's connections.
 
 mod engine;
 pub(crate) mod pair;

@@ -25,9 +25,9 @@ use super::endpoint;
 use super::engine::Protocol;
 use super::testing::content;
 use farhaul_proto::channel::{ChannelEnd, ChannelOutput, Channels};
+use farhaul_proto::endpoint::Endpoint;
 use farhaul_proto::error::ConnectionLost;
 use farhaul_proto::event::{ConnectionId, Event};
-use farhaul_proto::shell::endpoint::Endpoint;
 use farhaul_proto::transport::{Batch, Read, Streams, Transport};
 use farhaul_proto::{Config, Entropy, Mode};
 

@@ -13,9 +13,9 @@ use super::options::{Options, Spacing, packet_size, payload_rate};
 use super::{Division, Numbering};
 use crate::blast::engine::{self, Departure, Feedback, Setup};
 use crate::blast::rate::{RateChoice, RateControl};
+use farhaul_proto::endpoint::limit::{Limit, LimitClock};
 use farhaul_proto::error::PeerMisbehaved;
 use farhaul_proto::pacer::Pacer;
-use farhaul_proto::shell::limit::{Limit, LimitClock};
 use farhaul_proto::stats::Stats;
 
 /// Most bytes of one train: the largest UDP payload over IPv4.

@@ -1,7 +1,7 @@
 //! The engines over a path in virtual time, and against records and datagrams that no peer sends.
 
+mod connections;
 mod hostile;
-mod shell;
 mod transfers;
 
 use farhaul_units::{Duration, Instant};

@@ -20,11 +20,11 @@ use super::rate::RateControl;
 use super::{Options, Repairs, STORED_HEADER};
 use crate::blast::engine::{self, Departure, Feedback, Prefix, Setup};
 use farhaul_proto::buffer::{PacketStore, Run};
+use farhaul_proto::endpoint::limit::{Limit, LimitClock};
 use farhaul_proto::error::PeerMisbehaved;
 use farhaul_proto::intake::{Intake, Load};
 use farhaul_proto::loss::RepairList;
 use farhaul_proto::pacer::Pacer;
-use farhaul_proto::shell::limit::{Limit, LimitClock};
 use farhaul_proto::stats::Stats;
 use farhaul_proto::timer::Timer;
 
@@ -61,7 +61,7 @@ pub(crate) struct Sender {
     records: Vec<u8>,
     limits: LimitClock,
     intake: Intake,
-    /// Stream offsets: written, acknowledged, and delivered by the word of the peer's shell.
+    /// Stream offsets: written, acknowledged, and delivered by the word of the peer's connection.
     written: u64,
     acked: u64,
     delivered: u64,

@@ -15,11 +15,11 @@ use super::{Options, block_size};
 use crate::blast::engine::{self, Departure, Feedback, Prefix, Setup};
 use crate::blast::rate::{RateChoice, RateControl};
 use farhaul_proto::buffer::PacketStore;
+use farhaul_proto::endpoint::limit::{Limit, LimitClock};
 use farhaul_proto::error::{ControlFault, PeerMisbehaved};
 use farhaul_proto::intake::{Intake, Load};
 use farhaul_proto::loss::SendList;
 use farhaul_proto::pacer::Pacer;
-use farhaul_proto::shell::limit::{Limit, LimitClock};
 use farhaul_proto::stats::Stats;
 use farhaul_proto::timer::Timer;
 

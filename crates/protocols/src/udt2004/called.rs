@@ -9,10 +9,10 @@ use super::Options;
 use super::handshake::{from_udt4, read_handshake};
 use super::router::accepted;
 use farhaul_proto::config::Mode;
+use farhaul_proto::endpoint::handshake::Reception;
+use farhaul_proto::endpoint::handshake::admission::Held;
+use farhaul_proto::endpoint::protocol::{Established, Opening, Setup, Step};
 use farhaul_proto::error::ConnectionLost;
-use farhaul_proto::shell::handshake::Reception;
-use farhaul_proto::shell::handshake::admission::Held;
-use farhaul_proto::shell::protocol::{Established, Opening, Setup, Step};
 
 /// A carrier may be without a connection inside for so long: the time in which an endpoint gives up a caller that it never
 /// hears.

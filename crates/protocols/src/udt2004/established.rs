@@ -18,11 +18,11 @@ use super::handshake::to_udt4;
 use super::receiver::{Receiver, Sizes};
 use super::sender::{Sender, Transmission};
 use farhaul_proto::consts::{IP_UDP_HEADER, SYN_INTERVAL};
+use farhaul_proto::endpoint::closing::{CloseKind, Closing};
+use farhaul_proto::endpoint::handshake::{Agreed, Answer, Offer};
+use farhaul_proto::endpoint::liveness::Liveness;
+use farhaul_proto::endpoint::protocol::{Effect, Setup};
 use farhaul_proto::estimate::Rtt;
-use farhaul_proto::shell::closing::{CloseKind, Closing};
-use farhaul_proto::shell::handshake::{Agreed, Answer, Offer};
-use farhaul_proto::shell::liveness::Liveness;
-use farhaul_proto::shell::protocol::{Effect, Setup};
 use farhaul_proto::stats::Totals;
 use farhaul_proto::timer::Timer;
 

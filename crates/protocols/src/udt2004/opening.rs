@@ -6,9 +6,9 @@ use farhaul_wire::udt2004::Control;
 use super::Options;
 use super::established::Established;
 use super::handshake::{from_udt4, read_handshake};
+use farhaul_proto::endpoint::handshake::{Caller, Offer};
+use farhaul_proto::endpoint::protocol::{self, Setup, Step};
 use farhaul_proto::error::ConnectionLost;
-use farhaul_proto::shell::handshake::{Caller, Offer};
-use farhaul_proto::shell::protocol::{self, Setup, Step};
 
 /// A call.
 #[derive(Debug)]

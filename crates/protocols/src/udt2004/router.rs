@@ -13,13 +13,13 @@ use super::established::Established;
 use super::handshake::{from_udt4, read_handshake};
 use super::opening::Opening;
 use farhaul_proto::config::{Config, Mode};
+use farhaul_proto::endpoint::Connections;
+use farhaul_proto::endpoint::Demultiplexer;
+use farhaul_proto::endpoint::connection::{Connection, Name};
+use farhaul_proto::endpoint::handshake::{Answer, Offer, Reception, mss_towards};
+use farhaul_proto::endpoint::protocol::{self, Carried, Setup};
 use farhaul_proto::error::ConnectError;
 use farhaul_proto::event::ConnectionId;
-use farhaul_proto::shell::connection::{Connection, Name};
-use farhaul_proto::shell::endpoint::Connections;
-use farhaul_proto::shell::endpoint::Demultiplexer;
-use farhaul_proto::shell::handshake::{Answer, Offer, Reception, mss_towards};
-use farhaul_proto::shell::protocol::{self, Carried, Setup};
 use farhaul_proto::transport::ConnectOptions;
 
 /// The key of every connection: its packets name none.

@@ -8,9 +8,9 @@ mod hostile;
 use farhaul_units::Duration;
 use farhaul_wire::secure::inner::DATAGRAM_OVERHEAD;
 
+use farhaul_proto::endpoint::protocol::Established as _;
 use farhaul_proto::error::{PeerIncompatible, SecurityFault};
 use farhaul_proto::secure::{Encapsulated, Null};
-use farhaul_proto::shell::protocol::Established as _;
 use farhaul_proto::{Config, ConnectionId, Endpoint, Entropy, Event, Read, Streams, controller_factory};
 use farhaul_protocols::Protocol;
 use farhaul_protocols::registry::protocols;

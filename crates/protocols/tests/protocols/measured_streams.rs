@@ -4,10 +4,10 @@
 use farhaul_units::{Duration, Rate};
 use farhaul_wire::probe as wire;
 
+use farhaul_proto::endpoint::MOST_CONNECTIONS;
 use farhaul_proto::error::{ConnectionLost, PeerIncompatible, SecurityFault};
 use farhaul_proto::probe::{ANSWER_LEN, PROTECTION_OVERHEAD, Responder, StableConfig};
 use farhaul_proto::secure::{Null, endpoint_with_plain_callers};
-use farhaul_proto::shell::endpoint::MOST_CONNECTIONS;
 use farhaul_proto::{
     Config, ConnectionId, ControlPath, DatagramKind, Datagrams, Endpoint, Entropy, Event, Read, Streams, Transport,
     controller_factory,

@@ -6,6 +6,8 @@ use farhaul_units::Instant;
 use farhaul_wire::secure::{CloseCode, Header, InitialHeader, MIN_INITIAL, VERSION};
 
 use super::Router;
+use crate::endpoint::Connections;
+use crate::endpoint::connection::Connection;
 use crate::secure::client_id::ClientId;
 use crate::secure::exchange::{self, Exchange, Progress};
 use crate::secure::opening::Opening;
@@ -13,8 +15,6 @@ use crate::secure::protector::Side;
 use crate::secure::rendezvous::Call;
 use crate::secure::token::Token;
 use crate::secure::transport_parameters::parameters;
-use crate::shell::connection::Connection;
-use crate::shell::endpoint::Connections;
 
 impl Router {
     /// A call of the peer of a rendezvous, or of somebody in its name. The calls of both sides go on as they are.

@@ -7,11 +7,11 @@ use farhaul_wire::secure::{DataForm, Epoch, HEADER_LEN, Header, TAG_LEN, inner};
 use farhaul_wire::udt4::{DataHeader, Timestamp};
 
 use super::Sealed;
+use crate::endpoint::protocol::{Effect, Setup};
 use crate::secure::exchange::Progress;
 use crate::secure::key_schedule::Opened;
 use crate::secure::opening::lost_by_peer;
 use crate::secure::protector::Side;
-use crate::shell::protocol::{Effect, Setup};
 
 impl Sealed {
     /// A datagram from the peer's address.

@@ -1,14 +1,14 @@
-//! The connection's part in the shell.
+//! The connection's part in the endpoint.
 
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::{Control, DataHeader, is_control, is_handshake};
 
 use super::Established;
 use crate::config::Mode;
+use crate::endpoint::closing::CloseKind;
+use crate::endpoint::expiry::SilenceAction;
+use crate::endpoint::protocol::{self, Effect, Output, Setup};
 use crate::error::ConnectionLost;
-use crate::shell::closing::CloseKind;
-use crate::shell::expiry::SilenceAction;
-use crate::shell::protocol::{self, Effect, Output, Setup};
 use crate::stats::Stats;
 use crate::transport::{MessageOptions, StreamError, earliest};
 use crate::udt::half_close::HalfClose;

@@ -6,8 +6,8 @@ use farhaul_wire::udt4::{Ack, LossList, Receipt, Timestamp};
 
 use super::Established;
 use crate::consts::SYN_INTERVAL;
+use crate::endpoint::protocol::Effect;
 use crate::error::{ConnectionLost, PeerMisbehaved};
-use crate::shell::protocol::Effect;
 use crate::udt::sender::Cause;
 
 /// Most confirmations (ACK2) that wait to be sent. If more acknowledgements arrive between two calls, the newest are

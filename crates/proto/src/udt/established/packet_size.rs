@@ -7,8 +7,8 @@ use farhaul_wire::udt4::{Control, HEADER_LEN, Path, SocketId, Timestamp};
 
 use super::Established;
 use crate::consts::IP_UDP_HEADER;
-use crate::shell::handshake::{Agreed, Offer, mss_towards};
-use crate::shell::protocol::Effect;
+use crate::endpoint::handshake::{Agreed, Offer, mss_towards};
+use crate::endpoint::protocol::Effect;
 use crate::udt::congestion::Scale;
 use crate::udt::path_mtu::{Change, PathMtu, Sizes};
 

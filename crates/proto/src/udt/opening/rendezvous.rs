@@ -10,9 +10,9 @@
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::{Handshake, Request, SocketId};
 
+use crate::endpoint::handshake::{Agreed, Offer, RETRY, socket_type};
+use crate::endpoint::protocol::Step;
 use crate::error::{ConnectionLost, PeerIncompatible};
-use crate::shell::handshake::{Agreed, Offer, RETRY, socket_type};
-use crate::shell::protocol::Step;
 use crate::timer::Timer;
 use crate::transport::earliest;
 

@@ -6,8 +6,8 @@ use farhaul_wire::udt4::Timestamp;
 use super::withheld::Situation;
 use super::{Sender, Transmission};
 use crate::buffer::Run;
+use crate::endpoint::limit::Limit;
 use crate::estimate::PROBE_INTERVAL;
-use crate::shell::limit::Limit;
 
 impl Sender {
     /// Packets that may leave now. If none may, notes the limit that applies.

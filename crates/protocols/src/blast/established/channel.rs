@@ -7,8 +7,8 @@ use super::Established;
 use crate::blast::cord::reason_of_abort;
 use crate::blast::engine::Protocol;
 use farhaul_proto::channel::ChannelEnd;
+use farhaul_proto::endpoint::protocol::{Effect, Established as _};
 use farhaul_proto::error::{ConnectionLost, PeerIncompatible};
-use farhaul_proto::shell::protocol::{Effect, Established as _};
 
 impl<P: Protocol> Established<P> {
     /// Takes the first frame in `bytes`. Returns its length, which is zero if bytes are missing. Nothing is taken once

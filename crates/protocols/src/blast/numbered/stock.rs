@@ -4,9 +4,9 @@ use farhaul_units::{Instant, SeqNo, SeqRange};
 
 use super::{FIRST, Outgoing};
 use crate::blast::engine::{Departure, Setup};
+use farhaul_proto::endpoint::limit::{Limit, LimitClock};
 use farhaul_proto::intake::{Intake, Load};
 use farhaul_proto::pacer::Pacer;
-use farhaul_proto::shell::limit::{Limit, LimitClock};
 use farhaul_proto::stats::Stats;
 
 /// The datagrams of a sender, and the account of its stream.

@@ -10,8 +10,8 @@ use super::engine::Simple;
 use crate::blast::endpoint;
 use crate::blast::engine::Protocol;
 use farhaul_proto::channel::{ChannelEnd, ChannelOutput, Channels};
+use farhaul_proto::endpoint::Endpoint;
 use farhaul_proto::event::{ConnectionId, Event};
-use farhaul_proto::shell::endpoint::Endpoint;
 use farhaul_proto::transport::{Batch, Read, StreamError, Streams, Transport};
 use farhaul_proto::{Config, Entropy, Mode};
 

@@ -123,7 +123,7 @@ impl Sender {
 /// Bytes of a packet of 1500 bytes without the headers and the tag that a count adds.
 const PAYLOAD: u64 = 1_464;
 
-/// Counts of arrivals, by the feedback of the receiver's shell or else by its SYN records.
+/// Counts of arrivals, by the feedback of the receiver's connection or else by its SYN records.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     /// The last count, by SYN records as long as there is no feedback.

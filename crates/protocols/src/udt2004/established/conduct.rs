@@ -1,4 +1,4 @@
-//! The connection's part in the shell.
+//! The connection's part in the endpoint.
 
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt2004::{Control, is_control, split_data};
@@ -6,9 +6,9 @@ use farhaul_wire::udt2004::{Control, is_control, split_data};
 use super::Established;
 use crate::udt2004::handshake::from_udt4;
 use farhaul_proto::consts::SYN_INTERVAL;
-use farhaul_proto::shell::closing::CloseKind;
-use farhaul_proto::shell::expiry::SilenceAction;
-use farhaul_proto::shell::protocol::{self, Effect, Output, Setup};
+use farhaul_proto::endpoint::closing::CloseKind;
+use farhaul_proto::endpoint::expiry::SilenceAction;
+use farhaul_proto::endpoint::protocol::{self, Effect, Output, Setup};
 use farhaul_proto::stats::Stats;
 use farhaul_proto::transport::earliest;
 

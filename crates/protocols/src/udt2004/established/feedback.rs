@@ -5,7 +5,7 @@ use farhaul_units::{Instant, SeqNo, SeqRange};
 use farhaul_wire::udt2004::{Ack, LossList, LossRange, SeqNo30};
 
 use super::Established;
-use farhaul_proto::shell::protocol::Effect;
+use farhaul_proto::endpoint::protocol::Effect;
 
 /// Most confirmations that wait to be sent. A peer acknowledges once in 10 ms.
 const MAX_CONFIRMATIONS: usize = 64;

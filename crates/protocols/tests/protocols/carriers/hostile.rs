@@ -3,9 +3,9 @@
 use core::net::SocketAddr;
 
 use farhaul_proto::Transport;
+use farhaul_proto::endpoint::protocol::{Carried, Established, Opening, Setup, Step};
 use farhaul_proto::error::ConnectionLost;
 use farhaul_proto::secure::endpoint_around;
-use farhaul_proto::shell::protocol::{Carried, Established, Opening, Setup, Step};
 use farhaul_units::{Instant, Rng};
 
 use super::*;

@@ -8,12 +8,12 @@ use farhaul_units::{Instant, Network};
 
 use super::{Endpoint, check_address};
 use crate::config::Mode;
+#[cfg(test)]
+use crate::endpoint::Demultiplexer;
+use crate::endpoint::connection::Connection;
+use crate::endpoint::protocol::Established;
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
-use crate::shell::connection::Connection;
-#[cfg(test)]
-use crate::shell::endpoint::Demultiplexer;
-use crate::shell::protocol::Established;
 use crate::stats::Stats;
 use crate::transport::{ConnectOptions, Message, MessageOptions, Protection, Read, StreamError, Streams};
 

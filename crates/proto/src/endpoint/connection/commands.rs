@@ -4,14 +4,14 @@ use farhaul_units::Instant;
 
 use super::{Connection, Phase};
 use crate::config::Mode;
-use crate::shell::closing::CloseKind;
-use crate::shell::connection_state::ConnectionState;
-use crate::shell::life::Life;
-use crate::shell::protocol::Established;
+use crate::endpoint::closing::CloseKind;
+use crate::endpoint::connection_state::ConnectionState;
+use crate::endpoint::life::Life;
+use crate::endpoint::protocol::Established;
 use crate::transport::{Message, MessageOptions, Read, StreamError};
 
 impl Connection {
-    pub(in crate::shell) fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, StreamError> {
+    pub(in crate::endpoint) fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, StreamError> {
         let (state, established) = self.parts_to_write(Mode::Stream)?;
         let taken = established.write(now, data);
         if taken < data.len() {
@@ -33,14 +33,14 @@ impl Connection {
         }
     }
 
-    pub(in crate::shell) fn writable(&self) -> usize {
+    pub(in crate::endpoint) fn writable(&self) -> usize {
         match (&self.phase, self.state.life()) {
             (Phase::Established(established), Life::Open) => usize::try_from(established.room()).unwrap_or(usize::MAX),
             _ => 0,
         }
     }
 
-    pub(in crate::shell) fn read(&mut self, now: Instant, out: &mut [u8]) -> Result<Read, StreamError> {
+    pub(in crate::endpoint) fn read(&mut self, now: Instant, out: &mut [u8]) -> Result<Read, StreamError> {
         let (state, mut established) = self.parts_to_read(Mode::Stream)?;
         let read = established.as_mut().map_or(0, |established| established.read(now, out));
         if read > 0 || out.is_empty() {
@@ -69,7 +69,7 @@ impl Connection {
     }
 
     /// Takes one message for sending. Returns false if there is no room now.
-    pub(in crate::shell) fn send_message(
+    pub(in crate::endpoint) fn send_message(
         &mut self,
         now: Instant,
         message: &[u8],
@@ -84,7 +84,7 @@ impl Connection {
     }
 
     /// Copies the next message into `out`.
-    pub(in crate::shell) fn recv_message(&mut self, out: &mut [u8]) -> Result<Message, StreamError> {
+    pub(in crate::endpoint) fn recv_message(&mut self, out: &mut [u8]) -> Result<Message, StreamError> {
         let (state, established) = self.parts_to_read(Mode::Message)?;
         if let Some(len) = established.and_then(|established| established.read_message(out)) {
             return Ok(Message::Received { len: len.min(out.len()), truncated: len > out.len() });
@@ -96,7 +96,7 @@ impl Connection {
     }
 
     /// Appends packets with unreliable datagrams to `out`. Returns the length of a packet; `None` if the datagrams are lost.
-    pub(in crate::shell) fn send_datagrams(
+    pub(in crate::endpoint) fn send_datagrams(
         &mut self,
         now: Instant,
         datagrams: (&[u8], usize),
@@ -107,12 +107,12 @@ impl Connection {
     }
 
     /// The application took it.
-    pub(in crate::shell) fn claim(&mut self) {
+    pub(in crate::endpoint) fn claim(&mut self) {
         self.state.hold();
     }
 
     /// Bytes that a stream reader can have now.
-    pub(in crate::shell) fn readable(&self) -> usize {
+    pub(in crate::endpoint) fn readable(&self) -> usize {
         match self.established() {
             Some(established) if self.name.mode == Mode::Stream => {
                 usize::try_from(established.readable()).unwrap_or(usize::MAX)
@@ -122,12 +122,12 @@ impl Connection {
     }
 
     /// Whether each direction can end alone.
-    pub(in crate::shell) fn has_half_close(&self) -> bool {
+    pub(in crate::endpoint) fn has_half_close(&self) -> bool {
         self.established().is_some_and(Established::has_half_close)
     }
 
     /// Ends the writing side alone.
-    pub(in crate::shell) fn finish_sending(&mut self, now: Instant) -> Result<(), StreamError> {
+    pub(in crate::endpoint) fn finish_sending(&mut self, now: Instant) -> Result<(), StreamError> {
         self.state.hold();
         if self.name.mode != Mode::Stream {
             return Err(StreamError::WrongMode);
@@ -143,7 +143,7 @@ impl Connection {
     }
 
     /// Ends the writing side.
-    pub(in crate::shell) fn finish(&mut self, now: Instant) {
+    pub(in crate::endpoint) fn finish(&mut self, now: Instant) {
         let linger = self.linger;
         if self.state.finish() {
             if let Some(established) = self.established_mut() {
@@ -154,12 +154,12 @@ impl Connection {
     }
 
     /// Ends the connection at once. Only a peer that has all data may see the end of the stream.
-    pub(in crate::shell) fn close(&mut self, now: Instant) {
+    pub(in crate::endpoint) fn close(&mut self, now: Instant) {
         self.leave(now, self.established().map_or(CloseKind::Aborted, Established::close_kind));
     }
 
     /// Ends the connection at once. The peer never sees the end of the stream.
-    pub(in crate::shell) fn abort(&mut self, now: Instant) {
+    pub(in crate::endpoint) fn abort(&mut self, now: Instant) {
         self.leave(now, CloseKind::Aborted);
     }
 
@@ -174,7 +174,7 @@ impl Connection {
     }
 
     /// The application releases the connection. One that has ended its writing side alone has said all, so it closes.
-    pub(in crate::shell) fn release(&mut self, now: Instant) {
+    pub(in crate::endpoint) fn release(&mut self, now: Instant) {
         self.state.release();
         if self.state.life() == Life::HalfClosed { self.close(now) } else { self.abort(now) }
     }

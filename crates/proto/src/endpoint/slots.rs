@@ -2,8 +2,8 @@
 
 use core::net::SocketAddr;
 
+use crate::endpoint::handshake::admission::Held;
 use crate::event::ConnectionId;
-use crate::shell::handshake::admission::Held;
 
 /// The properties of a connection that the table counts.
 pub(crate) trait Occupant {

@@ -7,9 +7,9 @@ use farhaul_wire::udt4::Handshake;
 
 use super::{Listener, Response};
 use crate::config::{Config, Mode};
+use crate::endpoint::handshake::admission::{Admission, Held};
+use crate::endpoint::replies::Replies;
 use crate::entropy::Secrets;
-use crate::shell::handshake::admission::{Admission, Held};
-use crate::shell::replies::Replies;
 
 /// Receives the callers of an endpoint.
 pub struct Reception {

@@ -5,7 +5,7 @@ use core::net::IpAddr;
 use farhaul_units::{Duration, Instant};
 
 use crate::config::Config;
-use crate::shell::handshake::{PrefixBudget, Room};
+use crate::endpoint::handshake::{PrefixBudget, Room};
 
 /// Largest number of accepted connections not heard from since (attack A6).
 pub(crate) const MAX_HALF_OPEN: usize = 1024;

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 
 use farhaul_units::{Duration, Instant};
 
+use super::Demultiplexer;
 use super::closing::{CloseKind, Closing};
 use super::connection::{Connection, Name};
-use super::endpoint::Demultiplexer;
-use super::endpoint::{Connections, Endpoint};
 use super::protocol::{Effect, Established, Opening, Output, Setup, Step};
+use super::{Connections, Endpoint};
 use crate::{
     Batch, Config, ConnectError, ConnectOptions, ConnectionId, ConnectionLost, Event, Mode, Read, Stats, StreamError,
     Streams, Transport,

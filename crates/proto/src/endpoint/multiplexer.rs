@@ -7,11 +7,11 @@ use farhaul_units::{Instant, Rng};
 use super::connections::Connections;
 use super::table::Table;
 use crate::config::Config;
+use crate::endpoint::Demultiplexer;
+use crate::endpoint::connection::Connection;
+use crate::endpoint::protocol::{Output, Setup};
+use crate::endpoint::schedule::Due;
 use crate::event::{ConnectionId, Event};
-use crate::shell::connection::Connection;
-use crate::shell::endpoint::Demultiplexer;
-use crate::shell::protocol::{Output, Setup};
-use crate::shell::schedule::Due;
 use crate::transport::{Batch, Datagrams, StreamError, Transmit, Transport};
 
 /// Everything of an endpoint but the control stream beside its connections.

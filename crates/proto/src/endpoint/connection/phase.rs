@@ -3,8 +3,8 @@
 use farhaul_units::{Duration, Instant};
 
 use crate::channel::ChannelEnd;
-use crate::shell::line::Request;
-use crate::shell::protocol::{Effect, Established, Opening, Setup, Step};
+use crate::endpoint::control_channel::Request;
+use crate::endpoint::protocol::{Effect, Established, Opening, Setup, Step};
 
 /// A phase of a connection.
 pub(crate) enum Phase {

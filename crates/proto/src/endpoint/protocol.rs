@@ -1,9 +1,9 @@
-//! What a protocol implements for its connections, beside [`Demultiplexer`](super::endpoint::Demultiplexer) for its endpoint. All traits are object-safe, so
+//! What a protocol implements for its connections, beside [`Demultiplexer`](super::Demultiplexer) for its endpoint. All traits are object-safe, so
 //! an endpoint serves protocols that it does not know, and a connection changes its phases behind one pointer.
 //!
 //! | per | calls through a pointer |
 //! | --- | --- |
-//! | datagram in | [`Demultiplexer::key`](super::endpoint::Demultiplexer::key), [`Established::on_datagram`] |
+//! | datagram in | [`Demultiplexer::key`](super::Demultiplexer::key), [`Established::on_datagram`] |
 //! | train out | [`Established::poll`], [`Established::emit`] |
 //! | receive call, timer, command | one each |
 
@@ -16,7 +16,7 @@ use farhaul_units::{Duration, Instant};
 
 pub use self::effect::{Effect, Output, Setup, Step};
 use super::closing::CloseKind;
-use super::line::Request;
+use super::control_channel::Request;
 use crate::channel::ChannelEnd;
 use crate::config::Config;
 use crate::error::ConnectionLost;

@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 use farhaul_units::Instant;
 
 use super::arrivals::{Arrivals, Origin};
+use crate::endpoint::connection::{Connection, InvalidDatagram};
+use crate::endpoint::protocol::Setup;
+use crate::endpoint::schedule::Schedule;
+use crate::endpoint::slots::Slots;
 use crate::event::Event;
-use crate::shell::connection::{Connection, InvalidDatagram};
-use crate::shell::protocol::Setup;
-use crate::shell::schedule::Schedule;
-use crate::shell::slots::Slots;
 
 /// All connections of a port.
 #[derive(Default)]

@@ -33,12 +33,12 @@ enum State {
 
 /// One end of a channel.
 #[derive(Debug)]
-pub struct Line {
+pub struct ControlChannel {
     state: State,
     bytes: Vec<u8>,
 }
 
-impl Line {
+impl ControlChannel {
     /// A channel that the host must open.
     pub const fn wanted() -> Self {
         Self { state: State::Wanted, bytes: Vec::new() }
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_host_has_one_block_of_bytes_at_a_time() {
-        let mut line = Line::wanted();
+        let mut line = ControlChannel::wanted();
         assert_eq!(line.poll(|_| ()), Some(Request::Open));
         assert_eq!(line.poll(|_| ()), None);
         line.on_opened();
@@ -154,10 +154,10 @@ mod tests {
 
     #[test]
     fn a_channel_that_nobody_opened_needs_no_end() {
-        let mut line = Line::wanted();
+        let mut line = ControlChannel::wanted();
         line.reset();
         assert_eq!(line.poll(|_| ()), None);
-        let mut line = Line::accepted();
+        let mut line = ControlChannel::accepted();
         line.on_ended(false);
         line.finish();
         assert_eq!(line.poll(|_| ()), None);

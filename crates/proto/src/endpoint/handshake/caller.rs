@@ -4,8 +4,8 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::{Handshake, Request};
 
 use super::{Agreed, Offer, RETRY};
+use crate::endpoint::protocol::Step;
 use crate::error::{ConnectionLost, PeerMisbehaved};
-use crate::shell::protocol::Step;
 use crate::timer::Timer;
 use crate::transport::earliest;
 

@@ -7,10 +7,10 @@ use farhaul_units::Instant;
 use super::Endpoint;
 use super::multiplexer::{Multiplexer, PortProtocol};
 use crate::channel::{ChannelEnd, ChannelOutput, Channels};
+use crate::endpoint::connection::Connection;
+use crate::endpoint::control_channel::Request;
+use crate::endpoint::protocol::Setup;
 use crate::event::ConnectionId;
-use crate::shell::connection::Connection;
-use crate::shell::line::Request;
-use crate::shell::protocol::Setup;
 
 impl Channels for Endpoint {
     fn needs_channels(&self) -> bool {

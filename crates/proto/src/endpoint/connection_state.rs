@@ -1,8 +1,8 @@
 //! The application's view of a connection: its state, its end, and its events.
 
+use crate::endpoint::life::{Cause, Ending, Interest, Life};
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
-use crate::shell::life::{Cause, Ending, Interest, Life};
 use crate::transport::{Read, StreamError};
 
 /// The state of a connection for its application. Transitions queue the events that report them.

@@ -7,9 +7,9 @@ use farhaul_units::{Instant, Network};
 
 use super::Connections;
 use crate::config::Mode;
+use crate::endpoint::connection::Connection;
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
-use crate::shell::connection::Connection;
 use crate::transport::ConnectOptions;
 
 /// A protocol at its port: it finds the connection of a datagram, and opens connections.

@@ -1,4 +1,4 @@
-//! RBUDP in the shell of the blast protocols: streams both ways, credit, dialogues.
+//! RBUDP in a blast connection: streams both ways, credit, dialogues.
 
 use super::*;
 use crate::blast::testing::content;

@@ -16,10 +16,10 @@ use farhaul_units::Instant;
 use super::check_address;
 use super::multiplexer::Multiplexer;
 use super::table::Table;
+use crate::endpoint::connection::Connection;
+use crate::endpoint::protocol::Established;
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
-use crate::shell::connection::Connection;
-use crate::shell::protocol::Established;
 use crate::transport::{Arrival, DatagramKind, Datagrams};
 
 /// Connections for datagrams alone that an endpoint holds: as many as a responder remembers streams. Further ones are ended.

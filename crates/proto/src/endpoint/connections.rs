@@ -6,10 +6,10 @@ use farhaul_units::{Instant, Rng};
 
 use super::table::Table;
 use crate::config::Config;
+use crate::endpoint::connection::{Connection, Name, Place};
+use crate::endpoint::handshake::admission::Held;
+use crate::endpoint::protocol::{Established, Opening, Setup};
 use crate::error::ConnectError;
-use crate::shell::connection::{Connection, Name, Place};
-use crate::shell::handshake::admission::Held;
-use crate::shell::protocol::{Established, Opening, Setup};
 
 /// The connections of an endpoint, for one of its protocols.
 pub struct Connections<'a> {
