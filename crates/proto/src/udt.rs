@@ -8,8 +8,8 @@
 //!              │                                        │  ├ Sender ─ buffer, loss list,│
 //! time      ──▶│ Reception                              │  │          pacer, limits     │──▶ deadline
 //!              │ listener                               │  ├ Congestion ─ controller    │
-//!              │                                        │  ├ PathMtu                    │
-//!              │                                        │  └ Liveness, Challenge, Closing│
+//!              │                                        │  ├ PathMtu, Challenge         │
+//!              │                                        │  └ Liveness, Closing          │
 //!              └────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
