@@ -10,47 +10,22 @@
 
 mod backlog;
 mod filler;
+pub(crate) mod spec;
 #[cfg(test)]
 mod tests;
 
 use farhaul_units::{Duration, Instant};
 
 use crate::course::Course;
-use crate::error::{Abort, Malformed, SessionError, Violation};
-use crate::field::{Fields, decode_whole};
+use crate::error::{Abort, SessionError, Violation};
 use crate::figures::Figures;
-use crate::framing::{Decoder, FrameKind, Piece};
+use crate::frame_kind::FrameKind;
+use crate::framing::{Decoder, Piece, decode_whole};
 use crate::opening::{Accept, Open, Request, put_abort, received_abort};
 use crate::outbox::Outbox;
 use backlog::Backlog;
 use filler::Filler;
-
-/// The parameters of a measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BenchSpec {
-    /// The sending side.
-    pub direction: Direction,
-    /// The end of the measurement.
-    pub stop: Stop,
-}
-
-/// The direction of the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// From the connecting to the accepting side.
-    Forward,
-    /// From the accepting to the connecting side (`--reverse`).
-    Reverse,
-}
-
-/// When a measurement ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// After this time, counted by the sender from its first byte. A frame in progress is completed.
-    After(Duration),
-    /// After this many bytes.
-    Bytes(u64),
-}
+use spec::{BenchSpec, Direction};
 
 /// Events of a measurement for its driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -361,37 +336,5 @@ impl BenchState {
 
     fn fail(&mut self, error: SessionError) -> SessionError {
         self.course.fail(error, |abort| put_abort(self.out.bytes(), abort))
-    }
-}
-
-impl BenchSpec {
-    pub(crate) fn encode(self, out: &mut Vec<u8>) {
-        out.push(match self.direction {
-            Direction::Forward => 0,
-            Direction::Reverse => 1,
-        });
-        let (unit, amount) = match self.stop {
-            Stop::After(duration) => (0, u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)),
-            Stop::Bytes(bytes) => (1, bytes),
-        };
-        out.push(unit);
-        out.extend_from_slice(&amount.to_be_bytes());
-    }
-
-    pub(crate) fn decode(body: &[u8]) -> Result<Self, Malformed> {
-        let mut fields = Fields::new(body);
-        let direction = match fields.u8()? {
-            0 => Direction::Forward,
-            1 => Direction::Reverse,
-            _ => return Err(Malformed::Value("direction")),
-        };
-        let unit = fields.u8()?;
-        let amount = fields.u64()?;
-        let stop = match unit {
-            0 => Stop::After(Duration::from_nanos(amount)),
-            1 => Stop::Bytes(amount),
-            _ => return Err(Malformed::Value("unit")),
-        };
-        Ok(Self { direction, stop })
     }
 }

@@ -1,8 +1,8 @@
 //! Errors that end a session, each with the side at fault.
 
 use crate::failure::Failure;
-use crate::framing::FrameKind;
-use crate::path_rules::PathError;
+use crate::field::Malformed;
+use crate::frame_kind::FrameKind;
 
 /// Why a session ended before its work was done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -100,24 +100,6 @@ pub enum Violation {
     /// The counts at the end differ from the entries or bytes sent.
     #[error("the counts at the end of the session differ from the entries or bytes sent")]
     Counts,
-}
-
-/// The fault in a frame's fields.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Malformed {
-    /// The body ends inside a field.
-    #[error("too short")]
-    Short,
-    /// Bytes follow the last field.
-    #[error("bytes after the last field")]
-    Trailing,
-    /// A field has an invalid value.
-    #[error("invalid {0}")]
-    Value(&'static str),
-    /// A path that could leave the target directory, or that cannot be created.
-    #[error("path refused: {0}")]
-    Path(#[from] PathError),
 }
 
 impl Malformed {

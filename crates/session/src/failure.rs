@@ -1,7 +1,6 @@
 //! Failures of single files, as drivers report them and as they are sent.
 
-use crate::error::Malformed;
-use crate::field::Fields;
+use crate::field::{Fields, Malformed};
 use crate::path_rules::escape_text;
 
 /// Longest message of a failure in bytes: one line for users.

@@ -1,7 +1,24 @@
 //! Fields of frame bodies: big-endian numbers and counted bytes, read with bounds checks.
 
-use crate::error::{Malformed, Violation};
-use crate::framing::FrameKind;
+use crate::path_rules::{Component, PathError, RelPath};
+
+/// The fault in a frame's fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Malformed {
+    /// The body ends inside a field.
+    #[error("too short")]
+    Short,
+    /// Bytes follow the last field.
+    #[error("bytes after the last field")]
+    Trailing,
+    /// A field has an invalid value.
+    #[error("invalid {0}")]
+    Value(&'static str),
+    /// A path that could leave the target directory, or that cannot be created.
+    #[error("path refused: {0}")]
+    Path(#[from] PathError),
+}
 
 /// The unread rest of a frame body.
 pub(crate) struct Fields<'a> {
@@ -45,6 +62,16 @@ impl<'a> Fields<'a> {
         Ok(i64::from_be_bytes(self.array()?))
     }
 
+    /// A path: the number of its components, then length and bytes of each.
+    pub(crate) fn path(&mut self) -> Result<RelPath, Malformed> {
+        let mut path = RelPath::root();
+        for _ in 0..self.u16()? {
+            let length = usize::from(self.u8()?);
+            path.push(Component::new(self.bytes(length)?)?)?;
+        }
+        Ok(path)
+    }
+
     /// The whole rest.
     pub(crate) fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
@@ -54,16 +81,4 @@ impl<'a> Fields<'a> {
     pub(crate) const fn end(&self) -> Result<(), Malformed> {
         if self.rest.is_empty() { Ok(()) } else { Err(Malformed::Trailing) }
     }
-}
-
-/// Decodes the whole body of a frame.
-pub(crate) fn decode_whole<T>(
-    kind: FrameKind,
-    body: &[u8],
-    read: impl FnOnce(&mut Fields<'_>) -> Result<T, Malformed>,
-) -> Result<T, Violation> {
-    let mut fields = Fields::new(body);
-    let value = read(&mut fields).map_err(|reason| reason.in_frame(kind))?;
-    fields.end().map_err(|reason| reason.in_frame(kind))?;
-    Ok(value)
 }

@@ -2,8 +2,7 @@
 
 use farhaul_units::Duration;
 
-use crate::error::Malformed;
-use crate::field::Fields;
+use crate::field::{Fields, Malformed};
 
 /// Represents an unknown value on the wire.
 const UNKNOWN: u64 = u64::MAX;

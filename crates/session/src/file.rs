@@ -22,10 +22,10 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::error::{Malformed, Violation};
+use crate::error::Violation;
 use crate::failure::Failure;
-use crate::field::Fields;
-use crate::framing::FrameKind;
+use crate::field::{Fields, Malformed};
+use crate::frame_kind::FrameKind;
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, ShownPath};
 

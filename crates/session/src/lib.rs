@@ -45,7 +45,7 @@
 //!
 //! | module | owns |
 //! | --- | --- |
-//! | `framing` | the frames of the stream |
+//! | `framing`, `frame_kind`, `field` | the frames of the stream, their types, the fields of their bodies |
 //! | `opening` | the first frame of each side: version, request, refusal |
 //! | `file` | copying files and trees |
 //! | `bench` | measurements |
@@ -63,6 +63,7 @@ mod failure;
 mod field;
 mod figures;
 mod file;
+mod frame_kind;
 mod framing;
 mod integrity;
 mod manifest;
@@ -72,12 +73,14 @@ mod path_rules;
 mod pattern;
 mod store;
 
-pub use bench::{Bench, BenchEvent, BenchSpec, Direction, Stop};
-pub use error::{Abort, AbortCode, Malformed, SessionError, Violation};
+pub use bench::spec::{BenchSpec, Direction, Stop};
+pub use bench::{Bench, BenchEvent};
+pub use error::{Abort, AbortCode, SessionError, Violation};
 pub use failure::{FailCode, Failure};
+pub use field::Malformed;
 pub use figures::Figures;
 pub use file::{FileEvent, FileReceiver, FileSender, Progress, ReceiveLimits, Side, Totals};
-pub use framing::FrameKind;
+pub use frame_kind::FrameKind;
 pub use integrity::Digest;
 pub use manifest::{Entry, EntryId, EntryKind, Mtime, ShownPath, Stamp};
 pub use opening::{

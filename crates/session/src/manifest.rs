@@ -5,8 +5,7 @@
 
 use std::fmt;
 
-use crate::error::Malformed;
-use crate::field::Fields;
+use crate::field::{Fields, Malformed};
 use crate::path_rules::{Component, PathError, RelPath, escape};
 
 #[cfg(test)]
@@ -104,7 +103,7 @@ impl Entry {
         if mtime.nanos >= NANOS_PER_SECOND {
             return Err(Malformed::Value("nanoseconds"));
         }
-        let path = RelPath::decode(&mut fields)?;
+        let path = fields.path()?;
         fields.end()?;
         if path.is_root() {
             return Err(Malformed::Path(PathError::Empty));

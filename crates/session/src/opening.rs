@@ -6,11 +6,12 @@
 //! Data after OPEN is in the version that OPEN names. OPEN also names the oldest version that the connecting side
 //! supports. So an answer to a too new caller can name a version to try.
 
-use crate::bench::BenchSpec;
-use crate::error::{Abort, AbortCode, Malformed, SessionError};
+use crate::bench::spec::BenchSpec;
+use crate::error::{Abort, AbortCode, SessionError};
 use crate::failure::{clipped, received_text};
-use crate::field::Fields;
-use crate::framing::{Decoder, FrameKind, HEADER_LEN, MAX_CONTROL, Piece, put_frame};
+use crate::field::{Fields, Malformed};
+use crate::frame_kind::{FrameKind, MAX_CONTROL};
+use crate::framing::{Decoder, HEADER_LEN, Piece, put_frame};
 use crate::path_rules::{Component, RelPath};
 use crate::pattern::Pattern;
 
@@ -245,7 +246,7 @@ impl Pull {
         let has = |flag| flags & flag != 0;
         let mut paths = Vec::new();
         while fields.end().is_err() {
-            paths.push(RelPath::decode(&mut fields)?);
+            paths.push(fields.path()?);
         }
         Ok(Self { paths, recursive: has(RECURSIVE), patterns: has(PATTERNS), single: has(SINGLE) })
     }
@@ -260,7 +261,7 @@ impl Push {
     fn decode(body: &[u8]) -> Result<Self, Malformed> {
         let mut fields = Fields::new(body);
         let target_is_directory = fields.u8()? & 1 != 0;
-        Ok(Self { target: RelPath::decode(&mut fields)?, target_is_directory })
+        Ok(Self { target: fields.path()?, target_is_directory })
     }
 }
 

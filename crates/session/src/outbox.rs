@@ -1,6 +1,7 @@
 //! Small frames that wait for the driver to write them.
 
-use crate::framing::{FrameKind, put_frame};
+use crate::frame_kind::FrameKind;
+use crate::framing::put_frame;
 
 /// With this many waiting bytes, a session takes no more input. So a peer that never reads cannot make it grow.
 const FULL: usize = 64 << 10;

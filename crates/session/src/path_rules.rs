@@ -6,9 +6,6 @@
 use std::fmt;
 use std::fmt::Write as _;
 
-use crate::error::Malformed;
-use crate::field::Fields;
-
 #[cfg(test)]
 mod tests;
 
@@ -174,15 +171,6 @@ impl RelPath {
             out.push(u8::try_from(name.0.len()).expect("`Component::new` allows no more than MAX_NAME"));
             out.extend_from_slice(&name.0);
         }
-    }
-
-    pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
-        let mut path = Self::root();
-        for _ in 0..fields.u16()? {
-            let length = usize::from(fields.u8()?);
-            path.push(Component::new(fields.bytes(length)?)?)?;
-        }
-        Ok(path)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use farhaul_units::{Duration, Rng};
 
-use super::Stop;
-use crate::framing::{FrameKind, HEADER_LEN, MAX_DATA, header};
+use super::spec::Stop;
+use crate::frame_kind::{FrameKind, MAX_DATA};
+use crate::framing::{HEADER_LEN, header};
 
 /// Body of a full DATA frame. With its header it has the length of the longest body, and so fills whole pages.
 pub(super) const BODY: usize = MAX_DATA - HEADER_LEN;

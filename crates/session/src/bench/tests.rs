@@ -1,8 +1,10 @@
 use proptest::prelude::*;
 
 use super::filler::BODY;
+use super::spec::Stop;
 use super::*;
-use crate::framing::MAX_DATA;
+use crate::field::Fields;
+use crate::frame_kind::MAX_DATA;
 use crate::opening::Acceptor;
 
 /// Time of one round of the pipes.

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::frame_kind::{MAX_DATA, MAX_SMALL};
 
 /// All frames in `bytes` if they arrive in pieces of at most `step`, with DATA joined.
 fn decode(bytes: &[u8], step: usize) -> Result<Vec<(FrameKind, Vec<u8>)>, Violation> {

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::bench::{Direction, Stop};
+use crate::bench::spec::{Direction, Stop};
 
 fn accept(bytes: &[u8]) -> Result<Open, SessionError> {
     let mut acceptor = Acceptor::new();

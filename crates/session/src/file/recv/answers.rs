@@ -8,7 +8,7 @@ use crate::error::SessionError;
 use crate::failure::Failure;
 use crate::figures::Figures;
 use crate::file::{FileEvent, Side, put_failed};
-use crate::framing::FrameKind;
+use crate::frame_kind::FrameKind;
 use crate::manifest::{Entry, EntryId, ShownPath};
 use crate::opening::{INITIAL_CREDIT, put_abort};
 use crate::store::{Commit, Ending, Leftover, Store};

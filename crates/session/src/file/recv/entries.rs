@@ -6,10 +6,11 @@ use super::{Committing, Current, Directory, RecvPhase, RecvState};
 use crate::course::Course;
 use crate::error::{SessionError, Violation};
 use crate::failure::{FailCode, Failure};
-use crate::field::{Fields, decode_whole};
+use crate::field::Fields;
 use crate::figures::Figures;
 use crate::file::{FileEvent, Side, decode_failed};
-use crate::framing::FrameKind;
+use crate::frame_kind::FrameKind;
+use crate::framing::decode_whole;
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, EntryKind, ShownPath};
 use crate::opening::{Accept, received_abort};
@@ -201,7 +202,7 @@ impl RecvState {
 
     fn on_skipped(&mut self, body: &[u8]) -> Result<(), SessionError> {
         let mut fields = Fields::new(body);
-        let bad = |reason: crate::error::Malformed| reason.in_frame(FrameKind::Skipped);
+        let bad = |reason: crate::field::Malformed| reason.in_frame(FrameKind::Skipped);
         let path = ShownPath::decode(&mut fields).map_err(bad)?;
         let failure = Failure::decode(&mut fields).map_err(bad)?;
         self.count_entry()?;

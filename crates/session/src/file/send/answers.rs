@@ -3,10 +3,10 @@
 use super::{SendPhase, SendState, Unconfirmed};
 use crate::course::Course;
 use crate::error::{SessionError, Violation};
-use crate::field::decode_whole;
 use crate::figures::Figures;
 use crate::file::{FileEvent, Side, decode_failed, entry_id};
-use crate::framing::FrameKind;
+use crate::frame_kind::FrameKind;
+use crate::framing::decode_whole;
 use crate::integrity::Digest;
 use crate::manifest::{EntryKind, ShownPath};
 use crate::opening::{Accept, received_abort};

@@ -8,7 +8,8 @@ use crate::course::Course;
 use crate::failure::{FailCode, Failure};
 use crate::figures::Figures;
 use crate::file::{FileEvent, MAX_EVENTS, Side, put_failed};
-use crate::framing::{FrameKind, HEADER_LEN, header, put_frame};
+use crate::frame_kind::FrameKind;
+use crate::framing::{HEADER_LEN, header, put_frame};
 use crate::manifest::{Entry, EntryId, EntryKind, ShownPath};
 use crate::store::{Chunk, Next, Source};
 

@@ -1,0 +1,78 @@
+//! The types of frames, and how long each may be.
+
+/// Longest DATA body. Large, so that headers cost nothing, but small enough for fair interleaving later.
+pub(crate) const MAX_DATA: usize = 1 << 20;
+/// Longest body of any other frame. An opening frame with its list of paths is the longest.
+pub(crate) const MAX_CONTROL: usize = 64 << 10;
+/// Longest body of frames with few fields: a path of maximum length and a message.
+pub(crate) const MAX_SMALL: usize = 8 << 10;
+
+/// The type of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum FrameKind {
+    /// Connecting side, first: magic, version, capabilities, credit, request.
+    Open = 0x01,
+    /// Accepting side, first: version, capabilities, credit.
+    Accept = 0x02,
+    /// Either side, last: the session has ended, and why.
+    Abort = 0x03,
+    /// Sender: a file or directory starts.
+    Entry = 0x10,
+    /// Sender: bytes of the current file, or of a benchmark.
+    Data = 0x11,
+    /// Sender: the current file is complete, with its digest.
+    Digest = 0x12,
+    /// Sender: no more entries, or no more data in a benchmark, with its figures.
+    End = 0x13,
+    /// Sender: an item at the source that cannot be sent.
+    Skipped = 0x14,
+    /// Receiver: the limit up to which data may be sent.
+    Grant = 0x18,
+    /// Receiver: a file has its final name, with this digest.
+    Verified = 0x19,
+    /// Receiver: a directory is complete.
+    Made = 0x1a,
+    /// Either side: this entry failed.
+    Failed = 0x1b,
+    /// Receiver, last: every entry has its answer, with its figures.
+    Done = 0x1c,
+    /// Benchmark receiver: its figures.
+    Report = 0x20,
+    /// Benchmark sender, last: its figures once everything is acknowledged.
+    Totals = 0x21,
+}
+
+impl FrameKind {
+    /// The type with this number.
+    pub(crate) const fn from_wire(kind: u8) -> Option<Self> {
+        Some(match kind {
+            0x01 => Self::Open,
+            0x02 => Self::Accept,
+            0x03 => Self::Abort,
+            0x10 => Self::Entry,
+            0x11 => Self::Data,
+            0x12 => Self::Digest,
+            0x13 => Self::End,
+            0x14 => Self::Skipped,
+            0x18 => Self::Grant,
+            0x19 => Self::Verified,
+            0x1a => Self::Made,
+            0x1b => Self::Failed,
+            0x1c => Self::Done,
+            0x20 => Self::Report,
+            0x21 => Self::Totals,
+            _ => return None,
+        })
+    }
+
+    /// Longest body in bytes.
+    pub const fn limit(self) -> usize {
+        match self {
+            Self::Data => MAX_DATA,
+            Self::Open => MAX_CONTROL,
+            _ => MAX_SMALL,
+        }
+    }
+}
