@@ -43,11 +43,11 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    Copy(cmd::copy::CopyArgs),
-    Serve(cmd::serve::ServeArgs),
+    Copy(cmd::copy::args::CopyArgs),
+    Serve(cmd::serve::args::ServeArgs),
     #[command(hide = true)]
     Bootstrap(cmd::bootstrap::BootstrapArgs),
-    Pipe(cmd::pipe::PipeArgs),
+    Pipe(cmd::pipe::args::PipeArgs),
     Bench(cmd::bench::BenchArgs),
     Profile(cmd::profile::ProfileArgs),
     Doctor(cmd::doctor::DoctorArgs),

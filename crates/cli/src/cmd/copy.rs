@@ -1,100 +1,25 @@
 //! `copy`: files and trees between hosts, over SSH or with a running `serve`, each verified by its digest.
 
+pub(crate) mod args;
 mod standard;
-mod summary;
+pub(super) mod summary;
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use clap::Args;
-use clap::builder::{OsStringValueParser, TypedValueParser};
 use farhaul_transfer::{Copy, Report, Settings};
-use farhaul_units::{Rate, parse_duration};
 use indicatif::ProgressBar;
 
 use super::{Context, original, report_end};
 use crate::exit::Fault;
-use crate::options::{ServerKeys, SshCopyOptions, Transport};
+use crate::options::Transport;
 use crate::output::human::is_terminal;
 use crate::output::json::{Record, Start};
 use crate::output::observer::{Reporter, Shown};
 use crate::output::{JsonTo, Output, progress};
-use crate::values::{Location, some_rate};
-pub(super) use summary::rates;
+use crate::values::Location;
+use args::CopyArgs;
 use summary::{summary, summary_between, with_copied};
-
-/// Copy files and directories between hosts, verified and encrypted
-///
-/// An end is a path on this machine, [user@]host:path over SSH, or udt://host:port/path below the root of a running `farhaul
-/// serve`. Over SSH, ssh starts the program on the remote host and exchanges keys; the data goes over UDP. A file gets its name
-/// once it is complete, synced to the disk, and its BLAKE3 digest matches. Until then it is .NAME.RANDOM.fhpart in the same
-/// directory.
-///
-///     farhaul copy big.iso far.example:                to the home directory there
-///     farhaul copy -r far.example:/data/run42 .        a tree from there
-///     farhaul copy 'far.example:logs/*.gz' .           what matches there: *, ?, [a-z]
-///     farhaul copy far.example:~bob/notes.txt .        from the home directory of the user bob
-///     farhaul copy -r one:run42 two:/data/             from host to host, the data past this machine
-///     farhaul copy big.iso udt://host:9000/            into a server's root; %XX stands for any byte
-///     tar c data | farhaul copy - far.example:data.tar
-///     farhaul copy far.example:data.tar - | tar x
-///
-/// Original programs serve, too: tsunami://host/NAME and rbudp://host/NAME. They carry no digest, so nothing is verified.
-///
-///     farhaul copy --plain --protocol tsunami:secret=kitten tsunami://host/big.iso .   # /*: all
-///     farhaul copy --plain --protocol tsunami:secret=kitten --list tsunami://host/
-///
-/// A copy to stdout writes bytes before they are verified. Only exit code 0 confirms them. JSON records then go to stderr.
-#[derive(Args, Debug)]
-#[command(verbatim_doc_comment, override_usage = "farhaul copy [OPTIONS] SRC… DST")]
-pub(crate) struct CopyArgs {
-    /// Sources, then the target
-    #[arg(required = true, num_args = 1.., value_names = ["SRC", "DST"], value_parser = location())]
-    places: Vec<Location>,
-    /// Copy directories with their contents
-    #[arg(short, long)]
-    recursive: bool,
-    /// List the files of a Tsunami server
-    #[arg(long)]
-    pub(crate) list: bool,
-    /// Print no progress and no summary
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-    /// Keep a stable control stream of this goodput beside a copy to a server, on the same port: 1mbit
-    ///
-    /// The copy takes the rest of the path, as far as no queue delays the stream.
-    #[arg(long, value_name = "RATE", value_parser = some_rate)]
-    control_stream: Option<Rate>,
-    /// Report progress at this interval: 1s [default: none]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
-    interval: Option<Duration>,
-    #[command(flatten)]
-    pub(crate) ssh: SshCopyOptions,
-    #[command(flatten)]
-    pub(crate) transport: Transport,
-    #[command(flatten)]
-    server_keys: ServerKeys,
-}
-
-impl CopyArgs {
-    /// Whether ssh reaches one of the ends.
-    pub(crate) fn uses_ssh(&self) -> bool {
-        self.places.iter().any(|place| matches!(place, Location::Ssh(_)))
-    }
-
-    pub(crate) fn places(&self) -> &[Location] {
-        &self.places
-    }
-
-    pub(crate) const fn interval(&self) -> Option<Duration> {
-        self.interval
-    }
-
-    /// Whether stdout carries data.
-    pub(crate) fn is_to_stdout(&self) -> bool {
-        self.places.last() == Some(&Location::Standard)
-    }
-}
 
 pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     if args.list || args.places.iter().any(|place| matches!(place, Location::Original(_))) {
@@ -201,9 +126,4 @@ fn bar(copy: &Copy, size: Option<u64>, view: &View<'_>, output: &Output) -> Opti
         output.attach(bar.clone());
         bar
     })
-}
-
-/// Parses a place, which need not be UTF-8.
-fn location() -> impl TypedValueParser<Value = Location> {
-    OsStringValueParser::new().try_map(|text| Location::read(&text))
 }

@@ -4,6 +4,7 @@
 //! waits at the end of its input for the last acknowledgement, and closes. A side with empty input only receives. `--wait` keeps
 //! the connection for the other direction.
 
+pub(crate) mod args;
 mod arrived;
 mod ends;
 mod idle;
@@ -16,7 +17,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Args;
 use farhaul::{ConnectionLost, Error, Stream};
 use farhaul_transfer::connect::Calling;
 use farhaul_transfer::event::Moved;
@@ -32,13 +32,14 @@ use serde_json::Value;
 
 use super::{Context, announce, original, report_end};
 use crate::exit::{Code, Fault};
-use crate::options::{ClientKeys, OriginalStream, ServerKeys, Transport};
-use crate::output::human::{rate, reason, time};
+use crate::options::OriginalStream;
+use crate::output::human::{rate, time};
 use crate::output::intervals::{Intervals, View};
 use crate::output::observer::{Reporter, Shown};
+use crate::output::standard_stream::unwritable;
 use crate::output::trace::Trace;
 use crate::output::{JsonTo, Output};
-use crate::values::HostPort;
+use args::PipeArgs;
 use arrived::Arrived;
 use ends::Ends;
 use idle::Quiet;
@@ -47,47 +48,6 @@ use output::{Output as Stdout, Unwritable};
 
 /// Bytes per read or write.
 const BLOCK: usize = 256 << 10;
-
-/// Connect stdin and stdout of two hosts, as netcat does
-///
-/// Each direction ends with its input, and the program once both have ended. A side that only receives needs /dev/null as its
-/// input. JSON records go to stderr, because stdout is data.
-///
-///     farhaul pipe --listen :9000 < /dev/null > copy.tar
-///     tar c data | farhaul pipe --connect host:9000
-///
-/// The connection is encrypted. The listener admits this user's key and those in authorized_keys. With --plain this is raw
-/// UDT4, compatible with any libudt program, and anybody can read and change the data. There, and with other protocols than
-/// udt, one direction cannot end alone: the first input to end closes both, and a side that may miss a part says so.
-///
-/// With --protocol sabul, this is the format of SABUL 2.1, whose sender listens. The end of the stream is the close of its
-/// connection, so nothing is verified.
-///
-///     farhaul pipe --plain --protocol sabul --listen :7000 < file
-///     farhaul pipe --plain --protocol sabul --connect host:7000 > file
-#[derive(Args, Debug)]
-#[command(verbatim_doc_comment)]
-pub(crate) struct PipeArgs {
-    /// Accept one connection on this UDP port; with --rendezvous, the local port
-    #[arg(long, value_name = "ADDR")]
-    pub(crate) listen: Option<HostPort>,
-    /// Connect to this address
-    #[arg(long, value_name = "ADDR")]
-    pub(crate) connect: Option<HostPort>,
-    /// Connect from both sides at once, through most NATs; each side gives --listen LOCAL --connect PEER. Encrypted, each side
-    /// knows the other one by known_hosts or --host-key
-    #[arg(long, requires = "listen", requires = "connect")]
-    pub(crate) rendezvous: bool,
-    /// Stay connected for the other direction after the input ends, where one direction cannot end alone (--plain)
-    #[arg(long)]
-    pub(crate) wait: bool,
-    #[command(flatten)]
-    pub(crate) transport: Transport,
-    #[command(flatten)]
-    server_keys: ServerKeys,
-    #[command(flatten)]
-    client_keys: ClientKeys,
-}
 
 pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     if args.listen.is_some() && args.connect.is_some() && !args.rendezvous {
@@ -203,7 +163,9 @@ impl Pipe<'_> {
         end.protected_by(&stream);
         let result = match arrived.is_refusal() {
             true => Err(no_pipe(peer)),
-            false => received.and_then(|()| ends.judge((&stream, peer), &input, arrived.bytes)),
+            false => {
+                received.and_then(|()| ends.judge((&stream, peer), (input.is_cut_off(), input.bytes()), arrived.bytes))
+            }
         };
         let result = result.map_err(|fault| self.context.interrupt.fault().unwrap_or_else(|| self.explained(fault)));
         // Abort, so that the peer takes the partial data for a failure.
@@ -343,21 +305,6 @@ impl Pipe<'_> {
 /// The fault of a peer whose key may move no more.
 fn exhausted(peer: SocketAddr, used_up: Exhausted) -> Fault {
     Fault::new(Code::NotAdmitted, format!("{peer}: {}", used_up.0))
-}
-
-/// The fault of a stdout that takes no more.
-pub(super) fn unwritable(error: &io::Error) -> Fault {
-    let (code, what) = match error.kind() {
-        // The reader left on purpose and needs no message.
-        io::ErrorKind::BrokenPipe => {
-            let message = "the reader of stdout closed it early";
-            return Fault::new(Code::LocalIo, message).quietly();
-        }
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (Code::DiskFull, "make room"),
-        _ => (Code::LocalIo, "redirect it to another place"),
-    };
-    let words = reason(error);
-    Fault::new(code, format!("cannot write to stdout: {words}; what was written is incomplete: {what} and start again"))
 }
 
 /// The fault of a pipe to a daemon, which refused it.

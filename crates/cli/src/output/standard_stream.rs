@@ -60,6 +60,21 @@ impl StandardStream {
     }
 }
 
+/// The fault of a stdout whose data is what the verb is for, and which takes no more.
+pub(crate) fn unwritable(error: &io::Error) -> Fault {
+    let (code, what) = match error.kind() {
+        // The reader left on purpose and needs no message.
+        io::ErrorKind::BrokenPipe => {
+            let message = "the reader of stdout closed it early";
+            return Fault::new(Code::LocalIo, message).quietly();
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => (Code::DiskFull, "make room"),
+        _ => (Code::LocalIo, "redirect it to another place"),
+    };
+    let words = reason(error);
+    Fault::new(code, format!("cannot write to stdout: {words}; what was written is incomplete: {what} and start again"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

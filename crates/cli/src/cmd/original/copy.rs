@@ -15,7 +15,8 @@ use serde_json::Value;
 use super::fault::of;
 use super::meanwhile::Meanwhile;
 use super::{end_record, file_record, start, stop_at_signals};
-use crate::cmd::copy::{CopyArgs, rates};
+use crate::cmd::copy::args::CopyArgs;
+use crate::cmd::copy::summary::rates;
 use crate::cmd::{Context, report_end};
 use crate::exit::{Code, Fault};
 use crate::output::human::{is_terminal, plural, time};
@@ -63,14 +64,14 @@ struct Plan {
 impl Plan {
     fn of(args: &CopyArgs) -> Result<Self, Fault> {
         if args.list {
-            return match args.places() {
+            return match &args.places[..] {
                 [Location::Original(server @ OriginalPlace { scheme: Scheme::Tsunami, what: What::Server, .. })] => {
                     Ok(Self { server: server.clone(), names: Vec::new(), all: false, to: None })
                 }
                 _ => Err(Fault::usage("--list takes one server: `copy --list tsunami://host/`; no other can list")),
             };
         }
-        let Some((to, from)) = args.places().split_last() else {
+        let Some((to, from)) = args.places.split_last() else {
             return Err(Fault::usage("give the file of the server, then the target"));
         };
         let Location::Local(to) = to else {
@@ -160,7 +161,7 @@ impl Copy<'_> {
     fn begin(&self, peer: SocketAddr) {
         let mut start = start(&self.args.transport, "copy", self.plan.server.scheme.name());
         start.peer = Some(peer.to_string());
-        let sources: Vec<Value> = self.args.places().iter().map(|place| place.to_string().into()).collect();
+        let sources: Vec<Value> = self.args.places.iter().map(|place| place.to_string().into()).collect();
         start.settings.insert("places".into(), sources.into());
         start.settings.insert("list".into(), self.args.list.into());
         self.output.record(&Record::Start(Box::new(start)));
@@ -277,7 +278,7 @@ impl Copy<'_> {
         if let Some(bar) = &bar {
             self.output.attach(bar.clone());
         }
-        Meanwhile::start(self.progress.clone(), self.meter, &self.output, self.args.interval(), bar)
+        Meanwhile::start(self.progress.clone(), self.meter, &self.output, self.args.interval, bar)
     }
 }
 

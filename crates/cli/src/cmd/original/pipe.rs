@@ -10,10 +10,11 @@ use farhaul_units::ByteSize;
 
 use super::fault::of;
 use super::{end_record, start, stop_at_signals};
-use crate::cmd::pipe::{PipeArgs, unwritable};
+use crate::cmd::pipe::args::PipeArgs;
 use crate::cmd::{Context, report_end};
 use crate::exit::{Code, Fault};
 use crate::output::json::Record;
+use crate::output::standard_stream::unwritable;
 use crate::output::{JsonTo, Output};
 
 const PROTOCOL: &str = "sabul";

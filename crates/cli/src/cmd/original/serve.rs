@@ -15,7 +15,7 @@ use farhaul_units::ByteSize;
 
 use super::fault::of;
 use super::{end_record, file_record, stop_at_signals};
-use crate::cmd::serve::ServeArgs;
+use crate::cmd::serve::args::ServeArgs;
 use crate::cmd::{Context, report_end};
 use crate::exit::Fault;
 use crate::options::Original;

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use farhaul::{ConnectionLost, Stream};
 use farhaul_units::ByteSize;
 
-use super::input::Input;
 use crate::exit::{Code, Fault};
 
 /// The next step after a peer closed too early.
@@ -32,19 +31,24 @@ impl Ends {
         }
     }
 
-    /// Judges a connection that is over, and has received `arrived` bytes.
+    /// Judges a connection that is over, and has received `arrived` bytes. `read` came from stdin, which the close cut off or
+    /// not.
     ///
     /// # Errors
     /// A part of either direction may be missing.
-    pub(super) fn judge(self, (stream, peer): (&Stream, SocketAddr), input: &Input, arrived: u64) -> Result<(), Fault> {
-        let is_cut_off = input.is_cut_off();
+    pub(super) fn judge(
+        self,
+        (stream, peer): (&Stream, SocketAddr),
+        (is_cut_off, read): (bool, u64),
+        arrived: u64,
+    ) -> Result<(), Fault> {
         let acknowledged = stream.stats().map_or(0, |stats| stats.totals.bytes_acked);
-        let missing = input.bytes().saturating_sub(acknowledged);
+        let missing = read.saturating_sub(acknowledged);
         if missing > 0 {
             return Err(undelivered(missing, peer));
         }
         if is_cut_off {
-            return Err(cut_off(peer, input.bytes()));
+            return Err(cut_off(peer, read));
         }
         let closed_here = stream.ending().ok().flatten() != Some(ConnectionLost::ClosedByPeer);
         if self == Self::Together && closed_here && arrived > 0 {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use farhaul_transfer::keys::{Admission, places};
 
-use super::ServeArgs;
+use super::args::ServeArgs;
 use crate::exit::Fault;
 use crate::output::Output;
 

@@ -1,0 +1,47 @@
+//! The command line of `pipe`.
+
+use clap::Args;
+
+use crate::options::{ClientKeys, ServerKeys, Transport};
+use crate::values::HostPort;
+
+/// Connect stdin and stdout of two hosts, as netcat does
+///
+/// Each direction ends with its input, and the program once both have ended. A side that only receives needs /dev/null as its
+/// input. JSON records go to stderr, because stdout is data.
+///
+///     farhaul pipe --listen :9000 < /dev/null > copy.tar
+///     tar c data | farhaul pipe --connect host:9000
+///
+/// The connection is encrypted. The listener admits this user's key and those in authorized_keys. With --plain this is raw
+/// UDT4, compatible with any libudt program, and anybody can read and change the data. There, and with other protocols than
+/// udt, one direction cannot end alone: the first input to end closes both, and a side that may miss a part says so.
+///
+/// With --protocol sabul, this is the format of SABUL 2.1, whose sender listens. The end of the stream is the close of its
+/// connection, so nothing is verified.
+///
+///     farhaul pipe --plain --protocol sabul --listen :7000 < file
+///     farhaul pipe --plain --protocol sabul --connect host:7000 > file
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct PipeArgs {
+    /// Accept one connection on this UDP port; with --rendezvous, the local port
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<HostPort>,
+    /// Connect to this address
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) connect: Option<HostPort>,
+    /// Connect from both sides at once, through most NATs; each side gives --listen LOCAL --connect PEER. Encrypted, each side
+    /// knows the other one by known_hosts or --host-key
+    #[arg(long, requires = "listen", requires = "connect")]
+    pub(crate) rendezvous: bool,
+    /// Stay connected for the other direction after the input ends, where one direction cannot end alone (--plain)
+    #[arg(long)]
+    pub(crate) wait: bool,
+    #[command(flatten)]
+    pub(crate) transport: Transport,
+    #[command(flatten)]
+    pub(crate) server_keys: ServerKeys,
+    #[command(flatten)]
+    pub(crate) client_keys: ClientKeys,
+}
