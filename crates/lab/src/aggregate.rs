@@ -6,6 +6,7 @@ use farhaul_sim::measure::interval::mean_interval;
 
 use crate::expression::{Environment, Expression, Reference, Unit};
 use crate::figures::FigureResult;
+use crate::metric::Quantity;
 use crate::record::{AxisValue, Record};
 use crate::scenario::Scenario;
 use crate::world::twin::{emulated_twin, simulated_twin};
@@ -206,7 +207,7 @@ impl Environment for FigurePlace<'_> {
     fn unit(&self, reference: &Reference) -> Unit {
         match self.point.get(&reference.name) {
             Some(value) => Unit::of_quantity(&value.text),
-            None => Unit::of_metric(&reference.name),
+            None => Quantity::unit_of_key(&reference.name),
         }
     }
 }

@@ -35,7 +35,8 @@
 //! | --- | --- |
 //! | names and words of families | `arena/family.rs` |
 //! | families of one flow, of flows that share, of late hosts, of several bottlenecks | `arena/single.rs`, `crowd.rs`, `hosts.rs`, `chain.rs` |
-//! | the general formulas, the scenario's text | `arena/cell.rs` |
+//! | the general formulas | `arena/sketch.rs` |
+//! | the scenario's text | `arena/cell.rs` |
 //! | measures and the judge | `arena/goal.rs` |
 //! | random draws | `arena/draw.rs` |
 //! | results over cells | `arena/results.rs` |
@@ -51,6 +52,7 @@ mod hosts;
 mod page;
 mod results;
 mod single;
+mod sketch;
 #[cfg(test)]
 mod tests;
 

@@ -3,52 +3,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::error::{LabError, ScenarioError};
 use crate::expression::{Condition, Expression, Reference};
 use crate::figures::{Figure, shipped};
 use crate::folder;
 use crate::metric::{Quantity, RunMetric};
+use crate::names::Names;
 use crate::scenario::reader::{Section, Value, listed, nearest};
-use crate::scenario::vocabulary::Vocabulary;
-use crate::scenario::{Job, Overrides, PlotKind, PlotSpec, ScoreSpec};
+use crate::scenario::{Overrides, PlotKind, PlotSpec, ScoreSpec};
 
 #[cfg(test)]
 mod tests;
 
 /// The most names that a message lists.
 const MAX_LISTED: usize = 24;
-
-/// All names that plots and scores of a figure can mention.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Names {
-    /// Metrics and series of each curve.
-    pub curves: BTreeMap<String, Vocabulary>,
-    /// The values of each axis, as the scenario writes them.
-    pub axes: BTreeMap<String, BTreeSet<String>>,
-}
-
-impl Names {
-    /// The names of these runs.
-    pub(crate) fn of(jobs: &[Job]) -> Self {
-        let mut names = Self::default();
-        // Runs that differ in their seed alone share a setup, and the first of them keeps the series.
-        for jobs in jobs.chunk_by(|one, other| Arc::ptr_eq(&one.setup, &other.setup)) {
-            let job = &jobs[0];
-            let vocabulary = Vocabulary::of(&job.setup, job.series);
-            names.curves.entry(job.curve.clone()).or_default().merge(vocabulary);
-            for (axis, value) in &job.point {
-                names.axes.entry(axis.clone()).or_default().insert(value.text.clone());
-            }
-        }
-        names
-    }
-
-    fn vocabularies<'n>(&'n self, curves: &[&str]) -> Vec<&'n Vocabulary> {
-        curves.iter().filter_map(|curve| self.curves.get(*curve)).collect()
-    }
-}
 
 /// Checks all names in figures that are about to run. `out` may hold results of other scenarios, to which scores may
 /// refer.

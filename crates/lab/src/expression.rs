@@ -33,9 +33,10 @@ mod parse;
 mod quantity;
 #[cfg(test)]
 mod tests;
-mod unit;
+pub(crate) mod unit;
 
 pub use judge::{Comparison, Condition, Judgement, Margin};
+pub(crate) use parse::references;
 pub use quantity::quantity_in_base_units;
 pub use unit::{Shown, Unit, three_digits};
 
@@ -85,7 +86,7 @@ pub trait Environment {
 
     /// The unit of a metric or an axis.
     fn unit(&self, reference: &Reference) -> Unit {
-        Unit::of_metric(&reference.name)
+        Quantity::unit_of_key(&reference.name)
     }
 }
 
@@ -148,21 +149,7 @@ pub enum Function {
     Max,
 }
 
-/// All metrics and axes in a number or a condition. Text that is neither has none.
-pub(crate) fn references(text: &str) -> Vec<Reference> {
-    let of_number = Expression::parse(text).map(|expression| expression.references());
-    of_number.or_else(|_| Condition::parse(text).map(|condition| condition.references())).unwrap_or_default()
-}
-
 impl Expression {
-    /// Parses an expression.
-    ///
-    /// # Errors
-    /// The place of the first mistake, and the text that could stand there.
-    pub fn parse(text: &str) -> Result<Self, ExpressionError> {
-        parse::expression(text)
-    }
-
     /// All metrics and axes in the expression, in order, so that unknown names can be refused before anything runs.
     #[must_use]
     pub fn references(&self) -> Vec<Reference> {

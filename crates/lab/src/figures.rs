@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::check::Names;
 use crate::error::{LabError, ScenarioError};
 use crate::expression::references;
-use crate::record::{AxisValue, Record};
+use crate::names::Names;
+use crate::paper::{self, Published};
+use crate::record::{Record, World};
 use crate::scenario::{Experiment, Job, Overrides, Scenario, files, nearest};
-use crate::world::World;
 
 /// A figure before it is run.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,45 +29,6 @@ pub struct FigureInfo {
     pub is_shipped: bool,
     /// The numbers that the paper reports.
     pub published: Vec<Published>,
-}
-
-/// One number that a paper reports: a line of the figure's `paper.csv`.
-///
-/// The columns `metric` and `value` are required. A value is a number or a quantity (`940mbit`, `98%`). The columns
-/// `curve`, `bound` (`is`, `about`, `at-least`, `at-most`) and `note` are optional. Every other column is an axis of
-/// the figure, and an empty cell means all its values.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Published {
-    /// The curve; `None` for all.
-    pub curve: Option<String>,
-    /// The place in the grid. An axis that is absent means all its values.
-    pub point: BTreeMap<String, AxisValue>,
-    /// The key of a metric or a series.
-    pub metric: String,
-    /// The value in base units.
-    pub value: f64,
-    /// The value as it was written.
-    pub text: String,
-    /// The kind of bound.
-    pub bound: Bound,
-    /// A remark for the reader.
-    pub note: String,
-    /// The line in the file, from 1.
-    pub line: usize,
-}
-
-/// The kind of a published number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Bound {
-    /// The paper prints the number.
-    #[default]
-    Is,
-    /// "About".
-    About,
-    /// "At least", "above".
-    AtLeast,
-    /// "At most", "below".
-    AtMost,
 }
 
 /// A figure and the records of its runs.
@@ -263,7 +224,7 @@ impl FigureFiles<'_> {
         let experiment = Experiment::read(self.id, self.file, &self.text, overrides)?;
         let scenario = &experiment.scenario;
         let axes: Vec<&str> = scenario.axes.iter().map(|axis| axis.name.as_str()).collect();
-        let published = crate::paper::read(self.published, &axes).map_err(|wrong| ScenarioError {
+        let published = paper::read(self.published, &axes).map_err(|wrong| ScenarioError {
             file: Path::new(self.file).with_file_name("paper.csv").display().to_string(),
             line: wrong.line,
             message: wrong.message,

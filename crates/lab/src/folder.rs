@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::LabError;
 use crate::figures::{Figure, FigureResult};
 use crate::key::RunKey;
+use crate::record::World;
 use crate::scenario::{Overrides, files};
 use crate::store::Store;
-use crate::world::World;
 
 /// The file with the settings, for each world.
 const RUNS: [(World, &str); 2] = [(World::Simulated, "run.json"), (World::Emulated, "run-emulated.json")];

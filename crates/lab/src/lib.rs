@@ -12,7 +12,7 @@
 //! | the format of published numbers | `paper.rs` |
 //! | the format of scenarios | `scenario.rs`, `scenario/*.rs` |
 //! | numbers and units in scenarios, messages about mistakes | `scenario/reader.rs`, `scenario/reader/*.rs` |
-//! | the names that a scenario may mention | `check.rs`, `scenario/vocabulary.rs` |
+//! | the names that a scenario may mention | `check.rs`, `names.rs`, `scenario/vocabulary.rs` |
 //! | the worlds of runs | `world.rs` |
 //! | the simulated agents of a protocol | `world/sim/build.rs` |
 //! | the metrics and series | `run/metrics.rs`, `run/metrics/*.rs`, `run/series.rs` |
@@ -34,6 +34,7 @@ pub mod folder;
 mod key;
 mod listed_enum;
 pub mod metric;
+mod names;
 pub mod paper;
 pub mod record;
 pub mod report;
@@ -47,9 +48,10 @@ pub mod table;
 mod testing;
 pub mod world;
 
-pub use check::{Names, check};
+pub use check::check;
 pub use error::{LabError, ScenarioError};
-pub use figures::{Bound, Figure, FigureInfo, FigureResult, Published};
-pub use record::{AxisValue, Record};
+pub use figures::{Figure, FigureInfo, FigureResult};
+pub use names::Names;
+pub use paper::{Bound, Published};
+pub use record::{AxisValue, Record, World};
 pub use scenario::{Experiment, Job, Overrides, Scenario};
-pub use world::World;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::expression::Unit;
+use crate::expression::unit::Unit;
 use crate::listed_enum::listed_enum;
 
 listed_enum! {
@@ -152,6 +152,12 @@ impl Quantity {
         Self::named(key.split_once('.').map_or(key, |(name, _)| name))
     }
 
+    /// The unit of a metric or series by its key; a bare number for an unknown key.
+    #[must_use]
+    pub fn unit_of_key(key: &str) -> Unit {
+        Self::of_key(key).map_or(Unit::Number, Self::unit)
+    }
+
     /// The key of this quantity of a flow: `goodput.udt`.
     #[must_use]
     pub fn of_flow(self, flow: &str) -> String {
@@ -293,6 +299,8 @@ mod tests {
         let keys =
             ["goodput.a-10", "goodput.a-2", "goodput.a-1", "goodput.a", "goodput.b", "goodput.total", "loss.c", "jain"];
         assert_eq!(flows_of(Quantity::Goodput, keys), ["a-1", "a-2", "a-10", "b"]);
+        assert_eq!(Quantity::unit_of_key("goodput.udt-2004"), Unit::BitsPerSecond);
+        assert_eq!(Quantity::unit_of_key("jain"), Unit::Number);
         assert_eq!((Quantity::of_key("goodputs.udt"), Quantity::Goodput.flow_of("goodputs.udt")), (None, None));
     }
 }

@@ -13,11 +13,49 @@
 use std::collections::BTreeMap;
 
 use crate::expression::quantity_in_base_units;
-use crate::figures::{Bound, Published};
 use crate::record::AxisValue;
 
 #[cfg(test)]
 mod tests;
+
+/// One number that a paper reports: a line of the figure's `paper.csv`.
+///
+/// The columns `metric` and `value` are required. A value is a number or a quantity (`940mbit`, `98%`). The columns
+/// `curve`, `bound` (`is`, `about`, `at-least`, `at-most`) and `note` are optional. Every other column is an axis of
+/// the figure, and an empty cell means all its values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Published {
+    /// The curve; `None` for all.
+    pub curve: Option<String>,
+    /// The place in the grid. An axis that is absent means all its values.
+    pub point: BTreeMap<String, AxisValue>,
+    /// The key of a metric or a series.
+    pub metric: String,
+    /// The value in base units.
+    pub value: f64,
+    /// The value as it was written.
+    pub text: String,
+    /// The kind of bound.
+    pub bound: Bound,
+    /// A remark for the reader.
+    pub note: String,
+    /// The line in the file, from 1.
+    pub line: usize,
+}
+
+/// The kind of a published number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bound {
+    /// The paper prints the number.
+    #[default]
+    Is,
+    /// "About".
+    About,
+    /// "At least", "above".
+    AtLeast,
+    /// "At most", "below".
+    AtMost,
+}
 
 /// A mistake in a table of published numbers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,10 +1,9 @@
 //! The record of one run, as it is stored and read again.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
-
-use crate::world::World;
 
 /// The value of one axis at one point: its text, and its number in base units.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,6 +12,34 @@ pub struct AxisValue {
     pub text: String,
     /// The number in bits per second, seconds, bytes, packets or shares; `None` for text that is no quantity.
     pub number: Option<f64>,
+}
+
+/// The world of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum World {
+    /// The simulator, in virtual time.
+    #[default]
+    Simulated,
+    /// Real sockets on an emulated network, in real time.
+    Emulated,
+}
+
+impl World {
+    /// Whether it is the simulator.
+    pub fn is_simulated(&self) -> bool {
+        *self == Self::Simulated
+    }
+}
+
+impl fmt::Display for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Simulated => "simulated",
+            Self::Emulated => "emulated",
+        })
+    }
 }
 
 /// One run: one curve of one figure at one point of its grid with one seed.

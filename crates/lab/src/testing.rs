@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 
 use crate::expression::quantity_in_base_units;
 use crate::figures::{FigureInfo, FigureResult};
-use crate::record::{AxisValue, EmulationRecord, Record};
+use crate::record::{AxisValue, EmulationRecord, Record, World};
 use crate::scenario::{Axis, Curve, Demand, Scenario, ScoreSource, ScoreSpec};
-use crate::world::World;
 
 pub(crate) use gallery::gallery;
 

@@ -6,43 +6,12 @@ pub(crate) mod emu;
 pub(crate) mod sim;
 pub(crate) mod twin;
 
-use std::fmt;
-
 use farhaul_units::Duration;
-use serde::{Deserialize, Serialize};
 
-use crate::record::EmulationRecord;
+use crate::record::{EmulationRecord, World};
 use crate::run::marks::MarksRow;
 use crate::scenario::setup::Setup;
 pub use emu::Choices;
-
-/// The world of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum World {
-    /// The simulator, in virtual time.
-    #[default]
-    Simulated,
-    /// Real sockets on an emulated network, in real time.
-    Emulated,
-}
-
-impl World {
-    /// Whether it is the simulator.
-    pub fn is_simulated(&self) -> bool {
-        *self == Self::Simulated
-    }
-}
-
-impl fmt::Display for World {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Simulated => "simulated",
-            Self::Emulated => "emulated",
-        })
-    }
-}
 
 /// A world and the choices made for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

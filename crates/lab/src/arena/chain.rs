@@ -16,9 +16,9 @@
 
 use std::fmt::Write as _;
 
-use super::cell::{BUDGET, CONVERGED, Flow, PACKET, Sketch};
 use super::draw::{self, digits, millis, rounded};
 use super::goal::{Goal, Measure, PAYLOAD};
+use super::sketch::{BUDGET, CONVERGED, Flow, PACKET, Sketch};
 
 /// The names of the cross flows at each link.
 const CROSS: [&str; 4] = ["c1", "c2", "c3", "c4"];

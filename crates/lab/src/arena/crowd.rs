@@ -1,8 +1,8 @@
 //! Families of flows that share one link: with each other, with other RTTs, with late-comers, and with TCP.
 
-use super::cell::{BUDGET, CONVERGED, Flow, PACKET, Sketch};
 use super::draw::{digits, millis, rounded, seconds};
 use super::goal::{Goal, Measure};
+use super::sketch::{BUDGET, CONVERGED, Flow, PACKET, Sketch};
 
 /// Starts within this time, so that no two seeds have the same order.
 const SPREAD: &str = "1s";

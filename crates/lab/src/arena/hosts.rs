@@ -9,9 +9,9 @@
 use farhaul_sim::agent::late::Lateness;
 use farhaul_units::Duration;
 
-use super::cell::{Flow, Sketch};
 use super::draw::{digits, millis, percent, rounded};
 use super::goal::{Goal, Measure, PAYLOAD};
+use super::sketch::{Flow, Sketch};
 
 /// Short absences, as a busy machine of two cores shows them to a program that sleeps between packets.
 const SHORT: (f64, f64) = (1e-3, 10e-3);

@@ -1,8 +1,8 @@
 //! Families of one flow: clean paths, losses, jitter, reordering, queues, slow links, and a capacity that falls.
 
-use super::cell::{BUDGET, Flow, PACKET, Sketch};
 use super::draw::{digits, millis, percent, rate, rounded, seconds};
 use super::goal::{Goal, Measure};
+use super::sketch::{BUDGET, Flow, PACKET, Sketch};
 
 /// 1 Mbit/s to 2.5 Gbit/s.
 const RATES: (f64, f64) = (1e6, 2.5e9);

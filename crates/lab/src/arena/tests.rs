@@ -2,8 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::cell::{PACKET, Sketch};
 use super::goal::PAYLOAD;
+use super::sketch::{PACKET, Sketch};
 use super::*;
 use crate::scenario::setup::Setup;
 use crate::sweep::{Options, Work, sweep};
@@ -94,7 +94,7 @@ fn goals_follow_the_formulas() {
     assert!(near(sketch.product(), 1024.0) && near(sketch.start(), 0.52));
     sketch.alone(0.89, "0.89", (0.0, ""));
     sketch.goodput_after(0.85);
-    let cell = sketch.finish(Family::Loss, 1, 0);
+    let cell = Cell::of(sketch, Family::Loss, 1, 0);
     assert!(near(cell.goals[0].least.unwrap(), 0.89 * 1456.0 / 1500.0 * 122.88e6 * 0.99 * 0.948));
     // 1.25 % for losses and their repairs, 3 · √(0.01/102 400), half a percent, 16 packets.
     assert!(near(cell.goals[1].most.unwrap(), 0.0125 + 0.000_937_5 + 0.005 + 0.000_156_25));

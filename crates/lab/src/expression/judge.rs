@@ -1,6 +1,7 @@
 //! Conditions, and the margin by which they hold or fail.
 
-use super::{Environment, Expression, ExpressionError, NoValue, Reference, Unit, parse};
+use super::unit::Unit;
+use super::{Environment, Expression, NoValue, Reference};
 
 /// A parsed condition: `utilisation >= 0.98`.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,14 +131,6 @@ impl Judgement {
 }
 
 impl Condition {
-    /// Parses a condition.
-    ///
-    /// # Errors
-    /// The place of the first mistake, and the text that could stand there.
-    pub fn parse(text: &str) -> Result<Self, ExpressionError> {
-        parse::condition(text)
-    }
-
     /// All metrics and axes in the condition, in order. Axes that are compared with words are among them.
     #[must_use]
     pub fn references(&self) -> Vec<Reference> {

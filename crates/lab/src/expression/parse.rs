@@ -1,7 +1,8 @@
 //! Recursive descent from tokens to a tree. `or` binds least, then `and`, comparison, sum, product.
 
+use super::judge::{Comparison, Condition};
 use super::lexer::{Token, error, tokens};
-use super::{Comparison, Condition, Expression, ExpressionError, Function, MAX_DEPTH, Operator, Reference};
+use super::{Expression, ExpressionError, Function, MAX_DEPTH, Operator, Reference};
 
 const COMPARISONS: [(&str, Comparison); 6] = [
     ("<", Comparison::Less),
@@ -15,19 +16,37 @@ const SUMS: [(&str, Operator); 2] = [("+", Operator::Add), ("-", Operator::Subtr
 const PRODUCTS: [(&str, Operator); 2] = [("*", Operator::Multiply), ("/", Operator::Divide)];
 const FUNCTIONS: [(&str, Function); 3] = [("abs", Function::Abs), ("min", Function::Min), ("max", Function::Max)];
 
-pub(super) fn expression(text: &str) -> Result<Expression, ExpressionError> {
-    let mut parser = Parser::new(text)?;
-    let parsed = parser.sum()?;
-    if parser.one_of(&COMPARISONS).is_some() {
-        return error(1, "expected a number, found a condition: leave the comparison out");
-    }
-    parser.end().map(|()| parsed)
+/// All metrics and axes in a number or a condition. Text that is neither has none.
+pub(crate) fn references(text: &str) -> Vec<Reference> {
+    let of_number = Expression::parse(text).map(|expression| expression.references());
+    of_number.or_else(|_| Condition::parse(text).map(|condition| condition.references())).unwrap_or_default()
 }
 
-pub(super) fn condition(text: &str) -> Result<Condition, ExpressionError> {
-    let mut parser = Parser::new(text)?;
-    let parsed = parser.or()?;
-    parser.end().map(|()| parsed)
+impl Expression {
+    /// Parses an expression.
+    ///
+    /// # Errors
+    /// The place of the first mistake, and the text that could stand there.
+    pub fn parse(text: &str) -> Result<Self, ExpressionError> {
+        let mut parser = Parser::new(text)?;
+        let parsed = parser.sum()?;
+        if parser.one_of(&COMPARISONS).is_some() {
+            return error(1, "expected a number, found a condition: leave the comparison out");
+        }
+        parser.end().map(|()| parsed)
+    }
+}
+
+impl Condition {
+    /// Parses a condition.
+    ///
+    /// # Errors
+    /// The place of the first mistake, and the text that could stand there.
+    pub fn parse(text: &str) -> Result<Self, ExpressionError> {
+        let mut parser = Parser::new(text)?;
+        let parsed = parser.or()?;
+        parser.end().map(|()| parsed)
+    }
 }
 
 struct Parser<'t> {

@@ -1,7 +1,5 @@
 //! Units of numbers, and their printed form.
 
-use crate::metric::Quantity;
-
 /// The unit of a number in base units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
@@ -41,12 +39,6 @@ const fn shown(factor: f64, suffix: &'static str) -> Shown {
 }
 
 impl Unit {
-    /// The unit of a metric or series by its key; a bare number for an unknown key.
-    #[must_use]
-    pub fn of_metric(name: &str) -> Self {
-        Quantity::of_key(name).map_or(Self::Number, Quantity::unit)
-    }
-
     /// The unit of a written quantity: `100mbit` is a rate.
     #[must_use]
     pub fn of_quantity(text: &str) -> Self {
@@ -175,13 +167,11 @@ mod tests {
     }
 
     #[test]
-    fn quantities_and_metrics_have_units() {
+    fn quantities_have_units() {
         assert_eq!(Unit::of_quantity("100mbit"), Unit::BitsPerSecond);
         assert_eq!(Unit::of_quantity("0.1ms"), Unit::Seconds);
         assert_eq!(Unit::of_quantity("1.5MB"), Unit::Bytes);
         assert_eq!(Unit::of_quantity("1e-4"), Unit::Number);
         assert_eq!(Unit::of_quantity("red"), Unit::Number);
-        assert_eq!(Unit::of_metric("goodput.udt-2004"), Unit::BitsPerSecond);
-        assert_eq!(Unit::of_metric("jain"), Unit::Number);
     }
 }

@@ -2,9 +2,11 @@
 
 use crate::aggregate::{Estimate, Measurements, describe, grid};
 use crate::expression::{Expression, Unit};
-use crate::figures::{FigureResult, Published};
+use crate::figures::FigureResult;
+use crate::metric::Quantity;
+use crate::paper::Published;
+use crate::record::World;
 use crate::report::svg::meant_at;
-use crate::world::World;
 
 /// The result of one curve at the place of a published number.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +54,7 @@ pub fn compare<'a>(figure: &'a FigureResult, measurements: &Measurements<'_>) ->
         let expression = Expression::parse(&published.metric).ok();
         let meant: Vec<_> = points.iter().filter(|point| meant_at(published, point)).collect();
         let unit = expression.as_ref().zip(meant.first());
-        let unit = unit.map_or(Unit::of_metric(&published.metric), |(expression, point)| {
+        let unit = unit.map_or(Quantity::unit_of_key(&published.metric), |(expression, point)| {
             expression.unit(&measurements.at(&figure.info.id, "", point))
         });
         let ours = figure.scenario.curves.iter().map(|curve| {

@@ -7,9 +7,9 @@ pub(crate) mod tests;
 
 use crate::aggregate::Measurements;
 use crate::figures::FigureResult;
+use crate::record::World;
 use crate::report::{style, worlds};
 use crate::score::{ScoreResult, evaluate};
-use crate::world::World;
 
 /// A paper and its key in `docs/papers/papers.bib`.
 #[derive(Clone, Debug, PartialEq, Eq)]

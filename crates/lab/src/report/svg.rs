@@ -12,6 +12,7 @@ mod histogram;
 mod legend;
 mod lines;
 mod marks;
+mod panel;
 mod scale;
 mod surface;
 #[cfg(test)]

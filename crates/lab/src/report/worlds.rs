@@ -1,9 +1,8 @@
 //! One figure from several worlds: each curve once for each world, side by side.
 
 use crate::figures::FigureResult;
-use crate::record::Record;
+use crate::record::{Record, World};
 use crate::scenario::{Axis, Curve};
-use crate::world::World;
 use crate::world::twin::emulated_twin;
 
 /// All figures, each once. A figure that was run in both worlds has every curve twice.

@@ -6,8 +6,7 @@ use toml::Spanned;
 
 use super::reader::{Node, Source, Table, Value};
 use crate::error::ScenarioError;
-use crate::record::AxisValue;
-use crate::world::World;
+use crate::record::{AxisValue, World};
 
 /// One dimension of the grid.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,8 @@
 
 use super::{Grid, TestRun, figure, score};
 use crate::expression::quantity_in_base_units;
-use crate::figures::{Bound, FigureResult, Published};
+use crate::figures::FigureResult;
+use crate::paper::{Bound, Published};
 use crate::record::AxisValue;
 use crate::scenario::{Demand, PlotAxis, PlotKind, PlotSpec, Scale};
 

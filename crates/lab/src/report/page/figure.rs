@@ -7,13 +7,13 @@ use pulldown_cmark::HeadingLevel;
 use super::{Shown, cited, summary};
 use crate::aggregate::{Measurements, describe};
 use crate::figures::{FigureInfo, FigureResult};
+use crate::record::World;
 use crate::report::comparison::{ComparisonRow, compare};
 use crate::report::markdown;
 use crate::report::svg::{self, escape, in_words, words};
 use crate::scenario::{PlotKind, PlotSpec, Scenario, ScoreSource};
 use crate::score::{ScoreResult, Worst};
 use crate::table::{self, Table};
-use crate::world::World;
 
 /// Longer tables are folded.
 const MAX_OPEN_ROWS: usize = 16;

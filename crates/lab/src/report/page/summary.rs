@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::{PAPERS, Shown};
+use crate::record::World;
 use crate::report::svg::escape;
 use crate::score::{ScoreResult, count};
-use crate::world::World;
 
 pub(super) fn html(shown: &[Shown<'_>]) -> String {
     let worlds = worlds(shown);

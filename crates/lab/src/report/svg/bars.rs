@@ -1,14 +1,15 @@
 //! A metric by category: values of an axis, or several metrics. Each curve has one bar.
 
 use super::canvas::{Anchor, Canvas, width};
-use super::chart::{Area, CLEAR, ROW, colour, in_world, range_of, upright};
+use super::chart::{CLEAR, range_of, upright};
 use super::data::{PlotSource, describe, meant_at, shown, value_words, with_unit, words};
 use super::legend;
 use super::marks::symbol;
+use super::panel::{Area, ROW, colour, in_world};
 use super::scale::Scale;
 use crate::aggregate::{Estimate, Point};
 use crate::expression::Expression;
-use crate::figures::{Bound, Published};
+use crate::paper::{Bound, Published};
 use crate::scenario::Scale as Spacing;
 
 /// Height of a panel.

@@ -2,8 +2,9 @@
 
 use crate::aggregate::{Estimate, Measurements, Point, grid, grouped, same};
 use crate::expression::{Condition, Environment, Expression, Reference, Shown, Unit};
-use crate::figures::{FigureResult, Published};
+use crate::figures::FigureResult;
 use crate::metric::{Quantity, RunMetric, numbered};
+use crate::paper::Published;
 use crate::record::Record;
 use crate::scenario::{Axis, Curve, PlotAxis, PlotSpec};
 use crate::world::twin::simulated_twin;

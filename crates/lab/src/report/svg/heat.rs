@@ -1,12 +1,13 @@
 //! A metric over two axes, as colours with the numbers in them. Each curve has one panel.
 
 use super::canvas::{Anchor, Canvas, rows};
-use super::chart::{ROW, extent};
+use super::chart::extent;
 use super::data::{PlotSource, describe, meant_at, shown, titled, value_words, with_unit, words};
 use super::marks::in_words;
+use super::panel::ROW;
 use crate::aggregate::Point;
 use crate::expression::{Expression, Shown};
-use crate::figures::Published;
+use crate::paper::Published;
 use crate::scenario::Axis;
 
 /// Space to the left of a panel, for the values of the vertical axis.

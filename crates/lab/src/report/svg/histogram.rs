@@ -1,7 +1,8 @@
 //! A drawing of a distribution: how many measured values fall into each of some bins.
 
 use super::canvas::{Anchor, Canvas};
-use super::chart::{ROW, colour, upright};
+use super::chart::upright;
+use super::panel::{ROW, colour};
 use super::scale::{Scale, round_up};
 use super::surface::{Caption, Quantity, ticks_across};
 use super::{WIDTH, framed};

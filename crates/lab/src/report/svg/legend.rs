@@ -1,11 +1,11 @@
 //! Names of lines: labels at their ends, or a legend above the panels, never on the data.
 
 use super::canvas::{Anchor, Canvas, rows, through, width};
-use super::chart::{Area, Panel, ROW};
 use super::data::{PlotSource, words};
 use super::marks::symbol;
+use super::panel::{Area, Panel, ROW};
 use super::scale::Scale;
-use crate::figures::Bound;
+use crate::paper::Bound;
 
 /// Left edge of legends.
 const LEFT: f64 = 6.0;

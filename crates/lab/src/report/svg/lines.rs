@@ -1,12 +1,14 @@
 //! A metric over an axis. A panel has one line for each curve. With a second axis, each curve has a panel, and each
 //! value a line.
 
-use super::chart::{Horizontal, Line, Panel};
+use super::chart::Horizontal;
 use super::data::{PlotSource, describe, meant_at, titled};
 use super::marks::{Mark, Spot};
+use super::panel::{Line, Panel};
 use crate::aggregate::{Point, grouped};
 use crate::expression::{Expression, Unit};
-use crate::figures::Published;
+use crate::metric::Quantity;
+use crate::paper::Published;
 
 pub(super) fn panels(source: &PlotSource<'_>) -> (Horizontal, Vec<Panel>) {
     let x = source.plot.x.as_deref().unwrap_or_default();
@@ -55,7 +57,12 @@ pub(super) fn panels(source: &PlotSource<'_>) -> (Horizontal, Vec<Panel>) {
 fn horizontal(source: &PlotSource<'_>, x: &str) -> Horizontal {
     let Some(axis) = source.axis(x) else {
         // Not an axis: a metric against a metric.
-        return Horizontal { name: x.to_owned(), unit: Unit::of_metric(x), values: Vec::new(), words: Vec::new() };
+        return Horizontal {
+            name: x.to_owned(),
+            unit: Quantity::unit_of_key(x),
+            values: Vec::new(),
+            words: Vec::new(),
+        };
     };
     let numbers: Option<Vec<f64>> = axis.values.iter().map(|value| value.number).collect();
     let unit = axis.values.first().map_or(Unit::Number, |value| Unit::of_quantity(&value.text));

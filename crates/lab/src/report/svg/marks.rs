@@ -1,7 +1,7 @@
 //! Marks for published numbers. They always have an outline in ink, so that readers do not take them for ours.
 
 use super::canvas::{Canvas, through};
-use crate::figures::Bound;
+use crate::paper::Bound;
 
 /// The place of a published number.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,9 @@
 //! Drawings of measurements that no scenario made: a value over a grid, and values with ranges over another value.
 
 use super::canvas::{Anchor, Canvas, rows, width};
-use super::chart::{ROW, colour, upright};
+use super::chart::upright;
 use super::heat::{self, Cell, Panel};
+use super::panel::{ROW, colour};
 use super::scale::{Scale, round_up};
 use super::{WIDTH, framed};
 use crate::expression::{Shown, Unit};

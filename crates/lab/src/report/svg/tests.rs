@@ -96,8 +96,8 @@ fn ten_lines_have_a_colour_or_a_dash_of_their_own_and_a_label_at_their_end() {
     // More lines than labels fit have a legend above. Still, no two of them look alike.
     let many = drawing_of(&flows(18), "a5");
     assert!(!many.contains("leader"));
-    assert_eq!((0..18).map(|line| chart::colour(line, 18, false)).collect::<BTreeSet<_>>().len(), 18);
-    assert_eq!((0..12).map(|line| chart::colour(line, 12, true)).collect::<BTreeSet<_>>().len(), 12);
+    assert_eq!((0..18).map(|line| panel::colour(line, 18, false)).collect::<BTreeSet<_>>().len(), 18);
+    assert_eq!((0..12).map(|line| panel::colour(line, 12, true)).collect::<BTreeSet<_>>().len(), 12);
 }
 
 #[test]

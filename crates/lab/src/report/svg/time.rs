@@ -1,8 +1,9 @@
 //! Series over time, of the first seed. Each curve has one panel at each point of the grid.
 
-use super::chart::{Horizontal, Line, Panel};
+use super::chart::Horizontal;
 use super::data::{PlotSource, describe, meant_at, titled};
 use super::marks::{Mark, Spot};
+use super::panel::{Line, Panel};
 use crate::expression::Unit;
 use crate::metric::Quantity;
 use crate::record::Record;

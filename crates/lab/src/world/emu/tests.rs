@@ -11,10 +11,10 @@ use requirement::skip;
 
 use super::network::{Network, SHORTEST_DELAY};
 use super::*;
-use crate::record::Record;
+use crate::record::{Record, World};
 use crate::run::run;
 use crate::scenario::{Experiment, Overrides};
-use crate::world::{Venue, World};
+use crate::world::Venue;
 
 fn experiment(text: &str) -> Experiment {
     Experiment::read("x", "x.toml", text, &Overrides::default()).unwrap()
