@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use farhaul_netem::{Counters, Element, PathSpec, Pipe, Routes, Variation};
 use farhaul_units::{Duration, Instant};
 
-use crate::network::{HostId, LinkId, NetworkSpec};
+use crate::network::{HostId, NetworkSpec};
 use crate::packet::Packet;
 
 /// Links with their packets.
@@ -166,11 +166,6 @@ impl Engine {
 /// The shortest time across a link, without transmission. Zero if its delay changes.
 fn least_delay(path: &PathSpec) -> Duration {
     if matches!(path.variation, Variation::Schedule(_)) { Duration::ZERO } else { path.delay }
-}
-
-/// The counters of one link in a report.
-pub(crate) fn of_link(counters: &[Counters], link: LinkId) -> Counters {
-    counters.get(link.0).copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ pub(crate) fn flaws(lateness: &LatenessReport, others: impl IntoIterator<Item = 
 
 impl Flaw {
     /// Whether the value exceeds its limit.
-    fn counts(&self) -> bool {
+    pub(crate) fn counts(&self) -> bool {
         match self {
             Self::Late(_) | Self::Stalled(_) => true,
             Self::Away(time) => *time > MAX_STALL,

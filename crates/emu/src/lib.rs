@@ -10,6 +10,7 @@
 //! | the description of a network, addresses | `network.rs` |
 //! | start and end of a network, programs on its hosts | `emulation.rs` |
 //! | the emulator's loop | `run.rs` |
+//! | the state and the results of a network | `report.rs` |
 //! | how often it polls | `pace.rs` |
 //! | how packets are read | `packet_reader.rs` |
 //! | the last known state of each host | `polls.rs`; the wait for a processor: `run_queue.rs` |
@@ -46,6 +47,7 @@ mod packet_reader;
 mod polls;
 mod pool;
 mod relay;
+mod report;
 mod rootless;
 mod run;
 mod run_queue;
@@ -54,11 +56,12 @@ mod tcp;
 mod tun;
 
 pub use capacity::capacity;
-pub use emulation::{Emulation, EmulationReport, Snapshot};
+pub use emulation::Emulation;
 pub use error::EmulateError;
 pub use flaw::{Flaw, MAX_BUSY, MAX_LATENESS, MAX_STALL};
 pub use lateness::LatenessReport;
 pub use network::{DEFAULT_MTU, HostId, LinkId, MAX_HOSTS, NetworkSpec, NodeId};
 pub use relay::{DirectionReport, NAP, Relay, RelayReport};
+pub use report::{EmulationReport, Snapshot};
 pub use rootless::{acquire_rights, check_rights};
 pub use tcp::{TcpInfo, limit_tcp_window, tcp_info};

@@ -1,21 +1,24 @@
 //! The emulator's loop: read packets from hosts, run the links, write packets to hosts, sleep.
 
+#[cfg(test)]
+pub(crate) mod obstacle;
+
 use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use farhaul_udp::{Clock, Interest, Ready, RealTime, Token, Waiter, Wall, thread_cpu_time};
 use farhaul_units::{Duration, Instant};
 
 use crate::awake::Awake;
 use crate::busy::Busy;
-use crate::capture::{BrokenCapture, Capture};
-use crate::emulation::{Shared, Snapshot};
+use crate::capture::Capture;
 use crate::engine::Engine;
+use crate::flaw::{Flaw, flaws};
 use crate::inbox::{ArrivalEstimate, Inbox};
-use crate::lateness::{Lateness, LatenessReport};
+use crate::lateness::Lateness;
 use crate::network::{HostId, NetworkSpec};
 use crate::pace::Pace;
 use crate::packet::Packet;
@@ -26,6 +29,7 @@ use crate::packet::virtio;
 use crate::packet_reader::PacketReader;
 use crate::polls::Polls;
 use crate::pool::Pool;
+use crate::report::{EmulationReport, Snapshot};
 use crate::run_queue::RunQueue;
 use crate::tun::Tun;
 
@@ -45,39 +49,38 @@ const SHORTEST_SLEEP: Duration = Duration::from_micros(10);
 /// rate, the readings take 2 % of a processor.
 const CPU_WAIT_CHECK: Duration = Duration::from_micros(300);
 
-/// The loop's own counters and delays.
-#[derive(Debug, Default)]
-pub(crate) struct Findings {
-    pub(crate) lateness: LatenessReport,
-    /// The longest time without a poll of any host.
-    pub(crate) longest_gap: Duration,
-    /// 99 % of the times without a poll of any host were at most this long.
-    pub(crate) p99_gap: Duration,
-    /// Packets dropped for lack of memory.
-    pub(crate) exhausted: u64,
-    /// Packets that the system refused.
-    pub(crate) unsent: u64,
-    /// Packets to unknown addresses or without a route.
-    pub(crate) unroutable: u64,
-    /// Packets missing in captures.
-    pub(crate) uncaptured: u64,
-    pub(crate) broken_captures: Vec<BrokenCapture>,
-    pub(crate) elapsed: Duration,
-    pub(crate) cpu: Duration,
-    /// The largest share of a processor in any whole second.
-    pub(crate) busiest: f64,
-    pub(crate) rounds: u64,
+/// State shared by the loop and its owner.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) stop: AtomicBool,
+    pub(crate) snapshot: Mutex<Snapshot>,
+    /// Most bytes of packets in flight.
+    pub(crate) memory: usize,
+    #[cfg(test)]
+    pub(crate) obstacle: obstacle::Obstacle,
+}
+
+impl Shared {
+    pub(crate) fn new(memory: usize) -> Self {
+        Self {
+            stop: AtomicBool::new(false),
+            snapshot: Mutex::default(),
+            memory,
+            #[cfg(test)]
+            obstacle: obstacle::Obstacle::default(),
+        }
+    }
 }
 
 /// Runs until `shared` says stop.
-pub(crate) fn run(spec: &NetworkSpec, ports: Vec<Port>, shared: &Arc<Shared>) -> io::Result<Findings> {
+pub(crate) fn run(spec: &NetworkSpec, ports: Vec<Port>, shared: &Arc<Shared>) -> io::Result<EmulationReport> {
     // A link does not wait for a processor, so neither should its emulator (see the relay).
     let _real_time = RealTime::enter();
     let mut run = EmulationRun::new(spec, ports, shared)?;
     while !shared.stop.load(Ordering::Relaxed) {
         run.round()?;
     }
-    Ok(run.findings())
+    Ok(run.report())
 }
 
 /// The device, MTU and capture of a host.
@@ -114,7 +117,13 @@ struct EmulationRun<'a> {
     present: Instant,
     /// When the shared snapshot was last updated.
     snapshot_at: Instant,
-    findings: Findings,
+    rounds: u64,
+    /// Packets dropped for lack of memory.
+    exhausted: u64,
+    /// Packets that the system refused.
+    unsent: u64,
+    /// Packets to unknown addresses.
+    unroutable: u64,
     cpu_before: Duration,
 }
 
@@ -146,7 +155,10 @@ impl<'a> EmulationRun<'a> {
             run_queue: RunQueue::of_this_thread(),
             present: Instant::ZERO,
             snapshot_at: Instant::ZERO,
-            findings: Findings::default(),
+            rounds: 0,
+            exhausted: 0,
+            unsent: 0,
+            unroutable: 0,
             cpu_before: thread_cpu_time(),
         })
     }
@@ -170,7 +182,7 @@ impl<'a> EmulationRun<'a> {
         let found_late = woken.filter(|_| !self.ready.is_empty()).map_or(Duration::ZERO, |woken| now - woken);
         #[cfg(test)]
         self.shared.obstruct(&self.clock);
-        self.findings.rounds += 1;
+        self.rounds += 1;
         let host_of = |ready: &Ready| HostId(ready.token.0 as u32);
         self.polls.on_poll(now, self.ready.iter().map(host_of));
         let budget = BUDGET.min(ROUND / self.ready.len().max(1));
@@ -240,23 +252,23 @@ impl<'a> EmulationRun<'a> {
 
     /// Makes packets from the bytes just read.
     fn accept(&mut self, from: HostId) {
-        let Self { reader, engine, pool, inbox, findings, .. } = self;
+        let Self { reader, engine, pool, inbox, .. } = self;
         let (header, packet) = reader.packet();
         let to = destination(packet).and_then(|address| engine.host_at(address));
         let (Some(to), Some(header)) = (to, virtio::Header::read(header)) else {
-            findings.unroutable += u64::from(!destination(packet).is_some_and(is_for_many));
+            self.unroutable += u64::from(!destination(packet).is_some_and(is_for_many));
             return;
         };
         let Some(gso) = header.gso else {
             match reader.take(pool) {
                 Some(bytes) => inbox.add(from, Packet::new(bytes, header.checksum, to.0)),
-                None => findings.exhausted += 1,
+                None => self.exhausted += 1,
             }
             return;
         };
         let counts = cut(packet, gso, to.0, pool, |packet| inbox.add(from, packet));
-        findings.exhausted += counts.exhausted;
-        findings.unroutable += counts.malformed;
+        self.exhausted += counts.exhausted;
+        self.unroutable += counts.malformed;
     }
 
     /// Puts packets onto their first links and processes everything due by the last poll.
@@ -305,7 +317,7 @@ impl<'a> EmulationRun<'a> {
 
     fn deliver(&mut self, host: usize) {
         let (train, tun) = (&mut self.trains[host], &self.ports[host].tun);
-        self.findings.unsent += train.write(|parts| tun.write(parts));
+        self.unsent += train.write(|parts| tun.write(parts));
     }
 
     /// Updates the shared snapshot.
@@ -319,26 +331,45 @@ impl<'a> EmulationRun<'a> {
         }
     }
 
-    fn findings(mut self) -> Findings {
+    fn report(mut self) -> EmulationReport {
+        let (mut uncaptured, mut broken_captures) = (0, Vec::new());
         for capture in self.ports.iter_mut().filter_map(|port| port.capture.take()) {
             match capture.finish() {
-                Ok(missed) => self.findings.uncaptured += missed,
-                Err(broken) => self.findings.broken_captures.push(broken),
+                Ok(missed) => uncaptured += missed,
+                Err(broken) => broken_captures.push(broken),
             }
         }
-        let mut snapshot = self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut links = Vec::new();
         self.engine.advance(self.present);
-        self.engine.counters(&mut snapshot.links);
-        let gaps = self.gaps.report();
-        Findings {
-            lateness: self.lateness.report(),
-            longest_gap: gaps.max,
+        self.engine.counters(&mut links);
+        let (lateness, gaps) = (self.lateness.report(), self.gaps.report());
+        let elapsed = self.clock.now() - Instant::ZERO;
+        let cpu = thread_cpu_time().saturating_sub(self.cpu_before);
+        // A run shorter than one second is judged by its mean load.
+        let mean = cpu.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
+        let busy = mean.max(self.busy.worst());
+        let flaws = flaws(
+            &lateness,
+            [
+                Flaw::Away(gaps.max),
+                Flaw::Busy((busy * 100.0) as u32),
+                Flaw::OutOfMemory(self.exhausted),
+                Flaw::Unsent(self.unsent),
+            ],
+        );
+        EmulationReport {
+            lateness,
             p99_gap: gaps.p99,
-            unroutable: self.findings.unroutable + self.engine.stranded,
-            elapsed: self.clock.now() - Instant::ZERO,
-            busiest: self.busy.worst(),
-            cpu: thread_cpu_time().saturating_sub(self.cpu_before),
-            ..self.findings
+            longest_gap: gaps.max,
+            unroutable: self.unroutable + self.engine.stranded,
+            uncaptured,
+            broken_captures,
+            elapsed,
+            cpu,
+            rounds: self.rounds,
+            valid: flaws.is_empty(),
+            flaws,
+            links,
         }
     }
 }

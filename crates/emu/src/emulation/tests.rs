@@ -7,41 +7,18 @@ mod requirement;
 use std::fs;
 use std::net::UdpSocket;
 use std::path::PathBuf;
-use std::sync::MutexGuard;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
-use farhaul_netem::{LossSpec, PathSpec};
+use farhaul_netem::{Counters, LossSpec, PathSpec};
 use farhaul_udp::{Clock, RealTime};
-use farhaul_units::Instant;
+use farhaul_units::{Duration, Instant};
 use requirement::skip;
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 
 use super::*;
 use crate::flaw::{MAX_BUSY, MAX_STALL};
+use crate::run::obstacle::{BURDEN, NOTHING, WALL};
 use crate::sys;
-
-/// An obstacle to the emulator's loop.
-#[derive(Debug, Default)]
-pub(super) struct Obstacle(AtomicU8);
-
-const NOTHING: u8 = 0;
-/// The loop waits until the obstacle is gone.
-const WALL: u8 = 1;
-/// The loop computes for some milliseconds in each round until the obstacle is gone.
-const BURDEN: u8 = 2;
-
-impl Shared {
-    pub(crate) fn obstruct(&self, clock: &Clock) {
-        let step = Duration::from_millis(1);
-        while self.obstacle.0.load(Ordering::Relaxed) == WALL && !self.stop.load(Ordering::Relaxed) {
-            clock.sleep_until(clock.now() + step);
-        }
-        if self.obstacle.0.load(Ordering::Relaxed) == BURDEN {
-            let began = clock.now();
-            while clock.now() - began < step * 5 {}
-        }
-    }
-}
 
 /// Two hosts some milliseconds apart, with connected sockets.
 struct Pair {
