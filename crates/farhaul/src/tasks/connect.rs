@@ -3,13 +3,11 @@
 use std::any::Any;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use farhaul_proto::Mode;
 use farhaul_proto::udt::ConnectOptions;
+use tokio::sync::oneshot;
 
 use super::{AsyncMessageSocket, AsyncStream};
 use crate::addresses::{Attempted, resolve};
@@ -97,71 +95,12 @@ async fn resolve_elsewhere(name: impl ToSocketAddrs + Send + 'static) -> Result<
     if let Some(address) = (&name as &dyn Any).downcast_ref::<SocketAddr>() {
         return resolve(*address);
     }
-    let search = Arc::new(Search::default());
-    let finder = Finder(Arc::clone(&search));
+    let (sender, found) = oneshot::channel();
     thread::Builder::new()
         .name("farhaul:names".into())
-        .spawn(move || finder.0.state().found = Some(resolve(name)))
+        // A task that gave up has dropped its end.
+        .spawn(move || drop(sender.send(resolve(name))))
         .map_err(|source| Error::System { what: "a thread", source })?;
-    Found(search).await
-}
-
-/// A running name resolution, and the task that waits for it.
-#[derive(Default)]
-struct Search(Mutex<State>);
-
-#[derive(Default)]
-struct State {
-    found: Option<Result<Vec<SocketAddr>, Error>>,
-    task: Option<Waker>,
-}
-
-/// The thread's share of a search. Its drop ends the search, even without a result.
-struct Finder(Arc<Search>);
-
-/// The task's share of a search. It resolves to the result. Its drop leaves no waker to the thread.
-struct Found(Arc<Search>);
-
-impl Search {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Has the end of the search wake `task`, in place of the previous one. The previous waker is dropped without the
-    /// lock.
-    fn wake_at_end(&self, task: Option<Waker>) {
-        let replaced = std::mem::replace(&mut self.state().task, task);
-        drop(replaced);
-    }
-}
-
-impl Future for Found {
-    type Output = Result<Vec<SocketAddr>, Error>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        // Registers first, so that an end between the two is noticed.
-        self.0.wake_at_end(Some(cx.waker().clone()));
-        let found = self.0.state().found.take();
-        found.map_or(Poll::Pending, Poll::Ready)
-    }
-}
-
-impl Drop for Found {
-    fn drop(&mut self) {
-        self.0.wake_at_end(None);
-    }
-}
-
-impl Drop for Finder {
-    fn drop(&mut self) {
-        let mut state = self.0.state();
-        state
-            .found
-            .get_or_insert_with(|| Err(Error::Resolve(io::Error::other("the name resolution ended without a result"))));
-        let task = state.task.take();
-        drop(state);
-        if let Some(task) = task {
-            task.wake();
-        }
-    }
+    // A thread that panicked has dropped its end as well.
+    found.await.unwrap_or_else(|_| Err(Error::Resolve(io::Error::other("the name resolution ended without a result"))))
 }
