@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::field::Malformed;
 use crate::frame_kind::FrameKind;
+use crate::wire_codes::wire_codes;
 
 /// Why a session ended before its work was done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -119,77 +120,18 @@ pub struct Abort {
     pub message: String,
 }
 
-/// The reason of an [`Abort`], as sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum AbortCode {
-    /// The version is not supported. Exit code 9.
-    Version,
-    /// The other side violated the protocol. Exit code 9.
-    Protocol,
-    /// Not permitted here: read-only, or outside the root. Exit code 5.
-    Refused,
-    /// Too many sessions. Retry later. Exit code 1.
-    Busy,
-    /// The disk is full or the quota used up. Exit code 7.
-    NoSpace,
-    /// Reading or writing failed for all files. Exit code 7.
-    Storage,
-    /// The other side stopped the session. Exit code 8.
-    Cancelled,
-    /// The other side offers another service: the request is for files from a benchmark server, or the reverse. Exit
-    /// code 9.
-    WrongService,
-    /// A code of a later version.
-    Other(u16),
-}
-
-impl AbortCode {
-    /// The number on the wire.
-    pub const fn to_wire(self) -> u16 {
-        match self {
-            Self::Version => 1,
-            Self::Protocol => 2,
-            Self::Refused => 3,
-            Self::Busy => 4,
-            Self::NoSpace => 5,
-            Self::Storage => 6,
-            Self::Cancelled => 7,
-            Self::WrongService => 8,
-            Self::Other(code) => code,
-        }
-    }
-
-    /// The code with this number.
-    pub const fn from_wire(code: u16) -> Self {
-        match code {
-            1 => Self::Version,
-            2 => Self::Protocol,
-            3 => Self::Refused,
-            4 => Self::Busy,
-            5 => Self::NoSpace,
-            6 => Self::Storage,
-            7 => Self::Cancelled,
-            8 => Self::WrongService,
-            other => Self::Other(other),
-        }
-    }
-}
-
-impl std::fmt::Display for AbortCode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Version => f.write_str("version not supported"),
-            Self::Protocol => f.write_str("protocol violation"),
-            Self::Refused => f.write_str("refused"),
-            Self::Busy => f.write_str("too many sessions"),
-            Self::NoSpace => f.write_str("no space left"),
-            Self::Storage => f.write_str("storage failed"),
-            Self::Cancelled => f.write_str("stopped"),
-            Self::WrongService => f.write_str("service not offered here"),
-            Self::Other(code) => write!(f, "code {code}"),
-        }
-    }
+wire_codes! {
+    /// The reason of an [`Abort`], as sent.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AbortCode, "code";
+    Version = 1, "version not supported", "The version is not supported. Exit code 9.";
+    Protocol = 2, "protocol violation", "The other side violated the protocol. Exit code 9.";
+    Refused = 3, "refused", "Not permitted here: read-only, or outside the root. Exit code 5.";
+    Busy = 4, "too many sessions", "Too many sessions. Retry later. Exit code 1.";
+    NoSpace = 5, "no space left", "The disk is full or the quota used up. Exit code 7.";
+    Storage = 6, "storage failed", "Reading or writing failed for all files. Exit code 7.";
+    Cancelled = 7, "stopped", "The other side stopped the session. Exit code 8.";
+    WrongService = 8, "service not offered here", "The other side offers another service: the request is for files from a benchmark server, or the reverse. Exit code 9.";
 }
 
 impl SessionError {

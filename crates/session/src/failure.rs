@@ -2,6 +2,7 @@
 
 use crate::field::{Fields, Malformed};
 use crate::path_rules::escape_text;
+use crate::wire_codes::wire_codes;
 
 /// Longest message of a failure in bytes: one line for users.
 const MAX_MESSAGE: usize = 1024;
@@ -56,38 +57,10 @@ pub(crate) fn received_text(bytes: &[u8]) -> Result<String, Malformed> {
     Ok(escape_text(bytes))
 }
 
-macro_rules! fail_codes {
-    ($($name:ident = $number:literal, $text:literal, $doc:literal;)*) => {
-        /// The kind of failure.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum FailCode {
-            $(#[doc = $doc] $name,)*
-            /// A code of a later version.
-            Other(u16),
-        }
-
-        impl FailCode {
-            /// The number on the wire.
-            pub const fn to_wire(self) -> u16 {
-                match self { $(Self::$name => $number,)* Self::Other(code) => code }
-            }
-
-            /// The code with this number.
-            pub const fn from_wire(code: u16) -> Self {
-                match code { $($number => Self::$name,)* other => Self::Other(other) }
-            }
-        }
-
-        impl std::fmt::Display for FailCode {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                match self { $(Self::$name => f.write_str($text),)* Self::Other(code) => write!(f, "failure code {code}") }
-            }
-        }
-    };
-}
-
-fail_codes! {
+wire_codes! {
+    /// The kind of failure.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum FailCode, "failure code";
     Io = 1, "input/output error", "The operating system failed to read or write this file.";
     PermissionDenied = 2, "permission denied", "Not allowed to read, create or replace it.";
     NotFound = 3, "not found", "There is no such file at the source, or the target directory is gone.";

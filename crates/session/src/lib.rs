@@ -53,7 +53,7 @@
 //! | `manifest`, `path_rules`, `integrity` | entries and their order, names, digests |
 //! | `pattern` | names with `*`, `?` and `[…]` |
 //! | `course` | the phase or end of a session |
-//! | `error`, `failure` | errors of a session, and of one file |
+//! | `error`, `failure`, `wire_codes` | errors of a session, and of one file, and their codes |
 #![forbid(unsafe_code)]
 
 mod bench;
@@ -72,6 +72,7 @@ mod outbox;
 mod path_rules;
 mod pattern;
 mod store;
+mod wire_codes;
 
 pub use bench::spec::{BenchSpec, Direction, Stop};
 pub use bench::{Bench, BenchEvent};
