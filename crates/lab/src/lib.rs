@@ -7,7 +7,7 @@
 //! | the keys of metrics and series | `metric.rs` |
 //! | the language of expressions | `expression.rs`, `expression/*.rs` |
 //! | means and intervals over seeds | `aggregate.rs` |
-//! | enums that list their variants | `listed_enum.rs` |
+//! | enums with a row for each variant | `listed_enum.rs` |
 //! | scores | `score.rs` |
 //! | the format of published numbers | `paper.rs` |
 //! | the format of scenarios | `scenario.rs`, `scenario/*.rs` |

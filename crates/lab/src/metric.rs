@@ -9,113 +9,77 @@ use crate::expression::unit::Unit;
 use crate::listed_enum::listed_enum;
 
 listed_enum! {
-    /// A physical quantity or a count: the part of a key before its first dot. In the order of the names.
+    /// A physical quantity or a count: the part of a key before its first dot. In the order of the names. The row has the name
+    /// in keys, the unit and the words.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     #[non_exhaustive]
-    pub enum Quantity {
+    pub enum Quantity: (&'static str, Unit, &'static str) {
         /// Acknowledgements of acknowledgements (ACK2).
-        Ack2s,
+        Ack2s = ("ack2s", Unit::Number, "Acknowledgements of acknowledgements"),
         /// Full acknowledgements.
-        Acks,
+        Acks = ("acks", Unit::Number, "Acknowledgements"),
         /// The sender's estimate of the path's capacity.
-        Capacity,
+        Capacity = ("capacity", Unit::BitsPerSecond, "Estimated capacity"),
         /// The share of transfers that are done.
-        Completed,
+        Completed = ("completed", Unit::Number, "Completed"),
         /// The duration of a transfer.
-        Completion,
+        Completion = ("completion", Unit::Seconds, "Completion time"),
         /// The time until the flows share evenly.
-        Convergence,
+        Convergence = ("convergence", Unit::Seconds, "Convergence time"),
         /// The receiver's processor time for each gigabyte that it read.
-        CpuOfReceiver,
+        CpuOfReceiver = ("cpu_of_receiver", Unit::Seconds, "Receiver's processor time per GB"),
         /// The sender's processor time for each gigabyte that the receiver read.
-        CpuOfSender,
+        CpuOfSender = ("cpu_of_sender", Unit::Seconds, "Sender's processor time per GB"),
         /// The processor time of both for each gigabyte.
-        CpuPerGigabyte,
+        CpuPerGigabyte = ("cpu_per_gigabyte", Unit::Seconds, "Processor time per GB"),
         /// The number of times that the rate fell.
-        Dips,
+        Dips = ("dips", Unit::Number, "Dips"),
         /// Packets that the queue or the policer dropped.
-        Drops,
+        Drops = ("drops", Unit::Packets, "Drops"),
         /// Packets that the link lost behind the queue.
-        Errors,
+        Errors = ("errors", Unit::Packets, "Lost on the link"),
         /// The rate of the application's bytes.
-        Goodput,
+        Goodput = ("goodput", Unit::BitsPerSecond, "Goodput"),
         /// Jain's fairness index.
-        Jain,
+        Jain = ("jain", Unit::Number, "Jain index"),
         /// The deviation of the round-trip time, as a share of its mean.
-        Jitter,
+        Jitter = ("jitter", Unit::Share, "Jitter"),
         /// Light acknowledgements.
-        LightAcks,
+        LightAcks = ("light_acks", Unit::Number, "Light acknowledgements"),
         /// The share of packets that were lost.
-        Loss,
+        Loss = ("loss", Unit::Share, "Loss"),
         /// The number of lost packets so far.
-        Losses,
+        Losses = ("losses", Unit::Packets, "Losses so far"),
         /// The goodput that the protocol's analytic model predicts.
-        Model,
+        Model = ("model", Unit::BitsPerSecond, "Analytic model"),
         /// Loss reports (NAK).
-        Naks,
+        Naks = ("naks", Unit::Number, "Loss reports"),
         /// Data packets.
-        Packets,
+        Packets = ("packets", Unit::Packets, "Packets"),
         /// The interval between two packets.
-        Period,
+        Period = ("period", Unit::Seconds, "Sending period"),
         /// The packets in the bottleneck's queue.
-        Queue,
+        Queue = ("queue", Unit::Packets, "Queue"),
         /// RED's average of the queue.
-        Red,
+        Red = ("red", Unit::Packets, "RED"),
         /// The share of retransmitted packets.
-        Retransmitted,
+        Retransmitted = ("retransmitted", Unit::Share, "Retransmitted"),
         /// The round-trip time.
-        Rtt,
+        Rtt = ("rtt", Unit::Seconds, "Round-trip time"),
         /// The rate of data packets on the wire.
-        Sent,
+        Sent = ("sent", Unit::BitsPerSecond, "Sending rate"),
         /// The stability index.
-        Stability,
+        Stability = ("stability", Unit::Number, "Stability index"),
         /// Retransmission time-outs.
-        Timeouts,
+        Timeouts = ("timeouts", Unit::Number, "Time-outs"),
         /// The share of the bottleneck's capacity in use.
-        Utilisation,
+        Utilisation = ("utilisation", Unit::Share, "Utilisation"),
         /// The congestion window.
-        Window,
+        Window = ("window", Unit::Packets, "Window"),
     }
 }
 
 impl Quantity {
-    /// The name, unit and words of each quantity.
-    const fn entry(self) -> (&'static str, Unit, &'static str) {
-        match self {
-            Self::Ack2s => ("ack2s", Unit::Number, "Acknowledgements of acknowledgements"),
-            Self::Acks => ("acks", Unit::Number, "Acknowledgements"),
-            Self::Capacity => ("capacity", Unit::BitsPerSecond, "Estimated capacity"),
-            Self::Completed => ("completed", Unit::Number, "Completed"),
-            Self::Completion => ("completion", Unit::Seconds, "Completion time"),
-            Self::Convergence => ("convergence", Unit::Seconds, "Convergence time"),
-            Self::CpuOfReceiver => ("cpu_of_receiver", Unit::Seconds, "Receiver's processor time per GB"),
-            Self::CpuOfSender => ("cpu_of_sender", Unit::Seconds, "Sender's processor time per GB"),
-            Self::CpuPerGigabyte => ("cpu_per_gigabyte", Unit::Seconds, "Processor time per GB"),
-            Self::Dips => ("dips", Unit::Number, "Dips"),
-            Self::Drops => ("drops", Unit::Packets, "Drops"),
-            Self::Errors => ("errors", Unit::Packets, "Lost on the link"),
-            Self::Goodput => ("goodput", Unit::BitsPerSecond, "Goodput"),
-            Self::Jain => ("jain", Unit::Number, "Jain index"),
-            Self::Jitter => ("jitter", Unit::Share, "Jitter"),
-            Self::LightAcks => ("light_acks", Unit::Number, "Light acknowledgements"),
-            Self::Loss => ("loss", Unit::Share, "Loss"),
-            Self::Losses => ("losses", Unit::Packets, "Losses so far"),
-            Self::Model => ("model", Unit::BitsPerSecond, "Analytic model"),
-            Self::Naks => ("naks", Unit::Number, "Loss reports"),
-            Self::Packets => ("packets", Unit::Packets, "Packets"),
-            Self::Period => ("period", Unit::Seconds, "Sending period"),
-            Self::Queue => ("queue", Unit::Packets, "Queue"),
-            Self::Red => ("red", Unit::Packets, "RED"),
-            Self::Retransmitted => ("retransmitted", Unit::Share, "Retransmitted"),
-            Self::Rtt => ("rtt", Unit::Seconds, "Round-trip time"),
-            Self::Sent => ("sent", Unit::BitsPerSecond, "Sending rate"),
-            Self::Stability => ("stability", Unit::Number, "Stability index"),
-            Self::Timeouts => ("timeouts", Unit::Number, "Time-outs"),
-            Self::Utilisation => ("utilisation", Unit::Share, "Utilisation"),
-            Self::Window => ("window", Unit::Packets, "Window"),
-        }
-    }
-
     /// The name in keys: `goodput`.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -200,43 +164,43 @@ listed_enum! {
     /// A metric of a whole run.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     #[non_exhaustive]
-    pub enum RunMetric {
+    pub enum RunMetric: &'static str {
         /// The share of transfers that are done.
-        Completed,
+        Completed = "completed",
         /// The time from the first start of a transfer to the end of the last one.
-        CompletionAll,
+        CompletionAll = "completion.all",
         /// The longest duration of a transfer.
-        CompletionMax,
+        CompletionMax = "completion.max",
         /// The mean duration of a transfer.
-        CompletionMean,
+        CompletionMean = "completion.mean",
         /// The 99th percentile of the durations.
-        CompletionP99,
+        CompletionP99 = "completion.p99",
         /// The time from the last start until the flows share evenly.
-        Convergence,
+        Convergence = "convergence",
         /// Packets that the bottleneck's queue or policer dropped.
-        Drops,
+        Drops = "drops",
         /// Packets lost on the bottleneck, behind its queue.
-        Errors,
+        Errors = "errors",
         /// The greatest goodput of a flow.
-        GoodputMax,
+        GoodputMax = "goodput.max",
         /// The least goodput of a flow.
-        GoodputMin,
+        GoodputMin = "goodput.min",
         /// The goodput of all flows together.
-        GoodputTotal,
+        GoodputTotal = "goodput.total",
         /// Jain's index of the goodputs.
-        Jain,
+        Jain = "jain",
         /// The longest queue.
-        QueueMax,
+        QueueMax = "queue.max",
         /// The mean queue.
-        QueueMean,
+        QueueMean = "queue.mean",
         /// The 99th percentile of the queue's samples.
-        QueueP99,
+        QueueP99 = "queue.p99",
         /// The mean of RED's average queue.
-        RedAverage,
+        RedAverage = "red.average",
         /// The stability index.
-        Stability,
+        Stability = "stability",
         /// The share of the bottleneck's capacity in use by first transmissions.
-        Utilisation,
+        Utilisation = "utilisation",
     }
 }
 
@@ -244,26 +208,7 @@ impl RunMetric {
     /// Its key in records.
     #[must_use]
     pub const fn key(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::CompletionAll => "completion.all",
-            Self::CompletionMax => "completion.max",
-            Self::CompletionMean => "completion.mean",
-            Self::CompletionP99 => "completion.p99",
-            Self::Convergence => "convergence",
-            Self::Drops => "drops",
-            Self::Errors => "errors",
-            Self::GoodputMax => "goodput.max",
-            Self::GoodputMin => "goodput.min",
-            Self::GoodputTotal => "goodput.total",
-            Self::Jain => "jain",
-            Self::QueueMax => "queue.max",
-            Self::QueueMean => "queue.mean",
-            Self::QueueP99 => "queue.p99",
-            Self::RedAverage => "red.average",
-            Self::Stability => "stability",
-            Self::Utilisation => "utilisation",
-        }
+        self.entry()
     }
 
     /// The part of the key after the dot: `total` of `goodput.total`.

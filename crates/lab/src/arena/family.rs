@@ -7,125 +7,102 @@ use crate::listed_enum::listed_enum;
 
 listed_enum! {
     /// A kind of path or competition. The number of a family is part of a cell's seed, so new ones go to the end.
+    /// The row has the name, the drawn paths and the goals.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     #[non_exhaustive]
-    pub enum Family {
+    pub enum Family: (&'static str, &'static str, &'static str) {
         /// A path without impairments.
-        Clean,
+        Clean = ("clean", "1 Mbit/s to 2.5 Gbit/s, RTT 2 to 250 ms, queue 0.5 to 1.5 BDP", "goodput ≥ 0.93·I; waste"),
         /// Independent random loss.
-        Loss,
+        Loss = ("loss", "as clean, with independent loss of 1e-5 to 2e-2", "goodput ≥ (0.92 − 3p)·I; waste"),
         /// Random loss in bursts.
-        Burst,
+        Burst = (
+            "burst",
+            "as clean, with loss of 1e-5 to 5e-3 in bursts of 2 to 100 packets, queue 1 BDP",
+            "goodput ≥ 0.90·I; waste, with more for the chance number of bursts b: 4.5·p/√b + 3 bursts",
+        ),
         /// Random delay that keeps the order.
-        Jitter,
+        Jitter = (
+            "jitter",
+            "1 to 500 Mbit/s, RTT 10 to 250 ms, delays vary by 0.3 to 10 ms, at most a quarter of the RTT",
+            "goodput ≥ 0.88·I; waste",
+        ),
         /// Some packets overtake others.
-        Reorder,
+        Reorder = (
+            "reorder",
+            "as jitter, but 0.2 to 10 % of the packets come 0.3 to 8 ms late",
+            "goodput ≥ 0.88·I; waste, with 1.5 × the reordered share more",
+        ),
         /// A queue of at most 0.3 BDP.
-        Shallow,
+        Shallow = (
+            "shallow",
+            "from 10 Mbit/s, queue of q packets: 8 to 0.3 BDP",
+            "goodput ≥ (0.93 − 0.35/√q)·I; waste, with 0.5 % more",
+        ),
         /// A queue of 1 to 4 BDP.
-        Deep,
+        Deep = (
+            "deep",
+            "as clean, RTT from 10 ms, queue 1 to 4 BDP",
+            "goodput ≥ 0.92·I; waste; mean queue ≤ 0.10·B + 20 packets",
+        ),
         /// 0.5 to 10 Mbit/s.
-        Slow,
+        Slow = (
+            "slow",
+            "0.5 to 10 Mbit/s, RTT 10 to 250 ms, queue 1 to 3 BDP, half of them with loss of 1e-4 to 1e-2",
+            "goodput ≥ 0.90·I; waste, with 1.5 % more",
+        ),
         /// 2 to 40 flows on one link.
-        Fair,
+        Fair = (
+            "fair",
+            "n = 2 to 40 flows, from 2 Mbit/s each, starts within 1 s",
+            "after 0.4·T: goodput ≥ 0.90·f·R; waste, with 1.5 % more; Jain ≥ 0.97 − 0.0005·n",
+        ),
         /// Two flows with different RTTs.
-        Mix,
+        Mix = (
+            "mix",
+            "two flows, one with 2 to 20 times the RTT, 10 to 400 Mbit/s",
+            "after 0.4·T: goodput ≥ 0.88·f·R; waste, with 1.5 % more; Jain ≥ 0.95",
+        ),
         /// A flow that joins one to three others.
-        LateComer,
+        LateComer = (
+            "late-comer",
+            "a flow joins n = 1 to 3 others 12 s before the end, fair share s = 1/(n + 1)",
+            "from 5 s after the start: its share between 0.8·s and 1 − 0.8·(1 − s); goodput ≥ 0.88·f·R; waste, with 1.5 % more",
+        ),
         /// One flow beside one of CUBIC, Reno or BBR.
-        Tcp,
+        Tcp = (
+            "tcp",
+            "beside one flow of CUBIC, Reno with SACK, or BBR, 10 to 200 Mbit/s, at most 1500 packets per RTT",
+            "after 15 s: share between 0.33 and 0.67; goodput of both ≥ 0.85·f·R",
+        ),
         /// The capacity falls and returns.
-        Fall,
+        Fall = (
+            "fall",
+            "the capacity falls to 0.1 to 0.6 for a third of the time",
+            "goodput ≥ 0.90·I of the mean capacity; waste, with 0.5 % + 2·RTT/T more",
+        ),
         /// 100 to 500 flows on one link.
-        Many,
+        Many = (
+            "many",
+            "100 to 500 flows, 1 to 4 Mbit/s each",
+            "after 6 s: goodput ≥ 0.85·f·R; waste, with 5 % more; Jain ≥ 0.80",
+        ),
         /// Hosts whose programs are not scheduled at times.
-        LateHosts,
+        LateHosts = (
+            "late-hosts",
+            "20 Mbit/s to 2 Gbit/s, RTT 10 to 200 ms, half of them with loss of 1e-5 to 1e-3; both programs are absent for 1 to 10 ms every 50 to 500 ms, and 1 to 5 % of the absences last 50 ms",
+            "goodput ≥ 0.90·I·(1 − o), o = share of time in which the sender is absent; waste, with 1 % more",
+        ),
         /// Several bottlenecks in a row, with cross flows at each.
-        MultiBottleneck,
+        MultiBottleneck = (
+            "multi-bottleneck",
+            "2 to 4 bottlenecks in a row, 1 or 2 flows over all of them, 1 to 3 cross flows at each",
+            "after 0.4·T: every flow ≥ 0.5 of its max-min share; every bottleneck ≥ 0.85 used; waste, with 1.5 % more",
+        ),
     }
 }
 
 impl Family {
-    /// The name, the drawn path and the goals.
-    const fn entry(self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Self::Clean => {
-                ("clean", "1 Mbit/s to 2.5 Gbit/s, RTT 2 to 250 ms, queue 0.5 to 1.5 BDP", "goodput ≥ 0.93·I; waste")
-            }
-            Self::Loss => ("loss", "as clean, with independent loss of 1e-5 to 2e-2", "goodput ≥ (0.92 − 3p)·I; waste"),
-            Self::Burst => (
-                "burst",
-                "as clean, with loss of 1e-5 to 5e-3 in bursts of 2 to 100 packets, queue 1 BDP",
-                "goodput ≥ 0.90·I; waste, with more for the chance number of bursts b: 4.5·p/√b + 3 bursts",
-            ),
-            Self::Jitter => (
-                "jitter",
-                "1 to 500 Mbit/s, RTT 10 to 250 ms, delays vary by 0.3 to 10 ms, at most a quarter of the RTT",
-                "goodput ≥ 0.88·I; waste",
-            ),
-            Self::Reorder => (
-                "reorder",
-                "as jitter, but 0.2 to 10 % of the packets come 0.3 to 8 ms late",
-                "goodput ≥ 0.88·I; waste, with 1.5 × the reordered share more",
-            ),
-            Self::Shallow => (
-                "shallow",
-                "from 10 Mbit/s, queue of q packets: 8 to 0.3 BDP",
-                "goodput ≥ (0.93 − 0.35/√q)·I; waste, with 0.5 % more",
-            ),
-            Self::Deep => (
-                "deep",
-                "as clean, RTT from 10 ms, queue 1 to 4 BDP",
-                "goodput ≥ 0.92·I; waste; mean queue ≤ 0.10·B + 20 packets",
-            ),
-            Self::Slow => (
-                "slow",
-                "0.5 to 10 Mbit/s, RTT 10 to 250 ms, queue 1 to 3 BDP, half of them with loss of 1e-4 to 1e-2",
-                "goodput ≥ 0.90·I; waste, with 1.5 % more",
-            ),
-            Self::Fair => (
-                "fair",
-                "n = 2 to 40 flows, from 2 Mbit/s each, starts within 1 s",
-                "after 0.4·T: goodput ≥ 0.90·f·R; waste, with 1.5 % more; Jain ≥ 0.97 − 0.0005·n",
-            ),
-            Self::Mix => (
-                "mix",
-                "two flows, one with 2 to 20 times the RTT, 10 to 400 Mbit/s",
-                "after 0.4·T: goodput ≥ 0.88·f·R; waste, with 1.5 % more; Jain ≥ 0.95",
-            ),
-            Self::LateComer => (
-                "late-comer",
-                "a flow joins n = 1 to 3 others 12 s before the end, fair share s = 1/(n + 1)",
-                "from 5 s after the start: its share between 0.8·s and 1 − 0.8·(1 − s); goodput ≥ 0.88·f·R; waste, with 1.5 % more",
-            ),
-            Self::Tcp => (
-                "tcp",
-                "beside one flow of CUBIC, Reno with SACK, or BBR, 10 to 200 Mbit/s, at most 1500 packets per RTT",
-                "after 15 s: share between 0.33 and 0.67; goodput of both ≥ 0.85·f·R",
-            ),
-            Self::Fall => (
-                "fall",
-                "the capacity falls to 0.1 to 0.6 for a third of the time",
-                "goodput ≥ 0.90·I of the mean capacity; waste, with 0.5 % + 2·RTT/T more",
-            ),
-            Self::Many => (
-                "many",
-                "100 to 500 flows, 1 to 4 Mbit/s each",
-                "after 6 s: goodput ≥ 0.85·f·R; waste, with 5 % more; Jain ≥ 0.80",
-            ),
-            Self::LateHosts => (
-                "late-hosts",
-                "20 Mbit/s to 2 Gbit/s, RTT 10 to 200 ms, half of them with loss of 1e-5 to 1e-3; both programs are absent for 1 to 10 ms every 50 to 500 ms, and 1 to 5 % of the absences last 50 ms",
-                "goodput ≥ 0.90·I·(1 − o), o = share of time in which the sender is absent; waste, with 1 % more",
-            ),
-            Self::MultiBottleneck => (
-                "multi-bottleneck",
-                "2 to 4 bottlenecks in a row, 1 or 2 flows over all of them, 1 to 3 cross flows at each",
-                "after 0.4·T: every flow ≥ 0.5 of its max-min share; every bottleneck ≥ 0.85 used; waste, with 1.5 % more",
-            ),
-        }
-    }
-
     /// The name in tables and in `--family`.
     #[must_use]
     pub const fn name(self) -> &'static str {
