@@ -41,7 +41,7 @@ fn hosts_are_named_with_or_without_their_port() {
 }
 
 #[test]
-fn the_host_of_a_copy_is_that_of_its_far_places() {
+fn the_host_of_a_copy_is_that_of_its_remote_places() {
     let places = |line: &[&str]| {
         let matches = Cli::command().try_get_matches_from([&["farhaul", "copy"], line].concat()).unwrap();
         hosts(matches.subcommand().unwrap().1)

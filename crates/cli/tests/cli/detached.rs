@@ -74,7 +74,7 @@ fn the_end_of_ssh_ends_a_copy_on_both_hosts_and_leaves_nothing_under_a_final_nam
 
 /// It sends no close packet, so ssh alone tells that it is gone.
 #[test]
-fn the_death_of_the_far_program_ends_the_copy_here_in_time() {
+fn the_death_of_the_remote_program_ends_the_copy_here_in_time() {
     let Some(far) = Far::new("") else { return };
     let (file, here) = (far.scratch.file("file", LONG), far.scratch.dir("here"));
     let killed = killed(&far, "far", &format!("far:'{file}' '{here}'"));
@@ -101,7 +101,7 @@ fn a_detached_copy_survives_the_end_of_ssh_in_both_directions() {
 }
 
 #[test]
-fn the_far_end_of_a_detached_copy_is_no_orphan() {
+fn the_remote_end_of_a_detached_copy_is_no_orphan() {
     let Some(far) = Far::new("") else { return };
     let (file, there) = (far.scratch.file("file", LONG), far.scratch.dir("there"));
     let killed = killed(&far, "near", &format!("--detach --timeout 2s '{file}' far:'{there}/'"));

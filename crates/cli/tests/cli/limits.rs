@@ -131,7 +131,7 @@ fn a_small_send_buffer_on_a_long_path_is_the_limit() {
 }
 
 #[test]
-fn a_reader_at_the_far_end_that_does_not_read_is_the_limit() {
+fn a_reader_at_the_remote_end_that_does_not_read_is_the_limit() {
     let scratch = Scratch::new();
     let file = scratch.file("input", 4_000_000);
     // The reader of the remote end's output passes it on at a tenth of any other speed here.

@@ -178,7 +178,7 @@ fn stdin_and_stdout_are_ends_of_a_copy_over_ssh() {
 }
 
 #[test]
-fn two_far_hosts_copy_between_each_other() {
+fn two_remote_hosts_copy_between_each_other() {
     let Some(far) = Far::new("") else { return };
     let scratch = &far.scratch;
     scratch.dir("tree");
@@ -263,7 +263,7 @@ fn each_failure_of_ssh_is_one_line_with_the_next_step() {
 }
 
 #[test]
-fn a_far_host_without_the_program_gets_this_one_on_request() {
+fn a_remote_host_without_the_program_gets_this_one_on_request() {
     let Some(far) = Far::new("").map(Far::fast) else { return };
     let (file, there) = (far.scratch.file("file", SIZE), far.scratch.dir("there"));
     let copy = |options: &str| far.near(&format!("exec $F copy --ssh \"$S\" {options} '{file}' far:'{there}/'"));
@@ -280,7 +280,7 @@ fn a_far_host_without_the_program_gets_this_one_on_request() {
 }
 
 #[test]
-fn the_ports_of_the_far_program_stay_in_their_range() {
+fn the_ports_of_the_remote_program_stay_in_their_range() {
     let Some(far) = Far::new("") else { return };
     let (file, there) = (far.scratch.file("file", SIZE), far.scratch.dir("there"));
     let run = far.copies(&format!("--port-range 47000-47001 '{file}' far:'{there}/'"));

@@ -1,4 +1,4 @@
-//! Patterns in far paths, and home directories: expanded by the program there, never by a shell.
+//! Patterns in remote paths, and home directories: expanded by the program there, never by a shell.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -145,7 +145,7 @@ fn a_pattern_that_matches_too_much_is_refused_with_advice() {
 }
 
 #[test]
-fn a_pattern_over_ssh_is_expanded_by_the_far_program() {
+fn a_pattern_over_ssh_is_expanded_by_the_remote_program() {
     // Waits for eight logins.
     let home = "ForceCommand cd 'HOME_FOLDER' && HOME='HOME_FOLDER' && export HOME && eval \"$SSH_ORIGINAL_COMMAND\"";
     let Some(far) = Far::new(home) else { return };
@@ -174,7 +174,7 @@ fn a_pattern_over_ssh_is_expanded_by_the_far_program() {
 
 // Waits for five runs, each with a login at one or two hosts.
 #[test]
-fn a_pattern_goes_between_two_far_hosts() {
+fn a_pattern_goes_between_two_remote_hosts() {
     let Some(far) = Far::new("") else { return };
     let scratch = &far.scratch;
     let (from, there) = (logs(scratch, "from"), scratch.dir("there"));

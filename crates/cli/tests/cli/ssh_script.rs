@@ -107,7 +107,7 @@ fn a_cache_folder_that_permits_no_programs_is_the_reason() {
 }
 
 #[test]
-fn the_end_of_the_far_program_by_a_signal_is_a_lost_peer_here() {
+fn the_end_of_the_remote_program_by_a_signal_is_a_lost_peer_here() {
     let here = Here::behind("C=\"exec $C\"; (sleep 1; kill -TERM $$) > /dev/null 2>&1 < /dev/null &");
     let run = here.copies_with_program(&["--rate", "500kbit"]);
     run.fails(8, &["far: stopped by SIGTERM"]);
@@ -115,7 +115,7 @@ fn the_end_of_the_far_program_by_a_signal_is_a_lost_peer_here() {
 
 /// It does not read either, and the first message of the second copy is longer than what the pipes hold. Waits for the 15 s.
 #[test]
-fn a_far_program_that_says_nothing_ends_the_copy_in_time() {
+fn a_remote_program_that_says_nothing_ends_the_copy_in_time() {
     let here = Here::behind("printf '\\001farhaul-shell\\n'; exec sleep 60");
     let (ssh, file, there) = (here.scratch.at("ssh"), here.scratch.at("file"), here.scratch.at("there"));
     // In the message, each quotation mark takes two bytes.
@@ -148,7 +148,7 @@ fn a_copy_that_ssh_ends_has_its_settings_and_its_time_in_records() {
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICcdIZqOvAScrKcbplYvp2CqyedVuuVYuTFN1Lxxm3K2";
 
 #[test]
-fn a_far_program_that_talks_without_end_waits_and_fills_no_memory() {
+fn a_remote_program_that_talks_without_end_waits_and_fills_no_memory() {
     let ready = format!("{{\"ready\":{{\"key\":\"{KEY}\",\"port\":9,\"address\":\"127.0.0.1\"}}}}");
     // A message of 4 MB as often as it goes, and the number of those that went.
     let lines = format!(
@@ -171,7 +171,7 @@ fn a_far_program_that_talks_without_end_waits_and_fills_no_memory() {
 }
 
 #[test]
-fn what_the_far_side_says_during_an_install_controls_no_terminal() {
+fn what_the_remote_side_says_during_an_install_controls_no_terminal() {
     let hostile = "printf '\\033]0;mine\\007\\033[2Jall is well\\n' >&2";
     let here = Here::behind(&format!("case \"$C\" in *uname*) {hostile};; *umask*) {hostile}; exit 1;; esac"));
     let run = here.copies(&["--install"]);

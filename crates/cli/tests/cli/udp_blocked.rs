@@ -83,7 +83,7 @@ fn udp_that_vanishes_is_noticed_within_3_seconds_and_named() {
 
 // Waits for four runs with up to three logins each, and until UDP counts as blocked: once 3 s and twice 1 s.
 #[test]
-fn two_far_hosts_without_udp_between_them_copy_through_ssh_and_this_is_said() {
+fn two_remote_hosts_without_udp_between_them_copy_through_ssh_and_this_is_said() {
     let Some(far) = with_third(true) else { return };
     let scratch = &far.scratch;
     scratch.dir("tree");
@@ -113,7 +113,7 @@ fn two_far_hosts_without_udp_between_them_copy_through_ssh_and_this_is_said() {
 }
 
 #[test]
-fn two_far_hosts_with_udp_between_them_copy_directly() {
+fn two_remote_hosts_with_udp_between_them_copy_directly() {
     let Some(far) = with_third(false) else { return };
     let (file, there) = (far.scratch.file("file", SIZE), far.scratch.dir("there"));
     let run = far.copies(&format!("--no-fallback far:'{file}' third:'{there}/'"));

@@ -28,7 +28,7 @@ fn near() -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 1], 5_000))
 }
 
-fn far() -> SocketAddr {
+fn remote() -> SocketAddr {
     SocketAddr::from(([10, 0, 0, 2], 9_000))
 }
 
@@ -77,14 +77,14 @@ impl Path {
 fn stable(config: StableConfig, loss: f64, time: Duration, seed: u64) -> Vec<(Duration, f64, f64)> {
     let mut path = Path::new(loss, seed);
     let start = path.now;
-    let mut stream = StableStream::new(config, far(), 7, start);
+    let mut stream = StableStream::new(config, remote(), 7, start);
     let (mut batch, mut points, mut steps) = (Batch::new(), Vec::new(), 0);
     while path.now - start < time {
         while let Some(transmit) = stream.poll_transmit(path.now, &mut batch) {
             path.send(transmit.bytes, transmit.segment_size);
         }
         for datagram in path.advance(stream.poll_timeout()) {
-            assert!(stream.handle_datagram(path.now, far(), &datagram));
+            assert!(stream.handle_datagram(path.now, remote(), &datagram));
         }
         let figures = stream.figures(path.now);
         if figures.steps > steps {
@@ -157,14 +157,14 @@ fn a_stream_reports_its_convergence_and_its_delay() {
     let mut path = Path::new(0.0, 1);
     let start = path.now;
     let config = StableConfig { datagram: JUMBO, ..StableConfig::new(Rate::from_bits_per_second(10_000_000)) };
-    let mut stream = StableStream::new(config, far(), 7, start);
+    let mut stream = StableStream::new(config, remote(), 7, start);
     let mut batch = Batch::new();
     while path.now - start < Duration::from_secs(20) {
         while let Some(transmit) = stream.poll_transmit(path.now, &mut batch) {
             path.send(transmit.bytes, transmit.segment_size);
         }
         for datagram in path.advance(stream.poll_timeout()) {
-            stream.handle_datagram(path.now, far(), &datagram);
+            stream.handle_datagram(path.now, remote(), &datagram);
         }
     }
     let figures = stream.figures(path.now);
@@ -184,7 +184,7 @@ fn a_stream_whose_peer_is_gone_sends_at_its_target_at_most() {
     let mut path = Path::new(0.0, 1);
     let start = path.now;
     let config = StableConfig { datagram: JUMBO, ..StableConfig::new(target) };
-    let mut stream = StableStream::new(config, far(), 7, start);
+    let mut stream = StableStream::new(config, remote(), 7, start);
     let (mut batch, mut until) = (Batch::new(), [0; 2]);
     for (index, end) in [20, 30].map(Duration::from_secs).into_iter().enumerate() {
         while path.now - start < end {
@@ -195,7 +195,7 @@ fn a_stream_whose_peer_is_gone_sends_at_its_target_at_most() {
                 path.send(transmit.bytes, transmit.segment_size);
             }
             for datagram in path.advance(stream.poll_timeout()) {
-                assert!(stream.handle_datagram(path.now, far(), &datagram));
+                assert!(stream.handle_datagram(path.now, remote(), &datagram));
             }
         }
         until[index] = stream.figures(path.now).sent;
@@ -208,7 +208,7 @@ fn a_stream_whose_peer_is_gone_sends_at_its_target_at_most() {
 #[test]
 fn the_application_fills_the_payload_of_each_datagram() {
     let start = Instant::from_nanos(1);
-    let mut stream = StableStream::new(StableConfig::new(Rate::from_bits_per_second(1_000_000)), far(), 7, start);
+    let mut stream = StableStream::new(StableConfig::new(Rate::from_bits_per_second(1_000_000)), remote(), 7, start);
     stream.fill_with(|number, payload| payload[..8].copy_from_slice(&(number + 40).to_be_bytes()));
     let (mut responder, mut batch) = (Responder::new(), Batch::new());
     let transmit = stream.poll_transmit(start, &mut batch).expect("a burst is due");
@@ -225,14 +225,14 @@ fn the_application_fills_the_payload_of_each_datagram() {
 /// Runs one point of a profile.
 fn point(config: BlasterConfig, loss: f64) -> Blaster {
     let mut path = Path::new(loss, 3);
-    let mut blaster = Blaster::new(config, far(), 9, path.now);
+    let mut blaster = Blaster::new(config, remote(), 9, path.now);
     let mut batch = Batch::new();
     while blaster.result().is_none() {
         while let Some(transmit) = blaster.poll_transmit(path.now, &mut batch) {
             path.send(transmit.bytes, transmit.segment_size);
         }
         for datagram in path.advance(blaster.poll_timeout()) {
-            blaster.handle_datagram(path.now, far(), &datagram);
+            blaster.handle_datagram(path.now, remote(), &datagram);
         }
     }
     blaster
@@ -272,7 +272,7 @@ fn the_delay_of_a_message_is_that_of_its_last_datagram() {
 
 #[test]
 fn a_peer_that_never_answers_is_no_result() {
-    let mut blaster = Blaster::new(POINT, far(), 9, Instant::from_nanos(1));
+    let mut blaster = Blaster::new(POINT, remote(), 9, Instant::from_nanos(1));
     let (mut now, mut batch) = (Instant::from_nanos(1), Batch::new());
     while let Some(next) = blaster.poll_timeout() {
         now = next.max(now);

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_disk_at_the_far_end_slows_the_transfer() {
+    fn a_slow_disk_at_the_remote_end_slows_the_transfer() {
         let mut graph = Graph::new(2);
         graph.duplex(0, 1, &PathSpec { rate: Some(Rate::from_megabits_per_second(100)), ..PathSpec::default() });
         let flow = graph.next_flow();

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_far_program_that_says_more_than_is_taken_waits() {
+    fn a_remote_program_that_says_more_than_is_taken_waits() {
         let (feed, mut inbox) = inbox();
         for number in 0..WAITING {
             feed.put(Heard::Message(message(number))).unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_taker_ends_the_wait_of_a_far_program() {
+    fn the_end_of_the_taker_ends_the_wait_of_a_remote_program() {
         let (feed, inbox) = inbox();
         thread::scope(|scope| {
             let endless = scope.spawn(move || (0..).find_map(|number| feed.put(Heard::Message(message(number))).err()));

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_the_far_program_is_one_word_for_its_shell() {
+    fn a_path_of_the_remote_program_is_one_word_for_its_shell() {
         let of = |path: &str| Ssh { remote_path: Some(path.to_owned()), ..Ssh::default() }.bootstrap();
         assert!(of("/opt/f x/farhaul").ends_with("exec \"$1\" bootstrap' sh '/opt/f x/farhaul'"));
         assert!(of("~/it's").ends_with(" sh ~/'it'\\''s'"));

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_control_character_of_the_far_side_is_shown() {
+    fn no_control_character_of_the_remote_side_is_shown() {
         let mut shown = Vec::new();
         show(&b"\x1b]0;mine\x07\x1b[2Jfine\r\nsecond \xc2\x9b31m\xff\n\n"[..], |line| shown.push(line));
         assert_eq!(shown, ["\\x1b]0;mine\\x07\\x1b[2Jfine", "second \\x9b31m\u{fffd}"]);

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_far_host_gets_the_commands_of_all() {
+    fn a_remote_host_gets_the_commands_of_all() {
         assert_eq!(opening(7).lines().count(), 3);
     }
 }

@@ -83,8 +83,8 @@ pub(super) fn examine(server: &Server<'_>, examined: &Examined<'_>) -> Vec<Findi
     found
 }
 
-/// Shakes hands with a far program that ssh started. Both keys were made for this.
-pub(super) fn examine_far(server: &Server<'_>, pair: KeyPair, key: PublicKey, interrupt: &Interrupt) -> Finding {
+/// Shakes hands with a remote program that ssh started. Both keys were made for this.
+pub(super) fn examine_remote(server: &Server<'_>, pair: KeyPair, key: PublicKey, interrupt: &Interrupt) -> Finding {
     let trust = Pinned { servers: vec![key], clients: Vec::new() };
     match shake(server, Security::new(pair, trust), interrupt) {
         Ok(suite) => Finding::ok("encryption", format!("{suite}, with keys of this examination")),

@@ -62,7 +62,7 @@ pub(super) fn examine(
     report(route(probe));
     report(reach::judge_answer(probe.peer(), &forms));
     let server = handshake::Server { name: host, peer: probe.peer(), round_trip };
-    report(handshake::examine_far(&server, pair, answering.key, &context.interrupt));
+    report(handshake::examine_remote(&server, pair, answering.key, &context.interrupt));
     measure(probe, &forms, round_trip, examined.packet).into_iter().for_each(report);
     Ok(None)
 }
