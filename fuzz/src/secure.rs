@@ -116,14 +116,14 @@ fn replay_window() {
 fn crypto_reassembly() {
     let stream: Vec<u8> = (0..u16::MAX).map(|index| (index / 7) as u8).collect();
     check!().with_max_len(400).with_iterations(1_000).for_each(|bytes: &[u8]| {
-        let (mut hearing, mut heard) = (CryptoStream::default(), Vec::new());
+        let (mut receiving, mut heard) = (CryptoStream::default(), Vec::new());
         for [a, b, c, d] in bytes.as_chunks().0 {
             let (offset, len) = (u16::from_be_bytes([*a, *b]), usize::from(u16::from_be_bytes([*c, *d]) % 2_000));
             let from = usize::from(offset);
             let piece = &stream[from..stream.len().min(from + len)];
             let fits = from + piece.len() <= MOST_SAID;
-            assert_eq!(hearing.hear(u32::from(offset), piece, &mut heard).is_ok(), fits);
-            assert_eq!(hearing.heard() as usize, heard.len());
+            assert_eq!(receiving.receive(u32::from(offset), piece, &mut heard).is_ok(), fits);
+            assert_eq!(receiving.received() as usize, heard.len());
             assert_eq!(heard, stream[..heard.len()]);
         }
     });

@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use farhaul_transfer::remote::say_record;
+use farhaul_transfer::remote::send_record;
 use indicatif::ProgressBar;
 
 use crate::exit::{Code, Fault};
@@ -130,7 +130,7 @@ impl Output {
             JsonTo::Nowhere => {}
             JsonTo::Messages => {
                 let record = serde_json::from_str(record).unwrap_or_default();
-                STDOUT.note(say_record(record));
+                STDOUT.note(send_record(record));
             }
             JsonTo::Stdout => STDOUT.write(io::stdout().lock(), &line),
             JsonTo::Stderr => STDERR.write(io::stderr().lock(), &line),

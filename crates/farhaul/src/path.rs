@@ -145,7 +145,7 @@ impl PathProbe {
     /// # Errors
     /// The network's report about an earlier question, such as `ECONNREFUSED`. It is only a hint, because anybody can
     /// forge such messages.
-    pub fn hear(&mut self, wait: Duration) -> io::Result<Option<Answer>> {
+    pub fn receive(&mut self, wait: Duration) -> io::Result<Option<Answer>> {
         let end = self.clock.now() + wait;
         loop {
             let left = end.saturating_since(self.clock.now());
@@ -174,7 +174,7 @@ impl PathProbe {
     /// The far end must answer, so a way back for small packets is part of the result. A loss can make it too small.
     ///
     /// # Errors
-    /// As [`hear`](Self::hear).
+    /// As [`receive`](Self::receive).
     pub fn find_mtu(
         &mut self,
         form: Form,
@@ -207,7 +207,7 @@ impl PathProbe {
             }
             let mut end = self.clock.now() + wait;
             while answered.len() < sizes.len() && self.clock.now() < end {
-                match self.hear(end.saturating_since(self.clock.now()))? {
+                match self.receive(end.saturating_since(self.clock.now()))? {
                     Some(answer) if answer.form == form => {
                         answered.insert(answer.packet);
                         // The answers to all sizes come together.

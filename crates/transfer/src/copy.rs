@@ -44,7 +44,7 @@ use crate::settings::Settings;
 /// use farhaul_transfer::{Copy, Environment, Event};
 ///
 /// let places = ["results", "far.example:backup/"].map(|place| place.parse()).into_iter().collect::<Result<Vec<_>, _>>()?;
-/// let environment = Environment::telling(|event: &Event<'_>| {
+/// let environment = Environment::reporting_to(|event: &Event<'_>| {
 ///     if let Event::Placed(entry, _) = event {
 ///         println!("{}", entry.path);
 ///     }

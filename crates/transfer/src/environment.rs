@@ -23,7 +23,7 @@ pub struct Environment {
 
 impl Environment {
     /// A new one that tells this observer what happens.
-    pub fn telling(observer: impl Observer + 'static) -> Self {
+    pub fn reporting_to(observer: impl Observer + 'static) -> Self {
         Self { clock: Clock::start(), cancellation: Cancellation::default(), events: Events::to(observer) }
     }
 

@@ -85,11 +85,11 @@ impl Moved<'_> {
 /// Hears what happens, on any thread of a copy. It must not wait long.
 pub trait Observer: Send + Sync {
     /// An event of a copy. A server numbers its sessions from 1.
-    fn hear(&self, session: Option<u64>, event: &Event<'_>);
+    fn on_event(&self, session: Option<u64>, event: &Event<'_>);
 }
 
 impl<F: Fn(&Event<'_>) + Send + Sync> Observer for F {
-    fn hear(&self, _session: Option<u64>, event: &Event<'_>) {
+    fn on_event(&self, _session: Option<u64>, event: &Event<'_>) {
         self(event);
     }
 }
@@ -124,7 +124,7 @@ impl Events {
 
     /// Tells the observer.
     pub fn send(&self, event: &Event<'_>) {
-        self.observer.hear(self.session, event);
+        self.observer.on_event(self.session, event);
     }
 
     /// Tells it of something that limits the copy, or that somebody should look at.

@@ -45,7 +45,7 @@ pub(crate) mod tunnel;
 pub(crate) mod voice;
 mod words;
 
-pub use bootstrap::{Host, bootstrap, say_record};
+pub use bootstrap::{Host, bootstrap, send_record};
 pub(crate) use program::RemoteProgram;
 pub use program::peer_knows_of_the_end;
 pub use reach::{Answering, Other};

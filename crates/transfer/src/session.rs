@@ -69,7 +69,7 @@ pub trait Session {
     /// Why it failed.
     fn error(&self) -> Option<&SessionError>;
     /// Gives the session the RTTs for its report to the peer.
-    fn tells(&mut self, _: RoundTrips) {}
+    fn set_round_trips(&mut self, _: RoundTrips) {}
 }
 
 /// The connection of a session.

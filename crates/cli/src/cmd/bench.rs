@@ -306,7 +306,7 @@ impl Measurement<'_> {
                 end.goodput_bps = goodput(receiver.bytes, receiver.elapsed);
                 end.peer = Some(measure::peer(if place.sends { receiver } else { sender }));
                 if !place.sends {
-                    (end.limited_by, end.limited_by_share) = measure::told_limit(sender).unzip();
+                    (end.limited_by, end.limited_by_share) = measure::read_limit(sender).unzip();
                 }
             }
             // A measurement that was stopped, as far as this side knows.

@@ -140,8 +140,8 @@ struct Sessions {
 }
 
 impl Observer for Sessions {
-    fn hear(&self, session: Option<u64>, event: &Event<'_>) {
-        let Event::Ended(report, error) = event else { return self.reporter.hear(session, event) };
+    fn on_event(&self, session: Option<u64>, event: &Event<'_>) {
+        let Event::Ended(report, error) = event else { return self.reporter.on_event(session, event) };
         let line = line(report);
         match report_end(&self.output, Report::clone(report), error.map_or(Ok(()), |error| Err(error.clone()))) {
             Ok(()) => self.output.say(&line),

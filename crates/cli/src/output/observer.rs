@@ -91,7 +91,7 @@ impl Reporter {
 }
 
 impl Observer for Reporter {
-    fn hear(&self, session: Option<u64>, event: &Event<'_>) {
+    fn on_event(&self, session: Option<u64>, event: &Event<'_>) {
         let (output, shown) = (&self.shared.output, &self.shared.shown);
         match event {
             Event::Connecting { local, peer, first_rate, carrier } => {

@@ -21,9 +21,9 @@ fn each_kind_of_port_answers_its_form_and_says_nothing_to_the_other() {
         let mut probe = PathProbe::towards(port).unwrap();
         probe.ask(other, 1_300).unwrap();
         probe.ask(own, 1_400).unwrap();
-        let answer = probe.hear(WAIT).unwrap().unwrap();
+        let answer = probe.receive(WAIT).unwrap().unwrap();
         assert!((answer.form, answer.packet) == (own, 1_400) && answer.round_trip < WAIT, "{answer:?}");
-        assert_eq!(probe.hear(Duration::from_millis(1)).unwrap(), None);
+        assert_eq!(probe.receive(Duration::from_millis(1)).unwrap(), None);
         let found = probe.find_mtu(own, 9_000, Duration::from_millis(1), WAIT).unwrap();
         assert_eq!(found, Some(PathMtu { passes: 9_000, fails: None }));
     }
@@ -47,7 +47,7 @@ fn every_plain_listener_answers_the_first_packet_of_a_handshake_and_gets_no_conn
     let listener = Endpoint::plain(any()).unwrap().listen().unwrap();
     let mut probe = PathProbe::towards(listener.local_addr()).unwrap();
     probe.ask(Form::Udt, 1_400).unwrap();
-    let answer = probe.hear(WAIT).unwrap().unwrap();
+    let answer = probe.receive(WAIT).unwrap().unwrap();
     assert!((answer.form, answer.packet) == (Form::Udt, 92) && answer.round_trip < WAIT, "{answer:?}");
 }
 
@@ -63,5 +63,5 @@ fn a_closed_port_is_named() {
     let mut probe = PathProbe::towards(closed.local_addr().unwrap()).unwrap();
     drop(closed);
     probe.ask(Form::Secure, 0).unwrap();
-    assert_eq!(probe.hear(WAIT).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+    assert_eq!(probe.receive(WAIT).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
 }

@@ -10,38 +10,38 @@ const MOST_PIECES: usize = 32;
 /// Both directions.
 #[derive(Debug, Default)]
 pub struct CryptoStream {
-    /// Everything that this side says.
-    said: Vec<u8>,
+    /// Everything that this side has written.
+    written: Vec<u8>,
     /// The peer has everything before this byte.
     confirmed: usize,
     /// The next byte to send.
     next: usize,
-    /// Bytes that the peer said, without a gap.
-    heard: usize,
+    /// Bytes that the peer has written, without a gap.
+    received: usize,
     /// Pieces behind a gap, in the order of their offsets.
     pieces: Vec<(usize, Vec<u8>)>,
 }
 
-/// The peer said more than any handshake needs.
+/// The peer has written more than any handshake needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooMuch;
 
 impl CryptoStream {
-    // ---- what this side says ----
+    // ---- what this side writes ----
 
-    /// Appends what this side says.
-    pub fn say(&mut self, bytes: &[u8]) {
-        self.said.extend_from_slice(bytes);
+    /// Appends bytes of this side.
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.written.extend_from_slice(bytes);
     }
 
     /// Whether something was not sent, since the last [`repeat`](Self::repeat).
     pub const fn has_unsent(&self) -> bool {
-        self.next < self.said.len()
+        self.next < self.written.len()
     }
 
     /// Whether the peer may lack something.
     pub const fn has_unconfirmed(&self) -> bool {
-        self.confirmed < self.said.len()
+        self.confirmed < self.written.len()
     }
 
     /// The next piece, of at most `room` bytes with its frame. It counts as sent.
@@ -50,9 +50,9 @@ impl CryptoStream {
         if !self.has_unsent() {
             return None;
         }
-        let (offset, end) = (self.next, self.said.len().min(self.next + room));
+        let (offset, end) = (self.next, self.written.len().min(self.next + room));
         self.next = end;
-        Some(Frame::Crypto { offset: u32::try_from(offset).ok()?, bytes: &self.said[offset..end] })
+        Some(Frame::Crypto { offset: u32::try_from(offset).ok()?, bytes: &self.written[offset..end] })
     }
 
     /// Sends everything again that the peer may lack.
@@ -60,46 +60,46 @@ impl CryptoStream {
         self.next = self.confirmed;
     }
 
-    /// The peer has everything before `offset`. A peer that confirms more than was said has no effect.
+    /// The peer has everything before `offset`. A peer that confirms more than was written has no effect.
     pub fn on_confirmed(&mut self, offset: u32) {
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-        if offset <= self.said.len() {
+        if offset <= self.written.len() {
             self.confirmed = self.confirmed.max(offset);
             self.next = self.next.max(self.confirmed);
         }
     }
 
-    /// The peer has proved that it knows everything that was said.
-    pub fn forget_said(&mut self) {
-        self.said = Vec::new();
+    /// The peer has proved that it knows everything that was written.
+    pub fn forget_written(&mut self) {
+        self.written = Vec::new();
         (self.confirmed, self.next) = (0, 0);
     }
 
-    // ---- what the peer says ----
+    // ---- what the peer writes ----
 
     /// A piece arrived. Appends to `out` what can be read in order.
     ///
     /// # Errors
     /// The stream is longer than any handshake.
-    pub fn hear(&mut self, offset: u32, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), TooMuch> {
+    pub fn receive(&mut self, offset: u32, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), TooMuch> {
         let offset = usize::try_from(offset).map_err(|_| TooMuch)?;
         let end = offset.checked_add(bytes.len()).filter(|&end| end <= MOST).ok_or(TooMuch)?;
-        if end <= self.heard {
+        if end <= self.received {
             return Ok(());
         }
-        if offset > self.heard {
+        if offset > self.received {
             self.keep(offset, bytes);
             return Ok(());
         }
-        out.extend_from_slice(&bytes[self.heard - offset..]);
-        self.heard = end;
+        out.extend_from_slice(&bytes[self.received - offset..]);
+        self.received = end;
         while let Some((offset, piece)) = self.pieces.first() {
-            if *offset > self.heard {
+            if *offset > self.received {
                 break;
             }
-            if let Some(rest) = piece.get(self.heard - offset..) {
+            if let Some(rest) = piece.get(self.received - offset..) {
                 out.extend_from_slice(rest);
-                self.heard += rest.len();
+                self.received += rest.len();
             }
             self.pieces.remove(0);
         }
@@ -116,9 +116,9 @@ impl CryptoStream {
         }
     }
 
-    /// Bytes that the peer said, without a gap.
-    pub fn heard(&self) -> u32 {
-        u32::try_from(self.heard).unwrap_or(u32::MAX)
+    /// Bytes that the peer has written, without a gap.
+    pub fn received(&self) -> u32 {
+        u32::try_from(self.received).unwrap_or(u32::MAX)
     }
 }
 
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn what_is_confirmed_is_not_sent_again() {
         let mut stream = CryptoStream::default();
-        stream.say(b"hello world");
+        stream.write(b"hello world");
         let room = Frame::CRYPTO_OVERHEAD + 5;
         assert_eq!(stream.take(room), Some(Frame::Crypto { offset: 0, bytes: b"hello" }));
         assert_eq!(stream.take(room), Some(Frame::Crypto { offset: 5, bytes: b" worl" }));
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(stream.take(100), Some(Frame::Crypto { offset: 5, bytes: b" world" }));
         assert_eq!(stream.take(100), None);
         stream.on_confirmed(12);
-        assert!(stream.has_unconfirmed(), "more than was said");
+        assert!(stream.has_unconfirmed(), "more than was written");
         stream.on_confirmed(11);
         assert!(!stream.has_unconfirmed());
         assert_eq!(stream.take(Frame::CRYPTO_OVERHEAD), None, "no room");
@@ -150,9 +150,9 @@ mod tests {
     fn a_stream_longer_than_a_handshake_is_refused() {
         let mut stream = CryptoStream::default();
         let mut out = Vec::new();
-        assert_eq!(stream.hear(MOST as u32 - 1, &[0], &mut out), Ok(()));
-        assert_eq!(stream.hear(MOST as u32, &[0], &mut out), Err(TooMuch));
-        assert_eq!(stream.hear(u32::MAX, &[0], &mut out), Err(TooMuch));
+        assert_eq!(stream.receive(MOST as u32 - 1, &[0], &mut out), Ok(()));
+        assert_eq!(stream.receive(MOST as u32, &[0], &mut out), Err(TooMuch));
+        assert_eq!(stream.receive(u32::MAX, &[0], &mut out), Err(TooMuch));
     }
 
     proptest! {
@@ -161,16 +161,16 @@ mod tests {
             cuts in proptest::collection::vec((0..900_usize, 1..300_usize), 0..60),
             length in 1..900_usize,
         ) {
-            let said: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            let written: Vec<u8> = (0..length).map(|at| at as u8).collect();
             let (mut stream, mut heard) = (CryptoStream::default(), Vec::new());
             for (offset, size) in cuts {
                 let offset = offset.min(length);
                 let end = (offset + size).min(length);
-                stream.hear(offset as u32, &said[offset..end], &mut heard).unwrap();
-                prop_assert_eq!(&heard[..], &said[..stream.heard() as usize]);
+                stream.receive(offset as u32, &written[offset..end], &mut heard).unwrap();
+                prop_assert_eq!(&heard[..], &written[..stream.received() as usize]);
             }
-            stream.hear(0, &said, &mut heard).unwrap();
-            prop_assert_eq!(heard, said);
+            stream.receive(0, &written, &mut heard).unwrap();
+            prop_assert_eq!(heard, written);
         }
     }
 }

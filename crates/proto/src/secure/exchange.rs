@@ -221,12 +221,12 @@ impl Exchange {
                 Frame::Crypto { .. } if epoch == Epoch::INITIAL && self.handshake.is_some() => self.confirm = true,
                 Frame::Crypto { offset, bytes } => {
                     let Some(level) = self.level(epoch) else { continue };
-                    let before = level.stream.heard();
-                    if level.stream.hear(offset, bytes, &mut heard).is_err() {
+                    let before = level.stream.received();
+                    if level.stream.receive(offset, bytes, &mut heard).is_err() {
                         return self.fail(CloseCode::Violation, "its handshake is too long".into(), "too long");
                     }
                     // The peer sends again what it assumes lost, or a piece before it is missing.
-                    let moved = level.stream.heard() > before;
+                    let moved = level.stream.received() > before;
                     self.confirm |= !moved;
                 }
                 // Keys that anybody can derive confirm nothing that others protect.
@@ -271,7 +271,7 @@ impl Exchange {
             self.token = Vec::new();
             if let Some(handshake) = &mut self.handshake {
                 // The proof covers all messages of the server (RFC 8446, section 4.4.4).
-                handshake.stream.forget_said();
+                handshake.stream.forget_written();
             }
         }
     }
@@ -304,7 +304,7 @@ impl Exchange {
             if let Some(level) = level
                 && !said.is_empty()
             {
-                level.stream.say(&said);
+                level.stream.write(&said);
                 self.probe.stop();
             }
             match change {
@@ -372,7 +372,8 @@ impl Exchange {
     }
 
     fn write(&mut self, epoch: Epoch, out: &mut Vec<u8>) {
-        let heard = [&self.initial, &self.handshake].map(|level| level.as_ref().map(|l| (l.epoch, l.stream.heard())));
+        let heard =
+            [&self.initial, &self.handshake].map(|level| level.as_ref().map(|l| (l.epoch, l.stream.received())));
         let close = self.close.take();
         self.confirm = false;
         let (own, peer) = (self.own, self.peer);

@@ -99,7 +99,7 @@ fn started(copy: &Copy, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, 
     hello.key = Some(sender.key);
     let (to, receiver, addresses) = over.start(&plan.to.host, &hello)?;
     let (is_directory, takes_one, name) = (plan.is_directory, receiver.takes_one, plan.to.host.clone());
-    from.say(&ToRemote::Call(Call { key: receiver.key, addresses, is_directory, takes_one, name }))?;
+    from.send(&ToRemote::Call(Call { key: receiver.key, addresses, is_directory, takes_one, name }))?;
     Ok(Both { from, to, clock: over.environment.clock })
 }
 

@@ -171,7 +171,7 @@ impl<'a> Exchange<'a> {
         report.protected_by(stream);
         let show = move |moved: &Moved<'_>| events.send(&Event::Moved(moved));
         let mut watch = Watch::start(vec![stream.clone()], clock, job.sends(), show)?;
-        job.tells(watch.round_trips());
+        job.set_round_trips(watch.round_trips());
         let channel = Channel { stream, role: Role::Connecting, clock, early: &[] };
         let (waits, driven) = drive(&channel, &mut job);
         watch.stop();

@@ -64,7 +64,7 @@ pub trait Host {
     /// The system refuses.
     fn leave_session(&self) -> Result<(), Error>;
 
-    /// Carries out a copy to another remote program. What happens goes to the local program by [`say_record`].
+    /// Carries out a copy to another remote program. What happens goes to the local program by [`send_record`].
     ///
     /// # Errors
     /// The copy failed. The local program knows.
@@ -81,7 +81,7 @@ pub fn bootstrap(host: &dyn Host, environment: &Environment) -> Result<(), Error
     let mut near = LocalProgram { frames: Frames::clean() };
     let done = near.hello().and_then(|hello| serve(near, hello, host, &environment));
     done.map_err(|error| {
-        say(&FromRemote::Failed(Failed::from(&error)));
+        send(&FromRemote::Failed(Failed::from(&error)));
         error.quietly()
     })
 }
@@ -90,13 +90,13 @@ pub fn bootstrap(host: &dyn Host, environment: &Environment) -> Result<(), Error
 ///
 /// # Errors
 /// Nobody hears it any more.
-pub fn say_record(record: serde_json::Value) -> io::Result<()> {
-    voice::say(&FromRemote::Record(record))
+pub fn send_record(record: serde_json::Value) -> io::Result<()> {
+    voice::send(&FromRemote::Record(record))
 }
 
-fn say(message: &FromRemote) {
+fn send(message: &FromRemote) {
     // Its reader may be gone. Then stdin ends, too.
-    let _ = voice::say(message);
+    let _ = voice::send(message);
 }
 
 /// The local program, which speaks on stdin.
@@ -151,7 +151,7 @@ fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &En
     let identity = identity::generate()?;
     let job = Job::of(&hello.task, host)?;
     if let Job::Forward { paths, recursive } = &job {
-        say(&FromRemote::Ready(ready(&identity, 0, &job)));
+        send(&FromRemote::Ready(ready(&identity, 0, &job)));
         let Some(ToRemote::Call(call)) = near.next() else { return Ok(()) };
         let (cancellation, (say, detour)) = (environment.cancellation.clone(), sync_channel(1));
         // The end of the SSH connection stops the copy.
@@ -187,7 +187,7 @@ fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &En
     let listener = listener::listen(environment, &endpoint)?;
     let port = endpoint.local_addr().port();
     environment.cancellation.cancels(endpoint.canceller());
-    say(&FromRemote::Ready(ready(&identity, port, &job)));
+    send(&FromRemote::Ready(ready(&identity, port, &job)));
     let (begun, begins) = sync_channel(1);
     let (canceller, has_begun, detach) = (endpoint.canceller(), Arc::clone(&far.has_begun), hello.detach);
     if detach {
@@ -277,7 +277,7 @@ impl Far<'_> {
         let (target, holding) = (Target::at(target.to_owned()), Holding::default());
         let hosted = self.hosting.receive(caller, Some(asked), (&place, &target), open, &holding);
         let Some((end, result)) = hosted else { return Ok(()) };
-        say(&FromRemote::Stored(Stored {
+        send(&FromRemote::Stored(Stored {
             files: end.files.unwrap_or(0),
             directories: end.directories.unwrap_or(0),
             bytes: end.bytes,

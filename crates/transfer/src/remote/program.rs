@@ -87,11 +87,11 @@ impl Pipes {
     /// The pipes, and what takes the messages between the datagrams.
     pub(crate) fn divided(self) -> ((ChildStdout, Vec<u8>), ChildStdin, impl FnMut(FromRemote) + Send + 'static) {
         let Self { out, into, feed, .. } = self;
-        let hear = move |message| {
+        let on_message = move |message| {
             // Nobody hears it at the end of the copy.
             let _ = feed.put(Heard::Message(message));
         };
-        (out, into, hear)
+        (out, into, on_message)
     }
 }
 
@@ -204,7 +204,7 @@ impl RemoteProgram {
     }
 
     /// Says something to the program.
-    pub(crate) fn say(&mut self, message: &ToRemote) -> Result<(), Error> {
+    pub(crate) fn send(&mut self, message: &ToRemote) -> Result<(), Error> {
         let written = match &mut self.stdin {
             Some(stdin) => stdin.write_all(encode(message).as_bytes()).and_then(|()| stdin.flush()),
             None => Ok(()),
@@ -230,7 +230,7 @@ impl RemoteProgram {
 
     /// Has datagrams follow in both directions.
     pub(crate) fn datagrams(&mut self) -> Result<Pipes, Error> {
-        self.say(&ToRemote::Tunnel)?;
+        self.send(&ToRemote::Tunnel)?;
         loop {
             match self.inbox.take_new_within(ANSWER) {
                 Err(Nothing::Yet) => {

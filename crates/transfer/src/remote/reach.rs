@@ -92,7 +92,7 @@ impl Other {
 
     /// Asks the local program for a tunnel, because of `blocked`. `None` if it wants none.
     fn detour(&self, blocked: &Error) -> Option<Entrance> {
-        voice::say(&FromRemote::Blocked(Failed::from(blocked))).ok()?;
+        voice::send(&FromRemote::Blocked(Failed::from(blocked))).ok()?;
         self.detour.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
     }
 }
@@ -167,10 +167,10 @@ impl OverSsh<'_> {
 fn through_ssh(far: &mut RemoteProgram, calling: &Calling<'_>) -> Result<Stream, Error> {
     let pipes = far.datagrams()?;
     let at_end = pipes.at_end();
-    let (out, into, hear) = pipes.divided();
+    let (out, into, on_message) = pipes.divided();
     let tunnel = Tunnel::open()?;
     let entrance = tunnel.entrance();
-    tunnel.run(out, into, hear, at_end)?;
+    tunnel.run(out, into, on_message, at_end)?;
     let stream = calling.through(&entrance)?;
     far.carries(stream.canceller());
     Ok(stream)

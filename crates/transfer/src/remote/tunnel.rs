@@ -76,18 +76,18 @@ impl Tunnel {
     }
 
     /// Moves datagrams in both directions, on threads of its own, until a pipe ends. `first` are bytes that were received
-    /// already. `hear` gets the messages between the datagrams. Each write to `to` consists of whole datagrams.
+    /// already. `on_message` gets the messages between the datagrams. Each write to `to` consists of whole datagrams.
     pub(crate) fn run(
         self,
         (from, first): (impl Read + Send + 'static, Vec<u8>),
         to: impl Write + Send + 'static,
-        hear: impl FnMut(FromRemote) + Send + 'static,
+        on_message: impl FnMut(FromRemote) + Send + 'static,
         at_end: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
         let out = self.entrance();
         thread::Builder::new().name("tunnel out".into()).spawn(move || carry_out(&out, to))?;
         thread::Builder::new().name("tunnel in".into()).spawn(move || {
-            carry_in(&self.entrance, (from, first), hear);
+            carry_in(&self.entrance, (from, first), on_message);
             at_end();
         })?;
         Ok(())
@@ -99,14 +99,14 @@ pub(crate) fn widen(pipe: impl AsFd) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
 }
 
-/// Moves the datagrams of one tunnel into another one, on a thread of its own, until a pipe ends. `hear` gets the messages
+/// Moves the datagrams of one tunnel into another one, on a thread of its own, until a pipe ends. `on_message` gets the messages
 /// between them.
 pub(crate) fn pass_on(
     (from, first): (impl Read + Send + 'static, Vec<u8>),
     to: impl Write + Send + 'static,
-    hear: impl FnMut(FromRemote) + Send + 'static,
+    on_message: impl FnMut(FromRemote) + Send + 'static,
 ) -> io::Result<()> {
-    thread::Builder::new().name("relay".into()).spawn(move || relay((from, first), to, hear))?;
+    thread::Builder::new().name("relay".into()).spawn(move || relay((from, first), to, on_message))?;
     Ok(())
 }
 
@@ -147,7 +147,7 @@ fn hand_over(gathered: &mut Vec<u8>, to: &mut impl Write) -> io::Result<()> {
 fn carry_in(
     Entrance { socket, local }: &Entrance,
     (mut from, first): (impl Read, Vec<u8>),
-    mut hear: impl FnMut(FromRemote),
+    mut on_message: impl FnMut(FromRemote),
 ) {
     let (mut pieces, mut block, mut train) = (Pieces::new(first), vec![0; BLOCK], Train::default());
     loop {
@@ -155,7 +155,7 @@ fn carry_in(
         loop {
             match pieces.next() {
                 Ok(Some(Piece::Datagram(datagram))) => train.add(datagram, socket, to),
-                Ok(Some(Piece::Message(message))) => hear(message),
+                Ok(Some(Piece::Message(message))) => on_message(message),
                 Ok(None) => break,
                 Err(_) => return,
             }
@@ -208,7 +208,7 @@ impl Train {
 }
 
 /// From one pipe into another one. Messages are heard until the first one ends, though nobody may take the datagrams any more.
-fn relay((mut from, first): (impl Read, Vec<u8>), mut to: impl Write, mut hear: impl FnMut(FromRemote)) {
+fn relay((mut from, first): (impl Read, Vec<u8>), mut to: impl Write, mut on_message: impl FnMut(FromRemote)) {
     let (mut pieces, mut block, mut gathered) = (Pieces::new(first), vec![0; BLOCK], Vec::with_capacity(BLOCK));
     let mut is_taken = true;
     loop {
@@ -216,7 +216,7 @@ fn relay((mut from, first): (impl Read, Vec<u8>), mut to: impl Write, mut hear: 
             match pieces.next() {
                 Ok(Some(Piece::Datagram(datagram))) if is_taken => put(&mut gathered, datagram),
                 Ok(Some(Piece::Datagram(_))) => {}
-                Ok(Some(Piece::Message(message))) => hear(message),
+                Ok(Some(Piece::Message(message))) => on_message(message),
                 Ok(None) => break,
                 Err(_) => return,
             }

@@ -20,7 +20,7 @@ fn write(bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Says something to the local program.
-pub(crate) fn say(message: &FromRemote) -> io::Result<()> {
+pub(crate) fn send(message: &FromRemote) -> io::Result<()> {
     let has_tunnel = voice();
     match *has_tunnel {
         true => write(&pieces::message(message)),

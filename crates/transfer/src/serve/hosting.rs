@@ -105,7 +105,7 @@ impl Hosting<'_> {
         let show = move |moved: &Moved<'_>| events.send(&Event::Moved(moved));
         // A copy works without its watching thread.
         let mut watch = Watch::start(vec![caller.stream.clone()], clock, job.sends(), show).ok();
-        job.tells(watch.as_ref().map(Watch::round_trips).unwrap_or_default());
+        job.set_round_trips(watch.as_ref().map(Watch::round_trips).unwrap_or_default());
         let channel = Channel { stream: &caller.stream, role: Role::Accepting, clock, early: &caller.early };
         let (waits, driven) = drive(&channel, job);
         let rtt = watch.as_mut().map(|watch| {

@@ -34,8 +34,8 @@ impl<S: Source> Session for Sending<S> {
         self.source.begin(wait_times);
     }
 
-    fn tells(&mut self, round_trips: RoundTrips) {
-        self.source.tells(round_trips);
+    fn set_round_trips(&mut self, round_trips: RoundTrips) {
+        self.source.set_round_trips(round_trips);
     }
 
     fn sends(&self) -> bool {
@@ -82,8 +82,8 @@ impl<S: Source> Session for Sending<S> {
 }
 
 impl<S: Store> Session for Receiving<S> {
-    fn tells(&mut self, round_trips: RoundTrips) {
-        self.store.tells(round_trips);
+    fn set_round_trips(&mut self, round_trips: RoundTrips) {
+        self.store.set_round_trips(round_trips);
     }
 
     fn sends(&self) -> bool {

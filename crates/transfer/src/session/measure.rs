@@ -148,7 +148,7 @@ pub fn fill_limit(end: &mut Report, stats: &Stats, sender: &Sender) {
 }
 
 /// Adds this sender's limit so far to the figures for the receiver.
-pub fn tell_limit(figures: &mut Figures, meter: Meter, stats: &Stats, sender: &Sender) {
+pub fn write_limit(figures: &mut Figures, meter: Meter, stats: &Stats, sender: &Sender) {
     if let Some((limit, share)) = limit_of(meter.elapsed().as_secs_f64(), stats, sender) {
         figures.limit = Some(limit.number());
         figures.limit_share = Some((share * MILLION) as u64);
@@ -156,7 +156,7 @@ pub fn tell_limit(figures: &mut Figures, meter: Meter, stats: &Stats, sender: &S
 }
 
 /// The sender's limit, from its own report.
-pub fn told_limit(figures: &Figures) -> Option<(Limit, f64)> {
+pub fn read_limit(figures: &Figures) -> Option<(Limit, f64)> {
     let limit = figures.limit.and_then(Limit::of_number)?;
     Some((limit, share(figures.limit_share? as f64, MILLION)))
 }

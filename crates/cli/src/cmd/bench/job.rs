@@ -95,7 +95,7 @@ impl<'a> BenchJob<'a> {
         let stats = self.stream.stats().unwrap_or_default();
         let mut figures = self.meter.figures(&stats, self.watch.rtt());
         if let Some(wait_times) = self.wait_times.as_ref().filter(|_| self.sends) {
-            measure::tell_limit(&mut figures, self.meter, &stats, &self.sender(wait_times.waits()));
+            measure::write_limit(&mut figures, self.meter, &stats, &self.sender(wait_times.waits()));
         }
         self.session.handle_figures(figures);
     }

@@ -179,7 +179,7 @@ pub(super) fn measure(probe: &mut PathProbe, forms: &BTreeSet<Form>, first: Dura
         if probe.ask(form, 0).is_err() {
             break;
         }
-        match probe.hear(PATIENCE) {
+        match probe.receive(PATIENCE) {
             Ok(Some(answer)) => shortest = shortest.min(answer.round_trip),
             _ => break,
         }

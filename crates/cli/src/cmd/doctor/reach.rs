@@ -48,7 +48,7 @@ pub(super) fn ask(probes: &mut [PathProbe], interrupt: &Interrupt) -> Heard {
                 if refusal.is_some() {
                     continue;
                 }
-                match probe.hear(LOOK) {
+                match probe.receive(LOOK) {
                     Ok(Some(answer)) => return answered(probe, index, answer),
                     Ok(None) => {}
                     Err(error) => *refusal = Some(error),
@@ -83,7 +83,7 @@ fn answered(probe: &mut PathProbe, index: usize, first: Answer) -> Heard {
     let mut wait = OTHERS.max(first.round_trip / 4);
     for _ in 0..REPEATS {
         while !is_known(&forms)
-            && let Ok(Some(answer)) = probe.hear(wait)
+            && let Ok(Some(answer)) = probe.receive(wait)
         {
             round_trip = round_trip.min(answer.round_trip);
             forms.insert(answer.form);

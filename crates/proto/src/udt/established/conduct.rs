@@ -67,7 +67,7 @@ impl protocol::Established for Established {
         let round_trip = self.rtt.with_margin();
         let stalls = self.sender.handle_timeout(now, round_trip);
         self.time_discovery(now, stalls);
-        self.tell_losses(now);
+        self.report_losses(now);
         self.receiver.naks.handle_timeout(now, &self.receiver.buffer, &self.rtt);
         if let Some(half_close) = &mut self.half_close {
             half_close.handle_timeout(now);

@@ -28,7 +28,7 @@ impl Established {
         }
         let arrived = self.receiver.arrived().min(now);
         let delivery = self.sender.on_receipt(receipt, arrived, self.rtt.least());
-        self.tell_delivery(delivery, now);
+        self.report_delivery(delivery, now);
         if !receipt.prompt {
             self.note_sign_of_life(now);
             return Effect::GoOn;
@@ -38,7 +38,7 @@ impl Established {
     }
 
     /// Passes news of arrivals to the controller.
-    fn tell_delivery(&mut self, delivery: Option<DeliveryEvent>, now: Instant) {
+    fn report_delivery(&mut self, delivery: Option<DeliveryEvent>, now: Instant) {
         if let Some(mut delivery) = delivery {
             let scale = self.congestion.scale();
             delivery.train = delivery.train.map(|train| scale.delivery(train));
@@ -70,7 +70,7 @@ impl Established {
         }
         self.note_sign_of_life(now);
         let delivery = self.sender.derive_from_ack(seq, now, self.rtt.least());
-        self.tell_delivery(delivery, now);
+        self.report_delivery(delivery, now);
         let rtt_sample = self.take_measurements(ack, stamp, now);
         let confirms = ack.number().is_some() && self.sender.is_news(seq);
         // Acknowledgements by timer are up to a SYN interval late, so the sample is known only to within one.
@@ -161,16 +161,16 @@ impl Established {
             let flight = self.sender.note_lost(range, newly_lost);
             self.losses.add(range, newly_lost, flight);
             let delivery = self.sender.derive_from_report(range, now, self.rtt.least());
-            self.tell_delivery(delivery, now);
+            self.report_delivery(delivery, now);
         }
         if named_any {
             self.note_sign_of_life(now);
-            self.tell_losses(now);
+            self.report_losses(now);
         }
     }
 
     /// Passes losses to the controller if they are due.
-    pub(super) fn tell_losses(&mut self, now: Instant) {
+    pub(super) fn report_losses(&mut self, now: Instant) {
         if let Some(told) = self.losses.take(self.sender.flight(), now) {
             let path = self.path(now);
             let newly_lost = self.congestion.scale().acked(told.newly_lost);

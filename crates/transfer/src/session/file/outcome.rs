@@ -59,7 +59,7 @@ pub(crate) fn of_receiving<S: Store>(end: &mut Report, job: &Receiving<S>, measu
         _ if held_back >= MOSTLY.max(storing) => Some((Limit::KeyRateCap, held_back)),
         true if storing >= MOSTLY => Some((Limit::Application, storing)),
         false if storing >= MOSTLY => Some((Limit::DiskWrite, storing)),
-        _ => there.and_then(measure::told_limit),
+        _ => there.and_then(measure::read_limit),
     };
     (end.limited_by, end.limited_by_share) = limit.unzip();
 }

@@ -88,7 +88,7 @@ impl<T> Timed<T> {
     }
 
     /// Adds the RTTs for the report to the peer.
-    pub(super) fn tells(&mut self, round_trips: RoundTrips) {
+    pub(super) fn set_round_trips(&mut self, round_trips: RoundTrips) {
         self.round_trips = round_trips;
     }
 
@@ -163,7 +163,7 @@ impl<T> Timed<T> {
             let disk = if self.is_program { 0.0 } else { self.seconds() };
             let held_back = self.held_back().as_secs_f64();
             let sender = Sender { disk, held_back, ..self.caps.sender(wait_times.waits()) };
-            measure::tell_limit(&mut figures, self.meter, &stats, &sender);
+            measure::write_limit(&mut figures, self.meter, &stats, &sender);
         }
         figures
     }
