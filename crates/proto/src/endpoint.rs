@@ -10,7 +10,7 @@
 //!               └────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A protocol implements these and `Demultiplexer`, and hands its demultiplexer to an [`Endpoint`](crate::Endpoint).
+//! A protocol implements these and `Demultiplexer`, and hands its demultiplexer to an [`Endpoint`].
 //! One that the endpoint does not know may stand in another crate.
 //!
 //! | part | owns |

@@ -230,7 +230,7 @@ pub enum Message {
         /// The output was too small. The rest of the message is lost, as in UDT.
         truncated: bool,
     },
-    /// Nothing now. [`Event::Readable`](Event::Readable) will follow.
+    /// Nothing now. [`Event::Readable`] will follow.
     Pending,
     /// The end, as far as UDT4 shows it. See [`Read::End`].
     End,
