@@ -71,7 +71,7 @@ pub use impair::{Impair, Impairment, Outlet};
 pub use jitter::{Jitter, JitterShape, JitterSpec};
 pub use link::Link;
 pub use loss::{
-    Bernoulli, BitErrors, GilbertElliott, GilbertElliottSpec, LossSpec, LossTrace, MAX_RECORDED_PACKETS,
+    Bernoulli, BitErrors, GilbertElliott, GilbertElliottSpec, LossModel, LossSpec, LossTrace, MAX_RECORDED_PACKETS,
     ParseLossTraceError, ParsePatternError, Pattern, Periodic, RecordedLoss, Sparing,
 };
 pub use mtu::Mtu;

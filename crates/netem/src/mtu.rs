@@ -2,7 +2,7 @@
 
 use farhaul_units::{Duration, Instant};
 
-use crate::{Impairment, Outlet, WireLen};
+use crate::LossModel;
 
 /// The largest packet of a link over time, in bytes of the packet's length.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,9 +31,9 @@ impl Mtu {
     }
 }
 
-impl<P: WireLen> Impairment<P> for Mtu {
-    fn apply(&mut self, now: Instant, packet: P, out: &mut Outlet<P>) {
-        if packet.wire_len() > self.at(now) { out.lose(packet) } else { out.pass(now, packet) }
+impl LossModel for Mtu {
+    fn loses(&mut self, now: Instant, bytes: u32) -> bool {
+        bytes > self.at(now)
     }
 }
 

@@ -7,7 +7,7 @@ use farhaul_units::{Duration, Rate, Rng};
 
 use crate::{
     Bernoulli, BitErrors, CoDel, Corrupt, DeliveryTrace, Discipline, DropHead, DropTail, Duplicate, Element,
-    GilbertElliott, Impair, Impairment, Jitter, JitterSpec, Link, LossSpec, Mtu, Packet, Pipe, Policer, PolicerSpec,
+    GilbertElliott, Impair, Jitter, JitterSpec, Link, LossModel, LossSpec, Mtu, Packet, Pipe, Policer, PolicerSpec,
     Queue, QueueSize, RecordedLoss, Red, Reorder, ReorderSpec, Schedule, Sparing,
 };
 
@@ -152,7 +152,7 @@ impl PathSpec {
         Pipe::new(Link::varying(self.rate, self.delay, &self.variation, queue))
     }
 
-    fn lossy<P: Packet + 'static>(&self, path: Pipe<P>, loss: impl Impairment<P> + 'static) -> Pipe<P> {
+    fn lossy<P: Packet + 'static>(&self, path: Pipe<P>, loss: impl LossModel + 'static) -> Pipe<P> {
         if self.lossless_below > 0 {
             path.then(Impair::new(Sparing::new(self.lossless_below, loss)))
         } else {

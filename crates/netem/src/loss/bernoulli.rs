@@ -2,7 +2,7 @@
 
 use farhaul_units::{Instant, Rng};
 
-use crate::{Impairment, Outlet, WireLen};
+use super::LossModel;
 
 /// Loses each packet independently with the same probability.
 #[derive(Clone, Debug)]
@@ -18,13 +18,9 @@ impl Bernoulli {
     }
 }
 
-impl<P: WireLen> Impairment<P> for Bernoulli {
-    fn apply(&mut self, now: Instant, packet: P, out: &mut Outlet<P>) {
-        if self.rng.chance(self.probability) {
-            out.lose(packet);
-        } else {
-            out.pass(now, packet);
-        }
+impl LossModel for Bernoulli {
+    fn loses(&mut self, _: Instant, _: u32) -> bool {
+        self.rng.chance(self.probability)
     }
 }
 

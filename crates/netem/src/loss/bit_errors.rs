@@ -9,7 +9,7 @@
 
 use farhaul_units::{Instant, Rng};
 
-use crate::{Impairment, Outlet, WireLen};
+use super::LossModel;
 
 const BITS_PER_BYTE: f64 = 8.0;
 
@@ -50,14 +50,10 @@ impl BitErrors {
     }
 }
 
-impl<P: WireLen> Impairment<P> for BitErrors {
-    fn apply(&mut self, now: Instant, packet: P, out: &mut Outlet<P>) {
-        let loss = self.loss(packet.wire_len());
-        if self.rng.chance(loss) {
-            out.lose(packet);
-        } else {
-            out.pass(now, packet);
-        }
+impl LossModel for BitErrors {
+    fn loses(&mut self, _: Instant, bytes: u32) -> bool {
+        let loss = self.loss(bytes);
+        self.rng.chance(loss)
     }
 }
 

@@ -21,7 +21,7 @@
 
 use farhaul_units::{Instant, Rng};
 
-use crate::{Impairment, Outlet, WireLen};
+use super::LossModel;
 
 /// The four parameters, all probabilities in 0..=1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,19 +79,16 @@ impl GilbertElliott {
     }
 }
 
-impl<P: WireLen> Impairment<P> for GilbertElliott {
-    fn apply(&mut self, now: Instant, packet: P, out: &mut Outlet<P>) {
+impl LossModel for GilbertElliott {
+    fn loses(&mut self, _: Instant, _: u32) -> bool {
         let (loss, change) = if self.is_bad {
             (self.spec.loss_in_bad, self.spec.out_of_bad)
         } else {
             (self.spec.loss_in_good, self.spec.into_bad)
         };
-        if self.rng.chance(loss) {
-            out.lose(packet);
-        } else {
-            out.pass(now, packet);
-        }
+        let is_lost = self.rng.chance(loss);
         self.is_bad ^= self.rng.chance(change);
+        is_lost
     }
 }
 

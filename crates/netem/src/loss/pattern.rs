@@ -4,7 +4,7 @@ use core::str::FromStr;
 
 use farhaul_units::Instant;
 
-use crate::{Impairment, Outlet, WireLen};
+use super::LossModel;
 
 /// The longest pattern: one bit per packet in a `u64`.
 const MAX_LENGTH: usize = 64;
@@ -33,18 +33,6 @@ impl Pattern {
     pub const fn repeated(mut self) -> Self {
         self.repeats = true;
         self
-    }
-
-    fn loses_next(&mut self) -> bool {
-        if self.position == self.length {
-            return false;
-        }
-        let lost = self.mask >> self.position & 1 == 1;
-        self.position += 1;
-        if self.repeats && self.position == self.length {
-            self.position = 0;
-        }
-        lost
     }
 }
 
@@ -80,13 +68,17 @@ impl FromStr for Pattern {
     }
 }
 
-impl<P: WireLen> Impairment<P> for Pattern {
-    fn apply(&mut self, now: Instant, packet: P, out: &mut Outlet<P>) {
-        if self.loses_next() {
-            out.lose(packet);
-        } else {
-            out.pass(now, packet);
+impl LossModel for Pattern {
+    fn loses(&mut self, _: Instant, _: u32) -> bool {
+        if self.position == self.length {
+            return false;
         }
+        let lost = self.mask >> self.position & 1 == 1;
+        self.position += 1;
+        if self.repeats && self.position == self.length {
+            self.position = 0;
+        }
+        lost
     }
 }
 

@@ -2,7 +2,7 @@
 
 use farhaul_units::Instant;
 
-use crate::{Impairment, Outlet, WireLen};
+use super::LossModel;
 
 /// Loses one packet of every `period` packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,15 +26,14 @@ impl Periodic {
     }
 }
 
-impl<P: WireLen> Impairment<P> for Periodic {
-    fn apply(&mut self, now: Instant, packet: P, out: &mut Outlet<P>) {
+impl LossModel for Periodic {
+    fn loses(&mut self, _: Instant, _: u32) -> bool {
         if self.period == 0 || self.left > 0 {
             self.left = self.left.saturating_sub(1);
-            out.pass(now, packet);
-        } else {
-            self.left = self.period - 1;
-            out.lose(packet);
+            return false;
         }
+        self.left = self.period - 1;
+        true
     }
 }
 

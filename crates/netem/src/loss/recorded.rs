@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use farhaul_units::Instant;
 
-use crate::{Impairment, Outlet, WireLen};
+use super::LossModel;
 
 /// Most packets in one trace: 16 MiB of memory.
 pub const MAX_RECORDED_PACKETS: u64 = 1 << 27;
@@ -105,15 +105,11 @@ impl RecordedLoss {
     }
 }
 
-impl<P: WireLen> Impairment<P> for RecordedLoss {
-    fn apply(&mut self, now: Instant, packet: P, out: &mut Outlet<P>) {
+impl LossModel for RecordedLoss {
+    fn loses(&mut self, _: Instant, _: u32) -> bool {
         let is_lost = self.trace.loses(self.next);
         self.next = (self.next + 1) % self.trace.packets;
-        if is_lost {
-            out.lose(packet);
-        } else {
-            out.pass(now, packet);
-        }
+        is_lost
     }
 }
 

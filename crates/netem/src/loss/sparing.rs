@@ -2,30 +2,26 @@
 
 use farhaul_units::Instant;
 
-use crate::{Impairment, Outlet, WireLen};
+use super::LossModel;
 
-/// Applies an impairment to packets of a minimum length. Shorter packets pass at once and use no random draw and no
+/// Applies a loss model to packets of a minimum length. Shorter packets pass at once and use no random draw and no
 /// count.
 #[derive(Clone, Debug)]
-pub struct Sparing<I> {
+pub struct Sparing<L> {
     least: u32,
-    inner: I,
+    inner: L,
 }
 
-impl<I> Sparing<I> {
+impl<L> Sparing<L> {
     /// Applies `inner` to packets of at least `least` bytes.
-    pub fn new(least: u32, inner: I) -> Self {
+    pub fn new(least: u32, inner: L) -> Self {
         Self { least, inner }
     }
 }
 
-impl<P: WireLen, I: Impairment<P>> Impairment<P> for Sparing<I> {
-    fn apply(&mut self, now: Instant, packet: P, out: &mut Outlet<P>) {
-        if packet.wire_len() < self.least {
-            out.pass(now, packet);
-        } else {
-            self.inner.apply(now, packet, out);
-        }
+impl<L: LossModel> LossModel for Sparing<L> {
+    fn loses(&mut self, now: Instant, bytes: u32) -> bool {
+        bytes >= self.least && self.inner.loses(now, bytes)
     }
 }
 
