@@ -6,7 +6,7 @@
 mod cache;
 mod enclosure;
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 pub use farhaul_proto::probe::{
@@ -21,6 +21,7 @@ pub use cache::{CachedRate, cache_rate, cached_rate, now};
 
 use self::enclosure::Enclosure;
 pub use self::enclosure::EnclosureConfig;
+use crate::addresses::any_port_for;
 use crate::error::Error;
 use crate::randomness::session;
 use crate::security::{Protection, Security};
@@ -92,10 +93,7 @@ impl ProbeSocket {
     }
 
     fn open(peer: SocketAddr) -> Result<Self, Error> {
-        let address = match peer {
-            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-        };
+        let address = any_port_for(peer);
         // With the kernel's arrival times, a late wake-up adds no delay.
         let options = Options { timestamps: true, ..Options::default() };
         let socket = UdpSocket::bind(address, options).map_err(|source| Error::Bind { address, source })?;
@@ -145,17 +143,7 @@ impl ProbeSocket {
     /// # Errors
     /// The connection is over, or the network reports an error that does not pass.
     pub fn hold(&mut self, time: Duration) -> Result<(), Error> {
-        let end = self.now() + time;
-        loop {
-            let is_blocked = self.enclosure.is_some() && self.transmit(None)?;
-            self.receive(None)?;
-            let next = earliest(Some(end), self.enclosure_timeout()?).unwrap_or(end);
-            let now = self.now();
-            if now >= end {
-                return Ok(());
-            }
-            self.wait_for(is_blocked, next.saturating_since(now))?;
-        }
+        self.rest(None, time)
     }
 
     /// The protection of the streams. `None` in plain, and before they are connected.
@@ -206,10 +194,15 @@ impl ProbeSocket {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn drain(&mut self, stream: &mut impl Probing, time: Duration) -> Result<(), Error> {
+        self.rest(Some(stream), time)
+    }
+
+    /// Serves the connection around the streams for `time`, and sends nothing of a stream. `stream` takes the answers.
+    fn rest(&mut self, mut stream: Option<&mut dyn Probing>, time: Duration) -> Result<(), Error> {
         let end = self.now() + time;
         loop {
             let is_blocked = self.enclosure.is_some() && self.transmit(None)?;
-            self.receive(Some(&mut *stream))?;
+            self.receive(stream.as_mut().map(|stream| &mut **stream as &mut dyn Probing))?;
             let now = self.now();
             if now >= end {
                 return Ok(());
