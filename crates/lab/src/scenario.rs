@@ -15,7 +15,7 @@ mod tests;
 pub(crate) mod topology;
 pub mod vocabulary;
 
-pub use axis::{Axis, Curve, base_units};
+pub use axis::{Axis, Curve};
 pub use expand::{Experiment, Job, Overrides};
 pub use plot::{PlotAxis, PlotKind, PlotSpec, Scale};
 pub use reader::nearest;

@@ -1,11 +1,11 @@
 //! Axes of a grid, and curves over it.
 
-use farhaul_units::{ByteSize, Rate, parse_duration, parse_ratio};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::reader::{Node, Source, Table, Value};
 use crate::error::ScenarioError;
+use crate::expression::quantity_in_base_units;
 use crate::record::{AxisValue, World};
 
 /// One dimension of the grid.
@@ -145,31 +145,5 @@ fn typed(text: &str) -> Value {
 
 /// A value as text, and as a number in base units if it is one.
 pub fn axis_value(text: &str) -> AxisValue {
-    AxisValue { text: text.to_owned(), number: base_units(text) }
-}
-
-/// A number, rate, time, size or percentage in base units: 1, bit/s, s, bytes, shares.
-pub fn base_units(text: &str) -> Option<f64> {
-    if let Ok(number) = text.parse::<f64>() {
-        return Some(number).filter(|number| number.is_finite());
-    }
-    if text.ends_with('%') {
-        return parse_ratio(text).ok();
-    }
-    // The units of rates include bytes, as in 1MB/s. Without the time it is a size.
-    let size = text.parse::<ByteSize>().ok().map(|ByteSize(bytes)| bytes as f64);
-    let rate = || text.parse::<Rate>().ok().map(|rate| rate.bits_per_second() as f64);
-    let time = || parse_duration(text).ok().map(|time| time.as_secs_f64());
-    size.or_else(rate).or_else(time)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_numbers_in_base_units_where_they_are_quantities() {
-        let numbers = ["100mbit", "10ms", "1MB", "0.1%", "20", "1e-4", "udt-2004:warnings=off"].map(base_units);
-        assert_eq!(numbers, [Some(1e8), Some(0.01), Some(1e6), Some(0.001), Some(20.0), Some(1e-4), None]);
-    }
+    AxisValue { text: text.to_owned(), number: quantity_in_base_units(text) }
 }

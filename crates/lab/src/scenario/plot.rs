@@ -5,10 +5,9 @@ mod default;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::axis::base_units;
 use super::reader::{Section, Value, listed};
 use crate::error::ScenarioError;
-use crate::expression::Unit;
+use crate::expression::{Unit, quantity_in_base_units};
 
 /// One drawing of a figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,7 +135,7 @@ impl TryFrom<Value> for Range {
 
     fn try_from(value: Value) -> Result<Self, String> {
         let ends = if let Value::List(ends) = value { ends } else { Vec::new() };
-        let ends: Vec<f64> = ends.iter().filter_map(|end| base_units(&end.get_ref().to_string())).collect();
+        let ends: Vec<f64> = ends.iter().filter_map(|end| quantity_in_base_units(&end.get_ref().to_string())).collect();
         let ends = <[f64; 2]>::try_from(ends).ok().filter(|[low, high]| low < high);
         ends.map(Self).ok_or_else(|| {
             "expected two numbers, the first one smaller, such as [0, 1] or [\"1mbit\", \"1gbit\"]".to_owned()

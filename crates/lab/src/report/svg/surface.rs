@@ -6,7 +6,7 @@ use super::heat::{self, Cell, Panel};
 use super::panel::{ROW, colour};
 use super::scale::{Scale, round_up};
 use super::{WIDTH, framed};
-use crate::expression::{Shown, Unit};
+use crate::expression::{Shown, Unit, quantity_in_base_units};
 use crate::record::AxisValue;
 use crate::scenario::{Axis, Scale as Spacing};
 
@@ -88,7 +88,10 @@ pub fn surface(surface: &Surface<'_>) -> String {
     let axis = |(name, values): &(&str, Vec<String>)| Axis {
         name: (*name).to_owned(),
         set: Vec::new(),
-        values: values.iter().map(|text| AxisValue { text: text.clone(), number: quantity(text) }).collect(),
+        values: values
+            .iter()
+            .map(|text| AxisValue { text: text.clone(), number: quantity_in_base_units(text) })
+            .collect(),
     };
     let (x, y) = (axis(&surface.across), axis(&surface.up));
     let cell = |&(column, row, value): &(usize, usize, f64)| Cell { column, row, value: Some(value), published: None };
@@ -104,14 +107,6 @@ pub fn surface(surface: &Surface<'_>) -> String {
     let top = 24.0;
     heat::draw_panel(&mut canvas, &panel, (&x, &y), (0.0, top, WIDTH), (range, shown));
     framed(&canvas.finish(), (WIDTH, top + heat::height(y.values.len())), surface.caption, true)
-}
-
-/// The number of a written value in base units.
-fn quantity(text: &str) -> Option<f64> {
-    match Unit::of_quantity(text) {
-        Unit::Seconds => farhaul_units::parse_duration(text).ok().map(|time| time.as_secs_f64()),
-        _ => text.parse().ok(),
-    }
 }
 
 /// Draws the ticks of the horizontal axis, which lies at `bottom`, and their labels.
