@@ -1,4 +1,4 @@
-//! The addresses of a peer, tried in turn.
+//! The addresses of a peer, tried in guard.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -38,7 +38,7 @@ fn without_mapping(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Tries addresses in turn. If all fail, returns the last error.
+/// Tries addresses in guard. If all fail, returns the last error.
 pub(crate) fn first_that_works<R>(
     addresses: &[SocketAddr],
     mut attempt: impl FnMut(Attempted) -> Result<R, Error>,

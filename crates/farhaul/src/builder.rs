@@ -404,7 +404,7 @@ impl Builder {
         };
         let driver = Driver::start(transport, port, options)?;
         if answers_probes {
-            driver.turn()?.answer_probes();
+            driver.lock()?.answer_probes();
         }
         let cancelled = Arc::new(CancelFlag::new());
         Ok(Port { driver, cancelled, connect_timeouts, longest_message, logs_secrets })

@@ -92,7 +92,7 @@ impl Connection {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn ending(&self) -> Result<Option<ConnectionLost>, Error> {
-        let status = self.port.driver.turn()?.status(self.id).unwrap_or_default();
+        let status = self.port.driver.lock()?.status(self.id).unwrap_or_default();
         Ok(status.lost.or(status.finished.then_some(ConnectionLost::ClosedLocally)))
     }
 
@@ -104,9 +104,9 @@ impl Connection {
     /// connections without handles, and aborts older ones.
     pub fn finish_in_background(&self) {
         // Without a driver thread there is nothing left to finish.
-        if let Ok(mut turn) = self.port.driver.turn() {
-            let now = turn.now();
-            turn.finish_in_background(now, self.id);
+        if let Ok(mut guard) = self.port.driver.lock() {
+            let now = guard.now();
+            guard.finish_in_background(now, self.id);
         }
     }
 
@@ -115,9 +115,9 @@ impl Connection {
     /// If the peer has acknowledged everything that was written, it reads to the end of the stream, as after
     /// [`finish`](Connection::finish). Otherwise data is lost, and the call is an [`abort`](Connection::abort).
     pub fn close(&self) {
-        if let Ok(mut turn) = self.port.driver.turn() {
-            let now = turn.now();
-            turn.transport.close(now, self.id);
+        if let Ok(mut guard) = self.port.driver.lock() {
+            let now = guard.now();
+            guard.transport.close(now, self.id);
         }
     }
 
@@ -130,19 +130,19 @@ impl Connection {
     /// Plain UDT4 has no packet for this. Two ends of this library use an error signal with libudt's code for a broken
     /// connection (2001). A libudt peer does not take it for an end, and notices the silence after 53 s.
     pub fn abort(&self) {
-        if let Ok(mut turn) = self.port.driver.turn() {
-            let now = turn.now();
-            turn.transport.abort(now, self.id);
+        if let Ok(mut guard) = self.port.driver.lock() {
+            let now = guard.now();
+            guard.transport.abort(now, self.id);
         }
     }
 
     /// The address of the peer. That of a secure connection may change, because it follows a peer that moves.
     pub fn peer_addr(&self) -> SocketAddr {
-        let turn = self.port.driver.turn().ok();
-        turn.and_then(|turn| turn.transport.peer(self.id)).unwrap_or(self.peer)
+        let guard = self.port.driver.lock().ok();
+        guard.and_then(|guard| guard.transport.peer(self.id)).unwrap_or(self.peer)
     }
 
-    /// Where the peer was when the connection began. Unlike [`peer_addr`](Self::peer_addr), it needs no turn.
+    /// Where the peer was when the connection began. Unlike [`peer_addr`](Self::peer_addr), it needs no guard.
     pub(crate) const fn first_peer(&self) -> SocketAddr {
         self.peer
     }
@@ -157,8 +157,8 @@ impl Connection {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn stats(&self) -> Result<Stats, Error> {
-        let turn = self.port.driver.turn()?;
-        turn.transport.stats(turn.now(), self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))
+        let guard = self.port.driver.lock()?;
+        guard.transport.stats(guard.now(), self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))
     }
 
     /// The protection of the connection: cipher, key exchange and the peer's key. `None` if it has none.
@@ -166,7 +166,7 @@ impl Connection {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn protection(&self) -> Result<Option<Protection>, Error> {
-        Ok(self.port.driver.turn()?.transport.protection(self.id).map(Protection::of))
+        Ok(self.port.driver.lock()?.transport.protection(self.id).map(Protection::of))
     }
 
     /// Whether the connection is neither encrypted nor authenticated. On a port with
@@ -175,7 +175,7 @@ impl Connection {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn is_plain(&self) -> Result<bool, Error> {
-        Ok(self.port.driver.turn()?.transport.is_plain(self.id))
+        Ok(self.port.driver.lock()?.transport.is_plain(self.id))
     }
 
     /// Begins a control stream to the peer, beside this connection and on the same port. It is protected as the connection
@@ -203,20 +203,20 @@ impl Connection {
     /// # Errors
     /// The body is too long; the connection is over.
     pub fn send_custom(&self, kind: u16, body: &[u8]) -> Result<(), Error> {
-        let mut turn = self.port.driver.turn()?;
-        let status = turn.status(self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))?;
+        let mut guard = self.port.driver.lock()?;
+        let status = guard.status(self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))?;
         if let Some(lost) = status.lost {
             return Err(lost.into());
         }
         if status.finished {
             return Err(Error::Finished);
         }
-        let stats = turn.transport.stats(turn.now(), self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))?;
+        let stats = guard.transport.stats(guard.now(), self.id).ok_or(Error::Lost(ConnectionLost::ClosedLocally))?;
         let (len, longest) = (body.len(), u64::from(stats.payload_size));
         if len as u64 > longest {
             return Err(Error::MessageTooLong { len, longest });
         }
-        turn.transport.send_custom(self.id, kind, body);
+        guard.transport.send_custom(self.id, kind, body);
         Ok(())
     }
 
@@ -266,16 +266,16 @@ impl Connection {
 
     /// Tells the peer that this side cannot store its data.
     pub(crate) fn signal_error(&self, code: u32) {
-        if let Ok(mut turn) = self.port.driver.turn() {
-            turn.transport.signal_error(self.id, code);
+        if let Ok(mut guard) = self.port.driver.lock() {
+            guard.transport.signal_error(self.id, code);
         }
     }
 
     /// Announces that no more data will be written, and returns at once.
     pub(crate) fn begin_to_finish(&self) -> Result<(), Error> {
-        let mut turn = self.port.driver.turn()?;
-        let now = turn.now();
-        turn.transport.finish(now, self.id);
+        let mut guard = self.port.driver.lock()?;
+        let now = guard.now();
+        guard.transport.finish(now, self.id);
         Ok(())
     }
 
@@ -305,14 +305,14 @@ impl Connection {
 
     /// Whether each direction can end alone.
     pub(crate) fn has_half_close(&self) -> Result<bool, Error> {
-        Ok(self.port.driver.turn()?.transport.has_half_close(self.id))
+        Ok(self.port.driver.lock()?.transport.has_half_close(self.id))
     }
 
     /// Ends this side's direction alone, and returns at once.
     pub(crate) fn finish_sending(&self) -> Result<(), Error> {
-        let mut turn = self.port.driver.turn()?;
-        let now = turn.now();
-        Ok(turn.transport.finish_sending(now, self.id)?)
+        let mut guard = self.port.driver.lock()?;
+        let now = guard.now();
+        Ok(guard.transport.finish_sending(now, self.id)?)
     }
 
     /// Whether the peer acknowledged everything up to the end of this side's direction: an attempt for [`Place::Settle`].
@@ -348,9 +348,9 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         // Without a driver thread there is nothing left to release.
-        if let Ok(mut turn) = self.port.driver.turn() {
-            let now = turn.now();
-            turn.release(now, self.id);
+        if let Ok(mut guard) = self.port.driver.lock() {
+            let now = guard.now();
+            guard.release(now, self.id);
         }
     }
 }

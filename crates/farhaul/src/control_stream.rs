@@ -57,22 +57,22 @@ impl ControlStream {
         config: StableConfig,
     ) -> Result<Self, Error> {
         let session = session()?;
-        let mut turn = port.driver.turn()?;
-        if turn.transport.control().is_some() {
+        let mut guard = port.driver.lock()?;
+        if guard.transport.control().is_some() {
             return Err(Error::HasControlStream);
         }
-        let now = turn.now();
-        let path = match turn.transport.datagrams().is_some() {
+        let now = guard.now();
+        let path = match guard.transport.datagrams().is_some() {
             false => ControlPath::Plain(peer),
             true => {
-                let is_plain = |id: &ConnectionId| turn.transport.is_plain(*id);
+                let is_plain = |id: &ConnectionId| guard.transport.is_plain(*id);
                 let id = connection.filter(|id| !is_plain(id)).ok_or(Error::NeedsConnection)?;
-                let inside = turn.transport.peer(id).map(|peer| ControlPath::Inside(id, peer));
+                let inside = guard.transport.peer(id).map(|peer| ControlPath::Inside(id, peer));
                 inside.ok_or(Error::Lost(ConnectionLost::ClosedLocally))?
             }
         };
-        turn.transport.begin_control(now, path, config, session);
-        drop(turn);
+        guard.transport.begin_control(now, path, config, session);
+        drop(guard);
         Ok(Self { port: Arc::clone(port), peer })
     }
 
@@ -86,7 +86,7 @@ impl ControlStream {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn figures(&self) -> Result<StableFigures, Error> {
-        self.read(|stream, turn| stream.figures(turn.now()))
+        self.read(|stream, guard| stream.figures(guard.now()))
     }
 
     /// The round trips so far.
@@ -110,7 +110,7 @@ impl ControlStream {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn is_alone(&self) -> Result<bool, Error> {
-        self.read(|stream, turn| stream.is_alone(turn.now()))
+        self.read(|stream, guard| stream.is_alone(guard.now()))
     }
 
     /// The ceiling of the endpoint's connections.
@@ -118,8 +118,8 @@ impl ControlStream {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn ceiling(&self) -> Result<CeilingFigures, Error> {
-        let turn = self.port.driver.turn()?;
-        turn.transport.ceiling(turn.now()).ok_or(Error::DriverStopped)
+        let guard = self.port.driver.lock()?;
+        guard.transport.ceiling(guard.now()).ok_or(Error::DriverStopped)
     }
 
     /// Bytes of payload in each datagram.
@@ -140,19 +140,19 @@ impl ControlStream {
     }
 
     fn read<R>(&self, ask: impl FnOnce(&StableStream, &EndpointGuard<'_, Endpoint>) -> R) -> Result<R, Error> {
-        let turn = self.port.driver.turn()?;
-        turn.transport.control().map(|stream| ask(stream, &turn)).ok_or(Error::DriverStopped)
+        let guard = self.port.driver.lock()?;
+        guard.transport.control().map(|stream| ask(stream, &guard)).ok_or(Error::DriverStopped)
     }
 
     fn change<R>(&self, act: impl FnOnce(&mut StableStream) -> R) -> Result<R, Error> {
-        self.port.driver.turn()?.transport.control_mut().map(act).ok_or(Error::DriverStopped)
+        self.port.driver.lock()?.transport.control_mut().map(act).ok_or(Error::DriverStopped)
     }
 }
 
 impl Drop for ControlStream {
     fn drop(&mut self) {
-        if let Ok(mut turn) = self.port.driver.turn() {
-            turn.transport.end_control();
+        if let Ok(mut guard) = self.port.driver.lock() {
+            guard.transport.end_control();
         }
     }
 }

@@ -96,7 +96,7 @@ impl Endpoint {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn invalid_datagrams(&self) -> Result<u64, Error> {
-        Ok(self.port.driver.turn()?.transport.invalid_datagrams())
+        Ok(self.port.driver.lock()?.transport.invalid_datagrams())
     }
 
     /// Admits plain clients from these networks alone from now on, instead of those of [`Builder::plain_clients`]. Plain
@@ -106,9 +106,9 @@ impl Endpoint {
     /// The port was opened without plain clients. The endpoint's driver thread is gone.
     pub fn admit_plain(&self, networks: impl IntoIterator<Item = Network>) -> Result<(), Error> {
         let networks: Vec<Network> = networks.into_iter().collect();
-        let mut turn = self.port.driver.turn()?;
-        let now = turn.now();
-        if turn.transport.admit_plain(now, &networks) { Ok(()) } else { Err(Error::NoPlainClients) }
+        let mut guard = self.port.driver.lock()?;
+        let now = guard.now();
+        if guard.transport.admit_plain(now, &networks) { Ok(()) } else { Err(Error::NoPlainClients) }
     }
 
     /// Aborts the encrypted connections of clients that `admits` refuses, and returns their number. Its arguments are the address
@@ -118,12 +118,12 @@ impl Endpoint {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn end_clients(&self, mut admits: impl FnMut(SocketAddr, PublicKey) -> bool) -> Result<usize, Error> {
-        let mut turn = self.port.driver.turn()?;
-        let now = turn.now();
+        let mut guard = self.port.driver.lock()?;
+        let now = guard.now();
         let is_welcome = |from, protection: &Protection| {
             PublicKey::from_spki(&protection.peer_key).is_some_and(|key| admits(from, key))
         };
-        Ok(turn.transport.end_callers(now, is_welcome))
+        Ok(guard.transport.end_callers(now, is_welcome))
     }
 
     /// Answers measured streams from now on, as [`Builder::answer_probes`].
@@ -131,7 +131,7 @@ impl Endpoint {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn answer_probes(&self) -> Result<(), Error> {
-        self.port.driver.turn()?.answer_probes();
+        self.port.driver.lock()?.answer_probes();
         Ok(())
     }
 
@@ -143,7 +143,7 @@ impl Endpoint {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn probe_payloads(&self) -> Result<Receiver<ProbePayload>, Error> {
-        Ok(self.port.driver.turn()?.answer_probes().payloads())
+        Ok(self.port.driver.lock()?.answer_probes().payloads())
     }
 
     /// The clients of other programs that open a TCP connection to this port, from now on until its listener is closed.
@@ -152,7 +152,7 @@ impl Endpoint {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn other_clients(&self) -> Result<OtherClients, Error> {
-        let callers = self.port.driver.turn()?.other_clients();
+        let callers = self.port.driver.lock()?.other_clients();
         // Without a sender, a receiver is at its end.
         let callers = callers.unwrap_or_else(|| sync_channel(0).1);
         Ok(OtherClients::new(callers, Arc::clone(&self.port.driver.socket)))
@@ -164,7 +164,7 @@ impl Endpoint {
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn probe_totals(&self) -> Result<(u64, u64), Error> {
-        Ok(self.port.driver.turn()?.answering.as_ref().map_or((0, 0), |answering| answering.totals()))
+        Ok(self.port.driver.lock()?.answering.as_ref().map_or((0, 0), |answering| answering.totals()))
     }
 
     /// Begins a control stream to `peer`, beside the connections of this endpoint and on the same port.
@@ -180,7 +180,7 @@ impl Endpoint {
 
     /// Connects to `peer`, which must be listening for streams.
     ///
-    /// If a name has several addresses, they are tried in turn. Addresses of another family than this port's are
+    /// If a name has several addresses, they are tried in guard. Addresses of another family than this port's are
     /// skipped; a port at `[::]` has both families. If the network reports an address as unreachable, the next one is
     /// tried at once.
     ///
@@ -252,11 +252,11 @@ impl Endpoint {
         options: ConnectOptions,
     ) -> Result<(Connection, Reaching), Error> {
         let longest = self.port.connect_timeouts[usize::from(options.rendezvous)];
-        let mut turn = self.port.driver.turn()?;
-        let now = turn.now();
-        let id = turn.transport.connect_with(now, peer, options)?;
-        turn.open(id);
-        drop(turn);
+        let mut guard = self.port.driver.lock()?;
+        let now = guard.now();
+        let id = guard.transport.connect_with(now, peer, options)?;
+        guard.open(id);
+        drop(guard);
         let patience = match has_alternative {
             // The peer of a rendezvous may open its port later.
             _ if options.rendezvous => Patience::Whole,

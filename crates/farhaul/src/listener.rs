@@ -77,14 +77,14 @@ impl sealed::Sealed for MessageSocket {
 
 impl<S: Accept> Listener<S> {
     pub(crate) fn open(port: &Arc<Port>) -> Result<Self, Error> {
-        let mut turn = port.driver.turn()?;
-        turn.open_door()?;
-        if let Err(error) = turn.transport.listen(S::MODE) {
-            let now = turn.now();
-            turn.close_door(now);
+        let mut guard = port.driver.lock()?;
+        guard.open_acceptor()?;
+        if let Err(error) = guard.transport.listen(S::MODE) {
+            let now = guard.now();
+            guard.close_acceptor(now);
             return Err(error.into());
         }
-        drop(turn);
+        drop(guard);
         let (cancelled, closed) = (Arc::default(), AtomicBool::new(false));
         Ok(Self { port: Arc::clone(port), cancelled, closed, accepts: PhantomData })
     }
@@ -157,10 +157,10 @@ fn close(port: &Port, closed: &AtomicBool) {
     if closed.swap(true, Ordering::AcqRel) {
         return;
     }
-    if let Ok(mut turn) = port.driver.turn() {
-        let now = turn.now();
-        turn.transport.stop_listening();
-        turn.close_door(now);
+    if let Ok(mut guard) = port.driver.lock() {
+        let now = guard.now();
+        guard.transport.stop_listening();
+        guard.close_acceptor(now);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Kernel TCP connections for transports that need channels beside their datagrams.
 //!
-//! The driver thread owns the sockets. In each of its turns it serves them in three steps:
+//! The driver thread owns the sockets. In each of its rounds it serves them in three steps:
 //!
 //! ```text
 //!   gather    without the lock   accept, connect, read and write a few pieces   ──▶ news
@@ -18,8 +18,8 @@
 //! | tokens, connections and their channels | `table.rs` |
 //! | time limits of silent and ending channels | `limits.rs` |
 //!
-//! **Hostile peers.** One turn moves at most [`PIECES`] pieces, whichever channels they belong to, so channels cannot
-//! delay datagrams. Channels with work take turns. A peer that opens channels and says nothing loses the oldest when the
+//! **Hostile peers.** One round moves at most [`PIECES`] pieces, whichever channels they belong to, so channels cannot
+//! delay datagrams. Channels with work are served round robin. A peer that opens channels and says nothing loses the oldest when the
 //! endpoint is full. The [caller of a channel](farhaul_proto::Channels) must therefore speak first.
 
 mod acceptor;
@@ -53,10 +53,10 @@ use self::request_queue::{Outbox, Request};
 pub(super) use self::table::SOCKET;
 use self::table::{Channel, DOOR, Key, Table};
 
-/// Channels served in a turn, each with a piece in each direction. Together that is 30 µs of copying.
+/// Channels served in a round, each with a piece in each direction. Together that is 30 µs of copying.
 const PIECES: usize = 8;
 
-/// Channels accepted in a turn, at a few microseconds each.
+/// Channels accepted in a round, at a few microseconds each.
 const ACCEPTS: usize = 16;
 
 /// The sockets of a port's channels. The driver thread owns it.
@@ -74,7 +74,7 @@ pub(super) struct ChannelSockets {
     listener: Option<Arc<Socket>>,
     /// Where callers of other programs go, as of that look. `None` if the transport takes all callers.
     other_clients: Option<OtherClients>,
-    /// Channels with work, in the order of their turns.
+    /// Channels with work, in the order of their rounds.
     work: VecDeque<Key>,
     news: Vec<News>,
     /// Bytes that arrived, back to back.

@@ -228,7 +228,7 @@ impl<T: Streams + Channels> Core<T> {
     ///
     /// # Errors
     /// They may already. Or the transport needs channels, and another program has the TCP port.
-    pub(crate) fn open_door(&mut self) -> Result<(), Error> {
+    pub(crate) fn open_acceptor(&mut self) -> Result<(), Error> {
         if self.accepting.open {
             return Err(Error::AlreadyListening);
         }
@@ -246,7 +246,7 @@ impl<T: Streams + Channels> Core<T> {
     }
 
     /// Refuses further connections and releases those not accepted yet.
-    pub(crate) fn close_door(&mut self, now: Instant) {
+    pub(crate) fn close_acceptor(&mut self, now: Instant) {
         self.accepting.open = false;
         if let Some(queue) = &mut self.channel_requests {
             queue.close_port();

@@ -134,7 +134,7 @@ impl<T: Streams + Channels> Shared<T> {
     ///
     /// # Errors
     /// The driver thread is gone.
-    pub(crate) fn turn(&self) -> Result<EndpointGuard<'_, T>, Error> {
+    pub(crate) fn lock(&self) -> Result<EndpointGuard<'_, T>, Error> {
         let place = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let mut core = self.core.lock().map_err(|_| Error::DriverStopped)?;
         drop(place);
@@ -161,9 +161,9 @@ impl<T: Streams + Channels> Shared<T> {
         let deadline = timeout.map(|timeout| (self.deadline(timeout), timeout));
         let seen = flags.map(CancelFlag::seen);
         loop {
-            let mut turn = self.turn()?;
-            let now = turn.now;
-            if let Some(result) = attempt(&mut turn, now)? {
+            let mut guard = self.lock()?;
+            let now = guard.now;
+            if let Some(result) = attempt(&mut guard, now)? {
                 return Ok(result);
             }
             if flags.iter().zip(seen).any(|(flag, seen)| flag.ends(seen)) {
@@ -176,7 +176,7 @@ impl<T: Streams + Channels> Shared<T> {
                 },
                 None => None,
             };
-            turn.sleep(place, left)?;
+            guard.sleep(place, left)?;
         }
     }
 
@@ -193,13 +193,13 @@ impl<T: Streams + Channels> Shared<T> {
     ) -> Poll<Result<R, Error>> {
         // Declared first and so dropped last. A waker is foreign code, which must not run under the lock.
         let mut _replaced = None;
-        let mut turn = self.turn()?;
-        let now = turn.now;
-        let result = match attempt(&mut turn, now).transpose() {
+        let mut guard = self.lock()?;
+        let now = guard.now;
+        let result = match attempt(&mut guard, now).transpose() {
             None if flags.iter().any(|flag| flag.ends(flag.seen())) => Some(Err(Error::Cancelled)),
             result => result,
         };
-        let queue = turn.wait_queue(place);
+        let queue = guard.wait_queue(place);
         match (result, queue) {
             (None, None) => Poll::Ready(Err(Error::Finished)),
             (None, Some(queue)) => {

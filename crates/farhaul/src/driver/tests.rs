@@ -134,16 +134,16 @@ fn driver(toy: Toy) -> Driver<Toy> {
 }
 
 fn connect(from: &Driver<Toy>, to: &Driver<Toy>) {
-    let mut turn = from.turn().unwrap();
-    let now = turn.now();
-    let id = turn.transport.connect(now, to.local_addr()).unwrap();
-    turn.open(id);
+    let mut guard = from.lock().unwrap();
+    let now = guard.now();
+    let id = guard.transport.connect(now, to.local_addr()).unwrap();
+    guard.open(id);
 }
 
 fn write(driver: &Driver<Toy>, data: &[u8]) {
-    let mut turn = driver.turn().unwrap();
-    let now = turn.now();
-    turn.transport.write(now, ID, data).unwrap();
+    let mut guard = driver.lock().unwrap();
+    let now = guard.now();
+    guard.transport.write(now, ID, data).unwrap();
 }
 
 fn read(driver: &Driver<Toy>, timeout: Option<Duration>) -> Result<Vec<u8>, Error> {
@@ -163,7 +163,7 @@ fn accept(driver: &Driver<Toy>) -> Result<ConnectionId, Error> {
 #[test]
 fn a_writer_reaches_a_blocked_reader_on_another_port() {
     let (a, b) = (driver(Toy::default()), driver(Toy::default()));
-    b.turn().unwrap().open_door().unwrap();
+    b.lock().unwrap().open_acceptor().unwrap();
     connect(&a, &b);
     thread::scope(|scope| {
         let reader = scope.spawn(|| accept(&b).and_then(|_| read(&b, None)));
@@ -182,11 +182,11 @@ fn connections_are_refused_while_the_port_does_not_listen() {
         core.transport.peer.is_some()
     };
     assert!(!knock(&mut core, 0), "the port does not listen");
-    core.open_door().unwrap();
-    assert!(matches!(core.open_door(), Err(Error::AlreadyListening)));
+    core.open_acceptor().unwrap();
+    assert!(matches!(core.open_acceptor(), Err(Error::AlreadyListening)));
     assert!(knock(&mut core, 1) && knock(&mut core, 2));
     assert_eq!(core.next_accepted(), Some(ConnectionId::from_parts(1, 0)), "first come, first served");
-    core.close_door(Instant::ZERO);
+    core.close_acceptor(Instant::ZERO);
     assert_eq!(core.next_accepted(), None, "a connection not accepted yet is refused");
     assert!(!knock(&mut core, 3));
 }
@@ -194,15 +194,15 @@ fn connections_are_refused_while_the_port_does_not_listen() {
 #[test]
 fn a_transport_without_channels_leaves_tcp_to_others() {
     let a = driver(Toy::default());
-    a.turn().unwrap().open_door().unwrap();
-    assert!(a.turn().unwrap().channel_requests.is_none());
+    a.lock().unwrap().open_acceptor().unwrap();
+    assert!(a.lock().unwrap().channel_requests.is_none());
     TcpListener::bind(a.local_addr()).unwrap();
 }
 
 #[test]
 fn an_alarm_wakes_a_thread_that_waits_for_a_connection_to_settle() {
     let a = driver(Toy::default());
-    a.turn().unwrap().open(ID);
+    a.lock().unwrap().open(ID);
     let mut looks = 0;
     let settle = |core: &mut Core<Toy>, now| {
         looks += 1;
@@ -264,7 +264,7 @@ fn a_handle_that_is_dropped_unfinished_ends_its_connection() {
 #[test]
 fn a_wait_ends_at_its_time_out() {
     let a = driver(Toy::default());
-    a.turn().unwrap().open(ID);
+    a.lock().unwrap().open(ID);
     let result = read(&a, Some(Duration::from_millis(1)));
     assert!(matches!(result, Err(Error::TimedOut(_))), "{result:?}");
 }
@@ -272,7 +272,7 @@ fn a_wait_ends_at_its_time_out() {
 #[test]
 fn a_canceller_ends_a_blocked_call() {
     let a = driver(Toy { full: true, ..Toy::default() });
-    a.turn().unwrap().open(ID);
+    a.lock().unwrap().open(ID);
     let flag = Arc::new(CancelFlag::new());
     let canceller = Canceller::new(&flag, a.cancellation());
     thread::scope(|scope| {
@@ -295,11 +295,11 @@ fn a_dropped_handle_leaves_the_close_to_the_driver_thread() {
     let driver = Driver::start_with(toy, any, Options::default(), Duration::from_secs(3_600)).unwrap();
     let (peer, address) = (UdpSocket::bind(any).unwrap(), driver.local_addr());
     {
-        let mut turn = driver.turn().unwrap();
-        let now = turn.now();
-        let id = turn.transport.connect(now, peer.local_addr().unwrap()).unwrap();
-        turn.open(id);
-        turn.release(now, id);
+        let mut guard = driver.lock().unwrap();
+        let now = guard.now();
+        let id = guard.transport.connect(now, peer.local_addr().unwrap()).unwrap();
+        guard.open(id);
+        guard.release(now, id);
     }
     drop(driver);
     assert_eq!(is_alive.try_recv(), Err(mpsc::TryRecvError::Empty), "the transport lives on without a handle");
@@ -341,24 +341,24 @@ fn wait_idle_ends_after_the_port_is_closed() {
 fn a_panic_in_the_driver_thread_ends_every_wait_with_an_error() {
     let (a, b) = (driver(Toy::default()), driver(Toy::default()));
     connect(&a, &b);
-    b.turn().unwrap().open(ID);
+    b.lock().unwrap().open(ID);
     thread::scope(|scope| {
         let reader = scope.spawn(|| read(&b, None));
         write(&a, POISON);
         assert!(matches!(reader.join().unwrap(), Err(Error::DriverStopped)));
     });
-    assert!(b.turn().is_err(), "and it stays an error");
+    assert!(b.lock().is_err(), "and it stays an error");
 }
 
 #[test]
 fn a_panic_in_an_application_thread_ends_every_wait_with_an_error() {
     let a = driver(Toy::default());
-    a.turn().unwrap().open(ID);
+    a.lock().unwrap().open(ID);
     thread::scope(|scope| {
         let reader = scope.spawn(|| read(&a, None));
         let culprit = scope.spawn(|| {
-            let mut turn = a.turn().unwrap();
-            turn.transport.handle_datagrams(Instant::ZERO, Instant::ZERO, a.local_addr(), &mut POISON.to_vec(), 6);
+            let mut guard = a.lock().unwrap();
+            guard.transport.handle_datagrams(Instant::ZERO, Instant::ZERO, a.local_addr(), &mut POISON.to_vec(), 6);
         });
         assert!(culprit.join().is_err());
         assert!(matches!(reader.join().unwrap(), Err(Error::DriverStopped)));
@@ -369,7 +369,7 @@ fn a_panic_in_an_application_thread_ends_every_wait_with_an_error() {
 fn a_task_is_woken_when_its_condition_comes_true() {
     let (a, b) = (driver(Toy::default()), driver(Toy::default()));
     connect(&a, &b);
-    b.turn().unwrap().open(ID);
+    b.lock().unwrap().open(ID);
     let (sender, woken) = mpsc::channel();
     let waker = Waker::from(Arc::new(Notify(sender)));
     let mut registration = Registration::default();
@@ -386,9 +386,9 @@ fn a_task_is_woken_when_its_condition_comes_true() {
 #[test]
 fn an_abandoned_wait_removes_its_waker() {
     let a = driver(Toy { full: true, ..Toy::default() });
-    a.turn().unwrap().open(ID);
+    a.lock().unwrap().open(ID);
     for place in [Place::Read(ID), Place::Write(ID), Place::Settle(ID), Place::Accept] {
-        let tasks = || a.turn().unwrap().wait_queue(place).map(|queue| queue.tasks());
+        let tasks = || a.lock().unwrap().wait_queue(place).map(|queue| queue.tasks());
         let nothing = |_: &mut Core<Toy>, _| Ok(None::<()>);
         let mut waits: Vec<_> =
             (0..100).map(|_| Box::pin(TaskWait::new(&a, place, [&NEVER, &NEVER], nothing))).collect();
@@ -408,7 +408,7 @@ fn an_abandoned_wait_removes_its_waker() {
 #[test]
 fn a_completed_wait_leaves_no_waker() {
     let a = driver(Toy::default());
-    a.turn().unwrap().open(ID);
+    a.lock().unwrap().open(ID);
     let mut looks = 0;
     let mut wait = Box::pin(TaskWait::new(&a, Place::Read(ID), [&NEVER, &NEVER], |_: &mut Core<Toy>, _| {
         looks += 1;
@@ -416,7 +416,7 @@ fn a_completed_wait_leaves_no_waker() {
     }));
     assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
-    assert_eq!(a.turn().unwrap().wait_queue(Place::Read(ID)).map(|queue| queue.tasks()), Some(0));
+    assert_eq!(a.lock().unwrap().wait_queue(Place::Read(ID)).map(|queue| queue.tasks()), Some(0));
 }
 
 struct Notify(mpsc::Sender<()>);

@@ -170,19 +170,19 @@ fn run<T: Streams + Channels>(
         if let Some(channels) = &mut channels {
             channels.gather(&waiter);
         }
-        let Ok(mut turn) = shared.turn() else { return };
-        turn.begin_as_driver(is_streaming);
-        let now = turn.now();
+        let Ok(mut guard) = shared.lock() else { return };
+        guard.begin_as_driver(is_streaming);
+        let now = guard.now();
         if let Some(channels) = &mut channels {
-            turn.hand_in_channels(channels);
+            guard.hand_in_channels(channels);
         }
-        let bytes = hand_in(&mut turn, &mut batch);
-        if turn.departing && *end.get_or_insert(now + linger) <= now {
+        let bytes = hand_in(&mut guard, &mut batch);
+        if guard.departing && *end.get_or_insert(now + linger) <= now {
             return;
         }
         // A sleep would add to the delay of a control stream, at either end.
-        let hears_stream = turn.answering.as_ref().is_some_and(|answering| answering.hears_stream(now));
-        let mut rest = turn.end_and_sleep(channels.as_mut());
+        let hears_stream = guard.answering.as_ref().is_some_and(|answering| answering.hears_stream(now));
+        let mut rest = guard.end_and_sleep(channels.as_mut());
         if rest.over {
             return;
         }
@@ -200,8 +200,8 @@ fn run<T: Streams + Channels>(
         };
         is_streaming = batch.is_full() || !sleep.is_zero();
         if rest.holds_readers && !is_streaming {
-            let Ok(mut turn) = shared.turn() else { return };
-            turn.end_streaming();
+            let Ok(mut guard) = shared.lock() else { return };
+            guard.end_streaming();
         }
         if !sleep.is_zero() {
             pause(sleep);
@@ -225,11 +225,11 @@ fn run<T: Streams + Channels>(
 }
 
 /// Passes the received datagrams to the transport and serves its timer if due. Returns the number of bytes.
-fn hand_in<T: Streams + Channels>(turn: &mut EndpointGuard<'_, T>, batch: &mut RecvBatch) -> usize {
-    let now = turn.now();
-    let wall = turn.wall();
+fn hand_in<T: Streams + Channels>(guard: &mut EndpointGuard<'_, T>, batch: &mut RecvBatch) -> usize {
+    let now = guard.now();
+    let wall = guard.wall();
     let mut bytes = 0;
-    let Core { transport, answering, timeline, .. } = &mut **turn;
+    let Core { transport, answering, timeline, .. } = &mut **guard;
     timeline.note_reception(wall);
     // Beside encrypted connections, only questions inside them are answered.
     let is_plain = transport.datagrams().is_none();

@@ -1,4 +1,4 @@
-//! The protocols of a port with all their connections: routing, turns in sending, timers.
+//! The protocols of a port with all their connections: routing, order of sending, timers.
 
 use core::net::SocketAddr;
 

@@ -27,15 +27,15 @@ fn driver(phone: Phone) -> Driver<Phone> {
 /// A driver that accepts channels.
 fn listening(phone: Phone) -> Driver<Phone> {
     let driver = driver(phone);
-    driver.turn().unwrap().open_door().unwrap();
+    driver.lock().unwrap().open_acceptor().unwrap();
     driver
 }
 
 fn connect(driver: &Driver<Phone>, to: SocketAddr) -> ConnectionId {
-    let mut turn = driver.turn().unwrap();
-    let now = turn.now();
-    let id = turn.transport.connect(now, to).unwrap();
-    turn.open(id);
+    let mut guard = driver.lock().unwrap();
+    let now = guard.now();
+    let id = guard.transport.connect(now, to).unwrap();
+    guard.open(id);
     id
 }
 
@@ -94,15 +94,15 @@ fn read_to_end(driver: &Driver<Phone>, id: ConnectionId) -> (Vec<u8>, Error) {
 }
 
 fn finish(driver: &Driver<Phone>, id: ConnectionId) {
-    let mut turn = driver.turn().unwrap();
-    let now = turn.now();
-    turn.transport.finish(now, id);
+    let mut guard = driver.lock().unwrap();
+    let now = guard.now();
+    guard.transport.finish(now, id);
 }
 
 fn release(driver: &Driver<Phone>, id: ConnectionId) {
-    let mut turn = driver.turn().unwrap();
-    let now = turn.now();
-    turn.release(now, id);
+    let mut guard = driver.lock().unwrap();
+    let now = guard.now();
+    guard.release(now, id);
 }
 
 /// Bytes in which every position is recognised.
@@ -114,11 +114,11 @@ fn pattern(len: usize) -> Vec<u8> {
 fn ten_megabytes_go_both_ways_in_order_through_small_buffers() {
     let (a, b) = (driver(Phone::default()), driver(Phone::default()));
     {
-        let mut turn = b.turn().unwrap();
-        let socket = turn.channel_requests.as_ref().unwrap().port().socket().unwrap();
+        let mut guard = b.lock().unwrap();
+        let socket = guard.channel_requests.as_ref().unwrap().port().socket().unwrap();
         socket.set_send_buffer_size(8 << 10).unwrap();
         socket.set_recv_buffer_size(8 << 10).unwrap();
-        turn.open_door().unwrap();
+        guard.open_acceptor().unwrap();
     }
     let id = connect(&a, b.local_addr());
     let data = pattern(10 << 20);
@@ -173,13 +173,13 @@ fn a_port_where_nobody_listens_refuses() {
     let (a, b) = (driver(Phone::default()), driver(Phone::default()));
     let id = connect(&a, b.local_addr());
     assert_eq!(settled(&a, id), Err(ConnectionLost::Refused));
-    b.turn().unwrap().open_door().unwrap();
+    b.lock().unwrap().open_acceptor().unwrap();
     let id = connect(&a, b.local_addr());
     assert_eq!(settled(&a, id), Ok(()));
-    let mut turn = b.turn().unwrap();
-    let now = turn.now();
-    turn.close_door(now);
-    drop(turn);
+    let mut guard = b.lock().unwrap();
+    let now = guard.now();
+    guard.close_acceptor(now);
+    drop(guard);
     let id = connect(&a, b.local_addr());
     assert_eq!(settled(&a, id), Err(ConnectionLost::Refused), "it has stopped listening");
 }
@@ -244,11 +244,11 @@ fn everything_written_arrives_though_the_last_handle_is_dropped_at_once() {
     let (id, mut peer) = call_peer(&a);
     let data = pattern(8 << 20);
     {
-        let mut turn = a.turn().unwrap();
-        let now = turn.now();
-        turn.transport.write_any(now, id, &data);
-        turn.transport.finish(now, id);
-        turn.release(now, id);
+        let mut guard = a.lock().unwrap();
+        let now = guard.now();
+        guard.transport.write_any(now, id, &data);
+        guard.transport.finish(now, id);
+        guard.release(now, id);
     }
     drop(a);
     let mut all = Vec::new();
@@ -287,12 +287,12 @@ fn a_taken_tcp_port_is_an_error_that_names_it_only_once_the_endpoint_listens() {
         }
     };
     let a = Driver::start(Phone::default(), address, Options::default()).unwrap();
-    let error = a.turn().unwrap().open_door().unwrap_err();
+    let error = a.lock().unwrap().open_acceptor().unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
     assert!(error.to_string().contains(&format!("TCP port {address}")), "{error}");
     call_peer(&a);
     drop(taken);
-    a.turn().unwrap().open_door().unwrap();
+    a.lock().unwrap().open_acceptor().unwrap();
     TcpStream::connect(address).unwrap();
 }
 
@@ -312,7 +312,7 @@ fn datagrams_pass_beside_a_channel_on_the_same_port_number() {
 #[test]
 fn callers_of_another_program_are_given_away_with_all_that_they_said() {
     let b = listening(Phone::new(Manner::Echoes));
-    let other_clients = b.turn().unwrap().other_clients().unwrap();
+    let other_clients = b.lock().unwrap().other_clients().unwrap();
     let mut silent = TcpStream::connect(b.local_addr()).unwrap();
     let mut other_client = TcpStream::connect(b.local_addr()).unwrap();
     other_client.write_all(b"\x20\x06\x10\x25").unwrap();
@@ -336,11 +336,11 @@ fn callers_of_another_program_are_given_away_with_all_that_they_said() {
 #[test]
 fn a_closed_port_hangs_up_on_those_who_wait_for_other_clients() {
     let b = listening(Phone::default());
-    let other_clients = b.turn().unwrap().other_clients().unwrap();
+    let other_clients = b.lock().unwrap().other_clients().unwrap();
     {
-        let mut turn = b.turn().unwrap();
-        let now = turn.now();
-        turn.close_door(now);
+        let mut guard = b.lock().unwrap();
+        let now = guard.now();
+        guard.close_acceptor(now);
     }
     assert!(other_clients.recv().is_err());
 }

@@ -34,7 +34,7 @@ impl Steps {
         queue.port_changed = true;
         let phone = Phone::default();
         let mut steps = Self { sockets, phone, queue, waiter: Waiter::new().unwrap(), now: Instant::ZERO };
-        steps.turn();
+        steps.round();
         steps
     }
 
@@ -42,8 +42,8 @@ impl Steps {
         self.queue.port.socket().unwrap().local_addr().unwrap().as_socket().unwrap()
     }
 
-    /// One turn of the driver thread.
-    fn turn(&mut self) {
+    /// One round of the driver thread.
+    fn round(&mut self) {
         self.sockets.gather(&self.waiter);
         self.sockets.hand_in(self.now, &mut self.phone, &mut self.queue);
         self.queue.collect(self.now, &mut self.phone);
@@ -51,12 +51,12 @@ impl Steps {
         self.sockets.perform(self.now, &self.waiter);
     }
 
-    /// Waits for an event, then takes turns until nothing is left to do.
+    /// Waits for an event, then takes rounds until nothing is left to do.
     fn run(&mut self) {
         let time = if self.sockets.has_work() { Some(Duration::ZERO) } else { None };
         loop {
             self.sockets.note(self.waiter.wait(time).unwrap());
-            self.turn();
+            self.round();
             if !self.sockets.has_work() {
                 return;
             }
@@ -70,19 +70,19 @@ impl Steps {
         }
     }
 
-    /// Takes turns with what the kernel reports now.
-    fn run_turns(&mut self, turns: usize) {
-        for _ in 0..turns {
+    /// Takes rounds with what the kernel reports now.
+    fn run_rounds(&mut self, rounds: usize) {
+        for _ in 0..rounds {
             self.sockets.note(self.waiter.wait(Some(Duration::ZERO)).unwrap());
-            self.turn();
+            self.round();
         }
     }
 
     /// Lets time pass without events.
     fn pass(&mut self, time: Duration) {
         self.now += time;
-        self.turn();
-        self.turn();
+        self.round();
+        self.round();
     }
 }
 
@@ -127,7 +127,7 @@ fn a_flood_of_silent_peers_holds_a_bounded_number_of_descriptors() {
         steps.now += Duration::from_millis(1);
         flood.push(TcpStream::connect(steps.address()).unwrap());
         steps.run_until_lines(number + 2);
-        steps.run_turns(2);
+        steps.run_rounds(2);
         assert!(steps.sockets.table.len() <= 3);
     }
     assert_eq!(steps.phone.lost(line(0)), None, "the peer that speaks keeps its channel");
@@ -155,7 +155,7 @@ fn a_caller_is_reset_if_every_place_is_taken_by_a_peer_that_speaks() {
         steps.run();
     }
     steps.phone.finish(steps.now, line(0));
-    steps.run_turns(2);
+    steps.run_rounds(2);
     let _next = TcpStream::connect(steps.address()).unwrap();
     steps.run_until_lines(3);
 }
@@ -172,9 +172,9 @@ fn a_turn_moves_a_bounded_number_of_bytes_and_serves_all_channels_in_turn() {
     let arrived = |steps: &Steps| [0, 1].map(|number| steps.phone.readable(line(number)));
     let before = arrived(&steps);
     steps.sockets.note(steps.waiter.wait(None).unwrap());
-    steps.turn();
+    steps.round();
     let moved = [0, 1].map(|number| arrived(&steps)[number] - before[number]);
-    assert_eq!(moved, [PIECES / 2 * PIECE; 2], "half a turn for each");
+    assert_eq!(moved, [PIECES / 2 * PIECE; 2], "half a round for each");
 }
 
 #[test]
@@ -182,13 +182,13 @@ fn a_finished_channel_whose_peer_reads_nothing_ends_after_a_time() {
     let mut steps = Steps::new(10);
     let listener = TcpListener::bind(ANY).unwrap();
     let id = steps.phone.connect(steps.now, listener.local_addr().unwrap()).unwrap();
-    steps.turn();
+    steps.round();
     let (_peer, _) = listener.accept().unwrap();
     steps.run();
     steps.phone.finish_with(id, pattern(32 << 20));
-    steps.turn();
+    steps.round();
     while steps.sockets.has_work() {
-        steps.turn();
+        steps.round();
     }
     assert!(steps.queue.is_undelivered());
     steps.pass(Duration::from_secs(29));
@@ -202,7 +202,7 @@ fn a_transport_hears_nothing_of_a_channel_that_it_forgot() {
     let mut steps = Steps::new(10);
     let listener = TcpListener::bind(ANY).unwrap();
     let id = steps.phone.connect(steps.now, listener.local_addr().unwrap()).unwrap();
-    steps.turn();
+    steps.round();
     let (mut peer, _) = listener.accept().unwrap();
     steps.run();
     peer.write_all(b"late").unwrap();
@@ -210,7 +210,7 @@ fn a_transport_hears_nothing_of_a_channel_that_it_forgot() {
     // The phone refuses all news of a line that is over: what arrives now, and that the host took the bytes.
     steps.phone.finish_with(id, b"good-bye".to_vec());
     steps.queue.collect(steps.now, &mut steps.phone);
-    steps.run_turns(3);
+    steps.run_rounds(3);
     let mut all = [0; 8];
     peer.read_exact(&mut all).unwrap();
     assert_eq!(&all, b"good-bye");
@@ -225,11 +225,11 @@ fn a_connection_that_opens_a_second_channel_loses_the_first() {
     let mut steps = Steps::new(10);
     let listener = TcpListener::bind(ANY).unwrap();
     let id = steps.phone.connect(steps.now, listener.local_addr().unwrap()).unwrap();
-    steps.turn();
+    steps.round();
     let (mut first, _) = listener.accept().unwrap();
     steps.run();
     steps.phone.reopen(id);
-    steps.turn();
+    steps.round();
     let (_second, _) = listener.accept().unwrap();
     steps.run();
     assert!(is_reset(&mut first));
@@ -241,15 +241,15 @@ fn a_channel_that_ends_at_once_is_told_to_the_desk_in_a_turn_of_its_own() {
     let mut steps = Steps::new(10);
     let listener = TcpListener::bind(ANY).unwrap();
     let id = steps.phone.connect(steps.now, listener.local_addr().unwrap()).unwrap();
-    steps.turn();
+    steps.round();
     drop(listener.accept().unwrap());
     while steps.phone.lost(id).is_none() {
         steps.run();
     }
     steps.phone.finish(steps.now, id);
-    steps.turn();
+    steps.round();
     assert!(steps.queue.is_undelivered() && steps.sockets.table.len() == 0);
     assert!(steps.sockets.has_work(), "a thread that waited here would outlive its endpoint");
-    steps.turn();
+    steps.round();
     assert!(!steps.queue.is_undelivered() && !steps.sockets.has_work());
 }
