@@ -35,7 +35,7 @@ pub(super) fn faults(workspace: &Workspace) -> Result<Vec<String>> {
     for package in &workspace.packages {
         let names: Vec<_> =
             package.uses.iter().map(|edge| format!("{}{}", edge.to, if edge.dev { "*" } else { "" })).collect();
-        println!("  {:<8} → {}", package.short, names.join(" "));
+        println!("  {:<9} → {}", package.short, names.join(" "));
         used.extend(package.uses.iter().cloned());
     }
     for edge in allowed.difference(&used).filter(|edge| !used.contains(&Edge { dev: false, ..(*edge).clone() })) {
