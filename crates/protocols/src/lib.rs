@@ -11,6 +11,7 @@
 //! | [`tsunami`] | Tsunami, between Farhaul ends and with programs of tsunami-udp |
 //! | [`sabul`] | SABUL, between Farhaul ends and with programs of release 2.1 |
 //! | `hurricane`, `fobs` | the engines of two more |
+//! | `repair_list` | reported losses with a memory of repairs |
 //! | [`udt2004`] | the protocol of the 2004 paper |
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,7 @@ mod fobs;
 mod hurricane;
 pub mod rbudp;
 pub mod registry;
+mod repair_list;
 pub mod sabul;
 pub mod tsunami;
 pub mod udt2004;

@@ -6,10 +6,10 @@ use farhaul_units::{Duration, Instant, SendPeriod, SeqNo, SeqRange};
 
 use super::packet_pair::PAIR_INTERVAL;
 use super::send_buffer::{SendBuffer, write_header};
+use crate::repair_list::RepairList;
 use farhaul_proto::buffer::Run;
 use farhaul_proto::endpoint::limit::{Limit, LimitClock};
 use farhaul_proto::intake::{Intake, Load};
-use farhaul_proto::loss::RepairList;
 use farhaul_proto::pacer::Pacer;
 
 /// The sending half of a connection.

@@ -5,33 +5,33 @@
 
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 
-use crate::seq_set::SeqSet;
+use farhaul_proto::seq_set::SeqSet;
 
 /// The sender's loss list, with a memory of repairs.
 #[derive(Debug)]
-pub struct RepairList {
+pub(crate) struct RepairList {
     lost: SeqSet,
     /// Retransmitted in the present half of an RTT, and in the one before.
     resent: SeqSet,
     resent_before: SeqSet,
     /// When the present half ends.
-    turn: Instant,
+    half_ends: Instant,
 }
 
 impl RepairList {
     /// Nothing is lost. The first packet of the connection is `first`.
-    pub const fn new(first: SeqNo) -> Self {
+    pub(crate) const fn new(first: SeqNo) -> Self {
         Self {
             lost: SeqSet::new(first),
             resent: SeqSet::new(first),
             resent_before: SeqSet::new(first),
-            turn: Instant::ZERO,
+            half_ends: Instant::ZERO,
         }
     }
 
     /// Lists a report of packets in flight. Returns how many are news: neither listed nor retransmitted recently.
-    pub fn report(&mut self, range: SeqRange, now: Instant, rtt: Duration) -> u32 {
-        self.turn_if_due(now, rtt, range);
+    pub(crate) fn report(&mut self, range: SeqRange, now: Instant, rtt: Duration) -> u32 {
+        self.begin_half_if_due(now, rtt, range);
         if self.resent.is_empty() && self.resent_before.is_empty() {
             return self.lost.insert_range(range);
         }
@@ -45,62 +45,62 @@ impl RepairList {
     }
 
     /// Everything in `range` must be retransmitted, regardless of its earlier state. Returns how many were not listed.
-    pub fn expire(&mut self, range: SeqRange) -> u32 {
+    pub(crate) fn expire(&mut self, range: SeqRange) -> u32 {
         self.lost.insert_range(range)
     }
 
     /// The next packet in `from..end` to retransmit.
-    pub fn next_after(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo> {
+    pub(crate) fn next_after(&self, from: SeqNo, end: SeqNo) -> Option<SeqNo> {
         self.lost.next_present(from, end)
     }
 
     /// The first packet to retransmit.
-    pub fn first(&mut self) -> Option<SeqNo> {
+    pub(crate) fn first(&mut self) -> Option<SeqNo> {
         self.lost.first()
     }
 
     /// How many packets from `seq` on are listed without a break, at most `max`.
-    pub fn run_length(&self, seq: SeqNo, max: u32) -> u32 {
+    pub(crate) fn run_length(&self, seq: SeqNo, max: u32) -> u32 {
         self.lost.next_absent(seq, seq.plus(max)).distance_from(seq).unsigned_abs()
     }
 
     /// These packets were retransmitted.
-    pub fn served(&mut self, range: SeqRange, now: Instant, rtt: Duration) {
-        self.turn_if_due(now, rtt, range);
+    pub(crate) fn served(&mut self, range: SeqRange, now: Instant, rtt: Duration) {
+        self.begin_half_if_due(now, rtt, range);
         self.lost.remove_range(range);
         self.resent.insert_range(range);
     }
 
     /// Everything before `seq` has arrived.
-    pub fn acknowledge(&mut self, seq: SeqNo) {
+    pub(crate) fn acknowledge(&mut self, seq: SeqNo) {
         for set in [&mut self.lost, &mut self.resent, &mut self.resent_before] {
             set.advance(seq);
         }
     }
 
     /// Whether nothing waits for a repair.
-    pub const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.lost.is_empty()
     }
 
     /// Bytes of memory.
-    pub fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.lost.memory() + self.resent.memory() + self.resent_before.memory()
     }
 
     /// Forgets packets that were retransmitted more than half an RTT before the present half.
-    fn turn_if_due(&mut self, now: Instant, rtt: Duration, near: SeqRange) {
-        if now < self.turn {
+    fn begin_half_if_due(&mut self, now: Instant, rtt: Duration, near: SeqRange) {
+        if now < self.half_ends {
             return;
         }
         let half = rtt / 2;
-        let long_ago = now - self.turn >= half;
+        let long_ago = now - self.half_ends >= half;
         std::mem::swap(&mut self.resent, &mut self.resent_before);
         clear(&mut self.resent, near.first);
         if long_ago {
             clear(&mut self.resent_before, near.first);
         }
-        self.turn = now + half;
+        self.half_ends = now + half;
     }
 }
 
