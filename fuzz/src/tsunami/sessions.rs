@@ -88,7 +88,7 @@ pub(super) fn run_server(input: &[u8]) {
                     [usize::from(script.byte() % 6)],
             ),
             5 if script.byte() == 0 => server.channel_ended(now),
-            5 => server.on_suspended(now),
+            5 => {}
             _ => now += Duration::from_millis(u64::from(script.byte())),
         }
         server.handle_timeout(now);
@@ -170,7 +170,7 @@ pub(super) fn run_client(input: &[u8]) {
             1..=4 => datagrams(&mut client, now, &mut script),
             5 => ask(&mut client, now, script.byte()),
             6 if script.byte() == 0 => client.channel_ended(now),
-            6 => client.on_suspended(now),
+            6 => {}
             _ => now += Duration::from_millis(u64::from(script.byte()) * 2),
         }
         client.handle_timeout(now);

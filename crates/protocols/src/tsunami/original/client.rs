@@ -397,14 +397,6 @@ impl Client {
         matches!(self.state, State::NoNames).then(|| self.since + NO_NAMES)
     }
 
-    /// The driver called late, so this computer was suspended. Time limits begin again.
-    pub fn on_suspended(&mut self, now: Instant) {
-        self.since = now;
-        if let State::Receiving(receiving) = &mut self.state {
-            receiving.on_suspended(now);
-        }
-    }
-
     fn patience_ends(&self) -> Option<(Instant, Fault)> {
         let patience = self.options.patience;
         match &self.state {

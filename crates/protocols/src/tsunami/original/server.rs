@@ -396,14 +396,6 @@ impl Server {
         [datagrams, self.patience_ends()].into_iter().flatten().min()
     }
 
-    /// The driver called late, so this computer was suspended. Time limits begin again.
-    pub fn on_suspended(&mut self, now: Instant) {
-        self.since = now;
-        if let State::Sending(sending) = &mut self.state {
-            sending.on_suspended(now);
-        }
-    }
-
     fn patience_ends(&self) -> Option<Instant> {
         match &self.state {
             State::Name | State::NoNamesSent | State::Asked | State::ListAsked(_) | State::Over => None,

@@ -89,10 +89,6 @@ impl Receiving {
         self.heard
     }
 
-    pub(super) fn on_suspended(&mut self, now: Instant) {
-        self.heard = self.heard.map(|_| now);
-    }
-
     /// The block if it is new.
     pub(super) fn handle_datagram<'d>(&mut self, now: Instant, datagram: &'d [u8]) -> Option<Placed<'d>> {
         let (Header { block, kind }, bytes) = Header::split(datagram).ok()?;

@@ -94,11 +94,6 @@ impl Sending {
         self.heard
     }
 
-    pub(super) fn on_suspended(&mut self, now: Instant) {
-        self.heard = now;
-        self.silence.on_record(now);
-    }
-
     fn pace(&mut self) {
         self.pacer.set_period(SendPeriod::from_micros(self.delay.micros()), ROUND_TRIP);
     }
