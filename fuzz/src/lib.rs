@@ -10,6 +10,8 @@ mod fobs;
 #[cfg(test)]
 mod hurricane;
 #[cfg(test)]
+mod original;
+#[cfg(test)]
 mod proto;
 #[cfg(test)]
 mod rbudp;

@@ -2,9 +2,11 @@
 
 use bolero::check;
 use farhaul_proto::ChannelEnd;
-use farhaul_protocols::rbudp::original::{ReceivingSession, SendingSession, Terms};
+use farhaul_protocols::original::{Arrival, OriginalSession};
+use farhaul_protocols::rbudp::original::{PORT, ReceivingSession, SendingSession, Terms};
 use farhaul_units::{Duration, Instant, Rng};
 
+use crate::original::train;
 use crate::proto::script::Script;
 
 /// Longest input: some hundreds of steps.
@@ -59,13 +61,17 @@ fn receiver() {
                 0 => receiver.handle_channel(now, &record(&mut script)),
                 1 => {
                     let (index, length) = (u32::from(script.byte()), usize::from(script.byte()) % 66);
-                    receiver.handle_datagram(now, &[&index.to_le_bytes()[..], &vec![7; length]].concat());
+                    receiver.handle_datagram(now, PORT, &[&index.to_le_bytes()[..], &vec![7; length]].concat());
                     receiver.end_batch(now);
                     Ok(())
                 }
                 2 => {
                     for index in 0..u32::from(script.byte()) {
-                        receiver.handle_datagram(now, &[&index.to_le_bytes()[..], &[7; PAYLOAD as usize]].concat());
+                        receiver.handle_datagram(
+                            now,
+                            PORT,
+                            &[&index.to_le_bytes()[..], &[7; PAYLOAD as usize]].concat(),
+                        );
                     }
                     Ok(())
                 }
@@ -141,7 +147,7 @@ fn sender() {
             }
             sender.poll_channel(now, &mut out);
             let mut calls = 0;
-            while let Some((size, bytes)) = sender.poll_datagrams(now, &mut scratch) {
+            while let Some((size, bytes)) = train(&mut sender, now, &mut scratch) {
                 assert!(size == usize::from(PAYLOAD) + 4 && !bytes.is_empty() && bytes.len() <= 65_507);
                 calls += 1;
                 assert!(calls < MOST_CALLS, "an endless train");
@@ -168,7 +174,7 @@ impl Path {
     /// The datagrams that arrive of those that leave now.
     fn carry(&mut self, now: Instant, sender: &mut SendingSession) -> Vec<Vec<u8>> {
         let mut flight = Vec::new();
-        while let Some((size, train)) = sender.poll_datagrams(now, &mut self.scratch) {
+        while let Some((size, train)) = train(sender, now, &mut self.scratch) {
             for datagram in train.chunks(size) {
                 let copies = match (self.rng.chance(self.loss), self.rng.chance(self.copies)) {
                     (true, _) => 0,
@@ -213,7 +219,7 @@ fn pair() {
             receiver.handle_channel(now, &said).expect("what a sender says");
             let flight = path.carry(now, &mut sender);
             for datagram in &flight {
-                assert!(receiver.handle_datagram(now, datagram));
+                assert_eq!(receiver.handle_datagram(now, PORT, datagram), Arrival::Taken);
             }
             receiver.end_batch(now);
             let start = received.len();

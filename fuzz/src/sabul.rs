@@ -2,10 +2,13 @@
 
 use bolero::check;
 use farhaul_proto::{ChannelEnd, Config, Entropy, Totals};
+use farhaul_protocols::original::OriginalSession;
 use farhaul_protocols::sabul::Options;
-use farhaul_protocols::sabul::original::{Receiver, Sender};
+use farhaul_protocols::sabul::original::{PORT, Receiver, Sender};
 use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::sabul::{self as wire, DecimalSeq, MAX_LOSSES, OPTIONS_LEN, Record};
+
+use crate::original::train;
 
 /// A little more than the longest record and the longest datagram.
 const MAX_INPUT: usize = 1_600;
@@ -103,13 +106,19 @@ fn run_sender(input: &[u8]) -> Totals {
     let mut now = Instant::from_nanos(1_000_000_000);
     let mut session = Sender::new(&config(), &Options::default(), &entropy(), now);
     for (selector, bytes) in steps(input) {
-        match selector & 7 {
+        let step = match selector & 7 {
             0..=4 => session.handle_channel(now, bytes),
-            5 => drop(session.write(now, &vec![7; 20 * bytes.len()])),
-            6 => session.flush(now),
-            _ if bytes.len() == 1 => session.channel_ended(now, ChannelEnd::Finished),
-            _ => {}
-        }
+            7 if bytes.len() == 1 => session.channel_ended(now, ChannelEnd::Finished),
+            other => {
+                match other {
+                    5 => drop(session.write(now, &vec![7; 20 * bytes.len()])),
+                    6 => session.flush(now),
+                    _ => {}
+                }
+                Ok(())
+            }
+        };
+        assert!(step.is_ok() || session.is_over(), "a fault is the end");
         now = advance_sender(&mut session, now, now + pause(selector));
         let memory = session.stats(now).memory;
         assert!(memory < MAX_MEMORY, "{memory} bytes");
@@ -124,11 +133,11 @@ fn run_sender(input: &[u8]) -> Totals {
 fn advance_sender(session: &mut Sender, from: Instant, until: Instant) -> Instant {
     let (mut now, mut scratch, mut out) = (from, Vec::new(), Vec::new());
     loop {
-        session.handle_timeout(now);
+        assert!(session.handle_timeout(now).is_ok() || session.is_over(), "a fault is the end");
         session.poll_channel(now, &mut out);
         assert!(out.len() <= OPTIONS_LEN, "a sender says no more than the echo");
         let (mut sent, may_send) = (0, session.peer_port().is_some());
-        while let Some((size, bytes)) = session.poll_datagrams(now, &mut scratch) {
+        while let Some((size, bytes)) = train(session, now, &mut scratch) {
             assert!(may_send && size <= 1_472 && !bytes.is_empty());
             sent += bytes.len().div_ceil(size);
             assert!(sent < MAX_AT_ONCE, "endless transmission");
@@ -142,41 +151,51 @@ fn advance_sender(session: &mut Sender, from: Instant, until: Instant) -> Instan
 /// A receiver whose sender says anything, on the channel and by datagrams.
 fn run_receiver(input: &[u8]) -> Totals {
     let mut now = Instant::from_nanos(1_000_000_000);
-    let from = "192.0.2.7:7000".parse().expect("an address");
-    let mut session = Receiver::new(&config(), 7_000, "192.0.2.7".parse().expect("an address"), &entropy(), now);
+    let mut session = Receiver::new(&config(), 7_000, &entropy(), now);
     let mut block = Vec::new();
     session.poll_channel(now, &mut block);
-    let (mut said, mut heard) = (0, 0);
+    let (mut said, mut heard, mut failed) = (0, 0, false);
     let mut out = [0; 4_096];
     for (selector, bytes) in steps(input) {
-        match selector & 7 {
+        let step = match selector & 7 {
             0..=4 => {
-                session.handle_datagram(now, from, bytes);
+                session.handle_datagram(now, PORT, bytes);
                 session.end_batch(now);
                 heard += 1;
+                Ok(())
             }
             5 => session.handle_channel(now, &block),
             6 if bytes.len() == 1 => session.channel_ended(now, ChannelEnd::Finished),
-            6 => while session.read(&mut out) > 0 {},
+            6 => {
+                while session.read(&mut out) > 0 {}
+                Ok(())
+            }
             _ => session.handle_channel(now, bytes),
-        }
-        now = advance_receiver(&mut session, now, now + pause(selector), &mut said);
+        };
+        failed |= step.is_err();
+        now = advance_receiver(&mut session, now, now + pause(selector), &mut said, &mut failed);
         let memory = session.stats(now).memory;
         assert!(memory < MAX_MEMORY, "{memory} bytes");
     }
     // A report names 366 losses, and one leaves for each gap and every 20 ms.
     let most = (heard + 310 * input.len()) * 1_600 + OPTIONS_LEN;
     assert!(said <= most, "{said} bytes for {heard} datagrams");
-    session.channel_ended(now, ChannelEnd::Failed);
-    assert!(session.is_over() && (session.error().is_some() != session.end().is_some()));
-    assert!(session.error().is_none() || session.deadline().is_none());
+    failed |= session.channel_ended(now, ChannelEnd::Failed).is_err();
+    assert!(session.is_over() && (failed != session.end().is_some()));
+    assert!(!failed || session.deadline().is_none());
     session.stats(now).totals
 }
 
-fn advance_receiver(session: &mut Receiver, from: Instant, until: Instant, said: &mut usize) -> Instant {
+fn advance_receiver(
+    session: &mut Receiver,
+    from: Instant,
+    until: Instant,
+    said: &mut usize,
+    failed: &mut bool,
+) -> Instant {
     let (mut now, mut out) = (from, Vec::new());
     loop {
-        session.handle_timeout(now);
+        *failed |= session.handle_timeout(now).is_err();
         out.clear();
         session.poll_channel(now, &mut out);
         *said += out.len();

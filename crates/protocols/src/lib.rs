@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | [`registry`] | every protocol by name, with its options: [`Protocol`] |
 //! | `blast` | the connection that the protocols for dedicated channels share: data by UDP, control by a reliable channel |
+//! | [`original`] | the contract of the dialogues with original programs |
 //! | [`rbudp`] | RBUDP: options, model, and the dialogues of the original programs |
 //! | [`tsunami`] | Tsunami, between Farhaul ends and with programs of tsunami-udp |
 //! | [`sabul`] | SABUL, between Farhaul ends and with programs of release 2.1 |
@@ -19,6 +20,7 @@ mod blast;
 mod entry;
 mod fobs;
 mod hurricane;
+pub mod original;
 pub mod rbudp;
 pub mod registry;
 mod repair_list;

@@ -11,11 +11,12 @@
 //!
 //! ```text
 //! drive: one loop for all ──▶ Line: one TCP connection, one UDP socket, one wait
-//!     └──▶ Session: the dialogue of farhaul_proto, and the host's duties towards files or streams
+//!     ├──▶ OriginalSession: the dialogue, in farhaul_protocols
+//!     └──▶ Application: files, streams and events of the dialogue
 //! ```
 //!
 //! Calls block. A [`Stop`] ends them from another thread. A server has one thread for each session, and a bound on
-//! sessions. `farhaul_proto` documents each dialogue: ports, timers, and what a peer can forge.
+//! sessions. `farhaul_protocols` documents each dialogue: ports, timers, and what a peer can forge.
 //!
 //! **No digest travels.** A file gets its name when every byte of the announced size has come, and UDP's checksum is all
 //! that protects them. The originals have no encryption, and a secret of Tsunami protects little (attack C1).

@@ -1,10 +1,14 @@
 //! Sessions that begin in any state of the dialogue, fed with bytes, records, datagrams and time.
 
+use farhaul_proto::ChannelEnd;
+use farhaul_protocols::original::{Arrival, OriginalSession};
 use farhaul_protocols::tsunami::original::{
     Client, ClientEvent, ClientOptions, Listed, Losses, Server, ServerEvent, ServerOptions,
 };
 use farhaul_units::{Duration, Instant, Rate};
-use farhaul_wire::tsunami::{HEADER_LEN, Header, Kind, Parameters, Proof, REVISION, Ratio, Request, Sizes};
+use farhaul_wire::tsunami::{HEADER_LEN, Header, Kind, PORT, Parameters, Proof, REVISION, Ratio, Request, Sizes};
+
+use crate::original::train;
 
 /// Bytes of a block.
 const BLOCK: u32 = 100;
@@ -69,17 +73,17 @@ pub(super) fn run_server(input: &[u8]) {
     let (target_rate, error_threshold) = (script.number().max(1), script.number() % 100_000);
     Parameters { block_size: BLOCK, target_rate, error_threshold, slower: ratio, faster: ratio }
         .encode(&mut parameters);
+    let mut over = false;
     let steps = [&REVISION.to_be_bytes()[..], &Proof::of(&[7; 64], b"").0, b"a\n", &parameters, b"\xb4\x90"];
     for step in &steps[..usize::from(progress).min(steps.len())] {
-        server.handle_channel(now, step);
+        over |= server.handle_channel(now, step).is_err();
         answer(&mut server, now, size);
     }
-    let mut failed = false;
     while !script.0.is_empty() {
-        match script.byte() % 8 {
+        let step = match script.byte() % 8 {
             0 => {
                 let length = usize::from(script.byte());
-                server.handle_channel(now, script.bytes(length));
+                server.handle_channel(now, script.bytes(length))
             }
             1..=3 => server.handle_channel(now, &record(&mut script)),
             4 => server.handle_channel(
@@ -87,14 +91,18 @@ pub(super) fn run_server(input: &[u8]) {
                 [&b"*\n"[..], b"!#DIR??\n", b"got size", b"got list", b"a\n", b"../a\n"]
                     [usize::from(script.byte() % 6)],
             ),
-            5 if script.byte() == 0 => server.channel_ended(now),
-            5 => {}
-            _ => now += Duration::from_millis(u64::from(script.byte())),
-        }
-        server.handle_timeout(now);
-        failed |= answer(&mut server, now, size);
+            5 if script.byte() == 0 => server.channel_ended(now, ChannelEnd::Finished),
+            5 => Ok(()),
+            _ => {
+                now += Duration::from_millis(u64::from(script.byte()));
+                Ok(())
+            }
+        };
+        let failed = step.is_err() | server.handle_timeout(now).is_err();
+        assert!(!over || !failed, "nothing follows the end");
+        over |= failed | answer(&mut server, now, size);
         let sent = send(&mut server, now);
-        assert!(!failed || (sent == 0 && server.deadline().is_none()), "a session that is over does nothing");
+        assert!(!over || (sent == 0 && server.deadline().is_none()), "a session that is over does nothing");
         assert!(server.deadline().is_none_or(|deadline| deadline > now), "a deadline that is due was served");
     }
 }
@@ -113,28 +121,25 @@ fn answer(server: &mut Server, now: Instant, size: u64) -> bool {
             ServerEvent::Started { port, block_size, rate } => {
                 assert!(port > 0 && block_size > 0 && rate.bits_per_second() <= 100_000_000);
             }
-            ServerEvent::Failed(_) | ServerEvent::Ended => over = true,
+            ServerEvent::Ended => over = true,
             _ => {}
         }
     }
     let mut out = Vec::new();
-    server.poll_channel(&mut out);
+    server.poll_channel(now, &mut out);
     assert!(out.len() <= MAX_WAITING, "{} bytes wait", out.len());
     over
 }
 
 /// Sends what may leave, and checks its form. Returns how many datagrams that were.
 fn send(server: &mut Server, now: Instant) -> usize {
-    let mut sent = 0;
-    while let Some(train) = server.plan(now) {
-        let mut out = Vec::new();
-        let content = vec![1; train.length];
-        let size = server.emit(now, train, &content, &mut out);
+    let (mut sent, mut scratch) = (0, Vec::new());
+    while let Some((size, out)) = train(server, now, &mut scratch) {
         assert!(size > HEADER_LEN && !out.is_empty() && out.len() % size == 0 && out.len() <= 65_507);
         for datagram in out.chunks(size) {
-            let (header, _) = Header::split(datagram).expect("a header");
+            let (header, block) = Header::split(datagram).expect("a header");
             // An empty file has the last block alone, with the number 0.
-            assert!(header.block >= 1 || (header.kind == Kind::Last && content.is_empty()));
+            assert!(header.block >= 1 || (header.kind == Kind::Last && block.iter().all(|&byte| byte == 0)));
             sent += 1;
         }
         assert!(sent <= MAX_DATAGRAMS, "an endless train");
@@ -153,33 +158,45 @@ pub(super) fn run_client(input: &[u8]) {
     let (progress, request, size) = (script.byte() % 6, script.byte(), u64::from(script.number()));
     let mut sizes = Vec::new();
     Sizes::new(size, BLOCK, 0).expect("32 bits of bytes make few blocks").encode(&mut sizes);
+    let mut over = false;
     let steps = [&REVISION.to_be_bytes()[..], &[7; 64], b"\0", b"\0", &sizes];
     for (step, bytes) in steps[..usize::from(progress).min(steps.len())].iter().enumerate() {
         if step == 3 {
             ask(&mut client, now, if progress == 5 { 0 } else { request });
         }
-        client.handle_channel(now, bytes);
+        over |= client.handle_channel(now, bytes).is_err();
+        while client.poll_event().is_some() {}
     }
-    let mut over = false;
     while !script.0.is_empty() {
-        match script.byte() % 8 {
+        let step = match script.byte() % 8 {
             0 => {
                 let length = usize::from(script.byte());
-                client.handle_channel(now, script.bytes(length));
+                client.handle_channel(now, script.bytes(length))
             }
-            1..=4 => datagrams(&mut client, now, &mut script),
-            5 => ask(&mut client, now, script.byte()),
-            6 if script.byte() == 0 => client.channel_ended(now),
-            6 => {}
-            _ => now += Duration::from_millis(u64::from(script.byte()) * 2),
-        }
-        client.handle_timeout(now);
+            1..=4 => {
+                datagrams(&mut client, now, &mut script);
+                Ok(())
+            }
+            5 => {
+                ask(&mut client, now, script.byte());
+                Ok(())
+            }
+            6 if script.byte() == 0 => client.channel_ended(now, ChannelEnd::Finished),
+            6 => Ok(()),
+            _ => {
+                now += Duration::from_millis(u64::from(script.byte()) * 2);
+                Ok(())
+            }
+        };
+        let failed = step.is_err() | client.handle_timeout(now).is_err();
+        assert!(!over || !failed, "nothing follows the end");
         while let Some(event) = client.poll_event() {
             assert!(!over, "nothing follows the end");
-            over |= matches!(event, ClientEvent::Failed(_) | ClientEvent::Ended);
+            over |= event == ClientEvent::Ended;
         }
+        over |= failed;
         let mut out = Vec::new();
-        client.poll_channel(&mut out);
+        client.poll_channel(now, &mut out);
         assert!(out.len() <= MAX_WAITING, "{} bytes wait", out.len());
         assert!(client.deadline().is_none_or(|deadline| deadline > now), "a deadline that is due was served");
     }
@@ -201,10 +218,10 @@ fn datagrams(client: &mut Client, now: Instant, script: &mut Script<'_>) {
     for block in (first..=u32::MAX).take(usize::from(count) * 4) {
         let mut datagram = Header { block, kind }.bytes().to_vec();
         datagram.resize(HEADER_LEN + BLOCK as usize - usize::from(shape == 0xFF), shape);
-        if let Some(placed) = client.handle_datagram(now, &datagram) {
+        if let Arrival::Block(placed) = client.handle_datagram(now, PORT, &datagram) {
             assert!(placed.bytes.len() <= BLOCK as usize && !placed.bytes.is_empty());
             assert!(placed.offset.is_multiple_of(u64::from(BLOCK)));
         }
     }
-    client.end_batch(now, u32::from(shape) << 8);
+    client.end_batch(now);
 }

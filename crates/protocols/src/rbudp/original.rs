@@ -8,8 +8,8 @@
 //! | rate | set by hand | |
 //! | payload of a datagram | set by hand, the same on both sides | |
 //!
-//! The usual p is [`PORT`]. The sessions know neither addresses nor sockets. A host hands in only datagrams that come
-//! from the peer's address, and hands in channel bytes before datagrams (attack C2). The datagrams have no tag.
+//! The usual p is [`PORT`]. Datagrams have no tag, so [`OriginalSession`](crate::original::OriginalSession) says which
+//! ones a host hands in, and when (attack C2).
 //!
 //! The original holds a file in memory as a whole, and so does a sender here: any packet may be asked for until the end.
 //! A receiver's buffer is bounded. Packets without room count as missing, and the bitmap waits for the reader.
@@ -49,6 +49,8 @@ const UDP_PATIENCE: Duration = Duration::from_secs(3);
 /// The settings of a session. The peer was started with the same payload by hand.
 #[derive(Clone, Debug)]
 pub struct Terms {
+    /// The sender's port p. Default [`PORT`].
+    pub port: u16,
     /// Payload bytes of a full datagram, without the index. At least 64. Default [`PAYLOAD`].
     pub payload: u16,
     /// How files above 1.5 GiB travel. Default [`LargeFiles::Whole`].
@@ -81,6 +83,7 @@ pub enum LargeFiles {
 impl Default for Terms {
     fn default() -> Self {
         Self {
+            port: PORT,
             payload: PAYLOAD,
             large_files: LargeFiles::default(),
             rate: Rate::from_megabits_per_second(600),

@@ -14,8 +14,7 @@
 //! Neither a name nor a size travels. The end of the channel is the end of the stream. So a sender that dies between two
 //! packets looks like one that has finished. [`StreamEnd`] says what is known.
 //!
-//! The host owns the channel and the socket, as with [`Channels`](farhaul_proto::Channels). It calls
-//! [`poll_channel`](Sender::poll_channel) and [`poll_datagrams`](Sender::poll_datagrams) after any other call.
+//! The host owns the channel and the socket, and follows [`OriginalSession`](crate::original::OriginalSession).
 
 mod receiver;
 mod sender;

@@ -10,16 +10,15 @@
 //! ```
 //!
 //! A session is bound to one TCP connection, and any number of files follow one another on it. The host provides the
-//! connection, a UDP socket and the files. It drains `poll_channel` and `poll_event` after every call, and calls
-//! `handle_timeout` at the `deadline`. It reads no more from the connection while bytes wait to be sent. After a `Failed` event it sends what `poll_channel` still gives, then ends the
-//! connection.
+//! connection, a UDP socket and the files, follows [`OriginalSession`](crate::original::OriginalSession), and drains
+//! `poll_event` in each turn, also after a fault.
 //!
 //! **Files.** Blocks are read and written anywhere in the file, as in the original. So a session holds no data. The
-//! server asks its host for the bytes of each train. The client hands each block over with its offset.
+//! server asks its host for the bytes of each train. The client hands each block over with its offset, and the host writes
+//! it at once.
 //!
 //! **Ports.** The server listens on TCP [`PORT`](farhaul_wire::tsunami::PORT). The client names its UDP port for each
-//! file. The server sends to the address of the TCP peer and that port, never elsewhere. A client should name a new port
-//! for each file. Datagrams carry no mark of their file, and the last ones of a file may be late.
+//! file. It should be a new one, because datagrams carry no mark of their file, and the last ones of a file may be late.
 //!
 //! **Security (attack C1).** The secret is for compatibility and protects little. See
 //! [`Proof`](farhaul_wire::tsunami::Proof). The originals cannot run without one. Here the default is no secret, and their
@@ -35,8 +34,8 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Client, ClientEvent, ClientOptions, Losses, NameRefused, Placed};
-pub use server::{Server, ServerEvent, ServerOptions, Train, TransferCounts};
+pub use client::{Client, ClientEvent, ClientOptions, Losses, NameRefused};
+pub use server::{Server, ServerEvent, ServerOptions, TransferCounts};
 
 use farhaul_units::Duration;
 use farhaul_wire::tsunami::{MessageError, UnknownRequest};

@@ -1,130 +1,165 @@
-//! The loop of every session: channel bytes first, datagrams next, then timers, the host's work, and the peer's share.
+//! The one host of all sessions: channel bytes first, datagrams next, then timers, the application's side, and the peer's
+//! share.
 
 use std::net::SocketAddr;
 
-use farhaul_proto::ChannelEnd;
+use farhaul_protocols::original::{Arrival, OriginalSession, Placed};
 use farhaul_units::Instant;
 
-use super::Failure;
 use super::line::Line;
+use super::serve::IDLE;
+use super::{Failure, Progress};
 
 /// Receive calls and trains of one turn. The channel gets its turn in between.
 const CALLS: usize = 16;
 
-/// A session and its host's duties.
-pub(super) trait Session {
-    /// Takes bytes of the channel.
-    fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Failure>;
+/// The application's side of a session: files, streams, and events.
+pub(super) trait Application<S> {
+    /// Moves bytes between the session and the application, and handles events. Returns whether the session's present
+    /// task is done.
+    fn work(&mut self, now: Instant, session: &mut S, line: &mut Line) -> Result<bool, Failure>;
 
-    /// The peer ended the channel, or it broke.
-    fn channel_ended(&mut self, now: Instant, end: ChannelEnd) -> Result<(), Failure>;
-
-    /// Appends bytes for the channel.
-    fn poll_channel(&mut self, now: Instant, out: &mut Vec<u8>);
-
-    /// Whether this side receives datagrams now.
-    fn receives(&self) -> bool {
-        false
-    }
-
-    /// Takes a datagram. Those of others than the peer must change nothing (attack C2).
-    fn handle_datagram(&mut self, _now: Instant, _from: SocketAddr, _datagram: &[u8]) -> Result<(), Failure> {
+    /// The session failed. Handles what came before that.
+    fn work_after_fault(&mut self, _now: Instant, _session: &mut S, _line: &mut Line) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// All datagrams of one receive call were handled.
-    fn end_batch(&mut self, _now: Instant) {}
-
-    /// Where datagrams go; `None` if none are sent now.
-    fn to(&self) -> Option<SocketAddr> {
+    /// When [`work`](Self::work) is due although nothing arrived.
+    fn deadline(&self, _session: &S) -> Option<Instant> {
         None
     }
 
-    /// The next datagrams, back to back, and the length of each but the last.
-    fn next_train<'a>(
-        &'a mut self,
-        _now: Instant,
-        _scratch: &'a mut Vec<u8>,
-    ) -> Result<Option<(usize, &'a [u8])>, Failure> {
-        Ok(None)
+    /// Since when a client has asked for nothing; `None` if it has, and if this side is the client.
+    fn idle_since(&self) -> Option<Instant> {
+        None
     }
 
-    /// Fires the timers that are due.
-    fn handle_timeout(&mut self, now: Instant) -> Result<(), Failure>;
+    /// Counts arriving datagrams.
+    fn progress(&self) -> Option<&Progress> {
+        None
+    }
 
-    /// When to call again; `None` if only input can cause output.
-    fn deadline(&self) -> Option<Instant>;
+    /// Stores a block of the file that is received.
+    fn store(&mut self, _session: &mut S, _block: Placed<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
 
-    /// Moves bytes between the session and the application, and handles events. Returns whether the session's present
-    /// task is done.
-    fn work(&mut self, now: Instant, line: &mut Line) -> Result<bool, Failure>;
+    /// Reads a part of the file that is sent.
+    fn read(&mut self, _offset: u64, _out: &mut [u8]) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// A session at its line, and the application's side.
+struct Drive<'a, S, A> {
+    line: &'a mut Line,
+    session: &'a mut S,
+    application: &'a mut A,
 }
 
 /// Runs a session until its task is done and the peer was told. If it fails, what the dialogue still says goes out.
-pub(super) fn drive(line: &mut Line, session: &mut impl Session) -> Result<(), Failure> {
-    let mut scratch = Vec::new();
-    let result = run(line, session, &mut scratch);
+pub(super) fn drive<S, A>(line: &mut Line, session: &mut S, application: &mut A) -> Result<(), Failure>
+where
+    S: OriginalSession<Fault: Into<Failure>>,
+    A: Application<S>,
+{
+    let mut drive = Drive { line, session, application };
+    let result = drive.run();
     if result.is_err() {
-        let now = line.now();
-        session.poll_channel(now, &mut line.out);
-        line.flush();
+        let now = drive.line.now();
+        drive.speak(now);
     }
     result
 }
 
-fn run(line: &mut Line, session: &mut impl Session, scratch: &mut Vec<u8>) -> Result<(), Failure> {
-    loop {
-        line.check_stop()?;
-        let now = line.now();
-        let ended = line.receive(|bytes, _| session.handle_channel(now, bytes))?;
-        let more = session.receives() && receive_datagrams(line, session, now)?;
+impl<S: OriginalSession<Fault: Into<Failure>>, A: Application<S>> Drive<'_, S, A> {
+    fn run(&mut self) -> Result<(), Failure> {
+        let mut scratch = Vec::new();
+        loop {
+            self.line.check_stop()?;
+            let now = self.line.now();
+            let heard = self.hear(now);
+            if heard.is_err() {
+                self.application.work_after_fault(now, self.session, self.line)?;
+            }
+            let more = heard?;
+            let idle_ends = self.application.idle_since().map(|since| since + IDLE);
+            if idle_ends.is_some_and(|end| end <= now) {
+                return Err(Failure::Idle(IDLE));
+            }
+            let is_done = self.application.work(now, self.session, self.line)?;
+            self.speak(now);
+            if is_done && !self.line.has_rest() {
+                return Ok(());
+            }
+            let more = self.send_datagrams(now, &mut scratch)? || more;
+            // The last datagrams of a blast bring a record about its end.
+            self.speak(now);
+            let idle_ends = self.application.idle_since().map(|since| since + IDLE);
+            let deadlines = [self.session.deadline(), self.application.deadline(self.session), idle_ends];
+            let deadline = deadlines.into_iter().flatten().min();
+            self.line.wait(deadline, self.session.receives(), more)?;
+        }
+    }
+
+    /// Hands the session everything that arrived, and fires its timers. Returns whether more datagrams may wait.
+    fn hear(&mut self, now: Instant) -> Result<bool, Failure> {
+        let ended = self.line.receive(|bytes| self.session.handle_channel(now, bytes).map_err(Into::into))?;
+        let more = self.session.receives() && self.receive_datagrams(now)?;
         if let Some(end) = ended {
-            session.channel_ended(now, end)?;
+            self.session.channel_ended(now, end).map_err(Into::into)?;
         }
-        session.handle_timeout(now)?;
-        let is_done = session.work(now, line)?;
-        session.poll_channel(now, &mut line.out);
-        line.flush();
-        if is_done && !line.has_rest() {
-            return Ok(());
-        }
-        let more = send_datagrams(line, session, now, scratch)? || more;
-        // The last datagrams of a blast bring a record about its end.
-        session.poll_channel(now, &mut line.out);
-        line.flush();
-        let deadline = session.deadline();
-        line.wait(deadline, session.receives(), more)?;
+        self.session.handle_timeout(now).map_err(Into::into)?;
+        Ok(more)
     }
-}
 
-/// Returns whether more may wait.
-fn receive_datagrams(line: &mut Line, session: &mut impl Session, now: Instant) -> Result<bool, Failure> {
-    for _ in 0..CALLS {
-        let more = line.receive_datagrams(|from, datagram| session.handle_datagram(now, from, datagram))?;
-        if !more {
+    /// Sends what the session has for the channel.
+    fn speak(&mut self, now: Instant) {
+        self.session.poll_channel(now, &mut self.line.out);
+        self.line.flush();
+    }
+
+    /// Returns whether more may wait.
+    fn receive_datagrams(&mut self, now: Instant) -> Result<bool, Failure> {
+        let peer = self.line.peer().ip();
+        let (session, application) = (&mut *self.session, &mut *self.application);
+        for _ in 0..CALLS {
+            let more = self.line.receive_datagrams(|from, datagram| {
+                if !session.is_from_peer(peer, from) {
+                    return Ok(());
+                }
+                let arrival = session.handle_datagram(now, from.port(), datagram);
+                if let (Some(progress), false) = (application.progress(), arrival == Arrival::Foreign) {
+                    progress.add_received(1);
+                }
+                if let Arrival::Block(block) = arrival { application.store(session, block) } else { Ok(()) }
+            })?;
+            if !more {
+                return Ok(false);
+            }
+            session.end_batch(now);
+        }
+        Ok(true)
+    }
+
+    /// Returns whether more may be due.
+    fn send_datagrams(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Result<bool, Failure> {
+        // Never elsewhere than to the peer of the channel (attack C1).
+        let Some(to) = self.session.peer_port().map(|port| SocketAddr::new(self.line.peer().ip(), port)) else {
+            return Ok(false);
+        };
+        if !self.line.send_blocked(to)? {
             return Ok(false);
         }
-        session.end_batch(now);
-    }
-    Ok(true)
-}
-
-/// Returns whether more may be due.
-fn send_datagrams(
-    line: &mut Line,
-    session: &mut impl Session,
-    now: Instant,
-    scratch: &mut Vec<u8>,
-) -> Result<bool, Failure> {
-    let Some(to) = session.to() else { return Ok(false) };
-    if !line.send_blocked(to)? {
-        return Ok(false);
-    }
-    for _ in 0..CALLS {
-        let Some((segment, train)) = session.next_train(now, scratch)? else { return Ok(false) };
-        if !line.send_datagrams(to, segment, train)? {
-            return Ok(false);
+        for _ in 0..CALLS {
+            let content = |offset, out: &mut [u8]| self.application.read(offset, out);
+            let Some((segment, train)) = self.session.poll_datagrams(now, content, scratch)? else {
+                return Ok(false);
+            };
+            if !self.line.send_datagrams(to, segment, train)? {
+                return Ok(false);
+            }
         }
+        Ok(true)
     }
-    Ok(true)
 }

@@ -146,13 +146,13 @@ impl Line {
     /// peer wait: a peer that asks and does not read must not fill this side's memory.
     pub(super) fn receive(
         &mut self,
-        mut take: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), Failure>,
+        take: impl FnOnce(&[u8]) -> Result<(), Failure>,
     ) -> Result<Option<ChannelEnd>, Failure> {
         if self.channel.peer_ended() || self.channel.has_rest() {
             return Ok(None);
         }
         match self.channel.receive(&mut self.piece) {
-            Received::Bytes(length) => take(&self.piece[..length], &mut self.out).map(|()| None),
+            Received::Bytes(length) => take(&self.piece[..length]).map(|()| None),
             Received::Nothing => Ok(None),
             Received::Finished => Ok(Some(ChannelEnd::Finished)),
             Received::Failed => Ok(Some(ChannelEnd::Failed)),
@@ -169,6 +169,11 @@ impl Line {
         while sent == Sent::Part {
             sent = self.channel.send_rest();
         }
+    }
+
+    /// Whether the peer ended the channel, or it broke.
+    pub(super) fn peer_ended(&self) -> bool {
+        self.channel.peer_ended()
     }
 
     /// Whether bytes for the peer wait.

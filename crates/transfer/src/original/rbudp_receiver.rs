@@ -3,12 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use farhaul_proto::ChannelEnd;
-use farhaul_protocols::rbudp::original::{Fault, ReceivingSession, Terms};
+use farhaul_protocols::rbudp::original::{ReceivingSession, Terms};
 use farhaul_session::Component;
 use farhaul_units::Instant;
 
-use super::drive::{Session, drive};
+use super::drive::{Application, drive};
 use super::line::Line;
 use super::{Failure, Progress, Stop};
 use crate::disk::{IncomingFile, IncomingPlace};
@@ -20,7 +19,6 @@ const BLOCK: usize = 256 << 10;
 #[derive(Debug)]
 pub struct RbudpReceiver {
     line: Line,
-    sender: SocketAddr,
     progress: Progress,
 }
 
@@ -33,7 +31,7 @@ impl RbudpReceiver {
         let port = udp_port(sender)?;
         let mut line = Line::connect(sender, time, stop)?;
         line.open_socket(port)?;
-        Ok(Self { line, sender, progress })
+        Ok(Self { line, progress })
     }
 
     /// Copies the file that the sender calls `name` to `place`, where it is called `local` unless the place has a name.
@@ -42,23 +40,16 @@ impl RbudpReceiver {
     /// # Errors
     /// The sender ended the connection instead of an answer, which is its only way to refuse, or the transfer failed.
     pub fn get(mut self, name: &[u8], terms: Terms, local: &Component, place: &IncomingPlace) -> Result<u64, Failure> {
-        let terms = Terms { round_trip: self.line.round_trip(), ..terms };
-        let session = ReceivingSession::file(self.line.now(), terms, name)?;
-        let mut host = Host {
-            session,
-            sender: self.sender,
-            progress: self.progress,
-            target: Some((place, local)),
-            file: None,
-            written: 0,
-            block: vec![0; BLOCK],
-        };
-        drive(&mut self.line, &mut host)?;
-        if let Some(file) = host.file.take() {
+        let terms = Terms { port: self.line.peer().port(), round_trip: self.line.round_trip(), ..terms };
+        let mut session = ReceivingSession::file(self.line.now(), terms, name)?;
+        let (target, block) = (Some((place, local)), vec![0; BLOCK]);
+        let mut incoming = Incoming { progress: self.progress, target, file: None, written: 0, block };
+        drive(&mut self.line, &mut session, &mut incoming)?;
+        if let Some(file) = incoming.file.take() {
             file.commit()?;
         }
         self.line.finish();
-        Ok(host.written)
+        Ok(incoming.written)
     }
 }
 
@@ -71,9 +62,7 @@ pub(super) fn udp_port(sender: SocketAddr) -> Result<u16, Failure> {
     })
 }
 
-struct Host<'a> {
-    session: ReceivingSession,
-    sender: SocketAddr,
+struct Incoming<'a> {
     progress: Progress,
     /// Where the file will go, until its size is known.
     target: Option<(&'a IncomingPlace, &'a Component)>,
@@ -82,65 +71,24 @@ struct Host<'a> {
     block: Vec<u8>,
 }
 
-impl Session for Host<'_> {
-    fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Failure> {
-        Ok(self.session.handle_channel(now, bytes)?)
-    }
-
-    fn channel_ended(&mut self, now: Instant, end: ChannelEnd) -> Result<(), Failure> {
-        match self.session.channel_ended(now, end) {
-            // A sender that refuses may reset the connection.
-            Err(_) if self.session.size().is_none() => Err(Fault::NoAnswer.into()),
-            result => Ok(result?),
-        }
-    }
-
-    fn poll_channel(&mut self, now: Instant, out: &mut Vec<u8>) {
-        self.session.poll_channel(now, out);
-    }
-
-    fn receives(&self) -> bool {
-        true
-    }
-
-    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Result<(), Failure> {
-        let is_senders =
-            from.ip().to_canonical() == self.sender.ip().to_canonical() && from.port() == self.sender.port();
-        if is_senders && self.session.handle_datagram(now, datagram) {
-            self.progress.add_received(1);
-        }
-        Ok(())
-    }
-
-    fn end_batch(&mut self, now: Instant) {
-        self.session.end_batch(now);
-    }
-
-    fn handle_timeout(&mut self, now: Instant) -> Result<(), Failure> {
-        Ok(self.session.handle_timeout(now)?)
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.session.deadline()
-    }
-
-    fn work(&mut self, _now: Instant, _line: &mut Line) -> Result<bool, Failure> {
-        if let Some(size) = self.session.size()
+impl Application<ReceivingSession> for Incoming<'_> {
+    fn work(&mut self, _now: Instant, session: &mut ReceivingSession, _line: &mut Line) -> Result<bool, Failure> {
+        if let Some(size) = session.size()
             && let Some((place, name)) = self.target.take()
         {
             self.file = Some(place.begin(name, size)?);
             self.progress.announce(size);
         }
         let Some(file) = &self.file else { return Ok(false) };
-        loop {
-            let length = self.session.read(&mut self.block);
-            if length == 0 {
-                break;
-            }
+        while let length @ 1.. = session.read(&mut self.block) {
             file.write(self.written, &self.block[..length])?;
             self.written += length as u64;
             self.progress.add_bytes(length as u64);
         }
-        Ok(self.session.is_complete() && Some(self.written) == self.session.size())
+        Ok(session.is_complete() && Some(self.written) == session.size())
+    }
+
+    fn progress(&self) -> Option<&Progress> {
+        Some(&self.progress)
     }
 }

@@ -4,19 +4,17 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 use farhaul::OtherClients;
-use farhaul_proto::ChannelEnd;
 use farhaul_protocols::rbudp::original::{SendingSession, Terms};
-use farhaul_session::RelPath;
 use farhaul_udp::UdpSocket;
 use farhaul_units::Instant;
 
-use super::drive::{Session, drive};
+use super::drive::{Application, drive};
 use super::line::{Line, bind_udp};
 use super::memory::{Budget, Share};
 use super::rbudp_receiver::udp_port;
-use super::serve::{IDLE, Source, serve_all};
-use super::{Failure, Given, News, Port, Stop, Watch};
-use crate::disk::{Directory, ServedFile};
+use super::serve::{Giving, Source, serve_all};
+use super::{Failure, News, Port, Stop, Watch};
+use crate::disk::Directory;
 
 /// Bytes of one read from the disk.
 const BLOCK: usize = 256 << 10;
@@ -87,14 +85,12 @@ impl RbudpSender {
     fn serve(&self, stream: TcpStream, peer: SocketAddr, stop: &Stop, tell: &dyn Fn(News<'_>)) -> Result<(), Failure> {
         let mut line = Line::accepted(stream, peer, stop)?;
         line.use_socket(Arc::clone(&self.socket));
-        let to = SocketAddr::new(line.peer().ip(), udp_port(self.local_addr())?);
         let now = line.now();
-        let session = SendingSession::files(now, self.terms.clone())?;
-        let counted = (0, 0);
-        let block = vec![0; BLOCK];
-        let mut host =
-            Host { session, sender: self, tell, to, file: None, counted, ended: false, idle_since: now, block };
-        drive(&mut line, &mut host)?;
+        let terms = Terms { port: self.local_addr().port(), ..self.terms.clone() };
+        let mut session = SendingSession::files(now, terms)?;
+        let (file, counted, block) = (None, (0, 0), vec![0; BLOCK]);
+        let mut files = Files { sender: self, tell, file, counted, idle_since: now, block };
+        drive(&mut line, &mut session, &mut files)?;
         line.finish();
         Ok(())
     }
@@ -114,43 +110,42 @@ pub(super) fn bind_both(address: SocketAddr) -> Result<(Port, UdpSocket), Failur
     }
 }
 
-struct Host<'a> {
-    session: SendingSession,
+struct Files<'a> {
     sender: &'a RbudpSender,
     tell: &'a dyn Fn(News<'_>),
-    to: SocketAddr,
-    file: Option<Open>,
+    file: Option<InMemory>,
     /// Datagrams of earlier files: sent, and sent again.
     counted: (u64, u64),
-    ended: bool,
     idle_since: Instant,
     block: Vec<u8>,
 }
 
 /// The present file.
-struct Open {
-    name: Vec<u8>,
-    file: ServedFile,
+struct InMemory {
+    giving: Giving,
     /// Bytes that the session has taken.
-    given: u64,
-    since: Instant,
+    taken: u64,
     /// Its share of the memory.
     _share: Share,
 }
 
-impl Host<'_> {
+impl InMemory {
+    fn left(&self) -> u64 {
+        self.giving.file.size() - self.taken
+    }
+}
+
+impl Files<'_> {
     /// Answers a name. The dialogue has no word for a refusal, so it ends the session.
-    fn answer(&mut self, now: Instant, name: Vec<u8>) -> Result<(), Failure> {
-        let opened = RelPath::parse(&name)
-            .map_err(|error| Failure::Name { name: name.clone(), reason: error.to_string() })
-            .and_then(|path| Ok(ServedFile::open(&self.sender.root, &path)?))
-            .and_then(|file| {
-                let share = self.sender.memory.take(file.size()).ok_or(Failure::NoMemory(file.size()))?;
-                self.session.answer(now, file.size())?;
-                Ok((file, share))
-            });
+    fn answer(&mut self, now: Instant, session: &mut SendingSession, name: Vec<u8>) -> Result<(), Failure> {
+        let opened = Giving::open(&self.sender.root, &name, now).and_then(|giving| {
+            let size = giving.file.size();
+            let share = self.sender.memory.take(size).ok_or(Failure::NoMemory(size))?;
+            session.answer(now, size)?;
+            Ok(InMemory { giving, taken: 0, _share: share })
+        });
         match opened {
-            Ok((file, share)) => self.file = Some(Open { name, file, given: 0, since: now, _share: share }),
+            Ok(file) => self.file = Some(file),
             Err(why) => {
                 (self.tell)(News::Refused { name: &name, why: &why });
                 return Err(Failure::NoFile(name));
@@ -160,89 +155,50 @@ impl Host<'_> {
     }
 
     /// Moves bytes of the file to the session.
-    fn feed(&mut self, now: Instant) -> Result<(), Failure> {
-        let Some(open) = &mut self.file else { return Ok(()) };
+    fn feed(&mut self, now: Instant, session: &mut SendingSession) -> Result<(), Failure> {
+        let Some(file) = &mut self.file else { return Ok(()) };
         for _ in 0..READS {
-            let left = open.file.size() - open.given;
-            let length = self.session.room().min(self.block.len()).min(usize::try_from(left).unwrap_or(usize::MAX));
-            if length == 0 {
+            let left = usize::try_from(file.left()).unwrap_or(usize::MAX);
+            let block = &mut self.block[..session.room().min(left).min(BLOCK)];
+            if block.is_empty() {
                 break;
             }
-            open.file.read(open.given, &mut self.block[..length])?;
-            open.given += self.session.write(now, &self.block[..length]) as u64;
+            file.giving.file.read(file.taken, block)?;
+            file.taken += session.write(now, block) as u64;
         }
         Ok(())
     }
 
-    /// Whether the session takes more bytes at once.
-    fn is_hungry(&self) -> bool {
-        self.file.as_ref().is_some_and(|open| open.given < open.file.size()) && self.session.room() > 0
-    }
-
-    fn given(&mut self, now: Instant) {
-        let Some(Open { name, file, since, .. }) = self.file.take() else { return };
-        let totals = self.session.stats(now).totals;
+    fn given(&mut self, now: Instant, session: &SendingSession) {
+        let Some(file) = self.file.take() else { return };
+        let totals = session.stats(now).totals;
         let (sent, again) = (totals.packets_sent - self.counted.0, totals.packets_retransmitted - self.counted.1);
         self.counted = (totals.packets_sent, totals.packets_retransmitted);
-        (self.tell)(News::Given(&Given { name, size: file.size(), sent, retransmitted: again, time: now - since }));
+        (self.tell)(News::Given(&file.giving.given(now, sent, again)));
         self.idle_since = now;
-    }
-
-    fn idle_ends(&self) -> Option<Instant> {
-        self.file.is_none().then(|| self.idle_since + IDLE)
     }
 }
 
-impl Session for Host<'_> {
-    fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Failure> {
-        Ok(self.session.handle_channel(now, bytes)?)
-    }
-
-    fn channel_ended(&mut self, now: Instant, end: ChannelEnd) -> Result<(), Failure> {
-        self.ended = true;
-        Ok(self.session.channel_ended(now, end)?)
-    }
-
-    fn poll_channel(&mut self, now: Instant, out: &mut Vec<u8>) {
-        self.session.poll_channel(now, out);
-    }
-
-    fn to(&self) -> Option<SocketAddr> {
-        Some(self.to)
-    }
-
-    fn next_train<'a>(
-        &'a mut self,
-        now: Instant,
-        scratch: &'a mut Vec<u8>,
-    ) -> Result<Option<(usize, &'a [u8])>, Failure> {
-        Ok(self.session.poll_datagrams(now, scratch))
-    }
-
-    fn handle_timeout(&mut self, now: Instant) -> Result<(), Failure> {
-        self.session.handle_timeout(now)?;
-        match self.idle_ends() {
-            Some(end) if end <= now => Err(Failure::Idle(IDLE)),
-            _ => Ok(()),
-        }
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        if self.is_hungry() {
-            return Some(Instant::ZERO);
-        }
-        [self.session.deadline(), self.idle_ends()].into_iter().flatten().min()
-    }
-
-    fn work(&mut self, now: Instant, _line: &mut Line) -> Result<bool, Failure> {
-        if let Some(name) = self.session.asked() {
+impl Application<SendingSession> for Files<'_> {
+    fn work(&mut self, now: Instant, session: &mut SendingSession, line: &mut Line) -> Result<bool, Failure> {
+        if let Some(name) = session.asked() {
             let name = name.to_vec();
-            self.answer(now, name)?;
+            self.answer(now, session, name)?;
         }
-        self.feed(now)?;
-        if self.session.is_complete() {
-            self.given(now);
+        self.feed(now, session)?;
+        if session.is_complete() {
+            self.given(now, session);
         }
-        Ok(self.ended)
+        Ok(line.peer_ended())
+    }
+
+    /// At once if the session takes more bytes.
+    fn deadline(&self, session: &SendingSession) -> Option<Instant> {
+        let is_hungry = self.file.as_ref().is_some_and(|file| file.left() > 0) && session.room() > 0;
+        is_hungry.then_some(Instant::ZERO)
+    }
+
+    fn idle_since(&self) -> Option<Instant> {
+        self.file.is_none().then_some(self.idle_since)
     }
 }

@@ -9,12 +9,11 @@ use std::sync::mpsc::{Receiver as Queue, SyncSender, TryRecvError, TrySendError,
 use std::thread;
 use std::time::Duration;
 
-use farhaul_proto::ChannelEnd;
 use farhaul_protocols::sabul::original::{Receiver, StreamEnd};
 use farhaul_udp::Waker;
 use farhaul_units::Instant;
 
-use super::drive::{Session, drive};
+use super::drive::{Application, drive};
 use super::line::Line;
 use super::sabul_streams::{BLOCK, BLOCKS, StreamTerms, entropy};
 use super::{Failure, Progress, Stop};
@@ -48,13 +47,11 @@ impl SabulReceiver {
         progress: Progress,
     ) -> Result<StreamEnd, Failure> {
         let now = self.line.now();
-        let peer = self.line.peer();
-        let session = Receiver::new(&terms.config(), self.udp_port, peer.ip(), &entropy()?, now);
-        let sink = Sink::start(sink, self.line.waker())?;
-        let mut host = Taking { session, sink, spare: Vec::new(), progress };
-        drive(&mut self.line, &mut host)?;
+        let mut session = Receiver::new(&terms.config(), self.udp_port, &entropy()?, now);
+        let mut sink = Sink::start(sink, self.line.waker(), progress)?;
+        drive(&mut self.line, &mut session, &mut sink)?;
         self.line.finish();
-        host.session.end().ok_or(Failure::Ended)
+        session.end().ok_or(Failure::Ended)
     }
 }
 
@@ -66,10 +63,11 @@ struct Sink {
     outcomes: Queue<std::io::Result<()>>,
     /// Blocks that were not written.
     waiting: usize,
+    progress: Progress,
 }
 
 impl Sink {
-    fn start(mut sink: impl Write + Send + 'static, waker: Waker) -> Result<Self, Failure> {
+    fn start(mut sink: impl Write + Send + 'static, waker: Waker, progress: Progress) -> Result<Self, Failure> {
         let (blocks, queue) = sync_channel::<Vec<u8>>(BLOCKS);
         let (tells, outcomes) = sync_channel(BLOCKS + 1);
         thread::Builder::new().name("sink".into()).spawn(move || {
@@ -87,7 +85,7 @@ impl Sink {
             let _ = tells.send(sink.flush());
             waker.wake();
         })?;
-        Ok(Self { blocks: Some(blocks), outcomes, waiting: 0 })
+        Ok(Self { blocks: Some(blocks), outcomes, waiting: 0, progress })
     }
 
     /// Takes the outcomes so far. Returns whether the sink has flushed everything.
@@ -128,67 +126,27 @@ impl Sink {
     }
 }
 
-struct Taking {
-    session: Receiver,
-    sink: Sink,
-    spare: Vec<u8>,
-    progress: Progress,
-}
-
-impl Session for Taking {
-    fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Failure> {
-        self.session.handle_channel(now, bytes);
-        Ok(())
-    }
-
-    fn channel_ended(&mut self, now: Instant, end: ChannelEnd) -> Result<(), Failure> {
-        self.session.channel_ended(now, end);
-        Ok(())
-    }
-
-    fn poll_channel(&mut self, now: Instant, out: &mut Vec<u8>) {
-        self.session.poll_channel(now, out);
-    }
-
-    fn receives(&self) -> bool {
-        !self.session.is_over()
-    }
-
-    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Result<(), Failure> {
-        // The session drops those of other senders (attack C2).
-        self.session.handle_datagram(now, from, datagram);
-        self.progress.add_received(1);
-        Ok(())
-    }
-
-    fn end_batch(&mut self, now: Instant) {
-        self.session.end_batch(now);
-    }
-
-    fn handle_timeout(&mut self, now: Instant) -> Result<(), Failure> {
-        self.session.handle_timeout(now);
-        Ok(())
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.session.deadline()
-    }
-
-    fn work(&mut self, _now: Instant, _line: &mut Line) -> Result<bool, Failure> {
-        let flushed = self.sink.settle()?;
-        while self.sink.has_room() && self.session.available() > 0 {
-            self.spare.resize(BLOCK, 0);
-            let length = self.session.read(&mut self.spare);
-            self.spare.truncate(length);
+impl Application<Receiver> for Sink {
+    fn work(&mut self, _now: Instant, session: &mut Receiver, _line: &mut Line) -> Result<bool, Failure> {
+        let flushed = self.settle()?;
+        while self.has_room() && session.available() > 0 {
+            let mut block = vec![0; BLOCK];
+            let length = session.read(&mut block);
+            block.truncate(length);
             self.progress.add_bytes(length as u64);
-            self.sink.write(std::mem::take(&mut self.spare))?;
+            self.write(block)?;
         }
-        if let Some(error) = self.session.error() {
-            return Err(error.into());
-        }
-        if self.session.is_over() && self.session.available() == 0 {
-            self.sink.blocks = None;
+        if session.is_over() && session.available() == 0 {
+            self.blocks = None;
         }
         Ok(flushed)
+    }
+
+    fn work_after_fault(&mut self, now: Instant, session: &mut Receiver, line: &mut Line) -> Result<(), Failure> {
+        self.work(now, session, line).map(|_| ())
+    }
+
+    fn progress(&self) -> Option<&Progress> {
+        Some(&self.progress)
     }
 }

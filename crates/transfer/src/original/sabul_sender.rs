@@ -9,13 +9,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver as Queue, TryRecvError, sync_channel};
 use std::thread;
 
-use farhaul_proto::ChannelEnd;
 use farhaul_protocols::sabul::Options;
 use farhaul_protocols::sabul::original::Sender;
 use farhaul_udp::{UdpSocket, Waker};
 use farhaul_units::Instant;
 
-use super::drive::{Session, drive};
+use super::drive::{Application, drive};
 use super::line::Line;
 use super::rbudp_sender::bind_both;
 use super::sabul_streams::{BLOCK, BLOCKS, StreamTerms, entropy};
@@ -62,10 +61,10 @@ impl SabulSender {
         let mut line = Line::accepted(stream, peer, stop)?;
         met(line.peer());
         line.use_socket(Arc::new(self.socket));
-        let session = Sender::new(&terms.config(), &Options::original(), &entropy()?, line.now());
+        let mut session = Sender::new(&terms.config(), &Options::original(), &entropy()?, line.now());
         let blocks = read_blocks(source, line.waker())?;
-        let mut host = Sending { session, peer: line.peer(), blocks, block: Vec::new(), at: 0, ended: false, progress };
-        drive(&mut line, &mut host)?;
+        let mut source = Source { blocks, block: Vec::new(), at: 0, ended: false, progress };
+        drive(&mut line, &mut session, &mut source)?;
         line.finish();
         Ok(())
     }
@@ -110,9 +109,7 @@ fn read_blocks(
     Ok(queue)
 }
 
-struct Sending {
-    session: Sender,
-    peer: SocketAddr,
+struct Source {
     blocks: Queue<std::io::Result<Vec<u8>>>,
     /// The present block, and its bytes that the session has.
     block: Vec<u8>,
@@ -121,20 +118,20 @@ struct Sending {
     progress: Progress,
 }
 
-impl Sending {
+impl Source {
     /// Gives the session the bytes that it takes.
-    fn feed(&mut self, now: Instant) -> Result<(), Failure> {
+    fn feed(&mut self, now: Instant, session: &mut Sender) -> Result<(), Failure> {
         while !self.ended {
             if self.at == self.block.len() {
                 match self.blocks.try_recv() {
                     Ok(Ok(block)) if block.is_empty() => {
                         self.ended = true;
-                        self.session.finish(now);
+                        session.finish(now);
                         return Ok(());
                     }
                     Ok(block) => (self.block, self.at) = (block.map_err(Failure::Stream)?, 0),
                     Err(TryRecvError::Empty) => {
-                        self.session.flush(now);
+                        session.flush(now);
                         return Ok(());
                     }
                     // Its thread panicked.
@@ -143,7 +140,7 @@ impl Sending {
                     }
                 }
             }
-            let taken = self.session.write(now, &self.block[self.at..]);
+            let taken = session.write(now, &self.block[self.at..]);
             if taken == 0 {
                 return Ok(());
             }
@@ -154,56 +151,14 @@ impl Sending {
     }
 }
 
-impl Session for Sending {
-    fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Failure> {
-        self.session.handle_channel(now, bytes);
-        Ok(())
-    }
-
-    fn channel_ended(&mut self, now: Instant, end: ChannelEnd) -> Result<(), Failure> {
-        self.session.channel_ended(now, end);
-        Ok(())
-    }
-
-    fn poll_channel(&mut self, now: Instant, out: &mut Vec<u8>) {
-        self.session.poll_channel(now, out);
-    }
-
-    fn to(&self) -> Option<SocketAddr> {
-        // Never elsewhere than to the peer of the channel (attack C1).
-        self.session.peer_port().map(|port| SocketAddr::new(self.peer.ip(), port))
-    }
-
-    fn next_train<'a>(
-        &'a mut self,
-        now: Instant,
-        scratch: &'a mut Vec<u8>,
-    ) -> Result<Option<(usize, &'a [u8])>, Failure> {
-        Ok(self.session.poll_datagrams(now, scratch))
-    }
-
-    fn handle_timeout(&mut self, now: Instant) -> Result<(), Failure> {
-        self.session.handle_timeout(now);
-        Ok(())
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.session.deadline()
-    }
-
-    fn work(&mut self, now: Instant, line: &mut Line) -> Result<bool, Failure> {
-        if let Some(error) = self.session.error() {
-            return Err(error.into());
-        }
-        self.feed(now)?;
-        let totals = self.session.stats(now).totals;
+impl Application<Sender> for Source {
+    fn work(&mut self, now: Instant, session: &mut Sender, line: &mut Line) -> Result<bool, Failure> {
+        self.feed(now, session)?;
+        let totals = session.stats(now).totals;
         self.progress.set_sent(totals.packets_sent, totals.packets_retransmitted);
-        if self.session.ends_sending() {
+        if session.ends_sending() {
             line.finish();
         }
-        match self.session.error() {
-            Some(error) => Err(error.into()),
-            None => Ok(self.session.is_over()),
-        }
+        Ok(session.is_over())
     }
 }

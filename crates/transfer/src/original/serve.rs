@@ -7,10 +7,13 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul::OtherClients;
+use farhaul_session::RelPath;
 use farhaul_udp::{Interest, Token, Waiter};
+use farhaul_units::Instant;
 
 use super::stop::Woken;
 use super::{Failure, Stop};
+use crate::disk::{Directory, ServedFile};
 
 /// How long a client may ask for nothing. People sit at the original's prompt, but a place must not be lost for ever.
 pub(super) const IDLE: Duration = Duration::from_secs(300);
@@ -132,6 +135,27 @@ pub struct Given {
     pub retransmitted: u64,
     /// From the grant to the client's stop or last report.
     pub time: Duration,
+}
+
+/// The file that a client gets at present.
+pub(super) struct Giving {
+    name: Vec<u8>,
+    pub(super) file: ServedFile,
+    since: Instant,
+}
+
+impl Giving {
+    /// Opens the file that a client asks for.
+    pub(super) fn open(root: &Directory, name: &[u8], now: Instant) -> Result<Self, Failure> {
+        let path =
+            RelPath::parse(name).map_err(|error| Failure::Name { name: name.to_vec(), reason: error.to_string() })?;
+        Ok(Self { name: name.to_vec(), file: ServedFile::open(root, &path)?, since: now })
+    }
+
+    /// It was given in this many datagrams.
+    pub(super) fn given(self, now: Instant, sent: u64, retransmitted: u64) -> Given {
+        Given { name: self.name, size: self.file.size(), sent, retransmitted, time: now - self.since }
+    }
 }
 
 /// An event of a server. Sessions are numbered from 1.

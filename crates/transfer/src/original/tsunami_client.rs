@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use farhaul_proto::ChannelEnd;
+use farhaul_protocols::original::Placed;
 use farhaul_protocols::tsunami::original::{Client, ClientEvent, ClientOptions, Fault, Listed};
 use farhaul_session::Component;
 use farhaul_units::Instant;
 
-use super::drive::{Session, drive};
+use super::drive::{Application, drive};
 use super::line::Line;
 use super::{Failure, Progress, Stop};
 use crate::disk::{IncomingFile, IncomingPlace};
@@ -18,13 +18,12 @@ use crate::disk::{IncomingFile, IncomingPlace};
 #[derive(Debug)]
 pub struct TsunamiClient {
     line: Line,
-    host: Host,
+    session: Client,
+    requests: Requests,
 }
 
 #[derive(Debug)]
-struct Host {
-    session: Client,
-    server: SocketAddr,
+struct Requests {
     progress: Progress,
     task: Task,
     answer: Option<Answer>,
@@ -66,8 +65,8 @@ impl TsunamiClient {
     ) -> Result<Self, Failure> {
         let mut line = Line::connect(server, time, stop)?;
         let session = Client::new(options, line.now());
-        let host = Host { session, server, progress, task: Task::Dialogue, answer: None };
-        let mut client = Self { line, host };
+        let requests = Requests { progress, task: Task::Dialogue, answer: None };
+        let mut client = Self { line, session, requests };
         match client.run()? {
             Answer::Admitted => Ok(client),
             _ => Err(Fault::OutOfTurn.into()),
@@ -80,7 +79,7 @@ impl TsunamiClient {
     /// The session failed. It is of no more use.
     pub fn list(&mut self) -> Result<Option<Vec<Listed>>, Failure> {
         let now = self.line.now();
-        self.host.session.list(now).map_err(|error| refused(b"", &error))?;
+        self.session.list(now).map_err(|error| refused(b"", &error))?;
         match self.run()? {
             Answer::Files(files) => Ok(Some(files)),
             _ => Ok(None),
@@ -93,7 +92,7 @@ impl TsunamiClient {
     /// The session failed. It is of no more use.
     pub fn names(&mut self) -> Result<Vec<Vec<u8>>, Failure> {
         let now = self.line.now();
-        self.host.session.list_all(now).map_err(|error| refused(b"", &error))?;
+        self.session.list_all(now).map_err(|error| refused(b"", &error))?;
         match self.run()? {
             Answer::Names(names) => Ok(names),
             _ => Ok(Vec::new()),
@@ -109,16 +108,16 @@ impl TsunamiClient {
     pub fn get(&mut self, name: &[u8], local: &Component, place: &Arc<IncomingPlace>) -> Result<u64, Failure> {
         let port = self.line.open_socket(0)?;
         let now = self.line.now();
-        let before = self.host.progress.announced();
-        self.host.session.get(now, name, port).map_err(|error| refused(name, &error))?;
-        self.host.task = Task::Asked { place: Arc::clone(place), name: local.clone() };
+        let before = self.requests.progress.announced();
+        self.session.get(now, name, port).map_err(|error| refused(name, &error))?;
+        self.requests.task = Task::Asked { place: Arc::clone(place), name: local.clone() };
         let answer = self.run();
-        match (answer?, std::mem::replace(&mut self.host.task, Task::Dialogue)) {
+        match (answer?, std::mem::replace(&mut self.requests.task, Task::Dialogue)) {
             (Answer::Done, Task::Receiving(file)) => file.commit()?,
             (Answer::Refused, _) => return Err(Failure::NoFile(name.to_vec())),
             _ => return Err(Fault::OutOfTurn.into()),
         }
-        Ok(self.host.progress.announced() - before)
+        Ok(self.requests.progress.announced() - before)
     }
 
     /// Ends the connection in order.
@@ -127,15 +126,15 @@ impl TsunamiClient {
     }
 
     fn run(&mut self) -> Result<Answer, Failure> {
-        self.host.answer = None;
-        let result = drive(&mut self.line, &mut self.host);
+        self.requests.answer = None;
+        let result = drive(&mut self.line, &mut self.session, &mut self.requests);
         if result.is_err() {
             // The incomplete file goes.
-            self.host.task = Task::Dialogue;
+            self.requests.task = Task::Dialogue;
             self.line.finish();
         }
         result?;
-        self.host.answer.take().ok_or(Failure::Ended)
+        self.requests.answer.take().ok_or(Failure::Ended)
     }
 }
 
@@ -143,7 +142,7 @@ fn refused(name: &[u8], error: &dyn std::fmt::Display) -> Failure {
     Failure::Name { name: name.to_vec(), reason: error.to_string() }
 }
 
-impl Host {
+impl Requests {
     fn granted(&mut self, size: u64) -> Result<(), Failure> {
         let Task::Asked { place, name } = &self.task else { return Err(Fault::OutOfTurn.into()) };
         let file = place.begin(name, size)?;
@@ -152,8 +151,8 @@ impl Host {
         Ok(())
     }
 
-    fn events(&mut self) -> Result<bool, Failure> {
-        while let Some(event) = self.session.poll_event() {
+    fn handle_events(&mut self, session: &mut Client) -> Result<bool, Failure> {
+        while let Some(event) = session.poll_event() {
             let answer = match event {
                 ClientEvent::Granted { size } => {
                     self.granted(size)?;
@@ -164,7 +163,6 @@ impl Host {
                 ClientEvent::Files(files) => Answer::Files(files),
                 ClientEvent::Names(names) => Answer::Names(names),
                 ClientEvent::Done { .. } => Answer::Done,
-                ClientEvent::Failed(fault) => return Err(fault.into()),
                 _ => return Err(Failure::Ended),
             };
             self.answer = Some(answer);
@@ -173,54 +171,28 @@ impl Host {
     }
 }
 
-impl Session for Host {
-    fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Failure> {
-        self.session.handle_channel(now, bytes);
-        // The file must exist before its first block.
-        self.events().map(|_| ())
+impl Application<Client> for Requests {
+    fn work(&mut self, _now: Instant, session: &mut Client, _line: &mut Line) -> Result<bool, Failure> {
+        self.handle_events(session)
     }
 
-    fn channel_ended(&mut self, now: Instant, _end: ChannelEnd) -> Result<(), Failure> {
-        self.session.channel_ended(now);
-        Ok(())
+    fn work_after_fault(&mut self, _now: Instant, session: &mut Client, _line: &mut Line) -> Result<(), Failure> {
+        self.handle_events(session).map(|_| ())
     }
 
-    fn poll_channel(&mut self, _now: Instant, out: &mut Vec<u8>) {
-        self.session.poll_channel(out);
+    fn progress(&self) -> Option<&Progress> {
+        Some(&self.progress)
     }
 
-    fn receives(&self) -> bool {
-        matches!(self.task, Task::Receiving(_))
-    }
-
-    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) -> Result<(), Failure> {
-        if from.ip().to_canonical() != self.server.ip().to_canonical() {
-            return Ok(());
+    fn store(&mut self, session: &mut Client, block: Placed<'_>) -> Result<(), Failure> {
+        // The first block may come in the turn of the grant.
+        if let Task::Asked { .. } = self.task {
+            self.handle_events(session)?;
         }
-        self.progress.add_received(1);
-        let Some(block) = self.session.handle_datagram(now, datagram) else { return Ok(()) };
         if let Task::Receiving(file) = &self.task {
             file.write(block.offset, block.bytes)?;
             self.progress.add_bytes(block.bytes.len() as u64);
         }
         Ok(())
-    }
-
-    fn end_batch(&mut self, now: Instant) {
-        // Blocks are written as they come.
-        self.session.end_batch(now, 0);
-    }
-
-    fn handle_timeout(&mut self, now: Instant) -> Result<(), Failure> {
-        self.session.handle_timeout(now);
-        Ok(())
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.session.deadline()
-    }
-
-    fn work(&mut self, _now: Instant, _line: &mut Line) -> Result<bool, Failure> {
-        self.events()
     }
 }

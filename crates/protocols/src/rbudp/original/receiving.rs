@@ -7,6 +7,7 @@ use farhaul_wire::rbudp::{
 
 use super::{Fault, NO_FILE, Terms, UDP_PATIENCE};
 use crate::blast::engine::Receiver as _;
+use crate::original::{Arrival, OriginalSession};
 use crate::rbudp::Division;
 use crate::rbudp::receiver::{Datagrams, Receiver};
 use farhaul_proto::channel::ChannelEnd;
@@ -120,30 +121,6 @@ impl ReceivingSession {
         stats
     }
 
-    // ---- the channel ----
-
-    /// Takes bytes that arrived on the channel, in any division.
-    ///
-    /// # Errors
-    /// No sender sends them, or the file is too large.
-    pub fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Fault> {
-        self.heard = now;
-        let mut rest = bytes;
-        while !rest.is_empty() && matches!(self.state, State::Size | State::Empty) {
-            let Some(record) = self.take_record(&mut rest) else { return Ok(()) };
-            match self.state {
-                State::Size => self.on_size(now, record)?,
-                _ => self.on_empty_blast(record)?,
-            }
-        }
-        match self.state {
-            _ if rest.is_empty() => {}
-            State::Over => return Err(PeerMisbehaved::out_of_turn("a record after the end").into()),
-            _ => self.receiver.handle_control(now, rest)?,
-        }
-        self.check_payload()
-    }
-
     /// Takes a record off the front of `rest`; `None` if more bytes are needed.
     fn take_record(&mut self, rest: &mut &[u8]) -> Option<[u8; RECORD_LEN]> {
         let taken = rest.len().min(RECORD_LEN - self.record.len());
@@ -175,68 +152,6 @@ impl ReceivingSession {
         Ok(())
     }
 
-    /// The sender ended the channel, or it broke. The original simply ends it after a stream.
-    ///
-    /// # Errors
-    /// Something is missing.
-    pub fn channel_ended(&mut self, _now: Instant, end: ChannelEnd) -> Result<(), Fault> {
-        let between = end == ChannelEnd::Finished && self.receiver.is_between_blasts();
-        let fault = match self.state {
-            State::Size if self.record.is_empty() && end == ChannelEnd::Finished => Fault::NoAnswer,
-            State::Stream if between => {
-                self.state = State::Over;
-                return Ok(());
-            }
-            _ if self.is_complete() => return Ok(()),
-            _ => Fault::ChannelBroke,
-        };
-        Err(fault)
-    }
-
-    /// Appends bytes for the channel. Call it after every other call, once the channel has room.
-    pub fn poll_channel(&mut self, now: Instant, out: &mut Vec<u8>) {
-        out.append(&mut self.out);
-        self.receiver.poll_control(now, out);
-    }
-
-    // ---- datagrams and time ----
-
-    /// Takes one datagram. Returns false if no sender sends it.
-    pub fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> bool {
-        let good = self.receiver.handle_datagram(now, datagram);
-        if good {
-            self.heard = now;
-        }
-        good
-    }
-
-    /// All datagrams of one receive call were handled.
-    pub fn end_batch(&mut self, now: Instant) {
-        self.receiver.end_batch(now);
-    }
-
-    /// When to call [`handle_timeout`](Self::handle_timeout) next; `None` if only input can cause output.
-    pub fn deadline(&self) -> Option<Instant> {
-        earliest(self.receiver.deadline(), self.patience().map(|time| self.heard + time))
-    }
-
-    /// Fires the timers that are due.
-    ///
-    /// # Errors
-    /// The sender was silent for too long.
-    pub fn handle_timeout(&mut self, now: Instant) -> Result<(), Fault> {
-        self.check_payload()?;
-        self.receiver.handle_timeout(now);
-        match self.patience() {
-            Some(time) if now >= self.heard + time => {
-                let blocked = self.awaits_first_datagram();
-                let fault = if blocked { Fault::UdpBlocked(time) } else { Fault::Silent(time) };
-                Err(self.payload_fault().unwrap_or(fault))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// How long the sender may be silent now; `None` if it need not say anything. A stream pauses between blasts.
     fn patience(&self) -> Option<Duration> {
         match self.state {
@@ -259,5 +174,84 @@ impl ReceivingSession {
     fn payload_fault(&self) -> Option<Fault> {
         let Datagrams { valid, foreign, largest_foreign } = self.receiver.datagrams();
         (foreign > valid).then_some(Fault::OtherPayload { own: self.terms.payload, peers: largest_foreign })
+    }
+}
+
+impl OriginalSession for ReceivingSession {
+    type Fault = Fault;
+
+    fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Fault> {
+        self.heard = now;
+        let mut rest = bytes;
+        while !rest.is_empty() && matches!(self.state, State::Size | State::Empty) {
+            let Some(record) = self.take_record(&mut rest) else { return Ok(()) };
+            match self.state {
+                State::Size => self.on_size(now, record)?,
+                _ => self.on_empty_blast(record)?,
+            }
+        }
+        match self.state {
+            _ if rest.is_empty() => {}
+            State::Over => return Err(PeerMisbehaved::out_of_turn("a record after the end").into()),
+            _ => self.receiver.handle_control(now, rest)?,
+        }
+        self.check_payload()
+    }
+
+    fn channel_ended(&mut self, _now: Instant, end: ChannelEnd) -> Result<(), Fault> {
+        let between = end == ChannelEnd::Finished && self.receiver.is_between_blasts();
+        match self.state {
+            // A sender that refuses may reset the connection.
+            State::Size => Err(Fault::NoAnswer),
+            // The original simply ends the channel after a stream.
+            State::Stream if between => {
+                self.state = State::Over;
+                Ok(())
+            }
+            _ if self.is_complete() => Ok(()),
+            _ => Err(Fault::ChannelBroke),
+        }
+    }
+
+    fn poll_channel(&mut self, now: Instant, out: &mut Vec<u8>) {
+        out.append(&mut self.out);
+        self.receiver.poll_control(now, out);
+    }
+
+    fn peer_port(&self) -> Option<u16> {
+        Some(self.terms.port)
+    }
+
+    fn receives(&self) -> bool {
+        true
+    }
+
+    fn handle_datagram<'d>(&mut self, now: Instant, _from_port: u16, datagram: &'d [u8]) -> Arrival<'d> {
+        if !self.receiver.handle_datagram(now, datagram) {
+            return Arrival::Foreign;
+        }
+        self.heard = now;
+        Arrival::Taken
+    }
+
+    fn end_batch(&mut self, now: Instant) {
+        self.receiver.end_batch(now);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) -> Result<(), Fault> {
+        self.check_payload()?;
+        self.receiver.handle_timeout(now);
+        match self.patience() {
+            Some(time) if now >= self.heard + time => {
+                let blocked = self.awaits_first_datagram();
+                let fault = if blocked { Fault::UdpBlocked(time) } else { Fault::Silent(time) };
+                Err(self.payload_fault().unwrap_or(fault))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        earliest(self.receiver.deadline(), self.patience().map(|time| self.heard + time))
     }
 }

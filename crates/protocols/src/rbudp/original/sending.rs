@@ -6,6 +6,7 @@ use farhaul_wire::rbudp::{EndOfBlast, NAME_BLOCK_LEN, STREAM_MODE, bitmap_len, d
 use super::doubt::Doubt;
 use super::{Fault, NO_FILE, Terms};
 use crate::blast::engine::Sender as _;
+use crate::original::OriginalSession;
 use crate::rbudp::Division;
 use crate::rbudp::sender::{Bitmap, Sender};
 use farhaul_proto::channel::ChannelEnd;
@@ -155,45 +156,6 @@ impl SendingSession {
         stats
     }
 
-    // ---- the channel ----
-
-    /// Takes bytes that arrived on the channel, in any division.
-    ///
-    /// # Errors
-    /// No receiver sends them, or its bitmaps say that nothing arrives.
-    pub fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Fault> {
-        self.heard = now;
-        let mut rest = bytes;
-        while let Some(&byte) = rest.first() {
-            match &mut self.state {
-                State::Name { .. } => self.on_name(&mut rest)?,
-                State::StreamRequest if byte == STREAM_MODE => {
-                    self.state = State::Stream { finished: false };
-                    rest = &rest[1..];
-                }
-                State::StreamRequest => return Err(Fault::WantsFile),
-                State::Empty { bitmap } => {
-                    *bitmap -= 1;
-                    rest = &rest[1..];
-                    if *bitmap == 0 {
-                        self.state = State::Name { first: false };
-                    }
-                }
-                State::File | State::Stream { .. } => {
-                    rest = &rest[self.on_bitmap(now, rest)?..];
-                }
-                State::Doubt(doubt) => {
-                    doubt.add(rest.len());
-                    return Ok(());
-                }
-                State::Asked | State::Over => {
-                    return Err(PeerMisbehaved::out_of_turn("a record of the receiver").into());
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn on_name(&mut self, rest: &mut &[u8]) -> Result<(), Fault> {
         let taken = rest.len().min(NAME_BLOCK_LEN - self.block.len());
         self.block.extend_from_slice(&rest[..taken]);
@@ -247,11 +209,67 @@ impl SendingSession {
         }
     }
 
-    /// The receiver ended the channel, or it broke.
-    ///
-    /// # Errors
-    /// It does not have everything.
-    pub fn channel_ended(&mut self, now: Instant, _end: ChannelEnd) -> Result<(), Fault> {
+    /// Why a receiver said no more in the middle of a transfer: `otherwise`, unless it expects fewer packets.
+    fn unanswered(&self, now: Instant, otherwise: Fault) -> Fault {
+        let Some(bitmap) = self.sender.bitmap() else { return otherwise };
+        if bitmap.round == 0 && bitmap.read == 0 && otherwise == Fault::ChannelBroke {
+            return Fault::LeftUnanswered(self.terms.payload);
+        }
+        Doubt::shorter(now, self.terms.payload, &bitmap, otherwise).fault()
+    }
+
+    /// Whether the request was answered. The size goes first.
+    fn may_send(&self) -> bool {
+        self.out.is_empty() && matches!(self.state, State::File | State::Stream { .. })
+    }
+
+    fn awaits_peer(&self) -> bool {
+        match self.state {
+            State::Name { first } => first || !self.block.is_empty(),
+            State::StreamRequest | State::Empty { .. } => true,
+            State::File | State::Stream { .. } => self.sender.awaits_bitmap(),
+            State::Asked | State::Doubt(_) | State::Over => false,
+        }
+    }
+}
+
+impl OriginalSession for SendingSession {
+    type Fault = Fault;
+
+    fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Fault> {
+        self.heard = now;
+        let mut rest = bytes;
+        while let Some(&byte) = rest.first() {
+            match &mut self.state {
+                State::Name { .. } => self.on_name(&mut rest)?,
+                State::StreamRequest if byte == STREAM_MODE => {
+                    self.state = State::Stream { finished: false };
+                    rest = &rest[1..];
+                }
+                State::StreamRequest => return Err(Fault::WantsFile),
+                State::Empty { bitmap } => {
+                    *bitmap -= 1;
+                    rest = &rest[1..];
+                    if *bitmap == 0 {
+                        self.state = State::Name { first: false };
+                    }
+                }
+                State::File | State::Stream { .. } => {
+                    rest = &rest[self.on_bitmap(now, rest)?..];
+                }
+                State::Doubt(doubt) => {
+                    doubt.add(rest.len());
+                    return Ok(());
+                }
+                State::Asked | State::Over => {
+                    return Err(PeerMisbehaved::out_of_turn("a record of the receiver").into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn channel_ended(&mut self, now: Instant, _end: ChannelEnd) -> Result<(), Fault> {
         match self.state {
             State::Name { first: false } if self.block.is_empty() => Ok(()),
             State::Name { first: true } if self.block.is_empty() => Err(Fault::NothingAsked),
@@ -267,55 +285,30 @@ impl SendingSession {
         }
     }
 
-    /// Why a receiver said no more in the middle of a transfer: `otherwise`, unless it expects fewer packets.
-    fn unanswered(&self, now: Instant, otherwise: Fault) -> Fault {
-        let Some(bitmap) = self.sender.bitmap() else { return otherwise };
-        if bitmap.round == 0 && bitmap.read == 0 && otherwise == Fault::ChannelBroke {
-            return Fault::LeftUnanswered(self.terms.payload);
-        }
-        Doubt::shorter(now, self.terms.payload, &bitmap, otherwise).fault()
-    }
-
-    /// Appends bytes for the channel. Call it after every other call, once the channel has room.
-    pub fn poll_channel(&mut self, now: Instant, out: &mut Vec<u8>) {
+    fn poll_channel(&mut self, now: Instant, out: &mut Vec<u8>) {
         out.append(&mut self.out);
         self.sender.poll_control(now, out);
     }
 
-    // ---- datagrams and time ----
+    fn peer_port(&self) -> Option<u16> {
+        self.terms.port.checked_add(1)
+    }
 
-    /// The next datagrams, back to back, and the length of each but the last. `None` before the
-    /// [deadline](Self::deadline). The bytes lie in `scratch`.
-    pub fn poll_datagrams<'a>(&'a mut self, now: Instant, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
+    fn poll_datagrams<'a, E>(
+        &'a mut self,
+        now: Instant,
+        _content: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<Option<(usize, &'a [u8])>, E> {
         if !self.may_send() {
-            return None;
+            return Ok(None);
         }
-        let plan = self.sender.plan(now)?;
+        let Some(plan) = self.sender.plan(now) else { return Ok(None) };
         self.heard = now;
-        self.sender.emit(now, plan, scratch)
+        Ok(self.sender.emit(now, plan, scratch))
     }
 
-    /// Whether the request was answered. The size goes first.
-    fn may_send(&self) -> bool {
-        self.out.is_empty() && matches!(self.state, State::File | State::Stream { .. })
-    }
-
-    /// When to call [`poll_datagrams`](Self::poll_datagrams) or [`handle_timeout`](Self::handle_timeout) next; `None` if
-    /// only input can cause output.
-    pub fn deadline(&self) -> Option<Instant> {
-        let sending = if self.may_send() { self.sender.deadline() } else { None };
-        let patience = match self.state {
-            State::Doubt(doubt) => Some(doubt.until),
-            _ => self.awaits_peer().then(|| self.heard + self.terms.patience),
-        };
-        earliest(sending, patience)
-    }
-
-    /// Fires the timers that are due.
-    ///
-    /// # Errors
-    /// The receiver was silent for too long.
-    pub fn handle_timeout(&mut self, now: Instant) -> Result<(), Fault> {
+    fn handle_timeout(&mut self, now: Instant) -> Result<(), Fault> {
         if let State::Doubt(doubt) = self.state {
             return if now < doubt.until { Ok(()) } else { Err(doubt.fault()) };
         }
@@ -330,12 +323,12 @@ impl SendingSession {
         Err(self.unanswered(now, Fault::Silent(self.terms.patience)))
     }
 
-    fn awaits_peer(&self) -> bool {
-        match self.state {
-            State::Name { first } => first || !self.block.is_empty(),
-            State::StreamRequest | State::Empty { .. } => true,
-            State::File | State::Stream { .. } => self.sender.awaits_bitmap(),
-            State::Asked | State::Doubt(_) | State::Over => false,
-        }
+    fn deadline(&self) -> Option<Instant> {
+        let sending = if self.may_send() { self.sender.deadline() } else { None };
+        let patience = match self.state {
+            State::Doubt(doubt) => Some(doubt.until),
+            _ => self.awaits_peer().then(|| self.heard + self.terms.patience),
+        };
+        earliest(sending, patience)
     }
 }

@@ -5,6 +5,8 @@ mod receivers;
 mod senders;
 
 use super::*;
+use crate::original::testing::{said, train};
+use crate::original::{Arrival, OriginalSession};
 use farhaul_proto::channel::ChannelEnd;
 
 const NOW: Instant = Instant::from_nanos(1_000_000_000);
@@ -37,23 +39,16 @@ fn dirty_block(name: &[u8]) -> Vec<u8> {
     block
 }
 
-fn says_receiver(receiver: &mut ReceivingSession, now: Instant) -> Vec<u8> {
-    let mut out = Vec::new();
-    receiver.poll_channel(now, &mut out);
-    out
-}
-
-fn says_sender(sender: &mut SendingSession, now: Instant) -> Vec<u8> {
-    let mut out = Vec::new();
-    sender.poll_channel(now, &mut out);
-    out
+/// Whether a receiver takes a datagram.
+fn takes(receiver: &mut ReceivingSession, datagram: &[u8]) -> bool {
+    receiver.handle_datagram(NOW, PORT, datagram) == Arrival::Taken
 }
 
 /// Everything that leaves until the sender waits for its peer, and the time of the last datagram.
 fn blast(sender: &mut SendingSession, mut now: Instant) -> (Vec<Vec<u8>>, Instant) {
-    let (mut all, mut scratch, mut last) = (Vec::new(), Vec::new(), now);
+    let (mut all, mut last) = (Vec::new(), now);
     loop {
-        while let Some((size, bytes)) = sender.poll_datagrams(now, &mut scratch) {
+        while let Some((size, bytes)) = train(sender, now) {
             all.extend(bytes.chunks(size).map(<[u8]>::to_vec));
             last = now;
         }

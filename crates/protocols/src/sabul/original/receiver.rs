@@ -1,7 +1,5 @@
 //! The receiving side: it opens the channel, names its port, and reads until the channel ends.
 
-use core::net::{IpAddr, SocketAddr};
-
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::sabul::{OPTIONS_LEN, Options as Block, Record};
 
@@ -9,6 +7,7 @@ use super::super::receiver::{Receiver as Engine, Rules};
 use super::super::{Generation, Repairs};
 use super::{SabulError, setup};
 use crate::blast::engine::Receiver as _;
+use crate::original::{Arrival, OriginalSession};
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::stats::Stats;
 use farhaul_proto::{Config, Entropy};
@@ -34,7 +33,6 @@ pub enum StreamEnd {
 pub struct Receiver {
     engine: Engine,
     phase: Phase,
-    sender: IpAddr,
     /// The port that the sender's datagrams come from, by the first of them.
     from_port: Option<u16>,
     block: [u8; OPTIONS_LEN],
@@ -45,8 +43,6 @@ pub struct Receiver {
     end: Option<StreamEnd>,
     /// When the sender, which waits for this side's end, must hear that this side is still there.
     next_sign: Option<Instant>,
-    error: Option<SabulError>,
-    strangers: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,14 +56,13 @@ enum Phase {
 }
 
 impl Receiver {
-    /// A session over a channel to `sender` that has just been opened. Datagrams come to this side's `udp_port`.
-    pub fn new(config: &Config, udp_port: u16, sender: IpAddr, entropy: &Entropy, now: Instant) -> Self {
+    /// A session over a channel to a sender that has just been opened. Datagrams come to this side's `udp_port`.
+    pub fn new(config: &Config, udp_port: u16, entropy: &Entropy, now: Instant) -> Self {
         let block = Block::new(udp_port);
         let rules = Rules { window: block.window, syn: Generation::March2003.syn(), repairs: Repairs::Original };
         Self {
             engine: Engine::new(&setup(config, entropy, now), rules),
             phase: Phase::Opening,
-            sender: sender.to_canonical(),
             from_port: None,
             block: block.encode(),
             echoed: 0,
@@ -75,109 +70,6 @@ impl Receiver {
             opening_time: config.connect_timeout,
             end: None,
             next_sign: None,
-            error: None,
-            strangers: 0,
-        }
-    }
-
-    // ---- the channel ----
-
-    /// Takes bytes of the channel, in any division.
-    pub fn handle_channel(&mut self, now: Instant, bytes: &[u8]) {
-        match self.phase {
-            Phase::Over => {}
-            Phase::Opening => self.fail(SabulError::EchoDiffers),
-            Phase::Echo(since) => {
-                let (head, rest) = bytes.split_at(bytes.len().min(OPTIONS_LEN - self.echoed));
-                if !self.block[self.echoed..].starts_with(head) {
-                    return self.fail(SabulError::EchoDiffers);
-                }
-                self.echoed += head.len();
-                if self.echoed == OPTIONS_LEN {
-                    self.engine.set_round_trip(now - since);
-                    self.phase = Phase::Data;
-                }
-                if !rest.is_empty() {
-                    self.fail(SabulError::SenderSpeaks(rest.len()));
-                }
-            }
-            Phase::Data if !bytes.is_empty() => self.fail(SabulError::SenderSpeaks(bytes.len())),
-            Phase::Data => {}
-        }
-    }
-
-    /// Appends bytes for the channel.
-    pub fn poll_channel(&mut self, now: Instant, out: &mut Vec<u8>) {
-        match self.phase {
-            Phase::Opening => {
-                out.extend_from_slice(&self.block);
-                self.phase = Phase::Echo(now);
-            }
-            Phase::Data => self.engine.poll_control(now, out),
-            Phase::Over if self.next_sign.is_some_and(|at| now >= at) => {
-                Record::Syn(0).encode(out);
-                self.next_sign = Some(now + SIGN_INTERVAL);
-            }
-            Phase::Echo(_) | Phase::Over => {}
-        }
-    }
-
-    /// The sender ended the channel, or it failed. The host hands over the datagrams that have arrived before.
-    pub fn channel_ended(&mut self, now: Instant, end: ChannelEnd) {
-        match self.phase {
-            Phase::Over => return,
-            Phase::Opening | Phase::Echo(_) => return self.fail(SabulError::Opening(end)),
-            Phase::Data if self.engine.has_gap() => return self.fail(SabulError::SenderLeft(self.engine.missing())),
-            Phase::Data => {}
-        }
-        let end = match (end, self.engine.is_acknowledged()) {
-            (ChannelEnd::Finished, true) => StreamEnd::Closed,
-            (ChannelEnd::Finished, false) => StreamEnd::ClosedEarly,
-            (_, true) => StreamEnd::Broken,
-            (_, false) => return self.fail(SabulError::ChannelBroke),
-        };
-        self.next_sign = (end != StreamEnd::Broken).then(|| now + SIGN_INTERVAL);
-        self.end = Some(end);
-        self.phase = Phase::Over;
-    }
-
-    // ---- datagrams and time ----
-
-    /// Takes one datagram. Those of others than the sender change nothing (attack C2). [`end_batch`](Self::end_batch)
-    /// ends the datagrams of one receive call.
-    pub fn handle_datagram(&mut self, now: Instant, from: SocketAddr, datagram: &[u8]) {
-        let is_senders =
-            from.ip().to_canonical() == self.sender && self.from_port.is_none_or(|port| port == from.port());
-        if !is_senders || matches!(self.phase, Phase::Opening | Phase::Over) {
-            self.strangers += 1;
-            return;
-        }
-        if self.engine.handle_datagram(now, datagram) {
-            self.from_port = Some(from.port());
-        }
-    }
-
-    /// All datagrams of one receive call were handled.
-    pub fn end_batch(&mut self, now: Instant) {
-        self.engine.end_batch(now);
-    }
-
-    /// When to call [`handle_timeout`](Self::handle_timeout) next.
-    pub fn deadline(&self) -> Option<Instant> {
-        match self.phase {
-            Phase::Echo(since) => Some(since + self.opening_time),
-            Phase::Data => self.engine.deadline(),
-            Phase::Over => self.next_sign,
-            Phase::Opening => None,
-        }
-    }
-
-    /// Fires the timers that are due.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        match self.phase {
-            Phase::Echo(since) if now >= since + self.opening_time => self.fail(SabulError::NoEcho(self.opening_time)),
-            Phase::Data => self.engine.handle_timeout(now),
-            _ => {}
         }
     }
 
@@ -195,7 +87,7 @@ impl Receiver {
 
     // ---- facts ----
 
-    /// Whether the session is over: [`end`](Self::end) or [`error`](Self::error) says how. Bytes may still wait. Until the
+    /// Whether the session is over: [`end`](Self::end) says how, unless it failed. Bytes may still wait. Until the
     /// host has stored them and ends the channel, records tell the sender that this side is alive.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
@@ -206,22 +98,116 @@ impl Receiver {
         self.end
     }
 
-    /// Why it failed.
-    pub const fn error(&self) -> Option<SabulError> {
-        self.error
-    }
-
     /// Counters and estimates.
     pub fn stats(&self, now: Instant) -> Stats {
         let mut stats = Stats::default();
         stats.elapsed = now - self.opened;
         self.engine.fill_stats(now, &mut stats);
-        stats.totals.packets_invalid += self.strangers;
         stats
     }
 
-    fn fail(&mut self, error: SabulError) {
-        self.error.get_or_insert(error);
+    fn fail(&mut self, error: SabulError) -> Result<(), SabulError> {
         self.phase = Phase::Over;
+        Err(error)
+    }
+}
+
+impl OriginalSession for Receiver {
+    type Fault = SabulError;
+
+    fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), SabulError> {
+        match self.phase {
+            Phase::Opening => self.fail(SabulError::EchoDiffers),
+            Phase::Echo(since) => {
+                let (head, rest) = bytes.split_at(bytes.len().min(OPTIONS_LEN - self.echoed));
+                if !self.block[self.echoed..].starts_with(head) {
+                    return self.fail(SabulError::EchoDiffers);
+                }
+                self.echoed += head.len();
+                if self.echoed == OPTIONS_LEN {
+                    self.engine.set_round_trip(now - since);
+                    self.phase = Phase::Data;
+                }
+                if rest.is_empty() { Ok(()) } else { self.fail(SabulError::SenderSpeaks(rest.len())) }
+            }
+            Phase::Data if !bytes.is_empty() => self.fail(SabulError::SenderSpeaks(bytes.len())),
+            Phase::Data | Phase::Over => Ok(()),
+        }
+    }
+
+    fn channel_ended(&mut self, now: Instant, end: ChannelEnd) -> Result<(), SabulError> {
+        match self.phase {
+            Phase::Over => return Ok(()),
+            Phase::Opening | Phase::Echo(_) => return self.fail(SabulError::Opening(end)),
+            Phase::Data if self.engine.has_gap() => return self.fail(SabulError::SenderLeft(self.engine.missing())),
+            Phase::Data => {}
+        }
+        let end = match (end, self.engine.is_acknowledged()) {
+            (ChannelEnd::Finished, true) => StreamEnd::Closed,
+            (ChannelEnd::Finished, false) => StreamEnd::ClosedEarly,
+            (_, true) => StreamEnd::Broken,
+            (_, false) => return self.fail(SabulError::ChannelBroke),
+        };
+        self.next_sign = (end != StreamEnd::Broken).then(|| now + SIGN_INTERVAL);
+        self.end = Some(end);
+        self.phase = Phase::Over;
+        Ok(())
+    }
+
+    fn poll_channel(&mut self, now: Instant, out: &mut Vec<u8>) {
+        match self.phase {
+            Phase::Opening => {
+                out.extend_from_slice(&self.block);
+                self.phase = Phase::Echo(now);
+            }
+            Phase::Data => self.engine.poll_control(now, out),
+            Phase::Over if self.next_sign.is_some_and(|at| now >= at) => {
+                Record::Syn(0).encode(out);
+                self.next_sign = Some(now + SIGN_INTERVAL);
+            }
+            Phase::Echo(_) | Phase::Over => {}
+        }
+    }
+
+    fn peer_port(&self) -> Option<u16> {
+        self.from_port
+    }
+
+    fn receives(&self) -> bool {
+        !self.is_over()
+    }
+
+    fn handle_datagram<'d>(&mut self, now: Instant, from_port: u16, datagram: &'d [u8]) -> Arrival<'d> {
+        if matches!(self.phase, Phase::Opening | Phase::Over) {
+            return Arrival::Foreign;
+        }
+        if self.engine.handle_datagram(now, datagram) {
+            self.from_port = Some(from_port);
+        }
+        Arrival::Taken
+    }
+
+    fn end_batch(&mut self, now: Instant) {
+        self.engine.end_batch(now);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) -> Result<(), SabulError> {
+        match self.phase {
+            Phase::Echo(since) if now >= since + self.opening_time => self.fail(SabulError::NoEcho(self.opening_time)),
+            Phase::Data => {
+                self.engine.handle_timeout(now);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Echo(since) => Some(since + self.opening_time),
+            Phase::Data => self.engine.deadline(),
+            Phase::Over => self.next_sign,
+            Phase::Opening => None,
+        }
     }
 }

@@ -7,6 +7,7 @@ use super::super::sender::Sender as Engine;
 use super::super::{Options, Repairs};
 use super::{SabulError, setup};
 use crate::blast::engine::Sender as _;
+use crate::original::OriginalSession;
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::stats::Stats;
 use farhaul_proto::{Config, Entropy};
@@ -32,7 +33,6 @@ pub struct Sender {
     /// Since when the application has nothing to write.
     idle: Option<Instant>,
     finished: bool,
-    error: Option<SabulError>,
     heard: Instant,
 }
 
@@ -69,36 +69,7 @@ impl Sender {
             peer_port: None,
             idle: None,
             finished: false,
-            error: None,
             heard: now,
-        }
-    }
-
-    // ---- the channel ----
-
-    /// Takes bytes of the channel, in any division.
-    pub fn handle_channel(&mut self, now: Instant, bytes: &[u8]) {
-        self.heard = now;
-        let mut rest = bytes;
-        if self.phase == Phase::Opening {
-            let (head, more) = bytes.split_at(bytes.len().min(OPTIONS_LEN - self.options.len()));
-            self.options.extend_from_slice(head);
-            rest = more;
-            if let Err(error) = self.read_options() {
-                return self.fail(error);
-            }
-        }
-        match self.phase {
-            // A receiver waits for the echo. One with words of 64 bits has sent twice as much.
-            Phase::Echo if !rest.is_empty() => self.fail(SabulError::WordsOf64Bits),
-            Phase::Data => {
-                if let Err(fault) = self.engine.handle_control(now, rest) {
-                    let late_half = self.may_have_64_bits && self.engine.silence().is_unheard();
-                    self.fail(if late_half { SabulError::WordsOf64Bits } else { SabulError::Misbehaved(fault) });
-                }
-                self.check_end(now);
-            }
-            _ => {}
         }
     }
 
@@ -113,81 +84,6 @@ impl Sender {
         self.peer_port = Some(options.udp_port);
         self.phase = Phase::Echo;
         Ok(())
-    }
-
-    /// Appends bytes for the channel.
-    pub fn poll_channel(&mut self, now: Instant, out: &mut Vec<u8>) {
-        if self.phase == Phase::Echo {
-            out.append(&mut self.options);
-            self.phase = Phase::Data;
-            self.flush_if_idle(now);
-            self.check_end(now);
-        }
-    }
-
-    /// The receiver ended the channel, or it failed.
-    pub fn channel_ended(&mut self, _now: Instant, end: ChannelEnd) {
-        match self.phase {
-            Phase::Over => {}
-            Phase::Opening | Phase::Echo => self.fail(SabulError::Opening(end)),
-            Phase::Data => self.fail(SabulError::ReceiverLeft(self.engine.unacknowledged())),
-            Phase::Draining if end == ChannelEnd::Finished => self.phase = Phase::Over,
-            Phase::Draining => self.fail(SabulError::ReceiverBroke),
-        }
-    }
-
-    // ---- datagrams and time ----
-
-    /// The port to which datagrams go, at the address of the channel's other end; `None` before the options came.
-    pub const fn peer_port(&self) -> Option<u16> {
-        self.peer_port
-    }
-
-    /// Datagrams that leave now, back to back, with the length of each but the last. They count as sent.
-    pub fn poll_datagrams<'a>(&'a mut self, now: Instant, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
-        if self.phase != Phase::Data {
-            return None;
-        }
-        let plan = self.engine.plan(now)?;
-        self.engine.emit(now, plan, scratch)
-    }
-
-    /// When to call [`handle_timeout`](Self::handle_timeout) or [`poll_datagrams`](Self::poll_datagrams) next.
-    pub fn deadline(&self) -> Option<Instant> {
-        match self.phase {
-            Phase::Opening => Some(self.opened + self.opening_time),
-            Phase::Data => {
-                let silence = (self.engine.in_flight() > 0).then(|| self.heard + self.peer_timeout);
-                let idle = self.idle.filter(|_| self.engine.awaits_flush()).map(|since| since + IDLE);
-                [self.engine.deadline(), silence, idle].into_iter().flatten().min()
-            }
-            Phase::Draining => Some(self.heard + self.peer_timeout),
-            Phase::Echo | Phase::Over => None,
-        }
-    }
-
-    /// Fires the timers that are due.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        match self.phase {
-            Phase::Opening if now >= self.opened + self.opening_time => {
-                self.fail(SabulError::NoOptions { bytes: self.options.len(), time: self.opening_time });
-            }
-            Phase::Data => {
-                self.engine.handle_timeout(now);
-                self.flush_if_idle(now);
-                if self.engine.in_flight() == 0 {
-                    self.heard = now;
-                } else if self.engine.silence().never_reached(now) {
-                    self.fail(SabulError::DatagramsBlocked);
-                } else if now - self.heard >= self.peer_timeout {
-                    self.fail(SabulError::PeerSilent(self.peer_timeout));
-                }
-            }
-            Phase::Draining if now >= self.heard + self.peer_timeout => {
-                self.fail(SabulError::ReceiverStays(self.peer_timeout));
-            }
-            _ => {}
-        }
     }
 
     // ---- the application's side ----
@@ -245,14 +141,9 @@ impl Sender {
         self.phase == Phase::Draining
     }
 
-    /// Whether the receiver has everything and has ended the channel, or [`error`](Self::error) says why not.
+    /// Whether the receiver has everything and has ended the channel, or it failed.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
-    }
-
-    /// Why it failed.
-    pub const fn error(&self) -> Option<SabulError> {
-        self.error
     }
 
     /// Counters and estimates.
@@ -263,8 +154,118 @@ impl Sender {
         stats
     }
 
-    fn fail(&mut self, error: SabulError) {
-        self.error.get_or_insert(error);
+    fn fail(&mut self, error: SabulError) -> Result<(), SabulError> {
         self.phase = Phase::Over;
+        Err(error)
+    }
+}
+
+impl OriginalSession for Sender {
+    type Fault = SabulError;
+
+    fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), SabulError> {
+        self.heard = now;
+        let mut rest = bytes;
+        if self.phase == Phase::Opening {
+            let (head, more) = bytes.split_at(bytes.len().min(OPTIONS_LEN - self.options.len()));
+            self.options.extend_from_slice(head);
+            rest = more;
+            if let Err(error) = self.read_options() {
+                return self.fail(error);
+            }
+        }
+        match self.phase {
+            // A receiver waits for the echo. One with words of 64 bits has sent twice as much.
+            Phase::Echo if !rest.is_empty() => self.fail(SabulError::WordsOf64Bits),
+            Phase::Data => {
+                if let Err(fault) = self.engine.handle_control(now, rest) {
+                    let late_half = self.may_have_64_bits && self.engine.silence().is_unheard();
+                    return self.fail(if late_half {
+                        SabulError::WordsOf64Bits
+                    } else {
+                        SabulError::Misbehaved(fault)
+                    });
+                }
+                self.check_end(now);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn channel_ended(&mut self, _now: Instant, end: ChannelEnd) -> Result<(), SabulError> {
+        match self.phase {
+            Phase::Over => Ok(()),
+            Phase::Opening | Phase::Echo => self.fail(SabulError::Opening(end)),
+            Phase::Data => self.fail(SabulError::ReceiverLeft(self.engine.unacknowledged())),
+            Phase::Draining if end == ChannelEnd::Finished => {
+                self.phase = Phase::Over;
+                Ok(())
+            }
+            Phase::Draining => self.fail(SabulError::ReceiverBroke),
+        }
+    }
+
+    fn poll_channel(&mut self, now: Instant, out: &mut Vec<u8>) {
+        if self.phase == Phase::Echo {
+            out.append(&mut self.options);
+            self.phase = Phase::Data;
+            self.flush_if_idle(now);
+            self.check_end(now);
+        }
+    }
+
+    fn peer_port(&self) -> Option<u16> {
+        self.peer_port
+    }
+
+    fn poll_datagrams<'a, E>(
+        &'a mut self,
+        now: Instant,
+        _content: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<Option<(usize, &'a [u8])>, E> {
+        if self.phase != Phase::Data {
+            return Ok(None);
+        }
+        let Some(plan) = self.engine.plan(now) else { return Ok(None) };
+        Ok(self.engine.emit(now, plan, scratch))
+    }
+
+    fn handle_timeout(&mut self, now: Instant) -> Result<(), SabulError> {
+        match self.phase {
+            Phase::Opening if now >= self.opened + self.opening_time => {
+                self.fail(SabulError::NoOptions { bytes: self.options.len(), time: self.opening_time })
+            }
+            Phase::Data => {
+                self.engine.handle_timeout(now);
+                self.flush_if_idle(now);
+                if self.engine.in_flight() == 0 {
+                    self.heard = now;
+                } else if self.engine.silence().never_reached(now) {
+                    return self.fail(SabulError::DatagramsBlocked);
+                } else if now - self.heard >= self.peer_timeout {
+                    return self.fail(SabulError::PeerSilent(self.peer_timeout));
+                }
+                Ok(())
+            }
+            Phase::Draining if now >= self.heard + self.peer_timeout => {
+                self.fail(SabulError::ReceiverStays(self.peer_timeout))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Opening => Some(self.opened + self.opening_time),
+            Phase::Data => {
+                let silence = (self.engine.in_flight() > 0).then(|| self.heard + self.peer_timeout);
+                let idle = self.idle.filter(|_| self.engine.awaits_flush()).map(|since| since + IDLE);
+                [self.engine.deadline(), silence, idle].into_iter().flatten().min()
+            }
+            Phase::Draining => Some(self.heard + self.peer_timeout),
+            Phase::Echo | Phase::Over => None,
+        }
     }
 }

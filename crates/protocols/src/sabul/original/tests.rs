@@ -8,9 +8,13 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use farhaul_units::{Duration, Instant};
 
-use super::{Receiver, Sender};
+use crate::original::testing::{Watched, train};
+use crate::original::{Arrival, OriginalSession as _};
 use crate::sabul::Options;
 use farhaul_proto::{Config, Entropy};
+
+type Sender = Watched<super::Sender>;
+type Receiver = Watched<super::Receiver>;
 
 const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
 const PEER_PORT: SocketAddr = SocketAddr::new(PEER, 7_000);
@@ -36,7 +40,7 @@ fn long_words(words: &[u32]) -> Vec<u8> {
 }
 
 fn new_sender(options: &Options) -> Sender {
-    Sender::new(&Config::default(), options, &entropy(), at(0))
+    Watched::new(super::Sender::new(&Config::default(), options, &entropy(), at(0)))
 }
 
 /// A sender whose receiver has sent its options and got the echo.
@@ -48,18 +52,16 @@ fn open_sender(options: &Options) -> Sender {
 }
 
 fn said(sender: &mut Sender, millis: u64) -> Vec<u8> {
-    let mut out = Vec::new();
-    sender.poll_channel(at(millis), &mut out);
-    out
+    crate::original::testing::said(&mut **sender, at(millis))
 }
 
 /// The datagrams that leave until `until`, with the timers fired.
 fn datagrams(sender: &mut Sender, from: u64, until: u64) -> Vec<Vec<u8>> {
-    let (mut scratch, mut all) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
     let mut now = at(from);
     while now <= at(until) {
         sender.handle_timeout(now);
-        while let Some((size, bytes)) = sender.poll_datagrams(now, &mut scratch) {
+        while let Some((size, bytes)) = train(&mut **sender, now) {
             all.extend(bytes.chunks(size).map(<[u8]>::to_vec));
         }
         let Some(next) = sender.deadline() else { break };
@@ -73,9 +75,13 @@ fn numbers(datagrams: &[Vec<u8>]) -> Vec<u32> {
     datagrams.iter().map(|datagram| u32::from_be_bytes([datagram[0], datagram[1], datagram[2], datagram[3]])).collect()
 }
 
+fn new_receiver() -> Receiver {
+    Watched::new(super::Receiver::new(&Config::default(), 7_000, &entropy(), at(0)))
+}
+
 /// A receiver that has sent its options and got the echo after 30 ms.
 fn open_receiver() -> Receiver {
-    let mut receiver = Receiver::new(&Config::default(), 7_000, PEER, &entropy(), at(0));
+    let mut receiver = new_receiver();
     let block = heard(&mut receiver, 0);
     receiver.handle_channel(at(30), &block);
     receiver
@@ -92,6 +98,14 @@ fn heard(receiver: &mut Receiver, millis: u64) -> Vec<u8> {
 /// Hands a receiver the datagram with this number.
 fn arrive(receiver: &mut Receiver, millis: u64, number: u32, payload: &[u8]) {
     let datagram = [&number.to_be_bytes()[..], payload].concat();
-    receiver.handle_datagram(at(millis), PEER_PORT, &datagram);
+    assert_eq!(arrive_from(receiver, millis, PEER_PORT, &datagram), Arrival::Taken);
     receiver.end_batch(at(millis));
+}
+
+/// Hands a receiver a datagram unless it is a stranger's.
+fn arrive_from<'d>(receiver: &mut Receiver, millis: u64, from: SocketAddr, datagram: &'d [u8]) -> Arrival<'d> {
+    if !receiver.is_from_peer(PEER, from) {
+        return Arrival::Foreign;
+    }
+    receiver.handle_datagram(at(millis), from.port(), datagram)
 }

@@ -11,11 +11,13 @@ use farhaul_wire::tsunami::{
     Request, Sizes, Totals, check_revision, encode_name,
 };
 
+pub use self::receiving::Losses;
 use self::receiving::Receiving;
-pub use self::receiving::{Losses, Placed};
 use super::inbox::Inbox;
 use super::{DEFAULT_PATIENCE, Fault, Listed};
+use crate::original::{Arrival, OriginalSession};
 use crate::tsunami::{delay, error_rate};
+use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::transport::earliest;
 
 /// Default block size of the original.
@@ -96,8 +98,6 @@ pub enum ClientEvent {
     },
     /// The server ended the connection while no transfer was under way.
     Ended,
-    /// The session is over. The host ends the channel.
-    Failed(Fault),
 }
 
 /// Why a request was not made.
@@ -204,47 +204,6 @@ impl Client {
         Ok(())
     }
 
-    // ---- the channel ----
-
-    /// Takes bytes of the server, in any division.
-    pub fn handle_channel(&mut self, now: Instant, bytes: &[u8]) {
-        if matches!(self.state, State::Over) {
-            return;
-        }
-        self.inbox.push(bytes);
-        loop {
-            match self.step(now) {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(fault) => return self.fail(now, fault),
-            }
-        }
-    }
-
-    /// The server ended the connection, or it broke.
-    pub fn channel_ended(&mut self, now: Instant) {
-        match self.state {
-            State::Over => {}
-            State::Ready => {
-                self.enter(now, State::Over);
-                self.events.push_back(ClientEvent::Ended);
-            }
-            State::Revision | State::Challenge | State::Admission => self.fail(now, Fault::EndedInOpening),
-            // The server had nothing more to say.
-            State::NoNames => {
-                self.enter(now, State::Over);
-                self.events.push_back(ClientEvent::Names(Vec::new()));
-            }
-            State::Receiving(_) => self.fail(now, Fault::ChannelEnded),
-            _ => self.fail(now, Fault::EndedUnanswered),
-        }
-    }
-
-    /// Appends bytes for the server.
-    pub fn poll_channel(&mut self, out: &mut Vec<u8>) {
-        out.append(&mut self.out);
-    }
-
     /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<ClientEvent> {
         self.events.pop_front()
@@ -257,10 +216,10 @@ impl Client {
         self.since = now;
     }
 
-    fn fail(&mut self, now: Instant, fault: Fault) {
+    fn fail(&mut self, now: Instant, fault: Fault) -> Result<(), Fault> {
         self.enter(now, State::Over);
         self.inbox.clear();
-        self.events.push_back(ClientEvent::Failed(fault));
+        Err(fault)
     }
 
     fn finish(&mut self, now: Instant, event: ClientEvent) {
@@ -354,44 +313,6 @@ impl Client {
         self.finish(now, ClientEvent::Done { missing });
     }
 
-    // ---- datagrams and time ----
-
-    /// Takes a datagram of the server's address. Returns a block that is new, and its place in the file. `None` for
-    /// duplicates, and for datagrams that belong to no transfer. [`end_batch`](Self::end_batch) ends the datagrams of
-    /// one receive call.
-    pub fn handle_datagram<'d>(&mut self, now: Instant, datagram: &'d [u8]) -> Option<Placed<'d>> {
-        let State::Receiving(receiving) = &mut self.state else { return None };
-        receiving.handle_datagram(now, datagram)
-    }
-
-    /// All datagrams of one receive call were handled. `waiting` blocks were not written yet. 4096 or more of them
-    /// count as an overrun in the reported error rate.
-    pub fn end_batch(&mut self, now: Instant, waiting: u32) {
-        let State::Receiving(receiving) = &mut self.state else { return };
-        if let Some(missing) = receiving.end_batch(now, waiting, &mut self.out) {
-            self.stop(now, missing);
-        }
-    }
-
-    /// Fires the timers that are due.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        if self.no_names_ends().is_some_and(|end| end <= now) {
-            self.out.extend_from_slice(GOT_LIST);
-            self.no_names_is_due = true;
-            self.finish(now, ClientEvent::Names(Vec::new()));
-        }
-        if let Some((end, fault)) = self.patience_ends()
-            && end <= now
-        {
-            self.fail(now, fault);
-        }
-    }
-
-    /// When to call [`handle_timeout`](Self::handle_timeout) next; `None` if only input can cause output.
-    pub fn deadline(&self) -> Option<Instant> {
-        earliest(self.no_names_ends(), self.patience_ends().map(|(end, _)| end))
-    }
-
     /// When a server that has no names to list is taken for one that awaits a word.
     fn no_names_ends(&self) -> Option<Instant> {
         matches!(self.state, State::NoNames).then(|| self.since + NO_NAMES)
@@ -407,5 +328,83 @@ impl Client {
             }),
             _ => Some((self.since + patience, Fault::NoAnswer(patience))),
         }
+    }
+}
+
+impl OriginalSession for Client {
+    type Fault = Fault;
+
+    fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Fault> {
+        if matches!(self.state, State::Over) {
+            return Ok(());
+        }
+        self.inbox.push(bytes);
+        loop {
+            match self.step(now) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(fault) => return self.fail(now, fault),
+            }
+        }
+    }
+
+    fn channel_ended(&mut self, now: Instant, _end: ChannelEnd) -> Result<(), Fault> {
+        match self.state {
+            State::Over => {}
+            State::Ready => {
+                self.enter(now, State::Over);
+                self.events.push_back(ClientEvent::Ended);
+            }
+            State::Revision | State::Challenge | State::Admission => return self.fail(now, Fault::EndedInOpening),
+            // The server had nothing more to say.
+            State::NoNames => {
+                self.enter(now, State::Over);
+                self.events.push_back(ClientEvent::Names(Vec::new()));
+            }
+            State::Receiving(_) => return self.fail(now, Fault::ChannelEnded),
+            _ => return self.fail(now, Fault::EndedUnanswered),
+        }
+        Ok(())
+    }
+
+    fn poll_channel(&mut self, _now: Instant, out: &mut Vec<u8>) {
+        out.append(&mut self.out);
+    }
+
+    /// The server may send from any port.
+    fn peer_port(&self) -> Option<u16> {
+        None
+    }
+
+    fn receives(&self) -> bool {
+        matches!(self.state, State::Receiving(_))
+    }
+
+    fn handle_datagram<'d>(&mut self, now: Instant, _from_port: u16, datagram: &'d [u8]) -> Arrival<'d> {
+        let State::Receiving(receiving) = &mut self.state else { return Arrival::Taken };
+        receiving.handle_datagram(now, datagram).map_or(Arrival::Taken, Arrival::Block)
+    }
+
+    fn end_batch(&mut self, now: Instant) {
+        let State::Receiving(receiving) = &mut self.state else { return };
+        if let Some(missing) = receiving.end_batch(now, &mut self.out) {
+            self.stop(now, missing);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) -> Result<(), Fault> {
+        if self.no_names_ends().is_some_and(|end| end <= now) {
+            self.out.extend_from_slice(GOT_LIST);
+            self.no_names_is_due = true;
+            self.finish(now, ClientEvent::Names(Vec::new()));
+        }
+        match self.patience_ends() {
+            Some((end, fault)) if end <= now => self.fail(now, fault),
+            _ => Ok(()),
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        earliest(self.no_names_ends(), self.patience_ends().map(|(end, _)| end))
     }
 }

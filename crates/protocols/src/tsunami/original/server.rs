@@ -11,10 +11,13 @@ use farhaul_wire::tsunami::{
 };
 
 use self::sending::Sending;
-pub use self::sending::{Train, TransferCounts};
+pub use self::sending::TransferCounts;
 use super::inbox::Inbox;
 use super::name_rules::stays_inside;
 use super::{DEFAULT_PATIENCE, Fault, Listed};
+use crate::original::OriginalSession;
+use farhaul_proto::channel::ChannelEnd;
+use farhaul_proto::transport::earliest;
 
 /// The settings of a server.
 #[derive(Clone, Debug)]
@@ -47,7 +50,7 @@ pub enum ServerEvent {
     NameRefused(Vec<u8>),
     /// The client asks for a list. The host answers by [`Server::give_list`].
     ListAsked,
-    /// A transfer begins. The host sends its datagrams to the address of the TCP peer and this port.
+    /// A transfer begins. Its datagrams leave from a new port of this side.
     Started {
         /// The client's UDP port.
         port: u16,
@@ -60,8 +63,6 @@ pub enum ServerEvent {
     Stopped(TransferCounts),
     /// The client ended the connection in order.
     Ended,
-    /// The session is over. The host sends the last bytes of the channel and ends it.
-    Failed(Fault),
 }
 
 /// One connection of a client.
@@ -75,6 +76,8 @@ pub struct Server {
     inbox: Inbox,
     out: Vec<u8>,
     events: VecDeque<ServerEvent>,
+    /// Bytes of the file for one train.
+    content: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -111,37 +114,7 @@ impl Server {
     pub fn new(options: ServerOptions, challenge: Challenge, now: Instant) -> Self {
         let out = REVISION.to_be_bytes().to_vec();
         let (inbox, events) = (Inbox::default(), VecDeque::new());
-        Self { options, challenge, state: State::Revision, since: now, inbox, out, events }
-    }
-
-    // ---- the channel ----
-
-    /// Takes bytes of the client, in any division.
-    pub fn handle_channel(&mut self, now: Instant, bytes: &[u8]) {
-        if matches!(self.state, State::Over) {
-            return;
-        }
-        self.inbox.push(bytes);
-        self.advance(now);
-    }
-
-    /// The client ended the connection, or it broke. A transfer ends at once.
-    pub fn channel_ended(&mut self, now: Instant) {
-        match self.state {
-            State::Over => {}
-            State::Name | State::NoNamesSent if self.inbox.rest().is_empty() => {
-                self.enter(now, State::Over);
-                self.events.push_back(ServerEvent::Ended);
-            }
-            State::Revision | State::Proof => self.fail(now, Fault::EndedInOpening),
-            State::Sending(_) => self.fail(now, Fault::ChannelEnded),
-            _ => self.fail(now, Fault::EndedUnanswered),
-        }
-    }
-
-    /// Appends bytes for the client.
-    pub fn poll_channel(&mut self, out: &mut Vec<u8>) {
-        out.append(&mut self.out);
+        Self { options, challenge, state: State::Revision, since: now, inbox, out, events, content: Vec::new() }
     }
 
     /// The next event, oldest first.
@@ -157,7 +130,6 @@ impl Server {
         if matches!(self.state, State::Asked) {
             self.out.push(Answer::Accepted.byte());
             self.enter(now, State::Parameters(size, unix_time));
-            self.advance(now);
         }
     }
 
@@ -166,7 +138,6 @@ impl Server {
         if matches!(self.state, State::Asked) {
             self.out.push(Answer::NoFile.byte());
             self.enter(now, State::Name);
-            self.advance(now);
         }
     }
 
@@ -199,7 +170,6 @@ impl Server {
                 self.enter(now, State::TotalsSent(names));
             }
         }
-        self.advance(now);
     }
 
     // ---- the dialogue ----
@@ -209,21 +179,10 @@ impl Server {
         self.since = now;
     }
 
-    fn fail(&mut self, now: Instant, fault: Fault) {
+    fn fail(&mut self, now: Instant, fault: Fault) -> Result<(), Fault> {
         self.enter(now, State::Over);
         self.inbox.clear();
-        self.events.push_back(ServerEvent::Failed(fault));
-    }
-
-    /// Handles all complete messages.
-    fn advance(&mut self, now: Instant) {
-        loop {
-            match self.step(now) {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(fault) => return self.fail(now, fault),
-            }
-        }
+        Err(fault)
     }
 
     /// Handles one message. Returns false if none is complete.
@@ -359,41 +318,8 @@ impl Server {
         let bits = self.options.max_rate.map_or(asked, |most| most.bits_per_second().min(asked));
         let rate = Rate::from_bits_per_second(bits);
         self.events.push_back(ServerEvent::Started { port, block_size: sizes.block, rate });
-        self.enter(now, State::Sending(Box::new(Sending::new(sizes, parameters, rate, now))));
+        self.enter(now, State::Sending(Box::new(Sending::new(port, sizes, parameters, rate, now))));
         Ok(true)
-    }
-
-    // ---- datagrams and time ----
-
-    /// Datagrams that may leave now. The host reads their bytes from the file and gives them to [`emit`](Self::emit).
-    pub fn plan(&mut self, now: Instant) -> Option<Train> {
-        let State::Sending(sending) = &mut self.state else { return None };
-        sending.plan(now)
-    }
-
-    /// Appends the datagrams of `train` to `out`, back to back, and returns the length of each. They count as sent.
-    /// `content` are the bytes of the file that the train names. What is missing of them is sent as zeros.
-    pub fn emit(&mut self, now: Instant, train: Train, content: &[u8], out: &mut Vec<u8>) -> usize {
-        let State::Sending(sending) = &mut self.state else { return 0 };
-        sending.emit(now, train, content, out)
-    }
-
-    /// Fires the timers that are due.
-    pub fn handle_timeout(&mut self, now: Instant) {
-        let Some(end) = self.patience_ends() else { return };
-        if end > now {
-            return;
-        }
-        let patience = self.options.patience;
-        let sending = matches!(self.state, State::Sending(_));
-        self.fail(now, if sending { Fault::Silent(patience) } else { Fault::NoAnswer(patience) });
-    }
-
-    /// When to call [`plan`](Self::plan) or [`handle_timeout`](Self::handle_timeout) next; `None` if only input can
-    /// cause output.
-    pub fn deadline(&self) -> Option<Instant> {
-        let datagrams = if let State::Sending(sending) = &self.state { sending.deadline() } else { None };
-        [datagrams, self.patience_ends()].into_iter().flatten().min()
     }
 
     fn patience_ends(&self) -> Option<Instant> {
@@ -402,5 +328,75 @@ impl Server {
             State::Sending(sending) => Some(sending.heard() + self.options.patience),
             _ => Some(self.since + self.options.patience),
         }
+    }
+}
+
+impl OriginalSession for Server {
+    type Fault = Fault;
+
+    fn handle_channel(&mut self, now: Instant, bytes: &[u8]) -> Result<(), Fault> {
+        if matches!(self.state, State::Over) {
+            return Ok(());
+        }
+        self.inbox.push(bytes);
+        loop {
+            match self.step(now) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(fault) => return self.fail(now, fault),
+            }
+        }
+    }
+
+    /// A transfer ends at once.
+    fn channel_ended(&mut self, now: Instant, _end: ChannelEnd) -> Result<(), Fault> {
+        match self.state {
+            State::Over => Ok(()),
+            State::Name | State::NoNamesSent if self.inbox.rest().is_empty() => {
+                self.enter(now, State::Over);
+                self.events.push_back(ServerEvent::Ended);
+                Ok(())
+            }
+            State::Revision | State::Proof => self.fail(now, Fault::EndedInOpening),
+            State::Sending(_) => self.fail(now, Fault::ChannelEnded),
+            _ => self.fail(now, Fault::EndedUnanswered),
+        }
+    }
+
+    fn poll_channel(&mut self, _now: Instant, out: &mut Vec<u8>) {
+        out.append(&mut self.out);
+    }
+
+    fn peer_port(&self) -> Option<u16> {
+        if let State::Sending(sending) = &self.state { Some(sending.port()) } else { None }
+    }
+
+    fn poll_datagrams<'a, E>(
+        &'a mut self,
+        now: Instant,
+        mut content: impl FnMut(u64, &mut [u8]) -> Result<(), E>,
+        scratch: &'a mut Vec<u8>,
+    ) -> Result<Option<(usize, &'a [u8])>, E> {
+        let State::Sending(sending) = &mut self.state else { return Ok(None) };
+        let Some(train) = sending.plan(now) else { return Ok(None) };
+        self.content.resize(train.length, 0);
+        content(train.offset, &mut self.content)?;
+        scratch.clear();
+        let segment = sending.emit(now, train, &self.content, scratch);
+        Ok(Some((segment, scratch)))
+    }
+
+    fn handle_timeout(&mut self, now: Instant) -> Result<(), Fault> {
+        if self.patience_ends().is_none_or(|end| end > now) {
+            return Ok(());
+        }
+        let patience = self.options.patience;
+        let sending = matches!(self.state, State::Sending(_));
+        self.fail(now, if sending { Fault::Silent(patience) } else { Fault::NoAnswer(patience) })
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let datagrams = if let State::Sending(sending) = &self.state { sending.deadline() } else { None };
+        earliest(datagrams, self.patience_ends())
     }
 }

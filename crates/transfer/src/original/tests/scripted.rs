@@ -150,3 +150,35 @@ fn a_sabul_receiver_that_breaks_off_after_its_last_acknowledgement_may_have_a_sh
     });
     assert!(matches!(sent, Err(Failure::Sabul(SabulError::ReceiverBroke))), "{sent:?}");
 }
+
+/// Attack C2: another program on the sender's host sends to the receiver's port.
+#[test]
+fn datagrams_of_a_stranger_neither_arrive_nor_count() {
+    let (listener, kept, progress) = (TcpListener::bind(LOCAL).unwrap(), Kept::default(), Progress::default());
+    let address = listener.local_addr().unwrap();
+    let terms = StreamTerms { connect_timeout: TIME, peer_timeout: TIME, buffer: None };
+    thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            let receiver = SabulReceiver::connect(address, TIME, &Stop::default()).unwrap();
+            receiver.receive(kept.clone(), terms, progress.clone())
+        });
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut block = [0; 40];
+        stream.read_exact(&mut block).unwrap();
+        stream.write_all(&block).unwrap();
+        let to = SocketAddr::new(LOCAL.ip(), u16::from_be_bytes([block[2], block[3]]));
+        let (sender, stranger) = (UdpSocket::bind(LOCAL).unwrap(), UdpSocket::bind(LOCAL).unwrap());
+        sender.send_to(b"\0\0\0\0good", to).unwrap();
+        stranger.send_to(b"\0\0\0\x01evil", to).unwrap();
+        sender.send_to(b"\0\0\0\x01 too", to).unwrap();
+        let mut record = [0; 8];
+        while record != *b"\0\0\0\x01\0\0\0\x02" {
+            stream.read_exact(&mut record).unwrap();
+        }
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        stream.read_to_end(&mut Vec::new()).unwrap();
+        assert_eq!(receiving.join().unwrap().unwrap(), sabul::original::StreamEnd::Closed);
+    });
+    assert_eq!(*kept.0.lock().unwrap(), b"good too");
+    assert_eq!(progress.packets_received(), 2);
+}

@@ -44,7 +44,7 @@ impl Pair {
 
     /// Transfers `content` and returns what was read.
     fn run(&mut self, content: &[u8], is_stream: bool) -> Vec<u8> {
-        let (mut written, mut read, mut scratch) = (0, Vec::new(), Vec::new());
+        let (mut written, mut read) = (0, Vec::new());
         while !(self.receiver.is_complete() && self.sender.is_complete() && self.receiver.available() == 0) {
             assert!(self.now - NOW < Duration::from_secs(100), "{} bytes read", read.len());
             if self.sender.asked().is_some() {
@@ -56,7 +56,7 @@ impl Pair {
             if is_stream && written == content.len() {
                 self.sender.finish(self.now);
             }
-            while let Some((size, bytes)) = self.sender.poll_datagrams(self.now, &mut scratch) {
+            while let Some((size, bytes)) = train(&mut self.sender, self.now) {
                 for datagram in bytes.chunks(size) {
                     if self.rng.chance(self.loss) {
                         self.lost += 1;
@@ -89,15 +89,14 @@ impl Pair {
             self.sender.handle_channel(now, &bytes).unwrap();
         }
         while let Some((_, datagram)) = self.datagrams.pop_front_if(|(at, _)| *at <= now) {
-            assert!(self.receiver.handle_datagram(now, &datagram));
+            assert_eq!(self.receiver.handle_datagram(now, PORT, &datagram), Arrival::Taken);
         }
         self.receiver.end_batch(now);
         self.sender.handle_timeout(now).unwrap();
         self.receiver.handle_timeout(now).unwrap();
-        for (queue, bytes) in [
-            (&mut self.forward, says_sender(&mut self.sender, now)),
-            (&mut self.backward, says_receiver(&mut self.receiver, now)),
-        ] {
+        for (queue, bytes) in
+            [(&mut self.forward, said(&mut self.sender, now)), (&mut self.backward, said(&mut self.receiver, now))]
+        {
             if !bytes.is_empty() {
                 queue.push_back((now + DELAY, bytes));
             }

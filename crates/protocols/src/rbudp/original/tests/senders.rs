@@ -16,12 +16,12 @@ fn giving(content: &[u8]) -> SendingSession {
 fn a_file_is_its_size_packets_and_an_end() {
     let content: Vec<u8> = (0..13_750_u32).map(|at| (at / 100) as u8).collect();
     let mut sender = giving(&content);
-    assert_eq!(sender.poll_datagrams(NOW, &mut Vec::new()), None, "the size goes first");
-    assert_eq!(says_sender(&mut sender, NOW), [0, 0, 0, 0, 0, 0, 0x35, 0xB6]);
+    assert_eq!(train(&mut sender, NOW), None, "the size goes first");
+    assert_eq!(said(&mut sender, NOW), [0, 0, 0, 0, 0, 0, 0x35, 0xB6]);
     let (packets, now) = blast(&mut sender, NOW);
     let expected: Vec<_> = content.chunks(100).enumerate().map(|(at, part)| datagram(at as i32, part)).collect();
     assert_eq!(packets, expected);
-    assert_eq!(says_sender(&mut sender, now), *b"\0\0\0\0EEE\0");
+    assert_eq!(said(&mut sender, now), *b"\0\0\0\0EEE\0");
     // Packets 7, 57 and 107 are missing.
     let mut bitmap = [0xFF; 19];
     (bitmap[0], bitmap[1], bitmap[8], bitmap[14]) = (0, 0x7F, 0xFD, 0xF7);
@@ -30,7 +30,7 @@ fn a_file_is_its_size_packets_and_an_end() {
     }
     let (packets, now) = blast(&mut sender, now);
     assert_eq!(packets, [&expected[7], &expected[57], &expected[107]].map(Clone::clone));
-    assert_eq!(says_sender(&mut sender, now), *b"\x01\0\0\0EEE\0");
+    assert_eq!(said(&mut sender, now), *b"\x01\0\0\0EEE\0");
     assert!(!sender.is_complete());
     sender.handle_channel(now, &[&[1][..], &[0xFF; 18]].concat()).unwrap();
     assert!(sender.is_complete() && sender.deadline().is_none());
@@ -42,7 +42,7 @@ fn a_file_leaves_while_it_is_written() {
     let mut sender = SendingSession::files(NOW, hundred()).unwrap();
     sender.handle_channel(NOW, &dirty_block(b"data")).unwrap();
     sender.answer(NOW, 250).unwrap();
-    says_sender(&mut sender, NOW);
+    said(&mut sender, NOW);
     assert_eq!((sender.room(), sender.write(NOW, &[1; 150])), (250, 150));
     assert_eq!(blast(&mut sender, NOW).0, [datagram(0, &[1; 100])]);
     assert_eq!(sender.write(NOW, &[2; 150]), 100, "no more than the size");
@@ -55,7 +55,7 @@ fn a_file_leaves_while_it_is_written() {
 fn an_empty_file_is_given_when_the_receiver_leaves_without_an_answer() {
     for end in [ChannelEnd::Finished, ChannelEnd::Failed] {
         let mut sender = giving(&[]);
-        assert_eq!(says_sender(&mut sender, NOW), [[0; 8], *b"\0\0\0\0EEE\0"].concat());
+        assert_eq!(said(&mut sender, NOW), [[0; 8], *b"\0\0\0\0EEE\0"].concat());
         assert!(!sender.is_complete());
         assert_eq!(sender.channel_ended(NOW, end), Ok(()), "nothing is missing");
         assert!(sender.is_complete());
@@ -65,11 +65,11 @@ fn an_empty_file_is_given_when_the_receiver_leaves_without_an_answer() {
 #[test]
 fn an_empty_file_ends_at_once_and_a_bitmap_for_it_is_ignored() {
     let mut sender = giving(&[]);
-    says_sender(&mut sender, NOW);
+    said(&mut sender, NOW);
     sender.handle_channel(NOW, &[1, 0xFF]).unwrap();
     assert!(sender.is_complete());
     let mut sender = giving(&[]);
-    says_sender(&mut sender, NOW);
+    said(&mut sender, NOW);
     let later = sender.deadline().unwrap();
     assert_eq!((sender.handle_timeout(later), sender.is_complete()), (Ok(()), true), "nor does silence matter");
 }
@@ -77,16 +77,16 @@ fn an_empty_file_ends_at_once_and_a_bitmap_for_it_is_ignored() {
 #[test]
 fn a_list_ends_with_a_block_of_zeros() {
     let mut sender = giving(b"hello");
-    says_sender(&mut sender, NOW);
+    said(&mut sender, NOW);
     blast(&mut sender, NOW);
-    says_sender(&mut sender, NOW);
+    said(&mut sender, NOW);
     sender.handle_channel(NOW, &[&[1, 0xFF][..], &dirty_block(b"second\n")].concat()).unwrap();
     assert_eq!(sender.asked(), Some(&b"second\n"[..]), "the newline of a list is kept");
     sender.answer(NOW, 3).unwrap();
     sender.write(NOW, b"you");
-    says_sender(&mut sender, NOW);
+    said(&mut sender, NOW);
     assert_eq!(blast(&mut sender, NOW).0, [datagram(0, b"you")], "indexes begin again");
-    says_sender(&mut sender, NOW);
+    said(&mut sender, NOW);
     sender.handle_channel(NOW, &[&[1, 0xFF][..], &[0; 256]].concat()).unwrap();
     assert!(sender.is_complete() && sender.asked().is_none());
     assert!(sender.handle_channel(NOW, &[0]).is_err(), "nothing follows");
@@ -100,23 +100,23 @@ fn a_stream_is_lengths_and_transfers_and_ends_with_zero() {
     for _ in 0..2 {
         sender.write(NOW, &[1; 150]);
         sender.flush(NOW);
-        sender.poll_datagrams(NOW, &mut Vec::new());
-        assert_eq!(says_sender(&mut sender, NOW), 150_u64.to_be_bytes());
+        train(&mut sender, NOW);
+        assert_eq!(said(&mut sender, NOW), 150_u64.to_be_bytes());
         assert_eq!(blast(&mut sender, NOW).0, [datagram(0, &[1; 100]), datagram(1, &[1; 50])]);
-        assert_eq!(says_sender(&mut sender, NOW), *b"\0\0\0\0EEE\0");
+        assert_eq!(said(&mut sender, NOW), *b"\0\0\0\0EEE\0");
         sender.handle_channel(NOW, &[1, 0xFF]).unwrap();
     }
     sender.finish(NOW);
     assert!(!sender.is_complete(), "the zero was not sent");
-    assert_eq!((says_sender(&mut sender, NOW), sender.is_complete()), (vec![0; 8], true));
+    assert_eq!((said(&mut sender, NOW), sender.is_complete()), (vec![0; 8], true));
 }
 
 #[test]
 fn a_bitmap_of_wrong_length_is_refused() {
     let mut sender = giving(&[1; 150]);
-    says_sender(&mut sender, NOW);
+    said(&mut sender, NOW);
     blast(&mut sender, NOW);
-    says_sender(&mut sender, NOW);
+    said(&mut sender, NOW);
     // The bitmap of 8 packets, not of 2. Its last byte begins what may be the name of another file.
     sender.handle_channel(NOW, &[1, 0xFF, 0xFF]).unwrap();
     assert_eq!(sender.channel_ended(NOW, ChannelEnd::Finished), Err(Fault::ChannelBroke));
@@ -126,7 +126,7 @@ fn a_bitmap_of_wrong_length_is_refused() {
 /// A sender of 100 packets with 100 bytes, after a blast and these bytes of the receiver. Then a second passes.
 fn after_report(report: &[u8]) -> Result<(), Fault> {
     let mut sender = giving(&[1; 10_000]);
-    says_sender(&mut sender, NOW);
+    said(&mut sender, NOW);
     let (_, now) = blast(&mut sender, NOW);
     let (one, two) = report.split_at(report.len() / 2);
     sender.handle_channel(now, one)?;
@@ -153,7 +153,7 @@ fn a_receiver_that_expects_more_packets_is_told_both_payload_sizes() {
 fn a_receiver_that_expects_fewer_packets_is_told_both_payload_sizes_when_it_leaves_or_is_silent() {
     let short = |end: fn(&mut SendingSession, Instant) -> Result<(), Fault>| {
         let mut sender = giving(&[1; 10_000]);
-        says_sender(&mut sender, NOW);
+        said(&mut sender, NOW);
         let (_, now) = blast(&mut sender, NOW);
         // 200 bytes make 50 packets and a bitmap of 8 bytes, where 14 are due.
         sender.handle_channel(now, &[1, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]).unwrap();
@@ -188,7 +188,7 @@ fn a_receiver_that_hangs_up_in_the_middle_is_named() {
 #[test]
 fn a_receiver_that_never_answers_is_given_up_and_nothing_repeats_meanwhile() {
     let mut sender = giving(&[1; 150]);
-    says_sender(&mut sender, NOW);
+    said(&mut sender, NOW);
     let (packets, last) = blast(&mut sender, NOW);
     assert_eq!((packets.len(), sender.deadline()), (2, Some(last + Duration::from_secs(30))));
     let silent = Err(Fault::Silent(Duration::from_secs(30)));
@@ -200,7 +200,7 @@ fn a_receiver_that_never_answers_is_given_up_and_nothing_repeats_meanwhile() {
 #[test]
 fn a_receiver_without_datagrams_is_named_after_one_round() {
     let mut sender = giving(&[1; 3_200]);
-    says_sender(&mut sender, NOW);
+    said(&mut sender, NOW);
     blast(&mut sender, NOW);
     assert_eq!(sender.handle_channel(NOW, &[&[0; 5][..], &[0xFF]].concat()), Err(Fault::NothingArrived(32)));
 }
@@ -209,7 +209,7 @@ fn a_receiver_without_datagrams_is_named_after_one_round() {
 #[test]
 fn a_receiver_without_datagrams_of_a_small_file_is_named_after_ten_more_rounds() {
     let mut sender = giving(&[1; 150]);
-    says_sender(&mut sender, NOW);
+    said(&mut sender, NOW);
     for round in 0..12 {
         blast(&mut sender, NOW);
         match sender.handle_channel(NOW, &[0, 0xFC]) {
@@ -223,7 +223,7 @@ fn a_receiver_without_datagrams_of_a_small_file_is_named_after_ten_more_rounds()
 #[test]
 fn a_packet_that_never_arrives_ends_after_ten_fruitless_rounds() {
     let mut sender = giving(&[1; 150]);
-    says_sender(&mut sender, NOW);
+    said(&mut sender, NOW);
     for round in 0..12 {
         blast(&mut sender, NOW);
         match sender.handle_channel(NOW, &[0, 0xFE]) {

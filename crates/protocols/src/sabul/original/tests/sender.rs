@@ -48,7 +48,7 @@ fn golden_bytes_of_the_first_datagrams() {
     sender.handle_channel(at(6), &words(&[1, 2]));
     assert!(sender.ends_sending() && !sender.is_over(), "the ACK of both is the end of this direction");
     sender.channel_ended(at(7), ChannelEnd::Finished);
-    assert!(sender.is_over() && sender.error().is_none(), "the receiver has written everything");
+    assert!(sender.is_over() && sender.fault.is_none(), "the receiver has written everything");
 }
 
 /// A sender whose receiver has acknowledged the whole stream at 10 ms.
@@ -73,18 +73,18 @@ fn a_receiver_that_still_writes_is_waited_for_as_long_as_it_speaks() {
     assert!(!sender.is_over(), "a minute passed");
     assert_eq!(sender.deadline(), Some(at(59_990 + 30_000)));
     sender.channel_ended(at(60_000), ChannelEnd::Finished);
-    assert!(sender.is_over() && sender.error().is_none() && sender.deadline().is_none());
+    assert!(sender.is_over() && sender.fault.is_none() && sender.deadline().is_none());
 }
 
 #[test]
 fn a_receiver_that_falls_silent_or_breaks_off_after_its_last_acknowledgement_may_have_a_short_file() {
     let mut silent = all_acknowledged();
     silent.handle_timeout(at(30_010));
-    assert_eq!(silent.error(), Some(SabulError::ReceiverStays(Duration::from_secs(30))));
+    assert_eq!(silent.fault, Some(SabulError::ReceiverStays(Duration::from_secs(30))));
     let mut broken = all_acknowledged();
     broken.channel_ended(at(11), ChannelEnd::Failed);
-    assert_eq!(broken.error(), Some(SabulError::ReceiverBroke));
-    for error in [silent.error(), broken.error()] {
+    assert_eq!(broken.fault, Some(SabulError::ReceiverBroke));
+    for error in [silent.fault, broken.fault] {
         let words = error.map(|error| error.to_string()).unwrap_or_default();
         assert!(words.contains("may not have written the end"), "{words}");
     }
@@ -156,7 +156,7 @@ fn no_packet_follows_a_short_one_that_is_not_acknowledged() {
             acknowledged = sent.len();
             sender.handle_channel(at(millis), &words(&[1, acknowledged as u32]));
         }
-        assert_eq!(sender.error(), None, "step {step}");
+        assert_eq!(sender.fault, None, "step {step}");
     }
     assert!(shorts > 20 && sent.len() > 1_000, "{shorts} short of {}", sent.len());
 }
@@ -179,7 +179,7 @@ fn a_report_of_more_than_366_losses_ends_the_session_before_they_arrive() {
     let mut sender = after_a_thousand();
     sender.handle_channel(at(15), &words(&[2, 367]));
     let fault = ControlFault::OutOfRange { field: "number of losses", value: 367, valid: "1 to 366" };
-    assert_eq!(sender.error(), Some(SabulError::Misbehaved(PeerMisbehaved::ControlRecord(fault))));
+    assert_eq!(sender.fault, Some(SabulError::Misbehaved(PeerMisbehaved::ControlRecord(fault))));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn losses_out_of_range_are_ignored() {
     sender.handle_channel(at(15), &words(&[1, 500]));
     sender.handle_channel(at(15), &words(&[2, 5, 0, 499, 1_000, 50_000_000, 99_999_999]));
     assert_eq!(datagrams(&mut sender, 16, 60).len(), 0);
-    assert_eq!((sender.error(), acked(&sender)), (None, 500 * 1_468));
+    assert_eq!((sender.fault, acked(&sender)), (None, 500 * 1_468));
     sender.handle_channel(at(60), &words(&[2, 3, 499, 500, 1_000]));
     assert_eq!(numbers(&datagrams(&mut sender, 61, 90)), [500], "the one that is in flight");
 }
@@ -198,16 +198,16 @@ fn losses_out_of_range_are_ignored() {
 fn an_acknowledgement_of_packets_that_never_left_ends_the_session() {
     let mut sender = after_a_thousand();
     sender.handle_channel(at(15), &words(&[1, 1_000]));
-    assert_eq!(sender.error(), None);
+    assert_eq!(sender.fault, None);
     sender.handle_channel(at(15), &words(&[1, 1_001]));
-    assert!(matches!(sender.error(), Some(SabulError::Misbehaved(_))));
+    assert!(matches!(sender.fault, Some(SabulError::Misbehaved(_))));
 }
 
 #[test]
 fn an_exp_record_that_no_program_sends_changes_nothing() {
     let mut sender = after_a_thousand();
     sender.handle_channel(at(15), &words(&[3, 12_345, 1, 10]));
-    assert_eq!((sender.error(), acked(&sender)), (None, 10 * 1_468), "the record behind it counts");
+    assert_eq!((sender.fault, acked(&sender)), (None, 10 * 1_468), "the record behind it counts");
     assert_eq!(datagrams(&mut sender, 16, 60).len(), 0);
 }
 
@@ -235,7 +235,7 @@ fn a_64_bit_receiver_is_named_incompatible() {
             sender.handle_channel(at(0), piece);
             said(&mut sender, 0);
         }
-        sender.error()
+        sender.fault
     };
     assert_eq!(judge(&[&block]), Some(SabulError::WordsOf64Bits), "80 bytes where 40 are the block");
     assert_eq!(judge(&[&block[..40]]), None);
@@ -250,7 +250,7 @@ fn an_opening_without_options_ends_after_five_seconds() {
     sender.handle_channel(at(0), &[0; 39]);
     assert_eq!(sender.deadline(), Some(at(5_000)));
     sender.handle_timeout(at(5_000));
-    assert_eq!(sender.error(), Some(SabulError::NoOptions { bytes: 39, time: Duration::from_secs(5) }));
+    assert_eq!(sender.fault, Some(SabulError::NoOptions { bytes: 39, time: Duration::from_secs(5) }));
     assert!(sender.is_over() && sender.deadline().is_none());
 }
 
@@ -259,7 +259,7 @@ fn a_receiver_that_leaves_early_is_named_with_the_bytes_it_has_not_acknowledged(
     let mut sender = after_a_thousand();
     sender.handle_channel(at(15), &words(&[1, 999]));
     sender.channel_ended(at(16), ChannelEnd::Finished);
-    assert_eq!(sender.error(), Some(SabulError::ReceiverLeft(1_468)));
+    assert_eq!(sender.fault, Some(SabulError::ReceiverLeft(1_468)));
     assert_eq!(datagrams(&mut sender, 17, 2_000).len(), 0);
 }
 
@@ -279,10 +279,10 @@ fn udp_that_is_blocked_while_tcp_works_is_named_after_three_seconds() {
     for tick in 0..299 {
         datagrams(&mut sender, 10 * tick, 10 * tick + 10);
         sender.handle_channel(at(10 * tick + 10), &words(&[4, 0]));
-        assert_eq!(sender.error(), None);
+        assert_eq!(sender.fault, None);
     }
     datagrams(&mut sender, 2_990, 3_010);
-    assert_eq!(sender.error(), Some(SabulError::DatagramsBlocked));
+    assert_eq!(sender.fault, Some(SabulError::DatagramsBlocked));
 }
 
 /// Attack C2: nobody is flooded who says nothing.
@@ -305,7 +305,7 @@ fn a_receiver_that_says_nothing_for_thirty_seconds_is_given_up() {
     let mut sender = after_a_thousand();
     sender.handle_channel(at(15), &words(&[1, 1]));
     datagrams(&mut sender, 15, 31_000);
-    assert_eq!(sender.error(), Some(SabulError::PeerSilent(Duration::from_secs(30))));
+    assert_eq!(sender.fault, Some(SabulError::PeerSilent(Duration::from_secs(30))));
 }
 
 #[test]

@@ -35,11 +35,11 @@ impl Path {
     }
 
     /// Moves what is due, then the time to the next event.
-    fn step(&mut self, sender: &mut Sender, receiver: &mut Receiver, scratch: &mut Vec<u8>) {
+    fn step(&mut self, sender: &mut Sender, receiver: &mut Receiver) {
         let now = self.now;
         sender.handle_timeout(now);
         receiver.handle_timeout(now);
-        while let Some((size, bytes)) = sender.poll_datagrams(now, scratch) {
+        while let Some((size, bytes)) = train(&mut **sender, now) {
             for datagram in bytes.chunks(size) {
                 if self.rng.unit() >= self.loss {
                     let late = if self.rng.unit() < self.late { Duration::from_millis(3) } else { Duration::ZERO };
@@ -48,7 +48,7 @@ impl Path {
             }
         }
         while let Some(datagram) = take(&mut self.datagrams, now) {
-            receiver.handle_datagram(now, PEER_PORT, &datagram);
+            receiver.handle_datagram(now, PEER_PORT.port(), &datagram);
             receiver.end_batch(now);
         }
         while let Some(bytes) = take(&mut self.forth, now) {
@@ -81,15 +81,15 @@ fn transfer(options: &Options, loss: f64, late: f64, bytes: usize) {
     let content = content(bytes);
     let mut path = Path::new(loss, late);
     let mut sender = new_sender(options);
-    let mut receiver = Receiver::new(&Config::default(), 7_000, PEER, &entropy(), at(0));
-    let (mut written, mut received, mut scratch) = (0, Vec::new(), Vec::new());
+    let mut receiver = new_receiver();
+    let (mut written, mut received) = (0, Vec::new());
     while !sender.ends_sending() || !path.forth.is_empty() {
-        assert_eq!(sender.error(), None);
+        assert_eq!(sender.fault, None);
         written += sender.write(path.now, &content[written..]);
         if written == content.len() {
             sender.finish(path.now);
         }
-        path.step(&mut sender, &mut receiver, &mut scratch);
+        path.step(&mut sender, &mut receiver);
         let mut out = [0; 20_000];
         while let length @ 1.. = receiver.read(&mut out) {
             received.extend_from_slice(&out[..length]);
@@ -99,7 +99,7 @@ fn transfer(options: &Options, loss: f64, late: f64, bytes: usize) {
     receiver.channel_ended(path.now, ChannelEnd::Finished);
     sender.channel_ended(path.now, ChannelEnd::Finished);
     assert!(sender.is_over());
-    assert_eq!((sender.error(), receiver.error(), receiver.end()), (None, None, Some(StreamEnd::Closed)));
+    assert_eq!((sender.fault, receiver.fault, receiver.end()), (None, None, Some(StreamEnd::Closed)));
     assert!(received == content, "{} of {} bytes", received.len(), content.len());
 }
 

@@ -3,6 +3,7 @@
 use farhaul_units::{Duration, Instant, Rate, SeqNo, SeqRange};
 use farhaul_wire::tsunami::{HEADER_LEN, Header, Kind, Request, Sizes};
 
+use crate::original::Placed;
 use crate::tsunami::error_rate::ErrorRate;
 use crate::tsunami::horizon::Horizon;
 use crate::tsunami::{FIRST_BLOCK, MAX_REQUESTS, REPORT_SPACING, ROUND_BLOCKS};
@@ -12,6 +13,9 @@ use farhaul_proto::seq_set::{MAX_CAPACITY, SeqSet};
 const ON_WIRE: Duration = Duration::from_millis(500);
 /// The share of the present rate that a window of losses counts with (tsunami-udp 1.1).
 const WINDOW_SHARE: f64 = 0.8;
+
+/// Blocks that wait to be written. The host writes each one as it comes.
+const UNWRITTEN: u32 = 0;
 
 /// Which lost blocks a client asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,15 +27,6 @@ pub enum Losses {
     Window(Duration),
     /// None. The file has holes (`losswindow 0`).
     Accept,
-}
-
-/// A block and its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Placed<'d> {
-    /// Where the block begins in the file.
-    pub offset: u64,
-    /// Its bytes. The last block of a file has only those that belong to the file.
-    pub bytes: &'d [u8],
 }
 
 /// The state of a transfer.
@@ -119,7 +114,7 @@ impl Receiving {
     }
 
     /// Asks for missing blocks if it is time. Returns how many are missing once the transfer is over.
-    pub(super) fn end_batch(&mut self, now: Instant, waiting: u32, out: &mut Vec<u8>) -> Option<u32> {
+    pub(super) fn end_batch(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<u32> {
         if self.received == self.sizes.count {
             return Some(0);
         }
@@ -135,7 +130,7 @@ impl Receiving {
             self.ask(out);
         }
         if due {
-            let error = self.error_rate.report(self.requests, self.blocks, waiting);
+            let error = self.error_rate.report(self.requests, self.blocks, UNWRITTEN);
             out.extend_from_slice(&Request::ErrorRate(error).bytes());
             (self.round, self.blocks, self.requests) = (now, 0, 0);
         }

@@ -25,11 +25,11 @@ const ROUND_TRIP: Duration = Duration::ZERO;
 
 /// Consecutive blocks that may leave now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Train {
+pub(super) struct Train {
     /// Where its bytes begin in the file.
-    pub offset: u64,
+    pub(super) offset: u64,
     /// How many bytes of the file it carries.
-    pub length: usize,
+    pub(super) length: usize,
     first: u32,
     blocks: u32,
     /// On request.
@@ -52,6 +52,8 @@ pub struct TransferCounts {
 /// The state of a transfer.
 #[derive(Debug)]
 pub(super) struct Sending {
+    /// The client's.
+    port: u16,
     sizes: Sizes,
     delay: Delay,
     pacer: Pacer,
@@ -68,10 +70,11 @@ pub(super) struct Sending {
 }
 
 impl Sending {
-    pub(super) fn new(sizes: Sizes, parameters: &Parameters, rate: Rate, now: Instant) -> Self {
+    pub(super) fn new(port: u16, sizes: Sizes, parameters: &Parameters, rate: Rate, now: Instant) -> Self {
         let law = Law::new(parameters.error_threshold, parameters.slower, parameters.faster);
         let target = delay::whole_target(sizes.block as usize, rate);
         let mut sending = Self {
+            port,
             sizes,
             delay: Delay::new(law, target, delay::START_FACTOR),
             pacer: Pacer::default(),
@@ -84,6 +87,10 @@ impl Sending {
         };
         sending.pace();
         sending
+    }
+
+    pub(super) const fn port(&self) -> u16 {
+        self.port
     }
 
     pub(super) const fn counts(&self) -> TransferCounts {
@@ -162,7 +169,7 @@ impl Sending {
 
     pub(super) fn emit(&mut self, now: Instant, train: Train, content: &[u8], out: &mut Vec<u8>) -> usize {
         let size = self.sizes.block as usize;
-        let mut content = content[..content.len().min(train.length)].chunks(size);
+        let mut content = content.chunks(size);
         for block in train.first..=train.first + (train.blocks - 1) {
             let kind = match train.again {
                 true => Kind::Retransmission,

@@ -1,14 +1,18 @@
 //! A client and a server over a path in virtual time.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
 
 use farhaul_units::{Duration, Instant, Rate, Rng};
+use farhaul_wire::tsunami::PORT;
 
 use super::super::{
     Client, ClientEvent, ClientOptions, Fault, Listed, NameRefused, Server, ServerEvent, ServerOptions, TransferCounts,
 };
 use super::{challenge, start};
 use crate::blast::testing::content;
+use crate::original::testing::{Watched, said};
+use crate::original::{Arrival, OriginalSession as _};
 
 /// Bytes of IPv4 and UDP headers.
 const HEADERS: usize = 28;
@@ -51,15 +55,13 @@ impl Default for Link {
 /// Both sessions.
 pub(super) struct Pair {
     pub(super) now: Instant,
-    pub(super) client: Client,
-    pub(super) server: Server,
+    pub(super) client: Watched<Client>,
+    pub(super) server: Watched<Server>,
     pub(super) files: Files,
     /// The file as the client has it.
     pub(super) received: Vec<u8>,
     /// Counts of the last transfer that the client stopped.
     pub(super) stopped: Option<TransferCounts>,
-    /// Why the server's session is over.
-    pub(super) failed: Option<Fault>,
     events: VecDeque<ClientEvent>,
     link: Link,
     rng: Rng,
@@ -76,12 +78,11 @@ impl Pair {
         let now = start();
         Self {
             now,
-            client: Client::new(client, now),
-            server: Server::new(server, challenge(), now),
+            client: Watched::new(Client::new(client, now)),
+            server: Watched::new(Server::new(server, challenge(), now)),
             files,
             received: Vec::new(),
             stopped: None,
-            failed: None,
             events: VecDeque::new(),
             link,
             rng: Rng::new(seed),
@@ -126,6 +127,15 @@ impl Pair {
         }
     }
 
+    /// Why the client's session and the server's failed.
+    pub(super) fn faults(&mut self) -> [Option<Fault>; 2] {
+        while self.client.fault.is_none() || self.server.fault.is_none() {
+            assert!(self.now - start() < LIMIT, "no fault");
+            self.step();
+        }
+        [self.client.fault, self.server.fault]
+    }
+
     /// Lets everything arrive that is on its way.
     pub(super) fn settle(&mut self) {
         let end = self.now + self.link.delay * 4;
@@ -166,9 +176,7 @@ impl Pair {
 
     fn exchange(&mut self) {
         let arrival = self.now + self.link.delay;
-        let (mut up, mut down) = (Vec::new(), Vec::new());
-        self.client.poll_channel(&mut up);
-        self.server.poll_channel(&mut down);
+        let (up, down) = (said(&mut *self.client, self.now), said(&mut *self.server, self.now));
         for (bytes, queue) in [(up, &mut self.to_server), (down, &mut self.to_client)] {
             if !bytes.is_empty() {
                 queue.push_back((arrival, bytes));
@@ -208,19 +216,23 @@ impl Pair {
                     self.server.give_list(self.now, &files);
                 }
                 ServerEvent::Stopped(counts) => self.stopped = Some(counts),
-                ServerEvent::Failed(fault) => self.failed = Some(fault),
                 _ => {}
             }
         }
     }
 
     fn send(&mut self) {
-        while let Some(train) = self.server.plan(self.now) {
-            let content = &self.files.0[&self.asked];
-            let from = train.offset as usize;
-            let mut out = Vec::new();
-            let size = self.server.emit(self.now, train, &content[from..from + train.length], &mut out);
-            for datagram in out.chunks(size) {
+        loop {
+            let (files, asked) = (&self.files, &self.asked);
+            let content = |offset: u64, out: &mut [u8]| {
+                let from = offset as usize;
+                out.copy_from_slice(&files.0[asked][from..from + out.len()]);
+                Ok::<_, Infallible>(())
+            };
+            let mut scratch = Vec::new();
+            let Ok(train) = self.server.poll_datagrams(self.now, content, &mut scratch);
+            let Some((size, train)) = train.map(|(size, train)| (size, train.to_vec())) else { break };
+            for datagram in train.chunks(size) {
                 assert_eq!(datagram.len(), size, "all datagrams have the size of a block");
                 self.put(datagram.to_vec());
             }
@@ -249,12 +261,12 @@ impl Pair {
                     break;
                 }
                 let Some((_, datagram)) = self.datagrams.pop_front() else { break };
-                if let Some(placed) = self.client.handle_datagram(self.now, &datagram) {
+                if let Arrival::Block(placed) = self.client.handle_datagram(self.now, PORT, &datagram) {
                     let from = placed.offset as usize;
                     self.received[from..from + placed.bytes.len()].copy_from_slice(placed.bytes);
                 }
             }
-            self.client.end_batch(self.now, 0);
+            self.client.end_batch(self.now);
         }
     }
 }

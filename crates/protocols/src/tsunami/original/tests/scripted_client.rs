@@ -3,8 +3,13 @@
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::tsunami::{MessageError, PORT, UnknownRequest};
 
-use super::super::{Fault, Server, ServerEvent, ServerOptions, Train, TransferCounts};
+use super::super::{Fault, ServerEvent, ServerOptions, TransferCounts};
 use super::{challenge, start};
+use crate::original::OriginalSession as _;
+use crate::original::testing::{Watched, train};
+use farhaul_proto::channel::ChannelEnd;
+
+type Server = Watched<super::Server>;
 
 const REVISION: &[u8] = b"\x20\x06\x10\x25";
 /// MD5 of the challenge 0, 1, … 63 combined with `kitten`.
@@ -20,13 +25,11 @@ fn after(millis: u64) -> Instant {
 
 fn server() -> Server {
     let secret = b"kitten".to_vec();
-    Server::new(ServerOptions { secret, ..ServerOptions::default() }, challenge(), start())
+    Watched::new(super::Server::new(ServerOptions { secret, ..ServerOptions::default() }, challenge(), start()))
 }
 
 fn said(server: &mut Server) -> Vec<u8> {
-    let mut out = Vec::new();
-    server.poll_channel(&mut out);
-    out
+    super::said(&mut **server, start())
 }
 
 /// A server that waits for a name.
@@ -67,12 +70,10 @@ fn record(kind: u8, padding: [u8; 2], block: u32, error: u32) -> Vec<u8> {
 fn headers(server: &mut Server, from: Instant, end: Instant) -> Vec<(u32, char)> {
     let (mut now, mut headers) = (from, Vec::new());
     while now < end {
-        let Some(train) = server.plan(now) else {
+        let Some((size, out)) = train(&mut **server, now) else {
             now = server.deadline().map_or(end, |next| next.max(now + Duration::from_nanos(1)));
             continue;
         };
-        let mut out = Vec::new();
-        let size = server.emit(now, train, &vec![7; train.length], &mut out);
         assert_eq!((size, out.len() % size), (1_006, 0), "always the whole block size");
         for datagram in out.chunks(size) {
             let block = u32::from_be_bytes(datagram[..4].try_into().unwrap());
@@ -83,12 +84,10 @@ fn headers(server: &mut Server, from: Instant, end: Instant) -> Vec<(u32, char)>
     headers
 }
 
+/// Why the session failed, and that nothing else happened.
 fn failure(server: &mut Server) -> Option<Fault> {
-    match server.poll_event() {
-        Some(ServerEvent::Failed(fault)) => Some(fault),
-        None => None,
-        other => panic!("{other:?}"),
-    }
+    assert_eq!(server.poll_event(), None);
+    server.fault.take()
 }
 
 #[test]
@@ -108,7 +107,7 @@ fn the_last_block_is_repeated_until_the_stop_whose_padding_is_random() {
         let counts = TransferCounts { sent: 6, ..TransferCounts::default() };
         assert_eq!(server.poll_event(), Some(ServerEvent::Stopped(counts)));
         assert_eq!(server.poll_event(), Some(ServerEvent::Asked(b"next".to_vec())), "on the same connection");
-        assert_eq!(server.plan(after(1_000)), None);
+        assert_eq!(train(&mut *server, after(1_000)), None);
     }
 }
 
@@ -125,7 +124,7 @@ fn an_empty_file_is_a_last_block_of_number_0_that_is_repeated_until_the_stop() {
     server.handle_channel(after(450), &record(2, [0x12, 0x34], 0, 0));
     let counts = TransferCounts { sent: 5, refused: 4, ..TransferCounts::default() };
     assert_eq!(server.poll_event(), Some(ServerEvent::Stopped(counts)));
-    assert_eq!(server.plan(after(1_000)), None);
+    assert_eq!(train(&mut *server, after(1_000)), None);
 }
 
 #[test]
@@ -198,16 +197,16 @@ fn a_silent_client_is_slowed_down_for_and_given_up_after_fifteen_seconds() {
     assert_eq!(failure(&mut server), None);
     server.handle_timeout(after(15_000));
     assert_eq!(failure(&mut server), Some(Fault::Silent(Duration::from_secs(15))));
-    assert_eq!((server.plan(after(15_000)), server.deadline()), (None, None));
+    assert_eq!((train(&mut *server, after(15_000)), server.deadline()), (None, None));
 }
 
 #[test]
 fn a_client_killed_in_mid_transfer_ends_the_datagrams_at_once() {
     let mut server = sending(1_000_000);
-    assert!(server.plan(after(10)).is_some());
-    server.channel_ended(after(10));
+    assert!(train(&mut *server, after(10)).is_some());
+    server.channel_ended(after(10), ChannelEnd::Finished);
     assert_eq!(failure(&mut server), Some(Fault::ChannelEnded));
-    assert_eq!((server.plan(after(11)), server.deadline()), (None, None));
+    assert_eq!((train(&mut *server, after(11)), server.deadline()), (None, None));
 }
 
 #[test]
@@ -325,7 +324,7 @@ fn a_client_of_a_folder_without_files_reads_the_byte_8_and_may_ask_for_something
     server.poll_event();
     server.give_list(start(), &[]);
     server.handle_channel(start(), b"got size");
-    server.channel_ended(start());
+    server.channel_ended(start(), ChannelEnd::Finished);
     assert_eq!(server.poll_event(), Some(ServerEvent::Ended), "it left in order");
 }
 
@@ -333,21 +332,26 @@ fn a_client_of_a_folder_without_files_reads_the_byte_8_and_may_ask_for_something
 fn a_client_that_leaves_in_the_opening_or_without_an_answer_was_in_no_transfer() {
     let mut early = server();
     early.handle_channel(start(), REVISION);
-    early.channel_ended(start());
+    early.channel_ended(start(), ChannelEnd::Finished);
     assert_eq!(failure(&mut early), Some(Fault::EndedInOpening));
     let mut asked = admitted();
     asked.handle_channel(start(), b"a\n");
     asked.poll_event();
-    asked.channel_ended(start());
+    asked.channel_ended(start(), ChannelEnd::Finished);
     assert_eq!(failure(&mut asked), Some(Fault::EndedUnanswered));
 }
 
 #[test]
-fn a_file_that_shrank_is_sent_with_zeros() {
-    let mut server = sending(2_500);
-    let train: Train = server.plan(after(10)).unwrap();
-    let mut out = Vec::new();
-    let size = server.emit(after(10), train, b"abc", &mut out);
-    assert_eq!((size, &out[6..9]), (1_006, &b"abc"[..]));
-    assert!(out[9..1_006].iter().all(|byte| *byte == 0));
+fn the_last_block_is_filled_up_with_zeros() {
+    let mut server = sending(2_003);
+    let mut now = start();
+    let last = loop {
+        match train(&mut *server, now) {
+            Some((_, datagram)) if datagram[5] == b'X' => break datagram,
+            Some(_) => {}
+            None => now = server.deadline().unwrap(),
+        }
+    };
+    assert_eq!((&last[..9], last.len()), (&b"\0\0\0\x03\0X\x07\x07\x07"[..], 1_006));
+    assert_eq!(last[9..], [0; 997]);
 }

@@ -1,10 +1,15 @@
 //! Our client against the bytes of a `tsunamid` server.
 
 use farhaul_units::{Duration, Instant, Rate};
-use farhaul_wire::tsunami::MessageError;
+use farhaul_wire::tsunami::{MessageError, PORT};
 
-use super::super::{Client, ClientEvent, ClientOptions, Fault, Listed, NameRefused, Placed};
+use super::super::{ClientEvent, ClientOptions, Fault, Listed, NameRefused};
 use super::{challenge, start};
+use crate::original::testing::Watched;
+use crate::original::{Arrival, OriginalSession as _, Placed};
+use farhaul_proto::channel::ChannelEnd;
+
+type Client = Watched<super::Client>;
 
 const REVISION: &[u8] = b"\x20\x06\x10\x25";
 const PROOF: &[u8] = b"\x2e\xf1\xfa\x32\x91\x3c\x8c\x34\x22\x01\x76\x1d\xf3\xe1\x87\x3e";
@@ -21,14 +26,24 @@ fn options() -> ClientOptions {
     ClientOptions { secret: b"kitten".to_vec(), block_size: 1_000, rate, ..ClientOptions::default() }
 }
 
+fn new_client(options: ClientOptions) -> Client {
+    Watched::new(super::Client::new(options, start()))
+}
+
 fn said(client: &mut Client) -> Vec<u8> {
-    let mut out = Vec::new();
-    client.poll_channel(&mut out);
-    out
+    super::said(&mut **client, start())
+}
+
+/// The block of a datagram if it is new.
+fn placed<'d>(client: &mut Client, now: Instant, datagram: &'d [u8]) -> Option<Placed<'d>> {
+    match client.handle_datagram(now, PORT, datagram) {
+        Arrival::Block(placed) => Some(placed),
+        _ => None,
+    }
 }
 
 fn admitted(options: ClientOptions) -> Client {
-    let mut client = Client::new(options, start());
+    let mut client = new_client(options);
     assert_eq!(said(&mut client), REVISION);
     client.handle_channel(start(), &[REVISION, &challenge()[..]].concat());
     assert_eq!(said(&mut client), PROOF);
@@ -62,12 +77,10 @@ fn request(block: u32) -> Vec<u8> {
     [b"\0\0\0\0", &block.to_be_bytes()[..], b"\0\0\0\0"].concat()
 }
 
+/// Why the session failed, and that nothing else happened.
 fn failure(client: &mut Client) -> Option<Fault> {
-    match client.poll_event() {
-        Some(ClientEvent::Failed(fault)) => Some(fault),
-        None => None,
-        other => panic!("{other:?}"),
-    }
+    assert_eq!(client.poll_event(), None);
+    client.fault.take()
 }
 
 #[test]
@@ -77,23 +90,23 @@ fn the_last_block_is_cut_to_the_size_of_the_file_and_the_stop_has_no_padding() {
     for (block, letter, offset, length) in [(1, b'O', 0, 1_000), (3, b'X', 2_000, 3), (2, b'R', 1_000, 1_000)] {
         // The rest of the last block is garbage.
         let datagram = datagram(block, letter, 0xA5);
-        let placed = client.handle_datagram(after(10), &datagram);
-        assert_eq!(placed, Some(Placed { offset, bytes: &vec![0xA5; length] }));
-        assert_eq!(client.handle_datagram(after(10), &datagram), None, "a duplicate");
-        client.end_batch(after(10), 0);
+        let block = placed(&mut client, after(10), &datagram);
+        assert_eq!(block, Some(Placed { offset, bytes: &vec![0xA5; length] }));
+        assert_eq!(placed(&mut client, after(10), &datagram), None, "a duplicate");
+        client.end_batch(after(10));
     }
     assert_eq!(said(&mut client), [request(2), request(2), STOP.to_vec()].concat()[12..]);
     assert_eq!(client.poll_event(), Some(ClientEvent::Done { missing: 0 }));
-    assert_eq!(client.handle_datagram(after(20), &datagram(3, b'X', 0)), None, "late repetitions");
+    assert_eq!(placed(&mut client, after(20), &datagram(3, b'X', 0)), None, "late repetitions");
     assert_eq!(client.get(after(20), b"next", 46_225), Ok(()));
 }
 
 #[test]
 fn a_last_block_that_is_full_is_not_cut() {
     let mut client = receiving(2_000);
-    client.handle_datagram(after(1), &datagram(1, b'O', 1));
+    placed(&mut client, after(1), &datagram(1, b'O', 1));
     let last = datagram(2, b'X', 1);
-    assert_eq!(client.handle_datagram(after(1), &last).unwrap().bytes.len(), 1_000);
+    assert_eq!(placed(&mut client, after(1), &last).unwrap().bytes.len(), 1_000);
 }
 
 #[test]
@@ -108,17 +121,17 @@ fn after_fifty_blocks_and_350_ms_the_missing_ones_are_asked_for_and_the_error_ra
     let mut client = receiving(1_000_000);
     said(&mut client);
     for block in (1..=60).filter(|block| ![7, 30, 31].contains(block)) {
-        client.handle_datagram(after(349), &datagram(block, b'O', 1));
-        client.end_batch(after(349), 0);
+        placed(&mut client, after(349), &datagram(block, b'O', 1));
+        client.end_batch(after(349));
     }
     assert_eq!(said(&mut client), b"", "too early");
-    client.handle_datagram(after(350), &datagram(61, b'O', 1));
-    client.end_batch(after(350), 0);
+    placed(&mut client, after(350), &datagram(61, b'O', 1));
+    client.end_batch(after(350));
     // 0.75 · 50 000 · 3/(1 + 3 + 58).
     let report = b"\0\x03\0\0\0\0\0\0\0\0\x07\x16";
     assert_eq!(said(&mut client), [request(7), request(30), request(31), report.to_vec()].concat());
-    client.handle_datagram(after(800), &datagram(62, b'O', 1));
-    client.end_batch(after(800), 0);
+    placed(&mut client, after(800), &datagram(62, b'O', 1));
+    client.end_batch(after(800));
     assert_eq!(said(&mut client), b"", "too few blocks");
 }
 
@@ -127,25 +140,25 @@ fn two_thousand_missing_blocks_make_one_restart() {
     let mut client = receiving(100_000_000);
     said(&mut client);
     for block in (1..=40).chain(2_100..2_120) {
-        client.handle_datagram(after(400), &datagram(block, b'O', 1));
+        placed(&mut client, after(400), &datagram(block, b'O', 1));
     }
-    client.end_batch(after(400), 5_000);
-    // 0.75 · 50 000 · (2048/(1 + 2048 + 60) + 1), with the ring of 4096 blocks full.
-    let rate = (0.75 * 50_000.0 * (2_048.0 / 2_109.0 + 1.0)) as u32;
+    client.end_batch(after(400));
+    // 0.75 · 50 000 · 2048/(1 + 2048 + 60).
+    let rate = (0.75 * 50_000.0 * (2_048.0 / 2_109.0)) as u32;
     let restart = b"\0\x01\0\0\0\0\0\x29\0\0\0\0";
     let report = [&b"\0\x03\0\0\0\0\0\0"[..], &rate.to_be_bytes()].concat();
     assert_eq!(said(&mut client), [&restart[..], &report].concat());
     // Blocks on the wire: half a second at 8 Mbit/s are 500.
     for block in 2_120..2_200 {
-        assert!(client.handle_datagram(after(800), &datagram(block, b'O', 1)).is_some(), "they are kept");
+        assert!(placed(&mut client, after(800), &datagram(block, b'O', 1)).is_some(), "they are kept");
     }
-    client.end_batch(after(800), 0);
+    client.end_batch(after(800));
     assert_eq!(said(&mut client).len(), 12, "a report alone");
-    client.handle_datagram(after(810), &datagram(42, b'O', 1));
+    placed(&mut client, after(810), &datagram(42, b'O', 1));
     for block in 43..=100 {
-        client.handle_datagram(after(1_200), &datagram(block, b'O', 1));
+        placed(&mut client, after(1_200), &datagram(block, b'O', 1));
     }
-    client.end_batch(after(1_200), 0);
+    client.end_batch(after(1_200));
     assert_eq!(said(&mut client)[..12], request(41), "the restart begins after the block that it names");
 }
 
@@ -155,8 +168,8 @@ fn datagrams_that_fit_no_block_are_ignored() {
     let short = &datagram(1, b'O', 1)[..1_005];
     let long = [&datagram(1, b'O', 1)[..], b"x"].concat();
     for bytes in [&datagram(0, b'O', 1), &datagram(11, b'O', 1), &datagram(1, b'Q', 1), short, &long, b"", b"\0\0"] {
-        assert_eq!(client.handle_datagram(after(1), bytes), None);
-        client.end_batch(after(1), 0);
+        assert_eq!(placed(&mut client, after(1), bytes), None);
+        client.end_batch(after(1));
     }
     client.handle_timeout(after(3_000));
     assert_eq!(failure(&mut client), Some(Fault::NoDatagrams(Duration::from_secs(3))), "none counts as arrived");
@@ -166,18 +179,18 @@ fn datagrams_that_fit_no_block_are_ignored() {
 fn attack_c3_a_block_far_ahead_in_a_file_without_end_takes_no_memory() {
     let mut client = receiving(4_294_967_295_000);
     for block in [u32::MAX, 1 << 31, 1 << 30, (1 << 29) + 1] {
-        assert_eq!(client.handle_datagram(after(1), &datagram(block, b'O', 1)), None, "{block}");
+        assert_eq!(placed(&mut client, after(1), &datagram(block, b'O', 1)), None, "{block}");
     }
     // A bit per block, for a quarter of the numbers that have an order: 64 MiB at most.
-    assert!(client.handle_datagram(after(1), &datagram(1_000_000, b'O', 1)).is_some());
-    client.end_batch(after(1), 0);
+    assert!(placed(&mut client, after(1), &datagram(1_000_000, b'O', 1)).is_some());
+    client.end_batch(after(1));
 }
 
 #[test]
 fn blocked_udp_is_named_within_three_seconds_and_silence_after_fifteen() {
     let mut client = receiving(10_000);
     assert_eq!(client.deadline(), Some(after(3_000)));
-    client.handle_datagram(after(2_000), &datagram(1, b'O', 1));
+    placed(&mut client, after(2_000), &datagram(1, b'O', 1));
     client.handle_timeout(after(16_999));
     assert_eq!(failure(&mut client), None);
     client.handle_timeout(after(17_000));
@@ -188,16 +201,16 @@ fn blocked_udp_is_named_within_three_seconds_and_silence_after_fifteen() {
 #[test]
 fn a_server_that_closes_in_mid_transfer_is_named_at_once() {
     let mut client = receiving(10_000);
-    client.channel_ended(after(5));
+    client.channel_ended(after(5), ChannelEnd::Finished);
     assert_eq!(failure(&mut client), Some(Fault::ChannelEnded));
 }
 
 #[test]
 fn a_server_that_closes_in_the_opening_or_before_an_answer_was_in_no_transfer() {
     let before = |bytes: &[u8]| {
-        let mut client = Client::new(options(), start());
+        let mut client = new_client(options());
         client.handle_channel(start(), bytes);
-        client.channel_ended(after(5));
+        client.channel_ended(after(5), ChannelEnd::Finished);
         failure(&mut client)
     };
     for bytes in [b"", &REVISION[..2], REVISION, &[REVISION, &challenge()[..]].concat()] {
@@ -205,7 +218,7 @@ fn a_server_that_closes_in_the_opening_or_before_an_answer_was_in_no_transfer() 
     }
     let mut client = admitted(options());
     client.get(start(), b"a", 1).unwrap();
-    client.channel_ended(after(5));
+    client.channel_ended(after(5), ChannelEnd::Finished);
     assert_eq!(failure(&mut client), Some(Fault::EndedUnanswered));
     assert!(
         !Fault::EndedInOpening.to_string().contains("transfer") && Fault::WrongSecret.to_string().contains("kitten")
@@ -243,7 +256,7 @@ fn a_server_without_files_that_says_nothing_is_told_that_the_list_came_and_a_lat
     client.get(after(1_200), b"vt100.dat", 1).unwrap();
     assert_eq!((said(&mut client), client.poll_event()), (b"got listvt100.dat\n".to_vec(), None));
     let mut client = told_of_no_names();
-    client.channel_ended(after(5));
+    client.channel_ended(after(5), ChannelEnd::Finished);
     assert_eq!(client.poll_event(), Some(ClientEvent::Names(Vec::new())));
     let mut client = told_of_no_names();
     client.handle_channel(after(5), b"x");
@@ -268,7 +281,7 @@ fn sizes_that_were_not_asked_for_end_the_session() {
 #[test]
 fn another_revision_a_wrong_secret_and_nonsense_end_the_session() {
     let answer = |bytes: &[u8]| {
-        let mut client = Client::new(options(), start());
+        let mut client = new_client(options());
         client.handle_channel(start(), bytes);
         failure(&mut client)
     };
