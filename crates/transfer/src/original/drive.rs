@@ -83,8 +83,7 @@ impl<S: OriginalSession<Fault: Into<Failure>>, A: Application<S>> Drive<'_, S, A
                 self.application.work_after_fault(now, self.session, self.line)?;
             }
             let more = heard?;
-            let idle_ends = self.application.idle_since().map(|since| since + IDLE);
-            if idle_ends.is_some_and(|end| end <= now) {
+            if self.idle_ends().is_some_and(|end| end <= now) {
                 return Err(Failure::Idle(IDLE));
             }
             let is_done = self.application.work(now, self.session, self.line)?;
@@ -95,8 +94,7 @@ impl<S: OriginalSession<Fault: Into<Failure>>, A: Application<S>> Drive<'_, S, A
             let more = self.send_datagrams(now, &mut scratch)? || more;
             // The last datagrams of a blast bring a record about its end.
             self.speak(now);
-            let idle_ends = self.application.idle_since().map(|since| since + IDLE);
-            let deadlines = [self.session.deadline(), self.application.deadline(self.session), idle_ends];
+            let deadlines = [self.session.deadline(), self.application.deadline(self.session), self.idle_ends()];
             let deadline = deadlines.into_iter().flatten().min();
             self.line.wait(deadline, self.session.receives(), more)?;
         }
@@ -111,6 +109,10 @@ impl<S: OriginalSession<Fault: Into<Failure>>, A: Application<S>> Drive<'_, S, A
         }
         self.session.handle_timeout(now).map_err(Into::into)?;
         Ok(more)
+    }
+
+    fn idle_ends(&self) -> Option<Instant> {
+        self.application.idle_since().map(|since| since + IDLE)
     }
 
     /// Sends what the session has for the channel.
@@ -129,7 +131,9 @@ impl<S: OriginalSession<Fault: Into<Failure>>, A: Application<S>> Drive<'_, S, A
                     return Ok(());
                 }
                 let arrival = session.handle_datagram(now, from.port(), datagram);
-                if let (Some(progress), false) = (application.progress(), arrival == Arrival::Foreign) {
+                if let Some(progress) = application.progress()
+                    && !matches!(arrival, Arrival::Foreign)
+                {
                     progress.add_received(1);
                 }
                 if let Arrival::Block(block) = arrival { application.store(session, block) } else { Ok(()) }

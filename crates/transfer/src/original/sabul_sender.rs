@@ -57,7 +57,7 @@ impl SabulSender {
         stop: &Stop,
         met: impl FnOnce(SocketAddr),
     ) -> Result<(), Failure> {
-        let (stream, peer) = self.accept(stop)?;
+        let (stream, peer) = PortCallers::of(&self.port, stop)?.next()?;
         let mut line = Line::accepted(stream, peer, stop)?;
         met(line.peer());
         line.use_socket(Arc::new(self.socket));
@@ -67,18 +67,6 @@ impl SabulSender {
         drive(&mut line, &mut session, &mut source)?;
         line.finish();
         Ok(())
-    }
-
-    fn accept(&self, stop: &Stop) -> Result<(std::net::TcpStream, SocketAddr), Failure> {
-        let mut callers = PortCallers::of(&self.port, stop)?;
-        loop {
-            if stop.is_stopped() {
-                return Err(Failure::Stopped);
-            }
-            if let Some(accepted) = callers.next()? {
-                return Ok(accepted);
-            }
-        }
     }
 }
 

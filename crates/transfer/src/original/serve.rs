@@ -53,7 +53,7 @@ impl Port {
 pub(super) struct PortCallers<'a> {
     port: &'a Port,
     waiter: Waiter,
-    _woken: Woken,
+    woken: Woken,
 }
 
 impl<'a> PortCallers<'a> {
@@ -61,26 +61,26 @@ impl<'a> PortCallers<'a> {
         let waiter = Waiter::new()?;
         waiter.watch(&port.listener, Token(0), Interest::Readable)?;
         let woken = stop.wakes(waiter.waker());
-        Ok(Self { port, waiter, _woken: woken })
+        Ok(Self { port, waiter, woken })
     }
 
-    /// Waits for a client or a stop. Returns `None` if no client is there after all.
-    pub(super) fn next(&mut self) -> Result<Option<(TcpStream, SocketAddr)>, Failure> {
-        self.waiter.wait(None)?;
-        match self.port.listener.accept() {
-            Ok(accepted) => Ok(Some(accepted)),
-            Err(error) => {
-                let none = matches!(
-                    error.kind(),
-                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
-                );
-                if !none {
-                    // Without a descriptor for it, the connection would end every wait at once.
-                    Waiter::new().and_then(|mut pause| pause.wait(Some(PAUSE)).map(|_| ()))?;
-                }
-                Ok(None)
+    /// Waits for a client or a stop.
+    pub(super) fn next(&mut self) -> Result<(TcpStream, SocketAddr), Failure> {
+        while !self.woken.is_stopped() {
+            self.waiter.wait(None)?;
+            let error = match self.port.listener.accept() {
+                Ok(accepted) => return Ok(accepted),
+                Err(error) => error.kind(),
+            };
+            if !matches!(
+                error,
+                io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
+            ) {
+                // Without a descriptor for it, the connection would end every wait at once.
+                Waiter::new().and_then(|mut pause| pause.wait(Some(PAUSE)).map(|_| ()))?;
             }
         }
+        Err(Failure::Stopped)
     }
 }
 
@@ -105,10 +105,7 @@ impl Source {
             Self::Port(port) => {
                 let mut callers = PortCallers::of(port, stop)?;
                 loop {
-                    if stop.is_stopped() {
-                        return Err(Failure::Stopped);
-                    }
-                    callers.next()?.map(&mut take);
+                    take(callers.next()?);
                 }
             }
             Self::Endpoint(clients) => {

@@ -26,7 +26,8 @@ pub struct TsunamiClient {
 struct Requests {
     progress: Progress,
     task: Task,
-    answer: Option<Answer>,
+    /// The server's answer to it.
+    answer: Option<ClientEvent>,
 }
 
 /// The task of the present request.
@@ -40,15 +41,6 @@ enum Task {
         name: Component,
     },
     Receiving(IncomingFile),
-}
-
-#[derive(Debug)]
-enum Answer {
-    Admitted,
-    Refused,
-    Files(Vec<Listed>),
-    Names(Vec<Vec<u8>>),
-    Done,
 }
 
 impl TsunamiClient {
@@ -68,7 +60,7 @@ impl TsunamiClient {
         let requests = Requests { progress, task: Task::Dialogue, answer: None };
         let mut client = Self { line, session, requests };
         match client.run()? {
-            Answer::Admitted => Ok(client),
+            ClientEvent::Admitted => Ok(client),
             _ => Err(Fault::OutOfTurn.into()),
         }
     }
@@ -81,7 +73,7 @@ impl TsunamiClient {
         let now = self.line.now();
         self.session.list(now).map_err(|error| refused(b"", &error))?;
         match self.run()? {
-            Answer::Files(files) => Ok(Some(files)),
+            ClientEvent::Files(files) => Ok(Some(files)),
             _ => Ok(None),
         }
     }
@@ -94,7 +86,7 @@ impl TsunamiClient {
         let now = self.line.now();
         self.session.list_all(now).map_err(|error| refused(b"", &error))?;
         match self.run()? {
-            Answer::Names(names) => Ok(names),
+            ClientEvent::Names(names) => Ok(names),
             _ => Ok(Vec::new()),
         }
     }
@@ -113,8 +105,8 @@ impl TsunamiClient {
         self.requests.task = Task::Asked { place: Arc::clone(place), name: local.clone() };
         let answer = self.run();
         match (answer?, std::mem::replace(&mut self.requests.task, Task::Dialogue)) {
-            (Answer::Done, Task::Receiving(file)) => file.commit()?,
-            (Answer::Refused, _) => return Err(Failure::NoFile(name.to_vec())),
+            (ClientEvent::Done { .. }, Task::Receiving(file)) => file.commit()?,
+            (ClientEvent::Refused, _) => return Err(Failure::NoFile(name.to_vec())),
             _ => return Err(Fault::OutOfTurn.into()),
         }
         Ok(self.requests.progress.announced() - before)
@@ -125,7 +117,7 @@ impl TsunamiClient {
         self.line.finish();
     }
 
-    fn run(&mut self) -> Result<Answer, Failure> {
+    fn run(&mut self) -> Result<ClientEvent, Failure> {
         self.requests.answer = None;
         let result = drive(&mut self.line, &mut self.session, &mut self.requests);
         if result.is_err() {
@@ -153,19 +145,11 @@ impl Requests {
 
     fn handle_events(&mut self, session: &mut Client) -> Result<bool, Failure> {
         while let Some(event) = session.poll_event() {
-            let answer = match event {
-                ClientEvent::Granted { size } => {
-                    self.granted(size)?;
-                    continue;
-                }
-                ClientEvent::Admitted => Answer::Admitted,
-                ClientEvent::Refused => Answer::Refused,
-                ClientEvent::Files(files) => Answer::Files(files),
-                ClientEvent::Names(names) => Answer::Names(names),
-                ClientEvent::Done { .. } => Answer::Done,
-                _ => return Err(Failure::Ended),
-            };
-            self.answer = Some(answer);
+            match event {
+                ClientEvent::Granted { size } => self.granted(size)?,
+                ClientEvent::Ended => return Err(Failure::Ended),
+                answer => self.answer = Some(answer),
+            }
         }
         Ok(self.answer.is_some())
     }

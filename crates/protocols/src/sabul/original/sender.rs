@@ -170,9 +170,7 @@ impl OriginalSession for Sender {
             let (head, more) = bytes.split_at(bytes.len().min(OPTIONS_LEN - self.options.len()));
             self.options.extend_from_slice(head);
             rest = more;
-            if let Err(error) = self.read_options() {
-                return self.fail(error);
-            }
+            self.read_options().or_else(|error| self.fail(error))?;
         }
         match self.phase {
             // A receiver waits for the echo. One with words of 64 bits has sent twice as much.

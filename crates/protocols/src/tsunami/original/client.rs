@@ -216,7 +216,7 @@ impl Client {
         self.since = now;
     }
 
-    fn fail(&mut self, now: Instant, fault: Fault) -> Result<(), Fault> {
+    fn fail<T>(&mut self, now: Instant, fault: Fault) -> Result<T, Fault> {
         self.enter(now, State::Over);
         self.inbox.clear();
         Err(fault)
@@ -339,13 +339,8 @@ impl OriginalSession for Client {
             return Ok(());
         }
         self.inbox.push(bytes);
-        loop {
-            match self.step(now) {
-                Ok(true) => {}
-                Ok(false) => return Ok(()),
-                Err(fault) => return self.fail(now, fault),
-            }
-        }
+        while self.step(now).or_else(|fault| self.fail(now, fault))? {}
+        Ok(())
     }
 
     fn channel_ended(&mut self, now: Instant, _end: ChannelEnd) -> Result<(), Fault> {

@@ -179,7 +179,7 @@ impl Server {
         self.since = now;
     }
 
-    fn fail(&mut self, now: Instant, fault: Fault) -> Result<(), Fault> {
+    fn fail<T>(&mut self, now: Instant, fault: Fault) -> Result<T, Fault> {
         self.enter(now, State::Over);
         self.inbox.clear();
         Err(fault)
@@ -339,13 +339,8 @@ impl OriginalSession for Server {
             return Ok(());
         }
         self.inbox.push(bytes);
-        loop {
-            match self.step(now) {
-                Ok(true) => {}
-                Ok(false) => return Ok(()),
-                Err(fault) => return self.fail(now, fault),
-            }
-        }
+        while self.step(now).or_else(|fault| self.fail(now, fault))? {}
+        Ok(())
     }
 
     /// A transfer ends at once.
