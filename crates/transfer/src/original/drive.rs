@@ -19,7 +19,8 @@ pub(super) trait Application<S> {
     /// task is done.
     fn work(&mut self, now: Instant, session: &mut S, line: &mut Line) -> Result<bool, Failure>;
 
-    /// The session failed. Handles what came before that.
+    /// The session failed. Handles what came before that: files that were given, bytes in order of a stream. RBUDP and a
+    /// sender of SABUL leave nothing of use.
     fn work_after_fault(&mut self, _now: Instant, _session: &mut S, _line: &mut Line) -> Result<(), Failure> {
         Ok(())
     }
@@ -67,7 +68,7 @@ where
     let result = drive.run();
     if result.is_err() {
         let now = drive.line.now();
-        drive.speak(now);
+        drive.send_channel(now);
     }
     result
 }
@@ -78,22 +79,22 @@ impl<S: OriginalSession<Fault: Into<Failure>>, A: Application<S>> Drive<'_, S, A
         loop {
             self.line.check_stop()?;
             let now = self.line.now();
-            let heard = self.hear(now);
-            if heard.is_err() {
+            let handled = self.handle_input(now);
+            if handled.is_err() {
                 self.application.work_after_fault(now, self.session, self.line)?;
             }
-            let more = heard?;
+            let more = handled?;
             if self.idle_ends().is_some_and(|end| end <= now) {
                 return Err(Failure::Idle(IDLE));
             }
             let is_done = self.application.work(now, self.session, self.line)?;
-            self.speak(now);
+            self.send_channel(now);
             if is_done && !self.line.has_rest() {
                 return Ok(());
             }
             let more = self.send_datagrams(now, &mut scratch)? || more;
             // The last datagrams of a blast bring a record about its end.
-            self.speak(now);
+            self.send_channel(now);
             let deadlines = [self.session.deadline(), self.application.deadline(self.session), self.idle_ends()];
             let deadline = deadlines.into_iter().flatten().min();
             self.line.wait(deadline, self.session.receives(), more)?;
@@ -101,7 +102,7 @@ impl<S: OriginalSession<Fault: Into<Failure>>, A: Application<S>> Drive<'_, S, A
     }
 
     /// Hands the session everything that arrived, and fires its timers. Returns whether more datagrams may wait.
-    fn hear(&mut self, now: Instant) -> Result<bool, Failure> {
+    fn handle_input(&mut self, now: Instant) -> Result<bool, Failure> {
         let ended = self.line.receive(|bytes| self.session.handle_channel(now, bytes).map_err(Into::into))?;
         let more = self.session.receives() && self.receive_datagrams(now)?;
         if let Some(end) = ended {
@@ -116,7 +117,7 @@ impl<S: OriginalSession<Fault: Into<Failure>>, A: Application<S>> Drive<'_, S, A
     }
 
     /// Sends what the session has for the channel.
-    fn speak(&mut self, now: Instant) {
+    fn send_channel(&mut self, now: Instant) {
         self.session.poll_channel(now, &mut self.line.out);
         self.line.flush();
     }

@@ -12,7 +12,7 @@ use super::drive::{Application, drive};
 use super::line::{Line, bind_udp};
 use super::memory::{Budget, Share};
 use super::rbudp_receiver::udp_port;
-use super::serve::{Giving, Source, serve_all};
+use super::serve::{OpenFile, Source, serve_all};
 use super::{Failure, News, Port, Stop, Watch};
 use crate::disk::Directory;
 
@@ -122,7 +122,7 @@ struct Files<'a> {
 
 /// The present file.
 struct InMemory {
-    giving: Giving,
+    open: OpenFile,
     /// Bytes that the session has taken.
     taken: u64,
     /// Its share of the memory.
@@ -131,18 +131,18 @@ struct InMemory {
 
 impl InMemory {
     fn left(&self) -> u64 {
-        self.giving.file.size() - self.taken
+        self.open.file.size() - self.taken
     }
 }
 
 impl Files<'_> {
     /// Answers a name. The dialogue has no word for a refusal, so it ends the session.
     fn answer(&mut self, now: Instant, session: &mut SendingSession, name: Vec<u8>) -> Result<(), Failure> {
-        let opened = Giving::open(&self.sender.root, &name, now).and_then(|giving| {
-            let size = giving.file.size();
+        let opened = OpenFile::open(&self.sender.root, &name, now).and_then(|open| {
+            let size = open.file.size();
             let share = self.sender.memory.take(size).ok_or(Failure::NoMemory(size))?;
             session.answer(now, size)?;
-            Ok(InMemory { giving, taken: 0, _share: share })
+            Ok(InMemory { open, taken: 0, _share: share })
         });
         match opened {
             Ok(file) => self.file = Some(file),
@@ -163,7 +163,7 @@ impl Files<'_> {
             if block.is_empty() {
                 break;
             }
-            file.giving.file.read(file.taken, block)?;
+            file.open.file.read(file.taken, block)?;
             file.taken += session.write(now, block) as u64;
         }
         Ok(())
@@ -174,7 +174,7 @@ impl Files<'_> {
         let totals = session.stats(now).totals;
         let (sent, again) = (totals.packets_sent - self.counted.0, totals.packets_retransmitted - self.counted.1);
         self.counted = (totals.packets_sent, totals.packets_retransmitted);
-        (self.tell)(News::Given(&file.giving.given(now, sent, again)));
+        (self.tell)(News::Given(&file.open.given(now, sent, again)));
         self.idle_since = now;
     }
 }

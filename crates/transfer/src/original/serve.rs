@@ -135,13 +135,13 @@ pub struct Given {
 }
 
 /// The file that a client gets at present.
-pub(super) struct Giving {
+pub(super) struct OpenFile {
     name: Vec<u8>,
     pub(super) file: ServedFile,
     since: Instant,
 }
 
-impl Giving {
+impl OpenFile {
     /// Opens the file that a client asks for.
     pub(super) fn open(root: &Directory, name: &[u8], now: Instant) -> Result<Self, Failure> {
         let path =

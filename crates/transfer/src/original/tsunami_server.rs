@@ -8,7 +8,7 @@ use farhaul_units::Instant;
 
 use super::drive::{Application, drive};
 use super::line::Line;
-use super::serve::{Giving, Source, serve_all};
+use super::serve::{OpenFile, Source, serve_all};
 use super::{Failure, News, Port, Stop, Watch};
 use crate::disk::{Directory, ServedFile, unix_seconds};
 
@@ -68,16 +68,16 @@ struct Files<'a> {
     root: &'a Directory,
     tell: &'a dyn Fn(News<'_>),
     /// The present file.
-    file: Option<Giving>,
+    file: Option<OpenFile>,
     idle_since: Instant,
 }
 
 impl Files<'_> {
     fn asked(&mut self, now: Instant, session: &mut Server, name: &[u8]) {
-        match Giving::open(self.root, name, now) {
-            Ok(giving) => {
-                session.grant(now, giving.file.size(), unix_seconds());
-                self.file = Some(giving);
+        match OpenFile::open(self.root, name, now) {
+            Ok(open) => {
+                session.grant(now, open.file.size(), unix_seconds());
+                self.file = Some(open);
             }
             Err(why) => {
                 (self.tell)(News::Refused { name, why: &why });
@@ -109,8 +109,8 @@ impl Application<Server> for Files<'_> {
                     line.open_socket(0)?;
                 }
                 ServerEvent::Stopped(counts) => {
-                    if let Some(giving) = self.file.take() {
-                        (self.tell)(News::Given(&giving.given(now, counts.sent, counts.retransmitted)));
+                    if let Some(open) = self.file.take() {
+                        (self.tell)(News::Given(&open.given(now, counts.sent, counts.retransmitted)));
                     }
                 }
                 ServerEvent::Ended => return Ok(true),
@@ -129,7 +129,7 @@ impl Application<Server> for Files<'_> {
     }
 
     fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<(), Failure> {
-        let giving = self.file.as_mut().ok_or_else(|| Failure::NoFile(Vec::new()))?;
-        Ok(giving.file.read(offset, out)?)
+        let open = self.file.as_mut().ok_or_else(|| Failure::NoFile(Vec::new()))?;
+        Ok(open.file.read(offset, out)?)
     }
 }
