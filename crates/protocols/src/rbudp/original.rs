@@ -17,7 +17,7 @@
 //! A datagram names neither transfer nor blast. One that is late counts for the next blast on the same socket if it has
 //! the right length. Between two blasts it is dropped. Only the original's own formats could fix this.
 
-mod doubt;
+mod bitmap_mismatch;
 mod fault;
 mod receiving;
 mod sending;

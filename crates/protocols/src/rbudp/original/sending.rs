@@ -3,7 +3,7 @@
 use farhaul_units::Instant;
 use farhaul_wire::rbudp::{EndOfBlast, NAME_BLOCK_LEN, STREAM_MODE, bitmap_len, decode_name, encode_length};
 
-use super::doubt::Doubt;
+use super::bitmap_mismatch::BitmapMismatch;
 use super::{Fault, NO_FILE, Terms};
 use crate::blast::engine::Sender as _;
 use crate::original::OriginalSession;
@@ -49,7 +49,7 @@ enum State {
     /// The stream is sent. `finished` is whether the host has written all of it.
     Stream { finished: bool },
     /// A bitmap did not fit, and its end is awaited.
-    Doubt(Doubt),
+    Mismatch(BitmapMismatch),
     /// Nothing follows.
     Over,
 }
@@ -172,7 +172,7 @@ impl SendingSession {
         let used = match self.sender.take_bitmap(now, bytes) {
             Ok(used) => used,
             Err(fault) => {
-                self.state = State::Doubt(self.doubt(now, before, bytes, fault.into())?);
+                self.state = State::Mismatch(self.mismatch(now, before, bytes, fault.into())?);
                 return Ok(bytes.len());
             }
         };
@@ -192,14 +192,20 @@ impl SendingSession {
 
     /// A bitmap was refused for `fault`. It may be one for more packets: bytes follow its end, or its first byte says that
     /// packets are missing, which are then beyond the end of the blast.
-    fn doubt(&self, now: Instant, before: Option<Bitmap>, bytes: &[u8], fault: Fault) -> Result<Doubt, Fault> {
+    fn mismatch(
+        &self,
+        now: Instant,
+        before: Option<Bitmap>,
+        bytes: &[u8],
+        fault: Fault,
+    ) -> Result<BitmapMismatch, Fault> {
         let Some(before) = before else { return Err(fault) };
         let has_flag = before.read > 0 || (self.sender.awaits_bitmap() && bytes[0] == 0);
         let is_missing_others = self.sender.bitmap().is_some_and(|after| after.missing == 0);
         if !has_flag || !is_missing_others {
             return Err(fault);
         }
-        Ok(Doubt::longer(now, self.terms.payload, &before, bytes.len(), fault))
+        Ok(BitmapMismatch::longer(now, self.terms.payload, &before, bytes.len(), fault))
     }
 
     fn end_stream_if_delivered(&mut self) {
@@ -215,7 +221,7 @@ impl SendingSession {
         if bitmap.round == 0 && bitmap.read == 0 && otherwise == Fault::ChannelBroke {
             return Fault::LeftUnanswered(self.terms.payload);
         }
-        Doubt::shorter(now, self.terms.payload, &bitmap, otherwise).fault()
+        BitmapMismatch::shorter(now, self.terms.payload, &bitmap, otherwise).fault()
     }
 
     /// Whether the request was answered. The size goes first.
@@ -228,7 +234,7 @@ impl SendingSession {
             State::Name { first } => first || !self.block.is_empty(),
             State::StreamRequest | State::Empty { .. } => true,
             State::File | State::Stream { .. } => self.sender.awaits_bitmap(),
-            State::Asked | State::Doubt(_) | State::Over => false,
+            State::Asked | State::Mismatch(_) | State::Over => false,
         }
     }
 }
@@ -257,8 +263,8 @@ impl OriginalSession for SendingSession {
                 State::File | State::Stream { .. } => {
                     rest = &rest[self.on_bitmap(now, rest)?..];
                 }
-                State::Doubt(doubt) => {
-                    doubt.add(rest.len());
+                State::Mismatch(mismatch) => {
+                    mismatch.add(rest.len());
                     return Ok(());
                 }
                 State::Asked | State::Over => {
@@ -280,7 +286,7 @@ impl OriginalSession for SendingSession {
                 Ok(())
             }
             State::File | State::Stream { .. } => Err(self.unanswered(now, Fault::ChannelBroke)),
-            State::Doubt(doubt) => Err(doubt.fault()),
+            State::Mismatch(mismatch) => Err(mismatch.fault()),
             _ => Err(Fault::ChannelBroke),
         }
     }
@@ -309,8 +315,8 @@ impl OriginalSession for SendingSession {
     }
 
     fn handle_timeout(&mut self, now: Instant) -> Result<(), Fault> {
-        if let State::Doubt(doubt) = self.state {
-            return if now < doubt.until { Ok(()) } else { Err(doubt.fault()) };
+        if let State::Mismatch(mismatch) = self.state {
+            return if now < mismatch.until { Ok(()) } else { Err(mismatch.fault()) };
         }
         if !self.awaits_peer() || now < self.heard + self.terms.patience {
             return Ok(());
@@ -326,7 +332,7 @@ impl OriginalSession for SendingSession {
     fn deadline(&self) -> Option<Instant> {
         let sending = if self.may_send() { self.sender.deadline() } else { None };
         let patience = match self.state {
-            State::Doubt(doubt) => Some(doubt.until),
+            State::Mismatch(mismatch) => Some(mismatch.until),
             _ => self.awaits_peer().then(|| self.heard + self.terms.patience),
         };
         earliest(sending, patience)

@@ -14,7 +14,7 @@ const COLLECTION: Duration = Duration::from_secs(1);
 
 /// A bitmap that does not fit, of which more may come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Doubt {
+pub(super) struct BitmapMismatch {
     /// Payload bytes of this side's packets.
     payload: u16,
     /// Bytes of the blast.
@@ -23,12 +23,12 @@ pub(super) struct Doubt {
     at_least: u64,
     /// Bytes of its bitmap so far.
     bytes: usize,
-    /// What to say if the payload sizes may be the same.
+    /// The fault if the payload sizes may be the same.
     otherwise: Fault,
     pub(super) until: Instant,
 }
 
-impl Doubt {
+impl BitmapMismatch {
     /// `more` bytes of the receiver follow those of `bitmap` that were read.
     pub(super) fn longer(now: Instant, payload: u16, bitmap: &Bitmap, more: usize, otherwise: Fault) -> Self {
         let at_least = u64::from(bitmap.packets) + 1;
