@@ -51,6 +51,12 @@ pub struct FigureResult {
 }
 
 impl FigureResult {
+    /// A figure with these settings, without runs.
+    pub fn of(figure: Figure, world: World, quick: bool, command: String) -> Self {
+        let Figure { info, experiment, .. } = figure;
+        Self { info, scenario: experiment.scenario, world, records: Vec::new(), quick, command, emulated: None }
+    }
+
     /// Ids of the figures to which its scores and plots refer.
     pub fn refers_to(&self) -> BTreeSet<String> {
         refers_to(&self.scenario)

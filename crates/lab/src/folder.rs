@@ -120,15 +120,7 @@ fn result(folder: &Path, path: &Path) -> Result<FigureResult, LabError> {
     let store = Store::open(folder)?;
     let jobs = figure.experiment.jobs(&settings.build)?;
     let records = jobs.iter().filter_map(|job| store.get(&job.key).cloned()).collect();
-    Ok(FigureResult {
-        info: figure.info,
-        scenario: figure.experiment.scenario,
-        world: settings.world,
-        records,
-        quick: settings.quick,
-        command: settings.command,
-        emulated: None,
-    })
+    Ok(FigureResult { records, ..FigureResult::of(figure, settings.world, settings.quick, settings.command) })
 }
 
 /// The key of this program: a hash of its file.

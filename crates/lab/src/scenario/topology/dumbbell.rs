@@ -58,7 +58,7 @@ pub(super) fn read(root: &mut Section<'_>, flows: &[FlowSpec]) -> Result<Topolog
         let (sender, receiver) = (topology.nodes, topology.nodes + 1);
         topology.nodes += 2;
         let access = access.as_ref().unwrap_or(&perfect).path(longest);
-        let towards = more.div_ceil_half();
+        let towards = half(more);
         let later = |by: Duration| PathSpec { delay: access.delay + by, ..access.clone() };
         topology.links.extend([
             Link { from: sender, to: LEFT, path: later(towards) },
@@ -82,7 +82,7 @@ fn bottleneck(root: &mut Section<'_>) -> Result<[LinkSpec; 2], ScenarioError> {
             return Err(section.error_at(&delay, "[link] has either `rtt` or `delay`, which is half of it"));
         }
         (Some(Time(time)), None) => {
-            forth.path.delay = time.div_ceil_half();
+            forth.path.delay = half(time);
             back.path.delay = time - forth.path.delay;
         }
         (None, _) => {}
@@ -111,14 +111,7 @@ fn access(root: &mut Section<'_>) -> Result<Option<LinkSpec>, ScenarioError> {
     Ok(Some(access))
 }
 
-trait Half {
-    /// Half of the value, rounded up to a nanosecond.
-    fn div_ceil_half(self) -> Self;
-}
-
-impl Half for Duration {
-    fn div_ceil_half(self) -> Self {
-        let nanos = u64::try_from(self.as_nanos()).unwrap_or(u64::MAX);
-        Self::from_nanos(nanos.div_ceil(2))
-    }
+/// Half of a time, rounded up to a nanosecond.
+fn half(time: Duration) -> Duration {
+    Duration::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX).div_ceil(2))
 }

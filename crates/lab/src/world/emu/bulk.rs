@@ -79,18 +79,11 @@ pub(super) fn begin(
     };
     let sender = {
         let (endpoint, stream, ending) = (endpoints[0].clone(), Arc::clone(&streams[0]), Arc::clone(&ending));
-        let meter = Arc::clone(&meters[0]);
-        move || {
-            let _reading = meter.join();
-            task.send(&endpoint, peer, &stream, &ending);
-        }
+        meters[0].counting(move || task.send(&endpoint, peer, &stream, &ending))
     };
     let receiver = {
-        let (stream, meter) = (Arc::clone(&streams[1]), Arc::clone(&meters[1]));
-        move || {
-            let _reading = meter.join();
-            receive(&listener, &stream);
-        }
+        let stream = Arc::clone(&streams[1]);
+        meters[1].counting(move || receive(&listener, &stream))
     };
     let threads = vec![thread::spawn(sender), thread::spawn(receiver)];
     Ok(Box::new(BulkFlow { endpoints, streams, ending, meters, threads }))

@@ -63,13 +63,12 @@ pub(super) fn begin(
         control: Arc::clone(scene.control),
         sender: Arc::clone(&sender),
     };
-    let (name, meter) = (flow.name.clone(), Arc::clone(&meters[0]));
-    let work = move || {
-        let _reading = meter.join();
+    let name = flow.name.clone();
+    let work = meters[0].counting(move || {
         if let Err(error) = source.run() {
             source.control.fail(&name, error);
         }
-    };
+    });
     // A thread that starts on a host stays there, and so does its socket.
     let thread = scene.emulation.enter(from, || thread::Builder::new().name("measured".into()).spawn(work));
     Ok(Box::new(MeasuredFlow { far, sender, meters, thread: Some(thread.map_err(Trouble::of(&flow.name))?) }))

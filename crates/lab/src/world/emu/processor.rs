@@ -41,14 +41,18 @@ struct Statistics {
     turns: u64,
 }
 
-/// The calling thread's place in a meter. Its drop takes the last reading of the thread.
-pub(super) struct Reading(Arc<Meter>);
+/// Takes the last reading of the calling thread when it is dropped, also by a panic.
+struct Reading<'a>(&'a Meter);
 
 impl Meter {
-    /// Counts the calling thread. The thread keeps the reading as long as it works.
-    pub(super) fn join(self: &Arc<Self>) -> Reading {
-        self.add([gettid().as_raw_nonzero().get()]);
-        Reading(Arc::clone(self))
+    /// `work`, for a thread that this meter counts.
+    pub(super) fn counting<W: FnOnce() + Send>(self: &Arc<Self>, work: W) -> impl FnOnce() + Send + use<W> {
+        let meter = Arc::clone(self);
+        move || {
+            meter.add([gettid().as_raw_nonzero().get()]);
+            let _reading = Reading(&meter);
+            work();
+        }
     }
 
     /// Counts the threads that `work` leaves behind with the name `name`.
@@ -88,7 +92,7 @@ impl Meter {
     }
 }
 
-impl Drop for Reading {
+impl Drop for Reading<'_> {
     fn drop(&mut self) {
         let _ = self.0.used();
     }
@@ -145,11 +149,7 @@ mod tests {
     fn the_time_of_a_thread_stays_known_after_its_end() {
         let meter = Arc::new(Meter::default());
         assert_eq!(meter.used(), None);
-        let own = Arc::clone(&meter);
-        let thread = thread::spawn(move || {
-            let _reading = own.join();
-            work();
-        });
+        let thread = thread::spawn(meter.counting(work));
         thread.join().unwrap();
         let used = meter.used().unwrap();
         assert!(used >= Duration::from_millis(25), "{used:?}");

@@ -169,15 +169,7 @@ pub(super) fn begin(
     };
     // A thread that starts on a host stays there, and so do its sockets.
     let meters: [Arc<Meter>; 2] = Default::default();
-    let [near, far] = [0, 1].map(|side| Arc::clone(&meters[side]));
-    let send = move || {
-        let _reading = near.join();
-        sender.run();
-    };
-    let receive = move || {
-        let _reading = far.join();
-        receiver.run();
-    };
+    let (send, receive) = (meters[0].counting(move || sender.run()), meters[1].counting(move || receiver.run()));
     let sender = scene.emulation.enter(from, || thread("tcp-sender", send)).map_err(failed())?;
     let receiver = thread("tcp-receiver", receive).map_err(failed())?;
     Ok(Box::new(TcpFlow { listener, ends, ending, meters, threads: vec![sender, receiver] }))
