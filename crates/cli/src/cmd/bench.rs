@@ -96,9 +96,9 @@ pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Fault> {
     let trace = args.transport.begin_trace("bench", &output)?;
     let shown = Shown { interval, trace: trace.clone(), ..Shown::default() };
     let environment = context.environment(Reporter::new(output.clone(), shown));
-    let settings = args.transport.settings();
-    let security = args.client_keys.in_settings(args.server_keys.in_settings(settings.security.clone(), &output));
-    let settings = Settings { security, ..settings };
+    let mut settings = args.transport.settings();
+    args.server_keys.set(&mut settings.security, &output);
+    args.client_keys.set(&mut settings.security);
     let bench = Measurement { args, context, output, settings, environment, interval, trace };
     match (&args.listen, &args.connect) {
         (Some(listen), _) => bench.listen(listen),

@@ -7,7 +7,7 @@ pub(super) mod summary;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use farhaul_transfer::{Copy, Report, Settings};
+use farhaul_transfer::{Copy, Report};
 use indicatif::ProgressBar;
 
 use super::{Context, original, report_end};
@@ -35,11 +35,12 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
         true => Output::new(JsonTo::Stderr),
         false => Output::from_flag(args.transport.json),
     };
-    let settings = args.transport.settings();
-    let security = args.server_keys.in_settings(settings.security.clone(), &output);
-    // A file of the environment does not reach other hosts.
-    let key_log = if copy.hosts().is_some() { args.transport.unsafe_keylog.clone() } else { settings.key_log };
-    let settings = Settings { security, key_log, ..settings };
+    let mut settings = args.transport.settings();
+    args.server_keys.set(&mut settings.security, &output);
+    if copy.hosts().is_some() {
+        // A file of the environment does not reach other hosts.
+        settings.key_log.clone_from(&args.transport.unsafe_keylog);
+    }
     let copy = copy.with(settings).over(args.ssh.way()).control_stream(args.control_stream);
     copy.check()?;
     if copy.hosts().is_some() && args.transport.trace.is_some() {

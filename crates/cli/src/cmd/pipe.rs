@@ -63,9 +63,9 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
     let trace = args.transport.begin_trace("pipe", &output)?;
     let events = Events::to(Reporter::new(output.clone(), Shown::default()));
-    let settings = args.transport.settings();
-    let security = args.client_keys.in_settings(args.server_keys.in_settings(settings.security.clone(), &output));
-    let settings = Settings { security, ..settings };
+    let mut settings = args.transport.settings();
+    args.server_keys.set(&mut settings.security, &output);
+    args.client_keys.set(&mut settings.security);
     let pipe = Pipe { args, context, output, events, settings, trace };
     let meter = Meter::start(context.clock);
     match pipe.open() {

@@ -36,9 +36,8 @@ use plain::Plain;
 
 pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let output = Output::from_flag(args.transport.json);
-    let settings = args.transport.settings();
-    let security = args.client_keys.in_settings(settings.security.clone());
-    let settings = Settings { security, ..settings };
+    let mut settings = args.transport.settings();
+    args.client_keys.set(&mut settings.security);
     // Before anything else, so that its reason is told first.
     Directory::open(&args.root).map_err(|error| no_root(args, &error))?;
     let (clients, plain) = read_clients(args, &settings, context, &output)?;

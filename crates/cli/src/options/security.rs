@@ -101,23 +101,24 @@ impl SecurityOptions {
 }
 
 impl ServerKeys {
-    /// These settings for a side that connects. Questions to the user stand above the progress of `output`.
-    pub(crate) fn in_settings(&self, settings: SecuritySettings, output: &Output) -> SecuritySettings {
+    /// Completes the settings of a side that connects. Questions to the user stand above the progress of `output`.
+    pub(crate) fn set(&self, settings: &mut SecuritySettings, output: &Output) {
         let output = output.clone();
         let ask = move |name: &str, key| question::accepts(name, key, &output);
-        let host_key_policy = match self.host_key_policy {
+        settings.host_key.clone_from(&self.host_key);
+        settings.host_key_policy = match self.host_key_policy {
             UnknownKeys::Ask => HostKeyPolicy::Ask(Question::by(ask)),
             UnknownKeys::AcceptNew => HostKeyPolicy::AcceptNew,
             UnknownKeys::Strict => HostKeyPolicy::Strict,
         };
-        SecuritySettings { host_key: self.host_key.clone(), host_key_policy, ..settings }
     }
 }
 
 impl ClientKeys {
-    /// These settings for a side that listens.
-    pub(crate) fn in_settings(&self, settings: SecuritySettings) -> SecuritySettings {
-        SecuritySettings { authorized_keys: self.authorized_keys.clone(), any_client: self.any_client, ..settings }
+    /// Completes the settings of a side that listens.
+    pub(crate) fn set(&self, settings: &mut SecuritySettings) {
+        settings.authorized_keys.clone_from(&self.authorized_keys);
+        settings.any_client = self.any_client;
     }
 }
 
