@@ -90,27 +90,14 @@ impl Verb {
         done.map(|()| 0)
     }
 
-    /// The verb's name, and its connection options if it has any.
-    fn connection(&self) -> (&'static str, Option<&Transport>) {
+    /// The connection options of a verb that has some, and its name.
+    const fn connection(&self) -> Option<(&'static str, &Transport)> {
         match self {
-            Self::Copy(args) => ("copy", Some(&args.transport)),
-            Self::Serve(args) => ("serve", Some(&args.transport)),
-            Self::Bootstrap(_) => ("bootstrap", None),
-            Self::Pipe(args) => ("pipe", Some(&args.transport)),
-            Self::Bench(args) => ("bench", Some(&args.transport)),
-            Self::Profile(_) => ("profile", None),
-            Self::Doctor(_) => ("doctor", None),
-            Self::Stream(_) => ("stream", None),
-            Self::Relay(_) => ("relay", None),
-            Self::Emulate(_) => ("emulate", None),
-            Self::Demo(_) => ("demo", None),
-            Self::Lab(_) => ("lab", None),
-            Self::Key(_) => ("key", None),
-            Self::Controllers(_) => ("controllers", None),
-            Self::Protocols(_) => ("protocols", None),
-            Self::Version(_) => ("version", None),
-            Self::Completions(_) => ("completions", None),
-            Self::Man(_) => ("man", None),
+            Self::Copy(args) => Some(("copy", &args.transport)),
+            Self::Serve(args) => Some(("serve", &args.transport)),
+            Self::Pipe(args) => Some(("pipe", &args.transport)),
+            Self::Bench(args) => Some(("bench", &args.transport)),
+            _ => None,
         }
     }
 
@@ -136,8 +123,8 @@ impl Verb {
         AtSignals { starts_children, gives_up_capabilities }
     }
 
-    /// Destination of the verb's records.
-    pub(crate) fn json_to(&self) -> JsonTo {
+    /// Destination of the records of the verb, which has this name.
+    pub(crate) fn json_to(&self, name: &str) -> JsonTo {
         let wants = match self {
             Self::Profile(args) => args.probing.json,
             Self::Stream(args) => args.probing.json,
@@ -146,22 +133,22 @@ impl Verb {
             Self::Emulate(args) => args.json,
             Self::Demo(args) => args.json,
             Self::Lab(args) => args.json(),
-            _ => self.connection().1.is_some_and(|transport| transport.json),
+            _ => self.connection().is_some_and(|(_, transport)| transport.json),
         };
-        json_to(self.connection().0, wants, matches!(self, Self::Copy(args) if args.is_to_stdout()))
+        json_to(name, wants, matches!(self, Self::Copy(args) if args.is_to_stdout()))
     }
 
-    /// The `start` record for a verb that fails before it writes its own.
-    pub(crate) fn start(&self) -> Value {
+    /// The `start` record for a verb of this name that fails before it writes its own.
+    pub(crate) fn start(&self, name: &str) -> Value {
         match self.connection() {
-            (verb, Some(transport)) => json!(Record::Start(Box::new(transport.start(verb)))),
-            (verb, None) => start_record(verb, json!({})),
+            Some((verb, transport)) => json!(Record::Start(Box::new(transport.start(verb)))),
+            None => start_record(name, json!({})),
         }
     }
 
     /// The `end` record for a verb that fails before it writes its own.
     pub(crate) fn end(&self) -> End {
-        let transport = self.connection().1;
+        let transport = self.connection().map(|(_, transport)| transport);
         let report = Report {
             controller: transport.map_or_else(String::new, Transport::controller_name),
             protocol: transport.map(|transport| transport.protocol()).unwrap_or_default().to_string(),

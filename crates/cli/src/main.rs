@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     let (records, done) = match parse(&early) {
         Ok(None) => (Records::of_unread(&early), Ok(0)),
         Ok(Some(cli)) => (
-            Records::of(&cli.verb),
+            Records::of(&cli.verb, early.verb().map_or("", |(name, _)| name)),
             Context::begin(cli.verb.network_rights(), cli.verb.at_signals()).and_then(|context| cli.verb.run(&context)),
         ),
         Err(fault) => (Records::of_unread(&early), Err(fault)),
@@ -75,8 +75,8 @@ struct Records {
 }
 
 impl Records {
-    fn of(verb: &Verb) -> Self {
-        Self { to: verb.json_to(), start: Some(verb.start()), end: verb.end() }
+    fn of(verb: &Verb, name: &str) -> Self {
+        Self { to: verb.json_to(name), start: Some(verb.start(name)), end: verb.end() }
     }
 
     /// Records of an unreadable command line: its settings are unknown, so there is no `start`.

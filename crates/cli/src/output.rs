@@ -46,14 +46,6 @@ impl Written {
     }
 }
 
-/// Notes the `start` or `end` of a verb that prints its own records.
-pub(crate) fn has_written(event: &str) {
-    match event {
-        "start" => WRITTEN.start.store(true, Ordering::Release),
-        _ => WRITTEN.end.store(true, Ordering::Release),
-    }
-}
-
 /// Whether the first record is written.
 pub(crate) fn has_begun() -> bool {
     WRITTEN.start.load(Ordering::Acquire)
@@ -68,7 +60,7 @@ pub(crate) fn conclude(to: JsonTo, start: Option<&Value>, end: End, fault: &Faul
         return;
     }
     if let Some(start) = start.filter(|_| !started) {
-        output.write(&start.to_string());
+        output.record_value(start);
     }
     let (exit_code, error) = (fault.code.exit(), Some(ErrorRecord::from(fault)));
     output.record(&Record::End(Box::new(End { exit_code, error, ..end })));
@@ -123,8 +115,18 @@ impl Output {
         self.write(&serde_json::to_string(record).expect("records have string keys and finite numbers only"));
     }
 
+    /// Writes the record of a verb whose records are no [`Record`]s, or that of another program, if JSON is wanted.
+    pub(crate) fn record_value(&self, record: &Value) {
+        match record["event"].as_str() {
+            Some("start") => WRITTEN.start.store(true, Ordering::Release),
+            Some("end") => WRITTEN.end.store(true, Ordering::Release),
+            _ => {}
+        }
+        self.write(&record.to_string());
+    }
+
     /// Writes a serialized record, if JSON is wanted.
-    pub(crate) fn write(&self, record: &str) {
+    fn write(&self, record: &str) {
         let line = format!("{}\n", terminal::record(record));
         match self.shared.json {
             JsonTo::Nowhere => {}
@@ -208,9 +210,9 @@ pub(crate) fn print(text: &str) {
     STDOUT.write(io::stdout().lock(), &terminal::lines(text, Style::of_stdout().is_coloured()));
 }
 
-/// Prints a record, or another value in JSON, on a line of its own.
+/// Prints the result of a verb in JSON, on a line of its own.
 pub(crate) fn print_json(value: &Value) {
-    print(&format!("{value}\n"));
+    STDOUT.write(io::stdout().lock(), &format!("{}\n", terminal::record(&value.to_string())));
 }
 
 /// The first failure of printing. A reader that left is no failure.

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::listing;
 use crate::exit::Fault;
-use crate::output::{print, print_json};
 
 /// List the congestion controllers with their options and sources
 #[derive(Args, Debug)]
@@ -17,15 +16,8 @@ pub(crate) struct ControllersArgs {
 }
 
 pub(crate) fn run(args: &ControllersArgs) -> Result<(), Fault> {
-    if args.json {
-        let all: Vec<Value> = controllers().iter().map(record).collect();
-        print_json(&Value::from(all));
-    } else {
-        let mut text = String::new();
-        controllers().iter().for_each(|entry| describe(&mut text, entry));
-        text.push_str("Use: --controller NAME or --controller NAME:OPTION=VALUE,…; the first is the default.\n");
-        print(&text);
-    }
+    let usage = "Use: --controller NAME or --controller NAME:OPTION=VALUE,…; the first is the default.";
+    listing::print_all(controllers(), args.json, record, describe, usage);
     Ok(())
 }
 

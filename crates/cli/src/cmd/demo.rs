@@ -20,7 +20,7 @@ use crate::exit::{Code, Fault};
 use crate::options::path_record;
 use crate::output::human::time;
 use crate::output::json::start_record;
-use crate::output::{Output, has_written, print_json, progress};
+use crate::output::{Output, progress};
 use crate::values::{share, some_rate};
 use scratch::Scratch;
 use summary::DemoResult;
@@ -74,8 +74,7 @@ pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Fault> {
     output.detach();
     let outcome = outcome.map_err(|fault| context.interrupt.fault().unwrap_or(fault))?;
     if args.json {
-        has_written("end");
-        print_json(&outcome.record());
+        output.record_value(&outcome.record());
     } else {
         outcome.lines(output.style()).iter().for_each(|line| output.say(line));
     }
@@ -179,10 +178,6 @@ impl Demo<'_> {
 
     /// Writes the `start` record.
     fn begin(&self, file: &Path, size: u64, testbed: &Testbed) {
-        if !self.args.json {
-            return;
-        }
-        has_written("start");
         let settings = json!({
             "file": file.to_string_lossy(),
             "bytes": size,
@@ -191,7 +186,7 @@ impl Demo<'_> {
             "up": path_record(&self.path(SEEDS.0)),
             "down": path_record(&self.path(SEEDS.1)),
         });
-        print_json(&start_record("demo", json!({ "settings": settings })));
+        self.output.record_value(&start_record("demo", json!({ "settings": settings })));
     }
 
     /// The file to copy, and its digest.
@@ -240,9 +235,7 @@ impl Demo<'_> {
             let record = copy.next()?;
             match record["event"].as_str() {
                 Some("interval") => {
-                    if self.args.json {
-                        print_json(&record);
-                    }
+                    self.output.record_value(&record);
                     bar.set_position(record["bytes_total"].as_u64().unwrap_or(0).min(size));
                     bar.set_prefix(format!(
                         "RTT {}",

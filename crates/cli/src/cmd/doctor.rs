@@ -28,8 +28,8 @@ use super::Context;
 use crate::exit::{Code, Fault};
 use crate::options::SshOptions;
 use crate::output::human::{Style, columns_of_stdout};
-use crate::output::json::{ErrorRecord, start_record};
-use crate::output::{Output, has_written, print};
+use crate::output::json::{end_record, start_record};
+use crate::output::{Output, print};
 use examined::Examined;
 use finding::{Finding, State, summary};
 pub(crate) use target::Examinee;
@@ -97,9 +97,8 @@ struct Report {
 impl Report {
     fn begin(args: &DoctorArgs) -> Self {
         let output = Output::from_flag(args.json);
-        has_written("start");
         let host = args.host.as_ref().map(ToString::to_string);
-        output.write(&start_record("doctor", json!({ "host": host })).to_string());
+        output.record_value(&start_record("doctor", json!({ "host": host })));
         Self { output, style: Style::of_stdout(), problems: 0, advice: 0 }
     }
 
@@ -113,7 +112,7 @@ impl Report {
             State::Advice => self.advice += 1,
             State::Problem => self.problems += 1,
         }
-        self.output.write(&finding.record().to_string());
+        self.output.record_value(&finding.record());
         self.print(&finding.lines(self.style, columns_of_stdout()));
     }
 
@@ -128,15 +127,8 @@ impl Report {
     fn conclude(self, fault: Option<Fault>) -> Result<u8, Fault> {
         self.print(&format!("{}\n", self.style.bold(&summary(self.problems, self.advice))));
         let failed = u8::from(self.problems > 0) * Code::Failed.exit();
-        has_written("end");
-        let end = json!({
-            "event": "end",
-            "problems": self.problems,
-            "advice": self.advice,
-            "exit_code": fault.as_ref().map_or(failed, |fault| fault.code.exit()),
-            "error": fault.as_ref().map(ErrorRecord::from),
-        });
-        self.output.write(&end.to_string());
+        let end = json!({ "problems": self.problems, "advice": self.advice });
+        self.output.record_value(&end_record(end, failed, fault.as_ref()));
         fault.map_or(Ok(failed), Err)
     }
 }

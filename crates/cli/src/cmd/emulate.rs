@@ -25,7 +25,7 @@ use crate::fault;
 use crate::options::PathOptions;
 use crate::output::human::{percent, reason, time};
 use crate::output::json::start_record;
-use crate::output::{JsonTo, Output, has_written};
+use crate::output::{JsonTo, Output};
 use far::Served;
 use live::Live;
 use near::{Ended, Near};
@@ -112,10 +112,7 @@ pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
     let emulation = Emulation::start_capturing(&network, &captures).map_err(|error| fault::of_emulation(&error))?;
     let hosts = Hosts { emulation: &emulation, near, far };
     let command = near::CommandLine::of(&args.command);
-    if args.json {
-        has_written("start");
-        output.write(&begin(args, &hosts, &command, carries).to_string());
-    }
+    output.record_value(&begin(args, &hosts, &command, carries));
     let larger = if args.mtu < JUMBO { format!(" or larger packets (--mtu {JUMBO})") } else { String::new() };
     let advice = format!("use a lower --rate{larger}, and check the verdict at the end");
     if let Some(warning) = carries.and_then(|carries| capacity::too_fast(asked, carries, args.mtu, &advice)) {
@@ -127,8 +124,7 @@ pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
     let interrupted = context.interrupt.fault();
     report.broken_captures.iter().for_each(|broken| output.warn(&report::broken(broken)));
     if args.json {
-        has_written("end");
-        output.write(&report::record(&report, &ended, interrupted.as_ref()).to_string());
+        output.record_value(&report::record(&report, &ended, interrupted.as_ref()));
     } else if !args.quiet {
         report::lines(&report).iter().for_each(|line| output.say(line));
     } else if !report.valid {

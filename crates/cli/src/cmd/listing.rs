@@ -6,8 +6,26 @@ use farhaul_cc::Row;
 use farhaul_cc::options::OptionForm;
 use serde_json::{Value, json};
 
+use crate::output::{print, print_json};
+
 /// Column of the summaries.
 const WIDTH: usize = 8;
+
+/// Prints the rows of a registry: the `record` of each, or what `describe` writes about each, and how they are used.
+pub(super) fn print_all<R>(
+    rows: &[R],
+    as_json: bool,
+    record: fn(&R) -> Value,
+    describe: fn(&mut String, &R),
+    usage: &str,
+) {
+    if as_json {
+        return print_json(&rows.iter().map(record).collect());
+    }
+    let mut text = String::new();
+    rows.iter().for_each(|row| describe(&mut text, row));
+    print(&(text + usage + "\n"));
+}
 
 /// Describes one row in `text`: its summary, its `facts`, its options.
 pub(super) fn describe(text: &mut String, row: &impl Row, summary: &str, facts: &[String]) {

@@ -12,14 +12,14 @@ use farhaul_transfer::Events;
 use farhaul_transfer::connect::check_route;
 use farhaul_transfer::keys::Server;
 use farhaul_transfer::settings::of_opening;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Context;
 use crate::exit::{Code, Fault};
 use crate::options::Probing;
-use crate::output::json::{ErrorRecord, start_record};
+use crate::output::Output;
+use crate::output::json::{end_record, start_record};
 use crate::output::observer::{Reporter, Shown};
-use crate::output::{Output, has_written};
 
 /// A signal ends a run after this time at the latest.
 const SLICE: Duration = Duration::from_millis(50);
@@ -38,25 +38,20 @@ pub(super) struct Port<'a> {
 
 impl<'a> Port<'a> {
     /// Opens a port towards the first address that answers, and writes the `start` record.
-    pub(super) fn open(
-        options: &Probing,
-        context: &'a Context,
-        verb: &str,
-        settings: Map<String, Value>,
-    ) -> Result<Self, Fault> {
+    pub(super) fn open(options: &Probing, context: &'a Context, verb: &str, settings: Value) -> Result<Self, Fault> {
         let output = Output::from_flag(options.json);
         let peers = options.connect.resolve()?;
         let events = Events::to(Reporter::new(output.clone(), Shown::default()));
-        let security = options.server_keys.in_settings(options.security.settings(), &output);
+        let mut security = options.security.settings();
+        options.server_keys.set(&mut security, &output);
         let server = security.server(options.connect.to_string(), &events)?;
-        has_written("start");
         let fields = json!({
             "security": options.security.name(),
             "address": options.connect.to_string(),
             "mtu_bytes": options.mtu,
             "settings": settings,
         });
-        output.write(&start_record(verb, fields).to_string());
+        output.record_value(&start_record(verb, fields));
         let mut failed = None;
         for peer in peers {
             match Self::at((options, server.as_ref()), (context, &events), output.clone(), peer) {
@@ -140,8 +135,6 @@ impl<'a> Port<'a> {
     /// Writes the `end` record, and gives the result back.
     pub(super) fn conclude(&self, mut end: Value, result: Result<(), Fault>) -> Result<(), Fault> {
         self.output.detach();
-        has_written("end");
-        end["event"] = "end".into();
         end["address"] = self.peer.to_string().into();
         end["datagram_bytes"] = self.datagram.into();
         end["security"] = if self.protection.is_some() { "tls1.3" } else { "none" }.into();
@@ -151,9 +144,7 @@ impl<'a> Port<'a> {
                 end["peer_key"] = key.fingerprint().into();
             }
         }
-        end["exit_code"] = result.as_ref().err().map_or(0, |fault| fault.code.exit()).into();
-        end["error"] = json!(result.as_ref().err().map(ErrorRecord::from));
-        self.output.write(&end.to_string());
+        self.output.record_value(&end_record(end, 0, result.as_ref().err()));
         result
     }
 }

@@ -6,7 +6,6 @@ mod meanwhile;
 pub(super) mod pipe;
 pub(super) mod serve;
 
-use farhaul_session::escape;
 use farhaul_transfer::original::Stop;
 use farhaul_transfer::report::{Direction, Report};
 
@@ -32,16 +31,7 @@ fn end_record(protocol: &str, direction: Direction) -> Report {
 
 /// The record of a file, with its name as the original program gives it.
 fn file_record(session: Option<u64>, name: &[u8], status: FileStatus, bytes: u64, error: Option<String>) -> Record {
-    let hex = || name.iter().map(|byte| format!("{byte:02x}")).collect();
-    Record::File(FileRecord {
-        session,
-        path: escape(name),
-        path_hex: std::str::from_utf8(name).is_err().then(hex),
-        status,
-        bytes,
-        digest: None,
-        error,
-    })
+    Record::File(FileRecord { error, ..FileRecord::of(session, name, status, bytes) })
 }
 
 /// A request to stop, which signals make.

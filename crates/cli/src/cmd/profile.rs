@@ -11,7 +11,7 @@ use clap::Args;
 use farhaul::probe::{self, Advice, BlasterConfig, BlasterFigures, CachedRate, Profile, Search, Shape, grid};
 use farhaul_transfer::report::micros;
 use farhaul_units::{Rate, parse_duration};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Context;
 use super::measured::Port;
@@ -100,8 +100,8 @@ pub(crate) fn run(args: &ProfileArgs, context: &Context) -> Result<(), Fault> {
 }
 
 impl ProfileArgs {
-    fn settings(&self) -> Map<String, Value> {
-        let settings = json!({
+    fn settings(&self) -> Value {
+        json!({
             "window_datagrams": self.window,
             "sleep_us": self.sleep.iter().map(|sleep| micros(*sleep)).collect::<Vec<_>>(),
             "seconds": self.seconds.map(|seconds| seconds.as_secs_f64()),
@@ -109,8 +109,7 @@ impl ProfileArgs {
             "spaced": self.spaced,
             "jitter": self.jitter,
             "out": self.out.as_ref().map(|out| out.to_string_lossy().into_owned()),
-        });
-        settings.as_object().cloned().unwrap_or_default()
+        })
     }
 }
 
@@ -188,7 +187,7 @@ impl Sweep<'_> {
             "datagrams_arrived": figures.arrived,
             "datagrams_late": figures.late,
         });
-        self.port.output.write(&record.to_string());
+        self.port.output.record_value(&record);
     }
 
     /// Stores the advice for later transfers. Returns the file.

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::listing;
 use crate::exit::Fault;
 use crate::options::SECRET;
-use crate::output::{print, print_json};
 
 /// Meaning of the secret of Tsunami's original programs.
 const SECRET_OF_ORIGINALS: &str =
@@ -22,17 +21,8 @@ pub(crate) struct ProtocolsArgs {
 }
 
 pub(crate) fn run(args: &ProtocolsArgs) -> Result<(), Fault> {
-    if args.json {
-        let all: Vec<Value> = protocols().iter().map(record).collect();
-        print_json(&Value::from(all));
-    } else {
-        let mut text = String::new();
-        protocols().iter().for_each(|entry| describe(&mut text, entry));
-        text.push_str(
-            "Use: --protocol NAME or --protocol NAME:OPTION=VALUE,… on both sides; the first is the default.\n",
-        );
-        print(&text);
-    }
+    let usage = "Use: --protocol NAME or --protocol NAME:OPTION=VALUE,… on both sides; the first is the default.";
+    listing::print_all(protocols(), args.json, record, describe, usage);
     Ok(())
 }
 

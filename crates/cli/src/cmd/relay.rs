@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::{Context, link_report};
 use crate::exit::Fault;
 use crate::options::PathOptions;
+use crate::output::Output;
 use crate::output::human::time;
 use crate::output::json::start_record;
-use crate::output::{Output, has_written, print_json};
 use crate::values::HostPort;
 
 /// Relay UDP to a server over an emulated long, narrow or lossy path, without privileges
@@ -41,19 +41,15 @@ pub(crate) fn run(args: &RelayArgs, context: &Context) -> Result<(), Fault> {
     let (listen, to) = (args.listen.listening()?, args.to.first()?);
     let (up, down) = args.path.specs();
     let mut relay = Relay::bind(listen, to, up, down).map_err(|error| Fault::of_bind(listen, &error))?;
-    if args.json {
-        has_written("start");
-        let local = relay.local_addr().to_string();
-        let fields = json!({ "local": local, "to": to.to_string(), "settings": args.path.record() });
-        print_json(&start_record("relay", fields));
-    }
+    let local = relay.local_addr().to_string();
+    let fields = json!({ "local": local, "to": to.to_string(), "settings": args.path.record() });
+    output.record_value(&start_record("relay", fields));
     relay.warnings().for_each(|warning| output.warn(&warning));
     output.say(&format!("relaying {} to {to}; Ctrl-C ends it and prints the report", relay.local_addr()));
     let began = CpuSeconds::of_thread();
     let report = relay.run(&context.interrupt.stopping())?;
     if args.json {
-        has_written("end");
-        print_json(&record(&report, CpuSeconds::of_thread() - began));
+        output.record_value(&record(&report, CpuSeconds::of_thread() - began));
     } else {
         lines(&report).iter().for_each(|line| output.say(line));
     }

@@ -8,7 +8,7 @@ use farhaul_transfer::control::delay_record;
 use farhaul_transfer::limit::share;
 use farhaul_transfer::report::{bits_per_second, micros};
 use farhaul_units::{Instant, Rate};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Context;
 use super::measured::{Port, fault_of_stream};
@@ -87,8 +87,8 @@ pub(crate) fn run(args: &StreamArgs, context: &Context) -> Result<(), Fault> {
 }
 
 impl StreamArgs {
-    fn settings(&self) -> Map<String, Value> {
-        let settings = json!({
+    fn settings(&self) -> Value {
+        json!({
             "rate_bps": self.rate.bits_per_second(),
             "window_datagrams": self.window,
             "first_sleep_us": micros(self.sleep),
@@ -96,8 +96,7 @@ impl StreamArgs {
             "seconds": self.seconds.map(|seconds| seconds.as_secs_f64()),
             "interval_seconds": self.interval.as_secs_f64(),
             "timeout_seconds": self.timeout.as_secs_f64(),
-        });
-        settings.as_object().cloned().unwrap_or_default()
+        })
     }
 }
 
@@ -214,7 +213,7 @@ impl Running<'_> {
             "jitter_us": micros(figures.jitter),
             "converged": figures.converged_after.is_some(),
         });
-        port.output.write(&record.to_string());
+        port.output.record_value(&record);
         self.interval = Interval { since: now, sent: figures.sent, acknowledged: figures.acknowledged };
     }
 

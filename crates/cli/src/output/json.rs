@@ -3,10 +3,11 @@
 //! The name of each number has its unit. No number can be NaN or infinite: rates are whole bits per second, and shares come
 //! from [`share`](farhaul_transfer::limit::share).
 
+use farhaul_session::escape;
 use farhaul_transfer::report::{Peer, Report, RttMicros};
 use farhaul_transfer::{Error, Limit};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// One line of `--json`.
 #[derive(Clone, Debug, Serialize)]
@@ -127,6 +128,15 @@ pub(crate) struct FileRecord {
     pub(crate) error: Option<String>,
 }
 
+impl FileRecord {
+    /// The record of the file at `path`, without digest and error.
+    pub(crate) fn of(session: Option<u64>, path: &[u8], status: FileStatus, bytes: u64) -> Self {
+        let hex = || path.iter().map(|byte| format!("{byte:02x}")).collect();
+        let path_hex = std::str::from_utf8(path).is_err().then(hex);
+        Self { session, path: escape(path), path_hex, status, bytes, digest: None, error: None }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FileStatus {
@@ -189,6 +199,14 @@ pub(crate) fn start_record(verb: &str, mut fields: Value) -> Value {
     fields["verb"] = verb.into();
     fields["version"] = env!("CARGO_PKG_VERSION").into();
     fields["process_id"] = std::process::id().into();
+    fields
+}
+
+/// The `end` record of such a verb. `exit_code` is that of a program without `fault`.
+pub(crate) fn end_record(mut fields: Value, exit_code: u8, fault: Option<&Error>) -> Value {
+    fields["event"] = "end".into();
+    fields["exit_code"] = fault.map_or(exit_code, |fault| fault.code.exit()).into();
+    fields["error"] = json!(fault.map(ErrorRecord::from));
     fields
 }
 

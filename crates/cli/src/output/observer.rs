@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use farhaul::{Rate, Stats, probe};
-use farhaul_session::escape;
 use farhaul_transfer::event::Moved;
 use farhaul_transfer::{Event, Observer};
 use indicatif::ProgressBar;
@@ -194,9 +193,7 @@ impl Reporter {
         if !self.shared.output.is_json() {
             return;
         }
-        let hex = || path.iter().map(|byte| format!("{byte:02x}")).collect();
-        let path_hex = std::str::from_utf8(path).is_err().then(hex);
-        let record = FileRecord { session, path: escape(path), path_hex, status, bytes, digest, error };
+        let record = FileRecord { digest, error, ..FileRecord::of(session, path, status, bytes) };
         self.shared.output.record(&Record::File(record));
     }
 }

@@ -6,7 +6,7 @@ use farhaul_session::escape;
 use indicatif::ProgressBar;
 use serde_json::Value;
 
-use super::{Output, has_written};
+use super::Output;
 
 /// The setting in records that names what carries the datagrams, if it is not UDP.
 pub(crate) const CARRIER: &str = "carrier";
@@ -37,18 +37,12 @@ impl Relay {
     pub(super) fn show(&self, output: &Output, bar: Option<&ProgressBar>, (host, record): (&str, &Value)) {
         let event = record["event"].as_str().unwrap_or_default();
         match event {
-            "start" => {
-                has_written("start");
-                self.has_carrier.store(record["settings"][CARRIER].is_string(), Ordering::Release);
-            }
-            "end" => {
-                has_written("end");
-                self.has_end.store(true, Ordering::Release);
-            }
+            "start" => self.has_carrier.store(record["settings"][CARRIER].is_string(), Ordering::Release),
+            "end" => self.has_end.store(true, Ordering::Release),
             _ => {}
         }
         if event != "interval" || self.with_intervals {
-            output.write(&record.to_string());
+            output.record_value(record);
         }
         match event {
             "warning" => output.say(&format!("{host}: {}", text(&record["message"]))),

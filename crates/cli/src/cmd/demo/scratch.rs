@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, BufWriter, ErrorKind, Read, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use rustix::process::geteuid;
 use crate::exit::{Code, Fault};
 use crate::interrupt::Interrupt;
 
-/// Bytes per write or hash.
+/// Bytes per write.
 const BLOCK: usize = 1 << 20;
 /// Space left for other programs, in bytes.
 const RESERVE: u64 = 64 << 20;
@@ -107,15 +107,9 @@ impl Scratch {
     /// The digest of a file on the disk.
     pub(super) fn hash(&self, path: &Path) -> Result<Hash, Fault> {
         let cannot = |error: io::Error| super::unreadable(path, &error);
-        let mut file = File::open(path).map_err(cannot)?;
         let mut hasher = Hasher::new();
-        let mut block = vec![0; BLOCK];
-        loop {
-            match file.read(&mut block).map_err(cannot)? {
-                0 => return Ok(hasher.finalize()),
-                len => hasher.update(&block[..len]),
-            };
-        }
+        hasher.update_reader(File::open(path).map_err(cannot)?).map_err(cannot)?;
+        Ok(hasher.finalize())
     }
 }
 

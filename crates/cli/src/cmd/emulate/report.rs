@@ -11,7 +11,7 @@ use super::near::Ended;
 use crate::cmd::link_report;
 use crate::exit::Fault;
 use crate::output::human::{percent, plural, reason, time};
-use crate::output::json::ErrorRecord;
+use crate::output::json::end_record;
 
 /// Counters of both links, the one from the near host first.
 fn ways(report: &EmulationReport) -> [Counters; 2] {
@@ -84,9 +84,6 @@ pub(crate) fn figures(report: &EmulationReport) -> Value {
 /// The `end` record.
 pub(super) fn record(report: &EmulationReport, ended: &Ended, fault: Option<&Fault>) -> Value {
     let mut record = figures(report);
-    record["event"] = "end".into();
-    record["exit_code"] = fault.map_or(ended.exit_code(), |fault| fault.code.exit()).into();
     record["signal"] = ended.signal().into();
-    record["error"] = json!(fault.map(ErrorRecord::from));
-    record
+    end_record(record, ended.exit_code(), fault)
 }

@@ -146,9 +146,7 @@ pub(super) fn run(args: &ArenaArgs, context: &Context) -> Result<(), Fault> {
         print(&shown.join("\n"));
         return Ok(());
     }
-    if args.json {
-        report::start(&args.out);
-    }
+    report::start(&args.out, &output);
     let done = measure(args, cells, &output, context).map_err(|error| fault_of(&error, context));
     output.detach();
     let done = done.and_then(|results| {
@@ -157,7 +155,7 @@ pub(super) fn run(args: &ArenaArgs, context: &Context) -> Result<(), Fault> {
         Ok((results, page))
     });
     if args.json {
-        report::records(&done);
+        report::records(&done, &output);
     } else if let Ok((results, page)) = &done {
         report::table(results, page, args.misses);
     }

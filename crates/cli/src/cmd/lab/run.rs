@@ -18,7 +18,7 @@ use super::{RunOptions, fault_of, no_networks};
 use crate::cmd::{Context, capacity};
 use crate::exit::Fault;
 use crate::output::{Output, progress};
-use tally::FigureTally;
+use tally::{FigureTally, run_record};
 
 /// Run figures or scenario files, and print their tables and scores
 #[derive(Args, Debug)]
@@ -92,7 +92,7 @@ struct Session<'a> {
 impl Session<'_> {
     fn figures(&self, names: &[String], pcap: Option<&Path>) -> Result<(), Fault> {
         let output = Output::from_flag(self.options.json);
-        let mut tally = FigureTally::begin(self.options.json, self.verb, &self.options.out, &output);
+        let mut tally = FigureTally::begin(self.verb, &self.options.out, &output);
         let fault = |error: LabError| fault_of(&error, self.context);
         let done = self.read(names, &output).map_err(fault).and_then(|figures| {
             self.permitted()?;
@@ -145,16 +145,7 @@ impl Session<'_> {
             let folder = folder::begin(&self.options.out, &figure, &settings)?;
             let store = Some(Store::open(&folder)?);
             works.push(Work { figure: figure.info.id.clone(), jobs, store });
-            let (quick, command) = (self.options.quick, settings.command);
-            results.push(FigureResult {
-                info: figure.info,
-                scenario: figure.experiment.scenario,
-                world: self.venue.world(),
-                records: Vec::new(),
-                quick,
-                command,
-                emulated: None,
-            });
+            results.push(FigureResult::of(figure, settings.world, settings.quick, settings.command));
         }
         if let (Some(path), Some(work)) = (pcap, works.first_mut()) {
             capture(path, work, &self.context.interrupt.stopping())?;
@@ -163,7 +154,6 @@ impl Session<'_> {
         output.attach(bar.clone());
         let threads = self.options.jobs.map_or_else(cores, |jobs| jobs as usize);
         let stop = self.context.interrupt.stopping();
-        let runs = tally.run_printer();
         run_all(
             &mut works,
             Options {
@@ -174,7 +164,7 @@ impl Session<'_> {
                     bar.set_length(all as u64);
                     bar.set_position(done as u64);
                 },
-                ran: &mut |record| runs.run(record),
+                ran: &mut |run| output.record_value(&run_record(run)),
                 finished: &mut |place: usize, records: Vec<Record>| {
                     results[place].records = records;
                     tally.figure(&results, place, &self.options.out)

@@ -7,8 +7,8 @@ use farhaul_lab::arena::{Cell, Family, Goal, Mark, Results, Tally, Verdict};
 use serde_json::{Map, Value, json};
 
 use crate::exit::Fault;
-use crate::output::json::start_record;
-use crate::output::{has_written, print, print_json};
+use crate::output::json::{end_record, start_record};
+use crate::output::{Output, print};
 
 /// The table of passes, and the missed cells of the last controller if they are wanted.
 pub(super) fn table(results: &Results, page: &Path, misses: bool) {
@@ -49,31 +49,22 @@ pub(super) fn table(results: &Results, page: &Path, misses: bool) {
 }
 
 /// The first record.
-pub(super) fn start(out: &Path) {
-    has_written("start");
-    print_json(&start_record("lab arena", json!({ "out": out.to_string_lossy() })));
+pub(super) fn start(out: &Path, output: &Output) {
+    output.record_value(&start_record("lab arena", json!({ "out": out.to_string_lossy() })));
 }
 
 /// A record for each cell and controller, and the last record.
-pub(super) fn records(done: &Result<(Results, PathBuf), Fault>) {
-    let mut end = Map::new();
+pub(super) fn records(done: &Result<(Results, PathBuf), Fault>, output: &Output) {
+    let mut end = json!({});
     if let Ok((results, page)) = done {
         for (cell, verdicts) in results.of(None) {
             for (controller, verdict) in results.controllers.iter().zip(verdicts) {
-                print_json(&of_cell(cell, controller, verdict));
+                output.record_value(&of_cell(cell, controller, verdict));
             }
         }
-        end.insert("seeds".to_owned(), json!(results.seeds));
-        end.insert("controllers".to_owned(), summary(results));
-        end.insert("page".to_owned(), page.to_string_lossy().into());
+        end = json!({ "seeds": results.seeds, "controllers": summary(results), "page": page.to_string_lossy() });
     }
-    has_written("end");
-    let error = done.as_ref().err();
-    end.insert("event".to_owned(), "end".into());
-    end.insert("exit_code".to_owned(), error.map_or(0, |fault| fault.code.exit()).into());
-    let words = error.map(|fault| json!({ "code": fault.code.symbol(), "message": fault.message }));
-    end.insert("error".to_owned(), words.into());
-    print_json(&Value::Object(end));
+    output.record_value(&end_record(end, 0, done.as_ref().err()));
 }
 
 fn of_cell(cell: &Cell, controller: &str, verdict: &Verdict) -> Value {

@@ -11,8 +11,8 @@ use farhaul_lab::{FigureResult, LabError, Record, World, folder, table};
 use serde_json::{Value, json};
 
 use crate::exit::{Code, Fault};
-use crate::output::json::start_record;
-use crate::output::{Output, has_written, print, print_json};
+use crate::output::json::{end_record, start_record};
+use crate::output::{Output, print};
 
 /// Name of the CSV file of runs, in a figure's folder.
 fn csv(world: World) -> String {
@@ -26,7 +26,6 @@ fn suffix(world: World) -> &'static str {
 
 /// Scores of the figures so far.
 pub(super) struct FigureTally {
-    json: bool,
     output: Output,
     met: usize,
     scores: usize,
@@ -36,44 +35,25 @@ pub(super) struct FigureTally {
     waiting: Vec<usize>,
 }
 
-/// Prints the records of single runs.
-#[derive(Clone, Copy)]
-pub(super) struct RunPrinter {
-    json: bool,
-}
-
-impl RunPrinter {
-    /// Reports a run that is finished and kept.
-    pub(super) fn run(self, record: &Record) {
-        if self.json {
-            print_json(&json!({
-                "event": "run",
-                "figure": record.figure,
-                "curve": record.curve,
-                "point": record.point,
-                "seed": record.seed,
-                "world": record.world,
-                "emulation": record.emulation,
-                "metrics": record.metrics,
-                "real_seconds": record.real_seconds,
-            }));
-        }
-    }
+/// The record of a run that is finished and kept.
+pub(super) fn run_record(run: &Record) -> Value {
+    json!({
+        "event": "run",
+        "figure": run.figure,
+        "curve": run.curve,
+        "point": run.point,
+        "seed": run.seed,
+        "world": run.world,
+        "emulation": run.emulation,
+        "metrics": run.metrics,
+        "real_seconds": run.real_seconds,
+    })
 }
 
 impl FigureTally {
-    /// The printer of single runs.
-    pub(super) fn run_printer(&self) -> RunPrinter {
-        RunPrinter { json: self.json }
-    }
-
-    pub(super) fn begin(json: bool, verb: &str, out: &Path, output: &Output) -> Self {
-        let tally = Self { json, output: output.clone(), met: 0, scores: 0, unmet: Vec::new(), waiting: Vec::new() };
-        if json {
-            has_written("start");
-            print_json(&start_record(&format!("lab {verb}"), json!({ "out": out.to_string_lossy() })));
-        }
-        tally
+    pub(super) fn begin(verb: &str, out: &Path, output: &Output) -> Self {
+        output.record_value(&start_record(&format!("lab {verb}"), json!({ "out": out.to_string_lossy() })));
+        Self { output: output.clone(), met: 0, scores: 0, unmet: Vec::new(), waiting: Vec::new() }
     }
 
     /// Takes a finished figure. Evaluates it once all figures that it refers to are finished.
@@ -107,8 +87,8 @@ impl FigureTally {
         self.scores += all;
         let unmet = scores.iter().filter(|score| !score.met);
         self.unmet.extend(unmet.map(|score| format!("{}/{}", result.info.id, score.id)));
-        if self.json {
-            print_json(&record(result, &scores, &folder));
+        if self.output.is_json() {
+            self.output.record_value(&record(result, &scores, &folder));
         } else {
             self.say(result, &table::text(result, &measurements), &scores, &folder);
         }
@@ -145,17 +125,9 @@ impl FigureTally {
             }
             Ok(())
         });
-        if self.json {
-            has_written("end");
-            let error = done.as_ref().err();
-            print_json(&json!({
-                "event": "end",
-                "scores_met": met,
-                "scores": all,
-                "unmet": self.unmet,
-                "exit_code": error.map_or(0, |fault| fault.code.exit()),
-                "error": error.map(|fault| json!({ "code": fault.code.symbol(), "message": fault.message })),
-            }));
+        if self.output.is_json() {
+            let end = json!({ "scores_met": met, "scores": all, "unmet": self.unmet });
+            self.output.record_value(&end_record(end, 0, done.as_ref().err()));
         } else if done.is_ok() || !self.unmet.is_empty() {
             print(&format!("scores: {met} of {all} met\n"));
         }
