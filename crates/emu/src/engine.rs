@@ -70,7 +70,7 @@ impl Engine {
         let late = self.now - now;
         self.now = self.now.max(now);
         if latest > now {
-            packet.set_earliest(latest + self.distance(from, HostId(packet.to())));
+            packet.earliest = latest + self.distance(from, HostId(packet.to()));
         }
         let node = self.nodes[from.0 as usize];
         self.forward(self.now, node, packet);
@@ -144,7 +144,7 @@ impl Engine {
     fn forward(&mut self, now: Instant, node: usize, packet: Packet) {
         let destination = HostId(packet.to());
         if self.hosts[node] == Some(destination) {
-            match packet.earliest() {
+            match packet.earliest {
                 earliest if earliest > now => {
                     self.held.insert((earliest, self.held_so_far), (now, packet));
                     self.held_so_far += 1;

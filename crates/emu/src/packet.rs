@@ -28,21 +28,13 @@ pub(crate) struct Packet {
     /// The checksum that is still to be filled in.
     checksum: Option<Checksum>,
     to: HostIndex,
-    earliest: Instant,
+    /// Earliest arrival at its host, independent of the links.
+    pub(crate) earliest: Instant,
 }
 
 impl Packet {
     pub(crate) fn new(bytes: Buffer, checksum: Option<Checksum>, to: HostIndex) -> Self {
         Self { bytes, checksum, to, earliest: Instant::ZERO }
-    }
-
-    /// Earliest arrival at its host, independent of the links.
-    pub(crate) fn earliest(&self) -> Instant {
-        self.earliest
-    }
-
-    pub(crate) fn set_earliest(&mut self, earliest: Instant) {
-        self.earliest = earliest;
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

@@ -10,24 +10,10 @@ use crate::pool::Buffer;
 
 /// A datagram of a client, in either direction.
 pub(super) struct Datagram {
-    bytes: Buffer,
+    pub(super) bytes: Buffer,
     /// Bytes of headers in front of it on the wire.
-    overhead: u32,
-    client: ClientId,
-}
-
-impl Datagram {
-    pub(super) fn new(bytes: Buffer, overhead: u32, client: ClientId) -> Self {
-        Self { bytes, overhead, client }
-    }
-
-    pub(super) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    pub(super) fn client(&self) -> ClientId {
-        self.client
-    }
+    pub(super) overhead: u32,
+    pub(super) client: ClientId,
 }
 
 impl WireLen for Datagram {
@@ -62,7 +48,7 @@ mod tests {
     #[test]
     fn headers_count_on_the_wire() {
         let bytes = Rc::new(Pool::default()).copy(&[1; 1_472]).unwrap();
-        let datagram = Datagram::new(bytes, 28, ClientId::default());
+        let datagram = Datagram { bytes, overhead: 28, client: ClientId::default() };
         assert_eq!((datagram.wire_len(), datagram.duplicate().wire_len()), (1_500, 1_500));
     }
 }

@@ -11,9 +11,7 @@ use super::datagram::Datagram;
 use super::report::DirectionReport;
 use crate::lateness::Lateness;
 use crate::pool::Pool;
-use farhaul_udp::Wall;
-use farhaul_udp::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS};
-use farhaul_udp::{SendStatus, Train, UdpSocket};
+use farhaul_udp::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, Train, UdpSocket, Wall};
 
 /// A path with its input and output.
 pub(super) struct Direction {
@@ -24,9 +22,14 @@ pub(super) struct Direction {
     /// Bytes of headers in front of each datagram.
     overhead: u32,
     train: Departures,
-    sends: SendCounts,
     /// Datagrams dropped for lack of memory.
     exhausted: u64,
+    /// Datagrams handed to the network.
+    sent: u64,
+    /// Datagrams refused by the system: the send buffer was full, or the packet too large.
+    unsent: u64,
+    /// Datagrams whose client was gone.
+    orphaned: u64,
 }
 
 impl Direction {
@@ -37,8 +40,10 @@ impl Direction {
             pool: Rc::clone(pool),
             overhead,
             train: Departures::default(),
-            sends: SendCounts::default(),
             exhausted: 0,
+            sent: 0,
+            unsent: 0,
+            orphaned: 0,
         }
     }
 
@@ -47,7 +52,7 @@ impl Direction {
         let arrival = train.arrived.map_or(wall.now, |stamp| wall.instant_of(stamp));
         for bytes in train.datagrams() {
             match self.pool.copy(bytes) {
-                Some(bytes) => self.push(arrival, Datagram::new(bytes, self.overhead, client), lateness),
+                Some(bytes) => self.push(arrival, Datagram { bytes, overhead: self.overhead, client }, lateness),
                 None => self.exhausted += 1,
             }
         }
@@ -68,12 +73,13 @@ impl Direction {
         self.path.next_event()
     }
 
-    /// Passes all datagrams due at `now` to `send`, in trains for one client each. Returns how many datagrams left.
+    /// Passes all datagrams due at `now` to `send`, in trains for one client each. It returns how many datagrams the system
+    /// took, or `None` if the client is gone. Returns how many datagrams left the path.
     pub(super) fn release(
         &mut self,
         now: Instant,
         lateness: &mut Lateness,
-        mut send: impl FnMut(&Departures) -> SendCounts,
+        mut send: impl FnMut(&Departures) -> Option<u64>,
     ) -> u64 {
         self.now = self.now.max(now);
         let mut released = 0;
@@ -85,24 +91,34 @@ impl Direction {
             lateness.record(self.now - due);
             released += 1;
             if !self.train.takes(&datagram) {
-                self.sends.add(send(&self.train));
-                self.train.clear();
+                self.depart(&mut send);
             }
             self.train.push(&datagram);
         }
         if !self.train.is_empty() {
-            self.sends.add(send(&self.train));
-            self.train.clear();
+            self.depart(&mut send);
         }
         released
+    }
+
+    fn depart(&mut self, send: &mut impl FnMut(&Departures) -> Option<u64>) {
+        let count = self.train.count as u64;
+        match send(&self.train) {
+            Some(sent) => {
+                self.sent += sent;
+                self.unsent += count - sent;
+            }
+            None => self.orphaned += count,
+        }
+        self.train.clear();
     }
 
     /// Counters up to `now`.
     pub(super) fn report(&mut self, now: Instant) -> DirectionReport {
         self.now = self.now.max(now);
         self.path.advance(self.now);
-        let SendCounts { sent, unsent, orphaned } = self.sends;
-        DirectionReport { path: self.path.counters(), exhausted: self.exhausted, sent, unsent, orphaned }
+        let Self { exhausted, sent, unsent, orphaned, .. } = *self;
+        DirectionReport { path: self.path.counters(), exhausted, sent, unsent, orphaned }
     }
 }
 
@@ -112,36 +128,16 @@ pub(super) struct Departures {
     bytes: Vec<u8>,
     segment_size: usize,
     count: usize,
-    client: ClientId,
+    pub(super) client: ClientId,
 }
 
 impl Departures {
-    pub(super) fn client(&self) -> ClientId {
-        self.client
-    }
-
-    /// Sends the train through `socket`.
-    pub(super) fn send(&self, socket: &UdpSocket, to: SocketAddr) -> SendCounts {
+    /// Sends the train through `socket`. Returns how many datagrams the system took.
+    pub(super) fn send(&self, socket: &UdpSocket, to: SocketAddr) -> u64 {
         if self.segment_size == 0 {
-            return match socket.send_one(to, &[]) {
-                Ok(()) => SendCounts { sent: 1, ..SendCounts::default() },
-                Err(_) => SendCounts { unsent: 1, ..SendCounts::default() },
-            };
+            return socket.send_one(to, &[]).is_ok().into();
         }
-        let count = self.count as u64;
-        match socket.send(to, self.segment_size, &self.bytes) {
-            Ok(sent) if sent.status == SendStatus::Complete => SendCounts { sent: count, ..SendCounts::default() },
-            Ok(sent) => {
-                let taken = sent.taken.div_ceil(self.segment_size) as u64;
-                SendCounts { sent: taken, unsent: count - taken, ..SendCounts::default() }
-            }
-            Err(_) => SendCounts { unsent: count, ..SendCounts::default() },
-        }
-    }
-
-    /// The counts for a train whose client was replaced.
-    pub(super) fn orphaned(&self) -> SendCounts {
-        SendCounts { orphaned: self.count as u64, ..SendCounts::default() }
+        socket.send(to, self.segment_size, &self.bytes).map_or(0, |sent| sent.taken.div_ceil(self.segment_size) as u64)
     }
 
     fn is_empty(&self) -> bool {
@@ -149,10 +145,10 @@ impl Departures {
     }
 
     fn takes(&self, datagram: &Datagram) -> bool {
-        let length = datagram.bytes().len();
+        let length = datagram.bytes.len();
         let all_full = self.bytes.len() == self.count * self.segment_size;
         self.is_empty()
-            || (datagram.client() == self.client
+            || (datagram.client == self.client
                 && all_full
                 && (1..=self.segment_size).contains(&length)
                 && self.count < MAX_TRAIN_SEGMENTS
@@ -161,10 +157,10 @@ impl Departures {
 
     fn push(&mut self, datagram: &Datagram) {
         if self.is_empty() {
-            self.segment_size = datagram.bytes().len();
-            self.client = datagram.client();
+            self.segment_size = datagram.bytes.len();
+            self.client = datagram.client;
         }
-        self.bytes.extend_from_slice(datagram.bytes());
+        self.bytes.extend_from_slice(&datagram.bytes);
         self.count += 1;
     }
 
@@ -174,42 +170,27 @@ impl Departures {
     }
 }
 
-/// Numbers of datagrams that left the path.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct SendCounts {
-    /// Handed to the network.
-    sent: u64,
-    /// Refused by the system: the send buffer was full, or the packet too large.
-    unsent: u64,
-    /// The client was gone.
-    orphaned: u64,
-}
-
-impl SendCounts {
-    fn add(&mut self, other: Self) {
-        self.sent += other.sent;
-        self.unsent += other.unsent;
-        self.orphaned += other.orphaned;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use farhaul_units::Duration;
 
     use super::*;
 
+    fn datagram(pool: &Rc<Pool>, length: usize) -> Datagram {
+        Datagram { bytes: pool.copy(&vec![0; length]).unwrap(), overhead: 28, client: ClientId::default() }
+    }
+
     fn lengths_of_trains(datagrams: &[usize]) -> Vec<Vec<usize>> {
         let (pool, mut lateness) = (Rc::new(Pool::default()), Lateness::new());
         let mut direction = Direction::new(&PathSpec::default(), &pool, 28);
         for length in datagrams {
-            let datagram = Datagram::new(pool.copy(&vec![0; *length]).unwrap(), 28, ClientId::default());
+            let datagram = datagram(&pool, *length);
             direction.push(Instant::ZERO, datagram, &mut lateness);
         }
         let mut trains = Vec::new();
         let _ = direction.release(Instant::ZERO, &mut lateness, |train| {
             trains.push(train.bytes.chunks(train.segment_size.max(1)).map(<[u8]>::len).collect());
-            SendCounts::default()
+            None
         });
         trains
     }
@@ -233,8 +214,8 @@ mod tests {
         let (pool, mut lateness) = (Rc::new(Pool::default()), Lateness::new());
         let mut direction = Direction::new(&PathSpec::default(), &pool, 28);
         let now = Instant::ZERO + Duration::from_millis(5);
-        let _ = direction.release(now, &mut lateness, |_| SendCounts::default());
-        let datagram = Datagram::new(pool.copy(&[0]).unwrap(), 28, ClientId::default());
+        let _ = direction.release(now, &mut lateness, |_| None);
+        let datagram = datagram(&pool, 1);
         direction.push(Instant::ZERO, datagram, &mut lateness);
         assert_eq!(lateness.report().max, Duration::from_millis(5));
         assert_eq!(direction.next_event(), Some(now));

@@ -139,13 +139,11 @@ impl<'a> RelayRun<'a> {
     /// Releases the due datagrams of both directions. Returns how many left.
     fn release(&mut self) -> u64 {
         let Self { relay, clock, clients, lateness, .. } = self;
-        let up = self.up.release(clock.now(), lateness, |train| match clients.get(train.client()) {
-            Some(client) => train.send(&client.upstream, relay.to),
-            None => train.orphaned(),
+        let up = self.up.release(clock.now(), lateness, |train| {
+            clients.get(train.client).map(|client| train.send(&client.upstream, relay.to))
         });
-        let down = self.down.release(clock.now(), lateness, |train| match clients.get(train.client()) {
-            Some(client) => train.send(&relay.listen, client.addr),
-            None => train.orphaned(),
+        let down = self.down.release(clock.now(), lateness, |train| {
+            clients.get(train.client).map(|client| train.send(&relay.listen, client.addr))
         });
         up + down
     }
