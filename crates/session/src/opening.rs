@@ -43,12 +43,6 @@ pub struct Capabilities(pub u64);
 impl Capabilities {
     /// Version 1 has no optional features yet.
     pub const NONE: Self = Self(0);
-
-    /// The features that both sides offer.
-    #[must_use]
-    pub const fn shared_with(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
 }
 
 /// The request of the connecting side.

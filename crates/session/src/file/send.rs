@@ -212,11 +212,6 @@ impl FileSender {
     pub const fn peer_figures(&self) -> Option<&Figures> {
         self.state.peer.as_ref()
     }
-
-    /// Whether a file waits for the receiver's grant, so that the receiver's disk is the limit.
-    pub const fn waits_for_grant(&self) -> bool {
-        self.state.current.is_some() && self.state.sent >= self.state.granted
-    }
 }
 
 impl SendState {
