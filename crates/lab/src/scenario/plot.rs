@@ -94,7 +94,7 @@ impl PlotSpec {
         let is_file = |name: &str| !name.is_empty() && name.chars().all(fits);
         if let Some(name) = name.as_ref().filter(|name| !is_file(name.get_ref())) {
             let what = format!("'{}' cannot name a file: use letters, digits, - and _", name.get_ref());
-            return Err(section.error_at(name, what));
+            return Err(section.source().error(name, what));
         }
         let default = if place == 0 { "plot".to_owned() } else { format!("plot-{}", place + 1) };
         let plot = Self {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
+use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use toml::Spanned;
 use toml::de::DeTable;
@@ -77,18 +78,12 @@ impl fmt::Display for Value {
             Self::Float(number) => write!(f, "{number}"),
             Self::Flag(flag) => write!(f, "{flag}"),
             Self::List(nodes) => {
-                f.write_str("[")?;
-                for (index, node) in nodes.iter().enumerate() {
-                    write!(f, "{}{}", if index > 0 { ", " } else { "" }, node.get_ref())?;
-                }
-                f.write_str("]")
+                let items: Vec<_> = nodes.iter().map(|node| node.get_ref().to_string()).collect();
+                write!(f, "[{}]", items.join(", "))
             }
             Self::Table(table) => {
-                f.write_str("{")?;
-                for (index, (key, node)) in table.iter().enumerate() {
-                    write!(f, "{}{key} = {}", if index > 0 { ", " } else { "" }, node.get_ref())?;
-                }
-                f.write_str("}")
+                let entries: Vec<_> = table.iter().map(|(key, node)| format!("{key} = {}", node.get_ref())).collect();
+                write!(f, "{{{}}}", entries.join(", "))
             }
         }
     }
@@ -125,12 +120,8 @@ impl<'de> Visitor<'de> for AnyValue {
         Ok(Value::Flag(flag))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut nodes = Vec::new();
-        while let Some(node) = items.next_element()? {
-            nodes.push(node);
-        }
-        Ok(Value::List(nodes))
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Value, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(items)).map(Value::List)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {

@@ -38,7 +38,7 @@ impl Topology {
     /// Parses the network from a scenario.
     pub(crate) fn read(root: &mut Section<'_>, flows: &[FlowSpec]) -> Result<Self, ScenarioError> {
         match (root.get("link"), root.get("links")) {
-            (Some(_), Some(links)) => Err(root.error_at(links, "a scenario has either [link] or [[links]]")),
+            (Some(_), Some(links)) => Err(root.source().error(links, "a scenario has either [link] or [[links]]")),
             (None, None) => Err(root.error("a scenario needs a [link] with `rate` and `rtt`, or [[links]] with nodes")),
             (Some(_), None) => dumbbell::read(root, flows),
             (None, Some(_)) => named::read(root, flows),

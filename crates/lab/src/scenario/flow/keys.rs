@@ -193,7 +193,7 @@ fn bulk(section: &mut Section<'_>, protocol: farhaul_protocols::Protocol) -> Res
             Some(_) => text.get_ref().parse::<Spec>().map_err(|wrong| wrong.to_string()),
             None => Err(format!("'{}' has none, because its own rules govern the rate", protocol.entry().name)),
         };
-        given.map_err(|what| section.error_at(&text, format!("`controller` in [[flow]]: {what}")))
+        given.map_err(|what| section.source().error(&text, format!("`controller` in [[flow]]: {what}")))
     });
     let tolerance = section.value("reorder_tolerance")?;
     Ok(Bulk {

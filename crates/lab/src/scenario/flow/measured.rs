@@ -70,7 +70,7 @@ pub(super) fn beside(section: &mut Section<'_>, protocol: &Protocol) -> Result<O
     match beside {
         Some(beside) if !matches!(protocol, Protocol::Measured(Measured::Stable(_))) => {
             let message = "only a stable stream runs `beside` another flow: protocol = \"stable\"";
-            Err(section.error_at(&beside, message))
+            Err(section.source().error(&beside, message))
         }
         beside => Ok(beside.map(Spanned::into_inner)),
     }

@@ -84,13 +84,14 @@ pub(super) fn variation(section: &mut Section<'_>) -> Result<Option<Variation>, 
     let repeat = section.value("repeat")?;
     if let Some(name) = section.value::<Spanned<String>>("trace")? {
         if !steps.is_empty() {
-            return Err(section.error_at(&name, "a link has either `schedule` or `trace`"));
+            return Err(section.source().error(&name, "a link has either `schedule` or `trace`"));
         }
         let path = files::place(Path::new(&section.source().file), name.get_ref());
-        let text = std::fs::read_to_string(&path)
-            .map_err(|wrong| section.error_at(&name, format!("cannot read the trace {}: {wrong}", path.display())))?;
+        let text = std::fs::read_to_string(&path).map_err(|wrong| {
+            section.source().error(&name, format!("cannot read the trace {}: {wrong}", path.display()))
+        })?;
         let trace: DeliveryTrace =
-            text.parse().map_err(|wrong| section.error_at(&name, format!("{}: {wrong}", path.display())))?;
+            text.parse().map_err(|wrong| section.source().error(&name, format!("{}: {wrong}", path.display())))?;
         return Ok(Some(Variation::Trace(trace)));
     }
     if steps.is_empty() {

@@ -1,7 +1,6 @@
 //! One table of a scenario, read key by key.
 
 use serde::Deserialize;
-use toml::Spanned;
 
 use super::tree::{KeyedValue, ROOT, refuse_unknown};
 use super::{Node, Source, Table, Value};
@@ -46,11 +45,6 @@ impl<'a> Section<'a> {
     /// An error of the whole table.
     pub(crate) fn error(&self, message: impl Into<String>) -> ScenarioError {
         self.source.error_on(self.line(), message)
-    }
-
-    /// An error at a value of this file.
-    pub(crate) fn error_at<T>(&self, at: &Spanned<T>, message: impl Into<String>) -> ScenarioError {
-        self.source.error(at, message)
     }
 
     /// The line of a key; the table's line if the key is absent.

@@ -79,7 +79,7 @@ fn bottleneck(root: &mut Section<'_>) -> Result<[LinkSpec; 2], ScenarioError> {
     let mut back = forth.clone();
     match (rtt, delay) {
         (Some(_), Some(delay)) => {
-            return Err(section.error_at(&delay, "[link] has either `rtt` or `delay`, which is half of it"));
+            return Err(section.source().error(&delay, "[link] has either `rtt` or `delay`, which is half of it"));
         }
         (Some(Time(time)), None) => {
             forth.path.delay = half(time);
@@ -93,7 +93,7 @@ fn bottleneck(root: &mut Section<'_>) -> Result<[LinkSpec; 2], ScenarioError> {
     if let Some(mut reverse) = section.section("back")? {
         if let (Some(_), Some(delay)) = (rtt, reverse.get("delay")) {
             let message = "[link] has `rtt`: for a different delay on the way back, give both delays instead";
-            return Err(reverse.error_at(delay, message));
+            return Err(reverse.source().error(delay, message));
         }
         back = LinkSpec::read(&mut reverse, &back)?;
         reverse.finish()?;
