@@ -193,7 +193,10 @@ impl Absent {
 /// The sender and receiver of a flow. Only this function maps protocols to agents.
 fn pair(flow: &FlowSpec, to: SocketAddr, duration: Duration, limits: Limits, seeds: [u64; 2]) -> [Box<dyn Agent>; 2] {
     match &flow.protocol {
-        Protocol::Bulk(bulk) => self::bulk(flow, bulk, (to, limits.interface), seeds),
+        Protocol::Bulk(bulk) => {
+            let (source, sink) = hosts(flow, bulk, (to, limits.interface), seeds);
+            [Box::new(source), Box::new(sink)]
+        }
         Protocol::Tcp(tcp) => self::tcp(flow, tcp, to, limits, seeds),
         Protocol::Libudt => unreachable!("refused before anything is built"),
         Protocol::Cross(rate, pattern) => {
@@ -257,19 +260,6 @@ fn tcp(flow: &FlowSpec, tcp: &Tcp, to: SocketAddr, limits: Limits, seeds: [u64; 
     [source, Box::new(sink)]
 }
 
-/// Both hosts of a connection of a protocol of the registry.
-fn bulk(
-    flow: &FlowSpec,
-    bulk: &Bulk,
-    (to, interface): (SocketAddr, Option<Rate>),
-    seeds: [u64; 2],
-) -> [Box<dyn Agent>; 2] {
-    let [caller, listener] = endpoints(flow, bulk, interface, seeds);
-    let numbering = bulk.protocol.entry().numbering;
-    let receiver = TransportAgent::new(listener, BulkReceiver::new()).numbering(numbering);
-    [Box::new(TransportAgent::new(caller, sender(flow, bulk, to)).numbering(numbering)), Box::new(receiver)]
-}
-
 /// Both hosts of a connection with a control stream beside it.
 fn shared(
     flow: &FlowSpec,
@@ -283,21 +273,25 @@ fn shared(
         unreachable!("refused when the scenario was read")
     };
     let stable = StableConfig { datagram: Measured::datagram(control.packet), ..stable };
-    let [caller, listener] = endpoints(flow, bulk, interface, seeds);
-    let numbering = bulk.protocol.entry().numbering;
-    let source = TransportAgent::new(caller, sender(flow, bulk, to)).numbering(numbering);
-    let sink = TransportAgent::new(listener, BulkReceiver::new()).numbering(numbering);
+    let (source, sink) = hosts(flow, bulk, (to, interface), seeds);
     let times = (Instant::ZERO + control.start, Instant::ZERO + control.stop.unwrap_or(duration));
     let session = Rng::new(seeds[0]).next_u64();
     [Box::new(SharedSource::new(source, to, stable, times, session)), Box::new(SharedSink::new(sink))]
 }
 
-/// The endpoints of both hosts.
-fn endpoints(flow: &FlowSpec, bulk: &Bulk, interface: Option<Rate>, seeds: [u64; 2]) -> [Endpoint; 2] {
+/// Both hosts of a connection of a protocol of the registry.
+fn hosts(
+    flow: &FlowSpec,
+    bulk: &Bulk,
+    (to, interface): (SocketAddr, Option<Rate>),
+    seeds: [u64; 2],
+) -> (TransportAgent<Endpoint, BulkSender>, TransportAgent<Endpoint, BulkReceiver>) {
     let config = || Config { interface_rate: interface, ..config(flow, bulk) };
     let [caller, mut listener] = seeds.map(|seed| bulk.protocol.endpoint(config(), entropy(seed)));
     listener.listen(Mode::Stream).expect("every protocol of the registry has streams");
-    [caller, listener]
+    let numbering = bulk.protocol.entry().numbering;
+    let source = TransportAgent::new(caller, sender(flow, bulk, to)).numbering(numbering);
+    (source, TransportAgent::new(listener, BulkReceiver::new()).numbering(numbering))
 }
 
 fn config(flow: &FlowSpec, bulk: &Bulk) -> Config {
