@@ -21,8 +21,9 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 
 use farhaul_emu::{Emulation, EmulationReport};
 use farhaul_proto::Stats;
@@ -57,27 +58,50 @@ pub struct Choices {
 }
 
 /// A flow that is running.
-trait Running {
-    /// The counters of its sender and receiver. A closed connection keeps the counters of `before`.
+struct RunningFlow {
+    ends: Box<dyn Ends>,
+    /// The meters of the threads of its sender and of its receiver; `None` if nothing measures them.
+    meters: Option<[Arc<Meter>; 2]>,
+    threads: Vec<JoinHandle<()>>,
+    /// How it ended, which its threads write down.
+    ending: Arc<Mutex<Ending>>,
+}
+
+/// The sender and the receiver of a flow that is running.
+trait Ends {
+    /// Their counters. A closed connection keeps the counters of `before`.
     fn look(&self, before: [Stats; 2]) -> [Stats; 2];
 
-    /// The meters of the threads of its sender and of its receiver; `None` if nothing measures them.
-    fn meters(&self) -> Option<&[Arc<Meter>; 2]> {
-        None
+    /// Their processor time so far, if they are no threads with meters; `None` if it is not known.
+    fn processor(&self) -> [Option<Duration>; 2] {
+        [None; 2]
     }
 
+    /// Ends whatever their threads wait for. These threads then see the end of the run.
+    fn stop(&mut self) {}
+}
+
+impl RunningFlow {
     /// The processor time of its sender and of its receiver so far; `None` if it is not known.
     fn processor(&self) -> [Option<Duration>; 2] {
-        self.meters().map_or([None; 2], |meters| meters.each_ref().map(|meter| meter.used()))
+        let meters = self.meters.as_ref();
+        meters.map_or_else(|| self.ends.processor(), |meters| meters.each_ref().map(|meter| meter.used()))
     }
 
     /// How long its threads waited for a processor each time that they needed one, in the mean; `None` if it is not known.
     fn mean_wait(&self) -> Option<Duration> {
-        self.meters()?.iter().filter_map(|meter| meter.mean_wait()).max()
+        self.meters.as_ref()?.iter().filter_map(|meter| meter.mean_wait()).max()
     }
 
     /// Ends the flow, waits for its threads, and returns how it ended.
-    fn end(&mut self) -> Ending;
+    fn end(&mut self) -> Ending {
+        self.ends.stop();
+        for thread in self.threads.drain(..) {
+            // The thread has reported its panic. Its counts stay.
+            let _ = thread.join();
+        }
+        std::mem::take(&mut *self.ending.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// The parts of a run that all flows share.
@@ -117,7 +141,7 @@ pub(crate) fn observe(
     // Closed sockets lose their counters.
     let seen = rows.and_then(|rows| Ok((rows, drops::count(&emulation, &network, setup)?)));
     control.finish();
-    let endings = flows.iter_mut().map(|flow| flow.end()).collect();
+    let endings = flows.iter_mut().map(RunningFlow::end).collect();
     let waits = setup.flows.iter().zip(&flows).filter_map(|(flow, running)| Some((running.mean_wait()?, &*flow.name)));
     let host_wait = waits.max();
     drop(flows);
@@ -140,7 +164,7 @@ pub(crate) fn observe(
 
 impl<'a> Scene<'a> {
     /// Starts all flows. After an error, `flows` holds those that started.
-    fn begin(&mut self, rng: &mut Rng, flows: &mut Vec<Box<dyn Running>>) -> Result<(), Trouble> {
+    fn begin(&mut self, rng: &mut Rng, flows: &mut Vec<RunningFlow>) -> Result<(), Trouble> {
         let setup: &'a Setup = self.setup;
         tcp::prepare_hosts(self.emulation, self.network, setup, self.choices)?;
         for (index, flow) in setup.flows.iter().enumerate() {
@@ -173,7 +197,7 @@ fn rows(
     emulation: &Emulation,
     network: &Network,
     control: &RunControl,
-    flows: &[Box<dyn Running>],
+    flows: &[RunningFlow],
     over: &dyn Fn() -> bool,
 ) -> Result<Vec<MarksRow>, Trouble> {
     let mut rows: Vec<MarksRow> = Vec::new();
@@ -192,7 +216,7 @@ fn rows(
             let before = rows.last();
             let looked = flows.iter().enumerate().map(|(index, running)| {
                 let before = before.map(|row| row.flows[index]).unwrap_or_default();
-                let [sender, receiver] = running.look([before.sender, before.receiver]);
+                let [sender, receiver] = running.ends.look([before.sender, before.receiver]);
                 let tally = tally(&setup.flows[index], &receiver, network.passes_bottleneck[index]);
                 let processor = running.processor();
                 let cpu = [0, 1].map(|side| processor[side].or(before.cpu[side]));

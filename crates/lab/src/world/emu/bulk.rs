@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use farhaul::{Endpoint, Error, Listener, Stats, Stream};
 use farhaul_emu::HostId;
@@ -13,7 +13,7 @@ use farhaul_units::{Duration, Instant};
 
 use super::control::{RunControl, Trouble};
 use super::processor::Meter;
-use super::{Running, Scene};
+use super::{Ends, RunningFlow, Scene};
 use crate::scenario::flow::{Bulk, FlowSpec};
 use crate::world::Ending;
 
@@ -33,9 +33,6 @@ const POLL: Duration = Duration::from_millis(1);
 struct BulkFlow {
     endpoints: [Endpoint; 2],
     streams: [Arc<OnceLock<Stream>>; 2],
-    ending: Arc<Mutex<Ending>>,
-    meters: [Arc<Meter>; 2],
-    threads: Vec<JoinHandle<()>>,
 }
 
 /// The work of a sender.
@@ -59,7 +56,7 @@ pub(super) fn begin(
     flow: &FlowSpec,
     bulk: &Bulk,
     begin: Duration,
-) -> Result<Box<dyn Running>, Trouble> {
+) -> Result<RunningFlow, Trouble> {
     let [from, to] = scene.network.places[index];
     let port = Scene::port(index);
     let meters: [Arc<Meter>; 2] = Default::default();
@@ -86,7 +83,7 @@ pub(super) fn begin(
         meters[1].counting(move || receive(&listener, &stream))
     };
     let threads = vec![thread::spawn(sender), thread::spawn(receiver)];
-    Ok(Box::new(BulkFlow { endpoints, streams, ending, meters, threads }))
+    Ok(RunningFlow { ends: Box::new(BulkFlow { endpoints, streams }), meters: Some(meters), threads, ending })
 }
 
 /// The name of the thread that drives an endpoint of the library at this port.
@@ -200,28 +197,19 @@ fn receive(listener: &Listener, place: &OnceLock<Stream>) {
     while stream.recv(&mut block).is_ok_and(|length| length > 0) {}
 }
 
-impl Running for BulkFlow {
+impl Ends for BulkFlow {
     fn look(&self, before: [Stats; 2]) -> [Stats; 2] {
         let look =
             |side: usize| self.streams[side].get().and_then(|stream| stream.stats().ok()).unwrap_or(before[side]);
         [look(0), look(1)]
     }
 
-    fn meters(&self) -> Option<&[Arc<Meter>; 2]> {
-        Some(&self.meters)
-    }
-
-    fn end(&mut self) -> Ending {
+    fn stop(&mut self) {
         for endpoint in &self.endpoints {
             endpoint.canceller().cancel();
         }
         for stream in self.streams.iter().filter_map(|stream| stream.get()) {
             stream.close();
         }
-        for thread in self.threads.drain(..) {
-            // The thread has reported its panic. Its counts stay.
-            let _ = thread.join();
-        }
-        std::mem::take(&mut *self.ending.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

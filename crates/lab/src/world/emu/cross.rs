@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use farhaul_proto::Stats;
 use farhaul_udp::RECV_BUFFER;
@@ -12,9 +12,8 @@ use farhaul_units::{Duration, Rate, Rng};
 use rustix::net::sockopt;
 
 use super::control::{RunControl, Trouble};
-use super::{Running, SLICE, Scene};
+use super::{Ends, RunningFlow, SLICE, Scene};
 use crate::scenario::flow::{FlowSpec, Pattern};
-use crate::world::Ending;
 
 /// IP and UDP headers, in bytes.
 const HEADER: u32 = 28;
@@ -30,7 +29,6 @@ struct CrossFlow {
     /// Bytes of a packet with its headers, as the simulator counts them.
     packet: u64,
     counts: Arc<CrossCounts>,
-    threads: Vec<JoinHandle<()>>,
 }
 
 /// The times at which packets are due.
@@ -76,7 +74,7 @@ pub(super) fn begin(
     flow: &FlowSpec,
     (rate, pattern): (Rate, Pattern),
     (begin, seed): (Duration, u64),
-) -> Result<Box<dyn Running>, Trouble> {
+) -> Result<RunningFlow, Trouble> {
     let [from, to] = scene.network.places[index];
     let socket = |host| {
         let address = (scene.emulation.ipv4(host), Scene::port(index));
@@ -98,7 +96,8 @@ pub(super) fn begin(
         let schedule = Schedule::new(rate, pattern, flow.packet, begin, seed);
         threads.push(thread::spawn(move || send(&sender, peer, schedule, end, &control, &counts)));
     }
-    Ok(Box::new(CrossFlow { packet: flow.packet.into(), counts, threads }))
+    let ends = Box::new(CrossFlow { packet: flow.packet.into(), counts });
+    Ok(RunningFlow { ends, meters: None, threads, ending: Arc::default() })
 }
 
 /// Gives a receiver the library's buffer, as far as this program may.
@@ -144,7 +143,7 @@ fn receive(socket: &UdpSocket, control: &RunControl, counts: &CrossCounts) {
     }
 }
 
-impl Running for CrossFlow {
+impl Ends for CrossFlow {
     fn look(&self, _: [Stats; 2]) -> [Stats; 2] {
         let [mut sender, mut receiver] = [Stats::default(); 2];
         sender.totals.packets_sent = self.counts.sent.load(Ordering::Relaxed);
@@ -152,14 +151,6 @@ impl Running for CrossFlow {
         receiver.totals.bytes_received = receiver.totals.packets_received * self.packet;
         receiver.totals.bytes_read = receiver.totals.bytes_received;
         [sender, receiver]
-    }
-
-    fn end(&mut self) -> Ending {
-        for thread in self.threads.drain(..) {
-            // The thread has reported its panic.
-            let _ = thread.join();
-        }
-        Ending::default()
     }
 }
 

@@ -13,9 +13,8 @@ use farhaul_proto::Stats;
 use farhaul_units::Duration;
 
 use super::control::{RunControl, Trouble};
-use super::{Running, Scene, processor};
+use super::{Ends, RunningFlow, Scene, processor};
 use crate::scenario::flow::FlowSpec;
-use crate::world::Ending;
 
 /// IP, UDP and UDT headers of a data packet, in bytes.
 pub(super) const HEADER: u32 = 44;
@@ -33,15 +32,9 @@ struct LibudtFlow {
     /// The bytes that the receiving program has read.
     read: Arc<AtomicU64>,
     programs: [Child; 2],
-    threads: Vec<JoinHandle<()>>,
 }
 
-pub(super) fn begin(
-    scene: &Scene<'_>,
-    index: usize,
-    flow: &FlowSpec,
-    begin: Duration,
-) -> Result<Box<dyn Running>, Trouble> {
+pub(super) fn begin(scene: &Scene<'_>, index: usize, flow: &FlowSpec, begin: Duration) -> Result<RunningFlow, Trouble> {
     let Some(program) = scene.choices.libudt.as_deref() else {
         return Err(Trouble::Broken(format!("flow '{}' needs the program of libudt: name it by --libudt", flow.name)));
     };
@@ -77,7 +70,8 @@ pub(super) fn begin(
         watch(&mut receiver, flow, scene.control, &read, end),
         watch(&mut sender, flow, scene.control, &Arc::default(), end),
     ];
-    Ok(Box::new(LibudtFlow { packet: flow.packet.into(), read, programs: [receiver, sender], threads }))
+    let ends = Box::new(LibudtFlow { packet: flow.packet.into(), read, programs: [receiver, sender] });
+    Ok(RunningFlow { ends, meters: None, threads, ending: Arc::default() })
 }
 
 /// The program, started some time after this command.
@@ -137,7 +131,7 @@ fn end_program(program: &mut Child) {
     let _ = program.wait();
 }
 
-impl Running for LibudtFlow {
+impl Ends for LibudtFlow {
     fn look(&self, _: [Stats; 2]) -> [Stats; 2] {
         let mut receiver = Stats::default();
         receiver.totals.bytes_read = self.read.load(Ordering::Relaxed);
@@ -151,13 +145,8 @@ impl Running for LibudtFlow {
         [sender, receiver]
     }
 
-    fn end(&mut self) -> Ending {
+    fn stop(&mut self) {
         self.programs.iter_mut().for_each(end_program);
-        for thread in self.threads.drain(..) {
-            // The thread has reported its panic.
-            let _ = thread.join();
-        }
-        Ending::default()
     }
 }
 

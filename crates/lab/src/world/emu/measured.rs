@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 
 use farhaul::probe::{BlasterConfig, Delays, ProbeSocket, Probing, StableConfig};
 use farhaul::{Endpoint, Error};
@@ -11,9 +11,8 @@ use farhaul_units::Duration;
 
 use super::control::{RunControl, Trouble};
 use super::processor::Meter;
-use super::{Running, Scene, bulk};
+use super::{Ends, RunningFlow, Scene, bulk};
 use crate::scenario::flow::{FlowSpec, Measured, Point};
-use crate::world::Ending;
 
 /// IPv4 and UDP headers of a datagram, in bytes.
 pub(super) const HEADER: u32 = 28;
@@ -25,8 +24,6 @@ struct MeasuredFlow {
     far: Endpoint,
     /// The sender's counters after its latest slice.
     sender: Arc<Mutex<Stats>>,
-    meters: [Arc<Meter>; 2],
-    thread: Option<JoinHandle<()>>,
 }
 
 /// The work of a source.
@@ -46,7 +43,7 @@ pub(super) fn begin(
     flow: &FlowSpec,
     measured: Measured,
     begin: Duration,
-) -> Result<Box<dyn Running>, Trouble> {
+) -> Result<RunningFlow, Trouble> {
     let [from, to] = scene.network.places[index];
     let peer = SocketAddr::new(IpAddr::V4(scene.emulation.ipv4(to)), Scene::port(index));
     let answering = Endpoint::builder().plain().mss(flow.packet).answer_probes(true);
@@ -71,7 +68,9 @@ pub(super) fn begin(
     });
     // A thread that starts on a host stays there, and so does its socket.
     let thread = scene.emulation.enter(from, || thread::Builder::new().name("measured".into()).spawn(work));
-    Ok(Box::new(MeasuredFlow { far, sender, meters, thread: Some(thread.map_err(Trouble::of(&flow.name))?) }))
+    let threads = vec![thread.map_err(Trouble::of(&flow.name))?];
+    let ends = Box::new(MeasuredFlow { far, sender });
+    Ok(RunningFlow { ends, meters: Some(meters), threads, ending: Arc::default() })
 }
 
 impl StreamSource {
@@ -119,7 +118,7 @@ impl StreamSource {
     }
 }
 
-impl Running for MeasuredFlow {
+impl Ends for MeasuredFlow {
     fn look(&self, [_, before]: [Stats; 2]) -> [Stats; 2] {
         let sender = *self.sender.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok((datagrams, bytes)) = self.far.probe_totals() else { return [sender, before] };
@@ -127,17 +126,5 @@ impl Running for MeasuredFlow {
         receiver.totals.packets_received = datagrams;
         (receiver.totals.bytes_received, receiver.totals.bytes_read) = (bytes, bytes);
         [sender, receiver]
-    }
-
-    fn meters(&self) -> Option<&[Arc<Meter>; 2]> {
-        Some(&self.meters)
-    }
-
-    fn end(&mut self) -> Ending {
-        if let Some(thread) = self.thread.take() {
-            // The thread has reported its panic. Its counts stay.
-            let _ = thread.join();
-        }
-        Ending::default()
     }
 }

@@ -5,8 +5,7 @@ mod connection;
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Shutdown, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex};
 
 use farhaul_emu::Emulation;
 use farhaul_proto::Stats;
@@ -17,7 +16,7 @@ use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use super::control::Trouble;
 use super::network::Network;
 use super::processor::Meter;
-use super::{Choices, Running, Scene};
+use super::{Choices, Ends, RunningFlow, Scene};
 use crate::scenario::flow::{self, FlowSpec, Tcp};
 use crate::scenario::setup::Setup;
 use crate::world::Ending;
@@ -128,17 +127,9 @@ fn window(setup: &Setup, index: usize) -> Option<u32> {
 struct TcpFlow {
     listener: Arc<Socket>,
     ends: [Arc<End>; 2],
-    ending: Arc<Mutex<Ending>>,
-    meters: [Arc<Meter>; 2],
-    threads: Vec<JoinHandle<()>>,
 }
 
-pub(super) fn begin(
-    scene: &Scene<'_>,
-    index: usize,
-    flow: &FlowSpec,
-    begin: Duration,
-) -> Result<Box<dyn Running>, Trouble> {
+pub(super) fn begin(scene: &Scene<'_>, index: usize, flow: &FlowSpec, begin: Duration) -> Result<RunningFlow, Trouble> {
     let failed = || Trouble::of(&flow.name);
     let [from, to] = scene.network.places[index];
     let peer = SocketAddr::new(IpAddr::V4(scene.emulation.ipv4(to)), Scene::port(index));
@@ -172,7 +163,8 @@ pub(super) fn begin(
     let (send, receive) = (meters[0].counting(move || sender.run()), meters[1].counting(move || receiver.run()));
     let sender = scene.emulation.enter(from, || thread("tcp-sender", send)).map_err(failed())?;
     let receiver = thread("tcp-receiver", receive).map_err(failed())?;
-    Ok(Box::new(TcpFlow { listener, ends, ending, meters, threads: vec![sender, receiver] }))
+    let threads = vec![sender, receiver];
+    Ok(RunningFlow { ends: Box::new(TcpFlow { listener, ends }), meters: Some(meters), threads, ending })
 }
 
 /// A listening socket at `address`.
@@ -201,24 +193,15 @@ fn limit_packets(socket: &Socket, packet: Option<u32>) -> io::Result<()> {
     packet.map_or(Ok(()), |packet| socket.set_tcp_mss(packet - BARE_HEADER))
 }
 
-impl Running for TcpFlow {
+impl Ends for TcpFlow {
     fn look(&self, _: [Stats; 2]) -> [Stats; 2] {
         [self.ends[0].sender(), self.ends[1].receiver()]
     }
 
-    fn meters(&self) -> Option<&[Arc<Meter>; 2]> {
-        Some(&self.meters)
-    }
-
-    fn end(&mut self) -> Ending {
+    fn stop(&mut self) {
         // Wakes a thread that waits in `accept`, so that it sees the end of the run.
         let _ = self.listener.shutdown(Shutdown::Both);
         self.ends.iter().for_each(|end| end.wake());
-        for thread in self.threads.drain(..) {
-            // The thread has reported its panic. Its counts stay.
-            let _ = thread.join();
-        }
-        std::mem::take(&mut *self.ending.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
