@@ -26,6 +26,7 @@
 //! | `pulse` | RTT and silence of the channel |
 //! | `rate` | the search for a rate |
 //! | `registered` | the row of a protocol in the registry, and what its options make |
+//! | `receiving` | the part that all receivers share: packets in order, counts, the sender's records |
 //! | `numbered` | datagrams with a number, for Hurricane and FOBS |
 
 mod cord;
@@ -43,6 +44,7 @@ pub(crate) mod partial;
 mod path;
 mod pulse;
 pub(crate) mod rate;
+pub(crate) mod receiving;
 mod registered;
 pub(crate) mod settings;
 mod tags;

@@ -8,6 +8,7 @@ use core::fmt;
 use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::blast::{TAG_LEN, Tag};
 
+use super::receiving::ReceiverState;
 use farhaul_proto::config::Config;
 use farhaul_proto::error::PeerMisbehaved;
 use farhaul_proto::stats::Stats;
@@ -179,8 +180,14 @@ pub(crate) trait Sender: fmt::Debug + Send {
     fn fill_stats(&self, now: Instant, stats: &mut Stats);
 }
 
-/// The receiving end of one direction.
+/// The receiving end of one direction. A protocol brings what differs from the others.
 pub(crate) trait Receiver: fmt::Debug + Send {
+    /// The part that does not depend on the protocol.
+    fn state(&self) -> &ReceiverState;
+
+    /// The same, mutable.
+    fn state_mut(&mut self) -> &mut ReceiverState;
+
     // ---- datagrams and time ----
 
     /// Takes one datagram without its prefix. Returns false if no sender of this protocol sends it. [`end_batch`] ends
@@ -193,10 +200,12 @@ pub(crate) trait Receiver: fmt::Debug + Send {
     fn end_batch(&mut self, now: Instant);
 
     /// Fires the timers that are due.
-    fn handle_timeout(&mut self, now: Instant);
+    fn handle_timeout(&mut self, _now: Instant) {}
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next; `None` if only input can cause output.
-    fn deadline(&self) -> Option<Instant>;
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
 
     /// The driver called `gap` late, so this computer was suspended. Time limits begin again.
     fn on_suspended(&mut self, _now: Instant, _gap: Duration) {}
@@ -207,25 +216,44 @@ pub(crate) trait Receiver: fmt::Debug + Send {
     ///
     /// # Errors
     /// No sender sends them.
-    fn handle_control(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved>;
+    fn handle_control(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
+        let mut partial = std::mem::take(&mut self.state_mut().partial);
+        let fed = partial.feed(bytes, |bytes| self.handle_record(now, bytes));
+        self.state_mut().partial = partial;
+        fed
+    }
+
+    /// Takes one record of the peer's sender from the front of `bytes`, and returns its length; `None` if more bytes are
+    /// needed. Senders of some protocols say nothing.
+    ///
+    /// # Errors
+    /// No sender sends it.
+    fn handle_record(&mut self, _now: Instant, bytes: &[u8]) -> Result<Option<usize>, PeerMisbehaved> {
+        if bytes.is_empty() { Ok(None) } else { Err(PeerMisbehaved::out_of_turn("a record of the sender")) }
+    }
 
     /// Appends control bytes for the peer's sender. Called when the channel has room.
     fn poll_control(&mut self, now: Instant, out: &mut Vec<u8>);
 
     /// A new estimate of the RTT.
-    fn set_round_trip(&mut self, round_trip: Duration);
+    fn set_round_trip(&mut self, round_trip: Duration) {
+        self.state_mut().round_trip = round_trip;
+    }
 
     // ---- the application's side ----
 
     /// Bytes in order that [`read`](Self::read) would return.
-    fn available(&self) -> usize;
+    fn available(&self) -> usize {
+        usize::try_from(self.state().buffer.available()).unwrap_or(usize::MAX)
+    }
 
     /// Moves bytes in order into `out`, and returns their number.
-    fn read(&mut self, out: &mut [u8]) -> usize;
-
-    /// Bytes of the stream that have arrived without a gap, read or not.
-    fn delivered(&self) -> u64;
+    fn read(&mut self, out: &mut [u8]) -> usize {
+        self.state_mut().read(out)
+    }
 
     /// Fills in the figures of this direction.
-    fn fill_stats(&self, now: Instant, stats: &mut Stats);
+    fn fill_stats(&self, _now: Instant, stats: &mut Stats) {
+        self.state().fill_stats(stats);
+    }
 }

@@ -1,16 +1,14 @@
 //! Datagrams of a number and a payload, with a tag in front: those of Hurricane and FOBS.
 
-mod incoming;
 mod stock;
 
-use farhaul_units::{MsgNo, SeqNo};
+use farhaul_units::SeqNo;
 use farhaul_wire::blast::TAG_LEN;
-use farhaul_wire::udt4::{MessageField, Position};
 
-pub(crate) use self::incoming::Incoming;
 pub(crate) use self::stock::Stock;
 use super::engine::{Prefix, Setup};
-use farhaul_proto::buffer::PacketStore;
+use super::receiving::{ReceiverState, packets_in};
+use farhaul_proto::buffer::{Insert, PacketStore};
 use farhaul_proto::seq_set::SeqSet;
 
 /// Bytes of the number.
@@ -22,12 +20,26 @@ pub(crate) const FIRST: SeqNo = SeqNo::new(0);
 const STORED_HEADER: usize = TAG_LEN + NUMBER_LEN;
 /// Bytes of IPv4 and UDP headers.
 const IP_UDP_HEADERS: usize = 28;
-/// A field of packets in memory that these protocols do not use.
-const FIELD: MessageField = MessageField { position: Position::Only, in_order: false, message: MsgNo::FIRST };
 
 /// Most payload bytes of a datagram.
 pub(crate) fn payload_size(setup: &Setup<'_>) -> usize {
     setup.datagram.saturating_sub(setup.prefix.len() + NUMBER_LEN).max(1)
+}
+
+/// A receiver without any datagram. The settings of the connection bound their number.
+pub(crate) fn receiver_state(setup: &Setup<'_>) -> ReceiverState {
+    let payload_size = payload_size(setup);
+    let by_memory = packets_in(setup.config.recv_buffer, payload_size);
+    ReceiverState::new(FIRST, payload_size, by_memory.clamp(2, farhaul_proto::seq_set::MAX_CAPACITY / 2), setup)
+}
+
+/// Stores a datagram that was split into number and payload. `None` if no sender sends it.
+pub(crate) fn store<E>(state: &mut ReceiverState, datagram: Result<(SeqNo, &[u8]), E>) -> Option<(SeqNo, Insert)> {
+    let Some((number, payload)) = datagram.ok().filter(|(_, payload)| payload.len() <= state.payload_size) else {
+        state.counts.invalid += 1;
+        return None;
+    };
+    Some((number, state.store(number, payload)))
 }
 
 /// The datagrams that a sender holds.

@@ -11,6 +11,11 @@ pub(crate) struct Partial {
 }
 
 impl Partial {
+    /// Whether no record has begun.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     /// Takes `bytes`, and calls `take` with everything unread until it returns `None`. `take` handles one record from
     /// the front of them and returns its length, which is not zero.
     ///

@@ -291,7 +291,7 @@ impl<P: Protocol> Wire<P> {
         if self.path.feedback && self.next_feedback <= self.now {
             self.next_feedback = self.now + FEEDBACK_SPACING;
             let feedback = Feedback { clock: self.now - Instant::ZERO, ..self.counts };
-            self.feedbacks.push_back((arrival, (feedback, self.receiver.delivered())));
+            self.feedbacks.push_back((arrival, (feedback, self.receiver.state().delivered())));
         }
         while let Some(bytes) = take_due(&mut self.forward, self.now) {
             self.receiver.handle_control(self.now, &bytes)?;

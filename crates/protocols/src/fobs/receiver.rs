@@ -9,10 +9,11 @@ use farhaul_wire::fobs::{
 
 use super::{GREEDY_ACK, Options};
 use crate::blast::engine::{self, Setup};
-use crate::blast::numbered::{FIRST, Incoming};
-use crate::blast::partial::{Partial, unreadable};
+use crate::blast::numbered::{self, FIRST};
+use crate::blast::partial::unreadable;
+use crate::blast::receiving::ReceiverState;
+use farhaul_proto::buffer::Insert;
 use farhaul_proto::error::PeerMisbehaved;
-use farhaul_proto::stats::Stats;
 use farhaul_proto::timer::Timer;
 
 /// Shortest time that the packets of a segment may come after its record, because the channel can be faster. Half an
@@ -29,12 +30,11 @@ const FAR_AHEAD: i32 = 1 << 29;
 /// The receiver of one direction.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    datagrams: Incoming,
+    state: ReceiverState,
     version: Version,
     ordered: bool,
     /// Greedy: new packets per acknowledgement.
     every: u32,
-    round_trip: Duration,
     /// Ends and bytes of the objects that the sender has told and that are not complete.
     objects: VecDeque<(SeqNo, u32)>,
     /// The end of the last object told, and that of the last one complete.
@@ -53,21 +53,16 @@ pub(crate) struct Receiver {
     /// Greedy: packets that arrived since the last acknowledgement, and when to send the next at the latest.
     new: u32,
     silence: Timer,
-    partial: Partial,
-    /// Packets that bitmaps reported as missing, and these bitmaps.
-    missing: u64,
-    bitmaps: u64,
 }
 
 impl Receiver {
     pub(super) fn new(options: &Options, terms: Terms, setup: &Setup<'_>) -> Self {
         let terms_packets = Some(terms.packets).filter(|&packets| packets > 0);
         Self {
-            datagrams: Incoming::new(setup),
+            state: numbered::receiver_state(setup),
             version: terms.version,
             ordered: options.ordered || terms.ordered,
             every: options.segment.or(terms_packets).unwrap_or(GREEDY_ACK).max(1),
-            round_trip: setup.round_trip,
             objects: VecDeque::new(),
             told: FIRST,
             complete: FIRST,
@@ -78,19 +73,16 @@ impl Receiver {
             overdue: 0,
             new: 0,
             silence: Timer::stopped(),
-            partial: Partial::default(),
-            missing: 0,
-            bitmaps: 0,
         }
     }
 
     fn grace(&self) -> Duration {
-        (self.round_trip / 2).max(SHORTEST_GRACE)
+        (self.state.round_trip / 2).max(SHORTEST_GRACE)
     }
 
     /// Finds the objects that are complete, and what may be read.
     fn advance(&mut self) {
-        let ack_point = self.datagrams.buffer.ack_point();
+        let ack_point = self.state.buffer.ack_point();
         while let Some(&(end, bytes)) = self.objects.front()
             && !ack_point.is_before(end)
         {
@@ -98,9 +90,9 @@ impl Receiver {
             self.complete_bytes += u64::from(bytes);
             (self.complete, self.untold) = (end, true);
         }
-        let arrived = self.datagrams.delivered();
+        let arrived = self.state.delivered();
         // An object that exceeds the buffer would never be complete.
-        let full = ack_point == self.datagrams.room_end();
+        let full = ack_point == self.state.room_end();
         let usable = if self.ordered || full { arrived } else { self.complete_bytes.min(arrived) };
         self.usable = self.usable.max(usable);
     }
@@ -123,7 +115,7 @@ impl Receiver {
             return Err(PeerMisbehaved::out_of_range(field, value, "after the last one, and not far ahead"));
         }
         let packets = u64::from(end.distance_from(self.told).unsigned_abs());
-        if u64::from(bytes).div_ceil(self.datagrams.payload_size as u64) != packets {
+        if u64::from(bytes).div_ceil(self.state.payload_size as u64) != packets {
             return Err(PeerMisbehaved::out_of_range("bytes of an object", bytes.into(), "those of its packets"));
         }
         self.told = end;
@@ -145,14 +137,14 @@ impl Receiver {
     }
 
     fn is_near(&self, packet: SeqNo) -> bool {
-        packet.distance_from(self.datagrams.buffer.ack_point()) < FAR_AHEAD
+        packet.distance_from(self.state.buffer.ack_point()) < FAR_AHEAD
     }
 
     // ---- bitmaps ----
 
     /// Answers the segments whose packets are here, or should be.
     fn answer_segments(&mut self, out: &mut Vec<u8>) {
-        let ack_point = self.datagrams.buffer.ack_point();
+        let ack_point = self.state.buffer.ack_point();
         while let Some(&(segment, _)) = self.segments.front()
             && (self.overdue > 0 || segment.range.last.is_before(ack_point))
             && out.len() < MOST_AT_ONCE
@@ -160,37 +152,41 @@ impl Receiver {
             self.segments.pop_front();
             self.overdue = self.overdue.saturating_sub(1);
             let mut missing = 0;
-            let ranges = missing_of(&self.datagrams, segment.range).inspect(|range| missing += range.len());
+            let ranges = self.state.missing(segment.range).inspect(|range| missing += range.len());
             encode_feedback(segment, ranges, out);
-            self.missing += u64::from(missing);
-            self.bitmaps += 1;
+            self.state.counts.lost += u64::from(missing);
+            self.state.counts.naks += 1;
         }
     }
 
     /// Acknowledges everything of the present object.
     fn acknowledge(&mut self, out: &mut Vec<u8>) {
-        let (mut first, end) = (self.complete, self.datagrams.buffer.end());
+        let (mut first, end) = (self.complete, self.state.buffer.end());
         while first.is_before(end) {
             let last = first.plus(MAX_PACKETS - 1).earlier(end.minus(1));
             let range = SeqRange::new(first, last);
-            encode_ack(range, missing_of(&self.datagrams, range), out);
+            encode_ack(range, self.state.missing(range), out);
             first = last.next();
         }
-        self.bitmaps += 1;
+        self.state.counts.acks += 1;
         self.new = 0;
         self.silence.stop();
     }
 }
 
-/// The packets of a range that have not arrived.
-fn missing_of(datagrams: &Incoming, range: SeqRange) -> impl Iterator<Item = SeqRange> + '_ {
-    let beyond = SeqRange::new(datagrams.buffer.end().later(range.first), range.last);
-    datagrams.buffer.missing(range).chain(Some(beyond).filter(|beyond| !beyond.is_empty()))
-}
-
 impl engine::Receiver for Receiver {
+    fn state(&self) -> &ReceiverState {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut ReceiverState {
+        &mut self.state
+    }
+
     fn handle_datagram(&mut self, _now: Instant, datagram: &[u8]) -> bool {
-        self.datagrams.take(split(datagram), |_| self.new += 1)
+        let stored = numbered::store(&mut self.state, split(datagram));
+        self.new += u32::from(stored.is_some_and(|(_, stored)| stored == Insert::New));
+        stored.is_some()
     }
 
     fn end_batch(&mut self, now: Instant) {
@@ -214,15 +210,10 @@ impl engine::Receiver for Receiver {
         [answer, self.silence.deadline()].into_iter().flatten().min()
     }
 
-    fn handle_control(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
-        let mut partial = std::mem::take(&mut self.partial);
-        let fed = partial.feed(bytes, |bytes| {
-            let Some((record, length)) = Record::decode(bytes).map_err(unreadable)? else { return Ok(None) };
-            self.on_record(now, record)?;
-            Ok(Some(length))
-        });
-        self.partial = partial;
-        fed
+    fn handle_record(&mut self, now: Instant, bytes: &[u8]) -> Result<Option<usize>, PeerMisbehaved> {
+        let Some((record, length)) = Record::decode(bytes).map_err(unreadable)? else { return Ok(None) };
+        self.on_record(now, record)?;
+        Ok(Some(length))
     }
 
     fn poll_control(&mut self, _now: Instant, out: &mut Vec<u8>) {
@@ -235,29 +226,12 @@ impl engine::Receiver for Receiver {
         }
     }
 
-    fn set_round_trip(&mut self, round_trip: Duration) {
-        self.round_trip = round_trip;
-    }
-
     fn available(&self) -> usize {
-        usize::try_from(self.usable - self.datagrams.read).unwrap_or(usize::MAX)
+        usize::try_from(self.usable - self.state.counts.read).unwrap_or(usize::MAX)
     }
 
     fn read(&mut self, out: &mut [u8]) -> usize {
         let most = out.len().min(self.available());
-        self.datagrams.read(&mut out[..most])
-    }
-
-    fn delivered(&self) -> u64 {
-        self.datagrams.delivered()
-    }
-
-    fn fill_stats(&self, _now: Instant, stats: &mut Stats) {
-        self.datagrams.fill_stats(stats);
-        stats.totals.packets_lost_receiving = self.missing;
-        match self.version {
-            Version::Segments => stats.totals.naks_sent = self.bitmaps,
-            Version::Greedy => stats.totals.acks_sent = self.bitmaps,
-        }
+        self.state.read(&mut out[..most])
     }
 }

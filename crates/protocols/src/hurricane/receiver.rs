@@ -7,8 +7,10 @@ use super::Options;
 use super::recent::Recent;
 use super::trigger::Trigger;
 use crate::blast::engine::{self, Setup};
-use crate::blast::numbered::{FIRST, Incoming};
-use crate::blast::partial::{Partial, unreadable};
+use crate::blast::numbered::{self, FIRST};
+use crate::blast::partial::unreadable;
+use crate::blast::receiving::ReceiverState;
+use farhaul_proto::buffer::Insert;
 use farhaul_proto::error::PeerMisbehaved;
 use farhaul_proto::stats::Stats;
 use farhaul_proto::timer::Timer;
@@ -23,7 +25,7 @@ const FAR_AHEAD: u32 = 1 << 29;
 /// The receiver of one direction.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    datagrams: Incoming,
+    state: ReceiverState,
     /// Each datagram before this number is here, or is wanted, or was asked for.
     noticed: SeqNo,
     /// Missing datagrams that were not asked for, or not in time.
@@ -39,20 +41,16 @@ pub(crate) struct Receiver {
     held_back: Timer,
     /// A control event: the next poll asks for everything wanted.
     event: bool,
-    partial: Partial,
     /// The groups of a list, kept for reuse.
     groups: Vec<SeqRange>,
     /// Datagrams of the present receive call.
     batch: u64,
-    /// Datagrams that were missing at first, and lists of them.
-    missing: u64,
-    lists: u64,
 }
 
 impl Receiver {
     pub(super) fn new(options: &Options, terms: Terms, setup: &Setup<'_>) -> Self {
         Self {
-            datagrams: Incoming::new(setup),
+            state: numbered::receiver_state(setup),
             noticed: FIRST,
             wanted: 0,
             asked: Recent::new(FIRST),
@@ -61,11 +59,8 @@ impl Receiver {
             settled: Timer::stopped(),
             held_back: Timer::stopped(),
             event: false,
-            partial: Partial::default(),
             groups: Vec::new(),
             batch: 0,
-            missing: 0,
-            lists: 0,
         }
     }
 
@@ -75,7 +70,7 @@ impl Receiver {
         if missing > 0 {
             self.noticed = end;
             self.wanted += missing;
-            self.missing += u64::from(missing);
+            self.state.counts.lost += u64::from(missing);
             self.held_back.start(now, self.trigger.window());
         }
     }
@@ -98,7 +93,7 @@ impl Receiver {
     /// The sender has sent everything before `end`.
     fn on_sent(&mut self, now: Instant, end: SeqNo) -> Result<(), PeerMisbehaved> {
         let ahead = end.distance_from(self.announced);
-        if ahead < 0 || end.distance_from(self.datagrams.buffer.ack_point()) > FAR_AHEAD as i32 {
+        if ahead < 0 || end.distance_from(self.state.buffer.ack_point()) > FAR_AHEAD as i32 {
             let (field, value) = ("end of the datagrams sent", end.value().into());
             return Err(PeerMisbehaved::out_of_range(field, value, "not before the last one, nor far ahead"));
         }
@@ -112,7 +107,7 @@ impl Receiver {
 
     /// Everything announced should be here. The missing part that fits into the buffer is wanted now.
     fn settle(&mut self, now: Instant) {
-        self.notice(now, self.announced.earlier(self.datagrams.room_end()));
+        self.notice(now, self.announced.earlier(self.state.room_end()));
         self.event |= self.wanted > 0;
         if self.announced.is_after(self.noticed) {
             self.settled.set(now + self.trigger.window());
@@ -122,24 +117,29 @@ impl Receiver {
     /// Scans for missing datagrams that were not asked for in time, and counts them.
     fn scan(&mut self, most: usize) -> u32 {
         self.groups.clear();
-        let (ack_point, end) = (self.datagrams.buffer.ack_point(), self.datagrams.buffer.end());
-        let held = self.datagrams.buffer.missing(SeqRange::new(ack_point, end.minus(1)));
-        let tail = Some(SeqRange::new(end, self.noticed.minus(1))).filter(|tail| !tail.is_empty());
-        let asked = &self.asked;
-        self.groups.extend(held.chain(tail).flat_map(|range| asked.others(range)).take(most));
+        let noticed = SeqRange::new(self.state.buffer.ack_point(), self.noticed.minus(1));
+        let missing = self.state.missing(noticed);
+        self.groups.extend(missing.flat_map(|range| self.asked.others(range)).take(most));
         self.groups.iter().map(|range| range.len()).sum()
     }
 }
 
 impl engine::Receiver for Receiver {
+    fn state(&self) -> &ReceiverState {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut ReceiverState {
+        &mut self.state
+    }
+
     fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> bool {
-        let mut new = None;
-        let valid = self.datagrams.take(split(datagram), |number| new = Some(number));
-        self.batch += u64::from(valid);
-        if let Some(number) = new {
+        let Some((number, stored)) = numbered::store(&mut self.state, split(datagram)) else { return false };
+        self.batch += 1;
+        if stored == Insert::New {
             self.on_new(now, number);
         }
-        valid
+        true
     }
 
     fn end_batch(&mut self, now: Instant) {
@@ -174,20 +174,13 @@ impl engine::Receiver for Receiver {
         }
     }
 
-    fn handle_control(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
-        let mut partial = std::mem::take(&mut self.partial);
-        let fed = partial.feed(bytes, |bytes| {
-            let Some((record, length)) = Record::decode(bytes).map_err(unreadable)? else { return Ok(None) };
-            match record {
-                Record::Sent(end) => self.on_sent(now, end)?,
-                Record::Missing(_) => {
-                    return Err(PeerMisbehaved::out_of_turn("a list of missing datagrams"));
-                }
-            }
-            Ok(Some(length))
-        });
-        self.partial = partial;
-        fed
+    fn handle_record(&mut self, now: Instant, bytes: &[u8]) -> Result<Option<usize>, PeerMisbehaved> {
+        let Some((record, length)) = Record::decode(bytes).map_err(unreadable)? else { return Ok(None) };
+        match record {
+            Record::Sent(end) => self.on_sent(now, end)?,
+            Record::Missing(_) => return Err(PeerMisbehaved::out_of_turn("a list of missing datagrams")),
+        }
+        Ok(Some(length))
     }
 
     fn poll_control(&mut self, now: Instant, out: &mut Vec<u8>) {
@@ -199,7 +192,7 @@ impl engine::Receiver for Receiver {
         while !groups.is_empty() {
             let written = encode_missing(groups.iter().copied(), out);
             groups = &groups[written..];
-            self.lists += 1;
+            self.state.counts.naks += 1;
         }
         let sooner = self.trigger.round_trip().mul_f64(REPEAT_ROUND_TRIPS);
         let again = now + sooner + self.trigger.time_for(self.asked.len() + listed);
@@ -214,27 +207,18 @@ impl engine::Receiver for Receiver {
     }
 
     fn set_round_trip(&mut self, round_trip: Duration) {
+        self.state.round_trip = round_trip;
         self.trigger.set_round_trip(round_trip);
     }
 
-    fn available(&self) -> usize {
-        usize::try_from(self.datagrams.buffer.available()).unwrap_or(usize::MAX)
-    }
-
     fn read(&mut self, out: &mut [u8]) -> usize {
-        let read = self.datagrams.read(out);
-        self.asked.advance(self.datagrams.buffer.next_to_read());
+        let read = self.state.read(out);
+        self.asked.advance(self.state.buffer.next_to_read());
         read
     }
 
-    fn delivered(&self) -> u64 {
-        self.datagrams.delivered()
-    }
-
     fn fill_stats(&self, _now: Instant, stats: &mut Stats) {
-        self.datagrams.fill_stats(stats);
-        stats.totals.packets_lost_receiving = self.missing;
-        stats.totals.naks_sent = self.lists;
+        self.state.fill_stats(stats);
         stats.memory += self.asked.memory() as u64;
     }
 }

@@ -2,14 +2,14 @@
 
 mod incoming;
 
-use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
+use farhaul_units::{Instant, SeqNo, SeqRange};
 use farhaul_wire::rbudp::{self, ByteOrder, EndOfBlast, RECORD_LEN, decode_length, packets_of};
-use farhaul_wire::udt4::MessageField;
 
 use self::incoming::{Fit, Incoming};
 use super::{Division, MAX_BLAST_PACKETS, Numbering, first_number};
 use crate::blast::engine::{self, Setup};
-use farhaul_proto::buffer::{Insert, RecvBuffer};
+use crate::blast::receiving::{ReceiverState, packets_in};
+use farhaul_proto::buffer::Insert;
 use farhaul_proto::error::PeerMisbehaved;
 use farhaul_proto::stats::Stats;
 
@@ -21,36 +21,20 @@ const MIN_BUFFER: u64 = 64 << 10;
 /// The receiving end of a direction.
 #[derive(Debug)]
 pub(crate) struct Receiver {
-    buffer: RecvBuffer,
-    payload: usize,
+    state: ReceiverState,
     numbering: Numbering,
     division: Division,
-    round_trip: Duration,
     blast: Option<Incoming>,
     /// The first packet of the next blast.
     next: SeqNo,
-    /// A record that arrives in pieces.
-    record: [u8; RECORD_LEN],
-    record_len: usize,
     order: ByteOrder,
     /// The sender announced a length of zero, so nothing follows.
     ended: bool,
     /// Records that the channel has not taken.
     control: Vec<u8>,
-    counts: Counts,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    datagrams: u64,
-    duplicates: u64,
-    /// Of another length than the packet has.
+    /// Datagrams of another length than their packet has, and payload bytes of the largest.
     foreign: u64,
     largest_foreign: usize,
-    missing: u64,
-    complete: u64,
-    incomplete: u64,
-    read: u64,
 }
 
 /// Datagrams so far.
@@ -66,23 +50,20 @@ pub(super) struct Datagrams {
 impl Receiver {
     /// A receiver of packets with `payload` bytes.
     pub(super) fn new(payload: usize, division: Division, setup: Setup<'_>) -> Self {
-        let capacity = setup.config.recv_buffer.max(MIN_BUFFER) / payload as u64;
-        let capacity = u32::try_from(capacity).unwrap_or(u32::MAX).min(MAX_BLAST_PACKETS) + SHORT_PACKETS;
+        let by_memory = packets_in(setup.config.recv_buffer.max(MIN_BUFFER), payload);
+        let capacity = by_memory.min(MAX_BLAST_PACKETS) + SHORT_PACKETS;
         let first = first_number(&setup);
         let mut receiver = Self {
-            buffer: RecvBuffer::new(first, payload, capacity),
-            payload,
+            state: ReceiverState::new(first, payload, capacity, &setup),
             numbering: setup.prefix.into(),
             division,
-            round_trip: setup.round_trip,
             blast: None,
             next: first,
-            record: [0; RECORD_LEN],
-            record_len: 0,
             order: ByteOrder::default(),
             ended: false,
             control: Vec::new(),
-            counts: Counts::default(),
+            foreign: 0,
+            largest_foreign: 0,
         };
         receiver.begin_of_file(setup.now);
         receiver
@@ -90,7 +71,8 @@ impl Receiver {
 
     /// Whether nothing is under way: a stream may end here, and a file has arrived.
     pub(super) fn is_between_blasts(&self) -> bool {
-        self.blast.is_none() && self.record_len == 0 && !matches!(self.division, Division::File { left: 1.., .. })
+        let waits = self.blast.is_some() || !self.state.partial.is_empty();
+        !waits && !matches!(self.division, Division::File { left: 1.., .. })
     }
 
     /// Whether the sender announced the end of the stream.
@@ -99,13 +81,13 @@ impl Receiver {
     }
 
     pub(super) const fn datagrams(&self) -> Datagrams {
-        let Counts { datagrams: valid, foreign, largest_foreign, .. } = self.counts;
-        Datagrams { valid, foreign, largest_foreign }
+        let (foreign, largest_foreign) = (self.foreign, self.largest_foreign);
+        Datagrams { valid: self.state.counts.packets, foreign, largest_foreign }
     }
 
     /// Whether a blast waits for the peer, and not for the reader.
     pub(super) fn awaits_peer(&self) -> bool {
-        self.blast.as_ref().is_some_and(|blast| !blast.awaits_reader(&self.buffer))
+        self.blast.as_ref().is_some_and(|blast| !blast.awaits_reader(&self.state.buffer))
     }
 
     /// Whether the end of the round under way has come.
@@ -183,19 +165,21 @@ impl Receiver {
         // A Farhaul sender has credit for no more than the buffer. A file of an original sender may exceed the buffer,
         // and then takes more rounds.
         let most = match self.numbering {
-            Numbering::Running => self.buffer.capacity(),
+            Numbering::Running => self.state.buffer.capacity(),
             Numbering::PerBlast => MAX_BLAST_PACKETS,
         };
-        let Some(packets) = packets_of(length, self.payload).filter(|&packets| (1..=most).contains(&packets)) else {
+        let Some(packets) =
+            packets_of(length, self.state.payload_size).filter(|&packets| (1..=most).contains(&packets))
+        else {
             return false;
         };
-        let before = u64::from(packets - 1) * self.payload as u64;
-        let blast = Incoming::new(self.next, packets, self.payload, (length - before) as usize, now);
+        let before = u64::from(packets - 1) * self.state.payload_size as u64;
+        let blast = Incoming::new(self.next, packets, self.state.payload_size, (length - before) as usize, now);
         // A packet that came before its announcement was taken for a full one.
         let last = blast.end().minus(1);
-        let early =
-            last.is_before(self.buffer.end()) && self.buffer.missing(SeqRange::new(last, last)).next().is_none();
-        if early && blast.fit(last, self.payload) == Fit::Foreign {
+        let early = last.is_before(self.state.buffer.end())
+            && self.state.buffer.missing(SeqRange::new(last, last)).next().is_none();
+        if early && blast.fit(last, self.state.payload_size) == Fit::Foreign {
             return false;
         }
         self.next = blast.end();
@@ -206,23 +190,23 @@ impl Receiver {
     /// Writes the bitmap if it is due.
     fn answer_if_due(&mut self, now: Instant) {
         let Some(blast) = &mut self.blast else { return };
-        if blast.due(&self.buffer, self.round_trip).is_none_or(|due| now < due) {
+        if blast.due(&self.state).is_none_or(|due| now < due) {
             return;
         }
         let (mut missing, mut last) = (0, None);
-        let ranges = blast.missing(&self.buffer).inspect(|range| {
+        let ranges = blast.missing(&self.state).inspect(|range| {
             missing += u64::from(range.end - range.start);
             last = Some(range.end - 1);
         });
         rbudp::encode_bitmap(blast.packets, ranges, &mut self.control);
-        self.counts.missing += missing;
+        self.state.counts.lost += missing;
         match last {
             Some(last) => {
-                self.counts.incomplete += 1;
+                self.state.counts.naks += 1;
                 blast.repeat(last);
             }
             None => {
-                self.counts.complete += 1;
+                self.state.counts.acks += 1;
                 self.blast = None;
                 self.begin_of_file(now);
             }
@@ -248,33 +232,47 @@ impl Receiver {
     }
 
     fn on_packet(&mut self, now: Instant, seq: SeqNo, payload: &[u8]) -> bool {
-        if seq.is_before(self.buffer.ack_point()) {
-            self.counts.duplicates += 1;
-        } else if let Some(blast) = &mut self.blast {
-            if blast.fit(seq, payload.len()) == Fit::Foreign {
-                self.counts.foreign += 1;
-                self.counts.largest_foreign = self.counts.largest_foreign.max(payload.len());
-                return false;
+        let is_late = seq.is_before(self.state.buffer.ack_point());
+        match &mut self.blast {
+            Some(blast) if !is_late => {
+                if blast.fit(seq, payload.len()) == Fit::Foreign {
+                    self.foreign += 1;
+                    self.largest_foreign = self.largest_foreign.max(payload.len());
+                    return false;
+                }
+                let stored = self.state.store(seq, payload);
+                blast.on_packet(now, seq, stored == Insert::Rejected);
             }
-            let stored = self.buffer.insert(seq, MessageField::from_word(0), payload);
-            blast.on_packet(now, seq, stored == Insert::Rejected);
-            self.counts.duplicates += u64::from(stored == Insert::Duplicate);
-        } else if payload.len() == self.payload {
-            // It overtook the announcement of its blast. A shorter one waits for its repetition.
-            self.buffer.insert(seq, MessageField::from_word(0), payload);
+            None if !is_late => {
+                self.state.counts.packets += 1;
+                // It overtook the announcement of its blast. A shorter one waits for its repetition.
+                if payload.len() == self.state.payload_size {
+                    self.state.insert(seq, payload);
+                }
+            }
+            _ => {
+                self.state.store(seq, payload);
+            }
         }
-        self.counts.datagrams += 1;
         true
     }
 }
 
 impl engine::Receiver for Receiver {
+    fn state(&self) -> &ReceiverState {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut ReceiverState {
+        &mut self.state
+    }
+
     fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> bool {
         let Ok((index, payload)) = rbudp::split_data(datagram) else { return false };
         match self.locate(index) {
             Ok(seq) => self.on_packet(now, seq, payload),
             Err(late) => {
-                self.counts.duplicates += u64::from(late);
+                self.state.counts.duplicates += u64::from(late);
                 late
             }
         }
@@ -289,23 +287,13 @@ impl engine::Receiver for Receiver {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.blast.as_ref()?.due(&self.buffer, self.round_trip)
+        self.blast.as_ref()?.due(&self.state)
     }
 
-    fn handle_control(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let room = &mut self.record[self.record_len..];
-            let taken = room.len().min(rest.len());
-            room[..taken].copy_from_slice(&rest[..taken]);
-            rest = &rest[taken..];
-            self.record_len += taken;
-            if self.record_len == RECORD_LEN {
-                self.record_len = 0;
-                self.on_record(now, self.record)?;
-            }
-        }
-        Ok(())
+    fn handle_record(&mut self, now: Instant, bytes: &[u8]) -> Result<Option<usize>, PeerMisbehaved> {
+        let Some(record) = bytes.first_chunk() else { return Ok(None) };
+        self.on_record(now, *record)?;
+        Ok(Some(RECORD_LEN))
     }
 
     fn poll_control(&mut self, now: Instant, out: &mut Vec<u8>) {
@@ -314,35 +302,9 @@ impl engine::Receiver for Receiver {
         out.append(&mut self.control);
     }
 
-    fn set_round_trip(&mut self, round_trip: Duration) {
-        self.round_trip = round_trip;
-    }
-
-    fn available(&self) -> usize {
-        usize::try_from(self.buffer.available()).unwrap_or(usize::MAX)
-    }
-
-    fn read(&mut self, out: &mut [u8]) -> usize {
-        let read = self.buffer.read(out);
-        self.counts.read += read as u64;
-        read
-    }
-
-    fn delivered(&self) -> u64 {
-        self.counts.read + self.buffer.available()
-    }
-
     fn fill_stats(&self, _now: Instant, stats: &mut Stats) {
-        let totals = &mut stats.totals;
-        totals.packets_received = self.counts.datagrams;
-        totals.packets_duplicate = self.counts.duplicates;
-        totals.packets_lost_receiving = self.counts.missing;
-        totals.acks_sent = self.counts.complete;
-        totals.naks_sent = self.counts.incomplete;
-        totals.bytes_received = self.delivered();
-        totals.bytes_read = self.counts.read;
-        stats.recv_buffer_free = u64::from(self.buffer.free()) * self.payload as u64;
-        stats.recv_buffer_packets = self.buffer.readable_packets();
-        stats.memory += self.buffer.memory() as u64;
+        self.state.fill_stats(stats);
+        // Packets after a gap count once the gap is filled.
+        stats.totals.bytes_received = self.state.delivered();
     }
 }

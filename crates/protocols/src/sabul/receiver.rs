@@ -9,17 +9,16 @@
 //!
 //! Timers rest while nothing arrives and nothing is missing (departure D309).
 
-use farhaul_units::{Duration, Instant, MsgNo, SeqNo, SeqRange};
+use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 use farhaul_wire::sabul::{MAX_LOSSES, Record, encode_losses, split_data};
-use farhaul_wire::udt4::{MessageField, Position};
 
+use super::Repairs;
 use super::numbering::Numbering;
 use super::repair_time::RepairTime;
 use super::reports::Reports;
-use super::{Repairs, fault};
 use crate::blast::engine::{self, Setup};
-use farhaul_proto::buffer::{Insert, RecvBuffer};
-use farhaul_proto::error::{ControlFault, PeerMisbehaved};
+use crate::blast::receiving::{ReceiverState, packets_in};
+use farhaul_proto::buffer::Insert;
 use farhaul_proto::stats::Stats;
 use farhaul_proto::timer::Timer;
 
@@ -39,8 +38,6 @@ const REPEAT: (u32, u32) = (3, 2);
 const MOST_LOSSES: u32 = 1 << 16;
 /// SYN records leave for so long after the last packet.
 const SYN_LINGER: Duration = Duration::from_secs(1);
-/// Stored packets carry no message. The buffer wants a field.
-const FIELD: MessageField = MessageField { position: Position::Only, in_order: false, message: MsgNo::FIRST };
 
 /// The rules of the peer's sender.
 #[derive(Clone, Copy, Debug)]
@@ -56,9 +53,8 @@ pub(super) struct Rules {
 #[derive(Debug)]
 pub(crate) struct Receiver {
     rules: Rules,
-    buffer: RecvBuffer,
+    state: ReceiverState,
     numbering: Numbering,
-    payload_size: usize,
     /// Packets that may wait for the reader. Acknowledgements stop there.
     most_unread: u32,
     reports: Reports,
@@ -76,35 +72,20 @@ pub(crate) struct Receiver {
     /// Packets since the last SYN record, and when the last one came.
     since_syn: u32,
     last_arrival: Instant,
-    round_trip: Duration,
     /// Losses of one record.
     due: Vec<SeqRange>,
-    bytes_read: u64,
-    counts: Counts,
-}
-
-#[derive(Debug, Default)]
-struct Counts {
-    packets: u64,
-    duplicates: u64,
-    invalid: u64,
-    lost: u64,
-    bytes: u64,
-    acks: u64,
-    reports: u64,
 }
 
 impl Receiver {
     pub(super) fn new(setup: &Setup<'_>, rules: Rules) -> Self {
         let payload_size = setup.datagram - setup.prefix.len() - farhaul_wire::sabul::HEADER_LEN;
-        let by_memory = setup.config.recv_buffer / payload_size as u64;
-        let most_unread =
-            u32::try_from(by_memory).unwrap_or(u32::MAX).clamp(1, farhaul_proto::seq_set::MAX_CAPACITY / 2);
+        let by_memory = packets_in(setup.config.recv_buffer, payload_size);
+        let most_unread = by_memory.clamp(1, farhaul_proto::seq_set::MAX_CAPACITY / 2);
+        let capacity = most_unread.saturating_add(rules.window);
         Self {
             rules,
-            buffer: RecvBuffer::new(Numbering::FIRST, payload_size, most_unread.saturating_add(rules.window)),
+            state: ReceiverState::new(Numbering::FIRST, payload_size, capacity, setup),
             numbering: Numbering::new(),
-            payload_size,
             most_unread,
             reports: Reports::default(),
             repair_time: RepairTime::default(),
@@ -118,39 +99,36 @@ impl Receiver {
             syn_due: false,
             since_syn: 0,
             last_arrival: setup.now,
-            round_trip: setup.round_trip,
             due: Vec::new(),
-            bytes_read: 0,
-            counts: Counts::default(),
         }
     }
 
     /// Whether a packet is known to be missing.
     pub(super) fn has_gap(&self) -> bool {
-        !self.buffer.is_contiguous()
+        !self.state.buffer.is_contiguous()
     }
 
     /// Packets known to be missing.
     pub(super) fn missing(&self) -> u64 {
-        let all = SeqRange::new(self.buffer.ack_point(), self.buffer.end().minus(1));
-        self.buffer.missing(all).map(|gap| u64::from(gap.len())).sum()
+        let all = SeqRange::new(self.state.buffer.ack_point(), self.state.buffer.end().minus(1));
+        self.state.buffer.missing(all).map(|gap| u64::from(gap.len())).sum()
     }
 
     /// Whether everything that arrived has been acknowledged.
     pub(super) fn is_acknowledged(&self) -> bool {
-        self.acked == self.buffer.end()
+        self.acked == self.state.buffer.end()
     }
 
     /// The acknowledgement that holds now: the first missing packet, as far as the reader permits.
     fn ack_point(&self) -> SeqNo {
-        self.buffer.ack_point().earlier(self.buffer.next_to_read().plus(self.most_unread))
+        self.state.buffer.ack_point().earlier(self.state.buffer.next_to_read().plus(self.most_unread))
     }
 
     /// Time after which a loss is reported again.
     fn repeat(&self) -> Duration {
         let usual = match self.rules.repairs {
-            Repairs::Unlimited => self.round_trip.max(self.repair_time.estimate()),
-            Repairs::Original => self.round_trip,
+            Repairs::Unlimited => self.state.round_trip.max(self.repair_time.estimate()),
+            Repairs::Original => self.state.round_trip,
         };
         (usual * REPEAT.0 / REPEAT.1).max(ERR_INTERVAL)
     }
@@ -159,7 +137,7 @@ impl Receiver {
     fn note_gap(&mut self, end: SeqNo, seq: SeqNo) {
         if seq.is_after(end) {
             let gap = SeqRange::new(end, seq.minus(1));
-            self.counts.lost += u64::from(gap.len());
+            self.state.counts.lost += u64::from(gap.len());
             self.reports.found(gap);
         }
     }
@@ -179,8 +157,9 @@ impl Receiver {
             self.held = 0;
         }
         Record::Ack(self.numbering.wire(self.acked)).encode(out);
-        self.counts.acks += 1;
-        self.ack_timer = if self.acked == self.buffer.end() { Timer::stopped() } else { Timer::at(now + ACK_INTERVAL) };
+        self.state.counts.acks += 1;
+        self.ack_timer =
+            if self.acked == self.state.buffer.end() { Timer::stopped() } else { Timer::at(now + ACK_INTERVAL) };
     }
 
     fn poll_syn(&mut self, out: &mut Vec<u8>) {
@@ -204,7 +183,7 @@ impl Receiver {
             self.err_timer.start(now, ERR_INTERVAL);
         }
         if std::mem::take(&mut self.err_due) {
-            let buffer = &self.buffer;
+            let buffer = &self.state.buffer;
             self.reports.retain(|region| buffer.missing(region).next().is_some());
             self.due.clear();
             let mut room = self.most_losses();
@@ -229,7 +208,7 @@ impl Receiver {
     /// Adds the losses of a region, which was taken last, to the report. Returns the room that is left. Losses without
     /// room are due at the next time.
     fn collect(&mut self, region: SeqRange, mut room: u32) -> u32 {
-        for gap in self.buffer.missing(region) {
+        for gap in self.state.buffer.missing(region) {
             let taken = gap.len().min(room);
             if taken > 0 {
                 self.due.push(SeqRange::new(gap.first, gap.first.plus(taken - 1)));
@@ -251,7 +230,7 @@ impl Receiver {
         let mut continues = false;
         while losses.peek().is_some() {
             encode_losses(losses.by_ref(), continues, out);
-            self.counts.reports += 1;
+            self.state.counts.naks += 1;
             if self.rules.repairs == Repairs::Original {
                 return;
             }
@@ -267,40 +246,46 @@ impl Receiver {
 }
 
 impl engine::Receiver for Receiver {
+    fn state(&self) -> &ReceiverState {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut ReceiverState {
+        &mut self.state
+    }
+
     fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> bool {
-        let packet = split_data(datagram).ok().filter(|(_, payload)| payload.len() <= self.payload_size);
+        let packet = split_data(datagram).ok().filter(|(_, payload)| payload.len() <= self.state.payload_size);
         let Some((number, payload)) = packet else {
-            self.counts.invalid += 1;
+            self.state.counts.invalid += 1;
             return false;
         };
-        let (seq, end) = (self.numbering.near(number), self.buffer.end());
+        let (seq, end) = (self.numbering.near(number), self.state.buffer.end());
         if seq.distance_from(self.acked) >= self.rules.window.cast_signed() {
-            self.counts.invalid += 1;
+            self.state.counts.invalid += 1;
             self.ack_due = true;
             return false;
         }
-        self.counts.packets += 1;
         self.since_syn = self.since_syn.saturating_add(1);
         self.last_arrival = now;
-        match self.buffer.insert(seq, FIELD, payload) {
+        match self.state.store(seq, payload) {
             Insert::New => {
-                self.counts.bytes += payload.len() as u64;
                 self.repair_time.on_arrival(now, seq);
                 self.note_gap(end, seq);
             }
-            Insert::Duplicate => self.counts.duplicates += 1,
-            Insert::Rejected => self.counts.invalid += 1,
+            Insert::Duplicate => {}
+            Insert::Rejected => self.state.counts.invalid += 1,
         }
         true
     }
 
     fn end_batch(&mut self, now: Instant) {
-        self.numbering.advance(self.buffer.ack_point());
+        self.numbering.advance(self.state.buffer.ack_point());
         let unacknowledged = self.ack_point().distance_from(self.acked);
         if unacknowledged >= ACK_PACKETS.cast_signed() {
             self.ack_due = true;
         }
-        if self.acked != self.buffer.end() {
+        if self.acked != self.state.buffer.end() {
             self.ack_timer.start(now, ACK_INTERVAL);
         }
         self.syn_timer.start(now, self.rules.syn);
@@ -309,10 +294,10 @@ impl engine::Receiver for Receiver {
     fn handle_timeout(&mut self, now: Instant) {
         if self.ack_timer.fires(now) {
             self.ack_due = true;
-            if !self.ack_point().is_after(self.acked) && self.buffer.ack_point().is_after(self.acked) {
+            if !self.ack_point().is_after(self.acked) && self.state.buffer.ack_point().is_after(self.acked) {
                 self.held += 1;
             }
-            if self.acked != self.buffer.end() {
+            if self.acked != self.state.buffer.end() {
                 self.ack_timer.set(now + ACK_INTERVAL);
             }
         }
@@ -334,48 +319,16 @@ impl engine::Receiver for Receiver {
         self.reports.expire();
     }
 
-    fn handle_control(&mut self, _now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
-        // The sender says nothing by the channel.
-        if bytes.is_empty() { Ok(()) } else { Err(fault(ControlFault::OutOfTurn("a record of the sender"))) }
-    }
-
     fn poll_control(&mut self, now: Instant, out: &mut Vec<u8>) {
         self.poll_ack(now, out);
         self.poll_syn(out);
         self.poll_reports(now, out);
     }
 
-    fn set_round_trip(&mut self, round_trip: Duration) {
-        self.round_trip = round_trip;
-    }
-
-    fn available(&self) -> usize {
-        usize::try_from(self.buffer.available()).unwrap_or(usize::MAX)
-    }
-
-    fn read(&mut self, out: &mut [u8]) -> usize {
-        let read = self.buffer.read(out);
-        self.bytes_read += read as u64;
-        read
-    }
-
-    fn delivered(&self) -> u64 {
-        self.bytes_read + self.buffer.available()
-    }
-
     fn fill_stats(&self, _now: Instant, stats: &mut Stats) {
-        let totals = &mut stats.totals;
-        totals.packets_received = self.counts.packets;
-        totals.packets_lost_receiving = self.counts.lost;
-        totals.packets_duplicate = self.counts.duplicates;
-        totals.packets_invalid += self.counts.invalid;
-        totals.acks_sent = self.counts.acks;
-        totals.naks_sent = self.counts.reports;
-        totals.bytes_received = self.counts.bytes;
-        totals.bytes_read = self.bytes_read;
-        let unread = self.buffer.readable_packets();
-        stats.recv_buffer_packets = unread;
-        stats.recv_buffer_free = u64::from(self.most_unread.saturating_sub(unread)) * self.payload_size as u64;
-        stats.memory += (self.buffer.memory() + self.reports.memory()) as u64;
+        self.state.fill_stats(stats);
+        let unread_room = self.most_unread.saturating_sub(stats.recv_buffer_packets);
+        stats.recv_buffer_free = u64::from(unread_room) * self.state.payload_size as u64;
+        stats.memory += self.reports.memory() as u64;
     }
 }

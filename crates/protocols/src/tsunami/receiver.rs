@@ -2,15 +2,14 @@
 
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 use farhaul_wire::tsunami::{Header, Kind, Request};
-use farhaul_wire::udt4::MessageField;
 
 use super::error_rate::ErrorRate;
 use super::horizon::Horizon;
 use super::lately::Lately;
 use super::{MAX_REQUESTS, Options, REPORT_SPACING, ROUND_BLOCKS, block_size};
 use crate::blast::engine::{self, Setup};
-use farhaul_proto::buffer::{Insert, RecvBuffer};
-use farhaul_proto::error::{ControlFault, PeerMisbehaved};
+use crate::blast::receiving::{ReceiverState, packets_in};
+use farhaul_proto::buffer::Insert;
 use farhaul_proto::stats::Stats;
 
 /// Shortest time between prompt requests. Fewer and longer looks at what is missing cost less.
@@ -30,14 +29,11 @@ const MAX_BLOCKS: u32 = 1 << 29;
 #[derive(Debug)]
 pub(crate) struct Receiver {
     options: Options,
-    /// Bytes of a full block.
-    payload: u64,
-    buffer: RecvBuffer,
+    state: ReceiverState,
     horizon: Horizon,
     /// Blocks that were asked for less than an RTT ago.
     asked: Lately,
     error_rate: ErrorRate,
-    round_trip: Duration,
     /// Blocks since the last look at what is missing.
     blocks: u32,
     round: Instant,
@@ -49,34 +45,20 @@ pub(crate) struct Receiver {
     requests: u32,
     /// Records for the sender.
     out: Vec<u8>,
-    totals: Counts,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    received: u64,
-    duplicate: u64,
-    invalid: u64,
-    missing: u64,
-    records: u64,
-    bytes: u64,
-    read: u64,
 }
 
 impl Receiver {
     /// A receiver that expects the block `first`.
     pub(crate) fn new(first: SeqNo, options: &Options, setup: &Setup<'_>) -> Self {
         let payload = block_size(setup.datagram).max(1);
-        let by_memory = u32::try_from(setup.config.recv_buffer / payload as u64).unwrap_or(MAX_BLOCKS);
+        let by_memory = packets_in(setup.config.recv_buffer, payload);
         let capacity = by_memory.saturating_add(SHORT_BLOCKS).min(MAX_BLOCKS);
         Self {
             options: *options,
-            payload: payload as u64,
-            buffer: RecvBuffer::new(first, payload, capacity),
+            state: ReceiverState::new(first, payload, capacity, setup),
             horizon: Horizon::new(first),
             asked: Lately::new(first, setup.now),
             error_rate: ErrorRate::new(options.history),
-            round_trip: setup.round_trip,
             blocks: 0,
             round: setup.now,
             urgent: false,
@@ -84,29 +66,17 @@ impl Receiver {
             reported_blocks: 0,
             requests: 0,
             out: Vec::new(),
-            totals: Counts::default(),
         }
     }
 
     fn send(&mut self, request: Request) {
         self.out.extend_from_slice(&request.bytes());
-        self.totals.records += 1;
+        self.state.counts.naks += 1;
     }
 
     /// The blocks that are taken for lost.
     fn missing(&self) -> SeqRange {
-        SeqRange::new(self.buffer.ack_point(), self.horizon.next().minus(1))
-    }
-
-    /// The absent blocks of `range`. Those after the furthest that arrived may be among them.
-    fn absent(&self, range: SeqRange) -> impl Iterator<Item = SeqRange> + '_ {
-        let beyond = SeqRange::new(range.first.later(self.buffer.end()), range.last);
-        self.buffer.missing(range).chain((!beyond.is_empty()).then_some(beyond))
-    }
-
-    /// The last block that the buffer could hold.
-    fn buffer_end(&self) -> SeqNo {
-        self.buffer.next_to_read().plus(self.buffer.capacity() - 1)
+        SeqRange::new(self.state.buffer.ack_point(), self.horizon.next().minus(1))
     }
 
     /// Asks for what is missing.
@@ -118,7 +88,7 @@ impl Receiver {
         if range.is_empty() || self.out.len() >= MAX_WAITING {
             return;
         }
-        self.asked.turn(now, self.round_trip + self.round_trip / 4 + PROMPT_SLACK);
+        self.asked.turn(now, self.state.round_trip + self.state.round_trip / 4 + PROMPT_SLACK);
         if self.options.gaps { self.ask_for_gaps(range) } else { self.ask_for_blocks(now, range) }
     }
 
@@ -140,9 +110,9 @@ impl Receiver {
 
     /// The original's rule: a record per block, and a restart when too many are missing.
     fn ask_for_blocks(&mut self, now: Instant, range: SeqRange) {
-        let missing: u32 = self.absent(range).map(SeqRange::len).sum();
+        let missing: u32 = self.state.missing(range).map(SeqRange::len).sum();
         if missing >= MAX_REQUESTS {
-            let first = self.buffer.ack_point();
+            let first = self.state.buffer.ack_point();
             let passed = (now - self.report).as_secs_f64().max(PROMPT_SPACING.as_secs_f64());
             let speed = f64::from(self.reported_blocks) / passed;
             self.horizon.restart(first, (speed * ON_WIRE.as_secs_f64()) as u32);
@@ -162,7 +132,7 @@ impl Receiver {
 
     /// The next run of `range` that is missing and, if asked promptly, was not asked for lately.
     fn next_to_ask(&self, range: SeqRange) -> Option<SeqRange> {
-        let mut runs = self.absent(range);
+        let mut runs = self.state.missing(range);
         if !self.options.prompt {
             return runs.next();
         }
@@ -171,7 +141,7 @@ impl Receiver {
 
     fn note_asked(&mut self, run: SeqRange) {
         self.requests = self.requests.saturating_add(run.len());
-        self.totals.missing += u64::from(run.len());
+        self.state.counts.lost += u64::from(run.len());
         if self.options.prompt {
             self.asked.insert(run);
         }
@@ -186,27 +156,26 @@ impl Receiver {
 }
 
 impl engine::Receiver for Receiver {
+    fn state(&self) -> &ReceiverState {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut ReceiverState {
+        &mut self.state
+    }
+
     fn handle_datagram(&mut self, _now: Instant, datagram: &[u8]) -> bool {
-        let Ok((header, payload)) = Header::split(datagram) else {
-            self.totals.invalid += 1;
-            return false;
-        };
+        let Ok((header, payload)) = Header::split(datagram) else { return false };
         let mut block = SeqNo::new(header.block);
         if block.value() != header.block || payload.is_empty() {
-            self.totals.invalid += 1;
             return false;
         }
-        self.totals.received += 1;
-        // Stream mode ignores the field.
-        match self.buffer.insert(block, MessageField::from_word(0), payload) {
-            Insert::New => self.totals.bytes += payload.len() as u64,
-            Insert::Duplicate => self.totals.duplicate += 1,
-            // Beyond the buffer. It tells at least that all blocks that the buffer could hold were sent.
-            Insert::Rejected if payload.len() as u64 <= self.payload => block = self.buffer_end(),
-            Insert::Rejected => {
-                self.totals.invalid += 1;
+        if self.state.store(block, payload) == Insert::Rejected {
+            if payload.len() > self.state.payload_size {
                 return false;
             }
+            // Beyond the buffer. It tells at least that all blocks that the buffer could hold were sent.
+            block = self.state.room_end().minus(1);
         }
         self.horizon.on_block(block, header.kind);
         self.blocks = self.blocks.saturating_add(1);
@@ -226,54 +195,19 @@ impl engine::Receiver for Receiver {
         }
     }
 
-    fn handle_timeout(&mut self, _now: Instant) {}
-
-    fn deadline(&self) -> Option<Instant> {
-        None
-    }
-
-    fn handle_control(&mut self, _now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        Err(PeerMisbehaved::ControlRecord(ControlFault::OutOfTurn("a record of a sender")))
-    }
-
     fn poll_control(&mut self, _now: Instant, out: &mut Vec<u8>) {
         out.append(&mut self.out);
     }
 
-    fn set_round_trip(&mut self, round_trip: Duration) {
-        self.round_trip = round_trip;
-    }
-
-    fn available(&self) -> usize {
-        usize::try_from(self.buffer.available()).unwrap_or(usize::MAX)
-    }
-
     fn read(&mut self, out: &mut [u8]) -> usize {
-        let read = self.buffer.read(out);
-        self.totals.read += read as u64;
+        let read = self.state.read(out);
         // The buffer holds no block before this, so no set needs to remember it.
-        self.asked.advance(self.buffer.next_to_read());
+        self.asked.advance(self.state.buffer.next_to_read());
         read
     }
 
-    fn delivered(&self) -> u64 {
-        self.totals.read + self.buffer.available()
-    }
-
     fn fill_stats(&self, _now: Instant, stats: &mut Stats) {
-        let totals = &mut stats.totals;
-        totals.packets_received = self.totals.received;
-        totals.packets_duplicate = self.totals.duplicate;
-        totals.packets_invalid = self.totals.invalid;
-        totals.packets_lost_receiving = self.totals.missing;
-        totals.naks_sent = self.totals.records;
-        totals.bytes_received = self.totals.bytes;
-        totals.bytes_read = self.totals.read;
-        stats.recv_buffer_packets = self.buffer.readable_packets();
-        stats.recv_buffer_free = u64::from(self.buffer.free()) * self.payload;
-        stats.memory += (self.buffer.memory() + self.asked.memory() + self.out.capacity()) as u64;
+        self.state.fill_stats(stats);
+        stats.memory += (self.asked.memory() + self.out.capacity()) as u64;
     }
 }

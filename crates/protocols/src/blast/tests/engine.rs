@@ -1,10 +1,11 @@
 //! The simplest engine: numbered packets at a fixed rate. Every 10 ms the receiver says what it has and what is missing.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
-use farhaul_units::{Duration, Instant};
+use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 
 use crate::blast::engine::{Departure, Prefix, Protocol, Receiver, Sender, Setup};
+use crate::blast::receiving::ReceiverState;
 use farhaul_proto::error::{ControlFault, PeerMisbehaved};
 use farhaul_proto::stats::Stats;
 
@@ -12,6 +13,8 @@ const PAYLOAD: usize = 1_400;
 const PERIOD: Duration = Duration::from_micros(20);
 const REPORT: Duration = Duration::from_millis(10);
 const BUFFER: usize = 16 << 20;
+/// Most packets of the receiver: more than any test has under way.
+const MOST_PACKETS: u32 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Simple;
@@ -35,8 +38,8 @@ impl Protocol for Simple {
     }
 
     fn receiver((): &(), _greeting: &[u8], setup: Setup<'_>) -> Result<SimpleReceiver, PeerMisbehaved> {
-        let (packets, ready, read, report) = (BTreeMap::new(), VecDeque::new(), 0, setup.now);
-        Ok(SimpleReceiver { packets, ready, next: 0, delivered: 0, read, report, news: false })
+        let state = ReceiverState::new(SeqNo::new(0), PAYLOAD, MOST_PACKETS, &setup);
+        Ok(SimpleReceiver { state, report: setup.now, news: false })
     }
 }
 
@@ -126,75 +129,52 @@ impl Sender for SimpleSender {
 
 #[derive(Debug)]
 pub(crate) struct SimpleReceiver {
-    packets: BTreeMap<u32, Vec<u8>>,
-    ready: VecDeque<u8>,
-    next: u32,
-    delivered: u64,
-    read: u64,
+    state: ReceiverState,
     report: Instant,
     news: bool,
 }
 
+impl SimpleReceiver {
+    /// Whether there is nothing to report.
+    fn is_quiet(&self) -> bool {
+        !self.news && self.state.buffer.is_contiguous()
+    }
+}
+
 impl Receiver for SimpleReceiver {
+    fn state(&self) -> &ReceiverState {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut ReceiverState {
+        &mut self.state
+    }
+
     fn handle_datagram(&mut self, _now: Instant, datagram: &[u8]) -> bool {
         let Some((number, payload)) = datagram.split_first_chunk() else { return false };
-        let number = u32::from_be_bytes(*number);
-        if number >= self.next {
-            self.packets.insert(number, payload.to_vec());
-        }
-        while let Some(packet) = self.packets.remove(&self.next) {
-            self.delivered += packet.len() as u64;
-            self.ready.extend(packet);
-            self.next += 1;
-        }
+        self.state.store(SeqNo::new(u32::from_be_bytes(*number)), payload);
         self.news = true;
         true
     }
 
     fn end_batch(&mut self, _now: Instant) {}
 
-    fn handle_timeout(&mut self, _now: Instant) {}
-
     fn deadline(&self) -> Option<Instant> {
-        (self.news || !self.packets.is_empty()).then_some(self.report)
-    }
-
-    fn handle_control(&mut self, _now: Instant, _bytes: &[u8]) -> Result<(), PeerMisbehaved> {
-        Err(PeerMisbehaved::ControlRecord(ControlFault::UnknownType(0)))
+        (!self.is_quiet()).then_some(self.report)
     }
 
     fn poll_control(&mut self, now: Instant, out: &mut Vec<u8>) {
-        if now < self.report || !self.news && self.packets.is_empty() {
+        if now < self.report || self.is_quiet() {
             return;
         }
         self.news = false;
         // Four times the time that a repetition takes, so that none is asked for twice.
         self.report = now + REPORT * 4;
-        out.extend_from_slice(&self.next.to_be_bytes());
-        let here: BTreeSet<u32> = self.packets.keys().copied().collect();
-        if let Some(&last) = here.last() {
-            let missing = (self.next..last).filter(|number| !here.contains(number)).take(1_000);
-            missing.for_each(|number| out.extend_from_slice(&number.to_be_bytes()));
-        }
-    }
-
-    fn set_round_trip(&mut self, _round_trip: Duration) {}
-
-    fn available(&self) -> usize {
-        self.ready.len()
-    }
-
-    fn read(&mut self, out: &mut [u8]) -> usize {
-        let bytes = out.len().min(self.ready.len());
-        for (place, byte) in out.iter_mut().zip(self.ready.drain(..bytes)) {
-            *place = byte;
-        }
-        self.read += bytes as u64;
-        bytes
-    }
-
-    fn delivered(&self) -> u64 {
-        self.delivered
+        let (next, end) = (self.state.buffer.ack_point(), self.state.buffer.end());
+        out.extend_from_slice(&next.value().to_be_bytes());
+        let missing = self.state.missing(SeqRange::new(next, end.minus(1)));
+        let missing = missing.flat_map(|range| range.first.value()..=range.last.value()).take(1_000);
+        missing.for_each(|number| out.extend_from_slice(&number.to_be_bytes()));
     }
 
     fn fill_stats(&self, _now: Instant, _stats: &mut Stats) {}

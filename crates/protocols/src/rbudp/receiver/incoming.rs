@@ -7,6 +7,7 @@ use core::ops::Range;
 
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 
+use crate::blast::receiving::ReceiverState;
 use farhaul_proto::buffer::RecvBuffer;
 
 /// The pause of datagrams that ends a round whose last packet was lost: a part of the RTT, within bounds.
@@ -104,25 +105,22 @@ impl Incoming {
     }
 
     /// When the bitmap is due; `None` if that depends on the peer or on the reader.
-    pub(super) fn due(&self, buffer: &RecvBuffer, round_trip: Duration) -> Option<Instant> {
+    pub(super) fn due(&self, state: &ReceiverState) -> Option<Instant> {
         let ended = self.ended?;
-        if self.is_complete(buffer) {
+        if self.is_complete(&state.buffer) {
             return Some(ended);
         }
-        if self.awaits_reader(buffer) {
+        if self.awaits_reader(&state.buffer) {
             return None;
         }
-        let pause = (round_trip / PAUSE_PART).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+        let pause = (state.round_trip / PAUSE_PART).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
         Some(if self.round_complete { ended } else { ended.max(self.latest) + pause })
     }
 
     /// The ranges of missing packets, counted from the first packet of the blast.
-    pub(super) fn missing<'a>(&'a self, buffer: &'a RecvBuffer) -> impl Iterator<Item = Range<u32>> + 'a {
-        let (first, end) = (self.first, self.end());
-        let tail = SeqRange::new(buffer.end().later(first), end.minus(1));
-        let inside =
-            (self.packets > 0).then(|| buffer.missing(SeqRange::new(first, end.minus(1)))).into_iter().flatten();
-        inside.chain((!tail.is_empty()).then_some(tail)).map(move |range| {
+    pub(super) fn missing(&self, state: &ReceiverState) -> impl Iterator<Item = Range<u32>> {
+        let first = self.first;
+        state.missing(SeqRange::new(first, self.end().minus(1))).map(move |range| {
             let index = |seq: SeqNo| seq.distance_from(first).unsigned_abs();
             index(range.first)..index(range.last) + 1
         })

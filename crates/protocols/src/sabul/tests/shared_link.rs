@@ -87,7 +87,7 @@ impl SharedLink {
                 }
             }
         }
-        self.flows.iter().map(|flow| flow.receiver.delivered()).collect()
+        self.flows.iter().map(|flow| flow.receiver.state().delivered()).collect()
     }
 
     fn step(&mut self, number: usize) {
