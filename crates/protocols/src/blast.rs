@@ -27,6 +27,8 @@
 //! | `rate` | the search for a rate |
 //! | `registered` | the row of a protocol in the registry, and what its options make |
 //! | `receiving` | the part that all receivers share: packets in order, counts, the sender's records |
+//! | `sending` | the part that all senders share: counts, the present limit, the receiver's records |
+//! | `send_buffer` | the packets that a sender holds, for all but RBUDP |
 //! | `numbered` | datagrams with a number, for Hurricane and FOBS |
 
 mod cord;
@@ -46,6 +48,8 @@ mod pulse;
 pub(crate) mod rate;
 pub(crate) mod receiving;
 mod registered;
+pub(crate) mod send_buffer;
+pub(crate) mod sending;
 pub(crate) mod settings;
 mod tags;
 #[cfg(test)]

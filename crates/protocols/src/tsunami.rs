@@ -32,7 +32,6 @@ mod horizon;
 mod lately;
 pub mod original;
 mod receiver;
-mod records;
 mod sender;
 mod settings;
 mod silence;

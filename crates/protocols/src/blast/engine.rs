@@ -8,7 +8,9 @@ use core::fmt;
 use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::blast::{TAG_LEN, Tag};
 
+use super::partial;
 use super::receiving::ReceiverState;
+use super::sending::SenderState;
 use farhaul_proto::config::Config;
 use farhaul_proto::error::PeerMisbehaved;
 use farhaul_proto::stats::Stats;
@@ -120,8 +122,11 @@ pub(crate) struct RoundTrips {
     pub(crate) variation: Duration,
 }
 
-/// The sending end of one direction.
+/// The sending end of one direction. A protocol brings what differs from the others.
 pub(crate) trait Sender: fmt::Debug + Send {
+    /// The part that does not depend on the protocol.
+    fn state_mut(&mut self) -> &mut SenderState;
+
     // ---- the application's side ----
 
     /// Bytes that [`write`](Self::write) takes now.
@@ -143,10 +148,19 @@ pub(crate) trait Sender: fmt::Debug + Send {
     ///
     /// # Errors
     /// No receiver sends them.
-    fn handle_control(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved>;
+    fn handle_control(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
+        take_records(self, now, bytes)
+    }
+
+    /// Takes one record of the peer's receiver from the front of `bytes`, and returns its length; `None` if more bytes are
+    /// needed.
+    ///
+    /// # Errors
+    /// No receiver sends it.
+    fn handle_record(&mut self, now: Instant, bytes: &[u8]) -> Result<Option<usize>, PeerMisbehaved>;
 
     /// Appends control bytes for the peer's receiver. Called when the channel has room.
-    fn poll_control(&mut self, now: Instant, out: &mut Vec<u8>);
+    fn poll_control(&mut self, _now: Instant, _out: &mut Vec<u8>) {}
 
     /// The peer has the stream up to this offset, counted from the first byte written to this engine.
     fn on_delivered(&mut self, _now: Instant, _offset: u64) {}
@@ -155,7 +169,9 @@ pub(crate) trait Sender: fmt::Debug + Send {
     fn on_feedback(&mut self, _now: Instant, _feedback: &Feedback) {}
 
     /// A new estimate of the RTT.
-    fn set_round_trip(&mut self, round_trip: Duration);
+    fn set_round_trip(&mut self, round_trip: Duration) {
+        self.state_mut().round_trip = round_trip;
+    }
 
     // ---- datagrams and time ----
 
@@ -167,7 +183,7 @@ pub(crate) trait Sender: fmt::Debug + Send {
     fn emit<'a>(&'a mut self, now: Instant, plan: Departure, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])>;
 
     /// Fires the timers that are due.
-    fn handle_timeout(&mut self, now: Instant);
+    fn handle_timeout(&mut self, _now: Instant) {}
 
     /// When to call [`plan`](Self::plan) or [`handle_timeout`](Self::handle_timeout) next; `None` if only input can
     /// cause output.
@@ -178,6 +194,18 @@ pub(crate) trait Sender: fmt::Debug + Send {
 
     /// Fills in the figures of this direction.
     fn fill_stats(&self, now: Instant, stats: &mut Stats);
+}
+
+/// Takes control bytes of the peer's receiver as records of `sender`.
+///
+/// # Errors
+/// No receiver sends them.
+pub(crate) fn take_records<S: Sender + ?Sized>(
+    sender: &mut S,
+    now: Instant,
+    bytes: &[u8],
+) -> Result<(), PeerMisbehaved> {
+    partial::feed(sender, |own| &mut own.state_mut().partial, bytes, |own, bytes| own.handle_record(now, bytes))
 }
 
 /// The receiving end of one direction. A protocol brings what differs from the others.
@@ -217,10 +245,7 @@ pub(crate) trait Receiver: fmt::Debug + Send {
     /// # Errors
     /// No sender sends them.
     fn handle_control(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
-        let mut partial = std::mem::take(&mut self.state_mut().partial);
-        let fed = partial.feed(bytes, |bytes| self.handle_record(now, bytes));
-        self.state_mut().partial = partial;
-        fed
+        partial::feed(self, |own| &mut own.state_mut().partial, bytes, |own, bytes| own.handle_record(now, bytes))
     }
 
     /// Takes one record of the peer's sender from the front of `bytes`, and returns its length; `None` if more bytes are

@@ -44,6 +44,23 @@ impl Partial {
     }
 }
 
+/// Takes `bytes` of the channel for `owner`, of which `partial` is a part. `take` handles one record from the front of
+/// what it gets, as for [`Partial::feed`].
+///
+/// # Errors
+/// That of `take`.
+pub(crate) fn feed<T: ?Sized, E>(
+    owner: &mut T,
+    partial: impl Fn(&mut T) -> &mut Partial,
+    bytes: &[u8],
+    mut take: impl FnMut(&mut T, &[u8]) -> Result<Option<usize>, E>,
+) -> Result<(), E> {
+    let mut held = std::mem::take(partial(owner));
+    held.feed(bytes, |bytes| take(owner, bytes))?;
+    *partial(owner) = held;
+    Ok(())
+}
+
 /// The fault of a peer behind a record that cannot be read.
 pub(crate) fn unreadable(error: RecordError) -> PeerMisbehaved {
     PeerMisbehaved::ControlRecord(match error {

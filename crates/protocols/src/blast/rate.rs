@@ -59,6 +59,8 @@ impl RateChoice {
 pub(crate) struct RateControl {
     /// Bits per second.
     rate: f64,
+    /// What the connection permits at most.
+    most: Option<Rate>,
     finder: Option<Finder>,
 }
 
@@ -81,19 +83,26 @@ impl RateControl {
     /// wrong hint costs what a wrong first rate costs: the start grows or falls from there within a few RTTs.
     pub(crate) fn new(choice: RateChoice, hint: Option<Rate>, round_trip: Duration) -> Self {
         match choice {
-            RateChoice::Fixed(rate) => Self { rate: rate.bits_per_second() as f64, finder: None },
+            RateChoice::Fixed(rate) => Self { rate: rate.bits_per_second() as f64, most: None, finder: None },
             RateChoice::Auto => {
                 let path = RoundTrips { least: round_trip, smoothed: round_trip, variation: Duration::ZERO };
                 let first = hint.map_or(FIRST, |hint| hint.bits_per_second() as f64).clamp(SLOWEST, FASTEST);
                 let step = Step::Start(Start::new(first));
-                Self { rate: first, finder: Some(Finder { path, counts: Counts::default(), step }) }
+                Self { rate: first, most: None, finder: Some(Finder { path, counts: Counts::default(), step }) }
             }
         }
     }
 
+    /// With a cap on the rate. The search goes on as without it.
+    #[must_use]
+    pub(crate) fn at_most(self, most: Option<Rate>) -> Self {
+        Self { most, ..self }
+    }
+
     /// The present rate, headers of IP and UDP included.
     pub(crate) fn rate(&self) -> Rate {
-        Rate::from_bits_per_second(self.rate as u64)
+        let rate = Rate::from_bits_per_second(self.rate as u64);
+        self.most.map_or(rate, |most| rate.min(most))
     }
 
     /// Datagrams left, `bytes` bytes in all, tags included. Repetitions count as well.

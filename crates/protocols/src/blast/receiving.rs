@@ -95,7 +95,7 @@ impl ReceiverState {
         self.counts.read + self.buffer.available()
     }
 
-    /// Fills in the figures of the receiver. The shell may have counted invalid datagrams already.
+    /// Fills in the figures of the receiver. The connection may have counted invalid datagrams already.
     pub(crate) fn fill_stats(&self, stats: &mut Stats) {
         let totals = &mut stats.totals;
         totals.packets_received = self.counts.packets;

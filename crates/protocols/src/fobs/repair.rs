@@ -6,7 +6,7 @@ use farhaul_wire::fobs::Version;
 use super::circle::Circle;
 use super::segments::Segments;
 use super::{Options, SEGMENT};
-use crate::blast::numbered::Outgoing;
+use crate::blast::numbered::SendBuffer;
 
 /// The repair of one sender.
 #[derive(Debug)]
@@ -52,15 +52,17 @@ impl Repair {
     }
 
     /// The next packet to repeat, and how many with it make one train.
-    pub(super) fn next(&mut self, now: Instant, sent: Sent, datagrams: &mut Outgoing) -> Option<(SeqNo, u32)> {
+    pub(super) fn next(&mut self, now: Instant, sent: Sent, buffer: &mut SendBuffer) -> Option<(SeqNo, u32)> {
         match self {
             Self::Segments(segments) => {
                 let packet = segments.next(sent.next)?;
-                Some((packet, datagrams.train(segments.lost(), packet, sent.next, segments.room())))
+                let lost = segments.lost();
+                let train = buffer.train(packet, segments.room(), |from| lost.next_present(from, sent.next));
+                Some((packet, train))
             }
             Self::Greedy(circle) => {
                 let run = circle.next(now, sent.first, sent.object_end?, sent.round_trip)?;
-                Some((run.first, datagrams.store.run(run.first, run.len())?.packets))
+                Some((run.first, buffer.store.run(run.first, run.len())?.packets))
             }
         }
     }
@@ -86,7 +88,7 @@ impl Repair {
         &mut self,
         (first, packets): (SeqNo, u32),
         next: SeqNo,
-        datagrams: &'a mut Outgoing,
+        buffer: &'a mut SendBuffer,
         scratch: &'a mut Vec<u8>,
     ) -> Option<(usize, &'a [u8])> {
         match self {
@@ -95,15 +97,15 @@ impl Repair {
                 let mut at = Some(first);
                 for _ in 0..packets {
                     let packet = at?;
-                    datagrams.copy(packet, scratch);
+                    scratch.extend_from_slice(buffer.datagram(packet).unwrap_or_default());
                     segments.on_sent(packet);
                     at = segments.lost().next_present(packet.next(), next);
                 }
-                Some((datagrams.size(), scratch))
+                Some((buffer.size(), scratch))
             }
             Self::Greedy(circle) => {
                 circle.on_repeated(first.plus(packets));
-                datagrams.adjacent(first, packets, scratch)
+                buffer.adjacent(first, packets, scratch)
             }
         }
     }

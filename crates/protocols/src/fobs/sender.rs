@@ -1,6 +1,6 @@
 //! The sending end: new packets, segments, and repetitions when nothing else is left.
 
-use farhaul_units::{Duration, Instant, Rate, SendPeriod, SeqNo, SeqRange};
+use farhaul_units::{Duration, Instant, SendPeriod, SeqNo, SeqRange};
 use farhaul_wire::fobs::{Bitmap, Record, Segment, Version};
 
 use super::adaptation::Adaptation;
@@ -8,9 +8,11 @@ use super::objects::Objects;
 use super::repair::{Repair, Sent};
 use super::{GREEDY_BATCH, Options, Pick};
 use crate::blast::engine::{self, Departure, Feedback, Setup};
-use crate::blast::numbered::Stock;
-use crate::blast::partial::{Partial, unreadable};
+use crate::blast::numbered::{self, SendBuffer, size_on_link};
+use crate::blast::partial::unreadable;
 use crate::blast::rate::{RateChoice, RateControl};
+use crate::blast::sending::SenderState;
+use farhaul_proto::endpoint::limit::Limit;
 use farhaul_proto::error::PeerMisbehaved;
 use farhaul_proto::pacer::{MAX_BURST, Pacer};
 use farhaul_proto::stats::Stats;
@@ -26,7 +28,8 @@ const LONGEST_PERIOD_MICROS: f64 = 1e9;
 /// The sender of one direction.
 #[derive(Debug)]
 pub(crate) struct Sender {
-    stock: Stock,
+    state: SenderState,
+    buffer: SendBuffer,
     objects: Objects,
     repair: Repair,
     pick: Pick,
@@ -34,23 +37,17 @@ pub(crate) struct Sender {
     pacer: Pacer,
     batch: Option<u32>,
     rate: RateControl,
-    most_rate: Option<Rate>,
     /// `None` while the rate is found. Then the finder answers losses, and a second answer would hide its rate from it.
     adaptation: Option<Adaptation>,
-    round_trip: Duration,
     /// When the open object ends, unless more is written.
     pause: Timer,
-    partial: Partial,
-    /// Packets that the peer reported as lost, and its bitmaps.
-    lost: u64,
-    bitmaps: u64,
 }
 
 impl Sender {
     pub(super) fn new(options: &Options, setup: &Setup<'_>) -> Self {
         let Setup { config, round_trip, now, .. } = *setup;
-        let stock = Stock::new(setup);
-        let objects = Objects::new(options.object, stock.datagrams.store.payload_size());
+        let buffer = numbered::send_buffer(setup);
+        let objects = Objects::new(options.object, buffer.store.payload_size());
         let batch = match options.version {
             Version::Segments => options.batch,
             Version::Greedy => options.batch.or(Some(GREEDY_BATCH)),
@@ -62,21 +59,17 @@ impl Sender {
             pacer.keep_schedule();
         }
         let mut sender = Self {
-            stock,
+            state: SenderState::new(setup),
+            buffer,
             objects,
             repair: Repair::new(options),
             pick: options.pick,
             overlap: options.overlap,
             pacer,
             batch,
-            rate: RateControl::new(options.rate, config.first_rate, round_trip),
-            most_rate: config.max_rate,
+            rate: RateControl::new(options.rate, config.first_rate, round_trip).at_most(config.max_rate),
             adaptation: matches!(options.rate, RateChoice::Fixed(_)).then(|| Adaptation::new(options.tolerance)),
-            round_trip,
             pause: Timer::stopped(),
-            partial: Partial::default(),
-            lost: 0,
-            bitmaps: 0,
         };
         sender.apply_rate();
         sender
@@ -86,16 +79,15 @@ impl Sender {
 
     fn apply_rate(&mut self) {
         let period = self.period();
-        self.pacer.set_period(period, self.round_trip);
+        self.pacer.set_period(period, self.state.round_trip);
         if let Some(batch) = self.batch {
             self.pacer.set_burst_time(period.time_for(batch.clamp(1, MAX_BURST).into()));
         }
     }
 
     fn period(&self) -> SendPeriod {
-        let rate = self.most_rate.map_or(self.rate.rate(), |most| self.rate.rate().min(most));
-        let bits = self.stock.datagrams.size_on_link() as f64 * 8.0;
-        let shortest = bits / (rate.bits_per_second() as f64).max(1.0) * 1e6;
+        let bits = size_on_link(&self.buffer) as f64 * 8.0;
+        let shortest = bits / (self.rate.rate().bits_per_second() as f64).max(1.0) * 1e6;
         let factor = self.adaptation.as_ref().map_or(1.0, Adaptation::factor);
         SendPeriod::from_micros((shortest * factor).min(LONGEST_PERIOD_MICROS))
     }
@@ -114,8 +106,8 @@ impl Sender {
         {
             return end;
         }
-        let end = self.stock.datagrams.store.end();
-        let waits = self.objects.is_open() && !self.stock.datagrams.store.is_full(end.minus(1));
+        let end = self.buffer.store.end();
+        let waits = self.objects.is_open() && !self.buffer.store.is_full(end.minus(1));
         if waits { end.minus(1) } else { end }
     }
 
@@ -124,30 +116,25 @@ impl Sender {
         if self.repair.awaited().max(self.objects.closed()) > MOST_AWAITED {
             return 0;
         }
-        SeqRange::new(self.stock.next, self.sendable_end().minus(1)).len()
+        SeqRange::new(self.buffer.next, self.sendable_end().minus(1)).len()
     }
 
     fn sent(&self) -> Sent {
-        let object_end = self.objects.oldest_end().filter(|end| !self.stock.next.is_before(*end));
-        Sent {
-            first: self.stock.datagrams.store.first(),
-            next: self.stock.next,
-            object_end,
-            round_trip: self.round_trip,
-        }
+        let object_end = self.objects.oldest_end().filter(|end| !self.buffer.next.is_before(*end));
+        Sent { first: self.buffer.store.first(), next: self.buffer.next, object_end, round_trip: self.state.round_trip }
     }
 
     /// Whether a packet to repeat comes before the next new one.
     fn precedes(&self, repetition: SeqNo) -> bool {
-        self.waiting() == 0 || self.pick == Pick::MissingFirst || self.objects.is_earlier(repetition, self.stock.next)
+        self.waiting() == 0 || self.pick == Pick::MissingFirst || self.objects.is_earlier(repetition, self.buffer.next)
     }
 
     /// There is nothing to send now.
     fn rest(&mut self, now: Instant) {
         self.pacer.hold();
-        self.stock.rest(now);
+        self.state.rest(now, self.buffer.is_empty());
         if self.objects.is_open() && !self.is_blocked() {
-            self.pause.start(now, self.round_trip.max(SHORTEST_PAUSE));
+            self.pause.start(now, self.state.round_trip.max(SHORTEST_PAUSE));
         }
         self.close_segment();
     }
@@ -155,14 +142,14 @@ impl Sender {
     /// Completes the segment under way if nothing can follow it before the peer answers.
     fn close_segment(&mut self) {
         if (!self.objects.is_open() || self.is_blocked()) && self.waiting() == 0 {
-            self.repair.close_segment(self.stock.next);
+            self.repair.close_segment(self.buffer.next);
         }
     }
 
     /// The open object ends here.
     fn close_object(&mut self) {
         self.pause.stop();
-        self.objects.close(self.stock.datagrams.store.end());
+        self.objects.close(self.buffer.store.end());
         self.close_segment();
     }
 
@@ -173,7 +160,7 @@ impl Sender {
             Record::Feedback(segment, bitmap) => self.on_feedback_record(segment, bitmap),
             Record::Ack(segment, bitmap) => self.on_ack(segment.range, bitmap),
             Record::Completed(end) => {
-                if end.is_after(self.stock.next) || !self.objects.completed(end) {
+                if end.is_after(self.buffer.next) || !self.objects.completed(end) {
                     let (field, value) = ("end of the completed objects", end.value().into());
                     return Err(PeerMisbehaved::out_of_range(
                         field,
@@ -197,8 +184,8 @@ impl Sender {
             let (field, value) = ("segment of a bitmap", segment.number.into());
             return Err(PeerMisbehaved::out_of_range(field, value, "the oldest segment without one, and its packets"));
         };
-        self.bitmaps += 1;
-        self.lost += u64::from(loss.lost);
+        self.state.counts.naks += 1;
+        self.state.counts.lost += u64::from(loss.lost);
         if let Some(adaptation) = &mut self.adaptation {
             adaptation.on_segment(loss.lost, loss.packets);
         }
@@ -210,19 +197,19 @@ impl Sender {
         let Repair::Greedy(circle) = &mut self.repair else {
             return Err(PeerMisbehaved::out_of_turn("an acknowledgement"));
         };
-        if range.last.next().is_after(self.stock.next) {
+        if range.last.next().is_after(self.buffer.next) {
             let (field, value) = ("last packet of an acknowledgement", range.last.value().into());
             return Err(PeerMisbehaved::out_of_range(field, value, "packets that were sent"));
         }
-        self.bitmaps += 1;
+        self.state.counts.acks += 1;
         circle.on_ack(range, bitmap);
         Ok(())
     }
 
     /// The peer has everything before `packet`.
     fn release(&mut self, packet: SeqNo) {
-        self.stock.release(packet);
-        self.repair.advance(self.stock.datagrams.store.first());
+        self.buffer.release(packet);
+        self.repair.advance(self.buffer.store.first());
     }
 }
 
@@ -230,8 +217,12 @@ impl Sender {
 const FILLING: Option<u32> = None;
 
 impl engine::Sender for Sender {
+    fn state_mut(&mut self) -> &mut SenderState {
+        &mut self.state
+    }
+
     fn room(&self) -> usize {
-        usize::try_from(self.stock.room(FILLING, &self.pacer)).unwrap_or(usize::MAX)
+        self.buffer.room(FILLING, &self.pacer)
     }
 
     fn write(&mut self, _now: Instant, data: &[u8]) -> usize {
@@ -240,14 +231,14 @@ impl engine::Sender for Sender {
         while !rest.is_empty() {
             let (part, later) = rest.split_at(rest.len().min(self.objects.room()));
             // A last packet that is not full belongs to the open object, or stays as it is.
-            self.stock.datagrams.write(part, self.stock.next.later(self.objects.open()));
-            self.objects.wrote(part.len(), self.stock.datagrams.store.end());
+            let closed = self.buffer.next.later(self.objects.open());
+            numbered::write(&mut self.buffer, part, closed);
+            self.objects.wrote(part.len(), self.buffer.store.end());
             rest = later;
         }
         if taken > 0 {
             self.pause.stop();
         }
-        self.stock.wrote(taken);
         taken
     }
 
@@ -256,18 +247,13 @@ impl engine::Sender for Sender {
     }
 
     fn is_delivered(&self) -> bool {
-        self.stock.is_delivered()
+        self.buffer.is_delivered()
     }
 
-    fn handle_control(&mut self, _now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
-        let mut partial = std::mem::take(&mut self.partial);
-        let fed = partial.feed(bytes, |bytes| {
-            let Some((record, length)) = Record::decode(bytes).map_err(unreadable)? else { return Ok(None) };
-            self.on_record(record)?;
-            Ok(Some(length))
-        });
-        self.partial = partial;
-        fed
+    fn handle_record(&mut self, _now: Instant, bytes: &[u8]) -> Result<Option<usize>, PeerMisbehaved> {
+        let Some((record, length)) = Record::decode(bytes).map_err(unreadable)? else { return Ok(None) };
+        self.on_record(record)?;
+        Ok(Some(length))
     }
 
     fn poll_control(&mut self, _now: Instant, out: &mut Vec<u8>) {
@@ -276,7 +262,7 @@ impl engine::Sender for Sender {
     }
 
     fn on_delivered(&mut self, _now: Instant, offset: u64) {
-        self.release(self.stock.delivered_until(offset));
+        self.release(self.buffer.delivered_until(offset));
     }
 
     fn on_feedback(&mut self, now: Instant, feedback: &Feedback) {
@@ -285,13 +271,13 @@ impl engine::Sender for Sender {
     }
 
     fn set_round_trip(&mut self, round_trip: Duration) {
-        self.round_trip = round_trip;
+        self.state.round_trip = round_trip;
         self.apply_rate();
     }
 
     fn plan(&mut self, now: Instant) -> Option<Departure> {
         let waiting = self.waiting();
-        let repetition = self.repair.next(now, self.sent(), &mut self.stock.datagrams);
+        let repetition = self.repair.next(now, self.sent(), &mut self.buffer);
         let repetition = repetition.filter(|(packet, _)| self.precedes(*packet));
         if repetition.is_none() && waiting == 0 {
             self.rest(now);
@@ -299,26 +285,26 @@ impl engine::Sender for Sender {
         }
         let allowance = self.pacer.allowance(now);
         if allowance == 0 {
-            self.stock.hold_back(now);
+            self.state.limits.set(Limit::Congestion, now);
             return None;
         }
         if let Some((packet, packets)) = repetition {
             return Some(Departure { first: packet.value().into(), packets: packets.min(allowance), again: true });
         }
         let most = allowance.min(waiting).min(self.repair.room());
-        self.stock.plan_new(most)
+        self.buffer.plan_new(most)
     }
 
     fn emit<'a>(&'a mut self, now: Instant, plan: Departure, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
-        let bytes = self.stock.count(plan);
-        self.rate.on_sent(now, plan.packets, bytes);
+        self.state.on_sent(plan);
+        self.rate.on_sent(now, plan.packets, plan.packets as usize * self.buffer.size());
         self.pacer.on_sent(now, plan.packets);
         if plan.again {
             let train = (SeqNo::new(plan.first as u32), plan.packets);
-            return self.repair.emit(train, self.stock.next, &mut self.stock.datagrams, scratch);
+            return self.repair.emit(train, self.buffer.next, &mut self.buffer, scratch);
         }
-        self.repair.on_sent(now, self.stock.next, plan.packets);
-        self.stock.emit_new(plan.packets, scratch)
+        self.repair.on_sent(now, self.buffer.next, plan.packets);
+        self.buffer.emit_new(plan.packets, scratch)
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -335,12 +321,8 @@ impl engine::Sender for Sender {
     }
 
     fn fill_stats(&self, now: Instant, stats: &mut Stats) {
-        self.stock.fill_stats(now, FILLING, &self.pacer, stats);
-        stats.totals.packets_lost_sending = self.lost;
-        match &self.repair {
-            Repair::Segments(_) => stats.totals.naks_received = self.bitmaps,
-            Repair::Greedy(_) => stats.totals.acks_received = self.bitmaps,
-        }
+        self.state.fill_stats(now, stats);
+        self.buffer.fill_stats(FILLING, &self.pacer, stats);
         stats.send_period = self.period();
         stats.cwnd = self.pacer.burst();
         stats.memory += self.repair.memory() as u64;

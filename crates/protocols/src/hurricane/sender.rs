@@ -7,9 +7,11 @@ use super::Options;
 use super::recent::Recent;
 use super::schedule::Schedule;
 use crate::blast::engine::{self, Departure, Feedback, Setup};
-use crate::blast::numbered::{FIRST, Stock};
-use crate::blast::partial::{Partial, unreadable};
+use crate::blast::numbered::{self, FIRST, SendBuffer, size_on_link};
+use crate::blast::partial::unreadable;
 use crate::blast::rate::{RateChoice, RateControl};
+use crate::blast::sending::SenderState;
+use farhaul_proto::endpoint::limit::Limit;
 use farhaul_proto::error::PeerMisbehaved;
 use farhaul_proto::seq_set::SeqSet;
 use farhaul_proto::stats::Stats;
@@ -17,7 +19,8 @@ use farhaul_proto::stats::Stats;
 /// The sender of one direction.
 #[derive(Debug)]
 pub(crate) struct Sender {
-    stock: Stock,
+    state: SenderState,
+    buffer: SendBuffer,
     /// Datagrams before this number leave even if they are not full.
     flushed: SeqNo,
     /// The end that the receiver was told last.
@@ -28,71 +31,59 @@ pub(crate) struct Sender {
     repeated: Recent,
     schedule: Schedule,
     rate: RateControl,
-    most_rate: Option<Rate>,
-    round_trip: Duration,
-    partial: Partial,
-    /// Datagrams that the peer reported as lost, and its lists of them.
-    reported: u64,
-    lists: u64,
 }
 
 impl Sender {
     pub(super) fn new(options: &Options, setup: &Setup<'_>) -> Self {
         let Setup { config, round_trip, now, .. } = *setup;
-        let stock = Stock::new(setup);
-        let bytes = stock.datagrams.size_on_link() as f64;
+        let buffer = numbered::send_buffer(setup);
+        let bytes = size_on_link(&buffer) as f64;
         let choice = match options.rate {
             RateChoice::Fixed(payload) => {
-                let whole = payload.bits_per_second() as f64 * bytes / stock.datagrams.store.payload_size() as f64;
+                let whole = payload.bits_per_second() as f64 * bytes / buffer.store.payload_size() as f64;
                 RateChoice::Fixed(Rate::from_bits_per_second(whole as u64))
             }
             RateChoice::Auto => RateChoice::Auto,
         };
         let mut sender = Self {
-            stock,
+            state: SenderState::new(setup),
+            buffer,
             flushed: FIRST,
             announced: FIRST,
             lost: SeqSet::new(FIRST),
             repeated: Recent::new(FIRST),
             schedule: Schedule::new(options, config, bytes * 8.0, now),
-            rate: RateControl::new(choice, config.first_rate, round_trip),
-            most_rate: config.max_rate,
-            round_trip,
-            partial: Partial::default(),
-            reported: 0,
-            lists: 0,
+            rate: RateControl::new(choice, config.first_rate, round_trip).at_most(config.max_rate),
         };
         sender.apply_rate();
         sender
     }
 
     fn apply_rate(&mut self) {
-        let rate = self.rate.rate();
-        let rate = self.most_rate.map_or(rate, |most| rate.min(most));
-        self.schedule.set_rate(rate, self.round_trip);
+        self.schedule.set_rate(self.rate.rate(), self.state.round_trip);
     }
 
     /// New datagrams that may leave. One that is not full waits for more data, or for a flush.
     fn waiting(&self) -> u32 {
-        let last = self.stock.datagrams.store.end().minus(1);
-        let waiting = SeqRange::new(self.stock.next, last).len();
-        let open = waiting > 0 && !self.stock.datagrams.store.is_full(last) && !last.is_before(self.flushed);
+        let last = self.buffer.store.end().minus(1);
+        let waiting = SeqRange::new(self.buffer.next, last).len();
+        let open = waiting > 0 && !self.buffer.store.is_full(last) && !last.is_before(self.flushed);
         waiting - u32::from(open)
     }
 
     /// Takes a list of missing datagrams. Nothing happens before all of it was checked (attack B5).
     fn on_missing(&mut self, now: Instant, groups: Groups<'_>) -> Result<(), PeerMisbehaved> {
-        let beyond = groups.iter().find(|group| group.last.next().is_after(self.stock.next));
+        let beyond = groups.iter().find(|group| group.last.next().is_after(self.buffer.next));
         if let Some(group) = beyond {
             let (field, value) = ("last datagram of a group", group.last.value().into());
             return Err(PeerMisbehaved::out_of_range(field, value, "datagrams that were sent"));
         }
-        self.lists += 1;
+        self.state.counts.naks += 1;
         self.repeated.expire(now);
-        let held = self.stock.in_flight();
+        let held = self.buffer.in_flight();
         for group in groups.iter().filter_map(|group| group.clip(held)) {
             for range in self.repeated.others(group) {
-                self.reported += u64::from(self.lost.insert_range(range));
+                self.state.counts.lost += u64::from(self.lost.insert_range(range));
             }
         }
         Ok(())
@@ -100,12 +91,12 @@ impl Sender {
 
     fn note_nothing_to_send(&mut self, now: Instant) {
         self.schedule.hold(now);
-        self.stock.rest(now);
+        self.state.rest(now, self.buffer.is_empty());
     }
 
     /// The datagrams that fill the path.
     fn filling(&self) -> Option<u32> {
-        let filling = self.schedule.pacer().packets_in(self.round_trip);
+        let filling = self.schedule.pacer().packets_in(self.state.round_trip);
         filling.map(|datagrams| u32::try_from(datagrams).unwrap_or(u32::MAX))
     }
 
@@ -114,60 +105,57 @@ impl Sender {
         scratch.clear();
         for _ in 0..packets {
             let Some(number) = self.lost.first() else { break };
-            self.stock.datagrams.copy(number, scratch);
+            scratch.extend_from_slice(self.buffer.datagram(number).unwrap_or_default());
             self.lost.remove(number);
-            self.repeated.insert(SeqRange::new(number, number), now + self.round_trip);
+            self.repeated.insert(SeqRange::new(number, number), now + self.state.round_trip);
         }
     }
 }
 
 impl engine::Sender for Sender {
+    fn state_mut(&mut self) -> &mut SenderState {
+        &mut self.state
+    }
+
     fn room(&self) -> usize {
-        usize::try_from(self.stock.room(self.filling(), self.schedule.pacer())).unwrap_or(usize::MAX)
+        self.buffer.room(self.filling(), self.schedule.pacer())
     }
 
     fn write(&mut self, _now: Instant, data: &[u8]) -> usize {
         let taken = data.len().min(self.room());
-        self.stock.datagrams.write(&data[..taken], self.stock.next);
-        self.stock.wrote(taken);
+        let next = self.buffer.next;
+        numbered::write(&mut self.buffer, &data[..taken], next);
         taken
     }
 
     fn flush(&mut self, _now: Instant) {
-        self.flushed = self.stock.datagrams.store.end();
+        self.flushed = self.buffer.store.end();
     }
 
     fn is_delivered(&self) -> bool {
-        self.stock.is_delivered()
+        self.buffer.is_delivered()
     }
 
-    fn handle_control(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
-        let mut partial = std::mem::take(&mut self.partial);
-        let fed = partial.feed(bytes, |bytes| {
-            let Some((record, length)) = Record::decode(bytes).map_err(unreadable)? else { return Ok(None) };
-            match record {
-                Record::Missing(groups) => self.on_missing(now, groups)?,
-                Record::Sent(_) => {
-                    return Err(PeerMisbehaved::out_of_turn("the end of the datagrams sent"));
-                }
-            }
-            Ok(Some(length))
-        });
-        self.partial = partial;
-        fed
+    fn handle_record(&mut self, now: Instant, bytes: &[u8]) -> Result<Option<usize>, PeerMisbehaved> {
+        let Some((record, length)) = Record::decode(bytes).map_err(unreadable)? else { return Ok(None) };
+        match record {
+            Record::Missing(groups) => self.on_missing(now, groups)?,
+            Record::Sent(_) => return Err(PeerMisbehaved::out_of_turn("the end of the datagrams sent")),
+        }
+        Ok(Some(length))
     }
 
     fn poll_control(&mut self, _now: Instant, out: &mut Vec<u8>) {
-        let all_sent = self.stock.next == self.stock.datagrams.store.end() && self.flushed == self.stock.next;
-        if all_sent && self.announced != self.stock.next {
-            encode_sent(self.stock.next, out);
-            self.announced = self.stock.next;
+        let all_sent = self.buffer.next == self.buffer.store.end() && self.flushed == self.buffer.next;
+        if all_sent && self.announced != self.buffer.next {
+            encode_sent(self.buffer.next, out);
+            self.announced = self.buffer.next;
         }
     }
 
     fn on_delivered(&mut self, _now: Instant, offset: u64) {
-        let until = self.stock.delivered_until(offset);
-        self.stock.release(until);
+        let until = self.buffer.delivered_until(offset);
+        self.buffer.release(until);
         self.lost.advance(until);
         self.repeated.advance(until);
     }
@@ -178,7 +166,7 @@ impl engine::Sender for Sender {
     }
 
     fn set_round_trip(&mut self, round_trip: Duration) {
-        self.round_trip = round_trip;
+        self.state.round_trip = round_trip;
         self.apply_rate();
     }
 
@@ -190,28 +178,26 @@ impl engine::Sender for Sender {
         }
         let allowance = self.schedule.allowance(now);
         if allowance == 0 {
-            self.stock.hold_back(now);
+            self.state.limits.set(Limit::Congestion, now);
             return None;
         }
         if let Some(first) = lost {
-            let packets = self.stock.datagrams.train(&self.lost, first, self.stock.next, allowance);
+            let packets = self.buffer.train(first, allowance, |from| self.lost.next_present(from, self.buffer.next));
             return Some(Departure { first: first.value().into(), packets, again: true });
         }
-        self.stock.plan_new(allowance.min(waiting))
+        self.buffer.plan_new(allowance.min(waiting))
     }
 
     fn emit<'a>(&'a mut self, now: Instant, plan: Departure, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
-        let bytes = self.stock.count(plan);
-        self.rate.on_sent(now, plan.packets, bytes);
+        self.state.on_sent(plan);
+        self.rate.on_sent(now, plan.packets, plan.packets as usize * self.buffer.size());
         self.schedule.on_sent(now, plan.packets);
         if plan.again {
             self.repeat(now, plan.packets, scratch);
-            return Some((self.stock.datagrams.size(), scratch));
+            return Some((self.buffer.size(), scratch));
         }
-        self.stock.emit_new(plan.packets, scratch)
+        self.buffer.emit_new(plan.packets, scratch)
     }
-
-    fn handle_timeout(&mut self, _now: Instant) {}
 
     fn deadline(&self) -> Option<Instant> {
         let something = !self.lost.is_empty() || self.waiting() > 0;
@@ -219,9 +205,8 @@ impl engine::Sender for Sender {
     }
 
     fn fill_stats(&self, now: Instant, stats: &mut Stats) {
-        self.stock.fill_stats(now, self.filling(), self.schedule.pacer(), stats);
-        stats.totals.packets_lost_sending = self.reported;
-        stats.totals.naks_received = self.lists;
+        self.state.fill_stats(now, stats);
+        self.buffer.fill_stats(self.filling(), self.schedule.pacer(), stats);
         stats.send_period = self.schedule.send_period();
         stats.cwnd = self.schedule.window();
         stats.memory += (self.lost.memory() + self.repeated.memory()) as u64;

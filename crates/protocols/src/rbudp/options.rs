@@ -3,6 +3,7 @@
 use farhaul_units::{Duration, Rate};
 
 use crate::blast::rate::RateChoice;
+use farhaul_proto::consts::IP_UDP_HEADER;
 use farhaul_proto::error::{ControlFault, PeerMisbehaved};
 
 /// Smallest payload. Smaller packets would be nearly all headers, and bitmaps longer than an eighth of the data.
@@ -13,8 +14,6 @@ const LONGEST_BLAST: Duration = Duration::from_secs(10);
 /// Shortest blast of RTT × rate while the rate is found. The reports of a shorter one are too few to measure a rate that
 /// grows fourfold per RTT.
 const SHORTEST_MEASURED_BLAST: Duration = Duration::from_millis(200);
-/// Bytes of IPv4 and UDP headers.
-const IP_UDP_HEADERS: u64 = 28;
 
 /// Settings of RBUDP.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -92,14 +91,14 @@ impl Options {
 /// UDP's header and the payload.
 pub(crate) fn payload_rate(rate: Rate, payload: usize, header: usize) -> Rate {
     let payload = payload as u64;
-    let packet = payload + header as u64 + IP_UDP_HEADERS;
+    let packet = payload + header as u64 + u64::from(IP_UDP_HEADER);
     let bits = u128::from(rate.bits_per_second()) * u128::from(payload) / u128::from(packet);
     Rate::from_bits_per_second(u64::try_from(bits).unwrap_or(u64::MAX))
 }
 
 /// Bytes of a full packet that count into the rate.
 pub(crate) fn packet_size(payload: usize, header: usize) -> u32 {
-    u32::try_from(payload + header).unwrap_or(u32::MAX - 28) + IP_UDP_HEADERS as u32
+    u32::try_from(payload + header).unwrap_or(u32::MAX - IP_UDP_HEADER) + IP_UDP_HEADER
 }
 
 #[cfg(test)]

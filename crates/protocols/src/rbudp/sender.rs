@@ -13,13 +13,12 @@ use super::options::{Options, Spacing, packet_size, payload_rate};
 use super::{Division, Numbering};
 use crate::blast::engine::{self, Departure, Feedback, Setup};
 use crate::blast::rate::{RateChoice, RateControl};
-use farhaul_proto::endpoint::limit::{Limit, LimitClock};
+use crate::blast::sending::{MAX_TRAIN_BYTES, SenderState};
+use farhaul_proto::endpoint::limit::Limit;
 use farhaul_proto::error::PeerMisbehaved;
 use farhaul_proto::pacer::Pacer;
 use farhaul_proto::stats::Stats;
 
-/// Most bytes of one train: the largest UDP payload over IPv4.
-const MAX_TRAIN_BYTES: usize = 65_507;
 /// Longest wait for more data before a blast begins, in parts of an RTT and as time. A blast that begins with the first
 /// write would be short, and cost an RTT.
 const GATHER_PART: u32 = 8;
@@ -33,21 +32,20 @@ const SLOWEST: Rate = Rate::from_bits_per_second(1_000);
 /// The sending end of a direction.
 #[derive(Debug)]
 pub(crate) struct Sender {
+    state: SenderState,
     supply: Supply,
     options: Options,
     numbering: Numbering,
     /// Bytes that stand before the payload on the wire.
     header: usize,
     send_buffer: u64,
-    max_rate: Option<Rate>,
     rate: RateControl,
-    round_trip: Duration,
     pacer: Pacer,
     blast: Option<Blast>,
     /// Records that the channel has not taken.
     control: Vec<u8>,
-    limits: LimitClock,
-    counts: Counts,
+    /// Bitmaps in a row that reported no new packet.
+    fruitless: u32,
 }
 
 /// The bitmap of a blast, as far as it was read.
@@ -64,17 +62,6 @@ pub(super) struct Bitmap {
     pub(super) round: u32,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    sent: u64,
-    again: u64,
-    lost: u64,
-    complete: u64,
-    incomplete: u64,
-    /// Bitmaps in a row that reported no new packet.
-    fruitless: u32,
-}
-
 impl Sender {
     /// A sender of packets with `payload` bytes.
     pub(super) fn new(options: &Options, payload: usize, division: Division, setup: Setup<'_>) -> Self {
@@ -87,20 +74,19 @@ impl Sender {
             RateChoice::Fixed(_) => pacer.keep_schedule(),
             RateChoice::Auto => pacer.set_catch_up_pace(Some(CATCH_UP_PACE)),
         }
+        let rate = RateControl::new(options.rate, setup.config.first_rate, setup.round_trip);
         let mut sender = Self {
+            state: SenderState::new(&setup),
             supply: Supply::new(super::first_number(&setup), payload, setup.prefix, division),
             options: options.clone(),
             numbering: setup.prefix.into(),
             header: setup.prefix.len() + HEADER_LEN,
             send_buffer: setup.config.send_buffer,
-            max_rate: setup.config.max_rate,
-            rate: RateControl::new(options.rate, setup.config.first_rate, setup.round_trip),
-            round_trip: setup.round_trip,
+            rate: rate.at_most(setup.config.max_rate),
             pacer,
             blast: None,
             control: Vec::new(),
-            limits: LimitClock::default(),
-            counts: Counts::default(),
+            fruitless: 0,
         };
         sender.begin_if_due(setup.now);
         sender
@@ -152,7 +138,7 @@ impl Sender {
 
     /// Bitmaps in a row that reported no new packet.
     pub(super) const fn fruitless_rounds(&self) -> u32 {
-        self.counts.fruitless
+        self.fruitless
     }
 
     /// The packets of the blast under way if its bitmaps say that none has arrived.
@@ -162,26 +148,25 @@ impl Sender {
     }
 
     fn rate(&self) -> Rate {
-        let rate = self.rate.rate();
-        self.max_rate.map_or(rate, |most| rate.min(most)).max(SLOWEST)
+        self.rate.rate().max(SLOWEST)
     }
 
     /// Bytes of the next blast at the present rate.
     fn blast_bytes(&self) -> u64 {
         let rate = payload_rate(self.rate(), self.supply.payload(), self.header);
-        self.options.blast_bytes(rate, self.round_trip, self.send_buffer)
+        self.options.blast_bytes(rate, self.state.round_trip, self.send_buffer)
     }
 
     /// The goodput of the analytic model at the present rate and RTT, and with the loss so far.
     fn predicted(&self, payload: usize) -> Rate {
         let rate = payload_rate(self.rate(), payload, self.header);
-        let loss = self.counts.lost as f64 / self.counts.sent.max(1) as f64;
+        let loss = self.state.counts.lost as f64 / self.state.counts.sent.max(1) as f64;
         let payload = u32::try_from(payload).unwrap_or(u32::MAX);
-        Model { rate, round_trip: self.round_trip, payload, loss }.goodput(self.blast_bytes())
+        Model { rate, round_trip: self.state.round_trip, payload, loss }.goodput(self.blast_bytes())
     }
 
     fn gather(&self) -> Duration {
-        (self.round_trip / GATHER_PART).min(LONGEST_GATHER)
+        (self.state.round_trip / GATHER_PART).min(LONGEST_GATHER)
     }
 
     /// Begins the next blast if its data is there, or has waited long enough for more.
@@ -210,15 +195,15 @@ impl Sender {
         let Some(blast) = &mut self.blast else { return };
         self.pacer.hold();
         if missing == 0 {
-            self.counts.complete += 1;
-            self.counts.fruitless = 0;
+            self.state.counts.acks += 1;
+            self.fruitless = 0;
             self.supply.release(&blast.cut);
             self.blast = None;
             return;
         }
-        self.counts.incomplete += 1;
-        self.counts.lost += u64::from(missing);
-        self.counts.fruitless = if missing < blast.missing { 0 } else { self.counts.fruitless + 1 };
+        self.state.counts.naks += 1;
+        self.state.counts.lost += u64::from(missing);
+        self.fruitless = if missing < blast.missing { 0 } else { self.fruitless + 1 };
         blast.repeat(missing);
     }
 
@@ -230,7 +215,7 @@ impl Sender {
             None if self.supply.written > self.supply.cut => Limit::Application,
             None => Limit::Idle,
         };
-        self.limits.set(limit, now);
+        self.state.limits.set(limit, now);
     }
 
     /// Whether packets could leave now if they were due.
@@ -240,6 +225,10 @@ impl Sender {
 }
 
 impl engine::Sender for Sender {
+    fn state_mut(&mut self) -> &mut SenderState {
+        &mut self.state
+    }
+
     fn room(&self) -> usize {
         usize::try_from(self.supply.room(self.blast_bytes(), self.send_buffer)).unwrap_or(usize::MAX)
     }
@@ -262,12 +251,9 @@ impl engine::Sender for Sender {
         self.blast.is_none() && self.supply.delivered == self.supply.written
     }
 
-    fn handle_control(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            rest = &rest[self.take_bitmap(now, rest)?..];
-        }
-        Ok(())
+    fn handle_record(&mut self, now: Instant, bytes: &[u8]) -> Result<Option<usize>, PeerMisbehaved> {
+        // A bitmap may have 4 MiB, so it is read as its parts arrive.
+        if bytes.is_empty() { Ok(None) } else { self.take_bitmap(now, bytes).map(Some) }
     }
 
     fn poll_control(&mut self, _now: Instant, out: &mut Vec<u8>) {
@@ -281,10 +267,6 @@ impl engine::Sender for Sender {
         self.rate.on_feedback(now, feedback);
     }
 
-    fn set_round_trip(&mut self, round_trip: Duration) {
-        self.round_trip = round_trip;
-    }
-
     fn plan(&mut self, now: Instant) -> Option<Departure> {
         self.begin_if_due(now);
         self.note_limit(now);
@@ -293,7 +275,7 @@ impl engine::Sender for Sender {
             return None;
         }
         let period = SendPeriod::from_rate(self.rate(), packet_size(self.supply.payload(), self.header));
-        self.pacer.set_period(period, self.round_trip);
+        self.pacer.set_period(period, self.state.round_trip);
         let most = self.pacer.allowance(now).min((MAX_TRAIN_BYTES / self.supply.segment()).max(1) as u32);
         if most == 0 {
             return None;
@@ -325,16 +307,13 @@ impl engine::Sender for Sender {
         }
         self.pacer.on_sent(now, plan.packets);
         self.rate.on_sent(now, plan.packets, plan.packets as usize * self.supply.segment());
-        self.counts.sent += u64::from(plan.packets);
-        self.counts.again += if plan.again { u64::from(plan.packets) } else { 0 };
+        self.state.on_sent(plan);
         let segment = self.supply.segment();
         if borrows {
             return self.supply.run(first, plan.packets).map(|run| (segment, &*run.bytes));
         }
         Some((segment, scratch))
     }
-
-    fn handle_timeout(&mut self, _now: Instant) {}
 
     fn deadline(&self) -> Option<Instant> {
         match &self.blast {
@@ -348,15 +327,9 @@ impl engine::Sender for Sender {
     }
 
     fn fill_stats(&self, now: Instant, stats: &mut Stats) {
-        let totals = &mut stats.totals;
-        totals.packets_sent = self.counts.sent;
-        totals.packets_retransmitted = self.counts.again;
-        totals.packets_lost_sending = self.counts.lost;
-        totals.acks_received = self.counts.complete;
-        totals.naks_received = self.counts.incomplete;
-        totals.bytes_written = self.supply.written;
-        totals.bytes_acked = self.supply.delivered;
-        self.limits.fill(now, totals);
+        self.state.fill_stats(now, stats);
+        stats.totals.bytes_written = self.supply.written;
+        stats.totals.bytes_acked = self.supply.delivered;
         let payload = self.supply.payload();
         stats.send_period = SendPeriod::from_rate(self.rate(), packet_size(payload, self.header));
         stats.payload_size = u32::try_from(payload).unwrap_or(u32::MAX);

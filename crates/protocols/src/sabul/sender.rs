@@ -11,36 +11,29 @@ mod control;
 mod silence;
 
 use farhaul_units::{Duration, Instant, SendPeriod, SeqNo, SeqRange};
-use farhaul_wire::blast::TAG_LEN;
-use farhaul_wire::sabul::{HEADER_LEN, encode_data_header};
+use farhaul_wire::sabul::{HEADER_LEN, Record, encode_data_header};
 
 use self::silence::Silence;
 use super::numbering::Numbering;
 use super::rate::RateControl;
-use super::{Options, Repairs, STORED_HEADER};
-use crate::blast::engine::{self, Departure, Feedback, Prefix, Setup};
+use super::{Options, Repairs, STORED_HEADER, refused};
+use crate::blast::engine::{self, Departure, Feedback, Setup};
+use crate::blast::send_buffer::SendBuffer;
+use crate::blast::sending::{MAX_TRAIN_BYTES, SenderState};
 use crate::repair_list::RepairList;
-use farhaul_proto::buffer::{PacketStore, Run};
-use farhaul_proto::endpoint::limit::{Limit, LimitClock};
+use farhaul_proto::consts::IP_UDP_HEADER;
+use farhaul_proto::endpoint::limit::Limit;
 use farhaul_proto::error::PeerMisbehaved;
-use farhaul_proto::intake::{Intake, Load};
 use farhaul_proto::pacer::Pacer;
 use farhaul_proto::stats::Stats;
 use farhaul_proto::timer::Timer;
 
-/// Most bytes of one train of datagrams: the largest UDP payload over IPv4.
-const MAX_TRAIN_BYTES: usize = 65_507;
-/// Bytes of IPv4 and UDP headers per datagram, which count into a rate cap.
-const IP_UDP_HEADER: u32 = 28;
-
 /// The sending end of one direction.
 #[derive(Debug)]
 pub(crate) struct Sender {
-    prefix: Prefix,
-    store: PacketStore<STORED_HEADER>,
+    state: SenderState,
+    buffer: SendBuffer<STORED_HEADER>,
     numbering: Numbering,
-    /// The next new packet.
-    next: SeqNo,
     /// The newest packet is not full, and waits for more data.
     open: bool,
     short_packets: ShortPackets,
@@ -56,16 +49,10 @@ pub(crate) struct Sender {
     has_sent: bool,
     arrivals: control::Arrivals,
     silence: Silence,
-    round_trip: Duration,
-    /// Bytes of a record that is not complete.
-    records: Vec<u8>,
-    limits: LimitClock,
-    intake: Intake,
-    /// Stream offsets: written, acknowledged, and delivered by the word of the peer's connection.
-    written: u64,
-    acked: u64,
+    /// How often everything unacknowledged counted as lost.
+    timeouts: u64,
+    /// The stream up to this offset is delivered by the word of the peer's connection. It may be ahead of acknowledgements.
     delivered: u64,
-    counts: Counts,
 }
 
 /// Where packets that are not full may stand.
@@ -77,16 +64,6 @@ enum ShortPackets {
     Alone { after: Option<SeqNo> },
 }
 
-#[derive(Debug, Default)]
-struct Counts {
-    sent: u64,
-    again: u64,
-    lost: u64,
-    acks: u64,
-    reports: u64,
-    timeouts: u64,
-}
-
 impl Sender {
     pub(super) fn new(options: &Options, setup: &Setup<'_>, window: u32) -> Self {
         let payload_size = setup.datagram - setup.prefix.len() - HEADER_LEN;
@@ -95,10 +72,9 @@ impl Sender {
         let packet = setup.datagram as u32 + IP_UDP_HEADER;
         let least = setup.config.max_rate.map_or(0.0, |cap| SendPeriod::from_rate(cap, packet).as_micros());
         let mut sender = Self {
-            prefix: setup.prefix,
-            store: PacketStore::new(Numbering::FIRST, payload_size),
+            state: SenderState::new(setup),
+            buffer: SendBuffer::new(Numbering::FIRST, payload_size, setup),
             numbering: Numbering::new(),
-            next: Numbering::FIRST,
             open: false,
             short_packets: ShortPackets::Anywhere,
             losses: RepairList::new(Numbering::FIRST),
@@ -111,14 +87,8 @@ impl Sender {
             has_sent: false,
             arrivals: control::Arrivals::new(),
             silence: Silence::new(setup.round_trip),
-            round_trip: setup.round_trip,
-            records: Vec::new(),
-            limits: LimitClock::default(),
-            intake: Intake::new(setup.config.send_buffer),
-            written: 0,
-            acked: 0,
+            timeouts: 0,
             delivered: 0,
-            counts: Counts::default(),
         };
         sender.apply_rate();
         sender
@@ -126,12 +96,12 @@ impl Sender {
 
     /// Packets that have left and are not acknowledged.
     pub(super) fn in_flight(&self) -> u32 {
-        self.next.distance_from(self.store.first()).unsigned_abs()
+        self.buffer.in_flight().len()
     }
 
     /// Stream bytes that the peer has not acknowledged.
     pub(super) const fn unacknowledged(&self) -> u64 {
-        self.written - self.acked
+        self.buffer.written - self.buffer.released
     }
 
     /// The present time from packet to packet, µs.
@@ -166,19 +136,14 @@ impl Sender {
     }
 
     fn apply_rate(&mut self) {
-        self.pacer.set_period(SendPeriod::from_micros(self.period()), self.round_trip);
-    }
-
-    fn load(&self) -> Load {
-        let (payload_size, held) = (self.store.payload_size(), self.store.packets());
-        Load { payload_size, held, in_flight: self.in_flight(), filling: None }
+        self.pacer.set_period(SendPeriod::from_micros(self.period()), self.state.round_trip);
     }
 
     // ---- what leaves ----
 
     /// New packets that wait to leave.
     fn waiting(&self) -> u32 {
-        let waiting = self.store.end().distance_from(self.next).unsigned_abs();
+        let waiting = self.buffer.store.end().distance_from(self.buffer.next).unsigned_abs();
         waiting.saturating_sub(self.open.into())
     }
 
@@ -187,36 +152,34 @@ impl Sender {
         let window = self.window.saturating_sub(self.in_flight());
         match self.short_packets {
             ShortPackets::Alone { after: Some(after) } => {
-                window.min(u32::try_from(after.distance_from(self.next)).unwrap_or(0))
+                window.min(u32::try_from(after.distance_from(self.buffer.next)).unwrap_or(0))
             }
             _ => window,
         }
     }
 
     fn note_nothing_to_send(&mut self, now: Instant) {
-        let limit = if self.in_flight() == 0 { Limit::Idle } else { Limit::Application };
-        self.limits.set(limit, now);
+        self.state.rest(now, self.in_flight() == 0);
         self.arrivals.note_idle();
     }
 
     /// Packets of one train.
     fn train(&self) -> u32 {
-        (MAX_TRAIN_BYTES / (self.store.payload_size() + STORED_HEADER)).max(1) as u32
+        (MAX_TRAIN_BYTES / (self.buffer.store.payload_size() + STORED_HEADER)).max(1) as u32
     }
 
     /// Calls `visit` with the bytes of the lowest losses, of which all but the last are full. Returns their number, at
     /// most `most`.
     fn visit_losses(&mut self, most: u32, mut visit: impl FnMut(SeqNo, &[u8])) -> u32 {
-        let skip = TAG_LEN - self.prefix.len();
-        let (mut at, mut packets) = (self.store.first(), 0);
+        let (mut at, mut packets) = (self.buffer.store.first(), 0);
         while packets < most
-            && let Some(seq) = self.losses.next_after(at, self.next)
-            && let Some(run) = self.store.run(seq, 1)
+            && let Some(seq) = self.losses.next_after(at, self.buffer.next)
+            && let Some(datagram) = self.buffer.datagram(seq)
         {
-            visit(seq, &run.bytes[skip..]);
+            visit(seq, datagram);
             packets += 1;
             at = seq.next();
-            if run.bytes.len() < run.segment_size {
+            if !self.buffer.store.is_full(seq) {
                 break;
             }
         }
@@ -235,17 +198,17 @@ impl Sender {
         let mut at = range.first;
         while let Some(seq) = self.losses.next_after(at, range.last.next()) {
             let run = self.losses.run_length(seq, SeqRange::new(seq, range.last).len());
-            self.losses.served(SeqRange::new(seq, seq.plus(run - 1)), now, self.round_trip);
+            self.losses.served(SeqRange::new(seq, seq.plus(run - 1)), now, self.state.round_trip);
             at = seq.plus(run);
         }
-        Some((self.store.payload_size() + HEADER_LEN + self.prefix.len(), packets, scratch))
+        Some((self.buffer.size(), packets, scratch))
     }
 
     /// Packets left. `first` is whether none was in flight before.
-    fn on_left(&mut self, now: Instant, packets: u32, first: bool) {
-        self.counts.sent += u64::from(packets);
-        self.pacer.on_sent(now, packets);
-        self.rate.on_sent(now, packets);
+    fn on_left(&mut self, now: Instant, plan: Departure, first: bool) {
+        self.state.on_sent(plan);
+        self.pacer.on_sent(now, plan.packets);
+        self.rate.on_sent(now, plan.packets);
         self.silence.on_sent(now, first);
         self.has_sent = true;
         if let Some(clock) = self.rate.clock() {
@@ -255,18 +218,13 @@ impl Sender {
     }
 }
 
-/// The datagrams of a run without the room for a tag, gathered in `scratch`.
-fn without_tags<'a>(run: &Run<'_>, scratch: &'a mut Vec<u8>) -> &'a [u8] {
-    scratch.clear();
-    for datagram in run.bytes.chunks(run.segment_size) {
-        scratch.extend_from_slice(&datagram[TAG_LEN..]);
-    }
-    scratch
-}
-
 impl engine::Sender for Sender {
+    fn state_mut(&mut self) -> &mut SenderState {
+        &mut self.state
+    }
+
     fn room(&self) -> usize {
-        usize::try_from(self.intake.room(self.load(), &self.pacer)).unwrap_or(usize::MAX)
+        self.buffer.room(None, &self.pacer)
     }
 
     fn write(&mut self, _now: Instant, data: &[u8]) -> usize {
@@ -276,16 +234,13 @@ impl engine::Sender for Sender {
         }
         // A short packet that has not left takes the bytes.
         if let ShortPackets::Alone { after } = &mut self.short_packets {
-            *after = after.filter(|after| !after.is_after(self.next));
+            *after = after.filter(|after| !after.is_after(self.buffer.next));
         }
-        let (numbering, prefix) = (self.numbering, self.prefix.bytes());
-        self.store.write(&data[..taken], self.next, |seq, head| {
-            head[..TAG_LEN].copy_from_slice(&prefix);
-            head[TAG_LEN..].copy_from_slice(&encode_data_header(numbering.wire(seq)));
+        let numbering = self.numbering;
+        self.buffer.write(&data[..taken], self.buffer.next, |seq, header| {
+            header.copy_from_slice(&encode_data_header(numbering.wire(seq)));
         });
-        self.written += taken as u64;
-        let newest = self.store.run(self.store.end().minus(1), 1);
-        self.open = newest.is_some_and(|run| run.bytes.len() < run.segment_size);
+        self.open = !self.buffer.store.is_full(self.buffer.store.end().minus(1));
         taken
     }
 
@@ -295,27 +250,33 @@ impl engine::Sender for Sender {
         }
         self.open = false;
         if let ShortPackets::Alone { after } = &mut self.short_packets {
-            *after = Some(self.store.end());
+            *after = Some(self.buffer.store.end());
         }
     }
 
     fn is_delivered(&self) -> bool {
-        self.acked == self.written || self.delivered == self.written
+        self.buffer.is_delivered() || self.delivered == self.buffer.written
     }
 
     fn handle_control(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
-        self.handle_records(now, bytes)
+        engine::take_records(self, now, bytes)?;
+        self.apply_rate();
+        Ok(())
     }
 
-    fn poll_control(&mut self, _now: Instant, _out: &mut Vec<u8>) {}
+    fn handle_record(&mut self, now: Instant, bytes: &[u8]) -> Result<Option<usize>, PeerMisbehaved> {
+        let Some((record, length)) = Record::decode(bytes).map_err(refused)? else { return Ok(None) };
+        self.on_record(now, record)?;
+        Ok(Some(length))
+    }
 
     fn on_delivered(&mut self, now: Instant, offset: u64) {
-        if offset > self.delivered && offset <= self.written {
+        if offset > self.delivered && offset <= self.buffer.written {
             self.delivered = offset;
             self.silence.on_progress(now);
         }
-        if self.delivered == self.written {
-            self.acknowledge(self.next);
+        if self.delivered == self.buffer.written {
+            self.acknowledge(self.buffer.next);
         }
     }
 
@@ -325,12 +286,12 @@ impl engine::Sender for Sender {
             self.rate.forget_arrivals();
         }
         let (arrivals, busy) = self.arrivals.on_feedback(feedback);
-        self.rate.on_arrivals(now, &arrivals, busy, self.next);
+        self.rate.on_arrivals(now, &arrivals, busy, self.buffer.next);
         self.apply_rate();
     }
 
     fn set_round_trip(&mut self, round_trip: Duration) {
-        self.round_trip = round_trip;
+        self.state.round_trip = round_trip;
         self.rate.set_round_trip(round_trip);
         self.silence.set_round_trip(round_trip);
         self.apply_rate();
@@ -345,41 +306,34 @@ impl engine::Sender for Sender {
             }
             if permitted == 0 {
                 self.pacer.hold();
-                self.limits.set(Limit::FlowWindow, now);
+                self.state.limits.set(Limit::FlowWindow, now);
                 return None;
             }
         }
         let allowance =
             self.pacer.allowance(now).min(self.train()).min(self.silence.allowance(now, self.in_flight() > 0));
         if allowance == 0 {
-            self.limits.set(Limit::Congestion, now);
+            self.state.limits.set(Limit::Congestion, now);
             return None;
         }
         if let Some(first) = self.losses.first() {
             let packets = self.visit_losses(allowance, |_, _| {});
             return (packets > 0).then_some(Departure { first: first.value().into(), packets, again: true });
         }
-        let packets = self.store.run(self.next, allowance.min(waiting).min(permitted))?.packets;
-        Some(Departure { first: self.next.value().into(), packets, again: false })
+        self.buffer.plan_new(allowance.min(waiting).min(permitted))
     }
 
     fn emit<'a>(&'a mut self, now: Instant, plan: Departure, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
         if plan.again {
             let (size, packets, bytes) = self.emit_losses(now, plan.packets, scratch)?;
-            self.counts.again += u64::from(packets);
-            self.on_left(now, packets, false);
+            self.on_left(now, Departure { packets, ..plan }, false);
             return Some((size, bytes));
         }
-        let first = self.next;
-        let packets = self.store.run(first, plan.packets)?.packets;
-        self.next = first.plus(packets);
+        let first = self.buffer.next;
+        self.buffer.next = first.plus(plan.packets);
         self.rate.on_unacknowledged(self.in_flight());
-        self.on_left(now, packets, first == self.store.first());
-        let run = self.store.run(first, packets)?;
-        Some(match self.prefix {
-            Prefix::Tag(_) => (run.segment_size, &*run.bytes),
-            Prefix::None => (run.segment_size - TAG_LEN, without_tags(&run, scratch)),
-        })
+        self.on_left(now, plan, first == self.buffer.store.first());
+        self.buffer.adjacent(first, plan.packets, scratch)
     }
 
     fn handle_timeout(&mut self, now: Instant) {
@@ -409,23 +363,13 @@ impl engine::Sender for Sender {
     }
 
     fn fill_stats(&self, now: Instant, stats: &mut Stats) {
-        let totals = &mut stats.totals;
-        totals.packets_sent = self.counts.sent;
-        totals.packets_retransmitted = self.counts.again;
-        totals.packets_lost_sending = self.counts.lost;
-        totals.acks_received = self.counts.acks;
-        totals.naks_received = self.counts.reports;
-        totals.timeouts = self.counts.timeouts;
-        totals.bytes_written = self.written;
-        totals.bytes_acked = self.acked.max(self.delivered);
-        self.limits.fill(now, totals);
+        self.state.fill_stats(now, stats);
+        self.buffer.fill_stats(None, &self.pacer, stats);
+        stats.totals.timeouts = self.timeouts;
+        stats.totals.bytes_acked = self.buffer.released.max(self.delivered);
         stats.send_period = SendPeriod::from_micros(self.period());
         stats.flow_window = self.window;
-        stats.in_flight = self.in_flight();
-        stats.rtt = self.round_trip;
-        stats.send_buffer_free = self.room() as u64;
-        stats.send_buffer_packets = self.store.packets();
-        stats.payload_size = self.store.payload_size() as u32;
-        stats.memory += (self.store.memory() + self.losses.memory()) as u64;
+        stats.rtt = self.state.round_trip;
+        stats.memory += self.losses.memory() as u64;
     }
 }

@@ -9,15 +9,15 @@ use farhaul_wire::tsunami::{HEADER_LEN, Header, Kind, Request, UnknownRequest};
 
 use super::delay::{self, Delay, Law};
 use super::lately::Lately;
-use super::records::Records;
 use super::silence::Silence;
 use super::{Options, block_size};
-use crate::blast::engine::{self, Departure, Feedback, Prefix, Setup};
+use crate::blast::engine::{self, Departure, Feedback, Setup};
 use crate::blast::rate::{RateChoice, RateControl};
-use farhaul_proto::buffer::PacketStore;
-use farhaul_proto::endpoint::limit::{Limit, LimitClock};
+use crate::blast::send_buffer::SendBuffer;
+use crate::blast::sending::SenderState;
+use farhaul_proto::consts::IP_UDP_HEADER;
+use farhaul_proto::endpoint::limit::Limit;
 use farhaul_proto::error::{ControlFault, PeerMisbehaved};
-use farhaul_proto::intake::{Intake, Load};
 use farhaul_proto::loss::SendList;
 use farhaul_proto::pacer::Pacer;
 use farhaul_proto::stats::Stats;
@@ -25,8 +25,6 @@ use farhaul_proto::timer::Timer;
 
 /// Bytes of a stored packet before its block: room for the tag, and the header.
 const STORED_HEADER: usize = TAG_LEN + HEADER_LEN;
-/// Bytes of IPv4 and UDP headers per datagram, which count into an exact rate.
-const IP_UDP_HEADER: usize = 28;
 /// Pause between repetitions of the last block by the original's rule, to which the present delay is added: ten times
 /// the longest delay (tsunami-udp 1.1).
 const LAST_SPACING: Duration = Duration::from_millis(100);
@@ -37,24 +35,17 @@ const PROMPT_SLACK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(crate) struct Sender {
     options: Options,
-    prefix: Prefix,
-    /// Highest rate by the configuration.
-    max_rate: Option<Rate>,
-    store: PacketStore<STORED_HEADER>,
+    state: SenderState,
+    buffer: SendBuffer<STORED_HEADER>,
     losses: SendList,
     /// Blocks that were sent again less than an RTT ago.
     resent: Lately,
-    records: Records,
     control: RateControl,
     delay: Delay,
     silence: Silence,
     pacer: Pacer,
-    intake: Intake,
-    limits: LimitClock,
-    round_trip: Duration,
-    /// The next block in its turn, and one after the last that ever left. A restart moves the first one back.
+    /// The next block in its turn. A restart moves it back, before the next one of the buffer.
     next: SeqNo,
-    high: SeqNo,
     /// Everything written must leave, even a block that is not full.
     flushed: bool,
     /// One after the block that last left as the last one.
@@ -63,17 +54,6 @@ pub(crate) struct Sender {
     repeats: bool,
     /// Fires when the last block must be repeated.
     tail: Timer,
-    totals: Counts,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    written: u64,
-    delivered: u64,
-    sent: u64,
-    again: u64,
-    asked: u64,
-    records: u64,
 }
 
 impl Sender {
@@ -81,11 +61,11 @@ impl Sender {
     pub(crate) fn new(first: SeqNo, options: &Options, setup: &Setup<'_>) -> Self {
         let payload = block_size(setup.datagram).max(1);
         let control = RateControl::new(options.rate, setup.config.first_rate, setup.round_trip);
+        let control = control.at_most(setup.config.max_rate);
         let law = Law::new(options.error_threshold, options.slower, options.faster);
         // A search begins slowly by itself.
         let factor = if matches!(options.rate, RateChoice::Auto) { 1.0 } else { delay::START_FACTOR };
-        let max_rate = setup.config.max_rate;
-        let target = target(options, payload, max_rate, control.rate());
+        let target = target(options, payload, control.rate());
         let mut pacer = Pacer::default();
         pacer.set_burst_time(setup.config.burst_time);
         if matches!(options.rate, RateChoice::Fixed(_)) {
@@ -93,48 +73,37 @@ impl Sender {
         }
         let mut sender = Self {
             options: *options,
-            prefix: setup.prefix,
-            max_rate,
-            store: PacketStore::new(first, payload),
+            state: SenderState::new(setup),
+            buffer: SendBuffer::new(first, payload, setup),
             losses: SendList::new(first),
             resent: Lately::new(first, setup.now),
-            records: Records::default(),
             control,
             delay: Delay::new(law, target, factor),
             silence: Silence::new(setup.now),
             pacer,
-            intake: Intake::new(setup.config.send_buffer),
-            limits: LimitClock::default(),
-            round_trip: setup.round_trip,
             next: first,
-            high: first,
             flushed: false,
             announced: first,
             repeats: false,
             tail: Timer::stopped(),
-            totals: Counts::default(),
         };
         sender.pace();
         sender
     }
 
-    fn load(&self) -> Load {
-        Load {
-            payload_size: self.store.payload_size(),
-            held: self.store.packets(),
-            in_flight: self.in_flight(),
-            filling: None,
-        }
+    /// One after the last block that ever left.
+    const fn high(&self) -> SeqNo {
+        self.buffer.next
     }
 
     fn in_flight(&self) -> u32 {
-        self.high.distance_from(self.store.first()).unsigned_abs()
+        self.buffer.in_flight().len()
     }
 
     /// One after the last block that may leave. One that is not full waits for more, or for a flush.
     fn sendable_end(&self) -> SeqNo {
-        let end = self.store.end();
-        let waits = self.high.is_before(end) && !self.store.is_full(end.minus(1));
+        let end = self.buffer.store.end();
+        let waits = self.high().is_before(end) && !self.buffer.store.is_full(end.minus(1));
         if waits && !self.flushed { end.minus(1) } else { end }
     }
 
@@ -145,12 +114,12 @@ impl Sender {
     // ---- the rate ----
 
     fn pace(&mut self) {
-        self.pacer.set_period(SendPeriod::from_micros(self.delay.micros()), self.round_trip);
+        self.pacer.set_period(SendPeriod::from_micros(self.delay.micros()), self.state.round_trip);
     }
 
     fn retarget(&mut self) {
-        let payload = self.store.payload_size();
-        self.delay.set_target(target(&self.options, payload, self.max_rate, self.control.rate()));
+        let payload = self.buffer.store.payload_size();
+        self.delay.set_target(target(&self.options, payload, self.control.rate()));
         self.pace();
     }
 
@@ -158,7 +127,7 @@ impl Sender {
     fn last_spacing(&self) -> Duration {
         let original = LAST_SPACING + Duration::from_nanos((self.delay.micros() * 1e3) as u64);
         if self.options.prompt {
-            (self.round_trip + self.round_trip / 4 + PROMPT_SLACK).min(original)
+            (self.state.round_trip + self.state.round_trip / 4 + PROMPT_SLACK).min(original)
         } else {
             original
         }
@@ -168,8 +137,8 @@ impl Sender {
 
     fn handle_request(&mut self, now: Instant, request: Request) -> Result<(), PeerMisbehaved> {
         self.silence.on_record(now);
-        self.totals.records += 1;
-        self.resent.turn(now, self.round_trip / 2);
+        self.state.counts.naks += 1;
+        self.resent.turn(now, self.state.round_trip / 2);
         match request {
             Request::Retransmit(block) => self.ask(block, block),
             Request::RetransmitRange { first, last } => self.ask(first, last),
@@ -186,24 +155,26 @@ impl Sender {
     /// The receiver asks for these blocks. Those that it has by now are no fault, because records cross the news.
     fn ask(&mut self, first: u32, last: u32) -> Result<(), PeerMisbehaved> {
         let (first, last) = (self.known(first)?, self.known(last)?);
-        let flight = SeqRange::new(self.store.first(), self.next.minus(1));
+        let flight = SeqRange::new(self.buffer.store.first(), self.next.minus(1));
         // Blocks between a restart and the last one sent leave again in their turn.
-        let Some(mut asked) = SeqRange::new(first.later(self.store.first()), last).clip(flight) else { return Ok(()) };
+        let Some(mut asked) = SeqRange::new(first.later(self.buffer.store.first()), last).clip(flight) else {
+            return Ok(());
+        };
         while self.options.prompt {
             let Some(run) = self.resent.first_run_without(asked) else { return Ok(()) };
-            self.totals.asked += u64::from(self.losses.report(run));
+            self.state.counts.lost += u64::from(self.losses.report(run));
             if run.last == asked.last {
                 return Ok(());
             }
             asked.first = run.last.next();
         }
-        self.totals.asked += u64::from(self.losses.report(asked));
+        self.state.counts.lost += u64::from(self.losses.report(asked));
         Ok(())
     }
 
     /// The next block is the one after this.
     fn restart(&mut self, block: u32) -> Result<(), PeerMisbehaved> {
-        let next = self.known(block)?.next().later(self.store.first());
+        let next = self.known(block)?.next().later(self.buffer.store.first());
         if next.is_before(self.next) {
             self.losses.forget(SeqRange::new(next, self.next.minus(1)));
             self.next = next;
@@ -215,7 +186,7 @@ impl Sender {
     /// A block number of the peer.
     fn known(&self, block: u32) -> Result<SeqNo, PeerMisbehaved> {
         let seq = SeqNo::new(block);
-        if seq.value() == block && seq.is_before(self.high) {
+        if seq.value() == block && seq.is_before(self.high()) {
             return Ok(seq);
         }
         let (field, value) = ("the number of a requested block", u64::from(block));
@@ -227,16 +198,7 @@ impl Sender {
 
     /// Listed blocks that make one train: at most `most`, and a short one ends it.
     fn plan_repair(&self, first: SeqNo, most: u32) -> Departure {
-        let most = most.min(self.store.train());
-        let (mut packets, mut at) = (0, first);
-        loop {
-            packets += 1;
-            if packets >= most || !self.store.is_full(at) {
-                break;
-            }
-            let Some(next) = self.losses.next_after(at.next(), self.high) else { break };
-            at = next;
-        }
+        let packets = self.buffer.train(first, most, |from| self.losses.next_after(from, self.high()));
         Departure { first: number(first), packets, again: true }
     }
 
@@ -247,7 +209,7 @@ impl Sender {
         while left > 0 {
             let seq = self.losses.first()?;
             let listed = self.losses.run_length(seq, left);
-            let run = self.store.run(seq, listed)?;
+            let run = self.buffer.store.run(seq, listed)?;
             segment = run.segment_size;
             let at = scratch.len();
             scratch.extend_from_slice(run.bytes);
@@ -257,15 +219,14 @@ impl Sender {
             self.resent.insert(SeqRange::new(seq, seq.plus(packets - 1)));
             left -= packets;
         }
-        self.totals.again += u64::from(plan.packets);
         Some((segment, scratch))
     }
 
-    fn on_departed(&mut self, now: Instant, packets: u32) {
-        self.totals.sent += u64::from(packets);
-        self.control.on_sent(now, packets, packets as usize * (self.store.payload_size() + STORED_HEADER));
-        self.pacer.on_sent(now, packets);
-        if self.silence.on_sent(now, packets) {
+    fn on_departed(&mut self, now: Instant, plan: Departure) {
+        self.state.on_sent(plan);
+        self.control.on_sent(now, plan.packets, plan.packets as usize * self.buffer.size());
+        self.pacer.on_sent(now, plan.packets);
+        if self.silence.on_sent(now, plan.packets) {
             self.delay.on_report(delay::ALL);
             self.pace();
         }
@@ -277,16 +238,14 @@ impl Sender {
     /// Notes why nothing leaves although pacing permits it.
     fn note_nothing_to_send(&mut self, now: Instant) {
         self.pacer.hold();
-        let idle = self.in_flight() == 0;
-        self.limits.set(if idle { Limit::Idle } else { Limit::Application }, now);
+        self.state.rest(now, self.in_flight() == 0);
     }
 }
 
 /// The target delay for `rate`, µs.
-fn target(options: &Options, payload: usize, max_rate: Option<Rate>, rate: Rate) -> f64 {
-    let rate = max_rate.map_or(rate, |most| if most.bits_per_second() < rate.bits_per_second() { most } else { rate });
+fn target(options: &Options, payload: usize, rate: Rate) -> f64 {
     if options.exact {
-        delay::exact_target(payload + STORED_HEADER + IP_UDP_HEADER, rate)
+        delay::exact_target(payload + STORED_HEADER + IP_UDP_HEADER as usize, rate)
     } else {
         delay::whole_target(payload, rate)
     }
@@ -307,53 +266,46 @@ fn mark(datagrams: &mut [u8], segment: usize, kind: Kind) {
 }
 
 impl engine::Sender for Sender {
+    fn state_mut(&mut self) -> &mut SenderState {
+        &mut self.state
+    }
+
     fn room(&self) -> usize {
-        usize::try_from(self.intake.room(self.load(), &self.pacer)).unwrap_or(usize::MAX)
+        self.buffer.room(None, &self.pacer)
     }
 
     fn write(&mut self, _now: Instant, data: &[u8]) -> usize {
         let taken = data.len().min(self.room());
-        let prefix = self.prefix.bytes();
-        self.store.write(&data[..taken], self.high, |seq, header| {
-            let (tag, own) = header.split_at_mut(TAG_LEN);
-            tag.copy_from_slice(&prefix);
-            own.copy_from_slice(&Header { block: seq.value(), kind: Kind::Original }.bytes());
+        self.buffer.write(&data[..taken], self.high(), |seq, header| {
+            header.copy_from_slice(&Header { block: seq.value(), kind: Kind::Original }.bytes());
         });
         self.flushed &= taken == 0;
-        self.totals.written += taken as u64;
         taken
     }
 
     fn flush(&mut self, _now: Instant) {
         self.flushed = true;
         // The last block left before anybody knew that it is the last.
-        let unannounced = self.announced != self.high && self.in_flight() > 0;
-        self.repeats |= unannounced && self.high == self.store.end() && self.next == self.high;
+        let unannounced = self.announced != self.high() && self.in_flight() > 0;
+        self.repeats |= unannounced && self.high() == self.buffer.store.end() && self.next == self.high();
     }
 
     fn is_delivered(&self) -> bool {
-        self.store.first() == self.store.end()
+        self.buffer.is_delivered()
     }
 
-    fn handle_control(&mut self, now: Instant, mut bytes: &[u8]) -> Result<(), PeerMisbehaved> {
-        while let Some(request) = self.records.next(&mut bytes) {
-            let UnknownRequest(kind) = match request {
-                Ok(request) => {
-                    self.handle_request(now, request)?;
-                    continue;
-                }
-                Err(unknown) => unknown,
-            };
-            return Err(PeerMisbehaved::ControlRecord(ControlFault::UnknownType(u32::from(kind))));
-        }
-        Ok(())
+    fn handle_record(&mut self, now: Instant, bytes: &[u8]) -> Result<Option<usize>, PeerMisbehaved> {
+        let Some(record) = bytes.first_chunk() else { return Ok(None) };
+        let request = Request::decode(record).map_err(|UnknownRequest(kind)| {
+            PeerMisbehaved::ControlRecord(ControlFault::UnknownType(u32::from(kind)))
+        })?;
+        self.handle_request(now, request)?;
+        Ok(Some(Request::LEN))
     }
-
-    fn poll_control(&mut self, _now: Instant, _out: &mut Vec<u8>) {}
 
     fn on_delivered(&mut self, _now: Instant, offset: u64) {
-        let to = self.store.after_bytes(offset.saturating_sub(self.totals.delivered), self.high);
-        self.totals.delivered += self.store.release(to);
+        let to = self.buffer.delivered_until(offset);
+        self.buffer.release(to);
         self.losses.acknowledge(to);
         self.resent.advance(to);
         self.next = self.next.later(to);
@@ -371,7 +323,7 @@ impl engine::Sender for Sender {
     }
 
     fn set_round_trip(&mut self, round_trip: Duration) {
-        self.round_trip = round_trip;
+        self.state.round_trip = round_trip;
         self.retarget();
     }
 
@@ -383,46 +335,45 @@ impl engine::Sender for Sender {
         }
         let allowance = self.pacer.allowance(now);
         if allowance == 0 {
-            self.limits.set(Limit::Congestion, now);
+            self.state.limits.set(Limit::Congestion, now);
             return None;
         }
-        self.resent.turn(now, self.round_trip / 2);
+        self.resent.turn(now, self.state.round_trip / 2);
         if let Some(first) = self.losses.first() {
             return Some(self.plan_repair(first, allowance));
         }
         if self.has_new() {
             let waiting = SeqRange::new(self.next, self.sendable_end().minus(1)).len();
-            let run = self.store.run(self.next, waiting.min(allowance))?;
+            let run = self.buffer.store.run(self.next, waiting.min(allowance))?;
             return Some(Departure {
                 first: number(self.next),
                 packets: run.packets,
-                again: self.next.is_before(self.high),
+                again: self.next.is_before(self.high()),
             });
         }
-        Some(Departure { first: number(self.high.minus(1)), packets: 1, again: true })
+        Some(Departure { first: number(self.high().minus(1)), packets: 1, again: true })
     }
 
     fn emit<'a>(&'a mut self, now: Instant, plan: Departure, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
         let first = SeqNo::new(plan.first as u32);
         if self.losses.contains(first) {
-            self.on_departed(now, plan.packets);
+            self.on_departed(now, plan);
             return self.gather(plan, scratch);
         }
         let after = first.plus(plan.packets);
         let in_turn = first == self.next;
-        let last = !in_turn || (self.flushed && after == self.store.end());
+        let last = !in_turn || (self.flushed && after == self.buffer.store.end());
         if in_turn {
             self.next = after;
-            self.high = self.high.later(after);
+            self.buffer.next = self.buffer.next.later(after);
         } else {
             self.repeats = false;
         }
         if last {
             self.announced = after;
         }
-        self.totals.again += if plan.again { u64::from(plan.packets) } else { 0 };
-        self.on_departed(now, plan.packets);
-        let run = self.store.run(first, plan.packets)?;
+        self.on_departed(now, plan);
+        let run = self.buffer.store.run(first, plan.packets)?;
         if plan.again {
             mark(run.bytes, run.segment_size, Kind::Original);
         }
@@ -434,7 +385,7 @@ impl engine::Sender for Sender {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        if self.tail.fires(now) && self.in_flight() > 0 && self.next == self.high {
+        if self.tail.fires(now) && self.in_flight() > 0 && self.next == self.high() {
             self.repeats = true;
         }
     }
@@ -450,19 +401,9 @@ impl engine::Sender for Sender {
     }
 
     fn fill_stats(&self, now: Instant, stats: &mut Stats) {
-        let totals = &mut stats.totals;
-        totals.packets_sent = self.totals.sent;
-        totals.packets_retransmitted = self.totals.again;
-        totals.packets_lost_sending = self.totals.asked;
-        totals.naks_received = self.totals.records;
-        totals.bytes_written = self.totals.written;
-        totals.bytes_acked = self.totals.delivered;
-        self.limits.fill(now, totals);
+        self.state.fill_stats(now, stats);
+        self.buffer.fill_stats(None, &self.pacer, stats);
         stats.send_period = SendPeriod::from_micros(self.delay.micros());
-        stats.in_flight = self.in_flight();
-        stats.send_buffer_packets = self.store.packets();
-        stats.send_buffer_free = self.intake.room(self.load(), &self.pacer);
-        stats.payload_size = self.store.payload_size() as u32;
-        stats.memory += (self.store.memory() + self.losses.memory() + self.resent.memory()) as u64;
+        stats.memory += (self.losses.memory() + self.resent.memory()) as u64;
     }
 }

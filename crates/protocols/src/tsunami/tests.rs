@@ -13,6 +13,7 @@ use crate::blast::rate::RateChoice;
 use crate::blast::testing::{Outcome, Path, Wire, content};
 use farhaul_proto::config::Config;
 use farhaul_proto::error::{ControlFault, PeerMisbehaved};
+use farhaul_proto::stats::Stats;
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -295,6 +296,27 @@ fn a_record_that_no_receiver_sends_ends_the_connection() {
         let mut wire = new();
         assert_eq!(wire.sender.handle_control(now, &bytes[..5]), Ok(()));
         assert_eq!(wire.sender.handle_control(now, &bytes[5..]), Err(expected));
+    }
+}
+
+#[test]
+fn requests_are_read_however_they_are_divided() {
+    let requests = [Request::ErrorRate(5), Request::ErrorRate(70_000), Request::Retransmit(1)];
+    let bytes: Vec<u8> = requests.iter().flat_map(|request| request.bytes()).collect();
+    let now = Instant::from_nanos(2_000_000_000);
+    for size in 1..=bytes.len() {
+        let mut wire = Wire::<Tsunami>::new(&fixed(100), &Config::default(), Path::default(), 1);
+        wire.sender.write(now, &[7; 10]);
+        wire.sender.flush(now);
+        let plan = wire.sender.plan(now).unwrap();
+        wire.sender.emit(now, plan, &mut Vec::new());
+        for piece in bytes.chunks(size) {
+            wire.sender.handle_control(now, piece).unwrap();
+        }
+        let mut stats = Stats::default();
+        wire.sender.fill_stats(now, &mut stats);
+        let (records, asked) = (stats.totals.naks_received, stats.totals.packets_lost_sending);
+        assert_eq!((records, asked), (3, 1), "pieces of {size}");
     }
 }
 

@@ -6,6 +6,7 @@ use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 
 use crate::blast::engine::{Departure, Prefix, Protocol, Receiver, Sender, Setup};
 use crate::blast::receiving::ReceiverState;
+use crate::blast::sending::SenderState;
 use farhaul_proto::error::{ControlFault, PeerMisbehaved};
 use farhaul_proto::stats::Stats;
 
@@ -27,6 +28,7 @@ impl Protocol for Simple {
 
     fn sender((): &(), setup: Setup<'_>) -> SimpleSender {
         SimpleSender {
+            state: SenderState::new(&setup),
             prefix: setup.prefix,
             next: setup.now,
             packets: BTreeMap::new(),
@@ -45,6 +47,7 @@ impl Protocol for Simple {
 
 #[derive(Debug)]
 pub(crate) struct SimpleSender {
+    state: SenderState,
     prefix: Prefix,
     next: Instant,
     packets: BTreeMap<u32, Vec<u8>>,
@@ -55,6 +58,10 @@ pub(crate) struct SimpleSender {
 }
 
 impl Sender for SimpleSender {
+    fn state_mut(&mut self) -> &mut SenderState {
+        &mut self.state
+    }
+
     fn room(&self) -> usize {
         BUFFER.saturating_sub(self.held)
     }
@@ -75,7 +82,10 @@ impl Sender for SimpleSender {
         self.packets.is_empty()
     }
 
-    fn handle_control(&mut self, _now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
+    fn handle_record(&mut self, _now: Instant, bytes: &[u8]) -> Result<Option<usize>, PeerMisbehaved> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
         let fault = PeerMisbehaved::ControlRecord(ControlFault::Length { record: "list", length: 0, valid: 4 });
         // In this test, lists are not divided.
         let mut words = bytes.chunks(4).map(|word| word.try_into().map(u32::from_be_bytes).map_err(|_| fault));
@@ -90,12 +100,8 @@ impl Sender for SimpleSender {
         for missing in words {
             self.due.push_front(missing?);
         }
-        Ok(())
+        Ok(Some(bytes.len()))
     }
-
-    fn poll_control(&mut self, _now: Instant, _out: &mut Vec<u8>) {}
-
-    fn set_round_trip(&mut self, _round_trip: Duration) {}
 
     fn plan(&mut self, now: Instant) -> Option<Departure> {
         if now < self.next {
@@ -117,8 +123,6 @@ impl Sender for SimpleSender {
         out.extend_from_slice(self.packets.get(&(plan.first as u32))?);
         Some((out.len(), out))
     }
-
-    fn handle_timeout(&mut self, _now: Instant) {}
 
     fn deadline(&self) -> Option<Instant> {
         (!self.due.is_empty()).then_some(self.next)

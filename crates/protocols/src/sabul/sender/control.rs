@@ -6,26 +6,12 @@ use farhaul_wire::sabul::{DecimalSeq, Losses, Record};
 use super::{Sender, ShortPackets};
 use crate::blast::engine::{Feedback, RoundTrips};
 use crate::sabul::rate::Report;
-use crate::sabul::{Repairs, fault, refused};
+use crate::sabul::{Repairs, fault};
 use farhaul_proto::error::{ControlFault, PeerMisbehaved};
 
 impl Sender {
-    /// Takes records in any division. The kept rest is shorter than one record.
-    pub(super) fn handle_records(&mut self, now: Instant, bytes: &[u8]) -> Result<(), PeerMisbehaved> {
-        let mut records = std::mem::take(&mut self.records);
-        records.extend_from_slice(bytes);
-        let mut done = 0;
-        while let Some((record, length)) = Record::decode(&records[done..]).map_err(refused)? {
-            done += length;
-            self.handle_record(now, record)?;
-        }
-        records.drain(..done);
-        self.records = records;
-        self.apply_rate();
-        Ok(())
-    }
-
-    fn handle_record(&mut self, now: Instant, record: Record<'_>) -> Result<(), PeerMisbehaved> {
+    /// The receiver sent a record.
+    pub(super) fn on_record(&mut self, now: Instant, record: Record<'_>) -> Result<(), PeerMisbehaved> {
         let tells_of_arrivals = !matches!(record, Record::Exp(_) | Record::Syn(0));
         self.silence.on_heard(now, tells_of_arrivals);
         match record {
@@ -44,12 +30,12 @@ impl Sender {
 
     fn on_ack(&mut self, now: Instant, number: DecimalSeq) -> Result<(), PeerMisbehaved> {
         let seq = self.numbering.near(number);
-        if seq.is_after(self.next) {
+        if seq.is_after(self.buffer.next) {
             // Attacks B2, B3.
             let (value, valid) = (number.value().into(), "at most the next packet");
             return Err(fault(ControlFault::OutOfRange { field: "acknowledged packet", value, valid }));
         }
-        self.counts.acks += 1;
+        self.state.counts.acks += 1;
         self.silence.on_progress(now);
         self.rate.on_ack();
         self.acknowledge(seq);
@@ -58,10 +44,10 @@ impl Sender {
 
     /// Releases everything before `seq`, of which all has left.
     pub(super) fn acknowledge(&mut self, seq: SeqNo) {
-        if !seq.is_after(self.store.first()) {
+        if !seq.is_after(self.buffer.store.first()) {
             return;
         }
-        self.acked += self.store.release(seq);
+        self.buffer.release(seq);
         self.losses.acknowledge(seq);
         if let ShortPackets::Alone { after } = &mut self.short_packets {
             *after = after.filter(|after| after.is_after(seq));
@@ -71,14 +57,14 @@ impl Sender {
     }
 
     fn on_report(&mut self, now: Instant, losses: &Losses<'_>) {
-        self.counts.reports += 1;
+        self.state.counts.naks += 1;
         self.silence.on_progress(now);
         let first = self.numbering.near(losses.first());
         let news = self.list(now, losses);
-        if first.is_before(self.store.first()) || !first.is_before(self.next) {
+        if first.is_before(self.buffer.store.first()) || !first.is_before(self.buffer.next) {
             return;
         }
-        let report = Report { first, losses: news, acked: self.store.first(), next: self.next };
+        let report = Report { first, losses: news, acked: self.buffer.store.first(), next: self.buffer.next };
         let pause = self.rate.on_report(report);
         if !pause.is_zero() {
             self.pacer.freeze_until(now + pause);
@@ -87,36 +73,32 @@ impl Sender {
 
     /// Lists losses. Numbers that are not in flight are ignored. Returns how many are news.
     fn list(&mut self, now: Instant, losses: &Losses<'_>) -> u32 {
-        let flight = self.flight();
+        let flight = self.buffer.in_flight();
         let mut news = 0;
         for seq in losses.iter().map(|number| self.numbering.near(number)) {
             let Some(loss) = SeqRange::new(seq, seq).clip(flight) else { continue };
             news += match self.repairs {
-                Repairs::Unlimited => self.losses.report(loss, now, self.round_trip),
+                Repairs::Unlimited => self.losses.report(loss, now, self.state.round_trip),
                 Repairs::Original => self.losses.expire(loss),
             };
         }
-        self.counts.lost += u64::from(news);
+        self.state.counts.lost += u64::from(news);
         news
     }
 
     fn on_syn(&mut self, now: Instant, received: u32) {
         self.rate.on_syn(received);
         if let Some((arrivals, busy)) = self.arrivals.on_syn(now, received) {
-            self.rate.on_arrivals(now, &arrivals, busy, self.next);
+            self.rate.on_arrivals(now, &arrivals, busy, self.buffer.next);
         }
     }
 
     /// The receiver was silent for too long: everything unacknowledged counts as lost.
     pub(super) fn expire(&mut self) {
-        self.counts.timeouts += 1;
-        self.losses.expire(self.flight());
-        self.rate.on_expiration(self.next);
+        self.timeouts += 1;
+        self.losses.expire(self.buffer.in_flight());
+        self.rate.on_expiration(self.buffer.next);
         self.apply_rate();
-    }
-
-    fn flight(&self) -> SeqRange {
-        SeqRange::new(self.store.first(), self.next.minus(1))
     }
 }
 
