@@ -68,12 +68,12 @@ impl engine::Protocol for Rbudp {
     }
 
     fn sender(options: &Options, setup: Setup<'_>) -> sender::Sender {
-        let payload = options.payload(room(&setup));
+        let payload = options.payload(setup.payload_size(HEADER_LEN));
         sender::Sender::new(options, payload, Division::Stream, setup)
     }
 
     fn receiver(_options: &Options, greeting: &[u8], setup: Setup<'_>) -> Result<receiver::Receiver, PeerMisbehaved> {
-        let payload = Options::payload_of_peer(greeting, room(&setup))?;
+        let payload = Options::payload_of_peer(greeting, setup.payload_size(HEADER_LEN))?;
         Ok(receiver::Receiver::new(payload, Division::Stream, setup))
     }
 }
@@ -92,11 +92,6 @@ impl Registered for Rbudp {
     fn rate(options: &mut Options) -> Option<&mut RateChoice> {
         Some(&mut options.rate)
     }
-}
-
-/// Payload bytes that a datagram has room for.
-fn room(setup: &Setup<'_>) -> usize {
-    setup.datagram.saturating_sub(setup.prefix.len() + HEADER_LEN).max(1)
 }
 
 /// How a stream is divided into blasts.

@@ -42,8 +42,7 @@ mod tests;
 use farhaul_cc::SpecError;
 use farhaul_cc::options::{OptionDoc, Settings};
 use farhaul_units::{Duration, SeqNo};
-use farhaul_wire::blast::TAG_LEN;
-use farhaul_wire::tsunami::{HEADER_LEN, Ratio};
+use farhaul_wire::tsunami::Ratio;
 
 use crate::blast::Registered;
 use crate::blast::engine::{Protocol, Setup};
@@ -139,9 +138,4 @@ impl Registered for Tsunami {
     fn rate(options: &mut Options) -> Option<&mut RateChoice> {
         Some(&mut options.rate)
     }
-}
-
-/// Payload bytes of a full block in datagrams of `datagram` bytes, tag included.
-const fn block_size(datagram: usize) -> usize {
-    datagram.saturating_sub(TAG_LEN + HEADER_LEN)
 }

@@ -58,6 +58,13 @@ pub(crate) struct Setup<'a> {
     pub(crate) rng: Rng,
 }
 
+impl Setup<'_> {
+    /// Most payload bytes of a datagram with `header` bytes between prefix and payload.
+    pub(crate) fn payload_size(&self, header: usize) -> usize {
+        self.datagram.saturating_sub(self.prefix.len() + header).max(1)
+    }
+}
+
 /// The prefix of each datagram of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prefix {

@@ -17,14 +17,9 @@ pub(crate) const FIRST: SeqNo = SeqNo::new(0);
 /// The datagrams that a sender holds.
 pub(crate) type SendBuffer = send_buffer::SendBuffer<{ TAG_LEN + NUMBER_LEN }>;
 
-/// Most payload bytes of a datagram.
-pub(crate) fn payload_size(setup: &Setup<'_>) -> usize {
-    setup.datagram.saturating_sub(setup.prefix.len() + NUMBER_LEN).max(1)
-}
-
 /// A receiver without any datagram. The settings of the connection bound their number.
 pub(crate) fn receiver_state(setup: &Setup<'_>) -> ReceiverState {
-    let payload_size = payload_size(setup);
+    let payload_size = setup.payload_size(NUMBER_LEN);
     let by_memory = packets_in(setup.config.recv_buffer, payload_size);
     ReceiverState::new(FIRST, payload_size, by_memory.clamp(2, farhaul_proto::seq_set::MAX_CAPACITY / 2), setup)
 }
@@ -40,7 +35,7 @@ pub(crate) fn store<E>(state: &mut ReceiverState, datagram: Result<(SeqNo, &[u8]
 
 /// A send buffer without any datagram.
 pub(crate) fn send_buffer(setup: &Setup<'_>) -> SendBuffer {
-    SendBuffer::new(FIRST, payload_size(setup), setup)
+    SendBuffer::new(FIRST, setup.payload_size(NUMBER_LEN), setup)
 }
 
 /// Stores bytes of the stream in a send buffer. See [`PacketStore::write`](farhaul_proto::buffer::PacketStore::write).

@@ -21,7 +21,7 @@ use farhaul_units::{Duration, Instant, Rate};
 use self::climb::Climb;
 use self::counts::Counts;
 use self::start::Start;
-use super::engine::{Feedback, RoundTrips};
+use super::engine::{Feedback, RoundTrips, Setup};
 
 /// The first rate without a hint, bit/s: four times that of the slowest channel for which these protocols are meant, 20
 /// Mbit/s. So the slowest ones see the fourfold overload with which every start ends. It does not depend on the RTT.
@@ -79,9 +79,16 @@ enum Step {
 }
 
 impl RateControl {
-    /// The control of a new sender. A rate that is found begins at `hint`, such as what a profile found earlier. A
+    /// The control of an engine with this setup. The cap of the connection bounds the rate, and the search goes on as
+    /// without it.
+    pub(crate) fn of(choice: RateChoice, setup: &Setup<'_>) -> Self {
+        let most = setup.config.max_rate;
+        Self { most, ..Self::new(choice, setup.config.first_rate, setup.round_trip) }
+    }
+
+    /// The control of a new sender without a cap. A rate that is found begins at `hint`, such as what a profile found earlier. A
     /// wrong hint costs what a wrong first rate costs: the start grows or falls from there within a few RTTs.
-    pub(crate) fn new(choice: RateChoice, hint: Option<Rate>, round_trip: Duration) -> Self {
+    fn new(choice: RateChoice, hint: Option<Rate>, round_trip: Duration) -> Self {
         match choice {
             RateChoice::Fixed(rate) => Self { rate: rate.bits_per_second() as f64, most: None, finder: None },
             RateChoice::Auto => {
@@ -91,12 +98,6 @@ impl RateControl {
                 Self { rate: first, most: None, finder: Some(Finder { path, counts: Counts::default(), step }) }
             }
         }
-    }
-
-    /// With a cap on the rate. The search goes on as without it.
-    #[must_use]
-    pub(crate) fn at_most(self, most: Option<Rate>) -> Self {
-        Self { most, ..self }
     }
 
     /// The present rate, headers of IP and UDP included.

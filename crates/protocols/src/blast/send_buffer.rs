@@ -1,4 +1,7 @@
 //! The packets that a sender holds, with tag and header in front, and the account of its stream.
+//!
+//! RBUDP has a buffer of its own. It cuts the stream into blasts, takes as much data as the next ones need, and releases a
+//! blast as a whole.
 
 use farhaul_units::{SeqNo, SeqRange};
 use farhaul_wire::blast::TAG_LEN;

@@ -45,7 +45,6 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(super) fn new(options: &Options, setup: &Setup<'_>) -> Self {
-        let Setup { config, round_trip, now, .. } = *setup;
         let buffer = numbered::send_buffer(setup);
         let objects = Objects::new(options.object, buffer.store.payload_size());
         let batch = match options.version {
@@ -53,8 +52,8 @@ impl Sender {
             Version::Greedy => options.batch.or(Some(GREEDY_BATCH)),
         };
         let mut pacer = Pacer::default();
-        pacer.set_burst_time(config.burst_time);
-        pacer.on_sent(now, 0);
+        pacer.set_burst_time(setup.config.burst_time);
+        pacer.on_sent(setup.now, 0);
         if matches!(options.rate, RateChoice::Fixed(_)) {
             pacer.keep_schedule();
         }
@@ -67,7 +66,7 @@ impl Sender {
             overlap: options.overlap,
             pacer,
             batch,
-            rate: RateControl::new(options.rate, config.first_rate, round_trip).at_most(config.max_rate),
+            rate: RateControl::of(options.rate, setup),
             adaptation: matches!(options.rate, RateChoice::Fixed(_)).then(|| Adaptation::new(options.tolerance)),
             pause: Timer::stopped(),
         };

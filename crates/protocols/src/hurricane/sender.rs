@@ -35,7 +35,6 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(super) fn new(options: &Options, setup: &Setup<'_>) -> Self {
-        let Setup { config, round_trip, now, .. } = *setup;
         let buffer = numbered::send_buffer(setup);
         let bytes = size_on_link(&buffer) as f64;
         let choice = match options.rate {
@@ -52,8 +51,8 @@ impl Sender {
             announced: FIRST,
             lost: SeqSet::new(FIRST),
             repeated: Recent::new(FIRST),
-            schedule: Schedule::new(options, config, bytes * 8.0, now),
-            rate: RateControl::new(choice, config.first_rate, round_trip).at_most(config.max_rate),
+            schedule: Schedule::new(options, setup.config, bytes * 8.0, setup.now),
+            rate: RateControl::of(choice, setup),
         };
         sender.apply_rate();
         sender

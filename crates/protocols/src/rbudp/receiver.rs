@@ -87,7 +87,7 @@ impl Receiver {
 
     /// Whether a blast waits for the peer, and not for the reader.
     pub(super) fn awaits_peer(&self) -> bool {
-        self.blast.as_ref().is_some_and(|blast| !blast.awaits_reader(&self.state.buffer))
+        self.blast.as_ref().is_some_and(|blast| !blast.awaits_reader(&self.state))
     }
 
     /// Whether the end of the round under way has come.

@@ -74,7 +74,6 @@ impl Sender {
             RateChoice::Fixed(_) => pacer.keep_schedule(),
             RateChoice::Auto => pacer.set_catch_up_pace(Some(CATCH_UP_PACE)),
         }
-        let rate = RateControl::new(options.rate, setup.config.first_rate, setup.round_trip);
         let mut sender = Self {
             state: SenderState::new(&setup),
             supply: Supply::new(super::first_number(&setup), payload, setup.prefix, division),
@@ -82,7 +81,7 @@ impl Sender {
             numbering: setup.prefix.into(),
             header: setup.prefix.len() + HEADER_LEN,
             send_buffer: setup.config.send_buffer,
-            rate: rate.at_most(setup.config.max_rate),
+            rate: RateControl::of(options.rate, &setup),
             pacer,
             blast: None,
             control: Vec::new(),

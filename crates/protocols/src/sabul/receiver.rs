@@ -10,7 +10,7 @@
 //! Timers rest while nothing arrives and nothing is missing (departure D309).
 
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
-use farhaul_wire::sabul::{MAX_LOSSES, Record, encode_losses, split_data};
+use farhaul_wire::sabul::{HEADER_LEN, MAX_LOSSES, Record, encode_losses, split_data};
 
 use super::Repairs;
 use super::numbering::Numbering;
@@ -78,7 +78,7 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     pub(super) fn new(setup: &Setup<'_>, rules: Rules) -> Self {
-        let payload_size = setup.datagram - setup.prefix.len() - farhaul_wire::sabul::HEADER_LEN;
+        let payload_size = setup.payload_size(HEADER_LEN);
         let by_memory = packets_in(setup.config.recv_buffer, payload_size);
         let most_unread = by_memory.clamp(1, farhaul_proto::seq_set::MAX_CAPACITY / 2);
         let capacity = most_unread.saturating_add(rules.window);

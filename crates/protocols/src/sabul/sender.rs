@@ -66,7 +66,7 @@ enum ShortPackets {
 
 impl Sender {
     pub(super) fn new(options: &Options, setup: &Setup<'_>, window: u32) -> Self {
-        let payload_size = setup.datagram - setup.prefix.len() - HEADER_LEN;
+        let payload_size = setup.payload_size(HEADER_LEN);
         let mut pacer = Pacer::default();
         pacer.set_burst_time(setup.config.burst_time.min(farhaul_proto::pacer::BURST_TIME));
         let packet = setup.datagram as u32 + IP_UDP_HEADER;

@@ -1,12 +1,12 @@
 //! The receiving end between two Farhaul ends.
 
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
-use farhaul_wire::tsunami::{Header, Kind, Request};
+use farhaul_wire::tsunami::{HEADER_LEN, Header, Kind, Request};
 
 use super::error_rate::ErrorRate;
 use super::horizon::Horizon;
 use super::lately::Lately;
-use super::{MAX_REQUESTS, Options, REPORT_SPACING, ROUND_BLOCKS, block_size};
+use super::{MAX_REQUESTS, Options, REPORT_SPACING, ROUND_BLOCKS};
 use crate::blast::engine::{self, Setup};
 use crate::blast::receiving::{ReceiverState, packets_in};
 use farhaul_proto::buffer::Insert;
@@ -50,7 +50,7 @@ pub(crate) struct Receiver {
 impl Receiver {
     /// A receiver that expects the block `first`.
     pub(crate) fn new(first: SeqNo, options: &Options, setup: &Setup<'_>) -> Self {
-        let payload = block_size(setup.datagram).max(1);
+        let payload = setup.payload_size(HEADER_LEN);
         let by_memory = packets_in(setup.config.recv_buffer, payload);
         let capacity = by_memory.saturating_add(SHORT_BLOCKS).min(MAX_BLOCKS);
         Self {

@@ -7,10 +7,10 @@ use farhaul_units::{Duration, Instant, Rate, SendPeriod, SeqNo, SeqRange};
 use farhaul_wire::blast::TAG_LEN;
 use farhaul_wire::tsunami::{HEADER_LEN, Header, Kind, Request, UnknownRequest};
 
+use super::Options;
 use super::delay::{self, Delay, Law};
 use super::lately::Lately;
 use super::silence::Silence;
-use super::{Options, block_size};
 use crate::blast::engine::{self, Departure, Feedback, Setup};
 use crate::blast::rate::{RateChoice, RateControl};
 use crate::blast::send_buffer::SendBuffer;
@@ -59,9 +59,8 @@ pub(crate) struct Sender {
 impl Sender {
     /// A sender whose first block has the number `first`.
     pub(crate) fn new(first: SeqNo, options: &Options, setup: &Setup<'_>) -> Self {
-        let payload = block_size(setup.datagram).max(1);
-        let control = RateControl::new(options.rate, setup.config.first_rate, setup.round_trip);
-        let control = control.at_most(setup.config.max_rate);
+        let payload = setup.payload_size(HEADER_LEN);
+        let control = RateControl::of(options.rate, setup);
         let law = Law::new(options.error_threshold, options.slower, options.faster);
         // A search begins slowly by itself.
         let factor = if matches!(options.rate, RateChoice::Auto) { 1.0 } else { delay::START_FACTOR };

@@ -8,7 +8,6 @@ use core::ops::Range;
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 
 use crate::blast::receiving::ReceiverState;
-use farhaul_proto::buffer::RecvBuffer;
 
 /// The pause of datagrams that ends a round whose last packet was lost: a part of the RTT, within bounds.
 const PAUSE_PART: u32 = 4;
@@ -90,8 +89,8 @@ impl Incoming {
     }
 
     /// Whether all packets have arrived.
-    pub(super) fn is_complete(&self, buffer: &RecvBuffer) -> bool {
-        !buffer.ack_point().is_before(self.end())
+    fn is_complete(&self, state: &ReceiverState) -> bool {
+        !state.buffer.ack_point().is_before(self.end())
     }
 
     /// Whether the end of the round has come.
@@ -100,17 +99,17 @@ impl Incoming {
     }
 
     /// Whether the bitmap waits for the reader: a repetition needs room.
-    pub(super) fn awaits_reader(&self, buffer: &RecvBuffer) -> bool {
-        self.has_end() && self.refused && buffer.available() > 0 && !self.is_complete(buffer)
+    pub(super) fn awaits_reader(&self, state: &ReceiverState) -> bool {
+        self.has_end() && self.refused && state.buffer.available() > 0 && !self.is_complete(state)
     }
 
     /// When the bitmap is due; `None` if that depends on the peer or on the reader.
     pub(super) fn due(&self, state: &ReceiverState) -> Option<Instant> {
         let ended = self.ended?;
-        if self.is_complete(&state.buffer) {
+        if self.is_complete(state) {
             return Some(ended);
         }
-        if self.awaits_reader(&state.buffer) {
+        if self.awaits_reader(state) {
             return None;
         }
         let pause = (state.round_trip / PAUSE_PART).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
