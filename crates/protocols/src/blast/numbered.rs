@@ -26,10 +26,7 @@ pub(crate) fn receiver_state(setup: &Setup<'_>) -> ReceiverState {
 
 /// Stores a datagram that was split into number and payload. `None` if no sender sends it.
 pub(crate) fn store<E>(state: &mut ReceiverState, datagram: Result<(SeqNo, &[u8]), E>) -> Option<(SeqNo, Insert)> {
-    let Some((number, payload)) = datagram.ok().filter(|(_, payload)| payload.len() <= state.payload_size) else {
-        state.counts.invalid += 1;
-        return None;
-    };
+    let (number, payload) = datagram.ok().filter(|(_, payload)| payload.len() <= state.payload_size)?;
     Some((number, state.store(number, payload)))
 }
 

@@ -31,7 +31,8 @@ pub(crate) struct Counts {
     /// Packets that arrived, and those of them that had arrived before.
     pub(crate) packets: u64,
     pub(crate) duplicates: u64,
-    /// Datagrams that no sender sends.
+    /// Datagrams that no sender sends, of those that the connection does not count by itself: the ones that
+    /// [`handle_datagram`](super::engine::Receiver::handle_datagram) refuses.
     pub(crate) invalid: u64,
     /// Packets that were missing, by the rule of the protocol.
     pub(crate) lost: u64,
@@ -95,7 +96,7 @@ impl ReceiverState {
         self.counts.read + self.buffer.available()
     }
 
-    /// Fills in the figures of the receiver. The connection may have counted invalid datagrams already.
+    /// Fills in the figures of the receiver. The connection counts the datagrams that it refuses.
     pub(crate) fn fill_stats(&self, stats: &mut Stats) {
         let totals = &mut stats.totals;
         totals.packets_received = self.counts.packets;

@@ -4,12 +4,17 @@ mod engine;
 pub(crate) mod pair;
 
 use farhaul_units::Duration;
-use farhaul_wire::blast::{Frame, Hello, Tag};
+use farhaul_wire::blast::{Frame, Hello, TAG_LEN, Tag};
 
 use self::engine::Simple;
 use self::pair::Pair;
 use super::engine::Protocol;
 use super::testing::content;
+use crate::fobs::{self, Fobs};
+use crate::hurricane::{self, Hurricane};
+use crate::rbudp::{self, Rbudp};
+use crate::sabul::{self, Sabul};
+use crate::tsunami::{self, Tsunami};
 use farhaul_proto::channel::{ChannelEnd, ChannelOutput, Channels};
 use farhaul_proto::config::{Config, MinProgress, Mode};
 use farhaul_proto::error::{ConnectionLost, PeerIncompatible};
@@ -195,6 +200,29 @@ fn a_channel_that_breaks_or_ends_early_is_never_an_end() {
         assert!(pair.events[0].contains(&Event::Closed(near, reason)), "{:?}", pair.events[0]);
         assert_eq!(pair.read(0, near, 1), Err(StreamError::Lost(reason)));
     }
+}
+
+/// A datagram of the peer that no sender of the protocol sends.
+fn invalid_after_one<P: Protocol>(options: P::Options) -> u64 {
+    let mut pair = Pair::<P>::of(options, Config::default(), Config::default());
+    let (_, far) = pair.connect();
+    let tag = pair.last_datagram_to(1)[..TAG_LEN].to_vec();
+    let from = Pair::<P>::address_of(0);
+    pair.deliver(1, from, &[&tag[..], &[1; 3]].concat());
+    let now = pair.now;
+    pair.ends[1].stats(now, far).unwrap().totals.packets_invalid
+}
+
+#[test]
+fn a_refused_datagram_counts_once_in_every_protocol() {
+    let counts = [
+        invalid_after_one::<Rbudp>(rbudp::Options::default()),
+        invalid_after_one::<Tsunami>(tsunami::Options::default()),
+        invalid_after_one::<Sabul>(sabul::Options::default()),
+        invalid_after_one::<Fobs>(fobs::Options::default()),
+        invalid_after_one::<Hurricane>(hurricane::Options::default()),
+    ];
+    assert_eq!(counts, [1; 5]);
 }
 
 #[test]

@@ -256,13 +256,9 @@ impl engine::Receiver for Receiver {
 
     fn handle_datagram(&mut self, now: Instant, datagram: &[u8]) -> bool {
         let packet = split_data(datagram).ok().filter(|(_, payload)| payload.len() <= self.state.payload_size);
-        let Some((number, payload)) = packet else {
-            self.state.counts.invalid += 1;
-            return false;
-        };
+        let Some((number, payload)) = packet else { return false };
         let (seq, end) = (self.numbering.near(number), self.state.buffer.end());
         if seq.distance_from(self.acked) >= self.rules.window.cast_signed() {
-            self.state.counts.invalid += 1;
             self.ack_due = true;
             return false;
         }

@@ -201,6 +201,10 @@ impl<P: Protocol> Pair<P> {
         self.settle();
     }
 
+    pub(crate) fn address_of(side: usize) -> SocketAddr {
+        address(side)
+    }
+
     pub(crate) fn last_datagram_to(&self, side: usize) -> Vec<u8> {
         self.last[side].clone()
     }

