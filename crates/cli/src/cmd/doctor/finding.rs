@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::output::human::Style;
+use crate::output::human::{Style, plural};
 
 /// Columns of the state and of the name, so that all sentences begin in one column.
 const STATE_COLUMNS: usize = 9;
@@ -155,8 +155,7 @@ fn wrapped(text: &str, room: usize) -> Vec<String> {
 
 /// The last line for people.
 pub(super) fn summary(problems: u64, advice: u64) -> String {
-    let all = problems + advice;
-    let findings = if all == 1 { "1 finding".to_owned() } else { format!("{all} findings") };
+    let findings = plural(problems + advice, "finding");
     match (problems, advice) {
         (0, 0) => "nothing to fix".to_owned(),
         (0, _) => format!("{findings} to fix, none of them a problem"),

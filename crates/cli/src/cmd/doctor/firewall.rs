@@ -1,5 +1,6 @@
 //! Signs of a firewall that drops what nobody asked for. Rules are readable by root alone, and their managers by all.
 
+use std::fmt::Display;
 use std::fs;
 use std::process::{Command, Stdio};
 
@@ -37,10 +38,10 @@ fn is_enabled(text: &str) -> bool {
 
 /// Whether a process of this name runs.
 fn runs(name: &str) -> bool {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes
-        .into_iter()
-        .any(|process| fs::read_to_string(process.path().join("comm")).is_ok_and(|command| command.trim_end() == name))
+    let is_it = |process: fs::DirEntry| {
+        fs::read_to_string(process.path().join("comm")).is_ok_and(|command| command.trim_end() == name)
+    };
+    fs::read_dir("/proc").into_iter().flatten().flatten().any(is_it)
 }
 
 /// What a program prints, if it is there and permitted.
@@ -51,8 +52,7 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
 
 /// Whether a chain of `nft list ruleset` for packets to this machine drops or rejects what no rule accepts.
 fn nft_drops(rules: &str) -> bool {
-    let chains = rules.lines().map(str::trim).filter(|line| line.contains("hook input"));
-    chains.into_iter().any(|chain| chain.contains("policy drop"))
+    rules.lines().any(|line| line.contains("hook input") && line.contains("policy drop"))
 }
 
 /// Whether `iptables -S INPUT` drops what no rule accepts.
@@ -68,22 +68,19 @@ pub(super) fn opening(port: u16) -> String {
 /// The same for all ports of a range.
 pub(super) fn opening_range((low, high): (u16, u16)) -> String {
     let (colon, dash) = (format!("{low}:{high}"), format!("{low}-{high}"));
-    format!(
-        "sudo ufw allow {colon}/udp\nsudo firewall-cmd --add-port={dash}/udp\nsudo nft add rule inet filter input udp dport {dash} \
-         accept"
-    )
+    format!("{}\n{}\n{}", ufw(colon), firewall_cmd(&dash), nft(&dash))
 }
 
-fn ufw(port: u16) -> String {
-    format!("sudo ufw allow {port}/udp")
+fn ufw(ports: impl Display) -> String {
+    format!("sudo ufw allow {ports}/udp")
 }
 
-fn firewall_cmd(port: u16) -> String {
-    format!("sudo firewall-cmd --add-port={port}/udp")
+fn firewall_cmd(ports: impl Display) -> String {
+    format!("sudo firewall-cmd --add-port={ports}/udp")
 }
 
-fn nft(port: u16) -> String {
-    format!("sudo nft add rule inet filter input udp dport {port} accept")
+fn nft(ports: impl Display) -> String {
+    format!("sudo nft add rule inet filter input udp dport {ports} accept")
 }
 
 /// A firewall matters where this machine listens.
