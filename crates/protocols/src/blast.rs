@@ -36,8 +36,6 @@ mod duplex;
 pub(crate) mod engine;
 mod established;
 mod frames;
-#[cfg(test)]
-pub(crate) mod hostile;
 mod incoming;
 pub(crate) mod numbered;
 mod opening;
@@ -53,13 +51,7 @@ pub(crate) mod sending;
 pub(crate) mod settings;
 mod tags;
 #[cfg(test)]
-pub(crate) mod testing;
-#[cfg(test)]
 pub(crate) mod tests;
-#[cfg(test)]
-mod walk;
-#[cfg(test)]
-mod walks;
 
 pub(crate) use registered::{Registered, row};
 

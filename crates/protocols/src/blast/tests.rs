@@ -1,15 +1,19 @@
 //! A blast connection with the simplest engine that repairs losses: the behaviour of every blast protocol's connections.
 
 mod engine;
+pub(crate) mod hostile;
 pub(crate) mod pair;
+pub(crate) mod testing;
+mod walk;
+mod walks;
 
 use farhaul_units::Duration;
 use farhaul_wire::blast::{Frame, Hello, TAG_LEN, Tag};
 
 use self::engine::Simple;
 use self::pair::Pair;
+use self::testing::content;
 use super::engine::Protocol;
-use super::testing::content;
 use crate::fobs::{self, Fobs};
 use crate::hurricane::{self, Hurricane};
 use crate::rbudp::{self, Rbudp};

@@ -10,8 +10,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::blast::engine::{Receiver as _, Sender as _};
-use crate::blast::hostile::{any_path, assert_robust, assert_whole};
-use crate::blast::testing::{content, megabits, setup};
+use crate::blast::tests::hostile::{any_path, assert_robust, assert_whole};
+use crate::blast::tests::testing::{content, megabits, setup};
 use farhaul_proto::config::Config;
 use farhaul_proto::stats::Stats;
 

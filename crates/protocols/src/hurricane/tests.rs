@@ -7,8 +7,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::blast::engine::{Departure, Receiver as _, Sender as _};
-use crate::blast::hostile::{any_path, assert_robust, assert_whole};
-use crate::blast::testing::{
+use crate::blast::tests::hostile::{any_path, assert_robust, assert_whole};
+use crate::blast::tests::testing::{
     Outcome, Path, content, field_out_of_range, is_out_of_turn, megabits, setup, transfer_whole,
 };
 use farhaul_proto::config::Config;

@@ -9,7 +9,7 @@ use farhaul_units::{Duration, Instant};
 use super::*;
 use crate::blast::engine::{Protocol, Receiver as _, Sender as _};
 use crate::blast::rate::RateChoice;
-use crate::blast::testing::{megabits, setup};
+use crate::blast::tests::testing::{megabits, setup};
 use farhaul_proto::config::Config;
 
 /// Payload bytes of a packet of 1500 bytes between Farhaul ends.

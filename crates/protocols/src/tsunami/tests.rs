@@ -10,7 +10,7 @@ use super::sender::Sender;
 use super::{Options, Tsunami};
 use crate::blast::engine::{Prefix, Protocol, Receiver as _, Sender as _, Setup};
 use crate::blast::rate::RateChoice;
-use crate::blast::testing::{Outcome, Path, Wire, content};
+use crate::blast::tests::testing::{Outcome, Path, Wire, content};
 use farhaul_proto::config::Config;
 use farhaul_proto::error::{ControlFault, PeerMisbehaved};
 use farhaul_proto::stats::Stats;

@@ -6,7 +6,7 @@ use farhaul_units::Rng;
 
 use super::*;
 use crate::blast::engine::Protocol;
-use crate::blast::testing::{Path, Wire, content};
+use crate::blast::tests::testing::{Path, Wire, content};
 use farhaul_proto::config::Config;
 
 const TICK: Duration = Duration::from_millis(1);

@@ -3,7 +3,7 @@
 use farhaul_wire::fobs::{encode_ack, encode_completed, encode_feedback};
 
 use super::*;
-use crate::blast::testing::{field_out_of_range, is_out_of_turn};
+use crate::blast::tests::testing::{field_out_of_range, is_out_of_turn};
 use farhaul_proto::error::ControlFault;
 
 fn record(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use farhaul_wire::fobs::encode_feedback;
 
 use super::*;
-use crate::blast::testing::{Path, Wire};
+use crate::blast::tests::testing::{Path, Wire};
 
 #[test]
 fn nothing_of_an_object_is_readable_before_all_of_it_if_neither_side_wants_order() {

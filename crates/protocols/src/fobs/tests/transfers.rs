@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use farhaul_units::Duration;
 
 use super::{fixed, greedy};
-use crate::blast::testing::{Outcome, Path, megabits, transfer_whole};
+use crate::blast::tests::testing::{Outcome, Path, megabits, transfer_whole};
 use crate::fobs::{Fobs, Options, Pick};
 use farhaul_proto::config::Config;
 

@@ -1,8 +1,8 @@
 //! RBUDP in a blast connection: streams both ways, credit, dialogues.
 
 use super::*;
-use crate::blast::testing::content;
 use crate::blast::tests::pair::Pair;
+use crate::blast::tests::testing::content;
 use farhaul_proto::transport::Streams;
 
 #[test]

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::blast::hostile::{any_path, assert_robust, assert_whole};
-use crate::blast::testing::content;
+use crate::blast::tests::hostile::{any_path, assert_robust, assert_whole};
+use crate::blast::tests::testing::content;
 use farhaul_proto::stats::Stats;
 
 const NOW: Instant = Instant::from_nanos(1_000_000_000);

@@ -1,7 +1,7 @@
 //! Transfers over a path, and their time beside the model's.
 
 use super::*;
-use crate::blast::testing::{Outcome, Path, Wire, content};
+use crate::blast::tests::testing::{Outcome, Path, Wire, content};
 
 const LIMIT: Duration = Duration::from_secs(2_000);
 

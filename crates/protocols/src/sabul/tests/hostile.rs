@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::super::{Options, Sabul, Start};
 use crate::blast::engine::{Prefix, Protocol, Receiver as _, Sender as _, Setup};
-use crate::blast::hostile::{any_path, assert_robust, assert_whole};
+use crate::blast::tests::hostile::{any_path, assert_robust, assert_whole};
 use farhaul_proto::config::Config;
 use farhaul_proto::stats::Stats;
 

@@ -3,7 +3,7 @@
 use farhaul_units::{Duration, Rate};
 
 use super::super::{Generation, Options, Repairs, Sabul, Start};
-use crate::blast::testing::{Outcome, Path, Wire, content};
+use crate::blast::tests::testing::{Outcome, Path, Wire, content};
 use farhaul_proto::config::Config;
 
 const LIMIT: Duration = Duration::from_secs(60);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::blast::testing::content;
+use crate::blast::tests::testing::content;
 
 const DELAY: Duration = Duration::from_millis(10);
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use farhaul_units::Rng;
 
 use super::*;
-use crate::blast::testing::content;
+use crate::blast::tests::testing::content;
 use crate::sabul::original::StreamEnd;
 use farhaul_proto::channel::ChannelEnd;
 

@@ -10,7 +10,7 @@ use super::super::{
     Client, ClientEvent, ClientOptions, Fault, Listed, NameRefused, Server, ServerEvent, ServerOptions, TransferCounts,
 };
 use super::{challenge, start};
-use crate::blast::testing::content;
+use crate::blast::tests::testing::content;
 use crate::original::testing::{Watched, said};
 use crate::original::{Arrival, OriginalSession as _};
 

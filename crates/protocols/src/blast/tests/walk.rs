@@ -21,9 +21,9 @@ use farhaul_units::{Duration, Instant, Rng};
 
 pub(crate) use self::habits::{Habits, some_rate};
 
-use super::endpoint;
-use super::engine::Protocol;
 use super::testing::content;
+use crate::blast::endpoint;
+use crate::blast::engine::Protocol;
 use farhaul_proto::channel::{ChannelEnd, ChannelOutput, Channels};
 use farhaul_proto::endpoint::Endpoint;
 use farhaul_proto::error::ConnectionLost;

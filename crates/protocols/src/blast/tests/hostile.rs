@@ -4,8 +4,8 @@ use farhaul_units::{Duration, Instant, Rate, Rng};
 use farhaul_wire::blast::Tag;
 use proptest::prelude::*;
 
-use super::engine::{Feedback, Prefix, Protocol, Receiver, Sender, Setup};
 use super::testing::{Path, Wire, content};
+use crate::blast::engine::{Feedback, Prefix, Protocol, Receiver, Sender, Setup};
 use farhaul_proto::config::Config;
 use farhaul_proto::stats::Stats;
 

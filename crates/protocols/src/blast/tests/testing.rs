@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 use farhaul_units::{Duration, Instant, Rate, Rng};
 
 pub(crate) use self::engines::{field_out_of_range, is_out_of_turn, megabits, setup, transfer_whole};
-use super::engine::{Departure, Feedback, Prefix, Protocol, Receiver, RoundTrips, Sender, Setup};
+use crate::blast::engine::{Departure, Feedback, Prefix, Protocol, Receiver, RoundTrips, Sender, Setup};
 use farhaul_proto::config::Config;
 use farhaul_proto::error::PeerMisbehaved;
 use farhaul_proto::stats::Stats;
