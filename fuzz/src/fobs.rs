@@ -44,9 +44,9 @@ fn records() {
 
 #[test]
 fn terms() {
-    check!().with_max_len(2 * Terms::LEN).with_iterations(1_000).for_each(|greeting: &[u8]| {
-        if let Ok(terms) = Terms::decode(greeting) {
-            assert!(greeting.is_empty() || terms.encode() == greeting);
+    check!().with_max_len(2 * Terms::LEN).with_iterations(1_000).for_each(|hello: &[u8]| {
+        if let Ok(terms) = Terms::decode(hello) {
+            assert!(hello.is_empty() || terms.encode() == hello);
         }
     });
 }

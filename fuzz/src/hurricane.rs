@@ -38,10 +38,8 @@ fn records() {
 
 #[test]
 fn terms() {
-    check!().with_max_len(2 * Terms::LEN).with_iterations(1_000).for_each(|greeting: &[u8]| {
-        match Terms::decode(greeting) {
-            Ok(terms) => assert!(greeting.is_empty() || terms.encode() == greeting),
-            Err(_) => assert_ne!(greeting.len(), Terms::LEN),
-        }
+    check!().with_max_len(2 * Terms::LEN).with_iterations(1_000).for_each(|hello: &[u8]| match Terms::decode(hello) {
+        Ok(terms) => assert!(hello.is_empty() || terms.encode() == hello),
+        Err(_) => assert_ne!(hello.len(), Terms::LEN),
     });
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!                ┌──── Endpoint of UDP and TCP on one port, with Tags<P> ───────────────┐
 //! datagrams ────▶│ by tag ─▶ Established ─▶ receiving engine ─▶ Incoming ─▶ read        │
-//! channel bytes ▶│ Cord ─▶ frames ─▶ inline bytes, control records, credit              │──▶ events, deadline
+//! channel bytes ▶│ FrameChannel ─▶ frames ─▶ inline bytes, control records, credit      │──▶ events, deadline
 //! commands ─────▶│ write ─▶ Outgoing ─▶ inline frame, or sending engine                 │──▶ datagrams, channel bytes
 //!                └──────────────────────────────────────────────────────────────────────┘
 //! ```
@@ -18,12 +18,12 @@
 //! | part | owns |
 //! | --- | --- |
 //! | `tags` | the connections by tag, and admission of callers |
-//! | `opening` | a connection until the peer has greeted |
-//! | `established` | an open connection for the endpoint: it joins `cord` and `duplex` |
-//! | `cord` | an end of the channel, from the greeting to the last frame |
-//! | `duplex` | both streams: `outgoing`, `incoming`, with `path` and `pulse` |
-//! | `path` | proof that datagrams get through |
-//! | `pulse` | RTT and silence of the channel |
+//! | `opening` | a connection until the hello of the peer has come |
+//! | `established` | an open connection for the endpoint: it joins `frame_channel` and `duplex` |
+//! | `frame_channel` | an end of the channel, from the hello to the last frame |
+//! | `duplex` | both streams: `outgoing`, `incoming`, with `path_validation` and `channel_liveness` |
+//! | `path_validation` | proof that datagrams get through |
+//! | `channel_liveness` | RTT and silence of the channel |
 //! | `rate` | the search for a rate |
 //! | `registered` | the row of a protocol in the registry, and what its options make |
 //! | `receiving` | the part that all receivers share: packets in order, counts, the sender's records |
@@ -31,18 +31,18 @@
 //! | `send_buffer` | the packets that a sender holds, for all but RBUDP |
 //! | `numbered` | datagrams with a number, for Hurricane and FOBS |
 
-mod cord;
+mod channel_liveness;
 mod duplex;
 pub(crate) mod engine;
 mod established;
+mod frame_channel;
 mod frames;
 mod incoming;
 pub(crate) mod numbered;
 mod opening;
 mod outgoing;
 pub(crate) mod partial;
-mod path;
-mod pulse;
+mod path_validation;
 pub(crate) mod rate;
 pub(crate) mod receiving;
 mod registered;

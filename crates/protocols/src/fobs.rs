@@ -132,7 +132,7 @@ impl Protocol for Fobs {
 
     const NAME: &'static str = "fobs";
 
-    fn greeting(options: &Options) -> Vec<u8> {
+    fn hello(options: &Options) -> Vec<u8> {
         let packets = options.segment.unwrap_or(0);
         Terms { version: options.version, ordered: options.ordered, packets }.encode().to_vec()
     }
@@ -141,8 +141,8 @@ impl Protocol for Fobs {
         Sender::new(options, &setup)
     }
 
-    fn receiver(options: &Options, greeting: &[u8], setup: Setup<'_>) -> Result<Receiver, PeerMisbehaved> {
-        Ok(Receiver::new(options, Terms::decode(greeting).map_err(unreadable)?, &setup))
+    fn receiver(options: &Options, hello: &[u8], setup: Setup<'_>) -> Result<Receiver, PeerMisbehaved> {
+        Ok(Receiver::new(options, Terms::decode(hello).map_err(unreadable)?, &setup))
     }
 }
 

@@ -88,7 +88,7 @@ impl Protocol for Hurricane {
 
     const NAME: &'static str = "hurricane";
 
-    fn greeting(options: &Options) -> Vec<u8> {
+    fn hello(options: &Options) -> Vec<u8> {
         let window = options.trigger_window.map_or(0.0, |round_trips| round_trips * 1e3);
         // A conversion of floats saturates.
         Terms { trigger: options.trigger.unwrap_or(0), window: window as u32 }.encode().to_vec()
@@ -98,8 +98,8 @@ impl Protocol for Hurricane {
         Sender::new(options, &setup)
     }
 
-    fn receiver(options: &Options, greeting: &[u8], setup: Setup<'_>) -> Result<Receiver, PeerMisbehaved> {
-        Ok(Receiver::new(options, Terms::decode(greeting).map_err(unreadable)?, &setup))
+    fn receiver(options: &Options, hello: &[u8], setup: Setup<'_>) -> Result<Receiver, PeerMisbehaved> {
+        Ok(Receiver::new(options, Terms::decode(hello).map_err(unreadable)?, &setup))
     }
 }
 

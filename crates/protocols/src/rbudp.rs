@@ -63,8 +63,8 @@ impl engine::Protocol for Rbudp {
 
     const NAME: &'static str = "rbudp";
 
-    fn greeting(options: &Options) -> Vec<u8> {
-        options.greeting()
+    fn hello(options: &Options) -> Vec<u8> {
+        options.hello()
     }
 
     fn sender(options: &Options, setup: Setup<'_>) -> sender::Sender {
@@ -72,8 +72,8 @@ impl engine::Protocol for Rbudp {
         sender::Sender::new(options, payload, Division::Stream, setup)
     }
 
-    fn receiver(_options: &Options, greeting: &[u8], setup: Setup<'_>) -> Result<receiver::Receiver, PeerMisbehaved> {
-        let payload = Options::payload_of_peer(greeting, setup.payload_size(HEADER_LEN))?;
+    fn receiver(_options: &Options, hello: &[u8], setup: Setup<'_>) -> Result<receiver::Receiver, PeerMisbehaved> {
+        let payload = Options::payload_of_peer(hello, setup.payload_size(HEADER_LEN))?;
         Ok(receiver::Receiver::new(payload, Division::Stream, setup))
     }
 }

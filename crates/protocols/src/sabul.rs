@@ -55,8 +55,8 @@ const MAX_WINDOW: u32 = 1 << 20;
 const STORED_HEADER: usize = TAG_LEN + HEADER_LEN;
 /// Shortest and longest time between SYN records that a peer may ask for.
 const SYN_RANGE: core::ops::RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10);
-/// Bytes of our greeting: SYN interval in µs, window, flags.
-const GREETING_LEN: usize = 9;
+/// Bytes of our hello: SYN interval in µs, window, flags.
+const HELLO_LEN: usize = 9;
 /// The flag of a sender that reads records of type 5.
 const TAKES_MORE: u8 = 1;
 
@@ -189,7 +189,7 @@ impl Protocol for Sabul {
     const NAME: &'static str = "sabul";
 
     /// The peer's receiver must know when to send SYN records, how far data may be ahead, and whether we read type 5.
-    fn greeting(options: &Options) -> Vec<u8> {
+    fn hello(options: &Options) -> Vec<u8> {
         let micros = u32::try_from(options.syn().as_micros()).unwrap_or(u32::MAX);
         let flags = if options.repairs == Repairs::Unlimited { TAKES_MORE } else { 0 };
         [&micros.to_be_bytes()[..], &options.window().to_be_bytes(), &[flags]].concat()
@@ -199,8 +199,8 @@ impl Protocol for Sabul {
         sender::Sender::new(options, &setup, options.window())
     }
 
-    fn receiver(options: &Options, greeting: &[u8], setup: Setup<'_>) -> Result<receiver::Receiver, PeerMisbehaved> {
-        let peer = Greeting::read(greeting)?;
+    fn receiver(options: &Options, hello: &[u8], setup: Setup<'_>) -> Result<receiver::Receiver, PeerMisbehaved> {
+        let peer = HelloOptions::read(hello)?;
         let unlimited = options.repairs == Repairs::Unlimited && peer.takes_more;
         let repairs = if unlimited { Repairs::Unlimited } else { Repairs::Original };
         Ok(receiver::Receiver::new(&setup, receiver::Rules { window: peer.window, syn: peer.syn, repairs }))
@@ -223,18 +223,18 @@ impl Registered for Sabul {
     }
 }
 
-/// A sender's greeting.
-struct Greeting {
+/// A sender's hello.
+struct HelloOptions {
     syn: Duration,
     window: u32,
     takes_more: bool,
 }
 
-impl Greeting {
+impl HelloOptions {
     fn read(bytes: &[u8]) -> Result<Self, PeerMisbehaved> {
-        let Ok([a, b, c, d, e, f, g, h, flags]) = <[u8; GREETING_LEN]>::try_from(bytes) else {
-            let (length, valid) = (bytes.len() as u64, GREETING_LEN as u64);
-            return Err(fault(ControlFault::Length { record: "greeting", length, valid }));
+        let Ok([a, b, c, d, e, f, g, h, flags]) = <[u8; HELLO_LEN]>::try_from(bytes) else {
+            let (length, valid) = (bytes.len() as u64, HELLO_LEN as u64);
+            return Err(fault(ControlFault::Length { record: "hello", length, valid }));
         };
         let (micros, window) = (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([e, f, g, h]));
         let out_of_range =

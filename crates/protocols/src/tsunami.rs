@@ -118,7 +118,7 @@ impl Protocol for Tsunami {
         sender::Sender::new(FIRST_BLOCK, options, &setup)
     }
 
-    fn receiver(options: &Options, _greeting: &[u8], setup: Setup<'_>) -> Result<receiver::Receiver, PeerMisbehaved> {
+    fn receiver(options: &Options, _hello: &[u8], setup: Setup<'_>) -> Result<receiver::Receiver, PeerMisbehaved> {
         Ok(receiver::Receiver::new(FIRST_BLOCK, options, &setup))
     }
 }

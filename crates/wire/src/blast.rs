@@ -131,7 +131,7 @@ pub enum HelloError {
     #[error("the peer speaks version {0} of the control channel, this side {VERSION}")]
     Version(u8),
     /// A length beyond its limit, or a name that is no text.
-    #[error("the peer's greeting is malformed")]
+    #[error("the peer's hello is malformed")]
     Malformed,
 }
 

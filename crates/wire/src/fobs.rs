@@ -12,7 +12,7 @@
 //! Feedback  type u8 = 3 | segment u32 | first u32 | packets u32 | bitmap      receiver to sender
 //! Ack       type u8 = 4 | 0 u32       | first u32 | packets u32 | bitmap      receiver to sender
 //! Completed type u8 = 5 | end u32                                             receiver to sender
-//! Terms     version u8 | ordered u8 | packets u32                             in the greeting of the channel
+//! Terms     version u8 | ordered u8 | packets u32                             in the hello of the channel
 //! ```
 //!
 //! All numbers are big-endian. Packets are numbered from 0 in the order of the stream, and 0 follows 2^31 − 1. An object
@@ -64,7 +64,7 @@ pub enum Version {
     Greedy,
 }
 
-/// Wishes of a sender for its receiver, in the greeting of the channel.
+/// Wishes of a sender for its receiver, in the hello of the channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
     /// The rules of the sender.
@@ -85,16 +85,16 @@ impl Terms {
         [u8::from(self.version == Version::Greedy), u8::from(self.ordered), a, b, c, d]
     }
 
-    /// Reads them. An empty greeting has the default terms.
+    /// Reads them. An empty hello has the default terms.
     ///
     /// # Errors
-    /// The greeting has another length, or a value that its field never has.
-    pub fn decode(greeting: &[u8]) -> Result<Self, RecordError> {
+    /// The hello has another length, or a value that its field never has.
+    pub fn decode(hello: &[u8]) -> Result<Self, RecordError> {
         let wrong = |field, value, valid| RecordError::OutOfRange { field, value, valid };
-        let [version, ordered, packets @ ..]: [u8; Self::LEN] = match greeting.try_into() {
-            Ok(greeting) => greeting,
-            Err(_) if greeting.is_empty() => return Ok(Self::default()),
-            Err(_) => return Err(wrong("length of FOBS' greeting", greeting.len() as u64, "0 or 6")),
+        let [version, ordered, packets @ ..]: [u8; Self::LEN] = match hello.try_into() {
+            Ok(hello) => hello,
+            Err(_) if hello.is_empty() => return Ok(Self::default()),
+            Err(_) => return Err(wrong("length of FOBS' hello", hello.len() as u64, "0 or 6")),
         };
         let version = match version {
             0 => Version::Segments,

@@ -7,7 +7,7 @@
 //! datagram  number u32 | payload, one byte at least
 //! Sent      type u8 = 1 | end u32                                     sender to receiver
 //! Missing   type u8 = 2 | groups u16 | groups × (first u32 | count u32)   receiver to sender
-//! Terms     trigger u32 | window u32                                  in the greeting of the channel
+//! Terms     trigger u32 | window u32                                  in the hello of the channel
 //! ```
 //!
 //! All numbers are big-endian. Datagrams are numbered from 0 in the order of the stream, and 0 follows 2^31 − 1. The
@@ -46,7 +46,7 @@ pub fn split(datagram: &[u8]) -> Result<(SeqNo, &[u8]), DecodeError> {
     }
 }
 
-/// Wishes of a sender for its receiver, in the greeting of the channel. Zero leaves a value to the receiver.
+/// Wishes of a sender for its receiver, in the hello of the channel. Zero leaves a value to the receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
     /// Missing datagrams that cause a request.
@@ -65,21 +65,21 @@ impl Terms {
         [a, b, c, d, e, f, g, h]
     }
 
-    /// Reads them. A greeting without terms leaves all to the receiver.
+    /// Reads them. A hello without terms leaves all to the receiver.
     ///
     /// # Errors
-    /// The greeting has another length.
-    pub fn decode(greeting: &[u8]) -> Result<Self, RecordError> {
-        if greeting.is_empty() {
+    /// The hello has another length.
+    pub fn decode(hello: &[u8]) -> Result<Self, RecordError> {
+        if hello.is_empty() {
             return Ok(Self::default());
         }
-        let mut rest = Cursor::new(greeting);
-        match (rest.array(), rest.array(), greeting.len()) {
+        let mut rest = Cursor::new(hello);
+        match (rest.array(), rest.array(), hello.len()) {
             (Some(trigger), Some(window), Self::LEN) => {
                 Ok(Self { trigger: u32::from_be_bytes(trigger), window: u32::from_be_bytes(window) })
             }
             _ => {
-                let (field, value) = ("length of Hurricane's greeting", greeting.len() as u64);
+                let (field, value) = ("length of Hurricane's hello", hello.len() as u64);
                 Err(RecordError::OutOfRange { field, value, valid: "0 or 8" })
             }
         }

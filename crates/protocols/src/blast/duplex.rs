@@ -3,12 +3,12 @@
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::blast::{Frame, Tag};
 
+use super::channel_liveness::ChannelLiveness;
 use super::engine::{Departure, Feedback, Prefix, Protocol, Receiver, Sender, Setup};
 use super::frames::in_parts;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
-use super::path::Way;
-use super::pulse::Pulse;
+use super::path_validation::PathValidation;
 use farhaul_proto::endpoint::progress::Progress;
 use farhaul_proto::endpoint::protocol;
 use farhaul_proto::error::{ConnectionLost, ControlFault, PeerMisbehaved};
@@ -26,8 +26,8 @@ const MAX_ECHOES: usize = 8;
 pub(super) struct Duplex<P: Protocol> {
     pub(super) outgoing: Outgoing<P::Sender>,
     pub(super) incoming: Incoming<P::Receiver>,
-    pub(super) way: Way,
-    pub(super) pulse: Pulse,
+    pub(super) path: PathValidation,
+    pub(super) liveness: ChannelLiveness,
     progress: Progress,
     prefix: Prefix,
     /// Datagrams of the peer and their bytes so far.
@@ -55,32 +55,32 @@ pub(super) struct Facts<'a> {
     pub(super) round_trip: Option<Duration>,
     /// The tag of datagrams to the peer.
     pub(super) tag: Tag,
-    /// The options in the peer's greeting.
-    pub(super) greeting: &'a [u8],
+    /// The options in the peer's hello.
+    pub(super) hello: &'a [u8],
 }
 
 impl<P: Protocol> Duplex<P> {
-    /// Both engines, for a peer that has greeted.
+    /// Both engines, for a peer whose hello has come.
     ///
     /// # Errors
-    /// The peer's greeting has options that this side does not support.
+    /// The peer's hello has options that this side does not support.
     pub(super) fn new(
         options: &P::Options,
         facts: &Facts<'_>,
         protocol::Setup { config, rng, now }: protocol::Setup<'_>,
     ) -> Result<Self, PeerMisbehaved> {
-        let pulse = Pulse::new(now, facts.round_trip, config.keep_alive, config.peer_timeout);
+        let liveness = ChannelLiveness::new(now, facts.round_trip, config.keep_alive, config.peer_timeout);
         let prefix = Prefix::Tag(facts.tag);
-        let (datagram, round_trip) = (facts.datagram, pulse.rtt.smoothed());
+        let (datagram, round_trip) = (facts.datagram, liveness.rtt.smoothed());
         let setup = |rng| Setup { config, datagram, prefix, round_trip, now, rng };
         let sender = P::sender(options, setup(rng.fork()));
-        let receiver = P::receiver(options, facts.greeting, setup(rng.fork()))?;
+        let receiver = P::receiver(options, facts.hello, setup(rng.fork()))?;
         Ok(Self {
             // Both sides begin with the same credit, which needs no record.
             outgoing: Outgoing::new(sender, FIRST_CREDIT, config.send_buffer, datagram),
             incoming: Incoming::new(receiver, config.recv_buffer.max(FIRST_CREDIT), FIRST_CREDIT),
-            way: Way::new(facts.called, now),
-            pulse,
+            path: PathValidation::new(facts.called, now),
+            liveness,
             progress: Progress::new(now, config.stall_timeout, config.min_progress),
             prefix,
             datagrams: 0,
@@ -104,7 +104,7 @@ impl<P: Protocol> Duplex<P> {
 
     /// Takes a datagram of the peer, without the tag. Returns false if no sender of this protocol sends it.
     pub(super) fn on_datagram(&mut self, now: Instant, body: &[u8]) -> bool {
-        self.way.on_datagram();
+        self.path.on_datagram();
         // A probe has no body.
         if body.is_empty() {
             return true;
@@ -124,7 +124,7 @@ impl<P: Protocol> Duplex<P> {
 
     /// Writes a probe into `out` if one is due.
     pub(super) fn poll_probe(&mut self, now: Instant, out: &mut Vec<u8>) -> bool {
-        let due = self.way.poll_probe(now);
+        let due = self.path.poll_probe(now);
         if due {
             out.extend_from_slice(&self.prefix.bytes());
         }
@@ -134,7 +134,7 @@ impl<P: Protocol> Duplex<P> {
     /// Datagrams that may leave now.
     pub(super) fn plan(&mut self, now: Instant) -> Option<Departure> {
         self.outgoing.pass_on(now);
-        if self.pulse.is_stalled(now) { None } else { self.outgoing.engine.plan(now) }
+        if self.liveness.is_stalled(now) { None } else { self.outgoing.engine.plan(now) }
     }
 
     /// The datagrams of a plan.
@@ -144,7 +144,7 @@ impl<P: Protocol> Duplex<P> {
         plan: Departure,
         scratch: &'a mut Vec<u8>,
     ) -> Option<(usize, &'a [u8])> {
-        self.way.on_sent(now);
+        self.path.on_sent(now);
         self.outgoing.engine.emit(now, plan, scratch)
     }
 
@@ -166,12 +166,12 @@ impl<P: Protocol> Duplex<P> {
             }
             Frame::Delivered(offset) => self.on_delivered(now, offset),
             Frame::Feedback { datagrams, bytes, clock } => {
-                let (clock, path) = (Duration::from_micros(clock), self.pulse.round_trips());
+                let (clock, path) = (Duration::from_micros(clock), self.liveness.round_trips());
                 self.outgoing.engine.on_feedback(now, &Feedback { datagrams, bytes, clock, path });
                 Ok(())
             }
             Frame::PathOpen => {
-                self.way.on_open();
+                self.path.on_open();
                 Ok(())
             }
             Frame::Ping(number) => {
@@ -202,8 +202,8 @@ impl<P: Protocol> Duplex<P> {
     }
 
     fn on_echo(&mut self, now: Instant, number: u64) {
-        if self.pulse.on_echo(now, number).is_some() {
-            let round_trip = self.pulse.rtt.smoothed();
+        if self.liveness.on_echo(now, number).is_some() {
+            let round_trip = self.liveness.rtt.smoothed();
             self.outgoing.engine.set_round_trip(round_trip);
             self.incoming.engine.set_round_trip(round_trip);
         }
@@ -214,10 +214,10 @@ impl<P: Protocol> Duplex<P> {
         for number in self.echoes.drain(..) {
             Frame::Echo(number).encode(out);
         }
-        if self.way.poll_told() {
+        if self.path.poll_told() {
             Frame::PathOpen.encode(out);
         }
-        if let Some(number) = self.pulse.poll_ping(now, self.is_busy()) {
+        if let Some(number) = self.liveness.poll_ping(now, self.is_busy()) {
             Frame::Ping(number).encode(out);
         }
         self.incoming.poll_grant(out);
@@ -260,10 +260,10 @@ impl<P: Protocol> Duplex<P> {
     pub(super) fn handle_timeout(&mut self, now: Instant) -> Result<(), ConnectionLost> {
         self.outgoing.engine.handle_timeout(now);
         self.incoming.engine.handle_timeout(now);
-        if self.way.is_blocked(now) {
-            return Err(ConnectionLost::UdpBlocked(super::path::PATIENCE));
+        if self.path.is_blocked(now) {
+            return Err(ConnectionLost::UdpBlocked(super::path_validation::PATIENCE));
         }
-        if let Some(time) = self.pulse.is_silent(now) {
+        if let Some(time) = self.liveness.is_silent(now) {
             return Err(ConnectionLost::PeerSilent(time));
         }
         if self.outgoing.is_idle() {
@@ -276,8 +276,8 @@ impl<P: Protocol> Duplex<P> {
 
     /// This computer was suspended (attack B20).
     pub(super) fn on_suspended(&mut self, now: Instant, gap: Duration) {
-        self.way.on_suspended(gap);
-        self.pulse.on_suspended(now);
+        self.path.on_suspended(gap);
+        self.liveness.on_suspended(now);
         self.progress.restart(now);
         self.outgoing.engine.on_suspended(now, gap);
         self.incoming.engine.on_suspended(now, gap);
@@ -286,10 +286,10 @@ impl<P: Protocol> Duplex<P> {
     /// When to look again. `ready` is whether the channel takes bytes.
     pub(super) fn deadline(&self, now: Instant, ready: bool) -> Option<Instant> {
         let news = self.incoming.has_news() || self.datagrams > self.reported;
-        let sends = self.way.can_send() && !self.pulse.is_stalled(now);
+        let sends = self.path.can_send() && !self.liveness.is_stalled(now);
         [
-            Some(self.way.deadline()),
-            Some(self.pulse.deadline(self.is_busy(), ready)),
+            Some(self.path.deadline()),
+            Some(self.liveness.deadline(self.is_busy(), ready)),
             self.progress.deadline().filter(|_| !self.outgoing.is_idle()),
             self.outgoing.engine.deadline().filter(|_| sends),
             self.incoming.engine.deadline(),
@@ -318,10 +318,10 @@ impl<P: Protocol> Duplex<P> {
 
     pub(super) fn fill_stats(&self, now: Instant, stats: &mut Stats) {
         stats.totals = self.counts;
-        stats.silence = Some(self.pulse.silence(now));
-        stats.rtt = self.pulse.rtt.smoothed();
-        stats.rtt_var = self.pulse.rtt.variation();
-        stats.min_rtt = self.pulse.rtt.min().unwrap_or_default();
+        stats.silence = Some(self.liveness.silence(now));
+        stats.rtt = self.liveness.rtt.smoothed();
+        stats.rtt_var = self.liveness.rtt.variation();
+        stats.min_rtt = self.liveness.rtt.min().unwrap_or_default();
         self.outgoing.engine.fill_stats(now, stats);
         self.incoming.engine.fill_stats(now, stats);
         // An engine may count acknowledgements of its own; those of the connection are the full ones.

@@ -24,22 +24,22 @@ pub(crate) trait Protocol: fmt::Debug + 'static {
     /// The receiving end.
     type Receiver: Receiver;
 
-    /// Its name in the registry and in the greeting of a channel.
+    /// Its name in the registry and in the hello of a channel.
     const NAME: &'static str;
 
-    /// Bytes for the greeting: options that the peer's receiver must know. Empty for most.
-    fn greeting(_options: &Self::Options) -> Vec<u8> {
+    /// Bytes for the hello: options that the peer's receiver must know. Empty for most.
+    fn hello(_options: &Self::Options) -> Vec<u8> {
         Vec::new()
     }
 
     /// A sender for the datagrams of `setup`.
     fn sender(options: &Self::Options, setup: Setup<'_>) -> Self::Sender;
 
-    /// A receiver of the peer's datagrams. `greeting` is the peer's.
+    /// A receiver of the peer's datagrams. `hello` is the peer's.
     ///
     /// # Errors
-    /// The peer's greeting has options that this side does not support.
-    fn receiver(options: &Self::Options, greeting: &[u8], setup: Setup<'_>) -> Result<Self::Receiver, PeerMisbehaved>;
+    /// The peer's hello has options that this side does not support.
+    fn receiver(options: &Self::Options, hello: &[u8], setup: Setup<'_>) -> Result<Self::Receiver, PeerMisbehaved>;
 }
 
 /// The facts that an engine begins with.

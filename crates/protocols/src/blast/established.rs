@@ -5,9 +5,9 @@ mod channel;
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::blast::Tag;
 
-use super::cord::Cord;
 use super::duplex::Duplex;
 use super::engine::{Departure, Protocol};
+use super::frame_channel::FrameChannel;
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::endpoint::closing::CloseKind;
 use farhaul_proto::endpoint::control_channel::Request;
@@ -20,7 +20,7 @@ use farhaul_proto::stats::Stats;
 pub(crate) struct Established<P: Protocol> {
     /// The name of this side in the peer's datagrams. A carrier has no other check of it.
     tag: Tag,
-    cord: Cord,
+    channel: FrameChannel,
     duplex: Duplex<P>,
     /// The datagrams that leave next.
     planned: Option<Departure>,
@@ -31,18 +31,18 @@ pub(crate) struct Established<P: Protocol> {
 }
 
 impl<P: Protocol> Established<P> {
-    pub(super) const fn new(tag: Tag, cord: Cord, duplex: Duplex<P>) -> Self {
-        Self { tag, cord, duplex, planned: None, heard: false, over: false }
+    pub(super) const fn new(tag: Tag, channel: FrameChannel, duplex: Duplex<P>) -> Self {
+        Self { tag, channel, duplex, planned: None, heard: false, over: false }
     }
 
     /// Whether data moves: the channel is open, and this side has not left.
     const fn is_alive(&self) -> bool {
-        self.cord.is_open() && self.cord.leave_by().is_none()
+        self.channel.is_open() && self.channel.leave_by().is_none()
     }
 
     /// This side found a fault.
     fn fail(&mut self, now: Instant, reason: ConnectionLost) -> Effect {
-        self.cord.fail(now, reason);
+        self.channel.fail(now, reason);
         Effect::Lost(reason)
     }
 }
@@ -69,7 +69,7 @@ impl<P: Protocol> protocol::Established for Established<P> {
 
     fn handle_timeout(&mut self, now: Instant) -> Effect {
         if !self.is_alive() {
-            self.cord.handle_timeout(now);
+            self.channel.handle_timeout(now);
             return Effect::GoOn;
         }
         match self.duplex.handle_timeout(now) {
@@ -101,7 +101,7 @@ impl<P: Protocol> protocol::Established for Established<P> {
     }
 
     fn deadline(&self, now: Instant) -> Option<Instant> {
-        self.cord.leave_by().or_else(|| self.duplex.deadline(now, self.cord.is_ready()))
+        self.channel.leave_by().or_else(|| self.duplex.deadline(now, self.channel.is_ready()))
     }
 
     // ---- commands ----
@@ -131,11 +131,11 @@ impl<P: Protocol> protocol::Established for Established<P> {
     }
 
     fn leave(&mut self, now: Instant, kind: CloseKind) {
-        self.cord.leave(now, kind);
+        self.channel.leave(now, kind);
     }
 
     fn has_left(&self) -> bool {
-        !self.cord.is_open()
+        !self.channel.is_open()
     }
 
     fn close(&mut self) {
@@ -143,7 +143,7 @@ impl<P: Protocol> protocol::Established for Established<P> {
     }
 
     fn is_gone(&self) -> bool {
-        self.cord.is_gone()
+        self.channel.is_gone()
     }
 
     // ---- the control channel ----
@@ -153,7 +153,7 @@ impl<P: Protocol> protocol::Established for Established<P> {
     }
 
     fn channel_drained(&mut self) {
-        self.cord.on_drained();
+        self.channel.on_drained();
     }
 
     fn channel_ended(&mut self, now: Instant, end: ChannelEnd) -> Effect {
@@ -161,8 +161,8 @@ impl<P: Protocol> protocol::Established for Established<P> {
     }
 
     fn poll_channel(&mut self, now: Instant) -> Option<Request> {
-        let Self { cord, duplex, over, .. } = self;
-        cord.poll(|out| {
+        let Self { channel, duplex, over, .. } = self;
+        channel.poll(|out| {
             if !*over {
                 duplex.poll_frames(now, out);
             }
@@ -170,7 +170,7 @@ impl<P: Protocol> protocol::Established for Established<P> {
     }
 
     fn channel_bytes(&self) -> &[u8] {
-        self.cord.bytes()
+        self.channel.bytes()
     }
 
     // ---- facts ----

@@ -1,12 +1,12 @@
-//! A connection until the peer has greeted.
+//! A connection until the hello of the peer has come.
 
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::blast::{Hello, HelloError, Tag};
 
-use super::cord::Cord;
 use super::duplex::{Duplex, Facts};
 use super::engine::Protocol;
 use super::established::Established;
+use super::frame_channel::FrameChannel;
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::config::Config;
 use farhaul_proto::endpoint::control_channel::{ControlChannel, Request};
@@ -16,7 +16,7 @@ use farhaul_proto::error::{ConnectionLost, PeerIncompatible};
 /// Smallest datagram that is worth sending. An IPv4 host takes packets of 576 bytes, headers included.
 const MIN_DATAGRAM: u16 = 548;
 
-/// A connection whose channel is being opened, or whose peer has not greeted.
+/// A connection whose channel is being opened, or whose peer has sent no hello.
 #[derive(Debug)]
 pub(crate) struct Opening<P: Protocol> {
     options: P::Options,
@@ -30,9 +30,9 @@ pub(crate) struct Opening<P: Protocol> {
     deadline: Instant,
     /// The RTT of the channel's opening, if this side opened it.
     round_trip: Option<Duration>,
-    /// A datagram of the peer overtook the greeting.
+    /// A datagram of the peer overtook the hello.
     heard: bool,
-    cord: Cord,
+    channel: FrameChannel,
 }
 
 impl<P: Protocol> Opening<P> {
@@ -44,8 +44,8 @@ impl<P: Protocol> Opening<P> {
         config: &Config,
         now: Instant,
     ) -> Self {
-        let mut greeting = Vec::new();
-        Hello { protocol: P::NAME, tag, datagram, options: &P::greeting(options) }.encode(&mut greeting);
+        let mut hello = Vec::new();
+        Hello { protocol: P::NAME, tag, datagram, options: &P::hello(options) }.encode(&mut hello);
         Self {
             options: options.clone(),
             called,
@@ -55,12 +55,12 @@ impl<P: Protocol> Opening<P> {
             deadline: now + config.connect_timeout,
             round_trip: None,
             heard: false,
-            cord: Cord::new(line, greeting),
+            channel: FrameChannel::new(line, hello),
         }
     }
 
-    /// Reads the peer's greeting. Returns both streams, and the length of the greeting; `None` if bytes are missing.
-    fn on_greeting(&self, bytes: &[u8], setup: Setup<'_>) -> Result<Option<(Duplex<P>, usize)>, ConnectionLost> {
+    /// Reads the peer's hello. Returns both streams, and the length of the hello; `None` if bytes are missing.
+    fn on_hello(&self, bytes: &[u8], setup: Setup<'_>) -> Result<Option<(Duplex<P>, usize)>, ConnectionLost> {
         let hello = Hello::decode(bytes).map_err(|error| {
             ConnectionLost::PeerIncompatible(match error {
                 HelloError::Version(version) => PeerIncompatible::ChannelVersion(version),
@@ -80,11 +80,11 @@ impl<P: Protocol> Opening<P> {
             datagram: usize::from(datagram),
             round_trip: self.round_trip,
             tag: hello.tag,
-            greeting: hello.options,
+            hello: hello.options,
         };
         let mut duplex = Duplex::new(&self.options, &facts, setup).map_err(ConnectionLost::PeerMisbehaved)?;
         if self.heard {
-            duplex.way.on_datagram();
+            duplex.path.on_datagram();
         }
         Ok(Some((duplex, length)))
     }
@@ -114,46 +114,46 @@ impl<P: Protocol> protocol::Opening for Opening<P> {
     }
 
     fn close(&mut self) {
-        self.cord.reset();
+        self.channel.reset();
     }
 
     fn is_gone(&self) -> bool {
-        self.cord.is_gone()
+        self.channel.is_gone()
     }
 
     // ---- the control channel ----
 
     fn channel_opened(&mut self, now: Instant) {
-        self.cord.on_opened();
+        self.channel.on_opened();
         self.round_trip = Some(now - self.opened);
     }
 
     fn on_channel(&mut self, bytes: &[u8], setup: Setup<'_>) -> Step<Box<dyn protocol::Established>> {
-        let mut unread = std::mem::take(&mut self.cord.unread);
+        let mut unread = std::mem::take(&mut self.channel.unread);
         let (mut setup, mut duplex) = (Some(setup), None);
         let read = unread.feed(bytes, |bytes| {
             let Some(setup) = setup.take() else { return Ok(0) };
-            let Some((opened, length)) = self.on_greeting(bytes, setup)? else { return Ok(0) };
+            let Some((opened, length)) = self.on_hello(bytes, setup)? else { return Ok(0) };
             duplex = Some(opened);
             Ok(length)
         });
-        self.cord.unread = unread;
+        self.channel.unread = unread;
         match (read, duplex) {
             (Err(reason), _) => Step::Failed(reason),
             (Ok(()), None) => Step::Wait,
             (Ok(()), Some(duplex)) => {
-                let cord = std::mem::replace(&mut self.cord, Cord::gone());
-                Step::Done(Box::new(Established::new(self.tag, cord, duplex)))
+                let channel = std::mem::replace(&mut self.channel, FrameChannel::gone());
+                Step::Done(Box::new(Established::new(self.tag, channel, duplex)))
             }
         }
     }
 
     fn channel_drained(&mut self) {
-        self.cord.on_drained();
+        self.channel.on_drained();
     }
 
     fn channel_ended(&mut self, _now: Instant, end: ChannelEnd) -> Effect {
-        self.cord.on_ended(end);
+        self.channel.on_ended(end);
         Effect::Lost(match end {
             ChannelEnd::Refused => ConnectionLost::ChannelRefused,
             ChannelEnd::Finished => ConnectionLost::Refused,
@@ -162,10 +162,10 @@ impl<P: Protocol> protocol::Opening for Opening<P> {
     }
 
     fn poll_channel(&mut self, _now: Instant) -> Option<Request> {
-        self.cord.poll(|_| ())
+        self.channel.poll(|_| ())
     }
 
     fn channel_bytes(&self) -> &[u8] {
-        self.cord.bytes()
+        self.channel.bytes()
     }
 }

@@ -294,7 +294,7 @@ fn callers_beyond_the_limits_are_refused_without_a_connection() {
     assert!((1..=3).all(|port| end.accept_channel(now, from(port)).is_some()));
     assert_eq!(end.accept_channel(now, from(4)), None);
     assert!(end.poll_transmit(now, &mut farhaul_proto::transport::Batch::new()).is_none());
-    // A caller that never greets is forgotten, and the host is told.
+    // A caller that never sends its hello is forgotten, and the host is told.
     end.handle_timeout(now + Duration::from_secs(6));
     let later = now + Duration::from_secs(6);
     let mut resets = 0;

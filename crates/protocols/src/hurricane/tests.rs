@@ -181,7 +181,7 @@ fn a_request_is_held_back_until_enough_datagrams_are_missing() {
 #[test]
 fn a_sender_asks_its_receiver_for_a_trigger() {
     let options = Options { trigger: Some(9), trigger_window: Some(2.5), ..Options::default() };
-    let terms = Terms::decode(&Hurricane::greeting(&options)).unwrap();
+    let terms = Terms::decode(&Hurricane::hello(&options)).unwrap();
     assert_eq!(terms, Terms { trigger: 9, window: 2_500 });
 }
 
@@ -319,7 +319,7 @@ fn datagrams_that_no_sender_sends_are_refused() {
 }
 
 #[test]
-fn a_greeting_of_another_length_is_refused() {
+fn a_hello_of_another_length_is_refused() {
     let config = Config::default();
     assert!(Hurricane::receiver(&fixed(100), &[0; 5], setup(&config)).is_err());
 }

@@ -70,18 +70,18 @@ impl Options {
     }
 
     /// The options that the peer's receiver must know: the payload limit, zero for none.
-    pub(crate) fn greeting(&self) -> Vec<u8> {
+    pub(crate) fn hello(&self) -> Vec<u8> {
         self.payload.unwrap_or(0).to_be_bytes().to_vec()
     }
 
-    /// The payload bytes of a full packet by the peer's greeting.
-    pub(crate) fn payload_of_peer(greeting: &[u8], room: usize) -> Result<usize, PeerMisbehaved> {
-        let length = greeting.len() as u64;
-        let fault = match greeting.try_into().map(u16::from_be_bytes) {
+    /// The payload bytes of a full packet by the peer's hello.
+    pub(crate) fn payload_of_peer(hello: &[u8], room: usize) -> Result<usize, PeerMisbehaved> {
+        let length = hello.len() as u64;
+        let fault = match hello.try_into().map(u16::from_be_bytes) {
             Ok(0) => return Ok(room),
             Ok(most) if most >= MIN_PAYLOAD => return Ok(room.min(usize::from(most))),
             Ok(most) => ControlFault::OutOfRange { field: "the payload", value: most.into(), valid: "64 or more" },
-            Err(_) => ControlFault::Length { record: "the greeting", length, valid: 2 },
+            Err(_) => ControlFault::Length { record: "the hello", length, valid: 2 },
         };
         Err(PeerMisbehaved::ControlRecord(fault))
     }
@@ -121,18 +121,18 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_learns_the_payload_from_the_greeting() {
+    fn a_receiver_learns_the_payload_from_the_hello() {
         for (payload, expected) in [(None, 1_460), (Some(1_000), 1_000), (Some(9_000), 1_460)] {
             let options = Options { payload, ..Options::default() };
             assert_eq!(options.payload(1_460), expected);
-            assert_eq!(Options::payload_of_peer(&options.greeting(), 1_460), Ok(expected));
+            assert_eq!(Options::payload_of_peer(&options.hello(), 1_460), Ok(expected));
         }
     }
 
     #[test]
-    fn a_tiny_payload_in_a_greeting_is_refused() {
-        for greeting in [&[][..], &[0], &[0, 63], &[1, 2, 3]] {
-            assert!(Options::payload_of_peer(greeting, 1_460).is_err(), "{greeting:?}");
+    fn a_tiny_payload_in_a_hello_is_refused() {
+        for hello in [&[][..], &[0], &[0, 63], &[1, 2, 3]] {
+            assert!(Options::payload_of_peer(hello, 1_460).is_err(), "{hello:?}");
         }
     }
 }

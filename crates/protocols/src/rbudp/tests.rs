@@ -29,8 +29,8 @@ fn sender(options: &Options) -> sender::Sender {
 }
 
 fn receiver() -> receiver::Receiver {
-    let greeting = Options::default().greeting();
-    Rbudp::receiver(&Options::default(), &greeting, setup(&buffers(10_000_000))).unwrap()
+    let hello = Options::default().hello();
+    Rbudp::receiver(&Options::default(), &hello, setup(&buffers(10_000_000))).unwrap()
 }
 
 /// The next records.

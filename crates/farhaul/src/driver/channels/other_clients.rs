@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use farhaul_proto::begins_hello;
 
-/// Bytes that tell a caller of this protocol from others: the beginning of its greeting.
+/// Bytes that tell a caller of this protocol from others: the beginning of its hello.
 const ENOUGH: usize = 8;
 /// Callers that wait for the application. Further ones are reset.
 const WAITING: usize = 64;
@@ -49,7 +49,7 @@ pub(super) fn judge(peek: impl FnOnce(&mut [u8]) -> Option<usize>) -> Caller {
     match peek(&mut first) {
         None => Caller::Silent,
         Some(0) => Caller::Gone,
-        // One write brings the whole greeting, so its first segment decides.
+        // One write brings the whole hello, so its first segment decides.
         Some(len) if begins_hello(&first[..len]) => Caller::Ours,
         Some(_) => Caller::OtherClient,
     }
@@ -70,11 +70,11 @@ mod tests {
     }
 
     #[test]
-    fn a_greeting_is_told_from_the_first_words_of_original_programs() {
+    fn a_hello_is_told_from_the_first_words_of_original_programs() {
         let mut hello = Vec::new();
         Hello { protocol: "tsunami", tag: Tag(7), datagram: 1472, options: &[] }.encode(&mut hello);
         assert_eq!(judged(&hello), Caller::Ours);
-        assert_eq!(judged(&hello[..3]), Caller::Ours, "a divided greeting");
+        assert_eq!(judged(&hello[..3]), Caller::Ours, "a divided hello");
         let mut named = [0; 256];
         named[..11].copy_from_slice(b"FARHAUL.tar");
         // A revision of Tsunami, a name of RBUDP, a UDP port of SABUL.

@@ -4,8 +4,8 @@ use farhaul_units::Instant;
 use farhaul_wire::blast::Frame;
 
 use super::Established;
-use crate::blast::cord::reason_of_abort;
 use crate::blast::engine::Protocol;
+use crate::blast::frame_channel::reason_of_abort;
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::endpoint::protocol::{Effect, Established as _};
 use farhaul_proto::error::{ConnectionLost, PeerIncompatible};
@@ -33,15 +33,15 @@ impl<P: Protocol> Established<P> {
 
     /// Takes frames, in any division.
     pub(super) fn on_frames(&mut self, bytes: &[u8], now: Instant) -> Effect {
-        self.duplex.pulse.on_heard(now);
-        let mut unread = std::mem::take(&mut self.cord.unread);
+        self.duplex.liveness.on_heard(now);
+        let mut unread = std::mem::take(&mut self.channel.unread);
         let mut ended = None;
         match unread.feed(bytes, |bytes| self.on_frame(bytes, now, &mut ended)) {
             Err(reason) => return self.fail(now, reason),
-            Ok(()) => self.cord.unread = unread,
+            Ok(()) => self.channel.unread = unread,
         }
         if ended.is_some() {
-            self.cord.finish();
+            self.channel.finish();
         }
         ended.unwrap_or(Effect::GoOn)
     }
@@ -49,7 +49,7 @@ impl<P: Protocol> Established<P> {
     /// The channel ended.
     pub(super) fn on_channel_end(&mut self, now: Instant, end: ChannelEnd) -> Effect {
         let alive = self.is_alive();
-        self.cord.on_ended(end);
+        self.channel.on_ended(end);
         if !alive {
             return Effect::GoOn;
         }

@@ -39,7 +39,7 @@ impl Protocol for Simple {
         }
     }
 
-    fn receiver((): &(), _greeting: &[u8], setup: Setup<'_>) -> Result<SimpleReceiver, PeerMisbehaved> {
+    fn receiver((): &(), _hello: &[u8], setup: Setup<'_>) -> Result<SimpleReceiver, PeerMisbehaved> {
         let state = ReceiverState::new(SeqNo::new(0), PAYLOAD, MOST_PACKETS, &setup);
         Ok(SimpleReceiver { state, report: setup.now, news: false })
     }

@@ -52,9 +52,7 @@ pub(crate) fn assert_robust<P: Protocol>(options: &P::Options, seed: u64, kinds:
         rng: rng.fork(),
     };
     let mut sender = P::sender(options, setup(&mut rng));
-    let Ok(mut receiver) = P::receiver(options, &P::greeting(options), setup(&mut rng)) else {
-        panic!("its own greeting")
-    };
+    let Ok(mut receiver) = P::receiver(options, &P::hello(options), setup(&mut rng)) else { panic!("its own hello") };
     let (mut scratch, mut out) = (Vec::new(), Vec::new());
     // An engine whose peer misbehaved is thrown away. So its errors end it here too.
     let mut alive = [true; 2];

@@ -106,7 +106,7 @@ impl<P: Protocol> Pair<P> {
         id
     }
 
-    /// Connects both sides. The far side has its id once the near one's greeting is there.
+    /// Connects both sides. The far side has its id once the near one's hello is there.
     pub(crate) fn connect(&mut self) -> (ConnectionId, ConnectionId) {
         let near = self.call();
         self.run_for(DELAY * 6);

@@ -144,7 +144,7 @@ impl<P: Protocol> Wire<P> {
             rng: rng.fork(),
         };
         let sender = P::sender(options, setup(&mut rng));
-        let receiver = P::receiver(options, &P::greeting(options), setup(&mut rng)).expect("its own greeting");
+        let receiver = P::receiver(options, &P::hello(options), setup(&mut rng)).expect("its own hello");
         Self {
             now,
             sender,

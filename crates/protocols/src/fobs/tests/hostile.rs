@@ -90,7 +90,7 @@ fn records_of_the_wrong_side_version_or_type_are_refused() {
     }
     let (mut sender, now) = sender_of_ten(&greedy(1_000));
     assert!(is_out_of_turn(sender.handle_control(now, &feedback(segment(0, 0, 9), range(3, 3))).unwrap_err()));
-    let mut receiver = Fobs::receiver(&fixed(100), &Fobs::greeting(&greedy(100)), setup(&config)).unwrap();
+    let mut receiver = Fobs::receiver(&fixed(100), &Fobs::hello(&greedy(100)), setup(&config)).unwrap();
     for bytes in
         [record(|out| encode_segment(segment(0, 0, 1), out)), ack, record(|out| encode_completed(SeqNo::new(1), out))]
     {
@@ -165,7 +165,7 @@ fn datagrams_that_no_sender_sends_are_refused() {
 }
 
 #[test]
-fn a_greeting_of_another_length_is_refused() {
+fn a_hello_of_another_length_is_refused() {
     let config = Config::default();
     assert!(Fobs::receiver(&fixed(100), &[0; 5], setup(&config)).is_err());
 }

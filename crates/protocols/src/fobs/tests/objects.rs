@@ -10,7 +10,7 @@ fn nothing_of_an_object_is_readable_before_all_of_it_if_neither_side_wants_order
     let config = Config::default();
     for (orders, readable) in [([false, false], 0), ([true, false], 1_460), ([false, true], 1_460)] {
         let [sender, receiver] = orders.map(|ordered| Options { ordered, ..fixed(100) });
-        let mut receiver = Fobs::receiver(&receiver, &Fobs::greeting(&sender), setup(&config)).unwrap();
+        let mut receiver = Fobs::receiver(&receiver, &Fobs::hello(&sender), setup(&config)).unwrap();
         receive(&mut receiver, 0, 1_460);
         assert_eq!(receiver.available(), readable);
         let mut done = Vec::new();

@@ -16,7 +16,7 @@ fn c3_a_datagram_far_ahead_costs_few_reports_at_a_time_and_all_losses_are_report
     let (prefix, round_trip, rng) = (Prefix::Tag(Tag(7)), Duration::from_secs(10), Rng::new(1));
     let setup = Setup { config: &config, datagram: 1_472, prefix, round_trip, now, rng };
     let options = Options { window: MAX_WINDOW, ..Options::default() };
-    let mut receiver = Sabul::receiver(&options, &Sabul::greeting(&options), setup).expect("its own greeting");
+    let mut receiver = Sabul::receiver(&options, &Sabul::hello(&options), setup).expect("its own hello");
     let last = Numbering::new().wire(Numbering::FIRST.plus(MAX_WINDOW - 1));
     assert!(receiver.handle_datagram(now, &[&encode_data_header(last)[..], &[1]].concat()));
     receiver.end_batch(now);

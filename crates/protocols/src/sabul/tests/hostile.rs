@@ -55,9 +55,9 @@ fn losses_that_never_left_are_ignored_and_too_many_are_refused() {
 #[test]
 fn a_packet_far_ahead_takes_no_memory() {
     let config = Config { recv_buffer: 1 << 20, ..Config::default() };
-    let Ok(mut receiver) = Sabul::receiver(&Options::default(), &Sabul::greeting(&Options::default()), setup(&config))
+    let Ok(mut receiver) = Sabul::receiver(&Options::default(), &Sabul::hello(&Options::default()), setup(&config))
     else {
-        panic!("its own greeting")
+        panic!("its own hello")
     };
     for number in [49_000_000_u32, 26_000, 99_999_999, u32::MAX] {
         receiver.handle_datagram(NOW, &[&number.to_be_bytes()[..], &[2; 250]].concat());

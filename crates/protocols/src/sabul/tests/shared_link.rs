@@ -65,7 +65,7 @@ impl SharedLink {
             };
             Flow {
                 sender: Sabul::sender(options, setup()),
-                receiver: Sabul::receiver(options, &Sabul::greeting(options), setup()).expect("its own greeting"),
+                receiver: Sabul::receiver(options, &Sabul::hello(options), setup()).expect("its own hello"),
                 delay: *round_trip / 2,
                 datagrams: VecDeque::new(),
                 control: VecDeque::new(),

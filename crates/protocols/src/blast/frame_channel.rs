@@ -1,10 +1,10 @@
-//! This side's end of a channel, from the greeting to the last frame.
+//! This side's end of a channel, from the hello to the last frame.
 
 use farhaul_units::Instant;
 use farhaul_wire::blast::Frame;
 
 use super::frames::Unread;
-use super::path::PATIENCE;
+use super::path_validation::PATIENCE;
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::endpoint::closing::{CloseKind, LONGEST_CLOSE};
 use farhaul_proto::endpoint::control_channel::{ControlChannel, Request};
@@ -16,11 +16,11 @@ const BLOCKED: u32 = 2;
 
 /// An end of a channel with what waits to be read and to be sent.
 #[derive(Debug)]
-pub(super) struct Cord {
+pub(super) struct FrameChannel {
     line: ControlChannel,
     pub(super) unread: Unread,
-    /// The greeting, until it leaves.
-    greeting: Vec<u8>,
+    /// The hello, until it leaves.
+    hello: Vec<u8>,
     last: Last,
 }
 
@@ -33,10 +33,10 @@ enum Last {
     Leaving { frame: Option<Frame<'static>>, by: Instant },
 }
 
-impl Cord {
-    /// An end that begins with `greeting`.
-    pub(super) fn new(line: ControlChannel, greeting: Vec<u8>) -> Self {
-        Self { line, unread: Unread::default(), greeting, last: Last::None }
+impl FrameChannel {
+    /// An end that begins with `hello`.
+    pub(super) fn new(line: ControlChannel, hello: Vec<u8>) -> Self {
+        Self { line, unread: Unread::default(), hello, last: Last::None }
     }
 
     /// Stands in for an end that another phase holds.
@@ -108,9 +108,9 @@ impl Cord {
 
     /// The request to the host. `fill` appends frames if the channel takes some.
     pub(super) fn poll(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> Option<Request> {
-        let Self { line, greeting, last, .. } = self;
+        let Self { line, hello, last, .. } = self;
         line.poll(|out| {
-            out.extend(std::mem::take(greeting));
+            out.extend(std::mem::take(hello));
             fill(out);
             if let Last::Leaving { frame, .. } = last
                 && let Some(frame) = frame.take()
@@ -165,47 +165,47 @@ mod tests {
 
     const START: Instant = Instant::from_nanos(1_000_000_000);
 
-    fn sent(cord: &mut Cord, frames: &[u8]) -> Vec<u8> {
-        assert_eq!(cord.poll(|out| out.extend_from_slice(frames)), Some(Request::Send));
-        cord.bytes().to_vec()
+    fn sent(channel: &mut FrameChannel, frames: &[u8]) -> Vec<u8> {
+        assert_eq!(channel.poll(|out| out.extend_from_slice(frames)), Some(Request::Send));
+        channel.bytes().to_vec()
     }
 
     #[test]
-    fn the_greeting_is_first_and_the_last_frame_is_last() {
-        let mut cord = Cord::new(ControlChannel::accepted(), b"hello".to_vec());
-        cord.leave(START, CloseKind::Closed);
+    fn the_hello_is_first_and_the_last_frame_is_last() {
+        let mut channel = FrameChannel::new(ControlChannel::accepted(), b"hello".to_vec());
+        channel.leave(START, CloseKind::Closed);
         let mut expected = b"hello, ".to_vec();
         Frame::End.encode(&mut expected);
-        assert_eq!(sent(&mut cord, b", "), expected);
-        assert!(cord.is_open());
-        cord.on_drained();
-        assert_eq!(cord.poll(|_| ()), Some(Request::Finish));
-        assert!(cord.is_gone());
+        assert_eq!(sent(&mut channel, b", "), expected);
+        assert!(channel.is_open());
+        channel.on_drained();
+        assert_eq!(channel.poll(|_| ()), Some(Request::Finish));
+        assert!(channel.is_gone());
     }
 
     #[test]
     fn a_peer_that_cannot_be_told_is_given_up_after_the_longest_close() {
-        let mut cord = Cord::new(ControlChannel::accepted(), Vec::new());
-        sent(&mut cord, b"the host never drains these");
-        cord.leave(START, CloseKind::Aborted);
-        assert_eq!(cord.poll(|_| ()), None);
-        cord.handle_timeout(Instant::from_nanos((START + LONGEST_CLOSE).as_nanos() - 1));
-        assert!(cord.is_open());
-        cord.handle_timeout(START + LONGEST_CLOSE);
-        assert_eq!(cord.poll(|_| ()), Some(Request::Reset));
+        let mut channel = FrameChannel::new(ControlChannel::accepted(), Vec::new());
+        sent(&mut channel, b"the host never drains these");
+        channel.leave(START, CloseKind::Aborted);
+        assert_eq!(channel.poll(|_| ()), None);
+        channel.handle_timeout(Instant::from_nanos((START + LONGEST_CLOSE).as_nanos() - 1));
+        assert!(channel.is_open());
+        channel.handle_timeout(START + LONGEST_CLOSE);
+        assert_eq!(channel.poll(|_| ()), Some(Request::Reset));
     }
 
     #[test]
     fn a_fault_is_told_only_on_an_open_channel() {
-        let mut cord = Cord::new(ControlChannel::accepted(), Vec::new());
-        cord.fail(START, ConnectionLost::UdpBlocked(PATIENCE));
+        let mut channel = FrameChannel::new(ControlChannel::accepted(), Vec::new());
+        channel.fail(START, ConnectionLost::UdpBlocked(PATIENCE));
         let mut expected = Vec::new();
         Frame::Abort(BLOCKED).encode(&mut expected);
-        assert_eq!(sent(&mut cord, &[]), expected);
-        let mut cord = Cord::new(ControlChannel::accepted(), Vec::new());
-        cord.on_ended(ChannelEnd::Finished);
-        cord.fail(START, ConnectionLost::Aborted);
-        assert_eq!(cord.poll(|_| ()), Some(Request::Reset));
-        assert_eq!(cord.leave_by(), None);
+        assert_eq!(sent(&mut channel, &[]), expected);
+        let mut channel = FrameChannel::new(ControlChannel::accepted(), Vec::new());
+        channel.on_ended(ChannelEnd::Finished);
+        channel.fail(START, ConnectionLost::Aborted);
+        assert_eq!(channel.poll(|_| ()), Some(Request::Reset));
+        assert_eq!(channel.leave_by(), None);
     }
 }

@@ -12,9 +12,9 @@ const SPACING: Duration = Duration::from_millis(250);
 /// Time between two probes on an open path without datagrams. Home routers forget a UDP flow after 30 s.
 const REFRESH: Duration = Duration::from_secs(15);
 
-/// The ways of this side's datagrams and the peer's.
+/// The paths of this side's datagrams and the peer's.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct PathValidation {
     /// This side called, so it knows the peer's address. The other side learns it from the first datagram.
     called: bool,
     /// The peer has said that one of this side's arrived.
@@ -26,8 +26,8 @@ pub(super) struct Way {
     deadline: Instant,
 }
 
-impl Way {
-    /// Both ways. `called` is whether this side called.
+impl PathValidation {
+    /// Both paths. `called` is whether this side called.
     pub(super) fn new(called: bool, now: Instant) -> Self {
         let (open, heard, told, deadline) = (false, false, false, now + PATIENCE);
         Self { called, open, heard, told, next: now, deadline }
@@ -74,7 +74,7 @@ impl Way {
         self.open && self.heard
     }
 
-    /// Whether UDP is blocked: the time is over, and a way is not open.
+    /// Whether UDP is blocked: the time is over, and a direction is not open.
     pub(super) fn is_blocked(&self, now: Instant) -> bool {
         !self.is_open() && now >= self.deadline
     }
@@ -102,24 +102,24 @@ mod tests {
 
     #[test]
     fn a_way_without_answers_is_blocked_after_three_seconds_of_probes() {
-        let mut way = Way::new(true, START);
+        let mut path = PathValidation::new(true, START);
         let (mut now, mut probes) = (START, 0);
-        while !way.is_blocked(now) {
-            probes += u32::from(way.poll_probe(now));
-            now = way.deadline();
+        while !path.is_blocked(now) {
+            probes += u32::from(path.poll_probe(now));
+            now = path.deadline();
         }
         assert_eq!((now - START, probes), (PATIENCE, 12));
     }
 
     #[test]
     fn an_open_way_is_kept_open_and_told_once() {
-        let mut way = Way::new(true, START);
-        assert!(way.poll_probe(START) && !way.poll_told());
-        way.on_datagram();
-        assert!(way.poll_told() && !way.poll_told());
-        way.on_open();
-        assert!(way.is_open() && !way.is_blocked(START + Duration::from_secs(60)));
-        way.on_sent(START);
-        assert_eq!(way.deadline(), START + REFRESH);
+        let mut path = PathValidation::new(true, START);
+        assert!(path.poll_probe(START) && !path.poll_told());
+        path.on_datagram();
+        assert!(path.poll_told() && !path.poll_told());
+        path.on_open();
+        assert!(path.is_open() && !path.is_blocked(START + Duration::from_secs(60)));
+        path.on_sent(START);
+        assert_eq!(path.deadline(), START + REFRESH);
     }
 }

@@ -1,4 +1,4 @@
-//! The pulse of a channel: pings for the RTT, and the silence of the peer.
+//! Liveness of a channel: pings for the RTT, and the silence of the peer.
 
 use farhaul_units::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const STOP_AFTER: Duration = Duration::from_secs(3);
 
 /// Measures the RTT and the silence.
 #[derive(Debug)]
-pub(super) struct Pulse {
+pub(super) struct ChannelLiveness {
     pub(super) rtt: Rtt,
     /// The mean deviation of the samples from the smoothed RTT. That of [`Rtt`] begins at half of the first sample, which
     /// is right for timers and says nothing of the path.
@@ -27,7 +27,7 @@ pub(super) struct Pulse {
     number: u64,
 }
 
-impl Pulse {
+impl ChannelLiveness {
     /// Begins with the RTT of the channel's opening. `idle` is the time between pings without data, and `timeout` the
     /// silence that ends the connection.
     pub(super) fn new(now: Instant, first: Option<Duration>, idle: Duration, timeout: Duration) -> Self {
@@ -115,48 +115,48 @@ mod tests {
         Instant::from_nanos(1_000_000_000) + Duration::from_millis(millis)
     }
 
-    fn pulse() -> Pulse {
-        Pulse::new(at(0), Some(Duration::from_millis(40)), Duration::from_secs(10), Duration::from_secs(30))
+    fn liveness() -> ChannelLiveness {
+        ChannelLiveness::new(at(0), Some(Duration::from_millis(40)), Duration::from_secs(10), Duration::from_secs(30))
     }
 
     #[test]
     fn an_answered_ping_is_a_sample_and_an_old_answer_is_none() {
-        let mut pulse = pulse();
-        assert_eq!(pulse.poll_ping(at(499), true), None);
-        assert_eq!(pulse.poll_ping(at(500), true), Some(1));
-        assert_eq!(pulse.poll_ping(at(1_100), true), None, "the first is not answered");
-        assert_eq!(pulse.on_echo(at(540), 1), Some(Duration::from_millis(40)));
-        assert_eq!(pulse.on_echo(at(541), 1), None);
-        assert_eq!(pulse.poll_ping(at(1_000), true), Some(2));
+        let mut liveness = liveness();
+        assert_eq!(liveness.poll_ping(at(499), true), None);
+        assert_eq!(liveness.poll_ping(at(500), true), Some(1));
+        assert_eq!(liveness.poll_ping(at(1_100), true), None, "the first is not answered");
+        assert_eq!(liveness.on_echo(at(540), 1), Some(Duration::from_millis(40)));
+        assert_eq!(liveness.on_echo(at(541), 1), None);
+        assert_eq!(liveness.poll_ping(at(1_000), true), Some(2));
     }
 
     #[test]
     fn round_trips_vary_by_what_was_seen_alone() {
-        let mut pulse = pulse();
-        pulse.poll_ping(at(500), true);
-        pulse.on_echo(at(540), 1);
-        assert_eq!(pulse.round_trips().variation, Duration::ZERO);
-        pulse.poll_ping(at(1_000), true);
-        pulse.on_echo(at(1_048), 2);
-        assert_eq!(pulse.round_trips().variation, Duration::from_millis(2));
+        let mut liveness = liveness();
+        liveness.poll_ping(at(500), true);
+        liveness.on_echo(at(540), 1);
+        assert_eq!(liveness.round_trips().variation, Duration::ZERO);
+        liveness.poll_ping(at(1_000), true);
+        liveness.on_echo(at(1_048), 2);
+        assert_eq!(liveness.round_trips().variation, Duration::from_millis(2));
     }
 
     #[test]
     fn a_ping_is_no_reason_to_wake_while_the_channel_takes_no_bytes() {
-        let pulse = pulse();
-        assert_eq!(pulse.deadline(true, true), at(500));
-        assert_eq!(pulse.deadline(true, false), at(30_000), "only the peer's silence is");
+        let liveness = liveness();
+        assert_eq!(liveness.deadline(true, true), at(500));
+        assert_eq!(liveness.deadline(true, false), at(30_000), "only the peer's silence is");
     }
 
     #[test]
     fn c2_a_sender_stops_after_three_seconds_without_the_channel() {
-        let mut pulse = pulse();
-        assert!(!pulse.is_stalled(at(5_000)), "no question is open");
-        pulse.poll_ping(at(1_000), true);
-        assert!(!pulse.is_stalled(at(2_999)) && pulse.is_stalled(at(3_000)));
-        pulse.on_heard(at(3_001));
-        assert!(!pulse.is_stalled(at(3_002)));
-        assert_eq!(pulse.is_silent(at(33_000)), None);
-        assert_eq!(pulse.is_silent(at(33_001)), Some(Duration::from_secs(30)));
+        let mut liveness = liveness();
+        assert!(!liveness.is_stalled(at(5_000)), "no question is open");
+        liveness.poll_ping(at(1_000), true);
+        assert!(!liveness.is_stalled(at(2_999)) && liveness.is_stalled(at(3_000)));
+        liveness.on_heard(at(3_001));
+        assert!(!liveness.is_stalled(at(3_002)));
+        assert_eq!(liveness.is_silent(at(33_000)), None);
+        assert_eq!(liveness.is_silent(at(33_001)), Some(Duration::from_secs(30)));
     }
 }
