@@ -1,4 +1,7 @@
-//! The blast protocols: data by UDP, control by TCP, a rate instead of a window.
+//! The blast protocols: data by datagrams, control by a reliable channel, a rate instead of a window.
+//!
+//! In plain the channel is TCP on the port of the same number. Inside a secure connection (`farhaul_proto::secure`) it is the
+//! stream of that connection, which also carries the datagrams.
 //!
 //! ```text
 //!                ┌──── Endpoint of UDP and TCP on one port, with Tags<P> ───────────────┐
