@@ -42,7 +42,7 @@ fn opening() {
 #[test]
 fn sender_says() {
     check!().with_max_len(MAX_STREAM).with_iterations(1_000).for_each(|stream: &[u8]| {
-        receive(FileReceiver::connect(pull(), limits()).expect("a request that can be made"), stream);
+        receive(FileReceiver::pull(pull(), limits()).expect("a request that can be made"), stream);
     });
 }
 
@@ -57,7 +57,7 @@ fn receiver_says() {
             credit: 1 << 20,
             request: Request::Pull(pull()),
         };
-        send(FileSender::accept(&open), stream);
+        send(FileSender::answer(&open), stream);
     });
 }
 
@@ -76,8 +76,8 @@ fn measurement() {
 
 fn go_on(open: &Open, stream: &[u8]) {
     match open.request {
-        Request::Push(_) => receive(FileReceiver::accept(open, limits()), stream),
-        Request::Pull(_) => send(FileSender::accept(open), stream),
+        Request::Push(_) => receive(FileReceiver::answer(open, limits()), stream),
+        Request::Pull(_) => send(FileSender::answer(open), stream),
         Request::Bench(spec) => measure(Bench::accept(spec), stream),
         _ => {}
     }
@@ -137,11 +137,11 @@ fn record_session_corpora() {
     let tree = || [(name(b"d"), MemoryFile::directory()), (name(b"d/f"), MemoryFile::file(vec![7; 300]))].into();
     let mut source = MemorySource::new(tree());
     source.streamed.push(name(b"d/f"));
-    let mut receiver = FileReceiver::connect(pull(), limits()).expect("a request that can be made");
+    let mut receiver = FileReceiver::pull(pull(), limits()).expect("a request that can be made");
     let request = receiver.poll_write().to_vec();
     receiver.handle_written(request.len());
     let (_, open) = Acceptor::new().handle_received(&request).expect("ours");
-    let mut sender = FileSender::accept(&open.expect("whole"));
+    let mut sender = FileSender::answer(&open.expect("whole"));
     let mut store = MemoryStore::default();
     let (mut forth, mut back) = (Vec::new(), Vec::new());
     while !(sender.is_over() && receiver.is_over()) {
@@ -154,7 +154,7 @@ fn record_session_corpora() {
         forth.extend(said);
         back.extend(answered);
     }
-    let mut pushing = FileSender::connect(farhaul_session::Push::default());
+    let mut pushing = FileSender::push(farhaul_session::Push::default());
     let mut pushed = pushing.opening().to_vec();
     pushing.handle_written(pushed.len());
     pushed.extend_from_slice(pushing.poll_write(&mut MemorySource::new(tree())));

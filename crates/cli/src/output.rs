@@ -140,7 +140,7 @@ impl Output {
     }
 
     /// Prints a line for people to stderr, unless JSON is wanted.
-    pub(crate) fn say(&self, line: &str) {
+    pub(crate) fn print_line(&self, line: &str) {
         if !self.is_json() {
             self.line(line);
         }

@@ -132,7 +132,7 @@ impl PathProbe {
     /// # Errors
     /// `EMSGSIZE` if the interface permits no such packet. `ECONNREFUSED` if the peer's host answered an earlier question
     /// by saying that nothing listens there.
-    pub fn ask(&self, form: Form, packet: u32) -> io::Result<()> {
+    pub fn send(&self, form: Form, packet: u32) -> io::Result<()> {
         let least = self.least_packet(form);
         let packet = if form == Form::Udt { least } else { packet.max(least) };
         let mut datagram = question(form, self.session, packet, self.micros());
@@ -200,7 +200,7 @@ impl PathProbe {
         let mut answered = BTreeSet::new();
         for _ in 0..2 {
             for &size in sizes.iter().filter(|size| !answered.contains(*size)) {
-                match self.ask(form, size) {
+                match self.send(form, size) {
                     Err(error) if !is_about_size(&error) => return Err(error),
                     _ => {}
                 }

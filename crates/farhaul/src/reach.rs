@@ -97,7 +97,7 @@ impl Reaching {
         }
         if now >= self.next {
             self.read(now);
-            self.ask(now);
+            self.send_probes(now);
             if self.reports.are_enough(now)
                 && let Some(source) = self.reports.take(now)
             {
@@ -118,7 +118,7 @@ impl Reaching {
     }
 
     /// Sends a probe, and notes what the network reports at once.
-    fn ask(&mut self, now: Instant) {
+    fn send_probes(&mut self, now: Instant) {
         match &mut self.probe {
             Some(probe) => probe.repeat(self.peer),
             None => self.probe = Some(Probe::send(self.peer)),

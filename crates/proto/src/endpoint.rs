@@ -10,14 +10,21 @@
 //!               └────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A protocol implements these and `Demultiplexer`, and hands its demultiplexer to an [`Endpoint`].
+//! A protocol implements `Demultiplexer`, `Opening` and `Established`, and hands its demultiplexer to an [`Endpoint`].
 //! One that the endpoint does not know may stand in another crate.
 //!
 //! | part | owns |
 //! | --- | --- |
 //! | `protocol` | the traits of connections: `Opening` and `Established` |
 //! | `multiplexer`, `demultiplexer`, `connections`, `table` | routing, order of sending, timers, channels |
-//! | `commands`, `datagrams`, `control` | the public traits of an endpoint |
+//! | `commands`, `datagrams`, `channels`, `control` | the public traits of an endpoint; `datagram_queue`: unreliable datagrams that wait for the host |
+//!
+//! Events of a connection are collected when it has nothing more to send: a host drains [`poll_transmit`] before it asks for them.
+//!
+//! [`poll_transmit`]: crate::Transport::poll_transmit
+//!
+//! | part | owns |
+//! | --- | --- |
 //! | `connection` | the phases of a connection, and its application's commands |
 //! | `life`, `connection_state` | the state of a connection, and how its application sees it |
 //! | `closing` | telling the peer how this side left |
@@ -29,7 +36,6 @@
 //! | `handshake` | callers and listeners with cookies, as UDT4 and the protocol of 2004 have them; room for callers |
 //! | `replies` | stateless replies to callers |
 
-mod arrivals;
 mod channels;
 pub mod closing;
 mod commands;
@@ -38,6 +44,7 @@ pub(crate) mod connection_state;
 mod connections;
 mod control;
 pub mod control_channel;
+mod datagram_queue;
 mod datagrams;
 mod demultiplexer;
 pub mod expiry;

@@ -13,7 +13,7 @@
 //!              └────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! `endpoint` has all that does not differ between protocols. Parts do not know one another. [`established`](self) passes
+//! `endpoint` has all that does not differ between protocols. Parts do not know one another. `established` passes
 //! facts between them.
 
 mod ack;

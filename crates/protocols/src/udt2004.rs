@@ -17,7 +17,7 @@
 //! | --- | --- | --- |
 //! | ACK | SYN, 10 ms | `ack.rs` |
 //! | NAK | the larger of RTT and mean arrival interval | `nak.rs` |
-//! | SYN | 10 ms | `established/conduct.rs` |
+//! | SYN | 10 ms | `established/contract.rs` |
 //! | EXP | 2·RTT + SYN | `exp.rs` |
 //!
 //! All of them stop while they have nothing to do. The rate law is the controller `udt-2004`

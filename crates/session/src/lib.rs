@@ -5,10 +5,10 @@
 //! pipe in memory.
 //!
 //! ```text
-//! connecting side                           accepting side
-//! FileSender::connect(push)    ──OPEN──▶    Acceptor → Request::Push  → FileReceiver::accept
-//! FileReceiver::connect(pull)  ──OPEN──▶    Acceptor → Request::Pull  → FileSender::accept
-//! Bench::connect(spec)         ──OPEN──▶    Acceptor → Request::Bench → Bench::accept
+//! connecting side                        accepting side
+//! FileSender::push(push)    ──OPEN──▶    Acceptor → Request::Push  → FileReceiver::answer
+//! FileReceiver::pull(pull)  ──OPEN──▶    Acceptor → Request::Pull  → FileSender::answer
+//! Bench::connect(spec)      ──OPEN──▶    Acceptor → Request::Bench → Bench::accept
 //! ```
 //!
 //! A driver moves bytes. Without sockets and disks, a copy looks like this:
@@ -23,7 +23,7 @@
 //! let mut store = MemoryStore::default();
 //!
 //! // The connecting side: everything before the first answer.
-//! let mut sender = FileSender::connect(Push::default());
+//! let mut sender = FileSender::push(Push::default());
 //! let mut bytes = Vec::new();
 //! while let count @ 1.. = sender.poll_write(&mut source).len() {
 //!     bytes.extend_from_slice(sender.poll_write(&mut source));
@@ -32,7 +32,7 @@
 //!
 //! // The accepting side: the request, then the session.
 //! let (used, open) = Acceptor::new().handle_received(&bytes)?;
-//! let mut receiver = FileReceiver::accept(&open.expect("the opening is complete"), ReceiveLimits::default());
+//! let mut receiver = FileReceiver::answer(&open.expect("the opening is complete"), ReceiveLimits::default());
 //! receiver.handle_received(&mut store, &bytes[used..])?;
 //! let answer = receiver.poll_write().to_vec();
 //! receiver.handle_written(answer.len());

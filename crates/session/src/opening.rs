@@ -108,8 +108,8 @@ pub(crate) struct Accept {
 /// Reads the opening frame of an accepted connection, before its kind of session is known.
 ///
 /// The driver passes bytes until it gets an [`Open`] and checks the request. Then it makes the session and passes the
-/// unused bytes to it. The session is [`FileReceiver::accept`](crate::FileReceiver::accept) for a push,
-/// [`FileSender::accept`](crate::FileSender::accept) for a pull, or [`Bench::accept`](crate::Bench::accept). To refuse,
+/// unused bytes to it. The session is [`FileReceiver::answer`](crate::FileReceiver::answer) for a push,
+/// [`FileSender::answer`](crate::FileSender::answer) for a pull, or [`Bench::accept`](crate::Bench::accept). To refuse,
 /// the driver writes a [`refusal`] and finishes the stream.
 #[derive(Debug, Default)]
 pub struct Acceptor {

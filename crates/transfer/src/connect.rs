@@ -147,7 +147,7 @@ impl<'a> Calling<'a> {
     fn begin(&self, endpoint: &Endpoint, peer: SocketAddr) -> Result<Stream, Error> {
         let connected = match (endpoint.connect(peer), &self.server) {
             (Err(ConnectionError::Lost(ConnectionLost::Insecure(SecurityFault::UnknownKey))), Some(server)) => {
-                let accepted = server.ask()?;
+                let accepted = server.fetch_key()?;
                 let again = self.settings.bind_for(peer, Some(server.security_with(accepted)))?;
                 self.environment.cancellation.cancels(again.canceller());
                 again.connect(peer)

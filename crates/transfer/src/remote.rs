@@ -20,7 +20,7 @@
 //! | `frames` | messages in a stream of bytes, behind the noise |
 //! | `ssh` | the options, and the command line of ssh |
 //! | `inbox` | messages of the remote program that wait |
-//! | `program` | the remote program as a child process |
+//! | `child` | the remote program as a child process |
 //! | `reach` | its start, and the way to it |
 //! | `refusal` | why a remote program does not begin |
 //! | `lifeline` | the end of ssh, which ends the copy |
@@ -31,13 +31,13 @@
 //! | `words` | what ssh and the remote side say on stderr |
 
 mod bootstrap;
+mod child;
 pub(crate) mod frames;
 mod inbox;
 mod install;
 mod lifeline;
 pub(crate) mod messages;
 mod pieces;
-mod program;
 pub(crate) mod reach;
 mod refusal;
 mod ssh;
@@ -46,7 +46,7 @@ pub(crate) mod voice;
 mod words;
 
 pub use bootstrap::{Host, bootstrap, send_record};
-pub(crate) use program::RemoteProgram;
-pub use program::peer_knows_of_the_end;
+pub(crate) use child::RemoteProgram;
+pub use child::peer_knows_of_the_end;
 pub use reach::{Answering, Other};
 pub use ssh::{Ssh, setting};

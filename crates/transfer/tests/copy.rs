@@ -27,7 +27,7 @@ impl Drop for Scratch {
 }
 
 fn send(stream: &Stream, source: &mut DiskSource) -> FileSender {
-    let mut session = FileSender::connect(Push::default());
+    let mut session = FileSender::push(Push::default());
     let mut room = vec![0; 64 << 10];
     loop {
         while let len @ 1.. = session.poll_write(source).len() {
@@ -60,7 +60,7 @@ fn receive(stream: &Stream, store: &mut DiskStore) -> FileReceiver {
             break open;
         }
     };
-    let mut session = FileReceiver::accept(&open, ReceiveLimits::default());
+    let mut session = FileReceiver::answer(&open, ReceiveLimits::default());
     loop {
         while used < filled && !session.is_over() {
             used += session.handle_received(store, &room[used..filled]).unwrap();

@@ -213,7 +213,7 @@ impl Measurement<'_> {
         start.key = clients.as_ref().map(Admission::fingerprint);
         announce(self.context, &self.output, &endpoint, start);
         let protection = clients.as_ref().map_or_else(|| "not encrypted".to_owned(), Admission::words);
-        self.output.say(&format!("measuring on {} ({protection}); Ctrl-C stops", endpoint.local_addr()));
+        self.output.print_line(&format!("measuring on {} ({protection}); Ctrl-C stops", endpoint.local_addr()));
         if let Some((clients, reloading)) = clients.as_ref().zip(reloading.as_ref()) {
             listener::guard(&self.environment, clients, &endpoint)?;
             let (clients, events, port) = (clients.clone(), self.environment.events.clone(), endpoint.clone());
@@ -359,7 +359,7 @@ impl Measurement<'_> {
         let was_stopped = self.context.interrupt.is_stopping() && end.bytes > 0;
         if result.is_ok() || was_stopped {
             let session = end.session.map_or(String::new(), |session| format!("[{session}] "));
-            self.output.say(&(session + &summary(&self.output, &end, &flows)));
+            self.output.print_line(&(session + &summary(&self.output, &end, &flows)));
         }
         report_flows(&self.output, end, flows, result)
     }

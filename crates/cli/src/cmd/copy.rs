@@ -109,7 +109,7 @@ pub(super) fn carry_out(
         output.record(&Record::Start(Box::new(start)));
     }
     if result.is_ok() && !view.is_quiet {
-        output.say(&match copy.hosts() {
+        output.print_line(&match copy.hosts() {
             Some(hosts) => summary_between(output, &report, hosts, reporter.has_carrier()),
             None => summary(output, &report),
         });

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Fault> {
     if args.json {
         output.record_value(&outcome.record());
     } else {
-        outcome.lines(output.style()).iter().for_each(|line| output.say(line));
+        outcome.lines(output.style()).iter().for_each(|line| output.print_line(line));
     }
     Ok(())
 }
@@ -92,7 +92,7 @@ impl Demo<'_> {
         let scratch = Scratch::make(self.args.file.is_none().then_some(self.args.size))?;
         let (file, digest) = self.file(&scratch)?;
         let size = file.metadata().map_err(|error| unreadable(&file, &error))?.len();
-        self.output.say(&format!(
+        self.output.print_line(&format!(
             "copying {} from one process to another, over a link of {} with an RTT of {} and {} loss",
             ByteSize(size),
             self.args.rate,
@@ -138,7 +138,7 @@ impl Demo<'_> {
         let path = self.paths();
         Testbed::hosts(self.context, &path).unwrap_or_else(|fault| {
             let why = fault.message.split(';').next().unwrap_or_default().to_owned();
-            self.output.say(&format!("the path is a relay, for UDP only, so TCP is not run: {why}"));
+            self.output.print_line(&format!("the path is a relay, for UDP only, so TCP is not run: {why}"));
             Testbed::relay(path)
         })
     }
@@ -155,7 +155,7 @@ impl Demo<'_> {
         let Testbed::Hosts { emulation, near, far } = Testbed::hosts(self.context, &self.paths())? else {
             return Err(Fault::new(Code::Failed, "no hosts for the kernel's TCP"));
         };
-        self.output.say("the kernel's TCP sends the same file over the same path");
+        self.output.print_line("the kernel's TCP sends the same file over the same path");
         // Reuse the space of the verified copy.
         let target = scratch.inbox().join(file.file_name().unwrap_or_default());
         let bdp = self.args.rate.bytes_in(self.args.rtt);
@@ -194,7 +194,7 @@ impl Demo<'_> {
         match &self.args.file {
             Some(file) => Ok((file.clone(), scratch.hash(file)?)),
             None => {
-                self.output.say(&format!(
+                self.output.print_line(&format!(
                     "making a file of {} of random bytes in {}",
                     self.args.size,
                     scratch.path().display()

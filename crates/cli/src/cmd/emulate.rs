@@ -126,7 +126,7 @@ pub(crate) fn run(args: &EmulateArgs, context: &Context) -> Result<u8, Fault> {
     if args.json {
         output.record_value(&report::record(&report, &ended, interrupted.as_ref()));
     } else if !args.quiet {
-        report::lines(&report).iter().for_each(|line| output.say(line));
+        report::lines(&report).iter().for_each(|line| output.print_line(line));
     } else if !report.valid {
         output.warn(&report::verdict(&report));
     }
@@ -162,12 +162,12 @@ fn play(
     for line in &args.serve {
         let (server, listens) = Served::start(hosts, context, line)?;
         if speaks && !listens {
-            output.say(&format!("`{line}` has not opened a port within {}; continuing", time(far::PATIENCE)));
+            output.print_line(&format!("`{line}` has not opened a port within {}; continuing", time(far::PATIENCE)));
         }
         served.push(server);
     }
     if speaks && command.is_interactive {
-        output.say("this shell runs on the near host; the report follows its `exit`");
+        output.print_line("this shell runs on the near host; the report follows its `exit`");
     }
     let near = Near::start(hosts, context, command)?;
     let ended = thread::scope(|scope| {
@@ -183,13 +183,13 @@ fn play(
 fn hints((up, down): &(PathSpec, PathSpec), hosts: &Hosts<'_>, output: &Output) {
     let (emulation, style) = (hosts.emulation, output.style());
     let there = if words(up) == words(down) { format!("{} each way", words(up)) } else { words(up) };
-    output.say(&format!(
+    output.print_line(&format!(
         "near host {}, far host {} ($FARHAUL_PEER): {there}",
         style.bold(&emulation.ipv4(hosts.near).to_string()),
         style.bold(&emulation.ipv4(hosts.far).to_string()),
     ));
     if words(up) != words(down) {
-        output.say(&format!("from the far host to the near one: {}", words(down)));
+        output.print_line(&format!("from the far host to the near one: {}", words(down)));
     }
 }
 

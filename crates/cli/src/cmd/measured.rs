@@ -100,10 +100,10 @@ impl<'a> Port<'a> {
     }
 
     /// The last line of a summary.
-    pub(super) fn say_protection(&self) {
+    pub(super) fn print_protection(&self) {
         match &self.protection {
-            Some(protection) => self.output.say(&format!("  {protection}")),
-            None => self.output.say("  not encrypted"),
+            Some(protection) => self.output.print_line(&format!("  {protection}")),
+            None => self.output.print_line("  not encrypted"),
         }
     }
 
@@ -158,7 +158,7 @@ fn enclosed(
 ) -> Result<ProbeSocket, Fault> {
     let connected = match connect_with(options, context, peer, server.security())? {
         Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::UnknownKey))) => {
-            let accepted = server.ask()?;
+            let accepted = server.fetch_key()?;
             connect_with(options, context, peer, server.security_with(accepted))?
         }
         connected => connected,

@@ -9,8 +9,8 @@ mod arrived;
 mod ends;
 mod idle;
 mod input;
-mod meeting;
 mod output;
+mod rendezvous;
 
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
@@ -122,13 +122,13 @@ impl Pipe<'_> {
         let listener = endpoint.listen().map_err(fault)?;
         announce(self.context, &self.output, &endpoint, start);
         if let Some(clients) = &clients {
-            self.output.say(&format!("waiting on {local}; {}", clients.words()));
+            self.output.print_line(&format!("waiting on {local}; {}", clients.words()));
             clients.report_refusals(&self.events)?;
         }
         let (stream, peer) = listener.accept().map_err(fault)?;
         drop(listener);
         if crate::output::human::is_terminal() {
-            self.output.say(&self.output.style().dim(&format!("{peer} is connected")));
+            self.output.print_line(&self.output.style().dim(&format!("{peer} is connected")));
         }
         let permit = clients.map(|clients| clients.begin(&stream)).transpose();
         let permit = permit.map_err(|(_, why)| Fault::new(Code::NotAdmitted, format!("{peer}: {why}")))?;
@@ -192,7 +192,7 @@ impl Pipe<'_> {
             measure::fill_limit(&mut end, &stats, &caps.sender(waits));
         }
         if result.is_ok() && crate::output::human::is_terminal() {
-            self.output.say(&self.output.style().dim(&summary(&end)));
+            self.output.print_line(&self.output.style().dim(&summary(&end)));
         }
         report_end(&self.output, end, result)
     }
@@ -252,7 +252,7 @@ impl Pipe<'_> {
         output::close().map_err(|error| unwritable(&error))?;
         if input.ended().is_none() && crate::output::human::is_terminal() && !io::stdin().is_terminal() {
             let peer = stream.peer_addr();
-            self.output.say(&format!("{peer} has sent everything; this side goes on until its own input ends"));
+            self.output.print_line(&format!("{peer} has sent everything; this side goes on until its own input ends"));
         }
         // A person at a terminal has no more to answer.
         let closed = if io::stdin().is_terminal() { stream.finish() } else { stream.wait_until_closed() };

@@ -91,8 +91,8 @@ pub(crate) fn run(args: &ProfileArgs, context: &Context) -> Result<(), Fault> {
         _ => Ok(()),
     };
     if !sweep.profile.points.is_empty() {
-        report::say(&sweep, cached.as_deref());
-        sweep.port.say_protection();
+        report::print(&sweep, cached.as_deref());
+        sweep.port.print_protection();
     }
     let mut end = sweep.record();
     end["cached"] = json!(cached);
@@ -130,7 +130,7 @@ impl Sweep<'_> {
         let points = grid(self.port.datagram, self.capacity, &self.args.window, &self.args.sleep);
         let length = self.args.seconds.unwrap_or(POINT);
         let runs = points.len() as u64 * u64::from(self.args.repeat);
-        self.port.output.say(&format!(
+        self.port.output.print_line(&format!(
             "measuring {}, {} each: about {}",
             plural(points.len() as u64, "point"),
             plural(self.args.repeat.into(), "run"),
@@ -169,7 +169,7 @@ impl Sweep<'_> {
         }
         self.port.output.detach();
         self.capacity = search.capacity();
-        self.port.output.say(&format!("the path carries about {} of payload", self.capacity));
+        self.port.output.print_line(&format!("the path carries about {} of payload", self.capacity));
         Ok(())
     }
 

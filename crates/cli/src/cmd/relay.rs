@@ -45,13 +45,13 @@ pub(crate) fn run(args: &RelayArgs, context: &Context) -> Result<(), Fault> {
     let fields = json!({ "local": local, "to": to.to_string(), "settings": args.path.record() });
     output.record_value(&start_record("relay", fields));
     relay.warnings().for_each(|warning| output.warn(&warning));
-    output.say(&format!("relaying {} to {to}; Ctrl-C ends it and prints the report", relay.local_addr()));
+    output.print_line(&format!("relaying {} to {to}; Ctrl-C ends it and prints the report", relay.local_addr()));
     let began = CpuSeconds::of_thread();
     let report = relay.run(&context.interrupt.stopping())?;
     if args.json {
         output.record_value(&record(&report, CpuSeconds::of_thread() - began));
     } else {
-        lines(&report).iter().for_each(|line| output.say(line));
+        lines(&report).iter().for_each(|line| output.print_line(line));
     }
     context.interrupt.fault().map_or(Ok(()), Err)
 }

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     announce(context, &output, &endpoint, start);
     let (shown, at) = (args.root.display(), endpoint.local_addr());
     let whom = whom_it_serves(args, &settings, clients, plain);
-    output.say(&format!("serving {shown} on {at} ({whom}); Ctrl-C stops"));
+    output.print_line(&format!("serving {shown} on {at} ({whom}); Ctrl-C stops"));
     if let Some((clients, reloading)) = clients.zip(reloading.as_ref()) {
         listener::guard(&environment, clients, &endpoint)?;
         reload_at_hangup(reloading, (clients, plain), (&endpoint, &environment, &output));
@@ -126,7 +126,7 @@ fn reload_at_hangup(
         listener::reload(&clients, &endpoint, &events);
         let Some(plain) = &plain else { return };
         match plain.reload(&endpoint) {
-            Ok(read) => output.say(&format!("the plain clients were read again: {read}")),
+            Ok(read) => output.print_line(&format!("the plain clients were read again: {read}")),
             Err(fault) => output.warn(&format!("{fault}; the plain clients of before apply")),
         }
     });
@@ -143,8 +143,8 @@ impl Observer for Sessions {
         let Event::Ended(report, error) = event else { return self.reporter.on_event(session, event) };
         let line = line(report);
         match report_end(&self.output, Report::clone(report), error.map_or(Ok(()), |error| Err(error.clone()))) {
-            Ok(()) => self.output.say(&line),
-            Err(fault) => self.output.say(&format!("{line}; {}", self.output.style().red(&fault.to_string()))),
+            Ok(()) => self.output.print_line(&line),
+            Err(fault) => self.output.print_line(&format!("{line}; {}", self.output.style().red(&fault.to_string()))),
         }
     }
 }

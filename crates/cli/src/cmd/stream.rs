@@ -69,7 +69,7 @@ pub(crate) fn run(args: &StreamArgs, context: &Context) -> Result<(), Fault> {
         ..StableConfig::new(args.rate)
     };
     let stream = port.socket.stable(config).map_err(|error| fault_of_stream(error, port.peer))?;
-    port.output.say(&format!("sending to {} ({}); Ctrl-C stops", port.peer, port.protected()));
+    port.output.print_line(&format!("sending to {} ({}); Ctrl-C stops", port.peer, port.protected()));
     let now = port.socket.now();
     let mut running = Running {
         args,
@@ -188,7 +188,7 @@ impl Running<'_> {
         let delays = self.stream.take_delays();
         let acknowledged = figures.acknowledged - self.interval.acknowledged;
         let [from, to] = [self.interval.since, now].map(|at| (at - self.begun).as_secs_f64());
-        port.output.say(&format!(
+        port.output.print_line(&format!(
             "{from:>5.1} to {to:>5.1} s   goodput {:>11}   source {:>11}   T_s {:>7}   RTT {:>7} ± {:>6}   jitter {:>6}",
             figures.goodput.to_string(),
             figures.rate.to_string(),
@@ -226,8 +226,8 @@ impl Running<'_> {
         });
         let delays = self.stream.delays();
         if figures.acknowledged > 0 {
-            port.output.say(&self.summary(port, &figures, settled, now - self.begun));
-            port.say_protection();
+            port.output.print_line(&self.summary(port, &figures, settled, now - self.begun));
+            port.print_protection();
         }
         let end = json!({
             "seconds": (now - self.begun).as_secs_f64(),

@@ -104,7 +104,7 @@ impl Intervals {
             in_flight_packets: stats.in_flight,
         };
         if self.view.flow.is_none() {
-            self.view.output.say(&line(&interval, sends));
+            self.view.output.print_line(&line(&interval, sends));
         }
         self.view.output.record(&Record::Interval(interval));
     }

@@ -84,7 +84,7 @@ impl Reporter {
         if let Some((path, line)) = locked(&self.shared.held).take()
             && !names(&path)
         {
-            self.shared.output.say(&line);
+            self.shared.output.print_line(&line);
         }
     }
 }
@@ -125,7 +125,7 @@ impl Observer for Reporter {
                 self.shared.remote.show(output, shown.bar.as_ref(), (host, record));
             }
             Event::Warning(message) => output.warn(message),
-            Event::Note(line) => output.say(line),
+            Event::Note(line) => output.print_line(line),
             _ => {}
         }
     }
@@ -148,7 +148,7 @@ impl Reporter {
             if start.for_people && start.only_sends {
                 let age = days(probe::now().saturating_sub(measured));
                 let rate = human::rate(Some(rate_bps));
-                output.say(&format!("the search for the rate begins at {rate}, from a profile {age}"));
+                output.print_line(&format!("the search for the rate begins at {rate}, from a profile {age}"));
             }
         }
         if let Some((carrier, tried)) = carrier {
@@ -178,7 +178,9 @@ impl Reporter {
         let mut held = locked(&self.shared.held);
         match held.replace((String::new(), String::new())) {
             None => *held = Some((path, line)),
-            Some((_, first)) => [first, line].iter().filter(|line| !line.is_empty()).for_each(|line| output.say(line)),
+            Some((_, first)) => {
+                [first, line].iter().filter(|line| !line.is_empty()).for_each(|line| output.print_line(line))
+            }
         }
     }
 

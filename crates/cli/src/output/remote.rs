@@ -45,9 +45,9 @@ impl Relay {
             output.record_value(record);
         }
         match event {
-            "warning" => output.say(&format!("{host}: {}", text(&record["message"]))),
+            "warning" => output.print_line(&format!("{host}: {}", text(&record["message"]))),
             "file" if record["status"] == "failed" => {
-                output.say(&format!("{} was not copied: {}", text(&record["path"]), text(&record["error"])));
+                output.print_line(&format!("{} was not copied: {}", text(&record["path"]), text(&record["error"])));
             }
             "interval" => {
                 if let Some(bar) = bar {

@@ -81,7 +81,7 @@ fn callers_that_are_never_heard_again_take_a_bounded_number_of_threads() {
         let callers: Vec<Stream> = ways.iter().flat_map(|way| (0..200).map(|_| way.connect())).collect();
         // The last in the queue: everybody before it has been dealt with. They have left it a place, since it is of another network.
         let last = Stream::connect_plain(&server.address).unwrap();
-        last.send(FileSender::connect(Push::default()).poll_write(&mut MemorySource::default())).unwrap();
+        last.send(FileSender::push(Push::default()).poll_write(&mut MemorySource::default())).unwrap();
         assert!(last.recv(&mut [0; 100]).unwrap() > 0, "it is answered");
         let threads = threads(&server);
         assert!(threads < callers.len() - 30, "{threads} threads for {} callers", callers.len());

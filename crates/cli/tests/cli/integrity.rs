@@ -34,7 +34,7 @@ pub(crate) fn send_damaged(listener: &Listener) {
     let (stream, open, _) = accept(listener);
     let name = RelPath::parse(b"file").unwrap();
     let mut source = MemorySource::new([(name, MemoryFile::file(vec![7; SIZE]))].into());
-    let mut session = FileSender::accept(&open);
+    let mut session = FileSender::answer(&open);
     let (mut sent, mut block) = (0, [0; 4096]);
     while !session.is_over() {
         let mut pending = session.poll_write(&mut source).to_vec();
@@ -56,7 +56,7 @@ pub(crate) fn send_damaged(listener: &Listener) {
 fn receive_damaged(listener: &Listener) -> MemoryStore {
     let (stream, open, early) = accept(listener);
     let mut store = MemoryStore::default();
-    let mut session = FileReceiver::accept(&open, ReceiveLimits::default());
+    let mut session = FileReceiver::answer(&open, ReceiveLimits::default());
     let (mut received, mut block) = (0, early);
     loop {
         if let Some(byte) = DAMAGED.checked_sub(received).and_then(|offset| block.get_mut(offset)) {

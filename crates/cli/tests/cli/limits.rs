@@ -1,4 +1,4 @@
-//! Each verdict of `limited_by`, in a run with exactly that throttle. `session/tests.rs` covers the busy processor, because
+//! Each verdict of `limited_by`, in a run with exactly that throttle. `session/tests.rs` of `farhaul-transfer` covers the busy processor, because
 //! congestion control adapts to a slower process and becomes the limit. The same happens when a machine pauses a run, so
 //! each run has three tries.
 

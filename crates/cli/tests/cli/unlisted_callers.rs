@@ -22,7 +22,7 @@ fn unlisted() -> Endpoint {
 /// Begins to push a file, and does nothing more.
 fn idle_push(endpoint: &Endpoint, server: &Server) -> Stream {
     let stream = endpoint.connect(server.address.parse::<SocketAddr>().unwrap()).unwrap();
-    stream.send(FileSender::connect(Push::default()).poll_write(&mut MemorySource::default())).unwrap();
+    stream.send(FileSender::push(Push::default()).poll_write(&mut MemorySource::default())).unwrap();
     stream
 }
 
@@ -30,7 +30,7 @@ fn idle_push(endpoint: &Endpoint, server: &Server) -> Stream {
 fn idle_pull(endpoint: &Endpoint, server: &Server) -> Stream {
     let mut stream = endpoint.connect(server.address.parse::<SocketAddr>().unwrap()).unwrap();
     let pull = Pull { paths: vec![RelPath::parse(b"file").unwrap()], ..Pull::default() };
-    stream.send(FileReceiver::connect(pull, ReceiveLimits::default()).unwrap().poll_write()).unwrap();
+    stream.send(FileReceiver::pull(pull, ReceiveLimits::default()).unwrap().poll_write()).unwrap();
     stream.read_exact(&mut [0]).unwrap();
     stream
 }

@@ -98,7 +98,7 @@ fn pushed(target: &str, is_directory: bool, wanted: &Value, entries: &[&str]) ->
     let peer = ([127, 0, 0, 1], u16::try_from(ready["port"].as_u64().unwrap()).unwrap()).into();
     let stream = calls(&identity, ready["key"].as_str().unwrap(), peer);
     let push = Push { target_is_directory: true, ..Push::default() };
-    let error = sends(&stream, FileSender::connect(push), entries);
+    let error = sends(&stream, FileSender::push(push), entries);
     drop(near);
     child.wait().unwrap();
     error
@@ -143,7 +143,7 @@ fn a_server_sends_what_was_asked_for_and_nothing_else() {
                         break open;
                     }
                 };
-                is_refused(sends(&stream, FileSender::accept(&open), entries), refused);
+                is_refused(sends(&stream, FileSender::answer(&open), entries), refused);
             });
             let run = user.runs(&["copy", "--host-key", &fingerprint, option, &url, &here]);
             run.fails(9, &["not requested", refused]);
@@ -165,7 +165,7 @@ fn a_client_of_a_daemon_writes_where_its_line_permits_and_nowhere_else() {
         let stream = calls(&identity, &host_key, server.address.parse().unwrap());
         let target = RelPath::parse(target.as_bytes()).unwrap();
         let push = Push { target, target_is_directory: false };
-        sends(&stream, FileSender::connect(push), entries)
+        sends(&stream, FileSender::push(push), entries)
     };
     for target in ["", "other", "inner"] {
         let Some(SessionError::PeerAborted(abort)) = pushes(target, &["a"]) else { panic!("{target:?} was taken") };
@@ -221,7 +221,7 @@ impl Hosts {
         let peer = call["addresses"][0].as_str().unwrap().parse().unwrap();
         let stream = calls(&identity, call["key"].as_str().unwrap(), peer);
         let push = Push { target_is_directory: true, ..Push::default() };
-        let error = sends(&stream, FileSender::connect(push), entries);
+        let error = sends(&stream, FileSender::push(push), entries);
         let mut bytes = 0;
         for name in reported {
             bytes += name.len();

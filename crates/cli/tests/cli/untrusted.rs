@@ -215,7 +215,7 @@ fn sides_of_different_versions_name_them_and_a_daemon_lives_on() {
     let mut server = Server::begin_as(&user.0, &["serve", "--any-client", "--root", &root]);
     let endpoint = Endpoint::secure("127.0.0.1:0", Security::new(KeyPair::generate().unwrap(), AcceptAll)).unwrap();
     let mut stream = endpoint.connect(server.address.parse::<SocketAddr>().unwrap()).unwrap();
-    let mut opening = FileSender::connect(Push::default()).poll_write(&mut MemorySource::default()).to_vec();
+    let mut opening = FileSender::push(Push::default()).poll_write(&mut MemorySource::default()).to_vec();
     // Behind the header of the frame and the mark: the version, and the oldest one.
     opening[13..17].copy_from_slice(&[0, 9, 0, 9]);
     stream.send(&opening).unwrap();

@@ -14,7 +14,7 @@
 //! | the TCP port of the same number as the UDP port | `port.rs` |
 //! | accepting | `acceptor.rs` |
 //! | callers of other programs | `other_clients.rs` |
-//! | one TCP connection | `tcp.rs` |
+//! | one TCP connection | `tcp.rs` of `farhaul-udp` |
 //! | tokens, connections and their channels | `table.rs` |
 //! | time limits of silent and ending channels | `limits.rs` |
 //!

@@ -19,8 +19,8 @@ fn each_kind_of_port_answers_its_form_and_says_nothing_to_the_other() {
         [(plain.local_addr(), Form::Plain, Form::Secure), (secure.local_addr(), Form::Secure, Form::Plain)]
     {
         let mut probe = PathProbe::towards(port).unwrap();
-        probe.ask(other, 1_300).unwrap();
-        probe.ask(own, 1_400).unwrap();
+        probe.send(other, 1_300).unwrap();
+        probe.send(own, 1_400).unwrap();
         let answer = probe.receive(WAIT).unwrap().unwrap();
         assert!((answer.form, answer.packet) == (own, 1_400) && answer.round_trip < WAIT, "{answer:?}");
         assert_eq!(probe.receive(Duration::from_millis(1)).unwrap(), None);
@@ -46,7 +46,7 @@ fn answers_to_somebody_else_are_not_heard() {
 fn every_plain_listener_answers_the_first_packet_of_a_handshake_and_gets_no_connection() {
     let listener = Endpoint::plain(any()).unwrap().listen().unwrap();
     let mut probe = PathProbe::towards(listener.local_addr()).unwrap();
-    probe.ask(Form::Udt, 1_400).unwrap();
+    probe.send(Form::Udt, 1_400).unwrap();
     let answer = probe.receive(WAIT).unwrap().unwrap();
     assert!((answer.form, answer.packet) == (Form::Udt, 92) && answer.round_trip < WAIT, "{answer:?}");
 }
@@ -62,6 +62,6 @@ fn a_closed_port_is_named() {
     let closed = UdpSocket::bind("127.0.0.77:0").unwrap();
     let mut probe = PathProbe::towards(closed.local_addr().unwrap()).unwrap();
     drop(closed);
-    probe.ask(Form::Secure, 0).unwrap();
+    probe.send(Form::Secure, 0).unwrap();
     assert_eq!(probe.receive(WAIT).unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
 }

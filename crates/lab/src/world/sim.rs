@@ -1,4 +1,4 @@
-//! The simulator: builds a world, runs it and samples it.
+//! The simulator: builds a world, runs it, and reads the counters of its agents at the times of the samples.
 
 mod build;
 

@@ -13,7 +13,7 @@ const MOST_WAITING: usize = 4 << 20;
 
 /// The datagrams that wait for the host, and the connections that have nothing else.
 #[derive(Debug, Default)]
-pub(crate) struct Arrivals {
+pub(crate) struct DatagramQueue {
     /// `None` while nobody wants them.
     questions: Option<Box<Inbox>>,
     answers: Option<Box<Inbox>>,
@@ -73,7 +73,7 @@ impl Inbox {
     }
 }
 
-impl Arrivals {
+impl DatagramQueue {
     /// Keeps a datagram if somebody wants those of its kind. An empty one says nothing.
     pub(super) fn put(&mut self, origin: Origin, datagram: &[u8]) {
         if !is_probe(datagram) {
@@ -140,18 +140,18 @@ mod tests {
             peer: SocketAddr::from(([10, 0, 0, 1], 9)),
             arrived: Instant::ZERO,
         };
-        let mut arrivals = Arrivals::default();
-        arrivals.put(origin, &datagram(1, 80));
-        arrivals.questions = Some(Box::default());
+        let mut queue = DatagramQueue::default();
+        queue.put(origin, &datagram(1, 80));
+        queue.questions = Some(Box::default());
         for bytes in [datagram(1, 80), datagram(1, 80), datagram(2, 80), vec![9; 80], datagram(1, 50), datagram(1, 50)]
         {
-            arrivals.put(origin, &bytes);
+            queue.put(origin, &bytes);
         }
         let mut taken = Vec::new();
-        arrivals.inbox(DatagramKind::Question).unwrap().deliver(&mut |run| taken.push((run.bytes.len(), run.stride)));
+        queue.inbox(DatagramKind::Question).unwrap().deliver(&mut |run| taken.push((run.bytes.len(), run.stride)));
         assert_eq!(taken, [(210, 80), (50, 50)], "a shorter one is the last of its run");
-        assert!(arrivals.inbox(DatagramKind::Answer).is_none());
-        (0..100_000).for_each(|_| arrivals.put(origin, &datagram(1, 80)));
-        assert_eq!(arrivals.inbox(DatagramKind::Question).unwrap().bytes.len(), MOST_WAITING / 80 * 80);
+        assert!(queue.inbox(DatagramKind::Answer).is_none());
+        (0..100_000).for_each(|_| queue.put(origin, &datagram(1, 80)));
+        assert_eq!(queue.inbox(DatagramKind::Question).unwrap().bytes.len(), MOST_WAITING / 80 * 80);
     }
 }

@@ -30,7 +30,7 @@ impl Datagrams for Multiplexer {
         if kind == DatagramKind::Question {
             self.protocol_mut(0).0.admit_datagram_callers(wanted);
         }
-        self.table.arrivals.want(kind, wanted);
+        self.table.datagram_queue.want(kind, wanted);
     }
 
     fn connect_for_datagrams(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError> {
@@ -54,7 +54,7 @@ impl Datagrams for Multiplexer {
     }
 
     fn take_datagrams(&mut self, kind: DatagramKind, to: &mut dyn FnMut(&Arrival<'_>)) {
-        self.table.arrivals.take(kind, to);
+        self.table.datagram_queue.take(kind, to);
     }
 }
 
@@ -67,7 +67,7 @@ impl Multiplexer {
             match event {
                 Event::Accepted(_) if self.has_datagrams_alone(id) => self.take_in(id),
                 // It is over. Or it carries data, which nobody reads.
-                _ if self.table.arrivals.connections.contains(&id) => self.release(id),
+                _ if self.table.datagram_queue.connections.contains(&id) => self.release(id),
                 _ => return Some(event),
             }
         }
@@ -80,10 +80,10 @@ impl Multiplexer {
 
     /// A caller for datagrams alone was admitted.
     fn take_in(&mut self, id: ConnectionId) {
-        let Table { slots, arrivals, .. } = &mut self.table;
-        arrivals.connections.retain(|held| slots.get(*held).is_some());
-        arrivals.connections.push(id);
-        let excess = arrivals.connections.len() > MOST_CONNECTIONS;
+        let Table { slots, datagram_queue, .. } = &mut self.table;
+        datagram_queue.connections.retain(|held| slots.get(*held).is_some());
+        datagram_queue.connections.push(id);
+        let excess = datagram_queue.connections.len() > MOST_CONNECTIONS;
         let _ = self.command(id, Connection::claim);
         if excess {
             self.release(id);
@@ -91,7 +91,7 @@ impl Multiplexer {
     }
 
     fn release(&mut self, id: ConnectionId) {
-        let now = self.table.arrivals.now();
+        let now = self.table.datagram_queue.now();
         let _ = self.command(id, |connection| connection.release(now));
     }
 }

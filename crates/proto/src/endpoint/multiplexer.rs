@@ -114,7 +114,7 @@ impl Multiplexer {
 
 impl Transport for Multiplexer {
     fn handle_datagrams(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
-        self.table.arrivals.note_time(now);
+        self.table.datagram_queue.note_time(now);
         // Datagrams of one call usually belong to one connection, so it is looked up once.
         let mut current: Option<(usize, u64, u32)> = None;
         for datagram in bytes.chunks_mut(stride.max(1)) {

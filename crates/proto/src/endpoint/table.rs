@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use farhaul_units::Instant;
 
-use super::arrivals::{Arrivals, Origin};
+use super::datagram_queue::{DatagramQueue, Origin};
 use crate::endpoint::connection::{Connection, InvalidDatagram};
 use crate::endpoint::protocol::Setup;
 use crate::endpoint::schedule::Schedule;
@@ -23,7 +23,7 @@ pub(crate) struct Table {
     pub(super) has_channels: bool,
     pub(super) events: VecDeque<Event>,
     /// Unreliable datagrams that the host has not taken.
-    pub(super) arrivals: Arrivals,
+    pub(super) datagram_queue: DatagramQueue,
     /// When the datagrams of the present receive call reached this computer.
     arrived: Instant,
     invalid: u64,
@@ -74,7 +74,7 @@ impl Table {
             Ok(None) => {}
             Ok(Some(place)) => {
                 let origin = Origin { connection: connection.id(), peer: from, arrived: self.arrived };
-                self.arrivals.put(origin, &datagram[place]);
+                self.datagram_queue.put(origin, &datagram[place]);
             }
             Err(InvalidDatagram) => self.invalid += 1,
         }

@@ -187,7 +187,7 @@ impl KeySchedule {
         let header = self.header(packet.len());
         let start = out.len();
         if inner::enclose(&header, packet, self.form, out) {
-            self.close(&header, &mut out[start..]);
+            self.encrypt(&header, &mut out[start..]);
         }
     }
 
@@ -196,7 +196,7 @@ impl KeySchedule {
         let header = self.header(datagram.len());
         let start = out.len();
         inner::enclose_datagram(&header, datagram, out);
-        self.close(&header, &mut out[start..]);
+        self.encrypt(&header, &mut out[start..]);
     }
 
     /// Turns the packet of UDT4 or the message in `packet` into a protected packet.
@@ -207,11 +207,11 @@ impl KeySchedule {
         } else {
             inner::enclose_in_place(&header, packet, self.form);
         }
-        self.close(&header, packet);
+        self.encrypt(&header, packet);
     }
 
     /// Encrypts a protected packet that is laid out.
-    fn close(&self, header: &Header, protected: &mut [u8]) {
+    fn encrypt(&self, header: &Header, protected: &mut [u8]) {
         let Some((head, body)) = protected.split_first_chunk_mut::<HEADER_LEN>() else { return };
         let Some((body, tag)) = body.split_last_chunk_mut::<TAG_LEN>() else { return };
         *tag = self.current.keys.local.seal(header.number, head, body);

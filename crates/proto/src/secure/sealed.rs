@@ -30,7 +30,7 @@ const MAX_TRAIN: usize = 65_507;
 
 /// A connection and its packet protection.
 pub(crate) struct Sealed {
-    inner: udt::Established,
+    udt: udt::Established,
     key_schedule: KeySchedule,
     paths: Paths,
     side: Side,
@@ -51,7 +51,7 @@ pub(crate) struct Sealed {
 
 impl Sealed {
     pub(super) fn new(
-        inner: udt::Established,
+        udt: udt::Established,
         (key_schedule, paths): (KeySchedule, Paths),
         mut handshake: Exchange,
         side: Side,
@@ -60,7 +60,7 @@ impl Sealed {
         let (client_id, protection) = (handshake.client_id(), handshake.protection());
         handshake.settle();
         Self {
-            inner,
+            udt,
             key_schedule,
             paths,
             side,
@@ -164,7 +164,7 @@ impl Established for Sealed {
     // ---- input ----
 
     fn begin_batch(&mut self, arrived: Instant) {
-        self.inner.begin_batch(arrived);
+        self.udt.begin_batch(arrived);
     }
 
     fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Effect {
@@ -176,7 +176,7 @@ impl Established for Sealed {
     }
 
     fn finish_batch(&mut self, setup: Setup<'_>) -> Effect {
-        self.inner.finish_batch(setup)
+        self.udt.finish_batch(setup)
     }
 
     fn handle_timeout(&mut self, now: Instant) -> Effect {
@@ -193,7 +193,7 @@ impl Established for Sealed {
             Some(_) => Effect::GoOn,
             // Nothing that the timers cause could leave.
             None if self.held.is_some() => Effect::GoOn,
-            None => self.inner.handle_timeout(now),
+            None => self.udt.handle_timeout(now),
         }
     }
 
@@ -204,7 +204,7 @@ impl Established for Sealed {
         self.held = self.held.map(|since| since + gap);
         self.key_schedule.on_suspended(gap);
         self.paths.on_suspended(gap);
-        self.inner.on_suspended(now, gap);
+        self.udt.on_suspended(now, gap);
     }
 
     // ---- output ----
@@ -230,7 +230,7 @@ impl Established for Sealed {
             self.key_schedule.seal_alone(scratch);
             return Some(Output::Detour(to));
         }
-        let output = self.inner.poll(now, scratch)?;
+        let output = self.udt.poll(now, scratch)?;
         if matches!(output, Output::Scratch | Output::Probe) {
             self.key_schedule.seal_alone(scratch);
         }
@@ -238,8 +238,8 @@ impl Established for Sealed {
     }
 
     fn emit<'a>(&'a mut self, now: Instant, scratch: &'a mut Vec<u8>) -> Option<(usize, &'a [u8])> {
-        let mut none = Vec::new();
-        let (stride, packets) = self.inner.emit(now, &mut none)?;
+        let mut pieces = Vec::new();
+        let (stride, packets) = self.udt.emit(now, &mut pieces)?;
         let overhead = self.key_schedule.overhead(packets);
         for packet in packets.chunks(stride.max(1)) {
             self.key_schedule.seal(packet, scratch);
@@ -257,7 +257,7 @@ impl Established for Sealed {
         }
         let inner = match self.held {
             Some(since) => Some(since + PATIENCE),
-            None => earliest(self.paths.deadline(), self.inner.deadline(now)),
+            None => earliest(self.paths.deadline(), self.udt.deadline(now)),
         };
         earliest(handshake, inner)
     }
@@ -265,55 +265,55 @@ impl Established for Sealed {
     // ---- commands ----
 
     fn write(&mut self, now: Instant, data: &[u8]) -> usize {
-        self.inner.write(now, data)
+        self.udt.write(now, data)
     }
 
     fn room(&self) -> u64 {
-        self.inner.room()
+        self.udt.room()
     }
 
     fn has_room_again(&mut self) -> bool {
-        self.inner.has_room_again()
+        self.udt.has_room_again()
     }
 
     fn read(&mut self, now: Instant, out: &mut [u8]) -> usize {
-        self.inner.read(now, out)
+        self.udt.read(now, out)
     }
 
     fn readable(&self) -> u64 {
-        self.inner.readable()
+        self.udt.readable()
     }
 
     fn can_read(&mut self) -> bool {
-        self.inner.can_read()
+        self.udt.can_read()
     }
 
     fn has_half_close(&self) -> bool {
-        self.inner.has_half_close()
+        self.udt.has_half_close()
     }
 
     fn finish_sending(&mut self, now: Instant) {
-        self.inner.finish_sending(now);
+        self.udt.finish_sending(now);
     }
 
     fn begin_linger(&mut self, now: Instant, linger: Duration) {
-        self.inner.begin_linger(now, linger);
+        self.udt.begin_linger(now, linger);
     }
 
     fn leave(&mut self, now: Instant, kind: CloseKind) {
-        self.inner.leave(now, kind);
+        self.udt.leave(now, kind);
     }
 
     fn has_left(&self) -> bool {
-        self.inner.has_left()
+        self.udt.has_left()
     }
 
     fn close(&mut self) {
-        self.inner.close();
+        self.udt.close();
     }
 
     fn is_gone(&self) -> bool {
-        self.inner.is_gone()
+        self.udt.is_gone()
     }
 
     // ---- unreliable datagrams ----
@@ -335,19 +335,19 @@ impl Established for Sealed {
     // ---- messages, signals ----
 
     fn write_message(&mut self, now: Instant, message: &[u8], options: MessageOptions) -> Result<bool, StreamError> {
-        self.inner.write_message(now, message, options)
+        self.udt.write_message(now, message, options)
     }
 
     fn read_message(&mut self, out: &mut [u8]) -> Option<usize> {
-        self.inner.read_message(out)
+        self.udt.read_message(out)
     }
 
     fn signal_error(&mut self, code: u32) {
-        self.inner.signal_error(code);
+        self.udt.signal_error(code);
     }
 
     fn send_custom(&mut self, kind: u16, body: &[u8]) {
-        self.inner.send_custom(kind, body);
+        self.udt.send_custom(kind, body);
     }
 
     // ---- facts ----
@@ -357,23 +357,23 @@ impl Established for Sealed {
     }
 
     fn is_flushed(&self) -> bool {
-        self.is_admitted() && self.inner.is_flushed()
+        self.is_admitted() && self.udt.is_flushed()
     }
 
     fn may_leave(&self) -> bool {
-        self.is_admitted() && self.inner.may_leave()
+        self.is_admitted() && self.udt.may_leave()
     }
 
     fn has_ended_both(&self) -> bool {
-        self.is_admitted() && self.inner.has_ended_both()
+        self.is_admitted() && self.udt.has_ended_both()
     }
 
     fn is_read_to_end(&self) -> bool {
-        self.inner.is_read_to_end()
+        self.udt.is_read_to_end()
     }
 
     fn is_complete(&self) -> bool {
-        self.inner.is_complete()
+        self.udt.is_complete()
     }
 
     fn was_heard(&self) -> bool {
@@ -382,15 +382,15 @@ impl Established for Sealed {
     }
 
     fn close_kind(&self) -> CloseKind {
-        self.inner.close_kind()
+        self.udt.close_kind()
     }
 
     fn explain(&self, reason: ConnectionLost) -> ConnectionLost {
-        self.inner.explain(reason)
+        self.udt.explain(reason)
     }
 
     fn fill_stats(&self, now: Instant, stats: &mut Stats) {
-        self.inner.fill_stats(now, stats);
+        self.udt.fill_stats(now, stats);
         stats.totals.packets_invalid += self.key_schedule.failures();
         stats.memory += self.key_schedule.memory() as u64;
     }

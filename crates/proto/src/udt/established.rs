@@ -1,6 +1,6 @@
 //! A connection after its handshake. It routes packets and timers to the parts and carries facts between them.
 
-mod conduct;
+mod contract;
 mod facts;
 mod feedback;
 mod losses;

@@ -118,11 +118,11 @@ struct Committing {
 }
 
 impl FileReceiver {
-    /// A receiver that connects and pulls. The opening frame is pending at once.
+    /// A receiver that pulls. The opening frame is pending at once.
     ///
     /// # Errors
     /// The request does not fit in one session.
-    pub fn connect(pull: Pull, limits: ReceiveLimits) -> Result<Self, RequestError> {
+    pub fn pull(pull: Pull, limits: ReceiveLimits) -> Result<Self, RequestError> {
         pull.check()?;
         let mut state = RecvState::new(limits, true);
         state.wanted = Some(Wanted::new(&pull));
@@ -131,13 +131,13 @@ impl FileReceiver {
     }
 
     /// A receiver that serves an accepted push. The driver has checked the request and made a [`Store`] for its target.
-    pub fn accept(_open: &Open, limits: ReceiveLimits) -> Self {
+    pub fn answer(_open: &Open, limits: ReceiveLimits) -> Self {
         Self::accepting(None, limits)
     }
 
     /// A receiver that serves a push on behalf of a third side, which wants what `asked` would bring. As in a pull, any
     /// other entry ends the session.
-    pub fn accept_only(_open: &Open, asked: &Pull, limits: ReceiveLimits) -> Self {
+    pub fn answer_only(_open: &Open, asked: &Pull, limits: ReceiveLimits) -> Self {
         Self::accepting(Some(Wanted::new(asked)), limits)
     }
 

@@ -96,8 +96,8 @@ struct Unconfirmed {
 }
 
 impl FileSender {
-    /// A sender that connects and pushes. The opening frame is pending at once, and the first data after it.
-    pub fn connect(push: Push) -> Self {
+    /// A sender that pushes. The opening frame is pending at once, and the first data after it.
+    pub fn push(push: Push) -> Self {
         let mut state = SendState::new(true);
         let credit = 0; // nothing comes back but answers
         state.out.put(|out| Open::new(Request::Push(push), credit).put(out));
@@ -106,7 +106,7 @@ impl FileSender {
 
     /// A sender that serves an accepted pull. The driver has checked the request and made a [`Source`] for it. In the
     /// source each path appears under its last component.
-    pub fn accept(open: &Open) -> Self {
+    pub fn answer(open: &Open) -> Self {
         let mut state = SendState::new(false);
         state.granted = open.credit.max(INITIAL_CREDIT);
         state.out.put(|out| Accept::new(0).put(out));

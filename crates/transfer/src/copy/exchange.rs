@@ -12,7 +12,7 @@ use farhaul_session::{
 
 use super::Copy;
 use super::partial::Target;
-use super::plan::{Far, FeedPlan, FetchPlan, PullPlan, PushPlan};
+use super::plan::{FeedPlan, FetchPlan, PullPlan, PushPlan, RemoteEnd};
 use super::stream::{InputStream, OutputStream};
 use crate::connect::{self, Calling};
 use crate::control::Control;
@@ -113,14 +113,14 @@ impl<'a> Exchange<'a> {
     /// Sends a source, which is `fed` by another program or not.
     fn send(
         &self,
-        (reached, to): (&mut Reached, &Far),
+        (reached, to): (&mut Reached, &RemoteEnd),
         push: Push,
         (source, fed): (impl Source, bool),
         log: FileLog,
         report: &mut Report,
     ) -> Result<(), Error> {
         let source = Timed::new(source, reached.stream.clone(), self.meter.get());
-        let job = Sending { session: FileSender::connect(push), source, log };
+        let job = Sending { session: FileSender::push(push), source, log };
         let control = self
             .copy
             .control_stream
@@ -146,7 +146,7 @@ impl<'a> Exchange<'a> {
     /// Receives into a store. `explain` adds to an error what remains of the copy.
     fn receive<S: Store>(
         &self,
-        (reached, from): (&mut Reached, &Far),
+        (reached, from): (&mut Reached, &RemoteEnd),
         job: Receiving<S>,
         report: &mut Report,
         explain: impl Fn(Error, &FileLog) -> Error,
@@ -181,19 +181,19 @@ impl<'a> Exchange<'a> {
         conclude(report, &job, measured, driven).map_err(|error| reached.explained(error))
     }
 
-    fn connect(&self, far: &Far) -> Result<Reached, Error> {
+    fn connect(&self, far: &RemoteEnd) -> Result<Reached, Error> {
         let (environment, settings) = (self.environment, &self.copy.settings);
         let only_sends = self.copy.direction() == crate::report::Direction::Sent;
         let reached = match far {
-            Far::Server(server) => {
+            RemoteEnd::Server(server) => {
                 let calling = Calling { only_sends, ..Calling::to(environment, settings, server)? };
                 Reached { stream: calling.connect(server)?, far: None }
             }
-            Far::Ssh { host, task } => {
+            RemoteEnd::Ssh { host, task } => {
                 let over = OverSsh { environment, settings, ssh: &self.copy.ssh, only_sends };
                 over.connect(host, task.clone())?
             }
-            Far::Other(other) => Reached { stream: reach::call(environment, settings, other)?, far: None },
+            RemoteEnd::Other(other) => Reached { stream: reach::call(environment, settings, other)?, far: None },
         };
         let open_for = reached.stream.stats().map_or(Duration::ZERO, |stats| stats.elapsed);
         self.meter.set(self.meter.get().restarted(open_for));
@@ -205,8 +205,8 @@ impl<'a> Exchange<'a> {
     }
 }
 
-fn pulling(pull: Pull, server: &Far) -> Result<FileReceiver, Error> {
-    FileReceiver::connect(pull, ReceiveLimits::default())
+fn pulling(pull: Pull, server: &RemoteEnd) -> Result<FileReceiver, Error> {
+    FileReceiver::pull(pull, ReceiveLimits::default())
         .map_err(|error| Error::usage(format!("cannot request these paths from {server}: {error}")))
 }
 

@@ -31,7 +31,7 @@ pub(super) enum Plan {
 
 /// The other end of a copy.
 #[derive(Clone, Debug)]
-pub(super) enum Far {
+pub(super) enum RemoteEnd {
     /// A running `serve`.
     Server(HostPort),
     /// A program that ssh starts, and its part.
@@ -45,7 +45,7 @@ pub(super) struct PushPlan {
     pub(super) sources: Vec<PathBuf>,
     /// Whether sources may be patterns. A shell has expanded those of this machine's user.
     pub(super) wording: Wording,
-    pub(super) to: Far,
+    pub(super) to: RemoteEnd,
     /// The target below the root of a server.
     pub(super) target: RelPath,
     /// Whether the target must be a directory: for several sources, or for a source without a name (`.`, `..`).
@@ -56,14 +56,14 @@ pub(super) struct PushPlan {
 
 #[derive(Debug)]
 pub(super) struct PullPlan {
-    pub(super) from: Far,
+    pub(super) from: RemoteEnd,
     pub(super) asked: AskedPaths,
     pub(super) to: PathBuf,
 }
 
 #[derive(Debug)]
 pub(super) struct FeedPlan {
-    pub(super) to: Far,
+    pub(super) to: RemoteEnd,
     /// An existing directory, and the name of the new file in it.
     pub(super) directory: RelPath,
     pub(super) name: RelPath,
@@ -73,7 +73,7 @@ pub(super) struct FeedPlan {
 
 #[derive(Debug)]
 pub(super) struct FetchPlan {
-    pub(super) from: Far,
+    pub(super) from: RemoteEnd,
     pub(super) asked: AskedPaths,
 }
 
@@ -98,11 +98,11 @@ impl Plan {
         match (from, to) {
             ([Location::Standard], to) => return FeedPlan::to(to).map(Self::Feed),
             ([Location::Remote(place)], Location::Standard) if !place.is_directory => {
-                let from = Far::Server(place.server.clone());
+                let from = RemoteEnd::Server(place.server.clone());
                 return Ok(Self::Fetch(FetchPlan { from, asked: AskedPaths::of_server(&[place]) }));
             }
             ([Location::Ssh(place)], Location::Standard) if !place.is_directory() => {
-                let from = Far::sending(&place.host, &[place], false);
+                let from = RemoteEnd::sending(&place.host, &[place], false);
                 return Ok(Self::Fetch(FetchPlan { from, asked: AskedPaths::over_ssh(&[place]) }));
             }
             _ if places.contains(&Location::Standard) => return Err(Error::usage(ONE_FILE)),
@@ -135,7 +135,7 @@ impl Plan {
             Self::Push(PushPlan { to: far, .. })
             | Self::Feed(FeedPlan { to: far, .. })
             | Self::Pull(PullPlan { from: far, .. })
-            | Self::Fetch(FetchPlan { from: far, .. }) => matches!(far, Far::Ssh { .. }),
+            | Self::Fetch(FetchPlan { from: far, .. }) => matches!(far, RemoteEnd::Ssh { .. }),
             Self::Between(_) => true,
         }
     }
@@ -144,7 +144,7 @@ impl Plan {
 const ONE_FILE: &str =
     "- is stdin or stdout, as one end of a copy of one file: `copy - udt://host:port/NAME` or `copy host:NAME -`";
 
-impl Far {
+impl RemoteEnd {
     /// A remote program that sends these places.
     fn sending(host: &str, places: &[&SshPlace], recursive: bool) -> Self {
         let paths = places.iter().map(|place| PathText::new(&place.path)).collect();
@@ -158,7 +158,7 @@ impl Far {
     }
 }
 
-impl fmt::Display for Far {
+impl fmt::Display for RemoteEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Server(server) => server.fmt(f),
@@ -180,12 +180,12 @@ impl FeedPlan {
                     directory.and_then(|directory| Ok((directory, RelPath::root().join(name.clone())?))).ok()
                 });
                 let (directory, name) = name.ok_or_else(nameless)?;
-                Ok(Self { directory, name, to: Far::Server(to.server.clone()), shown })
+                Ok(Self { directory, name, to: RemoteEnd::Server(to.server.clone()), shown })
             }
             Location::Ssh(to) => {
                 let (directory, name) = to.split_name().ok_or_else(nameless)?;
                 let request = Pull { paths: vec![name.clone()], ..Pull::default() };
-                let to = Far::receiving(&to.host, &directory, true, &request);
+                let to = RemoteEnd::receiving(&to.host, &directory, true, &request);
                 Ok(Self { directory: RelPath::root(), name, to, shown })
             }
             _ => Err(Error::usage(ONE_FILE)),
@@ -220,7 +220,7 @@ impl PushPlan {
     fn to_server(sources: Vec<PathBuf>, to: &Place) -> Self {
         let is_directory = to.is_directory || need_directory(&sources);
         let (target, shown) = (to.path.clone(), to.to_string());
-        let to = Far::Server(to.server.clone());
+        let to = RemoteEnd::Server(to.server.clone());
         Self { sources, wording: Wording::Literal, to, target, is_directory, shown }
     }
 
@@ -228,7 +228,7 @@ impl PushPlan {
         let is_directory = to.is_directory() || need_directory(&sources);
         let request =
             Pull { paths: sources.iter().map(|source| arrives_as(source)).collect(), recursive, ..Pull::default() };
-        let (far, shown) = (Far::receiving(&to.host, &to.path, is_directory, &request), to.to_string());
+        let (far, shown) = (RemoteEnd::receiving(&to.host, &to.path, is_directory, &request), to.to_string());
         Self { sources, wording: Wording::Literal, to: far, target: RelPath::root(), is_directory, shown }
     }
 
@@ -237,7 +237,7 @@ impl PushPlan {
         let is_directory = to.is_directory || need_directory(&sources);
         // The place is the local program's affair. The slash keeps what it says about a directory.
         let shown = format!("other:{}", if to.is_directory { "target/" } else { "target" });
-        let (to, target) = (Far::Other(to), RelPath::root());
+        let (to, target) = (RemoteEnd::Other(to), RelPath::root());
         Self { sources, wording: Wording::Patterns, to, target, is_directory, shown }
     }
 
@@ -272,7 +272,7 @@ impl PushPlan {
             Error::new(Code::FilesFailed, format!("{what}; nothing was copied"))
         })?;
         match &self.to {
-            Far::Other(other) if other.takes_one && selected.len() > 1 => {
+            RemoteEnd::Other(other) if other.takes_one && selected.len() > 1 => {
                 let why = too_many_for_one(selected.len());
                 Err(Error::new(Code::FilesFailed, format!("cannot copy the sources: {why}; nothing was copied")))
             }
@@ -287,13 +287,13 @@ impl PullPlan {
         if places.iter().any(|place| place.server != *server) {
             return Err(Error::usage("one copy has one source server; copy from each server separately"));
         }
-        let from = Far::Server(server.clone());
+        let from = RemoteEnd::Server(server.clone());
         Ok(Self { from, asked: AskedPaths::of_server(places), to: to.to_owned() })
     }
 
     fn over_ssh(places: &[&SshPlace], to: &Path, recursive: bool) -> Result<Self, Error> {
         let host = one_host(places)?;
-        let from = Far::sending(host, places, recursive);
+        let from = RemoteEnd::sending(host, places, recursive);
         Ok(Self { from, asked: AskedPaths::over_ssh(places), to: to.to_owned() })
     }
 
@@ -399,7 +399,7 @@ mod tests {
             ..Pull::default()
         };
         let asked = request(&["a", "b"]);
-        assert_eq!(format!("{:?}", push.to), format!("{:?}", Far::receiving("far", b"d", true, &asked)));
+        assert_eq!(format!("{:?}", push.to), format!("{:?}", RemoteEnd::receiving("far", b"d", true, &asked)));
         assert!(push.is_directory);
         let Ok(Plan::Pull(pull)) = plan(&["far:/d/a", "far:b", "."]) else { panic!() };
         assert_eq!(pull.asked.paths.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a", "b"]);
@@ -407,7 +407,7 @@ mod tests {
         assert_eq!((between.from.as_str(), between.to.host.as_str(), between.is_directory), ("one", "two", false));
         let Ok(Plan::Feed(feed)) = plan(&["-", "far:d/name"]) else { panic!() };
         let asked = request(&["name"]);
-        assert_eq!(format!("{:?}", feed.to), format!("{:?}", Far::receiving("far", b"d/", true, &asked)));
+        assert_eq!(format!("{:?}", feed.to), format!("{:?}", RemoteEnd::receiving("far", b"d/", true, &asked)));
         assert_eq!(feed.name.to_string(), "name");
         assert!(matches!(plan(&["far:d/x", "-"]), Ok(Plan::Fetch(fetch)) if fetch.asked.paths[0].to_string() == "x"));
     }

@@ -128,7 +128,7 @@ impl Server {
     ///
     /// # Errors
     /// The key is none that this user may accept, or the user does not.
-    pub fn ask(&self) -> Result<PublicKey, Error> {
+    pub fn fetch_key(&self) -> Result<PublicKey, Error> {
         let (host, file) = match &self.expected {
             Expected::Fingerprint(wanted) => {
                 return Err(Error::new(

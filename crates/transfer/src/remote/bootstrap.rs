@@ -177,7 +177,7 @@ fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &En
     let endpoint = settings.bind_in(hello.ports, &security)?;
     // The local program may keep a control stream beside its copy.
     endpoint.answer_probes().map_err(|error| environment.connection_error(&error, &endpoint.local_addr()))?;
-    let far = Far {
+    let copy = OneCopy {
         hosting: Hosting { environment, settings: &settings },
         job: &job,
         endpoint: &endpoint,
@@ -189,7 +189,7 @@ fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &En
     environment.cancellation.cancels(endpoint.canceller());
     send(&FromRemote::Ready(ready(&identity, port, &job)));
     let (begun, begins) = sync_channel(1);
-    let (canceller, has_begun, detach) = (endpoint.canceller(), Arc::clone(&far.has_begun), hello.detach);
+    let (canceller, has_begun, detach) = (endpoint.canceller(), Arc::clone(&copy.has_begun), hello.detach);
     if detach {
         host.leave_session()?;
     }
@@ -209,8 +209,8 @@ fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &En
     let limits = Limits { sessions: 1, idle: None, clients: None, serves_unlisted: false, quotas: &[] };
     let callers = Callers::new(&limits, &Arc::default(), environment.clock);
     let over =
-        listener::run(environment, (listener, |_, _| ()), (&limits, &callers), |caller| far.serve(caller, &begun));
-    let outcome = far.outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+        listener::run(environment, (listener, |_, _| ()), (&limits, &callers), |caller| copy.serve(caller, &begun));
+    let outcome = copy.outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
     // The end of the SSH connection and the end of the copy both cancel the listener.
     outcome.unwrap_or_else(|| over.and(Ok(())))
 }
@@ -244,8 +244,8 @@ fn follow(
     Ok(())
 }
 
-/// The remote end of a copy.
-struct Far<'a> {
+/// The one copy of this program, which is its remote end.
+struct OneCopy<'a> {
     hosting: Hosting<'a>,
     job: &'a Job,
     endpoint: &'a Endpoint,
@@ -254,7 +254,7 @@ struct Far<'a> {
     outcome: Mutex<Option<Result<(), Error>>>,
 }
 
-impl Far<'_> {
+impl OneCopy<'_> {
     fn serve(&self, caller: &Caller, begun: &SyncSender<()>) {
         self.has_begun.store(true, Ordering::Release);
         // The first one counts.

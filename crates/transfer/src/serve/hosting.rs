@@ -42,8 +42,8 @@ impl Hosting<'_> {
         let (log, meter) = self.log(caller);
         let limits = ReceiveLimits::default();
         let mut session = match asked {
-            Some(asked) => FileReceiver::accept_only(&caller.open, asked, limits),
-            None => FileReceiver::accept(&caller.open, limits),
+            Some(asked) => FileReceiver::answer_only(&caller.open, asked, limits),
+            None => FileReceiver::answer(&caller.open, limits),
         };
         let answered = caller.answer(session.poll_write());
         session.handle_written(answered);
@@ -69,7 +69,7 @@ impl Hosting<'_> {
     /// Gives a caller that wants files its first answer, before any access to a disk.
     pub(crate) fn begin_to_send(&self, caller: &Caller) -> (FileSender, FileLog, Meter) {
         let (log, meter) = self.log(caller);
-        let mut session = FileSender::accept(&caller.open);
+        let mut session = FileSender::answer(&caller.open);
         let answered = caller.answer(session.opening());
         session.handle_written(answered);
         (session, log, meter)

@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn b22_a_caller_that_sends_a_byte_now_and_then_has_no_more_time_than_one_that_sends_nothing() {
-        let request = FileSender::connect(Push::default()).poll_write(&mut MemorySource::default()).to_vec();
+        let request = FileSender::push(Push::default()).poll_write(&mut MemorySource::default()).to_vec();
         let bytes: Vec<&[u8]> = request.chunks(1).collect();
         // The whole request would take ten times as long, and every byte comes within the time.
         let pause = Duration::from_millis(20);

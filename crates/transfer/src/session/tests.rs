@@ -172,7 +172,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 fn an_opening_is_answered_before_the_disk_has_taken_what_came_with_it() {
     let path = RelPath::parse(b"file").unwrap();
     let mut source = MemorySource::new([(path.clone(), MemoryFile::file(b"abc".to_vec()))].into());
-    let mut sender = FileSender::connect(Push::default());
+    let mut sender = FileSender::push(Push::default());
     let mut said = Vec::new();
     while let count @ 1.. = sender.poll_write(&mut source).len() {
         said.extend_from_slice(sender.poll_write(&mut source));
@@ -190,7 +190,7 @@ fn an_opening_is_answered_before_the_disk_has_taken_what_came_with_it() {
                 came += stream.recv(&mut early[came..]).unwrap();
             }
             let (used, open) = Acceptor::new().handle_received(&early).unwrap();
-            let session = FileReceiver::accept(&open.unwrap(), ReceiveLimits::default());
+            let session = FileReceiver::answer(&open.unwrap(), ReceiveLimits::default());
             let mut job = Storing { session, store: Gated { inner: MemoryStore::default(), gate } };
             let clock = Clock::start();
             let channel = Channel { stream: &stream, role: Role::Accepting, clock, early: &early[used..] };

@@ -83,7 +83,7 @@ impl<'a> BenchJob<'a> {
     }
 
     /// Tells the session the bytes that have left this computer.
-    fn tell_left(&mut self, now: Instant) {
+    fn report_left(&mut self, now: Instant) {
         let Ok(stats) = self.stream.stats() else { return };
         let once = stats.totals.packets_sent.saturating_sub(stats.totals.packets_retransmitted);
         let left = (once * u64::from(stats.payload_size)).min(stats.totals.bytes_written);
@@ -114,7 +114,7 @@ impl Session for BenchJob<'_> {
         let now = self.meter.now();
         if self.sends && now.saturating_since(self.told_left) >= TELL_LEFT {
             self.told_left = now;
-            self.tell_left(now);
+            self.report_left(now);
         }
         let pending = self.session.poll_write(now);
         &pending[..pending.len().min(self.permit.portion())]

@@ -57,7 +57,7 @@ pub(super) fn examine(
         return Ok(examine_udp(target, examined, &mut probes, report));
     }
     report(route(&probes[0]));
-    let (finding, fault) = judge_host_alone(target, tcp::ask(probes[0].peer()));
+    let (finding, fault) = judge_host_alone(target, tcp::connect(probes[0].peer()));
     report(finding);
     Ok(fault)
 }
@@ -83,7 +83,7 @@ fn examine_udp(
     mut report: impl FnMut(Finding),
 ) -> Option<Fault> {
     let interrupt = &examined.context.interrupt;
-    let (finding, fault) = match reach::ask(probes, interrupt) {
+    let (finding, fault) = match reach::probe(probes, interrupt) {
         _ if interrupt.is_stopping() => return None,
         Heard::Answer { index, forms, round_trip } => {
             let probe = &mut probes[index];
@@ -103,7 +103,7 @@ fn examine_udp(
         Heard::Silence { index } => {
             report(route(&probes[index]));
             let peer = probes[index].peer();
-            reach::judge_silence(peer, tcp::ask_both(peer))
+            reach::judge_silence(peer, tcp::connect_to_both(peer))
         }
     };
     report(finding);
@@ -176,7 +176,7 @@ pub(super) fn measure(probe: &mut PathProbe, forms: &BTreeSet<Form>, first: Dura
     let form = sizing.unwrap_or(Form::Udt);
     let mut shortest = first;
     for _ in 0..QUESTIONS {
-        if probe.ask(form, 0).is_err() {
+        if probe.send(form, 0).is_err() {
             break;
         }
         match probe.receive(PATIENCE) {

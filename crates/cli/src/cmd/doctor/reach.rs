@@ -35,12 +35,12 @@ pub(super) enum Heard {
 }
 
 /// Asks all addresses of a host, at least one, in all forms.
-pub(super) fn ask(probes: &mut [PathProbe], interrupt: &Interrupt) -> Heard {
+pub(super) fn probe(probes: &mut [PathProbe], interrupt: &Interrupt) -> Heard {
     let clock = Clock::start();
     let mut refusals: Vec<Option<io::Error>> = probes.iter().map(|_| None).collect();
     for wait in WAITS {
         for (probe, refusal) in probes.iter().zip(&mut refusals).filter(|(_, refusal)| refusal.is_none()) {
-            *refusal = ask_all(probe).err();
+            *refusal = send_all(probe).err();
         }
         let end = clock.now() + wait;
         while clock.now() < end && !interrupt.is_stopping() && refusals.iter().any(Option::is_none) {
@@ -66,9 +66,9 @@ pub(super) fn ask(probes: &mut [PathProbe], interrupt: &Interrupt) -> Heard {
 }
 
 /// Asks in all forms. Some are too large for a narrow interface, which is no refusal.
-fn ask_all(probe: &PathProbe) -> io::Result<()> {
+fn send_all(probe: &PathProbe) -> io::Result<()> {
     for form in [Form::Secure, Form::Plain, Form::Udt] {
-        match probe.ask(form, 0) {
+        match probe.send(form, 0) {
             Err(error) if error.raw_os_error() != Some(libc::EMSGSIZE) => return Err(error),
             _ => {}
         }
@@ -94,7 +94,7 @@ fn answered(probe: &mut PathProbe, index: usize, first: Answer) -> Heard {
         wait = OTHERS.max(first.round_trip * 3 / 2);
         for form in [Form::Plain, Form::Udt] {
             // The port has answered, so an error here is no news.
-            let _ = probe.ask(form, 0);
+            let _ = probe.send(form, 0);
         }
     }
     Heard::Answer { index, forms, round_trip }

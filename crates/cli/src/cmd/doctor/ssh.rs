@@ -47,7 +47,7 @@ pub(super) fn examine(
         }
     };
     let (Heard::Answer { index, forms, round_trip }, false) =
-        (reach::ask(&mut probes, &context.interrupt), context.interrupt.is_stopping())
+        (reach::probe(&mut probes, &context.interrupt), context.interrupt.is_stopping())
     else {
         if context.interrupt.is_stopping() {
             return Ok(None);

@@ -36,16 +36,16 @@ impl Answers {
 }
 
 /// Asks both ports at once.
-pub(super) fn ask_both(peer: SocketAddr) -> Answers {
+pub(super) fn connect_to_both(peer: SocketAddr) -> Answers {
     thread::scope(|scope| {
-        let same = scope.spawn(move || ask(peer));
-        let ssh = ask(SocketAddr::new(peer.ip(), SSH));
+        let same = scope.spawn(move || connect(peer));
+        let ssh = connect(SocketAddr::new(peer.ip(), SSH));
         Answers { same: same.join().unwrap_or(Answer::Silent), ssh }
     })
 }
 
 /// Opens a connection, and closes it at once.
-pub(super) fn ask(peer: SocketAddr) -> Answer {
+pub(super) fn connect(peer: SocketAddr) -> Answer {
     match TcpStream::connect_timeout(&peer, WAIT) {
         Ok(_) => Answer::Open,
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Answer::Refused,
@@ -63,9 +63,9 @@ mod tests {
     fn an_open_and_a_closed_port_both_mean_that_the_host_is_up() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        assert_eq!(ask(address), Answer::Open);
+        assert_eq!(connect(address), Answer::Open);
         drop(listener);
-        assert_eq!(ask(address), Answer::Refused);
+        assert_eq!(connect(address), Answer::Refused);
         let up = |same, ssh| Answers { same, ssh }.is_up();
         assert!(up(Answer::Refused, Answer::Silent) && up(Answer::Silent, Answer::Open));
         assert!(!up(Answer::Silent, Answer::Silent));

@@ -53,7 +53,7 @@ impl Live {
                 let line = line(&before, &now, rates);
                 match &bar {
                     Some(bar) => bar.set_message(line),
-                    None => output.say(&output.style().dim(&line)),
+                    None => output.print_line(&output.style().dim(&line)),
                 }
                 before = now;
             }

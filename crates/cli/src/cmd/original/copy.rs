@@ -47,7 +47,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     end.bytes = copy.progress.bytes();
     end.packets_received = copy.progress.packets_received();
     if result.is_ok() && !args.quiet && !args.list {
-        output.say(&summary(&output, &end));
+        output.print_line(&summary(&output, &end));
     }
     report_end(&output, end, result)
 }
@@ -261,7 +261,7 @@ impl Copy<'_> {
                 end.failed = end.failed.map(|failed| failed + 1);
                 self.record(name, FileStatus::Failed, 0, Some(fault.to_string()));
                 if first.is_some() {
-                    self.output.say(&fault.to_string());
+                    self.output.print_line(&fault.to_string());
                 }
                 first.get_or_insert(fault);
             }

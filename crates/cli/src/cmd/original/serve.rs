@@ -154,8 +154,10 @@ impl Watch for Reports<'_> {
                 let line = line(&end);
                 let result = result.as_ref().map_err(|failure| of(self.context, failure, &peer)).copied();
                 match report_end(&self.output, end, result) {
-                    Ok(()) => self.output.say(&line),
-                    Err(fault) => self.output.say(&format!("{line}; {}", self.output.style().red(&fault.to_string()))),
+                    Ok(()) => self.output.print_line(&line),
+                    Err(fault) => {
+                        self.output.print_line(&format!("{line}; {}", self.output.style().red(&fault.to_string())))
+                    }
                 }
             }
             _ => {}

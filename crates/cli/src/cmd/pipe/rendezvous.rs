@@ -22,7 +22,7 @@ impl Pipe<'_> {
         let endpoint = self.settings.bind_with(listen.listening()?, host.as_ref().map(Server::security))?;
         if let Some(key) = &start.key {
             let local = endpoint.local_addr();
-            self.output.say(&format!("calling {peer} from {local}; encrypted, the key of this side is {key}"));
+            self.output.print_line(&format!("calling {peer} from {local}; encrypted, the key of this side is {key}"));
         }
         start.peer = Some(peer.to_string());
         announce(self.context, &self.output, &endpoint, start);
@@ -35,7 +35,7 @@ impl Pipe<'_> {
                 Ok((stream, meter))
             }
             (Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::UnknownKey))), Some(host)) => {
-                let accepted = host.ask()?;
+                let accepted = host.fetch_key()?;
                 host.remember(&self.events);
                 // The other side was refused, and has ended.
                 Err(Fault::new(

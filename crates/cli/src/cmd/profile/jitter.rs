@@ -38,7 +38,7 @@ pub(super) fn run(args: &ProfileArgs, mut port: Port<'_>) -> Result<(), Fault> {
     let datagram = u16::try_from(MESSAGE.div_ceil(window)).unwrap_or(port.datagram);
     let length = args.seconds.unwrap_or(LENGTH);
     let config = BlasterConfig { datagram, window, sleep, spaced: false, messages: true, time: length };
-    port.output.say(&format!(
+    port.output.print_line(&format!(
         "sending a message of 10 kB every {} for {}, in {window} datagrams",
         time(sleep),
         time(length)
@@ -60,8 +60,8 @@ pub(super) fn run(args: &ProfileArgs, mut port: Port<'_>) -> Result<(), Fault> {
     let bins = histogram(&delays);
     let record = record(&delays, sent, &bins);
     if result.is_ok() {
-        words(&delays, sent, &bins).iter().for_each(|line| port.output.say(line));
-        port.say_protection();
+        words(&delays, sent, &bins).iter().for_each(|line| port.output.print_line(line));
+        port.print_protection();
     }
     let is_written = args.out.is_some() && result.is_ok();
     let written = match &args.out {
@@ -71,7 +71,7 @@ pub(super) fn run(args: &ProfileArgs, mut port: Port<'_>) -> Result<(), Fault> {
         _ => Ok(()),
     };
     if let Some(out) = args.out.as_ref().filter(|_| is_written && written.is_ok()) {
-        port.output.say(&format!("  CSV, JSON and the picture are in {}", out.display()));
+        port.output.print_line(&format!("  CSV, JSON and the picture are in {}", out.display()));
     }
     port.conclude(record, result.and(written))
 }

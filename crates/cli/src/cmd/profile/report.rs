@@ -10,16 +10,16 @@ use super::Sweep;
 use crate::output::human::{percent, time};
 
 /// Prints the profile.
-pub(super) fn say(sweep: &Sweep<'_>, cached: Option<&Path>) {
+pub(super) fn print(sweep: &Sweep<'_>, cached: Option<&Path>) {
     let output = &sweep.port.output;
     let style = output.style();
-    table(&sweep.profile).iter().for_each(|line| output.say(line));
-    output.say(&format!("{} {}", style.bold("shape:"), shape(sweep.profile.shape())));
+    table(&sweep.profile).iter().for_each(|line| output.print_line(line));
+    output.print_line(&format!("{} {}", style.bold("shape:"), shape(sweep.profile.shape())));
     let Some(advice) = sweep.profile.advice() else {
-        output.say("nothing arrived: no rate can be recommended");
+        output.print_line("nothing arrived: no rate can be recommended");
         return;
     };
-    output.say(&format!(
+    output.print_line(&format!(
         "{} W_c = {}, T_s = {}: {} sent, {} arrive, {} lost",
         style.green("best:"),
         advice.window,
@@ -29,10 +29,10 @@ pub(super) fn say(sweep: &Sweep<'_>, cached: Option<&Path>) {
         percent(advice.loss),
     ));
     if let Some(cached) = cached {
-        output.say(&format!("  stored for {} in {}", sweep.port.peer, cached.display()));
+        output.print_line(&format!("  stored for {} in {}", sweep.port.peer, cached.display()));
     }
     if let Some(out) = &sweep.args.out {
-        output.say(&format!("  CSV, JSON and pictures are in {}", out.display()));
+        output.print_line(&format!("  CSV, JSON and pictures are in {}", out.display()));
     }
 }
 

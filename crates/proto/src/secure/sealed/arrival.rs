@@ -75,7 +75,7 @@ impl Sealed {
         }
         match exchange.on_packet(header, datagram, now) {
             Progress::Wait | Progress::Complete => {
-                self.paths.question(from, datagram.len(), now, self.inner.answer_time());
+                self.paths.question(from, datagram.len(), now, self.udt.answer_time());
                 Effect::GoOn
             }
             _ => Effect::Invalid,
@@ -120,7 +120,7 @@ impl Sealed {
 
     /// An opened packet came from another address than the peer's.
     fn look_elsewhere(&mut self, from: SocketAddr, opened: Opened, datagram: &[u8], setup: Setup<'_>) -> Effect {
-        let (now, answer_time) = (setup.now, self.inner.answer_time());
+        let (now, answer_time) = (setup.now, self.udt.answer_time());
         self.paths.on_elsewhere(from, datagram.len());
         let body = body(datagram);
         match inner::Message::decode(body).filter(|_| inner::is_message(body)) {
@@ -128,7 +128,7 @@ impl Sealed {
                 let old = self.paths.peer();
                 if self.paths.on_response(from, response, now, answer_time) {
                     if old.ip() != from.ip() {
-                        self.inner.restart_path(setup);
+                        self.udt.restart_path(setup);
                     }
                     return Effect::Moved(from);
                 }
@@ -147,7 +147,7 @@ impl Sealed {
         let streams = self.key_schedule.form() == DataForm::Stream;
         let order = opened.order().unwrap_or_default();
         if streams && let Some((seq, payload)) = inner::stream_data(body) {
-            return self.inner.on_stream_data(seq, payload, order, now);
+            return self.udt.on_stream_data(seq, payload, order, now);
         }
         if inner::is_message(body) {
             return self.on_message(body, from);
@@ -157,7 +157,7 @@ impl Sealed {
             // Pieces of data packets must compare with whole ones.
             DataHeader::set_timestamp(packet, Timestamp::new(order));
         }
-        self.inner.on_packet(packet, now)
+        self.udt.on_packet(packet, now)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The connection's part in the endpoint.
+//! The connection as the endpoint sees it: the trait `Established`, which every call goes through.
 
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt2004::{Control, is_control, split_data};

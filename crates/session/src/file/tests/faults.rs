@@ -139,10 +139,10 @@ fn a_full_disk_ends_the_session_and_keeps_the_partial_file() {
 #[test]
 fn files_complete_when_the_peer_left_count() {
     let mut source = MemorySource::new(tree(&[("a", 10), ("b", 200_000)]));
-    let mut sender = FileSender::connect(Push::default());
+    let mut sender = FileSender::push(Push::default());
     let bytes = said(&mut sender, &mut source)[..50_000].to_vec();
     let (used, open) = Acceptor::new().handle_received(&bytes).unwrap();
-    let mut receiver = FileReceiver::accept(&open.unwrap(), limits());
+    let mut receiver = FileReceiver::answer(&open.unwrap(), limits());
     let mut store = MemoryStore { deferred: true, settles_itself: true, ..MemoryStore::default() };
     receiver.handle_received(&mut store, &bytes[used..]).unwrap();
     assert_eq!(receiver.totals().files, 0, "the commit is still under way");
@@ -160,10 +160,10 @@ fn files_complete_when_the_peer_left_count() {
 #[test]
 fn a_peer_that_leaves_is_no_success_and_partial_files_stay() {
     let mut source = MemorySource::new(tree(&[("a", 100_000)]));
-    let mut sender = FileSender::connect(Push::default());
+    let mut sender = FileSender::push(Push::default());
     let bytes = said(&mut sender, &mut source)[..50_000].to_vec();
     let (used, open) = Acceptor::new().handle_received(&bytes).unwrap();
-    let mut receiver = FileReceiver::accept(&open.unwrap(), limits());
+    let mut receiver = FileReceiver::answer(&open.unwrap(), limits());
     let mut store = MemoryStore::default();
     receiver.handle_received(&mut store, &bytes[used..]).unwrap();
     assert_eq!(receiver.handle_end(&mut store), Err(SessionError::PeerLeft));
@@ -176,7 +176,7 @@ fn a_peer_that_leaves_is_no_success_and_partial_files_stay() {
 #[test]
 fn a_cancelled_side_tells_the_other() {
     let mut source = MemorySource::new(tree(&[("a", 900_000)]));
-    let mut sender = FileSender::connect(Push::default());
+    let mut sender = FileSender::push(Push::default());
     let mut bytes = sender.opening().to_vec();
     sender.handle_written(bytes.len());
     let piece = sender.poll_write(&mut source).to_vec();
@@ -185,7 +185,7 @@ fn a_cancelled_side_tells_the_other() {
     sender.cancel(Abort { code: AbortCode::Cancelled, message: "interrupted".to_owned() });
     bytes.extend_from_slice(sender.poll_write(&mut source));
     let (used, open) = Acceptor::new().handle_received(&bytes).unwrap();
-    let mut receiver = FileReceiver::accept(&open.unwrap(), limits());
+    let mut receiver = FileReceiver::answer(&open.unwrap(), limits());
     let mut store = MemoryStore::default();
     let error = receiver.handle_received(&mut store, &bytes[used..]).unwrap_err();
     assert_eq!(error.to_string(), "the peer ended the session: stopped: interrupted");

@@ -58,12 +58,12 @@ fn limits() -> ReceiveLimits {
 }
 
 fn receiver() -> FileReceiver {
-    FileReceiver::accept(&Open::new(Request::Push(Push::default()), 0), limits())
+    FileReceiver::answer(&Open::new(Request::Push(Push::default()), 0), limits())
 }
 
 fn puller(paths: &[&str], recursive: bool) -> FileReceiver {
     let paths = paths.iter().map(|text| path(text)).collect();
-    FileReceiver::connect(Pull { paths, recursive, ..Pull::default() }, limits()).unwrap()
+    FileReceiver::pull(Pull { paths, recursive, ..Pull::default() }, limits()).unwrap()
 }
 
 fn accepted() -> Script {
@@ -128,7 +128,7 @@ fn files_not_requested_are_refused() {
 #[test]
 fn a_push_on_behalf_of_a_third_side_brings_what_that_asked_for_and_nothing_else() {
     let open = Open::new(Request::Push(Push { target_is_directory: true, ..Push::default() }), 0);
-    let receiver = |asked: Pull| FileReceiver::accept_only(&open, &asked, limits());
+    let receiver = |asked: Pull| FileReceiver::answer_only(&open, &asked, limits());
     let one = || Pull { paths: vec![path("a")], ..Pull::default() };
     let tree = || Pull { recursive: true, ..one() };
     let matching = || Pull { paths: vec![path("*.gz")], patterns: true, ..Pull::default() };
@@ -156,7 +156,7 @@ fn a_push_on_behalf_of_a_third_side_brings_what_that_asked_for_and_nothing_else(
 #[test]
 fn a_pattern_admits_the_names_that_match_it_and_no_others() {
     let pull = |patterns| Pull { paths: vec![path("x/*.gz")], patterns, ..Pull::default() };
-    let receiver = |patterns| FileReceiver::connect(pull(patterns), limits()).unwrap();
+    let receiver = |patterns| FileReceiver::pull(pull(patterns), limits()).unwrap();
     let (outcome, store) = feed(receiver(true), &accepted().file("a.gz", b"a").file("b.gz", b"b").end(2, 0, 2));
     assert_eq!((outcome, store.tree.len()), (Ok(()), 2));
     for (name, patterns) in [(".bashrc", true), ("a.gz.sh", true), (".a.gz", true), ("a.gz", false)] {
@@ -189,7 +189,7 @@ fn data_must_have_exactly_the_announced_length() {
 fn a_file_without_a_size_may_not_pass_the_limits_either() {
     let endless = || Script::default().entry("a", EntryKind::File, Entry::UNKNOWN_SIZE);
     let small = ReceiveLimits { file_size: 1000, ..limits() };
-    let begin = |limits| FileReceiver::accept(&Open::new(Request::Push(Push::default()), 0), limits);
+    let begin = |limits| FileReceiver::answer(&Open::new(Request::Push(Push::default()), 0), limits);
     let script =
         endless().frame(FrameKind::Data, &[0; 1001]).frame(FrameKind::Digest, Digest::of(&[0; 1001]).as_bytes());
     let (outcome, store) = feed(begin(small), &script.file("b", b"good").end(2, 0, 1005));
@@ -304,7 +304,7 @@ fn a_peer_that_reads_no_answers_is_not_read_either() {
 /// A sender that expects confirmation of `a` (3 bytes) gets `answer`.
 fn sender_hears(answer: Script) -> Result<usize, SessionError> {
     let tree = [(path("a"), MemoryFile::file(b"abc".to_vec()))].into_iter().collect();
-    let mut sender = FileSender::accept(&Open::new(Request::Pull(Pull::default()), 1 << 20));
+    let mut sender = FileSender::answer(&Open::new(Request::Pull(Pull::default()), 1 << 20));
     let mut source = MemorySource::new(tree);
     said(&mut sender, &mut source);
     let outcome = sender.handle_received(&answer.0);
@@ -356,7 +356,7 @@ proptest! {
         }
         let mut store = MemoryStore::default();
         let mut receiver = receiver();
-        let mut sender = FileSender::accept(&Open::new(Request::Pull(Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() }), 0));
+        let mut sender = FileSender::answer(&Open::new(Request::Pull(Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() }), 0));
         let mut source = MemorySource::default();
         for bytes in script.0.chunks(step) {
             let _ = receiver.handle_received(&mut store, bytes);

@@ -80,10 +80,10 @@ impl Store for Counted {
 #[test]
 fn a_file_of_more_than_four_gibibytes_arrives_whole_and_verified() {
     let (mut source, mut store) = (Numbered { given: false }, Counted::default());
-    let mut sender = FileSender::connect(Push::default());
+    let mut sender = FileSender::push(Push::default());
     let (count, open) = Acceptor::new().handle_received(sender.opening()).unwrap();
     sender.handle_written(count);
-    let mut receiver = FileReceiver::accept(&open.expect("it comes whole"), ReceiveLimits::default());
+    let mut receiver = FileReceiver::answer(&open.expect("it comes whole"), ReceiveLimits::default());
     while !sender.is_over() {
         let used = receiver.handle_received(&mut store, sender.poll_write(&mut source)).unwrap();
         sender.handle_written(used);

@@ -58,11 +58,11 @@ impl Seen {
 }
 
 pub(super) fn push(source: &mut MemorySource, store: &mut MemoryStore, limits: ReceiveLimits, pipes: Pipes) -> Seen {
-    let mut sender = FileSender::connect(Push::default());
+    let mut sender = FileSender::push(Push::default());
     let mut opening = Vec::new();
     let open = read_open(&mut opening, |bytes| move_some(&mut sender, source, bytes));
     assert_eq!(open.request, Request::Push(Push::default()));
-    let receiver = FileReceiver::accept(&open, limits);
+    let receiver = FileReceiver::answer(&open, limits);
     run(sender, receiver, (source, store), pipes, opening)
 }
 
@@ -73,7 +73,7 @@ pub(super) fn pull(
     limits: ReceiveLimits,
     pipes: Pipes,
 ) -> Seen {
-    let mut receiver = FileReceiver::connect(request.clone(), limits).unwrap();
+    let mut receiver = FileReceiver::pull(request.clone(), limits).unwrap();
     let mut opening = Vec::new();
     let open = read_open(&mut opening, |bytes| {
         bytes.extend_from_slice(receiver.poll_write());
@@ -81,7 +81,7 @@ pub(super) fn pull(
     });
     assert_eq!(open.request, Request::Pull(request));
     assert!(opening.is_empty());
-    let sender = FileSender::accept(&open);
+    let sender = FileSender::answer(&open);
     run(sender, receiver, (source, store), pipes, opening)
 }
 

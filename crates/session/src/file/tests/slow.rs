@@ -217,9 +217,9 @@ fn source() -> MemorySource {
 
 #[test]
 fn a_push_to_a_slow_disk_is_answered_within_a_round_trip() {
-    let mut sender = Sending(FileSender::connect(Push::default()), Slow(source(), Watch::default()));
+    let mut sender = Sending(FileSender::push(Push::default()), Slow(source(), Watch::default()));
     let seen = Seen::of(&mut sender, |open, watch| {
-        Box::new(Receiving(FileReceiver::accept(open, LIMITS), Slow(MemoryStore::default(), watch)))
+        Box::new(Receiving(FileReceiver::answer(open, LIMITS), Slow(MemoryStore::default(), watch)))
     });
     assert_eq!(seen.answered(), 2 * TRIP);
     let (time, totals) = seen.totals();
@@ -230,10 +230,10 @@ fn a_push_to_a_slow_disk_is_answered_within_a_round_trip() {
 #[test]
 fn a_pull_from_a_slow_disk_is_answered_within_a_round_trip() {
     let request = Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() };
-    let receiver = FileReceiver::connect(request, LIMITS).unwrap();
+    let receiver = FileReceiver::pull(request, LIMITS).unwrap();
     let mut receiver = Receiving(receiver, Slow(MemoryStore::default(), Watch::default()));
     let seen =
-        Seen::of(&mut receiver, |open, watch| Box::new(Sending(FileSender::accept(open), Slow(source(), watch))));
+        Seen::of(&mut receiver, |open, watch| Box::new(Sending(FileSender::answer(open), Slow(source(), watch))));
     assert_eq!(seen.answered(), 2 * TRIP);
     assert_eq!(seen.totals().1.files, 2);
     assert!(receiver.1.0.tree.contains_key(&path("d/f")));

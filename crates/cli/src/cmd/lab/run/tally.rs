@@ -66,10 +66,10 @@ impl FigureTally {
         let (now, later) = self.waiting.iter().partition(|place| ready(**place));
         self.waiting = later;
         let now: Vec<usize> = now;
-        now.into_iter().try_for_each(|place| self.judge(results, place, out))
+        now.into_iter().try_for_each(|place| self.write_and_print(results, place, out))
     }
 
-    fn judge(&mut self, results: &[FigureResult], place: usize, out: &Path) -> Result<(), LabError> {
+    fn write_and_print(&mut self, results: &[FigureResult], place: usize, out: &Path) -> Result<(), LabError> {
         let result = &results[place];
         let folder = out.join(&result.info.id);
         let csv = folder.join(csv(result.world));
@@ -90,12 +90,12 @@ impl FigureTally {
         if self.output.is_json() {
             self.output.record_value(&record(result, &scores, &folder));
         } else {
-            self.say(result, &table::text(result, &measurements), &scores, &folder);
+            self.print(result, &table::text(result, &measurements), &scores, &folder);
         }
         Ok(())
     }
 
-    fn say(&self, result: &FigureResult, table: &str, scores: &[ScoreResult], folder: &Path) {
+    fn print(&self, result: &FigureResult, table: &str, scores: &[ScoreResult], folder: &Path) {
         let info = &result.info;
         let mut text = format!("\n{}  {}", info.id, info.title);
         if !info.source.is_empty() {

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | RecoveryPoint | `recovery_point`, one past it |
 //! | HighACK, HighData | `Flight::first`, `Flight::high`, each one past it |
-//! | HighRxt, pipe, IsLost | `scoreboard.rs` |
+//! | HighRxt, pipe, IsLost | `tcp/scoreboard.rs` |
 //! | RescueRxt | `rescued`, one past it |
 //!
 //! A segment may leave whenever the pipe has room, in and out of recovery. Without loss that is a plain window. Before
