@@ -75,7 +75,7 @@ fn two_users_meet_encrypted_and_each_names_the_key_of_the_other() {
 
 // Waits for the 5 s of silence after which the relay ends.
 #[test]
-fn two_programs_of_one_user_meet_without_any_setup_and_no_run_of_the_data_is_on_the_wire() {
+fn two_programs_of_one_user_call_each_other_without_any_setup_and_no_run_of_the_data_is_on_the_wire() {
     let scratch = Scratch::new();
     let here = Side::new(&scratch, "user");
     let there = Side { home: here.home.clone(), key: here.key.clone(), address: String::new() };
@@ -106,7 +106,7 @@ fn two_programs_of_one_user_meet_without_any_setup_and_no_run_of_the_data_is_on_
 }
 
 #[test]
-fn both_directions_of_an_encrypted_meeting_arrive_whole() {
+fn both_directions_of_an_encrypted_rendezvous_arrive_whole() {
     let scratch = Scratch::new();
     let here = Side::new(&scratch, "user");
     let there =
