@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! raw [seconds=2] [size=1472] [segments=44] [copies=0]     one unpaced sender, loopback; counts received bytes
-//! raw rate=900mbit relay=1gbit [delay=8ms] [nap=50us]      a paced sender, through the relay
+//! raw rate=900mbit relay=1gbit [delay=8ms] [pause=50us]      a paced sender, through the relay
 //! ```
 //!
 //! `copies` are additional copies of the payload on each side, the cost of a protocol's send and receive buffers.
@@ -63,8 +63,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let delay = arguments.get("delay").map_or(Ok(Duration::from_millis(8)), |delay| parse_duration(delay))?;
     let up = PathSpec { rate: Some(rate.parse()?), delay, ..PathSpec::default() };
     let mut relay = Relay::bind("127.0.0.1:0".parse()?, receiver.local_addr(), up.clone(), PathSpec { seed: 1, ..up })?;
-    if let Some(nap) = arguments.get("nap") {
-        relay = relay.with_nap(parse_duration(nap)?);
+    if let Some(pause) = arguments.get("pause") {
+        relay = relay.with_pause(parse_duration(pause)?);
     }
     let (addr, stop) = (relay.local_addr(), AtomicBool::new(false));
     let report = thread::scope(|scope| {

@@ -61,7 +61,7 @@ pub use error::EmulateError;
 pub use flaw::{Flaw, MAX_BUSY, MAX_LATENESS, MAX_STALL};
 pub use lateness::LatenessReport;
 pub use network::{DEFAULT_MTU, HostId, LinkId, MAX_HOSTS, NetworkSpec, NodeId};
-pub use relay::{DirectionReport, NAP, Relay, RelayReport};
+pub use relay::{DirectionReport, PAUSE, Relay, RelayReport};
 pub use report::{EmulationReport, Snapshot};
 pub use rootless::{acquire_rights, check_rights};
 pub use tcp::{TcpInfo, limit_tcp_window, tcp_info};

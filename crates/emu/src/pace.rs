@@ -1,7 +1,7 @@
 //! How often the emulator polls its hosts: at once for isolated packets, at intervals for continuous traffic.
 //!
 //! A poll takes some microseconds, so polls have a budget. Unused budget is saved for a moment. Packets that arrive
-//! after an idle time spend it in two ways. First, no nap follows them. Second, the thread spins through the end of the
+//! after an idle time spend it in two ways. First, no pause follows them. Second, the thread spins through the end of the
 //! wait for their departure, since a sleeping processor wakes up slowly. An echo of `ping` thus passes within some ten
 //! microseconds.
 
@@ -13,7 +13,7 @@ const POLL_COST: Duration = Duration::from_micros(75);
 /// Cost of a poll per time that it took, as a fraction. A heavy load thus spaces polls further apart, so each finds
 /// more packets at less cost per packet. More than half of a processor is used only where that does not suffice.
 const WORK_COST: (u32, u32) = (9, 4);
-/// The longest nap.
+/// The longest pause.
 const LONGEST_NAP: Duration = Duration::from_micros(100);
 /// The largest saving, equal to the cost of 30 polls. An echo takes four polls and spins twice.
 const SAVED: Duration = Duration::from_micros(2_250);
@@ -30,7 +30,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// The end of the nap after a poll that began at `began` and found packets. `None` if another poll may follow at
+    /// The end of the pause after a poll that began at `began` and found packets. `None` if another poll may follow at
     /// once.
     pub(crate) fn nap_after(&mut self, began: Instant, now: Instant) -> Option<Instant> {
         let (times, of) = WORK_COST;

@@ -4,8 +4,8 @@
 //! and forwards it. Every client has its own upstream socket, so that answers find their way back.
 //!
 //! The relay is precise without busy waiting. Arrivals carry the kernel's timestamps, so the time of reading does not
-//! matter. The model computes exact departure times, and only the release waits for the relay. Under load it naps for
-//! at least [`NAP`] and then releases all due packets as trains. With the necessary rights it runs as a real-time
+//! matter. The model computes exact departure times, and only the release waits for the relay. Under load it pauses for
+//! at least [`PAUSE`] and then releases all due packets as trains. With the necessary rights it runs as a real-time
 //! thread. It measures how late packets leave. A run that the relay limited, instead of the path, is marked as invalid.
 
 mod clients;
@@ -27,7 +27,7 @@ use farhaul_udp::{Options, UdpSocket};
 pub use report::{DirectionReport, RelayReport};
 
 /// The shortest sleep under load. It limits wake-ups to 20 000 a second, at the price of that much lateness.
-pub const NAP: Duration = Duration::from_micros(50);
+pub const PAUSE: Duration = Duration::from_micros(50);
 
 /// A relay between clients and one server.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub struct Relay {
     to: SocketAddr,
     up: PathSpec,
     down: PathSpec,
-    nap: Duration,
+    pause: Duration,
 }
 
 impl Relay {
@@ -46,14 +46,14 @@ impl Relay {
     /// # Errors
     /// As [`UdpSocket::bind`].
     pub fn bind(listen: SocketAddr, to: SocketAddr, up: PathSpec, down: PathSpec) -> io::Result<Self> {
-        Ok(Self { listen: UdpSocket::bind(listen, socket_options())?, to, up, down, nap: NAP })
+        Ok(Self { listen: UdpSocket::bind(listen, socket_options())?, to, up, down, pause: PAUSE })
     }
 
-    /// Sets the shortest sleep under load, instead of [`NAP`]. A shorter sleep is more precise and costs more processor
+    /// Sets the shortest sleep under load, instead of [`PAUSE`]. A shorter sleep is more precise and costs more processor
     /// time. Zero sleeps until the next event, however near.
     #[must_use]
-    pub fn with_nap(mut self, nap: Duration) -> Self {
-        self.nap = nap;
+    pub fn with_pause(mut self, pause: Duration) -> Self {
+        self.pause = pause;
         self
     }
 

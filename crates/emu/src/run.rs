@@ -163,7 +163,7 @@ impl<'a> EmulationRun<'a> {
         })
     }
 
-    /// Sleeps until something arrives or is due, handles it, and naps if the next round should have more to do.
+    /// Sleeps until something arrives or is due, handles it, and pauses if the next round should have more to do.
     fn round(&mut self) -> io::Result<()> {
         let before = self.clock.now();
         // Packets that arrived since the last poll have waited, and wait on from the end of this wait until they are

@@ -5,7 +5,7 @@
 //! paced_raw send HOST:PORT RATE SECONDS [SIZE=1456]         RATE of payload: 930mbit
 //! ```
 //!
-//! After each wake-up, both sides send or receive everything available, then nap for 0.5 ms. They use the sockets of
+//! After each wake-up, both sides send or receive everything available, then pause for 0.5 ms. They use the sockets of
 //! the protocol with its offloads, but acknowledge and retransmit nothing. The receiver ends after a second without
 //! datagrams. Each side prints one JSON object.
 
@@ -19,8 +19,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// The nap after each wake-up. At 1 Gbit/s, 42 packets of 1500 bytes are due after it.
-const NAP: Duration = Duration::from_micros(500);
+/// The pause after each wake-up. At 1 Gbit/s, 42 packets of 1500 bytes are due after it.
+const PAUSE: Duration = Duration::from_micros(500);
 /// Packets of one call: the most in an offloaded train.
 const TRAIN: usize = 44;
 /// The payload of a UDT data packet of 1500 bytes.
@@ -47,7 +47,7 @@ fn send(to: SocketAddr, rate: Rate, seconds: u64, size: usize) -> Result<()> {
     let socket = UdpSocket::bind("0.0.0.0:0".parse()?, Options::default())?;
     let mut writable = Waiter::new()?;
     writable.watch(&socket, Token(0), Interest::Writable)?;
-    let mut nap = Waiter::new()?;
+    let mut pause = Waiter::new()?;
     let train = vec![0x5A; size * TRAIN];
     let (clock, cpu) = (Clock::start(), processor_seconds());
     let end = Instant::ZERO + Duration::from_secs(seconds);
@@ -63,12 +63,12 @@ fn send(to: SocketAddr, rate: Rate, seconds: u64, size: usize) -> Result<()> {
             bytes += sent.taken as u64;
             due -= (sent.taken / size).min(due);
             match sent.status {
-                SendStatus::Blocked => drop(writable.wait(Some(NAP))?.len()),
+                SendStatus::Blocked => drop(writable.wait(Some(PAUSE))?.len()),
                 SendStatus::TooLarge => return Err("the datagrams are too large for the path".into()),
                 _ => {}
             }
         }
-        nap.wait(Some(NAP))?;
+        pause.wait(Some(PAUSE))?;
     }
     println!("{{\"sent_bytes\":{bytes},\"cpu_seconds\":{:.6}}}", processor_seconds() - cpu);
     Ok(())
@@ -79,7 +79,7 @@ fn recv(address: SocketAddr) -> Result<()> {
     println!("listening {}", socket.local_addr());
     let mut readable = Waiter::new()?;
     readable.watch(&socket, Token(0), Interest::Readable)?;
-    let (mut nap, mut batch) = (Waiter::new()?, RecvBatch::new(TRAINS));
+    let (mut pause, mut batch) = (Waiter::new()?, RecvBatch::new(TRAINS));
     let (clock, cpu) = (Clock::start(), processor_seconds());
     let (mut bytes, mut first, mut last) = (0, None, Instant::ZERO);
     loop {
@@ -92,7 +92,7 @@ fn recv(address: SocketAddr) -> Result<()> {
             last = clock.now();
             first.get_or_insert(last);
         }
-        nap.wait(Some(NAP))?;
+        pause.wait(Some(PAUSE))?;
     }
     let seconds = (last - first.unwrap_or(last)).as_secs_f64();
     println!(

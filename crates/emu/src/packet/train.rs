@@ -9,7 +9,7 @@ use super::Packet;
 use super::headers::{FIN, Layout, PROTOCOL_TCP, PSH, TCP_FLAGS};
 use super::virtio::{GsoType, GsoTypes, Header};
 
-/// Most packets in a train. More than the largest packet holds in units of 1500 bytes. The longest nap covers 83 at 10
+/// Most packets in a train. More than the largest packet holds in units of 1500 bytes. The longest pause covers 83 at 10
 /// Gbit/s.
 const MAX_PACKETS: usize = 64;
 /// Size of the largest IPv4 packet, which limits a train.

@@ -78,7 +78,7 @@ impl<'a> RelayRun<'a> {
         })
     }
 
-    /// Sleeps until something arrives or is due, handles it, and naps so that the next round has more to do.
+    /// Sleeps until something arrives or is due, handles it, and pauses so that the next round has more to do.
     fn round(&mut self) -> io::Result<()> {
         let next = [self.up.next_event(), self.down.next_event()].into_iter().flatten().min();
         let timeout = next.map_or(IDLE, |next| next - self.clock.now()).min(IDLE);
@@ -93,7 +93,7 @@ impl<'a> RelayRun<'a> {
         }
         let released = self.release();
         if !more && (released > 0 || !self.ready.is_empty()) {
-            self.clock.sleep_until(began + self.relay.nap);
+            self.clock.sleep_until(began + self.relay.pause);
         }
         Ok(())
     }
