@@ -13,7 +13,7 @@ use farhaul_proto::{ConnectionId, ConnectionLost, Endpoint, Stats, Streams};
 
 use crate::canceller::{CancelFlag, Canceller};
 use crate::control_stream::ControlStream;
-use crate::driver::{CancelFlags, Core, Place};
+use crate::driver::{CancelFlags, Core, WaitPlace};
 #[cfg(feature = "tokio")]
 use crate::driver::{Registration, TaskWait};
 use crate::error::Error;
@@ -44,7 +44,7 @@ impl Connection {
         Self { port, id, peer, cancelled, read_timeout: TimeLimit::none(), write_timeout: TimeLimit::none() }
     }
 
-    /// The connection that waited longest to be accepted. An attempt for [`Place::Accept`].
+    /// The connection that waited longest to be accepted. An attempt for [`WaitPlace::Accept`].
     pub(crate) fn accept(port: &Arc<Port>, core: &mut Core<Endpoint>) -> Option<Self> {
         while let Some(id) = core.next_accepted() {
             core.transport.claim(id);
@@ -83,7 +83,7 @@ impl Connection {
     /// # Errors
     /// The connection was lost before, or a canceller ended the call.
     pub fn wait_until_closed(&self) -> Result<(), Error> {
-        self.port.driver.wait_for(Place::Settle(self.id), self.flags(), None, self.is_finished())
+        self.port.driver.wait_for(WaitPlace::Settle(self.id), self.flags(), None, self.is_finished())
     }
 
     /// How the connection has ended; `None` while it goes on. [`ConnectionLost::ClosedLocally`] if this side finished or
@@ -249,19 +249,19 @@ impl Connection {
 
     /// Waits until `attempt` gives a result. Retries whenever the connection becomes readable.
     pub(crate) fn when_readable<R>(&self, attempt: impl Attempt<R>) -> Result<R, Error> {
-        self.port.driver.wait_for(Place::Read(self.id), self.flags(), self.read_timeout.value(), attempt)
+        self.port.driver.wait_for(WaitPlace::Read(self.id), self.flags(), self.read_timeout.value(), attempt)
     }
 
     /// Waits until `attempt` gives a result. Retries whenever the connection becomes writable.
     pub(crate) fn when_writable<R>(&self, attempt: impl Attempt<R>) -> Result<R, Error> {
-        self.port.driver.wait_for(Place::Write(self.id), self.flags(), self.write_timeout.value(), attempt)
+        self.port.driver.wait_for(WaitPlace::Write(self.id), self.flags(), self.write_timeout.value(), attempt)
     }
 
     /// Waits until the connection is established, or `reaching` gives up.
     pub(crate) fn wait_until_connected(&self, mut reaching: Reaching) -> Result<(), Error> {
         let id = self.id;
         let look = |core: &mut Core<_>, now| reaching.look(core, now, id);
-        self.port.driver.wait_for(Place::Settle(id), self.flags(), None, look)
+        self.port.driver.wait_for(WaitPlace::Settle(id), self.flags(), None, look)
     }
 
     /// Tells the peer that this side cannot store its data.
@@ -283,7 +283,7 @@ impl Connection {
     #[cfg(feature = "tokio")]
     pub(crate) fn poll<R>(
         &self,
-        place: Place,
+        place: WaitPlace,
         cx: &Context<'_>,
         registration: &mut Registration,
         attempt: impl Attempt<R>,
@@ -293,13 +293,13 @@ impl Connection {
 
     /// Removes the waker of a task that [polled](Self::poll).
     #[cfg(feature = "tokio")]
-    pub(crate) fn withdraw(&self, place: Place, registration: &mut Registration) {
+    pub(crate) fn withdraw(&self, place: WaitPlace, registration: &mut Registration) {
         self.port.driver.withdraw(place, registration);
     }
 
     /// Has a task wait until `attempt` gives a result. Retries whenever `place` is woken.
     #[cfg(feature = "tokio")]
-    pub(crate) fn wait<R>(&self, place: Place, attempt: impl Attempt<R>) -> impl Future<Output = Result<R, Error>> {
+    pub(crate) fn wait<R>(&self, place: WaitPlace, attempt: impl Attempt<R>) -> impl Future<Output = Result<R, Error>> {
         TaskWait::new(&self.port.driver, place, self.flags(), attempt)
     }
 
@@ -315,7 +315,7 @@ impl Connection {
         Ok(guard.transport.finish_sending(now, self.id)?)
     }
 
-    /// Whether the peer acknowledged everything up to the end of this side's direction: an attempt for [`Place::Settle`].
+    /// Whether the peer acknowledged everything up to the end of this side's direction: an attempt for [`WaitPlace::Settle`].
     #[cfg(feature = "tokio")]
     pub(crate) fn is_sent(&self) -> impl Attempt<()> {
         let (id, mut finished) = (self.id, self.is_finished());
@@ -325,7 +325,7 @@ impl Connection {
         }
     }
 
-    /// Whether the peer acknowledged everything: an attempt for [`Place::Settle`].
+    /// Whether the peer acknowledged everything: an attempt for [`WaitPlace::Settle`].
     pub(crate) fn is_finished(&self) -> impl Attempt<()> {
         let id = self.id;
         move |core: &mut Core<_>, _| {

@@ -47,7 +47,7 @@ mod wake_coalescing;
 mod wakers;
 
 pub(crate) use self::channels::OtherClient;
-pub(crate) use self::core::{Core, Place};
+pub(crate) use self::core::{Core, WaitPlace};
 pub use departure::wait_idle;
 pub(crate) use guard::{CancelFlags, EndpointGuard};
 pub(crate) use threads::{Driver, UdpPort};

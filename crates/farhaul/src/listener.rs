@@ -13,7 +13,7 @@ use crate::canceller::{CancelFlag, Canceller};
 use crate::connection::Connection;
 #[cfg(feature = "tokio")]
 use crate::driver::TaskWait;
-use crate::driver::{CancelFlags, Core, Place};
+use crate::driver::{CancelFlags, Core, WaitPlace};
 use crate::error::Error;
 use crate::message::MessageSocket;
 use crate::port::{Attempt, Port};
@@ -94,7 +94,7 @@ impl<S: Accept> Listener<S> {
     /// # Errors
     /// The listener was closed, a canceller ended the call, or the driver thread is gone. A peer cannot make it fail.
     pub fn accept(&self) -> Result<(S, SocketAddr), Error> {
-        self.port.driver.wait_for(Place::Accept, self.flags(), None, self.next())
+        self.port.driver.wait_for(WaitPlace::Accept, self.flags(), None, self.next())
     }
 
     /// [`accept`](Listener::accept) for tasks, which returns an [`AsyncStream`](crate::AsyncStream) or an
@@ -104,7 +104,7 @@ impl<S: Accept> Listener<S> {
     /// The listener was closed, or a canceller ended the call.
     #[cfg(feature = "tokio")]
     pub async fn accept_async(&self) -> Result<(S::Async, SocketAddr), Error> {
-        let (connection, peer) = TaskWait::new(&self.port.driver, Place::Accept, self.flags(), self.next()).await?;
+        let (connection, peer) = TaskWait::new(&self.port.driver, WaitPlace::Accept, self.flags(), self.next()).await?;
         Ok((connection.into(), peer))
     }
 
@@ -133,7 +133,7 @@ impl<S: Accept> Listener<S> {
         [&self.cancelled, &self.port.cancelled]
     }
 
-    /// The next connection: an attempt for [`Place::Accept`].
+    /// The next connection: an attempt for [`WaitPlace::Accept`].
     fn next(&self) -> impl Attempt<(S, SocketAddr)> {
         |core: &mut Core<_>, _| {
             if self.closed.load(Ordering::Acquire) {

@@ -17,7 +17,7 @@ use farhaul_proto::Stats;
 
 use crate::canceller::Canceller;
 use crate::connection::Connection;
-use crate::driver::Place;
+use crate::driver::WaitPlace;
 use crate::error::Error;
 use crate::message::MessageSocket;
 use crate::stream::Stream;
@@ -96,5 +96,5 @@ connection_of_tasks!(AsyncMessageSocket, MessageSocket);
 
 async fn finish(connection: &Connection) -> Result<(), Error> {
     connection.begin_to_finish()?;
-    connection.wait(Place::Settle(connection.id()), connection.is_finished()).await
+    connection.wait(WaitPlace::Settle(connection.id()), connection.is_finished()).await
 }

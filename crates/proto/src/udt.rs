@@ -31,7 +31,7 @@ mod router;
 mod sender;
 
 pub use crate::config::UdtConfig as Config;
-pub(crate) use established::Established;
+pub(crate) use established::UdtConnection;
 pub(crate) use router::Router;
 
 use crate::config::Config as EndpointConfig;

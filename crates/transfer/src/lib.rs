@@ -46,7 +46,7 @@ pub use environment::Environment;
 pub use error::{Code, Error, Owner};
 pub use event::{Event, Events, Observer};
 pub use limit::Limit;
-pub use location::{HostPort, Location, OriginalPlace, Place, Scheme, SshPlace, What};
+pub use location::{HostPort, Location, OriginalPlace, Scheme, ServerPlace, SshPlace, What};
 pub use processor::Threads;
 pub use remote::Ssh;
 pub use report::Report;

@@ -106,7 +106,7 @@ pub enum Location {
     /// A path of this host.
     Local(PathBuf),
     /// A path below the root of a server.
-    Remote(Place),
+    Remote(ServerPlace),
     /// A path on a host that ssh reaches.
     Ssh(SshPlace),
     /// A file of a server of another program.
@@ -117,7 +117,7 @@ pub enum Location {
 
 /// A path below the root of a running `serve`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ServerPlace {
     /// The server.
     pub server: HostPort,
     /// The path below its root.
@@ -170,7 +170,7 @@ impl Location {
 }
 
 /// Parses the rest after `udt://`.
-fn place(rest: &[u8]) -> Result<Place, String> {
+fn place(rest: &[u8]) -> Result<ServerPlace, String> {
     let slash = rest.iter().position(|&byte| byte == b'/');
     let (server, path) = slash.map_or((rest, &[][..]), |slash| (&rest[..slash], &rest[slash + 1..]));
     let refused = |why: &dyn fmt::Display| format!("the path '{}' is refused: {why}", escape(path));
@@ -186,7 +186,7 @@ fn place(rest: &[u8]) -> Result<Place, String> {
     let pattern = is_pattern.then_some(pattern).transpose().map_err(|error| refused(&error))?;
     let server = String::from_utf8_lossy(server).parse()?;
     let is_directory = path.is_empty() || path.ends_with(b"/");
-    Ok(Place { server, path: parsed, pattern, is_directory })
+    Ok(ServerPlace { server, path: parsed, pattern, is_directory })
 }
 
 impl fmt::Display for Location {
@@ -202,7 +202,7 @@ impl fmt::Display for Location {
 }
 
 /// In the form of the command line.
-impl fmt::Display for Place {
+impl fmt::Display for ServerPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = match &self.pattern {
             Some(pattern) => percent::encoded_pattern(&pattern.to_bytes()),
@@ -240,7 +240,7 @@ mod tests {
         Location::read(text.as_ref())
     }
 
-    fn read_place(text: &[u8]) -> Place {
+    fn read_place(text: &[u8]) -> ServerPlace {
         let Ok(Location::Remote(place)) = read(OsStr::from_bytes(text)) else { panic!() };
         place
     }

@@ -121,7 +121,7 @@ struct Measurement<'a> {
 type Measured = (Report, Result<(), Fault>);
 
 /// The parts of a session that differ between the ends.
-struct Place<'a> {
+struct BenchEnd<'a> {
     session: Option<u64>,
     flow: Option<u64>,
     address: String,
@@ -164,7 +164,7 @@ impl Measurement<'_> {
         start.only_sends = sends;
         start.for_people = true;
         let address = to.to_string();
-        let place = Place { session: None, flow: None, address, role: Role::Connecting, sends, early: &[], meter };
+        let place = BenchEnd { session: None, flow: None, address, role: Role::Connecting, sends, early: &[], meter };
         let streams = match self.open(to, start) {
             Ok(streams) => streams,
             Err(fault) => return report_end(&self.output, self.empty_end(&place), Err(fault)),
@@ -239,7 +239,7 @@ impl Measurement<'_> {
             Ok(permit) => permit.unwrap_or_default(),
             Err((code, why)) => return caller.refuse(code, why),
         };
-        let place = Place {
+        let place = BenchEnd {
             session: Some(caller.session),
             flow: None,
             address: caller.peer.to_string(),
@@ -260,13 +260,13 @@ impl Measurement<'_> {
         }
     }
 
-    fn watch(&self, streams: Vec<Stream>, place: &Place<'_>, view: View) -> Result<Watch, Fault> {
+    fn watch(&self, streams: Vec<Stream>, place: &BenchEnd<'_>, view: View) -> Result<Watch, Fault> {
         let mut intervals = Intervals::of(view);
         let show = move |moved: &Moved<'_>| intervals.show(moved);
         Ok(Watch::start(streams, self.context.clock, place.sends, show)?)
     }
 
-    fn view(&self, place: &Place<'_>) -> View {
+    fn view(&self, place: &BenchEnd<'_>) -> View {
         View {
             output: self.output.clone(),
             session: place.session,
@@ -282,7 +282,7 @@ impl Measurement<'_> {
         &self,
         stream: &Stream,
         session: Bench,
-        (place, permit): (&Place<'_>, Permit),
+        (place, permit): (&BenchEnd<'_>, Permit),
     ) -> Result<Measured, Fault> {
         let mut watch = self.watch(vec![stream.clone()], place, self.view(place))?;
         let caps = self.settings.caps();
@@ -330,14 +330,14 @@ impl Measurement<'_> {
         &self,
         streams: &[Stream],
         spec: BenchSpec,
-        place: &Place<'_>,
+        place: &BenchEnd<'_>,
     ) -> Result<(Measured, Vec<Flow>), Fault> {
         // Each flow has its own trace.
         let view = View { trace: None, ..self.view(place) };
         let mut watch = self.watch(streams.to_vec(), place, view)?;
         let flows: Result<Vec<Measured>, Fault> = thread::scope(|scope| {
             let measure = |(stream, number)| {
-                let place = Place { flow: Some(number), address: place.address.clone(), ..*place };
+                let place = BenchEnd { flow: Some(number), address: place.address.clone(), ..*place };
                 let thread = thread::Builder::new().name("flow".into());
                 thread.spawn_scoped(scope, move || {
                     self.measure(stream, Bench::connect(spec), (&place, Permit::default()))
@@ -364,7 +364,7 @@ impl Measurement<'_> {
         report_flows(&self.output, end, flows, result)
     }
 
-    fn empty_end(&self, place: &Place<'_>) -> Report {
+    fn empty_end(&self, place: &BenchEnd<'_>) -> Report {
         let direction = if place.sends { Direction::Sent } else { Direction::Received };
         let address = Some(place.address.clone());
         Report { session: place.session, address, ..self.settings.report(direction) }

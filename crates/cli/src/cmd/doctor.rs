@@ -31,7 +31,7 @@ use crate::output::human::{Style, columns_of_stdout};
 use crate::output::json::{end_record, start_record};
 use crate::output::{Output, print};
 use examined::Examined;
-use finding::{Finding, State, summary};
+use finding::{Finding, FindingState, summary};
 pub(crate) use target::Examinee;
 
 /// Find what is in the way of fast transfers, and the command that fixes it
@@ -108,9 +108,9 @@ impl Report {
 
     fn add(&mut self, finding: &Finding) {
         match finding.state {
-            State::Ok => {}
-            State::Advice => self.advice += 1,
-            State::Problem => self.problems += 1,
+            FindingState::Ok => {}
+            FindingState::Advice => self.advice += 1,
+            FindingState::Problem => self.problems += 1,
         }
         self.output.record_value(&finding.record());
         self.print(&finding.lines(self.style, columns_of_stdout()));

@@ -41,7 +41,7 @@ impl File {
 }
 
 /// A place to look for a file, and the variable that changes it.
-struct Place {
+struct SettingsPlace {
     path: PathBuf,
     variable: &'static str,
 }
@@ -61,14 +61,14 @@ pub(crate) fn files_to_look_for() -> Vec<String> {
     places().iter().map(|place| place.path.display().to_string()).collect()
 }
 
-fn places() -> Vec<Place> {
+fn places() -> Vec<SettingsPlace> {
     let system = variable(OF_SYSTEM).unwrap_or_else(|| SYSTEM.into());
     let mut folders: Vec<(PathBuf, &str)> = std::env::split_paths(&system).map(|folder| (folder, OF_SYSTEM)).collect();
     folders.reverse();
     folders.extend(folder_of_user().map(|folder| (folder, OF_USER)));
     // "If an implementation encounters a relative path …, it should consider the path invalid and ignore it."
     let absolute = folders.into_iter().filter(|(folder, _)| folder.is_absolute());
-    absolute.map(|(folder, variable)| Place { path: folder.join(NAME), variable }).collect()
+    absolute.map(|(folder, variable)| SettingsPlace { path: folder.join(NAME), variable }).collect()
 }
 
 /// The file of one verb. Its keys become the section of the verb. The verb reads its own sections itself.
@@ -92,11 +92,11 @@ pub(crate) fn section_of_own(path: &Path, name: &str) -> Result<Option<Table>, F
 }
 
 fn read_named(path: &Path) -> Result<File, Fault> {
-    let file = Place { path: path.to_owned(), variable: "--config" }.read()?;
+    let file = SettingsPlace { path: path.to_owned(), variable: "--config" }.read()?;
     file.ok_or_else(|| Fault::new(Code::LocalIo, format!("there is no file {}", path.display())))
 }
 
-impl Place {
+impl SettingsPlace {
     fn read(self) -> Result<Option<File>, Fault> {
         let mut text = Vec::new();
         match trusted_file::open(&self.path, "has settings for this program") {

@@ -21,7 +21,7 @@ const THROWN_AWAY: usize = 16 << 10;
 
 /// The condition that a caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum WaitPlace {
     /// Data or the end can be read.
     Read(ConnectionId),
     /// There is room to write.
@@ -263,12 +263,12 @@ impl<T: Streams + Channels> Core<T> {
     }
 
     /// The wait queue of a place. `None` if the connection's handle is gone.
-    pub(crate) fn wait_queue(&mut self, place: Place) -> Option<&mut WaitQueue> {
+    pub(crate) fn wait_queue(&mut self, place: WaitPlace) -> Option<&mut WaitQueue> {
         match place {
-            Place::Read(id) => Some(&mut find(&mut self.slots, id)?.readable),
-            Place::Write(id) => Some(&mut find(&mut self.slots, id)?.writable),
-            Place::Settle(id) => Some(&mut find(&mut self.slots, id)?.settled),
-            Place::Accept => Some(&mut self.accepting.waiters),
+            WaitPlace::Read(id) => Some(&mut find(&mut self.slots, id)?.readable),
+            WaitPlace::Write(id) => Some(&mut find(&mut self.slots, id)?.writable),
+            WaitPlace::Settle(id) => Some(&mut find(&mut self.slots, id)?.settled),
+            WaitPlace::Accept => Some(&mut self.accepting.waiters),
         }
     }
 

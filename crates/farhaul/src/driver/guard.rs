@@ -12,7 +12,7 @@ use farhaul_udp::{BufferReport, Clock, SendStatus, UdpSocket, Waker, Wall};
 use farhaul_units::Instant;
 
 use super::channels::{ChannelPort, ChannelSockets, RequestQueue};
-use super::core::{Core, DriverThread, Place};
+use super::core::{Core, DriverThread, WaitPlace};
 use super::departure::Departure;
 use super::transmit_queue::QueueState;
 #[cfg(any(test, feature = "tokio"))]
@@ -153,7 +153,7 @@ impl<T: Streams + Channels> Shared<T> {
     /// Those of `attempt`. The deadline passed, a flag was raised, or the driver thread is gone.
     pub(crate) fn wait_for<R>(
         &self,
-        place: Place,
+        place: WaitPlace,
         flags: CancelFlags<'_>,
         timeout: Option<Duration>,
         mut attempt: impl FnMut(&mut Core<T>, Instant) -> Result<Option<R>, Error>,
@@ -185,7 +185,7 @@ impl<T: Streams + Channels> Shared<T> {
     #[cfg(any(test, feature = "tokio"))]
     pub(crate) fn poll_for<R>(
         &self,
-        place: Place,
+        place: WaitPlace,
         flags: CancelFlags<'_>,
         cx: &Context<'_>,
         registration: &mut Registration,
@@ -215,7 +215,7 @@ impl<T: Streams + Channels> Shared<T> {
 
     /// Removes the waker of a task that waits for `place`.
     #[cfg(any(test, feature = "tokio"))]
-    pub(crate) fn withdraw(&self, place: Place, registration: &mut Registration) {
+    pub(crate) fn withdraw(&self, place: WaitPlace, registration: &mut Registration) {
         if !registration.is_set() {
             return;
         }
@@ -346,7 +346,7 @@ impl<'a, T: Streams + Channels> EndpointGuard<'a, T> {
     }
 
     /// Ends the access and sleeps until `place` is woken or `timeout` has passed.
-    fn sleep(mut self, place: Place, timeout: Option<Duration>) -> Result<(), Error> {
+    fn sleep(mut self, place: WaitPlace, timeout: Option<Duration>) -> Result<(), Error> {
         let ticket = self.wait_queue(place).ok_or(Error::Finished)?.join();
         let mut wake_driver = self.settle_for_driver();
         self.wakeups.deliver_to_threads();

@@ -147,7 +147,7 @@ fn write(driver: &Driver<Toy>, data: &[u8]) {
 }
 
 fn read(driver: &Driver<Toy>, timeout: Option<Duration>) -> Result<Vec<u8>, Error> {
-    driver.wait_for(Place::Read(ID), [&NEVER, &NEVER], timeout, |core, now| {
+    driver.wait_for(WaitPlace::Read(ID), [&NEVER, &NEVER], timeout, |core, now| {
         let mut out = vec![0; 64];
         Ok(match core.transport.read(now, ID, &mut out)? {
             Read::Data(len) => Some(out[..len].to_vec()),
@@ -157,7 +157,7 @@ fn read(driver: &Driver<Toy>, timeout: Option<Duration>) -> Result<Vec<u8>, Erro
 }
 
 fn accept(driver: &Driver<Toy>) -> Result<ConnectionId, Error> {
-    driver.wait_for(Place::Accept, [&NEVER, &NEVER], None, |core, _| Ok(core.next_accepted()))
+    driver.wait_for(WaitPlace::Accept, [&NEVER, &NEVER], None, |core, _| Ok(core.next_accepted()))
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn an_alarm_wakes_a_thread_that_waits_for_a_connection_to_settle() {
         core.look_again_at(now + Duration::from_millis(1), ID);
         Ok((looks == 4).then_some(()))
     };
-    a.wait_for(Place::Settle(ID), [&NEVER, &NEVER], None, settle).unwrap();
+    a.wait_for(WaitPlace::Settle(ID), [&NEVER, &NEVER], None, settle).unwrap();
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn a_canceller_ends_a_blocked_call() {
     let canceller = Canceller::new(&flag, a.cancellation());
     thread::scope(|scope| {
         let writer = scope.spawn(|| {
-            a.wait_for(Place::Write(ID), [&flag, &NEVER], None, |core, now| {
+            a.wait_for(WaitPlace::Write(ID), [&flag, &NEVER], None, |core, now| {
                 Ok(Some(core.transport.write(now, ID, b"x")?).filter(|len| *len > 0))
             })
         });
@@ -329,7 +329,7 @@ fn wait_idle_ends_after_the_port_is_closed() {
     // A thread that drops the last handle may be interrupted before it drops its share.
     let share = Arc::clone(&driver.shared);
     drop(driver);
-    let gone = share.wait_for(Place::Accept, [&NEVER, &NEVER], None, |_, _| Ok(None::<()>));
+    let gone = share.wait_for(WaitPlace::Accept, [&NEVER, &NEVER], None, |_, _| Ok(None::<()>));
     assert!(matches!(gone, Err(Error::DriverStopped)), "the thread is done");
     assert!(UdpSocket::bind(address).is_err() && departing() > 0, "but the port is open, so the close is not over");
     drop(share);
@@ -375,7 +375,7 @@ fn a_task_is_woken_when_its_condition_comes_true() {
     let mut registration = Registration::default();
     let mut poll = |cx: &Context<'_>| {
         let is_readable = |core: &mut Core<Toy>, _| Ok((core.transport.readable(ID) > 0).then_some(()));
-        b.poll_for(Place::Read(ID), [&NEVER, &NEVER], cx, &mut registration, is_readable)
+        b.poll_for(WaitPlace::Read(ID), [&NEVER, &NEVER], cx, &mut registration, is_readable)
     };
     assert!(poll(&Context::from_waker(&waker)).is_pending());
     write(&a, b"hello");
@@ -387,7 +387,7 @@ fn a_task_is_woken_when_its_condition_comes_true() {
 fn an_abandoned_wait_removes_its_waker() {
     let a = driver(Toy { full: true, ..Toy::default() });
     a.lock().unwrap().open(ID);
-    for place in [Place::Read(ID), Place::Write(ID), Place::Settle(ID), Place::Accept] {
+    for place in [WaitPlace::Read(ID), WaitPlace::Write(ID), WaitPlace::Settle(ID), WaitPlace::Accept] {
         let tasks = || a.lock().unwrap().wait_queue(place).map(|queue| queue.tasks());
         let nothing = |_: &mut Core<Toy>, _| Ok(None::<()>);
         let mut waits: Vec<_> =
@@ -410,13 +410,13 @@ fn a_completed_wait_leaves_no_waker() {
     let a = driver(Toy::default());
     a.lock().unwrap().open(ID);
     let mut looks = 0;
-    let mut wait = Box::pin(TaskWait::new(&a, Place::Read(ID), [&NEVER, &NEVER], |_: &mut Core<Toy>, _| {
+    let mut wait = Box::pin(TaskWait::new(&a, WaitPlace::Read(ID), [&NEVER, &NEVER], |_: &mut Core<Toy>, _| {
         looks += 1;
         Ok((looks == 2).then_some(()))
     }));
     assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
-    assert_eq!(a.lock().unwrap().wait_queue(Place::Read(ID)).map(|queue| queue.tasks()), Some(0));
+    assert_eq!(a.lock().unwrap().wait_queue(WaitPlace::Read(ID)).map(|queue| queue.tasks()), Some(0));
 }
 
 struct Notify(mpsc::Sender<()>);

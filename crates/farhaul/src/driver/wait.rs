@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use farhaul_proto::{Channels, Streams};
 use farhaul_units::Instant;
 
-use super::core::{Core, Place};
+use super::core::{Core, WaitPlace};
 use super::guard::{CancelFlags, Shared};
 use super::wakers::Registration;
 use crate::error::Error;
@@ -15,7 +15,7 @@ use crate::error::Error;
 /// [`Shared::wait_for`] for tasks: repeats an attempt whenever its place is woken, until it gives a result.
 pub(crate) struct TaskWait<'a, T: Streams + Channels, R, A> {
     shared: &'a Shared<T>,
-    place: Place,
+    place: WaitPlace,
     flags: CancelFlags<'a>,
     registration: Registration,
     attempt: A,
@@ -26,7 +26,7 @@ impl<'a, T: Streams + Channels, R, A> TaskWait<'a, T, R, A>
 where
     A: FnMut(&mut Core<T>, Instant) -> Result<Option<R>, Error>,
 {
-    pub(crate) fn new(shared: &'a Shared<T>, place: Place, flags: CancelFlags<'a>, attempt: A) -> Self {
+    pub(crate) fn new(shared: &'a Shared<T>, place: WaitPlace, flags: CancelFlags<'a>, attempt: A) -> Self {
         Self { shared, place, flags, registration: Registration::default(), attempt, gives: PhantomData }
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::{AsyncMessageSocket, AsyncStream};
 use crate::addresses::{Attempted, resolve};
 use crate::connection::Connection;
-use crate::driver::{Core, Place};
+use crate::driver::{Core, WaitPlace};
 use crate::endpoint::Endpoint;
 use crate::error::Error;
 use crate::message::MessageSocket;
@@ -84,7 +84,7 @@ impl Endpoint {
         let (connection, mut reaching) = self.begin(to, options)?;
         let id = connection.id();
         let look = |core: &mut Core<_>, now| reaching.look(core, now, id);
-        connection.wait(Place::Settle(id), look).await?;
+        connection.wait(WaitPlace::Settle(id), look).await?;
         Ok(connection)
     }
 }

@@ -1,6 +1,6 @@
 //! Message sockets for tasks.
 
-use crate::driver::Place;
+use crate::driver::WaitPlace;
 use crate::error::Error;
 use crate::message::{MessageSocket, Received, SendOptions, receiving, sending};
 
@@ -29,7 +29,7 @@ impl AsyncMessageSocket {
     pub async fn send_with(&self, message: &[u8], options: SendOptions) -> Result<(), Error> {
         self.inner.check_length(message)?;
         let id = self.inner.id();
-        self.inner.wait(Place::Write(id), sending(id, message, options)).await
+        self.inner.wait(WaitPlace::Write(id), sending(id, message, options)).await
     }
 
     /// Receives the next message into `out`. `None` is the end, as far as UDT4 shows it: see [`MessageSocket::recv`].
@@ -38,7 +38,7 @@ impl AsyncMessageSocket {
     /// The connection was lost, or closed while a message was known to be missing; a canceller ended the call.
     pub async fn recv(&self, out: &mut [u8]) -> Result<Option<Received>, Error> {
         let id = self.inner.id();
-        self.inner.wait(Place::Read(id), receiving(id, out)).await
+        self.inner.wait(WaitPlace::Read(id), receiving(id, out)).await
     }
 }
 

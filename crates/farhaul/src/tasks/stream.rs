@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::driver::{Place, Registration};
+use crate::driver::{Registration, WaitPlace};
 use crate::error::Error;
 use crate::stream::{Stream, reading, writing};
 
@@ -67,9 +67,9 @@ impl Clone for AsyncStream {
 impl Drop for AsyncStream {
     fn drop(&mut self) {
         let (connection, id) = (&self.inner, self.inner.id());
-        connection.withdraw(Place::Read(id), &mut self.waits.read);
-        connection.withdraw(Place::Write(id), &mut self.waits.write);
-        connection.withdraw(Place::Settle(id), &mut self.waits.settle);
+        connection.withdraw(WaitPlace::Read(id), &mut self.waits.read);
+        connection.withdraw(WaitPlace::Write(id), &mut self.waits.write);
+        connection.withdraw(WaitPlace::Settle(id), &mut self.waits.settle);
     }
 }
 
@@ -102,7 +102,7 @@ impl AsyncRead for AsyncStream {
             return Poll::Ready(Ok(()));
         }
         let id = connection.id();
-        let poll = connection.poll(Place::Read(id), cx, &mut waits.read, reading(id, room));
+        let poll = connection.poll(WaitPlace::Read(id), cx, &mut waits.read, reading(id, room));
         poll.map(|result| {
             out.advance(result?);
             Ok(())
@@ -117,7 +117,7 @@ impl AsyncWrite for AsyncStream {
         }
         let Self { inner: connection, waits, .. } = &mut *self;
         let id = connection.id();
-        connection.poll(Place::Write(id), cx, &mut waits.write, writing(id, data)).map_err(Into::into)
+        connection.poll(WaitPlace::Write(id), cx, &mut waits.write, writing(id, data)).map_err(Into::into)
     }
 
     /// Completes at once: written data leaves without it.
@@ -134,7 +134,7 @@ impl AsyncWrite for AsyncStream {
         };
         self.shutdown = Some(shutdown);
         let Self { inner: connection, waits, .. } = &mut *self;
-        let (place, wait) = (Place::Settle(connection.id()), &mut waits.settle);
+        let (place, wait) = (WaitPlace::Settle(connection.id()), &mut waits.settle);
         let poll = match shutdown {
             Shutdown::Sending => connection.poll(place, cx, wait, connection.is_sent()),
             Shutdown::Both => connection.poll(place, cx, wait, connection.is_finished()),

@@ -55,7 +55,7 @@ pub struct Name {
 
 /// The endpoint's contribution to a new connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct NewConnection {
     pub(super) id: ConnectionId,
     pub(super) protocol: usize,
     pub(super) opened: Instant,
@@ -65,30 +65,30 @@ pub(super) struct Place {
 
 impl Connection {
     /// A connection that this side opens.
-    pub(super) fn opening(place: Place, name: Name, opening: Box<dyn Opening>) -> Self {
+    pub(super) fn opening(place: NewConnection, name: Name, opening: Box<dyn Opening>) -> Self {
         Self::new(place, ConnectionState::opening(place.id), name, Phase::Opening(opening))
     }
 
     /// A connection that a caller opens by a channel. The application learns of it once it is established.
-    pub(super) fn called(place: Place, name: Name, opening: Box<dyn Opening>) -> Self {
+    pub(super) fn called(place: NewConnection, name: Name, opening: Box<dyn Opening>) -> Self {
         let called = Self::new(place, ConnectionState::called(place.id), name, Phase::Opening(opening));
         Self { route: Route::From(name.peer.ip()), accepted: true, ..called }
     }
 
     /// The same for a caller that opens it by datagrams.
-    pub(super) fn called_by_datagram(place: Place, name: Name, opening: Box<dyn Opening>) -> Self {
+    pub(super) fn called_by_datagram(place: NewConnection, name: Name, opening: Box<dyn Opening>) -> Self {
         let called = Self::new(place, ConnectionState::called(place.id), name, Phase::Opening(opening));
         Self { accepted: true, ..called }
     }
 
     /// A connection that a caller opened and that the application must take.
-    pub(super) fn accepted(place: Place, name: Name, established: Box<dyn Established>) -> Self {
+    pub(super) fn accepted(place: NewConnection, name: Name, established: Box<dyn Established>) -> Self {
         let phase = Phase::Established(established);
         Self { accepted: true, ..Self::new(place, ConnectionState::accepted(place.id), name, phase) }
     }
 
-    fn new(place: Place, state: ConnectionState, name: Name, phase: Phase) -> Self {
-        let Place { protocol, opened, linger, .. } = place;
+    fn new(place: NewConnection, state: ConnectionState, name: Name, phase: Phase) -> Self {
+        let NewConnection { protocol, opened, linger, .. } = place;
         Self { state, name, protocol, route: Route::Known(name.peer), opened, linger, accepted: false, phase }
     }
 

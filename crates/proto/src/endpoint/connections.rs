@@ -6,7 +6,7 @@ use farhaul_units::{Instant, Rng};
 
 use super::table::Table;
 use crate::config::Config;
-use crate::endpoint::connection::{Connection, Name, Place};
+use crate::endpoint::connection::{Connection, Name, NewConnection};
 use crate::endpoint::handshake::admission::Held;
 use crate::endpoint::protocol::{Established, Opening, Setup};
 use crate::error::ConnectError;
@@ -67,9 +67,9 @@ impl<'a> Connections<'a> {
         self.install(Connection::accepted(place, name, Box::new(established)))
     }
 
-    fn place(&mut self, now: Instant) -> Place {
+    fn place(&mut self, now: Instant) -> NewConnection {
         let (id, protocol) = (self.table.slots.reserve(), self.protocol);
-        Place { id, protocol, opened: now, linger: self.config.linger }
+        NewConnection { id, protocol, opened: now, linger: self.config.linger }
     }
 
     fn install(&mut self, connection: Connection) -> &Connection {

@@ -30,7 +30,7 @@ pub(super) struct Callers {
 
 /// The place for one more caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum CallerPlace {
     Free,
     /// That of the caller in this slot.
     Of(u32),
@@ -89,14 +89,14 @@ impl Callers {
     }
 
     /// The place for a caller from `ip`, whose address was validated. There are `places` in all, and none is free if `is_full`.
-    pub(super) fn place(&self, ip: IpAddr, now: Instant, places: usize, is_full: bool) -> Place {
+    pub(super) fn place(&self, ip: IpAddr, now: Instant, places: usize, is_full: bool) -> CallerPlace {
         let (network, own) = (Network::of(ip), host(ip));
         let ours = self.networks.get(&network).map_or(0, size);
         if ours >= (places / SHARE).max(1) {
             return self.place_within(network, Some(own), now);
         }
         if !is_full {
-            return Place::Free;
+            return CallerPlace::Free;
         }
         let groups = self
             .networks
@@ -108,28 +108,32 @@ impl Callers {
             // An equal makes room once it had its time.
             Some((other, theirs)) if theirs > ours => self.old_place(other, now),
             Some(_) => self.place_within(network, Some(own), now),
-            None => Place::Later,
+            None => CallerPlace::Later,
         }
     }
 
     /// The place of the largest host in a network. A caller of the same network, from the host `own`, must have less.
-    fn place_within(&self, network: Network, own: Option<IpAddr>, now: Instant) -> Place {
-        let Some(hosts) = self.networks.get(&network) else { return Place::Later };
+    fn place_within(&self, network: Network, own: Option<IpAddr>, now: Instant) -> CallerPlace {
+        let Some(hosts) = self.networks.get(&network) else { return CallerPlace::Later };
         let groups = hosts.iter().map(|(host, places)| (*host, places.len(), oldest(places)));
-        let Some((host, theirs)) = largest(groups) else { return Place::Later };
+        let Some((host, theirs)) = largest(groups) else { return CallerPlace::Later };
         let ours = own.map_or(0, |own| hosts.get(&own).map_or(0, VecDeque::len));
         let first = hosts.get(&host).and_then(VecDeque::front);
         match first {
-            Some((since, slot)) if own.is_none() || theirs > ours + 1 || now - *since >= PATIENCE => Place::Of(*slot),
-            _ => Place::Later,
+            Some((since, slot)) if own.is_none() || theirs > ours + 1 || now - *since >= PATIENCE => {
+                CallerPlace::Of(*slot)
+            }
+            _ => CallerPlace::Later,
         }
     }
 
     /// The oldest place of a network, if it is old enough.
-    fn old_place(&self, network: Network, now: Instant) -> Place {
+    fn old_place(&self, network: Network, now: Instant) -> CallerPlace {
         let places = self.networks.get(&network).into_iter().flat_map(BTreeMap::values);
         let first = places.filter_map(VecDeque::front).min();
-        first.filter(|(since, _)| now - *since >= PATIENCE).map_or(Place::Later, |(_, slot)| Place::Of(*slot))
+        first
+            .filter(|(since, _)| now - *since >= PATIENCE)
+            .map_or(CallerPlace::Later, |(_, slot)| CallerPlace::Of(*slot))
     }
 }
 
@@ -157,49 +161,57 @@ mod tests {
     #[test]
     fn a_network_has_a_quarter_of_the_places() {
         let mut callers = callers(&["10.0.0.1"; 3]);
-        assert_eq!(callers.place(ip("10.0.0.1"), at(9), PLACES, false), Place::Free);
+        assert_eq!(callers.place(ip("10.0.0.1"), at(9), PLACES, false), CallerPlace::Free);
         callers.enter(ip("10.0.0.1"), 3, at(9));
-        assert_eq!(callers.place(ip("10.0.0.1"), at(10), PLACES, false), Place::Later);
-        assert_eq!(callers.place(ip("10.0.1.1"), at(10), PLACES, false), Place::Free, "another network");
-        assert_eq!(callers.place(ip("10.0.0.1"), at(1_000), PLACES, false), Place::Of(0), "the oldest, after its time");
+        assert_eq!(callers.place(ip("10.0.0.1"), at(10), PLACES, false), CallerPlace::Later);
+        assert_eq!(callers.place(ip("10.0.1.1"), at(10), PLACES, false), CallerPlace::Free, "another network");
+        assert_eq!(
+            callers.place(ip("10.0.0.1"), at(1_000), PLACES, false),
+            CallerPlace::Of(0),
+            "the oldest, after its time"
+        );
         callers.leave(2);
-        assert_eq!(callers.place(ip("10.0.0.1"), at(10), PLACES, false), Place::Free);
+        assert_eq!(callers.place(ip("10.0.0.1"), at(10), PLACES, false), CallerPlace::Free);
     }
 
     #[test]
     fn a_host_that_fills_the_places_of_its_network_makes_room_for_its_neighbours_at_once() {
         let callers = callers(&["10.0.0.9", "10.0.0.1", "10.0.0.1", "10.0.0.1"]);
-        assert_eq!(callers.place(ip("10.0.0.2"), at(5), PLACES, false), Place::Of(1));
-        assert_eq!(callers.place(ip("10.0.0.9"), at(5), PLACES, false), Place::Of(1));
-        assert_eq!(callers.place(ip("10.0.0.1"), at(5), PLACES, false), Place::Later);
+        assert_eq!(callers.place(ip("10.0.0.2"), at(5), PLACES, false), CallerPlace::Of(1));
+        assert_eq!(callers.place(ip("10.0.0.9"), at(5), PLACES, false), CallerPlace::Of(1));
+        assert_eq!(callers.place(ip("10.0.0.1"), at(5), PLACES, false), CallerPlace::Later);
     }
 
     #[test]
     fn a_full_table_has_room_for_every_network_that_has_less_than_another_one() {
         let callers = callers(&["10.0.0.1", "10.0.1.1", "10.0.1.1", "10.0.2.1", "10.0.2.1", "10.0.2.1"]);
         for other in ["10.9.9.9", "10.0.0.1", "2001:db8::1"] {
-            assert_eq!(callers.place(ip(other), at(9), PLACES, true), Place::Of(3), "{other}");
+            assert_eq!(callers.place(ip(other), at(9), PLACES, true), CallerPlace::Of(3), "{other}");
         }
-        assert_eq!(callers.place(ip("10.0.1.1"), at(9), PLACES, true), Place::Later, "it would have as much");
-        assert_eq!(callers.place(ip("10.0.1.1"), at(1_003), PLACES, true), Place::Of(3));
-        assert_eq!(callers.place(ip("10.0.2.1"), at(9), PLACES, true), Place::Later, "it has the most");
-        assert_eq!(Callers::default().place(ip("10.0.2.1"), at(9), PLACES, true), Place::Later, "others have them");
+        assert_eq!(callers.place(ip("10.0.1.1"), at(9), PLACES, true), CallerPlace::Later, "it would have as much");
+        assert_eq!(callers.place(ip("10.0.1.1"), at(1_003), PLACES, true), CallerPlace::Of(3));
+        assert_eq!(callers.place(ip("10.0.2.1"), at(9), PLACES, true), CallerPlace::Later, "it has the most");
+        assert_eq!(
+            Callers::default().place(ip("10.0.2.1"), at(9), PLACES, true),
+            CallerPlace::Later,
+            "others have them"
+        );
     }
 
     #[test]
     fn equals_have_their_time() {
         let callers = callers(&["10.0.0.1", "10.0.1.1", "10.0.2.1", "10.0.3.1"]);
-        assert_eq!(callers.place(ip("10.0.4.1"), at(999), PLACES, true), Place::Later);
-        assert_eq!(callers.place(ip("10.0.4.1"), at(1_000), PLACES, true), Place::Of(0));
+        assert_eq!(callers.place(ip("10.0.4.1"), at(999), PLACES, true), CallerPlace::Later);
+        assert_eq!(callers.place(ip("10.0.4.1"), at(1_000), PLACES, true), CallerPlace::Of(0));
     }
 
     #[test]
     fn all_addresses_of_a_host_are_one() {
         let callers = callers(&["2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:0:1::1"]);
-        assert_eq!(callers.place(ip("2001:db8::4"), at(9), PLACES, false), Place::Later, "its host has the most");
-        assert_eq!(callers.place(ip("2001:db8:0:2::1"), at(9), PLACES, false), Place::Of(0));
+        assert_eq!(callers.place(ip("2001:db8::4"), at(9), PLACES, false), CallerPlace::Later, "its host has the most");
+        assert_eq!(callers.place(ip("2001:db8:0:2::1"), at(9), PLACES, false), CallerPlace::Of(0));
         let callers = self::callers(&["::ffff:10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.1"]);
-        assert_eq!(callers.place(ip("10.0.0.1"), at(9), PLACES, false), Place::Later);
+        assert_eq!(callers.place(ip("10.0.0.1"), at(9), PLACES, false), CallerPlace::Later);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::transport::earliest;
 use crate::udt;
 
 /// A handshake, and what follows from it.
-pub(crate) struct Opening {
+pub(crate) struct SecureOpening {
     /// `None` once the connection is established.
     exchange: Option<Exchange>,
     client_id: ClientId,
@@ -45,7 +45,7 @@ pub(crate) struct Opening {
     close_packet: Option<(Vec<u8>, Instant)>,
 }
 
-impl Opening {
+impl SecureOpening {
     pub(super) fn new(
         exchange: Exchange,
         (service, offer): (Service, Offer),
@@ -150,7 +150,7 @@ impl Opening {
         let called = self.side == Side::Server;
         let carrier = self.carried.as_ref().map(|_| carrier::settings(setup.config));
         let setup = Setup { config: carrier.as_ref().unwrap_or(setup.config), ..setup };
-        let inner = udt::Established::enclosed(agreed, self.offer, called, self.opened, setup);
+        let inner = udt::UdtConnection::enclosed(agreed, self.offer, called, self.opened, setup);
         let Some(exchange) = self.exchange.take() else { return Step::Wait };
         let paths = Paths::new(self.offer.peer, self.key);
         let mut sealed = Sealed::new(inner, (key_schedule, paths), exchange, self.side, now);
@@ -212,7 +212,7 @@ impl Opening {
     }
 }
 
-impl protocol::Opening for Opening {
+impl protocol::Opening for SecureOpening {
     fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<dyn Established>> {
         let Ok(header) = Header::decode(datagram) else { return Step::Invalid };
         if header.epoch.is_application() || !matches!(header.epoch, Epoch::INITIAL | Epoch::HANDSHAKE) {

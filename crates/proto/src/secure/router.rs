@@ -24,12 +24,12 @@ use farhaul_wire::secure::{
 };
 
 use self::rendezvous::is_rendezvous;
-use super::callers::{Callers, Place};
+use super::callers::{CallerPlace, Callers};
 use super::carrier;
 use super::client_id::ClientId;
 use super::close_cache::{CachedClose, CloseCache};
 use super::exchange::{self, Exchange, Progress};
-use super::opening::Opening;
+use super::opening::SecureOpening;
 use super::protector::{Provider, Side};
 use super::sealed::Sealed;
 use super::stateless_replies;
@@ -128,7 +128,7 @@ impl Router {
         let names = (offer.socket_id, ConnectionName::NONE);
         let exchange = Exchange::new(Side::Client, tls, keys, client_id, names, true);
         let key = self.draw_key();
-        let opening = Opening::new(exchange, (service, offer), (Side::Client, key), connections.config, now);
+        let opening = SecureOpening::new(exchange, (service, offer), (Side::Client, key), connections.config, now);
         let opening = if rendezvous { opening.in_rendezvous(connections.config) } else { opening };
         let carries = self.carries.as_deref_mut().filter(|_| service != Service::Measured);
         let mss = carried_mss(connections.config);
@@ -224,7 +224,7 @@ impl Router {
         let many = held.half_open >= most_unvalidated(connections.config);
         let room = self.admission.room(from.ip(), now, held, connections.config);
         let place = self.callers.place(from.ip(), now, places(connections.config), room == Room::None);
-        if !validated && (room != Room::Free || many || place != Place::Free) {
+        if !validated && (room != Room::Free || many || place != CallerPlace::Free) {
             return self.ask_for_proof(from, &initial, client_id, now);
         }
         let keys = self.provider.initial(client_id.bytes(), Side::Server);
@@ -237,12 +237,12 @@ impl Router {
             return;
         }
         let evicted = match place {
-            Place::Free => None,
-            Place::Of(slot) => Some(slot),
-            Place::Later if room == Room::None => {
+            CallerPlace::Free => None,
+            CallerPlace::Of(slot) => Some(slot),
+            CallerPlace::Later if room == Room::None => {
                 return self.refuse(from, &initial, (CloseCode::Busy, "no room"));
             }
-            Place::Later => return,
+            CallerPlace::Later => return,
         };
         let offer = self.offer(connections.config, from, mode);
         let names = (offer.socket_id, initial.from);
@@ -263,7 +263,7 @@ impl Router {
             self.admission.on_accepted(from.ip(), now);
         }
         let key = self.draw_key();
-        let opening = Opening::new(exchange, (self.serves, offer), (Side::Server, key), connections.config, now);
+        let opening = SecureOpening::new(exchange, (self.serves, offer), (Side::Server, key), connections.config, now);
         let mss = carried_mss(connections.config);
         let carried = self.carries.as_deref_mut();
         let carried =
@@ -401,7 +401,7 @@ impl Demultiplexer for Router {
         if let Some((_, client_id)) = client(connection) {
             self.by_client.remove(&(peer, client_id));
         }
-        let Some(opening) = connection.opening_as::<Opening>() else { return };
+        let Some(opening) = connection.opening_as::<SecureOpening>() else { return };
         if let Some((packet, sent)) = opening.close_packet() {
             let (client_id, name) = (opening.client_id(), opening.offer().socket_id);
             self.close_cache.keep(CachedClose { peer, name, client_id, packet: packet.clone(), sent: *sent });
@@ -448,7 +448,7 @@ fn client(connection: &Connection) -> Option<(SocketAddr, ClientId)> {
     if !connection.is_accepted() {
         return None;
     }
-    let opening = connection.opening_as().map(Opening::client_id);
+    let opening = connection.opening_as().map(SecureOpening::client_id);
     let client_id = opening.or_else(|| connection.established_as().map(Sealed::client_id))?;
     Some((connection.peer(), client_id))
 }

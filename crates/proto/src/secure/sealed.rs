@@ -30,7 +30,7 @@ const MAX_TRAIN: usize = 65_507;
 
 /// A connection and its packet protection.
 pub(crate) struct Sealed {
-    udt: udt::Established,
+    udt: udt::UdtConnection,
     key_schedule: KeySchedule,
     paths: Paths,
     side: Side,
@@ -51,7 +51,7 @@ pub(crate) struct Sealed {
 
 impl Sealed {
     pub(super) fn new(
-        udt: udt::Established,
+        udt: udt::UdtConnection,
         (key_schedule, paths): (KeySchedule, Paths),
         mut handshake: Exchange,
         side: Side,

@@ -39,7 +39,7 @@ const MAX_CUSTOM: usize = 64;
 
 /// Both halves of a connection with their shared state.
 #[derive(Debug)]
-pub(crate) struct Established {
+pub(crate) struct UdtConnection {
     peer_id: SocketId,
     /// The packet size now, and at first.
     mss: u32,
@@ -86,7 +86,7 @@ pub(super) enum Role {
     Rendezvous,
 }
 
-impl Established {
+impl UdtConnection {
     /// A connection that was `opened` then.
     pub(super) fn new(agreed: Agreed, offer: Offer, role: Role, opened: Instant, setup: Setup<'_>) -> Self {
         let Setup { config, rng, now } = setup;

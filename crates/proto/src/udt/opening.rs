@@ -6,7 +6,7 @@ use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, is_handshake};
 
 use self::rendezvous::Rendezvous;
-use super::established::{Established, Role};
+use super::established::{Role, UdtConnection};
 use crate::config::Config;
 use crate::endpoint::handshake::{Agreed, Caller, Offer};
 use crate::endpoint::protocol::{self, Setup, Step};
@@ -14,7 +14,7 @@ use crate::error::ConnectionLost;
 
 /// An attempt to connect.
 #[derive(Debug)]
-pub(crate) struct Opening {
+pub(crate) struct UdtOpening {
     offer: Offer,
     /// The packets' time stamps count from here.
     opened: Instant,
@@ -27,7 +27,7 @@ enum Attempt {
     Rendezvous(Rendezvous),
 }
 
-impl Opening {
+impl UdtOpening {
     /// Calls a listener.
     pub(super) fn call(offer: Offer, config: &Config, now: Instant) -> Self {
         let attempt = Attempt::Calling(Caller::new(offer, now, config.connect_timeout));
@@ -46,9 +46,9 @@ impl Opening {
     }
 
     /// The established connection. `heard` is the peer's last request, if its last packet was a handshake.
-    fn establish(&self, agreed: Agreed, heard: Option<Request>, setup: Setup<'_>) -> Established {
+    fn establish(&self, agreed: Agreed, heard: Option<Request>, setup: Setup<'_>) -> UdtConnection {
         let role = if self.is_rendezvous() { Role::Rendezvous } else { Role::Caller };
-        let mut established = Established::new(agreed, self.offer, role, self.opened, setup);
+        let mut established = UdtConnection::new(agreed, self.offer, role, self.opened, setup);
         // The peer of a rendezvous may not know yet that it is connected.
         if role == Role::Rendezvous && heard.is_some_and(|request| request != Request::RendezvousFinal) {
             established.answer.give_offer(Request::RendezvousFinal);
@@ -64,7 +64,7 @@ impl Opening {
     }
 }
 
-impl protocol::Opening for Opening {
+impl protocol::Opening for UdtOpening {
     fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<dyn protocol::Established>> {
         let packet = match is_handshake(datagram).then(|| Control::decode(datagram)) {
             Some(Ok((_, _, Control::Handshake(packet)))) => Some(packet),

@@ -11,8 +11,8 @@ use farhaul_units::{Instant, Network, SeqNo};
 use farhaul_wire::secure::is_protected;
 use farhaul_wire::udt4::{Control, Handshake, Request, SocketId, Timestamp, destination, is_control};
 
-use super::established::{Established, Role};
-use super::opening::Opening;
+use super::established::{Role, UdtConnection};
+use super::opening::UdtOpening;
 use crate::config::{Config, Mode};
 use crate::endpoint::Connections;
 use crate::endpoint::Demultiplexer;
@@ -52,7 +52,7 @@ impl Router {
         // Both directions start with the caller's number, because callers accept no other.
         let offer = self.offer(connections.config, from, mode, packet.isn);
         let Ok(agreed) = offer.agree(packet, None) else { return };
-        let mut established = Established::new(agreed, offer, Role::Listener, now, connections.setup(now));
+        let mut established = UdtConnection::new(agreed, offer, Role::Listener, now, connections.setup(now));
         established.answer.give(Request::Conclusion, packet.cookie);
         self.reception.on_accepted(from.ip(), now);
         self.enter(connections.accept(now, name(&offer), established));
@@ -167,7 +167,7 @@ impl Demultiplexer for Router {
         let isn = connections.config.initial_seq.unwrap_or_else(|| SeqNo::new(self.reception.draw()));
         connections.check_room()?;
         let offer = self.offer(connections.config, peer, options.mode, isn);
-        let open = if options.rendezvous { Opening::meet } else { Opening::call };
+        let open = if options.rendezvous { UdtOpening::meet } else { UdtOpening::call };
         let opening = open(offer, connections.config, now);
         Ok(self.enter(connections.open(now, name(&offer), opening)))
     }
@@ -218,10 +218,10 @@ fn name(offer: &Offer) -> Name {
 
 /// The caller's own socket id; `None` if this side called.
 fn caller(connection: &Connection) -> Option<SocketId> {
-    connection.established_as().filter(|_| connection.is_accepted()).map(Established::peer_id)
+    connection.established_as().filter(|_| connection.is_accepted()).map(UdtConnection::peer_id)
 }
 
 /// Whether it is a rendezvous that is not complete.
 fn is_rendezvous(connection: &Connection) -> bool {
-    connection.opening_as().is_some_and(Opening::is_rendezvous)
+    connection.opening_as().is_some_and(UdtOpening::is_rendezvous)
 }

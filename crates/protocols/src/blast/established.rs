@@ -17,7 +17,7 @@ use farhaul_proto::stats::Stats;
 
 /// An open connection.
 #[derive(Debug)]
-pub(crate) struct Established<P: Protocol> {
+pub(crate) struct BlastConnection<P: Protocol> {
     /// The name of this side in the peer's datagrams. A carrier has no other check of it.
     tag: Tag,
     channel: FrameChannel,
@@ -30,7 +30,7 @@ pub(crate) struct Established<P: Protocol> {
     over: bool,
 }
 
-impl<P: Protocol> Established<P> {
+impl<P: Protocol> BlastConnection<P> {
     pub(super) const fn new(tag: Tag, channel: FrameChannel, duplex: Duplex<P>) -> Self {
         Self { tag, channel, duplex, planned: None, heard: false, over: false }
     }
@@ -47,7 +47,7 @@ impl<P: Protocol> Established<P> {
     }
 }
 
-impl<P: Protocol> protocol::Established for Established<P> {
+impl<P: Protocol> protocol::Established for BlastConnection<P> {
     // ---- input ----
 
     fn begin_batch(&mut self, arrived: Instant) {

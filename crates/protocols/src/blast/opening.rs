@@ -5,7 +5,7 @@ use farhaul_wire::blast::{Hello, HelloError, Tag};
 
 use super::duplex::{Duplex, Facts};
 use super::engine::Protocol;
-use super::established::Established;
+use super::established::BlastConnection;
 use super::frame_channel::FrameChannel;
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::config::Config;
@@ -18,7 +18,7 @@ const MIN_DATAGRAM: u16 = 548;
 
 /// A connection whose channel is being opened, or whose peer has sent no hello.
 #[derive(Debug)]
-pub(crate) struct Opening<P: Protocol> {
+pub(crate) struct BlastOpening<P: Protocol> {
     options: P::Options,
     /// Whether this side called.
     called: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Opening<P: Protocol> {
     channel: FrameChannel,
 }
 
-impl<P: Protocol> Opening<P> {
+impl<P: Protocol> BlastOpening<P> {
     /// An opening on `line`. Datagrams to this side carry `tag`, and `datagram` is the most bytes of one.
     pub(super) fn new(
         options: &P::Options,
@@ -90,7 +90,7 @@ impl<P: Protocol> Opening<P> {
     }
 }
 
-impl<P: Protocol> protocol::Opening for Opening<P> {
+impl<P: Protocol> protocol::Opening for BlastOpening<P> {
     fn on_datagram(&mut self, _datagram: &mut [u8], _setup: Setup<'_>) -> Step<Box<dyn protocol::Established>> {
         // The data is lost, and the protocol repairs that.
         self.heard = true;
@@ -143,7 +143,7 @@ impl<P: Protocol> protocol::Opening for Opening<P> {
             (Ok(()), None) => Step::Wait,
             (Ok(()), Some(duplex)) => {
                 let channel = std::mem::replace(&mut self.channel, FrameChannel::gone());
-                Step::Done(Box::new(Established::new(self.tag, channel, duplex)))
+                Step::Done(Box::new(BlastConnection::new(self.tag, channel, duplex)))
             }
         }
     }

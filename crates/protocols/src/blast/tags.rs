@@ -7,7 +7,7 @@ use farhaul_units::Instant;
 use farhaul_wire::blast::Tag;
 
 use super::engine;
-use super::opening::Opening;
+use super::opening::BlastOpening;
 use farhaul_proto::endpoint::Connections;
 use farhaul_proto::endpoint::Demultiplexer;
 use farhaul_proto::endpoint::connection::{Connection, Name};
@@ -60,10 +60,10 @@ impl<P: engine::Protocol> Tags<P> {
         now: Instant,
         peer: SocketAddr,
         (line, called): (ControlChannel, bool),
-    ) -> (Name, Opening<P>) {
+    ) -> (Name, BlastOpening<P>) {
         let tag = self.new_tag();
         let datagram = u16::try_from(mss_towards(peer.ip(), mss) - HEADERS).unwrap_or(u16::MAX);
-        let opening = Opening::new(&self.options, (line, called), (tag, datagram), config, now);
+        let opening = BlastOpening::new(&self.options, (line, called), (tag, datagram), config, now);
         (Name { key: tag.0, peer, mode: Mode::Stream }, opening)
     }
 

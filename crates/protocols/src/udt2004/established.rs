@@ -28,7 +28,7 @@ use farhaul_proto::timer::Timer;
 
 /// Both halves of a connection with their shared state.
 #[derive(Debug)]
-pub(crate) struct Established {
+pub(crate) struct Udt2004Connection {
     /// The id agreed in the handshake, which distinguishes consecutive connections between two addresses.
     connection: u32,
     mtu: u32,
@@ -54,7 +54,7 @@ pub(crate) struct Established {
     counts: Totals,
 }
 
-impl Established {
+impl Udt2004Connection {
     pub(super) fn new(
         agreed: &Agreed,
         offer: &Offer,

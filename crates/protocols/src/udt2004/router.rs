@@ -9,9 +9,9 @@ use farhaul_wire::udt2004::{Control, SeqNo30, is_handshake};
 
 use super::Options;
 use super::called::Called;
-use super::established::Established;
+use super::established::Udt2004Connection;
 use super::handshake::{from_udt4, read_handshake};
-use super::opening::Opening;
+use super::opening::Udt2004Opening;
 use farhaul_proto::config::{Config, Mode};
 use farhaul_proto::endpoint::Connections;
 use farhaul_proto::endpoint::Demultiplexer;
@@ -48,12 +48,12 @@ impl Router {
     }
 
     /// A call of a peer whose packets have at most `mss` bytes.
-    fn call_within(&mut self, mss: u32, peer: SocketAddr, config: &Config, now: Instant) -> Opening {
+    fn call_within(&mut self, mss: u32, peer: SocketAddr, config: &Config, now: Instant) -> Udt2004Opening {
         let isn = config.initial_seq.unwrap_or_else(|| SeqNo::new(self.reception.draw()));
         let isn = SeqNo::new(SeqNo30::from(isn).value());
         // Never zero, which means no connection.
         let connection = SocketId::new(self.reception.draw() | 1);
-        Opening::new(offer((config, mss), peer, isn, connection), self.options, now, config.connect_timeout)
+        Udt2004Opening::new(offer((config, mss), peer, isn, connection), self.options, now, config.connect_timeout)
     }
 
     /// The endpoint has a new connection.
@@ -181,12 +181,12 @@ pub(super) fn accepted(
     (from, mss): (SocketAddr, u32),
     options: Options,
     setup: Setup<'_>,
-) -> Option<Established> {
+) -> Option<Udt2004Connection> {
     let offer = offer((setup.config, mss), from, packet.isn, packet.socket_id);
     let agreed = offer.agree(packet, None).ok()?;
     let mut answer = Answer::new(offer, agreed);
     answer.give(Request::Conclusion, packet.cookie);
-    Some(Established::new(&agreed, &offer, (Some(answer), options), setup))
+    Some(Udt2004Connection::new(&agreed, &offer, (Some(answer), options), setup))
 }
 
 const fn name(peer: SocketAddr) -> Name {

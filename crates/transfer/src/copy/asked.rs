@@ -2,7 +2,7 @@
 
 use farhaul_session::{Component, Pattern, Pull, RelPath};
 
-use crate::location::{Place, SshPlace};
+use crate::location::{ServerPlace, SshPlace};
 
 /// Requested paths.
 #[derive(Debug)]
@@ -14,9 +14,9 @@ pub(super) struct AskedPaths {
 
 impl AskedPaths {
     /// Below the root of a server. If one of them is a pattern, the others say that they are none.
-    pub(super) fn of_server(places: &[&Place]) -> Self {
+    pub(super) fn of_server(places: &[&ServerPlace]) -> Self {
         let patterns = places.iter().any(|place| place.pattern.is_some());
-        let path = |place: &&Place| match &place.pattern {
+        let path = |place: &&ServerPlace| match &place.pattern {
             Some(pattern) => pattern.clone(),
             None if patterns => quoted(&place.path),
             None => place.path.clone(),

@@ -11,7 +11,7 @@ use super::asked::AskedPaths;
 use super::missing::too_many_for_one;
 use crate::disk::{Selection, Wording};
 use crate::error::{Code, Error};
-use crate::location::{HostPort, Location, Place, SshPlace};
+use crate::location::{HostPort, Location, ServerPlace, SshPlace};
 use crate::remote::Other;
 use crate::remote::messages::{PathText, Task, Wanted};
 use crate::text::reason;
@@ -109,7 +109,7 @@ impl Plan {
             _ => {}
         }
         let local: Vec<PathBuf> = from.iter().filter_map(local).collect();
-        let remote: Vec<&Place> = from.iter().filter_map(remote).collect();
+        let remote: Vec<&ServerPlace> = from.iter().filter_map(remote).collect();
         let ssh: Vec<&SshPlace> = from.iter().filter_map(ssh).collect();
         match (to, local.len() == from.len(), remote.len() == from.len(), ssh.len() == from.len()) {
             (Location::Remote(to), true, ..) => Ok(Self::Push(PushPlan::to_server(local, to))),
@@ -217,7 +217,7 @@ fn arrives_as(source: &Path) -> RelPath {
 }
 
 impl PushPlan {
-    fn to_server(sources: Vec<PathBuf>, to: &Place) -> Self {
+    fn to_server(sources: Vec<PathBuf>, to: &ServerPlace) -> Self {
         let is_directory = to.is_directory || need_directory(&sources);
         let (target, shown) = (to.path.clone(), to.to_string());
         let to = RemoteEnd::Server(to.server.clone());
@@ -282,7 +282,7 @@ impl PushPlan {
 }
 
 impl PullPlan {
-    fn from_server(places: &[&Place], to: &Path) -> Result<Self, Error> {
+    fn from_server(places: &[&ServerPlace], to: &Path) -> Result<Self, Error> {
         let server = &places[0].server;
         if places.iter().any(|place| place.server != *server) {
             return Err(Error::usage("one copy has one source server; copy from each server separately"));
@@ -329,7 +329,7 @@ fn local(place: &Location) -> Option<PathBuf> {
     if let Location::Local(path) = place { Some(path.clone()) } else { None }
 }
 
-const fn remote(place: &Location) -> Option<&Place> {
+const fn remote(place: &Location) -> Option<&ServerPlace> {
     if let Location::Remote(place) = place { Some(place) } else { None }
 }
 

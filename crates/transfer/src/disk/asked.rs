@@ -14,7 +14,7 @@ use super::partial::is_temporary;
 /// An existing entry, by its name in a directory.
 #[derive(Debug)]
 pub(super) struct Asked {
-    place: Place,
+    place: AskedPlace,
     pub(super) name: Component,
     /// The name under which it is sent.
     pub(super) sent_as: Component,
@@ -22,7 +22,7 @@ pub(super) struct Asked {
 
 /// The location of a directory.
 #[derive(Clone, Debug)]
-enum Place {
+enum AskedPlace {
     /// As this machine's user named it: links are followed. The names below it were found, and are no links.
     Named(Arc<Path>, Arc<RelPath>),
     /// As a peer named it, below a root: no link is followed.
@@ -32,24 +32,24 @@ enum Place {
 impl Asked {
     /// Looks up a path of this machine's user: one entry, or the content of a directory without a name (`.`, `/`, `dir/.`).
     pub(super) fn named(path: &Path) -> io::Result<Vec<Self>> {
-        let Some((parent, name)) = split_last(path)? else { return Place::named(path).content() };
+        let Some((parent, name)) = split_last(path)? else { return AskedPlace::named(path).content() };
         // A link that the user names is followed, but its target arrives under the link's name.
         // A slash behind the name changes nothing, as for directories.
         let plain: PathBuf = path.components().collect();
         if plain.is_symlink() {
             let target = path.canonicalize()?;
             let (parent, target) = split_last(&target)?.ok_or(io::ErrorKind::IsADirectory)?;
-            return Place::named(parent).one(target, name);
+            return AskedPlace::named(parent).one(target, name);
         }
-        Place::named(parent).one(name.clone(), name)
+        AskedPlace::named(parent).one(name.clone(), name)
     }
 
     /// Looks up a path of a peer: one entry below `root`, or the content of the root.
     pub(super) fn beneath(root: &Arc<Directory>, path: &RelPath) -> io::Result<Vec<Self>> {
         let Some((name, parents)) = path.split_last() else {
-            return Place::Beneath(Arc::clone(root), Arc::default()).content();
+            return AskedPlace::Beneath(Arc::clone(root), Arc::default()).content();
         };
-        Place::Beneath(Arc::clone(root), Arc::new(joined(parents)?)).one(name.clone(), name.clone())
+        AskedPlace::Beneath(Arc::clone(root), Arc::new(joined(parents)?)).one(name.clone(), name.clone())
     }
 
     /// As [`named`](Self::named). A path that does not exist may be a pattern.
@@ -62,7 +62,7 @@ impl Asked {
         let directory = Directory::open(&start).map_err(|error| if is_missing(&error) { no_match() } else { error })?;
         let start: Arc<Path> = start.into();
         let matches = expand(&directory, &patterns, budget)?;
-        let place = |below| Place::Named(Arc::clone(&start), below);
+        let place = |below| AskedPlace::Named(Arc::clone(&start), below);
         match own_name(path.as_os_str().as_bytes()) {
             Some(_) => Self::those(matches, place),
             None => Self::content_of_those(matches, place),
@@ -90,10 +90,10 @@ impl Asked {
             names.retain(|name| name.as_bytes().len() <= room && whole.components().len() < MAX_DEPTH);
             all.push((Arc::new(whole), names));
         }
-        Self::those(all, |below| Place::Beneath(Arc::clone(root), below))
+        Self::those(all, |below| AskedPlace::Beneath(Arc::clone(root), below))
     }
 
-    fn those(found: Vec<Found>, place: impl Fn(Arc<RelPath>) -> Place) -> io::Result<Vec<Self>> {
+    fn those(found: Vec<Found>, place: impl Fn(Arc<RelPath>) -> AskedPlace) -> io::Result<Vec<Self>> {
         let mut all = Vec::new();
         for (below, names) in found {
             let place = place(below);
@@ -103,7 +103,7 @@ impl Asked {
     }
 
     /// The content of the directories among these matches. As in a shell, other matches are none.
-    fn content_of_those(found: Vec<Found>, place: impl Fn(Arc<RelPath>) -> Place) -> io::Result<Vec<Self>> {
+    fn content_of_those(found: Vec<Found>, place: impl Fn(Arc<RelPath>) -> AskedPlace) -> io::Result<Vec<Self>> {
         let (mut all, mut is_any) = (Vec::new(), false);
         for (below, names) in found {
             for name in names {
@@ -128,8 +128,8 @@ impl Asked {
     /// Its path below the root of a peer's request; `None` for a path of this machine's user.
     pub(super) fn path_beneath(&self) -> Option<RelPath> {
         match &self.place {
-            Place::Beneath(_, parent) => parent.join(self.name.clone()).ok(),
-            Place::Named(..) => None,
+            AskedPlace::Beneath(_, parent) => parent.join(self.name.clone()).ok(),
+            AskedPlace::Named(..) => None,
         }
     }
 
@@ -137,14 +137,14 @@ impl Asked {
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.name == other.name
             && match (&self.place, &other.place) {
-                (Place::Named(start, below), Place::Named(its, of_it)) => start == its && below == of_it,
-                (Place::Beneath(_, below), Place::Beneath(_, of_it)) => below == of_it,
+                (AskedPlace::Named(start, below), AskedPlace::Named(its, of_it)) => start == its && below == of_it,
+                (AskedPlace::Beneath(_, below), AskedPlace::Beneath(_, of_it)) => below == of_it,
                 _ => false,
             }
     }
 }
 
-impl Place {
+impl AskedPlace {
     fn named(path: &Path) -> Self {
         Self::Named(path.into(), Arc::default())
     }

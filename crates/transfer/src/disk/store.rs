@@ -63,7 +63,7 @@ struct Made {
 }
 
 /// Where an entry goes.
-struct Place {
+struct StoredPlace {
     directory: Arc<Directory>,
     /// Its name there.
     name: Component,
@@ -156,7 +156,7 @@ impl DiskStore {
     }
 
     /// The open directory of an entry, and the entry's name there.
-    fn place(&mut self, entry: &Entry) -> Result<Place, Failure> {
+    fn place(&mut self, entry: &Entry) -> Result<StoredPlace, Failure> {
         let no_name = || Failure::from(FailCode::NameRefused);
         let (name, parents) = entry.path.split_last().ok_or_else(no_name)?;
         let open = self.directories.iter().map(|directory| &directory.name).take(parents.len());
@@ -175,13 +175,13 @@ impl DiskStore {
             }
             _ => name.clone(),
         };
-        Ok(Place { directory, name, claims })
+        Ok(StoredPlace { directory, name, claims })
     }
 }
 
 impl Store for DiskStore {
     fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
-        let Place { directory: parent, name, claims } = self.place(entry)?;
+        let StoredPlace { directory: parent, name, claims } = self.place(entry)?;
         let (directory, is_new) =
             parent.make_child(&name).map_err(|error| Target { directory: &parent, name: &name }.no_directory(error))?;
         claims.claim_directory(&parent, &name, (directory.inode(), is_new))?;
@@ -196,7 +196,7 @@ impl Store for DiskStore {
     }
 
     fn begin(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
-        let Place { directory, name, claims } = self.place(entry)?;
+        let StoredPlace { directory, name, claims } = self.place(entry)?;
         Target { directory: &directory, name: &name }.check(&claims)?;
         let free = directory.free_space().map_err(|error| failure("ask for the free space", error))?;
         if entry.size > free {

@@ -22,7 +22,7 @@ use farhaul_udp::Clock;
 use super::alarm::Alarm;
 use super::idle::{Running, Sessions};
 use super::opening;
-use super::places::{Place, Places, Sharing};
+use super::places::{Places, SessionPlace, Sharing};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::event::Events;
@@ -62,7 +62,7 @@ pub struct Caller {
     pub open: Open,
     /// Bytes received after the request.
     pub early: Vec<u8>,
-    place: Cell<Option<Place>>,
+    place: Cell<Option<SessionPlace>>,
     running: Arc<Running>,
 }
 
@@ -147,7 +147,7 @@ impl Callers {
     ///
     /// # Errors
     /// The words for the caller.
-    fn let_in(&self, who: Who) -> Result<Place, &'static str> {
+    fn let_in(&self, who: Who) -> Result<SessionPlace, &'static str> {
         if !self.sessions.has_one_for(who) {
             return Err(FULL);
         }
@@ -155,7 +155,7 @@ impl Callers {
     }
 
     /// A place for a session, and the session's number.
-    fn begin_session(&self, who: Who) -> Option<(Place, u64)> {
+    fn begin_session(&self, who: Who) -> Option<(SessionPlace, u64)> {
         let place = self.sessions.take(who)?;
         Some((place, self.served.fetch_add(1, Ordering::AcqRel) + 1))
     }
@@ -281,7 +281,7 @@ fn look((callers, quotas): (&Callers, &[&Quota]), (clock, events): (Clock, &Even
 fn receive(
     (callers, clock, events): (&Callers, Clock, &Events),
     stream: Stream,
-    (peer, who, opening_place): (SocketAddr, Who, Place),
+    (peer, who, opening_place): (SocketAddr, Who, SessionPlace),
     serve: &impl Fn(&Caller),
 ) {
     let (open, early) = match opening::read(&stream, peer, (clock, OPENING)) {

@@ -31,7 +31,7 @@ pub(super) struct Places {
 
 /// One taken place.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct SessionPlace {
     taken: Arc<Mutex<BTreeMap<Who, usize>>>,
     who: Who,
 }
@@ -48,13 +48,13 @@ impl Places {
     }
 
     /// Takes a place, if one is free for this caller.
-    pub(super) fn take(&self, who: Who) -> Option<Place> {
+    pub(super) fn take(&self, who: Who) -> Option<SessionPlace> {
         let mut taken = locked(&self.taken);
         if !self.is_free_for(&taken, who) {
             return None;
         }
         *taken.entry(who).or_default() += 1;
-        Some(Place { taken: Arc::clone(&self.taken), who })
+        Some(SessionPlace { taken: Arc::clone(&self.taken), who })
     }
 
     /// Whether a place is free for this caller now.
@@ -76,7 +76,7 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for SessionPlace {
     fn drop(&mut self) {
         let mut taken = locked(&self.taken);
         match taken.get_mut(&self.who) {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     /// All that this caller can get.
-    fn all(places: &Places, who: Who) -> Vec<Place> {
+    fn all(places: &Places, who: Who) -> Vec<SessionPlace> {
         std::iter::from_fn(|| places.take(who)).collect()
     }
 

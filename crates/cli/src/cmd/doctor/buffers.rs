@@ -132,7 +132,7 @@ pub(super) fn judge_drops(snmp: &str, buffer: &Buffer) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::State;
+    use super::super::finding::FindingState;
     use super::*;
 
     fn buffer(kind: BufferKind, got: usize) -> Buffer {
@@ -143,18 +143,18 @@ mod tests {
     #[test]
     fn the_default_of_linux_is_a_problem_and_its_fix_asks_for_what_the_library_wants() {
         let finding = judge_receive_buffer(&buffer(BufferKind::Recv, 212_992));
-        assert_eq!(finding.state, State::Problem);
+        assert_eq!(finding.state, FindingState::Problem);
         assert_eq!(finding.fix.as_deref(), Some("sudo sysctl -w net.core.rmem_max=33554432"));
         assert!(finding.message.contains("1.70 ms at 1 Gbit/s"), "{}", finding.message);
     }
 
     #[test]
     fn a_buffer_for_a_pause_at_a_gigabit_is_no_problem_and_a_full_one_needs_nothing() {
-        assert_eq!(judge_receive_buffer(&buffer(BufferKind::Recv, 2_600_000)).state, State::Advice);
+        assert_eq!(judge_receive_buffer(&buffer(BufferKind::Recv, 2_600_000)).state, FindingState::Advice);
         let full = judge_receive_buffer(&buffer(BufferKind::Recv, 32 << 20));
-        assert_eq!((full.state, full.fix), (State::Ok, None));
+        assert_eq!((full.state, full.fix), (FindingState::Ok, None));
         let send = judge_send_buffer(&buffer(BufferKind::Send, 212_992));
-        assert_eq!(send.state, State::Advice);
+        assert_eq!(send.state, FindingState::Advice);
         assert!(send.fix.unwrap().contains("net.core.wmem_max=33554432"));
     }
 
@@ -164,7 +164,7 @@ mod tests {
         (buffer.report.forced, buffer.limit) = (true, Some(212_992));
         let finding = judge_receive_buffer(&buffer);
         assert!(
-            finding.state == State::Ok && finding.message.contains("other users get 213 kB"),
+            finding.state == FindingState::Ok && finding.message.contains("other users get 213 kB"),
             "{}",
             finding.message
         );
@@ -176,8 +176,8 @@ mod tests {
     #[test]
     fn drops_are_advice_only_where_the_limit_is_low() {
         let low = judge_drops(SNMP, &buffer(BufferKind::Recv, 212_992)).unwrap();
-        assert!(low.state == State::Advice && low.message.contains("1 000 of 1 000 000"), "{}", low.message);
-        assert_eq!(judge_drops(SNMP, &buffer(BufferKind::Recv, 32 << 20)).unwrap().state, State::Ok);
+        assert!(low.state == FindingState::Advice && low.message.contains("1 000 of 1 000 000"), "{}", low.message);
+        assert_eq!(judge_drops(SNMP, &buffer(BufferKind::Recv, 32 << 20)).unwrap().state, FindingState::Ok);
         assert_eq!(judge_drops("Ip: 1\n", &buffer(BufferKind::Recv, 1)), None);
         assert_eq!(judge_drops("Udp: InDatagrams\n", &buffer(BufferKind::Recv, 1)), None);
     }

@@ -98,7 +98,7 @@ pub(super) fn judge_clock(seen: &Seen<'_>) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::State;
+    use super::super::finding::FindingState;
     use super::*;
 
     fn judged(source: Option<&str>, available: &str, cost: u64, late: u64) -> Finding {
@@ -109,15 +109,15 @@ mod tests {
     #[test]
     fn a_fast_source_needs_nothing_and_an_unknown_one_is_judged_by_its_speed() {
         for source in [Some("tsc"), Some("arch_sys_counter"), Some("kvm-clock"), None] {
-            assert_eq!(judged(source, "tsc hpet acpi_pm", 25, 60).state, State::Ok, "{source:?}");
+            assert_eq!(judged(source, "tsc hpet acpi_pm", 25, 60).state, FindingState::Ok, "{source:?}");
         }
-        assert_eq!(judged(None, "", 2_000, 60).state, State::Advice);
+        assert_eq!(judged(None, "", 2_000, 60).state, FindingState::Advice);
     }
 
     #[test]
     fn a_slow_source_is_fixed_by_a_faster_one_if_there_is_one() {
         let slow = judged(Some("hpet"), "tsc hpet acpi_pm\n", 900, 60);
-        assert_eq!(slow.state, State::Advice);
+        assert_eq!(slow.state, FindingState::Advice);
         assert!(slow.fix.unwrap().starts_with("echo tsc | sudo tee /sys/devices/system/clocksource"));
         assert_eq!(judged(Some("acpi_pm"), "acpi_pm", 900, 60).fix, None);
     }
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn late_sleeps_are_advice() {
         let late = judged(Some("tsc"), "tsc", 25, 4_000);
-        assert!(late.state == State::Advice && late.message.contains("4.00 ms late"), "{}", late.message);
+        assert!(late.state == FindingState::Advice && late.message.contains("4.00 ms late"), "{}", late.message);
     }
 
     #[test]

@@ -14,7 +14,7 @@ const LEAST_COLUMNS: usize = 40;
 
 /// What a finding means for transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum FindingState {
     /// Nothing to do.
     Ok,
     /// Transfers work, and could be faster or easier.
@@ -23,7 +23,7 @@ pub(super) enum State {
     Problem,
 }
 
-impl State {
+impl FindingState {
     const fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -44,7 +44,7 @@ enum Side {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Finding {
     pub(super) id: &'static str,
-    pub(super) state: State,
+    pub(super) state: FindingState,
     pub(super) message: String,
     /// Commands, one a line. Several lines are alternatives.
     pub(super) fix: Option<String>,
@@ -55,17 +55,17 @@ pub(super) struct Finding {
 impl Finding {
     /// Something that is as it should be.
     pub(super) fn ok(id: &'static str, message: impl Into<String>) -> Self {
-        Self { id, state: State::Ok, message: message.into(), fix: None, side: Side::Here, figures: Map::new() }
+        Self { id, state: FindingState::Ok, message: message.into(), fix: None, side: Side::Here, figures: Map::new() }
     }
 
     /// Something that could be better.
     pub(super) fn advice(id: &'static str, message: impl Into<String>) -> Self {
-        Self { state: State::Advice, ..Self::ok(id, message) }
+        Self { state: FindingState::Advice, ..Self::ok(id, message) }
     }
 
     /// Something that is in the way of transfers.
     pub(super) fn problem(id: &'static str, message: impl Into<String>) -> Self {
-        Self { state: State::Problem, ..Self::ok(id, message) }
+        Self { state: FindingState::Problem, ..Self::ok(id, message) }
     }
 
     /// The same with the command that fixes it on this machine.
@@ -111,9 +111,9 @@ impl Finding {
     pub(super) fn lines(&self, style: Style, columns: Option<usize>) -> String {
         let state = format!("{:STATE_COLUMNS$}", self.state.name());
         let state = match self.state {
-            State::Ok => style.green(&state),
-            State::Advice => style.yellow(&state),
-            State::Problem => style.red(&state),
+            FindingState::Ok => style.green(&state),
+            FindingState::Advice => style.yellow(&state),
+            FindingState::Problem => style.red(&state),
         };
         let room = columns.map_or(usize::MAX, |columns| columns.saturating_sub(INDENT).max(LEAST_COLUMNS));
         let message = wrapped(&self.message, room).join(&format!("\n{:INDENT$}", ""));

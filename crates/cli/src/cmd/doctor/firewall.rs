@@ -108,7 +108,7 @@ pub(super) fn judge_firewall(signs: &Signs) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::State;
+    use super::super::finding::FindingState;
     use super::*;
 
     const NFT: &str = "table inet filter {\n\tchain input {\n\t\ttype filter hook input priority filter; policy drop;\n\t}\n\
@@ -124,7 +124,7 @@ mod tests {
             (Signs { iptables: Some("-P INPUT DROP\n".into()), ..none.clone() }, "iptables -I INPUT"),
         ] {
             let finding = judge_firewall(&signs);
-            assert!(finding.state == State::Advice && finding.fix.unwrap().contains(word), "{word}");
+            assert!(finding.state == FindingState::Advice && finding.fix.unwrap().contains(word), "{word}");
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
         };
         assert!(judge_firewall(&open).message.starts_with("none"));
         let unknown = judge_firewall(&Signs::default());
-        assert!(unknown.state == State::Ok && unknown.message.contains("could not be read"));
+        assert!(unknown.state == FindingState::Ok && unknown.message.contains("could not be read"));
     }
 
     #[test]

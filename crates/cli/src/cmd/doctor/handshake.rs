@@ -178,7 +178,7 @@ fn admitting(key: &PublicKey) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::State;
+    use super::super::finding::FindingState;
     use super::*;
 
     const FINGERPRINT: &str = "SHA256:abc";
@@ -186,12 +186,12 @@ mod tests {
     #[test]
     fn a_key_is_own_known_unknown_or_changed() {
         let judged = |is_own, known| judge_host_key(FINGERPRINT, is_own, known, "/k");
-        assert_eq!(judged(true, Known::Nothing).state, State::Ok);
+        assert_eq!(judged(true, Known::Nothing).state, FindingState::Ok);
         assert!(judged(false, Known::Same).message.contains("known here"));
         let unknown = judged(false, Known::Nothing);
-        assert!(unknown.state == State::Advice && unknown.message.contains("accept-new"), "{}", unknown.message);
+        assert!(unknown.state == FindingState::Advice && unknown.message.contains("accept-new"), "{}", unknown.message);
         let changed = judged(false, Known::Changed { line: 3 });
-        assert_eq!((changed.state, changed.fix.as_deref()), (State::Problem, Some("sed -i '3d' /k")));
+        assert_eq!((changed.state, changed.fix.as_deref()), (FindingState::Problem, Some("sed -i '3d' /k")));
         for finding in [unknown, changed] {
             assert!(finding.message.starts_with(FINGERPRINT), "{}", finding.message);
         }
@@ -202,11 +202,11 @@ mod tests {
         let own = KeyPair::generate().unwrap().public();
         let refused = Err(Error::Lost(ConnectionLost::Insecure(SecurityFault::NotAdmitted)));
         let lasting = judge_handshake(&refused, &own, true);
-        assert!(lasting.state == State::Problem && lasting.fix.unwrap().contains(&own.to_string()));
+        assert!(lasting.state == FindingState::Problem && lasting.fix.unwrap().contains(&own.to_string()));
         assert!(judge_handshake(&refused, &own, false).fix.unwrap().starts_with("farhaul key new"));
         let fine = judge_handshake(&Ok("TLS1.3 X25519 AES128-GCM".into()), &own, true);
-        assert!(fine.state == State::Ok && fine.message.starts_with("TLS1.3"));
+        assert!(fine.state == FindingState::Ok && fine.message.starts_with("TLS1.3"));
         let other = judge_handshake(&Err(Error::Lost(ConnectionLost::Refused)), &own, true);
-        assert_eq!(other.state, State::Problem);
+        assert_eq!(other.state, FindingState::Problem);
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn judge_interface(interface: &Interface, packet: u32) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::State;
+    use super::super::finding::FindingState;
     use super::*;
 
     fn judged(mtu: Option<u32>, speed: Option<u32>) -> Finding {
@@ -88,13 +88,13 @@ mod tests {
 
     #[test]
     fn ethernet_is_right_and_a_tunnel_needs_smaller_packets() {
-        assert_eq!(judged(Some(1_500), Some(1_000)).state, State::Ok);
+        assert_eq!(judged(Some(1_500), Some(1_000)).state, FindingState::Ok);
         assert!(judged(Some(1_500), Some(2_500)).message.contains("2.5 Gbit/s"));
         let tunnel = judged(Some(1_420), None);
-        assert_eq!((tunnel.state, tunnel.fix.as_deref()), (State::Advice, Some("export FARHAUL_MTU=1420")));
-        assert_eq!(judged(None, None).state, State::Ok);
+        assert_eq!((tunnel.state, tunnel.fix.as_deref()), (FindingState::Advice, Some("export FARHAUL_MTU=1420")));
+        assert_eq!(judged(None, None).state, FindingState::Ok);
         let smaller = judge_interface(&Interface { name: "wg0".into(), mtu: Some(1_420), speed: None }, 1_420);
-        assert_eq!(smaller.state, State::Ok, "once the user has followed the advice");
+        assert_eq!(smaller.state, FindingState::Ok, "once the user has followed the advice");
     }
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
         let fast = judged(Some(1_500), Some(10_000));
         assert_eq!(fast.fix.as_deref(), Some("sudo ip link set dev eth0 mtu 9000"));
         let jumbo = judged(Some(9_000), Some(10_000));
-        assert!(jumbo.state == State::Ok && jumbo.message.contains("--mtu 9000"), "{}", jumbo.message);
+        assert!(jumbo.state == FindingState::Ok && jumbo.message.contains("--mtu 9000"), "{}", jumbo.message);
     }
 
     #[test]

@@ -127,7 +127,7 @@ pub(super) fn judge_lines(
 mod tests {
     use farhaul::security::KeyPair;
 
-    use super::super::finding::State;
+    use super::super::finding::FindingState;
     use super::*;
 
     const PATH: &str = "/home/a/.config/farhaul/key";
@@ -139,9 +139,9 @@ mod tests {
     #[test]
     fn a_key_that_others_read_or_replace_is_a_problem() {
         let others = key(Some(Err(Fault::new(Code::NotPermitted, "others"))), 0o700);
-        assert_eq!((others.state, others.fix), (State::Problem, Some(format!("chmod 600 {PATH}"))));
+        assert_eq!((others.state, others.fix), (FindingState::Problem, Some(format!("chmod 600 {PATH}"))));
         let folder = key(Some(Ok("SHA256:x".into())), 0o777);
-        assert!(folder.state == State::Problem && folder.fix.unwrap().contains("chmod go-w"));
+        assert!(folder.state == FindingState::Problem && folder.fix.unwrap().contains("chmod go-w"));
         let broken = key(Some(Err(Fault::new(Code::LocalIo, "it is no key"))), 0o700);
         assert!(broken.fix.unwrap().contains("farhaul key new"));
     }
@@ -150,14 +150,14 @@ mod tests {
     fn no_key_and_a_safe_key_need_nothing() {
         assert!(key(None, 0o755).message.starts_with("none yet"));
         let safe = key(Some(Ok("SHA256:x".into())), 0o755);
-        assert!(safe.state == State::Ok && safe.message.starts_with("SHA256:x"), "{}", safe.message);
+        assert!(safe.state == FindingState::Ok && safe.message.starts_with("SHA256:x"), "{}", safe.message);
     }
 
     #[test]
     fn a_wrong_line_is_opened_in_an_editor() {
         let wrong = KnownHosts::parse("# x\nfar ssh-rsa AAAA\n").map(|_| 0);
         let finding = judge_lines("known_hosts", Path::new("/k"), "known server", wrong, 0o600);
-        assert_eq!((finding.state, finding.fix.as_deref()), (State::Problem, Some("${EDITOR:-vi} +2 /k")));
+        assert_eq!((finding.state, finding.fix.as_deref()), (FindingState::Problem, Some("${EDITOR:-vi} +2 /k")));
         let open = judge_lines("known_hosts", Path::new("/k"), "known server", Ok(2), 0o666);
         assert_eq!(open.fix.as_deref(), Some("chmod go-w /k"));
         let line = KnownHosts::line("far:1", KeyPair::generate().unwrap().public());
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn a_settings_file_that_cannot_be_read_is_opened_in_an_editor() {
         let places = ["/etc/xdg/farhaul/config.toml".to_owned()];
-        assert_eq!(judge_settings(Ok(Vec::new()), &places).state, State::Ok);
+        assert_eq!(judge_settings(Ok(Vec::new()), &places).state, FindingState::Ok);
         assert!(judge_settings(Ok(places.to_vec()), &places).message.contains("can be read"));
         let wrong = Fault::usage("/etc/xdg/farhaul/config.toml is no TOML: line 3: x");
         assert_eq!(

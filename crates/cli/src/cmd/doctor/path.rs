@@ -227,7 +227,7 @@ pub(super) fn judge_path_mtu(mtu: PathMtu, limit: u32, packet: u32) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::State;
+    use super::super::finding::FindingState;
     use super::*;
 
     fn target(text: &str) -> Target {
@@ -245,11 +245,11 @@ mod tests {
     #[test]
     fn a_narrow_path_needs_smaller_packets() {
         let narrow = judge_path_mtu(PathMtu { passes: 1_420, fails: Some(1_421) }, 1_500, ETHERNET);
-        assert_eq!((narrow.state, narrow.fix.as_deref()), (State::Advice, Some("export FARHAUL_MTU=1420")));
+        assert_eq!((narrow.state, narrow.fix.as_deref()), (FindingState::Advice, Some("export FARHAUL_MTU=1420")));
         let usual = judge_path_mtu(PathMtu { passes: 1_500, fails: None }, 1_500, ETHERNET);
-        assert_eq!((usual.state, usual.message.as_str()), (State::Ok, "packets of up to 1500 bytes pass whole"));
+        assert_eq!((usual.state, usual.message.as_str()), (FindingState::Ok, "packets of up to 1500 bytes pass whole"));
         let hole = judge_path_mtu(PathMtu { passes: 1_500, fails: Some(1_501) }, 9_000, ETHERNET);
-        assert!(hole.state == State::Ok && hole.message.contains("although the interface permits 9000"));
+        assert!(hole.state == FindingState::Ok && hole.message.contains("although the interface permits 9000"));
         assert!(
             judge_path_mtu(PathMtu { passes: 9_000, fails: None }, 65_536, ETHERNET).message.contains("--mtu 9000")
         );
@@ -265,13 +265,13 @@ mod tests {
     #[test]
     fn a_host_without_a_port_or_a_route_says_what_to_type_next() {
         let (alone, fault) = judge_host_alone(&target("far"), tcp::Answer::Open);
-        assert_eq!((alone.state, alone.fix.as_deref()), (State::Advice, Some("farhaul doctor far:")));
+        assert_eq!((alone.state, alone.fix.as_deref()), (FindingState::Advice, Some("farhaul doctor far:")));
         assert_eq!(fault, None);
         let (closed, fault) = judge_host_alone(&target("far"), tcp::Answer::Refused);
-        assert_eq!((closed.state, closed.fix, fault), (State::Advice, None, None));
+        assert_eq!((closed.state, closed.fix, fault), (FindingState::Advice, None, None));
         assert!(closed.message.contains("farhaul doctor far:PORT"), "{}", closed.message);
         let (dead, fault) = judge_host_alone(&target("far"), tcp::Answer::Silent);
-        assert!(dead.state == State::Problem && dead.message.contains("is down"), "{}", dead.message);
+        assert!(dead.state == FindingState::Problem && dead.message.contains("is down"), "{}", dead.message);
         assert_eq!(fault.map(|fault| fault.code), Some(Code::ConnectTimeout));
         let (finding, fault) = judge_no_route("far:9", Some(("192.0.2.7:9".parse().unwrap(), "none".into())));
         assert_eq!((finding.fix.as_deref(), fault.code), (Some("ip route get 192.0.2.7"), Code::NoRoute));

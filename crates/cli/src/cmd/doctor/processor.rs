@@ -117,7 +117,7 @@ pub(super) fn judge_ciphers(speeds: &[(Named, u64)], has_aes: bool, chosen: Opti
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::State;
+    use super::super::finding::FindingState;
     use super::*;
 
     fn judged(speeds: [u64; 3], has_aes: bool) -> Finding {
@@ -128,25 +128,25 @@ mod tests {
     #[test]
     fn the_default_cipher_is_right_on_both_kinds_of_processors() {
         let with = judged([40_000, 34_000, 15_000], true);
-        assert_eq!((with.state, with.fix.clone()), (State::Ok, None));
+        assert_eq!((with.state, with.fix.clone()), (FindingState::Ok, None));
         assert!(
             with.message.contains("AES-128-GCM 40.0 Gbit/s") && with.message.contains("(with AES"),
             "{}",
             with.message
         );
         assert_eq!(with.record()["fastest_bps"], 40_000_000_000_u64);
-        assert_eq!(judged([900, 700, 3_000], false).state, State::Ok);
+        assert_eq!(judged([900, 700, 3_000], false).state, FindingState::Ok);
     }
 
     #[test]
     fn a_faster_cipher_than_the_default_is_named_and_a_slow_core_too() {
         let other = judged([2_000, 1_500, 6_000], true);
-        assert_eq!((other.state, other.fix.as_deref()), (State::Advice, Some("export FARHAUL_CIPHER=chacha20")));
+        assert_eq!((other.state, other.fix.as_deref()), (FindingState::Advice, Some("export FARHAUL_CIPHER=chacha20")));
         let speeds: Vec<_> = CIPHERS.into_iter().zip([2_000_000_000, 1_500_000_000, 6_000_000_000]).collect();
         let followed = judge_ciphers(&speeds, true, Some("chacha20")).unwrap();
-        assert_eq!(followed.state, State::Ok, "once the user has followed the advice");
+        assert_eq!(followed.state, FindingState::Ok, "once the user has followed the advice");
         let slow = judged([200, 150, 600], false);
-        assert!(slow.state == State::Advice && slow.message.contains("limits transfers to 600 Mbit/s"));
+        assert!(slow.state == FindingState::Advice && slow.message.contains("limits transfers to 600 Mbit/s"));
         assert_eq!(judge_ciphers(&[], true, None), None);
     }
 
@@ -160,7 +160,7 @@ mod tests {
         let states =
             [("powersave", "acpi-cpufreq"), ("powersave", "intel_pstate"), ("schedutil", "x"), ("performance", "")]
                 .map(|(governor, driver)| judge_governor(governor, driver).state);
-        assert_eq!(states, [State::Advice, State::Ok, State::Ok, State::Ok]);
-        assert!(judge_processors(1).message.contains("take turns") && judge_processors(8).state == State::Ok);
+        assert_eq!(states, [FindingState::Advice, FindingState::Ok, FindingState::Ok, FindingState::Ok]);
+        assert!(judge_processors(1).message.contains("take turns") && judge_processors(8).state == FindingState::Ok);
     }
 }

@@ -168,7 +168,7 @@ pub(super) fn judge_silence(peer: SocketAddr, answers: Answers) -> (Finding, Fau
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::State;
+    use super::super::finding::FindingState;
     use super::*;
 
     fn peer() -> SocketAddr {
@@ -199,7 +199,7 @@ mod tests {
             for command in ["ufw allow 9000/udp", "firewall-cmd --add-port=9000/udp", "udp dport 9000 accept"] {
                 assert!(fix.contains(command), "{fix}");
             }
-            assert_eq!((finding.state, fault.code, fault.code.exit()), (State::Problem, Code::UdpBlocked, 4));
+            assert_eq!((finding.state, fault.code, fault.code.exit()), (FindingState::Problem, Code::UdpBlocked, 4));
         }
     }
 

@@ -131,33 +131,33 @@ pub(super) fn judge_networks(rights: &Result<(), EmulateError>, switches: Switch
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::State;
+    use super::super::finding::FindingState;
     use super::*;
 
     #[test]
     fn each_missing_offload_is_named() {
-        assert_eq!(judge_offload(true, true).state, State::Ok);
+        assert_eq!(judge_offload(true, true).state, FindingState::Ok);
         for (sends, receives, word) in [(true, false, "GRO"), (false, true, "GSO"), (false, false, "GSO, GRO")] {
             let finding = judge_offload(sends, receives);
-            assert!(finding.state == State::Advice && finding.message.contains(word), "{}", finding.message);
+            assert!(finding.state == FindingState::Advice && finding.message.contains(word), "{}", finding.message);
         }
     }
 
     #[test]
     fn few_open_files_are_raised_as_far_as_this_user_may() {
-        assert_eq!(judge_open_files(Some(1_024), Some(4_096)).state, State::Ok);
-        assert_eq!(judge_open_files(None, None).state, State::Ok);
+        assert_eq!(judge_open_files(Some(1_024), Some(4_096)).state, FindingState::Ok);
+        assert_eq!(judge_open_files(None, None).state, FindingState::Ok);
         assert_eq!(judge_open_files(Some(256), Some(4_096)).fix.as_deref(), Some("ulimit -n 1024"));
         assert!(judge_open_files(Some(256), Some(256)).fix.unwrap().starts_with("sudo prlimit"));
     }
 
     #[test]
     fn ipv6_is_worth_a_word_only_if_it_can_be_switched_on() {
-        assert_eq!(judge_ipv6(true, true, Some(0)).state, State::Ok);
+        assert_eq!(judge_ipv6(true, true, Some(0)).state, FindingState::Ok);
         assert!(judge_ipv6(true, false, Some(0)).message.contains("without a route"));
-        assert_eq!(judge_ipv6(false, false, None).state, State::Ok);
+        assert_eq!(judge_ipv6(false, false, None).state, FindingState::Ok);
         let off = judge_ipv6(false, false, Some(1));
-        assert!(off.state == State::Advice && off.fix.unwrap().contains("disable_ipv6=0"));
+        assert!(off.state == FindingState::Advice && off.fix.unwrap().contains("disable_ipv6=0"));
     }
 
     #[test]
@@ -176,6 +176,6 @@ mod tests {
         assert_eq!(judge_networks(&no_tun, none).fix.as_deref(), Some("sudo modprobe tun"));
         let closed = Err(EmulateError::NoTun(ErrorKind::PermissionDenied.into()));
         assert_eq!(judge_networks(&closed, none).fix.as_deref(), Some("sudo chmod 666 /dev/net/tun"));
-        assert_eq!(judge_networks(&Ok(()), none).state, State::Ok);
+        assert_eq!(judge_networks(&Ok(()), none).state, FindingState::Ok);
     }
 }

@@ -48,14 +48,14 @@ pub(super) struct Channel {
 /// Channels by key, and keys by connection.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    places: Vec<Place>,
+    places: Vec<ChannelPlace>,
     free: Vec<u32>,
     /// By the connections' slots.
     keys: Vec<Option<(ConnectionId, Key)>>,
 }
 
 #[derive(Debug, Default)]
-struct Place {
+struct ChannelPlace {
     number: u32,
     channel: Option<Channel>,
 }
@@ -97,7 +97,7 @@ impl Channel {
 impl Table {
     pub(super) fn insert(&mut self, channel: Channel) -> Key {
         let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place::default());
+            self.places.push(ChannelPlace::default());
             u32::try_from(self.places.len() - 1).expect("a process has fewer descriptors")
         });
         let entry = &mut self.places[place as usize];

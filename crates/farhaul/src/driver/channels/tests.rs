@@ -14,7 +14,7 @@ use farhaul_udp::Options;
 
 use self::phone::{Manner, Phone};
 use crate::canceller::CancelFlag;
-use crate::driver::{Driver, Place, wait_idle};
+use crate::driver::{Driver, WaitPlace, wait_idle};
 use crate::error::Error;
 
 const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -40,12 +40,12 @@ fn connect(driver: &Driver<Phone>, to: SocketAddr) -> ConnectionId {
 }
 
 fn accept(driver: &Driver<Phone>) -> ConnectionId {
-    driver.wait_for(Place::Accept, [&NEVER, &NEVER], None, |core, _| Ok(core.next_accepted())).unwrap()
+    driver.wait_for(WaitPlace::Accept, [&NEVER, &NEVER], None, |core, _| Ok(core.next_accepted())).unwrap()
 }
 
 /// Waits until a channel is open, or its end is known.
 fn settled(driver: &Driver<Phone>, id: ConnectionId) -> Result<(), ConnectionLost> {
-    let result = driver.wait_for(Place::Settle(id), [&NEVER, &NEVER], None, |core, _| {
+    let result = driver.wait_for(WaitPlace::Settle(id), [&NEVER, &NEVER], None, |core, _| {
         let status = core.status(id).unwrap();
         Ok(status.lost.map(Err).or(status.connected.then_some(Ok(()))))
     });
@@ -63,7 +63,7 @@ fn call_peer(driver: &Driver<Phone>) -> (ConnectionId, TcpStream) {
 
 fn write_all(driver: &Driver<Phone>, id: ConnectionId, mut data: &[u8]) -> Result<(), Error> {
     while !data.is_empty() {
-        let taken = driver.wait_for(Place::Write(id), [&NEVER, &NEVER], None, |core, now| {
+        let taken = driver.wait_for(WaitPlace::Write(id), [&NEVER, &NEVER], None, |core, now| {
             Ok(Some(core.transport.write(now, id, data)?).filter(|taken| *taken > 0))
         })?;
         data = &data[taken..];
@@ -73,7 +73,7 @@ fn write_all(driver: &Driver<Phone>, id: ConnectionId, mut data: &[u8]) -> Resul
 
 /// Some bytes, or the end.
 fn read(driver: &Driver<Phone>, id: ConnectionId) -> Result<Vec<u8>, Error> {
-    driver.wait_for(Place::Read(id), [&NEVER, &NEVER], None, |core, now| {
+    driver.wait_for(WaitPlace::Read(id), [&NEVER, &NEVER], None, |core, now| {
         let mut out = vec![0; 64 << 10];
         Ok(match core.transport.read(now, id, &mut out)? {
             Read::Data(len) => Some(out[..len].to_vec()),

@@ -10,7 +10,7 @@ use crate::endpoint::Connections;
 use crate::endpoint::connection::Connection;
 use crate::secure::client_id::ClientId;
 use crate::secure::exchange::{self, Exchange, Progress};
-use crate::secure::opening::Opening;
+use crate::secure::opening::SecureOpening;
 use crate::secure::protector::Side;
 use crate::secure::rendezvous::Call;
 use crate::secure::token::Token;
@@ -27,7 +27,7 @@ impl Router {
         datagram: &mut [u8],
     ) {
         let Ok((initial, head_len)) = InitialHeader::decode(datagram) else { return connections.count_invalid() };
-        let Some(opening) = connections.at(slot).and_then(|connection| connection.opening_as::<Opening>()) else {
+        let Some(opening) = connections.at(slot).and_then(|connection| connection.opening_as::<SecureOpening>()) else {
             return;
         };
         let (offer, Some(rendezvous)) = (*opening.offer(), opening.rendezvous()) else { return };
@@ -54,7 +54,7 @@ impl Router {
             return connections.count_invalid();
         }
         if judged == Call::Smaller {
-            return connections.on_opening(slot, |opening: &mut Opening| opening.hurry(now));
+            return connections.on_opening(slot, |opening: &mut SecureOpening| opening.hurry(now));
         }
         if judged == Call::Another && !validated {
             return self.ask_for_proof(from, &initial, client_id, now);
@@ -63,7 +63,7 @@ impl Router {
         let names = (offer.socket_id, initial.from);
         let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, validated);
         match exchange.on_packet(header, datagram, now) {
-            Progress::Wait => connections.on_opening(slot, |opening: &mut Opening| opening.answer(exchange)),
+            Progress::Wait => connections.on_opening(slot, |opening: &mut SecureOpening| opening.answer(exchange)),
             Progress::Failed(failure) => {
                 let Ok((initial, _)) = InitialHeader::decode(datagram) else { return };
                 self.refuse(from, &initial, (failure.code, "the handshake failed"));
@@ -85,5 +85,6 @@ impl Router {
 
 /// Whether it is a rendezvous in progress.
 pub(super) fn is_rendezvous(connection: &Connection) -> bool {
-    !connection.is_over() && connection.opening_as().is_some_and(|opening: &Opening| opening.rendezvous().is_some())
+    !connection.is_over()
+        && connection.opening_as().is_some_and(|opening: &SecureOpening| opening.rendezvous().is_some())
 }

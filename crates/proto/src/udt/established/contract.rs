@@ -3,7 +3,7 @@
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt4::{Control, DataHeader, is_control, is_handshake};
 
-use super::Established;
+use super::UdtConnection;
 use crate::config::Mode;
 use crate::endpoint::closing::CloseKind;
 use crate::endpoint::expiry::SilenceAction;
@@ -13,7 +13,7 @@ use crate::stats::Stats;
 use crate::transport::{MessageOptions, StreamError, earliest};
 use crate::udt::half_close::HalfClose;
 
-impl Established {
+impl UdtConnection {
     /// One packet of the peer.
     #[inline]
     pub(crate) fn on_packet(&mut self, datagram: &[u8], now: Instant) -> Effect {
@@ -47,7 +47,7 @@ impl Established {
     }
 }
 
-impl protocol::Established for Established {
+impl protocol::Established for UdtConnection {
     // ---- input ----
 
     fn begin_batch(&mut self, arrived: Instant) {

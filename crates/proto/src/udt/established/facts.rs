@@ -3,10 +3,10 @@
 use farhaul_cc::Path;
 use farhaul_units::Instant;
 
-use super::Established;
+use super::UdtConnection;
 use crate::stats::{Stats, Totals};
 
-impl Established {
+impl UdtConnection {
     /// The measurements for the controller.
     pub(super) fn path(&self, now: Instant) -> Path {
         let mut path = Path::default();

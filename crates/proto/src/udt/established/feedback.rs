@@ -4,7 +4,7 @@ use farhaul_cc::{AckEvent, DeliveryEvent, LossEvent};
 use farhaul_units::{AckNo, Duration, Instant};
 use farhaul_wire::udt4::{Ack, LossList, Receipt, Timestamp};
 
-use super::Established;
+use super::UdtConnection;
 use crate::consts::SYN_INTERVAL;
 use crate::endpoint::protocol::Effect;
 use crate::error::{ConnectionLost, PeerMisbehaved};
@@ -16,7 +16,7 @@ const MAX_CONFIRMATIONS: usize = 16;
 /// The RTT in this many first full acknowledgements is the receiver's initial value, not a measurement.
 const GUESSED_REPORTS: u64 = 4;
 
-impl Established {
+impl UdtConnection {
     /// The peer counts what has arrived.
     pub(super) fn on_receipt(&mut self, receipt: &Receipt, now: Instant) -> Effect {
         if !self.sender.takes_receipts() {

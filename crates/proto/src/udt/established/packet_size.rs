@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use farhaul_units::{Duration, Instant, Rng};
 use farhaul_wire::udt4::{Control, HEADER_LEN, Path, SocketId, Timestamp};
 
-use super::Established;
+use super::UdtConnection;
 use crate::consts::IP_UDP_HEADER;
 use crate::endpoint::handshake::{Agreed, Offer, mss_towards};
 use crate::endpoint::protocol::Effect;
@@ -46,7 +46,7 @@ impl Discovery {
 /// Bytes of a packet beside what follows its header.
 const HEADERS: u32 = IP_UDP_HEADER + HEADER_LEN as u32;
 
-impl Established {
+impl UdtConnection {
     /// The largest packet that the peer may come to send; `None` if its size is fixed.
     pub(super) fn largest(agreed: &Agreed) -> Option<u32> {
         agreed.largest.map(|largest| largest.min(LARGEST))

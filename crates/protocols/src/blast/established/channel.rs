@@ -3,14 +3,14 @@
 use farhaul_units::Instant;
 use farhaul_wire::blast::Frame;
 
-use super::Established;
+use super::BlastConnection;
 use crate::blast::engine::Protocol;
 use crate::blast::frame_channel::reason_of_abort;
 use farhaul_proto::channel::ChannelEnd;
 use farhaul_proto::endpoint::protocol::{Effect, Established as _};
 use farhaul_proto::error::{ConnectionLost, PeerIncompatible};
 
-impl<P: Protocol> Established<P> {
+impl<P: Protocol> BlastConnection<P> {
     /// Takes the first frame in `bytes`. Returns its length, which is zero if bytes are missing. Nothing is taken once
     /// `ended` is set.
     fn on_frame(&mut self, bytes: &[u8], now: Instant, ended: &mut Option<Effect>) -> Result<usize, ConnectionLost> {

@@ -3,7 +3,7 @@
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::udt2004::{Control, is_control, split_data};
 
-use super::Established;
+use super::Udt2004Connection;
 use crate::udt2004::handshake::from_udt4;
 use farhaul_proto::consts::SYN_INTERVAL;
 use farhaul_proto::endpoint::closing::CloseKind;
@@ -12,7 +12,7 @@ use farhaul_proto::endpoint::protocol::{self, Effect, Output, Setup};
 use farhaul_proto::stats::Stats;
 use farhaul_proto::transport::earliest;
 
-impl protocol::Established for Established {
+impl protocol::Established for Udt2004Connection {
     // ---- input ----
 
     fn begin_batch(&mut self, arrived: Instant) {

@@ -3,10 +3,10 @@
 use farhaul_cc::Path;
 use farhaul_units::Instant;
 
-use super::Established;
+use super::Udt2004Connection;
 use farhaul_proto::stats::Stats;
 
-impl Established {
+impl Udt2004Connection {
     /// The measurements for the controller.
     pub(super) fn path(&self, now: Instant) -> Path {
         let mut path = Path::default();

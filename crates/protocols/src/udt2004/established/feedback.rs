@@ -4,13 +4,13 @@ use farhaul_cc::{AckEvent, LossEvent};
 use farhaul_units::{Instant, SeqNo, SeqRange};
 use farhaul_wire::udt2004::{Ack, LossList, LossRange, SeqNo30};
 
-use super::Established;
+use super::Udt2004Connection;
 use farhaul_proto::endpoint::protocol::Effect;
 
 /// Most confirmations that wait to be sent. A peer acknowledges once in 10 ms.
 const MAX_CONFIRMATIONS: usize = 64;
 
-impl Established {
+impl Udt2004Connection {
     pub(super) fn on_ack(&mut self, ack: &Ack, now: Instant) {
         let Some((packets, seq)) = self.acknowledge(ack.seq, now) else { return };
         self.liveness.expiry.on_heard(now);
