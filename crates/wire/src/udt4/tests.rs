@@ -202,7 +202,8 @@ fn fixed_control() -> impl Strategy<Value = Control<'static>> {
         (any::<u32>(), range())
             .prop_map(|(number, range)| Control::DropRequest(DropRequest { message: MsgNo::new(number), range })),
         any::<u32>().prop_map(Control::ErrorSignal),
-        (9..0x7FFF_u16).prop_map(|kind| Control::Unknown { kind }),
+        // All types but that of `Control::Path`.
+        prop_oneof![9..0x4650_u16, 0x4651..0x7FFF_u16].prop_map(|kind| Control::Unknown { kind }),
     ]
 }
 
