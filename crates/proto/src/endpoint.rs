@@ -17,14 +17,8 @@
 //! | --- | --- |
 //! | `protocol` | the traits of connections: `Opening` and `Established` |
 //! | `multiplexer`, `demultiplexer`, `connections`, `table` | routing, order of sending, timers, channels |
-//! | `commands`, `datagrams`, `channels`, `control` | the public traits of an endpoint; `datagram_queue`: unreliable datagrams that wait for the host |
-//!
-//! Events of a connection are collected when it has nothing more to send: a host drains [`poll_transmit`] before it asks for them.
-//!
-//! [`poll_transmit`]: crate::Transport::poll_transmit
-//!
-//! | part | owns |
-//! | --- | --- |
+//! | `commands`, `datagrams`, `channels`, `control` | the public traits of an endpoint |
+//! | `datagram_queue` | unreliable datagrams that wait for the host |
 //! | `connection` | the phases of a connection, and its application's commands |
 //! | `life`, `connection_state` | the state of a connection, and how its application sees it |
 //! | `closing` | telling the peer how this side left |
@@ -35,6 +29,9 @@
 //! | `slots`, `schedule` | where an endpoint keeps its connections, and their order of sending |
 //! | `handshake` | callers and listeners with cookies, as UDT4 and the protocol of 2004 have them; room for callers |
 //! | `replies` | stateless replies to callers |
+//!
+//! Events of a connection are collected once it has nothing more to send, so a host drains
+//! [`poll_transmit`](crate::Transport::poll_transmit) before it asks for them.
 
 mod channels;
 pub mod closing;

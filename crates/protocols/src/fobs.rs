@@ -29,11 +29,8 @@
 //!
 //! The original's packets carry 1466 bytes of payload. Ours carry whatever the path's packets hold.
 
-use farhaul_cc::SpecError;
-use farhaul_cc::options::{OptionDoc, Settings};
 use farhaul_wire::fobs::Terms;
 
-use crate::blast::Registered;
 use crate::blast::engine::{Protocol, Setup};
 use crate::blast::partial::unreadable;
 use crate::blast::rate::RateChoice;
@@ -143,21 +140,5 @@ impl Protocol for Fobs {
 
     fn receiver(options: &Options, hello: &[u8], setup: Setup<'_>) -> Result<Receiver, PeerMisbehaved> {
         Ok(Receiver::new(options, Terms::decode(hello).map_err(unreadable)?, &setup))
-    }
-}
-
-impl Registered for Fobs {
-    const SUMMARY: &'static str = "objects of 100 MB in segments, each answered by a bitmap, for comparison";
-    const SOURCE: &'static str = "ornl";
-    const HEADER_LEN: usize = farhaul_wire::fobs::HEADER_LEN;
-    const NUMBERING: farhaul_proto::Numbering = farhaul_proto::Numbering::numbered(1 << 31);
-    const OPTIONS: &'static [OptionDoc] = settings::OPTIONS;
-
-    fn read(settings: &Settings) -> Result<Options, SpecError> {
-        settings::read(settings)
-    }
-
-    fn rate(options: &mut Options) -> Option<&mut RateChoice> {
-        Some(&mut options.rate)
     }
 }

@@ -22,12 +22,9 @@
 //!
 //! The protocol yields to nobody. On a shared path it takes the whole bottleneck.
 
-use farhaul_cc::SpecError;
-use farhaul_cc::options::{OptionDoc, Settings};
 use farhaul_units::{Duration, Rate};
 use farhaul_wire::hurricane::Terms;
 
-use crate::blast::Registered;
 use crate::blast::engine::{Protocol, Setup};
 use crate::blast::partial::unreadable;
 use crate::blast::rate::RateChoice;
@@ -100,25 +97,5 @@ impl Protocol for Hurricane {
 
     fn receiver(options: &Options, hello: &[u8], setup: Setup<'_>) -> Result<Receiver, PeerMisbehaved> {
         Ok(Receiver::new(options, Terms::decode(hello).map_err(unreadable)?, &setup))
-    }
-}
-
-impl Registered for Hurricane {
-    const SUMMARY: &'static str = "bursts at a fixed rate that yield to nobody, for dedicated channels";
-    const SOURCE: &'static str = "ornl";
-    const HEADER_LEN: usize = farhaul_wire::hurricane::HEADER_LEN;
-    const NUMBERING: farhaul_proto::Numbering = farhaul_proto::Numbering::numbered(1 << 31);
-    const OPTIONS: &'static [OptionDoc] = settings::OPTIONS;
-
-    fn read(settings: &Settings) -> Result<Options, SpecError> {
-        settings::read(settings)
-    }
-
-    fn rate(options: &mut Options) -> Option<&mut RateChoice> {
-        Some(&mut options.rate)
-    }
-
-    fn finds_rate(options: &Options) -> bool {
-        options.finds_rate()
     }
 }

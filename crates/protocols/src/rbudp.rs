@@ -32,15 +32,11 @@ mod settings;
 pub use model::Model;
 pub use options::{BlastSize, Options, Spacing};
 
-use farhaul_cc::SpecError;
-use farhaul_cc::options::{OptionDoc, Settings};
 use farhaul_units::SeqNo;
 use farhaul_wire::blast::TAG_LEN;
 use farhaul_wire::rbudp::HEADER_LEN;
 
-use crate::blast::Registered;
 use crate::blast::engine::{self, Prefix, Setup};
-use crate::blast::rate::RateChoice;
 use farhaul_proto::error::PeerMisbehaved;
 
 /// Bytes of a packet in memory before its payload: room for the tag, and the index.
@@ -75,22 +71,6 @@ impl engine::Protocol for Rbudp {
     fn receiver(_options: &Options, hello: &[u8], setup: Setup<'_>) -> Result<receiver::Receiver, PeerMisbehaved> {
         let payload = Options::payload_of_peer(hello, setup.payload_size(HEADER_LEN))?;
         Ok(receiver::Receiver::new(payload, Division::Stream, setup))
-    }
-}
-
-impl Registered for Rbudp {
-    const SUMMARY: &'static str = "blasts at a rate, repeated by bitmap until complete, for dedicated channels";
-    const SOURCE: &'static str = "survey";
-    const HEADER_LEN: usize = farhaul_wire::rbudp::HEADER_LEN;
-    const NUMBERING: farhaul_proto::Numbering = farhaul_proto::Numbering::numbered(1 << 31).little_endian().in_blasts();
-    const OPTIONS: &'static [OptionDoc] = settings::OPTIONS;
-
-    fn read(settings: &Settings) -> Result<Options, SpecError> {
-        settings::read(settings)
-    }
-
-    fn rate(options: &mut Options) -> Option<&mut RateChoice> {
-        Some(&mut options.rate)
     }
 }
 

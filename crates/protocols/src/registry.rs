@@ -106,7 +106,7 @@ impl Protocol {
     }
 
     /// Whether its senders find their rate during the transfer, and so use a first rate
-    /// ([`Config::first_rate`](Config::first_rate)).
+    /// ([`Config::first_rate`]).
     pub fn finds_rate(&self) -> bool {
         self.configured().finds_rate()
     }

@@ -36,15 +36,11 @@ mod tests;
 
 use core::str::FromStr;
 
-use farhaul_cc::SpecError;
-use farhaul_cc::options::{OptionDoc, Settings};
 use farhaul_units::{Duration, Rate};
 use farhaul_wire::blast::TAG_LEN;
 use farhaul_wire::sabul::{HEADER_LEN, RecordError};
 
-use crate::blast::Registered;
 use crate::blast::engine::{Protocol, Setup};
-use crate::blast::rate::RateChoice;
 use farhaul_proto::error::{ControlFault, PeerMisbehaved};
 
 /// Packets that a sender may have unacknowledged: the number of flags in the original's receiver.
@@ -204,22 +200,6 @@ impl Protocol for Sabul {
         let unlimited = options.repairs == Repairs::Unlimited && peer.takes_more;
         let repairs = if unlimited { Repairs::Unlimited } else { Repairs::Original };
         Ok(receiver::Receiver::new(&setup, receiver::Rules { window: peer.window, syn: peer.syn, repairs }))
-    }
-}
-
-impl Registered for Sabul {
-    const SUMMARY: &'static str = "data at a rate, reports by TCP: the predecessor of UDT";
-    const SOURCE: &'static str = "sabul-tr-2002, sabul-rate-2002";
-    const HEADER_LEN: usize = farhaul_wire::sabul::HEADER_LEN;
-    const NUMBERING: farhaul_proto::Numbering = farhaul_proto::Numbering::numbered(100_000_000);
-    const OPTIONS: &'static [OptionDoc] = settings::OPTIONS;
-
-    fn read(settings: &Settings) -> Result<Options, SpecError> {
-        settings::read(settings)
-    }
-
-    fn rate(_options: &mut Options) -> Option<&mut RateChoice> {
-        None
     }
 }
 

@@ -39,12 +39,9 @@ mod silence;
 #[cfg(test)]
 mod tests;
 
-use farhaul_cc::SpecError;
-use farhaul_cc::options::{OptionDoc, Settings};
 use farhaul_units::{Duration, SeqNo};
 use farhaul_wire::tsunami::Ratio;
 
-use crate::blast::Registered;
 use crate::blast::engine::{Protocol, Setup};
 use crate::blast::rate::RateChoice;
 use farhaul_proto::error::PeerMisbehaved;
@@ -120,22 +117,5 @@ impl Protocol for Tsunami {
 
     fn receiver(options: &Options, _hello: &[u8], setup: Setup<'_>) -> Result<receiver::Receiver, PeerMisbehaved> {
         Ok(receiver::Receiver::new(FIRST_BLOCK, options, &setup))
-    }
-}
-
-impl Registered for Tsunami {
-    const SUMMARY: &'static str =
-        "datagrams at a rate that the receiver's error rate slows down, for dedicated channels";
-    const SOURCE: &'static str = "survey";
-    const HEADER_LEN: usize = farhaul_wire::tsunami::HEADER_LEN;
-    const NUMBERING: farhaul_proto::Numbering = farhaul_proto::Numbering::numbered(1 << 31);
-    const OPTIONS: &'static [OptionDoc] = settings::OPTIONS;
-
-    fn read(settings: &Settings) -> Result<Options, SpecError> {
-        settings::read(settings)
-    }
-
-    fn rate(options: &mut Options) -> Option<&mut RateChoice> {
-        Some(&mut options.rate)
     }
 }
