@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod bootstrap;
 mod capacity;
+pub(crate) mod clean;
 pub(crate) mod controllers;
 pub(crate) mod copy;
 pub(crate) mod demo;
@@ -21,6 +22,7 @@ pub(crate) mod protocols;
 pub(crate) mod relay;
 pub(crate) mod serve;
 pub(crate) mod stream;
+pub(crate) mod verify;
 pub(crate) mod version;
 
 use std::fmt::Display;

@@ -2,7 +2,9 @@
 
 pub(crate) mod human;
 pub(crate) mod intervals;
+mod itemized;
 pub(crate) mod json;
+pub(crate) mod manifest;
 pub(crate) mod observer;
 pub(crate) mod progress;
 pub(crate) mod question;

@@ -4,6 +4,9 @@
 pub(crate) const MAX_DATA: usize = 1 << 20;
 /// Longest body of any other frame. An opening frame with its list of paths is the longest.
 pub(crate) const MAX_CONTROL: usize = 64 << 10;
+/// Longest body of an entry: a path of maximum length, a link of maximum length, and extended attributes of 64 KiB, the
+/// most that Linux lets one attribute have (xattr(7)).
+pub(crate) const MAX_ENTRY: usize = (64 << 10) + (16 << 10);
 /// Longest body of frames with few fields: a path of maximum length and a message.
 pub(crate) const MAX_SMALL: usize = 8 << 10;
 
@@ -18,16 +21,22 @@ pub enum FrameKind {
     Accept = 0x02,
     /// Either side, last: the session has ended, and why.
     Abort = 0x03,
-    /// Sender: a file or directory starts.
+    /// Sender: an entry of the source.
     Entry = 0x10,
     /// Sender: bytes of the current file, or of a benchmark.
     Data = 0x11,
-    /// Sender: the current file is complete, with its digest.
+    /// Sender: the content of the current file is complete, with the digest of the whole.
     Digest = 0x12,
-    /// Sender: no more entries, or no more data in a benchmark, with its figures.
+    /// Sender: no more entries and content, or no more data in a benchmark, with its figures.
     End = 0x13,
     /// Sender: an item at the source that cannot be sent.
     Skipped = 0x14,
+    /// Sender: the content of this file follows, from its first chunk on, with its size and time now.
+    Content = 0x15,
+    /// Sender: the content goes on with this chunk.
+    Seek = 0x16,
+    /// Sender: so many zeros in place of DATA.
+    Zeros = 0x17,
     /// Receiver: the limit up to which data may be sent.
     Grant = 0x18,
     /// Receiver: a file has its final name, with this digest.
@@ -38,10 +47,24 @@ pub enum FrameKind {
     Failed = 0x1b,
     /// Receiver, last: every entry has its answer, with its figures.
     Done = 0x1c,
+    /// Receiver: it wants the content of this file, but for the chunks that it claims to have.
+    Want = 0x1d,
+    /// Receiver: it has this file.
+    Have = 0x1e,
+    /// Receiver: these chunks of a file arrived damaged.
+    Again = 0x1f,
     /// Benchmark receiver: its figures.
     Report = 0x20,
     /// Benchmark sender, last: its figures once everything is acknowledged.
     Totals = 0x21,
+    /// Receiver: the digest of a chunk that it claimed to have, or that it lacks that chunk after all.
+    Known = 0x22,
+    /// Sender: the current chunk is complete, with its digest.
+    Chunk = 0x23,
+    /// Sender: this chunk is as the receiver has it.
+    Keep = 0x24,
+    /// Receiver: an entry of the target that the source lacks is removed.
+    Deleted = 0x25,
 }
 
 impl FrameKind {
@@ -62,7 +85,17 @@ impl FrameKind {
             0x1b => Self::Failed,
             0x1c => Self::Done,
             0x20 => Self::Report,
+            0x15 => Self::Content,
+            0x16 => Self::Seek,
+            0x17 => Self::Zeros,
+            0x1d => Self::Want,
+            0x1e => Self::Have,
+            0x1f => Self::Again,
             0x21 => Self::Totals,
+            0x22 => Self::Known,
+            0x23 => Self::Chunk,
+            0x24 => Self::Keep,
+            0x25 => Self::Deleted,
             _ => return None,
         })
     }
@@ -72,6 +105,7 @@ impl FrameKind {
         match self {
             Self::Data => MAX_DATA,
             Self::Open => MAX_CONTROL,
+            Self::Entry => MAX_ENTRY,
             _ => MAX_SMALL,
         }
     }

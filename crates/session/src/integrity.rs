@@ -1,6 +1,10 @@
 //! Digests that verify a copy: BLAKE3 over a file's bytes, as `b3sum` prints it.
 
+mod chunks;
+
 use std::fmt;
+
+pub use chunks::{CHUNK_LEN, ChunkDigest, ChunkDigests, ChunkHasher, chunk_count, chunk_range};
 
 /// Length of a digest in bytes.
 pub(crate) const DIGEST_LEN: usize = blake3::OUT_LEN;
@@ -38,29 +42,6 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// A digest in progress. Each session has one and reuses it.
-#[derive(Clone, Default)]
-pub(crate) struct Hasher(blake3::Hasher);
-
-impl Hasher {
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    /// The digest of all bytes since the last call.
-    pub(crate) fn take(&mut self) -> Digest {
-        let digest = Digest(*self.0.finalize().as_bytes());
-        self.0.reset();
-        digest
-    }
-}
-
-impl fmt::Debug for Hasher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hasher")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,14 +52,5 @@ mod tests {
     #[test]
     fn digest_prints_like_b3sum() {
         assert_eq!(Digest::of(b"").to_string(), EMPTY);
-    }
-
-    #[test]
-    fn pieces_give_the_digest_of_the_whole_and_the_hasher_starts_anew() {
-        let mut hasher = Hasher::default();
-        hasher.update(b"long fat ");
-        hasher.update(b"network");
-        assert_eq!(hasher.take(), Digest::of(b"long fat network"));
-        assert_eq!(hasher.take().to_string(), EMPTY);
     }
 }

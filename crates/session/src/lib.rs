@@ -22,22 +22,19 @@
 //! let mut source = MemorySource::new([(path.clone(), MemoryFile::file(b"hello".to_vec()))].into());
 //! let mut store = MemoryStore::default();
 //!
-//! // The connecting side: everything before the first answer.
+//! // The connecting side: the opening, and everything before the first answer.
 //! let mut sender = FileSender::push(Push::default());
-//! let mut bytes = Vec::new();
-//! while let count @ 1.. = sender.poll_write(&mut source).len() {
-//!     bytes.extend_from_slice(sender.poll_write(&mut source));
-//!     sender.handle_written(count);
-//! }
+//! let (used, open) = Acceptor::new().handle_received(sender.opening())?;
+//! sender.handle_written(used);
 //!
 //! // The accepting side: the request, then the session.
-//! let (used, open) = Acceptor::new().handle_received(&bytes)?;
 //! let mut receiver = FileReceiver::answer(&open.expect("the opening is complete"), ReceiveLimits::default());
-//! receiver.handle_received(&mut store, &bytes[used..])?;
-//! let answer = receiver.poll_write().to_vec();
-//! receiver.handle_written(answer.len());
-//!
-//! sender.handle_received(&answer)?;
+//! while !(sender.is_over() && receiver.is_over()) {
+//!     let used = receiver.handle_received(&mut store, sender.poll_write(&mut source))?;
+//!     sender.handle_written(used);
+//!     let used = sender.handle_received(receiver.poll_write())?;
+//!     receiver.handle_written(used);
+//! }
 //! assert!(std::iter::from_fn(|| sender.poll_event()).any(|event| matches!(event, FileEvent::Done(totals) if totals.files == 1)));
 //! assert_eq!(store.tree[&path].content, b"hello");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -51,6 +48,7 @@
 //! | `bench` | measurements |
 //! | `store` | the interface of file sessions to a disk |
 //! | `manifest`, `path_rules`, `integrity` | entries and their order, names, digests |
+//! | `rules` | what a copy keeps, skips and removes |
 //! | `pattern` | names with `*`, `?` and `[…]` |
 //! | `course` | the phase or end of a session |
 //! | `error`, `failure`, `wire_codes` | errors of a session, and of one file, and their codes |
@@ -71,6 +69,7 @@ mod opening;
 mod outbox;
 mod path_rules;
 mod pattern;
+mod rules;
 mod store;
 mod wire_codes;
 
@@ -80,14 +79,18 @@ pub use error::{Abort, AbortCode, SessionError, Violation};
 pub use failure::{FailCode, Failure};
 pub use field::Malformed;
 pub use figures::Figures;
-pub use file::{FileEvent, FileReceiver, FileSender, Progress, ReceiveLimits, Side, Totals};
+pub use file::{Change, FileEvent, FileReceiver, FileSender, Progress, ReceiveLimits, Side, Totals};
 pub use frame_kind::FrameKind;
-pub use integrity::Digest;
-pub use manifest::{Entry, EntryId, EntryKind, Mtime, ShownPath, Stamp};
+pub use integrity::{CHUNK_LEN, ChunkDigest, ChunkDigests, ChunkHasher, Digest, chunk_count, chunk_range};
+pub use manifest::{Attribute, Entry, EntryId, EntryKind, MAX_ATTRIBUTES, Mtime, Owner, Properties, ShownPath, Stamp};
 pub use opening::{
     Acceptor, Capabilities, MAX_REFUSAL, OLDEST_VERSION, Open, Pull, Push, Request, RequestError, VERSION, refusal,
     refusal_in, refusal_of,
 };
 pub use path_rules::{Component, MAX_DEPTH, MAX_NAME, MAX_PATH, PathError, RelPath, escape, own_name};
 pub use pattern::Pattern;
-pub use store::{Chunk, Commit, Ending, Leftover, MemoryFile, MemorySource, MemoryStore, Next, Source, Store};
+pub use rules::{Kept, Rules, Skip, Sync};
+pub use store::{
+    Chunk, Commit, Ending, KnownChunk, Leftover, Made, MemoryFile, MemorySource, MemoryStore, Next, Source, Store,
+    Verdict,
+};

@@ -3,16 +3,21 @@
 //! Entries come depth first, siblings in ascending order of their bytes. So the receiver knows when a directory is
 //! complete and then sets its times. It detects duplicates, and needs memory only for open directories.
 
+mod properties;
+
 use std::fmt;
 
 use crate::field::{Fields, Malformed};
 use crate::path_rules::{Component, PathError, RelPath, escape};
 
+pub use properties::{Attribute, MAX_ATTRIBUTES, Owner, Properties};
+
 #[cfg(test)]
 mod tests;
 
-/// Permission bits that are sent. Set-user-id, set-group-id and sticky never are.
-const MODE_MASK: u32 = 0o777;
+/// Mode bits that are sent: permissions, set-user-id, set-group-id and sticky. A receiver takes the latter three only if
+/// the rules of the copy say so.
+const MODE_MASK: u32 = 0o7777;
 /// Nanoseconds in a second.
 const NANOS_PER_SECOND: u32 = 1_000_000_000;
 
@@ -27,6 +32,10 @@ pub enum EntryKind {
     File,
     /// A directory. Its entries follow.
     Directory,
+    /// A symbolic link. Its [`Properties`] have the target.
+    Symlink,
+    /// One more name of a file that came before. Its [`Properties`] tell which one.
+    HardLink,
 }
 
 /// A modification time since 1970 in UTC. Earlier times have negative seconds.
@@ -38,21 +47,24 @@ pub struct Mtime {
     pub nanos: u32,
 }
 
-/// One file or directory.
+/// One entry of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// The path below the root of the copy, never the root itself.
     pub path: RelPath,
-    /// File or directory.
+    /// File, directory or link.
     pub kind: EntryKind,
-    /// Bytes of a file, or [`UNKNOWN_SIZE`](Self::UNKNOWN_SIZE) until it has ended. Zero for a directory.
+    /// Bytes of a file, or [`UNKNOWN_SIZE`](Self::UNKNOWN_SIZE) until it has ended. Zero for others.
     ///
     /// A receiver takes exactly a known size and compares the digest of the received bytes.
     pub size: u64,
-    /// Permission bits of the source, at most `0o777`. The receiving side applies its umask.
+    /// Permission bits of the source, at most `0o7777`. The receiving side applies its umask, unless the copy keeps
+    /// permissions.
     pub mode: u32,
     /// When the content last changed.
     pub mtime: Mtime,
+    /// What else the copy keeps of it.
+    pub properties: Option<Box<Properties>>,
 }
 
 impl Entry {
@@ -63,6 +75,11 @@ impl Entry {
     /// Whether the size is known.
     pub const fn has_size(&self) -> bool {
         self.size != Self::UNKNOWN_SIZE
+    }
+
+    /// An entry without further properties.
+    pub const fn new(path: RelPath, kind: EntryKind, size: u64, mode: u32, mtime: Mtime) -> Self {
+        Self { path, kind, size, mode, mtime, properties: None }
     }
 
     /// The values that reveal a change of the file during the copy.
@@ -79,12 +96,17 @@ impl Entry {
         out.push(match self.kind {
             EntryKind::File => 0,
             EntryKind::Directory => 1,
+            EntryKind::Symlink => 2,
+            EntryKind::HardLink => 3,
         });
         out.extend_from_slice(&(self.mode & MODE_MASK).to_be_bytes());
         out.extend_from_slice(&self.size.to_be_bytes());
         out.extend_from_slice(&self.mtime.seconds.to_be_bytes());
         out.extend_from_slice(&self.mtime.nanos.to_be_bytes());
         self.path.encode(out);
+        if let Some(properties) = &self.properties {
+            properties.encode(out);
+        }
     }
 
     pub(crate) fn decode(body: &[u8]) -> Result<Self, Malformed> {
@@ -92,23 +114,52 @@ impl Entry {
         let kind = match fields.u8()? {
             0 => EntryKind::File,
             1 => EntryKind::Directory,
+            2 => EntryKind::Symlink,
+            3 => EntryKind::HardLink,
             _ => return Err(Malformed::Value("kind of entry")),
         };
         let mode = fields.u32()? & MODE_MASK;
         let size = fields.u64()?;
-        if kind == EntryKind::Directory && size != 0 {
-            return Err(Malformed::Value("size of a directory"));
+        if kind != EntryKind::File && size != 0 {
+            return Err(Malformed::Value("size of an entry without content"));
         }
         let mtime = Mtime { seconds: fields.i64()?, nanos: fields.u32()? };
         if mtime.nanos >= NANOS_PER_SECOND {
             return Err(Malformed::Value("nanoseconds"));
         }
         let path = fields.path()?;
+        let properties = if fields.end().is_err() { Some(Box::new(Properties::decode(&mut fields)?)) } else { None };
         fields.end()?;
         if path.is_root() {
             return Err(Malformed::Path(PathError::Empty));
         }
-        Ok(Self { path, kind, size, mode, mtime })
+        let entry = Self { path, kind, size, mode, mtime, properties };
+        match kind {
+            EntryKind::Symlink if entry.link_target().is_none() => Err(Malformed::Value("target of a link")),
+            EntryKind::HardLink if entry.first_name().is_none() => Err(Malformed::Value("first name of a file")),
+            _ => Ok(entry),
+        }
+    }
+
+    /// The target of a symbolic link.
+    pub fn link_target(&self) -> Option<&[u8]> {
+        let target = &self.properties.as_ref()?.link_target;
+        (!target.is_empty()).then_some(target)
+    }
+
+    /// The entry of which a hard link is one more name.
+    pub fn first_name(&self) -> Option<EntryId> {
+        self.properties.as_ref()?.first_name
+    }
+
+    /// Whether it needs less space than its size.
+    pub fn is_sparse(&self) -> bool {
+        self.properties.as_ref().is_some_and(|properties| properties.is_sparse)
+    }
+
+    /// Whether hard links to this file may follow.
+    pub fn may_have_links(&self) -> bool {
+        self.kind == EntryKind::File && self.properties.as_ref().is_some_and(|properties| properties.has_links)
     }
 }
 

@@ -14,18 +14,19 @@ use crate::frame_kind::{FrameKind, MAX_CONTROL};
 use crate::framing::{Decoder, HEADER_LEN, Piece, put_frame};
 use crate::path_rules::{Component, RelPath};
 use crate::pattern::Pattern;
+use crate::rules::Rules;
 
 #[cfg(test)]
 mod tests;
 
 /// The version of the session protocol in this crate.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// The oldest version that this crate supports.
-pub const OLDEST_VERSION: u16 = 1;
+pub const OLDEST_VERSION: u16 = 2;
 /// First bytes of every OPEN body.
 const MAGIC: [u8; 8] = *b"FARHAUL\0";
-/// Credit of a sender before the receiver's first grant, in bytes of DATA bodies. Both sides of version 1 start with
-/// it, so that data can accompany the opening frame.
+/// Credit of a sender before the receiver's first grant, in bytes of DATA bodies. Both sides start with it, so
+/// that data can accompany the opening frame.
 pub(crate) const INITIAL_CREDIT: u64 = 1 << 20;
 /// Longest refusal in bytes.
 pub const MAX_REFUSAL: usize = HEADER_LEN + FrameKind::Abort.limit();
@@ -41,7 +42,7 @@ const SINGLE: u8 = 4;
 pub struct Capabilities(pub u64);
 
 impl Capabilities {
-    /// Version 1 has no optional features yet.
+    /// There are no optional features yet.
     pub const NONE: Self = Self(0);
 }
 
@@ -65,6 +66,8 @@ pub struct Push {
     /// Whether the target is a directory in any case (`host:dir/`, or several sources). If not and no such directory
     /// exists, the target is the new name of a single file or tree.
     pub target_is_directory: bool,
+    /// The rules of the copy.
+    pub rules: Rules,
 }
 
 /// Files from the accepting side to the connecting side.
@@ -80,6 +83,8 @@ pub struct Pull {
     pub patterns: bool,
     /// Whether a pattern must match one entry alone, because the target is no directory.
     pub single: bool,
+    /// The rules of the copy.
+    pub rules: Rules,
 }
 
 /// An opening frame.
@@ -228,6 +233,7 @@ impl Pull {
     fn encode(&self, out: &mut Vec<u8>) {
         let flags = [(RECURSIVE, self.recursive), (PATTERNS, self.patterns), (SINGLE, self.single)];
         out.push(flags.iter().filter(|(_, set)| *set).fold(0, |all, (flag, _)| all | flag));
+        self.rules.encode(out);
         for path in &self.paths {
             path.encode(out);
         }
@@ -238,24 +244,27 @@ impl Pull {
         // Unknown flags belong to later versions.
         let flags = fields.u8()?;
         let has = |flag| flags & flag != 0;
+        let rules = Rules::decode(&mut fields)?;
         let mut paths = Vec::new();
         while fields.end().is_err() {
             paths.push(fields.path()?);
         }
-        Ok(Self { paths, recursive: has(RECURSIVE), patterns: has(PATTERNS), single: has(SINGLE) })
+        Ok(Self { paths, recursive: has(RECURSIVE), patterns: has(PATTERNS), single: has(SINGLE), rules })
     }
 }
 
 impl Push {
     fn encode(&self, out: &mut Vec<u8>) {
         out.push(u8::from(self.target_is_directory));
+        self.rules.encode(out);
         self.target.encode(out);
     }
 
     fn decode(body: &[u8]) -> Result<Self, Malformed> {
         let mut fields = Fields::new(body);
         let target_is_directory = fields.u8()? & 1 != 0;
-        Ok(Self { target: fields.path()?, target_is_directory })
+        let rules = Rules::decode(&mut fields)?;
+        Ok(Self { target: fields.path()?, target_is_directory, rules })
     }
 }
 

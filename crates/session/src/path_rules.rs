@@ -146,6 +146,14 @@ impl RelPath {
         self.components.split_last()
     }
 
+    /// The path of its directory. That of the root is the root.
+    #[must_use]
+    pub fn parent(&self) -> Self {
+        let Some((name, parents)) = self.split_last() else { return Self::root() };
+        let length = self.length - name.0.len() - usize::from(!parents.is_empty());
+        Self { components: parents.to_vec(), length }
+    }
+
     /// Whether it is the root itself.
     pub fn is_root(&self) -> bool {
         self.components.is_empty()

@@ -14,7 +14,7 @@ fn main() -> Result<(), Error> {
     ssh.remote_path = env::var("FARHAUL_REMOTE_PATH").ok();
     let environment = Environment::reporting_to(|event: &Event<'_>| match event {
         Event::Moved(moved) => eprint!("\r{:>10} kB", moved.bytes() / 1_000),
-        Event::Placed(entry, digest) => eprintln!("\r{} is there, BLAKE3 {digest}", entry.path),
+        Event::Placed(entry, digest, _) => eprintln!("\r{} is there, BLAKE3 {digest}", entry.path),
         Event::Failed(path, failure, _) => eprintln!("\r{path} was not copied: {failure}"),
         Event::Warning(message) | Event::Note(message) => eprintln!("\r{message}"),
         _ => {}

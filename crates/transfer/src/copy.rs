@@ -27,6 +27,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
+use farhaul_session::Rules;
 use farhaul_units::Rate;
 
 use self::exchange::Exchange;
@@ -45,7 +46,7 @@ use crate::settings::Settings;
 ///
 /// let places = ["results", "far.example:backup/"].map(|place| place.parse()).into_iter().collect::<Result<Vec<_>, _>>()?;
 /// let environment = Environment::reporting_to(|event: &Event<'_>| {
-///     if let Event::Placed(entry, _) = event {
+///     if let Event::Placed(entry, ..) = event {
 ///         println!("{}", entry.path);
 ///     }
 /// });
@@ -56,6 +57,7 @@ use crate::settings::Settings;
 pub struct Copy {
     plan: Plan,
     recursive: bool,
+    rules: Rules,
     settings: Settings,
     ssh: Ssh,
     control_stream: Option<Rate>,
@@ -82,6 +84,7 @@ impl Copy {
         Self {
             plan,
             recursive,
+            rules: Rules::default(),
             settings: Settings::default(),
             ssh: Ssh::default(),
             control_stream: None,
@@ -95,6 +98,18 @@ impl Copy {
     pub fn with(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
+    }
+
+    /// The same by these rules: what it keeps, skips and removes.
+    #[must_use]
+    pub fn by_rules(mut self, rules: Rules) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// Its rules.
+    pub const fn rules(&self) -> &Rules {
+        &self.rules
     }
 
     /// The same with this way to hosts that ssh reaches.

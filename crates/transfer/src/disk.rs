@@ -5,6 +5,7 @@
 
 mod asked;
 mod claims;
+mod clean;
 mod commits;
 mod descent;
 mod descriptors;
@@ -12,22 +13,34 @@ mod directory;
 mod directory_handles;
 mod expansion;
 mod failure;
+mod filters;
+mod journal;
+mod known;
+mod links;
+mod owners;
 mod partial;
+mod place;
+mod properties;
+mod remains;
 mod reservation;
 mod selection;
 mod single;
 mod source;
 mod source_file;
 mod store;
+mod surplus;
 mod target;
+mod temporary;
 #[cfg(test)]
 mod tests;
 
 mod umask;
 mod unfinished;
 
+pub use clean::{Cleaned, clean};
 pub use descriptors::copies_at_a_time;
 pub use directory::Directory;
+pub(crate) use filters::Filters;
 pub use selection::{Selection, Wording};
 pub use single::IncomingPlace;
 pub(crate) use single::unix_seconds;

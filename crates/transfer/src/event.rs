@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul::{Rate, Stats};
-use farhaul_session::{Digest, Entry, Failure, ShownPath, Side};
+use farhaul_session::{Change, Digest, Entry, Failure, ShownPath, Side};
 
 use crate::error::Error;
 use crate::report::Report;
@@ -34,9 +34,15 @@ pub enum Event<'a> {
     /// Time passes, and bytes may have moved. Every 20 ms or so.
     Moved(&'a Moved<'a>),
     /// A file has its final name. Both sides have compared its digest.
-    Placed(&'a Entry, &'a Digest),
-    /// A directory was made.
-    Made(&'a Entry),
+    Placed(&'a Entry, &'a Digest, Change),
+    /// The target has this file already. Its other properties are as the copy keeps them.
+    Kept(&'a Entry, Change),
+    /// A directory is complete, or a link was made.
+    Made(&'a Entry, Change),
+    /// An entry that the source lacks was removed from the target.
+    Deleted(&'a ShownPath),
+    /// So many chunks of a file arrived damaged, and come again.
+    Repaired(&'a Entry, u64),
     /// A file was not copied, for this reason, which one of the sides found.
     Failed(&'a ShownPath, &'a Failure, Side),
     /// A source was not reached, because the copy broke off before it.

@@ -30,6 +30,7 @@ pub mod event;
 pub mod keys;
 pub mod limit;
 mod location;
+pub mod manifest_file;
 pub mod original;
 mod processor;
 pub mod quota;

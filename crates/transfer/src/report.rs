@@ -27,8 +27,22 @@ pub struct Report {
     pub bytes: u64,
     /// Numbers of files, directories and failures; null if no files are copied.
     pub files: Option<u64>,
-    /// Directories that were made.
+    /// Files that the target had already, and their bytes; null as for `files`.
+    pub kept: Option<u64>,
+    /// Bytes of these files.
+    pub kept_bytes: Option<u64>,
+    /// Directories that were made or completed.
     pub directories: Option<u64>,
+    /// Symbolic and hard links that were made.
+    pub links: Option<u64>,
+    /// Entries of the target that were removed.
+    pub deleted: Option<u64>,
+    /// Bytes of content that crossed the network, and those that did not, because the target had them or they are holes.
+    pub moved_bytes: Option<u64>,
+    /// Bytes of content that did not cross the network.
+    pub spared_bytes: Option<u64>,
+    /// Chunks of 1 MiB that arrived damaged and came again.
+    pub repaired_chunks: Option<u64>,
     /// Files and directories that were not copied.
     pub failed: Option<u64>,
     /// From connecting to the last confirmation.

@@ -194,6 +194,9 @@ impl Serving<'_> {
         let (rights, permissions) = (self.rights(caller), &self.server.permissions);
         match &caller.open.request {
             Request::Push(push) => match permissions.writes(&rights, &push.target) {
+                Ok(_) if push.rules.delete.is_some() => {
+                    caller.refuse(AbortCode::Refused, "this server lets nobody remove files");
+                }
                 Ok(permit) => self.receive(caller, push, permit),
                 Err((code, why)) => caller.refuse(code, &why),
             },
@@ -227,6 +230,7 @@ impl Serving<'_> {
         let (target, holding) = (Target::beneath(&self.server.path, &push.target), Holding::default());
         let open = || {
             let store = DiskStore::beneath(root, &push.target, push.target_is_directory)?;
+            let store = store.under_rules(&push.rules, false);
             Ok(Capped::new(store, permit, clock, holding.clone()))
         };
         if let Some((report, result)) = self.hosting.receive(caller, None, (&push.target, &target), open, &holding) {
@@ -247,7 +251,10 @@ impl Serving<'_> {
                 if let Err((code, why)) = self.server.permissions.may_read(rights, selection.paths()) {
                     return caller.refuse(code, &why);
                 }
-                let mut source = DiskSource::of(selection);
+                let mut source = match DiskSource::of(selection).under_rules(&pull.rules) {
+                    Ok(source) => source,
+                    Err(why) => return caller.refuse(AbortCode::Refused, &why),
+                };
                 if connect::is_here(caller.peer) {
                     source.leave_out_younger_directories();
                 }

@@ -51,6 +51,18 @@ pub trait Session {
     /// # Errors
     /// The peer misbehaves, or this side cannot go on.
     fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError>;
+    /// Whether this side's disk will have something to say without further input. Then [`handle_disk`](Self::handle_disk) is
+    /// called now and then.
+    fn awaits_disk(&self) -> bool {
+        false
+    }
+    /// Takes what the disk has to say.
+    ///
+    /// # Errors
+    /// This side cannot go on.
+    fn handle_disk(&mut self) -> Result<(), SessionError> {
+        Ok(())
+    }
     /// The peer ended its direction.
     ///
     /// # Errors
@@ -164,12 +176,30 @@ fn read_and_answer(channel: &Channel<'_>, session: &mut impl Session) -> Result<
         }
         let received = match std::mem::take(&mut first) {
             true => first_answer(channel.stream, &mut block)?,
+            false if session.awaits_disk() => match receive_briefly(channel.stream, &mut block)? {
+                Some(len) => len,
+                None => {
+                    session.handle_disk()?;
+                    continue;
+                }
+            },
             false => channel.stream.recv(&mut block)?,
         };
         match received {
             0 => return Ok(session.handle_end()?),
             len => feed(session, &block[..len], channel.stream)?,
         }
+    }
+}
+
+/// Receives, unless nothing comes for a moment.
+fn receive_briefly(stream: &Stream, block: &mut [u8]) -> Result<Option<usize>, ConnectionError> {
+    stream.set_read_timeout(Some(PAUSE));
+    let received = stream.recv(block);
+    stream.set_read_timeout(None);
+    match received {
+        Err(ConnectionError::TimedOut(_)) if stream.stats().is_ok() => Ok(None),
+        received => received.map(Some),
     }
 }
 

@@ -5,6 +5,7 @@ mod standard;
 pub(super) mod summary;
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::time::Duration;
 
 use farhaul_transfer::{Copy, Report};
@@ -15,6 +16,7 @@ use crate::exit::Fault;
 use crate::options::Transport;
 use crate::output::human::is_terminal;
 use crate::output::json::{Record, Start};
+use crate::output::manifest::Manifest;
 use crate::output::observer::{Reporter, Shown};
 use crate::output::{JsonTo, Output, progress};
 use crate::values::Location;
@@ -30,7 +32,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
         }
         return original::copy::run(args, context);
     }
-    let copy = Copy::of(&args.places, args.recursive)?;
+    let copy = Copy::of(&args.places, args.is_recursive())?;
     let output = match copy.writes_stream() && args.transport.json {
         true => Output::new(JsonTo::Stderr),
         false => Output::from_flag(args.transport.json),
@@ -41,7 +43,8 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
         // A file of the environment does not reach other hosts.
         settings.key_log.clone_from(&args.transport.unsafe_keylog);
     }
-    let copy = copy.with(settings).over(args.ssh.way()).control_stream(args.control_stream);
+    let copy =
+        copy.by_rules(args.rules.rules()?).with(settings).over(args.ssh.way()).control_stream(args.control_stream);
     copy.check()?;
     if copy.hosts().is_some() && args.transport.trace.is_some() {
         return Err(Fault::usage(
@@ -56,11 +59,15 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     let mut start = args.transport.start("copy");
     start.only_sends = matches!(args.places.last(), Some(Location::Remote(_) | Location::Ssh(_)));
     start.settings.insert("sources".into(), sources.iter().map(ToString::to_string).collect::<Vec<_>>().into());
-    start.settings.insert("recursive".into(), args.recursive.into());
+    start.settings.insert("recursive".into(), args.is_recursive().into());
     if let Some(target) = args.control_stream {
         start.settings.insert("control_stream_bps".into(), target.bits_per_second().into());
     }
-    let view = View { transport: &args.transport, interval: args.interval, is_quiet: args.quiet };
+    let manifest = args.rules.manifest.as_deref();
+    if manifest.is_some() && copy.hosts().is_some() {
+        return Err(Fault::usage("--manifest does not reach a copy between two other hosts"));
+    }
+    let view = View { transport: &args.transport, interval: args.interval, is_quiet: args.quiet, manifest };
     carry_out(&copy, (start, &view), context, &output)
 }
 
@@ -69,6 +76,7 @@ pub(super) struct View<'a> {
     pub(super) transport: &'a Transport,
     pub(super) interval: Option<Duration>,
     pub(super) is_quiet: bool,
+    pub(super) manifest: Option<&'a Path>,
 }
 
 /// Runs a copy, and prints what happens. `start` lacks what every copy has.
@@ -88,6 +96,8 @@ pub(super) fn carry_out(
         grows: size.is_none() && !copy.reads_stream(),
         interval: view.interval,
         trace: view.transport.begin_trace("copy", output)?,
+        manifest: view.manifest.map(Manifest::begin).transpose()?,
+        is_dry_run: copy.rules().dry_run,
     };
     let reporter = Reporter::new(output.clone(), shown);
     let (states, words) = (reporter.clone(), output.clone());
@@ -104,11 +114,12 @@ pub(super) fn carry_out(
         }
     };
     reporter.conclude(result.as_ref().err());
+    let result = result.and(reporter.end_manifest(report.failed == Some(0)));
     if result.is_err() && copy.uses_ssh() {
         // Of two such records, the first is written.
         output.record(&Record::Start(Box::new(start)));
     }
-    if result.is_ok() && !view.is_quiet {
+    if result.is_ok() && !view.is_quiet && !copy.rules().dry_run {
         output.print_line(&match copy.hosts() {
             Some(hosts) => summary_between(output, &report, hosts, reporter.has_carrier()),
             None => summary(output, &report),

@@ -3,7 +3,7 @@
 //! The name of each number has its unit. No number can be NaN or infinite: rates are whole bits per second, and shares come
 //! from [`share`](farhaul_transfer::limit::share).
 
-use farhaul_session::escape;
+use farhaul_session::{Change, escape};
 use farhaul_transfer::report::{Peer, Report, RttMicros};
 use farhaul_transfer::{Error, Limit};
 use serde::Serialize;
@@ -120,6 +120,9 @@ pub(crate) struct FileRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) path_hex: Option<String>,
     pub(crate) status: FileStatus,
+    /// What the copy changed of the entry at the target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) change: Option<ChangeRecord>,
     pub(crate) bytes: u64,
     /// BLAKE3, as `b3sum` prints it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,7 +136,7 @@ impl FileRecord {
     pub(crate) fn of(session: Option<u64>, path: &[u8], status: FileStatus, bytes: u64) -> Self {
         let hex = || path.iter().map(|byte| format!("{byte:02x}")).collect();
         let path_hex = std::str::from_utf8(path).is_err().then(hex);
-        Self { session, path: escape(path), path_hex, status, bytes, digest: None, error: None }
+        Self { session, path: escape(path), path_hex, status, change: None, bytes, digest: None, error: None }
     }
 }
 
@@ -147,8 +150,35 @@ pub(crate) enum FileStatus {
     Given,
     /// An entry of a server's list.
     Listed,
+    /// A directory or a link.
     Made,
+    /// The target had it.
+    Kept,
+    /// It would be copied.
+    Planned,
+    /// The source lacks it.
+    Deleted,
     Failed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ChangeRecord {
+    None,
+    Properties,
+    Content,
+    New,
+}
+
+impl From<Change> for ChangeRecord {
+    fn from(change: Change) -> Self {
+        match change {
+            Change::None => Self::None,
+            Change::Properties => Self::Properties,
+            Change::Content => Self::Content,
+            Change::New => Self::New,
+        }
+    }
 }
 
 /// One flow of several.

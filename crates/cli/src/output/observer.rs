@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use farhaul::{Rate, Stats, probe};
+use farhaul_session::{Change, Entry};
 use farhaul_transfer::event::Moved;
 use farhaul_transfer::{Event, Observer};
 use indicatif::ProgressBar;
 
 use super::intervals::{Intervals, View};
 use super::json::{FileRecord, FileStatus, FirstRate, Record, Start};
+use super::manifest::Manifest;
 use super::trace::Trace;
-use super::{Output, human, remote};
+use super::{Output, human, itemized, remote};
 use crate::exit::Fault;
 
 /// Reason in the record of a source that a broken copy did not reach.
@@ -30,6 +32,10 @@ pub(crate) struct Shown {
     /// Length of reported intervals.
     pub(crate) interval: Option<Duration>,
     pub(crate) trace: Option<Trace>,
+    /// Gets the digest of each file.
+    pub(crate) manifest: Option<Manifest>,
+    /// Nothing is changed, and what would change is listed.
+    pub(crate) is_dry_run: bool,
 }
 
 /// The observer of a verb. Clones share everything.
@@ -78,6 +84,11 @@ impl Reporter {
         self.shared.remote.has_end()
     }
 
+    /// Completes the manifest, if there is one.
+    pub(crate) fn end_manifest(&self, is_whole: bool) -> Result<(), Fault> {
+        self.shared.shown.manifest.as_ref().map_or(Ok(()), |manifest| manifest.end(is_whole))
+    }
+
     /// Prints the line about a single failure, unless `fault`, the last line of the program, names its file.
     pub(crate) fn conclude(&self, fault: Option<&Fault>) {
         let names = |path: &str| fault.is_some_and(|fault| fault.is_quiet || fault.message.contains(path));
@@ -102,12 +113,33 @@ impl Observer for Reporter {
                 }
             }
             Event::Moved(moved) => self.moved(session, moved),
-            Event::Placed(entry, digest) => {
+            Event::Placed(entry, digest, change) => {
+                if let Some(manifest) = &shown.manifest {
+                    manifest.add(&entry.path.to_bytes(), digest);
+                }
                 let digest = Some(digest.to_string());
-                self.file(session, &entry.path.to_bytes(), FileStatus::Verified, (entry.size, digest), None);
+                self.entry(session, entry, FileStatus::Verified, (*change, digest));
             }
-            Event::Made(entry) => {
-                self.file(session, &entry.path.to_bytes(), FileStatus::Made, (0, None), None);
+            Event::Kept(entry, change) => {
+                let status = match (shown.is_dry_run, change) {
+                    (true, Change::New | Change::Content) => FileStatus::Planned,
+                    _ => FileStatus::Kept,
+                };
+                self.entry(session, entry, status, (*change, None));
+            }
+            Event::Made(entry, change) => self.entry(session, entry, FileStatus::Made, (*change, None)),
+            Event::Deleted(path) => {
+                if shown.is_dry_run {
+                    output.print_line(&format!("{} {path}", itemized::DELETED));
+                }
+                self.file(session, path.as_bytes(), FileStatus::Deleted, (0, None), None);
+            }
+            Event::Repaired(entry, chunks) => {
+                output.warn(&format!(
+                    "{} of {} arrived damaged and came again",
+                    human::plural(*chunks, "MiB"),
+                    entry.path
+                ));
             }
             Event::Failed(path, failure, _) => {
                 let line = format!("{} {path}: {failure}", output.style().red("not copied:"));
@@ -181,6 +213,27 @@ impl Reporter {
             Some((_, first)) => {
                 [first, line].iter().filter(|line| !line.is_empty()).for_each(|line| output.print_line(line))
             }
+        }
+    }
+
+    /// An entry with its last answer.
+    fn entry(
+        &self,
+        session: Option<u64>,
+        entry: &Entry,
+        status: FileStatus,
+        (change, digest): (Change, Option<String>),
+    ) {
+        let output = &self.shared.output;
+        if self.shared.shown.is_dry_run
+            && let Some(line) = itemized::line(entry, change)
+        {
+            output.print_line(&line);
+        }
+        if output.is_json() {
+            let bytes = if entry.has_size() { entry.size } else { 0 };
+            let record = FileRecord::of(session, &entry.path.to_bytes(), status, bytes);
+            output.record(&Record::File(FileRecord { digest, change: Some(change.into()), ..record }));
         }
     }
 

@@ -78,7 +78,7 @@ fn clients_are_admitted_by_a_file_that_is_read_again_and_keep_to_their_limits() 
     let client = |arguments: &[&str]| farhaul_where(&[("XDG_CONFIG_HOME", &home)], arguments);
     let mut daemon = begin(&file);
     let url = url(&daemon);
-    let copy = || client(&["copy", "--json", "--host-key-policy", "accept-new", &sent, &url]);
+    let copy = || client(&["copy", "--json", "--skip", "never", "--host-key-policy", "accept-new", &sent, &url]);
     copy().fails(5, &["does not admit"]);
     let key = String::from_utf8(client(&["key", "show"]).stdout).unwrap();
     let grant = |options: &str| {

@@ -115,7 +115,7 @@ fn a_terminal_is_no_place_for_a_file() {
 fn damaged_bytes_on_stdout_are_told_by_the_exit_code() {
     let listener = Listener::plain("127.0.0.1:0").unwrap();
     thread::scope(|scope| {
-        scope.spawn(|| send_damaged(&listener));
+        scope.spawn(|| send_damaged(&listener, 3));
         let run = farhaul(&["copy", "--plain", &format!("udt://{}/file", listener.local_addr()), "-"]);
         run.fails(6, &["file", "digest differs", "the output on stdout is wrong"]);
         assert_eq!(run.stdout.len(), SIZE);

@@ -222,7 +222,7 @@ fn sides_of_different_versions_name_them_and_a_daemon_lives_on() {
     stream.set_read_timeout(Some(Duration::from_secs(10)));
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
-    assert!(String::from_utf8_lossy(&answer).contains("supports 1 to 1"), "{answer:?}");
+    assert!(String::from_utf8_lossy(&answer).contains("supports 2 to 2"), "{answer:?}");
     assert!(server.wait_for("warning")["message"].as_str().unwrap().contains('9'));
     user.runs(&["copy", &file, &format!("udt://{}/", server.address)]).succeeds();
     assert_eq!(scratch.names("root"), ["file"]);

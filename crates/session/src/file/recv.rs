@@ -1,22 +1,28 @@
 //! The receiver of files.
 
 mod answers;
+mod content;
+mod directories;
 mod entries;
 mod wanted;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{FileEvent, MAX_EVENTS, Progress, Totals};
+use super::{Change, FileEvent, MAX_EVENTS, Progress, Totals};
 use crate::course::Course;
 use crate::error::{Abort, SessionError};
 use crate::figures::Figures;
 use crate::framing::{Decoder, Piece};
-use crate::integrity::{Digest, Hasher};
+use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, OpenDirectories};
 use crate::opening::{Accept, INITIAL_CREDIT, Open, Pull, Request, RequestError};
 use crate::outbox::Outbox;
+use crate::rules::Rules;
 use crate::store::Store;
+use content::{Content, Pending};
+use directories::Directories;
+use entries::FirstNames;
 use wanted::Wanted;
 
 /// Largest number of commits in progress. Above it, the receiver takes no more input until some are done.
@@ -69,16 +75,25 @@ struct RecvState {
     limits: ReceiveLimits,
     /// What this side asked for. Whoever pushes in their own name may send anything.
     wanted: Option<Wanted>,
+    /// Whether set-user-id, set-group-id and sticky bits are taken.
+    keeps_special_bits: bool,
     out: Outbox,
     events: VecDeque<FileEvent>,
-    open: OpenDirectories<Directory>,
-    current: Option<Current>,
-    hasher: Hasher,
+    /// Directories of the entry announced last.
+    open: OpenDirectories<EntryId>,
+    directories: Directories,
+    /// Files announced whose content has not arrived as a whole.
+    pending: BTreeMap<EntryId, Pending>,
+    /// Files of which further names may follow.
+    first_names: FirstNames,
+    /// The file whose content arrives.
+    content: Option<Content>,
     committing: BTreeMap<EntryId, Committing>,
-    /// Number of the next entry, which equals the number of entries started.
+    /// Number of the next entry, which equals the number of entries announced.
     entries: u64,
     skipped: u64,
     received: u64,
+    spared: u64,
     granted: u64,
     stored: u64,
     totals: Totals,
@@ -89,31 +104,19 @@ struct RecvState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecvPhase {
     Receiving,
-    /// END has arrived, and commits are in progress.
+    /// END has arrived, and commits or repairs are in progress.
     Ended,
-}
-
-#[derive(Debug)]
-struct Directory {
-    id: EntryId,
-    entry: Arc<Entry>,
-    /// Whether it exists, so that entries can be created in it.
-    stands: bool,
-}
-
-#[derive(Debug)]
-struct Current {
-    id: EntryId,
-    entry: Arc<Entry>,
-    received: u64,
-    /// It failed and was reported. Its remaining data is discarded.
-    refused: bool,
+    /// Every entry is answered, and surplus entries of the target are removed.
+    Deleting,
 }
 
 #[derive(Debug)]
 struct Committing {
     entry: Arc<Entry>,
-    /// Digest of a file; `None` for a directory.
+    /// The directory that waits for it.
+    parent: Option<EntryId>,
+    change: Change,
+    /// Digest of a file; `None` for others.
     digest: Option<Digest>,
 }
 
@@ -126,23 +129,26 @@ impl FileReceiver {
         pull.check()?;
         let mut state = RecvState::new(limits, true);
         state.wanted = Some(Wanted::new(&pull));
+        state.keeps_special_bits = pull.rules.keep.special_bits;
         Open::new(Request::Pull(pull), state.granted).put(state.out.bytes());
         Ok(Self { decoder: Decoder::default(), state })
     }
 
     /// A receiver that serves an accepted push. The driver has checked the request and made a [`Store`] for its target.
-    pub fn answer(_open: &Open, limits: ReceiveLimits) -> Self {
-        Self::accepting(None, limits)
+    pub fn answer(open: &Open, limits: ReceiveLimits) -> Self {
+        let rules = if let Request::Push(push) = &open.request { push.rules.clone() } else { Rules::default() };
+        Self::accepting(None, &rules, limits)
     }
 
-    /// A receiver that serves a push on behalf of a third side, which wants what `asked` would bring. As in a pull, any
-    /// other entry ends the session.
+    /// A receiver that serves a push on behalf of a third side, which wants what `asked` would bring, by its rules. As in a
+    /// pull, any other entry ends the session.
     pub fn answer_only(_open: &Open, asked: &Pull, limits: ReceiveLimits) -> Self {
-        Self::accepting(Some(Wanted::new(asked)), limits)
+        Self::accepting(Some(Wanted::new(asked)), &asked.rules, limits)
     }
 
-    fn accepting(wanted: Option<Wanted>, limits: ReceiveLimits) -> Self {
+    fn accepting(wanted: Option<Wanted>, rules: &Rules, limits: ReceiveLimits) -> Self {
         let mut state = RecvState::new(limits, false);
+        state.keeps_special_bits = rules.keep.special_bits;
         state.wanted = wanted;
         Accept::new(state.granted).put(state.out.bytes());
         Self { decoder: Decoder::default(), state }
@@ -154,7 +160,7 @@ impl FileReceiver {
     /// The session has failed. The pending bytes tell the peer why. Nothing stays open in the store. Later calls take
     /// and ignore everything.
     pub fn handle_received<S: Store + ?Sized>(&mut self, store: &mut S, bytes: &[u8]) -> Result<usize, SessionError> {
-        if !self.state.committing.is_empty() {
+        if !self.state.committing.is_empty() || store.has_unknown() {
             self.handle_store(store)?;
         }
         let mut rest = bytes;
@@ -227,8 +233,9 @@ impl FileReceiver {
     /// The progress so far.
     pub fn progress(&self) -> Progress {
         let state = &self.state;
-        let current = state.current.as_ref().map(|current| (current.id, current.entry.size, current.received));
-        Progress { entries: state.entries, bytes: state.received, stored: state.stored, current }
+        let current = state.content.as_ref().and_then(|content| state.progress_of(content));
+        let RecvState { entries, received: bytes, spared, stored, .. } = *state;
+        Progress { entries, bytes, spared, stored, current }
     }
 
     /// The results so far.
@@ -249,15 +256,19 @@ impl RecvState {
             awaits_accept,
             limits,
             wanted: None,
+            keeps_special_bits: false,
             out: Outbox::default(),
             events: VecDeque::new(),
             open: OpenDirectories::default(),
-            current: None,
-            hasher: Hasher::default(),
+            directories: Directories::default(),
+            pending: BTreeMap::new(),
+            first_names: FirstNames::default(),
+            content: None,
             committing: BTreeMap::new(),
             entries: 0,
             skipped: 0,
             received: 0,
+            spared: 0,
             granted: limits.window.max(INITIAL_CREDIT),
             stored: 0,
             totals: Totals::default(),

@@ -2,31 +2,34 @@
 
 mod answers;
 mod buffer;
+mod content;
 mod entries;
+mod plan;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::{FileEvent, MAX_EVENTS, Progress, Totals};
+use super::{Change, FileEvent, MAX_EVENTS, Progress, Totals};
 use crate::course::Course;
 use crate::error::{Abort, SessionError, Violation};
 use crate::figures::Figures;
 use crate::frame_kind::FrameKind;
 use crate::framing::{Decoder, HEADER_LEN, Piece};
-use crate::integrity::{Digest, Hasher};
+use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, OpenDirectories};
 use crate::opening::{Accept, INITIAL_CREDIT, Open, Push, Request, put_abort};
 use crate::store::Source;
 use buffer::{Buffer, MARGIN};
+use content::{Current, Repairs};
+use plan::Plan;
+
+pub(super) use content::update_zeros;
 
 /// Most bytes read, hashed and framed at a time. It suits disks, and the bytes stay in the processor's cache until the
 /// transport has taken them.
-const CHUNK: usize = 256 << 10;
-/// Smallest chunk before the end of a file, so that a nearly full buffer does not cause smaller ones.
-const WORTHWHILE: usize = CHUNK / 4;
-/// Largest number of entries without an answer, apart from open directories. At an RTT of 100 ms this permits 40 000
-/// small files per second.
-const MAX_UNCONFIRMED: usize = 4096;
+const BLOCK: usize = 256 << 10;
+/// Smallest piece before the end of a chunk, so that a nearly full buffer does not cause smaller ones.
+const WORTHWHILE: usize = BLOCK / 4;
 
 /// Sends files and directories and learns the result for each.
 ///
@@ -57,19 +60,41 @@ struct SendState {
     awaits_accept: bool,
     out: Buffer,
     events: VecDeque<FileEvent>,
-    open: OpenDirectories<EntryId>,
+    open: OpenDirectories<()>,
+    /// Entries without their last answer.
+    pending: BTreeMap<EntryId, Pending>,
+    /// Files among them without their first answer.
+    unanswered: u64,
+    /// Files that this side gave up before their first answer, which is still on its way.
+    given_up: BTreeSet<EntryId>,
+    /// Whether any file was answered.
+    is_heard: bool,
+    /// Until then, the files announced and not sent.
+    unasked: VecDeque<EntryId>,
+    /// Files that are wanted and not sent, in the order of the answers.
+    wanted: VecDeque<EntryId>,
+    repairs: Repairs,
     current: Option<Current>,
-    hasher: Hasher,
-    unconfirmed: BTreeMap<EntryId, Unconfirmed>,
+    /// Entries whose last answer the source does not know of yet.
+    forgotten: Vec<EntryId>,
+    /// Entries announced since the last piece of content.
+    between: u32,
+    /// The source has no more entries.
+    is_walked: bool,
+    /// Whether a file that changes all the time is accepted.
+    allows_changes: bool,
     /// Number of the next entry, which equals the number of entries sent.
     entries: u64,
     skipped: u64,
     sent: u64,
+    spared: u64,
     granted: u64,
     stored: u64,
     totals: Totals,
     /// The receiver's figures.
     peer: Option<Figures>,
+    /// Room for chunks that are compared.
+    scratch: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,26 +104,32 @@ enum SendPhase {
     Ended,
 }
 
+/// An entry without its last answer.
 #[derive(Debug)]
-struct Current {
-    id: EntryId,
+struct Pending {
     entry: Arc<Entry>,
-    sent: u64,
-    /// The receiver cannot take it, so sending stops.
-    refused: bool,
+    stage: Stage,
+    /// What it changes at the receiver.
+    change: Change,
+    /// Whether the receiver has said if it wants it. True for all but files.
+    is_answered: bool,
 }
 
+/// The way of a file's content.
 #[derive(Debug)]
-struct Unconfirmed {
-    entry: Arc<Entry>,
-    /// Digest of a file that was sent completely.
-    digest: Option<Digest>,
+enum Stage {
+    Announced,
+    Wanted(Plan),
+    Sending,
+    /// With this digest.
+    Sent(Digest),
 }
 
 impl FileSender {
     /// A sender that pushes. The opening frame is pending at once, and the first data after it.
     pub fn push(push: Push) -> Self {
         let mut state = SendState::new(true);
+        state.allows_changes = push.rules.allow_changing;
         let credit = 0; // nothing comes back but answers
         state.out.put(|out| Open::new(Request::Push(push), credit).put(out));
         Self::begin(state)
@@ -109,6 +140,7 @@ impl FileSender {
     pub fn answer(open: &Open) -> Self {
         let mut state = SendState::new(false);
         state.granted = open.credit.max(INITIAL_CREDIT);
+        state.allows_changes = matches!(&open.request, Request::Pull(pull) if pull.rules.allow_changing);
         state.out.put(|out| Accept::new(0).put(out));
         Self::begin(state)
     }
@@ -199,8 +231,9 @@ impl FileSender {
     /// The progress so far.
     pub fn progress(&self) -> Progress {
         let state = &self.state;
-        let current = state.current.as_ref().map(|current| (current.id, current.entry.size, current.sent));
-        Progress { entries: state.entries, bytes: state.sent, stored: state.stored, current }
+        let current = state.current.as_ref().map(|current| (current.id, current.entry.size, current.done));
+        let SendState { entries, sent: bytes, spared, stored, .. } = *state;
+        Progress { entries, bytes, spared, stored, current }
     }
 
     /// The results that the receiver has confirmed so far.
@@ -219,19 +252,30 @@ impl SendState {
         Self {
             course: Course::At(SendPhase::Sending),
             awaits_accept,
-            out: Buffer::new(HEADER_LEN + CHUNK),
+            out: Buffer::new(HEADER_LEN + BLOCK),
             events: VecDeque::new(),
             open: OpenDirectories::default(),
+            pending: BTreeMap::new(),
+            unanswered: 0,
+            given_up: BTreeSet::new(),
+            is_heard: false,
+            unasked: VecDeque::new(),
+            wanted: VecDeque::new(),
+            repairs: Repairs::new(),
             current: None,
-            hasher: Hasher::default(),
-            unconfirmed: BTreeMap::new(),
+            forgotten: Vec::new(),
+            between: 0,
+            is_walked: false,
+            allows_changes: false,
             entries: 0,
             skipped: 0,
             sent: 0,
+            spared: 0,
             granted: INITIAL_CREDIT,
             stored: 0,
             totals: Totals::default(),
             peer: None,
+            scratch: Vec::new(),
         }
     }
 

@@ -5,6 +5,7 @@ mod faults;
 mod hostile;
 mod large;
 mod pair;
+mod resume;
 mod slow;
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::frame_kind::{MAX_DATA, MAX_SMALL};
+use crate::frame_kind::{MAX_DATA, MAX_ENTRY, MAX_SMALL};
 
 /// All frames in `bytes` if they arrive in pieces of at most `step`, with DATA joined.
 fn decode(bytes: &[u8], step: usize) -> Result<Vec<(FrameKind, Vec<u8>)>, Violation> {
@@ -40,7 +40,12 @@ fn bodies_in_one_piece_are_borrowed_from_the_input() {
 
 #[test]
 fn oversized_and_unknown_frames_are_refused_by_their_header_alone() {
-    for (kind, limit) in [(FrameKind::Data, MAX_DATA), (FrameKind::Open, MAX_CONTROL), (FrameKind::Entry, MAX_SMALL)] {
+    for (kind, limit) in [
+        (FrameKind::Data, MAX_DATA),
+        (FrameKind::Open, MAX_CONTROL),
+        (FrameKind::Entry, MAX_ENTRY),
+        (FrameKind::Grant, MAX_SMALL),
+    ] {
         let length = u32::try_from(limit + 1).unwrap();
         let mut bytes = vec![kind as u8];
         bytes.extend_from_slice(&length.to_be_bytes());

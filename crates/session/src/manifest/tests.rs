@@ -38,20 +38,38 @@ fn duplicates_strangers_and_returns_are_refused() {
 }
 
 #[test]
-fn special_mode_bits_are_never_sent() {
-    let entry = Entry { path: path("su"), kind: EntryKind::File, size: 1, mode: 0o106_755, mtime: Mtime::default() };
+fn modes_have_no_bits_but_those_of_chmod() {
+    let entry = Entry::new(path("su"), EntryKind::File, 1, 0o106_755, Mtime::default());
     let mut body = Vec::new();
     entry.encode(&mut body);
-    assert_eq!(Entry::decode(&body).unwrap().mode, 0o755);
-    body[1..5].copy_from_slice(&0o7777u32.to_be_bytes());
-    assert_eq!(Entry::decode(&body).unwrap().mode, 0o777);
+    assert_eq!(Entry::decode(&body).unwrap().mode, 0o6755);
+    body[1..5].copy_from_slice(&u32::MAX.to_be_bytes());
+    assert_eq!(Entry::decode(&body).unwrap().mode, 0o7777);
+}
+
+#[test]
+fn links_have_what_makes_them_links() {
+    for (kind, properties) in [
+        (EntryKind::Symlink, Properties { link_target: b"../x".to_vec(), ..Properties::default() }),
+        (EntryKind::HardLink, Properties { first_name: Some(EntryId(3)), ..Properties::default() }),
+    ] {
+        let bare = Entry::new(path("l"), kind, 0, 0o777, Mtime::default());
+        let whole = Entry { properties: Some(Box::new(properties)), ..bare.clone() };
+        let decoded = |entry: &Entry| {
+            let mut body = Vec::new();
+            entry.encode(&mut body);
+            Entry::decode(&body)
+        };
+        assert!(decoded(&bare).is_err());
+        assert_eq!(decoded(&whole), Ok(whole));
+    }
 }
 
 proptest! {
     #[test]
     fn entries_never_panic_and_encode_as_they_were(body in proptest::collection::vec(any::<u8>(), 20..60)) {
         let mut body = body;
-        body[0] &= 1;
+        body[0] &= 3;
         if let Ok(entry) = Entry::decode(&body) {
             let mut again = Vec::new();
             entry.encode(&mut again);

@@ -28,7 +28,7 @@ fn every_request_survives_encoding() {
     let target = RelPath::parse(b"in/here").unwrap();
     let paths = vec![RelPath::root(), RelPath::parse(b"\xff/b").unwrap()];
     for request in [
-        Request::Push(Push { target, target_is_directory: true }),
+        Request::Push(Push { target, target_is_directory: true, rules: Rules { dry_run: true, ..Rules::default() } }),
         Request::Pull(Pull { paths: paths.clone(), recursive: true, ..Pull::default() }),
         Request::Pull(Pull { paths: paths.clone(), patterns: true, ..Pull::default() }),
         Request::Pull(Pull { paths, single: true, ..Pull::default() }),
@@ -67,7 +67,7 @@ fn a_newer_caller_learns_the_supported_versions() {
     let told = refusal_of(&error);
     let SessionError::PeerAborted(abort) = received_abort(&told[5..]) else { panic!("no abort") };
     assert_eq!(abort.code, AbortCode::Version);
-    assert!(abort.message.contains("supports 1 to 1"), "{abort}");
+    assert!(abort.message.contains("supports 2 to 2"), "{abort}");
 }
 
 #[test]

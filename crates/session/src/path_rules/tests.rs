@@ -92,3 +92,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_parent_of_a_path_is_the_path_before_its_last_name() {
+    for (path, parent) in [("a/bc/d", "a/bc"), ("a", ""), ("", "")] {
+        let (path, parent) = (RelPath::parse(path.as_bytes()).unwrap(), RelPath::parse(parent.as_bytes()).unwrap());
+        assert_eq!(path.parent(), parent);
+        assert_eq!(path.parent().length, parent.length);
+    }
+}

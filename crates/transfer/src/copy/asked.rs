@@ -1,6 +1,6 @@
 //! The paths that a copy requests from the other side, by name or by pattern.
 
-use farhaul_session::{Component, Pattern, Pull, RelPath};
+use farhaul_session::{Component, Pattern, Pull, RelPath, Rules};
 
 use crate::location::{ServerPlace, SshPlace};
 
@@ -39,8 +39,9 @@ impl AskedPaths {
     }
 
     /// The request. `single` is for a target that takes one entry.
-    pub(super) fn pull(&self, recursive: bool, single: bool) -> Pull {
-        Pull { paths: self.paths.clone(), recursive, patterns: self.patterns, single: single && self.patterns }
+    pub(super) fn pull(&self, recursive: bool, single: bool, rules: &Rules) -> Pull {
+        let (paths, patterns) = (self.paths.clone(), self.patterns);
+        Pull { paths, recursive, patterns, single: single && patterns, rules: rules.clone() }
     }
 }
 
@@ -79,7 +80,10 @@ mod tests {
 
     #[test]
     fn only_patterns_may_bring_several_entries_for_one_path() {
-        assert!(asked(&["udt://h:1/*"]).pull(false, true).single);
-        assert!(!asked(&["udt://h:1/a"]).pull(false, true).single && !asked(&["udt://h:1/*"]).pull(true, false).single);
+        assert!(asked(&["udt://h:1/*"]).pull(false, true, &Rules::default()).single);
+        assert!(
+            !asked(&["udt://h:1/a"]).pull(false, true, &Rules::default()).single
+                && !asked(&["udt://h:1/*"]).pull(true, false, &Rules::default()).single
+        );
     }
 }

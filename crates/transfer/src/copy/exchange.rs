@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use farhaul_session::{
-    AbortCode, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, SessionError, Source, Store,
+    AbortCode, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, Rules, SessionError, Skip, Source, Store,
 };
 
 use super::Copy;
@@ -16,7 +16,7 @@ use super::plan::{FeedPlan, FetchPlan, PullPlan, PushPlan, RemoteEnd};
 use super::stream::{InputStream, OutputStream};
 use crate::connect::{self, Calling};
 use crate::control::Control;
-use crate::disk::{DiskSource, DiskStore};
+use crate::disk::{DiskSource, DiskStore, Filters};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::{Event, Moved};
@@ -52,8 +52,9 @@ impl<'a> Exchange<'a> {
         let selection = plan.select(self.copy.recursive)?;
         let names = selection.names().map(|name| name.as_bytes().to_vec()).collect();
         let target_is_directory = plan.is_directory || selection.len() > 1;
-        let push = Push { target: plan.target.clone(), target_is_directory };
-        let mut source = DiskSource::of(selection);
+        let rules = Rules { whole: self.copy.rules.whole || plan.is_whole(), ..self.copy.rules.clone() };
+        let mut source = DiskSource::of(selection).under_rules(&rules).map_err(Error::usage)?;
+        let push = Push { target: plan.target.clone(), target_is_directory, rules };
         let mut reached = self.connect(&plan.to)?;
         if connect::is_here(reached.stream.peer_addr()) {
             source.leave_out_younger_directories();
@@ -68,7 +69,8 @@ impl<'a> Exchange<'a> {
         let mut reached = self.connect(&plan.to)?;
         let (name, stream) = (plan.name.clone(), reached.stream.clone());
         let source = InputStream::begin(name, input, stream, self.environment.cancellation.clone())?;
-        let push = Push { target: plan.directory.clone(), target_is_directory: true };
+        let rules = self.copy.rules.clone();
+        let push = Push { target: plan.directory.clone(), target_is_directory: true, rules };
         self.send((&mut reached, &plan.to), push, (source, true), self.log(), report)
     }
 
@@ -77,9 +79,13 @@ impl<'a> Exchange<'a> {
         let is_directory = plan.is_directory();
         let store =
             DiskStore::at(&plan.to, is_directory).map_err(|error| Error::no_place(&plan.to.display(), &error))?;
+        let rules = Rules { whole: self.copy.rules.whole || plan.is_whole(), ..self.copy.rules.clone() };
+        // The remote end is asked with these filters, and the store spares what they match.
+        Filters::of(&rules.filters).map_err(Error::usage)?;
+        let store = store.under_rules(&rules, true);
         let target = Target::at(plan.to.clone());
         let takes_one = !is_directory && !plan.to.is_dir();
-        let session = pulling(plan.asked.pull(self.copy.recursive, takes_one), &plan.from)?;
+        let session = pulling(plan.asked.pull(self.copy.recursive, takes_one, &rules), &plan.from)?;
         let mut reached = self.connect(&plan.from)?;
         let log = self.log().of_sources(plan.asked.names());
         let store = Timed::new(store, reached.stream.clone(), self.meter.get());
@@ -92,7 +98,8 @@ impl<'a> Exchange<'a> {
     pub(super) fn fetch(&self, plan: &FetchPlan, report: &mut Report) -> Result<(), Error> {
         let output = self.copy.output.lock().unwrap_or_else(PoisonError::into_inner).take();
         let output = output.unwrap_or_else(|| Box::new(io::stdout()));
-        let session = pulling(plan.asked.pull(false, true), &plan.from)?;
+        let session =
+            pulling(plan.asked.pull(false, true, &Rules { skip: Skip::Never, ..self.copy.rules.clone() }), &plan.from)?;
         let mut reached = self.connect(&plan.from)?;
         let closed = Rc::new(Cell::new(false));
         let store = OutputStream::new(output, Rc::clone(&closed));
@@ -191,7 +198,7 @@ impl<'a> Exchange<'a> {
             }
             RemoteEnd::Ssh { host, task } => {
                 let over = OverSsh { environment, settings, ssh: &self.copy.ssh, only_sends };
-                over.connect(host, task.clone())?
+                over.connect(host, task.clone(), &self.copy.rules)?
             }
             RemoteEnd::Other(other) => Reached { stream: reach::call(environment, settings, other)?, far: None },
         };

@@ -64,6 +64,10 @@ impl Source for Missing {
         self.reports.pop().map_or(Next::End, |(path, failure)| Next::Skipped(path, failure))
     }
 
+    fn open(&mut self, _: EntryId) -> Result<Stamp, Failure> {
+        Err(FailCode::NotFound.into())
+    }
+
     fn read(&mut self, _: EntryId, _: u64, _: &mut [u8]) -> Result<Chunk, Failure> {
         Err(FailCode::NotFound.into())
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use farhaul_session::{Component, Pull, RelPath, own_name};
+use farhaul_session::{Component, Pull, RelPath, Rules, own_name};
 
 use super::asked::AskedPaths;
 use super::missing::too_many_for_one;
@@ -86,6 +86,8 @@ pub(super) struct BetweenPlan {
     pub(super) is_directory: bool,
     /// What the target takes.
     pub(super) wanted: Wanted,
+    /// Whether the entries at the root are all of a directory, whose content is copied.
+    pub(super) is_whole: bool,
 }
 
 impl Plan {
@@ -241,6 +243,11 @@ impl PushPlan {
         Self { sources, wording: Wording::Patterns, to, target, is_directory, shown }
     }
 
+    /// Whether the entries at the root are all of a directory, whose content is copied.
+    pub(super) fn is_whole(&self) -> bool {
+        matches!(&self.sources[..], [only] if own_name(only.as_os_str().as_bytes()).is_none())
+    }
+
     /// The size of the sources in bytes, if all are files that exist.
     pub(super) fn size(&self) -> Option<u64> {
         let size = |path: &PathBuf| path.metadata().ok().filter(fs::Metadata::is_file).map(|metadata| metadata.len());
@@ -297,6 +304,11 @@ impl PullPlan {
         Ok(Self { from, asked: AskedPaths::over_ssh(places), to: to.to_owned() })
     }
 
+    /// Whether the entries at the root are all of a directory, whose content is copied.
+    pub(super) fn is_whole(&self) -> bool {
+        matches!(&self.asked.paths[..], [only] if only.is_root())
+    }
+
     /// Whether the target must be a directory: for several sources, or for the root, which has no name.
     pub(super) fn is_directory(&self) -> bool {
         self.asked.paths.len() > 1
@@ -311,8 +323,9 @@ impl BetweenPlan {
         let host = one_host(from)?.to_owned();
         let is_directory = to.is_directory() || from.len() > 1 || from.iter().any(|place| place.name().is_root());
         let paths = from.iter().map(|place| PathText::new(&place.path)).collect();
-        let wanted = Wanted::by(&AskedPaths::over_ssh(from).pull(recursive, false));
-        Ok(Self { from: host, paths, to: to.clone(), is_directory, wanted })
+        let wanted = Wanted::by(&AskedPaths::over_ssh(from).pull(recursive, false, &Rules::default()));
+        let is_whole = matches!(from, [only] if only.name().is_root());
+        Ok(Self { from: host, paths, to: to.clone(), is_directory, wanted, is_whole })
     }
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use farhaul::Stream;
 use farhaul_session::{
-    Chunk, Commit, Digest, Entry, EntryId, EntryKind, FailCode, Failure, Leftover, Mtime, Next, RelPath, Source, Stamp,
-    Store,
+    Chunk, Commit, Digest, Entry, EntryId, EntryKind, FailCode, Failure, Leftover, Made, Mtime, Next, RelPath, Source,
+    Stamp, Store,
 };
 use rustix::fs::fstat;
 
@@ -82,7 +82,11 @@ impl Source for InputStream {
             return Next::End;
         }
         let path = self.name.clone();
-        Next::Entry(Entry { path, kind: EntryKind::File, size: Entry::UNKNOWN_SIZE, mode: MODE, mtime: self.mtime })
+        Next::Entry(Entry::new(path, EntryKind::File, Entry::UNKNOWN_SIZE, MODE, self.mtime))
+    }
+
+    fn open(&mut self, _: EntryId) -> Result<Stamp, Failure> {
+        Ok(Stamp { size: Entry::UNKNOWN_SIZE, mtime: self.mtime })
     }
 
     fn read(&mut self, _: EntryId, _: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
@@ -146,7 +150,7 @@ impl OutputStream {
 }
 
 impl Store for OutputStream {
-    fn make_dir(&mut self, _: EntryId, _: &Entry) -> Result<(), Failure> {
+    fn make_dir(&mut self, _: EntryId, _: &Entry) -> Result<Made, Failure> {
         Err(FailCode::IsDirectory.into())
     }
 
@@ -157,6 +161,21 @@ impl Store for OutputStream {
     fn write(&mut self, _: EntryId, _: u64, bytes: &[u8]) -> Result<(), Failure> {
         let written = self.output.write_all(bytes);
         self.written(written)
+    }
+
+    fn zeros(&mut self, id: EntryId, offset: u64, count: u64) -> Result<(), Failure> {
+        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+        let mut rest = count;
+        while rest > 0 {
+            let step = usize::try_from(rest).unwrap_or(ZEROS.len()).min(ZEROS.len());
+            self.write(id, offset, &ZEROS[..step])?;
+            rest -= step as u64;
+        }
+        Ok(())
+    }
+
+    fn can_repair(&self) -> bool {
+        false
     }
 
     fn commit(&mut self, _: EntryId, _: &Entry, _: &Digest) -> Result<Commit, Failure> {

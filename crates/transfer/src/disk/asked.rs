@@ -9,7 +9,7 @@ use farhaul_session::{Component, MAX_DEPTH, MAX_PATH, Pattern, RelPath, own_name
 
 use super::directory::{Directory, split_last};
 use super::expansion::{Budget, Found, divided, expand, is_no_way};
-use super::partial::is_temporary;
+use super::temporary::is_temporary;
 
 /// An existing entry, by its name in a directory.
 #[derive(Debug)]

@@ -47,11 +47,11 @@ impl Claims {
         claimed.remember(name, inode);
     }
 
-    /// Claims the directory `name` in `directory`, which `is_new`, or existed before.
+    /// Claims the entry `name` of `directory`: a directory that `is_new` or existed before, or a file that the target has.
     ///
     /// # Errors
     /// Another name of this copy led to it already.
-    pub(super) fn claim_directory(
+    pub(super) fn claim_existing(
         &self,
         directory: &Directory,
         name: &Component,

@@ -7,13 +7,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use farhaul_session::{EntryId, Failure, Mtime};
+use farhaul_session::{EntryId, Failure};
 use rustix::io::Errno;
 
 use super::descriptors::Permit;
-use super::directory::{Directory, Identity, set_metadata};
+use super::directory::{Directory, Identity};
 use super::failure::failure;
-use super::partial::Partial;
+use super::partial::{Commitment, Partial};
+use super::properties::Wanted;
 
 /// Most threads. File systems merge the waits of files that are synchronised in parallel, and more than a few threads
 /// gain nothing.
@@ -67,8 +68,7 @@ struct State {
 pub(super) struct FileCommit {
     pub(super) id: EntryId,
     pub(super) partial: Partial,
-    pub(super) mode: u32,
-    pub(super) mtime: Mtime,
+    pub(super) how: Commitment,
 }
 
 /// A directory whose entries have all been started.
@@ -78,14 +78,18 @@ pub(super) struct DirectoryCommit {
     pub(super) directory: Arc<Directory>,
     /// The directory of its own name.
     pub(super) parent: Arc<Directory>,
-    /// `None` for a directory that existed before the copy: its mode stays.
-    pub(super) mode: Option<u32>,
-    pub(super) mtime: Mtime,
+    /// Its mode is `None` for a directory that existed before the copy, unless the copy keeps permissions.
+    pub(super) wanted: Wanted,
+    /// Whether this copy, or a broken one before it, has made it.
+    pub(super) is_ours: bool,
+    /// Whether its names are to survive a crash.
+    pub(super) syncs: bool,
 }
 
 #[derive(Debug)]
 struct Named {
     id: EntryId,
+    /// Those to synchronise.
     directories: Vec<Arc<Directory>>,
     /// Returned when the directories are closed.
     _permit: Permit,
@@ -245,14 +249,16 @@ enum Done {
 impl Task {
     fn perform(self) -> Done {
         match self {
-            Self::File(FileCommit { id, partial, mode, mtime }, permit) => {
-                let named = Named { id, directories: vec![Arc::clone(&partial.directory)], _permit: permit };
-                Done::of(named, partial.commit(mode, mtime))
+            Self::File(FileCommit { id, partial, how }, permit) => {
+                let directories = if how.syncs { vec![Arc::clone(&partial.directory)] } else { Vec::new() };
+                let named = Named { id, directories, _permit: permit };
+                Done::of(named, partial.commit(&how))
             }
-            Self::Directory(DirectoryCommit { id, directory, parent, mode, mtime }, permit) => {
-                let set = finish(&directory, mode, mtime);
-                let set = set.map_err(|error| failure("set mode and time of the directory", error));
-                Done::of(Named { id, directories: vec![directory, parent], _permit: permit }, set)
+            Self::Directory(DirectoryCommit { id, directory, parent, wanted, is_ours, syncs }, permit) => {
+                let set = finish(&directory, &wanted, is_ours);
+                let set = set.map_err(|error| failure("set the properties of the directory", error));
+                let directories = if syncs { vec![directory, parent] } else { Vec::new() };
+                Done::of(Named { id, directories, _permit: permit }, set)
             }
             Self::Sync(named) => Done::Synced(synced(named)),
         }
@@ -268,19 +274,21 @@ impl Done {
     }
 }
 
-/// Gives a directory its time, and a new one its mode.
-fn finish(directory: &Directory, mode: Option<u32>, mtime: Mtime) -> Result<(), Errno> {
-    let Some(mode) = mode else {
-        // The system sets times only for the owner of a directory.
-        return match set_metadata(directory, None, mtime) {
+/// Gives a directory its properties.
+fn finish(directory: &Directory, wanted: &Wanted, is_ours: bool) -> Result<(), Errno> {
+    if !is_ours {
+        // The system lets only the owner of a directory set them.
+        return match wanted.set(directory) {
             Err(Errno::PERM) => Ok(()),
             set => set,
         };
-    };
+    }
     // The mode may forbid to take the mark off.
     directory.unmark();
-    set_metadata(directory, None, mtime)?;
-    directory.set_mode(mode)
+    let Some(mode) = wanted.mode else { return wanted.set(directory) };
+    wanted.without_mode().set(directory)?;
+    directory.set_mode(mode)?;
+    wanted.set_time(directory)
 }
 
 /// Synchronises each directory once, even after failures of others.
@@ -303,6 +311,8 @@ fn synced(all: Vec<Named>) -> Vec<CommitResult> {
 mod tests {
     use std::path::Path;
 
+    use farhaul_session::Mtime;
+
     use super::*;
 
     #[test]
@@ -324,7 +334,9 @@ mod tests {
         let mtime = Mtime { seconds: 0, nanos: 0 };
         let commit = |id, directory: &Arc<Directory>| {
             let (directory, parent) = (Arc::clone(directory), Arc::clone(&other));
-            (DirectoryCommit { id: EntryId(id), directory, parent, mode: None, mtime }, Permit::take())
+            let wanted = Wanted::plain(None, mtime);
+            let commit = DirectoryCommit { id: EntryId(id), directory, parent, wanted, is_ours: false, syncs: true };
+            (commit, Permit::take())
         };
         let mut state = State { under_way: 3, ..State::default() };
         // This is another handle of the same directory.

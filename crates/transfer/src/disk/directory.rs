@@ -7,9 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use farhaul_session::{Component, Mtime, own_name};
-use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags, Timespec, Timestamps, UTIME_OMIT,
-};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags};
 use rustix::io::Errno;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -116,13 +114,13 @@ impl Directory {
 
     /// Sets the permission bits. It keeps the set-group-id bit, which a new directory inherits, and a sticky bit.
     pub(super) fn set_mode(&self, mode: u32) -> Result<(), Errno> {
-        let special = rustix::fs::fstat(&self.handle)?.st_mode & SPECIAL;
+        let special = if mode & SPECIAL == 0 { rustix::fs::fstat(&self.handle)?.st_mode & SPECIAL } else { 0 };
         rustix::fs::fchmod(&self.handle, Mode::from_raw_mode(special | mode))
     }
 
     /// Creates a file that only its owner may access. Fails if the name exists.
     pub(super) fn make_file(&self, name: &Component) -> Result<File, Errno> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(File::from(rustix::fs::openat(&self.handle, &*self.spelled(name), flags, PRIVATE_FILE)?))
     }
 
@@ -135,6 +133,28 @@ impl Directory {
     /// The stat of the entry with this name. A link is not followed.
     pub(super) fn stat(&self, name: &Component) -> Result<Stat, Errno> {
         rustix::fs::statat(&self.handle, &*self.spelled(name), AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    /// The target of the symbolic link with this name.
+    pub(super) fn link_target(&self, name: &Component) -> Result<Vec<u8>, Errno> {
+        Ok(rustix::fs::readlinkat(&self.handle, &*self.spelled(name), Vec::new())?.into_bytes())
+    }
+
+    /// Makes a symbolic link. Fails if the name exists.
+    pub(super) fn make_link(&self, name: &Component, target: &[u8]) -> Result<(), Errno> {
+        rustix::fs::symlinkat(target, &self.handle, &*self.spelled(name))
+    }
+
+    /// Makes `name` here a further name of the file `its_name` in `there`. Fails if the name exists.
+    pub(super) fn make_hard_link(&self, name: &Component, there: &Self, its_name: &Component) -> Result<(), Errno> {
+        let (from, to) = (there.spelled(its_name), self.spelled(name));
+        rustix::fs::linkat(&there.handle, &*from, &self.handle, &*to, AtFlags::empty())
+    }
+
+    /// Opens an existing file for reading and writing, and no link.
+    pub(super) fn open_to_write(&self, name: &Component) -> Result<File, Errno> {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        Ok(File::from(rustix::fs::openat(&self.handle, &*self.spelled(name), flags, Mode::empty())?))
     }
 
     /// The size of the regular file with this name; `None` for anything else.
@@ -259,16 +279,4 @@ pub(super) fn permissions(stat: &Stat) -> u32 {
 pub(super) fn mtime(stat: &Stat) -> Mtime {
     // The kernel keeps nanoseconds below a second.
     Mtime { seconds: stat.st_mtime, nanos: u32::try_from(stat.st_mtime_nsec).unwrap_or(0) }
-}
-
-/// Sets the time of a file or directory by its handle, and before that its permissions, if any are given.
-pub(super) fn set_metadata(handle: impl AsFd, mode: Option<u32>, mtime: Mtime) -> Result<(), Errno> {
-    let times = Timestamps {
-        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-        last_modification: Timespec { tv_sec: mtime.seconds, tv_nsec: mtime.nanos.into() },
-    };
-    if let Some(mode) = mode {
-        rustix::fs::fchmod(&handle, Mode::from_raw_mode(mode))?;
-    }
-    rustix::fs::futimens(&handle, &times)
 }

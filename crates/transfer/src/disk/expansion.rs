@@ -8,7 +8,7 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::directory::Directory;
-use super::partial::is_temporary;
+use super::temporary::is_temporary;
 
 /// Most matches of one request, those of directories on the way included. More are better copied as a directory.
 const MOST_MATCHES: usize = 100_000;

@@ -5,28 +5,28 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use farhaul_session::{Component, FailCode, Failure, Mtime};
-use rustix::fs::{Gid, Stat};
+use farhaul_session::{CHUNK_LEN, ChunkDigest, Component, Entry, FailCode, Failure, chunk_range};
+use rustix::fs::{FallocateFlags, FlockOperation, Gid, Stat, fallocate, flock};
 use rustix::process::{Resource, getrlimit};
 
 use super::claims::Claims;
-use super::directory::{Directory, is_same, permissions, set_metadata};
+use super::directory::{Directory, permissions};
 use super::failure::{cannot_make, failure, io_failure};
+use super::journal::Journal;
+use super::properties::Wanted;
+use super::remains::{self, Remain};
 use super::reservation::Reservation;
 use super::target::Target;
+use super::temporary::{journal_of, temporary_name};
 
-/// Suffix of incomplete files, by which people and clean-up jobs recognise them.
-const PARTIAL_SUFFIX: &str = ".fhpart";
-/// Hexadecimal digits of the 64 random bits in a temporary name.
-const RANDOM_DIGITS: usize = 16;
-/// Longest part of a file's own name within its temporary name: 255 bytes less two dots, the digits and the suffix.
-const SHOWN_NAME: usize = 255 - 2 - RANDOM_DIGITS - PARTIAL_SUFFIX.len();
 /// Permission bits of the group, and of all others.
 const OF_GROUP: u32 = 0o070;
 const OF_OTHERS: u32 = 0o007;
 
 /// An incomplete file. If it is dropped before its commit or removal, the bytes that arrived stay under the temporary name,
 /// without the space that was reserved for others. Without any bytes, it is removed.
+///
+/// It is locked, so that another copy to the same target neither continues nor removes it.
 #[derive(Debug)]
 pub(super) struct Partial {
     pub(super) directory: Arc<Directory>,
@@ -36,12 +36,30 @@ pub(super) struct Partial {
     /// Its final name.
     name: Component,
     space: Reservation,
-    /// The end of the bytes that were written.
+    /// The end of the bytes that were written or were there.
     end: Cell<u64>,
+    /// Bytes that the file gets.
+    size: u64,
+    /// Notes chunks, from the first one on, of a file of several chunks.
+    journal: Notes,
+    /// The file of which known chunks are taken over.
+    basis: Option<File>,
+    /// Bytes of earlier copies may lie where holes come.
+    is_continued: bool,
     /// It has its final name, or none.
     is_over: bool,
     /// What the same copy has made in the directory.
     claims: Arc<Claims>,
+}
+
+/// The state of a journal.
+#[derive(Debug)]
+enum Notes {
+    /// Nothing is noted yet.
+    None,
+    Open(Journal),
+    /// The disk does not take it. The copy goes on, and cannot be continued later.
+    Failed,
 }
 
 impl Partial {
@@ -56,17 +74,173 @@ impl Partial {
         let temporary = temporary_name(&name)?;
         let made = directory.make_file(&temporary);
         let file = made.map_err(|error| cannot_make("file", error))?;
+        lock(&file);
         let inode = rustix::fs::fstat(&file).map(|stat| stat.st_ino).map_err(|error| failure("read", error));
         match inode.and_then(|inode| Ok((inode, Reservation::begin(&file, size)?))) {
             Ok((inode, space)) => {
                 claims.claim_file(&directory, &temporary, &name, inode);
-                Ok(Self { directory, file, temporary, name, space, end: Cell::new(0), is_over: false, claims })
+                let (end, journal) = (Cell::new(0), Notes::None);
+                let (basis, is_continued, is_over) = (None, false, false);
+                Ok(Self {
+                    directory,
+                    file,
+                    temporary,
+                    name,
+                    space,
+                    end,
+                    size,
+                    journal,
+                    basis,
+                    is_continued,
+                    is_over,
+                    claims,
+                })
             }
             Err(error) => {
-                remove(&directory, &temporary, &file);
+                remains::remove(&directory, &temporary, &file);
                 Err(error)
             }
         }
+    }
+
+    /// Continues the file of an earlier copy. Its journal starts anew with the first chunk, because what it said is being checked.
+    pub(super) fn resume(
+        directory: Arc<Directory>,
+        name: Component,
+        entry: &Entry,
+        remain: Remain,
+        claims: Arc<Claims>,
+    ) -> Result<Self, Failure> {
+        check_limit(entry.size)?;
+        let Remain { file, temporary, len, .. } = remain;
+        if len > entry.size {
+            file.set_len(entry.size).map_err(|error| io_failure("shorten", &error))?;
+        }
+        let inode = rustix::fs::fstat(&file).map_err(|error| failure("read", error))?.st_ino;
+        claims.claim_file(&directory, &temporary, &name, inode);
+        let (space, end) = (Reservation::none(), Cell::new(len.min(entry.size)));
+        let (journal, basis, is_over) = (Notes::None, None, false);
+        let size = entry.size;
+        Ok(Self {
+            directory,
+            file,
+            temporary,
+            name,
+            space,
+            end,
+            size,
+            journal,
+            basis,
+            is_continued: true,
+            is_over,
+            claims,
+        })
+    }
+
+    /// The same, which takes known chunks over from `basis`.
+    pub(super) fn with_basis(mut self, basis: Option<File>) -> Self {
+        self.basis = basis;
+        self
+    }
+
+    /// Bytes that it may still need on the disk.
+    pub(super) fn needs(entry: &Entry, remain: Option<&Remain>) -> u64 {
+        entry.size.saturating_sub(remain.map_or(0, |remain| remain.len))
+    }
+
+    /// The source changed, and has this size now.
+    pub(super) fn resize(&mut self, entry: &Entry) -> Result<(), Failure> {
+        check_limit(entry.size)?;
+        if entry.size < self.end.get() {
+            self.file.set_len(entry.size).map_err(|error| io_failure("shorten", &error))?;
+            self.end.set(entry.size);
+        }
+        self.size = entry.size;
+        self.is_continued = true;
+        Ok(())
+    }
+
+    /// Leaves a hole of `count` bytes.
+    pub(super) fn zeros(&self, offset: u64, count: u64) -> Result<(), Failure> {
+        check_limit(offset.saturating_add(count))?;
+        // The space of a hole must not stay reserved, and bytes of an earlier attempt must go.
+        if self.is_continued || self.space.reaches(offset) {
+            let punched = fallocate(&self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, offset, count);
+            if punched.is_err() && self.is_continued {
+                return self.write_zeros(offset, count);
+            }
+        }
+        self.space.stop();
+        self.end.set(self.end.get().max(offset + count));
+        Ok(())
+    }
+
+    /// For file systems without holes.
+    fn write_zeros(&self, offset: u64, count: u64) -> Result<(), Failure> {
+        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+        let mut done = 0;
+        while done < count {
+            let step = usize::try_from(count - done).unwrap_or(ZEROS.len()).min(ZEROS.len());
+            self.write(offset + done, &ZEROS[..step])?;
+            done += step as u64;
+        }
+        Ok(())
+    }
+
+    /// Takes over a known chunk. It is there already, unless it comes from another file.
+    pub(super) fn keep(&self, index: u64) -> Result<(), Failure> {
+        let range = chunk_range(index, self.size);
+        let Some(basis) = &self.basis else {
+            self.end.set(self.end.get().max(range.end));
+            return Ok(());
+        };
+        let mut done = range.start;
+        while done < range.end {
+            let wanted = usize::try_from(range.end - done).unwrap_or(usize::MAX);
+            // Where the file system can, both files share the blocks.
+            match rustix::fs::copy_file_range(basis, Some(&mut { done }), &self.file, Some(&mut { done }), wanted) {
+                Ok(0) => return Err(Failure::new(FailCode::SourceChanged, "the target became shorter just now")),
+                Ok(count) => done += count as u64,
+                Err(_) => return self.copy(basis, done, range.end),
+            }
+        }
+        self.end.set(self.end.get().max(range.end));
+        Ok(())
+    }
+
+    fn copy(&self, basis: &File, from: u64, to: u64) -> Result<(), Failure> {
+        let mut room = vec![0; usize::try_from(to - from).unwrap_or(usize::MAX).min(1 << 20)];
+        basis.read_exact_at(&mut room, from).map_err(|error| io_failure("read the target", &error))?;
+        self.write(from, &room)
+    }
+
+    /// Notes a chunk that has arrived.
+    pub(super) fn note(&mut self, index: u64, digest: &ChunkDigest, entry: &Entry) {
+        if self.size <= CHUNK_LEN {
+            return;
+        }
+        if let Notes::None = self.journal {
+            let begun = self.begin_journal(entry);
+            self.journal = begun.map_or(Notes::Failed, Notes::Open);
+        }
+        if let Notes::Open(journal) = &mut self.journal
+            && journal.note(index, digest).is_err()
+        {
+            self.journal = Notes::Failed;
+        }
+    }
+
+    fn begin_journal(&self, entry: &Entry) -> Option<Journal> {
+        let name = journal_of(&self.temporary);
+        if self.is_continued {
+            let _ = self.directory.remove(&name);
+        }
+        Journal::begin(self.directory.make_file(&name).ok()?, &self.name, entry).ok()
+    }
+
+    /// Writes all bytes so far to the disk.
+    pub(super) fn sync(&self) -> Result<(), Failure> {
+        rustix::fs::fdatasync(&self.file).map_err(|error| failure("write to the disk", error))
     }
 
     /// Writes bytes. A failure names the file that keeps the bytes written before.
@@ -92,19 +266,46 @@ impl Partial {
     /// Makes the content survive a crash and gives the file its final name. The directory is not yet synchronised. On
     /// failure the file is removed, because a repeated fsync may not report the error again.
     ///
-    /// A file that has the name already gives its permissions to the new one. Otherwise the new one gets `mode`.
-    pub(super) fn commit(mut self, mode: u32, mtime: Mtime) -> Result<(), Failure> {
+    /// A file that has the name already gives its permissions to the new one, unless the copy keeps those of the source.
+    pub(super) fn commit(mut self, commit: &Commitment) -> Result<(), Failure> {
         let target = Target { directory: &self.directory, name: &self.name };
-        let mode = target.replaced().map_or(mode, |old| self.mode_after(&old));
-        let done = set_metadata(&self.file, Some(mode), mtime)
-            .map_err(|error| failure("set mode and time", error))
-            .and_then(|()| rustix::fs::fsync(&self.file).map_err(|error| failure("write to the disk", error)))
+        let mut wanted = commit.wanted.clone();
+        if !commit.keeps_permissions
+            && let Some(old) = target.replaced()
+        {
+            wanted.mode = Some(self.mode_after(&old));
+        }
+        let done = self
+            .set_size()
+            .and_then(|()| wanted.set(&self.file).map_err(|error| failure("set its properties", error)))
+            .and_then(|()| match commit.syncs {
+                true => rustix::fs::fsync(&self.file).map_err(|error| failure("write to the disk", error)),
+                false => Ok(()),
+            })
+            .and_then(|()| match &commit.verify {
+                Some(digest) => verify(&self.file, digest),
+                None => Ok(()),
+            })
             .and_then(|()| target.take(&self.temporary, &self.claims));
         match done {
-            Ok(()) => self.is_over = true,
+            Ok(()) => {
+                self.is_over = true;
+                if !matches!(self.journal, Notes::None) || self.is_continued {
+                    let _ = self.directory.remove(&journal_of(&self.temporary));
+                }
+            }
             Err(_) => self.remove(),
         }
         done
+    }
+
+    /// Sets the size if the file ends with a hole, or was longer before.
+    fn set_size(&self) -> Result<(), Failure> {
+        let len = rustix::fs::fstat(&self.file).map_err(|error| failure("read", error))?.st_size;
+        if u64::try_from(len).is_ok_and(|len| len == self.end.get()) {
+            return Ok(());
+        }
+        self.file.set_len(self.end.get()).map_err(|error| io_failure("set its size", &error))
     }
 
     /// The mode of the file once it has replaced `old`: the same permissions for the same people. The group comes with them
@@ -120,7 +321,7 @@ impl Partial {
     /// Removes the file, unless something else has its temporary name.
     pub(super) fn remove(&mut self) {
         self.is_over = true;
-        remove(&self.directory, &self.temporary, &self.file);
+        remains::remove(&self.directory, &self.temporary, &self.file);
     }
 }
 
@@ -146,32 +347,44 @@ fn check_limit(end: u64) -> Result<(), Failure> {
     }
 }
 
-/// Removes the file with this temporary name, unless something else has the name.
-fn remove(directory: &Directory, temporary: &Component, file: &File) {
-    let (named, file) = (directory.stat(temporary), rustix::fs::fstat(file));
-    if named.is_ok_and(|named| file.is_ok_and(|file| is_same(&named, &file))) {
-        // If removal fails, the temporary name shows that the file is incomplete.
-        let _ = directory.remove(temporary);
+/// What a commit does besides giving the name.
+#[derive(Clone, Debug)]
+pub(super) struct Commitment {
+    pub(super) wanted: Wanted,
+    /// Whether the file gets the mode of the source, whatever it replaces.
+    pub(super) keeps_permissions: bool,
+    /// Whether the content is to survive a crash.
+    pub(super) syncs: bool,
+    /// The digest, if the file is to be read again from the disk.
+    pub(super) verify: Option<farhaul_session::Digest>,
+}
+
+/// Reads a file again from its disk, and compares its digest.
+fn verify(file: &File, digest: &farhaul_session::Digest) -> Result<(), Failure> {
+    // Pages that are not written yet stay in the cache, so the file must be synchronised before.
+    let _ = rustix::fs::fdatasync(file);
+    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+    let mut hasher = blake3::Hasher::new();
+    let (mut room, mut offset) = (vec![0; 1 << 20], 0);
+    loop {
+        match file.read_at(&mut room, offset).map_err(|error| io_failure("read it again", &error))? {
+            0 => break,
+            len => {
+                hasher.update(&room[..len]);
+                offset += len as u64;
+            }
+        }
+    }
+    match *hasher.finalize().as_bytes() == *digest.as_bytes() {
+        true => Ok(()),
+        false => Err(Failure::new(FailCode::DigestMismatch, "the disk gives back other bytes than were written")),
     }
 }
 
-/// `.NAME.RANDOM.fhpart`: hidden, beside the target, and impossible to guess.
-fn temporary_name(name: &Component) -> Result<Component, Failure> {
-    let mut random = [0; 8];
-    getrandom::fill(&mut random).map_err(|error| Failure::new(FailCode::Io, error.to_string()))?;
-    let shown = &name.as_bytes()[..name.as_bytes().len().min(SHOWN_NAME)];
-    let end = format!(".{:016x}{PARTIAL_SUFFIX}", u64::from_ne_bytes(random));
-    Component::new(&[b".", shown, end.as_bytes()].concat()).map_err(|_| FailCode::NameRefused.into())
-}
-
-/// Whether [`temporary_name`] gives such names. A file with such a name is incomplete and no part of a tree.
-pub(super) fn is_temporary(name: &Component) -> bool {
-    let Some(start) = name.as_bytes().strip_suffix(PARTIAL_SUFFIX.as_bytes()) else { return false };
-    let Some((shown, random)) = start.len().checked_sub(RANDOM_DIGITS).map(|at| start.split_at(at)) else {
-        return false;
-    };
-    let is_digit = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
-    matches!(shown, [b'.', _, .., b'.']) && random.iter().all(is_digit)
+/// Locks an incomplete file. On file systems without locks, two copies to one target at a time may disturb each other: each
+/// of them ends with a whole file or an error all the same.
+fn lock(file: &File) {
+    let _ = flock(file, FlockOperation::NonBlockingLockExclusive);
 }
 
 #[cfg(test)]
@@ -181,33 +394,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn temporary_names_are_told_from_others() {
-        for name in [&b"a"[..], b".a", b"a.fhpart", &[b'x'; 255], b"\xff"] {
-            let temporary = temporary_name(&Component::new(name).unwrap()).unwrap();
-            assert!(is_temporary(&temporary), "{temporary}");
-        }
-        for name in [
-            ".fhpart",
-            "a.fhpart",
-            ".a.0123456789abcde.fhpart",
-            "a.0123456789abcdef.fhpart",
-            "..0123456789abcdef.fhpart",
-            ".a.0123456789abcdeg.fhpart",
-            ".a.0123456789abcdef.fhpart2",
-        ] {
-            assert!(!is_temporary(&Component::new(name.as_bytes()).unwrap()), "{name}");
-        }
-    }
-
-    #[test]
     fn a_full_disk_is_reported_with_the_name_of_the_incomplete_file() {
         let directory = Arc::new(Directory::open(Path::new("/dev")).unwrap());
         let file = File::options().write(true).open("/dev/full").unwrap();
         let name = Component::new(b"tape\n1").unwrap();
         let temporary = temporary_name(&name).unwrap();
         let space = Reservation::begin(&file, 0).unwrap();
-        let (end, claims) = (Cell::new(1), Arc::default());
-        let partial = Partial { directory, file, temporary, name, space, end, is_over: false, claims };
+        let (end, claims, journal) = (Cell::new(1), Arc::default(), Notes::None);
+        let (basis, is_continued, is_over, size) = (None, false, false, 2);
+        let partial = Partial {
+            directory,
+            file,
+            temporary,
+            name,
+            space,
+            end,
+            size,
+            journal,
+            basis,
+            is_continued,
+            is_over,
+            claims,
+        };
         let failure = partial.write(1, b"x").unwrap_err();
         assert_eq!(failure.code, FailCode::NoSpace);
         assert!(failure.message.contains(" .tape\\n1.") && failure.message.ends_with(".fhpart"), "{failure}");

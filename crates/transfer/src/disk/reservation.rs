@@ -35,11 +35,30 @@ impl Reservation {
         Ok(reservation)
     }
 
+    /// No reservation.
+    pub(super) const fn none() -> Self {
+        Self { size: 0, reserved: Cell::new(0), written: Cell::new(0) }
+    }
+
+    /// Whether space is reserved beyond `offset`.
+    pub(super) const fn reaches(&self, offset: u64) -> bool {
+        self.reserved.get() > offset
+    }
+
+    /// Reserves no more: the file has holes.
+    pub(super) fn stop(&self) {
+        self.reserved.set(u64::MAX);
+    }
+
     /// Counts bytes that are about to be written, and reserves the next step if they reach it.
     pub(super) fn extend(&self, file: &File, bytes: u64) -> Result<(), Failure> {
         let written = self.written.get().saturating_add(bytes);
         self.written.set(written);
-        if written > self.reserved.get() { self.reserve(file, written.saturating_add(STEP)) } else { Ok(()) }
+        if self.size > 0 && written > self.reserved.get() {
+            self.reserve(file, written.saturating_add(STEP))
+        } else {
+            Ok(())
+        }
     }
 
     /// Reserves space up to `end`, within the size.

@@ -12,9 +12,11 @@ use farhaul_session::{Chunk, Component, Entry, FailCode, Failure, RelPath};
 use super::claims::Claims;
 use super::directory::{Directory, now, stamp_now};
 use super::failure::failure;
-use super::partial::{Partial, is_temporary};
+use super::partial::{Commitment, Partial};
+use super::properties::Wanted;
 use super::source_file::SourceFile;
 use super::target::Target;
+use super::temporary::is_temporary;
 use super::umask::umask;
 
 /// Mode of a new file before the umask. The protocols carry none.
@@ -88,7 +90,8 @@ impl IncomingFile {
     pub(crate) fn commit(mut self) -> Result<(), Failure> {
         let Some(partial) = self.partial.take() else { return Err(FailCode::NotFound.into()) };
         let directory = Arc::clone(&partial.directory);
-        partial.commit(MODE & !umask(), now())?;
+        let wanted = Wanted::plain(Some(MODE & !umask()), now());
+        partial.commit(&Commitment { wanted, keeps_permissions: false, syncs: true, verify: None })?;
         directory.sync().map_err(|error| failure("synchronise the directory", error))
     }
 }
@@ -117,7 +120,7 @@ impl ServedFile {
         let place = root.descend_to_parent(path).map_err(|error| super::failure::io_failure("open", &error))?;
         let (parent, name) = place.ok_or_else(|| Failure::from(FailCode::IsDirectory))?;
         let file = SourceFile::open(&parent, &name)?;
-        match file.entry(path.clone()).size {
+        match file.stamp().size {
             Entry::UNKNOWN_SIZE => Err(Failure::new(FailCode::SpecialFile, "its size is not known before it is read")),
             size => Ok(Self { file, size }),
         }

@@ -1,32 +1,40 @@
 //! A source that reads a tree from the disk.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use farhaul_session::{
-    Chunk, Component, Entry, EntryId, EntryKind, FailCode, Failure, Mtime, Next, PathError, RelPath, ShownPath, Source,
-    Stamp,
+    Chunk, Component, Entry, EntryId, EntryKind, FailCode, Failure, Kept, Mtime, Next, PathError, Properties, RelPath,
+    Rules, ShownPath, Source, Stamp,
 };
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 
 use super::asked::{Asked, names_to_send};
-use super::directory::{Directory, kind, mtime, now, permissions, stamp_now};
+use super::directory::{Directory, kind, mtime, now, stamp_now};
 use super::directory_handles::DirectoryHandles;
 use super::failure::{failure, io_failure};
+use super::filters::Filters;
+use super::properties::{Reader, mode_of};
 use super::selection::{Selection, Wording};
-use super::source_file::SourceFile;
+use super::source_file::{SourceFile, is_sparse, size};
 use super::target::words;
 
 /// Files and directories to send, walked depth first in ascending order of names.
 ///
-/// Symbolic links, devices, pipes and sockets are skipped and reported. Directories are sent without incomplete files,
-/// which [`DiskStore`](super::DiskStore) names with a suffix. An incomplete file requested by its own name is sent.
+/// Devices, pipes and sockets are skipped and reported, and so are symbolic links unless the copy keeps them. Directories are
+/// sent without incomplete files, which [`DiskStore`](super::DiskStore) names with a suffix. An incomplete file requested by its
+/// own name is sent.
 ///
-/// At most five descriptors are open, regardless of the depth of the tree and the number of paths.
+/// The walk runs ahead of the content of files, and each file is opened when its content is sent. At most seven descriptors are
+/// open, regardless of the depth of the tree and the number of paths.
 #[derive(Debug)]
 pub struct DiskSource {
     recursive: bool,
+    keep: Kept,
+    filters: Filters,
+    reader: Reader,
     /// When the source was created, and whether it skips younger directories.
     began: Mtime,
     leaves_out_younger: bool,
@@ -36,12 +44,34 @@ pub struct DiskSource {
     asked: Vec<Asked>,
     /// The requested directory being walked.
     tree: Option<Tree>,
+    /// Files announced whose last answer is missing.
+    places: BTreeMap<EntryId, FilePlace>,
+    /// The directory of the file opened last.
+    parent: Option<(ParentPlace, Arc<Directory>)>,
+    /// Files with several names, by device and inode, as far as they are announced.
+    first_names: BTreeMap<(u64, u64), EntryId>,
     open: Option<OpenFile>,
+}
+
+/// The place of a file.
+#[derive(Debug)]
+struct FilePlace {
+    parent: ParentPlace,
+    name: Component,
+}
+
+/// The place of a directory with files: that of a requested entry, or one below it.
+#[derive(Clone, Debug)]
+struct ParentPlace {
+    asked: Arc<Asked>,
+    /// The path below the requested directory; `None` for the directory with the requested entry itself.
+    below: Option<Arc<RelPath>>,
 }
 
 /// A requested directory with its content.
 #[derive(Debug)]
 struct Tree {
+    asked: Arc<Asked>,
     handles: DirectoryHandles,
     /// The directories entered, outermost first. The first one is its root.
     levels: Vec<Level>,
@@ -50,6 +80,8 @@ struct Tree {
 #[derive(Debug)]
 struct Level {
     path: RelPath,
+    /// The same below the requested directory.
+    below: Arc<RelPath>,
     /// Names still to come, in descending order.
     rest: Vec<Component>,
 }
@@ -58,6 +90,7 @@ struct Level {
 #[derive(Debug)]
 struct Step {
     parent: Result<Arc<Directory>, Failure>,
+    place: ParentPlace,
     name: Component,
     path: Result<RelPath, (ShownPath, PathError)>,
 }
@@ -93,7 +126,32 @@ impl DiskSource {
     pub fn of(selection: Selection) -> Self {
         let Selection { recursive, mut refused, asked } = selection;
         refused.reverse();
-        Self { recursive, began: now(), leaves_out_younger: false, refused, asked, tree: None, open: None }
+        Self {
+            recursive,
+            keep: Kept::default(),
+            filters: Filters::default(),
+            reader: Reader::default(),
+            began: now(),
+            leaves_out_younger: false,
+            refused,
+            asked,
+            tree: None,
+            places: BTreeMap::new(),
+            parent: None,
+            first_names: BTreeMap::new(),
+            open: None,
+        }
+    }
+
+    /// The same under these rules.
+    ///
+    /// # Errors
+    /// A filter is no pattern. The message names it.
+    pub fn under_rules(mut self, rules: &Rules) -> Result<Self, String> {
+        self.filters = Filters::of(&rules.filters)?;
+        self.keep = rules.keep;
+        self.reader = Reader::of(rules.keep);
+        Ok(self)
     }
 
     /// Skips and reports directories that are created from now on.
@@ -114,57 +172,106 @@ impl DiskSource {
             return Some(step);
         }
         self.tree = None;
-        let asked = self.asked.pop()?;
+        let asked = Arc::new(self.asked.pop()?);
         let parent = asked.parent().map(Arc::new).map_err(|error| io_failure("open its directory", &error));
-        let path = RelPath::root().join(asked.sent_as).map_err(|error| (ShownPath::default(), error));
-        Some(Step { parent, name: asked.name, path })
+        let path = RelPath::root().join(asked.sent_as.clone()).map_err(|error| (ShownPath::default(), error));
+        let name = asked.name.clone();
+        Some(Step { parent, place: ParentPlace { asked, below: None }, name, path })
     }
 
     fn enter(
         &mut self,
         id: EntryId,
         parent: Arc<Directory>,
-        name: Component,
+        (place, name): (ParentPlace, Component),
         path: &RelPath,
-    ) -> Result<Entry, Failure> {
+    ) -> Result<Option<Entry>, Failure> {
         let stat = parent.stat(&name).map_err(|error| failure("read", error))?;
+        if self.filters.leave_out(path, kind(&stat) == FileType::Directory) {
+            return Ok(None);
+        }
+        let properties = || self.reader.properties(&parent, &name, &stat);
         match kind(&stat) {
             FileType::RegularFile => {
-                let file = SourceFile::open(&parent, &name)?;
-                let entry = file.entry(path.clone());
-                self.open = Some(OpenFile { id, parent, name, file });
-                Ok(entry)
+                let mut properties = properties()?;
+                if self.keep.hard_links && stat.st_nlink > 1 {
+                    let first = *self.first_names.entry((stat.st_dev, stat.st_ino)).or_insert(id);
+                    if first != id {
+                        let properties = Properties { first_name: Some(first), ..Properties::default() };
+                        return Ok(Some(self.entry(path, EntryKind::HardLink, 0, &stat, Some(properties))));
+                    }
+                    properties.get_or_insert_default().has_links = true;
+                }
+                if is_sparse(&stat) {
+                    properties.get_or_insert_default().is_sparse = true;
+                }
+                self.places.insert(id, FilePlace { parent: place, name });
+                Ok(Some(self.entry(path, EntryKind::File, size(&stat), &stat, properties)))
             }
-            FileType::Directory if self.recursive => self.enter_directory(&parent, name, path),
+            FileType::Symlink if self.keep.symlinks => {
+                let link_target = parent.link_target(&name).map_err(|error| failure("read", error))?;
+                let properties = Properties { link_target, ..properties()?.unwrap_or_default() };
+                Ok(Some(self.entry(path, EntryKind::Symlink, 0, &stat, Some(properties))))
+            }
+            FileType::Directory if self.recursive => {
+                let properties = properties()?;
+                self.enter_directory(&parent, (place, name), path)?;
+                Ok(Some(self.entry(path, EntryKind::Directory, 0, &stat, properties)))
+            }
             FileType::Directory => Err(FailCode::IsDirectory.into()),
             kind => Err(Failure::new(FailCode::SpecialFile, words(kind))),
         }
     }
 
-    fn enter_directory(&mut self, parent: &Directory, name: Component, path: &RelPath) -> Result<Entry, Failure> {
-        let opened = parent.child(&name).and_then(|directory| Ok((rustix::fs::fstat(&directory)?, directory)));
-        let (stat, directory) = opened.map_err(|error| failure("open", error))?;
+    fn entry(&self, path: &RelPath, kind: EntryKind, size: u64, stat: &Stat, properties: Option<Properties>) -> Entry {
+        let entry = Entry::new(path.clone(), kind, size, mode_of(stat, self.keep), mtime(stat));
+        Entry { properties: properties.map(Box::new), ..entry }
+    }
+
+    fn enter_directory(
+        &mut self,
+        parent: &Directory,
+        (place, name): (ParentPlace, Component),
+        path: &RelPath,
+    ) -> Result<(), Failure> {
+        let directory = parent.child(&name).map_err(|error| failure("open", error))?;
         let mut rest = names_to_send(&directory).map_err(|error| io_failure("open", &error))?;
         if self.leaves_out_younger && directory.made().is_some_and(|made| made > self.began) {
             let message = "it was made after the copy began; does the target lie in the source?";
             return Err(Failure::new(FailCode::SourceChanged, message));
         }
         rest.reverse();
-        let level = Level { path: path.clone(), rest };
+        let path = path.clone();
         match &mut self.tree {
             Some(tree) => {
+                let below = place.below.as_deref().cloned().unwrap_or_default().join(name.clone());
+                let below = below.map_err(|error| Failure::new(FailCode::NameRefused, error.to_string()))?;
                 tree.handles.enter(name, directory);
-                tree.levels.push(level);
+                tree.levels.push(Level { path, below: Arc::new(below), rest });
             }
-            None => self.tree = Some(Tree { handles: DirectoryHandles::new(directory), levels: vec![level] }),
+            None => {
+                let levels = vec![Level { path, below: Arc::default(), rest }];
+                self.tree = Some(Tree { asked: place.asked, handles: DirectoryHandles::new(directory), levels });
+            }
         }
-        Ok(Entry {
-            path: path.clone(),
-            kind: EntryKind::Directory,
-            size: 0,
-            mode: permissions(&stat),
-            mtime: mtime(&stat),
-        })
+        Ok(())
+    }
+
+    /// The directory of a file. Files of one directory follow each other, so the last one is kept.
+    fn parent(&mut self, place: &ParentPlace) -> Result<Arc<Directory>, Failure> {
+        if let Some((_, directory)) = self.parent.as_ref().filter(|(its, _)| its.is_same(place)) {
+            return Ok(Arc::clone(directory));
+        }
+        let asked = place.asked.parent();
+        let opened = match &place.below {
+            None => asked,
+            Some(below) => {
+                asked.and_then(|parent| Ok(parent.child(&place.asked.name)?.descend_along(below.components())?))
+            }
+        };
+        let directory = Arc::new(opened.map_err(|error| io_failure("open its directory", &error))?);
+        self.parent = Some((place.clone(), Arc::clone(&directory)));
+        Ok(directory)
     }
 
     fn opened(&mut self, id: EntryId) -> Result<&mut OpenFile, Failure> {
@@ -172,23 +279,30 @@ impl DiskSource {
     }
 }
 
+impl ParentPlace {
+    fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.asked, &other.asked) && self.below == other.below
+    }
+}
+
 impl Tree {
     /// The next name in the innermost directory that has one.
     fn next_step(&mut self) -> Option<Step> {
-        let (path, name) = loop {
+        let (path, below, name) = loop {
             let level = self.levels.last_mut()?;
             if let Some(name) = level.rest.pop() {
-                break (&level.path, name);
+                break (&level.path, Arc::clone(&level.below), name);
             }
             self.levels.pop();
         };
+        let place = ParentPlace { asked: Arc::clone(&self.asked), below: Some(below) };
         let path = path.join(name.clone()).map_err(|error| {
             let shown = [&path.to_bytes(), b"/".as_slice(), name.as_bytes()].concat();
             (ShownPath::new(&shown), error)
         });
         self.handles.leave_to(self.levels.len() - 1);
         let parent = self.handles.here().map_err(|lost| lost.failure(FailCode::SourceChanged));
-        Some(Step { parent, name, path })
+        Some(Step { parent, place, name, path })
     }
 }
 
@@ -197,15 +311,31 @@ impl Source for DiskSource {
         if let Some((path, failure)) = self.refused.pop() {
             return Next::Skipped(path, failure);
         }
-        let Some(Step { parent, name, path }) = self.next_step() else { return Next::End };
-        let path = match path {
-            Ok(path) => path,
-            Err((shown, error)) => return Next::Skipped(shown, Failure::new(FailCode::NameRefused, error.to_string())),
-        };
-        match parent.and_then(|parent| self.enter(id, parent, name, &path)) {
-            Ok(entry) => Next::Entry(entry),
-            Err(failure) => Next::Skipped(ShownPath::from(&path), failure),
+        loop {
+            let Some(Step { parent, place, name, path }) = self.next_step() else { return Next::End };
+            let path = match path {
+                Ok(path) => path,
+                Err((shown, error)) => {
+                    return Next::Skipped(shown, Failure::new(FailCode::NameRefused, error.to_string()));
+                }
+            };
+            match parent.and_then(|parent| self.enter(id, parent, (place, name), &path)) {
+                Ok(Some(entry)) => return Next::Entry(entry),
+                // It takes no part.
+                Ok(None) => {}
+                Err(failure) => return Next::Skipped(ShownPath::from(&path), failure),
+            }
         }
+    }
+
+    fn open(&mut self, id: EntryId) -> Result<Stamp, Failure> {
+        let place = self.places.get(&id).ok_or_else(|| Failure::new(FailCode::Io, "it is not announced"))?;
+        let (place, name) = (place.parent.clone(), place.name.clone());
+        let parent = self.parent(&place)?;
+        let file = SourceFile::open(&parent, &name)?;
+        let stamp = file.stamp();
+        self.open = Some(OpenFile { id, parent, name, file });
+        Ok(stamp)
     }
 
     fn read(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
@@ -221,5 +351,9 @@ impl Source for DiskSource {
         if self.open.as_ref().is_some_and(|open| open.id == id) {
             self.open = None;
         }
+    }
+
+    fn forget(&mut self, id: EntryId) {
+        self.places.remove(&id);
     }
 }

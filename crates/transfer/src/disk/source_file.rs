@@ -1,12 +1,13 @@
 //! A file being sent: its end, and changes since it was opened.
 
 use std::fs::File;
+use std::ops::Range;
 
-use farhaul_session::{Chunk, Component, Entry, EntryKind, FailCode, Failure, RelPath, Stamp};
-use rustix::fs::{FileType, Stat};
+use farhaul_session::{Chunk, Component, Entry, FailCode, Failure, Stamp};
+use rustix::fs::{FileType, SeekFrom, Stat, seek};
 use rustix::io::Errno;
 
-use super::directory::{Directory, is_same, kind, mtime, permissions};
+use super::directory::{Directory, is_same, kind, mtime};
 use super::failure::failure;
 
 /// An open file.
@@ -17,9 +18,16 @@ pub(super) struct SourceFile {
     before: Stat,
     /// Whether its end is at the reported size.
     has_size: bool,
-    /// Bytes read, from its beginning.
+    /// The end of the bytes that were read.
     read: u64,
+    /// Bytes that are known to be no hole. All of a file without holes.
+    data: Range<u64>,
 }
+
+/// Size from which the kernel is told to read ahead. For smaller files, the advice costs more than it gains.
+const READ_AHEAD_FROM: u64 = 1 << 20;
+/// Bytes of a block of `st_blocks` (stat(2)).
+const BLOCK: u64 = 512;
 
 impl SourceFile {
     pub(super) fn open(parent: &Directory, name: &Component) -> Result<Self, Failure> {
@@ -28,23 +36,53 @@ impl SourceFile {
         if kind(&before) != FileType::RegularFile {
             return Err(Failure::new(FailCode::SpecialFile, "it was replaced just now"));
         }
-        // With this advice, the kernel reads further ahead. Without it, the kernel guesses.
-        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential);
+        if size(&before) >= READ_AHEAD_FROM {
+            // With this advice, the kernel reads further ahead. Without it, the kernel guesses.
+            let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential);
+        }
         let has_size = ends_at_its_size(&file, &before).map_err(|error| failure("read", error))?;
-        Ok(Self { file, before, has_size, read: 0 })
+        let data = if has_size && is_sparse(&before) { 0..0 } else { 0..u64::MAX };
+        Ok(Self { file, before, has_size, read: 0, data })
     }
 
-    /// The entry that announces it under this path.
-    pub(super) fn entry(&self, path: RelPath) -> Entry {
+    /// Its size and time when it was opened.
+    pub(super) fn stamp(&self) -> Stamp {
         let size = if self.has_size { size(&self.before) } else { Entry::UNKNOWN_SIZE };
-        let (mode, mtime) = (permissions(&self.before), mtime(&self.before));
-        Entry { path, kind: EntryKind::File, size, mode, mtime }
+        Stamp { size, mtime: mtime(&self.before) }
     }
 
     pub(super) fn read(&mut self, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
-        let len = read_at(&self.file, offset, out).map_err(|error| failure("read", error))?;
-        self.read = offset + len as u64;
+        if !self.data.contains(&offset)
+            && let Some(hole) = self.hole_at(offset)
+        {
+            self.read = self.read.max(offset + hole);
+            return Ok(Chunk::Zeros(hole));
+        }
+        let most = usize::try_from(self.data.end - offset).unwrap_or(usize::MAX).min(out.len());
+        let len = read_at(&self.file, offset, &mut out[..most]).map_err(|error| failure("read", error))?;
+        self.read = self.read.max(offset + len as u64);
         Ok(if len == 0 { Chunk::End } else { Chunk::Data(len) })
+    }
+
+    /// The length of the hole at `offset`. Learns where data is. `None` within data, and where the system does not tell.
+    fn hole_at(&mut self, offset: u64) -> Option<u64> {
+        let end = size(&self.before);
+        if offset >= end {
+            self.data = offset..u64::MAX;
+            return None;
+        }
+        let start = match seek(&self.file, SeekFrom::Data(offset)) {
+            Ok(start) => start.min(end),
+            // No data follows.
+            Err(Errno::NXIO) => end,
+            Err(_) => {
+                self.data = 0..u64::MAX;
+                return None;
+            }
+        };
+        let hole = seek(&self.file, SeekFrom::Hole(start)).unwrap_or(u64::MAX);
+        self.data = start..if hole >= end { u64::MAX } else { hole };
+        (start > offset).then(|| start - offset)
     }
 
     /// Compares the file with its earlier state. Its directory must still have it under this name. The stamp's size is
@@ -73,6 +111,9 @@ impl SourceFile {
 /// they contain. The kernel generates their content when they are read.
 fn ends_at_its_size(file: &File, stat: &Stat) -> Result<bool, Errno> {
     let size = size(stat);
+    if size > 0 && stat.st_blocks > 0 {
+        return Ok(true);
+    }
     // Such files occupy no blocks. For others the last byte is not read, because that might wait for a disk.
     let is_shorter = size > 0 && stat.st_blocks == 0 && !goes_on_at(file, size - 1)?;
     Ok(!is_shorter && !goes_on_at(file, size)?)
@@ -86,6 +127,12 @@ fn read_at(file: &File, offset: u64, out: &mut [u8]) -> Result<usize, Errno> {
     rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut *out, offset))
 }
 
-fn size(stat: &Stat) -> u64 {
+/// Whether a file occupies less space than its size, so that it may have holes.
+pub(super) fn is_sparse(stat: &Stat) -> bool {
+    u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(BLOCK) < size(stat)
+}
+
+/// Bytes of a file.
+pub(super) fn size(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or(0)
 }

@@ -1,86 +1,77 @@
 //! A store that builds a received tree on the disk.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
-use farhaul_session::{Commit, Component, Digest, Ending, Entry, EntryId, FailCode, Failure, Leftover, RelPath, Store};
+use farhaul_session::{
+    CHUNK_LEN, Change, ChunkDigest, Commit, Component, Digest, Ending, Entry, EntryId, FailCode, Failure, KnownChunk,
+    Leftover, Made, RelPath, Rules, ShownPath, Skip, Store, Sync, Verdict, chunk_count,
+};
+use rustix::fs::{FileType, Stat};
 
-use super::claims::Claims;
 use super::commits::{Commits, DirectoryCommit, FileCommit};
-use super::directory::Directory;
-use super::directory_handles::DirectoryHandles;
+use super::directory::{Directory, kind, mtime};
 use super::failure::failure;
-use super::partial::Partial;
+use super::known::{Claimed, KnownChunks};
+use super::links;
+use super::partial::{Commitment, Partial};
+use super::place::{Places, StoredPlace};
+use super::properties::Writer;
+use super::remains::Remain;
+use super::source_file::size;
+use super::surplus::Surplus;
 use super::target::Target;
 use super::umask::umask;
 
-/// Rights of the owner. The owner's next copy must enter an incomplete directory.
-const OWNER: u32 = 0o700;
+/// Most ranges of chunks that are claimed of one file. The others are sent again.
+const MOST_RANGES: usize = 400;
+/// Most files whose remains are held open until their content comes. Copies leave few.
+const MOST_REMAINS: usize = 32;
 
 /// Builds received trees: each file under a temporary name until it is complete, verified and safe from a crash.
 ///
 /// The last steps of each file wait for the disk, so threads of the store perform them. Dropping the store waits for
 /// running commits.
 ///
-/// A store holds at most five descriptors besides those of its commits, regardless of the depth of the tree. The limit
-/// of open files bounds the commits of all stores of the process together.
+/// A store holds few descriptors besides those of its commits, regardless of the depth of the tree. The limit of open files
+/// bounds the commits of all stores of the process together.
 #[derive(Debug)]
 pub struct DiskStore {
-    /// The handles of the root and of the innermost directory.
-    handles: DirectoryHandles,
-    /// The name for the single entry at the root, in place of its own.
-    rename: Option<Rename>,
+    places: Places,
     /// The root, if the store made it and the copy is not complete.
-    made: Option<Made>,
-    /// What the copy has made at the root.
-    claims: Arc<Claims>,
-    umask: u32,
-    /// The directories entered, outermost first.
-    directories: Vec<OpenDirectory>,
-    files: BTreeMap<EntryId, Partial>,
+    made: Option<MadeRoot>,
+    rules: Rules,
+    writer: Writer,
+    /// What earlier copies left of files whose content is wanted.
+    remains: BTreeMap<EntryId, Remain>,
+    /// Existing files of which chunks are compared.
+    bases: BTreeMap<EntryId, File>,
+    known: KnownChunks,
+    files: BTreeMap<EntryId, Open>,
     commits: Commits,
+    surplus: Surplus,
 }
 
-/// A directory whose content is incomplete.
+/// A file whose content arrives.
 #[derive(Debug)]
-struct OpenDirectory {
-    id: EntryId,
-    /// Its name in the session.
-    name: Component,
-    /// Its mode if the copy breaks off. `None` for directories that existed before, which keep their mode in any case.
-    mode_after_break: Option<u32>,
-    /// What the copy has made in it.
-    claims: Arc<Claims>,
+struct Open {
+    partial: Partial,
+    entry: Entry,
 }
 
 /// A target directory that did not exist before.
 #[derive(Debug)]
-struct Made {
+struct MadeRoot {
     parent: Directory,
     name: Component,
-}
-
-/// Where an entry goes.
-struct StoredPlace {
-    directory: Arc<Directory>,
-    /// Its name there.
-    name: Component,
-    claims: Arc<Claims>,
-}
-
-#[derive(Debug)]
-struct Rename {
-    to: Component,
-    /// The entry that got the name. Only one can.
-    from: Option<Component>,
 }
 
 impl DiskStore {
     /// Stores all entries in a directory.
     pub fn into_directory(directory: Directory) -> Self {
-        Self::new(directory, None)
+        Self::new(Places::new(directory, None))
     }
 
     /// Stores entries at a user's path: in it, if it is a directory. Otherwise one file or tree gets that name, or a
@@ -114,129 +105,255 @@ impl DiskStore {
                 if is_new {
                     directory.set_mode(0o777 & !umask())?;
                 }
-                let made = is_new.then_some(Made { parent, name });
+                let made = is_new.then_some(MadeRoot { parent, name });
                 let mut store = Self::into_directory(directory);
                 store.made = made;
                 Ok(store)
             }
-            Err(_) => Ok(Self::new(parent, Some(Rename { to: name, from: None }))),
+            Err(_) => Ok(Self::new(Places::new(parent, Some(name)))),
         }
     }
 
-    fn new(root: Directory, rename: Option<Rename>) -> Self {
-        let (directories, files) = (Vec::new(), BTreeMap::new());
-        let (made, claims, commits) = (None, Arc::default(), Commits::default());
-        Self { handles: DirectoryHandles::new(root), rename, made, claims, umask: umask(), directories, files, commits }
-    }
-
-    /// The innermost directory after closing those deeper than `depth`.
-    fn directory_at(&mut self, depth: usize) -> Result<Arc<Directory>, Failure> {
-        self.directories.truncate(depth);
-        self.handles.leave_to(depth);
-        self.handles.here().map_err(|lost| lost.failure(FailCode::NotFound))
-    }
-
-    /// Gives the open directories the modes that they keep if nothing more arrives.
-    fn leave_directories(&self) {
-        for (depth, open) in (1..).zip(&self.directories) {
-            if let (Some(mode), Ok(directory)) = (open.mode_after_break, self.handles.at(depth)) {
-                // If that fails, the directory stays private. The next copy gives it its mode.
-                let _ = directory.set_mode(mode);
-                directory.mark_unfinished(mode);
-            }
+    fn new(places: Places) -> Self {
+        let rules = Rules::default();
+        Self {
+            places,
+            made: None,
+            writer: Writer::of(rules.keep, umask(), false),
+            rules,
+            remains: BTreeMap::new(),
+            bases: BTreeMap::new(),
+            known: KnownChunks::default(),
+            files: BTreeMap::new(),
+            commits: Commits::default(),
+            surplus: Surplus::default(),
         }
+    }
+
+    /// The same under these rules. Properties that need privileges are set only for a peer that `is_trusted` with them.
+    #[must_use]
+    pub fn under_rules(mut self, rules: &Rules, is_trusted: bool) -> Self {
+        self.writer = Writer::of(rules.keep, umask(), is_trusted);
+        self.surplus = Surplus::of(rules);
+        self.rules = rules.clone();
+        self
     }
 
     /// Removes a target directory that the store made and that is still empty.
     fn remove_made(&mut self) {
-        if let Some(Made { parent, name }) = self.made.take() {
+        if let Some(MadeRoot { parent, name }) = self.made.take() {
             // The system removes no directory with an entry.
             let _ = parent.remove_directory(&name);
         }
     }
 
-    /// The open directory of an entry, and the entry's name there.
-    fn place(&mut self, entry: &Entry) -> Result<StoredPlace, Failure> {
-        let no_name = || Failure::from(FailCode::NameRefused);
-        let (name, parents) = entry.path.split_last().ok_or_else(no_name)?;
-        let open = self.directories.iter().map(|directory| &directory.name).take(parents.len());
-        if !open.eq(parents) {
-            return Err(FailCode::ParentFailed.into());
-        }
-        let directory = self.directory_at(parents.len())?;
-        let claims = Arc::clone(self.directories.last().map_or(&self.claims, |open| &open.claims));
-        let name = match &mut self.rename {
-            Some(rename) if parents.is_empty() => {
-                if rename.from.get_or_insert_with(|| name.clone()) != name {
-                    let message = "several files cannot have one name; the target must be a directory";
-                    return Err(Failure::new(FailCode::Exists, message));
-                }
-                rename.to.clone()
+    const fn syncs(&self) -> bool {
+        !matches!(self.rules.sync, Sync::Never)
+    }
+
+    /// Whether the target has the file `there`, as the rules have it. Its other properties are set then.
+    fn has(&self, place: &StoredPlace, entry: &Entry, there: &Stat) -> Result<Option<Change>, Failure> {
+        match self.rules.skip {
+            Skip::Exists => Ok(Some(Change::None)),
+            Skip::SizeTime if entry.size == size(there) && is_same_time(entry, there) => {
+                self.set_properties(place, entry, there).map(Some)
             }
-            _ => name.clone(),
+            _ => Ok(None),
+        }
+    }
+
+    /// Gives an existing file the properties that the copy keeps.
+    fn set_properties(&self, place: &StoredPlace, entry: &Entry, there: &Stat) -> Result<Change, Failure> {
+        let wanted = self.writer.wanted(entry, false);
+        if !wanted.is_any() {
+            return Ok(Change::None);
+        }
+        let file = match place.directory.open_file(&place.name) {
+            Ok(file) => file,
+            // Nobody may look at it. What can be compared is the same.
+            Err(rustix::io::Errno::ACCESS) => return Ok(Change::None),
+            Err(error) => return Err(failure("open", error)),
         };
-        Ok(StoredPlace { directory, name, claims })
+        if !wanted.is_missing_in(&file, there).map_err(|error| failure("read its properties", error))? {
+            return Ok(Change::None);
+        }
+        if !self.rules.dry_run {
+            wanted.set(&file).map_err(|error| failure("set its properties", error))?;
+        }
+        Ok(Change::Properties)
+    }
+
+    /// The chunks that the target may have of a file that is wanted.
+    fn claim(&mut self, id: EntryId, place: &StoredPlace, entry: &Entry, there: Option<&Stat>) -> Option<Claimed> {
+        if !entry.has_size() || entry.size == 0 {
+            return None;
+        }
+        let remain = self.places.remain(place, entry).filter(|_| entry.size > CHUNK_LEN);
+        if let Some(remain) = remain.filter(|_| self.remains.len() < MOST_REMAINS) {
+            let chunks = remain.noted.chunks_within(entry.size, remain.len);
+            let chunks = chunks.into_iter().map(|(index, digest)| (index, Some(digest))).collect();
+            let file = remain.file.try_clone().ok()?;
+            self.remains.insert(id, remain);
+            return Some(Claimed { id, file, size: entry.size, chunks });
+        }
+        let there = there.filter(|_| self.rules.skip == Skip::Digest && self.bases.len() < MOST_REMAINS)?;
+        let file = place.directory.open_file(&place.name).ok()?;
+        let whole = if size(there) >= entry.size { chunk_count(entry.size) } else { size(there) / CHUNK_LEN };
+        self.bases.insert(id, file.try_clone().ok()?);
+        Some(Claimed { id, file, size: entry.size, chunks: (0..whole).map(|index| (index, None)).collect() })
     }
 }
 
 impl Store for DiskStore {
-    fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
-        let StoredPlace { directory: parent, name, claims } = self.place(entry)?;
-        let (directory, is_new) =
-            parent.make_child(&name).map_err(|error| Target { directory: &parent, name: &name }.no_directory(error))?;
-        claims.claim_directory(&parent, &name, (directory.inode(), is_new))?;
-        if is_new {
-            directory.mark_unfinished(OWNER);
+    fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Made, Failure> {
+        self.surplus.saw(&entry.path);
+        self.places.make_dir(id, entry, self.rules.dry_run)
+    }
+
+    fn examine(&mut self, id: EntryId, entry: &Entry) -> Result<Verdict, Failure> {
+        self.surplus.saw(&entry.path);
+        let Some(place) = self.places.find(entry)? else { return Ok(Verdict::Have(Change::New)) };
+        let StoredPlace { directory, name, claims, .. } = &place;
+        Target { directory, name }.check(claims)?;
+        let there = directory.stat(name).ok().filter(|stat| kind(stat) == FileType::RegularFile);
+        if let Some(there) = &there
+            && let Some(change) = self.has(&place, entry, there)?
+        {
+            claims.claim_existing(directory, name, (there.st_ino, false))?;
+            if !self.rules.dry_run {
+                // Whatever an earlier copy left of it is of no use.
+                if let Some(remain) = self.places.remain(&place, entry) {
+                    remain.remove(directory);
+                }
+            }
+            return Ok(Verdict::Have(change));
         }
-        let mode_after_break = (is_new || directory.is_unfinished()).then_some(entry.mode & !self.umask | OWNER);
-        self.handles.enter(name, directory);
-        let name = entry.name().clone();
-        self.directories.push(OpenDirectory { id, name, mode_after_break, claims: Arc::default() });
-        Ok(())
+        let change = if there.is_some() { Change::Content } else { Change::New };
+        if self.rules.dry_run {
+            return Ok(Verdict::Have(change));
+        }
+        let mut ranges = Vec::new();
+        if let Some(mut claimed) = self.claim(id, &place, entry, there.as_ref()) {
+            claimed.limit(MOST_RANGES);
+            ranges = claimed.ranges();
+            if ranges.is_empty() || !self.known.read(claimed) {
+                ranges.clear();
+            }
+        }
+        Ok(Verdict::Want(change, ranges))
+    }
+
+    fn poll_known(&mut self) -> Option<(EntryId, KnownChunk)> {
+        self.known.poll()
+    }
+
+    fn has_unknown(&self) -> bool {
+        self.known.is_reading()
     }
 
     fn begin(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
-        let StoredPlace { directory, name, claims } = self.place(entry)?;
-        Target { directory: &directory, name: &name }.check(&claims)?;
+        if let Some(open) = self.files.get_mut(&id) {
+            open.entry = entry.clone();
+            return open.partial.resize(entry);
+        }
+        let Some(StoredPlace { directory, name, claims, .. }) = self.places.find(entry)? else {
+            return Err(FailCode::ParentFailed.into());
+        };
+        let remain = self.remains.remove(&id);
         let free = directory.free_space().map_err(|error| failure("ask for the free space", error))?;
-        if entry.size > free {
-            let message = format!("{} bytes are needed and {free} are free", entry.size);
+        let needed = Partial::needs(entry, remain.as_ref());
+        if needed > free && !entry.is_sparse() {
+            let message = format!("{needed} bytes are needed and {free} are free");
             return Err(Failure::new(FailCode::NoSpace, message));
         }
-        self.files.insert(id, Partial::begin(directory, name, entry.size, claims)?);
+        let partial = match remain {
+            Some(remain) => Partial::resume(directory, name, entry, remain, claims)?,
+            None => Partial::begin(directory, name, entry.size, claims)?,
+        };
+        let partial = partial.with_basis(self.bases.remove(&id));
+        self.files.insert(id, Open { partial, entry: entry.clone() });
         Ok(())
     }
 
     fn write(&mut self, id: EntryId, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
-        self.files.get(&id).ok_or_else(not_open)?.write(offset, bytes)
+        self.files.get(&id).ok_or_else(not_open)?.partial.write(offset, bytes)
     }
 
-    fn commit(&mut self, id: EntryId, entry: &Entry, _: &Digest) -> Result<Commit, Failure> {
-        let partial = self.files.remove(&id).ok_or_else(not_open)?;
-        self.commits.file(FileCommit { id, partial, mode: entry.mode & !self.umask, mtime: entry.mtime });
+    fn zeros(&mut self, id: EntryId, offset: u64, count: u64) -> Result<(), Failure> {
+        self.files.get(&id).ok_or_else(not_open)?.partial.zeros(offset, count)
+    }
+
+    fn keep(&mut self, id: EntryId, index: u64) -> Result<(), Failure> {
+        self.files.get(&id).ok_or_else(not_open)?.partial.keep(index)
+    }
+
+    fn chunk(&mut self, id: EntryId, index: u64, digest: &ChunkDigest) {
+        let Some(Open { partial, entry }) = self.files.get_mut(&id) else { return };
+        // What is noted has arrived, whatever the disk does later. If it fails, the commit finds out.
+        if self.rules.sync == Sync::Chunk && partial.sync().is_err() {
+            return;
+        }
+        partial.note(index, digest, entry);
+    }
+
+    fn commit(&mut self, id: EntryId, entry: &Entry, digest: &Digest) -> Result<Commit, Failure> {
+        let Open { partial, .. } = self.files.remove(&id).ok_or_else(not_open)?;
+        let how = Commitment {
+            wanted: self.writer.wanted(entry, true),
+            keeps_permissions: self.writer.keeps_permissions(),
+            syncs: self.syncs(),
+            verify: self.rules.verify_disk.then_some(*digest),
+        };
+        self.commits.file(FileCommit { id, partial, how });
         Ok(Commit::Pending)
     }
 
     fn finish_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Commit, Failure> {
-        let position = self.directories.iter().position(|open| open.id == id).ok_or_else(not_open)?;
-        let is_ours = self.directories[position].mode_after_break.is_some();
-        let directory = self.directory_at(position + 1);
-        let parent = self.directory_at(position)?;
-        let directory = directory?;
-        let (mode, mtime) = (is_ours.then_some(entry.mode & !self.umask), entry.mtime);
-        self.commits.directory(DirectoryCommit { id, directory, parent, mode, mtime });
+        self.surplus.finish(&entry.path, entry.mtime, || self.places.directory(&entry.path));
+        let Some(finished) = self.places.finish_dir(entry)? else { return Ok(Commit::Done) };
+        if self.rules.dry_run {
+            return Ok(Commit::Done);
+        }
+        let wanted = self.writer.wanted(entry, finished.is_ours);
+        let (directory, parent, is_ours, syncs) = (finished.directory, finished.parent, finished.is_ours, self.syncs());
+        self.commits.directory(DirectoryCommit { id, directory, parent, wanted, is_ours, syncs });
         Ok(Commit::Pending)
+    }
+
+    fn make_symlink(&mut self, _: EntryId, entry: &Entry) -> Result<(Change, Commit), Failure> {
+        self.surplus.saw(&entry.path);
+        if !self.rules.keep.symlinks {
+            return Err(Failure::new(FailCode::SpecialFile, "a symbolic link"));
+        }
+        let Some(place) = self.places.find(entry)? else { return Ok((Change::New, Commit::Done)) };
+        let wanted = self.writer.wanted(entry, true);
+        let change = links::make_symlink(&place, entry, &wanted, self.rules.dry_run)?;
+        Ok((change, Commit::Done))
+    }
+
+    fn make_hard_link(&mut self, _: EntryId, entry: &Entry, first: &Entry) -> Result<(Change, Commit), Failure> {
+        self.surplus.saw(&entry.path);
+        if !self.rules.keep.hard_links {
+            return Err(Failure::new(FailCode::SpecialFile, "a hard link"));
+        }
+        let (Some(place), Some(first)) = (self.places.find(entry)?, self.places.find_finished(first)?) else {
+            return Ok((Change::New, Commit::Done));
+        };
+        let change = links::make_hard_link(&place, &first, self.rules.dry_run)?;
+        Ok((change, Commit::Done))
     }
 
     fn settle(&mut self) {
         self.commits.settle();
-        self.leave_directories();
     }
 
     fn conclude(&mut self, ending: Ending) {
         match ending {
             Ending::Whole => self.made = None,
-            Ending::Lacking => self.remove_made(),
+            Ending::Lacking => {
+                self.places.leave();
+                self.remove_made();
+            }
         }
     }
 
@@ -245,11 +362,20 @@ impl Store for DiskStore {
     }
 
     fn abort(&mut self, id: EntryId, leftover: Leftover) {
-        if let Some(mut partial) = self.files.remove(&id)
+        if let Some(Open { mut partial, .. }) = self.files.remove(&id)
             && leftover == Leftover::Remove
         {
             partial.remove();
         }
+    }
+
+    fn forget(&mut self, id: EntryId) {
+        self.remains.remove(&id);
+        self.bases.remove(&id);
+    }
+
+    fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)> {
+        self.surplus.next(&self.places, self.rules.dry_run)
     }
 }
 
@@ -257,8 +383,15 @@ impl Drop for DiskStore {
     /// Covers a copy whose connection was lost, where nothing called [`settle`](Store::settle).
     fn drop(&mut self) {
         self.settle();
+        self.places.leave();
         self.remove_made();
     }
+}
+
+/// Whether a file has the time of the source. Some file systems keep whole seconds.
+fn is_same_time(entry: &Entry, there: &Stat) -> bool {
+    let time = mtime(there);
+    time == entry.mtime || time.nanos == 0 && time.seconds == entry.mtime.seconds
 }
 
 fn not_open() -> Failure {

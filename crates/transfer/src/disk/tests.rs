@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use farhaul_session::{
-    Chunk, Commit, Digest, Ending, Entry, EntryId, EntryKind, FailCode, Leftover, Mtime, Next, RelPath, Source, Stamp,
-    Store,
+    Chunk, Commit, Digest, Ending, Entry, EntryId, EntryKind, FailCode, Failure, Leftover, Mtime, Next, RelPath,
+    Source, Stamp, Store,
 };
 use rustix::process::geteuid;
 use rustix::thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
@@ -79,11 +79,17 @@ fn rel(path: &str) -> RelPath {
 
 fn file(path: &str, size: u64) -> Entry {
     let mtime = Mtime { seconds: 1_000_000_000, nanos: 123_456_789 };
-    Entry { path: rel(path), kind: EntryKind::File, size, mode: 0o640, mtime }
+    Entry::new(rel(path), EntryKind::File, size, 0o640, mtime)
 }
 
 fn directory(path: &str) -> Entry {
     Entry { kind: EntryKind::Directory, mode: 0o755, ..file(path, 0) }
+}
+
+/// Examines the place of a file and begins it, as a session does.
+fn begin_file(store: &mut DiskStore, id: EntryId, entry: &Entry) -> Result<(), Failure> {
+    store.examine(id, entry)?;
+    store.begin(id, entry)
 }
 
 /// Sends all entries of `source` to `store`, and returns the skipped ones.
@@ -116,9 +122,17 @@ fn copy(source: &mut DiskSource, store: &mut DiskStore) -> Vec<(String, FailCode
             open.push((id, entry));
             continue;
         }
+        let Stamp { size, mtime } = match source.open(id) {
+            Ok(stamp) => stamp,
+            Err(failure) => {
+                skipped.push((entry.path.to_string(), failure.code));
+                continue;
+            }
+        };
+        let entry = Entry { size, mtime, ..entry };
         // If the size is unknown, stores are told zero.
         let announced = Entry { size: if entry.has_size() { entry.size } else { 0 }, ..entry.clone() };
-        store.begin(id, &announced).unwrap();
+        begin_file(store, id, &announced).unwrap();
         let (mut content, mut block) = (Vec::new(), [0; 1000]);
         while let Chunk::Data(len) = source.read(id, content.len() as u64, &mut block).unwrap() {
             store.write(id, content.len() as u64, &block[..len]).unwrap();
@@ -279,8 +293,8 @@ fn a_link_planted_at_the_target_leads_nowhere() {
     symlink(outside.path("victim"), to.path("file")).unwrap();
     let mut store = DiskStore::at(&to.0, true).unwrap();
     assert_eq!(store.make_dir(EntryId(0), &directory("dir")).unwrap_err().code, FailCode::Exists);
-    assert_eq!(store.begin(EntryId(1), &file("dir/x", 1)).unwrap_err().code, FailCode::ParentFailed);
-    assert_eq!(store.begin(EntryId(2), &file("file", 3)).unwrap_err().code, FailCode::Exists);
+    assert_eq!(begin_file(&mut store, EntryId(1), &file("dir/x", 1)).unwrap_err().code, FailCode::ParentFailed);
+    assert_eq!(begin_file(&mut store, EntryId(2), &file("file", 3)).unwrap_err().code, FailCode::Exists);
     assert_eq!(tree(&outside.0), [("victim".into(), "untouched".into())]);
     assert_eq!(tree(&to.0), [("dir".into(), "link".into()), ("file".into(), "link".into())]);
     let root = Directory::open(&to.0).unwrap();
@@ -295,7 +309,7 @@ fn a_directory_swapped_for_a_link_while_files_arrive_changes_nothing() {
     store.make_dir(EntryId(0), &directory("dir")).unwrap();
     fs::rename(to.path("dir"), to.path("moved")).unwrap();
     symlink(&outside.0, to.path("dir")).unwrap();
-    store.begin(EntryId(1), &file("dir/x", 0)).unwrap();
+    begin_file(&mut store, EntryId(1), &file("dir/x", 0)).unwrap();
     store.commit(EntryId(1), &file("dir/x", 0), &Digest::of(b"")).unwrap();
     assert_eq!(failures(&mut store), []);
     assert_eq!(tree(&outside.0), []);
@@ -308,7 +322,7 @@ fn until_the_commit_the_old_file_stands_and_the_new_one_is_private() {
     to.write("file", b"old");
     let mut store = DiskStore::at(&to.0, true).unwrap();
     let entry = file("file", 3);
-    store.begin(EntryId(0), &entry).unwrap();
+    begin_file(&mut store, EntryId(0), &entry).unwrap();
     store.write(EntryId(0), 0, b"new").unwrap();
     let there = tree(&to.0);
     let (temporary, _) = there.iter().find(|(path, _)| path.as_os_str() != "file").unwrap();
@@ -326,7 +340,7 @@ fn an_aborted_file_is_kept_or_removed_as_asked() {
     let to = Scratch::new("abort");
     let mut store = DiskStore::at(&to.0, true).unwrap();
     for (id, leftover, left) in [(0, Leftover::Remove, 0), (1, Leftover::Keep, 1)] {
-        store.begin(EntryId(id), &file("file", 3)).unwrap();
+        begin_file(&mut store, EntryId(id), &file("file", 3)).unwrap();
         store.write(EntryId(id), 0, b"ab").unwrap();
         store.abort(EntryId(id), leftover);
         assert_eq!(tree(&to.0).len(), left);
@@ -337,7 +351,7 @@ fn an_aborted_file_is_kept_or_removed_as_asked() {
 fn a_file_larger_than_the_free_space_is_refused_before_a_byte_is_written() {
     let to = Scratch::new("space");
     let mut store = DiskStore::at(&to.0, true).unwrap();
-    let failure = store.begin(EntryId(0), &file("file", u64::MAX)).unwrap_err();
+    let failure = begin_file(&mut store, EntryId(0), &file("file", u64::MAX)).unwrap_err();
     assert_eq!(failure.code, FailCode::NoSpace);
     assert_eq!(tree(&to.0), []);
 }
@@ -345,7 +359,7 @@ fn a_file_larger_than_the_free_space_is_refused_before_a_byte_is_written() {
 #[test]
 fn a_file_system_without_a_size_refuses_with_its_own_reason() {
     let mut store = DiskStore::at(Path::new("/proc"), true).unwrap();
-    let failure = store.begin(EntryId(0), &file("file", 5)).unwrap_err();
+    let failure = begin_file(&mut store, EntryId(0), &file("file", 5)).unwrap_err();
     assert_ne!(failure.code, FailCode::NoSpace, "{failure}");
 }
 
@@ -360,9 +374,11 @@ fn bytes_beyond_four_gibibytes_are_read_and_written_at_their_offset() {
     let Next::Entry(entry) = source.next_entry(EntryId(0)) else { panic!("it is a file") };
     assert_eq!(entry.size, FAR + 7);
     let mut block = [0; 100];
+    assert_eq!(source.open(EntryId(0)), Ok(entry.stamp()));
+    assert_eq!(source.read(EntryId(0), 0, &mut block), Ok(Chunk::Zeros(FAR - FAR % 4096)));
     assert_eq!(source.read(EntryId(0), FAR, &mut block), Ok(Chunk::Data(7)));
     let mut store = DiskStore::at(&scratch.path("to"), false).unwrap();
-    store.begin(EntryId(0), &Entry { size: 0, ..entry.clone() }).unwrap();
+    begin_file(&mut store, EntryId(0), &Entry { size: 0, ..entry.clone() }).unwrap();
     store.write(EntryId(0), FAR, &block[..7]).unwrap();
     assert_eq!(store.commit(EntryId(0), &entry, &Digest::of(b"")), Ok(Commit::Pending));
     assert_eq!(failures(&mut store), []);
@@ -378,7 +394,7 @@ fn a_file_does_not_replace_a_directory_nor_the_reverse() {
     to.write("dir/file", b"");
     to.write("file", b"");
     let mut store = DiskStore::at(&to.0, true).unwrap();
-    assert_eq!(store.begin(EntryId(0), &file("dir", 0)).unwrap_err().code, FailCode::Exists);
+    assert_eq!(begin_file(&mut store, EntryId(0), &file("dir", 0)).unwrap_err().code, FailCode::Exists);
     assert_eq!(store.make_dir(EntryId(1), &directory("file")).unwrap_err().code, FailCode::Exists);
 }
 
@@ -387,11 +403,11 @@ fn a_target_that_does_not_exist_becomes_the_name_of_one_entry() {
     let to = Scratch::new("rename");
     let mut store = DiskStore::at(&to.path("new"), false).unwrap();
     store.make_dir(EntryId(0), &directory("old")).unwrap();
-    store.begin(EntryId(1), &file("old/file", 0)).unwrap();
+    begin_file(&mut store, EntryId(1), &file("old/file", 0)).unwrap();
     store.commit(EntryId(1), &file("old/file", 0), &Digest::of(b"")).unwrap();
     store.finish_dir(EntryId(0), &directory("old")).unwrap();
     assert_eq!(failures(&mut store), []);
-    assert_eq!(store.begin(EntryId(2), &file("other", 0)).unwrap_err().code, FailCode::Exists);
+    assert_eq!(begin_file(&mut store, EntryId(2), &file("other", 0)).unwrap_err().code, FailCode::Exists);
     assert_eq!(tree(&to.0), [("new".into(), "dir".into()), ("new/file".into(), String::new())]);
     let made = DiskStore::beneath(&Directory::open(&to.0).unwrap(), &rel("new/made"), true);
     assert!(made.is_ok() && to.path("new/made").is_dir());
@@ -420,6 +436,7 @@ fn a_source_that_was_replaced_is_noticed() {
     from.write("file", b"old");
     let mut source = DiskSource::new(&[from.path("file")], false).unwrap();
     assert!(matches!(source.next_entry(EntryId(0)), Next::Entry(_)));
+    source.open(EntryId(0)).unwrap();
     from.write("other", b"new");
     fs::rename(from.path("other"), from.path("file")).unwrap();
     assert_eq!(source.recheck(EntryId(0)).unwrap_err().code, FailCode::SourceChanged);
@@ -451,7 +468,7 @@ fn a_failed_commit_is_reported_for_its_file_alone() {
     let mut store = DiskStore::at(&to.0, true).unwrap();
     for id in 0..100 {
         let entry = file(&format!("{id:03}"), 3);
-        store.begin(EntryId(id), &entry).unwrap();
+        begin_file(&mut store, EntryId(id), &entry).unwrap();
         store.write(EntryId(id), 0, b"new").unwrap();
         if id % 10 == 0 {
             // Another entry takes the name at the last moment.
@@ -473,7 +490,7 @@ fn a_commit_counts_only_once_its_file_has_its_name() {
     let mut store = DiskStore::at(&to.0, true).unwrap();
     for id in 0..50 {
         let entry = file(&format!("{id}"), 0);
-        store.begin(EntryId(id), &entry).unwrap();
+        begin_file(&mut store, EntryId(id), &entry).unwrap();
         store.commit(EntryId(id), &entry, &Digest::of(b"")).unwrap();
         while let Some((done, outcome)) = store.poll_committed() {
             assert_eq!(outcome, Ok(()));
@@ -489,7 +506,7 @@ fn a_dropped_store_completes_its_commits() {
     store.make_dir(EntryId(0), &directory("d")).unwrap();
     for id in 1..=20 {
         let entry = file(&format!("d/{id:02}"), 0);
-        store.begin(EntryId(id), &entry).unwrap();
+        begin_file(&mut store, EntryId(id), &entry).unwrap();
         store.commit(EntryId(id), &entry, &Digest::of(b"")).unwrap();
     }
     store.finish_dir(EntryId(0), &directory("d")).unwrap();

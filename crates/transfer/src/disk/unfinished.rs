@@ -10,7 +10,7 @@ use rustix::process::geteuid;
 use super::directory::Directory;
 
 /// The extended attribute. Its value is the mode that the copy left, in octal: whoever changes the mode takes the mark off.
-const NAME: &str = "user.farhaul.unfinished";
+pub(super) const NAME: &str = "user.farhaul.unfinished";
 /// Bits with which others could set the mark.
 const WRITABLE: u32 = 0o022;
 /// More than the digits of any mode.

@@ -149,7 +149,8 @@ impl LocalProgram {
 fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &Environment) -> Result<(), Error> {
     let settings = host.settings(&hello.options).map_err(|line| Error::new(Code::Protocol, line).remedy(UPDATE))?;
     let identity = identity::generate()?;
-    let job = Job::of(&hello.task, host)?;
+    let rules = hello.rules().map_err(|why| Error::new(Code::Protocol, why).remedy(UPDATE))?;
+    let job = Job::of(&hello.task, &rules, host)?;
     if let Job::Forward { paths, recursive } = &job {
         send(&FromRemote::Ready(ready(&identity, 0, &job)));
         let Some(ToRemote::Call(call)) = near.next() else { return Ok(()) };
@@ -164,7 +165,8 @@ fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &En
         };
         follow(near, begin, at_end)?;
         let to = Other::new(call, identity, hello.ports, detour)?;
-        return host.forward(Copy::forward(paths.clone(), *recursive, to).with(settings), &hello.options);
+        return host
+            .forward(Copy::forward(paths.clone(), *recursive, to).with(settings).by_rules(rules), &hello.options);
     }
     let key: PublicKey = hello
         .key
@@ -273,7 +275,7 @@ impl OneCopy<'_> {
 
     fn receive(&self, caller: &Caller, target: &Path, is_directory: bool, asked: &Pull) -> Result<(), Error> {
         let place = escape(target.as_os_str().as_encoded_bytes());
-        let open = || DiskStore::at(target, is_directory);
+        let open = || Ok(DiskStore::at(target, is_directory)?.under_rules(&asked.rules, true));
         let (target, holding) = (Target::at(target.to_owned()), Holding::default());
         let hosted = self.hosting.receive(caller, Some(asked), (&place, &target), open, &holding);
         let Some((end, result)) = hosted else { return Ok(()) };
@@ -295,7 +297,13 @@ impl OneCopy<'_> {
         let each = || paths.iter().map(shown).zip(Selection::each_named(paths, wording, recursive));
         match select(Selection::named(paths, wording, recursive), pull.single, each) {
             Ok(selection) => {
-                let mut source = DiskSource::of(selection);
+                let mut source = match DiskSource::of(selection).under_rules(&pull.rules) {
+                    Ok(source) => source,
+                    Err(why) => {
+                        caller.refuse(AbortCode::Refused, &why);
+                        return Err(Error::new(Code::Protocol, why));
+                    }
+                };
                 if connect::is_here(caller.peer) {
                     source.leave_out_younger_directories();
                 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use farhaul_session::{Pull, RelPath};
+use farhaul_session::{Pull, RelPath, Rules};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error};
@@ -12,7 +12,7 @@ use crate::session::file::Ledger;
 /// Longest text of a remote program that is shown, characters: a path of 4096 bytes, and what is wrong with it.
 const LONGEST_TEXT: usize = 8192;
 /// Version of these messages. Programs of different versions refuse each other.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 /// Bytes of a path, which need not be UTF-8: with escapes as in a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +52,9 @@ pub(crate) struct Hello {
     #[serde(default)]
     pub(crate) key: Option<String>,
     pub(crate) task: Task,
+    /// The rules of the copy, as they are sent in requests.
+    #[serde(default)]
+    pub(crate) rules: Option<PathText>,
     /// Options of connections, as on a command line.
     #[serde(default)]
     pub(crate) options: Vec<String>,
@@ -61,6 +64,17 @@ pub(crate) struct Hello {
     /// Whether the copy goes on when ssh ends.
     #[serde(default)]
     pub(crate) detach: bool,
+}
+
+impl Hello {
+    /// The rules of the copy.
+    ///
+    /// # Errors
+    /// They are none of this version.
+    pub(crate) fn rules(&self) -> Result<Rules, &'static str> {
+        let Some(rules) = &self.rules else { return Ok(Rules::default()) };
+        Rules::from_bytes(&rules.bytes()?).map_err(|_| "the rules of the copy are none")
+    }
 }
 
 /// The part of the remote program.
@@ -102,10 +116,10 @@ impl Wanted {
     ///
     /// # Errors
     /// A name is none.
-    pub(crate) fn request(&self, single: bool) -> Result<Pull, &'static str> {
+    pub(crate) fn request(&self, single: bool, rules: Rules) -> Result<Pull, &'static str> {
         let name = |name: &PathText| RelPath::parse(&name.bytes()?).map_err(|_| "it is no name");
         let paths = self.names.iter().map(name).collect::<Result<_, _>>()?;
-        Ok(Pull { paths, recursive: self.recursive, patterns: self.patterns, single })
+        Ok(Pull { paths, recursive: self.recursive, patterns: self.patterns, single, rules })
     }
 }
 

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use farhaul::Stream;
 use farhaul::security::{KeyPair, PublicKey};
+use farhaul_session::Rules;
 
-use super::messages::{Call, Failed, FromRemote, Hello, Ready, Task, VERSION};
+use super::messages::{Call, Failed, FromRemote, Hello, PathText, Ready, Task, VERSION};
 use super::tunnel::{Entrance, Tunnel, WINDOW};
 use super::{RemoteProgram, Ssh, setting, voice};
 use crate::connect::Calling;
@@ -110,10 +111,10 @@ impl Reached {
 
 impl OverSsh<'_> {
     /// Starts a remote program on `host` for this task, and connects to it.
-    pub(crate) fn connect(&self, host: &str, task: Task) -> Result<Reached, Error> {
+    pub(crate) fn connect(&self, host: &str, task: Task, rules: &Rules) -> Result<Reached, Error> {
         let Self { environment, settings, .. } = *self;
         let identity = identity::generate()?;
-        let hello = self.hello(Some(identity.public()), task);
+        let hello = self.hello(Some(identity.public()), task, rules);
         let (mut far, ready, addresses) = self.start(host, &hello)?;
         let server = Server::with_key(host.to_owned(), identity, settings.security.cipher, key_of(&ready)?);
         let quick = settings.connecting_within(UDP_DEAD);
@@ -145,12 +146,13 @@ impl OverSsh<'_> {
     }
 
     /// The first message to a remote program that admits `key`.
-    pub(crate) fn hello(&self, key: Option<PublicKey>, task: Task) -> Hello {
+    pub(crate) fn hello(&self, key: Option<PublicKey>, task: Task, rules: &Rules) -> Hello {
         Hello {
             version: VERSION,
             program: env!("CARGO_PKG_VERSION").to_owned(),
             key: key.map(|key| key.to_string()),
             task,
+            rules: Some(PathText::new(&rules.to_bytes())),
             options: self.settings.words(),
             ports: self.ssh.port_range,
             detach: self.ssh.detach,
@@ -216,6 +218,7 @@ impl Answering {
             program: env!("CARGO_PKG_VERSION").to_owned(),
             key: Some(admitted.to_string()),
             task: Task::Answer,
+            rules: None,
             options: Vec::new(),
             ports: ssh.port_range,
             detach: false,

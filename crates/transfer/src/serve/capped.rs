@@ -1,8 +1,8 @@
 //! A source or store within the caps of its client.
 
 use farhaul_session::{
-    Chunk, Commit, Digest, Ending, Entry, EntryId, EntryKind, FailCode, Failure, Figures, Leftover, Next, ShownPath,
-    Source, Stamp, Store,
+    Change, Chunk, ChunkDigest, Commit, Digest, Ending, Entry, EntryId, FailCode, Failure, Figures, KnownChunk,
+    Leftover, Made, Next, ShownPath, Source, Stamp, Store, Verdict,
 };
 use farhaul_udp::Clock;
 
@@ -51,12 +51,22 @@ impl<T: Source> Source for Capped<T> {
             Err(used_up) => {
                 // One failure stands for all that follow, which are not even looked for.
                 self.is_over = true;
-                if entry.kind == EntryKind::File {
-                    self.inner.close(id);
-                }
+                self.inner.forget(id);
                 Next::Skipped(ShownPath::from(&entry.path), given_up(used_up))
             }
         }
+    }
+
+    fn open(&mut self, id: EntryId) -> Result<Stamp, Failure> {
+        self.inner.open(id)
+    }
+
+    fn read_known(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
+        self.inner.read_known(id, offset, out)
+    }
+
+    fn forget(&mut self, id: EntryId) {
+        self.inner.forget(id);
     }
 
     fn read(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
@@ -82,7 +92,7 @@ impl<T: Source> Source for Capped<T> {
 }
 
 impl<T: Store> Store for Capped<T> {
-    fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
+    fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Made, Failure> {
         self.permit.charge_file().map_err(given_up)?;
         self.inner.make_dir(id, entry)
     }
@@ -112,6 +122,52 @@ impl<T: Store> Store for Capped<T> {
     fn abort(&mut self, id: EntryId, leftover: Leftover) {
         self.claim = Claim::default();
         self.inner.abort(id, leftover);
+    }
+
+    fn examine(&mut self, id: EntryId, entry: &Entry) -> Result<Verdict, Failure> {
+        self.inner.examine(id, entry)
+    }
+
+    fn poll_known(&mut self) -> Option<(EntryId, KnownChunk)> {
+        self.inner.poll_known()
+    }
+
+    fn has_unknown(&self) -> bool {
+        self.inner.has_unknown()
+    }
+
+    fn zeros(&mut self, id: EntryId, offset: u64, count: u64) -> Result<(), Failure> {
+        self.inner.zeros(id, offset, count)
+    }
+
+    fn keep(&mut self, id: EntryId, index: u64) -> Result<(), Failure> {
+        self.inner.keep(id, index)
+    }
+
+    fn chunk(&mut self, id: EntryId, index: u64, digest: &ChunkDigest) {
+        self.inner.chunk(id, index, digest);
+    }
+
+    fn can_repair(&self) -> bool {
+        self.inner.can_repair()
+    }
+
+    fn make_symlink(&mut self, id: EntryId, entry: &Entry) -> Result<(Change, Commit), Failure> {
+        self.permit.charge_file().map_err(given_up)?;
+        self.inner.make_symlink(id, entry)
+    }
+
+    fn make_hard_link(&mut self, id: EntryId, entry: &Entry, first: &Entry) -> Result<(Change, Commit), Failure> {
+        self.permit.charge_file().map_err(given_up)?;
+        self.inner.make_hard_link(id, entry, first)
+    }
+
+    fn forget(&mut self, id: EntryId) {
+        self.inner.forget(id);
+    }
+
+    fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)> {
+        self.inner.delete_next()
     }
 
     fn backlog(&self) -> u64 {

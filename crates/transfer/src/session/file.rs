@@ -104,6 +104,14 @@ impl<S: Store> Session for Receiving<S> {
         used
     }
 
+    fn awaits_disk(&self) -> bool {
+        self.store.has_unknown()
+    }
+
+    fn handle_disk(&mut self) -> Result<(), SessionError> {
+        self.session.handle_store(&mut self.store)
+    }
+
     fn handle_end(&mut self) -> Result<(), SessionError> {
         self.session.handle_end(&mut self.store)
     }

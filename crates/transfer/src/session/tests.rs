@@ -2,8 +2,8 @@ use std::hint::black_box;
 
 use farhaul::{Endpoint, Listener};
 use farhaul_session::{
-    Acceptor, Commit, Digest, Entry, EntryId, Failure, FileReceiver, FileSender, Leftover, MemoryFile, MemorySource,
-    MemoryStore, Push, ReceiveLimits, RelPath, Store,
+    Acceptor, Commit, Digest, Entry, EntryId, Failure, FileReceiver, FileSender, Leftover, Made, MemoryFile,
+    MemorySource, MemoryStore, Push, ReceiveLimits, RelPath, Store,
 };
 
 use super::measure::{self, Meter, Sender};
@@ -96,7 +96,11 @@ struct Gated {
 }
 
 impl Store for Gated {
-    fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
+    fn zeros(&mut self, id: EntryId, offset: u64, count: u64) -> Result<(), Failure> {
+        self.inner.zeros(id, offset, count)
+    }
+
+    fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Made, Failure> {
         self.inner.make_dir(id, entry)
     }
 
@@ -206,6 +210,9 @@ fn an_opening_is_answered_before_the_disk_has_taken_what_came_with_it() {
         let first = first.expect("the answer does not wait for the disk");
         sender.handle_received(&block[..first]).unwrap();
         while !sender.is_over() {
+            let len = sender.poll_write(&mut source).len();
+            stream.send_all(sender.poll_write(&mut source)).unwrap();
+            sender.handle_written(len);
             let len = stream.recv(&mut block).unwrap();
             sender.handle_received(&block[..len]).unwrap();
         }

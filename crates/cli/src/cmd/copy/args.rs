@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use farhaul_units::{Rate, parse_duration};
 
-use crate::options::{ServerKeys, SshCopyOptions, Transport};
+use crate::options::{RulesOptions, ServerKeys, SshCopyOptions, Transport};
 use crate::values::{Location, some_rate};
 
 /// Copy files and directories between hosts, verified and encrypted
@@ -55,6 +55,8 @@ pub(crate) struct CopyArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) interval: Option<Duration>,
     #[command(flatten)]
+    pub(crate) rules: RulesOptions,
+    #[command(flatten)]
     pub(crate) ssh: SshCopyOptions,
     #[command(flatten)]
     pub(crate) transport: Transport,
@@ -63,6 +65,11 @@ pub(crate) struct CopyArgs {
 }
 
 impl CopyArgs {
+    /// Whether directories are copied with their contents.
+    pub(crate) const fn is_recursive(&self) -> bool {
+        self.recursive || self.rules.archive
+    }
+
     /// Whether ssh reaches one of the ends.
     pub(crate) fn uses_ssh(&self) -> bool {
         self.places.iter().any(|place| matches!(place, Location::Ssh(_)))

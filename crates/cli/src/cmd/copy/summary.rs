@@ -24,6 +24,16 @@ pub(super) fn summary(output: &Output, end: &Report) -> String {
     if let Some(directories) = end.directories.filter(|count| *count > 0) {
         what.push_str(&format!(" in {}", plural(directories, "directory")));
     }
+    let and = |count: Option<u64>, what: &str| match count.filter(|count| *count > 0) {
+        Some(count) => format!(", {}", what.replace('#', &count.to_string())),
+        None => String::new(),
+    };
+    let besides = [
+        end.links.filter(|count| *count > 0).map_or(String::new(), |links| format!(", {}", plural(links, "link"))),
+        and(end.kept, "# already there"),
+        and(end.deleted, "# removed"),
+    ]
+    .concat();
     let sent_again = match end.direction {
         Some(Direction::Sent) => {
             format!(
@@ -37,7 +47,7 @@ pub(super) fn summary(output: &Output, end: &Report) -> String {
     let control = end.control_stream.as_ref().map_or(String::new(), |control| format!("\n{}", control_line(control)));
     let style = output.style();
     format!(
-        "{} {what}, {} in {}: {}\n{}{control}",
+        "{} {what}, {}{besides} in {}: {}\n{}{control}",
         style.green("copied and verified:"),
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),

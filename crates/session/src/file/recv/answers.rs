@@ -1,60 +1,100 @@
 //! Results of the store, and answers to the sender.
 
-use std::sync::Arc;
-
-use super::{Committing, Directory, GRANT_PART, RecvPhase, RecvState};
+use super::directories::Directory;
+use super::entries::{Link, first_failed};
+use super::{Change, Committing, GRANT_PART, RecvPhase, RecvState};
 use crate::course::Course;
 use crate::error::SessionError;
 use crate::failure::Failure;
 use crate::figures::Figures;
 use crate::file::{FileEvent, Side, put_failed};
 use crate::frame_kind::FrameKind;
-use crate::manifest::{Entry, EntryId, ShownPath};
+use crate::manifest::{Entry, EntryId, EntryKind, ShownPath};
 use crate::opening::{INITIAL_CREDIT, put_abort};
-use crate::store::{Commit, Ending, Leftover, Store};
+use crate::store::{Commit, Ending, Leftover, Made, Store};
 
 impl RecvState {
-    pub(super) fn finish_directories<S: Store + ?Sized>(
+    /// No more entries come in the directories deeper than `depth`.
+    pub(super) fn leave_directories<S: Store + ?Sized>(
         &mut self,
         store: &mut S,
         depth: usize,
     ) -> Result<(), SessionError> {
-        while let Some(Directory { id, entry, stands }) = self.open.close_to(depth) {
-            if stands {
-                let outcome = store.finish_dir(id, &entry);
-                self.settle(id, Committing { entry, digest: None }, outcome)?;
-            }
+        while let Some(id) = self.open.close_to(depth) {
+            let complete = self.directories.leave(id);
+            self.finish_directory(store, complete)?;
         }
         Ok(())
+    }
+
+    /// An entry of this directory has its last answer.
+    pub(super) fn answered<S: Store + ?Sized>(
+        &mut self,
+        store: &mut S,
+        parent: Option<EntryId>,
+    ) -> Result<(), SessionError> {
+        let complete = self.directories.answered(parent);
+        self.finish_directory(store, complete)
+    }
+
+    fn finish_directory<S: Store + ?Sized>(
+        &mut self,
+        store: &mut S,
+        complete: Option<(EntryId, Directory)>,
+    ) -> Result<(), SessionError> {
+        let Some((id, Directory { entry, parent, made, .. })) = complete else { return Ok(()) };
+        match made {
+            Some(made) => {
+                let change = if made == Made::New { Change::New } else { Change::None };
+                let outcome = store.finish_dir(id, &entry);
+                self.settle(store, id, Committing { entry, parent, change, digest: None }, outcome)
+            }
+            // It was refused before its entries.
+            None => self.answered(store, parent),
+        }
     }
 
     pub(super) fn on_store<S: Store + ?Sized>(&mut self, store: &mut S) -> Result<(), SessionError> {
+        while !self.out.is_full()
+            && let Some((id, known)) = store.poll_known()
+        {
+            let Some(pending) = self.pending.get_mut(&id) else { continue };
+            if let Some(digest) = known.digest {
+                pending.known.insert(known.index, digest);
+            }
+            self.out.put(FrameKind::Known, |out| {
+                out.extend_from_slice(&id.0.to_be_bytes());
+                out.extend_from_slice(&known.index.to_be_bytes());
+                if let Some((digest, _)) = known.digest {
+                    out.extend_from_slice(digest.as_bytes());
+                }
+            });
+        }
         while let Some((id, outcome)) = store.poll_committed() {
             if let Some(committing) = self.committing.remove(&id) {
-                self.settle(id, committing, outcome.map(|()| Commit::Done))?;
-            } else if let Err(failure) = outcome
-                && self.current.as_ref().is_some_and(|current| current.id == id && !current.refused)
-            {
-                self.refuse_current(store, failure)?;
+                self.settle(store, id, committing, outcome.map(|()| Commit::Done))?;
+            } else if let Err(failure) = outcome {
+                self.refuse_pending(store, id, failure)?;
             }
         }
         self.grant(store);
-        self.finish_if_settled(store);
-        Ok(())
+        self.finish_if_settled(store)
     }
 
-    /// A file or directory is complete, will be, or could not be completed.
-    pub(super) fn settle(
+    /// An entry is complete, will be, or could not be completed.
+    pub(super) fn settle<S: Store + ?Sized>(
         &mut self,
+        store: &mut S,
         id: EntryId,
         committing: Committing,
         outcome: Result<Commit, Failure>,
     ) -> Result<(), SessionError> {
-        let Committing { entry, digest } = committing;
+        let Committing { entry, parent, change, digest } = committing;
         match (outcome, digest) {
-            (Err(failure), _) => return self.refuse(id, &entry, failure),
+            (Err(failure), _) => return self.refuse(store, id, (&entry, parent), failure),
             (Ok(Commit::Pending), digest) => {
-                self.committing.insert(id, Committing { entry, digest });
+                self.committing.insert(id, Committing { entry, parent, change, digest });
+                return Ok(());
             }
             (Ok(Commit::Done), Some(digest)) => {
                 self.totals.files += 1;
@@ -63,47 +103,101 @@ impl RecvState {
                     out.extend_from_slice(&id.0.to_be_bytes());
                     out.extend_from_slice(digest.as_bytes());
                 });
-                self.events.push_back(FileEvent::Verified(entry, digest));
+                self.events.push_back(FileEvent::Verified(entry, digest, change));
+                let links = self.first_names.stands(id);
+                self.make_links(store, links)?;
             }
             (Ok(Commit::Done), None) => {
-                self.totals.directories += 1;
-                self.out.put(FrameKind::Made, |out| out.extend_from_slice(&id.0.to_be_bytes()));
-                self.events.push_back(FileEvent::Made(entry));
+                match entry.kind {
+                    EntryKind::Directory => self.totals.directories += 1,
+                    _ => self.totals.links += 1,
+                }
+                self.out.put(FrameKind::Made, |out| {
+                    out.extend_from_slice(&id.0.to_be_bytes());
+                    out.push(change.to_wire());
+                });
+                self.events.push_back(FileEvent::Made(entry, change));
+            }
+        }
+        self.answered(store, parent)
+    }
+
+    /// Once every entry is answered: waits for the commits, removes what is surplus, and ends the session.
+    pub(super) fn finish_if_settled<S: Store + ?Sized>(&mut self, store: &mut S) -> Result<(), SessionError> {
+        if self.course.is_at(RecvPhase::Ended) && !self.awaits_content() {
+            // The last file of a directory lets the directory be finished, which waits for the disk again.
+            let mut is_moving = true;
+            while is_moving && !self.committing.is_empty() {
+                store.settle();
+                is_moving = false;
+                while let Some((id, outcome)) = store.poll_committed() {
+                    if let Some(committing) = self.committing.remove(&id) {
+                        self.settle(store, id, committing, outcome.map(|()| Commit::Done))?;
+                        is_moving = true;
+                    }
+                }
+            }
+            if self.committing.is_empty() {
+                self.course = Course::At(RecvPhase::Deleting);
+            }
+        }
+        while self.course.is_at(RecvPhase::Deleting) && self.has_room() {
+            // Whatever the source could not read may be what seems to be surplus.
+            let surplus = if self.totals.failed == 0 { store.delete_next() } else { None };
+            match surplus {
+                Some((path, Ok(()))) => {
+                    self.totals.deleted += 1;
+                    self.out.put(FrameKind::Deleted, |out| path.encode(out));
+                    self.events.push_back(FileEvent::Deleted(path));
+                }
+                Some((path, Err(failure))) => {
+                    self.report_failed(path, failure, Side::Here);
+                    break;
+                }
+                None => self.finish(store),
             }
         }
         Ok(())
     }
 
-    pub(super) fn finish_if_settled<S: Store + ?Sized>(&mut self, store: &mut S) {
-        if self.course.is_at(RecvPhase::Ended) && self.committing.is_empty() {
-            let files = self.totals.files;
-            store.conclude(if self.totals.failed == 0 { Ending::Whole } else { Ending::Lacking });
-            let figures = Figures { bytes: self.received, ..store.figures() };
-            self.out.put(FrameKind::Done, |out| {
-                out.extend_from_slice(&files.to_be_bytes());
-                figures.encode(out);
-            });
-            self.course = Course::Done;
-            self.stored = self.received;
-            self.events.push_back(FileEvent::Done(self.totals));
-        }
+    fn finish<S: Store + ?Sized>(&mut self, store: &mut S) {
+        debug_assert!(self.directories.is_empty() && self.committing.is_empty(), "every entry is answered");
+        let files = self.totals.files;
+        store.conclude(if self.totals.failed == 0 { Ending::Whole } else { Ending::Lacking });
+        let figures = Figures { bytes: self.received, ..store.figures() };
+        self.out.put(FrameKind::Done, |out| {
+            out.extend_from_slice(&files.to_be_bytes());
+            figures.encode(out);
+        });
+        self.course = Course::Done;
+        self.stored = self.received;
+        self.events.push_back(FileEvent::Done(self.done()));
     }
 
-    /// The file in progress cannot be kept.
-    pub(super) fn refuse_current<S: Store + ?Sized>(
+    /// Tells the sender that an entry failed here, which was its last answer. Ends the session if all later entries would
+    /// fail too.
+    pub(super) fn refuse<S: Store + ?Sized>(
         &mut self,
         store: &mut S,
+        id: EntryId,
+        (entry, parent): (&Entry, Option<EntryId>),
         failure: Failure,
     ) -> Result<(), SessionError> {
-        let current = self.current.as_mut().expect("only called while a file is under way");
-        current.refused = true;
-        let (id, entry) = (current.id, Arc::clone(&current.entry));
-        store.abort(id, Leftover::Keep);
-        self.refuse(id, &entry, failure)
+        self.tell_failed(id, entry, failure)?;
+        self.refuse_links(store, id)?;
+        self.answered(store, parent)
     }
 
-    /// Tells the sender at once that an entry failed here. Ends the session if all later entries would fail too.
-    pub(super) fn refuse(&mut self, id: EntryId, entry: &Entry, failure: Failure) -> Result<(), SessionError> {
+    /// Refuses the further names of a file that failed.
+    pub(super) fn refuse_links<S: Store + ?Sized>(&mut self, store: &mut S, id: EntryId) -> Result<(), SessionError> {
+        for Link { id, entry, parent } in self.first_names.failed(id) {
+            self.tell_failed(id, &entry, first_failed())?;
+            self.answered(store, parent)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn tell_failed(&mut self, id: EntryId, entry: &Entry, failure: Failure) -> Result<(), SessionError> {
         self.out.put(FrameKind::Failed, |out| put_failed(out, id, &failure));
         self.report_failed(ShownPath::from(&entry.path), failure.clone(), Side::Here);
         if failure.code.ends_session() { Err(SessionError::Store(failure)) } else { Ok(()) }
@@ -119,7 +213,8 @@ impl RecvState {
         self.stored = self.stored.max(self.received.saturating_sub(store.backlog()));
         let window = self.limits.window.max(INITIAL_CREDIT);
         let granted = self.stored.saturating_add(window);
-        if granted >= self.granted.saturating_add(window / GRANT_PART) && self.course.is_at(RecvPhase::Receiving) {
+        let is_wanted = self.course.is_at(RecvPhase::Receiving) || self.awaits_content();
+        if granted >= self.granted.saturating_add(window / GRANT_PART) && is_wanted {
             self.granted = granted;
             let stored = self.stored;
             self.out.put(FrameKind::Grant, |out| {
@@ -129,16 +224,21 @@ impl RecvState {
         }
     }
 
+    /// Breaks off. Files complete by now keep their names, and count.
     pub(super) fn fail<S: Store + ?Sized>(&mut self, store: &mut S, error: SessionError) -> SessionError {
-        if let Some(current) = self.current.take().filter(|current| !current.refused) {
-            store.abort(current.id, Leftover::Keep);
+        self.content = None;
+        for (id, pending) in std::mem::take(&mut self.pending) {
+            match pending.is_begun {
+                true => store.abort(id, Leftover::Keep),
+                false => store.forget(id),
+            }
         }
         // Complete files count, and both sides learn of them, however the session ends.
         store.settle();
         while let Some((id, outcome)) = store.poll_committed() {
             if let Some(committing) = self.committing.remove(&id) {
                 // Further failures change nothing.
-                let _ = self.settle(id, committing, outcome.map(|()| Commit::Done));
+                let _ = self.settle(store, id, committing, outcome.map(|()| Commit::Done));
             }
         }
         store.conclude(Ending::Lacking);

@@ -1,20 +1,27 @@
-//! Input of a receiver: entries, their content and digests.
+//! Input of a receiver: entries, and the end.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Committing, Current, Directory, RecvPhase, RecvState};
+use super::content::Pending;
+use super::{Change, Committing, RecvPhase, RecvState};
 use crate::course::Course;
 use crate::error::{SessionError, Violation};
 use crate::failure::{FailCode, Failure};
 use crate::field::Fields;
 use crate::figures::Figures;
-use crate::file::{FileEvent, Side, decode_failed};
+use crate::file::{FileEvent, MAX_PENDING, Side, Totals};
 use crate::frame_kind::FrameKind;
 use crate::framing::decode_whole;
-use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, EntryKind, ShownPath};
 use crate::opening::{Accept, received_abort};
-use crate::store::{Leftover, Store};
+use crate::store::{Commit, Store, Verdict};
+
+/// Most claimed ranges of chunks in one answer. Further chunks are sent.
+const MAX_CLAIMS: usize = 500;
+
+/// Mode bits without set-user-id, set-group-id and sticky.
+const PERMISSIONS: u32 = 0o777;
 
 impl RecvState {
     pub(super) fn on_frame<S: Store + ?Sized>(
@@ -35,36 +42,64 @@ impl RecvState {
             self.events.push_back(FileEvent::Accepted);
             return Ok(());
         }
-        if !self.course.is_at(RecvPhase::Receiving) {
-            return Err(Violation::OutOfPlace(kind).into());
-        }
-        match (kind, self.current.take()) {
-            (FrameKind::Entry, None) => self.on_entry(store, body),
-            (FrameKind::Digest, Some(current)) => self.on_digest(store, current, body),
-            (FrameKind::Failed, Some(current)) => self.on_failed(store, current, body),
-            (FrameKind::Skipped, None) => self.on_skipped(body),
-            (FrameKind::End, None) => self.on_end(store, body),
-            (_, current) => {
-                self.current = current;
-                Err(Violation::OutOfPlace(kind).into())
+        let receives = self.course.is_at(RecvPhase::Receiving);
+        let repairs = self.course.is_at(RecvPhase::Ended) && self.awaits_content();
+        match kind {
+            // The entries of a tree run ahead, also in the middle of content.
+            FrameKind::Entry if receives => self.on_entry(store, body),
+            FrameKind::Skipped if receives => self.on_skipped(body),
+            FrameKind::End if receives && self.content.is_none() => self.on_end(store, body),
+            FrameKind::Content if receives || repairs => self.on_content(store, body),
+            FrameKind::Seek if receives || repairs => self.on_seek(body),
+            FrameKind::Zeros if receives || repairs => self.on_zeros(store, body),
+            FrameKind::Chunk if receives || repairs => self.on_chunk(store, body),
+            FrameKind::Keep if receives || repairs => self.on_keep(store, body),
+            FrameKind::Digest if receives || repairs => {
+                self.on_digest(store, body)?;
+                self.finish_if_settled(store)
             }
+            FrameKind::Failed if receives || repairs => {
+                self.on_failed(store, body)?;
+                self.finish_if_settled(store)
+            }
+            _ => Err(Violation::OutOfPlace(kind).into()),
         }
     }
 
     fn on_entry<S: Store + ?Sized>(&mut self, store: &mut S, body: &[u8]) -> Result<(), SessionError> {
-        let entry = Entry::decode(body).map_err(|reason| reason.in_frame(FrameKind::Entry))?;
+        let mut entry = Entry::decode(body).map_err(|reason| reason.in_frame(FrameKind::Entry))?;
+        if !self.keeps_special_bits {
+            entry.mode &= PERMISSIONS;
+        }
         if self.wanted.as_mut().is_some_and(|wanted| !wanted.allows(&entry)) {
             return Err(Violation::NotAskedFor(entry.path.to_string()).into());
         }
         let depth = self.open.admit(&entry.path).map_err(|_| Violation::EntryOrder(entry.path.to_string()))?;
         self.count_entry()?;
-        self.finish_directories(store, depth)?;
+        if self.pending.len() >= 2 * MAX_PENDING {
+            return Err(Violation::Limit("entries without content").into());
+        }
+        self.leave_directories(store, depth)?;
         let id = EntryId(self.entries);
         self.entries += 1;
         let entry = Arc::new(entry);
+        let parent = self.open.innermost().copied();
+        self.directories.expect(parent);
+        if !self.directories.stands(parent) {
+            if entry.kind == EntryKind::Directory {
+                self.open.open(entry.name().clone(), id);
+                self.directories.add(id, Arc::clone(&entry), parent, None);
+            }
+            return self.refuse_entry(store, id, (&entry, parent), FailCode::ParentFailed.into());
+        }
         match entry.kind {
-            EntryKind::Directory => self.begin_directory(store, id, entry),
-            EntryKind::File => self.begin_file(store, id, entry),
+            EntryKind::Directory => self.begin_directory(store, id, entry, parent),
+            EntryKind::File => self.examine(store, id, entry, parent),
+            EntryKind::Symlink => {
+                let made = store.make_symlink(id, &entry);
+                self.settle_link(store, id, (entry, parent), made)
+            }
+            EntryKind::HardLink => self.hard_link(store, id, entry, parent),
         }
     }
 
@@ -77,127 +112,127 @@ impl RecvState {
         store: &mut S,
         id: EntryId,
         entry: Arc<Entry>,
+        parent: Option<EntryId>,
     ) -> Result<(), SessionError> {
-        let made = if self.parent_stands() { store.make_dir(id, &entry) } else { Err(FailCode::ParentFailed.into()) };
-        let stands = made.is_ok();
-        self.open.open(entry.name().clone(), Directory { id, entry: Arc::clone(&entry), stands });
-        made.or_else(|failure| self.refuse(id, &entry, failure))
+        let made = store.make_dir(id, &entry);
+        self.open.open(entry.name().clone(), id);
+        let stands = made.as_ref().ok().copied();
+        self.directories.add(id, Arc::clone(&entry), parent, stands);
+        match made {
+            Ok(_) => Ok(()),
+            Err(failure) => self.refuse_entry(store, id, (&entry, parent), failure),
+        }
     }
 
-    fn begin_file<S: Store + ?Sized>(
+    /// A refused directory is answered when it is left, like any other.
+    fn refuse_entry<S: Store + ?Sized>(
+        &mut self,
+        store: &mut S,
+        id: EntryId,
+        (entry, parent): (&Entry, Option<EntryId>),
+        failure: Failure,
+    ) -> Result<(), SessionError> {
+        if entry.kind == EntryKind::Directory {
+            return self.tell_failed(id, entry, failure);
+        }
+        self.refuse(store, id, (entry, parent), failure)
+    }
+
+    fn examine<S: Store + ?Sized>(
         &mut self,
         store: &mut S,
         id: EntryId,
         entry: Arc<Entry>,
+        parent: Option<EntryId>,
     ) -> Result<(), SessionError> {
-        let begun = if !self.parent_stands() {
-            Err(FailCode::ParentFailed.into())
-        } else if !entry.has_size() {
-            // Without a size, no space can be reserved.
-            store.begin(id, &Entry { size: 0, ..Entry::clone(&entry) })
-        } else if entry.size > self.limits.file_size {
-            Err(FailCode::TooLarge.into())
-        } else {
-            store.begin(id, &entry)
-        };
-        let refused = begun.is_err();
-        if !refused {
-            self.events.push_back(FileEvent::Started(Arc::clone(&entry)));
+        if entry.may_have_links() {
+            self.first_names.expect(id, &entry);
         }
-        self.current = Some(Current { id, entry: Arc::clone(&entry), received: 0, refused });
-        begun.or_else(|failure| self.refuse(id, &entry, failure))
+        let verdict = match entry.has_size() && entry.size > self.limits.file_size {
+            true => Err(FailCode::TooLarge.into()),
+            false => store.examine(id, &entry),
+        };
+        match verdict {
+            Ok(Verdict::Want(change, mut claimed)) => {
+                claimed.truncate(MAX_CLAIMS);
+                self.out.put(FrameKind::Want, |out| {
+                    out.extend_from_slice(&id.0.to_be_bytes());
+                    out.push(change.to_wire());
+                    for range in &claimed {
+                        out.extend_from_slice(&range.start.to_be_bytes());
+                        out.extend_from_slice(&range.end.to_be_bytes());
+                    }
+                });
+                self.pending.insert(id, Pending::new(entry, parent, change));
+                Ok(())
+            }
+            Ok(Verdict::Have(change)) => {
+                self.totals.kept += 1;
+                self.totals.kept_bytes += if entry.has_size() { entry.size } else { 0 };
+                self.out.put(FrameKind::Have, |out| {
+                    out.extend_from_slice(&id.0.to_be_bytes());
+                    out.push(change.to_wire());
+                });
+                self.events.push_back(FileEvent::Kept(entry, change));
+                let links = self.first_names.stands(id);
+                self.make_links(store, links)?;
+                self.answered(store, parent)
+            }
+            Err(failure) => self.refuse(store, id, (&entry, parent), failure),
+        }
     }
 
-    fn parent_stands(&self) -> bool {
-        self.open.innermost().is_none_or(|parent| parent.stands)
-    }
-
-    pub(super) fn on_data<S: Store + ?Sized>(&mut self, store: &mut S, data: &[u8]) -> Result<(), SessionError> {
-        let count = data.len() as u64;
-        let Some(current) = &mut self.current else {
-            return Err(Violation::OutOfPlace(FrameKind::Data).into());
-        };
-        if count > current.entry.size - current.received {
-            let received = current.received + count;
-            return Err(length_violation(&current.entry, received).into());
-        }
-        if count > self.granted - self.received {
-            return Err(Violation::CreditExceeded.into());
-        }
-        if count > self.limits.bytes.saturating_sub(self.received) {
-            return Err(Violation::Limit("bytes").into());
-        }
-        let offset = current.received;
-        current.received += count;
-        self.received += count;
-        let too_large = current.received > self.limits.file_size;
-        if !current.refused && too_large {
-            self.refuse_current(store, FailCode::TooLarge.into())?;
-        } else if !current.refused {
-            self.hasher.update(data);
-            if let Err(failure) = store.write(current.id, offset, data) {
-                self.refuse_current(store, failure)?;
+    fn hard_link<S: Store + ?Sized>(
+        &mut self,
+        store: &mut S,
+        id: EntryId,
+        entry: Arc<Entry>,
+        parent: Option<EntryId>,
+    ) -> Result<(), SessionError> {
+        let first = entry.first_name().ok_or(Violation::UnknownEntry)?;
+        match self.first_names.all.get_mut(&first) {
+            None => Err(Violation::UnknownEntry.into()),
+            Some(FirstName { state: FirstState::Pending, waiting, .. }) => {
+                waiting.push(Link { id, entry, parent });
+                Ok(())
+            }
+            Some(FirstName { state: FirstState::Stands, entry: first, .. }) => {
+                let first = Arc::clone(first);
+                let made = store.make_hard_link(id, &entry, &first);
+                self.settle_link(store, id, (entry, parent), made)
+            }
+            Some(FirstName { state: FirstState::Failed, .. }) => {
+                self.refuse(store, id, (&entry, parent), first_failed())
             }
         }
-        self.grant(store);
+    }
+
+    /// Makes the links that waited for a file, or refuses them with it.
+    pub(super) fn make_links<S: Store + ?Sized>(
+        &mut self,
+        store: &mut S,
+        links: Option<(Arc<Entry>, Vec<Link>)>,
+    ) -> Result<(), SessionError> {
+        let Some((first, waiting)) = links else { return Ok(()) };
+        for Link { id, entry, parent } in waiting {
+            let made = store.make_hard_link(id, &entry, &first);
+            self.settle_link(store, id, (entry, parent), made)?;
+        }
         Ok(())
     }
 
-    fn on_digest<S: Store + ?Sized>(
+    fn settle_link<S: Store + ?Sized>(
         &mut self,
         store: &mut S,
-        current: Current,
-        body: &[u8],
+        id: EntryId,
+        (entry, parent): (Arc<Entry>, Option<EntryId>),
+        made: Result<(Change, Commit), Failure>,
     ) -> Result<(), SessionError> {
-        let digest = self.hasher.take();
-        let checked =
-            decode_whole(FrameKind::Digest, body, |fields| Ok(Digest::from_bytes(fields.array()?))).and_then(|sent| {
-                match current.received == current.entry.size || !current.entry.has_size() {
-                    true => Ok(sent),
-                    false => Err(length_violation(&current.entry, current.received)),
-                }
-            });
-        let Current { id, mut entry, refused, received } = current;
-        if !entry.has_size() {
-            Arc::make_mut(&mut entry).size = received;
-        }
-        if refused {
-            return checked.map(drop).map_err(SessionError::from);
-        }
-        let outcome = match checked {
-            Ok(sent) if sent == digest => store.commit(id, &entry, &digest),
-            Ok(_) => {
-                store.abort(id, Leftover::Remove);
-                Err(FailCode::DigestMismatch.into())
-            }
-            Err(violation) => {
-                store.abort(id, Leftover::Keep);
-                return Err(violation.into());
-            }
+        let (change, outcome) = match made {
+            Ok((change, commit)) => (change, Ok(commit)),
+            Err(failure) => (Change::None, Err(failure)),
         };
-        self.settle(id, Committing { entry, digest: Some(digest) }, outcome)
-    }
-
-    /// The sender gives up this file and needs no answer.
-    fn on_failed<S: Store + ?Sized>(
-        &mut self,
-        store: &mut S,
-        current: Current,
-        body: &[u8],
-    ) -> Result<(), SessionError> {
-        self.hasher.take();
-        let Current { id, entry, refused, .. } = current;
-        if !refused {
-            store.abort(id, Leftover::Remove);
-        }
-        let (failed, failure) = decode_failed(body)?;
-        if failed != id {
-            return Err(Violation::UnknownEntry.into());
-        }
-        if !refused {
-            self.report_failed(ShownPath::from(&entry.path), failure, Side::Peer);
-        }
-        Ok(())
+        self.settle(store, id, Committing { entry, parent, change, digest: None }, outcome)
     }
 
     fn on_skipped(&mut self, body: &[u8]) -> Result<(), SessionError> {
@@ -216,17 +251,72 @@ impl RecvState {
             Ok(((fields.u64()?, fields.u64()?), Figures::decode(fields)?))
         })?;
         // The counts show that the stream lost and added nothing.
-        if counts != (self.entries, self.skipped) || figures.bytes != self.received {
+        let lacks_content = self.pending.values().any(|pending| !pending.is_begun);
+        if counts != (self.entries, self.skipped) || figures.bytes != self.received || lacks_content {
             return Err(Violation::Counts.into());
         }
-        self.finish_directories(store, 0)?;
+        self.leave_directories(store, 0)?;
         self.peer = Some(figures);
         self.course = Course::At(RecvPhase::Ended);
-        store.settle();
         self.on_store(store)
+    }
+
+    /// Totals for events.
+    pub(super) const fn done(&self) -> Totals {
+        self.totals
     }
 }
 
-fn length_violation(entry: &Entry, received: u64) -> Violation {
-    Violation::Length { path: entry.path.to_string(), announced: entry.size, received }
+/// Files of which further names may follow, until the end of the session.
+#[derive(Debug, Default)]
+pub(super) struct FirstNames {
+    all: BTreeMap<EntryId, FirstName>,
+}
+
+#[derive(Debug)]
+struct FirstName {
+    entry: Arc<Entry>,
+    state: FirstState,
+    /// Links that came before it has its name.
+    waiting: Vec<Link>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FirstState {
+    Pending,
+    Stands,
+    Failed,
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) id: EntryId,
+    pub(super) entry: Arc<Entry>,
+    pub(super) parent: Option<EntryId>,
+}
+
+impl FirstNames {
+    fn expect(&mut self, id: EntryId, entry: &Arc<Entry>) {
+        let entry = Arc::clone(entry);
+        self.all.insert(id, FirstName { entry, state: FirstState::Pending, waiting: Vec::new() });
+    }
+
+    /// The file has its name. Returns the links to make.
+    pub(super) fn stands(&mut self, id: EntryId) -> Option<(Arc<Entry>, Vec<Link>)> {
+        let first = self.all.get_mut(&id)?;
+        first.state = FirstState::Stands;
+        Some((Arc::clone(&first.entry), std::mem::take(&mut first.waiting)))
+    }
+
+    /// The file failed. The links that wait for it are to be refused.
+    pub(super) fn failed(&mut self, id: EntryId) -> Vec<Link> {
+        let Some(first) = self.all.get_mut(&id) else { return Vec::new() };
+        first.state = FirstState::Failed;
+        std::mem::take(&mut first.waiting)
+    }
+}
+
+/// The failure of a link to a file that failed.
+pub(super) fn first_failed() -> Failure {
+    Failure::new(FailCode::ParentFailed, "its file failed under its first name")
 }

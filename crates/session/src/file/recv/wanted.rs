@@ -16,6 +16,9 @@ pub(super) struct Wanted {
     /// The content of a directory was requested, so its names are not known in advance.
     everything: bool,
     recursive: bool,
+    /// Links that the copy keeps.
+    symlinks: bool,
+    hard_links: bool,
     /// The target takes one entry.
     single: bool,
     /// The entry that came, if it takes one.
@@ -30,6 +33,8 @@ impl Wanted {
             patterns: names().filter(|name| pull.patterns && Pattern::is_in(name)).map(Pattern::new).collect(),
             everything: pull.paths.iter().any(RelPath::is_root),
             recursive: pull.recursive,
+            symlinks: pull.rules.keep.symlinks,
+            hard_links: pull.rules.keep.hard_links,
             single: pull.single,
             taken: None,
         }
@@ -39,7 +44,13 @@ impl Wanted {
     pub(super) fn allows(&mut self, entry: &Entry) -> bool {
         let Some(first) = entry.path.components().first() else { return false };
         let is_one_too_many = self.single && self.taken.as_ref().is_some_and(|taken| taken != first);
-        let is_asked = self.has(first) && (self.recursive || entry.kind == EntryKind::File);
+        let is_asked = self.has(first)
+            && match entry.kind {
+                EntryKind::File => true,
+                EntryKind::Directory => self.recursive,
+                EntryKind::Symlink => self.symlinks,
+                EntryKind::HardLink => self.hard_links,
+            };
         if self.single && self.taken.is_none() {
             self.taken = Some(first.clone());
         }

@@ -1,14 +1,19 @@
-//! Input of a sender: grants, and the result of each entry.
+//! Input of a sender: grants, and the answers for each entry.
 
-use super::{SendPhase, SendState, Unconfirmed};
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::plan::Plan;
+use super::{Pending, SendPhase, SendState, Stage};
 use crate::course::Course;
 use crate::error::{SessionError, Violation};
+use crate::field::Malformed;
 use crate::figures::Figures;
-use crate::file::{FileEvent, Side, decode_failed, entry_id};
+use crate::file::{Change, FileEvent, Side, decode_failed, entry_id};
 use crate::frame_kind::FrameKind;
 use crate::framing::decode_whole;
-use crate::integrity::Digest;
-use crate::manifest::{EntryKind, ShownPath};
+use crate::integrity::{ChunkDigest, Digest};
+use crate::manifest::{EntryId, EntryKind, ShownPath};
 use crate::opening::{Accept, received_abort};
 
 impl SendState {
@@ -27,8 +32,13 @@ impl SendState {
         }
         match kind {
             FrameKind::Grant => self.on_grant(body)?,
+            FrameKind::Want => self.on_want(body)?,
+            FrameKind::Have => self.on_have(body)?,
+            FrameKind::Known => self.on_known(body)?,
+            FrameKind::Again => self.on_again(body)?,
             FrameKind::Verified => self.on_verified(body)?,
             FrameKind::Made => self.on_made(body)?,
+            FrameKind::Deleted => self.on_deleted(body)?,
             FrameKind::Failed => self.on_failed(body)?,
             FrameKind::Done => self.on_done(body)?,
             other => return Err(Violation::OutOfPlace(other).into()),
@@ -45,29 +55,153 @@ impl SendState {
         Ok(())
     }
 
+    /// The first answer about a file. Content without one is sent no more. `None` if this side gave up the file meanwhile.
+    fn first_answer(&mut self, id: EntryId) -> Result<Option<&mut Pending>, Violation> {
+        self.is_heard = true;
+        self.unasked.clear();
+        if self.given_up.remove(&id) {
+            return Ok(None);
+        }
+        let pending =
+            self.pending.get_mut(&id).filter(|pending| !pending.is_answered).ok_or(Violation::UnknownEntry)?;
+        pending.is_answered = true;
+        self.unanswered -= 1;
+        Ok(Some(pending))
+    }
+
+    fn on_want(&mut self, body: &[u8]) -> Result<(), Violation> {
+        let (id, change, claimed) = decode_whole(FrameKind::Want, body, |fields| {
+            let (id, change) = (entry_id(fields)?, Change::decode(fields)?);
+            let mut claimed: Vec<Range<u64>> = Vec::new();
+            while fields.end().is_err() {
+                let range = fields.u64()?..fields.u64()?;
+                if range.is_empty() || claimed.last().is_some_and(|last| last.end >= range.start) {
+                    return Err(Malformed::Value("claimed chunks"));
+                }
+                claimed.push(range);
+            }
+            Ok((id, change, claimed))
+        })?;
+        let Some(pending) = self.first_answer(id)? else { return Ok(()) };
+        pending.change = change;
+        match pending.stage {
+            Stage::Announced => {
+                let mut plan = Plan::unanswered(&pending.entry);
+                plan.want(&claimed);
+                pending.stage = Stage::Wanted(plan);
+                self.wanted.push_back(id);
+            }
+            Stage::Sending => {
+                if let Some(current) = self.current.as_mut().filter(|current| current.id == id) {
+                    current.plan.want(&claimed);
+                }
+            }
+            // All of it was on its way already.
+            Stage::Sent(_) => {}
+            Stage::Wanted(_) => return Err(Violation::UnknownEntry),
+        }
+        Ok(())
+    }
+
+    fn on_have(&mut self, body: &[u8]) -> Result<(), Violation> {
+        let (id, change) =
+            decode_whole(FrameKind::Have, body, |fields| Ok((entry_id(fields)?, Change::decode(fields)?)))?;
+        let Some(pending) = self.first_answer(id)? else { return Ok(()) };
+        let entry = Arc::clone(&pending.entry);
+        self.drop_pending(id);
+        self.totals.kept += 1;
+        self.totals.kept_bytes += if entry.has_size() { entry.size } else { 0 };
+        self.events.push_back(FileEvent::Kept(entry, change));
+        Ok(())
+    }
+
+    fn on_known(&mut self, body: &[u8]) -> Result<(), Violation> {
+        let (id, index, digest) = decode_whole(FrameKind::Known, body, |fields| {
+            let (id, index) = (entry_id(fields)?, fields.u64()?);
+            let digest = match fields.end() {
+                Ok(()) => None,
+                Err(_) => Some(ChunkDigest::from_bytes(fields.array()?)),
+            };
+            Ok((id, index, digest))
+        })?;
+        if let Some(current) = self.current.as_mut().filter(|current| current.id == id) {
+            return if current.plan.resolve(index, digest) || current.is_refused {
+                Ok(())
+            } else {
+                Err(Violation::UnknownEntry)
+            };
+        }
+        match self.pending.get_mut(&id).map(|pending| &mut pending.stage) {
+            // It comes before the file's turn.
+            Some(Stage::Wanted(plan)) => plan.resolve(index, digest).then_some(()).ok_or(Violation::UnknownEntry),
+            // The file failed meanwhile, or was sent in another attempt.
+            _ if id.0 < self.entries => Ok(()),
+            _ => Err(Violation::UnknownEntry),
+        }
+    }
+
+    fn on_again(&mut self, body: &[u8]) -> Result<(), Violation> {
+        let (id, chunks) = decode_whole(FrameKind::Again, body, |fields| {
+            let id = entry_id(fields)?;
+            let mut chunks = Vec::new();
+            while fields.end().is_err() {
+                chunks.push(fields.u64()?);
+            }
+            Ok((id, chunks))
+        })?;
+        let Some(pending) = self.pending.get(&id).filter(|pending| matches!(pending.stage, Stage::Sent(_))) else {
+            return Err(Violation::UnknownEntry);
+        };
+        let count = crate::integrity::chunk_count(pending.entry.size);
+        if chunks.is_empty() || chunks.iter().any(|&index| index >= count) {
+            return Err(Violation::UnknownEntry);
+        }
+        let entry = Arc::clone(&pending.entry);
+        self.events.push_back(FileEvent::Repaired { entry, chunks: chunks.len() as u64 });
+        self.repairs.push_back((id, chunks));
+        Ok(())
+    }
+
     fn on_verified(&mut self, body: &[u8]) -> Result<(), Violation> {
         let (id, digest) = decode_whole(FrameKind::Verified, body, |fields| {
             Ok((entry_id(fields)?, Digest::from_bytes(fields.array()?)))
         })?;
-        let Unconfirmed { entry, digest: sent } = self.unconfirmed.remove(&id).ok_or(Violation::UnknownEntry)?;
-        let sent = sent.ok_or(Violation::UnknownEntry)?;
-        if sent != digest {
+        let Some(Pending { entry, stage: Stage::Sent(sent), change, is_answered: true }) = self.pending.get(&id) else {
+            return Err(Violation::UnknownEntry);
+        };
+        if *sent != digest {
             return Err(Violation::WrongDigest(entry.path.to_string()));
         }
+        let (entry, change) = (Arc::clone(entry), *change);
+        self.drop_pending(id);
         self.totals.files += 1;
         self.totals.bytes += entry.size;
-        self.events.push_back(FileEvent::Verified(entry, digest));
+        self.events.push_back(FileEvent::Verified(entry, digest, change));
         Ok(())
     }
 
     fn on_made(&mut self, body: &[u8]) -> Result<(), Violation> {
-        let id = decode_whole(FrameKind::Made, body, entry_id)?;
-        let Unconfirmed { entry, .. } = self.unconfirmed.remove(&id).ok_or(Violation::UnknownEntry)?;
-        if entry.kind != EntryKind::Directory {
-            return Err(Violation::UnknownEntry);
+        let (id, change) =
+            decode_whole(FrameKind::Made, body, |fields| Ok((entry_id(fields)?, Change::decode(fields)?)))?;
+        let Some(Pending { entry, .. }) = self.pending.get(&id) else { return Err(Violation::UnknownEntry) };
+        match entry.kind {
+            EntryKind::File => return Err(Violation::UnknownEntry),
+            EntryKind::Directory => self.totals.directories += 1,
+            EntryKind::Symlink | EntryKind::HardLink => self.totals.links += 1,
         }
-        self.totals.directories += 1;
-        self.events.push_back(FileEvent::Made(entry));
+        let entry = Arc::clone(entry);
+        self.drop_pending(id);
+        self.events.push_back(FileEvent::Made(entry, change));
+        Ok(())
+    }
+
+    fn on_deleted(&mut self, body: &[u8]) -> Result<(), Violation> {
+        if !self.course.is_at(SendPhase::Ended) {
+            return Err(Violation::OutOfPlace(FrameKind::Deleted));
+        }
+        let path = decode_whole(FrameKind::Deleted, body, ShownPath::decode)?;
+        self.totals.deleted += 1;
+        self.events.push_back(FileEvent::Deleted(path));
         Ok(())
     }
 
@@ -77,12 +211,24 @@ impl SendState {
         if id.0 >= self.entries {
             return Err(Violation::UnknownEntry);
         }
-        let Some(Unconfirmed { entry, .. }) = self.unconfirmed.remove(&id) else { return Ok(()) };
-        if let Some(current) = self.current.as_mut().filter(|current| current.id == id) {
-            current.refused = true;
-        }
-        self.report_failed(ShownPath::from(&entry.path), failure, Side::Peer);
+        self.is_heard = true;
+        self.unasked.clear();
+        self.given_up.remove(&id);
+        let Some(Pending { entry, is_answered, .. }) = self.pending.get(&id) else { return Ok(()) };
+        self.unanswered -= u64::from(!is_answered);
+        let path = ShownPath::from(&entry.path);
+        self.drop_pending(id);
+        self.report_failed(path, failure, Side::Peer);
         Ok(())
+    }
+
+    /// An entry has its last answer.
+    fn drop_pending(&mut self, id: EntryId) {
+        self.pending.remove(&id);
+        self.forgotten.push(id);
+        if let Some(current) = self.current.as_mut().filter(|current| current.id == id) {
+            current.is_refused = true;
+        }
     }
 
     fn on_done(&mut self, body: &[u8]) -> Result<(), Violation> {
@@ -91,7 +237,7 @@ impl SendState {
         }
         let (files, figures) =
             decode_whole(FrameKind::Done, body, |fields| Ok((fields.u64()?, Figures::decode(fields)?)))?;
-        if !self.unconfirmed.is_empty() || files != self.totals.files || figures.bytes != self.sent {
+        if !self.pending.is_empty() || files != self.totals.files || figures.bytes != self.sent {
             return Err(Violation::Counts);
         }
         self.peer = Some(figures);

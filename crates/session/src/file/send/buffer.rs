@@ -4,7 +4,7 @@
 /// this, more are added.
 pub(super) const MARGIN: usize = 8 << 10;
 
-/// The pending bytes, in memory of fixed size that is allocated once.
+/// The pending bytes, in memory that is allocated once, and grows only for entries with long attributes.
 pub(super) struct Buffer {
     bytes: Box<[u8]>,
     start: usize,
@@ -25,7 +25,7 @@ impl Buffer {
 
     /// Bytes that may be appended. One more small frame always fits, for the last message.
     pub(super) fn room(&self) -> usize {
-        self.bytes.len() - self.end - MARGIN
+        (self.bytes.len() - self.end).saturating_sub(MARGIN)
     }
 
     /// The memory behind the pending bytes.
@@ -42,9 +42,25 @@ impl Buffer {
     pub(super) fn put(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
         self.frame.clear();
         fill(&mut self.frame);
+        if self.bytes.len() - self.end < self.frame.len() {
+            self.make_room();
+        }
         let end = self.end + self.frame.len();
         self.bytes[self.end..end].copy_from_slice(&self.frame);
         self.end = end;
+    }
+
+    /// Makes room for the frame: an entry with long attributes.
+    #[cold]
+    fn make_room(&mut self) {
+        self.bytes.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        let needed = self.end + self.frame.len() + MARGIN;
+        if needed > self.bytes.len() {
+            let mut bytes = std::mem::take(&mut self.bytes).into_vec();
+            bytes.resize(needed, 0);
+            self.bytes = bytes.into_boxed_slice();
+        }
     }
 
     pub(super) fn handle_written(&mut self, count: usize) {

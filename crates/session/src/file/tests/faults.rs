@@ -49,6 +49,17 @@ fn a_source_that_ends_early_or_cannot_be_read_fails_alone() {
 }
 
 #[test]
+fn small_files_that_cannot_be_opened_fail_alone_though_their_answers_are_on_the_way() {
+    let mut source = MemorySource::new(tree(&[("a", 5), ("b", 6), ("c", 2_000_000), ("d", 7)]));
+    source.closed = vec![path("a"), path("c"), path("d")];
+    let mut store = MemoryStore::default();
+    let seen = push(&mut source, &mut store, limits(), Pipes { seed: 3, step: 80 });
+    let failed: Vec<String> = Seen::failures(&seen.receiver).into_iter().map(|(name, ..)| name).collect();
+    assert_eq!(failed, ["a", "c", "d"]);
+    assert_eq!((seen.totals().files, seen.totals().failed), (1, 3));
+}
+
+#[test]
 fn items_that_cannot_be_sent_are_reported_on_both_sides() {
     let mut source = MemorySource::new(tree(&[("ok", 1)]));
     source.skipped.push((ShownPath::new(b"srv/\x1b[2J"), FailCode::NotFound.into()));
@@ -140,7 +151,10 @@ fn a_full_disk_ends_the_session_and_keeps_the_partial_file() {
 fn files_complete_when_the_peer_left_count() {
     let mut source = MemorySource::new(tree(&[("a", 10), ("b", 200_000)]));
     let mut sender = FileSender::push(Push::default());
-    let bytes = said(&mut sender, &mut source)[..50_000].to_vec();
+    let mut bytes = sender.opening().to_vec();
+    sender.handle_written(bytes.len());
+    bytes.extend(said(&mut sender, &mut source));
+    bytes.truncate(50_000);
     let (used, open) = Acceptor::new().handle_received(&bytes).unwrap();
     let mut receiver = FileReceiver::answer(&open.unwrap(), limits());
     let mut store = MemoryStore { deferred: true, settles_itself: true, ..MemoryStore::default() };
@@ -152,7 +166,7 @@ fn files_complete_when_the_peer_left_count() {
     assert!(
         events
             .into_iter()
-            .any(|event| matches!(event, crate::FileEvent::Verified(entry, _) if entry.path == path("a")))
+            .any(|event| matches!(event, crate::FileEvent::Verified(entry, ..) if entry.path == path("a")))
     );
     assert_eq!(store.tree.keys().collect::<Vec<_>>(), [&path("a")]);
 }
@@ -161,7 +175,10 @@ fn files_complete_when_the_peer_left_count() {
 fn a_peer_that_leaves_is_no_success_and_partial_files_stay() {
     let mut source = MemorySource::new(tree(&[("a", 100_000)]));
     let mut sender = FileSender::push(Push::default());
-    let bytes = said(&mut sender, &mut source)[..50_000].to_vec();
+    let mut bytes = sender.opening().to_vec();
+    sender.handle_written(bytes.len());
+    bytes.extend(said(&mut sender, &mut source));
+    bytes.truncate(50_000);
     let (used, open) = Acceptor::new().handle_received(&bytes).unwrap();
     let mut receiver = FileReceiver::answer(&open.unwrap(), limits());
     let mut store = MemoryStore::default();

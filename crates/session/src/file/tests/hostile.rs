@@ -6,7 +6,7 @@ use crate::figures::Figures;
 use crate::file::{FileReceiver, FileSender, ReceiveLimits};
 use crate::frame_kind::FrameKind;
 use crate::framing::put_frame;
-use crate::integrity::Digest;
+use crate::integrity::{ChunkDigest, Digest};
 use crate::manifest::{Entry, EntryKind, Mtime};
 use crate::opening::{Accept, Open, Pull, Push, Request};
 use crate::path_rules::RelPath;
@@ -14,22 +14,41 @@ use crate::store::{MemoryFile, MemorySource, MemoryStore};
 
 /// Frames of a hostile peer.
 #[derive(Clone, Default)]
-struct Script(Vec<u8>);
+struct Script {
+    bytes: Vec<u8>,
+    entries: u64,
+}
 
 impl Script {
     fn frame(mut self, kind: FrameKind, body: &[u8]) -> Self {
-        put_frame(&mut self.0, kind, |out| out.extend_from_slice(body));
+        put_frame(&mut self.bytes, kind, |out| out.extend_from_slice(body));
         self
     }
 
     fn entry(mut self, name: &str, kind: EntryKind, size: u64) -> Self {
-        let entry = Entry { path: path(name), kind, size, mode: 0o644, mtime: Mtime::default() };
-        put_frame(&mut self.0, FrameKind::Entry, |out| entry.encode(out));
+        let entry = Entry::new(path(name), kind, size, 0o644, Mtime::default());
+        put_frame(&mut self.bytes, FrameKind::Entry, |out| entry.encode(out));
+        self.entries += 1;
         self
     }
 
+    /// The start of the content of the last entry, with this size.
+    fn content(self, size: u64) -> Self {
+        let id = self.entries - 1;
+        self.content_of(id, size)
+    }
+
+    fn content_of(self, id: u64, size: u64) -> Self {
+        self.frame(FrameKind::Content, &[&id.to_be_bytes()[..], &size.to_be_bytes(), &[0; 12]].concat())
+    }
+
+    /// A file whose content may follow.
+    fn begun(self, name: &str, size: u64) -> Self {
+        self.entry(name, EntryKind::File, size).content(size)
+    }
+
     fn file(self, name: &str, content: &[u8]) -> Self {
-        let this = self.entry(name, EntryKind::File, content.len() as u64);
+        let this = self.begun(name, content.len() as u64);
         let this = if content.is_empty() { this } else { this.frame(FrameKind::Data, content) };
         this.frame(FrameKind::Digest, Digest::of(content).as_bytes())
     }
@@ -68,14 +87,14 @@ fn puller(paths: &[&str], recursive: bool) -> FileReceiver {
 
 fn accepted() -> Script {
     let mut script = Script::default();
-    Accept::new(0).put(&mut script.0);
+    Accept::new(0).put(&mut script.bytes);
     script
 }
 
 /// Passes everything to the receiver, as a driver does. Returns the result and the store.
 fn feed(mut receiver: FileReceiver, script: &Script) -> (Result<(), SessionError>, MemoryStore) {
     let mut store = MemoryStore::default();
-    let mut rest = &script.0[..];
+    let mut rest = &script.bytes[..];
     while !rest.is_empty() {
         match receiver.handle_received(&mut store, rest) {
             Ok(used) => rest = &rest[used..],
@@ -178,16 +197,16 @@ fn duplicates_are_refused() {
 
 #[test]
 fn data_must_have_exactly_the_announced_length() {
-    let long = Script::default().entry("a", EntryKind::File, 3).frame(FrameKind::Data, b"four");
+    let long = Script::default().begun("a", 3).frame(FrameKind::Data, b"four");
     assert!(matches!(violation(receiver(), long), Violation::Length { announced: 3, .. }));
-    let short = Script::default().entry("a", EntryKind::File, 3).frame(FrameKind::Data, b"2.");
+    let short = Script::default().begun("a", 3).frame(FrameKind::Data, b"2.");
     let short = short.frame(FrameKind::Digest, Digest::of(b"2.").as_bytes());
     assert!(matches!(violation(receiver(), short), Violation::Length { received: 2, .. }));
 }
 
 #[test]
 fn a_file_without_a_size_may_not_pass_the_limits_either() {
-    let endless = || Script::default().entry("a", EntryKind::File, Entry::UNKNOWN_SIZE);
+    let endless = || Script::default().begun("a", Entry::UNKNOWN_SIZE);
     let small = ReceiveLimits { file_size: 1000, ..limits() };
     let begin = |limits| FileReceiver::answer(&Open::new(Request::Push(Push::default()), 0), limits);
     let script =
@@ -195,8 +214,10 @@ fn a_file_without_a_size_may_not_pass_the_limits_either() {
     let (outcome, store) = feed(begin(small), &script.file("b", b"good").end(2, 0, 1005));
     assert_eq!((outcome, store.tree.keys().next()), (Ok(()), Some(&path("b"))), "the file fails alone");
     let mut store = MemoryStore { deferred: true, ..MemoryStore::default() };
-    let script = endless().frame(FrameKind::Data, &[0; 1 << 20]).frame(FrameKind::Data, b"x");
-    let error = receiver().handle_received(&mut store, &script.0).unwrap_err();
+    let chunk = ChunkDigest::of(0, &[0; 1 << 20]);
+    let script = endless().frame(FrameKind::Data, &[0; 1 << 20]).frame(FrameKind::Chunk, chunk.as_bytes());
+    let script = script.frame(FrameKind::Data, b"x");
+    let error = receiver().handle_received(&mut store, &script.bytes).unwrap_err();
     assert_eq!(error, Violation::CreditExceeded.into());
     let directory = Script::default().entry("d", EntryKind::Directory, Entry::UNKNOWN_SIZE);
     assert!(matches!(violation(receiver(), directory), Violation::Malformed { kind: FrameKind::Entry, .. }));
@@ -206,17 +227,24 @@ fn a_file_without_a_size_may_not_pass_the_limits_either() {
 fn data_beyond_the_credit_is_refused() {
     let mut store = MemoryStore { deferred: true, ..MemoryStore::default() };
     let mut receiver = receiver();
-    let script = Script::default().entry("a", EntryKind::File, 1 << 40);
-    let script = script.frame(FrameKind::Data, &[0; 1 << 20]).frame(FrameKind::Data, b"x");
-    let error = receiver.handle_received(&mut store, &script.0).unwrap_err();
+    let script = Script::default().begun("a", 1 << 40);
+    let chunk = ChunkDigest::of(0, &[0; 1 << 20]);
+    let script = script
+        .frame(FrameKind::Data, &[0; 1 << 20])
+        .frame(FrameKind::Chunk, chunk.as_bytes())
+        .frame(FrameKind::Data, b"x");
+    let error = receiver.handle_received(&mut store, &script.bytes).unwrap_err();
     assert_eq!(error, Violation::CreditExceeded.into());
 }
 
 #[test]
 fn a_wrong_digest_fails_the_file_alone_and_removes_it() {
-    let script = Script::default().entry("a", EntryKind::File, 3).frame(FrameKind::Data, b"abc");
-    let script = script.frame(FrameKind::Digest, Digest::of(b"abd").as_bytes()).file("b", b"good").end(2, 0, 7);
-    let (outcome, store) = feed(receiver(), &script);
+    let again = |script: Script| {
+        let script = script.content_of(0, 3).frame(FrameKind::Data, b"abc");
+        script.frame(FrameKind::Digest, Digest::of(b"abd").as_bytes())
+    };
+    let script = again(again(again(Script::default().entry("a", EntryKind::File, 3))));
+    let (outcome, store) = feed(receiver(), &script.file("b", b"good").end(2, 0, 13));
     assert_eq!(outcome, Ok(()));
     assert_eq!(store.tree.keys().collect::<Vec<_>>(), [&path("b")]);
     assert!(store.partial.is_empty());
@@ -224,18 +252,20 @@ fn a_wrong_digest_fails_the_file_alone_and_removes_it() {
 
 #[test]
 fn frames_out_of_place_are_refused() {
-    let begun = || Script::default().entry("a", EntryKind::File, 3);
+    let begun = || Script::default().begun("a", 3);
     for (script, kind) in [
         (Script::default().frame(FrameKind::Data, b"x"), FrameKind::Data),
         (Script::default().frame(FrameKind::Digest, &[0; 32]), FrameKind::Digest),
         (Script::default().frame(FrameKind::Verified, &[0; 40]), FrameKind::Verified),
         (Script::default().frame(FrameKind::Open, b""), FrameKind::Open),
         (Script::default().end(0, 0, 0).entry("a", EntryKind::File, 0), FrameKind::Entry),
-        (begun().entry("b", EntryKind::File, 3), FrameKind::Entry),
+        (Script::default().frame(FrameKind::Keep, &[0; 8]), FrameKind::Keep),
+        (begun().frame(FrameKind::Chunk, &[0; 32]), FrameKind::Chunk),
+        (begun().frame(FrameKind::Seek, &[1; 8]), FrameKind::Seek),
         (begun().end(1, 0, 0), FrameKind::End),
     ] {
         // After DONE, input is ignored.
-        if kind == FrameKind::Entry && script.0.starts_with(&[FrameKind::End as u8]) {
+        if kind == FrameKind::Entry && script.bytes.starts_with(&[FrameKind::End as u8]) {
             assert_eq!(feed(receiver(), &script).1.tree.len(), 0);
         } else {
             assert_eq!(violation(receiver(), script), Violation::OutOfPlace(kind));
@@ -295,10 +325,10 @@ fn a_peer_that_reads_no_answers_is_not_read_either() {
     let (mut receiver, mut store) = (receiver(), MemoryStore::default());
     let mut taken = 0;
     for _ in 0..10 {
-        taken += receiver.handle_received(&mut store, &script.0[taken..]).unwrap();
+        taken += receiver.handle_received(&mut store, &script.bytes[taken..]).unwrap();
         while receiver.poll_event().is_some() {}
     }
-    assert!(taken < script.0.len() && receiver.poll_write().len() < 70_000);
+    assert!(taken < script.bytes.len() && receiver.poll_write().len() < 70_000);
 }
 
 /// A sender that expects confirmation of `a` (3 bytes) gets `answer`.
@@ -307,7 +337,9 @@ fn sender_hears(answer: Script) -> Result<usize, SessionError> {
     let mut sender = FileSender::answer(&Open::new(Request::Pull(Pull::default()), 1 << 20));
     let mut source = MemorySource::new(tree);
     said(&mut sender, &mut source);
-    let outcome = sender.handle_received(&answer.0);
+    sender.handle_received(&Script::default().frame(FrameKind::Want, &[0; 9]).bytes).unwrap();
+    said(&mut sender, &mut source);
+    let outcome = sender.handle_received(&answer.bytes);
     assert!(!matches!(sender.poll_event(), Some(crate::FileEvent::Done(_))));
     outcome
 }
@@ -320,7 +352,7 @@ fn a_sender_trusts_only_its_own_digest() {
     };
     assert_eq!(sender_hears(verified(0, b"abd")), Err(Violation::WrongDigest("a".to_owned()).into()));
     assert_eq!(sender_hears(verified(1, b"abc")), Err(Violation::UnknownEntry.into()));
-    let twice = Script([verified(0, b"abc").0, verified(0, b"abc").0].concat());
+    let twice = Script { bytes: [verified(0, b"abc").bytes, verified(0, b"abc").bytes].concat(), entries: 0 };
     assert_eq!(sender_hears(twice), Err(Violation::UnknownEntry.into()));
     let mut nothing = 0u64.to_be_bytes().to_vec();
     Figures { bytes: 3, ..Figures::default() }.encode(&mut nothing);
@@ -339,13 +371,14 @@ fn a_wrong_first_frame_is_not_farhaul() {
 proptest! {
     #[test]
     fn arbitrary_frames_never_panic(
-        frames in proptest::collection::vec((0u8..14, proptest::collection::vec(any::<u8>(), 0..60), any::<bool>()), 0..20),
+        frames in proptest::collection::vec((0u8..24, proptest::collection::vec(any::<u8>(), 0..60), any::<bool>()), 0..20),
         step in 1usize..50,
     ) {
-        const KINDS: [FrameKind; 14] = [
+        const KINDS: [FrameKind; 24] = [
             FrameKind::Open, FrameKind::Accept, FrameKind::Abort, FrameKind::Entry, FrameKind::Data, FrameKind::Digest,
             FrameKind::End, FrameKind::Skipped, FrameKind::Grant, FrameKind::Verified, FrameKind::Made, FrameKind::Failed,
-            FrameKind::Done, FrameKind::Report,
+            FrameKind::Done, FrameKind::Report, FrameKind::Content, FrameKind::Seek, FrameKind::Zeros, FrameKind::Chunk,
+            FrameKind::Keep, FrameKind::Want, FrameKind::Have, FrameKind::Known, FrameKind::Again, FrameKind::Deleted,
         ];
         let mut script = Script::default();
         for (index, (pick, body, proper)) in frames.into_iter().enumerate() {
@@ -358,7 +391,7 @@ proptest! {
         let mut receiver = receiver();
         let mut sender = FileSender::answer(&Open::new(Request::Pull(Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() }), 0));
         let mut source = MemorySource::default();
-        for bytes in script.0.chunks(step) {
+        for bytes in script.bytes.chunks(step) {
             let _ = receiver.handle_received(&mut store, bytes);
             let _ = sender.handle_received(bytes);
             sender.poll_write(&mut source);

@@ -6,7 +6,7 @@ use crate::file::{FileEvent, FileReceiver, FileSender, ReceiveLimits};
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, EntryKind, Mtime, Stamp};
 use crate::opening::{Acceptor, Push};
-use crate::store::{Chunk, Commit, Leftover, Next, Source, Store};
+use crate::store::{Chunk, Commit, Leftover, Made, Next, Source, Store};
 
 /// Beyond 4 GiB, and no multiple of anything.
 const LENGTH: u64 = (4 << 30) + 3_000_001;
@@ -22,7 +22,11 @@ impl Source for Numbered {
             return Next::End;
         }
         let (kind, mtime) = (EntryKind::File, Mtime::default());
-        Next::Entry(Entry { path: path("large"), kind, size: LENGTH, mode: 0o644, mtime })
+        Next::Entry(Entry::new(path("large"), kind, LENGTH, 0o644, mtime))
+    }
+
+    fn open(&mut self, _: EntryId) -> Result<Stamp, Failure> {
+        self.recheck(EntryId(0))
     }
 
     fn read(&mut self, _: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
@@ -49,7 +53,7 @@ struct Counted {
 }
 
 impl Store for Counted {
-    fn make_dir(&mut self, _: EntryId, _: &Entry) -> Result<(), Failure> {
+    fn make_dir(&mut self, _: EntryId, _: &Entry) -> Result<Made, Failure> {
         unreachable!("there is no directory")
     }
 
@@ -62,6 +66,10 @@ impl Store for Counted {
         assert_eq!(offset, self.written, "offsets ascend without gaps");
         self.written += bytes.len() as u64;
         Ok(())
+    }
+
+    fn zeros(&mut self, _: EntryId, _: u64, _: u64) -> Result<(), Failure> {
+        unreachable!("there is no hole")
     }
 
     fn commit(&mut self, _: EntryId, entry: &Entry, _: &Digest) -> Result<Commit, Failure> {

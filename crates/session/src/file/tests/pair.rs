@@ -33,6 +33,9 @@ pub(super) struct Seen {
     pub(super) receiver_error: Option<SessionError>,
     /// Largest number of DATA bytes ahead of the store.
     pub(super) most_ahead: u64,
+    /// Bytes of DATA sent, and of content spared, as the sender counts.
+    pub(super) sent: u64,
+    pub(super) spared: u64,
     /// Figures of the receiver known to the sender, and the reverse.
     pub(super) figures: (Option<Figures>, Option<Figures>),
 }
@@ -102,12 +105,89 @@ fn move_some(sender: &mut FileSender, source: &mut MemorySource, bytes: &mut Vec
 }
 
 fn run(
+    sender: FileSender,
+    receiver: FileReceiver,
+    (source, store): (&mut MemorySource, &mut MemoryStore),
+    pipes: Pipes,
+    forth: Vec<u8>,
+) -> Seen {
+    run_damaged(sender, receiver, (source, store), pipes, forth, &[])
+}
+
+/// Pushes over a way that damages bytes of content: those at `offset` of the DATA of each file, so many times.
+pub(super) fn push_damaged(
+    source: &mut MemorySource,
+    store: &mut MemoryStore,
+    limits: ReceiveLimits,
+    damage: &[(u64, u8)],
+) -> Seen {
+    let mut sender = FileSender::push(Push::default());
+    let mut opening = Vec::new();
+    let open = read_open(&mut opening, |bytes| {
+        bytes.extend_from_slice(sender.opening());
+        let count = sender.opening().len();
+        sender.handle_written(count);
+    });
+    let receiver = FileReceiver::answer(&open, limits);
+    run_damaged(sender, receiver, (source, store), Pipes { seed: 11, step: 1 << 20 }, opening, damage)
+}
+
+/// Flips a bit of the content of files in a stream of frames.
+struct Damage {
+    decoder: crate::framing::Decoder,
+    /// The present offset in the file.
+    offset: u64,
+    left: Vec<(u64, u8)>,
+}
+
+impl Damage {
+    fn pass(&mut self, mut bytes: &[u8]) -> Vec<u8> {
+        use crate::frame_kind::FrameKind;
+        use crate::framing::{Piece, put_frame};
+        let mut out = Vec::new();
+        while let Some(piece) = self.decoder.next(&mut bytes).expect("ours") {
+            match piece {
+                Piece::Data(data) => {
+                    let mut data = data.to_vec();
+                    for (offset, times) in &mut self.left {
+                        if (self.offset..self.offset + data.len() as u64).contains(offset) && *times > 0 {
+                            *times -= 1;
+                            data[usize::try_from(*offset - self.offset).unwrap()] ^= 4;
+                        }
+                    }
+                    self.offset += data.len() as u64;
+                    put_frame(&mut out, FrameKind::Data, |out| out.extend_from_slice(&data));
+                }
+                Piece::Frame(kind, body) => {
+                    match kind {
+                        FrameKind::Content => self.offset = 0,
+                        FrameKind::Seek => {
+                            self.offset = u64::from_be_bytes(body.try_into().unwrap()) * crate::integrity::CHUNK_LEN;
+                        }
+                        FrameKind::Keep => {
+                            self.offset =
+                                (u64::from_be_bytes(body.try_into().unwrap()) + 1) * crate::integrity::CHUNK_LEN;
+                        }
+                        FrameKind::Zeros => self.offset += u64::from_be_bytes(body.try_into().unwrap()),
+                        _ => {}
+                    }
+                    put_frame(&mut out, kind, |out| out.extend_from_slice(body));
+                }
+            }
+        }
+        out
+    }
+}
+
+fn run_damaged(
     mut sender: FileSender,
     mut receiver: FileReceiver,
     (source, store): (&mut MemorySource, &mut MemoryStore),
     pipes: Pipes,
     mut forth: Vec<u8>,
+    damage: &[(u64, u8)],
 ) -> Seen {
+    let mut damage = Damage { decoder: Default::default(), offset: 0, left: damage.to_vec() };
     let mut rng = Rng::new(pipes.seed);
     let mut some = |available: usize| {
         let step = usize::try_from(1 + rng.below(pipes.step)).unwrap();
@@ -118,7 +198,10 @@ fn run(
     for round in 0..MAX_ROUNDS {
         let pending = sender.poll_write(source);
         let count = some(pending.len());
-        forth.extend_from_slice(&pending[..count]);
+        match damage.left.is_empty() {
+            true => forth.extend_from_slice(&pending[..count]),
+            false => forth.extend(damage.pass(&pending[..count])),
+        }
         sender.handle_written(count);
 
         let count = some(forth.len());
@@ -149,6 +232,7 @@ fn run(
             sender.poll_write(source);
             assert!(source.is_idle(), "a file stays open at the source");
             assert!(seen.sender_error.is_some() || store.is_idle(), "a file stays open at the target");
+            (seen.sent, seen.spared) = (sender.progress().bytes, sender.progress().spared);
             seen.figures = (sender.peer_figures().copied(), receiver.peer_figures().copied());
             return seen;
         }

@@ -13,7 +13,7 @@ use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, Stamp};
 use crate::opening::{Acceptor, Open, Pull, Push};
 use crate::path_rules::RelPath;
-use crate::store::{Chunk, Commit, Leftover, MemorySource, MemoryStore, Next, Source, Store};
+use crate::store::{Chunk, Commit, Leftover, Made, MemorySource, MemoryStore, Next, Source, Store, Verdict};
 
 /// One-way delay.
 const TRIP: Duration = Duration::from_millis(50);
@@ -40,6 +40,11 @@ impl Source for Slow<MemorySource> {
         self.0.next_entry(id)
     }
 
+    fn open(&mut self, id: EntryId) -> Result<Stamp, Failure> {
+        self.1.wait_for_disk();
+        self.0.open(id)
+    }
+
     fn read(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
         self.1.wait_for_disk();
         self.0.read(id, offset, out)
@@ -53,10 +58,24 @@ impl Source for Slow<MemorySource> {
     fn close(&mut self, id: EntryId) {
         self.0.close(id);
     }
+
+    fn forget(&mut self, id: EntryId) {
+        self.0.forget(id);
+    }
 }
 
 impl Store for Slow<MemoryStore> {
-    fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
+    fn examine(&mut self, id: EntryId, entry: &Entry) -> Result<Verdict, Failure> {
+        self.1.wait_for_disk();
+        self.0.examine(id, entry)
+    }
+
+    fn zeros(&mut self, id: EntryId, offset: u64, count: u64) -> Result<(), Failure> {
+        self.1.wait_for_disk();
+        self.0.zeros(id, offset, count)
+    }
+
+    fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Made, Failure> {
         self.1.wait_for_disk();
         self.0.make_dir(id, entry)
     }

@@ -16,9 +16,9 @@ fn begin(to: &Path) -> DiskStore {
         store.make_dir(id, &entry(path, mode)).unwrap();
     }
     let whole = file("t/d/r/a", 0);
-    store.begin(EntryId(3), &whole).unwrap();
+    begin_file(&mut store, EntryId(3), &whole).unwrap();
     store.commit(EntryId(3), &whole, &Digest::of(b"")).unwrap();
-    store.begin(EntryId(4), &file("t/d/r/b", 5)).unwrap();
+    begin_file(&mut store, EntryId(4), &file("t/d/r/b", 5)).unwrap();
     store
 }
 
@@ -34,9 +34,10 @@ fn a_tree_that_breaks_off_gives_new_directories_their_modes_and_the_next_copy_me
             let mut store = begin(&to.0);
             assert_eq!(mode(to.path("t")), 0o700, "until then it is private");
             store.abort(EntryId(4), Leftover::Remove);
-            // A session that breaks off calls `settle`. One whose thread ends does not.
+            // A session that breaks off says so. One whose thread ends does not.
             if settled {
                 assert_eq!(failures(&mut store), []);
+                store.conclude(Ending::Lacking);
             } else {
                 drop(store);
             }
@@ -66,7 +67,7 @@ fn a_target_directory_that_the_store_made_goes_if_nothing_arrived() {
     let exists_after = |ending: Option<Ending>, arrives: bool| {
         let mut store = DiskStore::at(&to.path("new"), true).unwrap();
         if arrives {
-            store.begin(EntryId(0), &file("a", 5)).unwrap();
+            begin_file(&mut store, EntryId(0), &file("a", 5)).unwrap();
             store.write(EntryId(0), 0, b"part").unwrap();
             store.abort(EntryId(0), Leftover::Keep);
         }

@@ -11,6 +11,7 @@ use super::*;
 fn open_and_read(from: &Scratch) -> (DiskSource, Entry) {
     let mut source = DiskSource::new(&[from.path("file")], false).unwrap();
     let Next::Entry(entry) = source.next_entry(EntryId(0)) else { panic!("it is a file") };
+    source.open(EntryId(0)).unwrap();
     let mut content = vec![0; usize::try_from(entry.size).unwrap()];
     assert_eq!(source.read(EntryId(0), 0, &mut content), Ok(Chunk::Data(content.len())));
     (source, entry)
@@ -76,6 +77,7 @@ fn a_source_that_grew_before_its_first_byte_was_read_is_noticed_at_its_end() {
     next_tick(&from.path("file"));
     let mut source = DiskSource::new(&[from.path("file")], false).unwrap();
     let Next::Entry(entry) = source.next_entry(EntryId(0)) else { panic!("it is a file") };
+    source.open(EntryId(0)).unwrap();
     OpenOptions::new().append(true).open(from.path("file")).unwrap().write_all(b" more").unwrap();
     assert_eq!(source.read(EntryId(0), 0, &mut [0; 4]), Ok(Chunk::Data(4)));
     assert!(noticed(&mut source, &entry));

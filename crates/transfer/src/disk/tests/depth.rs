@@ -34,6 +34,7 @@ fn a_source_holds_few_descriptors_however_deep_the_tree_is() {
     let (mut entries, mut most) = (0, 0);
     while let Next::Entry(entry) = source.next_entry(EntryId(entries)) {
         if entry.kind == EntryKind::File {
+            source.open(EntryId(entries)).unwrap();
             assert_eq!(source.read(EntryId(entries), 0, &mut [0; 9]), Ok(Chunk::Data(entry.size as usize)));
             assert_eq!(source.recheck(EntryId(entries)), Ok(entry.stamp()));
         }
@@ -84,7 +85,7 @@ fn a_store_holds_few_descriptors_however_deep_the_tree_is() {
     while let Some((id, directory)) = open.pop() {
         // An entry after the innermost directory finds its own directory again.
         let (number, entry) = (EntryId(1000 + id.0), file(&format!("{}/z", directory.path), 0));
-        store.begin(number, &entry).unwrap();
+        begin_file(&mut store, number, &entry).unwrap();
         store.commit(number, &entry, &Digest::of(b"")).unwrap();
         store.finish_dir(id, &directory).unwrap();
         store.settle();
@@ -130,9 +131,9 @@ fn a_directory_swapped_while_the_copy_is_below_it_gets_nothing_and_what_belongs_
         store.make_dir(EntryId(1), &directory("t/d")).unwrap();
         swap(&to.path("t"), &outside.0, for_link);
         // The innermost directory is held.
-        store.begin(EntryId(2), &file("t/d/file", 0)).unwrap();
+        begin_file(&mut store, EntryId(2), &file("t/d/file", 0)).unwrap();
         store.commit(EntryId(2), &file("t/d/file", 0), &Digest::of(b"")).unwrap();
-        assert_eq!(store.begin(EntryId(3), &file("t/z", 0)).unwrap_err().code, FailCode::NotFound);
+        assert_eq!(begin_file(&mut store, EntryId(3), &file("t/z", 0)).unwrap_err().code, FailCode::NotFound);
         assert_eq!(store.finish_dir(EntryId(0), &directory("t")).unwrap_err().code, FailCode::NotFound);
         assert_eq!(failures(&mut store), []);
         assert!(to.path("moved/d/file").exists());

@@ -18,8 +18,8 @@ fn stored(store: &mut DiskStore, names: &[&str]) -> Vec<(String, FailCode)> {
             store.finish_dir(id, &dir).unwrap();
         }
         let made = match name.strip_suffix('/') {
-            Some(_) => store.make_dir(id, &directory(name)).map(|()| open.push((id, directory(name)))),
-            None => store.begin(id, &file(name, 0)).and_then(|()| {
+            Some(_) => store.make_dir(id, &directory(name)).map(|_| open.push((id, directory(name)))),
+            None => begin_file(store, id, &file(name, 0)).and_then(|()| {
                 store.write(id, 0, name.as_bytes())?;
                 store.commit(id, &file(name, 0), &Digest::of(name.as_bytes())).map(drop)
             }),

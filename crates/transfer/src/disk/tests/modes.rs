@@ -27,7 +27,7 @@ fn receive_directory(store: &mut DiskStore, path: &str, mode: u32) {
 fn receive_file(to: &Path, mode: u32) {
     let mut store = DiskStore::at(to, true).unwrap();
     let entry = Entry { mode, ..file("file", 3) };
-    store.begin(EntryId(0), &entry).unwrap();
+    begin_file(&mut store, EntryId(0), &entry).unwrap();
     store.write(EntryId(0), 0, b"new").unwrap();
     store.commit(EntryId(0), &entry, &Digest::of(b"new")).unwrap();
     assert_eq!(failures(&mut store), []);

@@ -19,7 +19,7 @@ fn only_file(to: &Scratch) -> (u64, u64) {
 
 fn begin(to: &Scratch) -> DiskStore {
     let mut store = DiskStore::at(&to.0, true).unwrap();
-    store.begin(EntryId(0), &file("file", CLAIM)).unwrap();
+    begin_file(&mut store, EntryId(0), &file("file", CLAIM)).unwrap();
     store
 }
 
@@ -70,7 +70,7 @@ fn a_complete_file_has_its_whole_size() {
     let to = Scratch::new("space-whole");
     let size = STEP + 5_000_000;
     let (mut store, entry) = (DiskStore::at(&to.0, true).unwrap(), file("file", size));
-    store.begin(EntryId(0), &entry).unwrap();
+    begin_file(&mut store, EntryId(0), &entry).unwrap();
     let content = vec![7; usize::try_from(size).unwrap()];
     for (offset, bytes) in (0..).step_by(1 << 20).zip(content.chunks(1 << 20)) {
         store.write(EntryId(0), offset, bytes).unwrap();

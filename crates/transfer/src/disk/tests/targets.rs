@@ -62,12 +62,12 @@ fn anything_but_a_regular_file_at_the_target_is_refused_by_name_and_stays() {
             return;
         }
         let mut store = DiskStore::at(&to.0, true).unwrap();
-        let failure = store.begin(EntryId(0), &file("target", 3)).unwrap_err();
+        let failure = begin_file(&mut store, EntryId(0), &file("target", 3)).unwrap_err();
         assert_eq!(failure.code, FailCode::Exists);
         assert!(failure.message.contains("target") && failure.message.contains(thing.words), "{failure}");
         // The same for a target with its own name, and for a directory.
         let mut store = DiskStore::at(&to.path("target"), false).unwrap();
-        let failure = store.begin(EntryId(0), &file("other", 3)).unwrap_err();
+        let failure = begin_file(&mut store, EntryId(0), &file("other", 3)).unwrap_err();
         assert!(failure.message.contains("target") && failure.message.contains(thing.words), "{failure}");
         let failure = store.make_dir(EntryId(1), &directory("other")).unwrap_err();
         assert_eq!(failure.code, FailCode::Exists);
@@ -86,7 +86,7 @@ fn a_thing_that_appears_at_the_target_while_the_file_arrives_is_refused_by_name_
                 to.write("target", b"old");
             }
             let (mut store, entry) = (DiskStore::at(&to.0, true).unwrap(), file("target", 3));
-            store.begin(EntryId(0), &entry).unwrap();
+            begin_file(&mut store, EntryId(0), &entry).unwrap();
             store.write(EntryId(0), 0, b"new").unwrap();
             if old {
                 fs::remove_file(&target).unwrap();

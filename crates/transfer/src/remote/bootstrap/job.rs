@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use farhaul_session::{Pull, escape};
+use farhaul_session::{Pull, Rules, escape};
 
 use super::super::messages::{PathText, Task};
 use super::Host;
@@ -34,14 +34,14 @@ pub(super) enum Job {
 
 impl Job {
     /// Finds the homes before the other side connects.
-    pub(super) fn of(task: &Task, host: &dyn Host) -> Result<Self, Error> {
+    pub(super) fn of(task: &Task, rules: &Rules, host: &dyn Host) -> Result<Self, Error> {
         let local = |path| local(path, host);
         let all = |paths: &[PathText]| paths.iter().map(|path| self::local(path, host)).collect::<Result<Vec<_>, _>>();
         Ok(match task {
             Task::Receive { target, is_directory, wanted } => {
                 let target = local(target)?;
                 let takes_one = !is_directory && !target.is_dir();
-                let asked = wanted.request(takes_one).map_err(malformed)?;
+                let asked = wanted.request(takes_one, rules.clone()).map_err(malformed)?;
                 Self::Receive { target, is_directory: *is_directory, asked }
             }
             Task::Send { paths, recursive } => Self::Send { paths: all(paths)?, recursive: *recursive },

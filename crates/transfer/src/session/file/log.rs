@@ -37,6 +37,8 @@ pub(crate) struct FileLog {
     /// Names of the sources, in the order of the copy: ascending by their bytes.
     sources: Vec<Vec<u8>>,
     corrupted: bool,
+    /// Chunks that arrived damaged and came again.
+    repaired: u64,
     accepted: bool,
     /// The target gets bytes before they are verified.
     without_place: bool,
@@ -62,6 +64,7 @@ impl FileLog {
             last_failure: None,
             sources: Vec::new(),
             corrupted: false,
+            repaired: 0,
             without_place: false,
             most_told: u64::MAX,
         }
@@ -93,6 +96,11 @@ impl FileLog {
     /// The digest over all verified files so far.
     pub(super) const fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// Chunks that arrived damaged and came again.
+    pub(super) const fn repaired(&self) -> u64 {
+        self.repaired
     }
 
     /// Bytes of content that moved so far.
@@ -174,13 +182,22 @@ impl FileLog {
                 self.current = Some(entry.path.to_bytes());
                 self.events.send(&Event::Begun(entry));
             }
-            FileEvent::Verified(entry, digest) => {
+            FileEvent::Verified(entry, digest, change) => {
                 let path = entry.path.to_bytes();
                 self.finished(&path);
                 self.ledger.add(&escape(&path), entry.size, &digest.to_string());
-                self.events.send(&Event::Placed(entry, digest));
+                self.events.send(&Event::Placed(entry, digest, *change));
             }
-            FileEvent::Made(entry) => self.events.send(&Event::Made(entry)),
+            FileEvent::Kept(entry, change) => {
+                self.finished(&entry.path.to_bytes());
+                self.events.send(&Event::Kept(entry, *change));
+            }
+            FileEvent::Made(entry, change) => self.events.send(&Event::Made(entry, *change)),
+            FileEvent::Deleted(path) => self.events.send(&Event::Deleted(path)),
+            FileEvent::Repaired { entry, chunks } => {
+                self.repaired += chunks;
+                self.events.send(&Event::Repaired(entry, *chunks));
+            }
             FileEvent::Failed { path, failure, by } => self.on_failed(path, failure, *by),
             FileEvent::Done(_) => self.done = Some(self.meter.now()),
             _ => {}

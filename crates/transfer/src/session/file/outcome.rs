@@ -1,7 +1,7 @@
 //! The result of a copy for its `end` record.
 
 use farhaul::Stats;
-use farhaul_session::{Source, Store, Totals};
+use farhaul_session::{Progress, Source, Store, Totals};
 use farhaul_units::{ByteSize, Rate};
 
 use super::{FileLog, Receiving, Sending};
@@ -29,7 +29,7 @@ pub(crate) struct Measured {
 
 /// Fills in the fields of a sender.
 pub(crate) fn of_sending<S: Source>(end: &mut Report, job: &Sending<S>, measured: &Measured) {
-    common(end, &job.log, job.session.totals(), measured);
+    common(end, &job.log, (job.session.totals(), job.session.progress()), measured);
     let there = job.session.peer_figures();
     // Without the receiver's report, estimate its time: data and the confirmation take half an RTT each.
     let receiving = there
@@ -48,7 +48,7 @@ pub(crate) fn of_sending<S: Source>(end: &mut Report, job: &Sending<S>, measured
 
 /// Fills in the fields of a receiver.
 pub(crate) fn of_receiving<S: Store>(end: &mut Report, job: &Receiving<S>, measured: &Measured) {
-    common(end, &job.log, job.session.totals(), measured);
+    common(end, &job.log, (job.session.totals(), job.session.progress()), measured);
     end.goodput_bps = goodput(end.bytes, job.store.moving());
     let there = job.session.peer_figures();
     end.peer = there.map(measure::peer);
@@ -65,13 +65,20 @@ pub(crate) fn of_receiving<S: Store>(end: &mut Report, job: &Receiving<S>, measu
 }
 
 /// `totals` are those of the session so far, which may have broken off.
-fn common(end: &mut Report, log: &FileLog, totals: Totals, measured: &Measured) {
+fn common(end: &mut Report, log: &FileLog, (totals, progress): (Totals, Progress), measured: &Measured) {
     measure::fill(end, &measured.stats, measured.rtt);
     end.cpu_seconds = measured.meter.cpu();
     end.seconds = log.done_after().unwrap_or_else(|| measured.meter.elapsed()).as_secs_f64();
     end.bytes = totals.bytes;
     end.files = Some(totals.files);
+    end.kept = Some(totals.kept);
+    end.kept_bytes = Some(totals.kept_bytes);
     end.directories = Some(totals.directories);
+    end.links = Some(totals.links);
+    end.deleted = Some(totals.deleted);
+    end.moved_bytes = Some(progress.bytes);
+    end.spared_bytes = Some(progress.spared);
+    end.repaired_chunks = Some(log.repaired());
     end.failed = Some(totals.failed);
     end.ledger = log.ledger().clone();
     end.verified = log.done_after().is_some() && totals.failed == 0;

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use farhaul::{Stats, Stream};
 use farhaul_session::{
-    Chunk, Commit, Digest, Ending, Entry, EntryId, Failure, Figures, Leftover, Next, Source, Stamp, Store,
+    Change, Chunk, ChunkDigest, Commit, Digest, Ending, Entry, EntryId, Failure, Figures, KnownChunk, Leftover, Made,
+    Next, ShownPath, Source, Stamp, Store, Verdict,
 };
 use farhaul_units::{ByteSize, Instant, Rate};
 
@@ -184,6 +185,18 @@ impl<T: Source> Source for Timed<T> {
         self.timed(|inner| inner.next_entry(id))
     }
 
+    fn open(&mut self, id: EntryId) -> Result<Stamp, Failure> {
+        self.timed(|inner| inner.open(id))
+    }
+
+    fn read_known(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
+        self.timed(|inner| inner.read_known(id, offset, out))
+    }
+
+    fn forget(&mut self, id: EntryId) {
+        self.inner.forget(id);
+    }
+
     fn read(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
         self.moves();
         self.timed(|inner| inner.read(id, offset, out))
@@ -203,7 +216,7 @@ impl<T: Source> Source for Timed<T> {
 }
 
 impl<T: Store> Store for Timed<T> {
-    fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
+    fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Made, Failure> {
         self.timed(|inner| inner.make_dir(id, entry))
     }
 
@@ -226,6 +239,50 @@ impl<T: Store> Store for Timed<T> {
 
     fn abort(&mut self, id: EntryId, leftover: Leftover) {
         self.inner.abort(id, leftover);
+    }
+
+    fn examine(&mut self, id: EntryId, entry: &Entry) -> Result<Verdict, Failure> {
+        self.timed(|inner| inner.examine(id, entry))
+    }
+
+    fn poll_known(&mut self) -> Option<(EntryId, KnownChunk)> {
+        self.inner.poll_known()
+    }
+
+    fn has_unknown(&self) -> bool {
+        self.inner.has_unknown()
+    }
+
+    fn zeros(&mut self, id: EntryId, offset: u64, count: u64) -> Result<(), Failure> {
+        self.timed(|inner| inner.zeros(id, offset, count))
+    }
+
+    fn keep(&mut self, id: EntryId, index: u64) -> Result<(), Failure> {
+        self.timed(|inner| inner.keep(id, index))
+    }
+
+    fn chunk(&mut self, id: EntryId, index: u64, digest: &ChunkDigest) {
+        self.timed(|inner| inner.chunk(id, index, digest));
+    }
+
+    fn can_repair(&self) -> bool {
+        self.inner.can_repair()
+    }
+
+    fn make_symlink(&mut self, id: EntryId, entry: &Entry) -> Result<(Change, Commit), Failure> {
+        self.timed(|inner| inner.make_symlink(id, entry))
+    }
+
+    fn make_hard_link(&mut self, id: EntryId, entry: &Entry, first: &Entry) -> Result<(Change, Commit), Failure> {
+        self.timed(|inner| inner.make_hard_link(id, entry, first))
+    }
+
+    fn forget(&mut self, id: EntryId) {
+        self.inner.forget(id);
+    }
+
+    fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)> {
+        self.timed(Store::delete_next)
     }
 
     fn backlog(&self) -> u64 {

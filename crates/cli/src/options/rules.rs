@@ -1,0 +1,125 @@
+//! Options of copies of trees: what is kept, skipped and removed.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use farhaul_session::{Kept, Rules, Skip, Sync};
+
+use crate::exit::Fault;
+
+/// What a copy keeps, skips and removes.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Trees")]
+pub(crate) struct RulesOptions {
+    /// Copy a whole tree: -r with links, owners, modes, attributes and access control lists
+    #[arg(short, long)]
+    pub(crate) archive: bool,
+    /// Keep the numbers of users and groups instead of their names
+    #[arg(long, requires = "archive")]
+    numeric_ids: bool,
+    /// Files not to send, because the target has them
+    #[arg(long, value_enum, value_name = "RULE", default_value_t = SkipRule::SizeTime)]
+    skip: SkipRule,
+    /// Remove from the target directories what the source lacks, once everything has arrived
+    #[arg(long)]
+    delete: bool,
+    /// Remove nothing if it would be more than so many entries [default: no limit]
+    #[arg(long, value_name = "N", requires = "delete")]
+    max_delete: Option<u64>,
+    /// Change nothing, and list what would change
+    #[arg(short = 'n', long)]
+    pub(crate) dry_run: bool,
+    /// Leave out what matches, by the rules of a .gitignore file at the top of the copy: '*.o', '/cache/'
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+    /// Copy all the same what --exclude matches
+    #[arg(long, value_name = "PATTERN")]
+    include: Vec<String>,
+    /// Read such patterns from a file, as a .gitignore file has them
+    #[arg(long, value_name = "FILE")]
+    exclude_from: Vec<PathBuf>,
+    /// When files are synced to the disk: file: before they get their names; chunk: also while they arrive
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = SyncRule::File)]
+    fsync: SyncRule,
+    /// Read each file again from the disk before it gets its name
+    #[arg(long, value_enum, value_name = "WHERE")]
+    verify: Option<Verify>,
+    /// Write the digests of all files to this file, as b3sum prints them; `farhaul verify` compares them
+    ///
+    /// Files that the target has are read by both sides then, as by --skip digest.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Option<PathBuf>,
+    /// Accept a file that changes all the time as it was read last, for instance a log
+    #[arg(long)]
+    allow_changing: bool,
+}
+
+/// Which files the target is taken to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SkipRule {
+    /// Those of the same size and time
+    SizeTime,
+    /// Those of the same content, which both sides read
+    Digest,
+    /// All that exist
+    Exists,
+    /// None
+    Never,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SyncRule {
+    Never,
+    File,
+    Chunk,
+}
+
+/// What is read again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Verify {
+    /// The disk of the target
+    Disk,
+}
+
+impl RulesOptions {
+    /// The rules.
+    pub(crate) fn rules(&self) -> Result<Rules, Fault> {
+        let keep = if self.archive { Kept { numeric_ids: self.numeric_ids, ..Kept::ALL } } else { Kept::default() };
+        Ok(Rules {
+            keep,
+            skip: match self.skip {
+                // A manifest proves every file.
+                SkipRule::SizeTime if self.manifest.is_some() => Skip::Digest,
+                SkipRule::SizeTime => Skip::SizeTime,
+                SkipRule::Digest => Skip::Digest,
+                SkipRule::Exists => Skip::Exists,
+                SkipRule::Never => Skip::Never,
+            },
+            delete: self.delete.then(|| self.max_delete.unwrap_or(u64::MAX)),
+            whole: false,
+            dry_run: self.dry_run,
+            verify_disk: self.verify == Some(Verify::Disk),
+            sync: match self.fsync {
+                SyncRule::Never => Sync::Never,
+                SyncRule::File => Sync::File,
+                SyncRule::Chunk => Sync::Chunk,
+            },
+            allow_changing: self.allow_changing,
+            filters: self.filters()?,
+        })
+    }
+
+    /// The patterns, as lines of a .gitignore file. Of those that match, the last one counts.
+    fn filters(&self) -> Result<Vec<Vec<u8>>, Fault> {
+        let mut lines = Vec::new();
+        for path in &self.exclude_from {
+            let text = fs::read(path)
+                .map_err(|error| Fault::usage(format!("cannot read the patterns in {}: {error}", path.display())))?;
+            lines.extend(text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec));
+        }
+        lines.extend(self.exclude.iter().map(|pattern| pattern.clone().into_bytes()));
+        lines.extend(self.include.iter().map(|pattern| format!("!{pattern}").into_bytes()));
+        Ok(lines)
+    }
+}

@@ -1,0 +1,243 @@
+//! The rules of a copy: what is kept, what is skipped, what is removed.
+
+use crate::field::{Fields, Malformed};
+
+/// Longest filter in bytes: a pattern as long as a path, and its sign.
+const MAX_FILTER: usize = 4096 + 1;
+
+/// What a copy keeps, skips and removes. The connecting side sends them with its request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Properties of entries that the copy keeps besides content, time and the permissions of new files.
+    pub keep: Kept,
+    /// Files that are not sent, because the target has them.
+    pub skip: Skip,
+    /// Whether entries of target directories that the source lacks are removed, and at most how many of them.
+    pub delete: Option<u64>,
+    /// Whether the entries at the root are all of a directory, so that a removal reaches the root too.
+    pub whole: bool,
+    /// Whether nothing is changed, only reported.
+    pub dry_run: bool,
+    /// Whether the receiver reads each file again from its disk before it confirms it.
+    pub verify_disk: bool,
+    /// When the receiver makes files survive a crash.
+    pub sync: Sync,
+    /// Whether a file that changes while it is read is accepted as it was read last.
+    pub allow_changing: bool,
+    /// Names that take no part in the copy, as lines of a .gitignore file. A removal spares them.
+    pub filters: Vec<Vec<u8>>,
+}
+
+/// Properties that a copy keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// The permission bits exactly, also of entries that exist, without the umask.
+    pub permissions: bool,
+    /// Set-user-id, set-group-id and sticky bits.
+    pub special_bits: bool,
+    /// User and group, where the receiver is allowed to set them.
+    pub owners: bool,
+    /// Their numbers instead of their names.
+    pub numeric_ids: bool,
+    /// Symbolic links as such.
+    pub symlinks: bool,
+    /// Several names of one file.
+    pub hard_links: bool,
+    /// Extended attributes of users, and as root those of the system's security.
+    pub attributes: bool,
+    /// Access control lists.
+    pub acls: bool,
+}
+
+impl Kept {
+    /// Everything, with the names of owners.
+    pub const ALL: Self = Self {
+        permissions: true,
+        special_bits: true,
+        owners: true,
+        numeric_ids: false,
+        symlinks: true,
+        hard_links: true,
+        attributes: true,
+        acls: true,
+    };
+
+    const fn bits(self) -> [bool; 8] {
+        [
+            self.permissions,
+            self.special_bits,
+            self.owners,
+            self.numeric_ids,
+            self.symlinks,
+            self.hard_links,
+            self.attributes,
+            self.acls,
+        ]
+    }
+}
+
+/// Which files the target is taken to have already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Skip {
+    /// Those of the same size and time.
+    #[default]
+    SizeTime,
+    /// Those of the same content, which both sides read.
+    Digest,
+    /// All that exist.
+    Exists,
+    /// None.
+    Never,
+}
+
+/// When files are made to survive a crash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sync {
+    /// Before they get their final names.
+    #[default]
+    File,
+    /// The system decides.
+    Never,
+    /// Also each chunk before it is noted as arrived.
+    Chunk,
+}
+
+const DRY_RUN: u16 = 1;
+const VERIFY_DISK: u16 = 2;
+const ALLOW_CHANGING: u16 = 4;
+const DELETE: u16 = 8;
+const WHOLE: u16 = 16;
+
+impl Rules {
+    /// The rules as they are sent.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        bytes
+    }
+
+    /// The rules that were sent as these bytes. Later versions may append to them.
+    ///
+    /// # Errors
+    /// They are none of this version.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Malformed> {
+        Self::decode(&mut Fields::new(bytes))
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let kept = self.keep.bits().into_iter().rev().fold(0u8, |all, bit| all << 1 | u8::from(bit));
+        let flags = [
+            (DRY_RUN, self.dry_run),
+            (VERIFY_DISK, self.verify_disk),
+            (ALLOW_CHANGING, self.allow_changing),
+            (DELETE, self.delete.is_some()),
+            (WHOLE, self.whole),
+        ];
+        let flags = flags.iter().filter(|(_, set)| *set).fold(0, |all, (flag, _)| all | flag);
+        out.push(kept);
+        out.extend_from_slice(&flags.to_be_bytes());
+        out.push(match self.skip {
+            Skip::SizeTime => 0,
+            Skip::Digest => 1,
+            Skip::Exists => 2,
+            Skip::Never => 3,
+        });
+        out.push(match self.sync {
+            Sync::File => 0,
+            Sync::Never => 1,
+            Sync::Chunk => 2,
+        });
+        out.extend_from_slice(&self.delete.unwrap_or(0).to_be_bytes());
+        out.extend_from_slice(&u16::try_from(self.filters.len()).unwrap_or(u16::MAX).to_be_bytes());
+        for filter in self.filters.iter().take(usize::from(u16::MAX)) {
+            let filter = &filter[..filter.len().min(MAX_FILTER)];
+            out.extend_from_slice(&u16::try_from(filter.len()).expect("cut to MAX_FILTER").to_be_bytes());
+            out.extend_from_slice(filter);
+        }
+    }
+
+    pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+        let kept = fields.u8()?;
+        let bit = |index: u8| kept & 1 << index != 0;
+        let keep = Kept {
+            permissions: bit(0),
+            special_bits: bit(1),
+            owners: bit(2),
+            numeric_ids: bit(3),
+            symlinks: bit(4),
+            hard_links: bit(5),
+            attributes: bit(6),
+            acls: bit(7),
+        };
+        let flags = fields.u16()?;
+        let skip = match fields.u8()? {
+            0 => Skip::SizeTime,
+            1 => Skip::Digest,
+            2 => Skip::Exists,
+            3 => Skip::Never,
+            _ => return Err(Malformed::Value("skip rule")),
+        };
+        let sync = match fields.u8()? {
+            0 => Sync::File,
+            1 => Sync::Never,
+            2 => Sync::Chunk,
+            _ => return Err(Malformed::Value("sync rule")),
+        };
+        let most = fields.u64()?;
+        let mut filters = Vec::new();
+        for _ in 0..fields.u16()? {
+            let length = usize::from(fields.u16()?);
+            if length > MAX_FILTER {
+                return Err(Malformed::Value("length of a filter"));
+            }
+            filters.push(fields.bytes(length)?.to_vec());
+        }
+        Ok(Self {
+            keep,
+            skip,
+            delete: (flags & DELETE != 0).then_some(most),
+            whole: flags & WHOLE != 0,
+            dry_run: flags & DRY_RUN != 0,
+            verify_disk: flags & VERIFY_DISK != 0,
+            sync,
+            allow_changing: flags & ALLOW_CHANGING != 0,
+            filters,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_arrive_as_they_were_sent() {
+        let all = Rules {
+            keep: Kept { numeric_ids: true, ..Kept::ALL },
+            skip: Skip::Exists,
+            delete: Some(7),
+            whole: true,
+            dry_run: true,
+            verify_disk: true,
+            sync: Sync::Chunk,
+            allow_changing: true,
+            filters: vec![b"*.o".to_vec(), b"!keep.o".to_vec()],
+        };
+        for rules in [Rules::default(), all, Rules { skip: Skip::Digest, sync: Sync::Never, ..Rules::default() }] {
+            let mut bytes = Vec::new();
+            rules.encode(&mut bytes);
+            assert_eq!(Rules::decode(&mut Fields::new(&bytes)), Ok(rules));
+        }
+    }
+
+    #[test]
+    fn unknown_rules_are_refused() {
+        let mut bytes = Vec::new();
+        Rules::default().encode(&mut bytes);
+        for at in [3, 4] {
+            let mut bytes = bytes.clone();
+            bytes[at] = 9;
+            assert!(Rules::decode(&mut Fields::new(&bytes)).is_err());
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Reads chunks that a target may have already, beside the transfer.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use farhaul_session::{CHUNK_LEN, ChunkDigest, EntryId, KnownChunk, chunk_range};
+
+/// Results that may wait. The thread pauses with more.
+const WAITING: usize = 256;
+
+/// Chunks to read: of one file, ascending.
+#[derive(Debug)]
+pub(super) struct Claimed {
+    pub(super) id: EntryId,
+    pub(super) file: File,
+    /// Bytes of the file as the sender has it.
+    pub(super) size: u64,
+    /// The chunks, and their digests as they were noted. A chunk without one is taken as it is.
+    pub(super) chunks: Vec<(u64, Option<ChunkDigest>)>,
+}
+
+impl Claimed {
+    /// The indices, in ranges.
+    pub(super) fn ranges(&self) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for &(index, _) in &self.chunks {
+            match ranges.last_mut().filter(|last| last.end == index) {
+                Some(last) => last.end += 1,
+                None => ranges.push(index..index + 1),
+            }
+        }
+        ranges
+    }
+
+    /// Keeps the chunks of the first `most` ranges.
+    pub(super) fn limit(&mut self, most: usize) {
+        if let Some(range) = self.ranges().get(most) {
+            self.chunks.retain(|(index, _)| *index < range.start);
+        }
+    }
+}
+
+/// The thread that reads, and what it has read.
+#[derive(Debug, Default)]
+pub(super) struct KnownChunks {
+    reader: Option<Reader>,
+    /// Chunks without a result.
+    pending: u64,
+}
+
+#[derive(Debug)]
+struct Reader {
+    /// `None` once the store ends.
+    jobs: Option<Sender<Claimed>>,
+    results: Option<Receiver<(EntryId, KnownChunk)>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl KnownChunks {
+    /// Starts to read these chunks. Returns whether there is a thread for it.
+    pub(super) fn read(&mut self, claimed: Claimed) -> bool {
+        let count = claimed.chunks.len() as u64;
+        if self.reader.is_none() {
+            self.reader = Reader::start();
+        }
+        let sent = self.reader.as_ref().and_then(|reader| reader.jobs.as_ref()?.send(claimed).ok());
+        if sent.is_some() {
+            self.pending += count;
+        }
+        sent.is_some()
+    }
+
+    /// The next result, if there is one.
+    pub(super) fn poll(&mut self) -> Option<(EntryId, KnownChunk)> {
+        let known = self.reader.as_ref()?.results.as_ref()?.try_recv().ok()?;
+        self.pending -= 1;
+        Some(known)
+    }
+
+    /// Whether results are missing.
+    pub(super) const fn is_reading(&self) -> bool {
+        self.pending > 0
+    }
+}
+
+impl Reader {
+    fn start() -> Option<Self> {
+        let ((jobs, inbox), (told, results)) = (channel(), sync_channel(WAITING));
+        let thread = thread::Builder::new().name("farhaul:known".into()).spawn(move || work(&inbox, &told)).ok()?;
+        Some(Self { jobs: Some(jobs), results: Some(results), thread: Some(thread) })
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // Both ends of the thread's loop end with their channels.
+        (self.jobs, self.results) = (None, None);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(inbox: &Receiver<Claimed>, told: &SyncSender<(EntryId, KnownChunk)>) {
+    let mut room = vec![0; usize::try_from(CHUNK_LEN).expect("a MiB fits")];
+    while let Ok(Claimed { id, file, size, chunks }) = inbox.recv() {
+        for (index, noted) in chunks {
+            let range = chunk_range(index, size);
+            let bytes = &mut room[..usize::try_from(range.end - range.start).expect("at most a chunk")];
+            let known = match file.read_exact_at(bytes, range.start) {
+                Ok(()) => KnownChunk::of(index, bytes),
+                Err(_) => KnownChunk::missing(index),
+            };
+            let is_as_noted = noted.is_none_or(|noted| known.digest.is_some_and(|(digest, _)| digest == noted));
+            let known = if is_as_noted { known } else { KnownChunk::missing(index) };
+            if told.send((id, known)).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_are_read_compared_with_what_was_noted_and_told_in_order() {
+        let path = std::env::temp_dir().join(format!("farhaul-known-{}", std::process::id()));
+        let content: Vec<u8> = (0..CHUNK_LEN * 2 + 10).map(|index| (index / 999) as u8).collect();
+        std::fs::write(&path, &content).unwrap();
+        let chunk = |index: u64| {
+            let range = chunk_range(index, content.len() as u64);
+            &content[usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap()]
+        };
+        let digest = |index| ChunkDigest::of(index, chunk(index));
+        let mut known = KnownChunks::default();
+        let chunks = vec![(0, Some(digest(0))), (1, Some(digest(0))), (2, None), (3, None)];
+        let file = File::open(&path).unwrap();
+        let mut claimed = Claimed { id: EntryId(4), file, size: content.len() as u64 + CHUNK_LEN, chunks };
+        assert_eq!(claimed.ranges(), std::iter::once(0..4).collect::<Vec<_>>());
+        claimed.size = content.len() as u64;
+        claimed.chunks.pop();
+        assert!(known.read(claimed));
+        let mut all = Vec::new();
+        while known.is_reading() {
+            all.extend(known.poll());
+            thread::yield_now();
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert!(all.iter().all(|(id, _)| *id == EntryId(4)));
+        let digests: Vec<_> =
+            all.iter().map(|(_, known)| (known.index, known.digest.map(|(digest, _)| digest))).collect();
+        assert_eq!(digests, [(0, Some(digest(0))), (1, None), (2, Some(digest(2)))]);
+    }
+
+    #[test]
+    fn ranges_beyond_a_limit_are_left_out() {
+        let file = File::open("/dev/null").unwrap();
+        let chunks = [1, 2, 5, 6, 9].map(|index| (index, None)).to_vec();
+        let mut claimed = Claimed { id: EntryId(0), file, size: 20 << 20, chunks };
+        claimed.limit(2);
+        assert_eq!(claimed.ranges(), [1..3, 5..7]);
+    }
+}

@@ -1,0 +1,119 @@
+//! Symbolic and hard links at a target. Like files, they get a temporary name first, and then their own in one step.
+
+use farhaul_session::{Change, Entry, FailCode, Failure};
+use rustix::fs::{FileType, RenameFlags};
+use rustix::io::Errno;
+
+use super::directory::{is_same, kind};
+use super::failure::{cannot_make, failure};
+use super::place::StoredPlace;
+use super::properties::Wanted;
+use super::target::words;
+use super::temporary::temporary_name;
+
+/// Makes a symbolic link, or replaces one that leads elsewhere.
+pub(super) fn make_symlink(
+    place: &StoredPlace,
+    entry: &Entry,
+    wanted: &Wanted,
+    dry_run: bool,
+) -> Result<Change, Failure> {
+    let StoredPlace { directory, name, .. } = place;
+    let target = entry.link_target().ok_or_else(|| Failure::from(FailCode::Io))?;
+    let change = match directory.stat(name) {
+        Err(Errno::NOENT) => Change::New,
+        Err(error) => return Err(failure("read", error)),
+        Ok(stat) if kind(&stat) != FileType::Symlink => return Err(in_the_way(place, kind(&stat))),
+        Ok(stat) => match directory.link_target(name) {
+            Ok(there) if there == target => {
+                let differs = super::directory::mtime(&stat) != entry.mtime || wanted.owner_differs(&stat);
+                if !differs {
+                    return Ok(Change::None);
+                }
+                if !dry_run {
+                    wanted.set_of_link(directory, name).map_err(|error| failure("set its properties", error))?;
+                }
+                return Ok(Change::Properties);
+            }
+            _ => Change::Content,
+        },
+    };
+    if dry_run {
+        return Ok(change);
+    }
+    let temporary = temporary_name(name)?;
+    directory.make_link(&temporary, target).map_err(|error| cannot_make("link", error))?;
+    let done = wanted
+        .set_of_link(directory, &temporary)
+        .map_err(|error| failure("set its properties", error))
+        .and_then(|()| take(place, &temporary, change, FileType::Symlink));
+    if done.is_err() {
+        let _ = directory.remove(&temporary);
+    }
+    done.map(|()| change)
+}
+
+/// Makes `place` a further name of the file at `first`.
+pub(super) fn make_hard_link(place: &StoredPlace, first: &StoredPlace, dry_run: bool) -> Result<Change, Failure> {
+    let StoredPlace { directory, name, .. } = place;
+    let file = match first.directory.stat(&first.name) {
+        Ok(stat) if kind(&stat) == FileType::RegularFile => stat,
+        Err(Errno::NOENT) if dry_run => return Ok(Change::New),
+        Ok(_) => return Err(Failure::new(FailCode::SourceChanged, "its first name is no file any more")),
+        Err(error) => return Err(failure("read its first name", error)),
+    };
+    let change = match directory.stat(name) {
+        Err(Errno::NOENT) => Change::New,
+        Err(error) => return Err(failure("read", error)),
+        Ok(there) if is_same(&there, &file) => return Ok(Change::None),
+        Ok(there) if kind(&there) != FileType::RegularFile => return Err(in_the_way(place, kind(&there))),
+        Ok(_) => Change::Content,
+    };
+    if dry_run {
+        return Ok(change);
+    }
+    let temporary = temporary_name(name)?;
+    let made = directory.make_hard_link(&temporary, &first.directory, &first.name);
+    made.map_err(|error| cannot_make("link", error))?;
+    let done = take(place, &temporary, change, FileType::RegularFile);
+    // A rename between two names of one file does nothing (rename(2)), and a failure leaves the temporary one.
+    let _ = directory.remove(&temporary);
+    done.map(|()| change)
+}
+
+/// Gives the name to the link called `temporary`. It replaces an entry of this kind, or nothing.
+fn take(
+    place: &StoredPlace,
+    temporary: &farhaul_session::Component,
+    change: Change,
+    replaces: FileType,
+) -> Result<(), Failure> {
+    let StoredPlace { directory, name, .. } = place;
+    let cannot = |error| failure("give the link its name", error);
+    if change == Change::New {
+        return match directory.rename(temporary, name, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS) => directory.rename(temporary, name, RenameFlags::empty()).map_err(cannot),
+            done => done.map_err(cannot),
+        };
+    }
+    match directory.rename(temporary, name, RenameFlags::EXCHANGE) {
+        Ok(()) => {}
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            return directory.rename(temporary, name, RenameFlags::empty()).map_err(cannot);
+        }
+        Err(error) => return Err(cannot(error)),
+    }
+    match directory.stat(temporary).map(|stat| kind(&stat)) {
+        Ok(kind) if kind == replaces => directory.remove(temporary).map_err(cannot),
+        Ok(kind) => {
+            // Something else came there just now.
+            directory.rename(temporary, name, RenameFlags::EXCHANGE).map_err(cannot)?;
+            Err(in_the_way(place, kind))
+        }
+        Err(error) => Err(cannot(error)),
+    }
+}
+
+fn in_the_way(place: &StoredPlace, kind: FileType) -> Failure {
+    Failure::new(FailCode::Exists, format!("{} is {}", place.name, words(kind)))
+}

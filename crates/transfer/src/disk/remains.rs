@@ -1,0 +1,172 @@
+//! What broken copies left in a directory: incomplete files and their journals.
+
+use std::fs::File;
+
+use farhaul_session::{Component, Entry};
+use rustix::fs::{FileType, FlockOperation, flock, fstat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::directory::{Directory, kind};
+use super::journal::Noted;
+use super::temporary::{is_journal, is_partial, journal_of, partial_of, shown_of, shown_part};
+
+/// Bits with which others could read or write a file. Incomplete files have none of them.
+const OF_OTHERS: u32 = 0o077;
+
+/// The temporary names in a directory when a copy came there.
+#[derive(Debug, Default)]
+pub(super) struct Remains {
+    names: Vec<Component>,
+}
+
+/// An incomplete file that can be continued. It is locked, so that no other copy takes it.
+#[derive(Debug)]
+pub(super) struct Remain {
+    pub(super) file: File,
+    pub(super) temporary: Component,
+    /// Bytes of the file.
+    pub(super) len: u64,
+    pub(super) noted: Noted,
+}
+
+impl Remains {
+    /// Lists them. A directory that cannot be read has none that could be used.
+    pub(super) fn list(directory: &Directory) -> Self {
+        let mut names = Vec::new();
+        let listed = directory.each_name(|name, _| {
+            names.extend(Component::new(name).ok().filter(|name| is_partial(name) || is_journal(name)));
+            Ok::<_, Errno>(())
+        });
+        if listed.is_err() {
+            names.clear();
+        }
+        Self { names }
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The remain of an earlier copy of `entry` to `name` that has most chunks. All others of this name that no running copy
+    /// holds are removed.
+    pub(super) fn take(&mut self, directory: &Directory, name: &Component, entry: &Entry) -> Option<Remain> {
+        let shown = shown_part(name);
+        let is_of = |temporary: &Component| shown_of(temporary) == Some(shown);
+        let mut best: Option<Remain> = None;
+        let mine: Vec<Component> = self.names.iter().filter(|temporary| is_of(temporary)).cloned().collect();
+        for temporary in mine.iter().filter(|temporary| is_partial(temporary)) {
+            match Remain::open(directory, temporary, name) {
+                Opened::Usable(remain) => {
+                    let chunks = |remain: &Remain| remain.noted.chunks_within(entry.size, remain.len).len();
+                    if chunks(&remain) == 0 {
+                        remain.remove(directory);
+                    } else if best.as_ref().is_none_or(|best| chunks(best) < chunks(&remain)) {
+                        if let Some(worse) = best.replace(remain) {
+                            worse.remove(directory);
+                        }
+                    } else {
+                        remain.remove(directory);
+                    }
+                }
+                Opened::Useless(file) => {
+                    remove(directory, temporary, &file);
+                }
+                Opened::NotOurs => {}
+            }
+        }
+        for journal in mine.iter().filter(|temporary| is_journal(temporary)) {
+            remove_orphan(directory, journal);
+        }
+        self.names.retain(|temporary| !is_of(temporary));
+        best
+    }
+}
+
+/// The result of opening an incomplete file.
+enum Opened {
+    Usable(Remain),
+    /// Nothing can be made of it, and nobody uses it.
+    Useless(File),
+    /// A running copy holds it, or somebody else made it.
+    NotOurs,
+}
+
+impl Remain {
+    fn open(directory: &Directory, temporary: &Component, name: &Component) -> Opened {
+        let Ok(file) = directory.open_to_write(temporary) else { return Opened::NotOurs };
+        let Some(len) = own_len(&file) else { return Opened::NotOurs };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Opened::NotOurs;
+        }
+        // Between the two calls, a copy may have finished it.
+        let is_there =
+            directory.stat(temporary).is_ok_and(|named| fstat(&file).is_ok_and(|its| its.st_ino == named.st_ino));
+        if !is_there {
+            return Opened::NotOurs;
+        }
+        let journal = directory.open_to_write(&journal_of(temporary)).ok().filter(|file| own_len(file).is_some());
+        match journal.and_then(|journal| Noted::read(&journal).ok().flatten()) {
+            Some(noted) if noted.name == name.as_bytes() => {
+                Opened::Usable(Self { file, temporary: temporary.clone(), len, noted })
+            }
+            // Of a long name, only the start is in the temporary one.
+            Some(_) => Opened::NotOurs,
+            None => Opened::Useless(file),
+        }
+    }
+
+    pub(super) fn remove(self, directory: &Directory) {
+        remove(directory, &self.temporary, &self.file);
+    }
+}
+
+/// The length of a file that only this user could have made: others may not plant one that would get the target's name.
+fn own_len(file: &File) -> Option<u64> {
+    let stat = fstat(file).ok()?;
+    let is_own = kind(&stat) == FileType::RegularFile
+        && stat.st_uid == geteuid().as_raw()
+        && stat.st_nlink == 1
+        && stat.st_mode & OF_OTHERS == 0;
+    is_own.then(|| u64::try_from(stat.st_size).unwrap_or(0))
+}
+
+/// Removes an incomplete file that is locked, and its journal.
+pub(super) fn remove(directory: &Directory, temporary: &Component, file: &File) {
+    let is_same = directory.stat(temporary).is_ok_and(|named| fstat(file).is_ok_and(|its| its.st_ino == named.st_ino));
+    if is_same {
+        // If that fails, the temporary name shows that the file is incomplete.
+        let _ = directory.remove(temporary);
+        let _ = directory.remove(&journal_of(temporary));
+    }
+}
+
+/// Removes a journal whose file is gone.
+fn remove_orphan(directory: &Directory, journal: &Component) {
+    let Some(partial) = partial_of(journal) else { return };
+    if matches!(directory.stat(&partial), Err(Errno::NOENT))
+        && directory.open_to_write(journal).is_ok_and(|file| own_len(&file).is_some())
+    {
+        let _ = directory.remove(journal);
+    }
+}
+
+/// Removes everything that broken copies left in a directory, except what running copies hold. Returns the number of files,
+/// and their bytes.
+pub(super) fn remove_all(directory: &Directory) -> Result<(u64, u64), Errno> {
+    let (mut files, mut bytes) = (0, 0);
+    let Remains { names } = Remains::list(directory);
+    for temporary in names.iter().filter(|name| is_partial(name)) {
+        let Ok(file) = directory.open_to_write(temporary) else { continue };
+        let Some(len) = own_len(&file) else { continue };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            remove(directory, temporary, &file);
+            files += 1;
+            bytes += len;
+        }
+    }
+    for journal in names.iter().filter(|name| is_journal(name)) {
+        remove_orphan(directory, journal);
+    }
+    Ok((files, bytes))
+}

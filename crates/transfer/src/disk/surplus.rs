@@ -1,0 +1,185 @@
+//! Entries of a target that the source lacks, and their removal.
+//!
+//! A copy that removes notes the names of each directory that it gets. When the directory is complete, all others in it are
+//! surplus. They are removed at the end, once everything arrived and nothing failed, and only if they are no more than the user
+//! allowed. No link is followed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use farhaul_session::{Component, FailCode, Failure, Mtime, RelPath, Rules, ShownPath};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::directory::{Directory, kind};
+use super::failure::failure;
+use super::filters::Filters;
+use super::place::Places;
+use super::properties::Wanted;
+use super::temporary::is_temporary;
+
+/// An entry: the path of its directory, and its name.
+type Place = (RelPath, Component);
+
+/// The removal of an entry.
+type Removal = (ShownPath, Result<(), Failure>);
+
+/// The entries that the source lacks.
+#[derive(Debug, Default)]
+pub(super) struct Surplus {
+    /// Most entries that may be removed. `None` if nothing is.
+    most: Option<u64>,
+    /// Whether the root takes part.
+    has_root: bool,
+    /// What is left out of the copy stays.
+    filters: Filters,
+    /// The names that the source has, by directory.
+    seen: BTreeMap<RelPath, BTreeSet<Component>>,
+    /// Surplus entries, and times of the directories that lose them.
+    found: Vec<Place>,
+    times: BTreeMap<RelPath, Mtime>,
+    /// What is removed: with all entries in surplus directories, those first. The next one is last.
+    removals: Option<Vec<Place>>,
+}
+
+impl Surplus {
+    /// By these rules. With a filter that is no pattern, nothing is removed.
+    pub(super) fn of(rules: &Rules) -> Self {
+        match Filters::of(&rules.filters) {
+            Ok(filters) => Self { most: rules.delete, has_root: rules.whole, filters, ..Self::default() },
+            Err(_) => Self::default(),
+        }
+    }
+
+    /// The source has this entry.
+    pub(super) fn saw(&mut self, path: &RelPath) {
+        if self.most.is_some()
+            && let Some((name, _)) = path.split_last()
+        {
+            self.seen.entry(path.parent()).or_default().insert(name.clone());
+        }
+    }
+
+    /// The directory at `path` is complete, and gets this time.
+    pub(super) fn finish(
+        &mut self,
+        path: &RelPath,
+        mtime: Mtime,
+        open: impl FnOnce() -> Result<Arc<Directory>, Failure>,
+    ) {
+        if self.most.is_none() {
+            return;
+        }
+        let seen = self.seen.remove(path).unwrap_or_default();
+        // In a dry run, it may not exist.
+        let Ok(directory) = open() else { return };
+        let Ok(names) = directory.names() else { return };
+        let before = self.found.len();
+        for name in names.into_iter().filter(|name| !seen.contains(name) && !is_temporary(name)) {
+            let is_directory = directory.stat(&name).is_ok_and(|stat| kind(&stat) == FileType::Directory);
+            let is_spared = path.join(name.clone()).is_ok_and(|path| self.filters.leave_out(&path, is_directory));
+            if !is_spared {
+                self.found.push((path.clone(), name));
+            }
+        }
+        if self.found.len() > before {
+            self.times.insert(path.clone(), mtime);
+        }
+    }
+
+    /// Removes the next entry. `None` once there are none.
+    pub(super) fn next(&mut self, places: &Places, dry_run: bool) -> Option<Removal> {
+        let most = self.most?;
+        if self.removals.is_none() {
+            if std::mem::take(&mut self.has_root) {
+                self.finish(&RelPath::root(), Mtime::default(), || places.directory(&RelPath::root()));
+                self.times.remove(&RelPath::root());
+            }
+            match self.plan(places, most) {
+                Ok(removals) => self.removals = Some(removals),
+                Err(failed) => {
+                    self.most = None;
+                    return Some(failed);
+                }
+            }
+        }
+        let Some((parent, name)) = self.removals.as_mut().and_then(Vec::pop) else {
+            self.restore_times(places, dry_run);
+            self.most = None;
+            return None;
+        };
+        let path = parent.join(name.clone()).unwrap_or_default();
+        let removed = if dry_run { Ok(()) } else { remove(places, &parent, &name) };
+        Some((ShownPath::from(&path), removed))
+    }
+
+    /// Everything that is removed, counted before the first removal.
+    fn plan(&self, places: &Places, most: u64) -> Result<Vec<Place>, Removal> {
+        let mut all = Vec::new();
+        for (parent, name) in &self.found {
+            let shown = || ShownPath::from(&parent.join(name.clone()).unwrap_or_default());
+            collect((places, &self.filters), parent, name, most, &mut all)
+                .map_err(|failure| (shown(), Err(failure)))?;
+            if all.len() as u64 > most {
+                let message =
+                    format!("more than {most} entries would be removed, so none was; --max-delete allows more");
+                return Err((shown(), Err(Failure::new(FailCode::NotSelected, message))));
+            }
+        }
+        // Entries come after their directories, and are removed before them.
+        Ok(all)
+    }
+
+    fn restore_times(&self, places: &Places, dry_run: bool) {
+        if dry_run {
+            return;
+        }
+        for (path, mtime) in &self.times {
+            if let Ok(directory) = places.directory(path) {
+                // Another user's directory keeps its new time.
+                let _ = Wanted::plain(None, *mtime).set_time(&directory);
+            }
+        }
+    }
+}
+
+/// Appends an entry, and what is in it.
+fn collect(
+    (places, filters): (&Places, &Filters),
+    parent: &RelPath,
+    name: &Component,
+    most: u64,
+    all: &mut Vec<Place>,
+) -> Result<(), Failure> {
+    all.push((parent.clone(), name.clone()));
+    if all.len() as u64 > most {
+        return Ok(());
+    }
+    let directory = places.directory(parent)?;
+    let stat = directory.stat(name).map_err(|error| failure("read", error))?;
+    if kind(&stat) == FileType::Directory {
+        let path = parent.join(name.clone()).map_err(|error| Failure::new(FailCode::NameRefused, error.to_string()))?;
+        let opened = directory.child(name).and_then(|child| Ok((child.names()?, child)));
+        let (names, child) = opened.map_err(|error| failure("open", error))?;
+        for name in names {
+            let is_directory = child.stat(&name).is_ok_and(|stat| kind(&stat) == FileType::Directory);
+            if !path.join(name.clone()).is_ok_and(|path| filters.leave_out(&path, is_directory)) {
+                collect((places, filters), &path, &name, most, all)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn remove(places: &Places, parent: &RelPath, name: &Component) -> Result<(), Failure> {
+    let directory = places.directory(parent)?;
+    let removed = match directory.remove(name) {
+        Err(Errno::ISDIR | Errno::PERM) => directory.remove_directory(name),
+        removed => removed,
+    };
+    match removed {
+        // Somebody else removed it, or a filter spares something in it.
+        Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
+        removed => removed.map_err(|error| failure("remove", error)),
+    }
+}
