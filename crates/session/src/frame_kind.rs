@@ -23,7 +23,7 @@ pub enum FrameKind {
     Abort = 0x03,
     /// Sender: an entry of the source.
     Entry = 0x10,
-    /// Sender: bytes of the current file, or of a benchmark.
+    /// Sender: bytes of the current file, of a benchmark, or of a command's stdin or stdout.
     Data = 0x11,
     /// Sender: the content of the current file is complete, with the digest of the whole.
     Digest = 0x12,
@@ -65,6 +65,14 @@ pub enum FrameKind {
     Keep = 0x24,
     /// Receiver: an entry of the target that the source lacks is removed.
     Deleted = 0x25,
+    /// From a command: bytes of its stderr.
+    Stderr = 0x40,
+    /// Either side of a command: one of its streams has ended.
+    StreamEnd = 0x41,
+    /// Either side of a command: nobody reads one of the peer's streams any more.
+    StreamClosed = 0x42,
+    /// Accepting side of a command, last: how it ended.
+    Exit = 0x43,
 }
 
 impl FrameKind {
@@ -96,6 +104,10 @@ impl FrameKind {
             0x23 => Self::Chunk,
             0x24 => Self::Keep,
             0x25 => Self::Deleted,
+            0x40 => Self::Stderr,
+            0x41 => Self::StreamEnd,
+            0x42 => Self::StreamClosed,
+            0x43 => Self::Exit,
             _ => return None,
         })
     }
@@ -106,6 +118,7 @@ impl FrameKind {
             Self::Data => MAX_DATA,
             Self::Open => MAX_CONTROL,
             Self::Entry => MAX_ENTRY,
+            Self::Open | Self::Stderr => MAX_CONTROL,
             _ => MAX_SMALL,
         }
     }

@@ -9,6 +9,7 @@
 //! FileSender::push(push)    ──OPEN──▶    Acceptor → Request::Push  → FileReceiver::answer
 //! FileReceiver::pull(pull)  ──OPEN──▶    Acceptor → Request::Pull  → FileSender::answer
 //! Bench::connect(spec)      ──OPEN──▶    Acceptor → Request::Bench → Bench::accept
+//! CommandFrame::Open        ──OPEN──▶    Acceptor → Request::Command → CommandReader::accepting
 //! ```
 //!
 //! A driver moves bytes. Without sockets and disks, a copy looks like this:
@@ -46,6 +47,7 @@
 //! | `opening` | the first frame of each side: version, request, refusal |
 //! | `file` | copying files and trees |
 //! | `bench` | measurements |
+//! | `command` | a command on the accepting side, with its standard streams |
 //! | `store` | the interface of file sessions to a disk |
 //! | `manifest`, `path_rules`, `integrity` | entries and their order, names, digests |
 //! | `rules` | what a copy keeps, skips and removes |
@@ -55,6 +57,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod command;
 mod course;
 mod error;
 mod failure;
@@ -75,6 +78,10 @@ mod wire_codes;
 
 pub use bench::spec::{BenchSpec, Direction, Stop};
 pub use bench::{Bench, BenchEvent};
+pub use command::{
+    COMMAND_VERSION, CommandEvent, CommandExit, CommandFrame, CommandReader, CommandRequest, STREAM_HEADER,
+    StandardStream,
+};
 pub use error::{Abort, AbortCode, SessionError, Violation};
 pub use failure::{FailCode, Failure};
 pub use field::Malformed;

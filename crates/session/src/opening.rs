@@ -7,6 +7,7 @@
 //! supports. So an answer to a too new caller can name a version to try.
 
 use crate::bench::spec::BenchSpec;
+use crate::command::CommandRequest;
 use crate::error::{Abort, AbortCode, SessionError};
 use crate::failure::{clipped, received_text};
 use crate::field::{Fields, Malformed};
@@ -56,6 +57,8 @@ pub enum Request {
     Pull(Pull),
     /// It requests a measurement.
     Bench(BenchSpec),
+    /// It requests that a command runs here, which the accepting side knows.
+    Command(CommandRequest),
 }
 
 /// Files from the connecting side to the accepting side.
@@ -114,8 +117,9 @@ pub(crate) struct Accept {
 ///
 /// The driver passes bytes until it gets an [`Open`] and checks the request. Then it makes the session and passes the
 /// unused bytes to it. The session is [`FileReceiver::answer`](crate::FileReceiver::answer) for a push,
-/// [`FileSender::answer`](crate::FileSender::answer) for a pull, or [`Bench::accept`](crate::Bench::accept). To refuse,
-/// the driver writes a [`refusal`] and finishes the stream.
+/// [`FileSender::answer`](crate::FileSender::answer) for a pull, [`Bench::accept`](crate::Bench::accept), or
+/// [`CommandReader::accepting`](crate::CommandReader::accepting). To refuse, the driver writes a [`refusal`] and finishes
+/// the stream.
 #[derive(Debug, Default)]
 pub struct Acceptor {
     decoder: Decoder,
@@ -320,6 +324,7 @@ impl Request {
             Self::Push(_) => 1,
             Self::Pull(_) => 2,
             Self::Bench(_) => 3,
+            Self::Command(_) => 5,
         }
     }
 
@@ -328,6 +333,7 @@ impl Request {
             Self::Push(push) => push.encode(out),
             Self::Pull(pull) => pull.encode(out),
             Self::Bench(spec) => spec.encode(out),
+            Self::Command(request) => request.encode(out),
         }
     }
 
@@ -336,6 +342,7 @@ impl Request {
             1 => Push::decode(body).map(Self::Push),
             2 => Pull::decode(body).map(Self::Pull),
             3 => BenchSpec::decode(body).map(Self::Bench),
+            5 => CommandRequest::decode(body).map(Self::Command),
             _ => Err(Malformed::Value("verb")),
         }
     }
