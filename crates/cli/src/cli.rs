@@ -28,7 +28,7 @@ Settings: the environment sets options of connections and of `serve`, for instan
 
 Exit codes: 0 done and verified, 1 failed, 2 usage, 3 some files failed, 4 network or UDP path dead,
 5 not allowed, 6 integrity mismatch, 7 local disk, 8 peer lost or timed out, 9 protocol mismatch, 126/127 the command of
-`emulate` not runnable or not found, 130/143 signals.";
+`emulate` not runnable or not found, 130/143 signals. `rsh` ends with the code of its command, or 255.";
 
 /// Reliable bulk data transfer over UDP for long fat networks.
 #[derive(Parser)]
@@ -45,6 +45,7 @@ pub(crate) struct Cli {
 pub(crate) enum Verb {
     Copy(cmd::copy::args::CopyArgs),
     Serve(cmd::serve::args::ServeArgs),
+    Rsh(cmd::rsh::args::RshArgs),
     #[command(hide = true)]
     Bootstrap(cmd::bootstrap::BootstrapArgs),
     Pipe(cmd::pipe::args::PipeArgs),
@@ -67,10 +68,11 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    /// Runs the verb. Returns the exit code: the command's for `emulate`, 1 for a `doctor` with a problem, otherwise 0.
+    /// Runs the verb. Returns the exit code: the command's for `emulate` and `rsh`, 1 for a `doctor` with a problem, otherwise 0.
     pub(crate) fn run(self, context: &Context) -> Result<u8, Fault> {
         let done = match self {
             Self::Emulate(args) => return cmd::emulate::run(&args, context),
+            Self::Rsh(args) => return cmd::rsh::run(&args, context),
             Self::Doctor(args) => return cmd::doctor::run(&args, context, &command()),
             Self::Copy(args) => cmd::copy::run(&args, context),
             Self::Serve(args) => cmd::serve::run(&args, context),
@@ -120,6 +122,8 @@ impl Verb {
     pub(crate) fn at_signals(&self) -> AtSignals {
         let starts_children = match self {
             Self::Emulate(_) | Self::Demo(_) | Self::Lab(_) | Self::Doctor(_) => true,
+            Self::Rsh(_) => true,
+            Self::Bootstrap(args) => args.runs_commands(),
             Self::Copy(args) => args.uses_ssh(),
             _ => false,
         };
@@ -167,6 +171,8 @@ impl Verb {
 fn json_to(verb: &str, wants: bool, has_data_on_stdout: bool) -> JsonTo {
     match verb {
         _ if !wants => JsonTo::Nowhere,
+        // It has no records, and its callers read what it prints.
+        "rsh" => JsonTo::Nowhere,
         "pipe" | "emulate" => JsonTo::Stderr,
         _ if has_data_on_stdout => JsonTo::Stderr,
         _ => JsonTo::Stdout,

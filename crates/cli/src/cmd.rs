@@ -20,6 +20,7 @@ pub(crate) mod pipe;
 pub(crate) mod profile;
 pub(crate) mod protocols;
 pub(crate) mod relay;
+pub(crate) mod rsh;
 pub(crate) mod serve;
 pub(crate) mod stream;
 pub(crate) mod verify;

@@ -23,9 +23,9 @@ pub(crate) use files::{files_to_look_for, section_of_own};
 pub(crate) use show::show;
 
 /// The verbs that have settings worth keeping.
-const VERBS: &[&str] = &["copy", "serve", "pipe", "bench", "profile", "stream", "relay", "emulate"];
+const VERBS: &[&str] = &["copy", "serve", "rsh", "pipe", "bench", "profile", "stream", "relay", "emulate"];
 /// The verbs that open connections. Keys above all sections apply to them.
-const CONNECTING: &[&str] = &["copy", "serve", "pipe", "bench", "profile", "stream"];
+const CONNECTING: &[&str] = &["copy", "serve", "rsh", "pipe", "bench", "profile", "stream"];
 /// Keys of connections that mean something else in a verb: the rate of a stream is its target, and no cap.
 const OTHER_MEANING: &[(&str, &str)] = &[("stream", "rate")];
 /// Options of a single run, which no file may set. Dangers are among them. The exception is `listen` of a server.
@@ -156,7 +156,8 @@ pub(crate) fn hosts(matches: &ArgMatches) -> Vec<String> {
         let values = given.then(|| matches.get_raw(id)).flatten().into_iter().flatten();
         values.map(|value| value.to_string_lossy().into_owned()).collect()
     };
-    typed("connect").into_iter().chain(typed("places").iter().flat_map(|place| of_place(place))).collect()
+    let of_rsh = typed("host").into_iter().flat_map(|host| of_host(&host));
+    typed("connect").into_iter().chain(of_rsh).chain(typed("places").iter().flat_map(|place| of_place(place))).collect()
 }
 
 /// The host of a place, as sections may name it. Over SSH, that is with and without the user.
@@ -165,8 +166,13 @@ fn of_place(place: &str) -> Vec<String> {
         return vec![rest.split('/').next().unwrap_or(rest).to_owned()];
     }
     let Some(Ok(SshPlace { host, .. })) = SshPlace::read(place.as_bytes()) else { return Vec::new() };
+    of_host(&host)
+}
+
+/// A host that ssh reaches, with and without the user.
+fn of_host(host: &str) -> Vec<String> {
     let name = host.rsplit_once('@').map(|(_, name)| name.to_owned());
-    name.into_iter().chain([host]).collect()
+    name.into_iter().chain([host.to_owned()]).collect()
 }
 
 /// Whether `name` is `host`, with or without the port of `host`.

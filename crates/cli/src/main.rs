@@ -62,7 +62,7 @@ fn main() -> ExitCode {
             if !fault.is_quiet {
                 Output::new(records.to).error(&fault);
             }
-            exit::exit_code(&fault)
+            exit::exit_code(early.verb().map(|(name, _)| name), &fault)
         }
     }
 }

@@ -15,5 +15,5 @@ pub(crate) use probing::Probing;
 pub(crate) use protocol::{ProtocolChoice, SECRET};
 pub(crate) use rules::RulesOptions;
 pub(crate) use security::{ClientKeys, SecurityOptions, ServerKeys};
-pub(crate) use ssh::{SshCopyOptions, SshOptions};
+pub(crate) use ssh::{SshCommandOptions, SshCopyOptions, SshOptions};
 pub(crate) use transport::Transport;

@@ -69,26 +69,53 @@ fn set_foreground(group: libc::pid_t) -> io::Result<()> {
 /// Room for an entry of the database of users: first, and at most.
 const ENTRY: usize = 1 << 10;
 const LARGEST_ENTRY: usize = 1 << 20;
+/// The shell of a user whose entry names none (passwd(5)).
+const USUAL_SHELL: &str = "/bin/sh";
 
 /// The home directory of the user with this name, as the system's databases have it. `None` if there is no such user.
 #[expect(unsafe_code, reason = "getpwnam_r has no safe wrapper among our dependencies")]
 pub(crate) fn home_of(user: &OsStr) -> io::Result<Option<PathBuf>> {
     let Ok(name) = CString::new(user.as_bytes()) else { return Ok(None) };
+    // SAFETY: the name ends with NUL, and the other arguments are those of the function.
+    let find = |entry, room: &mut [_], found| unsafe {
+        libc::getpwnam_r(name.as_ptr(), entry, room.as_mut_ptr(), room.len(), found)
+    };
+    // SAFETY: all texts of an entry end with NUL.
+    entry(find, |entry| unsafe { CStr::from_ptr(entry.pw_dir) })
+}
+
+/// The login shell of the user of this process.
+///
+/// # Errors
+/// The system's databases have no such user, or do not answer.
+#[expect(unsafe_code, reason = "getpwuid_r has no safe wrapper among our dependencies")]
+pub(crate) fn login_shell() -> io::Result<PathBuf> {
+    let user = rustix::process::getuid().as_raw();
+    // SAFETY: the arguments are those of the function.
+    let find =
+        |entry, room: &mut [_], found| unsafe { libc::getpwuid_r(user, entry, room.as_mut_ptr(), room.len(), found) };
+    // SAFETY: all texts of an entry end with NUL.
+    let shell = entry(find, |entry| unsafe { CStr::from_ptr(entry.pw_shell) })?;
+    let shell = shell.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("there is no user {user}")))?;
+    Ok(if shell.as_os_str().is_empty() { USUAL_SHELL.into() } else { shell })
+}
+
+/// A path of an entry in the database of users, which `find` finds. `None` if there is no such user.
+#[expect(unsafe_code, reason = "the entry points into memory of this function")]
+fn entry(
+    find: impl Fn(*mut libc::passwd, &mut [libc::c_char], *mut *mut libc::passwd) -> libc::c_int,
+    path: impl Fn(&libc::passwd) -> &CStr,
+) -> io::Result<Option<PathBuf>> {
     let mut room: Vec<libc::c_char> = vec![0; ENTRY];
     loop {
         let mut entry = std::mem::MaybeUninit::uninit();
         let mut found = std::ptr::null_mut();
-        // SAFETY: all pointers are to local memory of the right types, and the length is that of `room`.
-        let error = unsafe {
-            libc::getpwnam_r(name.as_ptr(), entry.as_mut_ptr(), room.as_mut_ptr(), room.len(), &raw mut found)
-        };
-        match error {
+        match find(entry.as_mut_ptr(), &mut room, &raw mut found) {
             libc::ERANGE if room.len() < LARGEST_ENTRY => room.resize(room.len() * 4, 0),
             libc::EINTR => {}
-            // SAFETY: the entry was found, so the pointer is to `entry`, whose texts lie in `room` and end with NUL.
+            // SAFETY: the entry was found, so the pointer is to `entry`, whose texts lie in `room`.
             0 if !found.is_null() => unsafe {
-                let home = CStr::from_ptr((*found).pw_dir);
-                return Ok(Some(OsStr::from_bytes(home.to_bytes()).into()));
+                return Ok(Some(OsStr::from_bytes(path(&*found).to_bytes()).into()));
             },
             // Databases that have no entry say so in these ways (getpwnam(3)).
             0 | libc::ENOENT | libc::ESRCH | libc::EBADF | libc::EPERM => return Ok(None),

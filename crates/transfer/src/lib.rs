@@ -9,10 +9,11 @@
 //! | --- | --- |
 //! | [`Copy`](struct@Copy) | a copy between any two ends |
 //! | [`serve`] | a server of one directory, with the rights of its clients |
+//! | [`rsh`] | a command on a host that ssh reaches, with its standard streams |
 //! | [`Location`] | the ends of copies in words |
 //! | [`Settings`], [`Ssh`] | settings of connections, the way to hosts that ssh reaches |
 //! | [`keys`] | this user's key, known servers, admitted clients |
-//! | [`remote`] | the program on a remote host, which ssh starts for one copy |
+//! | [`remote`] | the program on a remote host, which ssh starts for one copy or command |
 //! | [`session`] | how a sans-IO session runs on a stream, and its measurements |
 //! | [`disk`] | files on the real disk, as the two ends of a file session |
 //! | [`original`] | sessions with the original programs of Tsunami, RBUDP and SABUL |
@@ -36,6 +37,7 @@ mod processor;
 pub mod quota;
 pub mod remote;
 pub mod report;
+pub mod rsh;
 pub mod serve;
 pub mod session;
 pub mod settings;

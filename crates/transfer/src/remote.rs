@@ -1,4 +1,4 @@
-//! The program on the remote host, which ssh starts for one copy.
+//! The program on the remote host, which ssh starts for one copy or command.
 //!
 //! ```text
 //! near                                   far: `farhaul bootstrap`, started by ssh
@@ -49,4 +49,4 @@ pub use bootstrap::{Host, bootstrap, send_record};
 pub(crate) use child::RemoteProgram;
 pub use child::peer_knows_of_the_end;
 pub use reach::{Answering, Other};
-pub use ssh::{Ssh, setting};
+pub use ssh::{RUNS_COMMANDS, Ssh, setting};

@@ -257,7 +257,7 @@ fn read_answers(stream: &Stream, answers: &SyncSender<Answer>) {
 /// The time-out does not apply to a peer that acknowledges nothing: the connection itself detects its loss. A peer may also
 /// be lost after it acknowledged the opening. So the time-out counts once a further packet shows that the peer lives: a
 /// keep-alive, or the answer to a question.
-fn first_answer(stream: &Stream, block: &mut [u8]) -> Result<usize, ConnectionError> {
+pub(crate) fn first_answer(stream: &Stream, block: &mut [u8]) -> Result<usize, ConnectionError> {
     // When the answer was due, in time since the connection was opened.
     let mut due = None;
     loop {

@@ -12,6 +12,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::{SHOW_CONFIG, command, json_to};
+use crate::cmd::rsh::order;
 use crate::output::JsonTo;
 
 /// The readable part of a command line.
@@ -26,7 +27,7 @@ impl Early {
     /// # Errors
     /// A request for help or the version.
     pub(crate) fn read() -> Result<Self, Error> {
-        let arguments: Vec<OsString> = std::env::args_os().collect();
+        let arguments = order::options_first(std::env::args_os().collect(), &command());
         Self::of(arguments.clone()).map_err(|help| with_values(help, arguments))
     }
 

@@ -1,4 +1,4 @@
-//! `bootstrap`: the remote program of a copy over SSH. Ssh starts it, and talks to it on stdin and stdout.
+//! `bootstrap`: the remote program of a copy or a command over SSH. Ssh starts it, and talks to it on stdin and stdout.
 
 use std::ffi::OsStr;
 use std::io;
@@ -17,9 +17,20 @@ use crate::options::Transport;
 use crate::output::{JsonTo, Output};
 use crate::{reloading, sys};
 
-/// Serve one copy over SSH; `farhaul copy` starts it on the remote host
+/// Serve one copy or command over SSH; `farhaul copy` and `farhaul rsh` start it on the remote host
 #[derive(Args, Debug)]
-pub(crate) struct BootstrapArgs {}
+pub(crate) struct BootstrapArgs {
+    /// Run the command that the local program names. A login with a fixed command lacks this word, and so runs none
+    #[arg(long)]
+    commands: bool,
+}
+
+impl BootstrapArgs {
+    /// Whether it may run commands.
+    pub(crate) const fn runs_commands(&self) -> bool {
+        self.commands
+    }
+}
 
 /// Settings from the local program.
 #[derive(Debug, Parser)]
@@ -40,14 +51,15 @@ impl Words {
 }
 
 /// Runs it. A failure is told to the local program, and nobody else.
-pub(crate) fn run(_: &BootstrapArgs, context: &Context) -> Result<(), Fault> {
+pub(crate) fn run(args: &BootstrapArgs, context: &Context) -> Result<(), Fault> {
     let environment = context.environment(|_: &farhaul_transfer::Event<'_>| {});
-    remote::bootstrap(&ThisHost { context }, &environment)
+    remote::bootstrap(&ThisHost { context, runs_commands: args.commands }, &environment)
 }
 
 /// This host, for the local program.
 struct ThisHost<'a> {
     context: &'a Context,
+    runs_commands: bool,
 }
 
 impl Host for ThisHost<'_> {
@@ -57,6 +69,14 @@ impl Host for ThisHost<'_> {
 
     fn home_of(&self, user: &OsStr) -> io::Result<Option<PathBuf>> {
         sys::home_of(user)
+    }
+
+    fn may_run_commands(&self) -> bool {
+        self.runs_commands
+    }
+
+    fn login_shell(&self) -> io::Result<PathBuf> {
+        sys::login_shell()
     }
 
     fn leave_session(&self) -> Result<(), Fault> {

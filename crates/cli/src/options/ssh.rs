@@ -1,4 +1,4 @@
-//! Options of copies over SSH.
+//! Options of copies and commands over SSH.
 
 use std::path::PathBuf;
 
@@ -54,6 +54,56 @@ pub(crate) struct SshCopyOptions {
     /// nothing for --timeout.
     #[arg(long)]
     detach: bool,
+}
+
+/// Options of commands over SSH. The short ones are those of ssh.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "SSH")]
+pub(crate) struct SshCommandOptions {
+    /// Command that reaches the remote host, with its options: 'ssh -p 2222'
+    #[arg(long, env = "FARHAUL_SSH", value_name = "COMMAND", default_value = "ssh", value_parser = words)]
+    ssh: Words,
+    /// Port of the SSH server
+    #[arg(short = 'p', value_name = "PORT")]
+    port: Option<u16>,
+    /// Private key for ssh
+    #[arg(short = 'i', value_name = "FILE")]
+    identity: Option<PathBuf>,
+    /// Jump hosts on the way, with commas
+    #[arg(short = 'J', value_name = "HOST")]
+    jump: Option<String>,
+    /// Option for ssh, as in its configuration file
+    #[arg(short = 'o', value_name = "NAME=VALUE")]
+    option: Vec<String>,
+    /// Program on the remote host [default: the copy of --install, then farhaul on its PATH]
+    #[arg(long, env = "FARHAUL_REMOTE_PATH", value_name = "PATH")]
+    remote_path: Option<String>,
+    /// UDP ports for the remote program: 50000-50100 [default: any]
+    #[arg(long, env = "FARHAUL_PORT_RANGE", value_name = "LOW-HIGH", value_parser = ports)]
+    port_range: Option<(u16, u16)>,
+    /// If the remote host lacks the program of this version, copy this one into the cache folder of the user there
+    #[arg(long)]
+    install: bool,
+    /// Fail if UDP is blocked, instead of going through the SSH connection
+    #[arg(long)]
+    no_fallback: bool,
+}
+
+impl SshCommandOptions {
+    /// How ssh reaches the remote host. This program is the one to install.
+    pub(crate) fn way(&self) -> Ssh {
+        let mut way = Ssh::default();
+        way.command.clone_from(&self.ssh.0);
+        way.port = self.port;
+        way.identity.clone_from(&self.identity);
+        way.jump.clone_from(&self.jump);
+        way.options.clone_from(&self.option);
+        way.remote_path.clone_from(&self.remote_path);
+        way.port_range = self.port_range;
+        way.install = self.install.then(std::env::current_exe).and_then(Result::ok);
+        way.no_fallback = self.no_fallback;
+        way
+    }
 }
 
 impl SshOptions {

@@ -27,6 +27,21 @@ impl SshPlace {
     }
 
     fn from_parts(host: &[u8], path: &[u8]) -> Result<Self, String> {
+        let host = Self::checked(host, "a local file of that name is written with ./ before it")?;
+        let path = if path.is_empty() { b".".to_vec() } else { path.to_vec() };
+        Ok(Self { host, path })
+    }
+
+    /// A host alone, `[user@]host`, as ssh takes it.
+    ///
+    /// # Errors
+    /// The problem in words.
+    pub fn host_of(text: &[u8]) -> Result<String, String> {
+        Self::checked(text, "it has no name, or blanks in it")
+    }
+
+    /// The host, unless ssh would take it for something else. `advice` is for what looks like no host.
+    fn checked(host: &[u8], advice: &str) -> Result<String, String> {
         let refused = |why: &str| format!("the host '{}' is refused: {why}", escape(host));
         let text = std::str::from_utf8(host).map_err(|_| refused("its name must be UTF-8"))?;
         let (user, name) = text.rsplit_once('@').unwrap_or(("", text));
@@ -36,11 +51,9 @@ impl SshPlace {
             return Err(refused("it begins with -"));
         }
         if name.is_empty() || text.chars().any(|character| character.is_control() || character.is_whitespace()) {
-            return Err(refused("a local file of that name is written with ./ before it"));
+            return Err(refused(advice));
         }
-        let host = if user.is_empty() { name.to_owned() } else { format!("{user}@{name}") };
-        let path = if path.is_empty() { b".".to_vec() } else { path.to_vec() };
-        Ok(Self { host, path })
+        Ok(if user.is_empty() { name.to_owned() } else { format!("{user}@{name}") })
     }
 
     /// Whether the path ends with a slash, or has no name of its own.

@@ -1,4 +1,4 @@
-//! The remote program of a copy over SSH. Ssh starts it, and talks to it on stdin and stdout.
+//! The remote program of a copy or a command over SSH. Ssh starts it, and talks to it on stdin and stdout.
 
 mod job;
 
@@ -30,6 +30,7 @@ use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Events;
 use crate::keys::identity;
+use crate::rsh;
 use crate::serve::hosting::Hosting;
 use crate::serve::listener::{self, Caller, Callers, Limits};
 use crate::session::file::Holding;
@@ -57,6 +58,15 @@ pub trait Host {
     /// # Errors
     /// The system does not tell.
     fn home_of(&self, user: &OsStr) -> io::Result<Option<PathBuf>>;
+
+    /// Whether ssh started this program to run commands: with the word [`RUNS_COMMANDS`](super::ssh::RUNS_COMMANDS).
+    fn may_run_commands(&self) -> bool;
+
+    /// The login shell of this user.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    fn login_shell(&self) -> io::Result<PathBuf>;
 
     /// Leaves the session of ssh, whose end sends signals to its processes.
     ///
@@ -267,6 +277,9 @@ impl OneCopy<'_> {
                 self.receive(caller, target, *is_directory, asked)
             }
             (Job::Send { paths, recursive }, Request::Pull(pull)) => self.send(caller, pull, paths, *recursive),
+            (Job::Run(command), Request::Command(request)) => {
+                rsh::server::serve(self.hosting.environment, caller, *request, command)
+            }
             _ => return caller.refuse(AbortCode::WrongService, "this program is for another copy"),
         };
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);

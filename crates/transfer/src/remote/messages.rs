@@ -89,6 +89,8 @@ pub(crate) enum Task {
     Forward { paths: Vec<PathText>, recursive: bool },
     /// Answer questions about the path, and copy nothing.
     Answer,
+    /// Run this command, or this subsystem of sshd. Its bytes are in the form of a path.
+    Run { command: PathText, is_subsystem: bool },
 }
 
 /// What the local program's user asked for.

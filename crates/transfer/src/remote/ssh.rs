@@ -34,6 +34,8 @@ pub struct Ssh {
     own: Vec<&'static str>,
     /// Whether the settings of the user name a command for every session.
     other_command: bool,
+    /// Whether the program there may run commands.
+    runs_commands: bool,
 }
 
 impl Default for Ssh {
@@ -52,9 +54,13 @@ impl Default for Ssh {
             detach: false,
             own: Vec::new(),
             other_command: false,
+            runs_commands: false,
         }
     }
 }
+
+/// The word of a remote program that may run commands. A key or an account whose command is fixed lacks it, also if ssh asks for none.
+pub const RUNS_COMMANDS: &str = "--commands";
 
 /// Settings for sessions of a person, with the value that a copy needs: one command, whose stdin and stdout are this program, and
 /// nothing beside it. An ssh takes one if its `-G` names one of the keywords: older ones, and other programs, refuse settings
@@ -135,15 +141,21 @@ impl Ssh {
         Ok(command)
     }
 
+    /// The same for a program there that may run commands.
+    pub(crate) fn for_commands(self) -> Self {
+        Self { runs_commands: true, ..self }
+    }
+
     /// The command that starts the program on the remote host. Every login shell understands it. The shell says first that it runs, and
     /// whether it takes the copy of `--install`.
     pub(super) fn bootstrap(&self) -> String {
         let say = |mark: &str| format!("printf \"\\001{}\\n\"", mark.trim_matches(['\x01', '\n']));
         let (shell, copy) = (say(SHELL_MARK), say(COPY_MARK));
+        let verb = if self.runs_commands { format!("bootstrap {RUNS_COMMANDS}") } else { "bootstrap".to_owned() };
         match &self.remote_path {
-            Some(path) => format!("sh -c '{shell}; exec \"$1\" bootstrap' sh {}", quoted(path)),
+            Some(path) => format!("sh -c '{shell}; exec \"$1\" {verb}' sh {}", quoted(path)),
             None => format!(
-                "sh -c 'p=\"{}\"; if test -x \"$p\"; then {copy}; else p=farhaul; fi; {shell}; exec \"$p\" bootstrap'",
+                "sh -c 'p=\"{}\"; if test -x \"$p\"; then {copy}; else p=farhaul; fi; {shell}; exec \"$p\" {verb}'",
                 Self::INSTALLED
             ),
         }
@@ -272,5 +284,7 @@ mod tests {
         assert!(of("/opt/f x/farhaul").ends_with("exec \"$1\" bootstrap' sh '/opt/f x/farhaul'"));
         assert!(of("~/it's").ends_with(" sh ~/'it'\\''s'"));
         assert!(Ssh::default().bootstrap().contains("else p=farhaul;"));
+        assert!(Ssh::default().bootstrap().ends_with("bootstrap'"), "no copy may run commands");
+        assert!(Ssh::default().for_commands().bootstrap().ends_with("bootstrap --commands'"));
     }
 }

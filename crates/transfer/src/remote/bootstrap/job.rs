@@ -10,6 +10,7 @@ use farhaul_session::{Pull, Rules, escape};
 use super::super::messages::{PathText, Task};
 use super::Host;
 use crate::error::{Code, Error};
+use crate::rsh::login::LoginCommand;
 
 /// A task whose homes exist.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub(super) enum Job {
     },
     /// Every copy is refused.
     Answer,
+    /// A command, which is not started yet.
+    Run(LoginCommand),
 }
 
 impl Job {
@@ -46,6 +49,10 @@ impl Job {
             }
             Task::Send { paths, recursive } => Self::Send { paths: all(paths)?, recursive: *recursive },
             Task::Answer => Self::Answer,
+            Task::Run { command, is_subsystem } => {
+                let command = OsString::from_vec(command.bytes().map_err(malformed)?);
+                Self::Run(LoginCommand::of(command, *is_subsystem, host)?)
+            }
             Task::Forward { paths, recursive } => Self::Forward { paths: all(paths)?, recursive: *recursive },
         })
     }

@@ -1,0 +1,75 @@
+//! `rsh`: a command on a remote host, in the place of ssh: for rsync, git, borg, sshfs and others that start one.
+
+pub(crate) mod args;
+pub(crate) mod order;
+mod standard;
+
+use std::io;
+use std::process::exit;
+use std::thread;
+use std::time::Duration;
+
+use farhaul_session::CommandExit;
+use farhaul_transfer::rsh::{Rsh, Streams};
+use farhaul_transfer::{Event, Ssh};
+
+use super::Context;
+use crate::exit::{Fault, exit_code_at_signal};
+use crate::output::{JsonTo, Output};
+use args::RshArgs;
+use standard::Standard;
+
+/// Exit code of every failure of this program itself, as of ssh (ssh(1), exit status).
+pub(crate) const FAILED: u8 = 255;
+/// Added to the number of the signal that ended the command, as shells do (POSIX, section 2.8.2).
+const SIGNALLED: u8 = 128;
+/// Time to end after a signal. A program that takes no output could keep this one for ever.
+const LAST: Duration = Duration::from_secs(1);
+
+/// Runs it. Returns the exit code of the command.
+pub(crate) fn run(args: &RshArgs, context: &Context) -> Result<u8, Fault> {
+    args.check()?;
+    let host = args.host.to_string_lossy();
+    let rsh = match args.subsystem {
+        true => Rsh::subsystem(&host, &args.command),
+        false => Rsh::command(&host, &args.command),
+    }?;
+    let rsh = rsh.with(args.transport.settings()).over(args.way());
+    let (output, is_quiet) = (Output::new(JsonTo::Nowhere), args.quiet);
+    let environment = context.environment(move |event: &Event<'_>| match event {
+        Event::Warning(message) if !is_quiet => output.warn(message),
+        // What ssh says.
+        Event::Note(line) => output.print_line(line),
+        _ => {}
+    });
+    let interrupt = context.interrupt.clone();
+    context.interrupt.on_stop(move || {
+        let interrupt = interrupt.clone();
+        // Without a thread, the end takes as long as it takes.
+        let _ = thread::Builder::new().name("last".into()).spawn(move || {
+            thread::park_timeout(LAST);
+            if let Some(code) = interrupt.fault().as_ref().and_then(exit_code_at_signal) {
+                exit(code.into());
+            }
+        });
+    });
+    let (input, output, error) = (Standard::take_stdin()?, Standard::take_stdout()?, Standard::stderr()?);
+    let streams = match args.no_input {
+        true => Streams::new(io::empty(), output, error),
+        false => Streams::new(input, output, error),
+    };
+    Ok(match rsh.run(&environment, streams)? {
+        CommandExit::Code(code) => code,
+        CommandExit::Signal(signal) => SIGNALLED.saturating_add(signal),
+    })
+}
+
+impl RshArgs {
+    /// How ssh reaches the host.
+    fn way(&self) -> Ssh {
+        let mut way = self.ssh.way();
+        way.command.extend(self.passed_on.words());
+        way.command.extend(self.quiet.then(|| "-q".to_owned()));
+        way
+    }
+}

@@ -1,0 +1,68 @@
+//! The login shell of this user, and what it is to run: as sshd starts the commands of its clients.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use super::subsystem;
+use crate::error::{Code, Error};
+use crate::remote::Host;
+
+/// Set by sshd if a key or its settings fix the command (sshd(8), `command=`, and sshd_config(5), `ForceCommand`).
+const FORCED: &str = "SSH_ORIGINAL_COMMAND";
+/// Variables that a shell sets for itself and its children. Sshd gave the login shell none of them.
+const OF_SHELLS: [&str; 3] = ["SHLVL", "OLDPWD", "_"];
+
+/// A command for the login shell.
+#[derive(Debug)]
+pub(crate) struct LoginCommand {
+    shell: PathBuf,
+    command: OsString,
+}
+
+impl LoginCommand {
+    /// The command itself, or the subsystem of this name.
+    ///
+    /// # Errors
+    /// This user may run no commands of his choice, or sshd has no such subsystem.
+    pub(crate) fn of(command: OsString, is_subsystem: bool, host: &dyn Host) -> Result<Self, Error> {
+        Self::check(host, std::env::var_os(FORCED).is_some())?;
+        let shell = host.login_shell().map_err(|error| {
+            Error::new(Code::LocalIo, format!("the system does not say which login shell this user has: {error}"))
+        })?;
+        let command = match is_subsystem {
+            true => subsystem::command(&command)?,
+            false => command,
+        };
+        Ok(Self { shell, command })
+    }
+
+    /// Fails closed: where sshd lets a key or a user start this program alone, it must not start others.
+    fn check(host: &dyn Host, is_forced: bool) -> Result<(), Error> {
+        match host.may_run_commands() && !is_forced {
+            true => Ok(()),
+            false => Err(Error::new(
+                Code::AccessDenied,
+                "this login may only copy files: a fixed command (command= in authorized_keys, or ForceCommand) runs nothing else",
+            )),
+        }
+    }
+
+    /// Its shell, for messages.
+    pub(super) fn shell(&self) -> String {
+        self.shell.display().to_string()
+    }
+
+    /// The process to start: in a process group of its own, with pipes for its standard streams. Folder and variables are those that
+    /// ssh gave this program.
+    pub(super) fn process(&self) -> Command {
+        let mut process = Command::new(&self.shell);
+        process.arg0(self.shell.file_name().unwrap_or(OsStr::new("sh"))).arg("-c").arg(&self.command).process_group(0);
+        OF_SHELLS.iter().for_each(|name| {
+            process.env_remove(name);
+        });
+        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        process
+    }
+}
