@@ -5,7 +5,7 @@ pub(crate) mod order;
 mod standard;
 
 use std::io;
-use std::process::exit;
+use std::process::{Stdio, exit};
 use std::thread;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use farhaul_transfer::{Event, Ssh};
 use super::Context;
 use crate::exit::{Fault, exit_code_at_signal};
 use crate::output::{JsonTo, Output};
+use crate::values::SshPlace;
 use args::RshArgs;
 use standard::Standard;
 
@@ -30,6 +31,9 @@ const LAST: Duration = Duration::from_secs(1);
 pub(crate) fn run(args: &RshArgs, context: &Context) -> Result<u8, Fault> {
     args.check()?;
     let host = args.host.to_string_lossy();
+    if args.settings_only {
+        return print_settings(&args.way(), &host);
+    }
     let rsh = match args.subsystem {
         true => Rsh::subsystem(&host, &args.command),
         false => Rsh::command(&host, &args.command),
@@ -62,6 +66,14 @@ pub(crate) fn run(args: &RshArgs, context: &Context) -> Result<u8, Fault> {
         CommandExit::Code(code) => code,
         CommandExit::Signal(signal) => SIGNALLED.saturating_add(signal),
     })
+}
+
+/// Has ssh print its settings for the host. Returns its exit code.
+fn print_settings(way: &Ssh, host: &str) -> Result<u8, Fault> {
+    let host = SshPlace::host_of(host.as_bytes()).map_err(Fault::usage)?;
+    let status =
+        way.settings(&host)?.stdin(Stdio::null()).stdout(Stdio::inherit()).stderr(Stdio::inherit()).status()?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(FAILED))
 }
 
 impl RshArgs {

@@ -45,6 +45,7 @@ mod reloads;
 mod rendezvous;
 mod requirement;
 mod restarts;
+mod rsh;
 mod schema;
 mod secured;
 mod settings;

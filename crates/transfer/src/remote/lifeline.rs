@@ -13,6 +13,11 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Exit code of ssh if ssh itself failed (ssh(1)).
 pub(super) const SSH_FAILED: i32 = 255;
 
+/// Shells add this to the number of the signal that ended a program (POSIX, section 2.8.2).
+const SIGNALLED: i32 = 128;
+/// Signals after which the remote program says goodbye by itself, with such codes of its own.
+const POLITE: [i32; 2] = [SIGNALLED + 2, SIGNALLED + 15];
+
 /// Cancels the calls of a copy once ssh is lost. Clones share everything.
 #[derive(Clone, Debug)]
 pub(super) struct Lifeline {
@@ -56,10 +61,10 @@ impl Lifeline {
         }
     }
 
-    /// Whether ssh failed or was killed. `None` while it runs. Otherwise the remote program ended by itself.
+    /// Whether ssh failed or was killed, or the remote program was. `None` while it runs. Otherwise the remote program ended by itself.
     pub(super) fn has_lost_ssh(&self) -> Option<bool> {
         let status = self.ssh.lock().unwrap_or_else(PoisonError::into_inner).try_wait().ok().flatten();
-        status.map(|status| status.code().is_none_or(|code| code == SSH_FAILED))
+        status.map(|status| status.code().is_none_or(|code| code > SIGNALLED && !POLITE.contains(&code)))
     }
 
     /// The copy is over, so the end of ssh means nothing.

@@ -39,6 +39,9 @@ pub(crate) struct RshArgs {
     /// Read nothing from stdin
     #[arg(short = 'n')]
     pub(super) no_input: bool,
+    /// Print the settings of ssh for the host, and run nothing. Git learns from it that this program takes the options of ssh
+    #[arg(short = 'G', hide_short_help = true)]
+    pub(super) settings_only: bool,
     /// No warnings, neither of rsh nor of ssh
     #[arg(short = 'q')]
     pub(super) quiet: bool,
