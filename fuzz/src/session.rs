@@ -2,8 +2,9 @@
 
 use bolero::check;
 use farhaul_session::{
-    Acceptor, Bench, BenchSpec, Direction, FileReceiver, FileSender, MemoryFile, MemorySource, MemoryStore, Open, Pull,
-    ReceiveLimits, RelPath, Request, Stop,
+    Acceptor, Bench, BenchSpec, CommandEvent, CommandExit, CommandFrame, CommandReader, Direction, FileReceiver,
+    FileSender, MemoryFile, MemorySource, MemoryStore, Open, Pull, ReceiveLimits, RelPath, Request, StandardStream,
+    Stop,
 };
 use farhaul_units::Instant;
 
@@ -74,13 +75,50 @@ fn measurement() {
     });
 }
 
+/// Both sides of a command.
+#[test]
+fn command() {
+    check!().with_max_len(MAX_STREAM).with_iterations(1_000).for_each(|stream: &[u8]| {
+        run(CommandReader::connecting(), stream);
+        run(CommandReader::accepting(), stream);
+    });
+}
+
 fn go_on(open: &Open, stream: &[u8]) {
     match open.request {
         Request::Push(_) => receive(FileReceiver::answer(open, limits()), stream),
         Request::Pull(_) => send(FileSender::answer(open), stream),
         Request::Bench(spec) => measure(Bench::accept(spec), stream),
+        Request::Command(_) => run(CommandReader::accepting(), stream),
         _ => {}
     }
+}
+
+/// Reads one side of a command. Each stream ends once, its bytes come before, and nothing comes behind the end of the command.
+fn run(mut reader: CommandReader, stream: &[u8]) {
+    let (mut ended, mut has_exited) = (Vec::new(), false);
+    for mut piece in stream.chunks(PIECE) {
+        loop {
+            match reader.next(&mut piece) {
+                Ok(None) => break,
+                Ok(Some(event)) => {
+                    assert!(!has_exited);
+                    match event {
+                        CommandEvent::Bytes(stream, bytes) => assert!(!bytes.is_empty() && !ended.contains(&stream)),
+                        CommandEvent::Ended(stream) => {
+                            assert!(!ended.contains(&stream));
+                            ended.push(stream);
+                        }
+                        CommandEvent::Exited(_) => has_exited = true,
+                        _ => {}
+                    }
+                }
+                Err(_) => return,
+            }
+        }
+        assert!(piece.is_empty());
+    }
+    assert_eq!(reader.handle_end().is_ok(), has_exited);
 }
 
 fn receive(mut session: FileReceiver, stream: &[u8]) {
@@ -158,7 +196,19 @@ fn record_session_corpora() {
     let mut pushed = pushing.opening().to_vec();
     pushing.handle_written(pushed.len());
     pushed.extend_from_slice(pushing.poll_write(&mut MemorySource::new(tree())));
+    let (mut said, mut input) = (CommandFrame::Accept.to_bytes(), Vec::new());
+    for (stream, text) in [(StandardStream::Output, &b"listed"[..]), (StandardStream::Error, b"and warned")] {
+        said.extend([&stream.header(text.len())[..], text].concat());
+        said.extend(CommandFrame::Ended(stream).to_bytes());
+    }
+    said.extend(CommandFrame::Exited(CommandExit::Code(23)).to_bytes());
+    input.extend([&StandardStream::Input.header(4)[..], b"read"].concat());
+    input.extend(CommandFrame::Closed(StandardStream::Output).to_bytes());
+    input.extend(CommandFrame::Ended(StandardStream::Input).to_bytes());
     let corpora = [
+        ("opening", "command", [CommandFrame::Open.to_bytes(), input.clone()].concat()),
+        ("command", "output", said),
+        ("command", "input", input),
         ("opening", "pull", request),
         ("opening", "push", pushed),
         ("sender_says", "tree", forth),

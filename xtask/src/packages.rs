@@ -36,6 +36,12 @@ const PACKAGES: &[Package] = &[
     Package { name: "iputils-ping", signs: &["ping"], without: "a second opinion on emulated delays" },
     Package { name: "iperf3", signs: &["iperf3"], without: "a second opinion on emulated rates and losses" },
     Package { name: "openssh-server", signs: &["/usr/sbin/sshd"], without: "copies over SSH" },
+    Package { name: "rsync", signs: &["rsync"], without: "rsync through `farhaul rsh`" },
+    Package { name: "git", signs: &["git"], without: "git through `farhaul rsh`" },
+    Package { name: "borgbackup", signs: &["borg"], without: "borg through `farhaul rsh`" },
+    Package { name: "sshfs", signs: &["sshfs"], without: "sshfs through `farhaul rsh`" },
+    Package { name: "acl", signs: &["setfacl"], without: "access lists in copies of trees" },
+    Package { name: "attr", signs: &["setfattr"], without: "extended attributes in copies of trees" },
     Package { name: "tcpdump", signs: &["tcpdump"], without: "captures of real sockets" },
 ];
 

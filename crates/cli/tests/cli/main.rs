@@ -46,6 +46,8 @@ mod rendezvous;
 mod requirement;
 mod restarts;
 mod rsh;
+mod rsh_over_ssh;
+mod rsh_programs;
 mod schema;
 mod secured;
 mod settings;
