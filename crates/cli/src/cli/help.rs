@@ -9,6 +9,9 @@ use crate::cmd::manual::LITERAL;
 const RARE: [(&str, &[&str]); 1] =
     [("copy", &["cipher", "trace", "connect_timeout", "no_path_memory", "unsafe_keylog"])];
 
+/// Options of connections that a verb refuses. No help names them.
+const REFUSED: [(&str, &[&str]); 1] = [("rsh", &["json", "trace", "key", "plain"])];
+
 /// The command line, with its texts ready for wrapping.
 pub(crate) fn command() -> Command {
     RARE.iter().fold(whole(), |command, (verb, rare)| command.mut_subcommand(verb, |verb| without_rare(verb, rare)))
@@ -22,6 +25,10 @@ pub(crate) fn whole() -> Command {
         Some(text) => command.after_long_help(text),
         None => command,
     };
+    let command = REFUSED.iter().fold(command, |command, (verb, refused)| {
+        let hide = |verb: Command| refused.iter().fold(verb, |verb, id| verb.mut_arg(id, |arg| arg.hide(true)));
+        command.mut_subcommand(verb, hide)
+    });
     verbs.iter().fold(command, |command, verb| {
         command.mut_subcommand(verb, |verb| match verb.get_long_about().map(|text| flowing(&text.to_string())) {
             Some(text) => verb.long_about(text),

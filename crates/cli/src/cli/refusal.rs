@@ -113,6 +113,9 @@ const OF_SSH: [(&str, &str); 7] = [
 const OF_SSH_COPIES: [(&str, &str); 3] =
     [("install", "--install"), ("no_fallback", "--no-fallback"), ("detach", "--detach")];
 
+/// Options of connections that `rsh` has not: it prints nothing but what the command does, and ssh identifies both sides.
+const NOT_OF_RSH: [(&str, &str); 3] = [("json", "--json"), ("trace", "--trace"), ("key", "--key")];
+
 /// Refuses options of keys with a copy over SSH, and options of ssh with any other copy: they would have no effect.
 ///
 /// In the environment and in files they may be meant for other copies, so they are accepted there.
@@ -124,6 +127,7 @@ pub(crate) fn of_the_way(matches: &ArgMatches) -> Result<(), Fault> {
             typed(&OF_SSH)
                 .map(|option| format!("{option} is for `farhaul doctor HOST:`, with nothing behind the colon"))
         }
+        "rsh" => typed(&NOT_OF_RSH).map(|option| format!("{option} has no effect in a command over SSH")),
         "copy" => {
             let mut places = options.get_many::<Location>("places").into_iter().flatten();
             if places.any(|place| matches!(place, Location::Ssh(_))) {

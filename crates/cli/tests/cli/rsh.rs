@@ -271,6 +271,7 @@ fn what_rsh_cannot_do_is_one_line_and_the_code_of_ssh() {
         (&["-L", "1:h:2", "far", "x"], &["-L"]),
         (&["--rate", "7", "far", "x"], &["--rate"]),
         (&["--plain", "far", "x"], &["always encrypted"]),
+        (&["--json", "far", "x"], &["--json has no effect"]),
         (&["-s", "far"], &["subsystem"]),
         (&["a b", "x"], &["the host 'a b' is refused"]),
         (&["--ssh", "/nonexistent/ssh", "far", "x"], &["cannot start /nonexistent/ssh"]),

@@ -1,7 +1,7 @@
 //! The programs of sshd's subsystems.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use farhaul_session::escape;
@@ -11,7 +11,7 @@ use crate::error::{Code, Error};
 /// The settings of sshd, which not everybody may read.
 const SETTINGS: &str = "/etc/ssh/sshd_config";
 /// Part of sshd itself, which nobody else can start.
-const INTERNAL: &str = "internal-sftp";
+const INTERNAL: &[u8] = b"internal-sftp";
 /// The server of SFTP.
 const SFTP: &[u8] = b"sftp";
 /// Its program in Debian, Fedora, Arch and SUSE, and the BSDs.
@@ -37,12 +37,19 @@ pub(super) fn command(name: &OsStr) -> Result<OsString, Error> {
 
 fn found(name: &[u8], settings: &[u8], exists: impl Fn(&str) -> bool) -> Option<OsString> {
     let configured = settings.split(|&byte| byte == b'\n').find_map(|line| command_in(line, name));
-    match configured {
-        Some(command) if !command.starts_with(INTERNAL.as_bytes()) => Some(OsStr::from_bytes(command).to_owned()),
-        // Sshd has no other one of this name, but that takes its settings to be readable, and whole.
-        _ if name == SFTP => SERVERS.iter().find(|server| exists(server)).map(OsString::from),
-        _ => None,
-    }
+    let options = match configured {
+        // The settings may be unreadable.
+        None if name == SFTP => &[],
+        // Sshd takes no other word that begins like this one.
+        Some(command) => match command.strip_prefix(INTERNAL) {
+            Some(options) => options,
+            None => return Some(OsStr::from_bytes(command).to_owned()),
+        },
+        None => return None,
+    };
+    let server = SERVERS.iter().find(|server| exists(server))?;
+    // It takes the same options.
+    Some(OsString::from_vec([server.as_bytes(), options].concat()))
 }
 
 /// The command in a line `Subsystem NAME COMMAND` (sshd_config(5)): the keyword in any case, and words that may be quoted.
@@ -81,7 +88,8 @@ mod tests {
             ("subsystem \"sftp\" '/my dir/server'", Some("'/my dir/server'")),
             ("Subsystem=sftp /a\nSubsystem sftp /b", Some("/a")),
             ("# Subsystem sftp /opt/x\nSubsystem netconf /n", Some(SERVERS[1])),
-            ("Subsystem sftp internal-sftp -l INFO", Some(SERVERS[1])),
+            ("Subsystem sftp internal-sftp -l INFO", Some("/usr/libexec/openssh/sftp-server -l INFO")),
+            ("Subsystem sftp internal-sftp", Some(SERVERS[1])),
             ("Subsystem sftp", Some(SERVERS[1])),
             ("", Some(SERVERS[1])),
         ] {
