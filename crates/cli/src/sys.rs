@@ -36,13 +36,22 @@ pub(crate) fn set_terminal(group: rustix::process::Pid) {
 }
 
 /// Makes `command` die with the calling thread.
-#[expect(unsafe_code, reason = "the child itself must request it, before exec")]
 pub(crate) fn end_with_thread(command: &mut Command) {
+    signalled_with_thread(command, Signal::KILL);
+}
+
+/// Makes `command` get SIGHUP at the end of the calling thread.
+pub(crate) fn hang_up_with_thread(command: &mut Command) {
+    signalled_with_thread(command, Signal::HUP);
+}
+
+#[expect(unsafe_code, reason = "the child itself must request it, before exec")]
+fn signalled_with_thread(command: &mut Command, signal: Signal) {
     let parent = Some(getpid());
     // SAFETY: only calls of the system that are allowed after a fork.
     unsafe {
         command.pre_exec(move || {
-            set_parent_process_death_signal(Some(Signal::KILL))?;
+            set_parent_process_death_signal(Some(signal))?;
             // A parent that ended earlier sends no signal.
             if getppid() == parent { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
         })

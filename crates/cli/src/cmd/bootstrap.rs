@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use clap::{Args, Parser};
@@ -77,6 +78,10 @@ impl Host for ThisHost<'_> {
 
     fn login_shell(&self) -> io::Result<PathBuf> {
         sys::login_shell()
+    }
+
+    fn at_start_of_command(&self) -> fn(&mut Command) {
+        sys::hang_up_with_thread
     }
 
     fn leave_session(&self) -> Result<(), Fault> {

@@ -242,8 +242,9 @@ fn a_signal_ends_a_program_whose_output_nobody_takes() {
 #[test]
 fn a_remote_program_that_dies_is_a_failure_of_rsh() {
     let here = Here::new();
-    let run = here.runs("kill -9 $PPID; cat");
+    let run = here.runs("echo $$; sleep 0.3; kill -9 $PPID; exec sleep 1000");
     run.fails(255, &["ssh to far ended before the command did"]);
+    are_gone(&String::from_utf8(run.stdout).unwrap());
 }
 
 #[test]

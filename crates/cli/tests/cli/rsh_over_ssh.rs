@@ -56,7 +56,6 @@ fn the_loss_of_ssh_or_of_one_end_ends_the_command() {
          for i in $(seq 200); do test -e '{there}' && break; sleep 0.05; done; read SHELL PROGRAM < '{there}'\n\
          case $VICTIM in ssh) kill -9 $(cat '{pid}');; near) kill -9 $NEAR;; far) kill -9 $PROGRAM;; esac\n\
          BEGUN=$(date +%s%N); wait $NEAR; CODE=$?; LASTED=$((($(date +%s%N) - BEGUN) / 1000000000))\n\
-         test $VICTIM = far && kill -HUP $SHELL\n\
          for i in $(seq 100); do test -e /proc/$SHELL/exe || test -e /proc/$PROGRAM/exe || break; sleep 0.05; done\n\
          test -e /proc/$SHELL/exe || test -e /proc/$PROGRAM/exe; echo $VICTIM $CODE $? $((LASTED < 5)) $(tail -1 '{said}'); done",
         there = at("there.pid"),

@@ -5,6 +5,7 @@ mod job;
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,6 +68,9 @@ pub trait Host {
     /// # Errors
     /// The system does not tell.
     fn login_shell(&self) -> io::Result<PathBuf>;
+
+    /// What makes a command end with the thread that starts it: for the death of this program, which can tell nobody.
+    fn at_start_of_command(&self) -> fn(&mut Command);
 
     /// Leaves the session of ssh, whose end sends signals to its processes.
     ///

@@ -19,6 +19,7 @@ const OF_SHELLS: [&str; 3] = ["SHLVL", "OLDPWD", "_"];
 pub(crate) struct LoginCommand {
     shell: PathBuf,
     command: OsString,
+    at_start: fn(&mut Command),
 }
 
 impl LoginCommand {
@@ -35,7 +36,7 @@ impl LoginCommand {
             true => subsystem::command(&command)?,
             false => command,
         };
-        Ok(Self { shell, command })
+        Ok(Self { shell, command, at_start: host.at_start_of_command() })
     }
 
     /// Fails closed: where sshd lets a key or a user start this program alone, it must not start others.
@@ -63,6 +64,7 @@ impl LoginCommand {
             process.env_remove(name);
         });
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        (self.at_start)(&mut process);
         process
     }
 }
