@@ -228,9 +228,9 @@ fn a_signal_here_ends_the_command_and_its_children_there() {
 #[test]
 fn a_signal_ends_a_program_whose_output_nobody_takes() {
     let here = Here::new();
-    let mut started = here.begins("echo $$ >&2; yes");
+    let mut started = here.begins("echo $$ >&2; sleep 0.5; yes");
     let process = started.says("");
-    thread::park_timeout(Duration::from_millis(300));
+    thread::park_timeout(Duration::from_secs(1));
     started.signal(Signal::TERM);
     let output = started.output();
     let run = started.end();
