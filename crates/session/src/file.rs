@@ -16,7 +16,7 @@
 //!                                     ←    AGAIN      these chunks arrived damaged; CONTENT once more
 //!                                     ←    MADE       a directory after its last entry, or a link
 //! FAILED                              ↔    FAILED     this entry only; the others continue
-//! SKIPPED                             →               cannot be sent
+//! SKIPPED                             →               cannot be sent, or is left out
 //! END                                 →               with the sender's figures
 //!                                     ←    DELETED    an entry that the source lacks
 //!                                     ←    DONE       every entry is answered; the receiver's figures
@@ -81,6 +81,8 @@ pub enum FileEvent {
         /// Number of damaged chunks.
         chunks: u64,
     },
+    /// An item of the source that no copy can have, for instance a device, is left out.
+    LeftOut(ShownPath, Failure),
     /// An entry failed. The others continue.
     Failed {
         /// Its path, for reports.
@@ -156,6 +158,8 @@ pub struct Totals {
     pub links: u64,
     /// Entries of the target that were removed.
     pub deleted: u64,
+    /// Items of the source that were left out, because no copy can have them.
+    pub left_out: u64,
     /// Entries that failed on either side, and those skipped at the source.
     pub failed: u64,
 }

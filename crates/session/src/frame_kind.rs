@@ -116,7 +116,6 @@ impl FrameKind {
     pub const fn limit(self) -> usize {
         match self {
             Self::Data => MAX_DATA,
-            Self::Open => MAX_CONTROL,
             Self::Entry => MAX_ENTRY,
             Self::Open | Self::Stderr => MAX_CONTROL,
             _ => MAX_SMALL,

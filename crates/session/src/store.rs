@@ -99,6 +99,8 @@ pub enum Next {
     Entry(Entry),
     /// An item that cannot be sent. The session reports it and asks for the next.
     Skipped(ShownPath, Failure),
+    /// An item that the copy leaves out, which is no failure.
+    LeftOut(ShownPath, Failure),
     /// Not known yet. The driver calls `poll_write` again when it is.
     Pending,
     /// No more entries.

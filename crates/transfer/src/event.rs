@@ -43,6 +43,8 @@ pub enum Event<'a> {
     Deleted(&'a ShownPath),
     /// So many chunks of a file arrived damaged, and come again.
     Repaired(&'a Entry, u64),
+    /// An item of the source that no copy can have is left out.
+    LeftOut(&'a ShownPath, &'a Failure),
     /// A file was not copied, for this reason, which one of the sides found.
     Failed(&'a ShownPath, &'a Failure, Side),
     /// A source was not reached, because the copy broke off before it.

@@ -158,6 +158,8 @@ pub(crate) enum FileStatus {
     Planned,
     /// The source lacks it.
     Deleted,
+    /// No copy can have it: a device, pipe or socket.
+    LeftOut,
     Failed,
 }
 

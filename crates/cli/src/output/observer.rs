@@ -146,6 +146,10 @@ impl Observer for Reporter {
                 self.failed(path.to_string(), line);
                 self.file(session, path.as_bytes(), FileStatus::Failed, (0, None), Some(failure.to_string()));
             }
+            Event::LeftOut(path, failure) => {
+                output.print_line(&format!("left out: {path}: {}", failure.message));
+                self.file(session, path.as_bytes(), FileStatus::LeftOut, (0, None), Some(failure.to_string()));
+            }
             Event::Skipped(path) => {
                 self.file(session, path.as_bytes(), FileStatus::Failed, (0, None), Some(NOT_REACHED.to_owned()));
             }

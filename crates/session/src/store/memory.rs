@@ -48,6 +48,8 @@ pub struct MemorySource {
     pub tree: BTreeMap<RelPath, MemoryFile>,
     /// Items reported as impossible to send, before all others.
     pub skipped: Vec<(ShownPath, Failure)>,
+    /// Items that are left out, before all others.
+    pub left_out: Vec<(ShownPath, Failure)>,
     /// Files whose time changes after they were opened.
     pub touched: Vec<RelPath>,
     /// Files of unknown size.
@@ -100,6 +102,9 @@ impl Source for MemorySource {
     fn next_entry(&mut self, id: EntryId) -> Next {
         if let Some((path, failure)) = self.skipped.pop() {
             return Next::Skipped(path, failure);
+        }
+        if let Some((path, failure)) = self.left_out.pop() {
+            return Next::LeftOut(path, failure);
         }
         let after = match &self.last {
             Some(last) => (std::ops::Bound::Excluded(last.clone()), std::ops::Bound::Unbounded),

@@ -198,7 +198,7 @@ impl<'a> Exchange<'a> {
             }
             RemoteEnd::Ssh { host, task } => {
                 let over = OverSsh { environment, settings, ssh: &self.copy.ssh, only_sends };
-                over.connect(host, task.clone(), &self.copy.rules)?
+                over.connect(host, task.clone(), Some(&self.copy.rules))?
             }
             RemoteEnd::Other(other) => Reached { stream: reach::call(environment, settings, other)?, far: None },
         };

@@ -63,11 +63,11 @@ enum Notes {
 }
 
 impl Partial {
-    /// Creates the file for `name`, and reserves the first part of the space for `size` bytes if the file system can.
+    /// Creates the file for `name`, and reserves the first part of the space for `size` bytes, unless it has holes, if the file system can.
     pub(super) fn begin(
         directory: Arc<Directory>,
         name: Component,
-        size: u64,
+        (size, is_sparse): (u64, bool),
         claims: Arc<Claims>,
     ) -> Result<Self, Failure> {
         check_limit(size)?;
@@ -76,7 +76,9 @@ impl Partial {
         let file = made.map_err(|error| cannot_make("file", error))?;
         lock(&file);
         let inode = rustix::fs::fstat(&file).map(|stat| stat.st_ino).map_err(|error| failure("read", error));
-        match inode.and_then(|inode| Ok((inode, Reservation::begin(&file, size)?))) {
+        // Holes in reserved space would take room.
+        let reserve = |file| if is_sparse { Ok(Reservation::none()) } else { Reservation::begin(file, size) };
+        match inode.and_then(|inode| Ok((inode, reserve(&file)?))) {
             Ok((inode, space)) => {
                 claims.claim_file(&directory, &temporary, &name, inode);
                 let (end, journal) = (Cell::new(0), Notes::None);

@@ -323,6 +323,10 @@ impl Source for DiskSource {
                 Ok(Some(entry)) => return Next::Entry(entry),
                 // It takes no part.
                 Ok(None) => {}
+                // A copy of a whole tree has everything that a copy can have.
+                Err(failure) if failure.code == FailCode::SpecialFile && self.keep.symlinks => {
+                    return Next::LeftOut(ShownPath::from(&path), failure);
+                }
                 Err(failure) => return Next::Skipped(ShownPath::from(&path), failure),
             }
         }

@@ -268,7 +268,7 @@ impl Store for DiskStore {
         }
         let partial = match remain {
             Some(remain) => Partial::resume(directory, name, entry, remain, claims)?,
-            None => Partial::begin(directory, name, entry.size, claims)?,
+            None => Partial::begin(directory, name, (entry.size, entry.is_sparse()), claims)?,
         };
         let partial = partial.with_basis(self.bases.remove(&id));
         self.files.insert(id, Open { partial, entry: entry.clone() });

@@ -111,7 +111,7 @@ impl Reached {
 
 impl OverSsh<'_> {
     /// Starts a remote program on `host` for this task, and connects to it.
-    pub(crate) fn connect(&self, host: &str, task: Task, rules: &Rules) -> Result<Reached, Error> {
+    pub(crate) fn connect(&self, host: &str, task: Task, rules: Option<&Rules>) -> Result<Reached, Error> {
         let Self { environment, settings, .. } = *self;
         let identity = identity::generate()?;
         let hello = self.hello(Some(identity.public()), task, rules);
@@ -146,13 +146,13 @@ impl OverSsh<'_> {
     }
 
     /// The first message to a remote program that admits `key`.
-    pub(crate) fn hello(&self, key: Option<PublicKey>, task: Task, rules: &Rules) -> Hello {
+    pub(crate) fn hello(&self, key: Option<PublicKey>, task: Task, rules: Option<&Rules>) -> Hello {
         Hello {
             version: VERSION,
             program: env!("CARGO_PKG_VERSION").to_owned(),
             key: key.map(|key| key.to_string()),
             task,
-            rules: Some(PathText::new(&rules.to_bytes())),
+            rules: rules.map(|rules| PathText::new(&rules.to_bytes())),
             options: self.settings.words(),
             ports: self.ssh.port_range,
             detach: self.ssh.detach,

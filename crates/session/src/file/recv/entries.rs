@@ -238,10 +238,16 @@ impl RecvState {
     fn on_skipped(&mut self, body: &[u8]) -> Result<(), SessionError> {
         let mut fields = Fields::new(body);
         let bad = |reason: crate::field::Malformed| reason.in_frame(FrameKind::Skipped);
+        let is_left_out = fields.u8().map_err(bad)? != 0;
         let path = ShownPath::decode(&mut fields).map_err(bad)?;
         let failure = Failure::decode(&mut fields).map_err(bad)?;
         self.count_entry()?;
         self.skipped += 1;
+        if is_left_out {
+            self.totals.left_out += 1;
+            self.events.push_back(FileEvent::LeftOut(path, failure));
+            return Ok(());
+        }
         self.report_failed(path, failure, Side::Peer);
         Ok(())
     }

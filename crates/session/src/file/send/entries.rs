@@ -49,6 +49,11 @@ impl SendState {
         match source.next_entry(id) {
             Next::Pending => return false,
             Next::Skipped(path, failure) => self.skip(path, failure),
+            Next::LeftOut(path, failure) => {
+                self.put_skipped(&path, &failure, true);
+                self.totals.left_out += 1;
+                self.events.push_back(FileEvent::LeftOut(path, failure));
+            }
             Next::Entry(entry) => match self.open.admit(&entry.path) {
                 Ok(depth) => self.begin(id, entry, depth),
                 Err(_) => {
@@ -63,14 +68,19 @@ impl SendState {
     }
 
     fn skip(&mut self, path: ShownPath, failure: Failure) {
+        self.put_skipped(&path, &failure, false);
+        self.report_failed(path, failure, Side::Here);
+    }
+
+    fn put_skipped(&mut self, path: &ShownPath, failure: &Failure, is_left_out: bool) {
         self.out.put(|out| {
             put_frame(out, FrameKind::Skipped, |out| {
+                out.push(u8::from(is_left_out));
                 path.encode(out);
                 failure.encode(out);
             });
         });
         self.skipped += 1;
-        self.report_failed(path, failure, Side::Here);
     }
 
     fn begin(&mut self, id: EntryId, entry: Entry, depth: usize) {

@@ -4,7 +4,7 @@ use super::pair::{Pipes, Seen, pull, push};
 use super::{path, said, tree};
 use crate::error::{Abort, AbortCode, SessionError};
 use crate::failure::{FailCode, Failure};
-use crate::file::{FileReceiver, FileSender, ReceiveLimits, Side};
+use crate::file::{FileEvent, FileReceiver, FileSender, ReceiveLimits, Side};
 use crate::manifest::ShownPath;
 use crate::opening::{Acceptor, Pull, Push};
 use crate::store::{Ending, MemorySource, MemoryStore};
@@ -66,6 +66,20 @@ fn items_that_cannot_be_sent_are_reported_on_both_sides() {
     let seen = push(&mut source, &mut MemoryStore::default(), limits(), Pipes::WIDE);
     assert_one_failure(&seen, "srv/\\x1b[2J", FailCode::NotFound, Side::Here);
     assert_eq!(seen.totals().files, 1);
+}
+
+#[test]
+fn what_no_copy_can_have_is_named_on_both_sides_and_is_no_failure() {
+    let mut source = MemorySource::new(tree(&[("ok", 1)]));
+    source.left_out.push((ShownPath::new(b"dev/null"), FailCode::SpecialFile.into()));
+    let mut store = MemoryStore::default();
+    let seen = push(&mut source, &mut store, limits(), Pipes::WIDE);
+    assert_eq!((seen.totals().left_out, seen.totals().failed, seen.totals().files), (1, 0, 1));
+    let named = |events: &[FileEvent]| {
+        events.iter().any(|event| matches!(event, FileEvent::LeftOut(path, _) if path.to_string() == "dev/null"))
+    };
+    assert!(named(&seen.sender) && named(&seen.receiver));
+    assert_eq!(store.ending, Some(Ending::Whole));
 }
 
 #[test]

@@ -310,7 +310,7 @@ fn an_endless_manifest_stays_within_memory_and_limits() {
         script = match index % 3 {
             0 => script.entry(&format!("{index:05}d"), EntryKind::Directory, 0),
             1 => script.file(&format!("{index:05}f"), b""),
-            _ => script.frame(FrameKind::Skipped, &[0, 1, b'x', 0, 3]),
+            _ => script.frame(FrameKind::Skipped, &[0, 0, 1, b'x', 0, 3]),
         };
     }
     assert_eq!(feed(receiver(), &script).0, Err(Violation::Limit("entries").into()));

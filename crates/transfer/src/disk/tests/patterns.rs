@@ -25,7 +25,7 @@ fn sent(selected: io::Result<Selection>) -> Result<Vec<String>, String> {
     loop {
         match source.next_entry(EntryId(0)) {
             Next::Entry(entry) => names.push(entry.path.to_string()),
-            Next::Skipped(path, failure) => names.push(format!("{path}: {failure}")),
+            Next::Skipped(path, failure) | Next::LeftOut(path, failure) => names.push(format!("{path}: {failure}")),
             Next::Pending => {}
             Next::End => return Ok(names),
         }

@@ -193,6 +193,7 @@ impl FileLog {
                 self.events.send(&Event::Kept(entry, *change));
             }
             FileEvent::Made(entry, change) => self.events.send(&Event::Made(entry, *change)),
+            FileEvent::LeftOut(path, failure) => self.events.send(&Event::LeftOut(path, failure)),
             FileEvent::Deleted(path) => self.events.send(&Event::Deleted(path)),
             FileEvent::Repaired { entry, chunks } => {
                 self.repaired += chunks;
