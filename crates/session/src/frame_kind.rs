@@ -63,7 +63,7 @@ pub enum FrameKind {
     Chunk = 0x23,
     /// Sender: this chunk is as the receiver has it.
     Keep = 0x24,
-    /// Receiver: an entry of the target that the source lacks is removed.
+    /// Receiver: an entry of the target that the source lacks is removed, or why it is not.
     Deleted = 0x25,
     /// From a command: bytes of its stderr.
     Stderr = 0x40,

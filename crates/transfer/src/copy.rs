@@ -103,7 +103,8 @@ impl Copy {
     /// The same by these rules: what it keeps, skips and removes.
     #[must_use]
     pub fn by_rules(mut self, rules: Rules) -> Self {
-        self.rules = rules;
+        let whole = rules.whole || self.plan.is_whole();
+        self.rules = Rules { whole, ..rules };
         self
     }
 

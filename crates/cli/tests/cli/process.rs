@@ -469,7 +469,9 @@ impl Scratch {
         let period: Vec<u8> = (0..251 * 256).map(|index: usize| (index * 31 + index / 251) as u8).collect();
         let mut content = period.repeat(len.div_ceil(period.len()));
         content.truncate(len);
-        fs::write(self.0.join(name), content).unwrap();
+        let path = self.0.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
         self.at(name)
     }
 }

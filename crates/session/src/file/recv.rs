@@ -89,6 +89,8 @@ struct RecvState {
     /// The file whose content arrives.
     content: Option<Content>,
     committing: BTreeMap<EntryId, Committing>,
+    /// Whether surplus entries may be removed, once everything else is answered.
+    may_delete: bool,
     /// Number of the next entry, which equals the number of entries announced.
     entries: u64,
     skipped: u64,
@@ -225,6 +227,12 @@ impl FileReceiver {
         self.state.course.is_over()
     }
 
+    /// Whether this side has something to do without further input: it removes entries, and paused because its answers were not
+    /// written. Then the driver calls [`handle_store`](Self::handle_store).
+    pub fn is_busy(&self) -> bool {
+        self.state.course.is_at(RecvPhase::Deleting)
+    }
+
     /// Why the session failed, if it did.
     pub const fn error(&self) -> Option<&SessionError> {
         self.state.course.error()
@@ -265,6 +273,7 @@ impl RecvState {
             first_names: FirstNames::default(),
             content: None,
             committing: BTreeMap::new(),
+            may_delete: false,
             entries: 0,
             skipped: 0,
             received: 0,

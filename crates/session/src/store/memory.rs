@@ -392,8 +392,11 @@ impl Store for MemoryStore {
 
     fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)> {
         let path = self.surplus.pop()?;
-        self.tree.remove(&path);
-        Some((ShownPath::from(&path), Ok(())))
+        let removed = match self.forbidden.contains(&path) {
+            true => Err(FailCode::PermissionDenied.into()),
+            false => Ok(drop(self.tree.remove(&path))),
+        };
+        Some((ShownPath::from(&path), removed))
     }
 
     fn figures(&mut self) -> Figures {

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use farhaul_session::Rules;
 use farhaul_udp::Clock;
 use serde_json::Value;
 
@@ -89,14 +88,13 @@ impl Both {
 }
 
 fn started(copy: &Copy, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, Error> {
-    let rules = Rules { whole: copy.rules.whole || plan.is_whole, ..copy.rules.clone() };
     let task = Task::Forward { paths: plan.paths.clone(), recursive: copy.recursive };
-    let mut hello = over.hello(None, task, Some(&rules));
+    let mut hello = over.hello(None, task, Some(&copy.rules));
     hello.options.push(INTERVAL.to_owned());
     let (mut from, sender, _) = over.start(&plan.from, &hello)?;
     let (target, wanted) = (PathText::new(&plan.to.path), plan.wanted.clone());
     let task = Task::Receive { target, is_directory: plan.is_directory, wanted };
-    let mut hello = over.hello(None, task, Some(&rules));
+    let mut hello = over.hello(None, task, Some(&copy.rules));
     // The sending program alone is admitted.
     hello.key = Some(sender.key);
     let (to, receiver, addresses) = over.start(&plan.to.host, &hello)?;

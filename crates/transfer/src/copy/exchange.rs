@@ -52,7 +52,7 @@ impl<'a> Exchange<'a> {
         let selection = plan.select(self.copy.recursive)?;
         let names = selection.names().map(|name| name.as_bytes().to_vec()).collect();
         let target_is_directory = plan.is_directory || selection.len() > 1;
-        let rules = Rules { whole: self.copy.rules.whole || plan.is_whole(), ..self.copy.rules.clone() };
+        let rules = self.copy.rules.clone();
         let mut source = DiskSource::of(selection).under_rules(&rules).map_err(Error::usage)?;
         let push = Push { target: plan.target.clone(), target_is_directory, rules };
         let mut reached = self.connect(&plan.to)?;
@@ -79,7 +79,7 @@ impl<'a> Exchange<'a> {
         let is_directory = plan.is_directory();
         let store =
             DiskStore::at(&plan.to, is_directory).map_err(|error| Error::no_place(&plan.to.display(), &error))?;
-        let rules = Rules { whole: self.copy.rules.whole || plan.is_whole(), ..self.copy.rules.clone() };
+        let rules = self.copy.rules.clone();
         // The remote end is asked with these filters, and the store spares what they match.
         Filters::of(&rules.filters).map_err(Error::usage)?;
         let store = store.under_rules(&rules, true);

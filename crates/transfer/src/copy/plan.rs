@@ -131,6 +131,16 @@ impl Plan {
 }
 
 impl Plan {
+    /// Whether the entries at the root are all of a directory, whose content is copied.
+    pub(super) fn is_whole(&self) -> bool {
+        match self {
+            Self::Push(plan) => plan.is_whole(),
+            Self::Pull(plan) => plan.is_whole(),
+            Self::Between(plan) => plan.is_whole,
+            Self::Feed(_) | Self::Fetch(_) => false,
+        }
+    }
+
     /// Whether ssh reaches one of the ends.
     pub(super) const fn uses_ssh(&self) -> bool {
         match self {

@@ -61,7 +61,8 @@ impl IncomingPlace {
         if size > free {
             return Err(Failure::new(FailCode::NoSpace, format!("{size} bytes are needed and {free} are free")));
         }
-        let partial = Partial::begin(Arc::clone(&self.directory), name.clone(), (size, false), Arc::clone(&self.claims))?;
+        let partial =
+            Partial::begin(Arc::clone(&self.directory), name.clone(), (size, false), Arc::clone(&self.claims))?;
         Ok(IncomingFile { partial: Some(partial) })
     }
 }

@@ -103,14 +103,17 @@ impl Surplus {
                 }
             }
         }
-        let Some((parent, name)) = self.removals.as_mut().and_then(Vec::pop) else {
-            self.restore_times(places, dry_run);
-            self.most = None;
-            return None;
-        };
-        let path = parent.join(name.clone()).unwrap_or_default();
-        let removed = if dry_run { Ok(()) } else { remove(places, &parent, &name) };
-        Some((ShownPath::from(&path), removed))
+        while let Some((parent, name)) = self.removals.as_mut().and_then(Vec::pop) {
+            let path = ShownPath::from(&parent.join(name.clone()).unwrap_or_default());
+            match if dry_run { Ok(true) } else { remove(places, &parent, &name) } {
+                Ok(true) => return Some((path, Ok(()))),
+                Ok(false) => {}
+                Err(failure) => return Some((path, Err(failure))),
+            }
+        }
+        self.restore_times(places, dry_run);
+        self.most = None;
+        None
     }
 
     /// Everything that is removed, counted before the first removal.
@@ -171,15 +174,17 @@ fn collect(
     Ok(())
 }
 
-fn remove(places: &Places, parent: &RelPath, name: &Component) -> Result<(), Failure> {
+/// Removes an entry. False if it stays because a filter spares something in it.
+fn remove(places: &Places, parent: &RelPath, name: &Component) -> Result<bool, Failure> {
     let directory = places.directory(parent)?;
     let removed = match directory.remove(name) {
         Err(Errno::ISDIR | Errno::PERM) => directory.remove_directory(name),
         removed => removed,
     };
     match removed {
-        // Somebody else removed it, or a filter spares something in it.
-        Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
-        removed => removed.map_err(|error| failure("remove", error)),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
+        // Somebody else removed it.
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(error) => Err(failure("remove", error)),
     }
 }

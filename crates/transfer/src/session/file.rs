@@ -105,7 +105,7 @@ impl<S: Store> Session for Receiving<S> {
     }
 
     fn awaits_disk(&self) -> bool {
-        self.store.has_unknown()
+        self.store.has_unknown() || self.session.is_busy()
     }
 
     fn handle_disk(&mut self) -> Result<(), SessionError> {

@@ -139,22 +139,27 @@ impl RecvState {
             }
             if self.committing.is_empty() {
                 self.course = Course::At(RecvPhase::Deleting);
+                // Whatever the source could not read may be what seems to be surplus.
+                self.may_delete = self.totals.failed == 0;
             }
         }
         while self.course.is_at(RecvPhase::Deleting) && self.has_room() {
-            // Whatever the source could not read may be what seems to be surplus.
-            let surplus = if self.totals.failed == 0 { store.delete_next() } else { None };
-            match surplus {
-                Some((path, Ok(()))) => {
+            let Some((path, removed)) = self.may_delete.then(|| store.delete_next()).flatten() else {
+                self.finish(store);
+                break;
+            };
+            self.out.put(FrameKind::Deleted, |out| {
+                path.encode(out);
+                if let Err(failure) = &removed {
+                    failure.encode(out);
+                }
+            });
+            match removed {
+                Ok(()) => {
                     self.totals.deleted += 1;
-                    self.out.put(FrameKind::Deleted, |out| path.encode(out));
                     self.events.push_back(FileEvent::Deleted(path));
                 }
-                Some((path, Err(failure))) => {
-                    self.report_failed(path, failure, Side::Here);
-                    break;
-                }
-                None => self.finish(store),
+                Err(failure) => self.report_failed(path, failure, Side::Here),
             }
         }
         Ok(())

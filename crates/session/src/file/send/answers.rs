@@ -7,6 +7,7 @@ use super::plan::Plan;
 use super::{Pending, SendPhase, SendState, Stage};
 use crate::course::Course;
 use crate::error::{SessionError, Violation};
+use crate::failure::Failure;
 use crate::field::Malformed;
 use crate::figures::Figures;
 use crate::file::{Change, FileEvent, Side, decode_failed, entry_id};
@@ -199,9 +200,17 @@ impl SendState {
         if !self.course.is_at(SendPhase::Ended) {
             return Err(Violation::OutOfPlace(FrameKind::Deleted));
         }
-        let path = decode_whole(FrameKind::Deleted, body, ShownPath::decode)?;
-        self.totals.deleted += 1;
-        self.events.push_back(FileEvent::Deleted(path));
+        let (path, failure) = decode_whole(FrameKind::Deleted, body, |fields| {
+            let path = ShownPath::decode(fields)?;
+            Ok((path, if fields.end().is_ok() { None } else { Some(Failure::decode(fields)?) }))
+        })?;
+        match failure {
+            Some(failure) => self.report_failed(path, failure, Side::Peer),
+            None => {
+                self.totals.deleted += 1;
+                self.events.push_back(FileEvent::Deleted(path));
+            }
+        }
         Ok(())
     }
 

@@ -228,6 +228,18 @@ fn surplus_entries_are_removed_last_and_only_after_a_whole_copy() {
 }
 
 #[test]
+fn many_removals_and_failed_ones_reach_the_sender_and_the_end() {
+    let names: Vec<String> = (0..4000).map(|index| format!("surplus-{index:04}")).collect();
+    let there = tree(&names.iter().map(|name| (name.as_str(), 1)).collect::<Vec<_>>());
+    let surplus: Vec<RelPath> = names.iter().map(|name| path(name)).collect();
+    let forbidden = vec![path("surplus-0007"), path("surplus-3000")];
+    let mut store = MemoryStore { tree: there, surplus, forbidden, ..MemoryStore::default() };
+    let seen = copy(&mut MemorySource::new(tree(&[("a", 5)])), &mut store);
+    assert_eq!((seen.totals().deleted, seen.totals().failed), (3998, 2));
+    assert_eq!(store.tree.len(), 3);
+}
+
+#[test]
 fn content_of_late_files_completes_the_directories_that_were_left() {
     let names: Vec<String> = (0..300).map(|index| format!("d{index:03}/f")).collect();
     let mut entries: Vec<(String, usize)> = names.iter().map(|name| (name.clone(), 20_000)).collect();
