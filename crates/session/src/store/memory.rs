@@ -392,11 +392,11 @@ impl Store for MemoryStore {
 
     fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)> {
         let path = self.surplus.pop()?;
-        let removed = match self.forbidden.contains(&path) {
-            true => Err(FailCode::PermissionDenied.into()),
-            false => Ok(drop(self.tree.remove(&path))),
-        };
-        Some((ShownPath::from(&path), removed))
+        if self.forbidden.contains(&path) {
+            return Some((ShownPath::from(&path), Err(FailCode::PermissionDenied.into())));
+        }
+        self.tree.remove(&path);
+        Some((ShownPath::from(&path), Ok(())))
     }
 
     fn figures(&mut self) -> Figures {
