@@ -245,7 +245,7 @@ fn delete_removes_what_the_source_lacks_within_its_limit_and_spares_what_is_left
     // A source that could not be read as a whole removes nothing.
     if !rustix::process::geteuid().is_root() {
         fs::remove_file(scratch.at("src/a")).unwrap();
-        fs::set_permissions(scratch.at("src/d"), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(scratch.at("src/d"), Permissions::from_mode(0o000)).unwrap();
         let run = far.copies(&options, &format!("{}/.", scratch.at("src")), &target);
         fs::set_permissions(scratch.at("src/d"), Permissions::from_mode(0o700)).unwrap();
         run.fails(3, &["d"]);
