@@ -3,13 +3,15 @@
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use farhaul_session::{CHUNK_LEN, ChunkDigest, EntryId, KnownChunk, chunk_range};
 
 /// Results that may wait. The thread pauses with more.
 const WAITING: usize = 256;
+/// Files that may wait. A store claims chunks of fewer.
+const FILES: usize = 64;
 
 /// Chunks to read: of one file, ascending.
 #[derive(Debug)]
@@ -54,7 +56,7 @@ pub(super) struct KnownChunks {
 #[derive(Debug)]
 struct Reader {
     /// `None` once the store ends.
-    jobs: Option<Sender<Claimed>>,
+    jobs: Option<SyncSender<Claimed>>,
     results: Option<Receiver<(EntryId, KnownChunk)>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -66,7 +68,7 @@ impl KnownChunks {
         if self.reader.is_none() {
             self.reader = Reader::start();
         }
-        let sent = self.reader.as_ref().and_then(|reader| reader.jobs.as_ref()?.send(claimed).ok());
+        let sent = self.reader.as_ref().and_then(|reader| reader.jobs.as_ref()?.try_send(claimed).ok());
         if sent.is_some() {
             self.pending += count;
         }
@@ -88,7 +90,7 @@ impl KnownChunks {
 
 impl Reader {
     fn start() -> Option<Self> {
-        let ((jobs, inbox), (told, results)) = (channel(), sync_channel(WAITING));
+        let ((jobs, inbox), (told, results)) = (sync_channel(FILES), sync_channel(WAITING));
         let thread = thread::Builder::new().name("farhaul:known".into()).spawn(move || work(&inbox, &told)).ok()?;
         Some(Self { jobs: Some(jobs), results: Some(results), thread: Some(thread) })
     }
