@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::descriptors::Permit;
 use super::directory::{Directory, Identity};
 use super::failure::failure;
-use super::partial::{Commitment, Partial};
+use super::partial::{Commitment, Partial, SmallFile};
 use super::properties::Wanted;
 
 /// Most threads. File systems merge the waits of files that are synchronised in parallel, and more than a few threads
@@ -21,7 +21,12 @@ use super::properties::Wanted;
 const THREADS: usize = 4;
 /// Most running commits of one store. All stores of the process share the [`Permit`]s. The number is far below the 4096
 /// unanswered files that a sender of this project allows, so no sender stalls.
-const UNDER_WAY: usize = 32;
+const UNDER_WAY: usize = 128;
+
+/// Most files that one thread makes, synchronises and names at a time.
+const BATCH: usize = 32;
+/// From this number of files on, one wait for the whole file system costs less than a wait for each of them.
+const SYNC_TOGETHER: usize = 8;
 
 /// While more files wait, this many are renamed before their directories are synchronised. One wait for eight files
 /// costs little and delays the answers only briefly.
@@ -67,8 +72,33 @@ struct State {
 #[derive(Debug)]
 pub(super) struct FileCommit {
     pub(super) id: EntryId,
-    pub(super) partial: Partial,
+    pub(super) content: Complete,
     pub(super) how: Commitment,
+}
+
+/// The content of a complete file.
+#[derive(Debug)]
+pub(super) enum Complete {
+    /// Under a temporary name.
+    Written(Box<Partial>),
+    /// In memory. The file is made by the thread that commits it.
+    Small(SmallFile),
+}
+
+impl Complete {
+    fn directory(&self) -> &Arc<Directory> {
+        match self {
+            Self::Written(partial) => &partial.directory,
+            Self::Small(file) => &file.directory,
+        }
+    }
+
+    fn written(self) -> Result<Partial, Failure> {
+        match self {
+            Self::Written(partial) => Ok(*partial),
+            Self::Small(file) => file.write(),
+        }
+    }
 }
 
 /// A directory whose entries have all been started.
@@ -97,7 +127,7 @@ struct Named {
 
 #[derive(Debug)]
 enum Task {
-    File(FileCommit, Permit),
+    Files(Vec<(FileCommit, Permit)>),
     Directory(DirectoryCommit, Permit),
     Sync(Vec<Named>),
 }
@@ -106,7 +136,7 @@ impl Commits {
     /// Starts to commit a file. Waits while too many commits are running.
     pub(super) fn file(&mut self, commit: FileCommit) {
         self.submit(|state, permit| {
-            state.unnamed.push((commit.id, commit.partial.directory.identity()));
+            state.unnamed.push((commit.id, commit.content.directory().identity()));
             state.files.push_back((commit, permit));
         });
     }
@@ -192,7 +222,7 @@ impl Shared {
         drop(state);
         let done = task.perform();
         let mut state = self.state();
-        state.on_done(done);
+        done.into_iter().for_each(|done| state.on_done(done));
         self.progress.notify_all();
         // Several tasks may be ready now.
         self.work.notify_one();
@@ -214,7 +244,14 @@ impl State {
         if let Some(position) = self.directories.iter().position(is_complete) {
             return self.directories.remove(position).map(|(commit, permit)| Task::Directory(commit, permit));
         }
-        self.files.pop_front().map(|(commit, permit)| Task::File(commit, permit))
+        let mut files: Vec<_> = self.files.pop_front().into_iter().collect();
+        // Others wait for large files alone, and small ones for each other.
+        while files.len() < BATCH
+            && self.files.front().is_some_and(|(commit, _)| matches!(commit.content, Complete::Small(_)))
+        {
+            files.extend(self.files.pop_front());
+        }
+        (!files.is_empty()).then_some(Task::Files(files))
     }
 
     fn on_done(&mut self, done: Done) {
@@ -247,20 +284,16 @@ enum Done {
 }
 
 impl Task {
-    fn perform(self) -> Done {
+    fn perform(self) -> Vec<Done> {
         match self {
-            Self::File(FileCommit { id, partial, how }, permit) => {
-                let directories = if how.syncs { vec![Arc::clone(&partial.directory)] } else { Vec::new() };
-                let named = Named { id, directories, _permit: permit };
-                Done::of(named, partial.commit(&how))
-            }
+            Self::Files(files) => commit_files(files),
             Self::Directory(DirectoryCommit { id, directory, parent, wanted, is_ours, syncs }, permit) => {
                 let set = finish(&directory, &wanted, is_ours);
                 let set = set.map_err(|error| failure("set the properties of the directory", error));
                 let directories = if syncs { vec![directory, parent] } else { Vec::new() };
-                Done::of(Named { id, directories, _permit: permit }, set)
+                vec![Done::of(Named { id, directories, _permit: permit }, set)]
             }
-            Self::Sync(named) => Done::Synced(synced(named)),
+            Self::Sync(named) => vec![Done::Synced(synced(named))],
         }
     }
 }
@@ -270,6 +303,48 @@ impl Done {
         match result {
             Ok(()) => Self::Named(named),
             Err(failure) => Self::Failed(named.id, failure),
+        }
+    }
+}
+
+/// Makes files that survive a crash, and gives them their names.
+fn commit_files(files: Vec<(FileCommit, Permit)>) -> Vec<Done> {
+    let mut prepared: Vec<_> = files
+        .into_iter()
+        .map(|(FileCommit { id, content, how }, permit)| {
+            let directories = if how.syncs { vec![Arc::clone(content.directory())] } else { Vec::new() };
+            let partial = content.written().and_then(|mut partial| partial.prepare(&how).map(|()| partial));
+            (Named { id, directories, _permit: permit }, how, partial)
+        })
+        .collect();
+    sync(&mut prepared);
+    let named = |(named, how, partial): (Named, Commitment, Result<Partial, Failure>)| {
+        Done::of(named, partial.and_then(|partial| partial.take_name(&how)))
+    };
+    prepared.into_iter().map(named).collect()
+}
+
+/// Makes the content of prepared files survive a crash.
+fn sync(prepared: &mut [(Named, Commitment, Result<Partial, Failure>)]) {
+    let to_sync = |(_, how, partial): &(Named, Commitment, Result<Partial, Failure>)| how.syncs && partial.is_ok();
+    let all: Vec<_> = prepared.iter().filter(|item| to_sync(item)).collect();
+    let devices: Vec<_> =
+        all.iter().filter_map(|(named, ..)| Some(named.directories.first()?.identity().device())).collect();
+    let is_one = devices.windows(2).all(|pair| pair[0] == pair[1]);
+    if all.len() >= SYNC_TOGETHER
+        && is_one
+        && let Some((named, ..)) = all.first()
+        && named.directories.first().is_some_and(|directory| rustix::fs::syncfs(directory).is_ok())
+    {
+        return;
+    }
+    for (_, how, partial) in prepared {
+        let synced = match partial {
+            Ok(partial) if how.syncs => partial.sync_all(),
+            _ => Ok(()),
+        };
+        if let Err(failure) = synced {
+            *partial = Err(failure);
         }
     }
 }

@@ -39,6 +39,12 @@ pub struct Directory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity(u64, u64);
 
+impl Identity {
+    pub(super) const fn device(self) -> u64 {
+        self.0
+    }
+}
+
 impl Directory {
     /// Opens the directory at `path`. Links on the way are followed, since the caller named it.
     ///

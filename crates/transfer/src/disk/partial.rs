@@ -267,28 +267,40 @@ impl Partial {
 
     /// Makes the content survive a crash and gives the file its final name. The directory is not yet synchronised. On
     /// failure the file is removed, because a repeated fsync may not report the error again.
+    pub(super) fn commit(mut self, commit: &Commitment) -> Result<(), Failure> {
+        self.prepare(commit)?;
+        if commit.syncs {
+            self.sync_all()?;
+        }
+        self.take_name(commit)
+    }
+
+    /// Sets the size and the properties. On failure the file is removed.
     ///
     /// A file that has the name already gives its permissions to the new one, unless the copy keeps those of the source.
-    pub(super) fn commit(mut self, commit: &Commitment) -> Result<(), Failure> {
-        let target = Target { directory: &self.directory, name: &self.name };
+    pub(super) fn prepare(&mut self, commit: &Commitment) -> Result<(), Failure> {
         let mut wanted = commit.wanted.clone();
         if !commit.keeps_permissions
-            && let Some(old) = target.replaced()
+            && let Some(old) = (Target { directory: &self.directory, name: &self.name }).replaced()
         {
             wanted.mode = Some(self.mode_after(&old));
         }
-        let done = self
-            .set_size()
-            .and_then(|()| wanted.set(&self.file).map_err(|error| failure("set its properties", error)))
-            .and_then(|()| match commit.syncs {
-                true => rustix::fs::fsync(&self.file).map_err(|error| failure("write to the disk", error)),
-                false => Ok(()),
-            })
-            .and_then(|()| match &commit.verify {
-                Some(digest) => verify(&self.file, digest),
-                None => Ok(()),
-            })
-            .and_then(|()| target.take(&self.temporary, &self.claims));
+        let prepared =
+            self.set_size().and_then(|()| wanted.set(&self.file).map_err(|error| failure("set its properties", error)));
+        prepared.inspect_err(|_| self.remove())
+    }
+
+    /// Makes content and properties survive a crash. On failure the file is removed.
+    pub(super) fn sync_all(&mut self) -> Result<(), Failure> {
+        let synced = rustix::fs::fsync(&self.file).map_err(|error| failure("write to the disk", error));
+        synced.inspect_err(|_| self.remove())
+    }
+
+    /// Gives a prepared file its final name. On failure the file is removed.
+    pub(super) fn take_name(mut self, commit: &Commitment) -> Result<(), Failure> {
+        let verified = commit.verify.as_ref().map_or(Ok(()), |digest| verify(&self.file, digest));
+        let target = Target { directory: &self.directory, name: &self.name };
+        let done = verified.and_then(|()| target.take(&self.temporary, &self.claims));
         match done {
             Ok(()) => {
                 self.is_over = true;
@@ -346,6 +358,40 @@ fn check_limit(end: u64) -> Result<(), Failure> {
             Err(Failure::new(FailCode::TooLarge, message))
         }
         _ => Ok(()),
+    }
+}
+
+/// A file that is small enough to be kept in memory until it is complete.
+#[derive(Debug)]
+pub(super) struct SmallFile {
+    pub(super) directory: Arc<Directory>,
+    /// Its final name.
+    pub(super) name: Component,
+    pub(super) claims: Arc<Claims>,
+    pub(super) content: Vec<u8>,
+}
+
+impl SmallFile {
+    /// Largest size in bytes. Below, to make and to name a file takes longer than its bytes.
+    pub(super) const MOST: u64 = 64 << 10;
+
+    /// Puts bytes at their place.
+    ///
+    /// # Panics
+    /// If they end beyond [`MOST`](Self::MOST).
+    pub(super) fn put(&mut self, offset: u64, bytes: &[u8]) {
+        assert!(offset + bytes.len() as u64 <= Self::MOST, "the store moves longer files to the disk");
+        let start = usize::try_from(offset).expect("at most MOST");
+        self.content.resize(self.content.len().max(start + bytes.len()), 0);
+        self.content[start..start + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Creates the file under a temporary name.
+    pub(super) fn write(self) -> Result<Partial, Failure> {
+        let Self { directory, name, claims, content } = self;
+        let partial = Partial::begin(directory, name, (content.len() as u64, false), claims)?;
+        partial.write_quietly(0, &content)?;
+        Ok(partial)
     }
 }
 

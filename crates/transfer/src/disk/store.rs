@@ -11,12 +11,12 @@ use farhaul_session::{
 };
 use rustix::fs::{FileType, Stat};
 
-use super::commits::{Commits, DirectoryCommit, FileCommit};
+use super::commits::{Commits, Complete, DirectoryCommit, FileCommit};
 use super::directory::{Directory, kind, mtime};
 use super::failure::failure;
 use super::known::{Claimed, KnownChunks};
 use super::links;
-use super::partial::{Commitment, Partial};
+use super::partial::{Commitment, Partial, SmallFile};
 use super::place::{Places, StoredPlace};
 use super::properties::Writer;
 use super::remains::Remain;
@@ -56,10 +56,13 @@ pub struct DiskStore {
 
 /// A file whose content arrives.
 #[derive(Debug)]
-struct Open {
-    partial: Partial,
-    entry: Entry,
+enum Open {
+    Partial(Box<Partial>, Entry),
+    Small(SmallFile, Entry),
 }
+
+/// Files from this size on are begun only if they fit on the disk. For smaller ones, the writes tell.
+const CHECK_SPACE_FROM: u64 = 1 << 20;
 
 /// A target directory that did not exist before.
 #[derive(Debug)]
@@ -183,6 +186,16 @@ impl DiskStore {
         Ok(Change::Properties)
     }
 
+    /// Moves a file from memory to the disk: one of unknown size that becomes long.
+    fn spill(&mut self, id: EntryId) -> Result<&Partial, Failure> {
+        let Some(Open::Small(file, entry)) = self.files.remove(&id) else { return Err(not_open()) };
+        let partial = Box::new(file.write()?);
+        match self.files.entry(id).or_insert(Open::Partial(partial, entry)) {
+            Open::Partial(partial, _) => Ok(partial),
+            Open::Small(..) => Err(not_open()),
+        }
+    }
+
     /// The chunks that the target may have of a file that is wanted.
     fn claim(&mut self, id: EntryId, place: &StoredPlace, entry: &Entry, there: Option<&Stat>) -> Option<Claimed> {
         if !entry.has_size() || entry.size == 0 {
@@ -252,43 +265,74 @@ impl Store for DiskStore {
     }
 
     fn begin(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
-        if let Some(open) = self.files.get_mut(&id) {
-            open.entry = entry.clone();
-            return open.partial.resize(entry);
+        match self.files.get_mut(&id) {
+            Some(Open::Partial(partial, its)) => {
+                *its = entry.clone();
+                return partial.resize(entry);
+            }
+            // Its content comes as a whole again.
+            Some(Open::Small(..)) => drop(self.files.remove(&id)),
+            None => {}
         }
         let Some(StoredPlace { directory, name, claims, .. }) = self.places.find(entry)? else {
             return Err(FailCode::ParentFailed.into());
         };
         let remain = self.remains.remove(&id);
-        let free = directory.free_space().map_err(|error| failure("ask for the free space", error))?;
+        let basis = self.bases.remove(&id);
+        if entry.size <= SmallFile::MOST && remain.is_none() && basis.is_none() {
+            let content = Vec::with_capacity(usize::try_from(entry.size).unwrap_or(0));
+            self.files.insert(id, Open::Small(SmallFile { directory, name, claims, content }, entry.clone()));
+            return Ok(());
+        }
         let needed = Partial::needs(entry, remain.as_ref());
-        if needed > free && !entry.is_sparse() {
-            let message = format!("{needed} bytes are needed and {free} are free");
-            return Err(Failure::new(FailCode::NoSpace, message));
+        if needed >= CHECK_SPACE_FROM && !entry.is_sparse() {
+            let free = directory.free_space().map_err(|error| failure("ask for the free space", error))?;
+            if needed > free {
+                let message = format!("{needed} bytes are needed and {free} are free");
+                return Err(Failure::new(FailCode::NoSpace, message));
+            }
         }
         let partial = match remain {
             Some(remain) => Partial::resume(directory, name, entry, remain, claims)?,
             None => Partial::begin(directory, name, (entry.size, entry.is_sparse()), claims)?,
         };
-        let partial = partial.with_basis(self.bases.remove(&id));
-        self.files.insert(id, Open { partial, entry: entry.clone() });
+        let partial = Box::new(partial.with_basis(basis));
+        self.files.insert(id, Open::Partial(partial, entry.clone()));
         Ok(())
     }
 
     fn write(&mut self, id: EntryId, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
-        self.files.get(&id).ok_or_else(not_open)?.partial.write(offset, bytes)
+        let end = offset.saturating_add(bytes.len() as u64);
+        match self.files.get_mut(&id).ok_or_else(not_open)? {
+            Open::Partial(partial, _) => partial.write(offset, bytes),
+            Open::Small(file, _) if end <= SmallFile::MOST => {
+                file.put(offset, bytes);
+                Ok(())
+            }
+            Open::Small(..) => self.spill(id)?.write(offset, bytes),
+        }
     }
 
     fn zeros(&mut self, id: EntryId, offset: u64, count: u64) -> Result<(), Failure> {
-        self.files.get(&id).ok_or_else(not_open)?.partial.zeros(offset, count)
+        match self.files.get_mut(&id).ok_or_else(not_open)? {
+            Open::Partial(partial, _) => partial.zeros(offset, count),
+            Open::Small(file, _) if offset.saturating_add(count) <= SmallFile::MOST => {
+                file.put(offset, &vec![0; usize::try_from(count).unwrap_or(0)]);
+                Ok(())
+            }
+            Open::Small(..) => self.spill(id)?.zeros(offset, count),
+        }
     }
 
     fn keep(&mut self, id: EntryId, index: u64) -> Result<(), Failure> {
-        self.files.get(&id).ok_or_else(not_open)?.partial.keep(index)
+        match self.files.get(&id).ok_or_else(not_open)? {
+            Open::Partial(partial, _) => partial.keep(index),
+            Open::Small(..) => Err(not_open()),
+        }
     }
 
     fn chunk(&mut self, id: EntryId, index: u64, digest: &ChunkDigest) {
-        let Some(Open { partial, entry }) = self.files.get_mut(&id) else { return };
+        let Some(Open::Partial(partial, entry)) = self.files.get_mut(&id) else { return };
         // What is noted has arrived, whatever the disk does later. If it fails, the commit finds out.
         if self.rules.sync == Sync::Chunk && partial.sync().is_err() {
             return;
@@ -297,14 +341,17 @@ impl Store for DiskStore {
     }
 
     fn commit(&mut self, id: EntryId, entry: &Entry, digest: &Digest) -> Result<Commit, Failure> {
-        let Open { partial, .. } = self.files.remove(&id).ok_or_else(not_open)?;
+        let content = match self.files.remove(&id).ok_or_else(not_open)? {
+            Open::Partial(partial, _) => Complete::Written(partial),
+            Open::Small(file, _) => Complete::Small(file),
+        };
         let how = Commitment {
             wanted: self.writer.wanted(entry, true),
             keeps_permissions: self.writer.keeps_permissions(),
             syncs: self.syncs(),
             verify: self.rules.verify_disk.then_some(*digest),
         };
-        self.commits.file(FileCommit { id, partial, how });
+        self.commits.file(FileCommit { id, content, how });
         Ok(Commit::Pending)
     }
 
@@ -362,7 +409,7 @@ impl Store for DiskStore {
     }
 
     fn abort(&mut self, id: EntryId, leftover: Leftover) {
-        if let Some(Open { mut partial, .. }) = self.files.remove(&id)
+        if let Some(Open::Partial(mut partial, _)) = self.files.remove(&id)
             && leftover == Leftover::Remove
         {
             partial.remove();

@@ -73,6 +73,9 @@ fn as_root_and_as_ordinary_user(test: impl Fn() + Send + Sync) {
     }
 }
 
+/// Size of a file that is not kept in memory.
+const LARGE: u64 = 100_000;
+
 fn rel(path: &str) -> RelPath {
     RelPath::parse(path.as_bytes()).unwrap()
 }
@@ -321,7 +324,7 @@ fn until_the_commit_the_old_file_stands_and_the_new_one_is_private() {
     let to = Scratch::new("commit");
     to.write("file", b"old");
     let mut store = DiskStore::at(&to.0, true).unwrap();
-    let entry = file("file", 3);
+    let entry = file("file", LARGE);
     begin_file(&mut store, EntryId(0), &entry).unwrap();
     store.write(EntryId(0), 0, b"new").unwrap();
     let there = tree(&to.0);
@@ -340,7 +343,7 @@ fn an_aborted_file_is_kept_or_removed_as_asked() {
     let to = Scratch::new("abort");
     let mut store = DiskStore::at(&to.0, true).unwrap();
     for (id, leftover, left) in [(0, Leftover::Remove, 0), (1, Leftover::Keep, 1)] {
-        begin_file(&mut store, EntryId(id), &file("file", 3)).unwrap();
+        begin_file(&mut store, EntryId(id), &file("file", LARGE)).unwrap();
         store.write(EntryId(id), 0, b"ab").unwrap();
         store.abort(EntryId(id), leftover);
         assert_eq!(tree(&to.0).len(), left);
@@ -359,7 +362,7 @@ fn a_file_larger_than_the_free_space_is_refused_before_a_byte_is_written() {
 #[test]
 fn a_file_system_without_a_size_refuses_with_its_own_reason() {
     let mut store = DiskStore::at(Path::new("/proc"), true).unwrap();
-    let failure = begin_file(&mut store, EntryId(0), &file("file", 5)).unwrap_err();
+    let failure = begin_file(&mut store, EntryId(0), &file("file", LARGE)).unwrap_err();
     assert_ne!(failure.code, FailCode::NoSpace, "{failure}");
 }
 

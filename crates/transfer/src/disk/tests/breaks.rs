@@ -67,7 +67,7 @@ fn a_target_directory_that_the_store_made_goes_if_nothing_arrived() {
     let exists_after = |ending: Option<Ending>, arrives: bool| {
         let mut store = DiskStore::at(&to.path("new"), true).unwrap();
         if arrives {
-            begin_file(&mut store, EntryId(0), &file("a", 5)).unwrap();
+            begin_file(&mut store, EntryId(0), &file("a", LARGE)).unwrap();
             store.write(EntryId(0), 0, b"part").unwrap();
             store.abort(EntryId(0), Leftover::Keep);
         }
