@@ -2,9 +2,9 @@
 
 use bolero::check;
 use farhaul_session::{
-    Acceptor, Bench, BenchSpec, CommandEvent, CommandExit, CommandFrame, CommandReader, Direction, FileReceiver,
-    FileSender, MemoryFile, MemorySource, MemoryStore, Open, Pull, ReceiveLimits, RelPath, Request, StandardStream,
-    Stop,
+    Acceptor, Bench, BenchSpec, CommandEvent, CommandExit, CommandFrame, CommandReader, Direction, Existing,
+    FileClient, FileReceiver, FileRequest, FileSender, FileServer, MemoryFile, MemoryFiles, MemorySource, MemoryStore,
+    Open, Pull, Put, ReadFrom, ReadRange, ReceiveLimits, RelPath, Request, ServicePath, StandardStream, Stop,
 };
 use farhaul_units::Instant;
 
@@ -84,12 +84,86 @@ fn command() {
     });
 }
 
+/// The stream of a client of the file service, received by a server.
+#[test]
+fn client_asks() {
+    let (_, open) = Acceptor::new().handle_received(FileClient::connect().poll_write()).expect("ours");
+    let open = open.expect("whole");
+    check!().with_max_len(MAX_STREAM).with_iterations(1_000).for_each(|stream: &[u8]| serve(&open, stream));
+}
+
+/// The stream of a server of the file service, received by a client with a request of each kind of answer.
+#[test]
+fn server_answers() {
+    check!().with_max_len(MAX_STREAM).with_iterations(1_000).for_each(|stream: &[u8]| {
+        let mut client = FileClient::connect();
+        let ids = requests().iter().filter_map(|request| client.request(request)).count();
+        assert_eq!(ids, 5);
+        for piece in stream.chunks(PIECE) {
+            if client.handle_received(piece).is_err() {
+                assert!(client.is_over() && client.error().is_some());
+                break;
+            }
+            // It answers puts that fail, and grants.
+            assert!(client.poll_write().len() < MAX_PENDING);
+            while client.poll_event().is_some() {}
+        }
+        let ended = client.handle_end();
+        assert!(ended.is_err() || client.is_over());
+    });
+}
+
+/// Requests of which one has a long answer, and one a body.
+fn requests() -> Vec<FileRequest> {
+    let place = |path: &[u8]| ServicePath::new(path).expect("a path");
+    let (size, mtime) = (Some(300), None);
+    vec![
+        FileRequest::Stat(place(b"d")),
+        FileRequest::List { place: place(b"d"), cursor: Vec::new(), most: 5 },
+        FileRequest::Read(ReadRange { place: place(b"d/f"), from: ReadFrom::End(200), length: 100 }),
+        FileRequest::Digest(place(b"d/f")),
+        FileRequest::Put(Put {
+            place: place(b"new"),
+            size,
+            existing: Existing::Keep,
+            parents: true,
+            mode: 0o644,
+            mtime,
+        }),
+    ]
+}
+
+/// The files of a server.
+fn served() -> MemoryFiles {
+    let name = |text: &[u8]| RelPath::parse(text).expect("a path");
+    MemoryFiles::new([(name(b"d"), MemoryFile::directory()), (name(b"d/f"), MemoryFile::file(vec![7; 300]))].into())
+}
+
+fn serve(open: &Open, stream: &[u8]) {
+    let mut server = FileServer::answer(open, served());
+    for piece in stream.chunks(PIECE) {
+        if server.handle_received(piece).is_err() {
+            assert!(server.is_over() && server.error().is_some());
+            break;
+        }
+        // What is pending does not grow while nobody reads.
+        assert!(server.poll_write().len() < MAX_PENDING);
+        for _ in 0..3 {
+            let pending = server.poll_write().len();
+            server.handle_written(pending);
+        }
+    }
+    let ended = server.handle_end();
+    assert!(ended.is_err() || server.is_over());
+}
+
 fn go_on(open: &Open, stream: &[u8]) {
     match open.request {
         Request::Push(_) => receive(FileReceiver::answer(open, limits()), stream),
         Request::Pull(_) => send(FileSender::answer(open), stream),
         Request::Bench(spec) => measure(Bench::accept(spec), stream),
         Request::Command(_) => run(CommandReader::accepting(), stream),
+        Request::Files => serve(open, stream),
         _ => {}
     }
 }
@@ -167,6 +241,32 @@ fn measure(mut session: Bench, stream: &[u8]) {
     }
 }
 
+/// What a client and a server of the file service say, without the opening.
+fn dialogue() -> (Vec<u8>, Vec<u8>) {
+    let mut client = FileClient::connect();
+    let opening = client.poll_write().to_vec();
+    client.handle_written(opening.len());
+    let (_, open) = Acceptor::new().handle_received(&opening).expect("ours");
+    let mut server = FileServer::answer(&open.expect("whole"), served());
+    let ids: Vec<_> = requests().iter().filter_map(|request| client.request(request)).collect();
+    let put = *ids.last().expect("a put");
+    assert_eq!(client.write(put, &[9; 300]), 300);
+    client.finish_put(put);
+    client.finish();
+    let (mut asked, mut answered) = (Vec::new(), Vec::new());
+    while !(client.is_over() && server.is_over()) {
+        let said = client.poll_write().to_vec();
+        client.handle_written(said.len());
+        server.handle_received(&said).expect("ours");
+        let answer = server.poll_write().to_vec();
+        server.handle_written(answer.len());
+        client.handle_received(&answer).expect("ours");
+        asked.extend(said);
+        answered.extend(answer);
+    }
+    (asked, answered)
+}
+
 /// Writes valid and damaged streams into the corpora: `cargo test -p farhaul-fuzz -- --ignored record_session_corpora`.
 #[test]
 #[ignore = "writes into the source tree"]
@@ -205,10 +305,13 @@ fn record_session_corpora() {
     input.extend([&StandardStream::Input.header(4)[..], b"read"].concat());
     input.extend(CommandFrame::Closed(StandardStream::Output).to_bytes());
     input.extend(CommandFrame::Ended(StandardStream::Input).to_bytes());
+    let (asked, answered) = dialogue();
     let corpora = [
         ("opening", "command", [CommandFrame::Open.to_bytes(), input.clone()].concat()),
         ("command", "output", said),
         ("command", "input", input),
+        ("client_asks", "requests", asked),
+        ("server_answers", "requests", answered),
         ("opening", "pull", request),
         ("opening", "push", pushed),
         ("sender_says", "tree", forth),

@@ -22,6 +22,9 @@ pub enum SessionError {
         /// The newest version that this side supports.
         newest: u16,
     },
+    /// The peer requests something that only later versions of this program know. Update this side.
+    #[error("this side does not know requests of kind {0}, as newer versions have them")]
+    UnknownRequest(u8),
     /// The peer violated the protocol.
     #[error("protocol violation by the peer: {0}")]
     PeerMisbehaved(#[from] Violation),
@@ -95,6 +98,12 @@ pub enum Violation {
     /// An answer for an entry that was never sent or already has its answer.
     #[error("answer for an entry that expects none")]
     UnknownEntry,
+    /// An answer for a request that was never made or already has its answer.
+    #[error("answer for a request that expects none")]
+    NoSuchRequest,
+    /// A request with the number of another one that has no answer yet.
+    #[error("two requests have one number")]
+    SameNumber,
     /// The digest that the peer confirmed differs from that of the sent bytes.
     #[error("the digest that the peer confirmed for {0} differs from that of the sent bytes")]
     WrongDigest(String),
@@ -141,7 +150,7 @@ impl SessionError {
             Self::PeerAborted(_) | Self::PeerLeft => return None,
             Self::Cancelled(abort) => return Some(abort.clone()),
             Self::NotFarhaul | Self::PeerMisbehaved(_) => AbortCode::Protocol,
-            Self::Version { .. } => AbortCode::Version,
+            Self::Version { .. } | Self::UnknownRequest(_) => AbortCode::Version,
             // The peer adds the side.
             Self::Store(failure) if failure.code.is_out_of_space() => return Some(failed(AbortCode::NoSpace, failure)),
             Self::Store(failure) => return Some(failed(AbortCode::Storage, failure)),

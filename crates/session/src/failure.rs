@@ -77,6 +77,12 @@ wire_codes! {
     GivenUp = 14, "given up after the other side's failure", "The sender stopped because the receiver had refused the file.";
     IsDirectory = 15, "is a directory", "Directories are sent only for recursive requests.";
     NotSelected = 16, "not selected", "A pattern matches too much, more than the target can take, or names that collide.";
+    NotEmpty = 17, "directory not empty", "A directory that is to be removed or replaced has entries.";
+    NotDirectory = 18, "not a directory", "A directory was named or is on the way, and something else is there.";
+    Refused = 19, "refused", "The server does not permit this to the client.";
+    Unsupported = 20, "not supported", "The server or its file system cannot do this.";
+    Cancelled = 21, "cancelled", "The client gave up the request.";
+    Limit = 22, "limit exceeded", "The request exceeds a bound that the client or the server has set.";
 }
 
 impl FailCode {

@@ -9,6 +9,12 @@ pub(crate) const MAX_CONTROL: usize = 64 << 10;
 pub(crate) const MAX_ENTRY: usize = (64 << 10) + (16 << 10);
 /// Longest body of frames with few fields: a path of maximum length and a message.
 pub(crate) const MAX_SMALL: usize = 8 << 10;
+/// Longest body of a request of the file service: two paths of maximum length, and fixed fields.
+pub(crate) const MAX_REQUEST: usize = 16 << 10;
+/// Number of the request before the bytes of a BLOCK frame.
+pub(crate) const BLOCK_HEADER: usize = 4;
+/// Most bytes of one BLOCK frame: so few that requests which share a connection alternate often.
+pub(crate) const MAX_BLOCK: usize = 64 << 10;
 
 /// The type of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -73,6 +79,16 @@ pub enum FrameKind {
     StreamClosed = 0x42,
     /// Accepting side of a command, last: how it ended.
     Exit = 0x43,
+    /// Client of the file service: a request, with its number.
+    Request = 0x30,
+    /// Its server: the answer to the request with this number.
+    Answer = 0x31,
+    /// Either side: bytes of the request with this number.
+    Block = 0x32,
+    /// Client: all bytes of this put were sent, with their digest.
+    Finish = 0x33,
+    /// Client: the request with this number is given up. It still gets an answer.
+    Cancel = 0x34,
 }
 
 impl FrameKind {
@@ -108,6 +124,11 @@ impl FrameKind {
             0x41 => Self::StreamEnd,
             0x42 => Self::StreamClosed,
             0x43 => Self::Exit,
+            0x30 => Self::Request,
+            0x31 => Self::Answer,
+            0x32 => Self::Block,
+            0x33 => Self::Finish,
+            0x34 => Self::Cancel,
             _ => return None,
         })
     }
@@ -116,8 +137,10 @@ impl FrameKind {
     pub const fn limit(self) -> usize {
         match self {
             Self::Data => MAX_DATA,
+            Self::Open | Self::Answer | Self::Stderr => MAX_CONTROL,
             Self::Entry => MAX_ENTRY,
-            Self::Open | Self::Stderr => MAX_CONTROL,
+            Self::Request => MAX_REQUEST,
+            Self::Block => BLOCK_HEADER + MAX_BLOCK,
             _ => MAX_SMALL,
         }
     }

@@ -10,6 +10,7 @@
 //! FileReceiver::pull(pull)  ──OPEN──▶    Acceptor → Request::Pull  → FileSender::answer
 //! Bench::connect(spec)      ──OPEN──▶    Acceptor → Request::Bench → Bench::accept
 //! CommandFrame::Open        ──OPEN──▶    Acceptor → Request::Command → CommandReader::accepting
+//! FileClient::connect()     ──OPEN──▶    Acceptor → Request::Files → FileServer::answer
 //! ```
 //!
 //! A driver moves bytes. Without sockets and disks, a copy looks like this:
@@ -48,6 +49,7 @@
 //! | `file` | copying files and trees |
 //! | `bench` | measurements |
 //! | `command` | a command on the accepting side, with its standard streams |
+//! | `service` | numbered requests about files: list, read, put and others |
 //! | `store` | the interface of file sessions to a disk |
 //! | `manifest`, `path_rules`, `integrity` | entries and their order, names, digests |
 //! | `rules` | what a copy keeps, skips and removes |
@@ -73,6 +75,7 @@ mod outbox;
 mod path_rules;
 mod pattern;
 mod rules;
+mod service;
 mod store;
 mod wire_codes;
 
@@ -97,6 +100,12 @@ pub use opening::{
 pub use path_rules::{Component, MAX_DEPTH, MAX_NAME, MAX_PATH, PathError, RelPath, escape, own_name};
 pub use pattern::Pattern;
 pub use rules::{Kept, Rules, Skip, Sync};
+pub use service::{
+    Answer, Existing, FileClient, FileInfo, FileRange, FileRequest, FileServer, Files, Finished, ListPage, ListedEntry,
+    MAX_PUTS, MAX_REQUESTS, MakeDirectory, MemoryFiles, MemoryReading, MemoryWork, MemoryWriting, Move, NodeKind,
+    Progressing, Put, ReadFrom, ReadRange, Remove, Removing, ReplyEvent, RequestId, ServicePath, ServiceTotals,
+    Written,
+};
 pub use store::{
     Chunk, Commit, Ending, KnownChunk, Leftover, Made, MemoryFile, MemorySource, MemoryStore, Next, Source, Store,
     Verdict,

@@ -59,6 +59,8 @@ pub enum Request {
     Bench(BenchSpec),
     /// It requests that a command runs here, which the accepting side knows.
     Command(CommandRequest),
+    /// It makes numbered requests about files: list, read, write, remove and others.
+    Files,
 }
 
 /// Files from the connecting side to the accepting side.
@@ -117,9 +119,9 @@ pub(crate) struct Accept {
 ///
 /// The driver passes bytes until it gets an [`Open`] and checks the request. Then it makes the session and passes the
 /// unused bytes to it. The session is [`FileReceiver::answer`](crate::FileReceiver::answer) for a push,
-/// [`FileSender::answer`](crate::FileSender::answer) for a pull, [`Bench::accept`](crate::Bench::accept), or
-/// [`CommandReader::accepting`](crate::CommandReader::accepting). To refuse, the driver writes a [`refusal`] and finishes
-/// the stream.
+/// [`FileSender::answer`](crate::FileSender::answer) for a pull, [`Bench::accept`](crate::Bench::accept),
+/// [`CommandReader::accepting`](crate::CommandReader::accepting), or [`FileServer::answer`](crate::FileServer::answer). To
+/// refuse, the driver writes a [`refusal`] and finishes the stream.
 #[derive(Debug, Default)]
 pub struct Acceptor {
     decoder: Decoder,
@@ -306,15 +308,14 @@ impl Open {
         if !(OLDEST_VERSION..=VERSION).contains(&version) {
             return Err(SessionError::Version { wanted: version, oldest: OLDEST_VERSION, newest: VERSION });
         }
-        (|| {
-            let capabilities = Capabilities(fields.u64()?);
-            let credit = fields.u64()?;
-            let verb = fields.u8()?;
+        let (capabilities, credit, verb, body) = (|| {
+            let (capabilities, credit, verb) = (Capabilities(fields.u64()?), fields.u64()?, fields.u8()?);
             let length = usize::try_from(fields.u32()?).map_err(|_| Malformed::Short)?;
-            let request = Request::decode(verb, fields.bytes(length)?)?;
-            Ok(Self { version, oldest_version, capabilities, credit, request })
+            Ok((capabilities, credit, verb, fields.bytes(length)?))
         })()
-        .map_err(bad)
+        .map_err(bad)?;
+        let request = Request::decode(verb, body).ok_or(SessionError::UnknownRequest(verb))?.map_err(bad)?;
+        Ok(Self { version, oldest_version, capabilities, credit, request })
     }
 }
 
@@ -325,6 +326,7 @@ impl Request {
             Self::Pull(_) => 2,
             Self::Bench(_) => 3,
             Self::Command(_) => 5,
+            Self::Files => 4,
         }
     }
 
@@ -334,17 +336,20 @@ impl Request {
             Self::Pull(pull) => pull.encode(out),
             Self::Bench(spec) => spec.encode(out),
             Self::Command(request) => request.encode(out),
+            Self::Files => {}
         }
     }
 
-    fn decode(verb: u8, body: &[u8]) -> Result<Self, Malformed> {
-        match verb {
+    /// `None` for a verb of later versions. Bytes of [`Files`](Self::Files) belong to later versions, too.
+    fn decode(verb: u8, body: &[u8]) -> Option<Result<Self, Malformed>> {
+        Some(match verb {
             1 => Push::decode(body).map(Self::Push),
             2 => Pull::decode(body).map(Self::Pull),
             3 => BenchSpec::decode(body).map(Self::Bench),
+            4 => Ok(Self::Files),
             5 => CommandRequest::decode(body).map(Self::Command),
-            _ => Err(Malformed::Value("verb")),
-        }
+            _ => return None,
+        })
     }
 }
 

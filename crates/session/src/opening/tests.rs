@@ -33,6 +33,7 @@ fn every_request_survives_encoding() {
         Request::Pull(Pull { paths: paths.clone(), patterns: true, ..Pull::default() }),
         Request::Pull(Pull { paths, single: true, ..Pull::default() }),
         bench().request,
+        Request::Files,
     ] {
         let open = Open::new(request, 77);
         assert_eq!(accept(&wire(&open)), Ok(open));
@@ -68,6 +69,20 @@ fn a_newer_caller_learns_the_supported_versions() {
     let SessionError::PeerAborted(abort) = received_abort(&told[5..]) else { panic!("no abort") };
     assert_eq!(abort.code, AbortCode::Version);
     assert!(abort.message.contains("supports 2 to 2"), "{abort}");
+}
+
+#[test]
+fn a_request_of_a_later_version_is_told_so() {
+    let mut bytes = wire(&Open::new(Request::Files, 0));
+    // The verb stands before the length of its body.
+    let at = bytes.len() - 5;
+    bytes[at] = 99;
+    let error = accept(&bytes).unwrap_err();
+    assert_eq!(error, SessionError::UnknownRequest(99));
+    let told = refusal_of(&error);
+    let SessionError::PeerAborted(abort) = received_abort(&told[5..]) else { panic!("no abort") };
+    assert_eq!(abort.code, AbortCode::Version);
+    assert!(abort.message.contains("kind 99, as newer versions"), "{abort}");
 }
 
 #[test]
@@ -108,7 +123,7 @@ fn lists_that_do_not_fit_one_session_are_refused_here() {
 
 proptest! {
     #[test]
-    fn arbitrary_openings_never_panic(body in proptest::collection::vec(any::<u8>(), 0..80), verb in 0u8..5, proper in any::<bool>()) {
+    fn arbitrary_openings_never_panic(body in proptest::collection::vec(any::<u8>(), 0..80), verb in 0u8..6, proper in any::<bool>()) {
         let mut whole = Vec::new();
         put_frame(&mut whole, FrameKind::Open, |out| {
             if proper {

@@ -1,0 +1,56 @@
+//! The file service: numbered requests of a [`FileClient`] about the files of a [`FileServer`], over one connection.
+//!
+//! ```text
+//! client                                   server
+//! OPEN (files), with the first credit  →
+//!                                      ←   ACCEPT, with the first credit
+//! REQUEST n                            →   list, stat, rename …
+//!                                      ←   ANSWER n
+//! REQUEST n (read)                     →
+//!                                      ←   BLOCK n*  ANSWER n   with the digest of the blocks
+//! REQUEST n (put)  BLOCK n*  FINISH n  →   writes and hashes the blocks on arrival
+//!                                      ←   ANSWER n   the file is safe under its name, or why it is not
+//! CANCEL n                             →   n still gets its answer
+//! GRANT                                ↔   bytes of blocks that the other side may send
+//! END                                  →   no more requests
+//!                                      ←   DONE   every request is answered
+//! ABORT                                ↔   the session is over
+//! ```
+//!
+//! **Order.** Requests are served at the same time, and an answer comes when it is complete. So a client that wants an order waits
+//! for the first answer before its second request. A short request goes before all reads, and reads take turns block by block:
+//! a question about one file waits for no more than the bytes of another one that are on their way.
+//!
+//! **Bounds.** A client has at most [`MAX_REQUESTS`] requests without an answer, and [`MAX_PUTS`] puts among them. A server works on a few of
+//! the long ones at a time, so that a client holds few of its open files. Blocks of both directions stay within the credit of
+//! their receiver. A server makes an answer only when the driver has written those before it. So neither a client that never reads
+//! nor one that asks endlessly makes a server grow.
+
+mod answer;
+mod client;
+mod files;
+mod hasher;
+mod memory;
+mod request;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub use answer::{Answer, FileInfo, FileRange, ListPage, ListedEntry, NodeKind, Written};
+pub use client::{FileClient, ReplyEvent, RequestId};
+pub use files::{Files, Finished, Progressing};
+pub use memory::{MemoryFiles, MemoryReading, MemoryWork, MemoryWriting};
+pub use request::{
+    Existing, FileRequest, MakeDirectory, Move, Put, ReadFrom, ReadRange, Remove, Removing, ServicePath,
+};
+pub use server::{FileServer, ServiceTotals};
+
+/// Most requests of a client that have no answer yet. With 1 MiB each, this many reads fill a path of 10 Gbit/s and 100 ms.
+pub const MAX_REQUESTS: usize = 128;
+/// Most puts of a client at a time. Each has a file open on the server, and a few hide the time of its disk.
+pub const MAX_PUTS: usize = 8;
+/// Bytes of blocks that a side may send ahead of what the other one has taken. Neither side holds that much: a server writes on
+/// arrival, and a client has room for what it requests. As for copies.
+const WINDOW: u64 = 256 << 20;
+/// A grant is sent once it is worth this part of the window.
+const GRANT_PART: u64 = 8;

@@ -1,0 +1,207 @@
+//! Answers of the file service.
+
+use crate::field::{Fields, Malformed};
+use crate::integrity::Digest;
+use crate::manifest::{Mtime, Stamp};
+use crate::path_rules::Component;
+
+use super::request::{counted_bytes, put_bytes, put_time, read_time};
+
+/// An answer to a request that succeeded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Answer {
+    /// To [`Stat`](super::FileRequest::Stat).
+    Info(FileInfo),
+    /// To [`List`](super::FileRequest::List).
+    Page(ListPage),
+    /// To [`Read`](super::FileRequest::Read).
+    Range(FileRange),
+    /// To [`Put`](super::FileRequest::Put), [`Copy`](super::FileRequest::Copy) and [`Digest`](super::FileRequest::Digest).
+    Written(Written),
+    /// To [`MakeDirectory`](super::FileRequest::MakeDirectory): whether the directory is new.
+    Made(bool),
+    /// To [`Remove`](super::FileRequest::Remove): the number of entries removed.
+    Removed(u64),
+    /// To [`Rename`](super::FileRequest::Rename).
+    Renamed,
+}
+
+/// The kind of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NodeKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A device, pipe or socket.
+    Other,
+}
+
+/// The properties of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileInfo {
+    /// Its kind.
+    pub kind: NodeKind,
+    /// Bytes of a file, and zero for everything else.
+    pub size: u64,
+    /// Permission bits, with set-user-id, set-group-id and sticky: at most `0o7777`.
+    pub mode: u32,
+    /// When its content last changed.
+    pub mtime: Mtime,
+    /// The target of a symbolic link.
+    pub target: Option<Vec<u8>>,
+}
+
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedEntry {
+    /// Its name.
+    pub name: Component,
+    /// Its properties.
+    pub info: FileInfo,
+}
+
+/// A page of a directory. An entry that is there from the first page to the last one is on exactly one of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListPage {
+    /// Entries in ascending order of their names.
+    pub entries: Vec<ListedEntry>,
+    /// The cursor of the next page; empty if this is the last one.
+    pub next: Vec<u8>,
+}
+
+/// Bytes of a file. Their digest was compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileRange {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// The offset of the first one.
+    pub offset: u64,
+    /// Whether the file ends behind them.
+    pub at_end: bool,
+    /// Size and time of the file after they were read.
+    pub stamp: Stamp,
+    /// Whether the file changed while they were read.
+    pub changed: bool,
+}
+
+/// A file on the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its bytes.
+    pub size: u64,
+    /// Their digest. A server that copies need not read the file, and may not know it.
+    pub digest: Option<Digest>,
+}
+
+/// The end of a read: all of a [`FileRange`] but its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RangeEnd {
+    pub(super) offset: u64,
+    pub(super) length: u64,
+    pub(super) digest: Digest,
+    pub(super) stamp: Stamp,
+    pub(super) at_end: bool,
+    pub(super) changed: bool,
+}
+
+const AT_END: u8 = 1;
+const CHANGED: u8 = 2;
+
+impl RangeEnd {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        out.push(if self.at_end { AT_END } else { 0 } | if self.changed { CHANGED } else { 0 });
+        out.extend_from_slice(&self.offset.to_be_bytes());
+        out.extend_from_slice(&self.length.to_be_bytes());
+        out.extend_from_slice(self.digest.as_bytes());
+        out.extend_from_slice(&self.stamp.size.to_be_bytes());
+        put_time(out, self.stamp.mtime);
+    }
+
+    pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+        let (flags, offset, length) = (fields.u8()?, fields.u64()?, fields.u64()?);
+        let digest = Digest::from_bytes(fields.array()?);
+        let stamp = Stamp { size: fields.u64()?, mtime: read_time(fields)? };
+        Ok(Self { offset, length, digest, stamp, at_end: flags & AT_END != 0, changed: flags & CHANGED != 0 })
+    }
+}
+
+impl FileInfo {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        out.push(match self.kind {
+            NodeKind::File => 0,
+            NodeKind::Directory => 1,
+            NodeKind::Link => 2,
+            NodeKind::Other => 3,
+        });
+        out.extend_from_slice(&(self.mode & 0o7777).to_be_bytes());
+        out.extend_from_slice(&self.size.to_be_bytes());
+        put_time(out, self.mtime);
+        if self.kind == NodeKind::Link {
+            put_bytes(out, self.target.as_deref().unwrap_or_default());
+        }
+    }
+
+    pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+        let kind = match fields.u8()? {
+            0 => NodeKind::File,
+            1 => NodeKind::Directory,
+            2 => NodeKind::Link,
+            3 => NodeKind::Other,
+            _ => return Err(Malformed::Value("kind of entry")),
+        };
+        let (mode, size, mtime) = (fields.u32()? & 0o7777, fields.u64()?, read_time(fields)?);
+        let target = (kind == NodeKind::Link).then(|| counted_bytes(fields).map(<[u8]>::to_vec)).transpose()?;
+        Ok(Self { kind, size, mode, mtime, target })
+    }
+}
+
+impl ListedEntry {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        put_bytes(out, self.name.as_bytes());
+        self.info.encode(out);
+    }
+
+    fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+        let name = Component::new(counted_bytes(fields)?)?;
+        Ok(Self { name, info: FileInfo::decode(fields)? })
+    }
+}
+
+impl ListPage {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        put_bytes(out, &self.next);
+        self.entries.iter().for_each(|entry| entry.encode(out));
+    }
+
+    /// A page whose names do not ascend would let a server send a client in circles.
+    pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+        let mut page = Self { entries: Vec::new(), next: counted_bytes(fields)?.to_vec() };
+        while fields.end().is_err() {
+            let entry = ListedEntry::decode(fields)?;
+            if page.entries.last().is_some_and(|last| last.name >= entry.name) {
+                return Err(Malformed::Value("order of names"));
+            }
+            page.entries.push(entry);
+        }
+        Ok(page)
+    }
+}
+
+impl Written {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.size.to_be_bytes());
+        if let Some(digest) = &self.digest {
+            out.extend_from_slice(digest.as_bytes());
+        }
+    }
+
+    pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+        let size = fields.u64()?;
+        let digest = fields.end().is_err().then(|| fields.array().map(Digest::from_bytes)).transpose()?;
+        Ok(Self { size, digest })
+    }
+}

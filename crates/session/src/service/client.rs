@@ -1,0 +1,462 @@
+//! The client of the file service.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::course::Course;
+use crate::error::{Abort, SessionError, Violation};
+use crate::failure::{FailCode, Failure};
+use crate::field::{Fields, Malformed};
+use crate::frame_kind::{FrameKind, MAX_BLOCK};
+use crate::framing::{Decoder, Piece, decode_whole};
+use crate::integrity::Digest;
+use crate::opening::{Accept, INITIAL_CREDIT, Open, Request, put_abort, received_abort};
+use crate::outbox::Outbox;
+
+use super::answer::{Answer, FileInfo, FileRange, ListPage, RangeEnd, Written};
+use super::hasher::Hasher;
+use super::request::FileRequest;
+use super::server::numbered;
+use super::{GRANT_PART, MAX_PUTS, MAX_REQUESTS, WINDOW};
+
+/// The number of a request in its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(u32);
+
+/// Events of a client for its driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReplyEvent {
+    /// The server takes requests.
+    Accepted,
+    /// A request has its answer.
+    Answered(RequestId, Result<Answer, Failure>),
+    /// The server has answered everything, and the session is over.
+    Done,
+}
+
+/// Makes requests to a [`FileServer`](super::FileServer).
+///
+/// **Contract.** Sans-IO: bytes come in and go out. After any input or request, the driver writes the bytes of
+/// [`poll_write`](Self::poll_write), reports their number by [`handle_written`](Self::handle_written), and drains
+/// [`poll_event`](Self::poll_event). It always reads: the client has room for everything that it requested, and for nothing else.
+#[derive(Debug)]
+pub struct FileClient {
+    decoder: Decoder,
+    state: ClientState,
+}
+
+#[derive(Debug)]
+struct ClientState {
+    course: Course<ClientPhase>,
+    out: Outbox,
+    events: VecDeque<ReplyEvent>,
+    open: BTreeMap<u32, Outstanding>,
+    next: u32,
+    /// Bytes of blocks that arrived, and the limit that this side has set.
+    received: u64,
+    granted: u64,
+    /// Bytes of blocks that left, and the limit that the server has set.
+    sent: u64,
+    credit: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ClientPhase {
+    AwaitsAccept,
+    /// The same, and END is queued.
+    EndsAfterAccept,
+    Open,
+    /// END is queued.
+    Ending,
+}
+
+/// A request without an answer, by the kind of answer that it expects.
+#[derive(Debug)]
+enum Outstanding {
+    Info,
+    Page,
+    Range(Arriving),
+    Put(Box<Sending>),
+    Written,
+    Made,
+    Removed,
+    Renamed,
+    /// A read that was given up. What arrives is dropped.
+    GivenUp {
+        left: u64,
+    },
+}
+
+#[derive(Debug)]
+struct Arriving {
+    bytes: Vec<u8>,
+    most: u64,
+}
+
+#[derive(Debug, Default)]
+struct Sending {
+    hasher: Hasher,
+    is_closed: bool,
+}
+
+impl Default for FileClient {
+    fn default() -> Self {
+        Self::connect()
+    }
+}
+
+impl FileClient {
+    /// A client that connects. The opening frame is pending at once.
+    pub fn connect() -> Self {
+        let granted = WINDOW.max(INITIAL_CREDIT);
+        let state = ClientState {
+            course: Course::At(ClientPhase::AwaitsAccept),
+            out: Outbox::default(),
+            events: VecDeque::new(),
+            open: BTreeMap::new(),
+            next: 0,
+            received: 0,
+            granted,
+            sent: 0,
+            credit: INITIAL_CREDIT,
+        };
+        let mut client = Self { decoder: Decoder::default(), state };
+        Open::new(Request::Files, granted).put(client.state.out.bytes());
+        client
+    }
+
+    /// Makes a request; `None` while as many as allowed have no answer, or as many puts, or the session ends.
+    pub fn request(&mut self, request: &FileRequest) -> Option<RequestId> {
+        self.state.request(request)
+    }
+
+    /// Sends bytes of a put. Returns how many were taken: no more than the server's credit, and none while much is pending. All are
+    /// taken of a put that has its answer already, and sent to nobody.
+    pub fn write(&mut self, RequestId(id): RequestId, bytes: &[u8]) -> usize {
+        self.state.write(id, bytes)
+    }
+
+    /// Ends the bytes of a put. The server then gives the file its name, and answers.
+    pub fn finish_put(&mut self, RequestId(id): RequestId) {
+        if let Some(Outstanding::Put(sending)) = self.state.open.get_mut(&id)
+            && !sending.is_closed
+        {
+            sending.is_closed = true;
+            let digest = sending.hasher.digest();
+            self.state.out.put(FrameKind::Finish, |out| {
+                out.extend_from_slice(&id.to_be_bytes());
+                out.extend_from_slice(digest.as_bytes());
+            });
+        }
+    }
+
+    /// Gives up a request. It still gets an answer: a failure, unless it was done before.
+    pub fn give_up(&mut self, RequestId(id): RequestId) {
+        self.state.give_up(id);
+    }
+
+    /// Ends the session once every request has its answer. Puts without an end are given up.
+    pub fn finish(&mut self) {
+        self.state.finish();
+    }
+
+    /// Takes all received bytes.
+    ///
+    /// # Errors
+    /// The session has failed. The pending bytes tell the peer why. Later calls ignore everything.
+    pub fn handle_received(&mut self, bytes: &[u8]) -> Result<(), SessionError> {
+        let mut rest = bytes;
+        while !self.is_over() {
+            let handled = match self.decoder.next(&mut rest) {
+                Ok(None) => break,
+                Ok(Some(Piece::Data(_))) => Err(Violation::OutOfPlace(FrameKind::Data).into()),
+                Ok(Some(Piece::Frame(kind, body))) => self.state.on_frame(kind, body),
+                Err(violation) => Err(violation.into()),
+            };
+            handled.map_err(|error| self.state.fail(error))?;
+        }
+        Ok(())
+    }
+
+    /// The peer's stream ended.
+    ///
+    /// # Errors
+    /// It ended before the session was done.
+    pub fn handle_end(&mut self) -> Result<(), SessionError> {
+        if self.is_over() { Ok(()) } else { Err(self.state.fail(SessionError::PeerLeft)) }
+    }
+
+    /// Bytes to write. They stay the same until [`handle_written`](Self::handle_written), but for those behind them.
+    pub fn poll_write(&self) -> &[u8] {
+        self.state.out.pending()
+    }
+
+    /// The transport took the first `count` pending bytes.
+    ///
+    /// # Panics
+    /// If fewer were pending.
+    pub fn handle_written(&mut self, count: usize) {
+        self.state.out.handle_written(count);
+    }
+
+    /// The next event since the last call, oldest first.
+    pub fn poll_event(&mut self) -> Option<ReplyEvent> {
+        self.state.events.pop_front()
+    }
+
+    /// Whether another request can be made now. A put may still have to wait for others.
+    pub fn has_room(&self) -> bool {
+        self.state.has_room()
+    }
+
+    /// Requests without an answer.
+    pub fn outstanding(&self) -> usize {
+        self.state.open.len()
+    }
+
+    /// Stops the session. The pending bytes tell the peer.
+    pub fn cancel(&mut self, abort: Abort) {
+        if !self.is_over() {
+            self.state.fail(SessionError::Cancelled(abort));
+        }
+    }
+
+    /// Whether the server has accepted the session, or the session has ended.
+    pub fn is_accepted(&self) -> bool {
+        !self.state.awaits_accept()
+    }
+
+    /// Whether the session has ended. Pending bytes may remain to be written.
+    pub const fn is_over(&self) -> bool {
+        self.state.course.is_over()
+    }
+
+    /// Why the session failed, if it did.
+    pub const fn error(&self) -> Option<&SessionError> {
+        self.state.course.error()
+    }
+}
+
+impl ClientState {
+    const fn awaits_accept(&self) -> bool {
+        matches!(self.course.phase(), Some(ClientPhase::AwaitsAccept | ClientPhase::EndsAfterAccept))
+    }
+
+    fn has_room(&self) -> bool {
+        let is_open = matches!(self.course.phase(), Some(ClientPhase::AwaitsAccept | ClientPhase::Open));
+        is_open && self.open.len() < MAX_REQUESTS
+    }
+
+    fn request(&mut self, request: &FileRequest) -> Option<RequestId> {
+        let puts = || self.open.values().filter(|job| matches!(job, Outstanding::Put(_))).count();
+        if !self.has_room() || matches!(request, FileRequest::Put(_)) && puts() >= MAX_PUTS {
+            return None;
+        }
+        while self.open.contains_key(&self.next) {
+            self.next = self.next.wrapping_add(1);
+        }
+        let id = self.next;
+        self.next = id.wrapping_add(1);
+        self.out.put(FrameKind::Request, |out| {
+            out.extend_from_slice(&id.to_be_bytes());
+            request.encode(out);
+        });
+        self.open.insert(
+            id,
+            match request {
+                FileRequest::Stat(_) => Outstanding::Info,
+                FileRequest::List { .. } => Outstanding::Page,
+                FileRequest::Read(range) => Outstanding::Range(Arriving { bytes: Vec::new(), most: range.length }),
+                FileRequest::Put(_) => Outstanding::Put(Box::default()),
+                FileRequest::MakeDirectory(_) => Outstanding::Made,
+                FileRequest::Remove(_) => Outstanding::Removed,
+                FileRequest::Rename(_) => Outstanding::Renamed,
+                FileRequest::Copy(_) | FileRequest::Digest(_) => Outstanding::Written,
+            },
+        );
+        Some(RequestId(id))
+    }
+
+    fn write(&mut self, id: u32, bytes: &[u8]) -> usize {
+        let Some(Outstanding::Put(sending)) = self.open.get_mut(&id) else { return bytes.len() };
+        if sending.is_closed {
+            return bytes.len();
+        }
+        if self.out.is_full() {
+            return 0;
+        }
+        let room = usize::try_from(self.credit - self.sent).unwrap_or(usize::MAX);
+        let taken = &bytes[..bytes.len().min(room).min(MAX_BLOCK)];
+        if !taken.is_empty() {
+            sending.hasher.update(taken);
+            self.sent += taken.len() as u64;
+            self.out.put(FrameKind::Block, |out| {
+                out.extend_from_slice(&id.to_be_bytes());
+                out.extend_from_slice(taken);
+            });
+        }
+        taken.len()
+    }
+
+    fn give_up(&mut self, id: u32) {
+        match self.open.get_mut(&id) {
+            None | Some(Outstanding::GivenUp { .. }) => return,
+            Some(Outstanding::Put(sending)) => {
+                if std::mem::replace(&mut sending.is_closed, true) {
+                    return;
+                }
+            }
+            Some(Outstanding::Range(arriving)) => {
+                let left = arriving.most - arriving.bytes.len() as u64;
+                self.open.insert(id, Outstanding::GivenUp { left });
+            }
+            Some(_) => {}
+        }
+        self.put_cancel(id);
+    }
+
+    fn put_cancel(&mut self, id: u32) {
+        self.out.put(FrameKind::Cancel, |out| out.extend_from_slice(&id.to_be_bytes()));
+    }
+
+    fn finish(&mut self) {
+        let ending = match self.course.phase() {
+            Some(ClientPhase::AwaitsAccept) => ClientPhase::EndsAfterAccept,
+            Some(ClientPhase::Open) => ClientPhase::Ending,
+            _ => return,
+        };
+        let puts: Vec<u32> = self.open.iter().filter(|(_, job)| job.is_unfinished_put()).map(|(&id, _)| id).collect();
+        puts.into_iter().for_each(|id| self.give_up(id));
+        self.out.put(FrameKind::End, |_| ());
+        self.course = Course::At(ending);
+    }
+
+    fn on_frame(&mut self, kind: FrameKind, body: &[u8]) -> Result<(), SessionError> {
+        if kind == FrameKind::Abort {
+            return Err(received_abort(body));
+        }
+        if self.awaits_accept() {
+            if kind != FrameKind::Accept {
+                return Err(SessionError::NotFarhaul);
+            }
+            let accept = Accept::decode(body)?;
+            self.credit = accept.credit.max(self.credit);
+            let ends = self.course.is_at(ClientPhase::EndsAfterAccept);
+            self.course = Course::At(if ends { ClientPhase::Ending } else { ClientPhase::Open });
+            self.events.push_back(ReplyEvent::Accepted);
+            return Ok(());
+        }
+        match kind {
+            FrameKind::Grant => {
+                let credit = decode_whole(kind, body, |fields| fields.u64())?;
+                if credit < self.credit {
+                    return Err(Violation::CreditWithdrawn.into());
+                }
+                self.credit = credit;
+            }
+            FrameKind::Block => self.on_block(body)?,
+            FrameKind::Answer => self.on_answer(body)?,
+            FrameKind::Done if self.course.is_at(ClientPhase::Ending) && self.open.is_empty() => {
+                decode_whole(kind, body, |_| Ok(()))?;
+                self.events.push_back(ReplyEvent::Done);
+                self.course = Course::Done;
+            }
+            other => return Err(Violation::OutOfPlace(other).into()),
+        }
+        Ok(())
+    }
+
+    fn on_block(&mut self, body: &[u8]) -> Result<(), Violation> {
+        let (id, bytes) = numbered(FrameKind::Block, body)?;
+        if bytes.is_empty() {
+            return Err(Malformed::Short.in_frame(FrameKind::Block));
+        }
+        self.received += bytes.len() as u64;
+        if self.received > self.granted {
+            return Err(Violation::CreditExceeded);
+        }
+        let too_long = Violation::Limit("bytes of a range");
+        match self.open.get_mut(&id) {
+            Some(Outstanding::Range(arriving)) => {
+                if bytes.len() as u64 > arriving.most - arriving.bytes.len() as u64 {
+                    return Err(too_long);
+                }
+                arriving.bytes.extend_from_slice(bytes);
+            }
+            Some(Outstanding::GivenUp { left }) => *left = left.checked_sub(bytes.len() as u64).ok_or(too_long)?,
+            _ => return Err(Violation::NoSuchRequest),
+        }
+        let granted = self.received.saturating_add(WINDOW);
+        if granted >= self.granted.saturating_add(WINDOW / GRANT_PART) {
+            self.granted = granted;
+            self.out.put(FrameKind::Grant, |out| out.extend_from_slice(&granted.to_be_bytes()));
+        }
+        Ok(())
+    }
+
+    fn on_answer(&mut self, body: &[u8]) -> Result<(), Violation> {
+        let bad = |reason: Malformed| reason.in_frame(FrameKind::Answer);
+        let mut fields = Fields::new(body);
+        let (id, failed) = (fields.u32().map_err(bad)?, fields.u8().map_err(bad)?);
+        let request = self.open.remove(&id).ok_or(Violation::NoSuchRequest)?;
+        if request.is_unfinished_put() {
+            // Until its end is said, the server keeps its number.
+            if failed == 0 {
+                return Err(Violation::OutOfPlace(FrameKind::Answer));
+            }
+            self.put_cancel(id);
+        }
+        let answer = match failed {
+            0 => request.answer(&mut fields)?,
+            _ => Err(Failure::decode(&mut fields).map_err(bad)?),
+        };
+        fields.end().map_err(bad)?;
+        self.events.push_back(ReplyEvent::Answered(RequestId(id), answer));
+        Ok(())
+    }
+
+    fn fail(&mut self, error: SessionError) -> SessionError {
+        self.open.clear();
+        let out = self.out.bytes();
+        self.course.fail(error, |abort| put_abort(out, abort))
+    }
+}
+
+impl Outstanding {
+    fn is_unfinished_put(&self) -> bool {
+        matches!(self, Self::Put(sending) if !sending.is_closed)
+    }
+
+    /// Reads the answer of this kind, and compares the digest of a range.
+    fn answer(self, fields: &mut Fields<'_>) -> Result<Result<Answer, Failure>, Violation> {
+        let bad = |reason: Malformed| reason.in_frame(FrameKind::Answer);
+        let answer = match self {
+            Self::Info => FileInfo::decode(fields).map(Answer::Info),
+            Self::Page => ListPage::decode(fields).map(Answer::Page),
+            Self::Put(_) | Self::Written => Written::decode(fields).map(Answer::Written),
+            Self::Made => fields.u8().map(|is_new| Answer::Made(is_new != 0)),
+            Self::Removed => fields.u64().map(Answer::Removed),
+            Self::Renamed => Ok(Answer::Renamed),
+            Self::GivenUp { .. } => {
+                RangeEnd::decode(fields).map_err(bad)?;
+                return Ok(Err(FailCode::Cancelled.into()));
+            }
+            Self::Range(arriving) => return arriving.verified(RangeEnd::decode(fields).map_err(bad)?),
+        };
+        answer.map(Ok).map_err(bad)
+    }
+}
+
+impl Arriving {
+    /// The range, if its digest is that of the bytes that arrived.
+    fn verified(self, end: RangeEnd) -> Result<Result<Answer, Failure>, Violation> {
+        let RangeEnd { offset, length, digest, stamp, at_end, changed } = end;
+        if self.bytes.len() as u64 != length {
+            return Err(Violation::Counts);
+        }
+        if Digest::of(&self.bytes) != digest {
+            return Ok(Err(FailCode::DigestMismatch.into()));
+        }
+        Ok(Ok(Answer::Range(FileRange { bytes: self.bytes, offset, at_end, stamp, changed })))
+    }
+}

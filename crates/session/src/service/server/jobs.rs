@@ -1,0 +1,302 @@
+//! The requests that a server works on, each for one turn at a time.
+
+use crate::failure::{FailCode, Failure};
+use crate::frame_kind::{MAX_BLOCK, MAX_CONTROL};
+use crate::integrity::Digest;
+use crate::service::answer::{Answer, ListPage, RangeEnd, Written};
+use crate::service::files::{Files, Finished, Progressing};
+use crate::service::hasher::Hasher;
+use crate::service::request::{FileRequest, ReadFrom, ReadRange, ServicePath};
+
+/// Bytes of a file that one turn of a digest reads: as long as a few blocks of a read take.
+const DIGEST_TURN: usize = 1 << 20;
+/// Most bytes of a page, and so of its answer: the limit of a frame, less the number of the request.
+const MAX_PAGE: usize = MAX_CONTROL - 64;
+
+/// A request on its way to an answer.
+pub(super) enum Job<F: Files> {
+    /// It fails.
+    Fail(Failure),
+    /// It takes one turn.
+    Ask(FileRequest),
+    /// Its file is not open yet.
+    BeginRead(ReadRange),
+    Read(Box<Reading<F>>),
+    BeginDigest(ServicePath),
+    Digest(Box<Hashing<F>>),
+    /// It is not begun yet, and takes several turns.
+    BeginWork(FileRequest),
+    Work(F::Work),
+    /// A put whose bytes arrive.
+    Write(Box<Writing<F>>),
+    Refused(Refused),
+    Commit(Box<Writing<F>>, Digest),
+}
+
+/// The state of a job after its turn.
+pub(super) enum Turn<F: Files> {
+    /// It takes more of them.
+    Goes(Job<F>),
+    Ends(Result<Answer, Failure>),
+    /// A put fails. What is left of it waits for the client's last word.
+    Refuses(Failure, Option<Refused>),
+    EndsRead(RangeEnd),
+}
+
+/// A put that has failed. It ends once the client has its answer, and the client has said its last word.
+pub(super) struct Refused {
+    /// The failure, until it was told.
+    failure: Option<Failure>,
+    is_closed: bool,
+}
+
+/// A read whose file is open.
+pub(super) struct Reading<F: Files> {
+    file: F::Reading,
+    offset: u64,
+    sent: u64,
+    left: u64,
+    at_end: bool,
+    hasher: Hasher,
+}
+
+/// A digest in progress.
+pub(super) struct Hashing<F: Files> {
+    file: F::Reading,
+    read: u64,
+    hasher: Hasher,
+}
+
+/// A put whose file is open.
+pub(super) struct Writing<F: Files> {
+    file: F::Writing,
+    size: Option<u64>,
+    written: u64,
+    hasher: Hasher,
+}
+
+impl<F: Files> Job<F> {
+    pub(super) fn of(request: FileRequest) -> Self {
+        match request {
+            FileRequest::Read(range) => Self::BeginRead(range),
+            FileRequest::Digest(place) => Self::BeginDigest(place),
+            FileRequest::Remove(_) | FileRequest::Copy(_) => Self::BeginWork(request),
+            request => Self::Ask(request),
+        }
+    }
+
+    /// Whether it has files open, and takes turns.
+    pub(super) const fn is_begun(&self) -> bool {
+        matches!(self, Self::Read(_) | Self::Digest(_) | Self::Work(_) | Self::Commit(..))
+    }
+
+    /// Whether it is a put, in any state.
+    pub(super) const fn is_put(&self) -> bool {
+        matches!(self, Self::Write(_) | Self::Refused(_) | Self::Commit(..))
+    }
+
+    /// Works on it for one turn. A read leaves its bytes in `block`, no more than `room`.
+    pub(super) fn take_turn(self, files: &mut F, room: u64, block: &mut Vec<u8>) -> Turn<F> {
+        match self {
+            Self::Fail(failure) => Turn::Ends(Err(failure)),
+            Self::Ask(request) => Turn::Ends(answer(files, &request)),
+            Self::BeginRead(range) => match Reading::begin(files, &range) {
+                Ok(reading) => {
+                    block.clear();
+                    Turn::Goes(Self::Read(Box::new(reading)))
+                }
+                Err(failure) => Turn::Ends(Err(failure)),
+            },
+            Self::Read(reading) => reading.take_turn(files, room, block),
+            Self::BeginDigest(place) => match files.open(&place) {
+                Ok(file) => Turn::Goes(Self::Digest(Box::new(Hashing { file, read: 0, hasher: Hasher::default() }))),
+                Err(failure) => Turn::Ends(Err(failure)),
+            },
+            Self::Digest(hashing) => hashing.take_turn(files, block),
+            Self::BeginWork(request) => {
+                let begun = match &request {
+                    FileRequest::Remove(remove) => files.remove(remove),
+                    FileRequest::Copy(places) => files.copy(places),
+                    _ => Err(FailCode::Unsupported.into()),
+                };
+                match begun {
+                    Ok(work) => Turn::Goes(Self::Work(work)),
+                    Err(failure) => Turn::Ends(Err(failure)),
+                }
+            }
+            Self::Work(mut work) => match files.step(&mut work) {
+                Ok(Progressing::More) => Turn::Goes(Self::Work(work)),
+                Ok(Progressing::Done(Finished::Removed(count))) => Turn::Ends(Ok(Answer::Removed(count))),
+                Ok(Progressing::Done(Finished::Copied(written))) => Turn::Ends(Ok(Answer::Written(written))),
+                Err(failure) => Turn::Ends(Err(failure)),
+            },
+            Self::Commit(writing, digest) => Turn::Ends(writing.commit(files, digest)),
+            Self::Refused(mut refused) => {
+                let failure = refused.failure.take().unwrap_or_else(|| FailCode::Cancelled.into());
+                Turn::Refuses(failure, Some(refused).filter(|refused| !refused.is_closed))
+            }
+            // It waits for bytes of the client, and in no queue.
+            job @ Self::Write(_) => Turn::Goes(job),
+        }
+    }
+}
+
+impl Refused {
+    pub(super) const fn by(failure: Failure) -> Self {
+        Self { failure: Some(failure), is_closed: false }
+    }
+
+    pub(super) const fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// The same after the client's last word; `None` if it was told.
+    pub(super) fn closed(self) -> Option<Self> {
+        self.failure.is_some().then_some(Self { is_closed: true, ..self })
+    }
+}
+
+impl<F: Files> Reading<F> {
+    /// Whether it has bytes to send, as far as it knows.
+    pub(super) const fn needs_credit(&self) -> bool {
+        self.left > 0 && !self.at_end
+    }
+
+    fn begin(files: &mut F, range: &ReadRange) -> Result<Self, Failure> {
+        let mut file = files.open(&range.place)?;
+        let offset = match range.from {
+            ReadFrom::Start(offset) => offset,
+            ReadFrom::End(before) => files.stamp(&mut file)?.0.size.saturating_sub(before),
+        };
+        Ok(Self { file, offset, sent: 0, left: range.length, at_end: false, hasher: Hasher::default() })
+    }
+
+    fn take_turn(mut self: Box<Self>, files: &mut F, room: u64, block: &mut Vec<u8>) -> Turn<F> {
+        let most = usize::try_from(self.left.min(room)).unwrap_or(usize::MAX).min(MAX_BLOCK);
+        if most == 0 {
+            block.clear();
+        } else {
+            block.resize(most, 0);
+            match files.read(&mut self.file, self.offset + self.sent, block) {
+                Ok(count) => block.truncate(count),
+                Err(failure) => return Turn::Ends(Err(failure)),
+            }
+        }
+        self.hasher.update(block);
+        self.sent += block.len() as u64;
+        self.left -= block.len() as u64;
+        self.at_end = most > 0 && block.is_empty();
+        if self.needs_credit() || !block.is_empty() {
+            // The end has a turn of its own, behind the bytes.
+            return Turn::Goes(Job::Read(self));
+        }
+        match files.stamp(&mut self.file) {
+            Ok((stamp, changed)) => Turn::EndsRead(RangeEnd {
+                offset: self.offset,
+                length: self.sent,
+                digest: self.hasher.digest(),
+                stamp,
+                // A file that the system makes when it is read has no size.
+                at_end: self.at_end || stamp.size > 0 && self.offset + self.sent >= stamp.size,
+                changed,
+            }),
+            Err(failure) => Turn::Ends(Err(failure)),
+        }
+    }
+}
+
+impl<F: Files> Hashing<F> {
+    fn take_turn(mut self: Box<Self>, files: &mut F, block: &mut Vec<u8>) -> Turn<F> {
+        block.resize(DIGEST_TURN, 0);
+        match files.read(&mut self.file, self.read, block) {
+            Ok(0) => {}
+            Ok(count) => {
+                self.hasher.update(&block[..count]);
+                self.read += count as u64;
+                return Turn::Goes(Job::Digest(self));
+            }
+            Err(failure) => return Turn::Ends(Err(failure)),
+        }
+        Turn::Ends(match files.stamp(&mut self.file) {
+            Ok((_, true)) => Err(FailCode::SourceChanged.into()),
+            Ok(_) => Ok(Answer::Written(Written { size: self.read, digest: Some(self.hasher.digest()) })),
+            Err(failure) => Err(failure),
+        })
+    }
+}
+
+impl<F: Files> Writing<F> {
+    pub(super) fn new(file: F::Writing, size: Option<u64>) -> Self {
+        Self { file, size, written: 0, hasher: Hasher::default() }
+    }
+
+    pub(super) fn write(&mut self, files: &mut F, bytes: &[u8]) -> Result<(), Failure> {
+        let written = self.written + bytes.len() as u64;
+        if self.size.is_some_and(|size| written > size) {
+            return Err(Failure::new(FailCode::SourceChanged, "more bytes came than were announced"));
+        }
+        files.write(&mut self.file, bytes)?;
+        self.written = written;
+        self.hasher.update(bytes);
+        Ok(())
+    }
+
+    fn commit(self, files: &mut F, digest: Digest) -> Result<Answer, Failure> {
+        if self.size.is_some_and(|size| self.written != size) {
+            return Err(Failure::new(FailCode::SourceChanged, "fewer bytes came than were announced"));
+        }
+        if self.hasher.digest() != digest {
+            return Err(FailCode::DigestMismatch.into());
+        }
+        let written = Written { size: self.written, digest: Some(digest) };
+        files.commit(self.file, &digest)?;
+        Ok(Answer::Written(written))
+    }
+}
+
+/// The answer to a request of one turn.
+fn answer<F: Files>(files: &mut F, request: &FileRequest) -> Result<Answer, Failure> {
+    match request {
+        FileRequest::Stat(place) => files.stat(place).map(Answer::Info),
+        FileRequest::List { place, cursor, most } => {
+            let most = usize::try_from(*most).unwrap_or(usize::MAX).max(1);
+            files.list(place, cursor, most).map(|page| Answer::Page(fitting(page)))
+        }
+        FileRequest::MakeDirectory(request) => files.make_directory(request).map(Answer::Made),
+        FileRequest::Rename(places) => files.rename(places).map(|()| Answer::Renamed),
+        _ => Err(FailCode::Unsupported.into()),
+    }
+}
+
+/// As much of a page as fits in one answer. The next one goes on behind it.
+fn fitting(mut page: ListPage) -> ListPage {
+    let (mut bytes, mut sized) = (0, Vec::new());
+    let fits = page.entries.iter().take_while(|entry| {
+        sized.clear();
+        entry.encode(&mut sized);
+        bytes += sized.len();
+        bytes <= MAX_PAGE - MAX_CURSOR
+    });
+    let count = fits.count();
+    if count < page.entries.len() {
+        page.entries.truncate(count);
+        page.next = page.entries.last().map(|entry| entry.name.as_bytes().to_vec()).unwrap_or_default();
+    }
+    page
+}
+
+/// Longest cursor with its length: a name.
+const MAX_CURSOR: usize = 2 + crate::path_rules::MAX_NAME;
+
+pub(super) fn encode(answer: &Answer, out: &mut Vec<u8>) {
+    match answer {
+        Answer::Info(info) => info.encode(out),
+        Answer::Page(page) => page.encode(out),
+        Answer::Written(written) => written.encode(out),
+        Answer::Made(is_new) => out.push(u8::from(*is_new)),
+        Answer::Removed(count) => out.extend_from_slice(&count.to_be_bytes()),
+        Answer::Renamed => {}
+        // Its bytes went before it, and its end is encoded by itself.
+        Answer::Range(_) => {}
+    }
+}
