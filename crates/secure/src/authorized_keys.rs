@@ -6,7 +6,7 @@
 //!
 //! | option | meaning | without it |
 //! | --- | --- | --- |
-//! | `path=DIR[,write]` | may read below the directory, and write there; may stand several times | the daemon's roots, read only |
+//! | `path=DIR[,write][,delete]` | may read below the directory, and write or delete there; may stand several times | the daemon's roots, read only |
 //! | `rate=R` | cap of all sessions together | none |
 //! | `sessions=N` | sessions at a time | those of the daemon |
 //! | `bytes=SIZE` | bytes of all sessions, as long as the daemon counts them | none |
@@ -60,8 +60,10 @@ pub struct Grant {
 pub struct PathGrant {
     /// The directory.
     pub path: PathBuf,
-    /// Whether the client may write there.
+    /// Whether the client may write there: make entries, and replace files.
     pub write: bool,
+    /// Whether the client may delete there, and give entries names elsewhere.
+    pub delete: bool,
 }
 
 /// Why a key is not admitted.
@@ -158,16 +160,25 @@ impl Grant {
         let refused = |option, reason| LineFault::Value { option, value: value.to_owned(), reason };
         match option {
             "path" => {
-                let (path, write) = value.strip_suffix(",write").map_or((value, false), |path| (path, true));
-                // What follows a comma may be a misspelt right, and is never taken for a part of the name.
-                if path.contains(',') {
-                    return Err(refused("path", "a directory without commas, and ,write behind it to permit that"));
+                let (path, rights) = value.split_once(',').map_or((value, None), |(path, rights)| (path, Some(rights)));
+                let (mut write, mut delete) = (false, false);
+                for right in rights.into_iter().flat_map(|rights| rights.split(',')) {
+                    let given = match right {
+                        "write" => std::mem::replace(&mut write, true),
+                        "delete" => std::mem::replace(&mut delete, true),
+                        // It may be a misspelt right, and is never taken for a part of the name.
+                        _ => true,
+                    };
+                    if given {
+                        let form = "a directory without commas, and ,write or ,delete behind it to permit that";
+                        return Err(refused("path", form));
+                    }
                 }
                 let path = PathBuf::from(path);
                 if !path.is_absolute() {
                     return Err(refused("path", "it must begin with /"));
                 }
-                self.paths.push(PathGrant { path, write });
+                self.paths.push(PathGrant { path, write, delete });
                 Ok(())
             }
             "rate" => once(&mut self.rate, "rate", value.parse().map_err(|_| refused("rate", "a rate such as 2gbit"))?),
@@ -262,6 +273,12 @@ mod tests {
         assert_eq!(paths, [("/data/in", true), ("/data/out", false)]);
         assert_eq!(alice.rate, Some(Rate::from_bits_per_second(2_000_000_000)));
         assert_eq!((alice.sessions, alice.bytes, alice.files), (Some(3), Some(1_000_000_000), Some(1_000)));
+        for (text, write, delete) in
+            [("/d,delete", false, true), ("/d,write,delete", true, true), ("/d,delete,write", true, true)]
+        {
+            let keys = AuthorizedKeys::parse(&format!("{} path={text}", key(1))).unwrap();
+            assert_eq!(keys.grants()[0].paths, [PathGrant { path: "/d".into(), write, delete }]);
+        }
         assert_eq!((plain.key, plain.rate, plain.from.len()), (key(2), None, 0));
     }
 
@@ -305,6 +322,10 @@ mod tests {
             "path=data",
             "path=/data,rw",
             "path=/data,write,write",
+            "path=/data,delete,write,delete",
+            "path=/data,",
+            "path=/data,writ",
+            "path=/data,write,x",
         ] {
             assert!(matches!(fault(option), LineFault::Value { .. }), "{option}");
         }

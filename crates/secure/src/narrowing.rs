@@ -20,8 +20,10 @@ impl Grant {
     }
 
     fn permits_path(&self, wanted: &PathGrant) -> bool {
-        let reads_all = self.paths.is_empty() && !wanted.write;
-        let holds = |own: &PathGrant| wanted.path.starts_with(&own.path) && (own.write || !wanted.write);
+        let reads_all = self.paths.is_empty() && !wanted.write && !wanted.delete;
+        let holds = |own: &PathGrant| {
+            wanted.path.starts_with(&own.path) && (own.write || !wanted.write) && (own.delete || !wanted.delete)
+        };
         reads_all || self.paths.iter().any(holds)
     }
 }
@@ -62,6 +64,8 @@ mod tests {
             ("path=/srv/in,write", "path=/srv/in", false),
             ("path=/srv/in,write", "path=/srv,write", true),
             ("path=/srv/in", "path=/srv/in,write", true),
+            ("path=/srv/in,delete", "path=/srv/in,write", false),
+            ("path=/srv/in,write", "path=/srv/in,write,delete", true),
             ("path=/srv/in", "path=/srv/inner", false),
             ("path=/srv/in path=/srv/out", "path=/srv/in", false),
             ("path=/srv/in", "path=/srv/in path=/srv/out", true),

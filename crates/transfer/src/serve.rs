@@ -193,13 +193,13 @@ impl Serving<'_> {
     fn serve(&self, caller: &Caller) {
         let (rights, permissions) = (self.rights(caller), &self.server.permissions);
         match &caller.open.request {
-            Request::Push(push) => match permissions.writes(&rights, &push.target) {
-                Ok(_) if push.rules.delete.is_some() => {
-                    caller.refuse(AbortCode::Refused, "this server lets nobody remove files");
+            Request::Push(push) => {
+                let deletes = push.rules.delete.map_or(Ok(()), |_| permissions.may_delete(&rights, &push.target));
+                match deletes.and_then(|()| permissions.writes(&rights, &push.target)) {
+                    Ok(permit) => self.receive(caller, push, permit),
+                    Err((code, why)) => caller.refuse(code, &why),
                 }
-                Ok(permit) => self.receive(caller, push, permit),
-                Err((code, why)) => caller.refuse(code, &why),
-            },
+            }
             Request::Pull(pull) => match permissions.reads(&rights, &pull.paths) {
                 Ok(permit) => self.send(caller, pull, (&rights, permit)),
                 Err((code, why)) => caller.refuse(code, &why),

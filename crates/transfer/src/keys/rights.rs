@@ -17,6 +17,8 @@ pub enum Rights {
     Plain {
         /// Whether such clients may write.
         write: bool,
+        /// Whether they may delete.
+        delete: bool,
         /// Cap of the rate of all their sessions together.
         rate: Rate,
     },

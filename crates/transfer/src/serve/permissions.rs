@@ -11,6 +11,8 @@ use farhaul_units::Rate;
 
 use crate::keys::{Permit, Rights, Usage, Usages};
 
+const NOT_ADMITTED: &str = "your key is not admitted any more";
+const NO_DELETE: &str = "your key may not delete there: its line in authorized_keys needs path=DIR,delete";
 const NO_WRITE: &str = "your key may not write there: its line in authorized_keys needs path=DIR,write";
 
 /// The permissions of all clients of a server.
@@ -54,35 +56,67 @@ impl Permissions {
 
     /// Begins a session that writes to `target`.
     pub(crate) fn writes(&self, rights: &Rights, target: &RelPath) -> Result<Permit, Refused> {
-        if self.read_only {
-            return Err(refused("this server is read-only"));
-        }
-        match rights {
-            Rights::All => Ok(Permit::default()),
-            Rights::None => Err(refused("your key is not admitted any more")),
-            Rights::Plain { write: false, .. } => Err(refused(
-                "plain clients may only read here: connect without --plain, or the daemon's file needs write = true in [plain]",
-            )),
-            Rights::Plain { rate, .. } => Ok(self.plain.begin(*rate)),
-            Rights::Unlisted => Err(refused(NO_WRITE)),
-            Rights::Granted(grant) => {
-                let allowed = grant.paths.iter().any(|path| path.write && self.is_within(&path.path, target));
-                if !allowed {
-                    return Err(refused(NO_WRITE));
-                }
-                self.begin(grant)
-            }
-        }
+        self.may_write(rights, target)?;
+        self.begins(rights)
     }
 
     /// Begins a session that reads `paths`.
     pub(crate) fn reads(&self, rights: &Rights, paths: &[RelPath]) -> Result<Permit, Refused> {
         self.may_read(rights, paths.iter().cloned())?;
+        self.begins(rights)
+    }
+
+    /// Begins a session whose requests are permitted one by one.
+    pub(crate) fn begins(&self, rights: &Rights) -> Result<Permit, Refused> {
         match rights {
             Rights::Granted(grant) => self.begin(grant),
             Rights::Plain { rate, .. } => Ok(self.plain.begin(*rate)),
             Rights::Unlisted => Ok(self.unlisted.begin(self.unlisted_rate)),
-            Rights::All | Rights::None => Ok(Permit::default()),
+            Rights::All => Ok(Permit::default()),
+            Rights::None => Err(refused(NOT_ADMITTED)),
+        }
+    }
+
+    /// Whether entries may be made at this path, and files replaced.
+    pub(crate) fn may_write(&self, rights: &Rights, target: &RelPath) -> Result<(), Refused> {
+        self.may_change(rights)?;
+        match rights {
+            Rights::Plain { write: false, .. } => Err(refused(
+                "plain clients may only read here: connect without --plain, or the daemon's file needs write = true in [plain]",
+            )),
+            Rights::Unlisted => Err(refused(NO_WRITE)),
+            Rights::Granted(grant)
+                if !grant.paths.iter().any(|path| path.write && self.is_within(&path.path, target)) =>
+            {
+                Err(refused(NO_WRITE))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the entry at this path may be taken away.
+    pub(crate) fn may_delete(&self, rights: &Rights, path: &RelPath) -> Result<(), Refused> {
+        self.may_change(rights)?;
+        match rights {
+            Rights::Plain { delete: false, .. } => Err(refused(
+                "plain clients may not delete here: connect without --plain, or the daemon's file needs delete = true in [plain]",
+            )),
+            Rights::Unlisted => Err(refused(NO_DELETE)),
+            Rights::Granted(grant)
+                if !grant.paths.iter().any(|granted| granted.delete && self.is_within(&granted.path, path)) =>
+            {
+                Err(refused(NO_DELETE))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether anything may be changed.
+    fn may_change(&self, rights: &Rights) -> Result<(), Refused> {
+        match rights {
+            _ if self.read_only => Err(refused("this server is read-only")),
+            Rights::None => Err(refused(NOT_ADMITTED)),
+            _ => Ok(()),
         }
     }
 
@@ -90,7 +124,7 @@ impl Permissions {
     pub(crate) fn may_read(&self, rights: &Rights, mut paths: impl Iterator<Item = RelPath>) -> Result<(), Refused> {
         match rights {
             Rights::All | Rights::Plain { .. } | Rights::Unlisted => Ok(()),
-            Rights::None => Err(refused("your key is not admitted any more")),
+            Rights::None => Err(refused(NOT_ADMITTED)),
             Rights::Granted(grant) if grant.paths.is_empty() => Ok(()),
             Rights::Granted(grant) => {
                 let readable: Vec<PathBuf> = grant.paths.iter().map(|path| real(&path.path)).collect();
@@ -161,6 +195,38 @@ mod tests {
     }
 
     #[test]
+    fn a_key_deletes_only_where_its_line_says_so_and_nobody_on_a_read_only_server() {
+        let permissions = permissions();
+        let alice = granted("path=/srv/in,write path=/srv/out,delete path=/srv/all,write,delete");
+        for (at, may) in
+            [("in/a", false), ("out/a", true), ("out", true), ("all/deep/a", true), ("outer", false), ("", false)]
+        {
+            assert_eq!(permissions.may_delete(&alice, &path(at)).is_ok(), may, "{at}");
+        }
+        assert!(permissions.may_write(&alice, &path("out/a")).is_err(), "delete is not write");
+        let rate = Rate::from_megabits_per_second(8);
+        let plain = |delete| Rights::Plain { write: true, delete, rate };
+        for (rights, may) in [
+            (Rights::All, true),
+            (plain(true), true),
+            (plain(false), false),
+            (Rights::Unlisted, false),
+            (Rights::None, false),
+        ] {
+            assert_eq!(permissions.may_delete(&rights, &path("in")).is_ok(), may, "{rights:?}");
+        }
+        assert_eq!(
+            permissions.may_delete(&granted(""), &path("in")),
+            permissions.may_delete(&Rights::Unlisted, &path("in"))
+        );
+        let read_only = Permissions { read_only: true, ..permissions };
+        for rights in [Rights::All, alice, plain(true)] {
+            assert!(read_only.may_delete(&rights, &path("all/a")).is_err());
+            assert!(read_only.may_write(&rights, &path("all/a")).is_err());
+        }
+    }
+
+    #[test]
     fn a_key_reads_its_paths_or_without_any_the_whole_root() {
         let permissions = permissions();
         let alice = granted("path=/srv/in,write path=/srv/out");
@@ -173,7 +239,7 @@ mod tests {
     #[test]
     fn plain_clients_read_and_write_only_if_they_may() {
         let (permissions, rate) = (permissions(), Rate::from_megabits_per_second(8));
-        let rights = |write| Rights::Plain { write, rate };
+        let rights = |write| Rights::Plain { write, delete: false, rate };
         assert_eq!(permissions.writes(&rights(false), &path("in")).unwrap_err().0, AbortCode::Refused);
         assert!(permissions.writes(&rights(true), &path("in")).is_ok());
         assert!(permissions.reads(&rights(false), &[path("in"), RelPath::root()]).is_ok());
@@ -196,7 +262,7 @@ mod tests {
     #[test]
     fn clients_that_nobody_can_tell_apart_share_one_cap() {
         let (permissions, clock) = (permissions(), Clock::start());
-        let plain = Rights::Plain { write: false, rate: Rate::from_megabits_per_second(8) };
+        let plain = Rights::Plain { write: false, delete: false, rate: Rate::from_megabits_per_second(8) };
         for rights in [plain, Rights::Unlisted] {
             let permits = [(); 2].map(|()| permissions.reads(&rights, &[]).unwrap());
             let began = clock.now();

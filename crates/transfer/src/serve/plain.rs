@@ -15,6 +15,8 @@ pub struct PlainRules {
     pub allow: Vec<Network>,
     /// Whether they may write.
     pub write: bool,
+    /// Whether they may delete.
+    pub delete: bool,
     /// Cap of the rate of all of them together.
     pub rate: Rate,
 }
@@ -50,7 +52,7 @@ impl PlainAccess {
         let rules = self.rules();
         // The rules may have changed since the client connected.
         match rules.allow.iter().any(|network| network.contains(from.ip())) {
-            true => Rights::Plain { write: rules.write, rate: rules.rate },
+            true => Rights::Plain { write: rules.write, delete: rules.delete, rate: rules.rate },
             false => Rights::None,
         }
     }

@@ -4,6 +4,7 @@
 //! [plain]
 //! allow = ["10.0.0.0/8", "2001:db8::/32"]
 //! write = false
+//! delete = false
 //! rate = "1gbit"
 //! ```
 
@@ -59,7 +60,7 @@ impl Plain {
     /// The file cannot be read, or has a mistake. The section of before applies.
     pub(super) fn reload(&self, endpoint: &Endpoint) -> Result<String, Fault> {
         let rate = self.access.rules().rate;
-        let read = read(&self.file)?.unwrap_or(PlainRules { allow: Vec::new(), write: false, rate });
+        let read = read(&self.file)?.unwrap_or(PlainRules { allow: Vec::new(), write: false, delete: false, rate });
         let later = if read.rate == rate { "" } else { "; the new rate applies from the next start" };
         let allow = read.allow.clone();
         self.access.replace(PlainRules { rate, ..read });
@@ -69,7 +70,7 @@ impl Plain {
 
     /// The plain clients in a few words.
     pub(super) fn words(&self) -> String {
-        let PlainRules { allow, write, rate } = self.access.rules();
+        let PlainRules { allow, write, delete, rate } = self.access.rules();
         if allow.is_empty() {
             return "no plain clients".to_owned();
         }
@@ -77,16 +78,21 @@ impl Plain {
         for (index, network) in allow.iter().enumerate() {
             let _ = write!(words, "{}{network}", if index == 0 { "" } else { ", " });
         }
-        let may = if write { "read and write" } else { "read" };
+        let may = match (write, delete) {
+            (false, false) => "read",
+            (true, false) => "read and write",
+            (false, true) => "read and delete",
+            (true, true) => "read, write and delete",
+        };
         let _ = write!(words, " may {may}, unencrypted, with {}", human::rate(Some(rate.bits_per_second())));
         words
     }
 
     /// The section in records.
     pub(super) fn record(&self) -> Json {
-        let PlainRules { allow, write, rate } = self.access.rules();
+        let PlainRules { allow, write, delete, rate } = self.access.rules();
         let allow: Vec<String> = allow.iter().map(Network::to_string).collect();
-        serde_json::json!({ "allow": allow, "write": write, "rate_bps": rate.bits_per_second() })
+        serde_json::json!({ "allow": allow, "write": write, "delete": delete, "rate_bps": rate.bits_per_second() })
     }
 }
 
@@ -96,7 +102,7 @@ fn read(file: &Path) -> Result<Option<PlainRules>, Fault> {
 }
 
 fn parse(table: &Table) -> Result<PlainRules, String> {
-    let (mut allow, mut write, mut rate) = (None, false, PlainClients::MAX_RATE);
+    let (mut allow, mut write, mut delete, mut rate) = (None, false, false, PlainClients::MAX_RATE);
     for (key, value) in table {
         match (key.as_str(), value) {
             ("allow", Value::Array(networks)) => {
@@ -104,16 +110,17 @@ fn parse(table: &Table) -> Result<PlainRules, String> {
             }
             ("allow", _) => return Err("'allow' must be a list: [\"10.0.0.0/8\"]".to_owned()),
             ("write", Value::Boolean(may)) => write = *may,
-            ("write", _) => return Err("'write' must be true or false".to_owned()),
+            ("delete", Value::Boolean(may)) => delete = *may,
+            ("write" | "delete", _) => return Err(format!("'{key}' must be true or false")),
             ("rate", Value::String(text)) => {
                 rate = some_rate(text).map_err(|why| format!("'rate' is '{text}': {why}"))?;
             }
             ("rate", _) => return Err("'rate' must be a text in quotes: \"1gbit\"".to_owned()),
-            (other, _) => return Err(format!("'{other}' is no setting here; there are allow, write and rate")),
+            (other, _) => return Err(format!("'{other}' is no setting here; there are allow, write, delete and rate")),
         }
     }
     let allow = allow.ok_or("it needs the networks of its clients: allow = [\"10.0.0.0/8\"]")?;
-    Ok(PlainRules { allow, write, rate })
+    Ok(PlainRules { allow, write, delete, rate })
 }
 
 fn network(value: &Value) -> Result<Network, String> {
@@ -137,6 +144,7 @@ mod tests {
     fn plain_clients_read_at_1_gbit_unless_the_file_says_more() {
         let rules = parse("allow = ['10.0.0.0/8', '2001:db8::/32']").unwrap();
         assert_eq!((rules.allow.len(), rules.write, rules.rate.bits_per_second()), (2, false, 1_000_000_000));
+        assert!(!rules.delete && parse("allow = []\ndelete = true").unwrap().delete);
         let rules = parse("allow = []\nwrite = true\nrate = '5gbit'").unwrap();
         assert_eq!((rules.allow.len(), rules.write, rules.rate.bits_per_second()), (0, true, 5_000_000_000));
     }
@@ -150,6 +158,7 @@ mod tests {
             ("allow = ['10.0.0.1/8']", "10.0.0.1/8"),
             ("allow = ['host.example']", "host.example"),
             ("allow = []\nwrite = 'yes'", "write"),
+            ("allow = []\ndelete = 1", "delete"),
             ("allow = []\nrate = 5", "rate"),
             ("allow = []\nrate = '0bit'", "zero"),
             ("allow = []\nwrites = true", "writes"),
