@@ -45,6 +45,13 @@ codes! {
     Failed = 1 "FAILED" Unknown, "Any failure without its own code.";
     Busy = 1 "BUSY" Peer, "The server has reached its limit of sessions.";
     Usage = 2 "USAGE" Request, "The command line is wrong.";
+    NotFound = 3 "NOT_FOUND" Request, "There is no such file or directory there.";
+    AlreadyExists = 3 "ALREADY_EXISTS" Request, "Something has the name already.";
+    IsDirectory = 3 "IS_A_DIRECTORY" Request, "A directory is there, and not a file.";
+    NotDirectory = 3 "NOT_A_DIRECTORY" Request, "Something else is there, and not a directory.";
+    DirectoryNotEmpty = 3 "DIRECTORY_NOT_EMPTY" Request, "A directory that is to be removed or replaced has entries.";
+    PermissionDenied = 3 "PERMISSION_DENIED" Peer, "The system there does not permit it to the user of the server.";
+    SourceChanged = 3 "SOURCE_CHANGED" Request, "A file changed while it was read.";
     FilesFailed = 3 "FILES_FAILED" Request, "Some files were not copied, the others were.";
     ConnectTimeout = 4 "CONNECT_TIMEOUT" Network, "The peer did not answer: nothing listens there, or UDP is blocked.";
     PeerRefused = 4 "PEER_REFUSED" Peer, "The peer answered and refused the connection.";

@@ -45,6 +45,8 @@ pub enum Event<'a> {
     Repaired(&'a Entry, u64),
     /// An item of the source that no copy can have is left out.
     LeftOut(&'a ShownPath, &'a Failure),
+    /// A request of the file service has changed this entry at a server.
+    Changed(&'a ShownPath, FileChange<'a>),
     /// A file was not copied, for this reason, which one of the sides found.
     Failed(&'a ShownPath, &'a Failure, Side),
     /// A source was not reached, because the copy broke off before it.
@@ -57,6 +59,20 @@ pub enum Event<'a> {
     Warning(&'a str),
     /// Something that people may want to know.
     Note(&'a str),
+}
+
+/// What a request of the file service has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileChange<'a> {
+    /// A file was written or copied, with so many bytes. A copy may have no digest.
+    Written(u64, Option<&'a Digest>),
+    /// A directory was made.
+    Made,
+    /// An entry was removed, with everything in it.
+    Removed,
+    /// An entry got this name.
+    Renamed,
 }
 
 /// What a copy waits for.

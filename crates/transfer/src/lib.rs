@@ -8,6 +8,7 @@
 //! | part | owns |
 //! | --- | --- |
 //! | [`Copy`](struct@Copy) | a copy between any two ends |
+//! | [`RemoteFiles`] | files of another host: list, read ranges, write, rename, remove |
 //! | [`serve`] | a server of one directory, with the rights of its clients |
 //! | [`rsh`] | a command on a host that ssh reaches, with its standard streams |
 //! | [`Location`] | the ends of copies in words |
@@ -28,6 +29,7 @@ pub mod disk;
 mod environment;
 mod error;
 pub mod event;
+mod files;
 pub mod keys;
 pub mod limit;
 mod location;
@@ -48,6 +50,7 @@ pub use copy::Copy;
 pub use environment::Environment;
 pub use error::{Code, Error, Owner};
 pub use event::{Event, Events, Observer};
+pub use files::{Entries, PutOptions, RemoteFile, RemoteFiles, RemoteHost, RemotePlace, RemoteWriter};
 pub use limit::Limit;
 pub use location::{HostPort, Location, OriginalPlace, Scheme, ServerPlace, SshPlace, What};
 pub use processor::Threads;
@@ -59,3 +62,10 @@ pub use settings::Settings;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/book/library.md")]
 struct BookPage;
+
+/// The same of the page about files of another host.
+#[cfg(doctest)]
+mod remote_files {
+    #[doc = include_str!("../../../docs/book/remote-files.md")]
+    struct BookPage;
+}

@@ -43,8 +43,11 @@ pub struct Report {
     pub spared_bytes: Option<u64>,
     /// Chunks of 1 MiB that arrived damaged and came again.
     pub repaired_chunks: Option<u64>,
-    /// Files and directories that were not copied.
+    /// Files and directories that were not copied, or requests that failed.
     pub failed: Option<u64>,
+    /// Requests of a session of the file service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
     /// From connecting to the last confirmation.
     pub seconds: f64,
     /// Payload rate at the receiver, from its first to its last byte; null if no time passed.

@@ -10,10 +10,12 @@
 //! | `hosting` | one session, from its request to its report |
 //! | `permissions` | what a client may do here |
 //! | `capped` | the caps of a client's key, as a source or store |
+//! | `files` | sessions of the file service, and what their clients may do |
 //! | `plain` | clients without keys beside those with keys |
 
 mod alarm;
 mod capped;
+mod files;
 pub(crate) mod hosting;
 mod idle;
 pub mod listener;
@@ -37,13 +39,14 @@ use farhaul_units::Rate;
 pub use plain::{PlainAccess, PlainRules};
 
 use self::capped::Capped;
+use self::files::KeyGuard;
 use self::hosting::Hosting;
 use self::listener::{Caller, Callers, Limits};
 use self::permissions::Permissions;
 use crate::connect;
 use crate::copy::missing::select;
 use crate::copy::partial::Target;
-use crate::disk::{Directory, DiskSource, DiskStore, Selection, Wording};
+use crate::disk::{Directory, DiskSource, DiskStore, Reach, Selection, Wording};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Event;
@@ -64,7 +67,7 @@ const SESSIONS: usize = 64;
 pub struct DirectoryServer {
     /// The root as it was named, for messages.
     path: PathBuf,
-    root: Directory,
+    root: Arc<Directory>,
     /// `None` for plain connections, whose callers are anybody.
     clients: Option<Admission>,
     /// The plain clients beside those with keys.
@@ -87,7 +90,7 @@ impl DirectoryServer {
         let usages = clients.as_ref().map(Admission::usages).unwrap_or_default();
         let permissions =
             Permissions::new(root, read_only, usages, PlainClients::MAX_RATE).map_err(|error| no_root(root, &error))?;
-        let (path, root) = (root.to_owned(), directory);
+        let (path, root) = (root.to_owned(), Arc::new(directory));
         let (sessions, idle, served) = (SESSIONS, Some(IDLE), Arc::default());
         Ok(Self { path, root, clients, plain: None, permissions, sessions, idle, served })
     }
@@ -204,7 +207,18 @@ impl Serving<'_> {
                 Ok(permit) => self.send(caller, pull, (&rights, permit)),
                 Err((code, why)) => caller.refuse(code, &why),
             },
-            _ => caller.refuse(AbortCode::WrongService, "this server copies files; `farhaul bench --listen` measures"),
+            Request::Files => match permissions.begins(&rights) {
+                Ok(permit) => {
+                    let Environment { clock, events, .. } = self.hosting.environment;
+                    let events = events.of_session(caller.session);
+                    let guard = KeyGuard::new(permissions, (&rights, permit), (*clock, events));
+                    let reach = Reach::Beneath(Arc::clone(&self.server.root));
+                    let (report, result) = self.hosting.serve_files(caller, reach, guard);
+                    self.report(caller, report, result);
+                }
+                Err((code, why)) => caller.refuse(code, &why),
+            },
+            _ => caller.refuse(AbortCode::WrongService, "this server has files; `farhaul bench --listen` measures"),
         }
     }
 

@@ -295,7 +295,8 @@ fn write_and_listen(
         take(session, Ok(channel.early.to_vec()))?;
     }
     loop {
-        while let Ok(answer) = inbox.try_recv() {
+        // No more than may wait: answers of this side come between those of a peer that sends all the time.
+        for answer in inbox.try_iter().take(WAITING_BLOCKS) {
             take(session, answer)?;
         }
         session.handle_events();

@@ -26,7 +26,7 @@ use crate::connect;
 use crate::copy::Copy;
 use crate::copy::missing::select;
 use crate::copy::partial::Target;
-use crate::disk::{DiskSource, DiskStore, Selection, Wording};
+use crate::disk::{DiskSource, DiskStore, Reach, Selection, Unguarded, Wording};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Events;
@@ -47,7 +47,7 @@ const BLOCK: usize = 64 << 10;
 const SERVER_ADDRESS: usize = 2;
 
 /// What a program has to bring along that is started on a remote host.
-pub trait Host {
+pub trait Host: Sync {
     /// The settings of connections that these words of a command line give.
     ///
     /// # Errors
@@ -196,6 +196,7 @@ fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &En
     let copy = OneCopy {
         hosting: Hosting { environment, settings: &settings },
         job: &job,
+        host,
         endpoint: &endpoint,
         has_begun: Arc::default(),
         outcome: Mutex::default(),
@@ -264,6 +265,7 @@ fn follow(
 struct OneCopy<'a> {
     hosting: Hosting<'a>,
     job: &'a Job,
+    host: &'a dyn Host,
     endpoint: &'a Endpoint,
     /// Whether the local program has called.
     has_begun: Arc<AtomicBool>,
@@ -283,6 +285,10 @@ impl OneCopy<'_> {
             (Job::Send { paths, recursive }, Request::Pull(pull)) => self.send(caller, pull, paths, *recursive),
             (Job::Run(command), Request::Command(request)) => {
                 rsh::server::serve(self.hosting.environment, caller, *request, command)
+            }
+            (Job::Files, Request::Files) => {
+                let reach = Reach::Own(Box::new(|path: &[u8]| job::local_place(path, self.host)));
+                self.hosting.serve_files(caller, reach, Unguarded).1
             }
             _ => return caller.refuse(AbortCode::WrongService, "this program is for another copy"),
         };

@@ -91,6 +91,8 @@ pub(crate) enum Task {
     Answer,
     /// Run this command, or this subsystem of sshd. Its bytes are in the form of a path.
     Run { command: PathText, is_subsystem: bool },
+    /// Serve the files of the user.
+    Files,
 }
 
 /// What the local program's user asked for.

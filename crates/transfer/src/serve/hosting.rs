@@ -100,7 +100,12 @@ impl Hosting<'_> {
         (if caller.is_unlisted { log.of_unlisted_caller() } else { log }, meter)
     }
 
-    fn drive(&self, caller: &Caller, job: &mut impl Session, meter: Meter) -> (Result<(), Trouble>, Measured) {
+    pub(super) fn drive(
+        &self,
+        caller: &Caller,
+        job: &mut impl Session,
+        meter: Meter,
+    ) -> (Result<(), Trouble>, Measured) {
         let (clock, events) = (self.environment.clock, self.environment.events.of_session(caller.session));
         let show = move |moved: &Moved<'_>| events.send(&Event::Moved(moved));
         // A copy works without its watching thread.
@@ -117,7 +122,7 @@ impl Hosting<'_> {
         (driven, Measured { stats, rtt: rtt.unwrap_or_default(), meter, waits, fed: false, rate, buffer })
     }
 
-    fn end(&self, caller: &Caller, direction: Direction) -> Report {
+    pub(super) fn end(&self, caller: &Caller, direction: Direction) -> Report {
         let mut report = Report {
             session: Some(caller.session),
             address: Some(caller.peer.to_string()),

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use farhaul_session::{Pull, Rules, escape};
+use farhaul_session::{FailCode, Failure, Pull, Rules, escape};
 
 use super::super::messages::{PathText, Task};
 use super::Host;
@@ -33,6 +33,7 @@ pub(super) enum Job {
     Answer,
     /// A command, which is not started yet.
     Run(LoginCommand),
+    Files,
 }
 
 impl Job {
@@ -53,6 +54,7 @@ impl Job {
                 let command = OsString::from_vec(command.bytes().map_err(malformed)?);
                 Self::Run(LoginCommand::of(command, *is_subsystem, host)?)
             }
+            Task::Files => Self::Files,
             Task::Forward { paths, recursive } => Self::Forward { paths: all(paths)?, recursive: *recursive },
         })
     }
@@ -61,6 +63,13 @@ impl Job {
     pub(super) const fn takes_one(&self) -> bool {
         matches!(self, Self::Receive { asked: Pull { single: true, .. }, .. })
     }
+}
+
+/// The path of a request of the file service on this host.
+pub(super) fn local_place(path: &[u8], host: &dyn Host) -> Result<PathBuf, Failure> {
+    // Ssh starts the program in the home directory.
+    let path = if path.is_empty() { b".".to_vec() } else { path.to_vec() };
+    with_home(path, |user| home_of(user, host)).map_err(|error| Failure::new(FailCode::NotFound, error.message))
 }
 
 /// A path on this host.

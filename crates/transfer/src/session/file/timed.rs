@@ -42,7 +42,8 @@ impl Working {
         self.0.load(Ordering::Acquire)
     }
 
-    fn set(&self, is_working: bool) {
+    /// Sets it.
+    pub(crate) fn set(&self, is_working: bool) {
         self.0.store(is_working, Ordering::Release);
     }
 }

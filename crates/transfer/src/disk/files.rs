@@ -1,0 +1,295 @@
+//! Files on the real disk for a server of the file service.
+//!
+//! Each entry is reached by a directory handle and a single name. A [`Guard`] decides what the client may do, and counts what it moves.
+//!
+//! | part | owns |
+//! | --- | --- |
+//! | `reach` | what a path of a client means: below a root, or as the user of this host would write it |
+//! | `listing` | pages of directories of any size |
+//! | `new_file` | a file under its temporary name, until it gets its own |
+//! | `rename` | another name for an entry |
+//! | `removal`, `duplicate` | work in steps: removing a tree, copying a file |
+
+mod duplicate;
+mod listing;
+mod new_file;
+mod reach;
+mod removal;
+mod rename;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fs::File;
+
+use farhaul_session::{
+    Component, Digest, FailCode, Failure, FileInfo, Files, Finished, ListPage, MakeDirectory, Move, Mtime, NodeKind,
+    Progressing, Put, Remove, ServicePath, Stamp,
+};
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+
+use self::duplicate::Duplicate;
+use self::listing::Listing;
+pub(crate) use self::new_file::NewFile;
+pub(crate) use self::reach::{Guard, Reach, Right, Unguarded};
+use self::removal::Removal;
+use super::directory::{Directory, kind, mtime};
+use super::failure::failure;
+use super::target::words;
+use super::temporary::is_temporary;
+use crate::event::FileChange;
+
+/// Files that count once, however many ranges of them are read: as many as a client reads at a time.
+const REMEMBERED: usize = 64;
+/// Permission bits of an entry.
+const MODE: u32 = 0o7777;
+
+/// The files of a server, as far as its guard permits.
+#[derive(Debug)]
+pub(crate) struct DiskFiles<'a, G> {
+    reach: Reach<'a>,
+    guard: G,
+    listing: Option<Listing>,
+    /// Devices and inodes of files that were read lately.
+    read: VecDeque<(u64, u64)>,
+}
+
+/// A file that is open for reading.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    file: File,
+    before: Stat,
+}
+
+/// Work in steps.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Removal(Removal, ServicePath),
+    Duplicate(Box<Duplicate>),
+}
+
+impl<'a, G: Guard> DiskFiles<'a, G> {
+    pub(crate) const fn new(reach: Reach<'a>, guard: G) -> Self {
+        Self { reach, guard, listing: None, read: VecDeque::new() }
+    }
+
+    /// The directory of an entry, and its name there.
+    fn parent(&self, place: &ServicePath, right: Right) -> Result<(Directory, Component), Failure> {
+        self.reach.parent(place, (&self.guard, right))?.ok_or_else(|| {
+            Failure::new(
+                FailCode::NameRefused,
+                "the root, . and .. have no name that could change; name the entry itself",
+            )
+        })
+    }
+
+    /// The same for an entry that gets this place. Missing directories are made, if wanted.
+    fn new_place(&mut self, place: &ServicePath, parents: bool) -> Result<(Directory, Component), Failure> {
+        let found = match self.parent(place, Right::Write) {
+            Err(missing) if parents && missing.code == FailCode::NotFound => {
+                self.reach.make_parent(place, &mut self.guard)?
+            }
+            found => found?,
+        };
+        if is_temporary(&found.1) {
+            return Err(Failure::new(FailCode::NameRefused, "names of incomplete files are for incomplete files"));
+        }
+        Ok(found)
+    }
+}
+
+impl<G: Guard> Files for DiskFiles<'_, G> {
+    type Reading = OpenFile;
+    type Writing = NewFile;
+    type Work = Work;
+
+    fn stat(&mut self, place: &ServicePath) -> Result<FileInfo, Failure> {
+        match self.reach.parent(place, (&self.guard, Right::Read))? {
+            Some((directory, name)) => info_of(&directory, &name).map_err(|error| failed("read its properties", error)),
+            None => {
+                let directory = self.reach.directory(place, (&self.guard, Right::Read))?;
+                let stat = rustix::fs::fstat(&directory).map_err(|error| failed("read its properties", error))?;
+                Ok(info(&stat, None))
+            }
+        }
+    }
+
+    fn list(&mut self, place: &ServicePath, cursor: &[u8], most: usize) -> Result<ListPage, Failure> {
+        let directory = self.reach.directory(place, (&self.guard, Right::Read))?;
+        Listing::page(&mut self.listing, &directory, cursor, most).map_err(|error| failed("read the directory", error))
+    }
+
+    fn open(&mut self, place: &ServicePath) -> Result<OpenFile, Failure> {
+        let file = self.reach.open(place, &self.guard)?;
+        let before = rustix::fs::fstat(&file).map_err(|error| failed("read", error))?;
+        match kind(&before) {
+            FileType::RegularFile => {}
+            FileType::Directory => return Err(FailCode::IsDirectory.into()),
+            kind => return Err(Failure::new(FailCode::SpecialFile, words(kind))),
+        }
+        let identity = (before.st_dev, before.st_ino);
+        if !self.read.contains(&identity) {
+            self.guard.charge_file()?;
+            self.read.push_back(identity);
+            if self.read.len() > REMEMBERED {
+                self.read.pop_front();
+            }
+        }
+        Ok(OpenFile { file, before })
+    }
+
+    fn stamp(&mut self, open: &mut OpenFile) -> Result<(Stamp, bool), Failure> {
+        let now = rustix::fs::fstat(&open.file).map_err(|error| failed("read", error))?;
+        let version =
+            |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec);
+        Ok((Stamp { size: size(&now), mtime: mtime(&now) }, version(&now) != version(&open.before)))
+    }
+
+    fn read(&mut self, open: &mut OpenFile, offset: u64, out: &mut [u8]) -> Result<usize, Failure> {
+        // No file goes on there, and the system refuses to look.
+        if i64::try_from(offset.saturating_add(out.len() as u64)).is_err() {
+            return Ok(0);
+        }
+        let portion = self.guard.portion().min(out.len());
+        let read = rustix::io::retry_on_intr(|| rustix::io::pread(&open.file, &mut out[..portion], offset));
+        let count = read.map_err(|error| failed("read", error))?;
+        self.guard.charge(count)?;
+        Ok(count)
+    }
+
+    fn create(&mut self, put: &Put) -> Result<NewFile, Failure> {
+        let (directory, name) = self.new_place(&put.place, put.parents)?;
+        let claim = self.guard.claim(put.size.unwrap_or(0))?;
+        self.guard.charge_file()?;
+        NewFile::begin((directory, name), put, claim)
+    }
+
+    fn write(&mut self, file: &mut NewFile, bytes: &[u8]) -> Result<(), Failure> {
+        self.guard.charge_claimed(bytes.len(), file.claim())?;
+        file.write(bytes)
+    }
+
+    fn commit(&mut self, file: NewFile, digest: &Digest) -> Result<(), Failure> {
+        let (place, size) = file.commit()?;
+        self.guard.changed(&place, FileChange::Written(size, Some(digest)));
+        Ok(())
+    }
+
+    fn make_directory(&mut self, request: &MakeDirectory) -> Result<bool, Failure> {
+        if request.parents
+            && self.reach.parent(&request.place, (&self.guard, Right::Write)).is_ok_and(|at| at.is_none())
+        {
+            // It has no name of its own, so it exists.
+            return self.reach.directory(&request.place, (&self.guard, Right::Write)).map(|_| false);
+        }
+        let (directory, name) = self.new_place(&request.place, request.parents)?;
+        match directory.stat(&name).map(|stat| kind(&stat)) {
+            Ok(FileType::Directory) if request.parents => return Ok(false),
+            Ok(kind) => return Err(Failure::new(FailCode::Exists, format!("{name} is {}", words(kind)))),
+            Err(_) => {}
+        }
+        self.guard.charge_file()?;
+        let is_new = reach::make_directory(&directory, &name)?;
+        if is_new {
+            self.guard.changed(&request.place, FileChange::Made);
+        }
+        Ok(is_new)
+    }
+
+    fn rename(&mut self, places: &Move) -> Result<(), Failure> {
+        let (from, name) = self.parent(&places.from, Right::Delete)?;
+        // Nothing is made for an entry that does not exist.
+        from.stat(&name).map_err(|error| failed("rename", error))?;
+        let (to, new_name) = self.new_place(&places.to, places.parents)?;
+        rename::rename((&from, &name), (&to, &new_name), places.existing)?;
+        self.guard.changed(&places.to, FileChange::Renamed);
+        Ok(())
+    }
+
+    fn remove(&mut self, request: &Remove) -> Result<Work, Failure> {
+        let (directory, name) = self.parent(&request.place, Right::Delete)?;
+        let removal = Removal::begin(directory, name, request.removing)?;
+        Ok(Work::Removal(removal, request.place.clone()))
+    }
+
+    fn copy(&mut self, places: &Move) -> Result<Work, Failure> {
+        let source = self.open(&places.from)?;
+        let (directory, name) = self.new_place(&places.to, places.parents)?;
+        let size = size(&source.before);
+        let claim = self.guard.claim(size)?;
+        self.guard.charge_file()?;
+        let put = Put {
+            place: places.to.clone(),
+            size: Some(size),
+            existing: places.existing,
+            parents: false,
+            mode: source.before.st_mode & 0o777,
+            mtime: None,
+        };
+        let target = NewFile::begin((directory, name), &put, claim)?;
+        Ok(Work::Duplicate(Box::new(Duplicate::new(source, target))))
+    }
+
+    fn step(&mut self, work: &mut Work) -> Result<Progressing, Failure> {
+        match work {
+            Work::Removal(removal, place) => {
+                let stepped = removal.step()?;
+                if stepped != Progressing::More {
+                    self.guard.changed(place, FileChange::Removed);
+                }
+                Ok(stepped)
+            }
+            Work::Duplicate(duplicate) => {
+                let copied = duplicate.some(self.guard.portion())?;
+                if let Some(target) = duplicate.target().filter(|_| copied > 0) {
+                    self.guard.charge_claimed(copied, target.claim())?;
+                    return Ok(Progressing::More);
+                }
+                let changed = self.stamp(duplicate.source())?.1;
+                let (place, written) = duplicate.finish(changed)?;
+                self.guard.changed(&place, FileChange::Written(written.size, None));
+                Ok(Progressing::Done(Finished::Copied(written)))
+            }
+        }
+    }
+}
+
+/// The properties of the entry with this name.
+fn info_of(directory: &Directory, name: &Component) -> Result<FileInfo, Errno> {
+    let stat = directory.stat(name)?;
+    let is_link = kind(&stat) == FileType::Symlink;
+    let target = is_link.then(|| rustix::fs::readlinkat(directory, name.as_bytes(), Vec::new())).transpose()?;
+    Ok(info(&stat, target.map(std::ffi::CString::into_bytes)))
+}
+
+fn info(stat: &Stat, target: Option<Vec<u8>>) -> FileInfo {
+    let (kind, size) = match kind(stat) {
+        FileType::RegularFile => (NodeKind::File, size(stat)),
+        FileType::Directory => (NodeKind::Directory, 0),
+        FileType::Symlink => (NodeKind::Link, 0),
+        _ => (NodeKind::Other, 0),
+    };
+    FileInfo { kind, size, mode: stat.st_mode & MODE, mtime: self::mtime(stat), target }
+}
+
+fn size(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+/// The failure of an attempt to `action`. What is in the way of a copy has several reasons here.
+fn failed(action: &str, errno: Errno) -> Failure {
+    match errno {
+        Errno::NOTDIR => FailCode::NotDirectory.into(),
+        Errno::NOTEMPTY => FailCode::NotEmpty.into(),
+        Errno::ISDIR => FailCode::IsDirectory.into(),
+        Errno::LOOP => Failure::new(FailCode::SpecialFile, "a symbolic link is on the way, and none is followed"),
+        Errno::XDEV => Failure::new(FailCode::Unsupported, "it is on another file system: copy it, then remove it"),
+        errno => failure(action, errno),
+    }
+}
+
+/// The time of a new file that has none.
+fn now() -> Mtime {
+    super::directory::now()
+}

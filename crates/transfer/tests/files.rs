@@ -1,0 +1,226 @@
+//! The files of a server in this process, by requests.
+#![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::thread;
+
+use farhaul::Endpoint;
+use farhaul_session::{NodeKind, ReadFrom, Removing};
+use farhaul_transfer::serve::DirectoryServer;
+use farhaul_transfer::{Code, Environment, PutOptions, RemoteFiles, RemoteHost, Settings, Ssh};
+
+/// A server of a directory of its own, which both end with the test.
+struct Served {
+    root: PathBuf,
+    environment: Environment,
+    address: String,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Served {
+    fn new(name: &str, with: impl FnOnce(DirectoryServer) -> DirectoryServer) -> Self {
+        let root = std::env::temp_dir().join(format!("farhaul-served-{}-{name}", std::process::id()));
+        fs::create_dir_all(&root).unwrap();
+        let (environment, settings) = (Environment::default(), settings());
+        let server = with(DirectoryServer::of(&root, None, false).unwrap());
+        let endpoint = Endpoint::plain("127.0.0.1:0").unwrap();
+        let address = endpoint.local_addr().to_string();
+        environment.cancellation.cancels(endpoint.canceller());
+        let listener = endpoint.listen().unwrap();
+        let its = environment.clone();
+        let thread = thread::spawn(move || drop(server.run(&its, &settings, listener, |_| ())));
+        Self { root, environment, address, thread: Some(thread) }
+    }
+
+    fn files(&self) -> RemoteFiles {
+        let host: RemoteHost = format!("udt://{}", self.address).parse().unwrap();
+        RemoteFiles::connect(host, settings(), Ssh::default(), &Environment::default()).unwrap()
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.root.join(name), bytes).unwrap();
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.environment.cancellation.cancel();
+        let _ = self.thread.take().unwrap().join();
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+fn settings() -> Settings {
+    let mut settings = Settings::default();
+    settings.security.plain = true;
+    settings
+}
+
+fn pattern(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at / 251 + at % 251) as u8).collect()
+}
+
+#[test]
+fn files_of_a_server_are_written_listed_renamed_copied_and_removed() {
+    let served = Served::new("changes", |server| server);
+    let files = served.files();
+    let bytes = pattern(3_000_000);
+    let written = files.put("d/deep/f", bytes.as_slice(), PutOptions::default()).unwrap();
+    assert_eq!(written.digest, Some(farhaul_session::Digest::of(&bytes)));
+    assert_eq!(fs::read(served.root.join("d/deep/f")).unwrap(), bytes);
+    assert_eq!(files.digest("d/deep/f").unwrap(), written);
+    let code = |result: Result<_, farhaul_transfer::Error>| result.map(drop).unwrap_err().code;
+    assert_eq!(code(files.put("d/deep/f", b"x".as_slice(), PutOptions::default())), Code::AlreadyExists);
+    let replacing = PutOptions { replace: true, size: Some(3), ..PutOptions::default() };
+    files.put("d/deep/f", b"new".as_slice(), replacing).unwrap();
+    assert_eq!(code(files.put("d/deep/f", b"four".as_slice(), replacing)), Code::SourceChanged);
+    files.rename("d/deep/f", "e/g").unwrap();
+    assert_eq!(files.copy("e/g", "e/h", false).unwrap().size, 3);
+    assert_eq!(code(files.rename("e/g", "e/h").map(|()| written)), Code::AlreadyExists);
+    files.rename_as("e/g", "e/h", true).unwrap();
+    let names: Vec<_> = files.list("e").map(|entry| entry.unwrap().name.to_string()).collect();
+    assert_eq!(names, ["h"]);
+    assert_eq!(code(files.remove("e").map(|()| written)), Code::DirectoryNotEmpty);
+    assert_eq!(code(files.remove_as("e", Removing::File).map(|_| written)), Code::IsDirectory);
+    assert_eq!(files.remove_tree("e", 10).unwrap(), 2);
+    assert!(files.create_dir("e/new", true).unwrap() && !files.create_dir("e/new", true).unwrap());
+    assert_eq!(files.stat("e").unwrap().kind, NodeKind::Directory);
+    let missing = files.stat("none").unwrap_err();
+    assert_eq!(missing.code, Code::NotFound);
+    assert!(missing.message.contains(&format!("udt://{}/none", served.address)), "{missing}");
+    assert_eq!(files.list("none").next().unwrap().unwrap_err().code, Code::NotFound);
+    files.close().unwrap();
+    assert!(files.stat("e").is_ok(), "a new connection");
+}
+
+#[test]
+fn ranges_are_read_in_any_order_and_by_several_threads_at_once() {
+    let served = Served::new("ranges", |server| server);
+    let bytes = pattern(9_000_000);
+    served.write("f", &bytes);
+    let files = served.files();
+    let ranges: Vec<(u64, u64)> = (0..40).map(|number| ((number * 7_919_777) % 8_900_000, 100_000)).collect();
+    thread::scope(|scope| {
+        for turn in 0..4 {
+            let (files, ranges, bytes) = (files.clone(), &ranges, &bytes);
+            scope.spawn(move || {
+                let read = files.read_ranges("f", ranges).unwrap();
+                for ((offset, _), range) in ranges.iter().zip(read) {
+                    let at = usize::try_from(*offset).unwrap();
+                    assert!(range.bytes == bytes[at..at + 100_000] && range.offset == *offset);
+                }
+                files.put(format!("own{turn}"), &bytes[..500_000], PutOptions::default()).unwrap();
+                assert_eq!(files.stat("f").unwrap().size, 9_000_000);
+            });
+        }
+    });
+    assert_eq!(files.read_end("f", 3).unwrap().bytes, bytes[8_999_997..]);
+    assert_eq!(files.read_range("f", 8_999_999, 5).unwrap().bytes, bytes[8_999_999..]);
+    assert_eq!(files.read_ranges("none", &[(0, 1), (5, 1)]).unwrap_err().code, Code::NotFound);
+    files.close().unwrap();
+}
+
+#[test]
+fn a_file_is_read_ahead_and_sought_in() {
+    let served = Served::new("reads", |server| server);
+    let bytes = pattern(7_340_033);
+    served.write("f", &bytes);
+    served.write("empty", b"");
+    let files = served.files();
+    let mut file = files.open_read("f").unwrap();
+    let mut all = Vec::new();
+    file.read_to_end(&mut all).unwrap();
+    assert!(all == bytes && file.len() == 7_340_033);
+    let mut some = [0; 10];
+    for at in [7_340_000, 0, 5_000_000, 5_000_005, 1_048_570] {
+        assert_eq!(file.seek(SeekFrom::Start(at as u64)).unwrap(), at as u64);
+        file.read_exact(&mut some).unwrap();
+        assert_eq!(some, bytes[at..at + 10], "{at}");
+    }
+    assert_eq!(file.seek(SeekFrom::End(-4)).unwrap(), 7_340_029);
+    assert_eq!(file.read(&mut some).unwrap(), 4);
+    assert_eq!(file.read(&mut some).unwrap(), 0);
+    assert!(file.seek(SeekFrom::Current(-9_999_999)).is_err());
+    let mut part = files.open_part("f", ReadFrom::End(2_000_000), 1_500_000).unwrap();
+    all.clear();
+    part.read_to_end(&mut all).unwrap();
+    assert!(all == bytes[5_340_033..6_840_033]);
+    assert!(files.open_read("empty").unwrap().is_empty());
+    // A file that changes is no file.
+    let mut file = files.open_read("f").unwrap();
+    served.write("f", &bytes[1..]);
+    let error = file.read_to_end(&mut all).unwrap_err();
+    let error = error.into_inner().unwrap().downcast::<farhaul_transfer::Error>().unwrap();
+    assert_eq!(error.code, Code::SourceChanged);
+}
+
+#[test]
+fn a_writer_that_is_dropped_leaves_nothing() {
+    let served = Served::new("writers", |server| server);
+    let files = served.files();
+    let mut writer = files.create("f", PutOptions::default()).unwrap();
+    writer.write_all(&pattern(700_000)).unwrap();
+    drop(writer);
+    let mut writer = files.create("g", PutOptions::default()).unwrap();
+    writer.write_all(b"whole").unwrap();
+    assert_eq!(writer.finish().unwrap().size, 5);
+    assert_eq!(files.list("").map(|entry| entry.unwrap().name.to_string()).collect::<Vec<_>>(), ["g"]);
+    assert_eq!(fs::read_dir(&served.root).unwrap().count(), 1, "no temporary file stays");
+    let mut writer = files.create("g", PutOptions::default()).unwrap();
+    let error = (0..1_000).find_map(|_| writer.write_all(&[7; 100_000]).err()).unwrap();
+    let error = error.into_inner().unwrap().downcast::<farhaul_transfer::Error>().unwrap();
+    assert_eq!(error.code, Code::AlreadyExists, "{error}");
+    assert!(writer.finish().is_err());
+}
+
+#[test]
+fn a_connection_that_the_server_closed_is_made_again() {
+    let served = Served::new("again", |server| server.idle(Some(std::time::Duration::from_millis(300))));
+    served.write("f", b"content");
+    let files = served.files();
+    for _ in 0..2 {
+        assert_eq!(files.read_range("f", 0, 99).unwrap().bytes, b"content");
+        // Longer than the server waits, which looks every second.
+        thread::park_timeout(std::time::Duration::from_millis(1_600));
+    }
+    files.rename("f", "g").unwrap();
+}
+
+/// A server that knows copies alone answers the opening with these words.
+#[test]
+fn an_older_server_is_told_from_one_that_misbehaves() {
+    let listener = farhaul::Listener::plain("127.0.0.1:0").unwrap();
+    let host: RemoteHost = format!("udt://{}", listener.local_addr()).parse().unwrap();
+    let server = thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        assert!(stream.recv(&mut [0; 1000]).unwrap() > 0);
+        let why = "protocol violation by the peer: malformed Open frame: invalid verb";
+        stream.send_all(&farhaul_session::refusal(farhaul_session::AbortCode::Protocol, why)).unwrap();
+        let _ = stream.finish();
+    });
+    let error = RemoteFiles::connect(host, settings(), Ssh::default(), &Environment::default()).unwrap_err();
+    assert!(error.code == Code::Protocol && error.message.contains("older than this one"), "{error}");
+    server.join().unwrap();
+}
+
+#[test]
+fn a_read_only_server_changes_nothing() {
+    let root = std::env::temp_dir().join(format!("farhaul-served-{}-read-only", std::process::id()));
+    fs::create_dir_all(&root).unwrap();
+    let served = Served::new("read-only", |_| DirectoryServer::of(&root, None, true).unwrap());
+    served.write("f", b"content");
+    let files = served.files();
+    assert_eq!(files.read_range("f", 0, 99).unwrap().bytes, b"content");
+    let refused = |result: Result<(), farhaul_transfer::Error>| {
+        let error = result.unwrap_err();
+        assert!(error.code == Code::AccessDenied && error.message.contains("read-only"), "{error}");
+    };
+    refused(files.put("g", b"x".as_slice(), PutOptions::default()).map(drop));
+    refused(files.create_dir("d", true).map(drop));
+    refused(files.remove("f"));
+    refused(files.rename("f", "g"));
+    refused(files.copy("f", "g", false).map(drop));
+    assert_eq!(fs::read_dir(&served.root).unwrap().count(), 1);
+}
