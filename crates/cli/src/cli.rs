@@ -46,6 +46,11 @@ pub(crate) enum Verb {
     Copy(cmd::copy::args::CopyArgs),
     Serve(cmd::serve::args::ServeArgs),
     Rsh(cmd::rsh::args::RshArgs),
+    Ls(cmd::files::ls::LsArgs),
+    Cat(cmd::files::cat::CatArgs),
+    Rm(cmd::files::rm::RmArgs),
+    Mv(cmd::files::mv::MvArgs),
+    Mkdir(cmd::files::mkdir::MkdirArgs),
     #[command(hide = true)]
     Bootstrap(cmd::bootstrap::BootstrapArgs),
     Pipe(cmd::pipe::args::PipeArgs),
@@ -76,6 +81,11 @@ impl Verb {
             Self::Doctor(args) => return cmd::doctor::run(&args, context, &command()),
             Self::Copy(args) => cmd::copy::run(&args, context),
             Self::Serve(args) => cmd::serve::run(&args, context),
+            Self::Ls(args) => cmd::files::ls::run(&args, context),
+            Self::Cat(args) => cmd::files::cat::run(&args, context),
+            Self::Rm(args) => cmd::files::rm::run(&args, context),
+            Self::Mv(args) => cmd::files::mv::run(&args, context),
+            Self::Mkdir(args) => cmd::files::mkdir::run(&args, context),
             Self::Bootstrap(args) => cmd::bootstrap::run(&args, context),
             Self::Pipe(args) => cmd::pipe::run(&args, context),
             Self::Bench(args) => cmd::bench::run(&args, context),
@@ -101,6 +111,11 @@ impl Verb {
         match self {
             Self::Copy(args) => Some(("copy", &args.transport)),
             Self::Serve(args) => Some(("serve", &args.transport)),
+            Self::Ls(args) => Some(("ls", &args.options.transport)),
+            Self::Cat(args) => Some(("cat", &args.options.transport)),
+            Self::Rm(args) => Some(("rm", &args.options.transport)),
+            Self::Mv(args) => Some(("mv", &args.options.transport)),
+            Self::Mkdir(args) => Some(("mkdir", &args.options.transport)),
             Self::Pipe(args) => Some(("pipe", &args.transport)),
             Self::Bench(args) => Some(("bench", &args.transport)),
             _ => None,
@@ -125,6 +140,11 @@ impl Verb {
             Self::Rsh(_) => true,
             Self::Bootstrap(args) => args.runs_commands(),
             Self::Copy(args) => args.uses_ssh(),
+            Self::Ls(args) => args.uses_ssh(),
+            Self::Cat(args) => args.uses_ssh(),
+            Self::Rm(args) => args.uses_ssh(),
+            Self::Mv(args) => args.uses_ssh(),
+            Self::Mkdir(args) => args.uses_ssh(),
             _ => false,
         };
         let gives_up_capabilities = matches!(self, Self::Serve(args) if args.gives_up_capabilities());
@@ -173,7 +193,7 @@ fn json_to(verb: &str, wants: bool, has_data_on_stdout: bool) -> JsonTo {
         _ if !wants => JsonTo::Nowhere,
         // It has no records, and its callers read what it prints.
         "rsh" => JsonTo::Nowhere,
-        "pipe" | "emulate" => JsonTo::Stderr,
+        "pipe" | "emulate" | "cat" => JsonTo::Stderr,
         _ if has_data_on_stdout => JsonTo::Stderr,
         _ => JsonTo::Stdout,
     }

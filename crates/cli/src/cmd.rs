@@ -9,6 +9,7 @@ pub(crate) mod copy;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod emulate;
+pub(crate) mod files;
 pub(crate) mod key;
 pub(crate) mod lab;
 mod link_report;

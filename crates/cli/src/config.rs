@@ -23,9 +23,12 @@ pub(crate) use files::{files_to_look_for, section_of_own};
 pub(crate) use show::show;
 
 /// The verbs that have settings worth keeping.
-const VERBS: &[&str] = &["copy", "serve", "rsh", "pipe", "bench", "profile", "stream", "relay", "emulate"];
+const VERBS: &[&str] = &[
+    "copy", "serve", "rsh", "ls", "cat", "rm", "mv", "mkdir", "pipe", "bench", "profile", "stream", "relay", "emulate",
+];
 /// The verbs that open connections. Keys above all sections apply to them.
-const CONNECTING: &[&str] = &["copy", "serve", "rsh", "pipe", "bench", "profile", "stream"];
+const CONNECTING: &[&str] =
+    &["copy", "serve", "rsh", "ls", "cat", "rm", "mv", "mkdir", "pipe", "bench", "profile", "stream"];
 /// Keys of connections that mean something else in a verb: the rate of a stream is its target, and no cap.
 const OTHER_MEANING: &[(&str, &str)] = &[("stream", "rate")];
 /// Options of a single run, which no file may set. Dangers are among them. The exception is `listen` of a server.

@@ -1,5 +1,6 @@
 //! Groups of options that several verbs share.
 
+mod files;
 mod originals;
 mod path;
 mod probing;
@@ -9,6 +10,7 @@ mod security;
 mod ssh;
 mod transport;
 
+pub(crate) use files::FilesOptions;
 pub(crate) use originals::{Original, OriginalStream};
 pub(crate) use path::{PathOptions, loss_share, way as path_record};
 pub(crate) use probing::Probing;

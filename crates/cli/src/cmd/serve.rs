@@ -263,6 +263,16 @@ fn no_root(args: &ServeArgs, error: &io::Error) -> Fault {
 
 /// The result of a session in one line.
 fn line(end: &Report) -> String {
+    if let Some(requests) = end.requests {
+        return format!(
+            "answered {} of {}, {} in {}; {}",
+            plural(requests, "request"),
+            end.address.as_deref().unwrap_or("?"),
+            ByteSize(end.bytes),
+            time(Duration::from_secs_f64(end.seconds)),
+            end.protection()
+        );
+    }
     let way = if end.direction == Some(Direction::Sent) { "sent to" } else { "received from" };
     format!(
         "{way} {}: {}, {} in {}, {}; {}",

@@ -3,7 +3,7 @@
 //! The name of each number has its unit. No number can be NaN or infinite: rates are whole bits per second, and shares come
 //! from [`share`](farhaul_transfer::limit::share).
 
-use farhaul_session::{Change, escape};
+use farhaul_session::{Change, FileInfo, NodeKind, escape};
 use farhaul_transfer::report::{Peer, Report, RttMicros};
 use farhaul_transfer::{Error, Limit};
 use serde::Serialize;
@@ -16,6 +16,7 @@ pub(crate) enum Record {
     Start(Box<Start>),
     Interval(Interval),
     File(FileRecord),
+    Entry(EntryRecord),
     Warning {
         message: String,
     },
@@ -134,9 +135,16 @@ pub(crate) struct FileRecord {
 impl FileRecord {
     /// The record of the file at `path`, without digest and error.
     pub(crate) fn of(session: Option<u64>, path: &[u8], status: FileStatus, bytes: u64) -> Self {
-        let hex = || path.iter().map(|byte| format!("{byte:02x}")).collect();
-        let path_hex = std::str::from_utf8(path).is_err().then(hex);
-        Self { session, path: escape(path), path_hex, status, change: None, bytes, digest: None, error: None }
+        Self {
+            session,
+            path: escape(path),
+            path_hex: hex_of_other_bytes(path),
+            status,
+            change: None,
+            bytes,
+            digest: None,
+            error: None,
+        }
     }
 }
 
@@ -160,6 +168,9 @@ pub(crate) enum FileStatus {
     Deleted,
     /// No copy can have it: a device, pipe or socket.
     LeftOut,
+    Removed,
+    /// It has this path now.
+    Renamed,
     Failed,
 }
 
@@ -181,6 +192,57 @@ impl From<Change> for ChangeRecord {
             Change::New => Self::New,
         }
     }
+}
+
+/// An entry of a directory of another host.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct EntryRecord {
+    /// Printable, with escapes.
+    path: String,
+    /// The bytes of the path in hexadecimal digits, if they are not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path_hex: Option<String>,
+    kind: &'static str,
+    bytes: u64,
+    /// Permission bits in octal digits, as chmod takes them.
+    mode: String,
+    mtime_unix_seconds: i64,
+    mtime_nanoseconds: u32,
+    /// The target of a symbolic link.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_hex: Option<String>,
+}
+
+impl EntryRecord {
+    /// The record of the entry at `path`.
+    pub(crate) fn of(path: &[u8], info: &FileInfo) -> Self {
+        let kind = match info.kind {
+            NodeKind::File => "file",
+            NodeKind::Directory => "directory",
+            NodeKind::Link => "link",
+            NodeKind::Other => "other",
+        };
+        let target = info.target.as_deref();
+        Self {
+            path: escape(path),
+            path_hex: hex_of_other_bytes(path),
+            kind,
+            bytes: info.size,
+            mode: format!("{:04o}", info.mode),
+            mtime_unix_seconds: info.mtime.seconds,
+            mtime_nanoseconds: info.mtime.nanos,
+            target: target.map(escape),
+            target_hex: target.and_then(hex_of_other_bytes),
+        }
+    }
+}
+
+/// The hexadecimal digits of bytes that are not UTF-8.
+fn hex_of_other_bytes(bytes: &[u8]) -> Option<String> {
+    let hex = || bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    std::str::from_utf8(bytes).is_err().then(hex)
 }
 
 /// One flow of several.

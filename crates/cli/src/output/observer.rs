@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use farhaul::{Rate, Stats, probe};
 use farhaul_session::{Change, Entry};
-use farhaul_transfer::event::Moved;
+use farhaul_transfer::event::{FileChange, Moved};
 use farhaul_transfer::{Event, Observer};
 use indicatif::ProgressBar;
 
@@ -140,6 +140,18 @@ impl Observer for Reporter {
                     human::plural(*chunks, "MiB"),
                     entry.path
                 ));
+            }
+            Event::Changed(path, change) => {
+                let (status, bytes, digest) = match change {
+                    FileChange::Written(bytes, Some(digest)) => {
+                        (FileStatus::Verified, *bytes, Some(digest.to_string()))
+                    }
+                    FileChange::Written(bytes, None) => (FileStatus::Copied, *bytes, None),
+                    FileChange::Made => (FileStatus::Made, 0, None),
+                    FileChange::Renamed => (FileStatus::Renamed, 0, None),
+                    _ => (FileStatus::Removed, 0, None),
+                };
+                self.file(session, path.as_bytes(), status, (bytes, digest), None);
             }
             Event::Failed(path, failure, _) => {
                 let line = format!("{} {path}: {failure}", output.style().red("not copied:"));

@@ -42,6 +42,7 @@ mod protocols;
 mod records;
 mod refusals;
 mod reloads;
+mod remote_files;
 mod rendezvous;
 mod requirement;
 mod restarts;

@@ -83,6 +83,26 @@ fn records_of_copy_and_serve_are_as_documented() {
 }
 
 #[test]
+fn records_of_the_verbs_for_files_are_as_documented_at_both_ends() {
+    let scratch = Scratch::new();
+    let root = scratch.dir("root");
+    scratch.file("root/f", 5);
+    std::os::unix::fs::symlink("f", scratch.at("root/link")).unwrap();
+    let server = Server::begin(&["serve", "--root", &root]);
+    let url = |path: &str| format!("udt://{}/{path}", server.address);
+    let run = |arguments: &[&str]| farhaul(&[&[arguments[0], "--plain", "--json"], &arguments[1..]].concat());
+    has(&run_is_as_documented(&run(&["ls", &url("")])), &["start", "entry", "end"]);
+    let cat = run(&["cat", &url("f")]);
+    assert_eq!(cat.stdout.len(), 5, "records are beside the data");
+    has(&run_is_as_documented(&cat), &["start", "end"]);
+    has(&run_is_as_documented(&run(&["mkdir", &url("d")])), &["start", "file", "end"]);
+    has(&run_is_as_documented(&run(&["mv", &url("f"), &url("d/")])), &["start", "file", "end"]);
+    has(&run_is_as_documented(&run(&["rm", "-r", &url("d"), &url("none")])), &["start", "file", "end"]);
+    run_is_as_documented(&run(&["ls", "--connect-timeout", "300ms", "udt://127.0.0.1:9/"]));
+    has(&are_as_documented(&rest_of(server)), &["file", "end"]);
+}
+
+#[test]
 fn records_of_bench_are_as_documented_for_every_protocol() {
     let list: Value = serde_json::from_slice(&farhaul(&["protocols", "--json"]).stdout).unwrap();
     for row in list.as_array().unwrap() {

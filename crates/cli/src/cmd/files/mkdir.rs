@@ -1,0 +1,45 @@
+//! `mkdir`: directories on another host.
+
+use clap::Args;
+
+use super::{Visit, location, remote};
+use crate::cmd::Context;
+use crate::exit::Fault;
+use crate::options::FilesOptions;
+use crate::output::json::FileStatus;
+use crate::values::Location;
+
+/// Make directories on another host
+///
+///     farhaul mkdir -p far.example:run42/plots/large
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct MkdirArgs {
+    /// Directories
+    #[arg(required = true, value_name = "PLACE", value_parser = location())]
+    pub(crate) places: Vec<Location>,
+    /// Make missing directories on the way, and accept one that exists
+    #[arg(short, long)]
+    parents: bool,
+    #[command(flatten)]
+    pub(crate) options: FilesOptions,
+}
+
+impl MkdirArgs {
+    /// Whether ssh reaches one of the places.
+    pub(crate) fn uses_ssh(&self) -> bool {
+        super::use_ssh(&self.places)
+    }
+}
+
+pub(crate) fn run(args: &MkdirArgs, context: &Context) -> Result<(), Fault> {
+    let places = remote(&args.places)?;
+    let mut visit = Visit::begin("mkdir", &places, (&args.options, false), context);
+    visit.set("parents", args.parents);
+    visit.each(&places, |visit, files, place| {
+        if files.create_dir(&place.path, args.parents)? {
+            visit.record(&place.path, FileStatus::Made);
+        }
+        Ok(())
+    })
+}
