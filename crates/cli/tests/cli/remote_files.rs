@@ -188,6 +188,31 @@ fn a_key_does_what_its_line_permits_within_its_caps() {
 }
 
 #[test]
+fn a_copy_deletes_on_a_server_where_the_key_may() {
+    let scratch = Scratch::new();
+    let (alice, bob) = (User::new(&scratch, "alice"), User::new(&scratch, "bob"));
+    let root = scratch.dir("root");
+    scratch.dir("tree");
+    scratch.file("tree/new", 5);
+    for folder in ["write", "all"] {
+        scratch.dir(&format!("root/{folder}"));
+        scratch.file(&format!("root/{folder}/old"), 5);
+    }
+    alice.admits(&bob, &format!("bob path={root}/write,write path={root}/all,write,delete"));
+    let server = Server::begin_as(&alice.0, &["serve", "--root", &root]);
+    let copies = |folder: &str| {
+        let (from, to) = (format!("{}/.", scratch.at("tree")), format!("udt://{}/{folder}/", server.address));
+        bob.runs(&["copy", "--host-key-policy", "accept-new", "-r", "--delete", &from, &to])
+    };
+    copies("write").fails(5, &["path=DIR,delete"]);
+    copies("all").succeeds();
+    assert_eq!(
+        (scratch.names("root/write"), scratch.names("root/all")),
+        (vec!["old".to_owned()], vec!["new".to_owned()])
+    );
+}
+
+#[test]
 fn the_verbs_work_over_ssh_as_the_user_there() {
     let scratch = Scratch::new();
     let (ssh, home) = (scratch.at("ssh"), scratch.dir("home"));
