@@ -2,14 +2,14 @@
 //!
 //! The command line, configuration files and the table in the documentation are derived from this one.
 
-use farhaul_units::Rate;
+use farhaul_units::{Rate, parse_duration};
 
 use crate::Controller;
 use crate::model::{Bbr, Union};
 use crate::options::{OptionDoc, OptionForm, Settings, SpecError};
 use crate::rate::{Fixed, Udt4, Udt2004, Udt2004Options, Udt2007, Udt2011};
 use crate::selection::Row;
-use crate::window::{Cubic, Reno, Tahoe};
+use crate::window::{Cubic, Ledbat, Reno, TARGET, Tahoe};
 
 /// One controller.
 #[derive(Debug)]
@@ -183,6 +183,23 @@ static CONTROLLERS: &[Entry] = &[
         construct: |_settings, _seed| Ok(Box::new(Cubic::new())),
     },
     Entry {
+        name: "ledbat",
+        summary: "LEDBAT++: a scavenger, which gives way to everything else as a queue begins to grow",
+        source: "ledbat-plus-plus, rfc6817",
+        options: &[OptionDoc {
+            name: "target",
+            meaning: "queueing delay at which it stops to grow",
+            form: OptionForm::Optional { default: "2ms" },
+        }],
+        construct: |settings, _seed| {
+            let target = settings.optional("target", parse_duration)?.unwrap_or(TARGET);
+            if target.is_zero() {
+                return Err(settings.out_of_range("target", "above zero"));
+            }
+            Ok(Box::new(Ledbat::new(target, settings.to_string())))
+        },
+    },
+    Entry {
         name: "tahoe",
         summary: "TCP before fast recovery: every loss restarts slow start",
         source: "jacobson-1988",
@@ -242,6 +259,8 @@ mod tests {
             "bbr",
             "reno",
             "cubic",
+            "ledbat",
+            "ledbat:target=5ms",
             "tahoe",
         ] {
             let spec: Spec = text.parse().unwrap();

@@ -127,6 +127,11 @@ fn curve_of_cubic() {
 }
 
 #[test]
+fn curve_of_ledbat() {
+    insta::assert_snapshot!(curve("ledbat", &script()));
+}
+
+#[test]
 fn curve_of_tahoe() {
     insta::assert_snapshot!(curve("tahoe", &script()));
 }

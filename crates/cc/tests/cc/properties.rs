@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 /// Specs that cover every controller and variant.
-const SPECS: [&str; 12] = [
+const SPECS: [&str; 13] = [
     "union",
     "udt",
     "udt-2004",
@@ -21,6 +21,7 @@ const SPECS: [&str; 12] = [
     "fixed:rate=500mbit",
     "reno",
     "cubic",
+    "ledbat",
     "tahoe",
 ];
 

@@ -1,5 +1,6 @@
 //! The simulator as its users see it: hosts, links and transports in virtual time.
 
+mod background;
 mod channel;
 mod dumbbell;
 mod generations;
