@@ -122,6 +122,11 @@ impl Verb {
         }
     }
 
+    /// Whether other programs go before the verb.
+    pub(crate) fn gives_way(&self) -> bool {
+        self.connection().is_some_and(|(_, transport)| transport.background)
+    }
+
     /// How the verb gets the right to create emulated networks. Verbs without networks need none.
     pub(crate) fn network_rights(&self) -> NetworkRights {
         match self {

@@ -34,7 +34,7 @@ use farhaul::{Endpoint, Error, Stats, Stream};
 use farhaul_emu::EmulateError;
 use farhaul_transfer::report::{ControlReport, Report};
 use farhaul_transfer::session::Trouble;
-use farhaul_transfer::{Environment, Events, Limit, Observer};
+use farhaul_transfer::{Environment, Events, Limit, Observer, Throttle};
 use farhaul_udp::Clock;
 use farhaul_units::{ByteSize, Rate};
 
@@ -48,6 +48,8 @@ use crate::output::{self, Output};
 pub(crate) struct Context {
     pub(crate) clock: Clock,
     pub(crate) interrupt: Interrupt,
+    /// Caps and pauses what the verb does.
+    pub(crate) throttle: Throttle,
     /// Whether this process may create networks. Known only to verbs that create or examine some.
     pub(crate) networks: Result<(), EmulateError>,
 }
@@ -60,12 +62,18 @@ impl Context {
     pub(crate) fn begin(rights: NetworkRights, at_signals: AtSignals) -> Result<Self, Fault> {
         // Rights apply to all later threads, and the reaction to signals starts the first one.
         let networks = rights();
-        Ok(Self { clock: Clock::start(), interrupt: Interrupt::install(at_signals)?, networks })
+        let (clock, interrupt) = (Clock::start(), Interrupt::install(at_signals)?);
+        Ok(Self { clock, interrupt, throttle: Throttle::default(), networks })
     }
 
     /// What copies and servers share, with this observer of their events.
     pub(crate) fn environment(&self, observer: impl Observer + 'static) -> Environment {
-        Environment { clock: self.clock, cancellation: self.interrupt.cancellation(), events: Events::to(observer) }
+        Environment {
+            clock: self.clock,
+            cancellation: self.interrupt.cancellation(),
+            events: Events::to(observer),
+            throttle: self.throttle.clone(),
+        }
     }
 
     /// The fault of a failed session with `peer`: a signal if one came, otherwise `trouble`.

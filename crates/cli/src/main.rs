@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         Ok(None) => (Records::of_unread(&early), Ok(0)),
         Ok(Some(cli)) => (
             Records::of(&cli.verb, early.verb().map_or("", |(name, _)| name)),
-            Context::begin(cli.verb.network_rights(), cli.verb.at_signals()).and_then(|context| cli.verb.run(&context)),
+            begin(&cli.verb).and_then(|context| cli.verb.run(&context)),
         ),
         Err(fault) => (Records::of_unread(&early), Err(fault)),
     };
@@ -65,6 +65,14 @@ fn main() -> ExitCode {
             exit::exit_code(early.verb().map(|(name, _)| name), &fault)
         }
     }
+}
+
+/// Begins a verb, while the program has a single thread.
+fn begin(verb: &Verb) -> Result<Context, Fault> {
+    if verb.gives_way() {
+        sys::give_way();
+    }
+    Context::begin(verb.network_rights(), verb.at_signals())
 }
 
 /// The records of a program that fails before its verb writes some.

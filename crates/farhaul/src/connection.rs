@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use farhaul_cc::Spec;
 use farhaul_proto::probe::StableConfig;
 use farhaul_proto::{ConnectionId, ConnectionLost, Endpoint, Stats, Streams};
+use farhaul_units::Rate;
 
 use crate::canceller::{CancelFlag, Canceller};
 use crate::control_stream::ControlStream;
@@ -18,6 +20,7 @@ use crate::driver::{CancelFlags, Core, WaitPlace};
 use crate::driver::{Registration, TaskWait};
 use crate::error::Error;
 use crate::port::{Attempt, Port};
+use crate::randomness;
 use crate::reach::Reaching;
 use crate::security::Protection;
 
@@ -185,6 +188,39 @@ impl Connection {
     /// The endpoint has a control stream. Its driver thread is gone. The system has no randomness.
     pub fn control_stream(&self, config: StableConfig) -> Result<ControlStream, Error> {
         ControlStream::begin(&self.port, self.peer_addr(), Some(self.id), config)
+    }
+
+    /// Caps the sending rate of this side from now on, as [`Builder::max_rate`](crate::Builder::max_rate) does from the
+    /// begin: the headers of IP, UDP and the protocol count, and retransmissions as well. `None` takes the cap away. All
+    /// clones share it. What the peer sends has the peer's cap.
+    ///
+    /// # Errors
+    /// A cap of zero. The protocol cannot change its cap ([`Error::FixedCap`]): of the protocols for dedicated channels,
+    /// each has a rate of its own. The endpoint's driver thread is gone.
+    pub fn set_max_rate(&self, rate: Option<Rate>) -> Result<(), Error> {
+        if rate == Some(Rate::ZERO) {
+            return Err(Error::InvalidOption { option: "max_rate", range: "above zero" });
+        }
+        let mut guard = self.port.driver.lock()?;
+        let now = guard.now();
+        if guard.transport.set_max_rate(now, self.id, rate) { Ok(()) } else { Err(Error::FixedCap) }
+    }
+
+    /// Replaces the congestion controller of this side by the one of this name, as
+    /// [`Builder::controller`](crate::Builder::controller) takes it. It knows nothing of the path at first.
+    ///
+    /// # Errors
+    /// There is no such controller. The protocol has none, or this one cannot take over from the one before
+    /// ([`Error::FixedController`]). The endpoint's driver thread is gone.
+    pub fn set_controller(&self, name: &str) -> Result<(), Error> {
+        let spec: Spec = name.parse().map_err(|error| Error::Controller(format!("{error}")))?;
+        let controller = spec.build(randomness::session()?);
+        let mut guard = self.port.driver.lock()?;
+        let now = guard.now();
+        match guard.transport.set_controller(now, self.id, controller) {
+            true => Ok(()),
+            false => Err(Error::FixedController),
+        }
     }
 
     /// Sends a user-defined control packet of this `kind` to the peer's congestion controller (`sendCustomMsg` of

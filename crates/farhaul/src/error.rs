@@ -91,6 +91,12 @@ pub enum Error {
         "this connection cannot end one direction alone: that needs encryption, the protocol udt, and a peer that can"
     )]
     NoHalfClose,
+    /// The protocol cannot change the cap on its rate: see [`Connection::set_max_rate`](crate::Connection::set_max_rate).
+    #[error("this connection cannot change the cap on its rate, because its protocol has a rate of its own")]
+    FixedCap,
+    /// The congestion controller cannot be replaced: see [`Connection::set_controller`](crate::Connection::set_controller).
+    #[error("the controller of this connection cannot be replaced by that one while it runs")]
+    FixedController,
     /// The message exceeds the [send buffer](crate::Builder::send_buffer) or the peer's window. Or the body of a
     /// [custom packet](crate::Connection::send_custom) exceeds a packet's payload.
     #[error("the message of {len} bytes exceeds the limit of {longest} bytes")]
@@ -169,7 +175,9 @@ impl Error {
             Self::Connect(ConnectError::RendezvousUnderWay | ConnectError::AlreadyConnected) => {
                 io::ErrorKind::AddrInUse
             }
-            Self::Connect(ConnectError::StreamsOnly) | Self::NoHalfClose => io::ErrorKind::Unsupported,
+            Self::Connect(ConnectError::StreamsOnly) | Self::NoHalfClose | Self::FixedCap | Self::FixedController => {
+                io::ErrorKind::Unsupported
+            }
             Self::Connect(ConnectError::NoTrust) => io::ErrorKind::PermissionDenied,
             Self::Connect(_) => io::ErrorKind::Other,
             Self::Lost(lost) => lost_kind(*lost),

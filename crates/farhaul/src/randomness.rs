@@ -10,7 +10,7 @@ pub(crate) fn entropy() -> Result<Entropy, Error> {
     Ok(Entropy { cookie_key, seed: u64::from_ne_bytes(seed) })
 }
 
-/// The number of a measured stream, which strangers do not guess.
+/// The number of a measured stream or the seed of a controller, which strangers do not guess.
 pub(crate) fn session() -> Result<u64, Error> {
     random().map(u64::from_ne_bytes)
 }

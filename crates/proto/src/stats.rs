@@ -18,6 +18,8 @@ pub struct Stats {
     pub totals: Totals,
     /// Current time between packets (`usPktSndPeriod`).
     pub send_period: SendPeriod,
+    /// Cap on the sending rate (`UDT_MAXBW`); `None` without one.
+    pub max_rate: Option<Rate>,
     /// Receiver's free buffer as last advertised, packets (`pktFlowWindow`).
     pub flow_window: u32,
     /// Congestion window, packets (`pktCongestionWindow`).

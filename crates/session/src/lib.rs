@@ -50,6 +50,7 @@
 //! | `bench` | measurements |
 //! | `command` | a command on the accepting side, with its standard streams |
 //! | `service` | numbered requests about files: list, read, put and others |
+//! | `sender_request` | what a receiver asks of a running sender |
 //! | `store` | the interface of file sessions to a disk |
 //! | `manifest`, `path_rules`, `integrity` | entries and their order, names, digests |
 //! | `rules` | what a copy keeps, skips and removes |
@@ -76,6 +77,7 @@ mod path_rules;
 mod pattern;
 mod rules;
 mod service;
+mod sender_request;
 mod store;
 mod wire_codes;
 
@@ -110,3 +112,4 @@ pub use store::{
     Chunk, Commit, Ending, KnownChunk, Leftover, Made, MemoryFile, MemorySource, MemoryStore, Next, Source, Store,
     Verdict,
 };
+pub use sender_request::{SenderRequest, SenderRequests};

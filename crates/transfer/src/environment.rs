@@ -9,8 +9,9 @@ use crate::cancel::Cancellation;
 use crate::error::Error;
 use crate::event::{Events, Observer};
 use crate::session::Trouble;
+use crate::throttle::Throttle;
 
-/// The clock, the cancellation, and the way of events to whoever shows them.
+/// The clock, the cancellation, the throttle, and the way of events to whoever shows them.
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// Counts time.
@@ -19,12 +20,14 @@ pub struct Environment {
     pub cancellation: Cancellation,
     /// Tells what happens.
     pub events: Events,
+    /// Caps and pauses everything that it was given.
+    pub throttle: Throttle,
 }
 
 impl Environment {
     /// A new one that tells this observer what happens.
     pub fn reporting_to(observer: impl Observer + 'static) -> Self {
-        Self { clock: Clock::start(), cancellation: Cancellation::default(), events: Events::to(observer) }
+        Self { events: Events::to(observer), ..Self::default() }
     }
 
     /// The error of a failed session with `peer`: the reason of a cancellation if there was one, otherwise `trouble`.
@@ -41,6 +44,11 @@ impl Environment {
 impl Default for Environment {
     /// A new one that tells nobody.
     fn default() -> Self {
-        Self { clock: Clock::start(), cancellation: Cancellation::default(), events: Events::unheard() }
+        Self {
+            clock: Clock::start(),
+            cancellation: Cancellation::default(),
+            events: Events::unheard(),
+            throttle: Throttle::default(),
+        }
     }
 }

@@ -44,6 +44,7 @@ pub mod serve;
 pub mod session;
 pub mod settings;
 pub mod text;
+mod throttle;
 
 pub use cancel::Cancellation;
 pub use copy::Copy;
@@ -57,6 +58,7 @@ pub use processor::Threads;
 pub use remote::Ssh;
 pub use report::Report;
 pub use settings::Settings;
+pub use throttle::{Capped, Throttle};
 
 /// The example of the book's page.
 #[cfg(doctest)]

@@ -166,7 +166,7 @@ impl DirectoryServer {
         };
         let callers = Callers::new(&limits, &self.served, environment.clock);
         begin(&callers);
-        let hosting = Hosting { environment, settings };
+        let hosting = Hosting { environment, settings, peer_decides_cap: false };
         let serving = Serving { server: self, hosting, plain_connections: &plain_connections, unlisted: &unlisted };
         let greet = |stream: &Stream, peer| serving.greet(stream, peer);
         listener::run(environment, (listener, greet), (&limits, &callers), |caller| serving.serve(caller))

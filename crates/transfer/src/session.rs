@@ -5,6 +5,7 @@
 
 pub mod file;
 pub mod measure;
+pub(crate) mod throttled;
 mod wait_times;
 pub mod watch;
 

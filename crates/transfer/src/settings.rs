@@ -29,7 +29,9 @@ pub struct Settings {
     pub protocol: Protocol,
     /// The congestion controller with its options; `None` for that of the protocol.
     pub controller: Option<Spec>,
-    /// Cap on the sending rate, headers and retransmissions included. For protocols without congestion control it is the rate,
+    /// Gives way to all other traffic, in place of `controller`. The sender of files that this side asks for does so as well.
+    pub background: bool,
+    /// Cap on the sending rate, headers and retransmissions included. A sender of files keeps it as well. For protocols without congestion control it is the rate,
     /// which is found without it.
     pub rate: Option<Rate>,
     /// Largest packet in bytes, IP and UDP headers included; `None` to find it by probes.
@@ -53,11 +55,15 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// Time after which an attempt to connect is given up (command-line contract, time-outs).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The congestion controller that gives way to all others.
+pub(crate) const SCAVENGER: &str = "ledbat";
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
             protocol: Protocol::default(),
             controller: None,
+            background: false,
             rate: None,
             mtu: None,
             buffer: None,
@@ -190,6 +196,9 @@ impl Settings {
     /// The effective congestion controller: the chosen one, or the protocol's. `None` if the protocol's own rules govern the rate.
     pub fn effective_controller(&self) -> Option<Spec> {
         let default = self.protocol.controller()?;
+        if self.background {
+            return SCAVENGER.parse().ok();
+        }
         Some(self.controller.clone().unwrap_or(default))
     }
 
@@ -235,6 +244,7 @@ impl Settings {
             format!("--cipher={}", self.security.cipher_name()),
         ];
         words.extend((!self.remembers_paths).then(|| "--no-path-memory".to_owned()));
+        words.extend(self.background.then(|| "--background".to_owned()));
         words.extend(self.mtu.map(|mtu| format!("--mtu={mtu}")));
         words.extend(self.controller.as_ref().map(|controller| format!("--controller={controller}")));
         words.extend(self.rate.map(|rate| format!("--rate={}bit", rate.bits_per_second())));

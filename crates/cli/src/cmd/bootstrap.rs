@@ -65,7 +65,11 @@ struct ThisHost<'a> {
 
 impl Host for ThisHost<'_> {
     fn settings(&self, words: &[String]) -> Result<Settings, String> {
-        Words::parse_from_near(words).map(|words| words.transport.settings())
+        let words = Words::parse_from_near(words)?;
+        if words.transport.background {
+            sys::give_way();
+        }
+        Ok(words.transport.settings())
     }
 
     fn home_of(&self, user: &OsStr) -> io::Result<Option<PathBuf>> {

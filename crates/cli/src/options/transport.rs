@@ -37,8 +37,11 @@ pub(crate) struct Transport {
     protocol: ProtocolChoice,
     /// Cap on the sending rate, headers and retransmissions included: 950mbit. For protocols without congestion control
     /// it is the rate, and auto finds it [default: auto]
-    #[arg(long, env = "FARHAUL_RATE", value_name = "RATE", value_parser = cap, help_heading = None)]
+    #[arg(long, visible_alias = "bwlimit", env = "FARHAUL_RATE", value_name = "RATE", value_parser = cap, help_heading = None)]
     rate: Option<Cap>,
+    /// Give way to all other traffic, in both directions: the controller ledbat in place of --controller, and a low priority for processor and disk
+    #[arg(long, env = "FARHAUL_BACKGROUND", value_parser = BoolishValueParser::new(), help_heading = None)]
+    pub(crate) background: bool,
     /// Largest packet in bytes, IP and UDP headers included; the smaller value of the two sides applies [default: found by
     /// probes]
     #[arg(long, env = "FARHAUL_MTU", value_name = "BYTES", value_parser = packet_size)]
@@ -116,6 +119,7 @@ impl Transport {
         Settings {
             protocol: self.protocol(),
             controller: self.controller.clone(),
+            background: self.background,
             rate: self.rate(),
             mtu: self.mtu,
             buffer: self.buffer,
@@ -151,6 +155,9 @@ impl Transport {
     /// the rate. Then a controller from the environment or a file has no effect.
     fn controller(&self) -> Option<Spec> {
         let default = self.protocol.protocol.controller()?;
+        if self.background {
+            return self.settings().effective_controller();
+        }
         Some(self.controller.clone().unwrap_or(default))
     }
 

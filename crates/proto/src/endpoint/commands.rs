@@ -4,7 +4,8 @@
 use core::any::Any;
 use core::net::SocketAddr;
 
-use farhaul_units::{Instant, Network};
+use farhaul_cc::Controller;
+use farhaul_units::{Instant, Network, Rate};
 
 use super::{Endpoint, check_address};
 use crate::config::Mode;
@@ -86,6 +87,25 @@ impl Endpoint {
     /// connection does the same.
     pub fn claim(&mut self, id: ConnectionId) {
         let _ = self.command(id, Connection::claim);
+    }
+
+    /// Caps the sending rate of a connection from now on, headers and retransmissions included; `None` for no cap. It
+    /// replaces [`Config::max_rate`](crate::Config::max_rate). Returns false if the connection is not established, or its
+    /// protocol cannot change its cap.
+    pub fn set_max_rate(&mut self, now: Instant, id: ConnectionId, rate: Option<Rate>) -> bool {
+        let set = |connection: &mut Connection| {
+            connection.established_mut().is_some_and(|established| established.set_max_rate(now, rate))
+        };
+        self.command(id, set).unwrap_or(false)
+    }
+
+    /// Replaces the congestion controller of a connection by one that knows nothing. Returns false if the connection is not
+    /// established, or its protocol has none, or the controller needs receipts and the one before did not.
+    pub fn set_controller(&mut self, now: Instant, id: ConnectionId, controller: Box<dyn Controller>) -> bool {
+        let set = |connection: &mut Connection| {
+            connection.established_mut().is_some_and(|established| established.set_controller(now, controller))
+        };
+        self.command(id, set).unwrap_or(false)
     }
 
     // ---- messages, signals ----

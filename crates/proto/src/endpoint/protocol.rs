@@ -12,7 +12,8 @@ mod effect;
 use core::any::Any;
 use core::net::SocketAddr;
 
-use farhaul_units::{Duration, Instant};
+use farhaul_cc::Controller;
+use farhaul_units::{Duration, Instant, Rate};
 
 pub use self::effect::{Effect, Output, Setup, Step};
 use super::closing::CloseKind;
@@ -181,6 +182,18 @@ pub trait Established: Any + Send {
     /// Whether nothing is left to do for the peer after that.
     fn is_gone(&self) -> bool {
         true
+    }
+
+    /// Caps the sending rate from now on, headers and retransmissions included; `None` for no cap. Returns false if the
+    /// protocol cannot change its cap.
+    fn set_max_rate(&mut self, _now: Instant, _rate: Option<Rate>) -> bool {
+        false
+    }
+
+    /// Replaces the congestion controller by one that knows nothing. Returns false if the protocol has none, or if this one
+    /// needs receipts and the one before did not, since peers agree on them at the begin.
+    fn set_controller(&mut self, _now: Instant, _controller: Box<dyn Controller>) -> bool {
+        false
     }
 
     // ---- unreliable datagrams ----

@@ -16,7 +16,7 @@
 
 use core::net::SocketAddr;
 
-use farhaul_units::{Duration, Instant};
+use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::probe::is_probe;
 
 use super::carrier::{Carrier, is_orderly};
@@ -386,6 +386,10 @@ impl Established for Encapsulated {
 
     fn has_left(&self) -> bool {
         self.has_left_inside() && self.carrier.is_over()
+    }
+
+    fn set_max_rate(&mut self, now: Instant, rate: Option<Rate>) -> bool {
+        self.inner.established_mut().is_some_and(|inner| inner.set_max_rate(now, rate))
     }
 
     fn close(&mut self) {

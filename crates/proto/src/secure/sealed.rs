@@ -4,7 +4,8 @@ mod arrival;
 
 use core::net::SocketAddr;
 
-use farhaul_units::{Duration, Instant};
+use farhaul_cc::Controller;
+use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::secure::{CloseCode, inner};
 
 use super::client_id::ClientId;
@@ -310,6 +311,14 @@ impl Established for Sealed {
 
     fn close(&mut self) {
         self.udt.close();
+    }
+
+    fn set_max_rate(&mut self, now: Instant, rate: Option<Rate>) -> bool {
+        self.udt.set_max_rate(now, rate)
+    }
+
+    fn set_controller(&mut self, now: Instant, controller: Box<dyn Controller>) -> bool {
+        self.udt.set_controller(now, controller)
     }
 
     fn is_gone(&self) -> bool {

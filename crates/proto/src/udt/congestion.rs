@@ -98,6 +98,11 @@ impl Congestion {
         }
     }
 
+    /// Sets the shortest period that the rate cap permits.
+    pub(crate) fn set_min_period(&mut self, period: SendPeriod) {
+        self.min_period = period;
+    }
+
     /// Begins again on another path, with a controller that knows nothing. The rate cap stays.
     pub(crate) fn restart(&mut self, controller: Box<dyn Controller>, now: Instant) {
         self.controller.on_close();

@@ -9,7 +9,7 @@ mod packet_size;
 use std::collections::VecDeque;
 
 use farhaul_cc::{SentEvent, TimeoutEvent};
-use farhaul_units::{AckNo, Duration, Instant, MsgNo, SeqNo};
+use farhaul_units::{AckNo, Duration, Instant, MsgNo, Rate, SendPeriod, SeqNo};
 use farhaul_wire::udt4::{
     CONNECTION_BROKEN, Control, DataHeader, HEADER_LEN, Handshake, LossList, MessageField, Position, Request, SocketId,
     Timestamp, encode_losses,
@@ -46,6 +46,8 @@ pub(crate) struct UdtConnection {
     first_mss: u32,
     /// Bytes that headers of IP and packet protection add to the packet size.
     margin: u32,
+    /// Cap on the sending rate.
+    max_rate: Option<Rate>,
     /// Bytes by which control packets must be smaller than data packets.
     control_surplus: u32,
     discovery: Option<Discovery>,
@@ -96,14 +98,16 @@ impl UdtConnection {
         let mut controller = (config.controller)(rng.next_u64());
         let recollection = Recollection::new(config.path_memory.as_ref(), offer.peer);
         recollection.recall(&mut *controller);
-        let min_period = config.max_rate.map(|rate| farhaul_units::SendPeriod::from_rate(rate, agreed.mss));
+        let margin = config.mss - mss_towards(offer.peer.ip(), config.mss) + agreed.protection.data;
+        let min_period = shortest_period(config.max_rate, agreed.mss + margin);
         let liveness = Liveness::new(now, agreed.recv_isn, config, rng.fork());
         let largest = Self::largest(&agreed).map(|largest| (largest - overhead) as usize);
         let mut established = Self {
             peer_id: agreed.peer_id,
             mss: agreed.mss,
             first_mss: agreed.mss,
-            margin: config.mss - mss_towards(offer.peer.ip(), config.mss) + agreed.protection.data,
+            margin,
+            max_rate: config.max_rate,
             control_surplus: agreed.protection.control_surplus,
             discovery: None,
             mode: offer.mode,
@@ -138,7 +142,7 @@ impl UdtConnection {
             challenge: Challenge::default(),
             liveness,
             rtt: Rtt::default(),
-            congestion: Congestion::new(controller, min_period.unwrap_or_default(), now),
+            congestion: Congestion::new(controller, min_period, now),
             recollection,
             burst: None,
             max_window: agreed.flow_window,
@@ -393,6 +397,11 @@ impl UdtConnection {
         self.peer_id
     }
 
+    /// The shortest period under the cap on the rate, for packets of the first size.
+    fn min_period(&self) -> SendPeriod {
+        shortest_period(self.max_rate, self.first_mss + self.margin)
+    }
+
     fn apply_control(&mut self) {
         self.scale_packets();
         let control = self.congestion.control();
@@ -466,4 +475,9 @@ impl UdtConnection {
         self.counts.bytes_read += bytes as u64;
         self.receiver.on_read(&self.rtt);
     }
+}
+
+/// The shortest period under a cap on the rate, for packets of this size on the path.
+fn shortest_period(max_rate: Option<Rate>, packet_size: u32) -> SendPeriod {
+    max_rate.map(|rate| SendPeriod::from_rate(rate, packet_size)).unwrap_or_default()
 }

@@ -38,6 +38,11 @@ impl Congestion {
         }
     }
 
+    /// Sets the shortest period that the rate cap permits.
+    pub(super) fn set_min_period(&mut self, period: SendPeriod) {
+        self.min_period = period;
+    }
+
     /// Counts sent packets.
     pub(super) fn note_sent(&mut self, now: Instant, packets: u32) {
         self.sent.note(now, packets);

@@ -7,7 +7,7 @@ mod feedback;
 use std::collections::VecDeque;
 
 use farhaul_cc::TimeoutEvent;
-use farhaul_units::{Duration, Instant, SendPeriod, SeqRange};
+use farhaul_units::{Duration, Instant, Rate, SendPeriod, SeqRange};
 use farhaul_wire::udt4;
 use farhaul_wire::udt2004::{Control, HEADER_LEN, Handshake, LossList, LossRange, Request, encode_losses};
 
@@ -64,7 +64,7 @@ impl Udt2004Connection {
         let Setup { config, rng, now } = setup;
         let overhead = IP_UDP_HEADER + HEADER_LEN as u32;
         let controller = (config.controller)(rng.next_u64());
-        let min_period = config.max_rate.map(|rate| SendPeriod::from_rate(rate, agreed.mss)).unwrap_or_default();
+        let min_period = shortest_period(config.max_rate, agreed.mss);
         let sizes = Sizes { payload: (config.mss - overhead) as usize, window: offer.flow_window };
         let payload = (agreed.mss - overhead) as usize;
         let mut established = Self {
@@ -207,4 +207,9 @@ impl Udt2004Connection {
     fn rtt_of_peer(&self) -> Duration {
         self.rtt.reported().unwrap_or_else(|| self.rtt.smoothed())
     }
+}
+
+/// The shortest period under a cap on the rate, for packets of this size on the path.
+fn shortest_period(max_rate: Option<Rate>, packet_size: u32) -> SendPeriod {
+    max_rate.map(|rate| SendPeriod::from_rate(rate, packet_size)).unwrap_or_default()
 }

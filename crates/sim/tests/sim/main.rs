@@ -6,6 +6,7 @@ mod dumbbell;
 mod generations;
 mod packet_size;
 mod pair;
+mod rate_cap;
 mod shared_channel;
 mod toy;
 mod window_controllers;

@@ -25,8 +25,10 @@ use crate::report::Report;
 use crate::session::file::outcome::{self, Measured};
 use crate::session::file::{FileLog, Receiving, Sending, Timed};
 use crate::session::measure::Meter;
+use crate::session::throttled::{Asks, Throttled};
 use crate::session::watch::Watch;
 use crate::session::{Channel, Role, Session, Trouble, drive};
+use crate::throttle::Obedience;
 
 /// One run of a copy.
 pub(super) struct Exchange<'a> {
@@ -180,10 +182,14 @@ impl<'a> Exchange<'a> {
         let mut watch = Watch::start(vec![stream.clone()], clock, job.sends(), show)?;
         job.set_round_trips(watch.round_trips());
         let channel = Channel { stream, role: Role::Connecting, clock, early: &[] };
-        let (waits, driven) = drive(&channel, &mut job);
+        let steering = (&self.environment.throttle, &self.environment.cancellation);
+        let asks = Asks { cap: self.copy.settings.rate, background: self.copy.settings.background };
+        let cap = (asks, Obedience::default());
+        let (waits, driven) = drive(&channel, &mut Throttled::new(&mut job, stream, steering, cap));
         watch.stop();
         let stats = stream.stats().unwrap_or_default();
-        let (rate, buffer) = (self.copy.settings.rate, self.copy.settings.buffer);
+        // The cap may have changed meanwhile.
+        let (rate, buffer) = (stats.max_rate.or(self.copy.settings.rate), self.copy.settings.buffer);
         let measured = Measured { stats, rtt: watch.rtt(), meter: self.meter.get(), waits, fed: false, rate, buffer };
         conclude(report, &job, measured, driven).map_err(|error| reached.explained(error))
     }

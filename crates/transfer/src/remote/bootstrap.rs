@@ -194,7 +194,7 @@ fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &En
     // The local program may keep a control stream beside its copy.
     endpoint.answer_probes().map_err(|error| environment.connection_error(&error, &endpoint.local_addr()))?;
     let copy = OneCopy {
-        hosting: Hosting { environment, settings: &settings },
+        hosting: Hosting { environment, settings: &settings, peer_decides_cap: true },
         job: &job,
         host,
         endpoint: &endpoint,

@@ -14,14 +14,18 @@ use crate::report::{Direction, Report};
 use crate::session::file::outcome::{self, Measured};
 use crate::session::file::{FileLog, Holding, Receiving, Sending, Timed};
 use crate::session::measure::Meter;
+use crate::session::throttled::{Asks, Throttled};
 use crate::session::watch::Watch;
 use crate::session::{Channel, Role, Session, Trouble, drive};
 use crate::settings::Settings;
+use crate::throttle::Obedience;
 
 /// What the end that accepts shares with all sessions.
 pub(crate) struct Hosting<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) settings: &'a Settings,
+    /// Whose requests for a cap replace that of this side. Otherwise they only lower it.
+    pub(crate) peer_decides_cap: bool,
 }
 
 /// The report of a session, and its result.
@@ -112,13 +116,19 @@ impl Hosting<'_> {
         let mut watch = Watch::start(vec![caller.stream.clone()], clock, job.sends(), show).ok();
         job.set_round_trips(watch.as_ref().map(Watch::round_trips).unwrap_or_default());
         let channel = Channel { stream: &caller.stream, role: Role::Accepting, clock, early: &caller.early };
-        let (waits, driven) = drive(&channel, job);
+        // A client may have a cap by the rules, beside that of the user.
+        let rule =
+            caller.stream.stats().ok().and_then(|stats| stats.max_rate).filter(|cap| Some(*cap) != self.settings.rate);
+        let obeys = Obedience { rule, peer_decides: self.peer_decides_cap };
+        let steering = (&self.environment.throttle, &self.environment.cancellation);
+        let (waits, driven) =
+            drive(&channel, &mut Throttled::new(job, &caller.stream, steering, (Asks::default(), obeys)));
         let rtt = watch.as_mut().map(|watch| {
             watch.stop();
             watch.rtt()
         });
         let stats = caller.stream.stats().unwrap_or_default();
-        let (rate, buffer) = (self.settings.rate, self.settings.buffer);
+        let (rate, buffer) = (stats.max_rate.or(self.settings.rate), self.settings.buffer);
         (driven, Measured { stats, rtt: rtt.unwrap_or_default(), meter, waits, fed: false, rate, buffer })
     }
 

@@ -1,6 +1,7 @@
 //! The connection as the endpoint sees it: the trait `Established`, which every call goes through.
 
-use farhaul_units::{Duration, Instant};
+use farhaul_cc::Controller;
+use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::udt4::{Control, DataHeader, is_control, is_handshake};
 
 use super::UdtConnection;
@@ -222,6 +223,27 @@ impl protocol::Established for UdtConnection {
         let path = self.path(self.opened);
         self.recollection.keep(self.congestion.controller(), &path);
         self.congestion.on_close();
+    }
+
+    fn set_max_rate(&mut self, _now: Instant, rate: Option<Rate>) -> bool {
+        self.max_rate = rate;
+        self.congestion.set_min_period(self.min_period());
+        self.apply_control();
+        true
+    }
+
+    fn set_controller(&mut self, now: Instant, controller: Box<dyn Controller>) -> bool {
+        if controller.wants_deliveries() != self.congestion.wants_deliveries() {
+            return false;
+        }
+        self.burst = None;
+        // What another law finds is nothing that the user's would find.
+        self.recollection.leave();
+        self.congestion.restart(controller, now);
+        let path = self.path(now);
+        self.congestion.on_connect(&path);
+        self.apply_control();
+        true
     }
 
     // ---- messages, signals ----

@@ -52,6 +52,7 @@ impl UdtConnection {
         };
         sender.limits().fill(now, &mut stats.totals);
         stats.send_period = self.congestion.send_period();
+        stats.max_rate = self.max_rate;
         stats.flow_window = sender.flow_window();
         stats.cwnd = self.congestion.control().cwnd.map_or(u32::MAX, |cwnd| cwnd as u32);
         stats.in_flight = sender.in_flight();

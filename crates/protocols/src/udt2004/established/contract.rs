@@ -1,9 +1,9 @@
 //! The connection as the endpoint sees it: the trait `Established`, which every call goes through.
 
-use farhaul_units::{Duration, Instant};
+use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::udt2004::{Control, is_control, split_data};
 
-use super::Udt2004Connection;
+use super::{Udt2004Connection, shortest_period};
 use crate::udt2004::handshake::from_udt4;
 use farhaul_proto::consts::SYN_INTERVAL;
 use farhaul_proto::endpoint::closing::CloseKind;
@@ -164,6 +164,12 @@ impl protocol::Established for Udt2004Connection {
 
     fn has_left(&self) -> bool {
         self.closing.is_told()
+    }
+
+    fn set_max_rate(&mut self, _now: Instant, rate: Option<Rate>) -> bool {
+        self.congestion.set_min_period(shortest_period(rate, self.mtu));
+        self.apply_control();
+        true
     }
 
     fn close(&mut self) {

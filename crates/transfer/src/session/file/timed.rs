@@ -164,7 +164,8 @@ impl<T> Timed<T> {
         if let Some(wait_times) = &self.wait_times {
             let disk = if self.is_program { 0.0 } else { self.seconds() };
             let held_back = self.held_back().as_secs_f64();
-            let sender = Sender { disk, held_back, ..self.caps.sender(wait_times.waits()) };
+            let rate = stats.max_rate.or(self.caps.rate);
+            let sender = Sender { disk, held_back, rate, ..self.caps.sender(wait_times.waits()) };
             measure::write_limit(&mut figures, self.meter, &stats, &sender);
         }
         figures

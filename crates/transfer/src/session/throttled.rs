@@ -1,0 +1,198 @@
+//! A file session under a throttle: its pauses, what its peer asks of it as the sender, and what it asks as the receiver.
+
+use std::rc::Rc;
+
+use farhaul::Stream;
+use farhaul_session::{Abort, SenderRequest, SenderRequests, SessionError};
+use farhaul_units::Rate;
+
+use super::watch::RoundTrips;
+use super::{Session, WaitTimes};
+use crate::cancel::Cancellation;
+use crate::throttle::{Capped, Obedience, Throttle};
+
+/// A session, and the throttle of what runs.
+pub(crate) struct Throttled<'a, J> {
+    session: &'a mut J,
+    throttle: &'a Throttle,
+    cancellation: &'a Cancellation,
+    direction: Direction,
+}
+
+enum Direction {
+    /// This side sends the data. It hears what the peer asks.
+    Sends(Capped, SenderRequests),
+    /// The peer sends it, and is asked.
+    Receives(Asking),
+}
+
+impl<'a, J: Session> Throttled<'a, J> {
+    /// A session over this stream. As a receiver it `asks` its sender for this from the begin, and as a sender it `obeys` others.
+    pub(crate) fn new(
+        session: &'a mut J,
+        stream: &Stream,
+        (throttle, cancellation): (&'a Throttle, &'a Cancellation),
+        (asks, obeys): (Asks, Obedience),
+    ) -> Self {
+        let direction = match session.sends() {
+            true => Direction::Sends(throttle.caps_obeying(stream, obeys), SenderRequests::default()),
+            false => Direction::Receives(Asking { asks, ..Asking::default() }),
+        };
+        Self { session, throttle, cancellation, direction }
+    }
+}
+
+/// What a receiver asks of its sender from the begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asks {
+    /// A cap.
+    pub(crate) cap: Option<Rate>,
+    /// To give way to other traffic.
+    pub(crate) background: bool,
+}
+
+/// A receiver's requests. They stand between its own frames.
+#[derive(Debug, Default)]
+struct Asking {
+    asks: Asks,
+    /// The cap for which the peer was asked last.
+    asked: Option<Rate>,
+    asked_background: bool,
+    /// The part of a request that is not written yet.
+    pending: Vec<u8>,
+    /// Bytes of the session that it gave and that are not written yet.
+    unwritten: usize,
+    /// The session's first frame is written. Nothing may stand before it.
+    has_begun: bool,
+}
+
+impl Asking {
+    /// Puts the next requests, if the last frame is complete. `cap` is the present one.
+    fn update(&mut self, cap: Option<Rate>) {
+        if !self.has_begun || self.unwritten > 0 || !self.pending.is_empty() {
+            return;
+        }
+        if self.asks.background && !self.asked_background {
+            self.asked_background = true;
+            self.pending.extend(SenderRequest::Background.encode());
+        }
+        if cap != self.asked {
+            self.asked = cap;
+            self.pending.extend(SenderRequest::Rate(cap).encode());
+        }
+    }
+
+    fn handle_written(&mut self, count: usize) {
+        self.unwritten -= count;
+        self.has_begun |= self.unwritten == 0;
+    }
+}
+
+impl<J: Session> Session for Throttled<'_, J> {
+    fn begin(&mut self, wait_times: &Rc<WaitTimes>) {
+        self.session.begin(wait_times);
+    }
+
+    fn sends(&self) -> bool {
+        self.session.sends()
+    }
+
+    fn poll_write(&mut self) -> &[u8] {
+        match &mut self.direction {
+            Direction::Sends(..) if self.throttle.is_paused() && !self.cancellation.is_cancelled() => &[],
+            Direction::Sends(..) => self.session.poll_write(),
+            Direction::Receives(asking) => {
+                asking.update(self.throttle.rate().unwrap_or(asking.asks.cap));
+                if !asking.pending.is_empty() {
+                    return &asking.pending;
+                }
+                let bytes = self.session.poll_write();
+                asking.unwritten = bytes.len();
+                bytes
+            }
+        }
+    }
+
+    fn handle_written(&mut self, count: usize) {
+        if let Direction::Receives(asking) = &mut self.direction {
+            if !asking.pending.is_empty() {
+                asking.pending.drain(..count);
+                return;
+            }
+            asking.handle_written(count);
+        }
+        self.session.handle_written(count);
+    }
+
+    fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError> {
+        if let Direction::Receives(_) = &self.direction {
+            // As a disk that takes nothing for the moment.
+            self.throttle.wait(|| self.cancellation.is_cancelled());
+        }
+        let used = self.session.handle_received(bytes)?;
+        if let Direction::Sends(capped, requests) = &mut self.direction {
+            let mut taken = &bytes[..used];
+            while let Some(request) = requests.next(&mut taken) {
+                capped.asked(request);
+            }
+        }
+        Ok(used)
+    }
+
+    fn handle_end(&mut self) -> Result<(), SessionError> {
+        self.session.handle_end()
+    }
+
+    fn handle_events(&mut self) -> bool {
+        self.session.handle_events()
+    }
+
+    fn cancel(&mut self, why: Abort) {
+        self.session.cancel(why);
+    }
+
+    fn is_over(&self) -> bool {
+        self.session.is_over()
+    }
+
+    fn is_paused(&self) -> bool {
+        self.session.is_paused() || matches!(self.direction, Direction::Sends(..)) && self.throttle.is_paused()
+    }
+
+    fn error(&self) -> Option<&SessionError> {
+        self.session.error()
+    }
+
+    fn set_round_trips(&mut self, round_trips: RoundTrips) {
+        self.session.set_round_trips(round_trips);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAP: Option<Rate> = Some(Rate::from_megabits_per_second(5));
+
+    #[test]
+    fn a_receiver_asks_behind_its_first_frame_and_between_frames_alone() {
+        let asks = Asks { cap: CAP, background: true };
+        let mut asking = Asking { asks, unwritten: 30, ..Asking::default() };
+        asking.update(CAP);
+        assert!(asking.pending.is_empty(), "the opening goes first");
+        asking.handle_written(20);
+        asking.update(CAP);
+        assert!(asking.pending.is_empty(), "the opening is not complete");
+        asking.handle_written(10);
+        asking.update(CAP);
+        assert_eq!(
+            asking.pending,
+            [SenderRequest::Background, SenderRequest::Rate(CAP)].map(SenderRequest::encode).concat()
+        );
+        asking.pending.clear();
+        asking.update(CAP);
+        assert!(asking.pending.is_empty(), "the peer knows");
+        asking.update(None);
+        assert_eq!(asking.pending, SenderRequest::Rate(None).encode());
+    }
+}

@@ -1,0 +1,232 @@
+//! The cap on the rate of what runs, and its pauses, changed from another thread.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use farhaul::{Error as ConnectionError, Stream};
+use farhaul_session::SenderRequest;
+use farhaul_units::Rate;
+
+use crate::settings::SCAVENGER;
+
+/// A pause looks for a cancellation at this interval.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Caps and pauses the copies and servers that were given it. Clones share everything.
+///
+/// A cap holds for each connection by itself, as [`Settings::rate`](crate::Settings::rate), and replaces that. Where the peer sends, it
+/// is asked to keep the cap.
+#[derive(Clone, Default)]
+pub struct Throttle(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    resumed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// The cap that was set last; `None` if none was set.
+    cap: Option<Option<Rate>>,
+    is_paused: bool,
+    /// The connections whose data this side sends, by the number of each.
+    sending: BTreeMap<u64, Sending>,
+    next: u64,
+}
+
+struct Sending {
+    stream: Stream,
+    caps: Caps,
+    /// The peer asked for it.
+    is_background: bool,
+}
+
+/// The caps on one sending connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Caps {
+    /// This side's, which its user may change.
+    own: Option<Rate>,
+    /// That of this side's rules, which stays.
+    rule: Option<Rate>,
+    /// That for which the peer asked.
+    asked: Option<Rate>,
+    /// The peer speaks for the user of this side as well, so its request replaces this side's cap.
+    peer_decides: bool,
+}
+
+/// What a sender obeys beside its throttle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Obedience {
+    /// A cap that nobody may raise.
+    pub(crate) rule: Option<Rate>,
+    /// The peer's requests replace the cap of this side. Otherwise they only lower it.
+    pub(crate) peer_decides: bool,
+}
+
+impl Caps {
+    /// The effective cap.
+    fn effective(self) -> Option<Rate> {
+        let own = if self.peer_decides && self.asked.is_some() { None } else { self.own };
+        [own, self.rule, self.asked].into_iter().flatten().min()
+    }
+}
+
+impl Throttle {
+    /// Caps each connection from now on, those to come included; `None` takes the cap away.
+    ///
+    /// # Errors
+    /// A cap of zero, or the protocol of a connection cannot change its cap. The others have it.
+    pub fn set_rate(&self, cap: Option<Rate>) -> Result<(), ConnectionError> {
+        if cap == Some(Rate::ZERO) {
+            return Err(ConnectionError::InvalidOption { option: "max_rate", range: "above zero" });
+        }
+        let mut state = self.state();
+        state.cap = Some(cap);
+        let mut result = Ok(());
+        for sending in state.sending.values_mut() {
+            sending.caps.own = cap;
+            result = result.and(sending.apply());
+        }
+        result
+    }
+
+    /// The cap that was set last; `None` if none was set.
+    pub fn rate(&self) -> Option<Option<Rate>> {
+        self.state().cap
+    }
+
+    /// Moves no more data until [`resume`](Self::resume). Connections stay open. A server ends sessions that stay idle for long.
+    pub fn pause(&self) {
+        self.state().is_paused = true;
+    }
+
+    /// Ends a pause.
+    pub fn resume(&self) {
+        self.state().is_paused = false;
+        self.0.resumed.notify_all();
+    }
+
+    /// Whether it is paused.
+    pub fn is_paused(&self) -> bool {
+        self.state().is_paused
+    }
+
+    /// Waits until the end of a pause, if there is one, or until `ends_early`.
+    pub fn wait(&self, ends_early: impl Fn() -> bool) {
+        let mut state = self.state();
+        while state.is_paused && !ends_early() {
+            state = self.0.resumed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Caps this connection, whose data this side sends, until the result is dropped.
+    pub fn caps(&self, stream: &Stream) -> Capped {
+        self.caps_obeying(stream, Obedience::default())
+    }
+
+    /// The same for a sender that obeys others as well.
+    pub(crate) fn caps_obeying(&self, stream: &Stream, Obedience { rule, peer_decides }: Obedience) -> Capped {
+        let mut state = self.state();
+        let configured = stream.stats().ok().and_then(|stats| stats.max_rate);
+        let caps = Caps { own: state.cap.unwrap_or(configured), rule, asked: None, peer_decides };
+        let sending = Sending { stream: stream.clone(), caps, is_background: false };
+        if state.cap.is_some() {
+            // Whoever set the cap knows of protocols that cannot change it.
+            let _ = sending.apply();
+        }
+        let number = state.next;
+        state.next += 1;
+        state.sending.insert(number, sending);
+        Capped { throttle: self.clone(), number }
+    }
+
+    /// The content, even after a panic: caps and a flag are always consistent.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sending {
+    fn apply(&self) -> Result<(), ConnectionError> {
+        self.stream.set_max_rate(self.caps.effective())
+    }
+}
+
+impl fmt::Debug for Throttle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        f.debug_struct("Throttle").field("cap", &state.cap).field("is_paused", &state.is_paused).finish_non_exhaustive()
+    }
+}
+
+/// A connection under a throttle. Dropping it takes it out.
+#[derive(Debug)]
+pub struct Capped {
+    throttle: Throttle,
+    number: u64,
+}
+
+impl Capped {
+    /// The peer asks for this. Connections that cannot do it go on as they are.
+    pub(crate) fn asked(&self, request: SenderRequest) {
+        let mut state = self.throttle.state();
+        let Some(sending) = state.sending.get_mut(&self.number) else { return };
+        let _ = match request {
+            SenderRequest::Rate(cap) => {
+                sending.caps.asked = cap;
+                sending.apply()
+            }
+            SenderRequest::Background if !std::mem::replace(&mut sending.is_background, true) => {
+                sending.stream.set_controller(SCAVENGER)
+            }
+            _ => Ok(()),
+        };
+    }
+}
+
+impl Drop for Capped {
+    fn drop(&mut self) {
+        let sending = self.throttle.state().sending.remove(&self.number);
+        // Without the lock, since this may be the last handle of the connection.
+        drop(sending);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOW: Option<Rate> = Some(Rate::from_megabits_per_second(1));
+    const MIDDLE: Option<Rate> = Some(Rate::from_megabits_per_second(2));
+    const HIGH: Option<Rate> = Some(Rate::from_megabits_per_second(3));
+
+    #[test]
+    fn a_peer_lowers_the_cap_of_a_server_and_never_raises_it() {
+        let caps = |own, rule, asked| Caps { own, rule, asked, peer_decides: false }.effective();
+        assert_eq!((caps(None, None, None), caps(None, None, LOW), caps(LOW, None, None)), (None, LOW, LOW));
+        assert_eq!((caps(LOW, None, HIGH), caps(HIGH, None, LOW), caps(HIGH, MIDDLE, None)), (LOW, LOW, MIDDLE));
+        assert_eq!(caps(None, MIDDLE, HIGH), MIDDLE);
+    }
+
+    #[test]
+    fn a_peer_that_speaks_for_the_user_replaces_the_cap_of_the_remote_program() {
+        let caps = |own, asked| Caps { own, rule: None, asked, peer_decides: true }.effective();
+        assert_eq!((caps(LOW, None), caps(LOW, HIGH), caps(None, LOW)), (LOW, HIGH, LOW));
+    }
+
+    #[test]
+    fn a_pause_ends_when_it_is_resumed_or_cut_short() {
+        let throttle = Throttle::default();
+        throttle.wait(|| false);
+        throttle.pause();
+        throttle.wait(|| true);
+        let other = throttle.clone();
+        let waiting = std::thread::spawn(move || other.wait(|| false));
+        throttle.resume();
+        waiting.join().unwrap();
+        assert!(!throttle.is_paused());
+    }
+}
