@@ -112,4 +112,4 @@ pub use store::{
     Chunk, Commit, Ending, KnownChunk, Leftover, Made, MemoryFile, MemorySource, MemoryStore, Next, Source, Store,
     Verdict,
 };
-pub use sender_request::{SenderRequest, SenderRequests};
+pub use sender_request::{SenderRequest, SenderRequests, SenderSettings};

@@ -16,6 +16,7 @@ use crate::framing::{Decoder, HEADER_LEN, Piece, put_frame};
 use crate::path_rules::{Component, RelPath};
 use crate::pattern::Pattern;
 use crate::rules::Rules;
+use crate::sender_request::{SenderRequest, SenderSettings};
 
 #[cfg(test)]
 mod tests;
@@ -90,6 +91,8 @@ pub struct Pull {
     pub single: bool,
     /// The rules of the copy.
     pub rules: Rules,
+    /// What the sender is asked to do meanwhile. It stands behind the request, where older senders look for nothing.
+    pub sender: SenderSettings,
 }
 
 /// An opening frame.
@@ -255,7 +258,8 @@ impl Pull {
         while fields.end().is_err() {
             paths.push(fields.path()?);
         }
-        Ok(Self { paths, recursive: has(RECURSIVE), patterns: has(PATTERNS), single: has(SINGLE), rules })
+        let sender = SenderSettings::default();
+        Ok(Self { paths, recursive: has(RECURSIVE), patterns: has(PATTERNS), single: has(SINGLE), rules, sender })
     }
 }
 
@@ -292,6 +296,9 @@ impl Open {
             out.push(verb);
             out.extend_from_slice(&u32::try_from(body.len()).expect("checked when it was made").to_be_bytes());
             out.extend_from_slice(&body);
+            if let Request::Pull(pull) = &self.request {
+                out.extend(pull.sender.requests().flat_map(SenderRequest::encode));
+            }
         });
     }
 
@@ -314,7 +321,10 @@ impl Open {
             Ok((capabilities, credit, verb, fields.bytes(length)?))
         })()
         .map_err(bad)?;
-        let request = Request::decode(verb, body).ok_or(SessionError::UnknownRequest(verb))?.map_err(bad)?;
+        let mut request = Request::decode(verb, body).ok_or(SessionError::UnknownRequest(verb))?.map_err(bad)?;
+        if let Request::Pull(pull) = &mut request {
+            pull.sender = SenderSettings::decode(fields.rest());
+        }
         Ok(Self { version, oldest_version, capabilities, credit, request })
     }
 }

@@ -41,6 +41,35 @@ impl SenderRequest {
     }
 }
 
+/// What a receiver asks of its sender from the begin, within its opening frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderSettings {
+    /// A cap on the rate, everything on the wire counted.
+    pub rate: Option<Rate>,
+    /// Whether it is to give way to all other traffic.
+    pub background: bool,
+}
+
+impl SenderSettings {
+    /// As requests.
+    pub fn requests(self) -> impl Iterator<Item = SenderRequest> {
+        let rate = self.rate.map(|rate| SenderRequest::Rate(Some(rate)));
+        self.background.then_some(SenderRequest::Background).into_iter().chain(rate)
+    }
+
+    /// Reads the frames of requests. Others belong to later versions.
+    pub(crate) fn decode(mut bytes: &[u8]) -> Self {
+        let (mut settings, mut requests) = (Self::default(), SenderRequests::default());
+        while let Some(request) = requests.next(&mut bytes) {
+            match request {
+                SenderRequest::Rate(rate) => settings.rate = rate,
+                SenderRequest::Background => settings.background = true,
+            }
+        }
+        settings
+    }
+}
+
 /// Finds the requests in what a receiver sends. It holds at most the start of one frame.
 #[derive(Debug, Default)]
 pub struct SenderRequests {

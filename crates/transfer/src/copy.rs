@@ -202,6 +202,20 @@ impl Copy {
         plan.sources.iter().map(|path| path.display().to_string()).collect()
     }
 
+    /// Its sources on this host.
+    pub fn source_paths(&self) -> &[PathBuf] {
+        if let Plan::Push(plan) = &self.plan { &plan.sources } else { &[] }
+    }
+
+    /// Whether it has one source alone, which is no directory as far as it knows.
+    pub fn is_of_one_file(&self) -> bool {
+        match &self.plan {
+            Plan::Pull(plan) => !self.recursive && plan.asked.names().len() == 1,
+            Plan::Fetch(_) => true,
+            _ => false,
+        }
+    }
+
     /// Whether it copies directories with their contents.
     pub const fn is_recursive(&self) -> bool {
         self.recursive

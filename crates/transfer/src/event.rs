@@ -29,6 +29,13 @@ pub enum Event<'a> {
         /// What carries the datagrams, if it is not UDP: after UDP was tried for so long.
         carrier: Option<(&'static str, Duration)>,
     },
+    /// What the copy has to move, as far as the sender knows it ahead.
+    Expected {
+        /// Files.
+        files: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
     /// A file begins to move.
     Begun(&'a Entry),
     /// Time passes, and bytes may have moved. Every 20 ms or so.

@@ -12,6 +12,7 @@ use farhaul::cc::Spec;
 use farhaul::probe::{CachedRate, cached_rate};
 use farhaul::security::{PlainClients, Security};
 use farhaul::{Builder, Endpoint, Error as ConnectionError, MinProgress, Protocol, RecentPaths};
+use farhaul_session::SenderSettings;
 use farhaul_units::{ByteSize, Rate};
 
 pub use security::SecuritySettings;
@@ -221,6 +222,11 @@ impl Settings {
     /// The caps on a sender.
     pub const fn caps(&self) -> Caps {
         Caps { rate: self.rate, buffer: self.buffer, fed: false }
+    }
+
+    /// What a receiver with these settings asks of its sender.
+    pub(crate) const fn of_sender(&self) -> SenderSettings {
+        SenderSettings { rate: self.rate, background: self.background }
     }
 
     /// The same settings with a connect time-out of `most` at most.

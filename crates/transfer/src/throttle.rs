@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use farhaul::{Error as ConnectionError, Stream};
-use farhaul_session::SenderRequest;
+use farhaul_session::{SenderRequest, SenderSettings};
 use farhaul_units::Rate;
 
 use crate::settings::SCAVENGER;
@@ -62,6 +62,8 @@ pub(crate) struct Caps {
 pub(crate) struct Obedience {
     /// A cap that nobody may raise.
     pub(crate) rule: Option<Rate>,
+    /// What the peer asked for as the session began.
+    pub(crate) asked: SenderSettings,
     /// The peer's requests replace the cap of this side. Otherwise they only lower it.
     pub(crate) peer_decides: bool,
 }
@@ -128,7 +130,7 @@ impl Throttle {
     }
 
     /// The same for a sender that obeys others as well.
-    pub(crate) fn caps_obeying(&self, stream: &Stream, Obedience { rule, peer_decides }: Obedience) -> Capped {
+    pub(crate) fn caps_obeying(&self, stream: &Stream, Obedience { rule, asked, peer_decides }: Obedience) -> Capped {
         let mut state = self.state();
         let configured = stream.stats().ok().and_then(|stats| stats.max_rate);
         let caps = Caps { own: state.cap.unwrap_or(configured), rule, asked: None, peer_decides };
@@ -140,7 +142,10 @@ impl Throttle {
         let number = state.next;
         state.next += 1;
         state.sending.insert(number, sending);
-        Capped { throttle: self.clone(), number }
+        drop(state);
+        let capped = Capped { throttle: self.clone(), number };
+        asked.requests().for_each(|request| capped.asked(request));
+        capped
     }
 
     /// The content, even after a panic: caps and a flag are always consistent.

@@ -139,7 +139,7 @@ fn a_paused_copy_moves_nothing_until_it_is_resumed_or_cancelled() {
                 done.store(true, Ordering::Release);
                 report
             });
-            thread::sleep(Duration::from_millis(200));
+            thread::park_timeout(Duration::from_millis(200));
             assert!(!done.load(Ordering::Acquire));
             throttle.resume();
             assert_eq!(copying.join().unwrap().bytes, SIZE as u64);
@@ -151,7 +151,7 @@ fn a_paused_copy_moves_nothing_until_it_is_resumed_or_cancelled() {
     let environment = Environment { throttle, cancellation: cancellation.clone(), ..Environment::default() };
     thread::scope(|scope| {
         scope.spawn(move || {
-            thread::sleep(Duration::from_millis(100));
+            thread::park_timeout(Duration::from_millis(100));
             cancellation.cancel();
         });
         let places = [served.base.join("here/file").display().to_string(), format!("{}/other", served.address)];

@@ -1,3 +1,4 @@
+use farhaul_units::Rate;
 use proptest::prelude::*;
 
 use super::*;
@@ -31,7 +32,17 @@ fn every_request_survives_encoding() {
         Request::Push(Push { target, target_is_directory: true, rules: Rules { dry_run: true, ..Rules::default() } }),
         Request::Pull(Pull { paths: paths.clone(), recursive: true, ..Pull::default() }),
         Request::Pull(Pull { paths: paths.clone(), patterns: true, ..Pull::default() }),
-        Request::Pull(Pull { paths, single: true, ..Pull::default() }),
+        Request::Pull(Pull { paths: paths.clone(), single: true, ..Pull::default() }),
+        Request::Pull(Pull {
+            paths: paths.clone(),
+            sender: SenderSettings { rate: None, background: true },
+            ..Pull::default()
+        }),
+        Request::Pull(Pull {
+            paths,
+            sender: SenderSettings { rate: Some(Rate::from_megabits_per_second(5)), background: false },
+            ..Pull::default()
+        }),
         bench().request,
         Request::Files,
     ] {

@@ -41,7 +41,7 @@ impl AskedPaths {
     /// The request. `single` is for a target that takes one entry.
     pub(super) fn pull(&self, recursive: bool, single: bool, rules: &Rules) -> Pull {
         let (paths, patterns) = (self.paths.clone(), self.patterns);
-        Pull { paths, recursive, patterns, single: single && patterns, rules: rules.clone() }
+        Pull { paths, recursive, patterns, single: single && patterns, rules: rules.clone(), ..Pull::default() }
     }
 }
 

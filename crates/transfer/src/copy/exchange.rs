@@ -25,7 +25,7 @@ use crate::report::Report;
 use crate::session::file::outcome::{self, Measured};
 use crate::session::file::{FileLog, Receiving, Sending, Timed};
 use crate::session::measure::Meter;
-use crate::session::throttled::{Asks, Throttled};
+use crate::session::throttled::Throttled;
 use crate::session::watch::Watch;
 use crate::session::{Channel, Role, Session, Trouble, drive};
 use crate::throttle::Obedience;
@@ -87,7 +87,7 @@ impl<'a> Exchange<'a> {
         let store = store.under_rules(&rules, true);
         let target = Target::at(plan.to.clone());
         let takes_one = !is_directory && !plan.to.is_dir();
-        let session = pulling(plan.asked.pull(self.copy.recursive, takes_one, &rules), &plan.from)?;
+        let session = self.pulling(plan.asked.pull(self.copy.recursive, takes_one, &rules), &plan.from)?;
         let mut reached = self.connect(&plan.from)?;
         let log = self.log().of_sources(plan.asked.names());
         let store = Timed::new(store, reached.stream.clone(), self.meter.get());
@@ -100,8 +100,8 @@ impl<'a> Exchange<'a> {
     pub(super) fn fetch(&self, plan: &FetchPlan, report: &mut Report) -> Result<(), Error> {
         let output = self.copy.output.lock().unwrap_or_else(PoisonError::into_inner).take();
         let output = output.unwrap_or_else(|| Box::new(io::stdout()));
-        let session =
-            pulling(plan.asked.pull(false, true, &Rules { skip: Skip::Never, ..self.copy.rules.clone() }), &plan.from)?;
+        let rules = Rules { skip: Skip::Never, ..self.copy.rules.clone() };
+        let session = self.pulling(plan.asked.pull(false, true, &rules), &plan.from)?;
         let mut reached = self.connect(&plan.from)?;
         let closed = Rc::new(Cell::new(false));
         let store = OutputStream::new(output, Rc::clone(&closed));
@@ -183,9 +183,8 @@ impl<'a> Exchange<'a> {
         job.set_round_trips(watch.round_trips());
         let channel = Channel { stream, role: Role::Connecting, clock, early: &[] };
         let steering = (&self.environment.throttle, &self.environment.cancellation);
-        let asks = Asks { cap: self.copy.settings.rate, background: self.copy.settings.background };
-        let cap = (asks, Obedience::default());
-        let (waits, driven) = drive(&channel, &mut Throttled::new(&mut job, stream, steering, cap));
+        let obeys = (self.copy.settings.of_sender(), Obedience::default());
+        let (waits, driven) = drive(&channel, &mut Throttled::new(&mut job, stream, steering, obeys));
         watch.stop();
         let stats = stream.stats().unwrap_or_default();
         // The cap may have changed meanwhile.
@@ -213,14 +212,15 @@ impl<'a> Exchange<'a> {
         Ok(reached)
     }
 
+    fn pulling(&self, pull: Pull, server: &RemoteEnd) -> Result<FileReceiver, Error> {
+        let pull = Pull { sender: self.copy.settings.of_sender(), ..pull };
+        FileReceiver::pull(pull, ReceiveLimits::default())
+            .map_err(|error| Error::usage(format!("cannot request these paths from {server}: {error}")))
+    }
+
     fn log(&self) -> FileLog {
         FileLog::new(self.environment.events.clone(), self.meter.get())
     }
-}
-
-fn pulling(pull: Pull, server: &RemoteEnd) -> Result<FileReceiver, Error> {
-    FileReceiver::pull(pull, ReceiveLimits::default())
-        .map_err(|error| Error::usage(format!("cannot request these paths from {server}: {error}")))
 }
 
 /// Whether the other side gave a reason for giving up. Its reason also tells about incomplete files.

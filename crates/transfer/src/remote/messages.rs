@@ -123,7 +123,8 @@ impl Wanted {
     pub(crate) fn request(&self, single: bool, rules: Rules) -> Result<Pull, &'static str> {
         let name = |name: &PathText| RelPath::parse(&name.bytes()?).map_err(|_| "it is no name");
         let paths = self.names.iter().map(name).collect::<Result<_, _>>()?;
-        Ok(Pull { paths, recursive: self.recursive, patterns: self.patterns, single, rules })
+        let (recursive, patterns) = (self.recursive, self.patterns);
+        Ok(Pull { paths, recursive, patterns, single, rules, ..Pull::default() })
     }
 }
 

@@ -3,7 +3,9 @@
 use std::fmt::Display;
 use std::io;
 
-use farhaul_session::{AbortCode, FileReceiver, FileSender, Pull, ReceiveLimits, Source, Store};
+use farhaul_session::{
+    AbortCode, FileReceiver, FileSender, Pull, ReceiveLimits, Request, SenderSettings, Source, Store,
+};
 
 use super::listener::Caller;
 use crate::copy::partial::Target;
@@ -14,7 +16,7 @@ use crate::report::{Direction, Report};
 use crate::session::file::outcome::{self, Measured};
 use crate::session::file::{FileLog, Holding, Receiving, Sending, Timed};
 use crate::session::measure::Meter;
-use crate::session::throttled::{Asks, Throttled};
+use crate::session::throttled::Throttled;
 use crate::session::watch::Watch;
 use crate::session::{Channel, Role, Session, Trouble, drive};
 use crate::settings::Settings;
@@ -119,10 +121,14 @@ impl Hosting<'_> {
         // A client may have a cap by the rules, beside that of the user.
         let rule =
             caller.stream.stats().ok().and_then(|stats| stats.max_rate).filter(|cap| Some(*cap) != self.settings.rate);
-        let obeys = Obedience { rule, peer_decides: self.peer_decides_cap };
+        let asked = match &caller.open.request {
+            Request::Pull(pull) => pull.sender,
+            _ => SenderSettings::default(),
+        };
+        let obeys = Obedience { rule, asked, peer_decides: self.peer_decides_cap };
         let steering = (&self.environment.throttle, &self.environment.cancellation);
         let (waits, driven) =
-            drive(&channel, &mut Throttled::new(job, &caller.stream, steering, (Asks::default(), obeys)));
+            drive(&channel, &mut Throttled::new(job, &caller.stream, steering, (SenderSettings::default(), obeys)));
         let rtt = watch.as_mut().map(|watch| {
             watch.stop();
             watch.rtt()

@@ -64,6 +64,7 @@ pub struct Caller {
     pub early: Vec<u8>,
     place: Cell<Option<SessionPlace>>,
     running: Arc<Running>,
+    refused: Arc<AtomicU64>,
 }
 
 impl Caller {
@@ -90,6 +91,7 @@ impl Caller {
 
     /// Refuses the request, with the reason.
     pub fn refuse(&self, code: AbortCode, message: &str) {
+        self.refused.fetch_add(1, Ordering::AcqRel);
         part(&self.stream, &refusal(code, message));
     }
 
@@ -122,6 +124,8 @@ pub struct Callers {
     running: Arc<Sessions>,
     /// Sessions since the start.
     served: Arc<AtomicU64>,
+    /// Requests that were refused, those of full listeners included.
+    refused: Arc<AtomicU64>,
     /// Warnings about callers that send no request, or no good one.
     warnings: Arc<Quota>,
     /// Whether some callers are known.
@@ -140,7 +144,8 @@ impl Callers {
         let running = Arc::new(Sessions::new(limits.idle));
         let warnings = Arc::new(Quota::of_warnings(clock, "callers sent no request, or none that is understood,"));
         let has_listed = limits.clients.is_some();
-        Self { openings, sessions, running, served: Arc::clone(served), warnings, has_listed }
+        let refused = Arc::default();
+        Self { openings, sessions, running, served: Arc::clone(served), refused, warnings, has_listed }
     }
 
     /// A place to send a request, if a session is free as well.
@@ -160,10 +165,26 @@ impl Callers {
         Some((place, self.served.fetch_add(1, Ordering::AcqRel) + 1))
     }
 
+    /// Refuses a caller for want of a place or a thread.
+    fn turn_away(&self, stream: &Stream, why: &str) {
+        self.refused.fetch_add(1, Ordering::AcqRel);
+        part(stream, &refusal(AbortCode::Busy, why));
+    }
+
+    /// Requests that were refused since the start.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Acquire)
+    }
+
+    /// Sessions that run, and those since the start.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.sessions.taken() as u64, self.served.load(Ordering::Acquire))
+    }
+
     /// Its callers in a few words.
     pub fn state(&self) -> String {
-        let (running, served) = (self.sessions.taken(), self.served.load(Ordering::Acquire));
-        format!("{} running, {served} since the beginning", plural(running as u64, "session"))
+        let (running, served) = self.counts();
+        format!("{} running, {served} since the beginning", plural(running, "session"))
     }
 }
 
@@ -250,7 +271,7 @@ pub fn run(
             let opening = match callers.let_in(who) {
                 Ok(opening) => opening,
                 Err(why) => {
-                    part(&stream, &refusal(AbortCode::Busy, why));
+                    callers.turn_away(&stream, why);
                     continue;
                 }
             };
@@ -262,7 +283,7 @@ pub fn run(
             if let Err(error) = begun {
                 let refused = || format!("{peer} was refused, since the system gives no thread: {error}");
                 callers.warnings.warn(events, refused);
-                part(&stream, &refusal(AbortCode::Busy, NO_THREAD));
+                callers.turn_away(&stream, NO_THREAD);
             }
         }
     })
@@ -295,9 +316,10 @@ fn receive(
         Some((place, session)) => {
             let running = callers.running.begin(stream.clone(), clock.now());
             let (is_unlisted, place) = (callers.has_listed && who.is_unlisted(), Cell::new(Some(place)));
-            serve(&Caller { session, peer, is_unlisted, stream, open, early, place, running });
+            let refused = Arc::clone(&callers.refused);
+            serve(&Caller { session, peer, is_unlisted, stream, open, early, place, running, refused });
         }
-        None => part(&stream, &refusal(AbortCode::Busy, FULL)),
+        None => callers.turn_away(&stream, FULL),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use farhaul::Stream;
-use farhaul_session::{Abort, SenderRequest, SenderRequests, SessionError};
+use farhaul_session::{Abort, SenderRequest, SenderRequests, SenderSettings, SessionError};
 use farhaul_units::Rate;
 
 use super::watch::RoundTrips;
@@ -27,37 +27,27 @@ enum Direction {
 }
 
 impl<'a, J: Session> Throttled<'a, J> {
-    /// A session over this stream. As a receiver it `asks` its sender for this from the begin, and as a sender it `obeys` others.
+    /// A session over this stream. As a receiver it has asked its sender for this, and as a sender it `obeys` others.
     pub(crate) fn new(
         session: &'a mut J,
         stream: &Stream,
         (throttle, cancellation): (&'a Throttle, &'a Cancellation),
-        (asks, obeys): (Asks, Obedience),
+        (asked, obeys): (SenderSettings, Obedience),
     ) -> Self {
         let direction = match session.sends() {
             true => Direction::Sends(throttle.caps_obeying(stream, obeys), SenderRequests::default()),
-            false => Direction::Receives(Asking { asks, ..Asking::default() }),
+            false => Direction::Receives(Asking { began_with: asked.rate, asked: asked.rate, ..Asking::default() }),
         };
         Self { session, throttle, cancellation, direction }
     }
 }
 
-/// What a receiver asks of its sender from the begin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asks {
-    /// A cap.
-    pub(crate) cap: Option<Rate>,
-    /// To give way to other traffic.
-    pub(crate) background: bool,
-}
-
 /// A receiver's requests. They stand between its own frames.
 #[derive(Debug, Default)]
 struct Asking {
-    asks: Asks,
-    /// The cap for which the peer was asked last.
+    /// The cap for which its opening asked, and the last one.
+    began_with: Option<Rate>,
     asked: Option<Rate>,
-    asked_background: bool,
     /// The part of a request that is not written yet.
     pending: Vec<u8>,
     /// Bytes of the session that it gave and that are not written yet.
@@ -67,14 +57,10 @@ struct Asking {
 }
 
 impl Asking {
-    /// Puts the next requests, if the last frame is complete. `cap` is the present one.
+    /// Puts the next request, if the cap is another one by now and the last frame is complete.
     fn update(&mut self, cap: Option<Rate>) {
         if !self.has_begun || self.unwritten > 0 || !self.pending.is_empty() {
             return;
-        }
-        if self.asks.background && !self.asked_background {
-            self.asked_background = true;
-            self.pending.extend(SenderRequest::Background.encode());
         }
         if cap != self.asked {
             self.asked = cap;
@@ -102,7 +88,7 @@ impl<J: Session> Session for Throttled<'_, J> {
             Direction::Sends(..) if self.throttle.is_paused() && !self.cancellation.is_cancelled() => &[],
             Direction::Sends(..) => self.session.poll_write(),
             Direction::Receives(asking) => {
-                asking.update(self.throttle.rate().unwrap_or(asking.asks.cap));
+                asking.update(self.throttle.rate().unwrap_or(asking.began_with));
                 if !asking.pending.is_empty() {
                     return &asking.pending;
                 }
@@ -176,8 +162,7 @@ mod tests {
 
     #[test]
     fn a_receiver_asks_behind_its_first_frame_and_between_frames_alone() {
-        let asks = Asks { cap: CAP, background: true };
-        let mut asking = Asking { asks, unwritten: 30, ..Asking::default() };
+        let mut asking = Asking { unwritten: 30, ..Asking::default() };
         asking.update(CAP);
         assert!(asking.pending.is_empty(), "the opening goes first");
         asking.handle_written(20);
@@ -185,10 +170,7 @@ mod tests {
         assert!(asking.pending.is_empty(), "the opening is not complete");
         asking.handle_written(10);
         asking.update(CAP);
-        assert_eq!(
-            asking.pending,
-            [SenderRequest::Background, SenderRequest::Rate(CAP)].map(SenderRequest::encode).concat()
-        );
+        assert_eq!(asking.pending, SenderRequest::Rate(CAP).encode());
         asking.pending.clear();
         asking.update(CAP);
         assert!(asking.pending.is_empty(), "the peer knows");
