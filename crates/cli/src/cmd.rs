@@ -6,6 +6,7 @@ mod capacity;
 pub(crate) mod clean;
 pub(crate) mod controllers;
 pub(crate) mod copy;
+pub(crate) mod ctl;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod emulate;
@@ -37,7 +38,9 @@ use farhaul_transfer::session::Trouble;
 use farhaul_transfer::{Environment, Events, Limit, Observer, Throttle};
 use farhaul_udp::Clock;
 use farhaul_units::{ByteSize, Rate};
+use serde_json::{Map, Value};
 
+use crate::ctl::Controlled;
 use crate::exit::Fault;
 use crate::interrupt::{AtSignals, Interrupt};
 use crate::output::human::{count, percent, time};
@@ -84,6 +87,17 @@ impl Context {
     /// The fault of a failed library call: a signal if one came, otherwise `error`.
     pub(crate) fn connection_fault(&self, error: &Error, peer: &dyn Display) -> Fault {
         self.interrupt.fault().unwrap_or_else(|| Fault::of_connection(error, peer))
+    }
+
+    /// A verb that `farhaul ctl` controls.
+    pub(crate) fn controlled(
+        &self,
+        verb: &'static str,
+        (what, cap): (String, Option<Rate>),
+        amounts: impl Fn() -> Map<String, Value> + Send + 'static,
+    ) -> Controlled {
+        let (throttle, cancellation) = (Some(self.throttle.clone()), self.interrupt.cancellation());
+        Controlled { verb, what, cap, throttle, cancellation, amounts: Box::new(amounts) }
     }
 
     /// Ends the printing on SIGUSR1, and releases its clone of the stream. The program can then wait for the shutdown.

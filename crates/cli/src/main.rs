@@ -16,9 +16,11 @@
 mod cli;
 mod cmd;
 mod config;
+mod ctl;
 mod exit;
 mod fault;
 mod interrupt;
+mod metrics;
 mod options;
 mod output;
 mod privileges;

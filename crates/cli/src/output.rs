@@ -12,6 +12,7 @@ mod remote;
 pub(crate) mod standard_stream;
 mod terminal;
 pub(crate) mod trace;
+pub(crate) mod tracker;
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -108,8 +108,8 @@ pub use service::{
     Progressing, Put, ReadFrom, ReadRange, Remove, Removing, ReplyEvent, RequestId, ServicePath, ServiceTotals,
     Written,
 };
+pub use sender_request::{SenderRequest, SenderRequests, SenderSettings};
 pub use store::{
     Chunk, Commit, Ending, KnownChunk, Leftover, Made, MemoryFile, MemorySource, MemoryStore, Next, Source, Store,
     Verdict,
 };
-pub use sender_request::{SenderRequest, SenderRequests, SenderSettings};

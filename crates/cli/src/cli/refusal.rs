@@ -70,26 +70,27 @@ pub(crate) fn of_the_protocol(matches: &ArgMatches) -> Result<(), Fault> {
     }
 }
 
-/// Refuses `--rate` and `--controller` on a receiver: both are settings of the sender.
+/// Refuses options on a receiver that are settings of the sender: `--controller`, and `--rate` where the sender does not ask the
+/// receiver for its cap.
 ///
 /// In the environment and in files they apply to whatever this side sends, so they are accepted there.
 pub(crate) fn of_the_other_side(matches: &ArgMatches) -> Result<(), Fault> {
     let Some((verb, options)) = matches.subcommand() else { return Ok(()) };
-    let receives = match verb {
-        "bench" => options.get_flag("reverse"),
+    let of_the_sender: &[&str] = match verb {
+        "bench" if options.get_flag("reverse") => &["rate", "controller"],
         "copy" => {
             let first = options.get_raw("places").and_then(|mut places| places.next());
-            // A Tsunami client names the rate to its server.
-            first
-                .map(|place| place.to_string_lossy())
-                .is_some_and(|place| place.contains("://") && !place.starts_with("tsunami://"))
+            match first.and_then(|place| place.to_string_lossy().split_once("://").map(|(scheme, _)| scheme.to_owned()))
+            {
+                Some(scheme) if scheme == "udt" => &["controller"],
+                // A Tsunami client names the rate to its server.
+                Some(scheme) if scheme != "tsunami" => &["rate", "controller"],
+                _ => &[],
+            }
         }
-        _ => false,
+        _ => &[],
     };
-    if !receives {
-        return Ok(());
-    }
-    match ["rate", "controller"].iter().find(|id| is_typed(options, id)) {
+    match of_the_sender.iter().find(|id| is_typed(options, id)) {
         None => Ok(()),
         Some(option) => Err(Fault::usage(format!(
             "--{option} is a setting of the sender, which is the other side here: give it to `farhaul {}` there",

@@ -272,7 +272,6 @@ impl Measurement<'_> {
             session: place.session,
             flow: place.flow,
             interval: self.interval,
-            bar: None,
             trace: self.trace.clone(),
         }
     }

@@ -3,25 +3,30 @@
 pub(crate) mod args;
 mod standard;
 pub(super) mod summary;
+mod total;
 
 use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
+use farhaul_transfer::report::Direction;
 use farhaul_transfer::{Copy, Report};
-use indicatif::ProgressBar;
 
 use super::{Context, original, report_end};
+use crate::ctl::{self, Controlled};
 use crate::exit::Fault;
 use crate::options::Transport;
 use crate::output::human::is_terminal;
 use crate::output::json::{Record, Start};
 use crate::output::manifest::Manifest;
 use crate::output::observer::{Reporter, Shown};
-use crate::output::{JsonTo, Output, progress};
+use crate::output::progress::TransferBar;
+use crate::output::tracker::Tracker;
+use crate::output::{JsonTo, Output};
 use crate::values::Location;
 use args::CopyArgs;
 use summary::{summary, summary_between, with_copied};
+use total::Counting;
 
 pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     if args.list || args.places.iter().any(|place| matches!(place, Location::Original(_))) {
@@ -89,20 +94,32 @@ pub(super) fn carry_out(
     start.for_people = !view.is_quiet;
     start.settings.insert("interval_seconds".into(), view.interval.map(|time| time.as_secs_f64()).into());
     start.settings.insert("target".into(), copy.target().into());
-    let size = copy.size();
+    let tracker = if copy.is_of_one_file() { Tracker::of_one_file() } else { Tracker::default() };
+    let counting = Counting::of(copy, &tracker);
     let shown = Shown {
         start: Some(start.clone()),
-        bar: bar(copy, size, view, output),
-        grows: size.is_none() && !copy.reads_stream(),
+        bar: bar(view, output).inspect(|_| counting.begin()),
+        tracker: tracker.clone(),
         interval: view.interval,
         trace: view.transport.begin_trace("copy", output)?,
         manifest: view.manifest.map(Manifest::begin).transpose()?,
         is_dry_run: copy.rules().dry_run,
     };
     let reporter = Reporter::new(output.clone(), shown);
-    let (states, words) = (reporter.clone(), output.clone());
-    context.interrupt.shows(move || states.latest().iter().for_each(|stats| words.state(&super::state(stats))));
+    show_state(context, output, &tracker, &counting);
+    let controlled = {
+        let (tracker, counting) = (tracker.clone(), counting.clone());
+        let amounts = move || {
+            counting.begin();
+            tracker.snapshot().record()
+        };
+        let controlled = context.controlled("copy", (what(copy), copy.settings().rate), amounts);
+        // What goes past this program is not throttled by it.
+        let throttle = controlled.throttle.clone().filter(|_| copy.hosts().is_none());
+        ctl::listen(Controlled { throttle, ..controlled })
+    };
     let result = copy.run(&context.environment(reporter.clone()));
+    drop(controlled);
     context.hide_state();
     output.detach();
     let (report, result) = match result {
@@ -129,13 +146,40 @@ pub(super) fn carry_out(
     if reporter.has_end() { result } else { report_end(output, report, result) }
 }
 
-/// A progress bar on a terminal. Without a size, its length grows with each file; that of a stream stays unknown until the end.
-fn bar(copy: &Copy, size: Option<u64>, view: &View<'_>, output: &Output) -> Option<ProgressBar> {
+/// A copy in a few words.
+fn what(copy: &Copy) -> String {
+    let sources = copy.sources();
+    let from = match (copy.hosts(), sources.as_slice()) {
+        (Some((from, _)), _) => from.to_owned(),
+        (None, [one]) => one.clone(),
+        (None, [first, others @ ..]) => format!("{first} and {} more", others.len()),
+        (None, []) if copy.reads_stream() => "-".to_owned(),
+        (None, []) => copy.peer(),
+    };
+    let to = match copy.direction() {
+        Direction::Sent | Direction::Received => copy.target(),
+        Direction::Both => copy.peer(),
+    };
+    format!("{from} to {to}")
+}
+
+/// Prints the amounts and the connections on SIGUSR1.
+fn show_state(context: &Context, output: &Output, tracker: &Tracker, counting: &Counting) {
+    let (tracker, counting, output) = (tracker.clone(), counting.clone(), output.clone());
+    context.interrupt.shows(move || {
+        counting.begin();
+        let now = tracker.snapshot();
+        output.state(&now.words());
+        now.connections.iter().for_each(|stats| output.state(&super::state(stats)));
+    });
+}
+
+/// A progress bar on a terminal.
+fn bar(view: &View<'_>, output: &Output) -> Option<TransferBar> {
     let shown = !view.is_quiet && !output.is_json() && is_terminal();
     shown.then(|| {
-        let is_unknown = copy.reads_stream() || copy.hosts().is_some();
-        let bar = progress::bar(if is_unknown { None } else { Some(size.unwrap_or(0)) });
-        output.attach(bar.clone());
+        let bar = TransferBar::new();
+        output.attach(bar.on_screen());
         bar
     })
 }

@@ -31,6 +31,7 @@ use farhaul_units::{ByteSize, Instant};
 use serde_json::Value;
 
 use super::{Context, announce, original, report_end};
+use crate::ctl;
 use crate::exit::{Code, Fault};
 use crate::options::OriginalStream;
 use crate::output::human::{rate, time};
@@ -38,6 +39,7 @@ use crate::output::intervals::{Intervals, View};
 use crate::output::observer::{Reporter, Shown};
 use crate::output::standard_stream::unwritable;
 use crate::output::trace::Trace;
+use crate::output::tracker::Tracker;
 use crate::output::{JsonTo, Output};
 use args::PipeArgs;
 use arrived::Arrived;
@@ -138,21 +140,23 @@ impl Pipe<'_> {
     fn transfer(&self, Opened { stream, meter, permit }: Opened) -> Result<(), Fault> {
         let permit = Arc::new(permit);
         self.context.show_state(&self.output, std::slice::from_ref(&stream));
-        let view = View {
-            output: self.output.clone(),
-            session: None,
-            flow: None,
-            interval: None,
-            bar: None,
-            trace: self.trace.clone(),
+        let view =
+            View { output: self.output.clone(), session: None, flow: None, interval: None, trace: self.trace.clone() };
+        let (mut intervals, tracker) = (Intervals::of(view), Tracker::default());
+        let (its, throttle) = (tracker.clone(), &self.context.throttle);
+        let show = move |moved: &Moved<'_>| {
+            its.moved_both_ways(moved);
+            intervals.show(moved);
         };
-        let mut intervals = Intervals::of(view);
-        let show = move |moved: &Moved<'_>| intervals.show(moved);
+        let what = format!("with {}", stream.peer_addr());
+        let amounts = move || tracker.snapshot().record();
+        let listening = ctl::listen(self.context.controlled("pipe", (what, self.settings.rate), amounts));
+        let capped = throttle.caps(&stream);
         let mut watch = Watch::start(vec![stream.clone()], self.context.clock, false, show)?;
         let interrupt = self.context.interrupt.clone();
         let clock = self.context.clock;
         let ends = Ends::of(&stream, self.args.wait);
-        let input = Input::start((stream.clone(), Arc::clone(&permit)), ends, interrupt, clock)?;
+        let input = Input::start((stream.clone(), Arc::clone(&permit)), ends, (interrupt, throttle.clone()), clock)?;
         let mut arrived = Arrived::default();
         let received = self.receive((&stream, &permit), (&input, ends), meter, &mut arrived);
         let stats = stream.stats().unwrap_or_default();
@@ -174,6 +178,7 @@ impl Pipe<'_> {
         }
         // Release all clones of the stream, so that the program can wait for the shutdown.
         input.release();
+        drop((capped, listening));
         self.context.hide_state();
         drop(stream);
         end.bytes = input.bytes() + arrived.bytes;
@@ -210,6 +215,7 @@ impl Pipe<'_> {
         stream.set_read_timeout(Some(self.args.transport.timeout));
         let ended = loop {
             let mut block = stdout.take_block().map_err(|why| self.cannot_write(why))?;
+            self.context.throttle.wait(|| self.context.interrupt.is_stopping());
             match stream.recv(&mut block.bytes) {
                 Ok(0) => break Ok(()),
                 Ok(len) => {

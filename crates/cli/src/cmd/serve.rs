@@ -6,7 +6,9 @@ mod manager;
 mod plain;
 mod secrets;
 
+use std::cell::OnceCell;
 use std::io;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -16,13 +18,17 @@ use farhaul::security::PlainClients;
 use farhaul_transfer::disk::{self, Directory, copies_at_a_time};
 use farhaul_transfer::keys::{Admission, Service};
 use farhaul_transfer::report::{Direction, Report};
+use farhaul_transfer::serve::listener::Callers;
 use farhaul_transfer::serve::{DirectoryServer, listener};
 use farhaul_transfer::{Environment, Event, Observer, Settings};
 use farhaul_units::{ByteSize, Rate};
+use serde_json::Value;
 
 use super::original::serve::Beside;
 use super::{Context, announce, report_end};
+use crate::ctl::{Controlled, Socket};
 use crate::exit::{Code, Fault};
+use crate::metrics::{self, Metrics};
 use crate::options::Original;
 use crate::output::Output;
 use crate::output::human::{plural, rate, reason, time};
@@ -30,6 +36,7 @@ use crate::output::json::Start;
 use crate::output::observer::{Reporter, Shown};
 use crate::privileges;
 use crate::reloading::Reloading;
+use crate::values::HostPort;
 use args::ServeArgs;
 use confine::Confinement;
 use plain::Plain;
@@ -43,8 +50,9 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let (clients, plain) = read_clients(args, &settings, context, &output)?;
     let shown =
         Shown { interval: args.interval, trace: args.transport.begin_trace("serve", &output)?, ..Shown::default() };
-    let environment =
-        context.environment(Sessions { reporter: Reporter::new(output.clone(), shown), output: output.clone() });
+    let metrics = Metrics::new();
+    let reporter = Reporter::new(output.clone(), shown);
+    let environment = context.environment(Sessions { reporter, output: output.clone(), metrics: metrics.clone() });
     if clients.is_none() {
         context.interrupt.stops_at_hangup()?;
     }
@@ -55,6 +63,9 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
         .sessions(max_sessions)
         .idle(Some(args.idle_timeout).filter(|time| !time.is_zero()));
     let (clients, plain) = (clients.as_ref(), plain.as_ref());
+    // A confined server makes no socket.
+    let control = Socket::bind().ok();
+    let scrapers = args.metrics.as_ref().map(open_metrics).transpose()?;
     // Threads that are started from here on are confined as well.
     let (reloading, confinement) = contain(args, &output, (clients, plain), server.root())?;
     let endpoint = open_port(args, &settings, clients, plain)?;
@@ -66,7 +77,9 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
         Beside::new(args, (original, root), &endpoint, (context, &output), &server.served())
     });
     let beside = beside.transpose()?;
-    let start = start_record(args, &settings, (clients, plain), confinement, max_sessions);
+    let mut start = start_record(args, &settings, (clients, plain), confinement, max_sessions);
+    let figures_at = scrapers.as_ref().and_then(|listener| listener.local_addr().ok()).map(|at| at.to_string());
+    start.settings.insert("metrics".into(), figures_at.into());
     let listener = listener::listen(&environment, &endpoint)?;
     announce(context, &output, &endpoint, start);
     let (shown, at) = (args.root.display(), endpoint.local_addr());
@@ -83,10 +96,19 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
             args.max_sessions
         ));
     }
+    let controls = OnceCell::new();
     thread::scope(|scope| {
         server.run(&environment, &settings, listener, |callers| {
-            let (states, words) = (callers.clone(), output.clone());
-            context.interrupt.shows(move || words.state(&states.state()));
+            show_state(context, &output, (callers, &metrics));
+            let control = control.and_then(|socket| socket.listen(controlled(args, context, (callers, &metrics))).ok());
+            controls.set(control).unwrap_or_default();
+            if let Some(listener) = scrapers {
+                let refusals = callers.clone();
+                if let Err(error) = metrics::serve(listener, metrics.clone(), context.clock, move || refusals.refused())
+                {
+                    output.warn(&format!("the system gives no thread for --metrics: {error}"));
+                }
+            }
             if let Some(beside) = beside {
                 scope.spawn(move || beside.run());
             }
@@ -132,14 +154,65 @@ fn reload_at_hangup(
     });
 }
 
+/// Opens the port of the figures.
+fn open_metrics(address: &HostPort) -> Result<TcpListener, Fault> {
+    metrics::bind(address.listening()?).map_err(|error| {
+        Fault::new(Code::AddressUnavailable, format!("cannot serve figures at {address}: {}", reason(&error)))
+            .remedy("choose another address for --metrics")
+    })
+}
+
+/// The server as `farhaul ctl` controls it.
+fn controlled(args: &ServeArgs, context: &Context, (callers, metrics): (&Callers, &Metrics)) -> Controlled {
+    let (callers, metrics) = (callers.clone(), metrics.clone());
+    let amounts = move || {
+        let ((running, served), (bytes, files)) = (callers.counts(), metrics.totals());
+        let sessions: Vec<Value> = metrics
+            .running()
+            .into_iter()
+            .map(|(number, now)| {
+                let mut session = now.record();
+                session.insert("session".into(), number.into());
+                session.into()
+            })
+            .collect();
+        let fields = [
+            ("bytes", bytes.into()),
+            ("files", files.into()),
+            ("sessions_running", running.into()),
+            ("sessions_total", served.into()),
+            ("refusals", callers.refused().into()),
+            ("sessions", sessions.into()),
+        ];
+        fields.into_iter().map(|(name, value): (&str, Value)| (name.to_owned(), value)).collect()
+    };
+    let what = args.root.display().to_string();
+    context.controlled("serve", (what, args.transport.rate()), amounts)
+}
+
+/// Prints the sessions on SIGUSR1.
+fn show_state(context: &Context, output: &Output, (callers, metrics): (&Callers, &Metrics)) {
+    let (callers, metrics, output) = (callers.clone(), metrics.clone(), output.clone());
+    context.interrupt.shows(move || {
+        output.state(&callers.state());
+        for (number, now) in metrics.running() {
+            output.state(&format!("session {number}: {}", now.words()));
+        }
+    });
+}
+
 /// Shows the sessions of a server.
 struct Sessions {
     reporter: Reporter,
     output: Output,
+    metrics: Metrics,
 }
 
 impl Observer for Sessions {
     fn on_event(&self, session: Option<u64>, event: &Event<'_>) {
+        if let Some(session) = session {
+            self.metrics.on_event(session, event);
+        }
         let Event::Ended(report, error) = event else { return self.reporter.on_event(session, event) };
         let line = line(report);
         match report_end(&self.output, Report::clone(report), error.map_or(Ok(()), |error| Err(error.clone()))) {

@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, stderr, stdout};
 
+use farhaul::UDP_RECV_BUFFER;
 use farhaul_transfer::Limit;
 pub(crate) use farhaul_transfer::text::{count, digits, percent, plural, reason, time};
 use farhaul_units::Rate;
@@ -91,4 +92,24 @@ pub(crate) const fn limit(limit: Limit) -> &'static str {
         Limit::DiskWrite => "the receiver's disk",
         Limit::KeyRateCap => "the rate cap of your key there (rate= in authorized_keys, or of [plain])",
     }
+}
+
+/// What helps against a limit, if something does. The path itself is nothing that a user changes.
+pub(crate) fn remedy(limit: Limit) -> Option<String> {
+    Some(match limit {
+        Limit::Congestion => return None,
+        Limit::Application => {
+            "if no program feeds or takes the data, copy more at once: a few bytes take a few round trips".to_owned()
+        }
+        Limit::DiskRead => "see who else uses the disk of the sending host: iostat -x 1".to_owned(),
+        Limit::DiskWrite => "see who else uses the disk of the receiving host: iostat -x 1".to_owned(),
+        Limit::Cpu => "larger packets cost less, where the path carries them: --mtu 9000".to_owned(),
+        Limit::SendBuffer => "leave --buffer out, or give more".to_owned(),
+        Limit::RateCap => "raise --rate, or `farhaul ctl rate off` while it runs".to_owned(),
+        Limit::ReceiveBuffer => format!(
+            "on the receiving host, leave --buffer out or give more, and let the system have room: sudo sysctl -w \
+             net.core.rmem_max={UDP_RECV_BUFFER}"
+        ),
+        Limit::KeyRateCap => "the owner of the server can raise the rate of your key".to_owned(),
+    })
 }

@@ -1,4 +1,4 @@
-//! What people and scripts see of a running transfer: the progress bar, intervals, the trace.
+//! What people and scripts see of a running transfer: intervals, the trace.
 
 use std::time::Duration;
 
@@ -6,7 +6,6 @@ use farhaul::Stats;
 use farhaul_transfer::event::Moved;
 use farhaul_transfer::report::{bits_per_second, micros};
 use farhaul_units::{ByteSize, Rate};
-use indicatif::ProgressBar;
 
 use super::Output;
 use super::human;
@@ -22,7 +21,6 @@ pub(crate) struct View {
     pub(crate) flow: Option<u64>,
     /// Length of reported intervals.
     pub(crate) interval: Option<Duration>,
-    pub(crate) bar: Option<ProgressBar>,
     pub(crate) trace: Option<Trace>,
 }
 
@@ -45,7 +43,7 @@ fn sum(all: &[Stats]) -> Stats {
     sum
 }
 
-/// Turns snapshots into intervals and progress.
+/// Turns snapshots into intervals.
 pub(crate) struct Intervals {
     view: View,
     /// When the present interval began, counted from the begin of the session.
@@ -61,10 +59,6 @@ impl Intervals {
     /// Shows the state of the connections, the sum of all.
     pub(crate) fn show(&mut self, moved: &Moved<'_>) {
         let stats = sum(moved.connections);
-        if let Some(bar) = &self.view.bar {
-            bar.set_position(bytes(&stats, moved.sends).min(bar.length().unwrap_or(u64::MAX)));
-            bar.set_prefix(format!("RTT {}", human::time(stats.rtt)));
-        }
         self.trace(moved);
         let Some(every) = self.view.interval else { return };
         let passed = moved.elapsed.saturating_sub(self.since);

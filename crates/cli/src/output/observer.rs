@@ -5,16 +5,17 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use farhaul::{Rate, Stats, probe};
-use farhaul_session::{Change, Entry};
+use farhaul::{Rate, probe};
+use farhaul_session::{Change, Entry, EntryKind};
 use farhaul_transfer::event::{FileChange, Moved};
 use farhaul_transfer::{Event, Observer};
-use indicatif::ProgressBar;
 
 use super::intervals::{Intervals, View};
 use super::json::{FileRecord, FileStatus, FirstRate, Record, Start};
 use super::manifest::Manifest;
+use super::progress::TransferBar;
 use super::trace::Trace;
+use super::tracker::{Total, Tracker};
 use super::{Output, human, itemized, remote};
 use crate::exit::Fault;
 
@@ -26,9 +27,9 @@ const NOT_REACHED: &str = "the copy ended before it";
 pub(crate) struct Shown {
     /// The `start` record, which is written once a port is open.
     pub(crate) start: Option<Start>,
-    pub(crate) bar: Option<ProgressBar>,
-    /// The length of the bar grows with each file, since the total is unknown.
-    pub(crate) grows: bool,
+    pub(crate) bar: Option<TransferBar>,
+    /// Counts what moves.
+    pub(crate) tracker: Tracker,
     /// Length of reported intervals.
     pub(crate) interval: Option<Duration>,
     pub(crate) trace: Option<Trace>,
@@ -48,8 +49,6 @@ struct Shared {
     output: Output,
     shown: Shown,
     intervals: Mutex<BTreeMap<Option<u64>, Intervals>>,
-    /// The last figures of the connections.
-    latest: Mutex<Vec<Stats>>,
     /// The first failure: its path, and its line. A single failure is told by the program's error instead.
     held: Mutex<Option<(String, String)>>,
     remote: remote::Relay,
@@ -58,20 +57,8 @@ struct Shared {
 impl Reporter {
     pub(crate) fn new(output: Output, shown: Shown) -> Self {
         let remote = remote::Relay::new(shown.interval.is_some());
-        let shared = Shared {
-            output,
-            shown,
-            intervals: Mutex::default(),
-            latest: Mutex::default(),
-            held: Mutex::default(),
-            remote,
-        };
+        let shared = Shared { output, shown, intervals: Mutex::default(), held: Mutex::default(), remote };
         Self { shared: Arc::new(shared) }
-    }
-
-    /// The last figures of the connections.
-    pub(crate) fn latest(&self) -> Vec<Stats> {
-        locked(&self.shared.latest).clone()
     }
 
     /// Whether another program carried the data between two other hosts through ssh.
@@ -107,20 +94,23 @@ impl Observer for Reporter {
             Event::Connecting { local, peer, first_rate, carrier } => {
                 self.connecting((*local, *peer), *first_rate, *carrier);
             }
-            Event::Begun(entry) => {
-                if let Some(bar) = shown.bar.as_ref().filter(|_| shown.grows && entry.has_size()) {
-                    bar.inc_length(entry.size);
-                }
+            Event::Expected { files, bytes } => {
+                shown.tracker.set_total(Total { bytes: Some(*bytes), files: Some(*files) });
             }
+            Event::Begun(entry) => shown.tracker.begun(entry),
             Event::Moved(moved) => self.moved(session, moved),
             Event::Placed(entry, digest, change) => {
                 if let Some(manifest) = &shown.manifest {
                     manifest.add(&entry.path.to_bytes(), digest);
                 }
+                shown.tracker.placed(entry.size);
                 let digest = Some(digest.to_string());
                 self.entry(session, entry, FileStatus::Verified, (*change, digest));
             }
             Event::Kept(entry, change) => {
+                if entry.kind == EntryKind::File {
+                    shown.tracker.kept(entry.size);
+                }
                 let status = match (shown.is_dry_run, change) {
                     (true, Change::New | Change::Content) => FileStatus::Planned,
                     _ => FileStatus::Kept,
@@ -154,6 +144,7 @@ impl Observer for Reporter {
                 self.file(session, path.as_bytes(), status, (bytes, digest), None);
             }
             Event::Failed(path, failure, _) => {
+                shown.tracker.failed();
                 let line = format!("{} {path}: {failure}", output.style().red("not copied:"));
                 self.failed(path.to_string(), line);
                 self.file(session, path.as_bytes(), FileStatus::Failed, (0, None), Some(failure.to_string()));
@@ -170,7 +161,8 @@ impl Observer for Reporter {
                 if let Some(start) = shown.start.as_ref().filter(|_| record["event"] == "end") {
                     output.record(&Record::Start(Box::new(start.clone())));
                 }
-                self.shared.remote.show(output, shown.bar.as_ref(), (host, record));
+                self.shared.remote.show(output, &shown.tracker, (host, record));
+                self.draw();
             }
             Event::Warning(message) => output.warn(message),
             Event::Note(line) => output.print_line(line),
@@ -208,15 +200,25 @@ impl Reporter {
 
     fn moved(&self, session: Option<u64>, moved: &Moved<'_>) {
         let shown = &self.shared.shown;
-        *locked(&self.shared.latest) = moved.connections.to_vec();
+        shown.tracker.moved(moved);
+        if shown.bar.as_ref().is_some_and(|bar| moved.is_last || bar.is_due(moved.elapsed)) {
+            self.draw();
+        }
         let mut all = locked(&self.shared.intervals);
         let intervals = all.entry(session).or_insert_with(|| {
-            let (interval, bar, trace) = (shown.interval, shown.bar.clone(), shown.trace.clone());
-            Intervals::of(View { output: self.shared.output.clone(), session, flow: None, interval, bar, trace })
+            let (interval, trace) = (shown.interval, shown.trace.clone());
+            Intervals::of(View { output: self.shared.output.clone(), session, flow: None, interval, trace })
         });
         intervals.show(moved);
         if moved.is_last {
             all.remove(&session);
+        }
+    }
+
+    fn draw(&self) {
+        let shown = &self.shared.shown;
+        if let Some(bar) = &shown.bar {
+            bar.show(&shown.tracker.snapshot());
         }
     }
 

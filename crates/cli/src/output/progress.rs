@@ -1,11 +1,14 @@
 //! The progress bar. It counts bytes at the receiver, not bytes that merely left the sender.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use farhaul_units::{ByteSize, Rate};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::output::human::is_terminal;
+use crate::output::human::{self, is_terminal};
+use crate::output::tracker::Snapshot;
 
 /// Redraws per second at most: smooth, and cheap on a slow terminal.
 const DRAWS_PER_SECOND: u8 = 10;
@@ -14,6 +17,10 @@ const TICK: Duration = Duration::from_millis(200);
 /// Longest remaining time that the bar shows, in seconds: 100 h.
 const LONGEST: f64 = 360_000.0;
 
+/// Time between new words beside the bar of a transfer.
+const WORDS: Duration = Duration::from_millis(100);
+
+const OF_TRANSFER: &str = "{spinner} {wide_bar} {msg}";
 const WITH_TOTAL: &str = "{spinner} {wide_bar} {percent:>3} %  {done} of {all}  {speed}  {prefix}  {left}";
 const RUNS: &str = "{spinner} {wide_bar} {pos} of {len} runs  {left}";
 const LINE: &str = "{spinner} {wide_msg}";
@@ -29,6 +36,52 @@ pub(crate) fn bar(total: Option<u64>) -> ProgressBar {
     bar.set_style(style(if total.is_some() { WITH_TOTAL } else { WITHOUT_TOTAL }));
     bar.enable_steady_tick(TICK);
     bar
+}
+
+/// The bar of a transfer. Its total may become known while it runs.
+#[derive(Clone)]
+pub(crate) struct TransferBar {
+    bar: ProgressBar,
+    /// When it was last drawn anew, since the begin, in milliseconds.
+    drawn: Arc<AtomicU64>,
+}
+
+impl TransferBar {
+    /// Hidden unless stderr is a terminal.
+    pub(crate) fn new() -> Self {
+        let bar = line();
+        bar.set_message("connecting");
+        Self { bar, drawn: Arc::default() }
+    }
+
+    /// To be shown below other lines.
+    pub(crate) fn on_screen(&self) -> ProgressBar {
+        self.bar.clone()
+    }
+
+    /// Shows these amounts, and the RTT.
+    pub(crate) fn show(&self, now: &Snapshot) {
+        self.drawn.store(millis(now.elapsed), Ordering::Relaxed);
+        if let Some(total) = now.total.bytes.filter(|total| *total > 0) {
+            if self.bar.length().is_none() {
+                self.bar.set_style(style(OF_TRANSFER));
+            }
+            self.bar.set_length(total);
+        }
+        self.bar.set_position(now.bytes);
+        let rtt = now.connections.first().map(|stats| format!("RTT {}", human::time(stats.rtt)));
+        let parts = [Some(now.amount()), Some(now.speed()), Some(now.estimate()), now.file_count(), rtt];
+        self.bar.set_message(parts.into_iter().flatten().collect::<Vec<_>>().join("  "));
+    }
+
+    /// Whether the words beside it are old.
+    pub(crate) fn is_due(&self, elapsed: Duration) -> bool {
+        millis(elapsed).saturating_sub(self.drawn.load(Ordering::Relaxed)) >= millis(WORDS)
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A bar for runs of the lab. Hidden unless stderr is a terminal.

@@ -1,12 +1,13 @@
 //! Records of the program that sends in a copy between two other hosts: shown as if they were this program's.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use farhaul_session::escape;
-use indicatif::ProgressBar;
 use serde_json::Value;
 
 use super::Output;
+use super::tracker::Tracker;
 
 /// The setting in records that names what carries the datagrams, if it is not UDP.
 pub(crate) const CARRIER: &str = "carrier";
@@ -34,7 +35,7 @@ impl Relay {
         self.has_end.load(Ordering::Acquire)
     }
 
-    pub(super) fn show(&self, output: &Output, bar: Option<&ProgressBar>, (host, record): (&str, &Value)) {
+    pub(super) fn show(&self, output: &Output, tracker: &Tracker, (host, record): (&str, &Value)) {
         let event = record["event"].as_str().unwrap_or_default();
         match event {
             "start" => self.has_carrier.store(record["settings"][CARRIER].is_string(), Ordering::Release),
@@ -47,12 +48,13 @@ impl Relay {
         match event {
             "warning" => output.print_line(&format!("{host}: {}", text(&record["message"]))),
             "file" if record["status"] == "failed" => {
+                tracker.failed();
                 output.print_line(&format!("{} was not copied: {}", text(&record["path"]), text(&record["error"])));
             }
+            "file" if record["status"] == "verified" => tracker.placed(0),
             "interval" => {
-                if let Some(bar) = bar {
-                    bar.set_position(record["bytes_total"].as_u64().unwrap_or(0));
-                }
+                let elapsed = Duration::try_from_secs_f64(record["end_seconds"].as_f64().unwrap_or(0.0));
+                tracker.moved_elsewhere(elapsed.unwrap_or_default(), record["bytes_total"].as_u64().unwrap_or(0));
             }
             _ => {}
         }

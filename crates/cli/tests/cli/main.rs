@@ -5,6 +5,7 @@ mod arena;
 mod between;
 mod both_ways;
 mod captures;
+mod control;
 mod copies;
 mod crowds;
 mod daemon;

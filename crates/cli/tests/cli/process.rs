@@ -64,8 +64,17 @@ fn command_under(wrapper: &[&str], arguments: &[impl AsRef<OsStr>]) -> Command {
     // The settings of whoever runs the tests are not ours.
     command.env("XDG_CONFIG_HOME", "/dev/null").env("XDG_CONFIG_DIRS", "/dev/null");
     command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    // Nor are their sockets.
+    command.env("XDG_RUNTIME_DIR", run_folder());
     command.env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
+}
+
+/// A folder for sockets that belongs to the tests.
+fn run_folder() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("run");
+    fs::create_dir_all(&folder).unwrap();
+    folder
 }
 
 /// Runs the program to its end without input.

@@ -10,14 +10,16 @@ use farhaul_units::ByteSize;
 use crate::cmd::{control_line, limited_by};
 use crate::exit::Fault;
 use crate::output::Output;
-use crate::output::human::{percent, plural, rate, time};
+use crate::output::human::{percent, plural, rate, remedy, time};
 
+/// Seconds from which a copy is slow enough for a word about what helps.
+const SLOW: f64 = 5.0;
 /// Factor from which the rate of the data alone is worth a word beside that of the whole time.
 const NOTEWORTHY: f64 = 1.05;
 /// Least bytes whose rate from the first to the last one means something: those of less are on the way together.
 const LEAST_FOR_RATE: u64 = 64 << 10;
 
-/// The result in two lines. The rate is that of the whole time. That of the data alone follows where it differs.
+/// The result in two lines, and a third one about what helps if the copy took long. The rate is that of the whole time. That of the data alone follows where it differs.
 pub(super) fn summary(output: &Output, end: &Report) -> String {
     let (whole, moving) = rates(end);
     let mut what = plural(end.files.unwrap_or(0), "file");
@@ -44,10 +46,12 @@ pub(super) fn summary(output: &Output, end: &Report) -> String {
         _ => String::new(),
     };
     let limit = end.limited_by.map(|limit| format!("; {}", limited_by(limit, end.limited_by_share.unwrap_or(0.0))));
+    let remedy = end.limited_by.filter(|_| end.seconds >= SLOW).and_then(remedy);
+    let remedy = remedy.map_or(String::new(), |remedy| format!("\nto go faster: {remedy}"));
     let control = end.control_stream.as_ref().map_or(String::new(), |control| format!("\n{}", control_line(control)));
     let style = output.style();
     format!(
-        "{} {what}, {}{besides} in {}: {}\n{}{control}",
+        "{} {what}, {}{besides} in {}: {}\n{}{remedy}{control}",
         style.green("copied and verified:"),
         ByteSize(end.bytes),
         time(Duration::from_secs_f64(end.seconds)),
@@ -98,6 +102,8 @@ pub(super) fn with_copied(fault: Fault, end: &Report) -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use farhaul_transfer::Limit;
+
     use super::*;
     use crate::exit::Code;
 
@@ -110,6 +116,34 @@ mod tests {
         let (whole, moving) = of(52_400_000, 1.31, 4_730_000_000);
         assert_eq!((whole.as_str(), moving.as_str()), ("320 Mbit/s", "4.73 Gbit/s from the first to the last byte; "));
         assert_eq!(of(100_000_000, 1.0, 810_000_000), ("800 Mbit/s".into(), String::new()));
+    }
+
+    #[test]
+    fn a_slow_copy_says_what_held_it_back_with_the_number_and_what_helps() {
+        let output = Output::from_flag(false);
+        let lines = |limit, seconds| {
+            let end = Report { limited_by: Some(limit), limited_by_share: Some(0.72), seconds, ..Report::default() };
+            summary(&output, &end)
+        };
+        for (limit, held_back, helps) in [
+            (Limit::Application, "a program at either end", "copy more at once"),
+            (Limit::DiskRead, "the sender's disk", "iostat"),
+            (Limit::Cpu, "the sender's processor", "--mtu 9000"),
+            (Limit::SendBuffer, "the send buffer", "--buffer"),
+            (Limit::RateCap, "the rate cap", "ctl rate off"),
+            (Limit::ReceiveBuffer, "the receiver's buffer", "sysctl -w net.core.rmem_max=33554432"),
+            (Limit::DiskWrite, "the receiver's disk", "iostat"),
+            (Limit::KeyRateCap, "the rate cap of your key", "the owner"),
+        ] {
+            let slow = lines(limit, 60.0);
+            let held_back = format!("limited by {held_back}");
+            let parts = [held_back.as_str(), "(72 % of the time)", "to go faster: ", helps];
+            assert!(parts.iter().all(|part| slow.contains(part)), "{slow}");
+            let quick = lines(limit, 2.0);
+            assert!(quick.contains(&held_back) && !quick.contains("to go faster"), "{quick}");
+        }
+        let by_the_path = lines(Limit::Congestion, 60.0);
+        assert!(by_the_path.contains("congestion control (72 %") && !by_the_path.contains("faster"), "{by_the_path}");
     }
 
     #[test]

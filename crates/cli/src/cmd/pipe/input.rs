@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul::{Error, Stream};
-use farhaul_transfer::Threads;
 use farhaul_transfer::keys::{Exhausted, Permit};
+use farhaul_transfer::{Threads, Throttle};
 use farhaul_udp::Clock;
 use farhaul_units::Instant;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -66,7 +66,7 @@ impl Input {
     pub(super) fn start(
         (stream, permit): (Stream, Arc<Permit>),
         ends: Ends,
-        interrupt: Interrupt,
+        (interrupt, throttle): (Interrupt, Throttle),
         clock: Clock,
     ) -> io::Result<Self> {
         let shared = Shared {
@@ -81,7 +81,7 @@ impl Input {
         };
         let input = Self { shared: Arc::new(shared) };
         let its = input.clone();
-        thread::Builder::new().name("input".into()).spawn(move || its.run(ends, &interrupt, clock))?;
+        thread::Builder::new().name("input".into()).spawn(move || its.run(ends, (&interrupt, &throttle), clock))?;
         Ok(input)
     }
 
@@ -154,9 +154,9 @@ impl Input {
         }
     }
 
-    fn run(&self, ends: Ends, interrupt: &Interrupt, clock: Clock) {
+    fn run(&self, ends: Ends, (interrupt, throttle): (&Interrupt, &Throttle), clock: Clock) {
         let threads = Threads::begin();
-        let mut ended = self.send_all(clock);
+        let mut ended = self.send_all((interrupt, throttle), clock);
         self.shared.busy.store(nanos(threads.busy()), Ordering::Release);
         let is_over = match &ended {
             // The signal that stops this program may also have ended its input early.
@@ -192,10 +192,11 @@ impl Input {
         stream.canceller().cancel();
     }
 
-    fn send_all(&self, clock: Clock) -> State {
+    fn send_all(&self, (interrupt, throttle): (&Interrupt, &Throttle), clock: Clock) -> State {
         let mut block = vec![0; BLOCK.min(self.shared.permit.portion())];
         let mut stdin = io::stdin().lock();
         loop {
+            throttle.wait(|| interrupt.is_stopping() || self.has_closed() || self.stream().is_none());
             self.shared.reading.store(true, Ordering::Release);
             let read = stdin.read(&mut block);
             self.shared.reading.store(false, Ordering::Release);

@@ -57,10 +57,21 @@ pub(crate) struct ServeArgs {
     /// Report progress at this interval: 1s [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) interval: Option<Duration>,
+    /// Serve figures for Prometheus at http://ADDR/metrics, unencrypted: HOST:PORT, or :PORT for this machine alone
+    #[arg(long, env = "FARHAUL_METRICS", value_name = "ADDR", value_parser = metrics_address)]
+    pub(crate) metrics: Option<HostPort>,
     #[command(flatten)]
     pub(crate) transport: Transport,
     #[command(flatten)]
     pub(crate) client_keys: ClientKeys,
+}
+
+/// An address for figures. Without a host it is loopback: everybody who reaches it can read them.
+fn metrics_address(text: &str) -> Result<HostPort, String> {
+    match text.strip_prefix(':') {
+        Some(port) => format!("127.0.0.1:{port}").parse(),
+        None => text.parse(),
+    }
 }
 
 impl ServeArgs {
