@@ -55,17 +55,23 @@ fn is_about(error: &Error, option: &str) -> bool {
     named && error.kind() == ErrorKind::ValueValidation
 }
 
-/// Refuses `--controller` with a protocol whose own rules govern the rate.
+/// Refuses `--controller` and `--background` with a protocol whose own rules govern the rate.
 ///
 /// In the environment and in files it may be meant for other protocols, so it is accepted there.
 pub(crate) fn of_the_protocol(matches: &ArgMatches) -> Result<(), Fault> {
     let Some((_, options)) = matches.subcommand() else { return Ok(()) };
     let choice = options.try_get_one::<ProtocolChoice>("protocol").ok().flatten();
     match choice.map(|choice| choice.protocol.entry()) {
-        Some(entry) if entry.controller.is_none() && is_typed(options, "controller") => Err(Fault::usage(format!(
-            "--controller does not go with the protocol '{}', whose own rules govern the rate",
-            entry.name
-        ))),
+        Some(entry) if entry.controller.is_none() => {
+            let of_controllers = [("controller", "--controller"), ("background", "--background")];
+            match of_controllers.iter().find(|(id, _)| is_typed(options, id)) {
+                Some((_, option)) => Err(Fault::usage(format!(
+                    "{option} does not go with the protocol '{}', whose own rules govern the rate",
+                    entry.name
+                ))),
+                None => Ok(()),
+            }
+        }
         _ => Ok(()),
     }
 }

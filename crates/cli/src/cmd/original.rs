@@ -6,12 +6,15 @@ mod meanwhile;
 pub(super) mod pipe;
 pub(super) mod serve;
 
-use farhaul_transfer::original::Stop;
+use farhaul_transfer::original::{Progress, Stop};
 use farhaul_transfer::report::{Direction, Report};
+use farhaul_transfer::session::measure::Meter;
 
 use super::Context;
 use crate::options::Transport;
+use crate::output::Output;
 use crate::output::json::{FileRecord, FileStatus, Record, Start};
+use crate::output::tracker::{Total, Tracker};
 
 /// The `start` record: the protocol is the original's, and no controller governs its rate.
 fn start(transport: &Transport, verb: &'static str, protocol: &str) -> Start {
@@ -40,4 +43,16 @@ fn stop_at_signals(context: &Context) -> Stop {
     let stopping = stop.clone();
     context.interrupt.on_stop(move || stopping.stop());
     stop
+}
+
+/// Prints how far a session is on SIGUSR1. The rate is that since the last time, or since the begin.
+fn show_state(context: &Context, output: &Output, progress: &Progress, meter: Meter) {
+    let (output, progress, tracker) = (output.clone(), progress.clone(), Tracker::default());
+    tracker.moved_elsewhere(meter.elapsed(), progress.bytes());
+    context.interrupt.shows(move || {
+        let announced = Some(progress.announced()).filter(|bytes| *bytes > 0);
+        tracker.set_total(Total { bytes: announced, files: None });
+        tracker.moved_elsewhere(meter.elapsed(), progress.bytes());
+        output.state(&tracker.snapshot().words());
+    });
 }

@@ -35,8 +35,8 @@ pub(crate) struct Transport {
         value_parser = ProtocolParser
     )]
     protocol: ProtocolChoice,
-    /// Cap on the sending rate, headers and retransmissions included: 950mbit. For protocols without congestion control
-    /// it is the rate, and auto finds it [default: auto]
+    /// Cap on the rate, headers and retransmissions included: 950mbit. Who sends the files of a copy keeps it. For protocols
+    /// without congestion control it is the rate of this side, and auto finds it [default: auto]
     #[arg(long, visible_alias = "bwlimit", env = "FARHAUL_RATE", value_name = "RATE", value_parser = cap, help_heading = None)]
     rate: Option<Cap>,
     /// Give way to all other traffic, in both directions: the controller ledbat in place of --controller, and a low priority for processor and disk

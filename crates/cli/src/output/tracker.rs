@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn the_estimate_comes_from_the_rate_of_the_last_seconds() {
         let steady = after(20, |_| MEGABYTE);
-        assert_eq!(steady.words(), "20.0 MB of 100 MB (20 %), 0 of 4 files, 8.00 Mbit/s, 1:20 left");
+        assert_eq!(steady.words(), "20.0 MB of 100 MB (20.0 %), 0 of 4 files, 8.00 Mbit/s, 1:20 left");
         let slower = after(40, |second| if second < 20 { MEGABYTE } else { MEGABYTE / 4 });
         assert_eq!((slower.speed(), slower.estimate()), ("2.00 Mbit/s".to_owned(), "5:00 left".to_owned()));
     }

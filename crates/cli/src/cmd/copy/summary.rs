@@ -137,13 +137,13 @@ mod tests {
         ] {
             let slow = lines(limit, 60.0);
             let held_back = format!("limited by {held_back}");
-            let parts = [held_back.as_str(), "(72 % of the time)", "to go faster: ", helps];
+            let parts = [held_back.as_str(), "(72.0 % of the time)", "to go faster: ", helps];
             assert!(parts.iter().all(|part| slow.contains(part)), "{slow}");
             let quick = lines(limit, 2.0);
             assert!(quick.contains(&held_back) && !quick.contains("to go faster"), "{quick}");
         }
         let by_the_path = lines(Limit::Congestion, 60.0);
-        assert!(by_the_path.contains("congestion control (72 %") && !by_the_path.contains("faster"), "{by_the_path}");
+        assert!(by_the_path.contains("congestion control (72.0 %") && !by_the_path.contains("faster"), "{by_the_path}");
     }
 
     #[test]

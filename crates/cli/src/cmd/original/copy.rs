@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::fault::of;
 use super::meanwhile::Meanwhile;
-use super::{end_record, file_record, start, stop_at_signals};
+use super::{end_record, file_record, show_state, start, stop_at_signals};
 use crate::cmd::copy::args::CopyArgs;
 use crate::cmd::copy::summary::rates;
 use crate::cmd::{Context, report_end};
@@ -130,6 +130,7 @@ struct Copy<'a> {
 
 impl Copy<'_> {
     fn run(&self, end: &mut Report) -> Result<(), Fault> {
+        show_state(self.context, &self.output, &self.progress, self.meter);
         let place = match &self.plan.to {
             Some(to) => Some(Arc::new(
                 IncomingPlace::at(to, self.plan.is_directory())

@@ -9,7 +9,7 @@ use farhaul_transfer::session::measure::Meter;
 use farhaul_units::ByteSize;
 
 use super::fault::of;
-use super::{end_record, start, stop_at_signals};
+use super::{end_record, show_state, start, stop_at_signals};
 use crate::cmd::pipe::args::PipeArgs;
 use crate::cmd::{Context, report_end};
 use crate::exit::{Code, Fault};
@@ -34,6 +34,7 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     };
     let pipe = Pipe { args, context, output, stop, terms, progress: Progress::default() };
     let mut meter = Meter::start(context.clock);
+    show_state(context, &pipe.output, &pipe.progress, meter);
     let direction = if args.listen.is_some() { Direction::Sent } else { Direction::Received };
     let mut end = end_record(PROTOCOL, direction);
     let result = match &args.listen {
