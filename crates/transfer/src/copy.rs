@@ -202,6 +202,11 @@ impl Copy {
         plan.sources.iter().map(|path| path.display().to_string()).collect()
     }
 
+    /// Whether its rules leave out some of what its sources have.
+    pub fn leaves_out(&self) -> bool {
+        !self.rules.filters.is_empty()
+    }
+
     /// Its sources on this host.
     pub fn source_paths(&self) -> &[PathBuf] {
         if let Plan::Push(plan) = &self.plan { &plan.sources } else { &[] }

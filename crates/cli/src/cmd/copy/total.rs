@@ -37,6 +37,10 @@ impl Counting {
             tracker.set_total(Total { bytes: Some(bytes), files: Some(sources.len() as u64) });
             sources.clear();
         }
+        // Only the copy itself judges by its filters.
+        if copy.leaves_out() {
+            sources.clear();
+        }
         let shared = Shared { sources: Mutex::new(sources), tracker: tracker.clone(), ends: Arc::default() };
         Self { shared: Arc::new(shared) }
     }
