@@ -73,8 +73,11 @@ fn what_only_the_other_side_can_hold_is_refused_here() {
     let pull = ["copy", "--plain", "udt://127.0.0.1:9/file", "."];
     for option in [&["--rate", "5mbit"], &["--controller", "fixed:rate=5mbit"]] {
         farhaul(&[&reverse[..], option].concat()).fails(2, &[option[0], "bench --listen"]);
-        farhaul(&[&pull[..], option].concat()).fails(2, &[option[0], "farhaul serve"]);
     }
+    // A receiver asks its sender for a cap, and for nothing else by name.
+    farhaul(&[&pull[..], &["--controller", "fixed:rate=5mbit"]].concat()).fails(2, &["--controller", "farhaul serve"]);
+    let blast = ["--protocol", "rbudp", "--background"];
+    farhaul(&[&pull[..], &blast].concat()).fails(2, &["--background", "rbudp"]);
     // A setting for everything that this side sends is no request.
     let quick = ["--connect-timeout", "100ms"];
     farhaul_where(&[("FARHAUL_RATE", "5mbit")], &[&reverse[..], &quick].concat()).fails(4, &["127.0.0.1:9"]);
