@@ -53,10 +53,8 @@ pub trait Session {
     /// The peer misbehaves, or this side cannot go on.
     fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError>;
     /// Whether this side's disk will have something to say without further input. Then [`handle_disk`](Self::handle_disk) is
-    /// called now and then.
-    fn awaits_disk(&self) -> bool {
-        false
-    }
+    /// called now and then. Without a default, since a wrapper that forgets it lets both sides wait for ever.
+    fn awaits_disk(&self) -> bool;
     /// Takes what the disk has to say.
     ///
     /// # Errors
@@ -175,16 +173,19 @@ fn read_and_answer(channel: &Channel<'_>, session: &mut impl Session) -> Result<
         if session.is_over() {
             return Ok(());
         }
-        let received = match std::mem::take(&mut first) {
-            true => first_answer(channel.stream, &mut block)?,
-            false if session.awaits_disk() => match receive_briefly(channel.stream, &mut block)? {
+        let received = match first {
+            true if !session.awaits_disk() => {
+                first = false;
+                first_answer(channel.stream, &mut block)?
+            }
+            _ if session.awaits_disk() => match receive_briefly(channel.stream, &mut block)? {
                 Some(len) => len,
                 None => {
                     session.handle_disk()?;
                     continue;
                 }
             },
-            false => channel.stream.recv(&mut block)?,
+            _ => channel.stream.recv(&mut block)?,
         };
         match received {
             0 => return Ok(session.handle_end()?),

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use farhaul_session::{CHUNK_LEN, ChunkDigest, Component, Entry, FailCode, Failure, chunk_range};
-use rustix::fs::{FallocateFlags, FlockOperation, Gid, Stat, fallocate, flock};
+use rustix::fs::{FallocateFlags, FlockOperation, Gid, Mode, Stat, fallocate, flock};
 use rustix::process::{Resource, getrlimit};
 
 use super::claims::Claims;
@@ -21,6 +21,8 @@ use super::temporary::{journal_of, temporary_name};
 
 /// Permission bits of the group, and of all others.
 const OF_GROUP: u32 = 0o070;
+/// The mode of an incomplete file.
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 const OF_OTHERS: u32 = 0o007;
 
 /// An incomplete file. If it is dropped before its commit or removal, the bytes that arrived stay under the temporary name,
@@ -115,6 +117,8 @@ impl Partial {
     ) -> Result<Self, Failure> {
         check_limit(entry.size)?;
         let Remain { file, temporary, len, .. } = remain;
+        // The copy before may have given it its mode already.
+        rustix::fs::fchmod(&file, PRIVATE).map_err(|error| failure("make it private", error))?;
         if len > entry.size {
             file.set_len(entry.size).map_err(|error| io_failure("shorten", &error))?;
         }

@@ -11,8 +11,8 @@ use super::directory::{Directory, kind};
 use super::journal::Noted;
 use super::temporary::{is_journal, is_partial, journal_of, partial_of, shown_of, shown_part};
 
-/// Bits with which others could read or write a file. Incomplete files have none of them.
-const OF_OTHERS: u32 = 0o077;
+/// Bits with which others could write to a file. While bytes arrive, incomplete files have none of them.
+const WRITABLE: u32 = 0o022;
 
 /// The temporary names in a directory when a copy came there.
 #[derive(Debug, Default)]
@@ -95,7 +95,9 @@ enum Opened {
 impl Remain {
     fn open(directory: &Directory, temporary: &Component, name: &Component) -> Opened {
         let Ok(file) = directory.open_to_write(temporary) else { return Opened::NotOurs };
-        let Some(len) = own_len(&file) else { return Opened::NotOurs };
+        if !may_remove(&file) {
+            return Opened::NotOurs;
+        }
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return Opened::NotOurs;
         }
@@ -105,6 +107,7 @@ impl Remain {
         if !is_there {
             return Opened::NotOurs;
         }
+        let Some(len) = own_len(&file) else { return Opened::Useless(file) };
         let journal = directory.open_to_write(&journal_of(temporary)).ok().filter(|file| own_len(file).is_some());
         match journal.and_then(|journal| Noted::read(&journal).ok().flatten()) {
             Some(noted) if noted.name == name.as_bytes() => {
@@ -121,14 +124,22 @@ impl Remain {
     }
 }
 
-/// The length of a file that only this user could have made: others may not plant one that would get the target's name.
+/// The length of a file that can be continued: one that this user alone could have written to. Others may not plant one that
+/// would get the target's name, nor change one that does.
 fn own_len(file: &File) -> Option<u64> {
     let stat = fstat(file).ok()?;
     let is_own = kind(&stat) == FileType::RegularFile
         && stat.st_uid == geteuid().as_raw()
         && stat.st_nlink == 1
-        && stat.st_mode & OF_OTHERS == 0;
+        && stat.st_mode & WRITABLE == 0;
     is_own.then(|| u64::try_from(stat.st_size).unwrap_or(0))
+}
+
+/// Whether a file with a temporary name is this user's to remove. A copy of root's may have given it to its owner already.
+fn may_remove(file: &File) -> bool {
+    fstat(file).is_ok_and(|stat| {
+        kind(&stat) == FileType::RegularFile && (stat.st_uid == geteuid().as_raw() || geteuid().is_root())
+    })
 }
 
 /// Removes an incomplete file that is locked, and its journal.
@@ -145,7 +156,7 @@ pub(super) fn remove(directory: &Directory, temporary: &Component, file: &File) 
 fn remove_orphan(directory: &Directory, journal: &Component) {
     let Some(partial) = partial_of(journal) else { return };
     if matches!(directory.stat(&partial), Err(Errno::NOENT))
-        && directory.open_to_write(journal).is_ok_and(|file| own_len(&file).is_some())
+        && directory.open_to_write(journal).is_ok_and(|file| may_remove(&file))
     {
         let _ = directory.remove(journal);
     }
@@ -158,7 +169,10 @@ pub(super) fn remove_all(directory: &Directory) -> Result<(u64, u64), Errno> {
     let Remains { names } = Remains::list(directory);
     for temporary in names.iter().filter(|name| is_partial(name)) {
         let Ok(file) = directory.open_to_write(temporary) else { continue };
-        let Some(len) = own_len(&file) else { continue };
+        if !may_remove(&file) {
+            continue;
+        }
+        let len = fstat(&file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0));
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             remove(directory, temporary, &file);
             files += 1;

@@ -198,10 +198,11 @@ impl DiskStore {
 
     /// The chunks that the target may have of a file that is wanted.
     fn claim(&mut self, id: EntryId, place: &StoredPlace, entry: &Entry, there: Option<&Stat>) -> Option<Claimed> {
+        // What cannot be continued is removed, whatever the size of the file.
+        let remain = self.places.remain(place, entry).filter(|_| entry.size > CHUNK_LEN);
         if !entry.has_size() || entry.size == 0 {
             return None;
         }
-        let remain = self.places.remain(place, entry).filter(|_| entry.size > CHUNK_LEN);
         if let Some(remain) = remain.filter(|_| self.remains.len() < MOST_REMAINS) {
             let chunks = remain.noted.chunks_within(entry.size, remain.len);
             let chunks = chunks.into_iter().map(|(index, digest)| (index, Some(digest))).collect();

@@ -104,6 +104,10 @@ impl<G: Guard> Session for Serving<'_, G> {
         handled.map(|()| bytes.len())
     }
 
+    fn awaits_disk(&self) -> bool {
+        false
+    }
+
     fn handle_end(&mut self) -> Result<(), SessionError> {
         self.session.handle_end()
     }

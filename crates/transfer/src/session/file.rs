@@ -55,6 +55,10 @@ impl<S: Source> Session for Sending<S> {
         self.session.handle_received(bytes)
     }
 
+    fn awaits_disk(&self) -> bool {
+        false
+    }
+
     fn handle_end(&mut self) -> Result<(), SessionError> {
         self.session.handle_end()
     }

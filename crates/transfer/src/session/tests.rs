@@ -46,6 +46,10 @@ impl Session for Computing {
         Ok(bytes.len())
     }
 
+    fn awaits_disk(&self) -> bool {
+        false
+    }
+
     fn handle_end(&mut self) -> Result<(), SessionError> {
         Ok(())
     }
@@ -148,6 +152,10 @@ impl Session for Storing {
 
     fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError> {
         self.session.handle_received(&mut self.store, bytes)
+    }
+
+    fn awaits_disk(&self) -> bool {
+        false
     }
 
     fn handle_end(&mut self) -> Result<(), SessionError> {
@@ -255,6 +263,10 @@ impl Session for Asking {
     fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError> {
         self.waited |= self.asked;
         Ok(bytes.len())
+    }
+
+    fn awaits_disk(&self) -> bool {
+        false
     }
 
     fn handle_end(&mut self) -> Result<(), SessionError> {

@@ -125,6 +125,14 @@ impl<J: Session> Session for Throttled<'_, J> {
         Ok(used)
     }
 
+    fn awaits_disk(&self) -> bool {
+        self.session.awaits_disk()
+    }
+
+    fn handle_disk(&mut self) -> Result<(), SessionError> {
+        self.session.handle_disk()
+    }
+
     fn handle_end(&mut self) -> Result<(), SessionError> {
         self.session.handle_end()
     }

@@ -135,6 +135,10 @@ impl Session for BenchJob<'_> {
         Ok(bytes.len())
     }
 
+    fn awaits_disk(&self) -> bool {
+        false
+    }
+
     fn handle_end(&mut self) -> Result<(), SessionError> {
         self.session.handle_end()
     }
