@@ -76,8 +76,8 @@ mod outbox;
 mod path_rules;
 mod pattern;
 mod rules;
-mod service;
 mod sender_request;
+mod service;
 mod store;
 mod wire_codes;
 
@@ -102,13 +102,13 @@ pub use opening::{
 pub use path_rules::{Component, MAX_DEPTH, MAX_NAME, MAX_PATH, PathError, RelPath, escape, own_name};
 pub use pattern::Pattern;
 pub use rules::{Kept, Rules, Skip, Sync};
+pub use sender_request::{SenderRequest, SenderRequests, SenderSettings};
 pub use service::{
     Answer, Existing, FileClient, FileInfo, FileRange, FileRequest, FileServer, Files, Finished, ListPage, ListedEntry,
     MAX_PUTS, MAX_REQUESTS, MakeDirectory, MemoryFiles, MemoryReading, MemoryWork, MemoryWriting, Move, NodeKind,
     Progressing, Put, ReadFrom, ReadRange, Remove, Removing, ReplyEvent, RequestId, ServicePath, ServiceTotals,
     Written,
 };
-pub use sender_request::{SenderRequest, SenderRequests, SenderSettings};
 pub use store::{
     Chunk, Commit, Ending, KnownChunk, Leftover, Made, MemoryFile, MemorySource, MemoryStore, Next, Source, Store,
     Verdict,
