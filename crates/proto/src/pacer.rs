@@ -125,6 +125,11 @@ impl Pacer {
         }
     }
 
+    /// Has the next packets wait no longer than the present period asks for, counted from `now`.
+    pub fn hasten(&mut self, now: Instant) {
+        self.due = self.due.min(now + self.period.time_for(self.burst().into()));
+    }
+
     /// Keeps an absolute schedule: all lateness up to [`LONGEST_DEBT`] is made good, the faster the more there is. So
     /// the rate holds on a host that others keep busy. For rates that do not answer losses: a rate that was found from the
     /// path is as large as the path, and has nothing to make good with.
@@ -494,6 +499,17 @@ mod tests {
                 "{sent} packets of {micros} µs in 100 ms"
             );
         }
+    }
+
+    #[test]
+    fn a_shorter_period_does_not_wait_for_the_one_before() {
+        let (mut pacer, now) = (pacer(1_000_000.0), Instant::from_nanos(1_000_000_000));
+        pacer.on_sent(now, 1);
+        pacer.allowance(now);
+        pacer.on_sent(now, 10);
+        pacer.set_period(SendPeriod::from_micros(1_000.0), Duration::from_millis(100));
+        pacer.hasten(now);
+        assert!(pacer.deadline().unwrap() <= now + Duration::from_millis(2), "{:?}", pacer.deadline());
     }
 
     #[test]

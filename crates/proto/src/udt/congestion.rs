@@ -130,7 +130,9 @@ impl Congestion {
     pub(crate) fn control(&self) -> Control {
         let scale = |packets: f64| packets / self.scale.sent;
         let burst = self.control.burst.map(|burst| scale(burst.into()) as u32);
-        Control { cwnd: self.control.cwnd.map(scale), burst, ..self.control }
+        // The controller's bursts are of its own rate. At that of a low cap, one would wait for a second.
+        let least_burst = self.control.least_burst.filter(|_| self.control.send_period >= self.min_period);
+        Control { cwnd: self.control.cwnd.map(scale), burst, least_burst, ..self.control }
     }
 
     /// The period of packets that leave now: the controller's, or that of the rate cap if that is longer.
@@ -324,6 +326,16 @@ mod tests {
             congestion.capacity
         });
         assert_eq!(known_after, [None, None, Some(PacketRate::new(6_000.0))]);
+    }
+
+    #[test]
+    fn bursts_of_a_controller_do_not_wait_for_the_rate_of_a_cap() {
+        let mut congestion = Congestion::new(Spec::default().build(1), SendPeriod::UNPACED, Instant::ZERO);
+        congestion.control.send_period = SendPeriod::from_micros(100.0);
+        congestion.control.least_burst = Some(40);
+        assert_eq!(congestion.control().least_burst, Some(40));
+        congestion.set_min_period(SendPeriod::from_micros(30_000.0));
+        assert_eq!(congestion.control().least_burst, None);
     }
 
     #[test]

@@ -330,6 +330,11 @@ impl Sender {
 
     // ---- settings and timers ----
 
+    /// The period may have become much shorter: what waits for the one before does so no longer.
+    pub(crate) fn hasten(&mut self, now: Instant) {
+        self.pacer.hasten(now);
+    }
+
     /// Applies the controller's settings.
     pub(crate) fn apply(&mut self, control: &Control, send_period: SendPeriod, round_trip: Duration) {
         self.window_of_outstanding = control.window_of_outstanding;

@@ -225,10 +225,11 @@ impl protocol::Established for UdtConnection {
         self.congestion.on_close();
     }
 
-    fn set_max_rate(&mut self, _now: Instant, rate: Option<Rate>) -> bool {
+    fn set_max_rate(&mut self, now: Instant, rate: Option<Rate>) -> bool {
         self.max_rate = rate;
         self.congestion.set_min_period(self.min_period());
         self.apply_control();
+        self.sender.hasten(now);
         true
     }
 
