@@ -79,9 +79,17 @@ pub trait Session {
     }
     /// Why it failed.
     fn error(&self) -> Option<&SessionError>;
+    /// Hears what arrives, at once and on the thread that reads, while the session may be waiting for room. For sessions that
+    /// [send](Self::sends).
+    fn hearing(&mut self) -> Hearing {
+        Box::new(|_| ())
+    }
     /// Gives the session the RTTs for its report to the peer.
     fn set_round_trips(&mut self, _: RoundTrips) {}
 }
+
+/// Hears the bytes that arrive.
+pub type Hearing = Box<dyn FnMut(&[u8]) + Send>;
 
 /// The connection of a session.
 pub struct Channel<'a> {
@@ -208,10 +216,12 @@ fn receive_briefly(stream: &Stream, block: &mut [u8]) -> Result<Option<usize>, C
 /// Runs a sender: this thread writes, another one reads the answers.
 fn send(channel: &Channel<'_>, session: &mut impl Session, wait_times: &WaitTimes) -> Result<(), Trouble> {
     let stream = channel.stream;
+    let mut hearing = session.hearing();
+    hearing(channel.early);
     thread::scope(|scope| {
         let (answers, inbox) = sync_channel(WAITING_BLOCKS);
         let reader = thread::Builder::new().name("answers".into());
-        let moved = match reader.spawn_scoped(scope, move || read_answers(stream, &answers)) {
+        let moved = match reader.spawn_scoped(scope, move || read_answers(stream, &answers, hearing)) {
             Ok(_) => write_and_listen(channel, session, &inbox, wait_times),
             Err(error) => Err(give_up(session, &error)),
         };
@@ -237,13 +247,16 @@ fn give_up(session: &mut impl Session, error: &io::Error) -> Trouble {
 /// A received block, empty at the end of the stream.
 type Answer = Result<Vec<u8>, ConnectionError>;
 
-fn read_answers(stream: &Stream, answers: &SyncSender<Answer>) {
+fn read_answers(stream: &Stream, answers: &SyncSender<Answer>, mut hear: Hearing) {
     let mut block = vec![0; ANSWER_BLOCK];
     let mut answer = first_answer(stream, &mut block);
     // The other thread may wait for a send buffer that never drains.
     let closes = matches!(answer, Err(ConnectionError::TimedOut(_)));
     loop {
         let last = answer.as_ref().map_or(true, |len| *len == 0);
+        if let Ok(len) = &answer {
+            hear(&block[..*len]);
+        }
         if answers.send(answer.map(|len| block[..len].to_vec())).is_err() || last {
             break;
         }

@@ -143,9 +143,9 @@ impl Throttle {
         state.next += 1;
         state.sending.insert(number, sending);
         drop(state);
-        let capped = Capped { throttle: self.clone(), number };
-        asked.requests().for_each(|request| capped.asked(request));
-        capped
+        let asking = Asking { throttle: self.clone(), number };
+        asked.requests().for_each(|request| asking.asked(request));
+        Capped { asking }
     }
 
     /// The content, even after a panic: caps and a flag are always consistent.
@@ -170,11 +170,24 @@ impl fmt::Debug for Throttle {
 /// A connection under a throttle. Dropping it takes it out.
 #[derive(Debug)]
 pub struct Capped {
+    asking: Asking,
+}
+
+/// The way of a peer's requests to a connection under a throttle. It holds no connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Asking {
     throttle: Throttle,
     number: u64,
 }
 
 impl Capped {
+    /// The way of its peer's requests.
+    pub(crate) fn asking(&self) -> Asking {
+        self.asking.clone()
+    }
+}
+
+impl Asking {
     /// The peer asks for this. Connections that cannot do it go on as they are.
     pub(crate) fn asked(&self, request: SenderRequest) {
         let mut state = self.throttle.state();
@@ -194,7 +207,7 @@ impl Capped {
 
 impl Drop for Capped {
     fn drop(&mut self) {
-        let sending = self.throttle.state().sending.remove(&self.number);
+        let sending = self.asking.throttle.state().sending.remove(&self.asking.number);
         // Without the lock, since this may be the last handle of the connection.
         drop(sending);
     }

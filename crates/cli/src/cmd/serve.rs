@@ -6,10 +6,10 @@ mod manager;
 mod plain;
 mod secrets;
 
-use std::cell::OnceCell;
 use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -81,6 +81,14 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let figures_at = scrapers.as_ref().and_then(|listener| listener.local_addr().ok()).map(|at| at.to_string());
     start.settings.insert("metrics".into(), figures_at.into());
     let listener = listener::listen(&environment, &endpoint)?;
+    // A limit of threads that comes after the announcement finds none of these missing.
+    let served = Arc::new(OnceLock::new());
+    let _control = control.and_then(|socket| socket.listen(controlled(args, context, (&served, &metrics))).ok());
+    if let Some(listener) = scrapers {
+        let callers = Arc::clone(&served);
+        let refused = move || callers.get().map_or(0, Callers::refused);
+        metrics::serve(listener, metrics.clone(), context.clock, refused)?;
+    }
     announce(context, &output, &endpoint, start);
     let (shown, at) = (args.root.display(), endpoint.local_addr());
     let whom = whom_it_serves(args, &settings, clients, plain);
@@ -96,19 +104,10 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
             args.max_sessions
         ));
     }
-    let controls = OnceCell::new();
     thread::scope(|scope| {
         server.run(&environment, &settings, listener, |callers| {
             show_state(context, &output, (callers, &metrics));
-            let control = control.and_then(|socket| socket.listen(controlled(args, context, (callers, &metrics))).ok());
-            controls.set(control).unwrap_or_default();
-            if let Some(listener) = scrapers {
-                let refusals = callers.clone();
-                if let Err(error) = metrics::serve(listener, metrics.clone(), context.clock, move || refusals.refused())
-                {
-                    output.warn(&format!("the system gives no thread for --metrics: {error}"));
-                }
-            }
+            let _ = served.set(callers.clone());
             if let Some(beside) = beside {
                 scope.spawn(move || beside.run());
             }
@@ -163,10 +162,15 @@ fn open_metrics(address: &HostPort) -> Result<TcpListener, Fault> {
 }
 
 /// The server as `farhaul ctl` controls it.
-fn controlled(args: &ServeArgs, context: &Context, (callers, metrics): (&Callers, &Metrics)) -> Controlled {
-    let (callers, metrics) = (callers.clone(), metrics.clone());
+fn controlled(
+    args: &ServeArgs,
+    context: &Context,
+    (callers, metrics): (&Arc<OnceLock<Callers>>, &Metrics),
+) -> Controlled {
+    let (callers, metrics) = (Arc::clone(callers), metrics.clone());
     let amounts = move || {
-        let ((running, served), (bytes, files)) = (callers.counts(), metrics.totals());
+        let (running, served) = callers.get().map_or((0, 0), Callers::counts);
+        let (bytes, files) = metrics.totals();
         let sessions: Vec<Value> = metrics
             .running()
             .into_iter()
@@ -181,7 +185,7 @@ fn controlled(args: &ServeArgs, context: &Context, (callers, metrics): (&Callers
             ("files", files.into()),
             ("sessions_running", running.into()),
             ("sessions_total", served.into()),
-            ("refusals", callers.refused().into()),
+            ("refusals", callers.get().map_or(0, Callers::refused).into()),
             ("sessions", sessions.into()),
         ];
         fields.into_iter().map(|(name, value): (&str, Value)| (name.to_owned(), value)).collect()

@@ -24,7 +24,7 @@ const MODE: u32 = 0o600;
 /// A socket on which nobody listens yet. It is made before a server is confined, and listens with its rights.
 pub(crate) struct Socket {
     listener: UnixListener,
-    path: PathBuf,
+    file: Listening,
 }
 
 /// A socket on which a thread listens. Dropping it removes its file. The thread ends with the program.
@@ -42,8 +42,9 @@ impl Socket {
         // Of a process that is gone: the number is ours now.
         let _ = fs::remove_file(&path);
         let listener = UnixListener::bind(&path)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(MODE))?;
-        Ok(Self { listener, path })
+        let file = Listening { path };
+        fs::set_permissions(&file.path, fs::Permissions::from_mode(MODE))?;
+        Ok(Self { listener, file })
     }
 
     /// Listens from now on.
@@ -51,14 +52,14 @@ impl Socket {
     /// # Errors
     /// The system gives no thread.
     pub(crate) fn listen(self, controlled: Controlled) -> io::Result<Listening> {
-        let Self { listener, path } = self;
+        let Self { listener, file } = self;
         thread::Builder::new().name("ctl".into()).spawn(move || {
             for caller in listener.incoming().flatten() {
                 // A caller that says nothing is gone after its time.
                 let _ = serve(&caller, &controlled);
             }
         })?;
-        Ok(Listening { path })
+        Ok(file)
     }
 }
 

@@ -7,7 +7,7 @@ use farhaul_session::{Abort, SenderRequest, SenderRequests, SenderSettings, Sess
 use farhaul_units::Rate;
 
 use super::watch::RoundTrips;
-use super::{Session, WaitTimes};
+use super::{Hearing, Session, WaitTimes};
 use crate::cancel::Cancellation;
 use crate::throttle::{Capped, Obedience, Throttle};
 
@@ -20,8 +20,8 @@ pub(crate) struct Throttled<'a, J> {
 }
 
 enum Direction {
-    /// This side sends the data. It hears what the peer asks.
-    Sends(Capped, SenderRequests),
+    /// This side sends the data, and hears what the peer asks.
+    Sends(Capped),
     /// The peer sends it, and is asked.
     Receives(Asking),
 }
@@ -35,7 +35,7 @@ impl<'a, J: Session> Throttled<'a, J> {
         (asked, obeys): (SenderSettings, Obedience),
     ) -> Self {
         let direction = match session.sends() {
-            true => Direction::Sends(throttle.caps_obeying(stream, obeys), SenderRequests::default()),
+            true => Direction::Sends(throttle.caps_obeying(stream, obeys)),
             false => Direction::Receives(Asking { began_with: asked.rate, asked: asked.rate, ..Asking::default() }),
         };
         Self { session, throttle, cancellation, direction }
@@ -85,8 +85,8 @@ impl<J: Session> Session for Throttled<'_, J> {
 
     fn poll_write(&mut self) -> &[u8] {
         match &mut self.direction {
-            Direction::Sends(..) if self.throttle.is_paused() && !self.cancellation.is_cancelled() => &[],
-            Direction::Sends(..) => self.session.poll_write(),
+            Direction::Sends(_) if self.throttle.is_paused() && !self.cancellation.is_cancelled() => &[],
+            Direction::Sends(_) => self.session.poll_write(),
             Direction::Receives(asking) => {
                 asking.update(self.throttle.rate().unwrap_or(asking.began_with));
                 if !asking.pending.is_empty() {
@@ -115,14 +115,17 @@ impl<J: Session> Session for Throttled<'_, J> {
             // As a disk that takes nothing for the moment.
             self.throttle.wait(|| self.cancellation.is_cancelled());
         }
-        let used = self.session.handle_received(bytes)?;
-        if let Direction::Sends(capped, requests) = &mut self.direction {
-            let mut taken = &bytes[..used];
-            while let Some(request) = requests.next(&mut taken) {
-                capped.asked(request);
+        self.session.handle_received(bytes)
+    }
+
+    fn hearing(&mut self) -> Hearing {
+        let Direction::Sends(capped) = &self.direction else { return Box::new(|_| ()) };
+        let (asking, mut requests) = (capped.asking(), SenderRequests::default());
+        Box::new(move |mut bytes| {
+            while let Some(request) = requests.next(&mut bytes) {
+                asking.asked(request);
             }
-        }
-        Ok(used)
+        })
     }
 
     fn awaits_disk(&self) -> bool {
@@ -150,7 +153,7 @@ impl<J: Session> Session for Throttled<'_, J> {
     }
 
     fn is_paused(&self) -> bool {
-        self.session.is_paused() || matches!(self.direction, Direction::Sends(..)) && self.throttle.is_paused()
+        self.session.is_paused() || matches!(self.direction, Direction::Sends(_)) && self.throttle.is_paused()
     }
 
     fn error(&self) -> Option<&SessionError> {
