@@ -13,6 +13,7 @@ mod sections;
 mod suite;
 mod test;
 mod tidy;
+mod torture;
 mod workspace;
 
 use std::process::ExitCode;
@@ -25,6 +26,7 @@ const VERBS: &[Verb] = &[
     Verb { name: "tidy", run: tidy::run, help: "check the crate graph, names and links, and list the longest files" },
     Verb { name: "citations", run: citations::run, help: "list citations and check them against the bibliography" },
     Verb { name: "interop", run: interop::run, help: "run only the tests against the reference library" },
+    Verb { name: "torture", run: torture::run, help: "run the program under faults: torture --list" },
     Verb { name: "bench", run: bench::run, help: "measure performance beside other programs: bench --list" },
 ];
 

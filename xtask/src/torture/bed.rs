@@ -1,0 +1,278 @@
+//! The bed of one row: a scratch folder, a tree to copy, processes, and the judgement of what is left.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::clock::{Stopwatch, pause};
+
+/// Longest time of one copy. A copy that takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(90);
+/// Files of the tree: names and sizes. Small and large ones, several chunks, empty, in directories.
+const TREE: &[(&str, usize)] =
+    &[("a", 10), ("b", 3_000_000), ("d/c", 200_000), ("d/e", 0), ("d/deep/er/f", 70_000), ("z", 5_500_000)];
+
+/// A scratch folder and the program.
+pub(super) struct Bed {
+    root: PathBuf,
+    program: PathBuf,
+}
+
+/// A process that ends with its handle.
+pub(super) struct Process {
+    child: Child,
+    /// The address in its `start` record.
+    pub(super) address: String,
+}
+
+impl Bed {
+    pub(super) fn new(program: &Path, id: &str) -> Result<Self> {
+        let root = std::env::temp_dir().join(format!("farhaul-torture-{}-{id}", std::process::id()));
+        fs::create_dir_all(&root)?;
+        let bed = Self { root, program: program.to_owned() };
+        for (number, (name, len)) in (1u64..).zip(TREE) {
+            let path = bed.path(&format!("root/t/{name}"));
+            fs::create_dir_all(path.parent().context("it has a parent")?)?;
+            fs::write(path, content(number, *len))?;
+        }
+        Ok(bed)
+    }
+
+    pub(super) fn path(&self, below: &str) -> PathBuf {
+        self.root.join(below)
+    }
+
+    /// The path as an argument.
+    pub(super) fn at(&self, below: &str) -> String {
+        self.path(below).to_string_lossy().into_owned()
+    }
+
+    /// An empty target, with an older file in it.
+    pub(super) fn empty_target(&self) -> Result<()> {
+        let _ = fs::remove_dir_all(self.path("to"));
+        fs::create_dir_all(self.path("to/t"))?;
+        Ok(fs::write(self.path("to/t/b"), OLD)?)
+    }
+
+    /// The program with these arguments, behind a wrapper.
+    pub(super) fn command(&self, wrapper: &[&str], arguments: &[&str]) -> Command {
+        let mut words = wrapper.iter().map(ToString::to_string).collect::<Vec<_>>();
+        words.push(self.program.to_string_lossy().into_owned());
+        words.extend(arguments.iter().map(ToString::to_string));
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).stdin(Stdio::null()).env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("XDG_RUNTIME_DIR", self.path("config"));
+        command
+    }
+
+    /// A server of the tree, or of the target. It waits 2 s for a peer that is silent, unless the options say otherwise.
+    pub(super) fn server(&self, wrapper: &[&str], root: &str, options: &[&str]) -> Result<Process> {
+        let root = self.at(root);
+        let serve = ["serve", "--json", "--listen", "127.0.0.1:0", "--root", &root];
+        let short: &[&str] = if options.contains(&"--timeout") { &[] } else { &["--timeout", "2s"] };
+        self.begin(self.command(wrapper, &[&serve[..], short, options].concat()))
+    }
+
+    /// A relay to this address.
+    pub(super) fn relay(&self, to: &str, path: &[&str]) -> Result<Process> {
+        let relay = ["relay", "--json", "--listen", "127.0.0.1:0", "--to", to];
+        self.begin(self.command(&[], &[&relay[..], path].concat()))
+    }
+
+    fn begin(&self, mut command: Command) -> Result<Process> {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut lines = BufReader::new(child.stdout.take().context("it is a pipe")?);
+        let mut line = String::new();
+        lines.read_line(&mut line)?;
+        let start: Value = serde_json::from_str(&line).with_context(|| format!("it does not begin: {line}"))?;
+        // Nobody reads the rest, and a full pipe would hold the process.
+        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
+        Ok(Process { child, address: start["local"].as_str().unwrap_or_default().to_owned() })
+    }
+
+    /// Starts to pull the tree from this address.
+    pub(super) fn pull(&self, wrapper: &[&str], address: &str, options: &[&str]) -> Result<Running> {
+        let (url, to) = (format!("udt://{address}/t"), self.at("to/"));
+        Running::begin(self.command(wrapper, &[&["copy", "-a", "--json"], options, &[&url, &to]].concat()))
+    }
+
+    /// Starts to push the tree to this address.
+    pub(super) fn push(&self, wrapper: &[&str], address: &str, options: &[&str]) -> Result<Running> {
+        let (url, from) = (format!("udt://{address}/"), self.at("root/t"));
+        Running::begin(self.command(wrapper, &[&["copy", "-a", "--json"], options, &[&from, &url]].concat()))
+    }
+
+    /// Checks that the target is the whole tree and nothing else.
+    pub(super) fn is_whole(&self) -> Result<()> {
+        let (want, got) = (tree(&self.path("root/t"))?, tree(&self.path("to/t"))?);
+        for (path, content) in &want {
+            ensure!(got.get(path) == Some(content), "{path} is not as at the source");
+        }
+        if let Some(path) = got.keys().find(|path| !want.contains_key(*path)) {
+            bail!("{path} is left over");
+        }
+        Ok(())
+    }
+
+    /// Checks that everything under a final name is the source's, or the older file.
+    pub(super) fn has_no_wrong_byte(&self) -> Result<()> {
+        let (want, got) = (tree(&self.path("root/t"))?, tree(&self.path("to/t")).unwrap_or_default());
+        for (path, content) in got {
+            let is_temporary = path.ends_with(".fhpart") || path.ends_with(".fhjournal");
+            let is_right = want.get(&path) == Some(&content) || path == "b" && content == OLD;
+            ensure!(is_temporary || is_right, "{path} has wrong bytes under its final name");
+        }
+        Ok(())
+    }
+
+    /// Checks that a copy that failed with one of these codes left nothing wrong, and that the same copy succeeds then.
+    pub(super) fn fails_cleanly(
+        &self,
+        run: &Ended,
+        codes: &[i32],
+        again: impl FnOnce() -> Result<Running>,
+    ) -> Result<()> {
+        ensure!(
+            run.code.is_none_or(|code| code == 0 || codes.contains(&code)),
+            "exit code {:?}: {}",
+            run.code,
+            run.stderr
+        );
+        self.has_no_wrong_byte()?;
+        let again = again()?.end()?;
+        ensure!(again.code == Some(0), "the same copy again: exit code {:?}: {}", again.code, again.stderr);
+        self.is_whole()
+    }
+}
+
+/// What stood at the target before.
+pub(super) const OLD: &[u8] = b"an older file";
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+impl Process {
+    pub(super) fn signal(&self, name: &str) -> Result<()> {
+        signal(self.child.id(), name)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = signal(self.child.id(), "CONT");
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A copy that runs.
+pub(super) struct Running {
+    child: Child,
+}
+
+/// A copy that has ended.
+pub(super) struct Ended {
+    /// `None` after a signal.
+    pub(super) code: Option<i32>,
+    pub(super) stderr: String,
+    /// The last record.
+    pub(super) end: Value,
+}
+
+impl Running {
+    fn begin(mut command: Command) -> Result<Self> {
+        Ok(Self { child: command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()? })
+    }
+
+    pub(super) fn signal(&self, name: &str) -> Result<()> {
+        signal(self.child.id(), name)
+    }
+
+    /// Waits for its end, but not for ever.
+    pub(super) fn end(mut self) -> Result<Ended> {
+        let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
+        let read = |stream: Option<Box<dyn Read + Send>>| {
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                stream.map(|mut stream| stream.read_to_end(&mut bytes));
+                bytes
+            })
+        };
+        let stdout = read(stdout.map(|stream| Box::new(stream) as _));
+        let stderr = read(stderr.map(|stream| Box::new(stream) as _));
+        let began = Stopwatch::start();
+        let status = loop {
+            if let Some(status) = self.child.try_wait()? {
+                break status;
+            }
+            if began.elapsed() > PATIENCE {
+                self.child.kill()?;
+                self.child.wait()?;
+                bail!("it hung for {} s", PATIENCE.as_secs());
+            }
+            pause(Duration::from_millis(5));
+        };
+        let text = |thread: std::thread::JoinHandle<Vec<u8>>| {
+            String::from_utf8_lossy(&thread.join().unwrap_or_default()).into_owned()
+        };
+        let (stdout, stderr) = (text(stdout), text(stderr));
+        let end = stdout.lines().last().and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default();
+        ensure!(!stderr.contains("panicked"), "it panicked: {stderr}");
+        Ok(Ended { code: status.code(), stderr, end })
+    }
+}
+
+/// Sends a signal by its name.
+fn signal(process: u32, name: &str) -> Result<()> {
+    let status =
+        Command::new("kill").args([&format!("-{name}"), &process.to_string()]).stderr(Stdio::null()).status()?;
+    ensure!(status.success(), "no signal reaches the process");
+    Ok(())
+}
+
+/// Whether a program is there.
+pub(super) fn has(program: &str) -> bool {
+    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+    found.is_ok_and(|output: Output| output.status.success())
+}
+
+/// Bytes that no chunk has twice.
+fn content(number: u64, len: usize) -> Vec<u8> {
+    let mut state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+/// The files below a folder.
+fn tree(root: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut all = BTreeMap::new();
+    let mut rest = vec![root.to_owned()];
+    while let Some(folder) = rest.pop() {
+        for entry in fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))? {
+            let path = entry?.path();
+            if path.is_dir() {
+                rest.push(path);
+            } else {
+                let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
+                all.insert(name, fs::read(&path)?);
+            }
+        }
+    }
+    Ok(all)
+}

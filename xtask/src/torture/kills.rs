@@ -1,0 +1,129 @@
+//! Programs that are killed, stopped and suspended.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use super::Outcome;
+use super::bed::{Bed, has};
+use crate::clock::{Stopwatch, pause};
+
+/// Slow enough that signals hit the middle: 9 MB in a second.
+const SLOW: [&str; 2] = ["--rate", "70mbit"];
+/// System calls that change the disk.
+const CHANGES: &[&str] = &[
+    "pwrite64",
+    "renameat2",
+    "fsync,fdatasync,syncfs",
+    "unlinkat",
+    "fchmod",
+    "utimensat",
+    "mkdirat",
+    "ftruncate",
+    "fallocate",
+    "flock",
+    "fsetxattr",
+    "fremovexattr",
+    "openat",
+];
+/// Calls of one kind that are tried. Later ones are of the same files.
+const MOST_CALLS: usize = 60;
+
+pub(super) fn at_random(bed: &Bed) -> Result<Outcome> {
+    let mut state = 88_172_645_463_325_252_u64;
+    for round in 0..12 {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let wait = Duration::from_millis(state % 1100);
+        bed.empty_target()?;
+        let source = bed.server(&[], "root", &[&["--plain"], &SLOW[..]].concat())?;
+        let copy = bed.pull(&[], &source.address, &["--plain", "--timeout", "1s"])?;
+        pause(wait);
+        if round % 2 == 0 {
+            // It may have ended just now.
+            let _ = copy.signal("KILL");
+        } else {
+            drop(source);
+        }
+        let run = copy.end()?;
+        let source = bed.server(&[], "root", &["--plain"])?;
+        bed.fails_cleanly(&run, &[8], || bed.pull(&[], &source.address, &["--plain"]))?;
+    }
+    Ok(Outcome::Right("12 kills, each copy went on".into()))
+}
+
+pub(super) fn at_each_change(bed: &Bed) -> Result<Outcome> {
+    if !has("strace") {
+        return Ok(Outcome::Impossible("strace is missing".into()));
+    }
+    let source = bed.server(&[], "root", &["--plain"])?;
+    let (mut points, log) = (0, bed.at("strace"));
+    for calls in CHANGES {
+        for number in 1..=MOST_CALLS {
+            bed.empty_target()?;
+            let inject = format!("inject={calls}:signal=KILL:when={number}");
+            let wrapper = ["strace", "-f", "-qq", "-o", &log, "-e", &inject];
+            let run = bed.pull(&wrapper, &source.address, &["--plain"])?.end()?;
+            bed.fails_cleanly(&run, &[137], || bed.pull(&[], &source.address, &["--plain"]))
+                .map_err(|error| error.context(format!("killed at call {number} of {calls}")))?;
+            points += 1;
+            if run.code == Some(0) {
+                break;
+            }
+        }
+    }
+    Ok(Outcome::Right(format!("{points} points, each copy went on")))
+}
+
+pub(super) fn again_and_again(bed: &Bed) -> Result<Outcome> {
+    bed.empty_target()?;
+    let source = bed.server(&[], "root", &[&["--plain"], &SLOW[..]].concat())?;
+    for _ in 0..5 {
+        let copy = bed.pull(&[], &source.address, &["--plain"])?;
+        pause(Duration::from_millis(300));
+        let _ = copy.signal("KILL");
+        copy.end()?;
+        bed.has_no_wrong_byte()?;
+    }
+    let run = bed.pull(&[], &source.address, &["--plain"])?.end()?;
+    ensure!(run.code == Some(0), "{}", run.stderr);
+    bed.is_whole()?;
+    let moved = run.end["moved_bytes"].as_u64().unwrap_or(u64::MAX);
+    let spared = run.end["spared_bytes"].as_u64().unwrap_or(0) + run.end["kept_bytes"].as_u64().unwrap_or(0);
+    ensure!(spared > 0, "the sixth copy began anew and moved {moved} bytes");
+    Ok(Outcome::Right(format!("after five kills, {moved} bytes were left to move")))
+}
+
+pub(super) fn politely(bed: &Bed) -> Result<Outcome> {
+    for (name, code) in [("TERM", 143), ("INT", 130)] {
+        bed.empty_target()?;
+        let source = bed.server(&[], "root", &[&["--plain"], &SLOW[..]].concat())?;
+        let copy = bed.pull(&[], &source.address, &["--plain"])?;
+        pause(Duration::from_millis(400));
+        copy.signal(name)?;
+        let began = Stopwatch::start();
+        let run = copy.end()?;
+        ensure!(run.code == Some(code), "{name}: exit code {:?}: {}", run.code, run.stderr);
+        ensure!(began.elapsed() < Duration::from_secs(2), "{name}: it took {:?}", began.elapsed());
+        bed.fails_cleanly(&run, &[code], || bed.pull(&[], &source.address, &["--plain"]))?;
+    }
+    Ok(Outcome::Right("exit 143 and 130 within 2 s, then whole".into()))
+}
+
+pub(super) fn suspended(bed: &Bed) -> Result<Outcome> {
+    for stops_source in [true, false] {
+        bed.empty_target()?;
+        let source = bed.server(&[], "root", &[&["--plain", "--timeout", "30s"], &SLOW[..]].concat())?;
+        let copy = bed.pull(&[], &source.address, &["--plain"])?;
+        pause(Duration::from_millis(400));
+        let signal = |name: &str| if stops_source { source.signal(name) } else { copy.signal(name) };
+        signal("STOP")?;
+        pause(Duration::from_secs(5));
+        signal("CONT")?;
+        let run = copy.end()?;
+        ensure!(run.code == Some(0), "exit code {:?}: {}", run.code, run.stderr);
+        bed.is_whole()?;
+    }
+    Ok(Outcome::Right("whole after either side stood still".into()))
+}

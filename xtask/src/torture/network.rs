@@ -1,0 +1,109 @@
+//! Faults of the network, through a relay in user space.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+
+use super::Outcome;
+use super::bed::Bed;
+use crate::clock::pause;
+
+/// Copies over a path in both directions, each time to an empty target. Returns the last end of a pull.
+fn copies(bed: &Bed, path: &[&str], options: &[&str]) -> Result<serde_json::Value> {
+    let trust: &[&str] = if options.contains(&"--plain") { &["--plain"] } else { &["--any-client"] };
+    bed.empty_target()?;
+    let source = bed.server(&[], "root", trust)?;
+    let relay = bed.relay(&source.address, path)?;
+    let more = if trust[0] == "--plain" { &[][..] } else { &["--host-key-policy", "accept-new"] };
+    let run = bed.pull(&[], &relay.address, &[options, more].concat())?.end()?;
+    ensure!(run.code == Some(0), "{path:?}: exit code {:?}: {}", run.code, run.stderr);
+    bed.is_whole()?;
+    Ok(run.end)
+}
+
+pub(super) fn loss(bed: &Bed) -> Result<Outcome> {
+    for path in [
+        &["--delay", "10ms", "--loss", "1%"][..],
+        &["--delay", "10ms", "--loss", "10%"],
+        &["--delay", "10ms", "--loss", "1%", "--loss-burst", "50"],
+    ] {
+        copies(bed, path, &["--plain"])?;
+    }
+    Ok(Outcome::Right("three paths, whole trees".into()))
+}
+
+pub(super) fn reordering(bed: &Bed) -> Result<Outcome> {
+    copies(bed, &["--delay", "20ms", "--reorder", "10%", "--duplicate", "5%"], &["--plain"])?;
+    Ok(Outcome::Right("a whole tree".into()))
+}
+
+pub(super) fn damage(bed: &Bed) -> Result<Outcome> {
+    copies(bed, &["--delay", "5ms", "--corrupt", "0.1%"], &[])?;
+    // In plain, a damaged byte of content is found and comes again. One of a frame's header may break the session off.
+    let source = bed.server(&[], "root", &["--plain"])?;
+    let (mut broken, mut repaired) = (0, 0);
+    for seed in 1..=8 {
+        bed.empty_target()?;
+        let seed = seed.to_string();
+        let relay = bed.relay(&source.address, &["--delay", "5ms", "--corrupt", "0.1%", "--seed", &seed])?;
+        let pull = || bed.pull(&[], &relay.address, &["--plain", "--timeout", "3s"]);
+        let run = pull()?.end()?;
+        repaired += run.end["repaired_chunks"].as_u64().unwrap_or(0);
+        bed.has_no_wrong_byte()?;
+        if run.code == Some(0) {
+            bed.is_whole()?;
+            continue;
+        }
+        broken += 1;
+        let again = bed.pull(&[], &source.address, &["--plain"])?.end()?;
+        ensure!(again.code == Some(0), "again: {}", again.stderr);
+        bed.is_whole()?;
+    }
+    ensure!(repaired > 0, "nothing was repaired in eight copies, so nothing was proven");
+    Ok(Outcome::Right(format!(
+        "encrypted: whole; plain: {repaired} chunks repaired, {broken} of 8 copies broke off and went on"
+    )))
+}
+
+pub(super) fn blackouts(bed: &Bed) -> Result<Outcome> {
+    bed.empty_target()?;
+    let source = bed.server(&[], "root", &["--plain", "--timeout", "20s"])?;
+    let relay = bed.relay(&source.address, &["--delay", "5ms", "--rate", "20mbit"])?;
+    let copy = bed.pull(&[], &relay.address, &["--plain", "--timeout", "20s"])?;
+    for _ in 0..2 {
+        pause(Duration::from_millis(700));
+        relay.signal("STOP")?;
+        pause(Duration::from_secs(2));
+        relay.signal("CONT")?;
+    }
+    let run = copy.end()?;
+    ensure!(run.code == Some(0), "two blackouts of 2 s: exit code {:?}: {}", run.code, run.stderr);
+    bed.is_whole()?;
+    bed.empty_target()?;
+    let copy = bed.pull(&[], &relay.address, &["--plain", "--timeout", "2s"])?;
+    pause(Duration::from_millis(700));
+    drop(relay);
+    let run = copy.end()?;
+    ensure!(run.code == Some(8), "a blackout for good: exit code {:?}: {}", run.code, run.stderr);
+    bed.fails_cleanly(&run, &[8], || bed.pull(&[], &source.address, &["--plain"]))?;
+    Ok(Outcome::Right("2 s twice: whole; for good: exit 8, then whole".into()))
+}
+
+pub(super) fn satellite(bed: &Bed) -> Result<Outcome> {
+    let path = ["--delay", "300ms", "--rate", "1gbit", "--loss", "2%", "--queue", "40kB"];
+    let end = copies(bed, &path, &["--plain"])?;
+    Ok(Outcome::Right(format!("whole in {:.1} s", end["seconds"].as_f64().unwrap_or(0.0))))
+}
+
+pub(super) fn silence(bed: &Bed) -> Result<Outcome> {
+    bed.empty_target()?;
+    let source = bed.server(&[], "root", &["--plain"])?;
+    source.signal("STOP")?;
+    let run = bed.pull(&[], &source.address, &["--plain"])?.end()?;
+    ensure!(run.code == Some(4), "exit code {:?}: {}", run.code, run.stderr);
+    let seconds = run.end["seconds"].as_f64().unwrap_or(0.0);
+    ensure!(seconds <= 12.0, "it took {seconds} s");
+    source.signal("CONT")?;
+    bed.fails_cleanly(&run, &[4], || bed.pull(&[], &source.address, &["--plain"]))?;
+    Ok(Outcome::Right(format!("exit 4 after {seconds:.1} s, then whole")))
+}

@@ -1,0 +1,114 @@
+//! Sources that change, damaged remains, and several copies at a time.
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::Outcome;
+use super::bed::Bed;
+use crate::clock::pause;
+
+const SLOW: [&str; 2] = ["--rate", "70mbit"];
+
+pub(super) fn changing(bed: &Bed) -> Result<Outcome> {
+    type Change = fn(&std::path::Path) -> std::io::Result<()>;
+    let changes: [(&str, Change); 5] = [
+        ("cut", |path| fs::File::options().write(true).open(path)?.set_len(2_000_000)),
+        ("grown", |path| fs::File::options().append(true).open(path)?.write_all(&[7; 300_000])),
+        ("rewritten", |path| fs::write(path, vec![9; 4_000_000])),
+        ("replaced", |path| {
+            let other = path.with_extension("new");
+            fs::write(&other, vec![5; 3_100_000])?;
+            fs::rename(other, path)
+        }),
+        ("removed", |path| fs::remove_file(path)),
+    ];
+    let path = bed.path("root/t/z");
+    let before = fs::read(&path)?;
+    let mut ends = Vec::new();
+    for (name, change) in changes {
+        fs::write(&path, &before)?;
+        bed.empty_target()?;
+        let source = bed.server(&[], "root", &[&["--plain"], &SLOW[..]].concat())?;
+        let copy = bed.pull(&[], &source.address, &["--plain"])?;
+        pause(Duration::from_millis(600));
+        change(&path)?;
+        let run = copy.end()?;
+        let got = fs::read(bed.path("to/t/z"));
+        match run.code {
+            Some(0) => ensure!(
+                got.is_ok_and(|got| fs::read(&path).is_ok_and(|now| now == got) || got == before),
+                "{name}: mixed content"
+            ),
+            Some(3) => ensure!(got.is_err(), "{name}: a failed file has its name"),
+            code => anyhow::bail!("{name}: exit code {code:?}: {}", run.stderr),
+        }
+        ends.push(format!("{name} {}", run.code.unwrap_or(-1)));
+    }
+    fs::write(&path, &before)?;
+    Ok(Outcome::Right(format!("exit codes: {}", ends.join(", "))))
+}
+
+pub(super) fn damaged_remains(bed: &Bed) -> Result<Outcome> {
+    let slow = [&["--plain"], &SLOW[..]].concat();
+    for harm in ["bit", "journal cut", "journal rubbish", "file cut", "journal of another file"] {
+        bed.empty_target()?;
+        let source = bed.server(&[], "root", &slow)?;
+        let copy = bed.pull(&[], &source.address, &["--plain"])?;
+        pause(Duration::from_millis(800));
+        copy.signal("KILL")?;
+        copy.end()?;
+        let find = |suffix: &str| {
+            fs::read_dir(bed.path("to/t"))
+                .ok()?
+                .flatten()
+                .map(|entry| entry.path())
+                .find(|path| path.to_string_lossy().ends_with(suffix))
+        };
+        let part = find(".fhpart").context("nothing was left to damage")?;
+        let journal = find(".fhjournal");
+        let mut file = fs::File::options().read(true).write(true).open(&part)?;
+        match (harm, journal) {
+            ("bit", _) => {
+                let mut byte = [0];
+                file.seek(SeekFrom::Start(1000))?;
+                file.read_exact(&mut byte)?;
+                file.seek(SeekFrom::Start(1000))?;
+                file.write_all(&[byte[0] ^ 4])?;
+            }
+            ("file cut", _) => file.set_len(file.metadata()?.len() / 2)?,
+            ("journal cut", Some(journal)) => {
+                let file = fs::File::options().write(true).open(journal)?;
+                file.set_len(file.metadata()?.len().saturating_sub(9))?;
+            }
+            (_, Some(journal)) => fs::write(journal, [0x5a; 700])?,
+            _ => {}
+        }
+        let run = bed.pull(&[], &source.address, &["--plain"])?.end()?;
+        ensure!(run.code == Some(0), "{harm}: exit code {:?}: {}", run.code, run.stderr);
+        bed.is_whole().context(harm)?;
+    }
+    Ok(Outcome::Right("five kinds of damage, whole trees".into()))
+}
+
+pub(super) fn twice(bed: &Bed) -> Result<Outcome> {
+    bed.empty_target()?;
+    let source = bed.server(&[], "root", &[&["--plain"], &SLOW[..]].concat())?;
+    let copies = [bed.pull(&[], &source.address, &["--plain"])?, bed.pull(&[], &source.address, &["--plain"])?];
+    for copy in copies {
+        let run = copy.end()?;
+        ensure!(matches!(run.code, Some(0 | 3 | 7)), "exit code {:?}: {}", run.code, run.stderr);
+    }
+    bed.is_whole()?;
+    bed.empty_target()?;
+    let target = bed.server(&[], "to", &["--plain"])?;
+    let copies = [bed.push(&[], &target.address, &["--plain"])?, bed.push(&[], &target.address, &["--plain"])?];
+    for copy in copies {
+        let run = copy.end()?;
+        ensure!(matches!(run.code, Some(0 | 3 | 7)), "exit code {:?}: {}", run.code, run.stderr);
+    }
+    bed.is_whole()?;
+    Ok(Outcome::Right("pulls and pushes: whole".into()))
+}
