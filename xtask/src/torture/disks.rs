@@ -69,7 +69,7 @@ pub(super) fn short(bed: &Bed) -> Result<Outcome> {
         "fsync,fdatasync:error=EINTR:when=1+2",
         "read:error=EINTR:when=5+7",
     ];
-    under(bed, &faults, &[3, 7])
+    under(bed, &faults, &[])
 }
 
 pub(super) fn limits(bed: &Bed) -> Result<Outcome> {

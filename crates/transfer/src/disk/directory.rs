@@ -8,7 +8,7 @@ use std::path::Path;
 
 use farhaul_session::{Component, Mtime, own_name};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::time::{ClockId, clock_gettime};
 
 #[cfg(test)]
@@ -196,7 +196,7 @@ impl Directory {
 
     /// Makes the names in the directory survive a crash.
     pub(super) fn sync(&self) -> Result<(), Errno> {
-        match rustix::fs::fsync(&self.handle) {
+        match retry_on_intr(|| rustix::fs::fsync(&self.handle)) {
             // Some file systems cannot synchronise directories, so there is nothing more to do.
             Err(Errno::INVAL | Errno::BADF) => Ok(()),
             result => result,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use farhaul_session::{CHUNK_LEN, ChunkDigest, Component, Entry, FailCode, Failure, chunk_range};
 use rustix::fs::{FallocateFlags, FlockOperation, Gid, Mode, Stat, fallocate, flock};
+use rustix::io::retry_on_intr;
 use rustix::process::{Resource, getrlimit};
 
 use super::claims::Claims;
@@ -246,7 +247,7 @@ impl Partial {
 
     /// Writes all bytes so far to the disk.
     pub(super) fn sync(&self) -> Result<(), Failure> {
-        rustix::fs::fdatasync(&self.file).map_err(|error| failure("write to the disk", error))
+        retry_on_intr(|| rustix::fs::fdatasync(&self.file)).map_err(|error| failure("write to the disk", error))
     }
 
     /// Writes bytes. A failure names the file that keeps the bytes written before.
@@ -296,7 +297,8 @@ impl Partial {
 
     /// Makes content and properties survive a crash. On failure the file is removed.
     pub(super) fn sync_all(&mut self) -> Result<(), Failure> {
-        let synced = rustix::fs::fsync(&self.file).map_err(|error| failure("write to the disk", error));
+        let synced =
+            retry_on_intr(|| rustix::fs::fsync(&self.file)).map_err(|error| failure("write to the disk", error));
         synced.inspect_err(|_| self.remove())
     }
 
@@ -419,7 +421,8 @@ fn verify(file: &File, digest: &farhaul_session::Digest) -> Result<(), Failure> 
     let mut hasher = blake3::Hasher::new();
     let (mut room, mut offset) = (vec![0; 1 << 20], 0);
     loop {
-        match file.read_at(&mut room, offset).map_err(|error| io_failure("read it again", &error))? {
+        let read = retry_on_intr(|| rustix::io::pread(file, &mut *room, offset));
+        match read.map_err(|error| failure("read it again", error))? {
             0 => break,
             len => {
                 hasher.update(&room[..len]);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use farhaul_session::{Component, Existing, FailCode, Failure, Put, ServicePath};
 use rustix::fs::{AtFlags, FileType, Gid, RenameFlags, Stat};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use super::super::claims::Claims;
 use super::super::directory::{Directory, is_same, kind, permissions};
@@ -79,7 +79,7 @@ impl NewFile {
         Wanted::plain(Some(mode), self.put.mtime.unwrap_or_else(now))
             .set(&self.file)
             .map_err(|error| failure("set mode and time", error))?;
-        rustix::fs::fsync(&self.file).map_err(|error| failure("write to the disk", error))?;
+        retry_on_intr(|| rustix::fs::fsync(&self.file)).map_err(|error| failure("write to the disk", error))?;
         match self.put.existing {
             Existing::Replace => target.take(&self.temporary, &Arc::<Claims>::default())?,
             Existing::Keep => self.take_free_name()?,
