@@ -13,6 +13,8 @@
 mod bed;
 mod disks;
 mod kills;
+mod load;
+mod names;
 mod network;
 mod sources;
 
@@ -30,13 +32,17 @@ const ROWS: &[Row] = &[
     Row { id: "N2", fault: "reordering by up to 20 ms, and duplicates", run: network::reordering },
     Row { id: "N3", fault: "damaged packets, encrypted and plain", run: network::damage },
     Row { id: "N4", fault: "blackouts of 2 s, and one for good", run: network::blackouts },
+    Row { id: "N7", fault: "a NAT that forgets its ports", run: network::rebinding },
     Row { id: "N8", fault: "an RTT of 600 ms with 2 % loss and a short queue", run: network::satellite },
     Row { id: "N9", fault: "nobody answers", run: network::silence },
+    Row { id: "N10", fault: "30 % loss and 30 % damage in handshakes", run: network::hard_handshakes },
+    Row { id: "N12", fault: "one of nine clients stalls", run: load::one_stalls },
     Row { id: "K1", fault: "SIGKILL of either side at random times", run: kills::at_random },
     Row { id: "K2", fault: "SIGKILL at each system call that changes the disk", run: kills::at_each_change },
     Row { id: "K3", fault: "SIGKILL during a resume of a resume, five deep", run: kills::again_and_again },
     Row { id: "K5", fault: "SIGTERM and SIGINT", run: kills::politely },
     Row { id: "S1", fault: "SIGSTOP of either side for 5 s", run: kills::suspended },
+    Row { id: "S3", fault: "eight loops on all processors", run: load::starved },
     Row { id: "D1", fault: "a full disk at the first, the middle and the last write", run: disks::full },
     Row { id: "D2", fault: "EIO of reads, writes, syncs and closes", run: disks::broken },
     Row { id: "D3", fault: "limits of file size, and of open files", run: disks::limits },
@@ -46,9 +52,13 @@ const ROWS: &[Row] = &[
         run: disks::forbidden,
     },
     Row { id: "D5", fault: "interrupted and short calls", run: disks::short },
+    Row { id: "D6", fault: "a slow disk of the receiver", run: disks::slow },
     Row { id: "D7", fault: "a source that is cut, grows, is rewritten, replaced or removed", run: sources::changing },
     Row { id: "D8", fault: "damaged remains of a broken copy", run: sources::damaged_remains },
+    Row { id: "D9", fault: "a directory of the target that turns into a link", run: names::swapped },
+    Row { id: "D10", fault: "names that nobody would choose, deep paths, 4 GiB of holes", run: names::hostile },
     Row { id: "D11", fault: "two copies to one target at a time", run: sources::twice },
+    Row { id: "D12", fault: "errors of the socket calls", run: network::broken_sockets },
 ];
 
 /// One kind of fault.

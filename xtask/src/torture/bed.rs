@@ -81,7 +81,12 @@ impl Bed {
 
     /// A relay to this address.
     pub(super) fn relay(&self, to: &str, path: &[&str]) -> Result<Process> {
-        let relay = ["relay", "--json", "--listen", "127.0.0.1:0", "--to", to];
+        self.relay_at("127.0.0.1:0", to, path)
+    }
+
+    /// A relay at one address to another.
+    pub(super) fn relay_at(&self, at: &str, to: &str, path: &[&str]) -> Result<Process> {
+        let relay = ["relay", "--json", "--listen", at, "--to", to];
         self.begin(self.command(&[], &[&relay[..], path].concat()))
     }
 
@@ -102,6 +107,25 @@ impl Bed {
         Running::begin(self.command(wrapper, &[&["copy", "-a", "--json"], options, &[&url, &to]].concat()))
     }
 
+    /// Starts to pull the tree to another folder.
+    pub(super) fn pull_to(&self, folder: &str, address: &str, options: &[&str]) -> Result<Running> {
+        fs::create_dir_all(self.path(folder))?;
+        let (url, to) = (format!("udt://{address}/t"), self.at(folder));
+        Running::begin(self.command(&[], &[&["copy", "-a", "--json"], options, &[&url, &to]].concat()))
+    }
+
+    /// Starts to pull one file of the root.
+    pub(super) fn pull_of(&self, name: &str, address: &str, options: &[&str]) -> Result<Running> {
+        let (url, to) = (format!("udt://{address}/{name}"), self.at("to/"));
+        Running::begin(self.command(&[], &[&["copy", "-a", "--json"], options, &[&url, &to]].concat()))
+    }
+
+    /// Lists what this address serves.
+    pub(super) fn list(&self, address: &str, options: &[&str]) -> Result<Running> {
+        let url = format!("udt://{address}/");
+        Running::begin(self.command(&[], &[&["ls", "--json"], options, &[&url]].concat()))
+    }
+
     /// Starts to push the tree to this address.
     pub(super) fn push(&self, wrapper: &[&str], address: &str, options: &[&str]) -> Result<Running> {
         let (url, from) = (format!("udt://{address}/"), self.at("root/t"));
@@ -110,7 +134,12 @@ impl Bed {
 
     /// Checks that the target is the whole tree and nothing else.
     pub(super) fn is_whole(&self) -> Result<()> {
-        let (want, got) = (tree(&self.path("root/t"))?, tree(&self.path("to/t"))?);
+        self.is_whole_at("to")
+    }
+
+    /// The same for the tree in this folder.
+    pub(super) fn is_whole_at(&self, folder: &str) -> Result<()> {
+        let (want, got) = (tree(&self.path("root/t"))?, tree(&self.path(folder).join("t"))?);
         for (path, content) in &want {
             ensure!(got.get(path) == Some(content), "{path} is not as at the source");
         }

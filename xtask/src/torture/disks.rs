@@ -72,6 +72,11 @@ pub(super) fn short(bed: &Bed) -> Result<Outcome> {
     under(bed, &faults, &[])
 }
 
+pub(super) fn slow(bed: &Bed) -> Result<Outcome> {
+    let faults = ["pwrite64:delay_exit=150000", "fsync,fdatasync,syncfs:delay_exit=300000"];
+    under(bed, &faults, &[])
+}
+
 pub(super) fn limits(bed: &Bed) -> Result<Outcome> {
     if !has("prlimit") {
         return Ok(Outcome::Impossible("prlimit is missing".into()));

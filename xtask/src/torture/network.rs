@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::Outcome;
-use super::bed::Bed;
+use super::bed::{Bed, has};
 use crate::clock::pause;
 
 /// Copies over a path in both directions, each time to an empty target. Returns the last end of a pull.
@@ -106,4 +106,67 @@ pub(super) fn silence(bed: &Bed) -> Result<Outcome> {
     source.signal("CONT")?;
     bed.fails_cleanly(&run, &[4], || bed.pull(&[], &source.address, &["--plain"]))?;
     Ok(Outcome::Right(format!("exit 4 after {seconds:.1} s, then whole")))
+}
+
+pub(super) fn rebinding(bed: &Bed) -> Result<Outcome> {
+    bed.empty_target()?;
+    let source = bed.server(&[], "root", &["--any-client", "--timeout", "20s"])?;
+    let path = ["--delay", "5ms", "--rate", "20mbit"];
+    let mut relay = bed.relay(&source.address, &path)?;
+    let address = relay.address.clone();
+    let options = ["--host-key-policy", "accept-new", "--timeout", "20s"];
+    let copy = bed.pull(&[], &address, &options)?;
+    for _ in 0..3 {
+        pause(Duration::from_millis(800));
+        drop(relay);
+        // The next relay has another port towards the server, as a NAT that has forgotten the first one.
+        relay = bed.relay_at(&address, &source.address, &path)?;
+    }
+    let run = copy.end()?;
+    ensure!(run.code == Some(0), "exit code {:?}: {}", run.code, run.stderr);
+    bed.is_whole()?;
+    let seconds = run.end["seconds"].as_f64().unwrap_or(0.0);
+    ensure!(seconds > 2.4, "the copy ended after {seconds} s, before the last change");
+    Ok(Outcome::Right(format!("whole in {seconds:.1} s over four ports")))
+}
+
+pub(super) fn hard_handshakes(bed: &Bed) -> Result<Outcome> {
+    let source = bed.server(&[], "root", &["--any-client"])?;
+    let options = ["--host-key-policy", "accept-new"];
+    let mut failed = 0;
+    for path in [["--loss", "30%"], ["--corrupt", "30%"]] {
+        for seed in 1..=15 {
+            let relay =
+                bed.relay(&source.address, &[&path[..], &["--delay", "5ms", "--seed", &seed.to_string()]].concat())?;
+            let run = bed.list(&relay.address, &options)?.end()?;
+            failed += u32::from(run.code != Some(0));
+        }
+    }
+    ensure!(failed <= 1, "{failed} of 30 connections did not open");
+    Ok(Outcome::Right(format!("{} of 30 connections opened", 30 - failed)))
+}
+
+pub(super) fn broken_sockets(bed: &Bed) -> Result<Outcome> {
+    if !has("strace") {
+        return Ok(Outcome::Impossible("strace is missing".into()));
+    }
+    let source = bed.server(&[], "root", &["--plain"])?;
+    let log = bed.at("strace");
+    let faults = [
+        "sendto,sendmsg,sendmmsg:error=ENOBUFS:when=5+7",
+        "sendto,sendmsg,sendmmsg:error=EPERM:when=5+11",
+        "sendto,sendmsg,sendmmsg:error=ENETUNREACH:when=6+11",
+        "sendto,sendmsg,sendmmsg:error=EINTR:when=4+5",
+        "recvfrom,recvmsg,recvmmsg:error=ECONNREFUSED:when=5+7",
+        "recvfrom,recvmsg,recvmmsg:error=EINTR:when=4+5",
+    ];
+    for fault in faults {
+        bed.empty_target()?;
+        let inject = format!("inject={fault}");
+        let wrapper = ["strace", "-f", "-qq", "-o", &log, "-e", &inject];
+        let run = bed.pull(&wrapper, &source.address, &["--plain"])?.end()?;
+        ensure!(run.code == Some(0), "{fault}: exit code {:?}: {}", run.code, run.stderr);
+        bed.is_whole().map_err(|error| error.context(fault))?;
+    }
+    Ok(Outcome::Right(format!("{} faults, whole trees", faults.len())))
 }
