@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::thread;
 
 use crate::over_ssh::{Far, fails, same};
-use crate::process::{Run, farhaul};
+use crate::process::{Run, farhaul, is_temporary};
 use crate::udp_blocked::SOON;
 
 /// Bytes that take about 24 s and 3 s at the rate of the copies.
@@ -68,7 +68,7 @@ fn the_end_of_ssh_ends_a_copy_on_both_hosts_and_leaves_nothing_under_a_final_nam
     assert!(killed.seconds < 5.0 && killed.far_is_gone, "{} s, {}", killed.seconds, killed.far_is_gone);
     for folder in ["there", "here"] {
         let names = far.scratch.names(folder);
-        assert!(!names.is_empty() && names.iter().all(|name| name.ends_with(".fhpart")), "{names:?}");
+        assert!(!names.is_empty() && names.iter().all(|name| is_temporary(name)), "{names:?}");
     }
 }
 
@@ -106,7 +106,7 @@ fn the_remote_end_of_a_detached_copy_is_no_orphan() {
     let (file, there) = (far.scratch.file("file", LONG), far.scratch.dir("there"));
     let killed = killed(&far, "near", &format!("--detach --timeout 2s '{file}' far:'{there}/'"));
     assert!(killed.far_is_gone);
-    assert!(far.scratch.names("there").iter().all(|name| name.ends_with(".fhpart")));
+    assert!(far.scratch.names("there").iter().all(|name| is_temporary(name)));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::process::{Reporting, Scratch, Server, Started};
+use crate::process::{Reporting, Scratch, Server, Started, is_temporary};
 
 /// The protocols with datagrams beside a channel of TCP.
 const BLASTS: [&str; 5] = ["sabul", "rbudp", "tsunami", "fobs", "hurricane"];
@@ -33,7 +33,7 @@ const SLOW: [&str; 2] = ["--rate", "20mbit"];
 #[track_caller]
 fn nothing_is_final(scratch: &Scratch, directory: &str) {
     let names = scratch.names(directory);
-    assert!(names.iter().all(|name| name.starts_with('.') && name.ends_with(".fhpart")), "{names:?}");
+    assert!(names.iter().all(|name| is_temporary(name)), "{names:?}");
 }
 
 /// The failure in an end record: exit code and name.

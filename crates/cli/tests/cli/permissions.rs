@@ -5,7 +5,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-use crate::process::{Run, Scratch, Server, Started, farhaul_under};
+use crate::process::{Run, Scratch, Server, Started, farhaul_under, is_temporary};
 use crate::requirement::runs;
 
 /// Runs a program with the rights of an ordinary user: root may read and write everything, unless it gives that right away.
@@ -133,7 +133,7 @@ fn a_file_whose_directory_is_locked_while_it_is_under_way_fails_with_its_name_at
     one_failed(&copy.end(), "tree/locked/b", "other side", 2);
     assert_eq!(scratch.names("root/tree"), ["a", "locked", "z"]);
     let left = scratch.names("root/tree/locked");
-    assert!(left.iter().all(|name| name.ends_with(".fhpart")), "nothing incomplete has its name: {left:?}");
+    assert!(left.iter().all(|name| is_temporary(name)), "nothing incomplete has its name: {left:?}");
 }
 
 #[test]

@@ -504,3 +504,8 @@ fn suspend(process: i32) {
         std::thread::yield_now();
     }
 }
+
+/// Whether a name is that of an incomplete file or of its journal, which no user takes for a result.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    name.starts_with('.') && (name.ends_with(".fhpart") || name.ends_with(".fhjournal"))
+}

@@ -9,7 +9,9 @@ use farhaul::Listener;
 use rustix::process::Signal;
 
 use crate::integrity::{SIZE, send_damaged};
-use crate::process::{Scratch, Server, Started, farhaul, farhaul_on_terminal, farhaul_under, farhaul_with, records};
+use crate::process::{
+    Scratch, Server, Started, farhaul, farhaul_on_terminal, farhaul_under, farhaul_with, is_temporary, records,
+};
 use crate::requirement::runs;
 
 #[test]
@@ -148,5 +150,5 @@ fn stdin_that_gives_nothing_can_be_interrupted() {
     copy.signal(Signal::INT);
     copy.end().fails(130, &["interrupted"]);
     assert!(server.wait_for("end")["error"].is_object());
-    assert!(scratch.names("root").iter().all(|name| name.ends_with(".fhpart")));
+    assert!(scratch.names("root").iter().all(|name| is_temporary(name)));
 }
