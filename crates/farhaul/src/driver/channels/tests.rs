@@ -311,8 +311,13 @@ fn datagrams_pass_beside_a_channel_on_the_same_port_number() {
 
 #[test]
 fn callers_of_another_program_are_given_away_with_all_that_they_said() {
-    let b = listening(Phone::new(Manner::Echoes));
-    let other_clients = b.lock().unwrap().other_clients().unwrap();
+    let b = driver(Phone::new(Manner::Echoes));
+    let other_clients = {
+        // Under one lock, so no caller is accepted between the two.
+        let mut guard = b.lock().unwrap();
+        guard.open_acceptor().unwrap();
+        guard.other_clients().unwrap()
+    };
     let mut silent = TcpStream::connect(b.local_addr()).unwrap();
     let mut other_client = TcpStream::connect(b.local_addr()).unwrap();
     other_client.write_all(b"\x20\x06\x10\x25").unwrap();
