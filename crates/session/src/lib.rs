@@ -48,6 +48,7 @@
 //! | `opening` | the first frame of each side: version, request, refusal |
 //! | `file` | copying files and trees |
 //! | `bench` | measurements |
+//! | `bond` | one stream over several connections |
 //! | `command` | a command on the accepting side, with its standard streams |
 //! | `service` | numbered requests about files: list, read, put and others |
 //! | `sender_request` | what a receiver asks of a running sender |
@@ -60,6 +61,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod bond;
 mod command;
 mod course;
 mod error;
@@ -83,6 +85,10 @@ mod wire_codes;
 
 pub use bench::spec::{BenchSpec, Direction, Stop};
 pub use bench::{Bench, BenchEvent};
+pub use bond::{
+    BLOCK_HEADER, Beginning, Begun, Bonding, Disorder, Join, JoinAnswer, MAX_BLOCK, MAX_FLOWS, Reassembly, Record, Token,
+    join_accepted,
+};
 pub use command::{
     COMMAND_VERSION, CommandEvent, CommandExit, CommandFrame, CommandReader, CommandRequest, STREAM_HEADER,
     StandardStream,

@@ -7,6 +7,7 @@
 //! supports. So an answer to a too new caller can name a version to try.
 
 use crate::bench::spec::BenchSpec;
+use crate::bond::{BONDING, Bonding, Join};
 use crate::command::CommandRequest;
 use crate::error::{Abort, AbortCode, SessionError};
 use crate::failure::{clipped, received_text};
@@ -62,6 +63,10 @@ pub enum Request {
     Command(CommandRequest),
     /// It makes numbered requests about files: list, read, write, remove and others.
     Files,
+    /// A further flow of a stream that another connection has begun.
+    Join(Join),
+    /// A stream of bytes alone, with further flows.
+    Stream,
 }
 
 /// Files from the connecting side to the accepting side.
@@ -108,6 +113,8 @@ pub struct Open {
     pub credit: u64,
     /// Its request.
     pub request: Request,
+    /// The further flows of the stream that it may open.
+    pub bonding: Option<Bonding>,
 }
 
 /// The answer to an opening frame.
@@ -281,7 +288,13 @@ impl Push {
 impl Open {
     /// The opening frame of this side.
     pub(crate) const fn new(request: Request, credit: u64) -> Self {
-        Self { version: VERSION, oldest_version: OLDEST_VERSION, capabilities: Capabilities::NONE, credit, request }
+        let (version, oldest_version, capabilities) = (VERSION, OLDEST_VERSION, Capabilities::NONE);
+        Self { version, oldest_version, capabilities, credit, request, bonding: None }
+    }
+
+    /// The same with an offer of further flows.
+    pub(crate) fn bonded_by(self, bonding: Option<Bonding>) -> Self {
+        Self { bonding, ..self }
     }
 
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
@@ -299,10 +312,13 @@ impl Open {
             if let Request::Pull(pull) = &self.request {
                 out.extend(pull.sender.requests().flat_map(SenderRequest::encode));
             }
+            if let Some(bonding) = self.bonding {
+                put_extension(out, BONDING, &bonding.to_bytes());
+            }
         });
     }
 
-    /// Ignores bytes after the request, which belong to later versions.
+    /// Ignores extensions after the request that it does not know, which belong to later versions.
     fn decode(body: &[u8]) -> Result<Self, SessionError> {
         let mut fields = Fields::new(body);
         if fields.array() != Ok(MAGIC) {
@@ -322,10 +338,32 @@ impl Open {
         })()
         .map_err(bad)?;
         let mut request = Request::decode(verb, body).ok_or(SessionError::UnknownRequest(verb))?.map_err(bad)?;
+        let extensions = fields.rest();
         if let Request::Pull(pull) = &mut request {
-            pull.sender = SenderSettings::decode(fields.rest());
+            pull.sender = SenderSettings::decode(extensions);
         }
-        Ok(Self { version, oldest_version, capabilities, credit, request })
+        let bonding = extension(extensions, BONDING).map(Bonding::decode).transpose().map_err(bad)?;
+        Ok(Self { version, oldest_version, capabilities, credit, request, bonding })
+    }
+}
+
+/// Appends an extension of an opening frame. It has the form of a frame: type, length, body.
+fn put_extension(out: &mut Vec<u8>, kind: u8, body: &[u8]) {
+    out.push(kind);
+    out.extend_from_slice(&u32::try_from(body.len()).expect("extensions are short").to_be_bytes());
+    out.extend_from_slice(body);
+}
+
+/// The body of the extension of this kind, if all before it can be read.
+fn extension(extensions: &[u8], kind: u8) -> Option<&[u8]> {
+    let mut fields = Fields::new(extensions);
+    loop {
+        let found = fields.u8().ok()?;
+        let len = usize::try_from(fields.u32().ok()?).ok()?;
+        let body = fields.bytes(len).ok()?;
+        if found == kind {
+            return Some(body);
+        }
     }
 }
 
@@ -337,6 +375,8 @@ impl Request {
             Self::Bench(_) => 3,
             Self::Command(_) => 5,
             Self::Files => 4,
+            Self::Join(_) => 6,
+            Self::Stream => 7,
         }
     }
 
@@ -347,6 +387,8 @@ impl Request {
             Self::Bench(spec) => spec.encode(out),
             Self::Command(request) => request.encode(out),
             Self::Files => {}
+            Self::Join(join) => join.encode(out),
+            Self::Stream => {}
         }
     }
 
@@ -358,6 +400,8 @@ impl Request {
             3 => BenchSpec::decode(body).map(Self::Bench),
             4 => Ok(Self::Files),
             5 => CommandRequest::decode(body).map(Self::Command),
+            6 => Join::decode(body).map(Self::Join),
+            7 => Ok(Self::Stream),
             _ => return None,
         })
     }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::{Change, FileEvent, MAX_EVENTS, Progress, Totals};
+use crate::bond::Bonding;
 use crate::course::Course;
 use crate::error::{Abort, SessionError};
 use crate::figures::Figures;
@@ -128,11 +129,19 @@ impl FileReceiver {
     /// # Errors
     /// The request does not fit in one session.
     pub fn pull(pull: Pull, limits: ReceiveLimits) -> Result<Self, RequestError> {
+        Self::pull_over(pull, limits, None)
+    }
+
+    /// The same, with an offer of further flows.
+    ///
+    /// # Errors
+    /// As for [`pull`](Self::pull).
+    pub fn pull_over(pull: Pull, limits: ReceiveLimits, bonding: Option<Bonding>) -> Result<Self, RequestError> {
         pull.check()?;
         let mut state = RecvState::new(limits, true);
         state.wanted = Some(Wanted::new(&pull));
         state.keeps_special_bits = pull.rules.keep.special_bits;
-        Open::new(Request::Pull(pull), state.granted).put(state.out.bytes());
+        Open::new(Request::Pull(pull), state.granted).bonded_by(bonding).put(state.out.bytes());
         Ok(Self { decoder: Decoder::default(), state })
     }
 

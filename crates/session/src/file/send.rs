@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::{Change, FileEvent, MAX_EVENTS, Progress, Totals};
+use crate::bond::Bonding;
 use crate::course::Course;
 use crate::error::{Abort, SessionError, Violation};
 use crate::figures::Figures;
@@ -128,10 +129,15 @@ enum Stage {
 impl FileSender {
     /// A sender that pushes. The opening frame is pending at once, and the first data after it.
     pub fn push(push: Push) -> Self {
+        Self::push_over(push, None)
+    }
+
+    /// The same, with an offer of further flows.
+    pub fn push_over(push: Push, bonding: Option<Bonding>) -> Self {
         let mut state = SendState::new(true);
         state.allows_changes = push.rules.allow_changing;
         let credit = 0; // nothing comes back but answers
-        state.out.put(|out| Open::new(Request::Push(push), credit).put(out));
+        state.out.put(|out| Open::new(Request::Push(push), credit).bonded_by(bonding).put(out));
         Self::begin(state)
     }
 
