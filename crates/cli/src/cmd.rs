@@ -31,8 +31,9 @@ pub(crate) mod version;
 use std::fmt::Display;
 use std::time::Duration;
 
-use farhaul::{Endpoint, Error, Stats, Stream};
+use farhaul::{Endpoint, Error, Stats};
 use farhaul_emu::EmulateError;
+use farhaul_transfer::bond::BondedStream;
 use farhaul_transfer::report::{ControlReport, Report};
 use farhaul_transfer::session::Trouble;
 use farhaul_transfer::{Environment, Events, Limit, Observer, Throttle};
@@ -106,8 +107,8 @@ impl Context {
     }
 
     /// Prints the state of each of `streams` on SIGUSR1.
-    pub(crate) fn show_state(&self, output: &Output, streams: &[Stream]) {
-        let (output, streams) = (output.clone(), streams.to_vec());
+    pub(crate) fn show_state(&self, output: &Output, streams: Vec<BondedStream>) {
+        let output = output.clone();
         self.interrupt.shows(move || {
             for stats in streams.iter().filter_map(|stream| stream.stats().ok()) {
                 output.state(&state(&stats));
@@ -152,6 +153,7 @@ fn report_flows(output: &Output, report: Report, flows: Vec<Flow>, result: Resul
     if result.is_err() && report.session.is_none() && !output::has_begun() {
         return result;
     }
+    let flows = if flows.is_empty() { (1..).zip(&report.flows).map(Flow::of).collect() } else { flows };
     let mut end = End { report, flows, ..End::default() };
     if let Err(fault) = &result {
         end.exit_code = fault.code.exit();

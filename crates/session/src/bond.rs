@@ -5,6 +5,7 @@
 //! OPEN, with a token and a number      ─▶
 //! the stream itself                    ◀─▶  JOIN token index   ─▶
 //!                                        ◀─  ACCEPT, or ABORT
+//!                                        ─▶  READY
 //!                                        ◀─▶  BLOCK offset bytes, in each direction
 //!                                        ◀─▶  TOTAL length, once the direction has ended
 //! ```
@@ -40,6 +41,7 @@ pub(crate) const BONDING: u8 = 0xa2;
 /// Types of records. They are none of a session's frames, so a mistaken connection fails at once.
 const BLOCK: u8 = 0x60;
 const TOTAL: u8 = 0x61;
+const READY: u8 = 0x62;
 
 /// The secret that ties flows together. Whoever knows it may join, if its key is the right one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -151,6 +153,8 @@ pub enum Record {
         /// Their number, from 1 to [`MAX_BLOCK`].
         len: usize,
     },
+    /// The connecting side has read that its flow may join. From here on, both directions of the flow work.
+    Ready,
     /// The direction has ended, and has this many bytes. The last record of a flow.
     Total(u64),
 }
@@ -166,6 +170,7 @@ impl Record {
                 assert!((1..=MAX_BLOCK).contains(&len), "a block of {len} bytes");
                 (BLOCK, u32::try_from(len).expect("a block is far below 4 GiB"), offset)
             }
+            Self::Ready => (READY, 0, 0),
             Self::Total(total) => (TOTAL, 0, total),
         };
         let mut bytes = [0; BLOCK_HEADER];
@@ -191,7 +196,8 @@ impl Record {
                 BLOCK if offset.checked_add(len as u64).is_none() => Err(bad(Malformed::Value("offset of a block"))),
                 BLOCK => Ok(Self::Block { offset, len }),
                 TOTAL if len == 0 => Ok(Self::Total(offset)),
-                TOTAL => Err(bad(Malformed::Trailing)),
+                READY if len == 0 && offset == 0 => Ok(Self::Ready),
+                TOTAL | READY => Err(bad(Malformed::Trailing)),
                 other => Err(Violation::UnknownFrame(other)),
             }
         })()

@@ -86,8 +86,8 @@ mod wire_codes;
 pub use bench::spec::{BenchSpec, Direction, Stop};
 pub use bench::{Bench, BenchEvent};
 pub use bond::{
-    BLOCK_HEADER, Beginning, Begun, Bonding, Disorder, Join, JoinAnswer, MAX_BLOCK, MAX_FLOWS, Reassembly, Record, Token,
-    join_accepted,
+    BLOCK_HEADER, Beginning, Begun, Bonding, Disorder, Join, JoinAnswer, MAX_BLOCK, MAX_FLOWS, Reassembly, Record,
+    Token, join_accepted,
 };
 pub use command::{
     COMMAND_VERSION, CommandEvent, CommandExit, CommandFrame, CommandReader, CommandRequest, STREAM_HEADER,

@@ -1,6 +1,7 @@
 //! Connecting to a server, or to a program that ssh started.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use std::time::Duration;
 use farhaul::security::SecurityFault;
 use farhaul::{ConnectionLost, Endpoint, Error as ConnectionError, Stream};
 
+use crate::bond::Further;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::{Event, Waiting};
@@ -27,7 +29,7 @@ pub struct Calling<'a> {
     /// The settings of the connection.
     pub(crate) settings: &'a Settings,
     /// What is expected of the server; `None` for plain connections.
-    pub(crate) server: Option<Server>,
+    pub(crate) server: Option<Arc<Server>>,
     /// This side only sends data.
     pub(crate) only_sends: bool,
     /// What carries the datagrams, if it is not UDP, and the time for which UDP was tried.
@@ -52,7 +54,8 @@ impl<'a> Calling<'a> {
     }
 
     /// Calls to a server of which this is expected.
-    pub(crate) const fn with(environment: &'a Environment, settings: &'a Settings, server: Option<Server>) -> Self {
+    pub(crate) fn with(environment: &'a Environment, settings: &'a Settings, server: Option<Server>) -> Self {
+        let server = server.map(Arc::new);
         Self { environment, settings, server, only_sends: false, carrier: None }
     }
 
@@ -86,6 +89,11 @@ impl<'a> Calling<'a> {
     /// It does not answer, or refuses.
     pub fn connect_again(&self, peer: SocketAddr) -> Result<Stream, Error> {
         self.begin(&self.bind(peer)?, peer)
+    }
+
+    /// What opens further flows to the peer of `first`, which this has connected.
+    pub fn further(&self, first: &Stream) -> Further {
+        Further::like(self, first)
     }
 
     /// Connects to all of `peers` at once, from a port each. The first one that answers wins.
@@ -138,7 +146,7 @@ impl<'a> Calling<'a> {
     }
 
     fn bind(&self, peer: SocketAddr) -> Result<Endpoint, Error> {
-        let endpoint = self.settings.bind_for(peer, self.server.as_ref().map(Server::security))?;
+        let endpoint = self.settings.bind_for(peer, self.server.as_deref().map(Server::security))?;
         self.environment.cancellation.cancels(endpoint.canceller());
         Ok(endpoint)
     }
@@ -163,7 +171,7 @@ impl<'a> Calling<'a> {
             server.remember(&self.environment.events);
         }
         // Until a session has its first answer, a read waits no longer than connecting may take.
-        stream.set_read_timeout(Some(self.settings.connect_timeout.min(self.settings.timeout)));
+        stream.set_read_timeout(Some(self.settings.answer_timeout()));
         Ok(stream)
     }
 

@@ -32,6 +32,7 @@ use farhaul_units::Rate;
 
 use self::exchange::Exchange;
 use self::plan::{FeedPlan, FetchPlan, Plan, PullPlan, PushPlan};
+use crate::bond::Flows;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::location::Location;
@@ -61,6 +62,7 @@ pub struct Copy {
     settings: Settings,
     ssh: Ssh,
     control_stream: Option<Rate>,
+    flows: Flows,
     /// The stream in place of a source or of a target.
     input: Mutex<Option<Box<dyn Read + Send>>>,
     output: Mutex<Option<Box<dyn Write + Send>>>,
@@ -88,6 +90,7 @@ impl Copy {
             settings: Settings::default(),
             ssh: Ssh::default(),
             control_stream: None,
+            flows: Flows::Auto,
             input: Mutex::default(),
             output: Mutex::default(),
         }
@@ -126,6 +129,18 @@ impl Copy {
     pub const fn control_stream(mut self, target: Option<Rate>) -> Self {
         self.control_stream = target;
         self
+    }
+
+    /// The same over so many flows, each a connection with a port of its own. Default [`Flows::Auto`].
+    #[must_use]
+    pub const fn flows(mut self, flows: Flows) -> Self {
+        self.flows = flows;
+        self
+    }
+
+    /// Whether several flows can carry it.
+    fn may_have_flows(&self) -> bool {
+        self.control_stream.is_none() && self.settings.has_flows() && !matches!(self.plan, Plan::Between(_))
     }
 
     /// The same with the data of `-` as its source from this stream. A thread of its own reads it.
@@ -247,6 +262,12 @@ impl Copy {
                 "--control-stream, --trace and --unsafe-keylog do not reach a copy between two other hosts",
             ));
         }
+        if self.flows.are_several() && !self.may_have_flows() {
+            return Err(Error::usage(
+                "several flows need the protocol udt, no --control-stream, and this machine as one end of the copy",
+            )
+            .remedy("leave out --flows"));
+        }
         if self.control_stream.is_some() && self.direction() == Direction::Received {
             return Err(Error::usage(
                 "--control-stream needs a copy to a server, because the stream and the copy must have the same sender",
@@ -269,7 +290,7 @@ impl Copy {
             failed: Some(0),
             ..self.settings.report(self.direction())
         };
-        let exchange = Exchange::new(self, environment);
+        let exchange = Exchange::new(self, environment)?;
         let result = match &self.plan {
             Plan::Push(plan) => exchange.push(plan, &mut report),
             Plan::Pull(plan) => exchange.pull(plan, &mut report),

@@ -15,12 +15,14 @@
 //! | [`Settings`], [`Ssh`] | settings of connections, the way to hosts that ssh reaches |
 //! | [`keys`] | this user's key, known servers, admitted clients |
 //! | [`remote`] | the program on a remote host, which ssh starts for one copy or command |
+//! | [`bond`] | one stream over several connections |
 //! | [`session`] | how a sans-IO session runs on a stream, and its measurements |
 //! | [`disk`] | files on the real disk, as the two ends of a file session |
 //! | [`original`] | sessions with the original programs of Tsunami, RBUDP and SABUL |
 //! | [`limit`], [`report`] | what limited a transfer, amounts, times and rates |
 //! | [`connect`], [`control`], [`quota`], [`text`] | connecting, the control stream beside a copy, lines that anybody can cause, words for people |
 
+pub mod bond;
 mod cancel;
 pub mod connect;
 pub mod control;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Sub;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -90,21 +90,65 @@ struct Spent {
     queueing: Duration,
 }
 
-/// Prefix of the names of threads that serve UDP ports.
-const PORT_THREAD: &str = "farhaul:";
+/// Watches the busiest thread of a transfer: the one that drives it, those of UDP ports, and those of flows.
+#[derive(Debug)]
+pub(crate) struct BusiestThread {
+    driving: PathBuf,
+    before: BTreeMap<String, Spent>,
+}
+
+impl BusiestThread {
+    /// Of a transfer that the calling thread drives. `None` if the system does not tell.
+    pub(crate) fn of_this() -> Option<Self> {
+        let driving = fs::canonicalize("/proc/thread-self").ok()?;
+        let before = Self::all(&driving);
+        Some(Self { driving, before })
+    }
+
+    /// Time for which it ran since the last look.
+    pub(crate) fn look(&mut self) -> Duration {
+        let now = Self::all(&self.driving);
+        let ran = now.iter().map(|(thread, now)| {
+            now.running.saturating_sub(self.before.get(thread).copied().unwrap_or_default().running)
+        });
+        let busiest = ran.max().unwrap_or_default();
+        self.before = now;
+        busiest
+    }
+
+    fn all(driving: &Path) -> BTreeMap<String, Spent> {
+        let mut all = serving();
+        all.extend(spent(driving).map(|spent| (driving.to_string_lossy().into_owned(), spent)));
+        all
+    }
+}
+
+/// Prefixes of the names of threads that serve UDP ports, and of those that write and read the flows of a stream.
+const SERVING: [&str; 2] = ["farhaul:", "flow:"];
 
 /// Times of each thread, by its folder. Without schedstat, only the processor time of the calling thread.
 fn threads() -> BTreeMap<String, Spent> {
-    let of = |folder: &Path| fs::read_to_string(folder.join("schedstat")).ok().as_deref().and_then(schedstat);
     let without = || Spent { running: farhaul_udp::thread_cpu_time(), queueing: Duration::ZERO };
-    let own = of(Path::new("/proc/thread-self")).unwrap_or_else(without);
-    let mut all = BTreeMap::from([(String::new(), own)]);
+    let own = spent(Path::new("/proc/thread-self")).unwrap_or_else(without);
+    let mut all = serving();
+    all.insert(String::new(), own);
+    all
+}
+
+/// Times of the threads that serve ports and flows.
+fn serving() -> BTreeMap<String, Spent> {
+    let mut all = BTreeMap::new();
     for folder in fs::read_dir("/proc/self/task").into_iter().flatten().flatten().map(|entry| entry.path()) {
-        if fs::read_to_string(folder.join("comm")).is_ok_and(|name| name.starts_with(PORT_THREAD)) {
-            all.extend(of(&folder).map(|spent| (folder.to_string_lossy().into_owned(), spent)));
+        let serves = |name: String| SERVING.iter().any(|prefix| name.starts_with(prefix));
+        if fs::read_to_string(folder.join("comm")).is_ok_and(serves) {
+            all.extend(spent(&folder).map(|spent| (folder.to_string_lossy().into_owned(), spent)));
         }
     }
     all
+}
+
+fn spent(folder: &Path) -> Option<Spent> {
+    fs::read_to_string(folder.join("schedstat")).ok().as_deref().and_then(schedstat)
 }
 
 /// Parses nanoseconds of running and of queueing (the kernel's Documentation/scheduler/sched-stats.rst).

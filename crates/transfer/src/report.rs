@@ -5,13 +5,15 @@
 
 use std::time::Duration;
 
-use farhaul::Stream;
+use farhaul::{Stats, Stream};
 use farhaul_units::Rate;
 use serde::Serialize;
 
+use crate::bond::BondedStream;
 use crate::limit::Limit;
 pub use crate::processor::CpuSeconds;
 use crate::session::file::Ledger;
+use crate::session::measure;
 
 /// What a session did: a copy, one session of a server, a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -60,6 +62,9 @@ pub struct Report {
     pub packets_received: u64,
     /// The last size of full packets, headers of IP included; null if the protocol does not tell.
     pub mtu_bytes: Option<u32>,
+    /// The flows that carried the data, where they were several.
+    #[serde(skip)]
+    pub flows: Vec<FlowReport>,
     /// Packets reported lost, as a share of those sent.
     pub loss_ratio: f64,
     /// Round-trip times in microseconds.
@@ -109,6 +114,15 @@ impl Report {
         }
     }
 
+    /// The flows that carried the data, where they were several.
+    pub fn carried_by(&mut self, stream: &BondedStream) {
+        let each = stream.each_stats();
+        if each.len() > 1 {
+            // The first connection has what it was given before the flows joined.
+            self.flows = each.iter().map(|stats| FlowReport::of(stats, self.direction)).collect();
+        }
+    }
+
     /// The protection of the connection in words.
     pub fn protection(&self) -> String {
         match (&self.suite, &self.peer_key) {
@@ -116,6 +130,48 @@ impl Report {
             (Some(suite), None) => suite.clone(),
             (None, _) if self.security == Some("none") => "not encrypted".to_owned(),
             (None, _) => "encrypted".to_owned(),
+        }
+    }
+}
+
+/// One of several flows that carried the data together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlowReport {
+    /// Bytes of payload: acknowledged ones of a sender, those that arrived at a receiver.
+    pub bytes: u64,
+    /// Since its connection was opened.
+    pub seconds: f64,
+    /// Data packets, retransmissions included.
+    pub packets_sent: u64,
+    /// Data packets that were sent again.
+    pub packets_retransmitted: u64,
+    /// Data packets that arrived.
+    pub packets_received: u64,
+    /// Packets reported lost, as a share of those sent.
+    pub loss_ratio: f64,
+    /// The last round-trip time, and the minimum, in microseconds.
+    pub rtt_us: RttMicros,
+}
+
+impl FlowReport {
+    fn of(stats: &Stats, direction: Option<Direction>) -> Self {
+        let mut report = Report { direction, ..Report::default() };
+        let rtt = micros(stats.rtt);
+        let rtt = RttMicros { min: micros(stats.min_rtt).min(rtt), mean: rtt, p99: rtt };
+        measure::fill(&mut report, stats, rtt);
+        let totals = &stats.totals;
+        Self {
+            bytes: match direction {
+                Some(Direction::Received) => totals.bytes_read,
+                Some(Direction::Sent) => totals.bytes_acked,
+                _ => totals.bytes_read + totals.bytes_acked,
+            },
+            seconds: stats.elapsed.as_secs_f64(),
+            packets_sent: report.packets_sent,
+            packets_retransmitted: report.packets_retransmitted,
+            packets_received: report.packets_received,
+            loss_ratio: report.loss_ratio,
+            rtt_us: report.rtt_us,
         }
     }
 }

@@ -143,7 +143,7 @@ impl Rsh {
         let warns_of_buffers = false;
         let over = OverSsh { environment, settings: &self.settings, ssh: &ssh, only_sends: !warns_of_buffers };
         let mut reached = over.connect(&self.host, self.task.clone(), None)?;
-        client::run(&reached.stream, streams).map_err(|unfinished| match unfinished {
+        client::run(reached.stream.first(), streams).map_err(|unfinished| match unfinished {
             client::Unfinished::Unread => Error::new(
                 Code::LocalIo,
                 format!(

@@ -19,7 +19,7 @@ mod files;
 pub(crate) mod hosting;
 mod idle;
 pub mod listener;
-mod opening;
+pub(crate) mod opening;
 mod permissions;
 mod places;
 mod plain;
@@ -234,8 +234,8 @@ impl Serving<'_> {
     fn rights(&self, caller: &Caller) -> Rights {
         match (&self.server.clients, &self.server.plain) {
             (None, _) => Rights::All,
-            (Some(_), Some(plain)) if is_plain(&caller.stream) => plain.rights(caller.peer),
-            (Some(clients), _) => clients.rights(&caller.stream),
+            (Some(_), Some(plain)) if is_plain(caller.stream.first()) => plain.rights(caller.peer),
+            (Some(clients), _) => clients.rights(caller.stream.first()),
         }
     }
 

@@ -16,10 +16,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use farhaul::{Error as ConnectionError, Stream};
+use farhaul::Error as ConnectionError;
 use farhaul_session::{Abort, AbortCode, SessionError};
 use farhaul_udp::Clock;
 
+use crate::bond::BondedStream;
 use crate::error::Error;
 pub use wait_times::{WaitTimes, Waits};
 use watch::RoundTrips;
@@ -94,7 +95,7 @@ pub type Hearing = Box<dyn FnMut(&[u8]) + Send>;
 /// The connection of a session.
 pub struct Channel<'a> {
     /// The stream.
-    pub stream: &'a Stream,
+    pub stream: &'a BondedStream,
     /// The role of this side.
     pub role: Role,
     /// Counts time.
@@ -203,7 +204,7 @@ fn read_and_answer(channel: &Channel<'_>, session: &mut impl Session) -> Result<
 }
 
 /// Receives, unless nothing comes for a moment.
-fn receive_briefly(stream: &Stream, block: &mut [u8]) -> Result<Option<usize>, ConnectionError> {
+fn receive_briefly(stream: &BondedStream, block: &mut [u8]) -> Result<Option<usize>, ConnectionError> {
     stream.set_read_timeout(Some(PAUSE));
     let received = stream.recv(block);
     stream.set_read_timeout(None);
@@ -230,7 +231,7 @@ fn send(channel: &Channel<'_>, session: &mut impl Session, wait_times: &WaitTime
         });
         // Cancel the reader wherever it waits: closing alone does not wake a wait for data.
         drop(inbox);
-        stream.canceller().cancel();
+        stream.cancel();
         stream.close();
         moved
     })
@@ -247,7 +248,7 @@ fn give_up(session: &mut impl Session, error: &io::Error) -> Trouble {
 /// A received block, empty at the end of the stream.
 type Answer = Result<Vec<u8>, ConnectionError>;
 
-fn read_answers(stream: &Stream, answers: &SyncSender<Answer>, mut hear: Hearing) {
+fn read_answers(stream: &BondedStream, answers: &SyncSender<Answer>, mut hear: Hearing) {
     let mut block = vec![0; ANSWER_BLOCK];
     let mut answer = first_answer(stream, &mut block);
     // The other thread may wait for a send buffer that never drains.
@@ -272,7 +273,7 @@ fn read_answers(stream: &Stream, answers: &SyncSender<Answer>, mut hear: Hearing
 /// The time-out does not apply to a peer that acknowledges nothing: the connection itself detects its loss. A peer may also
 /// be lost after it acknowledged the opening. So the time-out counts once a further packet shows that the peer lives: a
 /// keep-alive, or the answer to a question.
-pub(crate) fn first_answer(stream: &Stream, block: &mut [u8]) -> Result<usize, ConnectionError> {
+pub(crate) fn first_answer(stream: &BondedStream, block: &mut [u8]) -> Result<usize, ConnectionError> {
     // When the answer was due, in time since the connection was opened.
     let mut due = None;
     loop {
@@ -289,7 +290,7 @@ pub(crate) fn first_answer(stream: &Stream, block: &mut [u8]) -> Result<usize, C
 }
 
 /// Whether the peer was heard after `due`, which is set once the peer has acknowledged what was sent.
-fn lives_after(stream: &Stream, due: &mut Option<Duration>) -> bool {
+fn lives_after(stream: &BondedStream, due: &mut Option<Duration>) -> bool {
     let Ok(stats) = stream.stats() else { return true };
     if stats.totals.acks_received == 0 {
         return false;
@@ -376,7 +377,7 @@ fn take(session: &mut impl Session, answer: Answer) -> Result<(), Trouble> {
 }
 
 /// Gives a receiver all of `block`. Writes its answers in between, when it takes no more input.
-fn feed(session: &mut impl Session, block: &[u8], stream: &Stream) -> Result<(), Trouble> {
+fn feed(session: &mut impl Session, block: &[u8], stream: &BondedStream) -> Result<(), Trouble> {
     let mut rest = block;
     loop {
         let used = session.handle_received(rest)?;
@@ -389,7 +390,7 @@ fn feed(session: &mut impl Session, block: &[u8], stream: &Stream) -> Result<(),
 }
 
 /// Writes until the session is at rest: its last poll gave nothing, and caused no event that gives it something to write.
-fn write_pending(stream: &Stream, session: &mut impl Session) -> Result<(), ConnectionError> {
+fn write_pending(stream: &BondedStream, session: &mut impl Session) -> Result<(), ConnectionError> {
     loop {
         session.handle_events();
         let pending = session.poll_write();

@@ -189,6 +189,16 @@ impl Settings {
         self.open(builder, address, security)
     }
 
+    /// Whether several connections can carry one stream: only those of UDT4 share a path fairly with each other.
+    pub fn has_flows(&self) -> bool {
+        self.protocol.entry().name == farhaul_protocols::registry::protocols()[0].name
+    }
+
+    /// Time for the first answer of a peer, once it is connected.
+    pub(crate) fn answer_timeout(&self) -> Duration {
+        self.connect_timeout.min(self.timeout)
+    }
+
     /// The best rate of the path to `peer` by a recent profile, if the rate is to be found.
     pub fn profiled(&self, peer: SocketAddr) -> Option<CachedRate> {
         if self.rate.is_none() && self.protocol.finds_rate() { cached_rate(peer) } else { None }

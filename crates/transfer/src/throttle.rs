@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use farhaul::{Error as ConnectionError, Stream};
+use farhaul::Error as ConnectionError;
 use farhaul_session::{SenderRequest, SenderSettings};
 use farhaul_units::Rate;
 
+use crate::bond::BondedStream;
 use crate::settings::SCAVENGER;
 
 /// A pause looks for a cancellation at this interval.
@@ -38,7 +39,7 @@ struct State {
 }
 
 struct Sending {
-    stream: Stream,
+    stream: BondedStream,
     caps: Caps,
     /// The peer asked for it.
     is_background: bool,
@@ -125,12 +126,16 @@ impl Throttle {
     }
 
     /// Caps this connection, whose data this side sends, until the result is dropped.
-    pub fn caps(&self, stream: &Stream) -> Capped {
+    pub fn caps(&self, stream: &BondedStream) -> Capped {
         self.caps_obeying(stream, Obedience::default())
     }
 
     /// The same for a sender that obeys others as well.
-    pub(crate) fn caps_obeying(&self, stream: &Stream, Obedience { rule, asked, peer_decides }: Obedience) -> Capped {
+    pub(crate) fn caps_obeying(
+        &self,
+        stream: &BondedStream,
+        Obedience { rule, asked, peer_decides }: Obedience,
+    ) -> Capped {
         let mut state = self.state();
         let configured = stream.stats().ok().and_then(|stats| stats.max_rate);
         let caps = Caps { own: state.cap.unwrap_or(configured), rule, asked: None, peer_decides };

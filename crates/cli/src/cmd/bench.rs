@@ -169,7 +169,7 @@ impl Measurement<'_> {
             Ok(streams) => streams,
             Err(fault) => return report_end(&self.output, self.empty_end(&place), Err(fault)),
         };
-        self.context.show_state(&self.output, &streams);
+        self.context.show_state(&self.output, streams.iter().map(|stream| stream.clone().into()).collect());
         let control = self
             .args
             .control_stream
@@ -235,7 +235,7 @@ impl Measurement<'_> {
         let Request::Bench(spec) = caller.open.request else {
             return caller.refuse(AbortCode::WrongService, "this server measures; `farhaul serve` copies files");
         };
-        let permit = match clients.map(|clients| clients.begin(&caller.stream)).transpose() {
+        let permit = match clients.map(|clients| clients.begin(caller.stream.first())).transpose() {
             Ok(permit) => permit.unwrap_or_default(),
             Err((code, why)) => return caller.refuse(code, why),
         };
@@ -248,7 +248,7 @@ impl Measurement<'_> {
             early: &caller.early,
             meter: Meter::start(self.context.clock),
         };
-        let measured = self.measure(&caller.stream, Bench::accept(spec), (&place, permit));
+        let measured = self.measure(caller.stream.first(), Bench::accept(spec), (&place, permit));
         if let Err(fault) = &measured {
             caller.refuse(AbortCode::Busy, &format!("{}; try again later", fault));
         }
@@ -263,7 +263,7 @@ impl Measurement<'_> {
     fn watch(&self, streams: Vec<Stream>, place: &BenchEnd<'_>, view: View) -> Result<Watch, Fault> {
         let mut intervals = Intervals::of(view);
         let show = move |moved: &Moved<'_>| intervals.show(moved);
-        Ok(Watch::start(streams, self.context.clock, place.sends, show)?)
+        Ok(Watch::start(streams.into_iter().map(Into::into).collect(), self.context.clock, place.sends, show)?)
     }
 
     fn view(&self, place: &BenchEnd<'_>) -> View {
@@ -286,7 +286,8 @@ impl Measurement<'_> {
         let mut watch = self.watch(vec![stream.clone()], place, self.view(place))?;
         let caps = self.settings.caps();
         let mut job = BenchJob::new(session, place.sends, stream, &watch, place.meter).under(caps).within(permit);
-        let channel = Channel { stream, role: place.role, clock: self.context.clock, early: place.early };
+        let channel =
+            Channel { stream: &stream.clone().into(), role: place.role, clock: self.context.clock, early: place.early };
         let (waits, driven) = drive(&channel, &mut job);
         let (outcome, exhausted, sender) = (job.outcome.take(), job.exhausted, job.sender(waits));
         watch.stop();

@@ -48,8 +48,12 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
         // A file of the environment does not reach other hosts.
         settings.key_log.clone_from(&args.transport.unsafe_keylog);
     }
-    let copy =
-        copy.by_rules(args.rules.rules()?).with(settings).over(args.ssh.way()).control_stream(args.control_stream);
+    let copy = copy
+        .by_rules(args.rules.rules()?)
+        .with(settings)
+        .over(args.ssh.way())
+        .control_stream(args.control_stream)
+        .flows(args.flows);
     copy.check()?;
     if copy.hosts().is_some() && args.transport.trace.is_some() {
         return Err(Fault::usage(
@@ -65,6 +69,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     start.only_sends = matches!(args.places.last(), Some(Location::Remote(_) | Location::Ssh(_)));
     start.settings.insert("sources".into(), sources.iter().map(ToString::to_string).collect::<Vec<_>>().into());
     start.settings.insert("recursive".into(), args.is_recursive().into());
+    start.settings.insert("flows".into(), args.flows.to_string().into());
     if let Some(target) = args.control_stream {
         start.settings.insert("control_stream_bps".into(), target.bits_per_second().into());
     }

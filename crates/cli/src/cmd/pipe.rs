@@ -6,6 +6,7 @@
 
 pub(crate) mod args;
 mod arrived;
+mod beginning;
 mod ends;
 mod idle;
 mod input;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul::{ConnectionLost, Error, Stream};
+use farhaul_transfer::bond::{BondedStream, Flows, Further};
 use farhaul_transfer::connect::Calling;
 use farhaul_transfer::event::Moved;
 use farhaul_transfer::keys::{Admission, Exhausted, Permit, Service};
@@ -43,6 +45,7 @@ use crate::output::tracker::Tracker;
 use crate::output::{JsonTo, Output};
 use args::PipeArgs;
 use arrived::Arrived;
+use beginning::{Decided, Undecided};
 use ends::Ends;
 use idle::Quiet;
 use input::Input;
@@ -61,6 +64,9 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     if OriginalStream::of(&args.transport.protocol())?.is_some() {
         args.transport.require_plain("the stream of an original program")?;
         return original::pipe::run(args, context);
+    }
+    if args.flows > 1 && !args.transport.settings().has_flows() {
+        return Err(Fault::usage("several flows need the protocol udt: leave out --flows or --protocol"));
     }
     let output = Output::new(if args.transport.json { JsonTo::Stderr } else { JsonTo::Nowhere });
     let trace = args.transport.begin_trace("pipe", &output)?;
@@ -91,10 +97,21 @@ struct Pipe<'a> {
 
 /// An open connection.
 struct Opened {
-    stream: Stream,
+    stream: BondedStream,
     meter: Meter,
     /// The caps of the peer's key.
     permit: Permit,
+    /// A listener that has not heard what its caller wants.
+    undecided: Option<Undecided>,
+    /// This side has called, and its first bytes say how many flows there are.
+    has_called: bool,
+}
+
+impl Opened {
+    /// Over one connection for good.
+    fn alone(stream: Stream, meter: Meter) -> Self {
+        Self { stream: stream.into(), meter, permit: Permit::default(), undecided: None, has_called: false }
+    }
 }
 
 impl Pipe<'_> {
@@ -109,12 +126,14 @@ impl Pipe<'_> {
             let meter = Meter::start(self.context.clock);
             let reporter = Reporter::new(self.output.clone(), Shown { start: Some(start), ..Shown::default() });
             let environment = self.context.environment(reporter);
-            let stream = Calling::to(&environment, &self.settings, to)?.connect(to)?;
-            return Ok(Opened { stream, meter, permit: Permit::default() });
+            let calling = Calling::to(&environment, &self.settings, to)?;
+            let first = calling.connect(to)?;
+            let opened = Opened { has_called: true, ..Opened::alone(first.clone(), meter) };
+            return Ok(Opened { stream: self.offer(first.clone(), &calling.further(&first))?, ..opened });
         };
         if self.args.rendezvous {
             let (stream, meter) = self.meet(listen, start)?;
-            return Ok(Opened { stream, meter, permit: Permit::default() });
+            return Ok(Opened::alone(stream, meter));
         }
         let clients = self.settings.security.admission(&self.events, None, Service::Bytes("pipe"))?;
         let endpoint = self.settings.bind(listen.listening()?, clients.as_ref())?;
@@ -128,18 +147,34 @@ impl Pipe<'_> {
             clients.report_refusals(&self.events)?;
         }
         let (stream, peer) = listener.accept().map_err(fault)?;
-        drop(listener);
         if crate::output::human::is_terminal() {
             self.output.print_line(&self.output.style().dim(&format!("{peer} is connected")));
         }
         let permit = clients.map(|clients| clients.begin(&stream)).transpose();
         let permit = permit.map_err(|(_, why)| Fault::new(Code::NotAdmitted, format!("{peer}: {why}")))?;
-        Ok(Opened { stream, meter: Meter::start(self.context.clock), permit: permit.unwrap_or_default() })
+        let opened = Opened::alone(stream.clone(), Meter::start(self.context.clock));
+        let opened = Opened { permit: permit.unwrap_or_default(), ..opened };
+        if !self.settings.has_flows() {
+            return Ok(opened);
+        }
+        Ok(Opened { stream: BondedStream::open(stream, 0), undecided: Some(Undecided::new(listener)), ..opened })
     }
 
-    fn transfer(&self, Opened { stream, meter, permit }: Opened) -> Result<(), Fault> {
+    /// The stream of a caller, which offers as many flows as the user wants.
+    fn offer(&self, first: Stream, further: &Further) -> Result<BondedStream, Fault> {
+        let flows = Flows::Exactly(self.args.flows);
+        let Some(bonding) = flows.offer()? else { return Ok(first.into()) };
+        let stream = BondedStream::open(first, 0);
+        let peer = stream.first().peer_addr();
+        stream.send_all(&bonding.opening()).map_err(|error| self.context.connection_fault(&error, &peer))?;
+        further.open(&stream, flows, bonding);
+        Ok(stream)
+    }
+
+    fn transfer(&self, opened: Opened) -> Result<(), Fault> {
+        let Opened { stream, meter, permit, undecided, has_called } = opened;
         let permit = Arc::new(permit);
-        self.context.show_state(&self.output, std::slice::from_ref(&stream));
+        self.context.show_state(&self.output, vec![stream.clone()]);
         let view =
             View { output: self.output.clone(), session: None, flow: None, interval: None, trace: self.trace.clone() };
         let (mut intervals, tracker) = (Intervals::of(view), Tracker::default());
@@ -148,7 +183,7 @@ impl Pipe<'_> {
             its.moved_both_ways(moved);
             intervals.show(moved);
         };
-        let what = format!("with {}", stream.peer_addr());
+        let what = format!("with {}", stream.first().peer_addr());
         let amounts = move || tracker.snapshot().record();
         let listening = ctl::listen(self.context.controlled("pipe", (what, self.settings.rate), amounts));
         let capped = throttle.caps(&stream);
@@ -156,15 +191,19 @@ impl Pipe<'_> {
         let interrupt = self.context.interrupt.clone();
         let clock = self.context.clock;
         let ends = Ends::of(&stream, self.args.wait);
-        let input = Input::start((stream.clone(), Arc::clone(&permit)), ends, (interrupt, throttle.clone()), clock)?;
+        // A caller that offers nothing must not seem to.
+        let is_bare = has_called && self.args.flows == 1 && self.settings.has_flows();
+        let steering = (interrupt, throttle.clone());
+        let input = Input::start((stream.clone(), Arc::clone(&permit)), (ends, is_bare), steering, clock)?;
         let mut arrived = Arrived::default();
-        let received = self.receive((&stream, &permit), (&input, ends), meter, &mut arrived);
+        let received = self.receive((&stream, &permit, undecided), (&input, ends), meter, &mut arrived);
         let stats = stream.stats().unwrap_or_default();
         watch.stop();
-        let peer = stream.peer_addr();
+        let peer = stream.first().peer_addr();
         let mut end = self.settings.report(direction(&input, &arrived));
         end.address = Some(peer.to_string());
-        end.protected_by(&stream);
+        end.protected_by(stream.first());
+        end.carried_by(&stream);
         let result = match arrived.is_refusal() {
             true => Err(no_pipe(peer)),
             false => {
@@ -205,20 +244,48 @@ impl Pipe<'_> {
     /// Writes received data to stdout until the peer's direction has ended, and then waits for that of this side.
     fn receive(
         &self,
-        (stream, permit): (&Stream, &Permit),
+        (stream, permit, mut undecided): (&BondedStream, &Permit, Option<Undecided>),
         (input, ends): (&Input, Ends),
         meter: Meter,
         arrived: &mut Arrived,
     ) -> Result<(), Fault> {
-        let peer = stream.peer_addr();
+        let peer = stream.first().peer_addr();
         let stdout = Stdout::start(self.context.interrupt.clone(), stream.canceller())?;
         stream.set_read_timeout(Some(self.args.transport.timeout));
         let ended = loop {
             let mut block = stdout.take_block().map_err(|why| self.cannot_write(why))?;
             self.context.throttle.wait(|| self.context.interrupt.is_stopping());
             match stream.recv(&mut block.bytes) {
-                Ok(0) => break Ok(()),
+                Ok(0) => {
+                    if let Some(head) = undecided.take().map(Undecided::into_head).filter(|head| !head.is_empty()) {
+                        arrived.add(&head, meter.now());
+                        block.bytes[..head.len()].copy_from_slice(&head);
+                        block.len = head.len();
+                        stdout.write(block);
+                    }
+                    break Ok(());
+                }
                 Ok(len) => {
+                    let len = match undecided.take() {
+                        None => len,
+                        Some(before) => match before.decide(stream, self.context.clock, &block.bytes[..len])? {
+                            Decided::NotYet(still) => {
+                                undecided = Some(still);
+                                0
+                            }
+                            Decided::Begun(bytes) => {
+                                block.bytes.clear();
+                                block.bytes.extend_from_slice(&bytes);
+                                block.bytes.resize(BLOCK.max(bytes.len()), 0);
+                                bytes.len()
+                            }
+                        },
+                    };
+                    if len == 0 {
+                        // Not a byte of the stream itself.
+                        stdout.give_back(block);
+                        continue;
+                    }
                     if let Err(used_up) = permit.charge(len, self.context.clock) {
                         break Err(exhausted(peer, used_up));
                     }
@@ -253,22 +320,22 @@ impl Pipe<'_> {
     }
 
     /// Waits until this side's direction has ended as well, after that of the peer.
-    fn send_to_the_end(&self, stream: &Stream, input: &Input) -> Result<(), Fault> {
+    fn send_to_the_end(&self, stream: &BondedStream, input: &Input) -> Result<(), Fault> {
         // The reader of stdout must see its end now. It may be the one that makes the input.
         output::close().map_err(|error| unwritable(&error))?;
         if input.ended().is_none() && crate::output::human::is_terminal() && !io::stdin().is_terminal() {
-            let peer = stream.peer_addr();
+            let peer = stream.first().peer_addr();
             self.output.print_line(&format!("{peer} has sent everything; this side goes on until its own input ends"));
         }
         // A person at a terminal has no more to answer.
         let closed = if io::stdin().is_terminal() { stream.finish() } else { stream.wait_until_closed() };
-        let peer = stream.peer_addr();
+        let peer = stream.first().peer_addr();
         input.outcome(peer)?;
         closed.map_err(|error| self.context.connection_fault(&error, &peer))
     }
 
     /// Time to wait before the next check for an idle connection; `None` if it is idle.
-    fn patience(&self, stream: &Stream, input: &Input, now: Instant, arrived: &Arrived) -> Option<Duration> {
+    fn patience(&self, stream: &BondedStream, input: &Input, now: Instant, arrived: &Arrived) -> Option<Duration> {
         let timeout = self.args.transport.timeout;
         let acknowledged = stream.stats().map_or(0, |stats| stats.totals.bytes_acked);
         let quiet = Quiet {

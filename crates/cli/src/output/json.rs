@@ -3,8 +3,10 @@
 //! The name of each number has its unit. No number can be NaN or infinite: rates are whole bits per second, and shares come
 //! from [`share`](farhaul_transfer::limit::share).
 
+use std::time::Duration;
+
 use farhaul_session::{Change, FileInfo, NodeKind, escape};
-use farhaul_transfer::report::{Peer, Report, RttMicros};
+use farhaul_transfer::report::{FlowReport, Peer, Report, RttMicros, goodput};
 use farhaul_transfer::{Error, Limit};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -261,6 +263,28 @@ pub(crate) struct Flow {
     pub(crate) limited_by: Option<Limit>,
     pub(crate) limited_by_share: Option<f64>,
     pub(crate) error: Option<ErrorRecord>,
+}
+
+impl Flow {
+    /// The flow of this number among those of one stream.
+    pub(crate) fn of((flow, report): (u64, &FlowReport)) -> Self {
+        let seconds = Duration::try_from_secs_f64(report.seconds).unwrap_or_default();
+        Self {
+            flow,
+            bytes: report.bytes,
+            seconds: report.seconds,
+            goodput_bps: goodput(report.bytes, seconds),
+            packets_sent: report.packets_sent,
+            packets_retransmitted: report.packets_retransmitted,
+            packets_received: report.packets_received,
+            loss_ratio: report.loss_ratio,
+            rtt_us: report.rtt_us,
+            peer: None,
+            limited_by: None,
+            limited_by_share: None,
+            error: None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Serialize)]

@@ -77,6 +77,22 @@ impl<T> Reassembly<T> {
         Some(bytes)
     }
 
+    /// Counts bytes that were due and came by another way.
+    ///
+    /// # Errors
+    /// A block has some of them, or they lie beyond the end.
+    pub fn advance(&mut self, len: usize) -> Result<(), Disorder> {
+        let end = self.next.saturating_add(len as u64);
+        if self.total.is_some_and(|total| end > total) {
+            return Err(Disorder::BeyondEnd);
+        }
+        if self.held.first_key_value().is_some_and(|(offset, _)| *offset < end) {
+            return Err(Disorder::Overlap);
+        }
+        self.next = end;
+        Ok(())
+    }
+
     /// The stream has this many bytes. Each flow says so.
     ///
     /// # Errors

@@ -44,10 +44,7 @@ fn a_flow_learns_whether_it_has_joined() {
     let joined: Vec<bool> = bytes[..len].iter().map(|byte| slow.handle_received(&[*byte]).unwrap().1).collect();
     assert_eq!(joined.iter().position(|joined| *joined), Some(len - 1));
     let refused = JoinAnswer::default().handle_received(&refusal(AbortCode::Refused, "no"));
-    assert_eq!(
-        refused,
-        Err(SessionError::PeerAborted(Abort { code: AbortCode::Refused, message: "no".into() }))
-    );
+    assert_eq!(refused, Err(SessionError::PeerAborted(Abort { code: AbortCode::Refused, message: "no".into() })));
     assert_eq!(JoinAnswer::default().handle_received(&BONDING.opening()), Err(SessionError::NotFarhaul));
 }
 
@@ -56,6 +53,7 @@ fn records_survive_encoding_and_others_are_refused() {
     for record in [
         Record::Block { offset: 0, len: 1 },
         Record::Block { offset: u64::MAX - MAX_BLOCK as u64, len: MAX_BLOCK },
+        Record::Ready,
         Record::Total(0),
         Record::Total(u64::MAX),
     ] {
@@ -69,7 +67,8 @@ fn records_survive_encoding_and_others_are_refused() {
     assert_eq!(with(0, 0x11), Err(Violation::UnknownFrame(0x11)));
     assert!(with(1, 1).is_err(), "too long");
     assert!(with(4, 0).is_err(), "empty");
-    let beyond = [Record::Block { offset: u64::MAX, len: 2 }.to_bytes(), Record::Block { offset: 5, len: 1 }.to_bytes()];
+    let beyond =
+        [Record::Block { offset: u64::MAX, len: 2 }.to_bytes(), Record::Block { offset: 5, len: 1 }.to_bytes()];
     assert!(Record::from_bytes(beyond[0]).is_err() && Record::from_bytes(beyond[1]).is_ok());
     let mut total = Record::Total(3).to_bytes();
     total[4] = 1;
@@ -121,6 +120,18 @@ fn blocks_that_do_not_make_a_stream_are_found() {
     order.end_at(5).unwrap();
     assert_eq!(order.insert(3, 3, ()), Err(Disorder::BeyondEnd));
     assert_eq!(order.insert(u64::MAX, 3, ()), Err(Disorder::BeyondEnd));
+}
+
+#[test]
+fn bytes_that_come_by_another_way_count() {
+    let mut order = Reassembly::new(0, 100);
+    order.insert(50, 10, 'b').unwrap();
+    order.advance(30).unwrap();
+    order.advance(20).unwrap();
+    assert_eq!(order.advance(1), Err(Disorder::Overlap));
+    assert_eq!((order.take(), order.next()), (Some('b'), 60));
+    order.end_at(61).unwrap();
+    assert_eq!((order.advance(2), order.advance(1), order.is_over()), (Err(Disorder::BeyondEnd), Ok(()), true));
 }
 
 #[test]

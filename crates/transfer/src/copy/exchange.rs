@@ -7,13 +7,15 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use farhaul_session::{
-    AbortCode, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, Rules, SessionError, Skip, Source, Store,
+    AbortCode, Bonding, FileReceiver, FileSender, Progress, Pull, Push, ReceiveLimits, Rules, SessionError, Skip,
+    Source, Store,
 };
 
 use super::Copy;
 use super::partial::Target;
 use super::plan::{FeedPlan, FetchPlan, PullPlan, PushPlan, RemoteEnd};
 use super::stream::{InputStream, OutputStream};
+use crate::bond::BondedStream;
 use crate::connect::{self, Calling};
 use crate::control::Control;
 use crate::disk::{DiskSource, DiskStore, Filters};
@@ -36,11 +38,14 @@ pub(super) struct Exchange<'a> {
     environment: &'a Environment,
     /// Counts from the connection attempt that succeeded, without the time that ssh or a question to the user took.
     meter: Cell<Meter>,
+    /// The further flows that it offers.
+    bonding: Option<Bonding>,
 }
 
 impl<'a> Exchange<'a> {
-    pub(super) fn new(copy: &'a Copy, environment: &'a Environment) -> Self {
-        Self { copy, environment, meter: Cell::new(Meter::start(environment.clock)) }
+    pub(super) fn new(copy: &'a Copy, environment: &'a Environment) -> Result<Self, Error> {
+        let bonding = if copy.may_have_flows() { copy.flows.offer()? } else { None };
+        Ok(Self { copy, environment, meter: Cell::new(Meter::start(environment.clock)), bonding })
     }
 
     /// The time since the copy began.
@@ -58,7 +63,7 @@ impl<'a> Exchange<'a> {
         let mut source = DiskSource::of(selection).under_rules(&rules).map_err(Error::usage)?;
         let push = Push { target: plan.target.clone(), target_is_directory, rules };
         let mut reached = self.connect(&plan.to)?;
-        if connect::is_here(reached.stream.peer_addr()) {
+        if connect::is_here(reached.stream.first().peer_addr()) {
             source.leave_out_younger_directories();
         }
         self.send((&mut reached, &plan.to), push, (source, false), self.log().of_sources(names), report)
@@ -129,11 +134,11 @@ impl<'a> Exchange<'a> {
         report: &mut Report,
     ) -> Result<(), Error> {
         let source = Timed::new(source, reached.stream.clone(), self.meter.get());
-        let job = Sending { session: FileSender::push(push), source, log };
+        let job = Sending { session: FileSender::push_over(push, self.bonding), source, log };
         let control = self
             .copy
             .control_stream
-            .map(|target| Control::begin(self.environment, &self.copy.settings, &reached.stream, target));
+            .map(|target| Control::begin(self.environment, &self.copy.settings, reached.stream.first(), target));
         let control = RefCell::new(control.transpose()?);
         self.carry(reached, job, report, |report, job, measured, driven| {
             outcome::of_sending(report, job, &Measured { fed, ..measured });
@@ -177,15 +182,19 @@ impl<'a> Exchange<'a> {
         conclude: impl FnOnce(&mut Report, &J, Measured, Result<(), Trouble>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (clock, events, stream) = (self.environment.clock, self.environment.events.clone(), &reached.stream);
-        report.protected_by(stream);
+        report.protected_by(stream.first());
         let show = move |moved: &Moved<'_>| events.send(&Event::Moved(moved));
         let mut watch = Watch::start(vec![stream.clone()], clock, job.sends(), show)?;
         job.set_round_trips(watch.round_trips());
+        if let Some((further, bonding)) = reached.further.as_ref().zip(self.bonding) {
+            further.open(stream, self.copy.flows, bonding);
+        }
         let channel = Channel { stream, role: Role::Connecting, clock, early: &[] };
         let steering = (&self.environment.throttle, &self.environment.cancellation);
         let obeys = (self.copy.settings.of_sender(), Obedience::default());
         let (waits, driven) = drive(&channel, &mut Throttled::new(&mut job, stream, steering, obeys));
         watch.stop();
+        report.carried_by(stream);
         let stats = stream.stats().unwrap_or_default();
         // The cap may have changed meanwhile.
         let (rate, buffer) = (stats.max_rate.or(self.copy.settings.rate), self.copy.settings.buffer);
@@ -196,25 +205,33 @@ impl<'a> Exchange<'a> {
     fn connect(&self, far: &RemoteEnd) -> Result<Reached, Error> {
         let (environment, settings) = (self.environment, &self.copy.settings);
         let only_sends = self.copy.direction() == crate::report::Direction::Sent;
-        let reached = match far {
+        let mut reached = match far {
             RemoteEnd::Server(server) => {
                 let calling = Calling { only_sends, ..Calling::to(environment, settings, server)? };
-                Reached { stream: calling.connect(server)?, far: None }
+                let stream = calling.connect(server)?;
+                let further = Some(calling.further(&stream));
+                Reached { stream: stream.into(), far: None, further }
             }
             RemoteEnd::Ssh { host, task } => {
                 let over = OverSsh { environment, settings, ssh: &self.copy.ssh, only_sends };
                 over.connect(host, task.clone(), Some(&self.copy.rules))?
             }
-            RemoteEnd::Other(other) => Reached { stream: reach::call(environment, settings, other)?, far: None },
+            RemoteEnd::Other(other) => {
+                Reached { stream: reach::call(environment, settings, other)?.into(), far: None, further: None }
+            }
         };
         let open_for = reached.stream.stats().map_or(Duration::ZERO, |stats| stats.elapsed);
         self.meter.set(self.meter.get().restarted(open_for));
+        if self.bonding.is_some() {
+            reached.stream = BondedStream::open(reached.stream.first().clone(), 0);
+            reached.stream.set_read_timeout(Some(settings.answer_timeout()));
+        }
         Ok(reached)
     }
 
     fn pulling(&self, pull: Pull, server: &RemoteEnd) -> Result<FileReceiver, Error> {
         let pull = Pull { sender: self.copy.settings.of_sender(), ..pull };
-        FileReceiver::pull(pull, ReceiveLimits::default())
+        FileReceiver::pull_over(pull, ReceiveLimits::default(), self.bonding)
             .map_err(|error| Error::usage(format!("cannot request these paths from {server}: {error}")))
     }
 

@@ -7,13 +7,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use farhaul::Stream;
 use farhaul_session::{
     Chunk, Commit, Digest, Entry, EntryId, EntryKind, FailCode, Failure, Leftover, Made, Mtime, Next, RelPath, Source,
     Stamp, Store,
 };
 use rustix::fs::fstat;
 
+use crate::bond::BondedStream;
 use crate::cancel::Cancellation;
 use crate::text::reason;
 
@@ -36,7 +36,7 @@ pub(super) struct InputStream {
     block: Vec<u8>,
     used: usize,
     taken: u64,
-    stream: Stream,
+    stream: BondedStream,
     cancellation: Cancellation,
 }
 
@@ -45,7 +45,7 @@ impl InputStream {
     pub(super) fn begin(
         name: RelPath,
         mut input: Box<dyn Read + Send>,
-        stream: Stream,
+        stream: BondedStream,
         cancellation: Cancellation,
     ) -> io::Result<Self> {
         let (filled, blocks) = sync_channel(AHEAD);

@@ -77,14 +77,15 @@ impl Link {
     ) -> Result<Arc<Self>, Error> {
         let reached = match host {
             RemoteHost::Server(server) => {
-                Reached { stream: Calling::to(environment, settings, server)?.connect(server)?, far: None }
+                let stream = Calling::to(environment, settings, server)?.connect(server)?;
+                Reached { stream: stream.into(), far: None, further: None }
             }
             RemoteHost::Ssh(host) => {
                 OverSsh { environment, settings, ssh, only_sends: false }.connect(host, Task::Files, None)?
             }
         };
         let link = Arc::new(Self {
-            stream: reached.stream.clone(),
+            stream: reached.stream.first().clone(),
             host: host.clone(),
             environment: environment.clone(),
             meter: Meter::start(environment.clock),
@@ -190,7 +191,7 @@ impl Link {
     /// Takes answers, until the session is over or the connection lost.
     fn read(&self) {
         let mut block = vec![0; BLOCK];
-        let mut received = first_answer(&self.stream, &mut block);
+        let mut received = first_answer(&self.stream.clone().into(), &mut block);
         loop {
             let mut state = self.state();
             let was_accepted = state.client.is_accepted();

@@ -14,6 +14,7 @@ use farhaul_session::Rules;
 use super::messages::{Call, Failed, FromRemote, Hello, PathText, Ready, Task, VERSION};
 use super::tunnel::{Entrance, Tunnel, WINDOW};
 use super::{RemoteProgram, Ssh, setting, voice};
+use crate::bond::{BondedStream, Further};
 use crate::connect::Calling;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
@@ -44,8 +45,10 @@ pub(crate) struct OverSsh<'a> {
 /// A connection, and the remote program behind it, if ssh started one.
 #[derive(Debug)]
 pub(crate) struct Reached {
-    pub(crate) stream: Stream,
+    pub(crate) stream: BondedStream,
     pub(crate) far: Option<RemoteProgram>,
+    /// What opens further flows. Datagrams through ssh or TCP have one.
+    pub(crate) further: Option<Further>,
 }
 
 /// Another remote program, for a remote program that calls it.
@@ -123,7 +126,8 @@ impl OverSsh<'_> {
         let blocked = match calling.first_of(&addresses) {
             Ok(stream) => {
                 far.carries(stream.canceller());
-                return Ok(Reached { stream, far: Some(far) });
+                let further = Some(calling.further(&stream));
+                return Ok(Reached { stream: stream.into(), far: Some(far), further });
             }
             Err(error) if error.code.exit() != Code::UdpBlocked.exit() => return Err(far.explained(error)),
             Err(error) => {
@@ -142,7 +146,7 @@ impl OverSsh<'_> {
         let carrier = Some((CARRIER, environment.clock.now() - begun));
         let narrow = settings.with_most_underway(WINDOW);
         let stream = through_ssh(&mut far, &Calling { settings: &narrow, carrier, ..calling })?;
-        Ok(Reached { stream, far: Some(far) })
+        Ok(Reached { stream: stream.into(), far: Some(far), further: None })
     }
 
     /// The first message to a remote program that admits `key`.

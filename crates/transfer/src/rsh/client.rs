@@ -96,7 +96,7 @@ impl Outputs<'_> {
     /// Receives until the command has ended.
     fn receive(&mut self) -> Result<CommandExit, Trouble> {
         let (mut reader, mut block) = (CommandReader::connecting(), vec![0; BLOCK]);
-        let mut len = first_answer(self.stream, &mut block)?;
+        let mut len = first_answer(&self.stream.clone().into(), &mut block)?;
         loop {
             if len == 0 {
                 reader.handle_end()?;

@@ -44,14 +44,14 @@ pub(crate) fn serve(
         caller.refuse(AbortCode::Refused, &why);
         Error::new(Code::LocalIo, why)
     })?;
-    let writer = Arc::new(FrameWriter::new(caller.stream.clone()));
+    let writer = Arc::new(FrameWriter::new(caller.stream.first().clone()));
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let running = Arc::new(Running::of(child));
     let begun = (|| {
         writer.send(CommandFrame::Accept).map_err(|error| environment.connection_error(&error, &caller.peer))?;
         stdin.as_ref().into_iter().for_each(widen);
         stdout.as_ref().into_iter().for_each(widen);
-        let (stream, early, its) = (caller.stream.clone(), caller.early.clone(), Arc::clone(&writer));
+        let (stream, early, its) = (caller.stream.first().clone(), caller.early.clone(), Arc::clone(&writer));
         begin("stdin", move || feed(&stream, &early, stdin, &its))?;
         let its = Arc::clone(&writer);
         let output = begin("stdout", move || send(stdout, StandardStream::Output, &its))?;

@@ -135,7 +135,7 @@ impl Hosting<'_> {
     pub(crate) fn serve_files(&self, caller: &Caller, reach: Reach<'_>, guard: impl Guard) -> Hosted {
         let meter = Meter::start(self.environment.clock);
         let session = FileServer::answer(&caller.open, DiskFiles::new(reach, guard));
-        let mut job = Serving { session, working: caller.working(), stream: caller.stream.clone() };
+        let mut job = Serving { session, working: caller.working(), stream: caller.stream.first().clone() };
         let answered = caller.answer(job.poll_write());
         job.handle_written(answered);
         let (driven, measured) = self.drive(caller, &mut job, meter);

@@ -144,7 +144,8 @@ impl Hosting<'_> {
             address: Some(caller.peer.to_string()),
             ..self.settings.report(direction)
         };
-        report.protected_by(&caller.stream);
+        report.protected_by(caller.stream.first());
+        report.carried_by(&caller.stream);
         report
     }
 }

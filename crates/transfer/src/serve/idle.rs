@@ -4,11 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use farhaul::Stream;
 use farhaul_session::{AbortCode, refusal};
 use farhaul_units::{ByteSize, Instant};
 
-use super::listener::part;
+use crate::bond::BondedStream;
 use crate::error::{Code, Error};
 use crate::session::file::Working;
 use crate::text::time;
@@ -27,7 +26,7 @@ pub(super) struct Sessions {
 /// A running session.
 #[derive(Debug)]
 pub(super) struct Running {
-    stream: Stream,
+    stream: BondedStream,
     working: Working,
     progress: Mutex<Progress>,
     limit: Option<Duration>,
@@ -48,7 +47,7 @@ impl Sessions {
     }
 
     /// A session on this stream begins.
-    pub(super) fn begin(&self, stream: Stream, now: Instant) -> Arc<Running> {
+    pub(super) fn begin(&self, stream: BondedStream, now: Instant) -> Arc<Running> {
         let progress = Mutex::new(Progress { since: now, moved: moved(&stream).unwrap_or(0) });
         let (working, was_idle) = (Working::default(), AtomicBool::new(false));
         let running = Arc::new(Running { stream, working, progress, limit: self.limit, was_idle });
@@ -86,8 +85,8 @@ impl Running {
             *progress = Progress { since: now, moved };
         }
         if progress.is_overdue(now, moved, limit) && !self.was_idle.swap(true, Ordering::AcqRel) {
-            part(&self.stream, &refusal(AbortCode::Busy, &format!("this session was idle: {}", words(limit))));
-            self.stream.canceller().cancel();
+            self.stream.part(&refusal(AbortCode::Busy, &format!("this session was idle: {}", words(limit))));
+            self.stream.cancel();
         }
     }
 }
@@ -103,7 +102,7 @@ impl Progress {
 }
 
 /// Bytes that a connection has moved.
-fn moved(stream: &Stream) -> Option<u64> {
+fn moved(stream: &BondedStream) -> Option<u64> {
     stream.stats().ok().map(|stats| stats.totals.bytes_read + stats.totals.bytes_acked)
 }
 

@@ -16,13 +16,14 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul::{Endpoint, Listener, Stream};
-use farhaul_session::{AbortCode, Open, refusal};
+use farhaul_session::{AbortCode, Open, Request, refusal};
 use farhaul_udp::Clock;
 
 use super::alarm::Alarm;
 use super::idle::{Running, Sessions};
 use super::opening;
 use super::places::{Places, SessionPlace, Sharing};
+use crate::bond::{BondedStream, Registry};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::event::Events;
@@ -33,7 +34,7 @@ use crate::session::file::Working;
 use crate::text::plural;
 
 /// Time for a peer's whole request.
-const OPENING: Duration = Duration::from_secs(10);
+pub(crate) const OPENING: Duration = Duration::from_secs(10);
 /// Callers beside the sessions whose requests may be pending: twice the connections of two measurements, of which the first caller
 /// gets half and the second one half of the rest.
 const OPENINGS: usize = 512;
@@ -57,7 +58,7 @@ pub struct Caller {
     /// Nobody knows the caller, where others are known.
     pub is_unlisted: bool,
     /// The connection.
-    pub stream: Stream,
+    pub stream: BondedStream,
     /// The request.
     pub open: Open,
     /// Bytes received after the request.
@@ -92,7 +93,7 @@ impl Caller {
     /// Refuses the request, with the reason.
     pub fn refuse(&self, code: AbortCode, message: &str) {
         self.refused.fetch_add(1, Ordering::AcqRel);
-        part(&self.stream, &refusal(code, message));
+        self.stream.part(&refusal(code, message));
     }
 
     /// Frees the place at the end of the session, before its report.
@@ -126,6 +127,8 @@ pub struct Callers {
     served: Arc<AtomicU64>,
     /// Requests that were refused, those of full listeners included.
     refused: Arc<AtomicU64>,
+    /// Sessions that further flows may join.
+    bonded: Registry,
     /// Warnings about callers that send no request, or no good one.
     warnings: Arc<Quota>,
     /// Whether some callers are known.
@@ -144,8 +147,8 @@ impl Callers {
         let running = Arc::new(Sessions::new(limits.idle));
         let warnings = Arc::new(Quota::of_warnings(clock, "callers sent no request, or none that is understood,"));
         let has_listed = limits.clients.is_some();
-        let refused = Arc::default();
-        Self { openings, sessions, running, served: Arc::clone(served), refused, warnings, has_listed }
+        let (refused, bonded) = (Arc::default(), Registry::default());
+        Self { openings, sessions, running, served: Arc::clone(served), refused, bonded, warnings, has_listed }
     }
 
     /// A place to send a request, if a session is free as well.
@@ -179,6 +182,16 @@ impl Callers {
     /// Sessions that run, and those since the start.
     pub fn counts(&self) -> (u64, u64) {
         (self.sessions.taken() as u64, self.served.load(Ordering::Acquire))
+    }
+
+    /// The stream of a request, of which `received` bytes have come. Further flows may join it, if it moves files.
+    fn opened(&self, stream: Stream, open: &Open, received: u64) -> BondedStream {
+        let Some(bonding) = open.bonding.filter(|_| matches!(open.request, Request::Push(_) | Request::Pull(_))) else {
+            return stream.into();
+        };
+        let stream = BondedStream::open(stream, received);
+        self.bonded.offer(&stream, bonding);
+        stream
     }
 
     /// Its callers in a few words.
@@ -305,11 +318,15 @@ fn receive(
     (peer, who, opening_place): (SocketAddr, Who, SessionPlace),
     serve: &impl Fn(&Caller),
 ) {
-    let (open, early) = match opening::read(&stream, peer, (clock, OPENING)) {
+    let (open, early, received) = match opening::read(&stream, peer, (clock, OPENING)) {
         Ok(Some(request)) => request,
         Ok(None) => return,
         Err(why) => return callers.warnings.warn(events, || why),
     };
+    if let Request::Join(join) = open.request {
+        return callers.bonded.join(stream, join, early, OPENING);
+    }
+    let stream = callers.opened(stream, &open, received);
     let begun = callers.begin_session(who);
     drop(opening_place);
     match begun {
@@ -319,14 +336,11 @@ fn receive(
             let refused = Arc::clone(&callers.refused);
             serve(&Caller { session, peer, is_unlisted, stream, open, early, place, running, refused });
         }
-        None => callers.turn_away(&stream, FULL),
+        None => callers.turn_away(stream.first(), FULL),
     }
 }
 
 /// Sends the last message to a peer that may be gone. It finishes in the background, so that a silent peer delays nothing.
 pub(super) fn part(stream: &Stream, words: &[u8]) {
-    stream.set_write_timeout(Some(Duration::ZERO));
-    // A short message fits, unless the peer has acknowledged nothing so far.
-    let _ = stream.send(words);
-    stream.finish_in_background();
+    BondedStream::from(stream.clone()).part(words);
 }

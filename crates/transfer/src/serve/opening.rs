@@ -13,18 +13,19 @@ use crate::text;
 /// Bytes per read of a request.
 const BLOCK: usize = 64 << 10;
 
-/// Reads the request of a peer, which has this time for all of it. `None` if the peer left without a word, or a signal stops the program.
+/// Reads the request of a peer, which has this time for all of it. Returns what came after it, too, and the number of all bytes.
+/// `None` if the peer left without a word, or a signal stops the program.
 ///
 /// # Errors
 /// The peer sent no request in time, or speaks another protocol. In words for the owner of the server.
-pub(super) fn read(
+pub(crate) fn read(
     stream: &Stream,
     peer: SocketAddr,
     (clock, time): (Clock, Duration),
-) -> Result<Option<(Open, Vec<u8>)>, String> {
+) -> Result<Option<(Open, Vec<u8>, u64)>, String> {
     let mut acceptor = Acceptor::new();
     let (mut block, mut has_spoken) = (vec![0; BLOCK], false);
-    let due = clock.now() + time;
+    let (due, mut received) = (clock.now() + time, 0);
     loop {
         let left = due.saturating_since(clock.now());
         if left.is_zero() {
@@ -38,11 +39,12 @@ pub(super) fn read(
             Ok(len) => len,
             Err(error) => return Err(format!("{peer} connected and sent no request: {error}")),
         };
+        received += len as u64;
         match acceptor.handle_received(&block[..len]) {
             Ok((_, None)) => has_spoken = true,
             Ok((used, Some(open))) => {
                 stream.set_read_timeout(None);
-                return Ok(Some((open, block[used..len].to_vec())));
+                return Ok(Some((open, block[used..len].to_vec(), received)));
             }
             Err(error) => {
                 part(stream, &refusal_of(&error));
@@ -80,7 +82,7 @@ mod tests {
             let (stream, peer) = listener.accept().unwrap();
             let read = read(&stream, peer, (Clock::start(), time));
             stream.close();
-            read.map(|read| read.map(|(open, _)| open))
+            read.map(|read| read.map(|(open, ..)| open))
         })
     }
 

@@ -1,6 +1,6 @@
 use std::hint::black_box;
 
-use farhaul::{Endpoint, Listener};
+use farhaul::{Endpoint, Listener, Stream};
 use farhaul_session::{
     Acceptor, Commit, Digest, Entry, EntryId, Failure, FileReceiver, FileSender, Leftover, Made, MemoryFile,
     MemorySource, MemoryStore, Push, ReceiveLimits, RelPath, Store,
@@ -81,6 +81,7 @@ fn a_processor_that_has_too_much_to_do_is_the_limit() {
             while stream.recv(&mut block).is_ok_and(|len| len > 0) {}
         });
         let stream = Endpoint::builder().plain().bind("127.0.0.1:0".parse().unwrap()).unwrap().connect(to).unwrap();
+        let stream = BondedStream::from(stream);
         let mut session = Computing { blocks: 300, block: vec![7; 4096], given: 4096 };
         let meter = Meter::start(clock);
         let channel = Channel { stream: &stream, role: Role::Connecting, clock, early: &[] };
@@ -195,7 +196,7 @@ fn an_opening_is_answered_before_the_disk_has_taken_what_came_with_it() {
     let (open_gate, gate) = sync_channel(0);
     thread::scope(|scope| {
         let server = scope.spawn(|| {
-            let (stream, _) = listener.accept().unwrap();
+            let stream = BondedStream::from(listener.accept().unwrap().0);
             let mut early = vec![0; said.len()];
             let mut came = 0;
             while came < early.len() {
@@ -314,7 +315,7 @@ fn a_question_of_any_poll_is_answered_before_the_thread_waits() {
                 }
             }
         });
-        let stream = Stream::connect_plain(to).unwrap();
+        let stream = BondedStream::from(Stream::connect_plain(to).unwrap());
         let mut session = Asking { sends, polls_left: question, ..Asking::default() };
         let channel = Channel { stream: &stream, role: Role::Connecting, clock: Clock::start(), early: &[] };
         assert!(drive(&channel, &mut session).1.is_ok());

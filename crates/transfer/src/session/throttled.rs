@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use farhaul::Stream;
 use farhaul_session::{Abort, SenderRequest, SenderRequests, SenderSettings, SessionError};
 use farhaul_units::Rate;
 
 use super::watch::RoundTrips;
 use super::{Hearing, Session, WaitTimes};
+use crate::bond::BondedStream;
 use crate::cancel::Cancellation;
 use crate::throttle::{Capped, Obedience, Throttle};
 
@@ -30,7 +30,7 @@ impl<'a, J: Session> Throttled<'a, J> {
     /// A session over this stream. As a receiver it has asked its sender for this, and as a sender it `obeys` others.
     pub(crate) fn new(
         session: &'a mut J,
-        stream: &Stream,
+        stream: &BondedStream,
         (throttle, cancellation): (&'a Throttle, &'a Cancellation),
         (asked, obeys): (SenderSettings, Obedience),
     ) -> Self {

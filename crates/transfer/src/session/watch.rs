@@ -5,9 +5,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use farhaul::{Stats, Stream};
+use farhaul::Stats;
 use farhaul_udp::Clock;
 
+use crate::bond::BondedStream;
 use crate::event::Moved;
 use crate::report::{RttMicros, micros};
 
@@ -56,7 +57,7 @@ impl Watch {
     /// # Errors
     /// The system gives no thread.
     pub fn start(
-        streams: Vec<Stream>,
+        streams: Vec<BondedStream>,
         clock: Clock,
         sends: bool,
         show: impl FnMut(&Moved<'_>) + Send + 'static,
@@ -99,18 +100,14 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self, streams: &[Stream], clock: Clock, sends: bool, mut show: impl FnMut(&Moved<'_>)) {
+    fn run(&self, streams: &[BondedStream], clock: Clock, sends: bool, mut show: impl FnMut(&Moved<'_>)) {
         let began = clock.now();
-        let mut seen = vec![Stats::default(); streams.len()];
         let mut state = self.state();
         while !state.stopped {
             state = self.bell.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
             let stopped = state.stopped;
             drop(state);
-            // A stream that has ended keeps its last figures.
-            for (seen, stream) in seen.iter_mut().zip(streams) {
-                *seen = stream.stats().unwrap_or(*seen);
-            }
+            let seen: Vec<Stats> = streams.iter().flat_map(BondedStream::each_stats).collect();
             show(&Moved { elapsed: clock.now() - began, connections: &seen, sends, is_last: stopped });
             state = self.state();
             seen.iter().for_each(|stats| state.samples.add(stats));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use farhaul_transfer::bond::Flows;
 use farhaul_units::{Rate, parse_duration};
 
 use crate::options::{RulesOptions, ServerKeys, SshCopyOptions, Transport};
@@ -54,6 +55,12 @@ pub(crate) struct CopyArgs {
     /// Report progress at this interval: 1s [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) interval: Option<Duration>,
+    /// Carry the copy over N connections, each with a port and a thread of its own: from 1 to 16, or auto
+    ///
+    /// For a path where one connection, or one core, is the limit. auto is one, and up to four while the processor of this side is
+    /// the limit and it has more than two cores.
+    #[arg(long, value_name = "N", default_value_t = Flows::Auto)]
+    pub(crate) flows: Flows,
     #[command(flatten)]
     pub(crate) rules: RulesOptions,
     #[command(flatten)]

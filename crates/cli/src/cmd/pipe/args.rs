@@ -1,6 +1,7 @@
 //! The command line of `pipe`.
 
 use clap::Args;
+use farhaul_session::MAX_FLOWS;
 
 use crate::options::{ClientKeys, ServerKeys, Transport};
 use crate::values::HostPort;
@@ -38,6 +39,11 @@ pub(crate) struct PipeArgs {
     /// Stay connected for the other direction after the input ends, where one direction cannot end alone (--plain)
     #[arg(long)]
     pub(crate) wait: bool,
+    /// Carry the stream over N connections, each with a port and a thread of its own: from 1 to 16. The connecting side says how
+    /// many, and the listener follows
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "rendezvous",
+          value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_FLOWS)))]
+    pub(crate) flows: u8,
     #[command(flatten)]
     pub(crate) transport: Transport,
     #[command(flatten)]

@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use farhaul::{ConnectionLost, Stream};
+use farhaul::ConnectionLost;
+use farhaul_transfer::bond::BondedStream;
 use farhaul_units::ByteSize;
 
 use crate::exit::{Code, Fault};
@@ -23,7 +24,7 @@ pub(super) enum Ends {
 
 impl Ends {
     /// Those of a connection. `waits` is the option of a side that leaves the end to its peer.
-    pub(super) fn of(stream: &Stream, waits: bool) -> Self {
+    pub(super) fn of(stream: &BondedStream, waits: bool) -> Self {
         match (stream.has_half_close(), waits) {
             (Ok(true), _) => Self::Apart,
             (_, true) => Self::WithPeer,
@@ -38,7 +39,7 @@ impl Ends {
     /// A part of either direction may be missing.
     pub(super) fn judge(
         self,
-        (stream, peer): (&Stream, SocketAddr),
+        (stream, peer): (&BondedStream, SocketAddr),
         (is_cut_off, read): (bool, u64),
         arrived: u64,
     ) -> Result<(), Fault> {

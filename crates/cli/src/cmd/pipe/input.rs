@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use farhaul::{Error, Stream};
+use farhaul::Error;
+use farhaul_session::{Beginning, Begun};
+use farhaul_transfer::bond::BondedStream;
 use farhaul_transfer::keys::{Exhausted, Permit};
 use farhaul_transfer::{Threads, Throttle};
 use farhaul_udp::Clock;
@@ -31,7 +33,7 @@ pub(super) struct Input {
 
 struct Shared {
     /// The connection. Locked while data is sent, but not during reads of stdin.
-    stream: Mutex<Option<Stream>>,
+    stream: Mutex<Option<BondedStream>>,
     /// The caps of the peer's key.
     permit: Arc<Permit>,
     /// Bytes read so far, sent or not.
@@ -59,13 +61,16 @@ enum State {
     Cut(Error),
     /// The peer's key may move no more.
     UsedUp(Exhausted),
+    /// It begins as a stream with further flows does.
+    Mistakable,
 }
 
 impl Input {
-    /// Starts sending stdin within the caps of the peer's key. Its end ends what `ends` says.
+    /// Starts sending stdin within the caps of the peer's key. Its end ends what `ends` says. A stream that `is_bare` offers no
+    /// flows, and must not seem to.
     pub(super) fn start(
-        (stream, permit): (Stream, Arc<Permit>),
-        ends: Ends,
+        (stream, permit): (BondedStream, Arc<Permit>),
+        (ends, is_bare): (Ends, bool),
         (interrupt, throttle): (Interrupt, Throttle),
         clock: Clock,
     ) -> io::Result<Self> {
@@ -81,7 +86,8 @@ impl Input {
         };
         let input = Self { shared: Arc::new(shared) };
         let its = input.clone();
-        thread::Builder::new().name("input".into()).spawn(move || its.run(ends, (&interrupt, &throttle), clock))?;
+        let run = move || its.run((ends, is_bare), (&interrupt, &throttle), clock);
+        thread::Builder::new().name("input".into()).spawn(run)?;
         Ok(input)
     }
 
@@ -129,7 +135,7 @@ impl Input {
         match *self.state() {
             State::Open => !io::stdin().is_terminal(),
             State::Cut(_) => true,
-            State::Ended(_) | State::Unreadable(_) | State::UsedUp(_) => false,
+            State::Ended(_) | State::Unreadable(_) | State::UsedUp(_) | State::Mistakable => false,
         }
     }
 
@@ -151,12 +157,16 @@ impl Input {
             State::Unreadable(error) => Err(Fault::new(Code::LocalIo, format!("cannot read stdin: {error}"))),
             State::Cut(error) => Err(Fault::of_connection(error, &peer)),
             State::UsedUp(used_up) => Err(super::exhausted(peer, *used_up)),
+            State::Mistakable => {
+                let message = "stdin begins as a pipe of several flows does, so the other side would take it for one";
+                Err(Fault::usage(message).remedy("send it with --flows 2"))
+            }
         }
     }
 
-    fn run(&self, ends: Ends, (interrupt, throttle): (&Interrupt, &Throttle), clock: Clock) {
+    fn run(&self, (ends, is_bare): (Ends, bool), (interrupt, throttle): (&Interrupt, &Throttle), clock: Clock) {
         let threads = Threads::begin();
-        let mut ended = self.send_all((interrupt, throttle), clock);
+        let mut ended = self.send_all(is_bare.then(Beginning::default), (interrupt, throttle), clock);
         self.shared.busy.store(nanos(threads.busy()), Ordering::Release);
         let is_over = match &ended {
             // The signal that stops this program may also have ended its input early.
@@ -189,10 +199,16 @@ impl Input {
             stream.abort();
         }
         // Wake the receiver, since no more data can come.
-        stream.canceller().cancel();
+        stream.cancel();
     }
 
-    fn send_all(&self, (interrupt, throttle): (&Interrupt, &Throttle), clock: Clock) -> State {
+    /// `beginning` looks for bytes that the other side would take for an offer of flows.
+    fn send_all(
+        &self,
+        mut beginning: Option<Beginning>,
+        (interrupt, throttle): (&Interrupt, &Throttle),
+        clock: Clock,
+    ) -> State {
         let mut block = vec![0; BLOCK.min(self.shared.permit.portion())];
         let mut stdin = io::stdin().lock();
         loop {
@@ -206,6 +222,13 @@ impl Input {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return State::Unreadable(error),
             };
+            if let Some(mut begins) = beginning.take() {
+                match begins.handle_received(&block[..len]).0 {
+                    Begun::Unknown => beginning = Some(begins),
+                    Begun::Bytes => {}
+                    Begun::Bonded(_) => return State::Mistakable,
+                }
+            }
             if let Err(used_up) = self.shared.permit.charge(len, clock) {
                 return State::UsedUp(used_up);
             }
@@ -222,7 +245,7 @@ impl Input {
         }
     }
 
-    fn stream(&self) -> MutexGuard<'_, Option<Stream>> {
+    fn stream(&self) -> MutexGuard<'_, Option<BondedStream>> {
         self.shared.stream.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

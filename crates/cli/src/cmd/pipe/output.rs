@@ -6,8 +6,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use farhaul::Canceller;
-
 use super::BLOCK;
 use crate::interrupt::Interrupt;
 
@@ -40,8 +38,8 @@ pub(super) enum Unwritable {
 }
 
 impl Output {
-    /// Starts writing. On an error, `canceller` ends the wait for more data.
-    pub(super) fn start(interrupt: Interrupt, canceller: Canceller) -> io::Result<Self> {
+    /// Starts writing. On an error, `cancel` ends the wait for more data.
+    pub(super) fn start(interrupt: Interrupt, cancel: impl Fn() + Send + 'static) -> io::Result<Self> {
         let (full, blocks) = sync_channel(BLOCKS);
         // One place per block, and one for the error.
         let (done, written) = sync_channel(BLOCKS + 1);
@@ -52,7 +50,7 @@ impl Output {
             if let Err(error) = write_all(&blocks, &done) {
                 // The next taker of a block finds the error. Cancel a wait for data, so that it takes one.
                 let _ = done.send(Err(error));
-                canceller.cancel();
+                cancel();
             }
         })?;
         Ok(Self { full, written, interrupt })
@@ -68,6 +66,11 @@ impl Output {
     pub(super) fn write(&self, block: Block) {
         // A thread that has ended has reported its error.
         let _ = self.full.send(block);
+    }
+
+    /// Takes back an empty block.
+    pub(super) fn give_back(&self, block: Block) {
+        self.write(Block { len: 0, ..block });
     }
 
     /// Waits until everything is written.

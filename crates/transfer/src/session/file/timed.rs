@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use farhaul::{Stats, Stream};
+use farhaul::Stats;
 use farhaul_session::{
     Change, Chunk, ChunkDigest, Commit, Digest, Ending, Entry, EntryId, Failure, Figures, KnownChunk, Leftover, Made,
     Next, ShownPath, Source, Stamp, Store, Verdict,
 };
 use farhaul_units::{ByteSize, Instant, Rate};
 
+use crate::bond::BondedStream;
 use crate::session::WaitTimes;
 use crate::session::measure::{self, Caps, Meter, Sender};
 use crate::session::watch::RoundTrips;
@@ -51,7 +52,7 @@ impl Working {
 /// A source or store, and the time spent in it.
 pub(crate) struct Timed<T> {
     inner: T,
-    stream: Stream,
+    stream: BondedStream,
     meter: Meter,
     spent: Duration,
     /// Waits inside of it that are no disk's.
@@ -69,7 +70,7 @@ pub(crate) struct Timed<T> {
 
 impl<T> Timed<T> {
     /// `inner` as one end of a copy over `stream`.
-    pub(crate) fn new(inner: T, stream: Stream, meter: Meter) -> Self {
+    pub(crate) fn new(inner: T, stream: BondedStream, meter: Meter) -> Self {
         let (caps, round_trips) = (Caps::default(), RoundTrips::default());
         let (is_program, wait_times, spent, holding) = (false, None, Duration::ZERO, Holding::default());
         let working = Working::default();

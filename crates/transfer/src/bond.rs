@@ -1,0 +1,292 @@
+//! One stream of bytes over several connections, each with a port, a driver thread and keys of its own.
+//!
+//! ```text
+//! send ─▶ queue of blocks ─▶ a writer per flow ─▶ the connections ─▶ a reader per flow ─▶ Reassembly ─▶ recv
+//! ```
+//!
+//! A [`BondedStream`] begins as its first connection, and costs nothing more as long as it has no other flow. Once flows have
+//! [joined](BondedStream::attach), they carry everything, and the first connection has only what it was given before.
+//!
+//! | part | owns |
+//! | --- | --- |
+//! | `outgoing` | the blocks that wait for a flow, and the threads that write |
+//! | `incoming` | the threads that read, and the order of the blocks |
+//! | `join` | the connecting side: further flows |
+//! | `registry` | the accepting side: whose flow it is |
+//!
+//! **Back-pressure.** A flow whose block lies too far ahead of the stream waits, and its connection holds back the peer's flow.
+//! The queue of blocks is short, so a block waits for a flow that has room, and not on one that has none.
+//!
+//! **The loss of a flow** is that of the stream: its blocks are lost with it.
+
+mod incoming;
+mod join;
+mod outgoing;
+mod registry;
+mod shared;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use farhaul::{ConnectionLost, Error, Rate, Stats, Stream};
+
+pub use self::join::{Flows, Further};
+pub use self::registry::Registry;
+use self::shared::{Shared, last_stats, lock};
+
+/// A wait for the first connection looks this often whether other flows have joined.
+const SLICE: Duration = Duration::from_millis(50);
+/// Time in which the last blocks of a stream that finishes in the background get room in their flows.
+const BACKGROUND: Duration = Duration::from_secs(1);
+
+/// A stream of bytes in both directions, over one connection or several. Clones are handles of the same stream.
+///
+/// Its calls are those of [`Stream`]. Dropping the last handle without an end aborts it.
+#[derive(Clone)]
+pub struct BondedStream(Arc<Handle>);
+
+struct Handle(Arc<Shared>);
+
+impl From<Stream> for BondedStream {
+    /// A stream over this connection alone.
+    fn from(first: Stream) -> Self {
+        Self::new(first, false, 0)
+    }
+}
+
+impl BondedStream {
+    /// A stream that flows may join. `received` bytes of it were read from its first connection already.
+    pub fn open(first: Stream, received: u64) -> Self {
+        Self::new(first, true, received)
+    }
+
+    fn new(first: Stream, is_open: bool, received: u64) -> Self {
+        Self(Arc::new(Handle(Arc::new(Shared::new(first, is_open, received)))))
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.0.0
+    }
+
+    /// Its first connection, for the peer's address and keys.
+    pub fn first(&self) -> &Stream {
+        &self.shared().first
+    }
+
+    /// Flows that carry its data: those that have joined, or the first connection.
+    pub fn flows(&self) -> usize {
+        lock(&self.shared().flows).len().max(1)
+    }
+
+    /// Takes a connection as a further flow. `early` bytes came after its opening.
+    ///
+    /// # Errors
+    /// The stream has ended, or the system gives no thread.
+    pub fn attach(&self, stream: Stream, early: Vec<u8>) -> Result<(), Error> {
+        self.shared().attach(stream, early)
+    }
+
+    /// Takes as much of `data` as fits, as [`Stream::send`].
+    ///
+    /// # Errors
+    /// As there. The loss of one flow is the loss of the stream.
+    pub fn send(&self, data: &[u8]) -> Result<usize, Error> {
+        let shared = self.shared();
+        if shared.is_open { shared.send(data) } else { shared.first.send(data) }
+    }
+
+    /// Takes all of `data`, as [`Stream::send_all`].
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub fn send_all(&self, mut data: &[u8]) -> Result<(), Error> {
+        while !data.is_empty() {
+            data = &data[self.send(data)?..];
+        }
+        Ok(())
+    }
+
+    /// Moves received bytes into `out`, as [`Stream::recv`]. Zero is the end of the stream.
+    ///
+    /// # Errors
+    /// As there. The loss of one flow is the loss of the stream.
+    pub fn recv(&self, out: &mut [u8]) -> Result<usize, Error> {
+        let shared = self.shared();
+        if shared.is_open { shared.recv(out) } else { shared.first.recv(out) }
+    }
+
+    /// Sets the longest wait of a receiving call, as [`farhaul::Connection::set_read_timeout`].
+    pub fn set_read_timeout(&self, timeout: Option<Duration>) {
+        lock(&self.shared().timeouts).read = timeout;
+        self.first().set_read_timeout(timeout);
+    }
+
+    /// Sets the longest wait of a sending call, as [`farhaul::Connection::set_write_timeout`].
+    pub fn set_write_timeout(&self, timeout: Option<Duration>) {
+        lock(&self.shared().timeouts).write = timeout;
+        self.first().set_write_timeout(timeout);
+    }
+
+    /// Sends the last words to a peer that may be gone, and finishes in the background. Never waits.
+    pub fn part(&self, words: &[u8]) {
+        self.set_write_timeout(Some(Duration::ZERO));
+        // A short message fits, unless the peer has acknowledged nothing so far.
+        let _ = self.shared().send_at_once(words);
+        self.finish_in_background();
+    }
+
+    /// Waits until the peer has acknowledged everything, and closes, as [`farhaul::Connection::finish`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish(&self) -> Result<(), Error> {
+        let shared = self.shared();
+        if !shared.begin_closing() {
+            return shared.first.finish();
+        }
+        shared.end_outgoing(false)?;
+        shared.wait_for_writers(None)?;
+        for flow in shared.joined() {
+            flow.stream.finish_in_background();
+        }
+        shared.first.finish_in_background();
+        shared.wait_until_closed()
+    }
+
+    /// Finishes, and does not wait for the peer, as [`farhaul::Connection::finish_in_background`].
+    pub fn finish_in_background(&self) {
+        let shared = self.shared();
+        if shared.begin_closing() {
+            let deadline = shared.clock.now() + BACKGROUND;
+            let _ = shared.end_outgoing(false).and_then(|()| shared.wait_for_writers(Some(deadline)));
+            shared.joined().iter().for_each(|flow| flow.stream.finish_in_background());
+        }
+        shared.first.finish_in_background();
+    }
+
+    /// Whether each direction can end alone, as [`Stream::has_half_close`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn has_half_close(&self) -> Result<bool, Error> {
+        self.first().has_half_close()
+    }
+
+    /// Ends this side's direction, as [`Stream::finish_sending`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn finish_sending(&self) -> Result<(), Error> {
+        let shared = self.shared();
+        if shared.is_open {
+            shared.end_outgoing(true)?;
+        }
+        shared.first.finish_sending()
+    }
+
+    /// Waits until the stream has closed, as [`farhaul::Connection::wait_until_closed`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn wait_until_closed(&self) -> Result<(), Error> {
+        let shared = self.shared();
+        // Flows may join as long as the first connection lasts.
+        shared.first.wait_until_closed()?;
+        if shared.is_bonded() {
+            shared.wait_for_writers(None)?;
+        }
+        shared.wait_until_closed()
+    }
+
+    /// Ends the stream at once, in both directions, as [`farhaul::Connection::close`].
+    pub fn close(&self) {
+        self.shared().leave(|stream| stream.close());
+    }
+
+    /// Ends the stream at once, because this side cannot go on, as [`farhaul::Connection::abort`].
+    pub fn abort(&self) {
+        self.shared().leave(|stream| stream.abort());
+    }
+
+    /// Caps the sending rate from now on, as [`farhaul::Connection::set_max_rate`]. The cap holds for all flows together.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_max_rate(&self, rate: Option<Rate>) -> Result<(), Error> {
+        self.shared().set_max_rate(rate)
+    }
+
+    /// Replaces the congestion controller of each flow, as [`farhaul::Connection::set_controller`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_controller(&self, name: &str) -> Result<(), Error> {
+        self.shared().set_controller(name)
+    }
+
+    /// Ends the calls that wait, now and from now on.
+    pub fn cancel(&self) {
+        self.shared().cancel();
+    }
+
+    /// What ends the calls that wait, for another thread.
+    pub fn canceller(&self) -> impl Fn() + Send + use<> {
+        let shared = Arc::downgrade(self.shared());
+        move || {
+            if let Some(shared) = shared.upgrade() {
+                shared.cancel();
+            }
+        }
+    }
+
+    /// How the stream has ended, as [`farhaul::Connection::ending`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn ending(&self) -> Result<Option<ConnectionLost>, Error> {
+        let shared = self.shared();
+        // The first connection may end a moment later.
+        match shared.first.ending()? {
+            None if shared.is_bonded() && shared.incoming.is_over() => Ok(Some(ConnectionLost::ClosedByPeer)),
+            ending => Ok(ending),
+        }
+    }
+
+    /// Counters and estimates of all its connections: sums of amounts, means of times.
+    ///
+    /// # Errors
+    /// The first connection is gone.
+    pub fn stats(&self) -> Result<Stats, Error> {
+        let shared = self.shared();
+        let first = shared.first.stats()?;
+        Ok(if shared.is_bonded() { shared.sum(first) } else { first })
+    }
+
+    /// The figures of each connection. One that has ended keeps its last ones.
+    pub fn each_stats(&self) -> Vec<Stats> {
+        let shared = self.shared();
+        let first = last_stats(&shared.first, &shared.first_stats);
+        let further = shared.joined();
+        std::iter::once(first).chain(further.iter().map(|flow| flow.stats())).collect()
+    }
+}
+
+impl fmt::Debug for BondedStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BondedStream").field("first", self.first()).field("flows", &self.flows()).finish()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let shared = &self.0;
+        // Its threads have handles of the connections, so these do not end by themselves.
+        if shared.is_bonded() && !shared.is_closing.load(Ordering::Acquire) {
+            shared.leave(|stream| stream.abort());
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The blocks that wait for a flow, and the threads that write them.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use farhaul::Error;
+use farhaul_session::{BLOCK_HEADER, MAX_BLOCK, Record};
+use farhaul_units::Instant;
+
+use super::shared::{Cause, Flow, Shared, lock};
+
+/// Most blocks that wait for a flow. Few, so that a block waits for the flow that has room first, and small data is soon sent.
+const QUEUE: usize = 4;
+/// Most buffers that wait to be used again: one for each flow that writes, and those of the queue.
+const SPARE: usize = QUEUE + 16;
+
+/// The direction of this side.
+#[derive(Default)]
+pub(super) struct Outgoing {
+    /// Bytes of the stream that the first connection carries. Locked while it takes some.
+    first: Mutex<u64>,
+    state: Mutex<State>,
+    /// There is room in the queue, or a writer has ended.
+    room: Condvar,
+    /// There is work for a writer.
+    work: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Block>,
+    /// Bytes that wait, or that a writer has in hand.
+    queued: u64,
+    /// The offset behind all bytes that were taken, once blocks carry the stream.
+    next: Option<u64>,
+    end: Option<End>,
+    /// The stream was left: nothing more is sent.
+    is_gone: bool,
+    failed: Option<Cause>,
+    writers: usize,
+    spare: Vec<Vec<u8>>,
+}
+
+/// The end of the direction.
+#[derive(Clone, Copy)]
+struct End {
+    total: u64,
+    /// Each flow ends its direction alone.
+    is_half: bool,
+}
+
+/// Bytes of the stream with room for their header in front.
+struct Block {
+    offset: u64,
+    bytes: Vec<u8>,
+}
+
+impl Block {
+    fn len(&self) -> usize {
+        self.bytes.len() - BLOCK_HEADER
+    }
+}
+
+impl Outgoing {
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    pub(super) fn add_writer(&self) {
+        self.state().writers += 1;
+    }
+
+    pub(super) fn notify(&self) {
+        self.room.notify_all();
+        self.work.notify_all();
+    }
+
+    pub(super) fn fail(&self, cause: Cause) {
+        self.state().failed.get_or_insert(cause);
+        self.notify();
+    }
+
+    pub(super) fn leave(&self) {
+        let mut state = self.state();
+        state.is_gone = true;
+        state.queue.clear();
+        drop(state);
+        self.notify();
+    }
+
+    /// Bytes of the stream that connections have taken.
+    pub(super) fn taken(&self) -> u64 {
+        let state = self.state();
+        // Before the first block, the first connection has everything.
+        let next = state.next.unwrap_or_else(|| self.first.try_lock().map_or(0, |first| *first));
+        next - state.queued
+    }
+}
+
+impl Shared {
+    pub(super) fn send(&self, data: &[u8]) -> Result<usize, Error> {
+        if data.is_empty() {
+            return Ok(0);
+        }
+        let deadline = self.deadline(lock(&self.timeouts).write);
+        if !self.is_bonded() {
+            let mut first = lock(&self.outgoing.first);
+            if !self.is_bonded() {
+                let len = self.first.send(data)?;
+                *first += len as u64;
+                return Ok(len);
+            }
+        }
+        self.enqueue(data, deadline)
+    }
+
+    /// Sends what fits without a wait.
+    pub(super) fn send_at_once(&self, data: &[u8]) -> Result<usize, Error> {
+        if !self.is_open {
+            return self.first.send(data);
+        }
+        if self.is_bonded() {
+            return self.enqueue(data, Some(self.clock.now()));
+        }
+        // A thread that waits for room on the first connection has it locked.
+        let mut first = match self.outgoing.first.try_lock() {
+            Ok(first) => first,
+            Err(TryLockError::Poisoned(first)) => first.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(0),
+        };
+        let len = self.first.send(data)?;
+        *first += len as u64;
+        Ok(len)
+    }
+
+    /// Adds to the blocks that wait, or waits for room.
+    fn enqueue(&self, data: &[u8], deadline: Option<Instant>) -> Result<usize, Error> {
+        let first = *lock(&self.outgoing.first);
+        let mut state = self.outgoing.state();
+        loop {
+            if let Some(cause) = state.failed {
+                return Err(cause.into());
+            }
+            if state.end.is_some() || state.is_gone || self.is_closing() {
+                return Err(Error::Finished);
+            }
+            let next = state.next.unwrap_or(first);
+            if let Some(last) = state.queue.back_mut().filter(|last| last.len() < MAX_BLOCK) {
+                let len = data.len().min(MAX_BLOCK - last.len());
+                last.bytes.extend_from_slice(&data[..len]);
+                return Ok(self.took(state, next, len));
+            }
+            if state.queue.len() < QUEUE {
+                let len = data.len().min(MAX_BLOCK);
+                let mut bytes = state.spare.pop().unwrap_or_default();
+                bytes.clear();
+                bytes.resize(BLOCK_HEADER, 0);
+                bytes.extend_from_slice(&data[..len]);
+                state.queue.push_back(Block { offset: next, bytes });
+                return Ok(self.took(state, next, len));
+            }
+            if self.is_cancelled.load(Ordering::Acquire) {
+                return Err(Error::Cancelled);
+            }
+            state = match deadline {
+                None => self.outgoing.room.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_since(self.clock.now());
+                    if left.is_zero() {
+                        return Err(Error::TimedOut(lock(&self.timeouts).write.unwrap_or_default()));
+                    }
+                    self.outgoing.room.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    fn took(&self, mut state: MutexGuard<'_, State>, next: u64, len: usize) -> usize {
+        state.next = Some(next + len as u64);
+        state.queued += len as u64;
+        drop(state);
+        self.outgoing.work.notify_one();
+        len
+    }
+
+    /// Nothing more comes. With `is_half`, each flow ends its direction alone.
+    pub(super) fn end_outgoing(&self, is_half: bool) -> Result<(), Error> {
+        let first = *lock(&self.outgoing.first);
+        let mut state = self.outgoing.state();
+        if let Some(cause) = state.failed {
+            return Err(cause.into());
+        }
+        let total = state.next.unwrap_or(first);
+        state.end.get_or_insert(End { total, is_half });
+        drop(state);
+        self.outgoing.work.notify_all();
+        Ok(())
+    }
+
+    /// Waits until every flow has what it is to send.
+    pub(super) fn wait_for_writers(&self, deadline: Option<Instant>) -> Result<(), Error> {
+        let mut state = self.outgoing.state();
+        while state.writers > 0 {
+            if let Some(cause) = state.failed {
+                return Err(cause.into());
+            }
+            if self.is_cancelled.load(Ordering::Acquire) && deadline.is_none() {
+                return Err(Error::Cancelled);
+            }
+            state = match deadline {
+                None => self.outgoing.room.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_since(self.clock.now());
+                    if left.is_zero() {
+                        return Err(Error::TimedOut(super::BACKGROUND));
+                    }
+                    self.outgoing.room.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        state.failed.map_or(Ok(()), |cause| Err(cause.into()))
+    }
+
+    /// Writes the blocks that wait on this flow, for as long as the stream lasts.
+    pub(super) fn write_flow(&self, flow: &Flow) {
+        if let Err(error) = self.write_blocks(flow) {
+            // Its reader may still find the reason that the peer gave.
+            self.outgoing.fail(Cause::from(&error));
+        }
+        self.outgoing.state().writers -= 1;
+        self.outgoing.notify();
+    }
+
+    fn write_blocks(&self, flow: &Flow) -> Result<(), Error> {
+        let mut state = self.outgoing.state();
+        loop {
+            if state.is_gone || state.failed.is_some() {
+                return Ok(());
+            }
+            if let Some(mut block) = state.queue.pop_front() {
+                drop(state);
+                self.outgoing.room.notify_one();
+                let len = block.len();
+                block.bytes[..BLOCK_HEADER].copy_from_slice(&Record::Block { offset: block.offset, len }.to_bytes());
+                flow.stream.send_all(&block.bytes)?;
+                state = self.outgoing.state();
+                state.queued -= len as u64;
+                if state.spare.len() < SPARE {
+                    state.spare.push(block.bytes);
+                }
+            } else if let Some(End { total, is_half }) = state.end {
+                drop(state);
+                let told = flow.stream.send_all(&Record::Total(total).to_bytes());
+                let told = told.and_then(|()| if is_half { flow.stream.finish_sending() } else { Ok(()) });
+                // A peer that has told its own end may have closed.
+                return if self.incoming.has_all() { Ok(()) } else { told };
+            } else {
+                state = self.outgoing.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+}

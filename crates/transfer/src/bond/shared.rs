@@ -1,0 +1,279 @@
+//! What the handles and the threads of a stream share: its connections, its end, its figures.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use farhaul::{ConnectionLost, Error, Rate, Stats, Stream};
+use farhaul_udp::Clock;
+use farhaul_units::Instant;
+
+use super::incoming::Incoming;
+use super::outgoing::Outgoing;
+
+/// What the handles and the threads of a stream share.
+pub(crate) struct Shared {
+    pub(super) first: Stream,
+    /// The last figures of it, once it is gone.
+    pub(super) first_stats: Mutex<Stats>,
+    pub(super) clock: Clock,
+    /// Whether flows may join.
+    pub(super) is_open: bool,
+    /// Whether flows have joined.
+    pub(super) is_bonded: AtomicBool,
+    pub(super) is_cancelled: AtomicBool,
+    /// This side ends the stream, or has.
+    pub(super) is_closing: AtomicBool,
+    pub(super) timeouts: Mutex<Timeouts>,
+    sending: Mutex<SendingRules>,
+    pub(super) flows: Mutex<Vec<Arc<Flow>>>,
+    pub(super) outgoing: Outgoing,
+    pub(super) incoming: Incoming,
+}
+
+#[derive(Clone, Copy, Default)]
+pub(super) struct Timeouts {
+    pub(super) read: Option<Duration>,
+    pub(super) write: Option<Duration>,
+}
+
+/// What all flows obey as they send.
+#[derive(Default)]
+struct SendingRules {
+    /// The cap on all of them together; `None` while it is that of the first connection.
+    cap: Option<Option<Rate>>,
+    /// The controller that replaces that of each.
+    controller: Option<String>,
+}
+
+/// A flow that has joined.
+pub(super) struct Flow {
+    pub(super) stream: Stream,
+    /// The last figures, once the connection is gone.
+    pub(super) stats: Mutex<Stats>,
+}
+
+/// Why a stream broke, for each call from then on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cause {
+    Lost(ConnectionLost),
+    Cancelled,
+    Finished,
+    Stopped,
+}
+
+impl From<&Error> for Cause {
+    fn from(error: &Error) -> Self {
+        match error {
+            Error::Lost(lost) => Self::Lost(*lost),
+            Error::Cancelled => Self::Cancelled,
+            Error::Finished => Self::Finished,
+            Error::DriverStopped => Self::Stopped,
+            _ => Self::Lost(ConnectionLost::Aborted),
+        }
+    }
+}
+
+impl From<Cause> for Error {
+    fn from(cause: Cause) -> Self {
+        match cause {
+            Cause::Lost(lost) => Self::Lost(lost),
+            Cause::Cancelled => Self::Cancelled,
+            Cause::Finished => Self::Finished,
+            Cause::Stopped => Self::DriverStopped,
+        }
+    }
+}
+
+impl Flow {
+    pub(super) fn stats(&self) -> Stats {
+        last_stats(&self.stream, &self.stats)
+    }
+}
+
+impl Shared {
+    pub(super) fn new(first: Stream, is_open: bool, received: u64) -> Self {
+        Self {
+            first,
+            first_stats: Mutex::default(),
+            clock: Clock::start(),
+            is_open,
+            is_bonded: AtomicBool::new(false),
+            is_cancelled: AtomicBool::new(false),
+            is_closing: AtomicBool::new(false),
+            timeouts: Mutex::default(),
+            sending: Mutex::default(),
+            flows: Mutex::default(),
+            outgoing: Outgoing::default(),
+            incoming: Incoming::after(received),
+        }
+    }
+
+    pub(super) fn is_bonded(&self) -> bool {
+        self.is_bonded.load(Ordering::Acquire)
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
+    }
+
+    /// No flow joins any more. Returns whether one has.
+    pub(super) fn begin_closing(&self) -> bool {
+        let _flows = lock(&self.flows);
+        self.is_closing.store(true, Ordering::Release);
+        self.is_bonded()
+    }
+
+    pub(super) fn joined(&self) -> Vec<Arc<Flow>> {
+        lock(&self.flows).clone()
+    }
+
+    pub(super) fn deadline(&self, timeout: Option<Duration>) -> Option<Instant> {
+        timeout.map(|timeout| self.clock.now() + timeout)
+    }
+
+    pub(super) fn attach(self: &Arc<Self>, stream: Stream, early: Vec<u8>) -> Result<(), Error> {
+        let flow = Arc::new(Flow { stream, stats: Mutex::default() });
+        let mut flows = lock(&self.flows);
+        if self.is_closing() {
+            flow.stream.close();
+            return Err(Error::Finished);
+        }
+        flow.stream.set_read_timeout(None);
+        flow.stream.set_write_timeout(None);
+        if self.is_cancelled.load(Ordering::Acquire) {
+            flow.stream.canceller().cancel();
+        }
+        let begins = !self.is_bonded();
+        self.incoming.add_readers(1 + usize::from(begins));
+        self.outgoing.add_writer();
+        flows.push(Arc::clone(&flow));
+        self.is_bonded.store(true, Ordering::Release);
+        drop(flows);
+        let (reads, writes) = (Arc::clone(&flow), Arc::clone(&flow));
+        let spawned = self
+            .keep_rules(&flow)
+            .and_then(|()| self.spawn("flow:in", move |shared| shared.read_flow(&reads, early)))
+            .and_then(|()| self.spawn("flow:out", move |shared| shared.write_flow(&writes)))
+            .and_then(|()| if begins { self.spawn("flow:first", |shared| shared.read_first()) } else { Ok(()) });
+        spawned.inspect_err(|error| self.fail(Cause::from(error)))
+    }
+
+    fn spawn(self: &Arc<Self>, name: &str, run: impl FnOnce(&Self) + Send + 'static) -> Result<(), Error> {
+        let shared = Arc::clone(self);
+        let spawned = thread::Builder::new().name(name.into()).spawn(move || run(&shared));
+        spawned.map(drop).map_err(|source| Error::System { what: "a thread", source })
+    }
+
+    /// The stream is broken: every call ends, and the peer learns it on every flow.
+    pub(super) fn fail(&self, cause: Cause) {
+        self.incoming.fail(cause);
+        // After a cancellation, last words may still leave.
+        if matches!(cause, Cause::Cancelled) || self.is_closing() {
+            return;
+        }
+        self.outgoing.fail(cause);
+        self.first.abort();
+        self.joined().iter().for_each(|flow| flow.stream.abort());
+    }
+
+    pub(super) fn set_max_rate(&self, rate: Option<Rate>) -> Result<(), Error> {
+        self.first.set_max_rate(rate)?;
+        lock(&self.sending).cap = Some(rate);
+        self.share_cap(rate)
+    }
+
+    pub(super) fn set_controller(&self, name: &str) -> Result<(), Error> {
+        self.first.set_controller(name)?;
+        lock(&self.sending).controller = Some(name.to_owned());
+        self.joined().iter().try_for_each(|flow| flow.stream.set_controller(name))
+    }
+
+    /// A new flow sends as the others do, and the cap is shared by one more.
+    fn keep_rules(&self, flow: &Flow) -> Result<(), Error> {
+        let sending = lock(&self.sending);
+        if let Some(name) = &sending.controller {
+            flow.stream.set_controller(name)?;
+        }
+        let cap = sending.cap.unwrap_or_else(|| self.first.stats().ok().and_then(|stats| stats.max_rate));
+        drop(sending);
+        if cap.is_some() { self.share_cap(cap) } else { Ok(()) }
+    }
+
+    fn share_cap(&self, cap: Option<Rate>) -> Result<(), Error> {
+        let flows = self.joined();
+        let share =
+            cap.map(|cap| Rate::from_bits_per_second((cap.bits_per_second() / flows.len().max(1) as u64).max(1)));
+        flows.iter().try_for_each(|flow| flow.stream.set_max_rate(share))
+    }
+
+    pub(super) fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Release);
+        self.first.canceller().cancel();
+        self.joined().iter().for_each(|flow| flow.stream.canceller().cancel());
+        self.outgoing.notify();
+        self.incoming.notify();
+    }
+
+    /// Ends all connections in this way, and the threads with them.
+    pub(super) fn leave(&self, end: impl Fn(&Stream)) {
+        self.begin_closing();
+        self.outgoing.leave();
+        self.incoming.leave();
+        end(&self.first);
+        self.joined().iter().for_each(|flow| end(&flow.stream));
+    }
+
+    pub(super) fn wait_until_closed(&self) -> Result<(), Error> {
+        self.joined().iter().try_for_each(|flow| flow.stream.wait_until_closed())?;
+        self.first.wait_until_closed()
+    }
+
+    /// The figures of all connections as one.
+    pub(super) fn sum(&self, first: Stats) -> Stats {
+        let further: Vec<Stats> = self.joined().iter().map(|flow| flow.stats()).collect();
+        let mut sum = first;
+        for stats in &further {
+            let (all, totals) = (&mut sum.totals, &stats.totals);
+            all.packets_sent += totals.packets_sent;
+            all.packets_received += totals.packets_received;
+            all.packets_lost_sending += totals.packets_lost_sending;
+            all.packets_lost_receiving += totals.packets_lost_receiving;
+            all.packets_retransmitted += totals.packets_retransmitted;
+            all.packets_duplicate += totals.packets_duplicate;
+            all.acks_sent += totals.acks_sent;
+            all.acks_received += totals.acks_received;
+            all.bytes_written += totals.bytes_written;
+            all.bytes_acked += totals.bytes_acked;
+            all.bytes_received += totals.bytes_received;
+            all.bytes_read += totals.bytes_read;
+            sum.in_flight += stats.in_flight;
+            sum.memory += stats.memory;
+        }
+        // Those of the first connection are of the time before the flows.
+        let mean = |of: fn(&Stats) -> Duration| {
+            further.iter().map(of).sum::<Duration>() / u32::try_from(further.len()).unwrap_or(1).max(1)
+        };
+        sum.totals.send_duration += mean(|stats| stats.totals.send_duration);
+        sum.totals.limited_by_application = mean(|stats| stats.totals.limited_by_application);
+        sum.totals.limited_by_flow_window += mean(|stats| stats.totals.limited_by_flow_window);
+        sum.totals.limited_by_congestion += mean(|stats| stats.totals.limited_by_congestion);
+        sum.totals.send_duration = sum.totals.send_duration.min(sum.elapsed);
+        // Headers of blocks are no bytes of the stream.
+        let unacknowledged = sum.totals.bytes_written.saturating_sub(sum.totals.bytes_acked);
+        sum.totals.bytes_acked = self.outgoing.taken().saturating_sub(unacknowledged);
+        sum
+    }
+}
+
+/// The figures of a connection, or the last ones of one that is gone.
+pub(super) fn last_stats(stream: &Stream, last: &Mutex<Stats>) -> Stats {
+    let mut last = lock(last);
+    *last = stream.stats().unwrap_or(*last);
+    *last
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
