@@ -57,6 +57,7 @@ fn receiver_says() {
             capabilities: farhaul_session::Capabilities::NONE,
             credit: 1 << 20,
             request: Request::Pull(pull()),
+            bonding: None,
         };
         send(FileSender::answer(&open), stream);
     });

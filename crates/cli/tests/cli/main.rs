@@ -18,6 +18,7 @@ mod enclosed;
 mod failures;
 mod faults;
 mod figures;
+mod flows;
 mod half_close;
 mod information;
 mod integrity;

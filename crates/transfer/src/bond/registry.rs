@@ -72,6 +72,15 @@ impl Registry {
         true
     }
 
+    /// Whether a stream waits for a flow.
+    pub(crate) fn expects_flows(&self) -> bool {
+        let waits = |offered: &Offered| {
+            let came = offered.came.count_ones();
+            offered.stream.strong_count() > 0 && came < u32::from(offered.bonding.flows)
+        };
+        lock(&self.0.offered).values().any(waits)
+    }
+
     /// Has flows join from this listener, which is for nothing else, until it is closed or cancelled. On threads of its own.
     ///
     /// # Errors

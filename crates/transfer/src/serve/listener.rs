@@ -151,12 +151,12 @@ impl Callers {
         Self { openings, sessions, running, served: Arc::clone(served), refused, bonded, warnings, has_listed }
     }
 
-    /// A place to send a request, if a session is free as well.
+    /// A place to send a request, if a session is free as well. A further flow of a session needs none.
     ///
     /// # Errors
     /// The words for the caller.
     fn let_in(&self, who: Who) -> Result<SessionPlace, &'static str> {
-        if !self.sessions.has_one_for(who) {
+        if !self.sessions.has_one_for(who) && !self.bonded.expects_flows() {
             return Err(FULL);
         }
         self.openings.take(who).ok_or(SILENT)

@@ -7,7 +7,7 @@ use farhaul_session::{Beginning, Begun};
 use farhaul_transfer::bond::{BondedStream, Registry};
 use farhaul_udp::Clock;
 
-use crate::exit::{Code, Fault};
+use crate::exit::Fault;
 
 /// A listening side that has not heard what its caller wants.
 pub(super) struct Undecided {
@@ -30,10 +30,9 @@ impl Undecided {
             (Begun::Bytes, _) => Ok(Decided::Begun([&before.into_head(), bytes].concat())),
             (Begun::Bonded(bonding), used) => {
                 let registry = Registry::default();
-                if !registry.offer(stream, bonding) {
-                    return Err(Fault::new(Code::PeerLost, "the connection was lost before its flows came"));
+                if registry.offer(stream, bonding) {
+                    registry.serve(listener, clock)?;
                 }
-                registry.serve(listener, clock)?;
                 Ok(Decided::Begun(bytes[used..].to_vec()))
             }
         }
