@@ -5,9 +5,9 @@
 //! OPEN, with a token and a number      ─▶
 //! the stream itself                    ◀─▶  JOIN token index   ─▶
 //!                                        ◀─  ACCEPT, or ABORT
-//!                                        ─▶  READY
+//!                                        ◀─▶  READY, once each side has taken the flow
 //!                                        ◀─▶  BLOCK offset bytes, in each direction
-//!                                        ◀─▶  TOTAL length, once the direction has ended
+//!                                        ◀─▶  TOTAL length flows, once the direction has ended
 //! ```
 //!
 //! A stream begins as one connection without any framing. Each direction leaves the first connection at an offset of its
@@ -153,10 +153,16 @@ pub enum Record {
         /// Their number, from 1 to [`MAX_BLOCK`].
         len: usize,
     },
-    /// The connecting side has read that its flow may join. From here on, both directions of the flow work.
+    /// This side has taken the flow. The connecting side says so first. The accepting side's word tells it that the flow is no half of
+    /// one.
     Ready,
-    /// The direction has ended, and has this many bytes. The last record of a flow.
-    Total(u64),
+    /// The direction has ended. The last record of a flow.
+    Total {
+        /// Bytes of the direction.
+        total: u64,
+        /// Flows that say so, as far as this side knows that the other one has taken them.
+        flows: usize,
+    },
 }
 
 impl Record {
@@ -171,7 +177,7 @@ impl Record {
                 (BLOCK, u32::try_from(len).expect("a block is far below 4 GiB"), offset)
             }
             Self::Ready => (READY, 0, 0),
-            Self::Total(total) => (TOTAL, 0, total),
+            Self::Total { total, flows } => (TOTAL, u32::try_from(flows).expect("there are few flows"), total),
         };
         let mut bytes = [0; BLOCK_HEADER];
         bytes[0] = kind;
@@ -195,7 +201,7 @@ impl Record {
                 BLOCK if !(1..=MAX_BLOCK).contains(&len) => Err(bad(Malformed::Value("length of a block"))),
                 BLOCK if offset.checked_add(len as u64).is_none() => Err(bad(Malformed::Value("offset of a block"))),
                 BLOCK => Ok(Self::Block { offset, len }),
-                TOTAL if len == 0 => Ok(Self::Total(offset)),
+                TOTAL if len <= usize::from(MAX_FLOWS) => Ok(Self::Total { total: offset, flows: len }),
                 READY if len == 0 && offset == 0 => Ok(Self::Ready),
                 TOTAL | READY => Err(bad(Malformed::Trailing)),
                 other => Err(Violation::UnknownFrame(other)),

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A [`BondedStream`] begins as its first connection, and costs nothing more as long as it has no other flow. Once flows have
-//! [joined](BondedStream::attach), they carry everything, and the first connection has only what it was given before.
+//! joined, they carry everything, and the first connection has only what it was given before.
 //!
 //! | part | owns |
 //! | --- | --- |
@@ -82,14 +82,6 @@ impl BondedStream {
         lock(&self.shared().flows).len().max(1)
     }
 
-    /// Takes a connection as a further flow. `early` bytes came after its opening.
-    ///
-    /// # Errors
-    /// The stream has ended, or the system gives no thread.
-    pub fn attach(&self, stream: Stream, early: Vec<u8>) -> Result<(), Error> {
-        self.shared().attach(stream, early)
-    }
-
     /// Takes as much of `data` as fits, as [`Stream::send`].
     ///
     /// # Errors
@@ -108,6 +100,15 @@ impl BondedStream {
             data = &data[self.send(data)?..];
         }
         Ok(())
+    }
+
+    /// Sends the offer of a stream that has no other opening. Its bytes do not count as acknowledged ones.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub fn send_opening(&self, opening: &[u8]) -> Result<(), Error> {
+        self.shared().opening.store(opening.len() as u64, Ordering::Release);
+        self.send_all(opening)
     }
 
     /// Moves received bytes into `out`, as [`Stream::recv`]. Zero is the end of the stream.
@@ -263,7 +264,10 @@ impl BondedStream {
     pub fn stats(&self) -> Result<Stats, Error> {
         let shared = self.shared();
         let first = shared.first.stats()?;
-        Ok(if shared.is_bonded() { shared.sum(first) } else { first })
+        let mut stats = if shared.is_bonded() { shared.sum(first) } else { first };
+        let acknowledged = &mut stats.totals.bytes_acked;
+        *acknowledged = acknowledged.saturating_sub(shared.opening.load(Ordering::Acquire));
+        Ok(stats)
     }
 
     /// The figures of each connection. One that has ended keeps its last ones.

@@ -54,8 +54,8 @@ fn records_survive_encoding_and_others_are_refused() {
         Record::Block { offset: 0, len: 1 },
         Record::Block { offset: u64::MAX - MAX_BLOCK as u64, len: MAX_BLOCK },
         Record::Ready,
-        Record::Total(0),
-        Record::Total(u64::MAX),
+        Record::Total { total: 0, flows: 1 },
+        Record::Total { total: u64::MAX, flows: usize::from(MAX_FLOWS) },
     ] {
         assert_eq!(Record::from_bytes(record.to_bytes()), Ok(record));
     }
@@ -70,8 +70,8 @@ fn records_survive_encoding_and_others_are_refused() {
     let beyond =
         [Record::Block { offset: u64::MAX, len: 2 }.to_bytes(), Record::Block { offset: 5, len: 1 }.to_bytes()];
     assert!(Record::from_bytes(beyond[0]).is_err() && Record::from_bytes(beyond[1]).is_ok());
-    let mut total = Record::Total(3).to_bytes();
-    total[4] = 1;
+    let mut total = Record::Total { total: 3, flows: 1 }.to_bytes();
+    total[4] = MAX_FLOWS + 1;
     assert!(Record::from_bytes(total).is_err());
 }
 

@@ -41,10 +41,23 @@ struct State {
     is_gone: bool,
     /// Threads that read.
     readers: usize,
-    /// The first connection has ended, and a flow brought something.
+    /// Flows that the peer says will tell the end, and those that have ended.
+    tellers: usize,
+    told: usize,
+    /// The first connection has ended in order, or in any way.
     has_first_ended: bool,
+    is_first_done: bool,
+    /// A flow brought something.
     has_records: bool,
     spare: Vec<Vec<u8>>,
+}
+
+impl State {
+    /// Whether all was taken, and each connection that matters has ended. A flow that the peer never took does not matter.
+    fn is_over(&self) -> bool {
+        let has_ended = self.is_first_done && self.told >= self.tellers;
+        self.order.is_over() && (self.readers == 0 || has_ended)
+    }
 }
 
 /// What ended a flow.
@@ -53,6 +66,8 @@ enum FlowEnd {
     Told,
     /// The connection closed without it.
     Closed,
+    /// The flow has carried nothing.
+    Unused,
     Failed(Cause),
 }
 
@@ -66,7 +81,10 @@ impl Incoming {
                 failed: None,
                 is_gone: false,
                 readers: 0,
+                tellers: 0,
+                told: 0,
                 has_first_ended: false,
+                is_first_done: false,
                 has_records: false,
                 spare: Vec::new(),
             }),
@@ -105,8 +123,7 @@ impl Incoming {
 
     /// Whether everything of the peer was taken, and it has ended.
     pub(super) fn is_over(&self) -> bool {
-        let state = self.state();
-        state.order.is_over() && state.readers == 0
+        self.state().is_over()
     }
 
     /// Waits until a block may be stored, and gives a buffer for it. `None` once the stream is over.
@@ -194,7 +211,7 @@ impl Shared {
                     *front = Front { bytes, used: 0 };
                     break;
                 }
-                if state.order.is_over() && state.readers == 0 {
+                if state.is_over() {
                     return Ok(0);
                 }
                 if let Some(cause) = state.failed {
@@ -245,14 +262,14 @@ impl Shared {
                 Err(error) => break Err(Cause::from(&error)),
             }
         };
-        self.end_reader(end.map_or_else(FlowEnd::Failed, |()| FlowEnd::Told));
+        self.end_reader(end.map_or_else(FlowEnd::Failed, |()| FlowEnd::Told), true);
     }
 
     /// Reads the blocks of a flow until its end.
     pub(super) fn read_flow(&self, flow: &Flow, early: Vec<u8>) {
         let mut early = (early, 0);
         let end = self.read_records(flow, &mut early).unwrap_or_else(FlowEnd::Failed);
-        self.end_reader(end);
+        self.end_reader(if flow.has_bytes() { end } else { FlowEnd::Unused }, false);
     }
 
     fn read_records(&self, flow: &Flow, early: &mut (Vec<u8>, usize)) -> Result<FlowEnd, Cause> {
@@ -261,8 +278,12 @@ impl Shared {
             if !fill(flow, early, &mut header)? {
                 return Ok(FlowEnd::Closed);
             }
-            match Record::from_bytes(header).map_err(|_| misbehaved())? {
-                Record::Ready => {}
+            let record = Record::from_bytes(header);
+            if record != Ok(Record::Ready) {
+                flow.has_brought.store(true, Ordering::Release);
+            }
+            match record.map_err(|_| misbehaved())? {
+                Record::Ready => flow.is_confirmed.store(true, Ordering::Release),
                 Record::Block { offset, len } => {
                     let Some(mut bytes) = self.incoming.admit(offset, len) else { return Ok(FlowEnd::Told) };
                     bytes.resize(len, 0);
@@ -272,9 +293,11 @@ impl Shared {
                     self.incoming.state().has_records = true;
                     self.incoming.store(offset, bytes)?;
                 }
-                Record::Total(total) => {
+                Record::Total { total, flows } => {
+                    flow.is_confirmed.store(true, Ordering::Release);
                     let mut state = self.incoming.state();
                     state.has_records = true;
+                    state.tellers = state.tellers.max(flows);
                     state.order.end_at(total).map_err(|_| misbehaved())?;
                     drop(state);
                     self.incoming.notify();
@@ -289,9 +312,14 @@ impl Shared {
     }
 
     /// Judges the end of a reader.
-    fn end_reader(&self, end: FlowEnd) {
+    fn end_reader(&self, end: FlowEnd, is_first: bool) {
         let mut state = self.incoming.state();
         state.readers -= 1;
+        match end {
+            FlowEnd::Unused => {}
+            _ if is_first => state.is_first_done = true,
+            _ => state.told += 1,
+        }
         let is_last = state.readers == 0;
         if self.is_closing() || state.is_gone || state.order.has_all() {
             drop(state);
@@ -302,7 +330,7 @@ impl Shared {
             // Blocks of this flow may be missing.
             FlowEnd::Closed if state.has_records => Cause::Lost(ConnectionLost::Aborted),
             // The peer closed before it used any flow: the first connection had everything.
-            FlowEnd::Closed | FlowEnd::Told if is_last && !state.has_records && state.has_first_ended => {
+            _ if is_last && !state.has_records && state.has_first_ended => {
                 let total = state.order.next().saturating_add(state.order.held_bytes());
                 if state.order.end_at(total).is_ok() {
                     drop(state);

@@ -194,7 +194,7 @@ pub(super) fn join_over(flow: Stream, stream: &Weak<Shared>, join: Join) -> Resu
         return joined.map(drop);
     };
     flow.send_all(&Record::Ready.to_bytes()).map_err(|error| error.to_string())?;
-    stream.attach(flow, early.clone()).map_err(|error| error.to_string())
+    stream.attach(flow, early.clone(), false).map_err(|error| error.to_string())
 }
 
 /// Asks to join, and waits for the answer. Returns what came after it.

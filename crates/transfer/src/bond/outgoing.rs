@@ -224,15 +224,19 @@ impl Shared {
 
     /// Writes the blocks that wait on this flow, for as long as the stream lasts.
     pub(super) fn write_flow(&self, flow: &Flow) {
-        if let Err(error) = self.write_blocks(flow) {
+        match self.write_blocks(flow) {
             // Its reader may still find the reason that the peer gave.
-            self.outgoing.fail(Cause::from(&error));
+            Err(error) if flow.has_sent.load(Ordering::Acquire) => self.outgoing.fail(Cause::from(&error)),
+            _ => {}
         }
         self.outgoing.state().writers -= 1;
         self.outgoing.notify();
     }
 
     fn write_blocks(&self, flow: &Flow) -> Result<(), Error> {
+        if flow.is_confirmed.load(Ordering::Acquire) {
+            flow.stream.send_all(&Record::Ready.to_bytes())?;
+        }
         let mut state = self.outgoing.state();
         loop {
             if state.is_gone || state.failed.is_some() {
@@ -243,6 +247,7 @@ impl Shared {
                 self.outgoing.room.notify_one();
                 let len = block.len();
                 block.bytes[..BLOCK_HEADER].copy_from_slice(&Record::Block { offset: block.offset, len }.to_bytes());
+                flow.has_sent.store(true, Ordering::Release);
                 flow.stream.send_all(&block.bytes)?;
                 state = self.outgoing.state();
                 state.queued -= len as u64;
@@ -251,7 +256,8 @@ impl Shared {
                 }
             } else if let Some(End { total, is_half }) = state.end {
                 drop(state);
-                let told = flow.stream.send_all(&Record::Total(total).to_bytes());
+                let flows = self.joined().iter().filter(|flow| flow.is_confirmed.load(Ordering::Acquire)).count();
+                let told = flow.stream.send_all(&Record::Total { total, flows }.to_bytes());
                 let told = told.and_then(|()| if is_half { flow.stream.finish_sending() } else { Ok(()) });
                 // A peer that has told its own end may have closed.
                 return if self.incoming.has_all() { Ok(()) } else { told };

@@ -113,7 +113,7 @@ impl Registry {
         let ready = flow.send_all(&join_accepted()).ok().and_then(|()| ready(&flow, early));
         match ready.zip(stream.upgrade()) {
             // A stream that has ended closes it.
-            Some((early, stream)) => drop(stream.attach(flow, early)),
+            Some((early, stream)) => drop(stream.attach(flow, early, true)),
             None => flow.close(),
         }
     }

@@ -1,6 +1,6 @@
 //! What the handles and the threads of a stream share: its connections, its end, its figures.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     pub(super) is_cancelled: AtomicBool,
     /// This side ends the stream, or has.
     pub(super) is_closing: AtomicBool,
+    /// Bytes before those of the stream itself.
+    pub(super) opening: AtomicU64,
     pub(super) timeouts: Mutex<Timeouts>,
     sending: Mutex<SendingRules>,
     pub(super) flows: Mutex<Vec<Arc<Flow>>>,
@@ -50,6 +52,11 @@ struct SendingRules {
 /// A flow that has joined.
 pub(super) struct Flow {
     pub(super) stream: Stream,
+    /// The peer has taken it as well. A side that accepts knows that at once.
+    pub(super) is_confirmed: AtomicBool,
+    /// It was given bytes of the stream, or brought some, which are lost with it.
+    pub(super) has_sent: AtomicBool,
+    pub(super) has_brought: AtomicBool,
     /// The last figures, once the connection is gone.
     pub(super) stats: Mutex<Stats>,
 }
@@ -87,6 +94,17 @@ impl From<Cause> for Error {
 }
 
 impl Flow {
+    /// Whether its loss is that of the stream. A flow without bytes may go, also because the peer never took it. If the peer had given it
+    /// some, the peer finds the loss.
+    pub(super) fn has_bytes(&self) -> bool {
+        self.has_sent.load(Ordering::Acquire) || self.has_brought.load(Ordering::Acquire)
+    }
+
+    /// Whether the peer waits for its end.
+    fn is_awaited(&self) -> bool {
+        self.is_confirmed.load(Ordering::Acquire) || self.has_bytes()
+    }
+
     pub(super) fn stats(&self) -> Stats {
         last_stats(&self.stream, &self.stats)
     }
@@ -102,6 +120,7 @@ impl Shared {
             is_bonded: AtomicBool::new(false),
             is_cancelled: AtomicBool::new(false),
             is_closing: AtomicBool::new(false),
+            opening: AtomicU64::new(0),
             timeouts: Mutex::default(),
             sending: Mutex::default(),
             flows: Mutex::default(),
@@ -133,8 +152,14 @@ impl Shared {
         timeout.map(|timeout| self.clock.now() + timeout)
     }
 
-    pub(super) fn attach(self: &Arc<Self>, stream: Stream, early: Vec<u8>) -> Result<(), Error> {
-        let flow = Arc::new(Flow { stream, stats: Mutex::default() });
+    pub(super) fn attach(self: &Arc<Self>, stream: Stream, early: Vec<u8>, is_confirmed: bool) -> Result<(), Error> {
+        let flow = Arc::new(Flow {
+            stream,
+            is_confirmed: AtomicBool::new(is_confirmed),
+            has_sent: AtomicBool::new(false),
+            has_brought: AtomicBool::new(false),
+            stats: Mutex::default(),
+        });
         let mut flows = lock(&self.flows);
         if self.is_closing() {
             flow.stream.close();
@@ -226,13 +251,21 @@ impl Shared {
     }
 
     pub(super) fn wait_until_closed(&self) -> Result<(), Error> {
-        self.joined().iter().try_for_each(|flow| flow.stream.wait_until_closed())?;
+        for flow in self.joined().iter().filter(|flow| flow.is_awaited()) {
+            match flow.stream.wait_until_closed() {
+                Err(error) if flow.has_sent.load(Ordering::Acquire) || matches!(error, Error::Cancelled) => {
+                    return Err(error);
+                }
+                _ => {}
+            }
+        }
         self.first.wait_until_closed()
     }
 
     /// The figures of all connections as one.
     pub(super) fn sum(&self, first: Stats) -> Stats {
-        let further: Vec<Stats> = self.joined().iter().map(|flow| flow.stats()).collect();
+        let flows = self.joined();
+        let further: Vec<Stats> = flows.iter().map(|flow| flow.stats()).collect();
         let mut sum = first;
         for stats in &further {
             let (all, totals) = (&mut sum.totals, &stats.totals);
@@ -260,8 +293,15 @@ impl Shared {
         sum.totals.limited_by_flow_window += mean(|stats| stats.totals.limited_by_flow_window);
         sum.totals.limited_by_congestion += mean(|stats| stats.totals.limited_by_congestion);
         sum.totals.send_duration = sum.totals.send_duration.min(sum.elapsed);
-        // Headers of blocks are no bytes of the stream.
-        let unacknowledged = sum.totals.bytes_written.saturating_sub(sum.totals.bytes_acked);
+        // Headers of blocks are no bytes of the stream, and what a flow without blocks has is none either.
+        let pending = |stats: &Stats| stats.totals.bytes_written.saturating_sub(stats.totals.bytes_acked);
+        let unacknowledged = pending(&first)
+            + flows
+                .iter()
+                .zip(&further)
+                .filter(|(flow, _)| flow.has_sent.load(Ordering::Acquire))
+                .map(|(_, stats)| pending(stats))
+                .sum::<u64>();
         sum.totals.bytes_acked = self.outgoing.taken().saturating_sub(unacknowledged);
         sum
     }

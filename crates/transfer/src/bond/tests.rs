@@ -331,7 +331,7 @@ fn a_flow_that_never_comes_or_never_gets_ready_delays_nothing() {
 #[test]
 fn a_peer_whose_blocks_make_no_stream_loses_it() {
     let block = |offset: u64, bytes: &[u8]| [&Record::Block { offset, len: bytes.len() }.to_bytes(), bytes].concat();
-    let total = |total| Record::Total(total).to_bytes().to_vec();
+    let total = |total| Record::Total { total, flows: 1 }.to_bytes().to_vec();
     for said in [
         [block(0, b"abc"), block(2, b"d")].concat(),
         [block(5, b"abc"), block(5, b"abc")].concat(),

@@ -51,7 +51,9 @@ impl Ends {
         if is_cut_off {
             return Err(cut_off(peer, read));
         }
-        let closed_here = stream.ending().ok().flatten() != Some(ConnectionLost::ClosedByPeer);
+        // A peer may close before it has read this side's offer of flows. That counts as an abort, and nothing is missing.
+        let by_peer = |lost| matches!(lost, ConnectionLost::ClosedByPeer | ConnectionLost::Aborted);
+        let closed_here = !stream.ending().ok().flatten().is_some_and(by_peer);
         if self == Self::Together && closed_here && arrived > 0 {
             return Err(rest_unknown(peer));
         }
