@@ -64,6 +64,7 @@ fn main() -> ExitCode {
             if !fault.is_quiet {
                 Output::new(records.to).error(&fault);
             }
+            output::settle();
             exit::exit_code(early.verb().map(|(name, _)| name), &fault)
         }
     }

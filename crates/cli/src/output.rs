@@ -13,8 +13,8 @@ pub(crate) mod standard_stream;
 mod terminal;
 pub(crate) mod trace;
 pub(crate) mod tracker;
+mod waiting_lines;
 
-use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -102,6 +102,17 @@ impl Output {
         Self::new(if json { JsonTo::Stdout } else { JsonTo::Nowhere })
     }
 
+    /// The same for a verb that serves others: they do not wait for the readers of its output.
+    pub(crate) fn of_server(json: bool) -> Self {
+        STDOUT.do_not_wait(|count| {
+            let message = format!("the reader is too slow: {count} records are missing here");
+            let record = serde_json::to_string(&Record::Warning { message }).expect("it is a string");
+            format!("{record}\n")
+        });
+        STDERR.do_not_wait(|count| format!("warning: the reader is too slow: {count} lines are missing here\n"));
+        Self::from_flag(json)
+    }
+
     pub(crate) fn is_json(&self) -> bool {
         self.shared.json != JsonTo::Nowhere
     }
@@ -137,8 +148,8 @@ impl Output {
                 let record = serde_json::from_str(record).unwrap_or_default();
                 STDOUT.note(send_record(record));
             }
-            JsonTo::Stdout => STDOUT.write(io::stdout().lock(), &line),
-            JsonTo::Stderr => STDERR.write(io::stderr().lock(), &line),
+            JsonTo::Stdout => STDOUT.write(line),
+            JsonTo::Stderr => STDERR.write(line),
         }
     }
 
@@ -205,20 +216,27 @@ impl Output {
 
 /// Ignores errors: a broken stderr leaves no place to report them.
 fn to_stderr(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    STDERR.try_write(format!("{line}\n"));
 }
 
 /// Prints the result of a verb to stdout. [`outcome`] reports failures.
 pub(crate) fn print(text: &str) {
-    STDOUT.write(io::stdout().lock(), &terminal::lines(text, Style::of_stdout().is_coloured()));
+    STDOUT.write(terminal::lines(text, Style::of_stdout().is_coloured()).into_owned());
 }
 
 /// Prints the result of a verb in JSON, on a line of its own.
 pub(crate) fn print_json(value: &Value) {
-    STDOUT.write(io::stdout().lock(), &format!("{}\n", terminal::record(&value.to_string())));
+    STDOUT.write(format!("{}\n", terminal::record(&value.to_string())));
+}
+
+/// Gives the readers of a server what waits for them, before the program ends.
+pub(crate) fn settle() {
+    STDOUT.settle();
+    STDERR.settle();
 }
 
 /// The first failure of printing. A reader that left is no failure.
 pub(crate) fn outcome() -> Result<(), Fault> {
+    settle();
     STDOUT.outcome().and_then(|()| STDERR.outcome())
 }

@@ -42,7 +42,7 @@ use confine::Confinement;
 use plain::Plain;
 
 pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
-    let output = Output::from_flag(args.transport.json);
+    let output = Output::of_server(args.transport.json);
     let mut settings = args.transport.settings();
     args.client_keys.set(&mut settings.security);
     // Before anything else, so that its reason is told first.

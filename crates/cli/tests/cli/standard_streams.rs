@@ -76,6 +76,28 @@ fn records_that_do_not_fit_are_a_failure_of_a_copy_that_is_done() {
 }
 
 #[test]
+fn sessions_do_not_wait_for_the_reader_of_their_records() {
+    let scratch = Scratch::new();
+    // Their records are more than a pipe takes.
+    let (from, root) = (scratch.dir("from"), scratch.dir("root"));
+    (0..500).for_each(|number| fs::write(format!("{from}/{number}"), "x").unwrap());
+    let copies = |server: &Server| {
+        for _ in 0..2 {
+            farhaul(&["copy", "--plain", "-r", &from, &format!("udt://{}/", server.address)]).succeeds();
+        }
+    };
+    let server = Server::begin(&["serve", "--root", &root]);
+    copies(&server);
+    server.signal(Signal::TERM);
+    let (code, records) = server.end_with_records();
+    assert_eq!((code, records.matches("\"event\":\"file\"").count()), (143, 2 * 501), "a late reader misses nothing");
+    let server = Server::begin(&["serve", "--root", &root]);
+    copies(&server);
+    server.signal(Signal::TERM);
+    assert_eq!(server.end().0, 143, "without any reader");
+}
+
+#[test]
 fn a_server_whose_records_nobody_reads_goes_on() {
     let scratch = Scratch::new();
     let (file, root) = (scratch.file("file", 10), scratch.dir("root"));
