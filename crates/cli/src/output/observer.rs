@@ -104,7 +104,7 @@ impl Observer for Reporter {
                     manifest.add(&entry.path.to_bytes(), digest);
                 }
                 shown.tracker.placed(entry.size);
-                let digest = Some(digest.to_string());
+                let digest = output.is_json().then(|| digest.to_string());
                 self.entry(session, entry, FileStatus::Verified, (*change, digest));
             }
             Event::Kept(entry, change) => {

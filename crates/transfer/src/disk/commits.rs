@@ -62,6 +62,11 @@ struct State {
     named: Vec<Named>,
     /// A thread is synchronising directories. Files renamed meanwhile wait for the next time.
     is_syncing: bool,
+    /// Threads that perform tasks or look for one, and those that wait to be called.
+    busy: usize,
+    idle: usize,
+    /// Calls that no idle thread has answered yet.
+    calls: usize,
     /// Entries without an outcome.
     under_way: usize,
     outcomes: VecDeque<CommitResult>,
@@ -156,6 +161,8 @@ impl Commits {
         drop(self.shared.wait_until(|state| state.under_way == 0));
     }
 
+    /// Adds a commit. A busy thread takes it when it looks for its next task, so that small files gather for one wait. Another
+    /// thread is called for a task that waits for nobody.
     fn submit(&mut self, put: impl FnOnce(&mut State, Permit)) {
         drop(self.shared.wait_until(|state| state.under_way < UNDER_WAY));
         // Waits for a permit without the lock, which threads need to return permits. No other caller adds commits
@@ -164,16 +171,25 @@ impl Commits {
         let mut state = self.shared.state();
         put(&mut state, permit);
         state.under_way += 1;
-        drop(state);
+        let has_help = state.busy + state.calls > 0;
+        if has_help && !state.is_worth_another_thread() || self.shared.call(&mut state) {
+            return;
+        }
         if self.threads.len() < THREADS {
+            state.busy += 1;
+            drop(state);
             let shared = Arc::clone(&self.shared);
-            self.threads.extend(thread::Builder::new().name("farhaul:disk".into()).spawn(move || shared.work()));
+            match thread::Builder::new().name("farhaul:disk".into()).spawn(move || shared.work()) {
+                Ok(thread) => self.threads.push(thread),
+                Err(_) => self.shared.state().busy -= 1,
+            }
+        } else {
+            drop(state);
         }
         if self.threads.is_empty() {
             // The system refused all threads, so the caller does the work.
             self.shared.work_here();
         }
-        self.shared.work.notify_one();
     }
 }
 
@@ -197,17 +213,43 @@ impl Shared {
         self.progress.wait_while(self.state(), |state| !holds(state)).unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Calls an idle thread. Returns whether there is one.
+    fn call(&self, state: &mut State) -> bool {
+        let is_there = state.calls < state.idle;
+        if is_there {
+            state.calls += 1;
+            self.work.notify_one();
+        }
+        is_there
+    }
+
     /// The loop of a thread.
     fn work(&self) {
         let mut state = self.state();
         loop {
             state = match state.next_task() {
-                Some(task) => self.perform(task, state),
+                Some(task) => {
+                    // Others go on while this one waits for directories.
+                    let leaves_files = !matches!(task, Task::Files(_)) && !state.files.is_empty();
+                    if leaves_files || state.files.len() >= BATCH {
+                        self.call(&mut state);
+                    }
+                    self.perform(task, state)
+                }
                 // The remaining threads do the tasks that follow from theirs.
                 None if state.is_ending => return,
-                None => self.work.wait(state).unwrap_or_else(PoisonError::into_inner),
+                None => self.wait_for_call(state),
             };
         }
+    }
+
+    fn wait_for_call<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        (state.busy, state.idle) = (state.busy - 1, state.idle + 1);
+        let is_not_called = |state: &mut State| state.calls == 0 && !state.is_ending;
+        let mut state = self.work.wait_while(state, is_not_called).unwrap_or_else(PoisonError::into_inner);
+        state.calls = state.calls.saturating_sub(1);
+        (state.busy, state.idle) = (state.busy + 1, state.idle - 1);
+        state
     }
 
     /// Performs all ready tasks on this thread.
@@ -224,13 +266,17 @@ impl Shared {
         let mut state = self.state();
         done.into_iter().for_each(|done| state.on_done(done));
         self.progress.notify_all();
-        // Several tasks may be ready now.
-        self.work.notify_one();
         state
     }
 }
 
 impl State {
+    /// Whether the last commit does not gather with others: the content of a large file, a directory, or the last of a batch.
+    fn is_worth_another_thread(&self) -> bool {
+        let is_small = |(commit, _): &(FileCommit, Permit)| matches!(commit.content, Complete::Small(_));
+        self.files.len().is_multiple_of(BATCH) || !self.files.back().is_some_and(is_small)
+    }
+
     /// The next task. One thread at a time synchronises directories, for all entries that wait for that.
     fn next_task(&mut self) -> Option<Task> {
         let is_worth_it = self.named.len() >= TOGETHER || self.files.is_empty() && !self.named.is_empty();
@@ -400,6 +446,23 @@ mod tests {
         shared.work_here();
         assert_eq!(shared.state().outcomes, [(id, Ok(()))]);
         assert_eq!(shared.state().under_way, 0);
+    }
+
+    #[test]
+    fn small_files_gather_while_a_thread_is_busy() {
+        let here = Arc::new(Directory::open(&std::env::temp_dir()).unwrap());
+        let mut state = State::default();
+        for number in 1..=2 * BATCH {
+            let (directory, content) = (Arc::clone(&here), Vec::new());
+            let name = farhaul_session::Component::new(b"name").unwrap();
+            let file = SmallFile { directory, name, claims: Arc::default(), content };
+            let wanted = Wanted::plain(None, Mtime { seconds: 0, nanos: 0 });
+            let how = Commitment { wanted, keeps_permissions: false, syncs: true, verify: None };
+            let commit = FileCommit { id: EntryId(0), content: Complete::Small(file), how };
+            state.files.push_back((commit, Permit::take()));
+            assert_eq!(state.is_worth_another_thread(), number % BATCH == 0, "{number}");
+        }
+        assert!(matches!(state.next_task(), Some(Task::Files(files)) if files.len() == BATCH));
     }
 
     #[test]

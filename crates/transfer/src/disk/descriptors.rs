@@ -1,12 +1,14 @@
 //! Open descriptors, which all copies of the process share: the number of copies that they permit, and permits for
 //! commits.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 
 use rustix::process::{Resource, getrlimit};
 
 /// The permits of this process.
 static PERMITS: Permits = Permits::new();
+/// The limit of descriptors at the first copy.
+static LIMIT: LazyLock<Option<u64>> = LazyLock::new(|| getrlimit(Resource::Nofile).current);
 
 /// Most descriptors of a source, or of a store besides its commits. These are the root, the innermost directory, a
 /// file, and two while it opens a directory.
@@ -35,7 +37,7 @@ impl Permit {
     /// Waits for a permit. Threads of their own complete the commits, so permits return without the waiting thread's
     /// help.
     pub(super) fn take() -> Self {
-        PERMITS.take(commits(getrlimit(Resource::Nofile).current))
+        PERMITS.take(commits(*LIMIT))
     }
 }
 
@@ -63,7 +65,7 @@ impl Permits {
 ///
 /// More copies may work, but single files may fail.
 pub fn copies_at_a_time() -> usize {
-    usize::try_from(copies(getrlimit(Resource::Nofile).current)).unwrap_or(usize::MAX)
+    usize::try_from(copies(*LIMIT)).unwrap_or(usize::MAX)
 }
 
 /// The number of concurrent commits for this limit of descriptors.

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use farhaul_session::{CHUNK_LEN, ChunkDigest, Component, Entry, FailCode, Failure, chunk_range};
 use rustix::fs::{FallocateFlags, FlockOperation, Gid, Mode, Stat, fallocate, flock};
@@ -356,9 +356,10 @@ impl Drop for Partial {
     }
 }
 
-/// Refuses a file that ends beyond the largest size that this process may write.
+/// Refuses a file that ends beyond the largest size that this process may write. The limit is that of the first file.
 fn check_limit(end: u64) -> Result<(), Failure> {
-    match getrlimit(Resource::Fsize).current {
+    static LIMIT: LazyLock<Option<u64>> = LazyLock::new(|| getrlimit(Resource::Fsize).current);
+    match *LIMIT {
         Some(limit) if end > limit => {
             let message = format!("this process may write no file beyond {limit} bytes (ulimit -f)");
             Err(Failure::new(FailCode::TooLarge, message))

@@ -9,10 +9,10 @@ use farhaul_session::{
     CHUNK_LEN, Change, ChunkDigest, Commit, Component, Digest, Ending, Entry, EntryId, FailCode, Failure, KnownChunk,
     Leftover, Made, RelPath, Rules, ShownPath, Skip, Store, Sync, Verdict, chunk_count,
 };
-use rustix::fs::{FileType, Stat};
+use rustix::fs::Stat;
 
 use super::commits::{Commits, Complete, DirectoryCommit, FileCommit};
-use super::directory::{Directory, kind, mtime};
+use super::directory::{Directory, mtime};
 use super::failure::failure;
 use super::known::{Claimed, KnownChunks};
 use super::links;
@@ -228,8 +228,7 @@ impl Store for DiskStore {
         self.surplus.saw(&entry.path);
         let Some(place) = self.places.find(entry)? else { return Ok(Verdict::Have(Change::New)) };
         let StoredPlace { directory, name, claims, .. } = &place;
-        Target { directory, name }.check(claims)?;
-        let there = directory.stat(name).ok().filter(|stat| kind(stat) == FileType::RegularFile);
+        let there = Target { directory, name }.check(claims)?;
         if let Some(there) = &there
             && let Some(change) = self.has(&place, entry, there)?
         {

@@ -36,15 +36,16 @@ pub(super) enum Refusal {
 }
 
 impl Target<'_> {
-    /// Refuses a name that no file can take, before the file is created.
-    pub(super) fn check(self, claims: &Claims) -> Result<(), Failure> {
-        match self.standing() {
-            Ok(Some(standing)) if standing.kind != FileType::RegularFile => Err(self.in_the_way(standing.kind)),
-            Ok(Some(standing)) => {
-                self.permit(claims.against().as_deref(), standing).map_err(|refusal| self.failure(refusal))
+    /// Refuses a name that no file can take, before the file is created. Returns the regular file that has the name.
+    pub(super) fn check(self, claims: &Claims) -> Result<Option<Stat>, Failure> {
+        match self.directory.stat(self.name) {
+            Ok(stat) if kind(&stat) != FileType::RegularFile => Err(self.in_the_way(kind(&stat))),
+            Ok(stat) => {
+                let permitted = self.permit(claims.against().as_deref(), stat.st_ino);
+                permitted.map(|()| Some(stat)).map_err(|refusal| self.failure(refusal))
             }
             // If the system does not tell, creating the file will.
-            _ => Ok(()),
+            Err(_) => Ok(None),
         }
     }
 
@@ -61,12 +62,18 @@ impl Target<'_> {
     /// A file that this copy has made under another name stays.
     pub(super) fn take(self, temporary: &Component, claims: &Claims) -> Result<(), Failure> {
         let claimed = claims.against();
-        let mut taken = Ok(());
+        // Most names are new.
+        let mut taken = self.rename(temporary, RenameFlags::NOREPLACE);
         for _ in 0..ATTEMPTS {
+            if taken.is_ok() {
+                break;
+            }
             taken = self.standing().map_err(Refusal::System).and_then(|standing| match standing {
                 None => self.rename(temporary, RenameFlags::NOREPLACE),
                 Some(standing) if standing.kind != FileType::RegularFile => Err(Refusal::InTheWay(standing.kind)),
-                Some(standing) => self.permit(claimed.as_deref(), standing).and_then(|()| self.replace(temporary)),
+                Some(standing) => {
+                    self.permit(claimed.as_deref(), standing.inode).and_then(|()| self.replace(temporary))
+                }
             });
             match taken {
                 // Somebody created or removed it meanwhile.
@@ -83,8 +90,8 @@ impl Target<'_> {
     }
 
     /// Refuses to replace a file of this copy.
-    fn permit(self, claimed: Option<&Claimed>, standing: Standing) -> Result<(), Refusal> {
-        claimed.map_or(Ok(()), |claimed| claimed.permit(self.name, standing.inode)).map_err(Refusal::Claimed)
+    fn permit(self, claimed: Option<&Claimed>, inode: u64) -> Result<(), Refusal> {
+        claimed.map_or(Ok(()), |claimed| claimed.permit(self.name, inode)).map_err(Refusal::Claimed)
     }
 
     fn failure(self, refusal: Refusal) -> Failure {
