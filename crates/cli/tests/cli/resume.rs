@@ -7,6 +7,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::over_ssh::Far;
 use crate::process::{Run, Scratch, Server, Started, farhaul};
 
 /// A file of several seconds at [`SLOW`], and of many chunks.
@@ -102,6 +103,34 @@ fn a_pull_that_was_cut_goes_on() {
     assert!(written > 4 * MIB && again <= 3 * MIB, "{again} bytes again after {written}");
     assert_eq!(scratch.names("here"), ["file"]);
     assert!(fs::read(scratch.at("root/file")).unwrap() == fs::read(scratch.at("here/file")).unwrap());
+}
+
+#[test]
+fn a_copy_over_ssh_that_was_cut_goes_on_also_between_two_hosts() {
+    const SIZE: usize = 12_000_000;
+    let Some(far) = Far::new("") else { return };
+    let file = far.scratch.file("file", SIZE);
+    let to = far.scratch.dir("to");
+    for (from_host, to_host) in [("", "far:"), ("far:", ""), ("far:", "other:")] {
+        let copy = format!("$F copy --json --ssh \"$S\" --remote-path $F {from_host}{file} {to_host}{to}/");
+        // Nobody may continue what somebody still has open.
+        let line = format!(
+            "{copy} --rate 60mbit > /dev/null 2>&1 & C=$!
+             written() {{ stat -c %s {to}/.file.*.fhpart 2> /dev/null || echo 0; }}
+             until [ $(written) -gt 6000000 ]; do sleep 0.05; done
+             kill -9 $C; wait $C
+             until flock -n {to}/.file.*.fhpart true; do sleep 0.05; done
+             written; exec {copy}"
+        );
+        let run = far.near(&line);
+        run.succeeds();
+        let written = String::from_utf8_lossy(&run.stdout).lines().next().and_then(|line| line.parse::<u64>().ok());
+        let again = moved(&run.end()) - (SIZE as u64 - written.unwrap());
+        assert!(again <= 3 * MIB, "{from_host} {to_host}: {again} bytes again: {}", run.end());
+        assert!(fs::read(&file).unwrap() == fs::read(format!("{to}/file")).unwrap());
+        assert_eq!(far.scratch.names("to"), ["file"], "{from_host} {to_host}");
+        fs::remove_file(format!("{to}/file")).unwrap();
+    }
 }
 
 #[test]
