@@ -12,6 +12,7 @@
 //! | `between`, `accounts` | a copy between two other hosts, and the comparison of their accounts |
 //! | `missing` | requests that select nothing |
 //! | `partial` | the incomplete file after a broken copy |
+//! | `persistence` | a new attempt after the connection was lost |
 
 mod accounts;
 mod asked;
@@ -19,6 +20,7 @@ mod between;
 mod exchange;
 pub(crate) mod missing;
 pub(crate) mod partial;
+mod persistence;
 mod plan;
 mod stream;
 
@@ -26,11 +28,13 @@ use std::fmt;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use farhaul_session::Rules;
 use farhaul_units::Rate;
 
 use self::exchange::Exchange;
+use self::persistence::{Persistence, has_progressed};
 use self::plan::{FeedPlan, FetchPlan, Plan, PullPlan, PushPlan};
 use crate::bond::Flows;
 use crate::environment::Environment;
@@ -63,6 +67,7 @@ pub struct Copy {
     ssh: Ssh,
     control_stream: Option<Rate>,
     flows: Flows,
+    give_up: Duration,
     /// The stream in place of a source or of a target.
     input: Mutex<Option<Box<dyn Read + Send>>>,
     output: Mutex<Option<Box<dyn Write + Send>>>,
@@ -91,6 +96,7 @@ impl Copy {
             ssh: Ssh::default(),
             control_stream: None,
             flows: Flows::Auto,
+            give_up: Duration::ZERO,
             input: Mutex::default(),
             output: Mutex::default(),
         }
@@ -135,6 +141,14 @@ impl Copy {
     #[must_use]
     pub const fn flows(mut self, flows: Flows) -> Self {
         self.flows = flows;
+        self
+    }
+
+    /// The same with new attempts after the connection was lost, until there was none for this time. Each attempt goes on where the
+    /// last one ended. Default none. Streams cannot go on, and a copy between two other hosts has one attempt.
+    #[must_use]
+    pub const fn give_up_after(mut self, time: Duration) -> Self {
+        self.give_up = time;
         self
     }
 
@@ -283,6 +297,30 @@ impl Copy {
     /// It failed, or some of its files did. The error has the [report](Error::report) of what was done, if the copy had begun.
     pub fn run(&self, environment: &Environment) -> Result<Report, Error> {
         self.check()?;
+        let begun = environment.clock.now();
+        let mut persistence = Persistence::new(if self.can_go_on() { self.give_up } else { Duration::ZERO });
+        let mut earlier: Option<Report> = None;
+        loop {
+            let (mut report, result) = self.attempt(environment, earlier.is_some());
+            let progressed = has_progressed(&report);
+            if let Some(earlier) = &earlier {
+                report.add_earlier(earlier);
+                report.seconds = environment.clock.now().saturating_since(begun).as_secs_f64();
+            }
+            let Err(error) = result else { return Ok(report) };
+            if let Err(error) = persistence.wait(environment, error, progressed) {
+                return Err(Error { report: Some(Box::new(report)), ..error });
+            }
+            earlier = Some(report);
+        }
+    }
+
+    /// Whether another attempt can go on where one ended.
+    const fn can_go_on(&self) -> bool {
+        matches!(self.plan, Plan::Push(_) | Plan::Pull(_))
+    }
+
+    fn attempt(&self, environment: &Environment, goes_on: bool) -> (Report, Result<(), Error>) {
         let mut report = Report {
             address: Some(self.peer()),
             files: Some(0),
@@ -290,7 +328,10 @@ impl Copy {
             failed: Some(0),
             ..self.settings.report(self.direction())
         };
-        let exchange = Exchange::new(self, environment)?;
+        let exchange = match Exchange::new(self, environment, goes_on) {
+            Ok(exchange) => exchange,
+            Err(error) => return (report, Err(error)),
+        };
         let result = match &self.plan {
             Plan::Push(plan) => exchange.push(plan, &mut report),
             Plan::Pull(plan) => exchange.pull(plan, &mut report),
@@ -302,10 +343,7 @@ impl Copy {
             // It moved nothing.
             report.seconds = exchange.elapsed().as_secs_f64();
         }
-        match result {
-            Ok(()) => Ok(report),
-            Err(error) => Err(Error { report: Some(Box::new(report)), ..error }),
-        }
+        (report, result)
     }
 }
 

@@ -68,6 +68,8 @@ impl Bed {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).stdin(Stdio::null()).env("XDG_CONFIG_HOME", self.path("config"));
         command.env("XDG_RUNTIME_DIR", self.path("config"));
+        // The rows look at the first failure.
+        command.env("FARHAUL_GIVE_UP", "0s");
         command
     }
 

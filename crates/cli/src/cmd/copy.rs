@@ -53,7 +53,8 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
         .with(settings)
         .over(args.ssh.way())
         .control_stream(args.control_stream)
-        .flows(args.flows);
+        .flows(args.flows)
+        .give_up_after(args.give_up);
     copy.check()?;
     if copy.hosts().is_some() && args.transport.trace.is_some() {
         return Err(Fault::usage(
@@ -70,6 +71,7 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     start.settings.insert("sources".into(), sources.iter().map(ToString::to_string).collect::<Vec<_>>().into());
     start.settings.insert("recursive".into(), args.is_recursive().into());
     start.settings.insert("flows".into(), args.flows.to_string().into());
+    start.settings.insert("give_up_seconds".into(), args.give_up.as_secs_f64().into());
     if let Some(target) = args.control_stream {
         start.settings.insert("control_stream_bps".into(), target.bits_per_second().into());
     }

@@ -37,6 +37,7 @@ mod path_mtu;
 mod patterns;
 mod peers_that_leave;
 mod permissions;
+mod persistence;
 mod pipes;
 mod places;
 mod process;

@@ -66,6 +66,8 @@ fn command_under(wrapper: &[&str], arguments: &[impl AsRef<OsStr>]) -> Command {
     command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
     // Nor are their sockets.
     command.env("XDG_RUNTIME_DIR", run_folder());
+    // Most tests look at the first failure.
+    command.env("FARHAUL_GIVE_UP", "0s");
     command.env("NO_COLOR", "1").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

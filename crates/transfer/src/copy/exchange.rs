@@ -40,12 +40,19 @@ pub(super) struct Exchange<'a> {
     meter: Cell<Meter>,
     /// The further flows that it offers.
     bonding: Option<Bonding>,
+    rules: Rules,
 }
 
 impl<'a> Exchange<'a> {
-    pub(super) fn new(copy: &'a Copy, environment: &'a Environment) -> Result<Self, Error> {
+    /// `goes_on` after an attempt whose connection was lost.
+    pub(super) fn new(copy: &'a Copy, environment: &'a Environment, goes_on: bool) -> Result<Self, Error> {
         let bonding = if copy.may_have_flows() { copy.flows.offer()? } else { None };
-        Ok(Self { copy, environment, meter: Cell::new(Meter::start(environment.clock)), bonding })
+        let mut rules = copy.rules.clone();
+        if goes_on && rules.skip == Skip::Never {
+            // What the attempt before has brought is compared, and does not come again.
+            rules.skip = Skip::Digest;
+        }
+        Ok(Self { copy, environment, meter: Cell::new(Meter::start(environment.clock)), bonding, rules })
     }
 
     /// The time since the copy began.
@@ -59,7 +66,7 @@ impl<'a> Exchange<'a> {
         let selection = plan.select(self.copy.recursive)?;
         let names = selection.names().map(|name| name.as_bytes().to_vec()).collect();
         let target_is_directory = plan.is_directory || selection.len() > 1;
-        let rules = self.copy.rules.clone();
+        let rules = self.rules.clone();
         let mut source = DiskSource::of(selection).under_rules(&rules).map_err(Error::usage)?;
         let push = Push { target: plan.target.clone(), target_is_directory, rules };
         let mut reached = self.connect(&plan.to)?;
@@ -76,7 +83,7 @@ impl<'a> Exchange<'a> {
         let mut reached = self.connect(&plan.to)?;
         let (name, stream) = (plan.name.clone(), reached.stream.clone());
         let source = InputStream::begin(name, input, stream, self.environment.cancellation.clone())?;
-        let rules = self.copy.rules.clone();
+        let rules = self.rules.clone();
         let push = Push { target: plan.directory.clone(), target_is_directory: true, rules };
         self.send((&mut reached, &plan.to), push, (source, true), self.log(), report)
     }
@@ -86,7 +93,7 @@ impl<'a> Exchange<'a> {
         let is_directory = plan.is_directory();
         let store =
             DiskStore::at(&plan.to, is_directory).map_err(|error| Error::no_place(&plan.to.display(), &error))?;
-        let rules = self.copy.rules.clone();
+        let rules = self.rules.clone();
         // The remote end is asked with these filters, and the store spares what they match.
         Filters::of(&rules.filters).map_err(Error::usage)?;
         let store = store.under_rules(&rules, true);
@@ -105,7 +112,7 @@ impl<'a> Exchange<'a> {
     pub(super) fn fetch(&self, plan: &FetchPlan, report: &mut Report) -> Result<(), Error> {
         let output = self.copy.output.lock().unwrap_or_else(PoisonError::into_inner).take();
         let output = output.unwrap_or_else(|| Box::new(io::stdout()));
-        let rules = Rules { skip: Skip::Never, ..self.copy.rules.clone() };
+        let rules = Rules { skip: Skip::Never, ..self.rules.clone() };
         let session = self.pulling(plan.asked.pull(false, true, &rules), &plan.from)?;
         let mut reached = self.connect(&plan.from)?;
         let closed = Rc::new(Cell::new(false));
@@ -214,7 +221,7 @@ impl<'a> Exchange<'a> {
             }
             RemoteEnd::Ssh { host, task } => {
                 let over = OverSsh { environment, settings, ssh: &self.copy.ssh, only_sends };
-                over.connect(host, task.clone(), Some(&self.copy.rules))?
+                over.connect(host, task.clone(), Some(&self.rules))?
             }
             RemoteEnd::Other(other) => {
                 Reached { stream: reach::call(environment, settings, other)?.into(), far: None, further: None }

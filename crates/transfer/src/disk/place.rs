@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use farhaul_session::{Component, Entry, EntryId, FailCode, Failure, Made, RelPath};
+use farhaul_session::{Component, Entry, EntryId, EntryKind, FailCode, Failure, Made, RelPath};
 use rustix::io::Errno;
 
 use super::claims::Claims;
@@ -23,6 +23,9 @@ pub(super) struct Places {
     root: Arc<Directory>,
     /// The name for the single entry at the root, in place of its own.
     rename: Option<Rename>,
+    /// A directory that has that name, unfinished, and the name of its source. The first entry tells whether this is the same
+    /// copy, which goes on there, or whether it goes into it.
+    unfinished: Option<(Directory, Component)>,
     /// What the copy has made at the root.
     claims: Arc<Claims>,
     /// Temporary names at the root. Read when they are needed.
@@ -82,12 +85,18 @@ impl Places {
         Self {
             root: Arc::new(root),
             rename: rename.map(|to| Rename { to, from: None }),
+            unfinished: None,
             claims: Arc::default(),
             remains: None,
             umask: umask(),
             directories: BTreeMap::new(),
             last: None,
         }
+    }
+
+    /// Places in `parent` for the copy that has left `directory` unfinished there, as `name`, and in `directory` for any other one.
+    pub(super) fn going_on(parent: Directory, name: Component, directory: Directory, source: Component) -> Self {
+        Self { unfinished: Some((directory, source)), ..Self::new(parent, Some(name)) }
     }
 
     /// Makes a directory, or takes the one that stands there. In a dry run, none is made.
@@ -117,7 +126,7 @@ impl Places {
             parent.make_child(&name).map_err(|error| Target { directory: &parent, name: &name }.no_directory(error))?;
         claims.claim_existing(&parent, &name, (directory.inode(), is_new))?;
         if is_new {
-            directory.mark_unfinished(OWNER);
+            directory.mark_unfinished(OWNER, self.renamed_source(&entry.path));
         }
         let is_ours = is_new || directory.is_unfinished();
         let mode_after_break = is_ours.then_some(entry.mode & !self.umask & 0o777 | OWNER);
@@ -131,6 +140,11 @@ impl Places {
     pub(super) fn find(&mut self, entry: &Entry) -> Result<Option<StoredPlace>, Failure> {
         let no_name = || Failure::from(FailCode::NameRefused);
         let (name, parents) = entry.path.split_last().ok_or_else(no_name)?;
+        if let Some((directory, source)) = self.unfinished.take()
+            && (source != *name || entry.kind != EntryKind::Directory)
+        {
+            (self.root, self.rename) = (Arc::new(directory), None);
+        }
         let name = match &mut self.rename {
             Some(rename) if parents.is_empty() => {
                 if rename.from.get_or_insert_with(|| name.clone()) != name {
@@ -151,6 +165,14 @@ impl Places {
         let claims = Arc::clone(&open.claims);
         let directory = self.open(&parents, identity)?;
         Ok(Some(StoredPlace { directory, name, claims, parents }))
+    }
+
+    /// The name of the source of the directory that has its own name from the target.
+    fn renamed_source<'a>(&self, path: &'a RelPath) -> Option<&'a Component> {
+        match path.components() {
+            [source] => self.rename.is_some().then_some(source),
+            _ => None,
+        }
     }
 
     /// The same for a file that has its name, whose directory may be finished.
@@ -231,7 +253,7 @@ impl Places {
             if let Ok(directory) = self.open(&path, identity) {
                 // If that fails, the directory stays private. The next copy gives it its mode.
                 let _ = directory.set_mode(mode);
-                directory.mark_unfinished(mode);
+                directory.mark_unfinished(mode, self.renamed_source(&path));
             }
         }
     }

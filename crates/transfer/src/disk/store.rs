@@ -83,8 +83,11 @@ impl DiskStore {
     /// # Errors
     /// The parent directory does not exist or may not be entered.
     pub fn at(path: &Path, is_directory: bool) -> io::Result<Self> {
+        let is_unfinished = |directory: Directory| directory.unfinished_source().is_some();
         match Directory::open_parent(path)? {
-            Some((parent, name)) if !path.is_dir() => Self::under(parent, name, is_directory),
+            Some((parent, name)) if !path.is_dir() || parent.child(&name).is_ok_and(is_unfinished) => {
+                Self::under(parent, name, is_directory)
+            }
             _ => Ok(Self::into_directory(Directory::open(path)?)),
         }
     }
@@ -102,7 +105,10 @@ impl DiskStore {
 
     fn under(parent: Directory, name: Component, is_directory: bool) -> io::Result<Self> {
         match parent.child(&name) {
-            Ok(directory) => Ok(Self::into_directory(directory)),
+            Ok(directory) => Ok(match directory.unfinished_source().filter(|_| !is_directory) {
+                Some(source) => Self::new(Places::going_on(parent, name, directory, source)),
+                None => Self::into_directory(directory),
+            }),
             Err(_) if is_directory => {
                 let (directory, is_new) = parent.make_child(&name)?;
                 if is_new {

@@ -61,6 +61,12 @@ pub(crate) struct CopyArgs {
     /// the limit and it has more than two cores.
     #[arg(long, value_name = "N", default_value_t = Flows::Auto)]
     pub(crate) flows: Flows,
+    /// After the connection was lost, try again until there was none for this long; 0s fails at once
+    ///
+    /// Each attempt goes on where the last one ended. Streams on stdin and stdout cannot, and a copy between two other hosts has
+    /// one attempt.
+    #[arg(long, env = "FARHAUL_GIVE_UP", value_name = "TIME", default_value = "15min", value_parser = parse_duration)]
+    pub(crate) give_up: Duration,
     #[command(flatten)]
     pub(crate) rules: RulesOptions,
     #[command(flatten)]
