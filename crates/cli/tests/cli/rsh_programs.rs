@@ -156,7 +156,27 @@ fn borg_backs_up_and_restores() {
     assert_eq!(programs.succeeds(&line), "today\n");
 }
 
-/// Both start the subsystem `sftp`. Rclone 1.60 of Debian has no `--sftp-ssh`; what it would start is the same.
+#[test]
+fn rclone_copies_and_checks_through_its_own_external_ssh() {
+    let Some(programs) = Programs::with(&["rclone"]) else { return };
+    // Rclone 1.60 of Debian 12 has no such option.
+    let has_it = "rclone help flags 2> /dev/null | grep -q -- --sftp-ssh";
+    if runs(&["bash", "-c", has_it], "an rclone of 1.62 or later").is_none() {
+        return;
+    }
+    // It changes names that are not UTF-8.
+    programs.succeeds(
+        "mkdir src && cd src && head -c 3000000 /dev/urandom > big && for i in $(seq 20); do echo $i > $i; done",
+    );
+    let (there, ssh) = (programs.at("there"), programs.at("remote-shell"));
+    let rclone = format!("rclone --config /dev/null --sftp-ssh '{ssh} me@far'");
+    programs.succeeds(&format!(
+        "{rclone} sync src :sftp:{there} && diff -r src {there} && {rclone} check src :sftp:{there} && \
+         {rclone} copy :sftp:{there} back && diff -r src back"
+    ));
+}
+
+/// Both start the subsystem `sftp`.
 #[test]
 fn sftp_and_scp_go_through_the_subsystem() {
     let Some(programs) = Programs::with(&["sftp", "scp"]) else { return };
