@@ -1,5 +1,7 @@
 //! Sessions of copies and measurements, each fed with bytes that a peer could send.
 
+use std::sync::Arc;
+
 use bolero::check;
 use farhaul_session::{
     Acceptor, Bench, BenchSpec, CommandEvent, CommandExit, CommandFrame, CommandReader, Direction, Existing,
@@ -51,15 +53,18 @@ fn sender_says() {
 #[test]
 fn receiver_says() {
     check!().with_max_len(MAX_STREAM).with_iterations(1_000).for_each(|stream: &[u8]| {
-        let open = Open {
-            version: farhaul_session::VERSION,
-            oldest_version: farhaul_session::OLDEST_VERSION,
-            capabilities: farhaul_session::Capabilities::NONE,
-            credit: 1 << 20,
-            request: Request::Pull(pull()),
-            bonding: None,
-        };
-        send(FileSender::answer(&open), stream);
+        // The second sender waits for a list of names.
+        for names in [None, Some(Arc::default())] {
+            let open = Open {
+                version: farhaul_session::VERSION,
+                oldest_version: farhaul_session::OLDEST_VERSION,
+                capabilities: farhaul_session::Capabilities::NONE,
+                credit: 1 << 20,
+                request: Request::Pull(Pull { names, ..pull() }),
+                bonding: None,
+            };
+            send(FileSender::answer(&open), stream);
+        }
     });
 }
 

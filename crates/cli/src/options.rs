@@ -1,6 +1,7 @@
 //! Groups of options that several verbs share.
 
 mod files;
+mod names;
 mod originals;
 mod path;
 mod probing;
@@ -11,6 +12,7 @@ mod ssh;
 mod transport;
 
 pub(crate) use files::FilesOptions;
+pub(crate) use names::NamesOptions;
 pub(crate) use originals::{Original, OriginalStream};
 pub(crate) use path::{PathOptions, loss_share, way as path_record};
 pub(crate) use probing::Probing;

@@ -3,6 +3,7 @@
 //! ```text
 //! sender                                   receiver
 //! OPEN (push) or ACCEPT                    OPEN (pull) or ACCEPT, with the first credit
+//!                                     ←    NAMES      that a pull is restricted to, if it is
 //! ENTRY                   per entry   →    examines the target
 //!                                     ←    WANT       the content, but for chunks that an earlier copy left
 //!                                     ←    KNOWN      the digest of each of those chunks

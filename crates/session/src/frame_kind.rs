@@ -71,6 +71,8 @@ pub enum FrameKind {
     Keep = 0x24,
     /// Receiver: an entry of the target that the source lacks is removed, or why it is not.
     Deleted = 0x25,
+    /// Receiver of a pull: further names of its list; without any, the list is complete.
+    Names = 0x26,
     /// From a command: bytes of its stderr.
     Stderr = 0x40,
     /// Either side of a command: one of its streams has ended.
@@ -120,6 +122,7 @@ impl FrameKind {
             0x23 => Self::Chunk,
             0x24 => Self::Keep,
             0x25 => Self::Deleted,
+            0x26 => Self::Names,
             0x40 => Self::Stderr,
             0x41 => Self::StreamEnd,
             0x42 => Self::StreamClosed,
@@ -137,7 +140,7 @@ impl FrameKind {
     pub const fn limit(self) -> usize {
         match self {
             Self::Data => MAX_DATA,
-            Self::Open | Self::Answer | Self::Stderr => MAX_CONTROL,
+            Self::Open | Self::Answer | Self::Stderr | Self::Names => MAX_CONTROL,
             Self::Entry => MAX_ENTRY,
             Self::Request => MAX_REQUEST,
             Self::Block => BLOCK_HEADER + MAX_BLOCK,

@@ -55,6 +55,7 @@
 //! | `store` | the interface of file sessions to a disk |
 //! | `manifest`, `path_rules`, `integrity` | entries and their order, names, digests |
 //! | `rules` | what a copy keeps, skips and removes |
+//! | `name_list` | the names that a copy is restricted to |
 //! | `pattern` | names with `*`, `?` and `[…]` |
 //! | `course` | the phase or end of a session |
 //! | `error`, `failure`, `wire_codes` | errors of a session, and of one file, and their codes |
@@ -73,6 +74,7 @@ mod frame_kind;
 mod framing;
 mod integrity;
 mod manifest;
+mod name_list;
 mod opening;
 mod outbox;
 mod path_rules;
@@ -101,6 +103,7 @@ pub use file::{Change, FileEvent, FileReceiver, FileSender, Progress, ReceiveLim
 pub use frame_kind::FrameKind;
 pub use integrity::{CHUNK_LEN, ChunkDigest, ChunkDigests, ChunkHasher, Digest, chunk_count, chunk_range};
 pub use manifest::{Attribute, Entry, EntryId, EntryKind, MAX_ATTRIBUTES, Mtime, Owner, Properties, ShownPath, Stamp};
+pub use name_list::{ListTooLong, Listed, MAX_LISTED_BYTES, MAX_LISTED_NAMES, NameList, NameListBuilder};
 pub use opening::{
     Acceptor, Capabilities, MAX_REFUSAL, OLDEST_VERSION, Open, Pull, Push, Request, RequestError, VERSION, refusal,
     refusal_in, refusal_of,

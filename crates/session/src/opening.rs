@@ -6,6 +6,8 @@
 //! Data after OPEN is in the version that OPEN names. OPEN also names the oldest version that the connecting side
 //! supports. So an answer to a too new caller can name a version to try.
 
+use std::sync::Arc;
+
 use crate::bench::spec::BenchSpec;
 use crate::bond::{BONDING, Bonding, Join};
 use crate::command::CommandRequest;
@@ -14,6 +16,7 @@ use crate::failure::{clipped, received_text};
 use crate::field::{Fields, Malformed};
 use crate::frame_kind::{FrameKind, MAX_CONTROL};
 use crate::framing::{Decoder, HEADER_LEN, Piece, put_frame};
+use crate::name_list::NameList;
 use crate::path_rules::{Component, RelPath};
 use crate::pattern::Pattern;
 use crate::rules::Rules;
@@ -39,6 +42,8 @@ const MAX_PATH_LIST: usize = MAX_CONTROL - 128;
 const RECURSIVE: u8 = 1;
 const PATTERNS: u8 = 2;
 const SINGLE: u8 = 4;
+/// The verb of a pull whose names follow. It is one of its own because a sender that does not know of lists would send everything.
+const PULL_BY_NAMES: u8 = 8;
 
 /// Optional features that a side offers. A session uses those that both sides offer. Unknown bits are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -96,6 +101,9 @@ pub struct Pull {
     pub single: bool,
     /// The rules of the copy.
     pub rules: Rules,
+    /// The names that a copy of the content of the only path is restricted to. They follow behind the request: on the accepting
+    /// side the list is empty, and the sender passes it to its [`Source`](crate::Source). Older senders refuse such a request.
+    pub names: Option<Arc<NameList>>,
     /// What the sender is asked to do meanwhile. It stands behind the request, where older senders look for nothing.
     pub sender: SenderSettings,
 }
@@ -218,6 +226,9 @@ pub enum RequestError {
     /// The list does not fit in an opening frame. Request a directory, or use several sessions.
     #[error("the list of paths is longer than {MAX_PATH_LIST} bytes; request a directory, or use several copies")]
     TooLong,
+    /// A list of names is for the content of one directory.
+    #[error("a list of names needs one source, a directory")]
+    SeveralWithNames,
     /// Two paths have the same last name and would arrive at the same place.
     #[error("two paths end in the same name; copy them into different directories")]
     SameName,
@@ -232,6 +243,8 @@ impl Pull {
         names.sort_unstable();
         if names.is_empty() {
             Err(RequestError::Nothing)
+        } else if self.names.is_some() && names.len() > 1 {
+            Err(RequestError::SeveralWithNames)
         } else if bytes.len() > MAX_PATH_LIST {
             Err(RequestError::TooLong)
         } else if names.windows(2).any(|pair| pair[0] == pair[1] && !self.is_pattern(pair[0])) {
@@ -266,7 +279,15 @@ impl Pull {
             paths.push(fields.path()?);
         }
         let sender = SenderSettings::default();
-        Ok(Self { paths, recursive: has(RECURSIVE), patterns: has(PATTERNS), single: has(SINGLE), rules, sender })
+        Ok(Self {
+            paths,
+            recursive: has(RECURSIVE),
+            patterns: has(PATTERNS),
+            single: has(SINGLE),
+            names: None,
+            rules,
+            sender,
+        })
     }
 }
 
@@ -371,7 +392,8 @@ impl Request {
     const fn verb(&self) -> u8 {
         match self {
             Self::Push(_) => 1,
-            Self::Pull(_) => 2,
+            Self::Pull(Pull { names: None, .. }) => 2,
+            Self::Pull(_) => PULL_BY_NAMES,
             Self::Bench(_) => 3,
             Self::Command(_) => 5,
             Self::Files => 4,
@@ -402,6 +424,13 @@ impl Request {
             5 => CommandRequest::decode(body).map(Self::Command),
             6 => Join::decode(body).map(Self::Join),
             7 => Ok(Self::Stream),
+            PULL_BY_NAMES => {
+                let names = Some(Arc::default());
+                Pull::decode(body).and_then(|pull| match pull.paths[..] {
+                    [_] => Ok(Self::Pull(Pull { names, ..pull })),
+                    _ => Err(Malformed::Value("number of paths")),
+                })
+            }
             _ => return None,
         })
     }

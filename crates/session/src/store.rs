@@ -9,6 +9,7 @@
 //!
 //! | a sender calls | for each |
 //! | --- | --- |
+//! | [`restrict`](Source::restrict) | list of names of a pull |
 //! | [`next_entry`](Source::next_entry) | entry, depth first, siblings ascending by bytes |
 //! | [`open`](Source::open), [`read`](Source::read)\*, [`recheck`](Source::recheck)?, [`close`](Source::close) | file whose content the receiver wants, one at a time, in any order of files and offsets; perhaps again |
 //! | [`forget`](Source::forget) | file, once the receiver has answered it for the last time |
@@ -29,6 +30,7 @@ use crate::figures::Figures;
 use crate::file::Change;
 use crate::integrity::{ChunkDigest, Digest};
 use crate::manifest::{Entry, EntryId, ShownPath, Stamp};
+use crate::name_list::NameList;
 
 pub use memory::{MemoryFile, MemorySource, MemoryStore};
 
@@ -37,6 +39,10 @@ pub use memory::{MemoryFile, MemorySource, MemoryStore};
 /// Implementations walk by directory handles, never leave their roots, and do not follow symbolic links below them.
 /// They refuse devices, pipes and sockets ([`Next::Skipped`] with [`SpecialFile`](crate::FailCode::SpecialFile)).
 pub trait Source {
+    /// Restricts a source for a pull by names to these. It comes once, before the first entry, and only if the request has names.
+    /// Such a source has nothing to send before.
+    fn restrict(&mut self, _names: NameList) {}
+
     /// The next entry, which gets the number `id`. Nothing is opened for it yet.
     ///
     /// The order is part of the protocol. A directory comes before its entries, and all of them before its next

@@ -27,10 +27,10 @@ mod stream;
 use std::fmt;
 use std::io::{Read, Write};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use farhaul_session::Rules;
+use farhaul_session::{NameList, Rules};
 use farhaul_units::Rate;
 
 use self::exchange::Exchange;
@@ -62,6 +62,8 @@ use crate::settings::Settings;
 pub struct Copy {
     plan: Plan,
     recursive: bool,
+    /// Whether it is restricted to a list of names.
+    has_names: bool,
     rules: Rules,
     settings: Settings,
     ssh: Ssh,
@@ -91,6 +93,7 @@ impl Copy {
         Self {
             plan,
             recursive,
+            has_names: false,
             rules: Rules::default(),
             settings: Settings::default(),
             ssh: Ssh::default(),
@@ -115,6 +118,18 @@ impl Copy {
         let whole = rules.whole || self.plan.is_whole();
         self.rules = Rules { whole, ..rules };
         self
+    }
+
+    /// The same with these names in its only source, a directory, and the directories on the way to them, instead of all of it.
+    /// Directories among them are copied with their contents only if the copy is recursive. They arrive below the target as they
+    /// are below the source.
+    ///
+    /// # Errors
+    /// It has several sources, a stream as one end, or two other hosts.
+    pub fn only(mut self, names: NameList) -> Result<Self, Error> {
+        self.plan.restrict(Arc::new(names))?;
+        self.has_names = true;
+        Ok(self)
     }
 
     /// Its rules.
@@ -233,7 +248,7 @@ impl Copy {
 
     /// Whether its rules leave out some of what its sources have.
     pub fn leaves_out(&self) -> bool {
-        !self.rules.filters.is_empty()
+        self.has_names || !self.rules.filters.is_empty()
     }
 
     /// Its sources on this host.
@@ -244,7 +259,7 @@ impl Copy {
     /// Whether it has one source alone, which is no directory as far as it knows.
     pub fn is_of_one_file(&self) -> bool {
         match &self.plan {
-            Plan::Pull(plan) => !self.recursive && plan.asked.names().len() == 1,
+            Plan::Pull(plan) => !self.recursive && !self.has_names && plan.asked.names().len() == 1,
             Plan::Fetch(_) => true,
             _ => false,
         }
@@ -265,6 +280,12 @@ impl Copy {
     /// # Errors
     /// They do not.
     pub fn check(&self) -> Result<(), Error> {
+        if self.has_names && self.rules.delete.is_some() {
+            return Err(Error::usage(
+                "a list of names does not say what the source lacks, so nothing can be removed by it",
+            )
+            .remedy("leave out --delete, or copy whole directories"));
+        }
         if self.ssh.detach && matches!(self.plan, Plan::Between(_)) {
             return Err(Error::usage("--detach is for copies from or to this machine"));
         }

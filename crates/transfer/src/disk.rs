@@ -4,6 +4,7 @@
 //! directory handle and a single name, never by a path that somebody could redirect: see [`Directory`].
 
 mod asked;
+mod by_names;
 mod claims;
 mod clean;
 mod commits;

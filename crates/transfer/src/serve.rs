@@ -44,7 +44,7 @@ use self::hosting::Hosting;
 use self::listener::{Caller, Callers, Limits};
 use self::permissions::Permissions;
 use crate::connect;
-use crate::copy::missing::select;
+use crate::copy::missing::{Missing, select};
 use crate::copy::partial::Target;
 use crate::disk::{Directory, DiskSource, DiskStore, Reach, Selection, Wording};
 use crate::environment::Environment;
@@ -258,14 +258,24 @@ impl Serving<'_> {
         let wording = if pull.patterns { Wording::Patterns } else { Wording::Literal };
         let alone = || Selection::each_beneath(root, &pull.paths, wording, pull.recursive);
         let each = || pull.paths.iter().map(ShownPath::from).zip(alone());
-        let all = Selection::beneath(root, &pull.paths, wording, pull.recursive);
-        let (report, result) = match select(all, pull.single, each) {
-            Ok(selection) => {
-                // A path may be permitted as a pattern, and lead elsewhere.
-                if let Err((code, why)) = self.server.permissions.may_read(rights, selection.paths()) {
-                    return caller.refuse(code, &why);
+        let all = || Selection::beneath(root, &pull.paths, wording, pull.recursive);
+        let source = match (&pull.names, &pull.paths[..]) {
+            (Some(_), [base, ..]) => DiskSource::by_names_beneath(root, base, pull.recursive)
+                .map_err(|error| Missing::one(ShownPath::from(base), &error)),
+            _ => match select(all(), pull.single, each) {
+                Ok(selection) => {
+                    // A path may be permitted as a pattern, and lead elsewhere.
+                    if let Err((code, why)) = self.server.permissions.may_read(rights, selection.paths()) {
+                        return caller.refuse(code, &why);
+                    }
+                    Ok(DiskSource::of(selection))
                 }
-                let mut source = match DiskSource::of(selection).under_rules(&pull.rules) {
+                Err(missing) => Err(missing),
+            },
+        };
+        let (report, result) = match source {
+            Ok(source) => {
+                let mut source = match source.under_rules(&pull.rules) {
                     Ok(source) => source,
                     Err(why) => return caller.refuse(AbortCode::Refused, &why),
                 };

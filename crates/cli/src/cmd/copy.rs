@@ -35,6 +35,9 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
                 "--control-stream needs a Farhaul server, because original programs do not answer the stream",
             ));
         }
+        if args.names.files_from.is_some() {
+            return Err(Fault::usage("--files-from needs a Farhaul server, because original programs know no lists"));
+        }
         return original::copy::run(args, context);
     }
     let copy = Copy::of(&args.places, args.is_recursive())?;
@@ -55,6 +58,10 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
         .control_stream(args.control_stream)
         .flows(args.flows)
         .give_up_after(args.give_up);
+    let copy = match args.names.names()? {
+        Some(names) => copy.only(names)?,
+        None => copy,
+    };
     copy.check()?;
     if copy.hosts().is_some() && args.transport.trace.is_some() {
         return Err(Fault::usage(
@@ -70,6 +77,9 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     start.only_sends = matches!(args.places.last(), Some(Location::Remote(_) | Location::Ssh(_)));
     start.settings.insert("sources".into(), sources.iter().map(ToString::to_string).collect::<Vec<_>>().into());
     start.settings.insert("recursive".into(), args.is_recursive().into());
+    if let Some(list) = args.names.shown() {
+        start.settings.insert("files_from".into(), list.into());
+    }
     start.settings.insert("flows".into(), args.flows.to_string().into());
     start.settings.insert("give_up_seconds".into(), args.give_up.as_secs_f64().into());
     if let Some(target) = args.control_stream {

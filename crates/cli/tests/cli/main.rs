@@ -4,6 +4,7 @@
 mod arena;
 mod between;
 mod both_ways;
+mod by_names;
 mod captures;
 mod control;
 mod copies;

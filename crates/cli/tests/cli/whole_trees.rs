@@ -17,12 +17,12 @@ use crate::requirement::runs;
 const EAGER: u64 = 1 << 20;
 
 /// A remote host on this machine, which a script in the place of ssh reaches.
-struct Far {
-    scratch: Scratch,
+pub(crate) struct Far {
+    pub(crate) scratch: Scratch,
 }
 
 impl Far {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let scratch = Scratch::new();
         let script = "#!/bin/sh\ncase \"$*\" in *-G*) exit 0;; esac\nfor C; do :; done\n\
                       export SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22'\nexec sh -c \"$C\"\n";
@@ -31,7 +31,7 @@ impl Far {
         Self { scratch }
     }
 
-    fn copies(&self, options: &[&str], from: &str, to: &str) -> Run {
+    pub(crate) fn copies(&self, options: &[&str], from: &str, to: &str) -> Run {
         let ssh = self.scratch.at("ssh");
         let copy = ["copy", "--ssh", &ssh, "--remote-path", env!("CARGO_BIN_EXE_farhaul")];
         farhaul_where(&[], &[&copy[..], options, &[from, to]].concat())

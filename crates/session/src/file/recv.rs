@@ -141,7 +141,11 @@ impl FileReceiver {
         let mut state = RecvState::new(limits, true);
         state.wanted = Some(Wanted::new(&pull));
         state.keeps_special_bits = pull.rules.keep.special_bits;
+        let names = pull.names.clone();
         Open::new(Request::Pull(pull), state.granted).bonded_by(bonding).put(state.out.bytes());
+        if let Some(names) = names {
+            names.put(state.out.bytes());
+        }
         Ok(Self { decoder: Decoder::default(), state })
     }
 

@@ -18,6 +18,7 @@ use crate::frame_kind::FrameKind;
 use crate::framing::{Decoder, HEADER_LEN, Piece};
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, OpenDirectories};
+use crate::name_list::{NameList, NameListBuilder};
 use crate::opening::{Accept, INITIAL_CREDIT, Open, Push, Request, put_abort};
 use crate::store::Source;
 use buffer::{Buffer, MARGIN};
@@ -59,6 +60,8 @@ struct SendState {
     course: Course<SendPhase>,
     /// The answer to this side's OPEN is missing.
     awaits_accept: bool,
+    /// The names that the receiver restricts the copy to. Nothing is announced before.
+    names: Names,
     out: Buffer,
     events: VecDeque<FileEvent>,
     open: OpenDirectories<()>,
@@ -105,6 +108,15 @@ enum SendPhase {
     Ended,
 }
 
+/// The list of names of a pull.
+#[derive(Debug)]
+enum Names {
+    /// There is none, or the source has it.
+    None,
+    Incomplete(NameListBuilder),
+    Complete(NameList),
+}
+
 /// An entry without its last answer.
 #[derive(Debug)]
 struct Pending {
@@ -146,7 +158,12 @@ impl FileSender {
     pub fn answer(open: &Open) -> Self {
         let mut state = SendState::new(false);
         state.granted = open.credit.max(INITIAL_CREDIT);
-        state.allows_changes = matches!(&open.request, Request::Pull(pull) if pull.rules.allow_changing);
+        if let Request::Pull(pull) = &open.request {
+            state.allows_changes = pull.rules.allow_changing;
+            if pull.names.is_some() {
+                state.names = Names::Incomplete(NameListBuilder::default());
+            }
+        }
         state.out.put(|out| Accept::new(0).put(out));
         Self::begin(state)
     }
@@ -258,6 +275,7 @@ impl SendState {
         Self {
             course: Course::At(SendPhase::Sending),
             awaits_accept,
+            names: Names::None,
             out: Buffer::new(HEADER_LEN + BLOCK),
             events: VecDeque::new(),
             open: OpenDirectories::default(),

@@ -43,6 +43,7 @@ fn every_request_survives_encoding() {
             sender: SenderSettings { rate: Some(Rate::from_megabits_per_second(5)), background: false },
             ..Pull::default()
         }),
+        Request::Pull(Pull { paths: vec![RelPath::root()], names: Some(Arc::default()), ..Pull::default() }),
         bench().request,
         Request::Files,
     ] {

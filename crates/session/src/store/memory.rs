@@ -8,6 +8,7 @@ use crate::figures::Figures;
 use crate::file::Change;
 use crate::integrity::{CHUNK_LEN, Digest, chunk_count};
 use crate::manifest::{Entry, EntryId, EntryKind, Mtime, Properties, ShownPath, Stamp};
+use crate::name_list::{Listed, NameList};
 use crate::path_rules::RelPath;
 
 /// Bytes of a hole.
@@ -99,6 +100,10 @@ impl MemorySource {
 }
 
 impl Source for MemorySource {
+    fn restrict(&mut self, names: NameList) {
+        self.tree.retain(|path, _| names.place_of(path, true) != Listed::Outside);
+    }
+
     fn next_entry(&mut self, id: EntryId) -> Next {
         if let Some((path, failure)) = self.skipped.pop() {
             return Next::Skipped(path, failure);

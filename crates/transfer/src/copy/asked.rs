@@ -1,6 +1,8 @@
 //! The paths that a copy requests from the other side, by name or by pattern.
 
-use farhaul_session::{Component, Pattern, Pull, RelPath, Rules};
+use std::sync::Arc;
+
+use farhaul_session::{Component, NameList, Pattern, Pull, RelPath, Rules};
 
 use crate::location::{ServerPlace, SshPlace};
 
@@ -10,6 +12,8 @@ pub(super) struct AskedPaths {
     pub(super) paths: Vec<RelPath>,
     /// Whether a path that does not exist is a pattern.
     patterns: bool,
+    /// The names that the copy of the content of the only path is restricted to.
+    pub(super) names: Option<Arc<NameList>>,
 }
 
 impl AskedPaths {
@@ -21,17 +25,26 @@ impl AskedPaths {
             None if patterns => quoted(&place.path),
             None => place.path.clone(),
         };
-        Self { paths: places.iter().map(path).collect(), patterns }
+        Self { paths: places.iter().map(path).collect(), patterns, names: None }
     }
 
     /// Of a remote program, which knows the whole paths. Here they are the names under which they arrive.
     pub(super) fn over_ssh(places: &[&SshPlace]) -> Self {
         let paths = places.iter().map(|place| place.name()).collect();
-        Self { paths, patterns: places.iter().any(|place| place.has_pattern()) }
+        Self { paths, patterns: places.iter().any(|place| place.has_pattern()), names: None }
+    }
+
+    /// The same for listed names in the only path, which is literal.
+    pub(super) fn restrict(&mut self, names: Arc<NameList>) {
+        self.names = Some(names);
+        self.patterns = false;
     }
 
     /// The names that they arrive under, in the order of the copy: ascending by their bytes. Patterns have none yet.
     pub(super) fn names(&self) -> Vec<Vec<u8>> {
+        if let Some(names) = &self.names {
+            return top_of(names);
+        }
         let named = self.paths.iter().filter(|_| !self.patterns);
         let mut names: Vec<_> = named.filter_map(|path| Some(path.split_last()?.0.as_bytes().to_vec())).collect();
         names.sort_unstable();
@@ -40,9 +53,14 @@ impl AskedPaths {
 
     /// The request. `single` is for a target that takes one entry.
     pub(super) fn pull(&self, recursive: bool, single: bool, rules: &Rules) -> Pull {
-        let (paths, patterns) = (self.paths.clone(), self.patterns);
-        Pull { paths, recursive, patterns, single: single && patterns, rules: rules.clone(), ..Pull::default() }
+        let (paths, patterns, names) = (self.paths.clone(), self.patterns, self.names.clone());
+        Pull { paths, recursive, patterns, single: single && patterns, names, rules: rules.clone(), ..Pull::default() }
     }
+}
+
+/// The names at the top of a copy of listed names.
+pub(super) fn top_of(names: &NameList) -> Vec<Vec<u8>> {
+    names.children(&RelPath::root()).iter().map(|name| name.as_bytes().to_vec()).collect()
 }
 
 /// A path as a pattern that matches it alone. A name that is too long then is asked for as it is.

@@ -18,7 +18,7 @@ use super::stream::{InputStream, OutputStream};
 use crate::bond::BondedStream;
 use crate::connect::{self, Calling};
 use crate::control::Control;
-use crate::disk::{DiskSource, DiskStore, Filters};
+use crate::disk::{DiskStore, Filters};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::{Event, Moved};
@@ -63,11 +63,10 @@ impl<'a> Exchange<'a> {
     /// Files of this host to another one.
     pub(super) fn push(&self, plan: &PushPlan, report: &mut Report) -> Result<(), Error> {
         plan.check_sources()?;
-        let selection = plan.select(self.copy.recursive)?;
-        let names = selection.names().map(|name| name.as_bytes().to_vec()).collect();
-        let target_is_directory = plan.is_directory || selection.len() > 1;
+        let (source, names) = plan.source(self.copy.recursive)?;
+        let target_is_directory = plan.is_directory || names.len() > 1;
         let rules = self.rules.clone();
-        let mut source = DiskSource::of(selection).under_rules(&rules).map_err(Error::usage)?;
+        let mut source = source.under_rules(&rules).map_err(Error::usage)?;
         let push = Push { target: plan.target.clone(), target_is_directory, rules };
         let mut reached = self.connect(&plan.to)?;
         if connect::is_here(reached.stream.first().peer_addr()) {

@@ -34,6 +34,11 @@ pub(crate) fn too_many_for_one(len: usize) -> String {
 }
 
 impl Missing {
+    /// Reports why the only path cannot be sent.
+    pub(crate) fn one(path: ShownPath, error: &io::Error) -> Self {
+        Self { reports: vec![(path, failure(error))] }
+    }
+
     /// Reports a reason for each path, from the attempt to select it alone. `error` is the reason for the first one.
     fn new(each: impl Iterator<Item = (ShownPath, io::Result<Selection>)>, error: &io::Error) -> Self {
         let reports = each.map(|(path, selected)| {

@@ -4,12 +4,13 @@ use std::fmt;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use farhaul_session::{Component, Pull, RelPath, Rules, own_name};
+use farhaul_session::{Component, NameList, Pull, RelPath, Rules, own_name};
 
-use super::asked::AskedPaths;
+use super::asked::{AskedPaths, top_of};
 use super::missing::too_many_for_one;
-use crate::disk::{Selection, Wording};
+use crate::disk::{DiskSource, Selection, Wording};
 use crate::error::{Code, Error};
 use crate::location::{HostPort, Location, ServerPlace, SshPlace};
 use crate::remote::Other;
@@ -48,8 +49,10 @@ pub(super) struct PushPlan {
     pub(super) to: RemoteEnd,
     /// The target below the root of a server.
     pub(super) target: RelPath,
-    /// Whether the target must be a directory: for several sources, or for a source without a name (`.`, `..`).
+    /// Whether the target must be a directory: for several sources, for a source without a name (`.`, `..`), and for listed names.
     pub(super) is_directory: bool,
+    /// The names that the copy of the content of the only source is restricted to.
+    pub(super) names: Option<Arc<NameList>>,
     /// The target as it was typed.
     pub(super) shown: String,
 }
@@ -139,6 +142,28 @@ impl Plan {
             Self::Between(plan) => plan.is_whole,
             Self::Feed(_) | Self::Fetch(_) => false,
         }
+    }
+
+    /// Restricts it to these names in its only source.
+    ///
+    /// # Errors
+    /// It has several sources, or none that is a directory.
+    pub(super) fn restrict(&mut self, names: Arc<NameList>) -> Result<(), Error> {
+        match self {
+            Self::Push(plan) if plan.sources.len() == 1 => plan.restrict(names),
+            Self::Pull(plan) if plan.asked.paths.len() == 1 => plan.asked.restrict(names),
+            Self::Push(_) | Self::Pull(_) => {
+                return Err(Error::usage("a list of names needs one source, the directory that the names are in"));
+            }
+            Self::Feed(_) | Self::Fetch(_) => {
+                return Err(Error::usage("a list of names needs directories as source and target, not -"));
+            }
+            Self::Between(_) => {
+                let message = "a list of names does not reach a copy between two other hosts";
+                return Err(Error::usage(message).remedy("start the copy on one of the two"));
+            }
+        }
+        Ok(())
     }
 
     /// Whether ssh reaches one of the ends.
@@ -233,7 +258,7 @@ impl PushPlan {
         let is_directory = to.is_directory || need_directory(&sources);
         let (target, shown) = (to.path.clone(), to.to_string());
         let to = RemoteEnd::Server(to.server.clone());
-        Self { sources, wording: Wording::Literal, to, target, is_directory, shown }
+        Self { sources, wording: Wording::Literal, to, target, is_directory, names: None, shown }
     }
 
     fn over_ssh(sources: Vec<PathBuf>, to: &SshPlace, recursive: bool) -> Self {
@@ -241,7 +266,8 @@ impl PushPlan {
         let request =
             Pull { paths: sources.iter().map(|source| arrives_as(source)).collect(), recursive, ..Pull::default() };
         let (far, shown) = (RemoteEnd::receiving(&to.host, &to.path, is_directory, &request), to.to_string());
-        Self { sources, wording: Wording::Literal, to: far, target: RelPath::root(), is_directory, shown }
+        let target = RelPath::root();
+        Self { sources, wording: Wording::Literal, to: far, target, is_directory, names: None, shown }
     }
 
     /// The sources to another remote program.
@@ -250,7 +276,7 @@ impl PushPlan {
         // The place is the local program's affair. The slash keeps what it says about a directory.
         let shown = format!("other:{}", if to.is_directory { "target/" } else { "target" });
         let (to, target) = (RemoteEnd::Other(to), RelPath::root());
-        Self { sources, wording: Wording::Patterns, to, target, is_directory, shown }
+        Self { sources, wording: Wording::Patterns, to, target, is_directory, names: None, shown }
     }
 
     /// Whether the entries at the root are all of a directory, whose content is copied.
@@ -258,10 +284,23 @@ impl PushPlan {
         matches!(&self.sources[..], [only] if own_name(only.as_os_str().as_bytes()).is_none())
     }
 
+    /// Restricts it to these names in its only source, which go into a directory.
+    fn restrict(&mut self, names: Arc<NameList>) {
+        (self.names, self.is_directory) = (Some(names), true);
+        if let RemoteEnd::Ssh { task: Task::Receive { is_directory, wanted, .. }, .. } = &mut self.to {
+            let content = Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() };
+            (*is_directory, *wanted) = (true, Wanted::by(&content));
+        }
+    }
+
     /// The size of the sources in bytes, if all are files that exist.
     pub(super) fn size(&self) -> Option<u64> {
         let size = |path: &PathBuf| path.metadata().ok().filter(fs::Metadata::is_file).map(|metadata| metadata.len());
-        self.sources.iter().map(size).sum::<Option<u64>>().filter(|_| self.wording == Wording::Literal)
+        self.sources
+            .iter()
+            .map(size)
+            .sum::<Option<u64>>()
+            .filter(|_| self.wording == Wording::Literal && self.names.is_none())
     }
 
     /// Checks that all sources exist, unless they may be patterns.
@@ -278,8 +317,22 @@ impl PushPlan {
         Ok(())
     }
 
+    /// What it sends, and the names at the top of the copy. `recursive` is for directories.
+    pub(super) fn source(&self, recursive: bool) -> Result<(DiskSource, Vec<Vec<u8>>), Error> {
+        let (Some(names), [base, ..]) = (&self.names, &self.sources[..]) else {
+            let selection = self.select(recursive)?;
+            let names = selection.names().map(|name| name.as_bytes().to_vec()).collect();
+            return Ok((DiskSource::of(selection), names));
+        };
+        let source = DiskSource::by_names(base, Arc::clone(names), recursive).map_err(|error| {
+            let why = reason(&error);
+            Error::new(Code::FilesFailed, format!("cannot read {}: {why}; nothing was copied", base.display()))
+        })?;
+        Ok((source, top_of(names)))
+    }
+
     /// Selects the sources. `recursive` is for directories.
-    pub(super) fn select(&self, recursive: bool) -> Result<Selection, Error> {
+    fn select(&self, recursive: bool) -> Result<Selection, Error> {
         let selected = Selection::named(&self.sources, self.wording, recursive).map_err(|error| {
             let mut alone = self.sources.iter().zip(Selection::each_named(&self.sources, self.wording, recursive));
             let what = match alone.find_map(|(path, alone)| alone.err().map(|error| (path, error))) {
@@ -316,12 +369,13 @@ impl PullPlan {
 
     /// Whether the entries at the root are all of a directory, whose content is copied.
     pub(super) fn is_whole(&self) -> bool {
-        matches!(&self.asked.paths[..], [only] if only.is_root())
+        matches!(&self.asked.paths[..], [only] if only.is_root()) && self.asked.names.is_none()
     }
 
     /// Whether the target must be a directory: for several sources, or for the root, which has no name.
     pub(super) fn is_directory(&self) -> bool {
         self.asked.paths.len() > 1
+            || self.asked.names.is_some()
             || self.asked.paths.iter().any(RelPath::is_root)
             || self.to.as_os_str().as_encoded_bytes().ends_with(b"/")
             || own_name(self.to.as_os_str().as_bytes()).is_none()

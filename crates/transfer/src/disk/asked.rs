@@ -29,6 +29,38 @@ enum AskedPlace {
     Beneath(Arc<Directory>, Arc<RelPath>),
 }
 
+/// A directory of whose content only listed names are sent.
+#[derive(Debug)]
+pub(super) struct Base(AskedPlace);
+
+impl Base {
+    /// A directory of this machine's user.
+    pub(super) fn named(path: &Path) -> io::Result<Self> {
+        Self::of(AskedPlace::named(path))
+    }
+
+    /// A directory of a peer, below `root`.
+    pub(super) fn beneath(root: &Directory, path: &RelPath) -> io::Result<Self> {
+        Self::of(AskedPlace::Beneath(Arc::new(root.duplicate()?), Arc::new(path.clone())))
+    }
+
+    fn of(place: AskedPlace) -> io::Result<Self> {
+        place.open()?;
+        Ok(Self(place))
+    }
+
+    /// Entries of it, which need not exist.
+    pub(super) fn entries(&self, names: Vec<Component>) -> Vec<Asked> {
+        let asked = |name: Component| Asked { place: self.0.clone(), name: name.clone(), sent_as: name };
+        names.into_iter().map(asked).collect()
+    }
+
+    /// The names of its whole content.
+    pub(super) fn content(&self) -> io::Result<Vec<Component>> {
+        names_to_send(&self.0.open()?)
+    }
+}
+
 impl Asked {
     /// Looks up a path of this machine's user: one entry, or the content of a directory without a name (`.`, `/`, `dir/.`).
     pub(super) fn named(path: &Path) -> io::Result<Vec<Self>> {

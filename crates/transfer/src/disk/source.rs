@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use farhaul_session::{
-    Chunk, Component, Entry, EntryId, EntryKind, FailCode, Failure, Kept, Mtime, Next, PathError, Properties, RelPath,
-    Rules, ShownPath, Source, Stamp,
+    Chunk, Component, Entry, EntryId, EntryKind, FailCode, Failure, Kept, Listed, Mtime, NameList, Next, PathError,
+    Properties, RelPath, Rules, ShownPath, Source, Stamp,
 };
 use rustix::fs::{FileType, Stat};
 
 use super::asked::{Asked, names_to_send};
+use super::by_names::{ByNames, no_way};
 use super::directory::{Directory, kind, mtime, now, stamp_now};
 use super::directory_handles::DirectoryHandles;
 use super::failure::{failure, io_failure};
@@ -32,6 +33,8 @@ use super::target::words;
 #[derive(Debug)]
 pub struct DiskSource {
     recursive: bool,
+    /// The names that the copy is restricted to.
+    by_names: Option<ByNames>,
     keep: Kept,
     filters: Filters,
     reader: Reader,
@@ -122,12 +125,46 @@ impl DiskSource {
         Selection::beneath(root, paths, Wording::Literal, recursive).map(Self::of)
     }
 
+    /// These names in the directory `base`, and the directories on the way to them. With `recursive`, also the content of
+    /// directories among them. A name that does not exist is reported.
+    ///
+    /// # Errors
+    /// `base` is no directory that can be opened, or its content is named and cannot be read.
+    pub fn by_names(base: &Path, names: Arc<NameList>, recursive: bool) -> io::Result<Self> {
+        let by_names = ByNames::named(base, names, recursive)?;
+        let mut asked = by_names.top()?;
+        asked.reverse();
+        Ok(Self { by_names: Some(by_names), ..Self::of(Selection { recursive, refused: Vec::new(), asked }) })
+    }
+
+    /// The same for names that a peer sends, to [`restrict`](Source::restrict). It has nothing to send before.
+    ///
+    /// # Errors
+    /// `base` is no directory that can be opened.
+    pub fn by_names_later(base: &Path, recursive: bool) -> io::Result<Self> {
+        Ok(Self::awaiting(ByNames::named_later(base, recursive)?, recursive))
+    }
+
+    /// The same for a directory below `root`. No link is followed.
+    ///
+    /// # Errors
+    /// `base` is no directory that can be opened.
+    pub fn by_names_beneath(root: &Directory, base: &RelPath, recursive: bool) -> io::Result<Self> {
+        Ok(Self::awaiting(ByNames::beneath_later(root, base, recursive)?, recursive))
+    }
+
+    fn awaiting(by_names: ByNames, recursive: bool) -> Self {
+        let selection = Selection { recursive, refused: Vec::new(), asked: Vec::new() };
+        Self { by_names: Some(by_names), ..Self::of(selection) }
+    }
+
     /// The entries of a selection.
     pub fn of(selection: Selection) -> Self {
         let Selection { recursive, mut refused, asked } = selection;
         refused.reverse();
         Self {
             recursive,
+            by_names: None,
             keep: Kept::default(),
             filters: Filters::default(),
             reader: Reader::default(),
@@ -190,6 +227,13 @@ impl DiskSource {
         if self.filters.leave_out(path, kind(&stat) == FileType::Directory) {
             return Ok(None);
         }
+        if let Some(by_names) = self.by_names.as_mut().filter(|_| kind(&stat) != FileType::Directory) {
+            let failure = Failure::new(FailCode::NotFound, no_way(path, kind(&stat)));
+            by_names.cannot_pass(path, failure);
+            if by_names.place_of(path) == Listed::Above {
+                return Ok(None);
+            }
+        }
         let properties = || self.reader.properties(&parent, &name, &stat);
         match kind(&stat) {
             FileType::RegularFile => {
@@ -213,7 +257,7 @@ impl DiskSource {
                 let properties = Properties { link_target, ..properties()?.unwrap_or_default() };
                 Ok(Some(self.entry(path, EntryKind::Symlink, 0, &stat, Some(properties))))
             }
-            FileType::Directory if self.recursive => {
+            FileType::Directory if self.recursive || self.by_names.is_some() => {
                 let properties = properties()?;
                 self.enter_directory(&parent, (place, name), path)?;
                 Ok(Some(self.entry(path, EntryKind::Directory, 0, &stat, properties)))
@@ -235,7 +279,11 @@ impl DiskSource {
         path: &RelPath,
     ) -> Result<(), Failure> {
         let directory = parent.child(&name).map_err(|error| failure("open", error))?;
-        let mut rest = names_to_send(&directory).map_err(|error| io_failure("open", &error))?;
+        let rest = match &self.by_names {
+            Some(by_names) => by_names.content(path, &directory),
+            None => names_to_send(&directory),
+        };
+        let mut rest = rest.map_err(|error| io_failure("open", &error))?;
         if self.leaves_out_younger && directory.made().is_some_and(|made| made > self.began) {
             let message = "it was made after the copy began; does the target lie in the source?";
             return Err(Failure::new(FailCode::SourceChanged, message));
@@ -307,8 +355,20 @@ impl Tree {
 }
 
 impl Source for DiskSource {
+    fn restrict(&mut self, names: NameList) {
+        let Some(by_names) = &mut self.by_names else { return };
+        by_names.restrict(names);
+        match by_names.top() {
+            Ok(asked) => self.asked.extend(asked.into_iter().rev()),
+            Err(error) => self.refused.push((ShownPath::new(b"."), io_failure("open", &error))),
+        }
+    }
+
     fn next_entry(&mut self, id: EntryId) -> Next {
         if let Some((path, failure)) = self.refused.pop() {
+            return Next::Skipped(path, failure);
+        }
+        if let Some((path, failure)) = self.by_names.as_mut().and_then(ByNames::next_lacking) {
             return Next::Skipped(path, failure);
         }
         loop {
@@ -327,7 +387,18 @@ impl Source for DiskSource {
                 Err(failure) if failure.code == FailCode::SpecialFile && self.keep.symlinks => {
                     return Next::LeftOut(ShownPath::from(&path), failure);
                 }
-                Err(failure) => return Next::Skipped(ShownPath::from(&path), failure),
+                Err(failure) => {
+                    let Some(by_names) = &mut self.by_names else {
+                        return Next::Skipped(ShownPath::from(&path), failure);
+                    };
+                    by_names.cannot_pass(&path, failure.clone());
+                    if by_names.place_of(&path) != Listed::Above {
+                        return Next::Skipped(ShownPath::from(&path), failure);
+                    }
+                }
+            }
+            if let Some((path, failure)) = self.by_names.as_mut().and_then(ByNames::next_lacking) {
+                return Next::Skipped(path, failure);
             }
         }
     }

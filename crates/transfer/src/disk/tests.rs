@@ -15,6 +15,7 @@ use rustix::thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread
 use super::*;
 
 mod breaks;
+mod by_names;
 mod changes;
 mod depth;
 mod folding;

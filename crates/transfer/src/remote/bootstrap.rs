@@ -24,7 +24,7 @@ use super::tunnel::{Tunnel, widen};
 use super::voice::{self, WayOut};
 use crate::connect;
 use crate::copy::Copy;
-use crate::copy::missing::select;
+use crate::copy::missing::{Missing, select};
 use crate::copy::partial::Target;
 use crate::disk::{DiskSource, DiskStore, Reach, Selection, Unguarded, Wording};
 use crate::environment::Environment;
@@ -318,9 +318,15 @@ impl OneCopy<'_> {
         let wording = if pull.patterns { Wording::Patterns } else { Wording::Literal };
         let shown = |path: &PathBuf| ShownPath::new(path.as_os_str().as_encoded_bytes());
         let each = || paths.iter().map(shown).zip(Selection::each_named(paths, wording, recursive));
-        match select(Selection::named(paths, wording, recursive), pull.single, each) {
-            Ok(selection) => {
-                let mut source = match DiskSource::of(selection).under_rules(&pull.rules) {
+        let source = match (&pull.names, paths) {
+            (Some(_), [base, ..]) => {
+                DiskSource::by_names_later(base, recursive).map_err(|error| Missing::one(shown(base), &error))
+            }
+            _ => select(Selection::named(paths, wording, recursive), pull.single, each).map(DiskSource::of),
+        };
+        match source {
+            Ok(source) => {
+                let mut source = match source.under_rules(&pull.rules) {
                     Ok(source) => source,
                     Err(why) => {
                         caller.refuse(AbortCode::Refused, &why);

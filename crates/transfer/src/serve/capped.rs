@@ -2,7 +2,7 @@
 
 use farhaul_session::{
     Change, Chunk, ChunkDigest, Commit, Digest, Ending, Entry, EntryId, FailCode, Failure, Figures, KnownChunk,
-    Leftover, Made, Next, ShownPath, Source, Stamp, Store, Verdict,
+    Leftover, Made, NameList, Next, ShownPath, Source, Stamp, Store, Verdict,
 };
 use farhaul_udp::Clock;
 
@@ -40,6 +40,10 @@ fn given_up(used_up: Exhausted) -> Failure {
 }
 
 impl<T: Source> Source for Capped<T> {
+    fn restrict(&mut self, names: NameList) {
+        self.inner.restrict(names);
+    }
+
     fn next_entry(&mut self, id: EntryId) -> Next {
         if self.is_over {
             return Next::End;

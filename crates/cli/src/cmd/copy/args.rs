@@ -7,7 +7,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use farhaul_transfer::bond::Flows;
 use farhaul_units::{Rate, parse_duration};
 
-use crate::options::{RulesOptions, ServerKeys, SshCopyOptions, Transport};
+use crate::options::{NamesOptions, RulesOptions, ServerKeys, SshCopyOptions, Transport};
 use crate::values::{Location, some_rate};
 
 /// Copy files and directories between hosts, verified and encrypted
@@ -69,6 +69,8 @@ pub(crate) struct CopyArgs {
     pub(crate) give_up: Duration,
     #[command(flatten)]
     pub(crate) rules: RulesOptions,
+    #[command(flatten)]
+    pub(crate) names: NamesOptions,
     #[command(flatten)]
     pub(crate) ssh: SshCopyOptions,
     #[command(flatten)]

@@ -1,8 +1,10 @@
 //! What a receiver asked for. Any other entry is an attack, because it could overwrite files that nobody named.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::manifest::{Entry, EntryKind};
+use crate::name_list::{Listed, NameList};
 use crate::opening::Pull;
 use crate::path_rules::{Component, RelPath};
 use crate::pattern::Pattern;
@@ -15,6 +17,8 @@ pub(super) struct Wanted {
     patterns: Vec<Pattern>,
     /// The content of a directory was requested, so its names are not known in advance.
     everything: bool,
+    /// The names that the copy is restricted to.
+    listed: Option<Arc<NameList>>,
     recursive: bool,
     /// Links that the copy keeps.
     symlinks: bool,
@@ -32,6 +36,7 @@ impl Wanted {
             names: names().cloned().collect(),
             patterns: names().filter(|name| pull.patterns && Pattern::is_in(name)).map(Pattern::new).collect(),
             everything: pull.paths.iter().any(RelPath::is_root),
+            listed: pull.names.clone(),
             recursive: pull.recursive,
             symlinks: pull.rules.keep.symlinks,
             hard_links: pull.rules.keep.hard_links,
@@ -42,15 +47,22 @@ impl Wanted {
 
     /// Whether this entry, which comes next, was asked for.
     pub(super) fn allows(&mut self, entry: &Entry) -> bool {
+        let is_kept = match entry.kind {
+            EntryKind::File | EntryKind::Directory => true,
+            EntryKind::Symlink => self.symlinks,
+            EntryKind::HardLink => self.hard_links,
+        };
+        if let Some(listed) = &self.listed {
+            return is_kept
+                && match listed.place_of(&entry.path, self.recursive) {
+                    Listed::Itself | Listed::Within => true,
+                    Listed::Above => entry.kind == EntryKind::Directory,
+                    Listed::Outside => false,
+                };
+        }
         let Some(first) = entry.path.components().first() else { return false };
         let is_one_too_many = self.single && self.taken.as_ref().is_some_and(|taken| taken != first);
-        let is_asked = self.has(first)
-            && match entry.kind {
-                EntryKind::File => true,
-                EntryKind::Directory => self.recursive,
-                EntryKind::Symlink => self.symlinks,
-                EntryKind::HardLink => self.hard_links,
-            };
+        let is_asked = self.has(first) && is_kept && (self.recursive || entry.kind != EntryKind::Directory);
         if self.single && self.taken.is_none() {
             self.taken = Some(first.clone());
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::plan::Plan;
-use super::{Pending, SendPhase, SendState, Stage};
+use super::{Names, Pending, SendPhase, SendState, Stage};
 use crate::course::Course;
 use crate::error::{SessionError, Violation};
 use crate::failure::Failure;
@@ -32,6 +32,7 @@ impl SendState {
             return Ok(());
         }
         match kind {
+            FrameKind::Names => self.on_names(body)?,
             FrameKind::Grant => self.on_grant(body)?,
             FrameKind::Want => self.on_want(body)?,
             FrameKind::Have => self.on_have(body)?,
@@ -43,6 +44,14 @@ impl SendState {
             FrameKind::Failed => self.on_failed(body)?,
             FrameKind::Done => self.on_done(body)?,
             other => return Err(Violation::OutOfPlace(other).into()),
+        }
+        Ok(())
+    }
+
+    fn on_names(&mut self, body: &[u8]) -> Result<(), Violation> {
+        let Names::Incomplete(builder) = &mut self.names else { return Err(Violation::OutOfPlace(FrameKind::Names)) };
+        if builder.handle_frame(body)? {
+            self.names = Names::Complete(std::mem::take(builder).build());
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Pending, SendPhase, SendState, Stage};
+use super::{Names, Pending, SendPhase, SendState, Stage};
 use crate::course::Course;
 use crate::failure::{FailCode, Failure};
 use crate::figures::Figures;
@@ -23,6 +23,10 @@ impl SendState {
             }
             return;
         }
+        match std::mem::replace(&mut self.names, Names::None) {
+            Names::Complete(names) => source.restrict(names),
+            incomplete => self.names = incomplete,
+        }
         while let Some(id) = self.forgotten.pop() {
             source.forget(id);
         }
@@ -42,7 +46,10 @@ impl SendState {
     /// Announces the next entry. Returns whether more may be possible at once.
     fn announce<S: Source + ?Sized>(&mut self, source: &mut S) -> bool {
         let waiting = self.pending.len().saturating_sub(self.open.depth());
-        if self.is_walked || waiting >= MAX_PENDING || self.events.len() >= MAX_EVENTS || !self.has_room() {
+        if self.is_walked || matches!(self.names, Names::Incomplete(_)) {
+            return false;
+        }
+        if waiting >= MAX_PENDING || self.events.len() >= MAX_EVENTS || !self.has_room() {
             return false;
         }
         let id = EntryId(self.entries);

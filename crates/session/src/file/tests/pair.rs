@@ -1,5 +1,7 @@
 //! Drives a sender and a receiver against each other, as a driver would, with pipes that move random amounts.
 
+use std::sync::Arc;
+
 use farhaul_units::Rng;
 
 use super::super::{FileEvent, FileReceiver, FileSender, ReceiveLimits, Side, Totals};
@@ -82,10 +84,16 @@ pub(super) fn pull(
         bytes.extend_from_slice(receiver.poll_write());
         receiver.handle_written(receiver.poll_write().len());
     });
-    assert_eq!(open.request, Request::Pull(request));
-    assert!(opening.is_empty());
-    let sender = FileSender::answer(&open);
-    run(sender, receiver, (source, store), pipes, opening)
+    let names = request.names.as_ref().map(|_| Arc::default());
+    assert_eq!(open.request, Request::Pull(Pull { names, ..request.clone() }));
+    let mut sender = FileSender::answer(&open);
+    assert_eq!(opening.is_empty(), request.names.is_none(), "names follow the opening");
+    for byte in &opening {
+        let pending = sender.poll_write(source).len();
+        assert_eq!(pending, sender.opening().len(), "nothing is announced before all names are there");
+        sender.handle_received(std::slice::from_ref(byte)).unwrap();
+    }
+    run(sender, receiver, (source, store), pipes, Vec::new())
 }
 
 /// Reads the opening frame from the bytes that `more` supplies. Later bytes stay in `bytes`.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use farhaul::Stats;
 use farhaul_session::{
     Change, Chunk, ChunkDigest, Commit, Digest, Ending, Entry, EntryId, Failure, Figures, KnownChunk, Leftover, Made,
-    Next, ShownPath, Source, Stamp, Store, Verdict,
+    NameList, Next, ShownPath, Source, Stamp, Store, Verdict,
 };
 use farhaul_units::{ByteSize, Instant, Rate};
 
@@ -184,6 +184,10 @@ impl<T> Timed<T> {
 }
 
 impl<T: Source> Source for Timed<T> {
+    fn restrict(&mut self, names: NameList) {
+        self.timed(|inner| inner.restrict(names));
+    }
+
     fn next_entry(&mut self, id: EntryId) -> Next {
         self.timed(|inner| inner.next_entry(id))
     }
