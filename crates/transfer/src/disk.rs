@@ -24,6 +24,7 @@ mod partial;
 mod place;
 mod properties;
 mod remains;
+mod replacement;
 mod reservation;
 mod selection;
 mod single;

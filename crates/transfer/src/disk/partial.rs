@@ -6,25 +6,23 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, LazyLock};
 
 use farhaul_session::{CHUNK_LEN, ChunkDigest, Component, Entry, FailCode, Failure, chunk_range};
-use rustix::fs::{FallocateFlags, FlockOperation, Gid, Mode, Stat, fallocate, flock};
+use rustix::fs::{FallocateFlags, FlockOperation, Mode, fallocate, flock};
 use rustix::io::retry_on_intr;
 use rustix::process::{Resource, getrlimit};
 
 use super::claims::Claims;
-use super::directory::{Directory, permissions};
+use super::directory::Directory;
 use super::failure::{cannot_make, failure, io_failure};
 use super::journal::Journal;
 use super::properties::Wanted;
 use super::remains::{self, Remain};
+use super::replacement::mode_after;
 use super::reservation::Reservation;
 use super::target::Target;
 use super::temporary::{journal_of, temporary_name};
 
-/// Permission bits of the group, and of all others.
-const OF_GROUP: u32 = 0o070;
 /// The mode of an incomplete file.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
-const OF_OTHERS: u32 = 0o007;
 
 /// An incomplete file. If it is dropped before its commit or removal, the bytes that arrived stay under the temporary name,
 /// without the space that was reserved for others. Without any bytes, it is removed.
@@ -288,7 +286,7 @@ impl Partial {
         if !commit.keeps_permissions
             && let Some(old) = (Target { directory: &self.directory, name: &self.name }).replaced()
         {
-            wanted.mode = Some(self.mode_after(&old));
+            wanted.mode = Some(mode_after(&old, &self.file));
         }
         let prepared =
             self.set_size().and_then(|()| wanted.set(&self.file).map_err(|error| failure("set its properties", error)));
@@ -326,16 +324,6 @@ impl Partial {
             return Ok(());
         }
         self.file.set_len(self.end.get()).map_err(|error| io_failure("set its size", &error))
-    }
-
-    /// The mode of the file once it has replaced `old`: the same permissions for the same people. The group comes with them
-    /// if the system permits that. Otherwise the file's own group gets no more than everybody.
-    fn mode_after(&self, old: &Stat) -> u32 {
-        let mode = permissions(old);
-        let is_of_group = rustix::fs::fstat(&self.file).is_ok_and(|file| file.st_gid == old.st_gid)
-            || rustix::fs::fchown(&self.file, None, Some(Gid::from_raw(old.st_gid))).is_ok();
-        let of_everybody = (mode & OF_OTHERS) << 3;
-        if is_of_group { mode } else { mode & !OF_GROUP | (mode & OF_GROUP & of_everybody) }
     }
 
     /// Removes the file, unless something else has its temporary name.

@@ -5,22 +5,19 @@ use std::io::Write;
 use std::sync::Arc;
 
 use farhaul_session::{Component, Existing, FailCode, Failure, Put, ServicePath};
-use rustix::fs::{AtFlags, FileType, Gid, RenameFlags, Stat};
+use rustix::fs::{AtFlags, FileType, RenameFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::super::claims::Claims;
-use super::super::directory::{Directory, is_same, kind, permissions};
+use super::super::directory::{Directory, is_same, kind};
 use super::super::failure::{cannot_make, failure, io_failure};
 use super::super::properties::Wanted;
+use super::super::replacement::mode_after;
 use super::super::target::{Target, words};
 use super::super::temporary::temporary_name;
 use super::super::umask::umask;
 use super::now;
 use crate::keys::Claim;
-
-/// Permission bits of the group, and of all others.
-const OF_GROUP: u32 = 0o070;
-const OF_OTHERS: u32 = 0o007;
 
 /// A file that has its final name after [`commit`](Self::commit). Its drop removes it.
 #[derive(Debug)]
@@ -73,7 +70,7 @@ impl NewFile {
         let target = Target { directory: &self.directory, name: &self.name };
         let mode = self.put.mode & !umask();
         let mode = match self.put.existing {
-            Existing::Replace => target.replaced().map_or(mode, |old| self.mode_after(&old)),
+            Existing::Replace => target.replaced().map_or(mode, |old| mode_after(&old, &self.file)),
             Existing::Keep => mode,
         };
         Wanted::plain(Some(mode), self.put.mtime.unwrap_or_else(now))
@@ -108,15 +105,6 @@ impl NewFile {
             },
             error => failure("give the file its name", error),
         })
-    }
-
-    /// The mode of the file once it has replaced `old`: the same permissions for the same people, as for copies.
-    fn mode_after(&self, old: &Stat) -> u32 {
-        let mode = permissions(old);
-        let is_of_group = rustix::fs::fstat(&self.file).is_ok_and(|file| file.st_gid == old.st_gid)
-            || rustix::fs::fchown(&self.file, None, Some(Gid::from_raw(old.st_gid))).is_ok();
-        let of_everybody = (mode & OF_OTHERS) << 3;
-        if is_of_group { mode } else { mode & !OF_GROUP | (mode & OF_GROUP & of_everybody) }
     }
 }
 
