@@ -3,6 +3,7 @@
 //! Sessions run on a thread of the application, so disk access never delays the network. Each entry is reached by a
 //! directory handle and a single name, never by a path that somebody could redirect: see [`Directory`].
 
+mod acl;
 mod asked;
 mod by_names;
 mod claims;

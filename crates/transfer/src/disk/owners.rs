@@ -24,13 +24,21 @@ impl OwnerNames {
         if numeric {
             return Owner { uid, gid, ..Owner::default() };
         }
-        let user = remembered(&mut self.users, uid, |uid| {
+        Owner { uid, gid, user: self.user(uid), group: self.group(gid) }
+    }
+
+    /// The name of a user. Empty without one.
+    pub(super) fn user(&mut self, uid: u32) -> Vec<u8> {
+        remembered(&mut self.users, uid, |uid| {
             uzers::get_user_by_uid(*uid).map(|user| user.name().as_bytes().to_vec()).unwrap_or_default()
-        });
-        let group = remembered(&mut self.groups, gid, |gid| {
+        })
+    }
+
+    /// The name of a group. Empty without one.
+    pub(super) fn group(&mut self, gid: u32) -> Vec<u8> {
+        remembered(&mut self.groups, gid, |gid| {
             uzers::get_group_by_gid(*gid).map(|group| group.name().as_bytes().to_vec()).unwrap_or_default()
-        });
-        Owner { uid, gid, user, group }
+        })
     }
 }
 
@@ -42,21 +50,32 @@ pub(super) struct OwnerIds {
 }
 
 impl OwnerIds {
-    /// The numbers of this owner here: those of its names, or its own where it has no name or this host does not know that.
-    /// User 0 and group 0 are the same everywhere.
+    /// The numbers of this owner here.
     pub(super) fn here(&mut self, owner: &Owner, numeric: bool) -> (Uid, Gid) {
-        let user = |name: &Vec<u8>| uzers::get_user_by_name(OsStr::from_bytes(name)).map(|user| user.uid());
-        let group = |name: &Vec<u8>| uzers::get_group_by_name(OsStr::from_bytes(name)).map(|group| group.gid());
-        let by_name = |id: u32, name: &[u8]| !numeric && id != 0 && !name.is_empty();
-        let mut uid = owner.uid;
-        if by_name(owner.uid, &owner.user) {
-            uid = remembered(&mut self.users, owner.user.clone(), user).unwrap_or(uid);
-        }
-        let mut gid = owner.gid;
-        if by_name(owner.gid, &owner.group) {
-            gid = remembered(&mut self.groups, owner.group.clone(), group).unwrap_or(gid);
-        }
+        let (uid, gid) = match numeric {
+            true => (owner.uid, owner.gid),
+            false => (self.user(owner.uid, &owner.user), self.group(owner.gid, &owner.group)),
+        };
         (Uid::from_raw(uid), Gid::from_raw(gid))
+    }
+
+    /// The number here of a user with this number and name there: that of the name, or `uid` without a name or if this host does
+    /// not know it. User 0 is the same everywhere.
+    pub(super) fn user(&mut self, uid: u32, name: &[u8]) -> u32 {
+        if uid == 0 || name.is_empty() {
+            return uid;
+        }
+        let find = |name: &Vec<u8>| uzers::get_user_by_name(OsStr::from_bytes(name)).map(|user| user.uid());
+        remembered(&mut self.users, name.to_vec(), find).unwrap_or(uid)
+    }
+
+    /// The same for a group.
+    pub(super) fn group(&mut self, gid: u32, name: &[u8]) -> u32 {
+        if gid == 0 || name.is_empty() {
+            return gid;
+        }
+        let find = |name: &Vec<u8>| uzers::get_group_by_name(OsStr::from_bytes(name)).map(|group| group.gid());
+        remembered(&mut self.groups, name.to_vec(), find).unwrap_or(gid)
     }
 }
 

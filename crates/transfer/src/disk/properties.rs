@@ -11,13 +11,12 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
+use super::acl::{self, ACLS};
 use super::directory::{Directory, kind, permissions};
 use super::failure::failure;
 use super::owners::{OwnerIds, OwnerNames};
 use super::unfinished;
 
-/// Access control lists are attributes with these names (acl(5)).
-const ACLS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
 /// Attributes that every owner may set.
 const OF_USERS: &[u8] = b"user.";
 /// Attributes that need privileges. `security.selinux` and its like belong to the policy of a host and stay there.
@@ -104,11 +103,14 @@ impl Reader {
             found => found,
         };
         match found {
-            Ok(attributes) => {
+            Ok(mut attributes) => {
                 let len = |attribute: &Attribute| attribute.name.len() + attribute.value.len();
                 if attributes.iter().map(len).sum::<usize>() > MAX_ATTRIBUTES {
                     let message = format!("its extended attributes are longer than {MAX_ATTRIBUTES} bytes");
                     return Err(Failure::new(FailCode::TooLarge, message));
+                }
+                if self.keep.acls && !self.keep.numeric_ids {
+                    acl::add_names(&mut attributes, &mut self.owners.borrow_mut());
                 }
                 Ok(attributes)
             }
@@ -207,7 +209,12 @@ impl Writer {
         let owner = owner.map(|owner| self.owners.borrow_mut().here(owner, self.keep.numeric_ids));
         let attributes = (!self.chosen.is_empty()).then(|| {
             let all = properties.map(|properties| properties.attributes.as_slice()).unwrap_or_default();
-            (self.chosen, all.iter().filter(|attribute| self.chosen.has(&attribute.name)).cloned().collect())
+            let mut all = match self.keep.numeric_ids {
+                true => all.to_vec(),
+                false => acl::localized(all, &mut self.owners.borrow_mut()),
+            };
+            all.retain(|attribute| self.chosen.has(&attribute.name));
+            (self.chosen, all)
         });
         Wanted { mode, mtime: entry.mtime, owner, attributes }
     }

@@ -14,6 +14,7 @@ use rustix::thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread
 
 use super::*;
 
+mod acls;
 mod breaks;
 mod by_names;
 mod changes;
