@@ -50,8 +50,15 @@ const PULL_BY_NAMES: u8 = 8;
 pub struct Capabilities(pub u64);
 
 impl Capabilities {
-    /// There are no optional features yet.
+    /// No optional feature.
     pub const NONE: Self = Self(0);
+    /// Owners in answers of the file service.
+    pub const OWNERS: Self = Self(1);
+
+    /// Whether all of `other` are among these.
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
 }
 
 /// The request of the connecting side.
@@ -313,6 +320,11 @@ impl Open {
         Self { version, oldest_version, capabilities, credit, request, bonding: None }
     }
 
+    /// The same with these features.
+    pub(crate) fn offering(self, capabilities: Capabilities) -> Self {
+        Self { capabilities, ..self }
+    }
+
     /// The same with an offer of further flows.
     pub(crate) fn bonded_by(self, bonding: Option<Bonding>) -> Self {
         Self { bonding, ..self }
@@ -439,6 +451,11 @@ impl Request {
 impl Accept {
     pub(crate) const fn new(credit: u64) -> Self {
         Self { version: VERSION, capabilities: Capabilities::NONE, credit }
+    }
+
+    /// The same with these features.
+    pub(crate) const fn offering(self, capabilities: Capabilities) -> Self {
+        Self { capabilities, ..self }
     }
 
     pub(crate) fn put(self, out: &mut Vec<u8>) {

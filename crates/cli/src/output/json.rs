@@ -215,6 +215,15 @@ pub(crate) struct EntryRecord {
     target: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     target_hex: Option<String>,
+    /// Numbers and names of user and group, as far as the server tells them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
 }
 
 impl EntryRecord {
@@ -226,7 +235,8 @@ impl EntryRecord {
             NodeKind::Link => "link",
             NodeKind::Other => "other",
         };
-        let target = info.target.as_deref();
+        let (target, owner) = (info.target.as_deref(), info.owner.as_ref());
+        let name = |name: &[u8]| (!name.is_empty()).then(|| escape(name));
         Self {
             path: escape(path),
             path_hex: hex_of_other_bytes(path),
@@ -237,6 +247,10 @@ impl EntryRecord {
             mtime_nanoseconds: info.mtime.nanos,
             target: target.map(escape),
             target_hex: target.and_then(hex_of_other_bytes),
+            uid: owner.map(|owner| owner.uid),
+            gid: owner.map(|owner| owner.gid),
+            user: owner.and_then(|owner| name(&owner.user)),
+            group: owner.and_then(|owner| name(&owner.group)),
         }
     }
 }

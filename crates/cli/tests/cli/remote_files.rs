@@ -2,13 +2,19 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
-use std::process::Stdio;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use crate::process::{Run, Scratch, Server, Started, farhaul, farhaul_where};
 use crate::secured::User;
+
+/// The name of the user who runs the tests.
+fn own_name() -> String {
+    let name = Command::new("id").arg("-un").output().unwrap().stdout;
+    String::from_utf8(name).unwrap().trim().to_owned()
+}
 
 /// A plain server of the directory `root`.
 struct Plain {
@@ -62,6 +68,9 @@ fn the_verbs_work_on_the_files_of_a_server() {
     assert_eq!(text(&here.runs("ls", &[], &[""])), "d\ne\nnew\n");
     let long = here.runs("ls", &["-l"], &["new"]);
     assert!(text(&long).starts_with("-rw-") && text(&long).contains("       3300000 2"), "{}", text(&long));
+    // A server that is confined to its root does not read the names of users.
+    let (long, users) = (text(&long), [own_name(), rustix::process::geteuid().as_raw().to_string()]);
+    assert!(long.split_ascii_whitespace().nth(1).is_some_and(|user| users.contains(&user.to_owned())), "{long}");
     let all = here.runs("ls", &["-R"], &[""]);
     let expected = ["d", "e", "new", "", "udt:d:", "deep", "", "udt:d/deep:", "", "udt:e:", "", "udt:new:", "name"]
         .map(|line| line.strip_prefix("udt:").map_or_else(|| line.to_owned(), |path| here.url(path)));
@@ -124,6 +133,8 @@ fn hostile_names_control_no_terminal_and_incomplete_files_are_hidden() {
     let records = here.runs("ls", &["--json"], &[""]).records();
     assert_eq!((&records[1]["path_hex"], &records[1]["kind"]), (&"611b5b324a0a62ff".into(), &"file".into()));
     assert_eq!((&records[2]["kind"], &records[2]["mode"]), (&"link".into(), &"0777".into()));
+    let stat = fs::symlink_metadata(here.at("link")).unwrap();
+    assert_eq!((&records[2]["uid"], &records[2]["gid"]), (&stat.uid().into(), &stat.gid().into()));
     here.runs("cat", &[], &["link"]).fails(3, &["a symbolic link"]);
     here.runs("rm", &["-r"], &["link", "a%1b[2J%0ab%ff"]).succeeds();
     assert_eq!(here.scratch.names("root"), [".f.0123456789abcdef.fhpart"]);
@@ -233,6 +244,8 @@ fn the_verbs_work_over_ssh_as_the_user_there() {
     runs("mkdir", &["-p"], &["~/d/e"]).succeeds();
     runs("mv", &[], &["f", &format!("{home}/d/e")]).succeeds();
     assert_eq!(text(&runs("ls", &[], &["d/../d/e/"])), "f\n");
+    let long = runs("ls", &["-l"], &["d/e"]);
+    assert_eq!(text(&long).split_ascii_whitespace().nth(1), Some(own_name().as_str()), "{}", text(&long));
     runs("rm", &["-r"], &["d", "link"]).succeeds();
     assert!(scratch.names("home").is_empty());
     runs("ls", &[], &["none"]).fails(3, &["far:none: not found"]);

@@ -57,6 +57,20 @@ pub struct Attribute {
     pub value: Vec<u8>,
 }
 
+impl Owner {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.uid.to_be_bytes());
+        out.extend_from_slice(&self.gid.to_be_bytes());
+        put_short(out, &self.user);
+        put_short(out, &self.group);
+    }
+
+    pub(crate) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+        let (uid, gid) = (fields.u32()?, fields.u32()?);
+        Ok(Self { uid, gid, user: short(fields)?, group: short(fields)? })
+    }
+}
+
 impl Properties {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let flags = [
@@ -69,10 +83,7 @@ impl Properties {
         ];
         out.push(flags.iter().filter(|(_, set)| *set).fold(0, |all, (flag, _)| all | flag));
         if let Some(owner) = &self.owner {
-            out.extend_from_slice(&owner.uid.to_be_bytes());
-            out.extend_from_slice(&owner.gid.to_be_bytes());
-            put_short(out, &owner.user);
-            put_short(out, &owner.group);
+            owner.encode(out);
         }
         if !self.link_target.is_empty() {
             let target = &self.link_target[..self.link_target.len().min(MAX_PATH)];
@@ -97,8 +108,7 @@ impl Properties {
         let has = |flag| flags & flag != 0;
         let mut properties = Self { has_links: has(HAS_LINKS), is_sparse: has(IS_SPARSE), ..Self::default() };
         if has(OWNER) {
-            let (uid, gid) = (fields.u32()?, fields.u32()?);
-            properties.owner = Some(Owner { uid, gid, user: short(fields)?, group: short(fields)? });
+            properties.owner = Some(Owner::decode(fields)?);
         }
         if has(LINK_TARGET) {
             let length = usize::from(fields.u16()?);

@@ -2,7 +2,7 @@
 
 use crate::field::{Fields, Malformed};
 use crate::integrity::Digest;
-use crate::manifest::{Mtime, Stamp};
+use crate::manifest::{Mtime, Owner, Stamp};
 use crate::path_rules::Component;
 
 use super::request::{counted_bytes, put_bytes, put_time, read_time};
@@ -53,6 +53,8 @@ pub struct FileInfo {
     pub mtime: Mtime,
     /// The target of a symbolic link.
     pub target: Option<Vec<u8>>,
+    /// Its user and group; `None` from a server that does not tell. A name is empty if the server does not know it.
+    pub owner: Option<Owner>,
 }
 
 /// An entry of a directory.
@@ -108,6 +110,10 @@ pub(super) struct RangeEnd {
     pub(super) changed: bool,
 }
 
+/// Permission bits in the mode of an entry.
+const MODE: u32 = 0o7777;
+/// Beside them: the owner follows. A server sends it to clients with [`Capabilities::OWNERS`](crate::Capabilities::OWNERS) alone.
+const HAS_OWNER: u32 = 1 << 16;
 const AT_END: u8 = 1;
 const CHANGED: u8 = 2;
 
@@ -137,11 +143,15 @@ impl FileInfo {
             NodeKind::Link => 2,
             NodeKind::Other => 3,
         });
-        out.extend_from_slice(&(self.mode & 0o7777).to_be_bytes());
+        let has_owner = if self.owner.is_some() { HAS_OWNER } else { 0 };
+        out.extend_from_slice(&(self.mode & MODE | has_owner).to_be_bytes());
         out.extend_from_slice(&self.size.to_be_bytes());
         put_time(out, self.mtime);
         if self.kind == NodeKind::Link {
             put_bytes(out, self.target.as_deref().unwrap_or_default());
+        }
+        if let Some(owner) = &self.owner {
+            owner.encode(out);
         }
     }
 
@@ -153,9 +163,10 @@ impl FileInfo {
             3 => NodeKind::Other,
             _ => return Err(Malformed::Value("kind of entry")),
         };
-        let (mode, size, mtime) = (fields.u32()? & 0o7777, fields.u64()?, read_time(fields)?);
+        let (mode, size, mtime) = (fields.u32()?, fields.u64()?, read_time(fields)?);
         let target = (kind == NodeKind::Link).then(|| counted_bytes(fields).map(<[u8]>::to_vec)).transpose()?;
-        Ok(Self { kind, size, mode, mtime, target })
+        let owner = (mode & HAS_OWNER != 0).then(|| Owner::decode(fields)).transpose()?;
+        Ok(Self { kind, size, mode: mode & MODE, mtime, target, owner })
     }
 }
 
@@ -188,6 +199,18 @@ impl ListPage {
             page.entries.push(entry);
         }
         Ok(page)
+    }
+}
+
+impl Answer {
+    /// The same without owners, which clients of earlier versions cannot read.
+    pub(super) fn without_owners(mut self) -> Self {
+        match &mut self {
+            Self::Info(info) => info.owner = None,
+            Self::Page(page) => page.entries.iter_mut().for_each(|entry| entry.info.owner = None),
+            _ => {}
+        }
+        self
     }
 }
 

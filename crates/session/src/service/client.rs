@@ -9,7 +9,7 @@ use crate::field::{Fields, Malformed};
 use crate::frame_kind::{FrameKind, MAX_BLOCK};
 use crate::framing::{Decoder, Piece, decode_whole};
 use crate::integrity::Digest;
-use crate::opening::{Accept, INITIAL_CREDIT, Open, Request, put_abort, received_abort};
+use crate::opening::{Accept, Capabilities, INITIAL_CREDIT, Open, Request, put_abort, received_abort};
 use crate::outbox::Outbox;
 
 use super::answer::{Answer, FileInfo, FileRange, ListPage, RangeEnd, Written};
@@ -121,7 +121,7 @@ impl FileClient {
             credit: INITIAL_CREDIT,
         };
         let mut client = Self { decoder: Decoder::default(), state };
-        Open::new(Request::Files, granted).put(client.state.out.bytes());
+        Open::new(Request::Files, granted).offering(Capabilities::OWNERS).put(client.state.out.bytes());
         client
     }
 

@@ -103,7 +103,8 @@ fn info(file: &MemoryFile) -> FileInfo {
         EntryKind::Directory => NodeKind::Directory,
         EntryKind::Symlink | EntryKind::HardLink => NodeKind::Other,
     };
-    FileInfo { kind, size: file.content.len() as u64, mode: file.mode, mtime: file.mtime, target: None }
+    let owner = file.properties.as_ref().and_then(|properties| properties.owner.clone());
+    FileInfo { kind, size: file.content.len() as u64, mode: file.mode, mtime: file.mtime, target: None, owner }
 }
 
 impl Files for MemoryFiles {

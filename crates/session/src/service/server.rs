@@ -11,7 +11,7 @@ use crate::field::{Fields, Malformed};
 use crate::frame_kind::{BLOCK_HEADER, FrameKind};
 use crate::framing::{Decoder, Piece, decode_whole};
 use crate::integrity::Digest;
-use crate::opening::{Accept, INITIAL_CREDIT, Open, put_abort, received_abort};
+use crate::opening::{Accept, Capabilities, INITIAL_CREDIT, Open, put_abort, received_abort};
 use crate::outbox::Outbox;
 
 use super::answer::Answer;
@@ -73,6 +73,8 @@ struct ServerState<F: Files> {
     granted: u64,
     totals: ServiceTotals,
     block: Vec<u8>,
+    /// Whether the client can read the owners of entries.
+    tells_owners: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,9 +100,10 @@ impl<F: Files> FileServer<F> {
             granted: WINDOW.max(INITIAL_CREDIT),
             totals: ServiceTotals::default(),
             block: Vec::new(),
+            tells_owners: open.capabilities.has(Capabilities::OWNERS),
         };
         let mut server = Self { files, decoder: Decoder::default(), state };
-        Accept::new(server.state.granted).put(server.state.out.bytes());
+        Accept::new(server.state.granted).offering(Capabilities::OWNERS).put(server.state.out.bytes());
         server
     }
 
@@ -410,6 +413,7 @@ impl<F: Files> ServerState<F> {
             Ok(_) => self.totals.answered += 1,
             Err(_) => self.totals.failed += 1,
         }
+        let answer = if self.tells_owners { answer } else { answer.map(Answer::without_owners) };
         self.out.put(FrameKind::Answer, |out| {
             out.extend_from_slice(&id.to_be_bytes());
             out.push(u8::from(answer.is_err()));

@@ -36,6 +36,7 @@ pub(crate) use self::reach::{Guard, Reach, Right, Unguarded};
 use self::removal::Removal;
 use super::directory::{Directory, kind, mtime};
 use super::failure::failure;
+use super::owners::OwnerNames;
 use super::target::words;
 use super::temporary::is_temporary;
 use crate::event::FileChange;
@@ -51,6 +52,7 @@ pub(crate) struct DiskFiles<'a, G> {
     reach: Reach<'a>,
     guard: G,
     listing: Option<Listing>,
+    owners: OwnerNames,
     /// Devices and inodes of files that were read lately.
     read: VecDeque<(u64, u64)>,
 }
@@ -70,8 +72,8 @@ pub(crate) enum Work {
 }
 
 impl<'a, G: Guard> DiskFiles<'a, G> {
-    pub(crate) const fn new(reach: Reach<'a>, guard: G) -> Self {
-        Self { reach, guard, listing: None, read: VecDeque::new() }
+    pub(crate) fn new(reach: Reach<'a>, guard: G) -> Self {
+        Self { reach, guard, listing: None, owners: OwnerNames::default(), read: VecDeque::new() }
     }
 
     /// The directory of an entry, and its name there.
@@ -106,18 +108,21 @@ impl<G: Guard> Files for DiskFiles<'_, G> {
 
     fn stat(&mut self, place: &ServicePath) -> Result<FileInfo, Failure> {
         match self.reach.parent(place, (&self.guard, Right::Read))? {
-            Some((directory, name)) => info_of(&directory, &name).map_err(|error| failed("read its properties", error)),
+            Some((directory, name)) => {
+                info_of(&directory, &name, &mut self.owners).map_err(|error| failed("read its properties", error))
+            }
             None => {
                 let directory = self.reach.directory(place, (&self.guard, Right::Read))?;
                 let stat = rustix::fs::fstat(&directory).map_err(|error| failed("read its properties", error))?;
-                Ok(info(&stat, None))
+                Ok(info(&stat, None, &mut self.owners))
             }
         }
     }
 
     fn list(&mut self, place: &ServicePath, cursor: &[u8], most: usize) -> Result<ListPage, Failure> {
         let directory = self.reach.directory(place, (&self.guard, Right::Read))?;
-        Listing::page(&mut self.listing, &directory, cursor, most).map_err(|error| failed("read the directory", error))
+        Listing::page(&mut self.listing, &directory, (cursor, most), &mut self.owners)
+            .map_err(|error| failed("read the directory", error))
     }
 
     fn open(&mut self, place: &ServicePath) -> Result<OpenFile, Failure> {
@@ -256,21 +261,22 @@ impl<G: Guard> Files for DiskFiles<'_, G> {
 }
 
 /// The properties of the entry with this name.
-fn info_of(directory: &Directory, name: &Component) -> Result<FileInfo, Errno> {
+fn info_of(directory: &Directory, name: &Component, owners: &mut OwnerNames) -> Result<FileInfo, Errno> {
     let stat = directory.stat(name)?;
     let is_link = kind(&stat) == FileType::Symlink;
     let target = is_link.then(|| rustix::fs::readlinkat(directory, name.as_bytes(), Vec::new())).transpose()?;
-    Ok(info(&stat, target.map(std::ffi::CString::into_bytes)))
+    Ok(info(&stat, target.map(std::ffi::CString::into_bytes), owners))
 }
 
-fn info(stat: &Stat, target: Option<Vec<u8>>) -> FileInfo {
+fn info(stat: &Stat, target: Option<Vec<u8>>, owners: &mut OwnerNames) -> FileInfo {
     let (kind, size) = match kind(stat) {
         FileType::RegularFile => (NodeKind::File, size(stat)),
         FileType::Directory => (NodeKind::Directory, 0),
         FileType::Symlink => (NodeKind::Link, 0),
         _ => (NodeKind::Other, 0),
     };
-    FileInfo { kind, size, mode: stat.st_mode & MODE, mtime: self::mtime(stat), target }
+    let owner = Some(owners.of(stat, false));
+    FileInfo { kind, size, mode: stat.st_mode & MODE, mtime: self::mtime(stat), target, owner }
 }
 
 fn size(stat: &Stat) -> u64 {

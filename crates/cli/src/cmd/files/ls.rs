@@ -33,7 +33,9 @@ pub(crate) struct LsArgs {
     /// Directories or files
     #[arg(required = true, value_name = "PLACE", value_parser = location())]
     pub(crate) places: Vec<Location>,
-    /// Print mode, size and time of each entry, and the target of a symbolic link
+    /// Print mode, owner, group, size and time of each entry, and the target of a symbolic link
+    ///
+    /// Owners and groups are names of the host with the entries, or numbers without a name, or - if the server does not tell.
     #[arg(short, long)]
     long: bool,
     /// List directories below, too
@@ -160,13 +162,24 @@ fn joined(path: &[u8], name: &[u8]) -> Vec<u8> {
     [path, slash, name].concat()
 }
 
-/// An entry as `ls -l` prints it, without owners, with the time in UTC.
+/// An entry as `ls -l` prints it, with the time in UTC.
 fn long(name: &[u8], info: &FileInfo) -> String {
-    let mut line = format!("{} {:>14} {} {}", mode(info), info.size, utc(info.mtime), escape(name));
+    let (user, group) = owner(info);
+    let (mode, time, name) = (mode(info), utc(info.mtime), escape(name));
+    let mut line = format!("{mode} {user:<8} {group:<8} {:>14} {time} {name}", info.size);
     if let Some(target) = &info.target {
         write!(line, " -> {}", escape(target)).expect("writing to a String cannot fail");
     }
     line
+}
+
+/// User and group by their names, or by numbers without names. `-` if the server does not tell.
+fn owner(info: &FileInfo) -> (String, String) {
+    let shown = |name: &[u8], id: u32| if name.is_empty() { id.to_string() } else { escape(name) };
+    match &info.owner {
+        Some(owner) => (shown(&owner.user, owner.uid), shown(&owner.group, owner.gid)),
+        None => ("-".to_owned(), "-".to_owned()),
+    }
 }
 
 /// Kind and permissions in ten letters.
@@ -217,6 +230,8 @@ const fn date(days: i64) -> (i64, i64, i64) {
 
 #[cfg(test)]
 mod tests {
+    use farhaul_session::Owner;
+
     use super::*;
 
     #[test]
@@ -239,8 +254,12 @@ mod tests {
     #[test]
     fn an_entry_is_one_line_that_controls_no_terminal() {
         let mtime = Mtime { seconds: 951_827_696, nanos: 0 };
-        let link = FileInfo { kind: NodeKind::Link, size: 0, mode: 0o777, mtime, target: Some(b"to\x1b[2J".to_vec()) };
-        assert_eq!(long(b"a\nb", &link), "lrwxrwxrwx              0 2000-02-29 12:34:56 a\\nb -> to\\x1b[2J");
+        let target = Some(b"to\x1b[2J".to_vec());
+        let link = FileInfo { kind: NodeKind::Link, size: 0, mode: 0o777, mtime, target, owner: None };
+        let line = "lrwxrwxrwx -        -                     0 2000-02-29 12:34:56 a\\nb -> to\\x1b[2J";
+        assert_eq!(long(b"a\nb", &link), line);
+        let owner = Some(Owner { uid: 1, gid: 4711, user: b"me\x1b".to_vec(), group: Vec::new() });
+        assert!(long(b"a", &FileInfo { owner, ..link.clone() }).starts_with("lrwxrwxrwx me\\x1b   4711     "));
         for (bits, text) in [(0o4755, "rwsr-xr-x"), (0o2640, "rw-r-S---"), (0o1777, "rwxrwxrwt"), (0o1000, "--------T")]
         {
             assert_eq!(mode(&FileInfo { kind: NodeKind::File, mode: bits, ..link.clone() }), format!("-{text}"));

@@ -161,7 +161,14 @@ fn bytes_with_another_digest_are_no_answer() {
 #[test]
 fn pages_that_would_lead_in_circles_are_refused() {
     let mut page = ListPage::default();
-    let info = FileInfo { kind: NodeKind::File, size: 1, mode: 0o600, mtime: crate::Mtime::default(), target: None };
+    let info = FileInfo {
+        kind: NodeKind::File,
+        size: 1,
+        mode: 0o600,
+        mtime: crate::Mtime::default(),
+        target: None,
+        owner: None,
+    };
     for name in [b"b", b"a"] {
         let name = crate::Component::new(name).unwrap();
         page.entries.push(ListedEntry { name, info: info.clone() });

@@ -3,7 +3,8 @@
 use super::*;
 use crate::failure::FailCode;
 use crate::field::Fields;
-use crate::manifest::Mtime;
+use crate::manifest::{Mtime, Owner, Properties};
+use crate::opening::{Capabilities, Open};
 
 fn code(answer: Result<Answer, Failure>) -> FailCode {
     answer.unwrap_err().code
@@ -131,6 +132,26 @@ fn a_put_of_another_length_than_announced_leaves_nothing() {
     assert_eq!(code(pair.puts(&put("f", Some(9), Existing::Keep), b"ten bytes!")), FailCode::SourceChanged);
     assert_eq!(code(pair.puts(&put("f", Some(9), Existing::Keep), b"less")), FailCode::SourceChanged);
     assert!(pair.ends().tree.is_empty());
+}
+
+#[test]
+fn owners_are_told_to_clients_that_can_read_them() {
+    let owner = Owner { uid: 1000, gid: 4, user: b"me".to_vec(), group: Vec::new() };
+    let properties = Some(Properties { owner: Some(owner.clone()), ..Properties::default() });
+    for (capabilities, told) in [(Capabilities::OWNERS, Some(owner)), (Capabilities::NONE, None)] {
+        let mut pair = Pair::new(&[]);
+        let mut files = tree(&[("d/", 0), ("d/a", 5), ("d/b", 6)]);
+        files.get_mut(&path("d/a")).unwrap().properties.clone_from(&properties);
+        let (_, open) = Acceptor::new().handle_received(FileClient::connect().poll_write()).unwrap();
+        let open = Open { capabilities, ..open.unwrap() };
+        pair.server = FileServer::answer(&open, MemoryFiles::new(files));
+        let list = FileRequest::List { place: place("d"), cursor: Vec::new(), most: 9 };
+        let Ok(Answer::Page(page)) = pair.asked(&list) else { panic!() };
+        let owners: Vec<_> = page.entries.into_iter().map(|entry| entry.info.owner).collect();
+        assert_eq!(owners, [told.clone(), None]);
+        let Ok(Answer::Info(info)) = pair.asked(&FileRequest::Stat(place("d/a"))) else { panic!() };
+        assert_eq!((info.owner, info.mode), (told, 0o644));
+    }
 }
 
 #[test]

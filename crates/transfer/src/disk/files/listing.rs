@@ -9,6 +9,7 @@ use farhaul_session::{Component, ListPage, ListedEntry};
 use rustix::io::Errno;
 
 use super::super::directory::{Directory, Identity};
+use super::super::owners::OwnerNames;
 use super::super::temporary::is_temporary;
 use super::info_of;
 
@@ -34,8 +35,8 @@ impl Listing {
     pub(super) fn page(
         kept: &mut Option<Self>,
         directory: &Directory,
-        cursor: &[u8],
-        most: usize,
+        (cursor, most): (&[u8], usize),
+        owners: &mut OwnerNames,
     ) -> Result<ListPage, Errno> {
         let most = most.min(MOST_ENTRIES);
         let of_this = |listing: &Self| {
@@ -52,7 +53,7 @@ impl Listing {
         while page.entries.len() < most {
             let Some(name) = listing.names.pop_front() else { break };
             listing.cursor = name.as_bytes().to_vec();
-            match info_of(directory, &name) {
+            match info_of(directory, &name, owners) {
                 Ok(info) => page.entries.push(ListedEntry { name, info }),
                 // It has gone since.
                 Err(Errno::NOENT | Errno::INVAL) => {}
