@@ -32,7 +32,7 @@ use prometheus_client::registry::Registry;
 
 pub(crate) use http::{bind, serve};
 
-use crate::output::tracker::{Snapshot, Tracker};
+use crate::output::tracker::{Snapshot, Total, Tracker};
 
 /// The figures of a server. Clones share everything.
 #[derive(Clone)]
@@ -121,6 +121,10 @@ impl Metrics {
     /// What happens in a session.
     pub(crate) fn on_event(&self, session: u64, event: &Event<'_>) {
         match event {
+            Event::Expected { files, bytes } => {
+                let total = Total { bytes: Some(*bytes), files: Some(*files) };
+                self.figures.running().entry(session).or_default().tracker.set_total(total);
+            }
             Event::Begun(entry) => self.figures.running().entry(session).or_default().tracker.begun(entry),
             Event::Moved(moved) => self.figures.moved(session, moved),
             Event::Placed(entry, ..) => {

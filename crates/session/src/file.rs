@@ -8,6 +8,7 @@
 //!                                     ←    WANT       the content, but for chunks that an earlier copy left
 //!                                     ←    KNOWN      the digest of each of those chunks
 //!                                     ←    HAVE       it is there already
+//! EXPECTED                            →    the files and bytes of all entries, behind the last one
 //! CONTENT                 per file    →    that is wanted, in the order of the entries
 //!   DATA* ZEROS* CHUNK    per chunk   →    1 MiB each, in any order; checks, writes and hashes on arrival
 //!   KEEP                              →    a known chunk whose bytes are right
@@ -65,6 +66,13 @@ const MAX_ATTEMPTS: u8 = 3;
 pub enum FileEvent {
     /// The accepting side serves the request. Reported only on the connecting side.
     Accepted,
+    /// What the copy has to move: the sender has listed everything. Missing if a file has an unknown size, and from older senders.
+    Expected {
+        /// Files, those that the target has included.
+        files: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
     /// The content of a file starts. Its size may be unknown until it has ended.
     Started(Arc<Entry>),
     /// A file has its final name on the receiving disk, with this digest. Both sides know.

@@ -73,6 +73,8 @@ pub enum FrameKind {
     Deleted = 0x25,
     /// Receiver of a pull: further names of its list; without any, the list is complete.
     Names = 0x26,
+    /// Sender: the files and bytes that it has listed, once it has listed everything. An extension, which receivers may skip.
+    Expected = 0xa3,
     /// From a command: bytes of its stderr.
     Stderr = 0x40,
     /// Either side of a command: one of its streams has ended.
@@ -123,6 +125,7 @@ impl FrameKind {
             0x24 => Self::Keep,
             0x25 => Self::Deleted,
             0x26 => Self::Names,
+            0xa3 => Self::Expected,
             0x40 => Self::Stderr,
             0x41 => Self::StreamEnd,
             0x42 => Self::StreamClosed,

@@ -29,7 +29,8 @@ pub enum Event<'a> {
         /// What carries the datagrams, if it is not UDP: after UDP was tried for so long.
         carrier: Option<(&'static str, Duration)>,
     },
-    /// What the copy has to move, as far as the sender knows it ahead.
+    /// What the copy has to move, once the sender has listed everything. It is missing if a file has an unknown size, and from older
+    /// senders.
     Expected {
         /// Files.
         files: u64,

@@ -94,7 +94,8 @@ impl Observer for Reporter {
             Event::Connecting { local, peer, first_rate, carrier } => {
                 self.connecting((*local, *peer), *first_rate, *carrier);
             }
-            Event::Expected { files, bytes } => {
+            // A server has a total for each session, and none of its own.
+            Event::Expected { files, bytes } if session.is_none() => {
                 shown.tracker.set_total(Total { bytes: Some(*bytes), files: Some(*files) });
             }
             Event::Begun(entry) => shown.tracker.begun(entry),

@@ -97,6 +97,28 @@ fn a_running_copy_is_listed_paused_and_faster_once_its_cap_is_taken_away() {
 }
 
 #[test]
+fn a_copy_of_a_tree_has_a_total_whichever_side_sends_it_and_whatever_it_leaves_out() {
+    let here = Here::with(SIZE);
+    for at in ["tree", "root/tree"] {
+        here.scratch.file(&format!("{at}/big"), SIZE);
+        here.scratch.file(&format!("{at}/d/small"), 1_000);
+        here.scratch.file(&format!("{at}/d/left.out"), 500);
+    }
+    let address = &here.server.address;
+    let (pulled, pushed) = (format!("udt://{address}/tree"), format!("udt://{address}/pushed"));
+    let places = [[&*pulled, &here.scratch.at("pulled")], [&here.scratch.at("tree"), &pushed]];
+    for (options, total) in [(&[][..], (SIZE + 1_500, 3)), (&["--exclude", "*.out"], (SIZE + 1_000, 2))] {
+        for places in places {
+            let copy = here.copy(&[&["-r", "--skip=never", SLOW], options].concat(), places);
+            let state = here.state(|state| !state["bytes_total"].is_null());
+            assert_eq!((&state["bytes_total"], &state["files_total"]), (&total.0.into(), &total.1.into()), "{state}");
+            here.ctl(&["stop"]).succeeds();
+            copy.end().fails(143, &[]);
+        }
+    }
+}
+
+#[test]
 fn a_copy_is_stopped_and_a_cap_that_is_none_is_refused() {
     let here = Here::with(SIZE);
     here.ctl(&["pause"]).fails(1, &["no copy, pipe or server of this user is running"]);

@@ -90,6 +90,8 @@ struct SendState {
     /// Number of the next entry, which equals the number of entries sent.
     entries: u64,
     skipped: u64,
+    /// Files announced, and their bytes. `None` once one of them has no size.
+    expected: Option<(u64, u64)>,
     sent: u64,
     spared: u64,
     granted: u64,
@@ -293,6 +295,7 @@ impl SendState {
             allows_changes: false,
             entries: 0,
             skipped: 0,
+            expected: Some((0, 0)),
             sent: 0,
             spared: 0,
             granted: INITIAL_CREDIT,

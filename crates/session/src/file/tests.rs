@@ -2,6 +2,7 @@
 
 mod by_names;
 mod copies;
+mod expected;
 mod faults;
 mod hostile;
 mod large;

@@ -47,6 +47,11 @@ impl RecvState {
         match kind {
             // The entries of a tree run ahead, also in the middle of content.
             FrameKind::Entry if receives => self.on_entry(store, body),
+            FrameKind::Expected if receives => {
+                let (files, bytes) = decode_whole(kind, body, |fields| Ok((fields.u64()?, fields.u64()?)))?;
+                self.events.push_back(FileEvent::Expected { files, bytes });
+                Ok(())
+            }
             FrameKind::Skipped if receives => self.on_skipped(body),
             FrameKind::End if receives && self.content.is_none() => self.on_end(store, body),
             FrameKind::Content if receives || repairs => self.on_content(store, body),

@@ -69,9 +69,24 @@ impl SendState {
                     self.skip(ShownPath::from(&entry.path), failure);
                 }
             },
-            Next::End => self.is_walked = true,
+            Next::End => {
+                self.is_walked = true;
+                self.put_expected();
+            }
         }
         true
+    }
+
+    /// Tells what has to move.
+    fn put_expected(&mut self) {
+        let Some((files, bytes)) = self.expected else { return };
+        self.out.put(|out| {
+            put_frame(out, FrameKind::Expected, |out| {
+                out.extend_from_slice(&files.to_be_bytes());
+                out.extend_from_slice(&bytes.to_be_bytes());
+            });
+        });
+        self.events.push_back(FileEvent::Expected { files, bytes });
     }
 
     fn skip(&mut self, path: ShownPath, failure: Failure) {
@@ -98,6 +113,10 @@ impl SendState {
             EntryKind::Directory => self.open.open(entry.name().clone(), ()),
             EntryKind::File => {
                 self.unanswered += 1;
+                self.expected = self
+                    .expected
+                    .filter(|_| entry.has_size())
+                    .map(|(files, bytes)| (files + 1, bytes.saturating_add(entry.size)));
                 if !self.is_heard {
                     self.unasked.push_back(id);
                 }

@@ -178,6 +178,9 @@ impl FileLog {
     pub(super) fn on_event(&mut self, event: &FileEvent) {
         match event {
             FileEvent::Accepted => self.accepted = true,
+            FileEvent::Expected { files, bytes } => {
+                self.events.send(&Event::Expected { files: *files, bytes: *bytes });
+            }
             FileEvent::Started(entry) => {
                 self.current = Some(entry.path.to_bytes());
                 self.events.send(&Event::Begun(entry));

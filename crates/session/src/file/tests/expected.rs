@@ -1,0 +1,43 @@
+//! The totals that a sender tells once it has listed everything.
+
+use super::pair::{Pipes, Seen, pull, push};
+use super::{path, tree};
+use crate::file::{FileEvent, ReceiveLimits};
+use crate::opening::Pull;
+use crate::path_rules::RelPath;
+use crate::store::{MemorySource, MemoryStore};
+
+/// What each side learned, and how many files had their answer before.
+fn told(events: &[FileEvent]) -> Option<(u64, u64, usize)> {
+    let is_answer = |event: &&FileEvent| matches!(event, FileEvent::Verified(..));
+    let at = events.iter().position(|event| matches!(event, FileEvent::Expected { .. }))?;
+    let FileEvent::Expected { files, bytes } = events[at] else { return None };
+    Some((files, bytes, events[..at].iter().filter(is_answer).count()))
+}
+
+fn seen(pulls: bool, streamed: &[&str]) -> Seen {
+    let all = tree(&[("a/", 0), ("a/x", 5_000_000), ("a/y", 70), ("empty", 0), ("lone", 3_000_000)]);
+    let streamed = streamed.iter().map(|name| path(name)).collect();
+    let (mut source, mut store) = (MemorySource { streamed, ..MemorySource::new(all) }, MemoryStore::default());
+    let (limits, pipes) = (ReceiveLimits::default(), Pipes { seed: 2, step: 100_000 });
+    let request = Pull { paths: vec![RelPath::root()], recursive: true, ..Pull::default() };
+    match pulls {
+        true => pull(request, &mut source, &mut store, limits, pipes),
+        false => push(&mut source, &mut store, limits, pipes),
+    }
+}
+
+#[test]
+fn both_sides_know_the_totals_before_the_first_file_is_there() {
+    for pulls in [true, false] {
+        let seen = seen(pulls, &[]);
+        assert_eq!((told(&seen.sender), told(&seen.receiver)), (Some((4, 8_000_070, 0)), Some((4, 8_000_070, 0))));
+        assert_eq!(seen.totals().files, 4);
+    }
+}
+
+#[test]
+fn a_file_of_unknown_size_leaves_the_totals_unknown() {
+    let seen = seen(true, &["a/y"]);
+    assert_eq!((told(&seen.sender), told(&seen.receiver), seen.totals().files), (None, None, 4));
+}
