@@ -25,6 +25,11 @@ impl Mtu {
         self
     }
 
+    /// The largest packet from the last step on, in bytes.
+    pub fn last(&self) -> u32 {
+        self.steps.last().map_or(self.first, |(_, bytes)| *bytes)
+    }
+
     fn at(&self, now: Instant) -> u32 {
         let step = self.steps.iter().rev().find(|(at, _)| now >= Instant::ZERO + *at);
         step.map_or(self.first, |(_, bytes)| *bytes)

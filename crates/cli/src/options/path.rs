@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use clap::{Args, Parser};
 use farhaul_netem::{
-    Discipline, GilbertElliottSpec, JitterSpec, LossSpec, PathSpec, QueueSize, ReorderSpec, Variation,
+    Discipline, GilbertElliottSpec, JitterSpec, LossSpec, Mtu, PathSpec, QueueSize, ReorderSpec, Variation,
 };
 use farhaul_units::{ByteSize, Rate, parse_duration};
 use serde_json::{Value, json};
 
 use crate::values::{share, some_rate};
-use values::{DisciplineName, Policed, Queue, TraceFile};
+use values::{DisciplineName, LargestPacket, Policed, Queue, TraceFile};
 
 /// Least extra delay of reordered packets: long enough for several packets to overtake.
 const REORDERED_BY: Duration = Duration::from_millis(1);
@@ -66,6 +66,9 @@ struct Impairments {
     /// Policer behind the bottleneck: drop excess over this rate and burst: 100mbit,64KiB
     #[arg(long, value_name = "RATE[,SIZE]")]
     police: Option<Policed>,
+    /// Drop longer packets without a word, headers included; from a time on, if one follows: 1300,3s
+    #[arg(long, value_name = "BYTES[,TIME]")]
+    largest_packet: Option<LargestPacket>,
     /// Largest random extra delay; packets stay in order
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     jitter: Option<Duration>,
@@ -131,6 +134,7 @@ impl Impairments {
             bit_errors,
             discipline: self.discipline.or(both.discipline),
             police: self.police.or(both.police),
+            largest_packet: self.largest_packet.or(both.largest_packet),
             queue: self.queue.or(both.queue),
             jitter: self.jitter.or(both.jitter),
             reorder: self.reorder.or(both.reorder),
@@ -193,6 +197,7 @@ pub(crate) fn way(path: &PathSpec) -> Value {
         "queue": queue,
         "discipline": discipline,
         "policer": policer,
+        "largest_packet_bytes": path.mtu.as_ref().map(Mtu::last),
         "jitter_seconds": path.jitter.as_ref().map_or(0.0, |jitter| seconds(jitter.max)),
         "reorder": path.reorder.as_ref().map_or(0.0, |reorder| reorder.probability),
         "reordered_by_seconds": path.reorder.as_ref().map(|reorder| seconds(reorder.extra_delay)),
@@ -235,6 +240,7 @@ impl Impairments {
             delay,
             queue,
             policer: self.police.map(|Policed(spec)| spec),
+            mtu: self.largest_packet.map(LargestPacket::mtu),
             loss,
             duplicate: self.duplicate.unwrap_or_default(),
             corrupt: self.corrupt.unwrap_or_default(),
@@ -322,5 +328,13 @@ mod tests {
         assert_eq!(way(&down)["discipline"], "codel");
         assert_eq!(way(&up)["policer"]["burst_bytes"], 1_250_000);
         assert_eq!(specs(&[]).0, PathSpec { seed: 1, ..PathSpec::default() });
+    }
+
+    #[test]
+    fn one_direction_may_drop_large_packets() {
+        let (up, down) = specs(&["--up", "largest-packet=1300,3s,loss=1%"]);
+        let narrow = Mtu::new(u32::MAX).then(Duration::from_secs(3), 1_300);
+        assert_eq!((up.mtu.clone(), down.mtu), (Some(narrow), None));
+        assert_eq!(way(&up)["largest_packet_bytes"], 1_300);
     }
 }

@@ -6,8 +6,8 @@ use std::io::Read;
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use farhaul_netem::{CoDelSpec, DeliveryTrace, Discipline, PolicerSpec, QueueSize, RedSpec};
-use farhaul_units::{ByteSize, Duration, Rate};
+use farhaul_netem::{CoDelSpec, DeliveryTrace, Discipline, Mtu, PolicerSpec, QueueSize, RedSpec};
+use farhaul_units::{ByteSize, Duration, Rate, parse_duration};
 
 use crate::values::some_rate;
 
@@ -86,6 +86,31 @@ impl FromStr for Policed {
     }
 }
 
+/// The largest packet that a path carries: `1300`, or `1300,3s` for one that carries all packets until then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LargestPacket {
+    bytes: u32,
+    since: Duration,
+}
+
+impl LargestPacket {
+    /// The link with this limit.
+    pub(super) fn mtu(self) -> Mtu {
+        if self.since.is_zero() { Mtu::new(self.bytes) } else { Mtu::new(u32::MAX).then(self.since, self.bytes) }
+    }
+}
+
+impl FromStr for LargestPacket {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (bytes, since) = text.split_once(',').map_or((text, None), |(bytes, since)| (bytes, Some(since)));
+        let bytes = bytes.parse().map_err(|_| format!("'{bytes}' is no whole number of bytes"))?;
+        let since = since.map(parse_duration).transpose().map_err(|error| error.to_string())?;
+        Ok(Self { bytes, since: since.unwrap_or_default() })
+    }
+}
+
 /// A delivery trace and its file.
 #[derive(Clone)]
 pub(super) struct TraceFile {
@@ -125,6 +150,16 @@ mod tests {
         assert_eq!("4MB".parse(), Ok(Queue::Size(QueueSize::Bytes(ByteSize(4_000_000)))));
         for text in ["1.5", "-1", "1000 furlongs"] {
             assert!(text.parse::<Queue>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_largest_packet_holds_at_once_or_from_a_time_on() {
+        let mtu = |text: &str| text.parse::<LargestPacket>().map(LargestPacket::mtu);
+        assert_eq!(mtu("1300"), Ok(Mtu::new(1_300)));
+        assert_eq!(mtu("1300,3s"), Ok(Mtu::new(u32::MAX).then(Duration::from_secs(3), 1_300)));
+        for text in ["", "1.5kB", "1300,", "1300,soon"] {
+            assert!(mtu(text).is_err(), "{text}");
         }
     }
 
