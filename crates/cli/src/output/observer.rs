@@ -126,11 +126,8 @@ impl Observer for Reporter {
                 self.file(session, path.as_bytes(), FileStatus::Deleted, (0, None), None);
             }
             Event::Repaired(entry, chunks) => {
-                output.warn(&format!(
-                    "{} of {} arrived damaged and came again",
-                    human::plural(*chunks, "MiB"),
-                    entry.path
-                ));
+                let part = if *chunks == 0 { "the digest".to_owned() } else { human::plural(*chunks, "MiB") };
+                output.warn(&format!("{part} of {} arrived damaged and came again", entry.path));
             }
             Event::Changed(path, change) => {
                 let (status, bytes, digest) = match change {

@@ -122,7 +122,10 @@ fn run(
     run_damaged(sender, receiver, (source, store), pipes, forth, &[])
 }
 
-/// Pushes over a way that damages bytes of content: those at `offset` of the DATA of each file, so many times.
+/// The place of damage in the digest of an empty file.
+pub(super) const EMPTY_DIGEST: u64 = u64::MAX;
+
+/// Pushes over a way that damages bytes of content: those at `offset` of the DATA of each file, or [`EMPTY_DIGEST`], so many times.
 pub(super) fn push_damaged(
     source: &mut MemorySource,
     store: &mut MemoryStore,
@@ -179,7 +182,14 @@ impl Damage {
                         FrameKind::Zeros => self.offset += u64::from_be_bytes(body.try_into().unwrap()),
                         _ => {}
                     }
-                    put_frame(&mut out, kind, |out| out.extend_from_slice(body));
+                    let mut body = body.to_vec();
+                    for (_, times) in self.left.iter_mut().filter(|(offset, _)| *offset == EMPTY_DIGEST) {
+                        if kind == FrameKind::Digest && self.offset == 0 && *times > 0 {
+                            *times -= 1;
+                            body[0] ^= 4;
+                        }
+                    }
+                    put_frame(&mut out, kind, |out| out.extend_from_slice(&body));
                 }
             }
         }

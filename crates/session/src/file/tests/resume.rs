@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::pair::{Pipes, Seen, pull, push, push_damaged};
+use super::pair::{EMPTY_DIGEST, Pipes, Seen, pull, push, push_damaged};
 use super::{path, tree};
 use crate::failure::FailCode;
 use crate::file::{Change, FileEvent, ReceiveLimits, Side, Totals};
@@ -115,6 +115,16 @@ fn a_chunk_that_arrives_damaged_three_times_fails_its_file_with_the_offset() {
     assert!(said.contains("the MiB at offset 2097152 arrived damaged 3 times"), "{said}");
     assert_eq!(store.tree.keys().collect::<Vec<_>>(), [&path("z")]);
     assert!(store.partial.is_empty());
+}
+
+#[test]
+fn the_damaged_digest_of_an_empty_file_comes_again() {
+    let sent = tree(&[("a", 3), ("empty", 0), ("z", 4)]);
+    let mut store = MemoryStore::default();
+    let seen = push_damaged(&mut MemorySource::new(sent.clone()), &mut store, limits(), &[(EMPTY_DIGEST, 1)]);
+    assert_eq!((seen.totals().failed, &store.tree), (0, &sent));
+    let seen = push_damaged(&mut MemorySource::new(sent), &mut MemoryStore::default(), limits(), &[(EMPTY_DIGEST, 9)]);
+    assert_eq!(Seen::failures(&seen.receiver), [("empty".to_owned(), FailCode::DigestMismatch, Side::Here)]);
 }
 
 #[test]
