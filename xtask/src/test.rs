@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::sections::{CheckStatus, Sections, succeed};
 use crate::suite::{Extent, Report, Suite, Surroundings, documentation};
 use crate::workspace::{Package, Workspace};
-use crate::{citations, interop, packages, tidy};
+use crate::{citations, interop, packages, tidy, torture};
 
 /// Crates without access to the system.
 const SYSTEM_FREE: &[&str] = &["units", "wire", "cc", "netem", "proto", "protocols", "session"];
@@ -54,6 +54,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         let suite = suite.as_ref().context("the test programs were not built")?;
         suite.run(workspace, extent, &surroundings, &mut report)?;
         Ok(CheckStatus::Passed)
+    });
+    sections.section("faults", || {
+        suite.as_ref().context("the program was not built")?;
+        torture::check(&workspace.target.join("debug/farhaul"), &mut report)
     });
     sections.section("examples in the documentation", || {
         documentation::run(workspace, &features, &mut report)?;

@@ -8,57 +8,76 @@
 //! cargo xtask torture                 all rows
 //! cargo xtask torture K2 N1           these rows
 //! cargo xtask torture --list
+//! cargo xtask torture --short         the small form that the tests have, several rows at a time
 //! ```
 
 mod bed;
+mod clocks;
 mod disks;
 mod kills;
 mod load;
+mod middle;
 mod names;
 mod network;
+mod paths;
+mod peers;
+mod process;
+mod remote;
+mod schedule;
+mod shortage;
 mod sources;
+mod wire;
 
-use std::process::Command;
+use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 
 use crate::clock::Stopwatch;
+use crate::sections::CheckStatus;
+use crate::suite::{Extent, Report};
 use crate::workspace::Workspace;
 use bed::Bed;
+use schedule::Finished;
 
-/// The faults, by the letters of the reliability plan: N for the network, K for kills, S for suspended programs, D for disks.
+/// Set where nothing may be left out, for the tests of the crates as well.
+const MUST_RUN: &str = "FARHAUL_TESTS_MUST_RUN";
+/// The faults, by the letters of the reliability plan: N for the network, K for kills, S for suspended
+/// programs and clocks, D for disks, P for peers, R for resources.
 const ROWS: &[Row] = &[
-    Row { id: "N1", fault: "loss of 1 and 10 %, in bursts as well", run: network::loss },
-    Row { id: "N2", fault: "reordering by up to 20 ms, and duplicates", run: network::reordering },
-    Row { id: "N3", fault: "damaged packets, encrypted and plain", run: network::damage },
-    Row { id: "N4", fault: "blackouts of 2 s, and one for good", run: network::blackouts },
-    Row { id: "N7", fault: "a NAT that forgets its ports", run: network::rebinding },
-    Row { id: "N8", fault: "an RTT of 600 ms with 2 % loss and a short queue", run: network::satellite },
-    Row { id: "N9", fault: "nobody answers", run: network::silence },
-    Row { id: "N10", fault: "30 % loss and 30 % damage in handshakes", run: network::hard_handshakes },
-    Row { id: "N12", fault: "one of nine clients stalls", run: load::one_stalls },
-    Row { id: "K1", fault: "SIGKILL of either side at random times", run: kills::at_random },
-    Row { id: "K2", fault: "SIGKILL at each system call that changes the disk", run: kills::at_each_change },
-    Row { id: "K3", fault: "SIGKILL during a resume of a resume, five deep", run: kills::again_and_again },
-    Row { id: "K5", fault: "SIGTERM and SIGINT", run: kills::politely },
-    Row { id: "S1", fault: "SIGSTOP of either side for 5 s", run: kills::suspended },
-    Row { id: "S3", fault: "eight loops on all processors", run: load::starved },
-    Row { id: "D1", fault: "a full disk at the first, the middle and the last write", run: disks::full },
-    Row { id: "D2", fault: "EIO of reads, writes, syncs and closes", run: disks::broken },
-    Row { id: "D3", fault: "limits of file size, and of open files", run: disks::limits },
-    Row {
-        id: "D4",
-        fault: "files that may not be read, directories that may not be written to",
-        run: disks::forbidden,
-    },
-    Row { id: "D5", fault: "interrupted and short calls", run: disks::short },
-    Row { id: "D6", fault: "a slow disk of the receiver", run: disks::slow },
-    Row { id: "D7", fault: "a source that is cut, grows, is rewritten, replaced or removed", run: sources::changing },
-    Row { id: "D8", fault: "damaged remains of a broken copy", run: sources::damaged_remains },
-    Row { id: "D9", fault: "a directory of the target that turns into a link", run: names::swapped },
-    Row { id: "D10", fault: "names that nobody would choose, deep paths, 4 GiB of holes", run: names::hostile },
-    Row { id: "D11", fault: "two copies to one target at a time", run: sources::twice },
-    Row { id: "D12", fault: "errors of the socket calls", run: network::broken_sockets },
+    Row::new("N1", "loss of 1 and 10 %, in bursts as well", network::loss),
+    Row::new("N2", "reordering by up to 20 ms, and duplicates", network::reordering),
+    Row::new("N3", "damaged packets, encrypted and plain", network::damage),
+    Row::new("N4", "blackouts of 2 s, and one for good", network::blackouts),
+    Row::new("N5", "no acknowledgement arrives for 2.5 s", paths::without_acknowledgements),
+    Row::new("N6", "packets above 1300 bytes vanish, from the start and in the middle", paths::black_hole),
+    Row::new("N7", "a NAT that forgets its ports", network::rebinding),
+    Row::new("N8", "an RTT of 600 ms with 2 % loss and a short queue", network::satellite),
+    Row::new("N9", "nobody answers", network::silence),
+    Row::new("N10", "30 % loss and 30 % damage in handshakes", network::hard_handshakes),
+    Row::new("N12", "one of nine clients stalls", load::one_stalls).alone(),
+    Row::new("K1", "SIGKILL of either side at random times", kills::at_random),
+    Row::new("K2", "SIGKILL at each system call that changes the disk", kills::at_each_change).alone(),
+    Row::new("K3", "SIGKILL during a resume of a resume, five deep", kills::again_and_again),
+    Row::new("K5", "SIGTERM and SIGINT", kills::politely),
+    Row::new("K6", "SIGKILL of ssh in the middle of a copy", remote::without_ssh),
+    Row::new("S1", "SIGSTOP of either side for 5 s", kills::suspended),
+    Row::new("S2", "clocks that begin with zero or ten years later", clocks::elsewhere),
+    Row::new("S3", "eight loops on all processors", load::starved).alone(),
+    Row::new("D1", "a full disk at the first, the middle and the last write", disks::full),
+    Row::new("D2", "EIO of reads, writes, syncs and closes", disks::broken),
+    Row::new("D3", "limits of file size, and of open files", disks::limits),
+    Row::new("D4", "files that may not be read, directories that may not be written to", disks::forbidden),
+    Row::new("D5", "interrupted and short calls", disks::short),
+    Row::new("D6", "a slow disk of the receiver", disks::slow),
+    Row::new("D7", "a source that is cut, grows, is rewritten, replaced or removed", sources::changing),
+    Row::new("D8", "damaged remains of a broken copy", sources::damaged_remains),
+    Row::new("D9", "a directory of the target that turns into a link", names::swapped),
+    Row::new("D10", "names that nobody would choose, deep paths, 4 GiB of holes", names::hostile),
+    Row::new("D11", "two copies to one target at a time", sources::twice),
+    Row::new("D12", "errors of the socket calls", network::broken_sockets),
+    Row::new("P1", "a peer that lies", peers::that_lie),
+    Row::new("P2", "a peer of another version", peers::of_other_versions),
+    Row::new("R1", "memory and threads that the system refuses", shortage::refused),
 ];
 
 /// One kind of fault.
@@ -66,6 +85,26 @@ struct Row {
     id: &'static str,
     fault: &'static str,
     run: fn(&Bed) -> Result<Outcome>,
+    company: Company,
+}
+
+impl Row {
+    const fn new(id: &'static str, fault: &'static str, run: fn(&Bed) -> Result<Outcome>) -> Self {
+        Self { id, fault, run, company: Company::Any }
+    }
+
+    const fn alone(self) -> Self {
+        Self { company: Company::Alone, ..self }
+    }
+}
+
+/// The rows that may run at the same time, in the short form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Company {
+    /// It mostly waits.
+    Any,
+    /// It uses the processors, or measures.
+    Alone,
 }
 
 /// The end of a row that found no fault of the program.
@@ -82,31 +121,44 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         ROWS.iter().for_each(|row| println!("{:<4} {}", row.id, row.fault));
         return Ok(());
     }
-    if let Some(unknown) =
-        arguments.iter().find(|argument| !ROWS.iter().any(|row| row.id.eq_ignore_ascii_case(argument)))
-    {
+    let (options, ids): (Vec<_>, Vec<_>) = arguments.iter().partition(|argument| argument.starts_with('-'));
+    let extent = match options[..] {
+        [] => Extent::Long,
+        [word] if word == "--short" => Extent::Short,
+        _ => bail!("`torture` takes --short, --list and the names of rows"),
+    };
+    if let Some(unknown) = ids.iter().find(|id| !ROWS.iter().any(|row| row.id.eq_ignore_ascii_case(id))) {
         bail!("there is no row {unknown}; cargo xtask torture --list names them");
     }
-    let build = ["build", "--quiet", "-p", "farhaul-cli"];
+    let mut build = workspace.cargo();
+    ensure!(build.args(["build", "--quiet", "-p", "farhaul-cli"]).status()?.success(), "it does not build");
+    let is_meant = |row: &&Row| ids.is_empty() || ids.iter().any(|id| row.id.eq_ignore_ascii_case(id));
+    judge(&workspace.target.join("debug/farhaul"), extent, &ROWS.iter().filter(is_meant).collect::<Vec<_>>()).map(drop)
+}
+
+/// Runs all rows in their short form, with a program that is built. Those that this machine cannot provoke are left out.
+pub(crate) fn check(program: &Path, report: &mut Report) -> Result<CheckStatus> {
+    let left_out = judge(program, Extent::Short, &ROWS.iter().collect::<Vec<_>>())?;
     ensure!(
-        Command::new(env!("CARGO")).args(build).current_dir(&workspace.root).status()?.success(),
-        "it does not build"
+        left_out.is_empty() || std::env::var_os(MUST_RUN).is_none(),
+        "with {MUST_RUN}, all faults must be provoked"
     );
-    let program = workspace.target.join("debug/farhaul");
-    let (mut right, mut wrong, mut impossible) = (0, 0, 0);
-    for row in
-        ROWS.iter().filter(|row| arguments.is_empty() || arguments.iter().any(|id| row.id.eq_ignore_ascii_case(id)))
-    {
-        let began = Stopwatch::start();
-        let outcome = Bed::new(&program, row.id).and_then(|bed| (row.run)(&bed));
-        let seconds = began.elapsed().as_secs_f64();
+    left_out.into_iter().for_each(|(row, why)| report.leave_out(format!("faults {}", row.id), why));
+    Ok(CheckStatus::Passed)
+}
+
+/// Runs rows. Returns those that this machine cannot provoke, and why.
+fn judge<'a>(program: &Path, extent: Extent, rows: &[&'a Row]) -> Result<Vec<(&'a Row, String)>> {
+    let (mut right, mut wrong, mut left_out) = (0, 0, Vec::new());
+    let began = Stopwatch::start();
+    schedule::run(program, extent, rows, |Finished { row, elapsed, outcome }| {
         let (word, what) = match outcome {
             Ok(Outcome::Right(seen)) => {
                 right += 1;
                 ("right", seen)
             }
             Ok(Outcome::Impossible(why)) => {
-                impossible += 1;
+                left_out.push((row, why.clone()));
                 ("cannot", why)
             }
             Err(error) => {
@@ -114,9 +166,13 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
                 ("WRONG", format!("{error:#}"))
             }
         };
-        println!("{:<4} {word:<6} {seconds:>6.1} s  {}: {what}", row.id, row.fault);
-    }
-    println!("{right} right, {wrong} wrong, {impossible} that this machine cannot provoke");
+        println!("{:<4} {word:<6} {:>6.1} s  {}: {what}", row.id, elapsed.as_secs_f64(), row.fault);
+    });
+    println!(
+        "{right} right, {wrong} wrong, {} that this machine cannot provoke, in {:.0} s",
+        left_out.len(),
+        began.elapsed().as_secs_f64()
+    );
     ensure!(wrong == 0, "{wrong} of the faults broke a promise");
-    Ok(())
+    Ok(left_out)
 }

@@ -52,7 +52,7 @@ impl Report {
     }
 
     /// Counts a test that does not run.
-    pub(super) fn leave_out(&mut self, name: String, reason: String) {
+    pub(crate) fn leave_out(&mut self, name: String, reason: String) {
         self.skipped.entry(reason).or_default().push(name);
     }
 

@@ -2,18 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
 
-use crate::clock::{Stopwatch, pause};
+use super::process::{Ended, Process, Running};
+use crate::suite::Extent;
 
-/// Longest time of one copy. A copy that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(90);
 /// Files of the tree: names and sizes. Small and large ones, several chunks, empty, in directories.
 const TREE: &[(&str, usize)] =
     &[("a", 10), ("b", 3_000_000), ("d/c", 200_000), ("d/e", 0), ("d/deep/er/f", 70_000), ("z", 5_500_000)];
@@ -22,26 +18,28 @@ const TREE: &[(&str, usize)] =
 pub(super) struct Bed {
     root: PathBuf,
     program: PathBuf,
-}
-
-/// A process that ends with its handle.
-pub(super) struct Process {
-    child: Child,
-    /// The address in its `start` record.
-    pub(super) address: String,
+    extent: Extent,
 }
 
 impl Bed {
-    pub(super) fn new(program: &Path, id: &str) -> Result<Self> {
+    pub(super) fn new(program: &Path, id: &str, extent: Extent) -> Result<Self> {
         let root = std::env::temp_dir().join(format!("farhaul-torture-{}-{id}", std::process::id()));
         fs::create_dir_all(&root)?;
-        let bed = Self { root, program: program.to_owned() };
+        let bed = Self { root, program: program.to_owned(), extent };
         for (number, (name, len)) in (1u64..).zip(TREE) {
             let path = bed.path(&format!("root/t/{name}"));
             fs::create_dir_all(path.parent().context("it has a parent")?)?;
             fs::write(path, content(number, *len))?;
         }
         Ok(bed)
+    }
+
+    /// A measure of a row: one for the tests, and one for all faults.
+    pub(super) fn by_extent<T>(&self, short: T, long: T) -> T {
+        match self.extent {
+            Extent::Short => short,
+            Extent::Long => long,
+        }
     }
 
     pub(super) fn path(&self, below: &str) -> PathBuf {
@@ -78,7 +76,7 @@ impl Bed {
         let root = self.at(root);
         let serve = ["serve", "--json", "--listen", "127.0.0.1:0", "--root", &root];
         let short: &[&str] = if options.contains(&"--timeout") { &[] } else { &["--timeout", "2s"] };
-        self.begin(self.command(wrapper, &[&serve[..], short, options].concat()))
+        Process::begin(self.command(wrapper, &[&serve[..], short, options].concat()))
     }
 
     /// A relay to this address.
@@ -89,18 +87,7 @@ impl Bed {
     /// A relay at one address to another.
     pub(super) fn relay_at(&self, at: &str, to: &str, path: &[&str]) -> Result<Process> {
         let relay = ["relay", "--json", "--listen", at, "--to", to];
-        self.begin(self.command(&[], &[&relay[..], path].concat()))
-    }
-
-    fn begin(&self, mut command: Command) -> Result<Process> {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let mut lines = BufReader::new(child.stdout.take().context("it is a pipe")?);
-        let mut line = String::new();
-        lines.read_line(&mut line)?;
-        let start: Value = serde_json::from_str(&line).with_context(|| format!("it does not begin: {line}"))?;
-        // Nobody reads the rest, and a full pipe would hold the process.
-        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
-        Ok(Process { child, address: start["local"].as_str().unwrap_or_default().to_owned() })
+        Process::begin(self.command(&[], &[&relay[..], path].concat()))
     }
 
     /// Starts to pull the tree from this address.
@@ -132,6 +119,31 @@ impl Bed {
     pub(super) fn push(&self, wrapper: &[&str], address: &str, options: &[&str]) -> Result<Running> {
         let (url, from) = (format!("udt://{address}/"), self.at("root/t"));
         Running::begin(self.command(wrapper, &[&["copy", "-a", "--json"], options, &[&from, &url]].concat()))
+    }
+
+    /// Why this machine has no networks of its own for an emulation.
+    pub(super) fn lacks_networks(&self) -> Option<String> {
+        let run = self.command(&[], &["emulate", "--quiet", "--", "true"]).output();
+        match run {
+            Ok(output) if output.status.success() => None,
+            Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    /// Starts to push the tree between two hosts of an emulated path.
+    pub(super) fn push_over(&self, path: &[&str], serve: &[&str], options: &[&str]) -> Result<Running> {
+        let program = self.program.to_string_lossy();
+        let words = |all: &[&str]| all.iter().map(|word| format!(" '{word}'")).collect::<String>();
+        let serve =
+            format!("exec '{program}' serve --timeout 20s --listen :9000 --root '{}'{}", self.at("to"), words(serve));
+        let copy = format!(
+            "exec '{program}' copy -a --json{} '{}' udt://$FARHAUL_PEER:9000/",
+            words(options),
+            self.at("root/t")
+        );
+        let emulate = [&["emulate", "--quiet"], path, &["--serve", &serve, "--", "sh", "-c", &copy]].concat();
+        Running::begin(self.command(&[], &emulate))
     }
 
     /// Checks that the target is the whole tree and nothing else.
@@ -189,91 +201,6 @@ impl Drop for Bed {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.root);
     }
-}
-
-impl Process {
-    pub(super) fn signal(&self, name: &str) -> Result<()> {
-        signal(self.child.id(), name)
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = signal(self.child.id(), "CONT");
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A copy that runs.
-pub(super) struct Running {
-    child: Child,
-}
-
-/// A copy that has ended.
-pub(super) struct Ended {
-    /// `None` after a signal.
-    pub(super) code: Option<i32>,
-    pub(super) stderr: String,
-    /// The last record.
-    pub(super) end: Value,
-}
-
-impl Running {
-    fn begin(mut command: Command) -> Result<Self> {
-        Ok(Self { child: command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()? })
-    }
-
-    pub(super) fn signal(&self, name: &str) -> Result<()> {
-        signal(self.child.id(), name)
-    }
-
-    /// Waits for its end, but not for ever.
-    pub(super) fn end(mut self) -> Result<Ended> {
-        let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
-        let read = |stream: Option<Box<dyn Read + Send>>| {
-            std::thread::spawn(move || {
-                let mut bytes = Vec::new();
-                stream.map(|mut stream| stream.read_to_end(&mut bytes));
-                bytes
-            })
-        };
-        let stdout = read(stdout.map(|stream| Box::new(stream) as _));
-        let stderr = read(stderr.map(|stream| Box::new(stream) as _));
-        let began = Stopwatch::start();
-        let status = loop {
-            if let Some(status) = self.child.try_wait()? {
-                break status;
-            }
-            if began.elapsed() > PATIENCE {
-                self.child.kill()?;
-                self.child.wait()?;
-                bail!("it hung for {} s", PATIENCE.as_secs());
-            }
-            pause(Duration::from_millis(5));
-        };
-        let text = |thread: std::thread::JoinHandle<Vec<u8>>| {
-            String::from_utf8_lossy(&thread.join().unwrap_or_default()).into_owned()
-        };
-        let (stdout, stderr) = (text(stdout), text(stderr));
-        let end = stdout.lines().last().and_then(|line| serde_json::from_str(line).ok()).unwrap_or_default();
-        ensure!(!stderr.contains("panicked"), "it panicked: {stderr}");
-        Ok(Ended { code: status.code(), stderr, end })
-    }
-}
-
-/// Sends a signal by its name.
-fn signal(process: u32, name: &str) -> Result<()> {
-    let status =
-        Command::new("kill").args([&format!("-{name}"), &process.to_string()]).stderr(Stdio::null()).status()?;
-    ensure!(status.success(), "no signal reaches the process");
-    Ok(())
-}
-
-/// Whether a program is there.
-pub(super) fn has(program: &str) -> bool {
-    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
-    found.is_ok_and(|output: Output| output.status.success())
 }
 
 /// Bytes that no chunk has twice.

@@ -7,7 +7,8 @@ use std::process::Command;
 use anyhow::{Result, ensure};
 
 use super::Outcome;
-use super::bed::{Bed, has};
+use super::bed::Bed;
+use super::process::has;
 
 /// A receiver under strace, which injects these faults.
 fn injected(bed: &Bed, inject: &str) -> Vec<String> {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::Outcome;
-use super::bed::{Bed, has};
+use super::bed::Bed;
+use super::process::has;
 use crate::clock::{Stopwatch, pause};
 
 /// Slow enough that signals hit the middle: 9 MB in a second.
@@ -111,19 +112,51 @@ pub(super) fn politely(bed: &Bed) -> Result<Outcome> {
     Ok(Outcome::Right("exit 143 and 130 within 2 s, then whole".into()))
 }
 
+/// A copy of which one side stands still for a while.
+struct Standstill {
+    stops_source: bool,
+    stands: Duration,
+    /// The time-outs of the source and of the client.
+    timeouts: [&'static str; 2],
+    /// The end of the client.
+    code: i32,
+}
+
 pub(super) fn suspended(bed: &Bed) -> Result<Outcome> {
+    let stands = Duration::from_secs(bed.by_extent(3, 5));
+    let mut cases = Vec::new();
     for stops_source in [true, false] {
+        // A side that patiently waits for it, and itself with a time-out that has passed when it goes on.
+        let timeouts = if stops_source { ["2s", "30s"] } else { ["30s", "2s"] };
+        cases.push(Standstill { stops_source, stands, timeouts, code: 0 });
+        // A side that does not.
+        let timeouts = if stops_source { ["30s", "2s"] } else { ["2s", "6s"] };
+        cases.push(Standstill { stops_source, stands, timeouts, code: 8 });
+        if bed.by_extent(false, true) {
+            let stands = Duration::from_secs(70);
+            cases.push(Standstill { stops_source, stands, timeouts: ["100s"; 2], code: 0 });
+        }
+    }
+    for Standstill { stops_source, stands, timeouts: [of_source, of_client], code } in cases {
         bed.empty_target()?;
-        let source = bed.server(&[], "root", &[&["--plain", "--timeout", "30s"], &SLOW[..]].concat())?;
-        let copy = bed.pull(&[], &source.address, &["--plain"])?;
+        let source = bed.server(&[], "root", &[&["--plain", "--timeout", of_source], &SLOW[..]].concat())?;
+        let copy = bed.pull(&[], &source.address, &["--plain", "--timeout", of_client])?;
         pause(Duration::from_millis(400));
         let signal = |name: &str| if stops_source { source.signal(name) } else { copy.signal(name) };
         signal("STOP")?;
-        pause(Duration::from_secs(5));
+        pause(stands);
         signal("CONT")?;
         let run = copy.end()?;
-        ensure!(run.code == Some(0), "exit code {:?}: {}", run.code, run.stderr);
-        bed.is_whole()?;
+        let side = if stops_source { "source" } else { "client" };
+        let case = || format!("the {side} stood still for {stands:?}, with time-outs of {of_source} and {of_client}");
+        ensure!(run.code == Some(code), "{}: exit code {:?}: {}", case(), run.code, run.stderr);
+        if code == 0 {
+            bed.is_whole().with_context(case)?;
+        }
+        bed.fails_cleanly(&run, &[code], || bed.pull(&[], &source.address, &["--plain"])).with_context(case)?;
     }
-    Ok(Outcome::Right("whole after either side stood still".into()))
+    Ok(Outcome::Right(format!(
+        "whole after either side stood still{}; exit 8 where the other one waits 2 s, then whole",
+        bed.by_extent("", ", for 70 s as well")
+    )))
 }

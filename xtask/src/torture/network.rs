@@ -5,7 +5,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use super::Outcome;
-use super::bed::{Bed, has};
+use super::bed::Bed;
+use super::process::has;
 use crate::clock::pause;
 
 /// Copies over a path in both directions, each time to an empty target. Returns the last end of a pull.

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::Outcome;
 use super::bed::Bed;
+use super::process::Process;
 use crate::clock::pause;
 
 const SLOW: [&str; 2] = ["--rate", "70mbit"];
@@ -51,46 +52,62 @@ pub(super) fn changing(bed: &Bed) -> Result<Outcome> {
     Ok(Outcome::Right(format!("exit codes: {}", ends.join(", "))))
 }
 
+/// The place of the version in a journal (crates/transfer/src/disk/journal.rs).
+const JOURNAL_VERSION: usize = 6;
+
+/// The temporary file of the target with this ending.
+fn left(bed: &Bed, ending: &str) -> Option<std::path::PathBuf> {
+    let entries = fs::read_dir(bed.path("to/t")).ok()?.flatten().map(|entry| entry.path());
+    entries.into_iter().find(|path| path.to_string_lossy().ends_with(ending))
+}
+
+/// A copy that is killed after this time, with its source.
+fn broken_after(bed: &Bed, time: Duration) -> Result<Process> {
+    bed.empty_target()?;
+    let source = bed.server(&[], "root", &[&["--plain"], &SLOW[..]].concat())?;
+    let copy = bed.pull(&[], &source.address, &["--plain"])?;
+    pause(time);
+    copy.signal("KILL")?;
+    copy.end()?;
+    Ok(source)
+}
+
 pub(super) fn damaged_remains(bed: &Bed) -> Result<Outcome> {
-    let slow = [&["--plain"], &SLOW[..]].concat();
-    for harm in ["bit", "journal cut", "journal rubbish", "file cut", "journal of another file"] {
-        bed.empty_target()?;
-        let source = bed.server(&[], "root", &slow)?;
-        let copy = bed.pull(&[], &source.address, &["--plain"])?;
-        pause(Duration::from_millis(800));
-        copy.signal("KILL")?;
-        copy.end()?;
-        let find = |suffix: &str| {
-            fs::read_dir(bed.path("to/t"))
-                .ok()?
-                .flatten()
-                .map(|entry| entry.path())
-                .find(|path| path.to_string_lossy().ends_with(suffix))
-        };
-        let part = find(".fhpart").context("nothing was left to damage")?;
-        let journal = find(".fhjournal");
+    let path = bed.path("root/t/z");
+    let before = fs::read(&path)?;
+    fs::write(&path, before.iter().rev().copied().collect::<Vec<_>>())?;
+    broken_after(bed, Duration::from_millis(800))?;
+    let other = fs::read(left(bed, ".fhjournal").context("another file left no journal")?)?;
+    fs::write(&path, before)?;
+    let harms =
+        ["bit", "file cut", "journal cut", "journal rubbish", "journal of another file", "journal of a later version"];
+    for harm in harms {
+        let source = broken_after(bed, Duration::from_millis(800))?;
+        let part = left(bed, ".fhpart").context("nothing was left to damage")?;
+        let journal = left(bed, ".fhjournal").context("no journal was left to damage")?;
         let mut file = fs::File::options().read(true).write(true).open(&part)?;
-        match (harm, journal) {
-            ("bit", _) => {
+        let mut noted = fs::read(&journal)?;
+        ensure!(noted != other, "both journals are of one file");
+        match harm {
+            "bit" => {
                 let mut byte = [0];
                 file.seek(SeekFrom::Start(1000))?;
                 file.read_exact(&mut byte)?;
                 file.seek(SeekFrom::Start(1000))?;
                 file.write_all(&[byte[0] ^ 4])?;
             }
-            ("file cut", _) => file.set_len(file.metadata()?.len() / 2)?,
-            ("journal cut", Some(journal)) => {
-                let file = fs::File::options().write(true).open(journal)?;
-                file.set_len(file.metadata()?.len().saturating_sub(9))?;
-            }
-            (_, Some(journal)) => fs::write(journal, [0x5a; 700])?,
-            _ => {}
+            "file cut" => file.set_len(file.metadata()?.len() / 2)?,
+            "journal cut" => noted.truncate(noted.len().saturating_sub(9)),
+            "journal of another file" => noted.clone_from(&other),
+            "journal of a later version" => noted[JOURNAL_VERSION] += 1,
+            _ => noted = vec![0x5a; 700],
         }
+        fs::write(&journal, noted)?;
         let run = bed.pull(&[], &source.address, &["--plain"])?.end()?;
         ensure!(run.code == Some(0), "{harm}: exit code {:?}: {}", run.code, run.stderr);
         bed.is_whole().context(harm)?;
     }
-    Ok(Outcome::Right("five kinds of damage, whole trees".into()))
+    Ok(Outcome::Right(format!("{} kinds of damage, whole trees", harms.len())))
 }
 
 pub(super) fn twice(bed: &Bed) -> Result<Outcome> {
