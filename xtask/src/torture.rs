@@ -13,6 +13,7 @@
 
 mod bed;
 mod clocks;
+mod crashes;
 mod disks;
 mod kills;
 mod load;
@@ -58,6 +59,7 @@ const ROWS: &[Row] = &[
     Row::new("K1", "SIGKILL of either side at random times", kills::at_random),
     Row::new("K2", "SIGKILL at each system call that changes the disk", kills::at_each_change).alone(),
     Row::new("K3", "SIGKILL during a resume of a resume, five deep", kills::again_and_again),
+    Row::new("K4", "power loss: what was not synced is lost, whole or in part", crashes::power_loss),
     Row::new("K5", "SIGTERM and SIGINT", kills::politely),
     Row::new("K6", "SIGKILL of ssh in the middle of a copy", remote::without_ssh),
     Row::new("S1", "SIGSTOP of either side for 5 s", kills::suspended),

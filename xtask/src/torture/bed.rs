@@ -218,7 +218,7 @@ fn content(number: u64, len: usize) -> Vec<u8> {
 }
 
 /// The files below a folder.
-fn tree(root: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+pub(super) fn tree(root: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut all = BTreeMap::new();
     let mut rest = vec![root.to_owned()];
     while let Some(folder) = rest.pop() {
