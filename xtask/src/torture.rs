@@ -27,6 +27,7 @@ mod remote;
 mod schedule;
 mod shortage;
 mod sources;
+mod spoofing;
 mod wire;
 
 use std::path::Path;
@@ -39,6 +40,7 @@ use crate::suite::{Extent, Report};
 use crate::workspace::Workspace;
 use bed::Bed;
 use schedule::Finished;
+use spoofing::stranger;
 
 /// Set where nothing may be left out, for the tests of the crates as well.
 const MUST_RUN: &str = "FARHAUL_TESTS_MUST_RUN";
@@ -55,6 +57,7 @@ const ROWS: &[Row] = &[
     Row::new("N8", "an RTT of 600 ms with 2 % loss and a short queue", network::satellite),
     Row::new("N9", "nobody answers", network::silence),
     Row::new("N10", "30 % loss and 30 % damage in handshakes", network::hard_handshakes),
+    Row::new("N11", "forged packets from strangers, 10000 per second", spoofing::strangers).alone(),
     Row::new("N12", "one of nine clients stalls", load::one_stalls).alone(),
     Row::new("K1", "SIGKILL of either side at random times", kills::at_random),
     Row::new("K2", "SIGKILL at each system call that changes the disk", kills::at_each_change).alone(),
@@ -122,6 +125,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     if arguments.iter().any(|argument| argument == "--list") {
         ROWS.iter().for_each(|row| println!("{:<4} {}", row.id, row.fault));
         return Ok(());
+    }
+    if let Some((_, arguments)) = arguments.split_first().filter(|(first, _)| *first == stranger::OPTION) {
+        return stranger::run(arguments);
     }
     let (options, ids): (Vec<_>, Vec<_>) = arguments.iter().partition(|argument| argument.starts_with('-'));
     let extent = match options[..] {

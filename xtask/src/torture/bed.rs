@@ -73,8 +73,13 @@ impl Bed {
 
     /// A server of the tree, or of the target. It waits 2 s for a peer that is silent, unless the options say otherwise.
     pub(super) fn server(&self, wrapper: &[&str], root: &str, options: &[&str]) -> Result<Process> {
+        self.server_at(wrapper, "127.0.0.1:0", root, options)
+    }
+
+    /// The same at another address.
+    pub(super) fn server_at(&self, wrapper: &[&str], at: &str, root: &str, options: &[&str]) -> Result<Process> {
         let root = self.at(root);
-        let serve = ["serve", "--json", "--listen", "127.0.0.1:0", "--root", &root];
+        let serve = ["serve", "--json", "--listen", at, "--root", &root];
         let short: &[&str] = if options.contains(&"--timeout") { &[] } else { &["--timeout", "2s"] };
         Process::begin(self.command(wrapper, &[&serve[..], short, options].concat()))
     }
