@@ -102,15 +102,14 @@ impl Output {
         Self::new(if json { JsonTo::Stdout } else { JsonTo::Nowhere })
     }
 
-    /// The same for a verb that serves others: they do not wait for the readers of its output.
-    pub(crate) fn of_server(json: bool) -> Self {
+    /// Has threads write from now on, so that those whom this verb serves do not wait for the readers of its output.
+    pub(crate) fn do_not_wait(&self) {
         STDOUT.do_not_wait(|count| {
             let message = format!("the reader is too slow: {count} records are missing here");
             let record = serde_json::to_string(&Record::Warning { message }).expect("it is a string");
             format!("{record}\n")
         });
         STDERR.do_not_wait(|count| format!("warning: the reader is too slow: {count} lines are missing here\n"));
-        Self::from_flag(json)
     }
 
     pub(crate) fn is_json(&self) -> bool {

@@ -37,7 +37,8 @@ pub(crate) struct RelayArgs {
 }
 
 pub(crate) fn run(args: &RelayArgs, context: &Context) -> Result<(), Fault> {
-    let output = Output::of_server(args.json);
+    let output = Output::from_flag(args.json);
+    output.do_not_wait();
     let (listen, to) = (args.listen.listening()?, args.to.first()?);
     let (up, down) = args.path.specs();
     let mut relay = Relay::bind(listen, to, up, down).map_err(|error| Fault::of_bind(listen, &error))?;

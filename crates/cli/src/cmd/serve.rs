@@ -42,7 +42,7 @@ use confine::Confinement;
 use plain::Plain;
 
 pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
-    let output = Output::of_server(args.transport.json);
+    let output = Output::from_flag(args.transport.json);
     let mut settings = args.transport.settings();
     args.client_keys.set(&mut settings.security);
     // Before anything else, so that its reason is told first.
@@ -69,6 +69,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     // Threads that are started from here on are confined as well.
     let (reloading, confinement) = contain(args, &output, (clients, plain), server.root())?;
     let endpoint = open_port(args, &settings, clients, plain)?;
+    output.do_not_wait();
     // A caller may keep a control stream beside its copies.
     endpoint.answer_probes().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))?;
     // Sessions with original programs are always plain.

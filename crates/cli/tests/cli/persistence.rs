@@ -7,12 +7,12 @@ use rustix::process::Signal;
 
 use crate::process::{Reporting, Scratch, Server, Started, farhaul};
 
-/// A file of several seconds at 50 Mbit/s.
-const SIZE: usize = 20_000_000;
+/// A file of more than a second at 50 Mbit/s.
+const SIZE: usize = 10_000_000;
 
 /// A copy that is under way.
 fn begin(give_up: &str, from: &str, to: &str) -> Reporting {
-    let options = ["--plain", "--json", "--timeout", "1s", "--connect-timeout", "1s", "--interval", "1s"];
+    let options = ["--plain", "--json", "--timeout", "1s", "--connect-timeout", "1s", "--interval", "400ms"];
     let slow = ["--rate", "50mbit", "--give-up", give_up, "-r"];
     Started::begin(&[&["copy"][..], &options, &slow, &[from, to]].concat(), Stdio::null()).after("interval")
 }
@@ -60,10 +60,10 @@ fn a_copy_gives_up_in_time_and_at_once_if_it_is_told_to() {
     let scratch = Scratch::new();
     let (file, root) = (scratch.file("file", SIZE), scratch.dir("root"));
     let server = Server::begin(&["serve", "--root", &root]);
-    let copy = begin("4s", &file, &format!("udt://{}/", server.address));
+    let copy = begin("3s", &file, &format!("udt://{}/", server.address));
     kill(server);
     let run = copy.end();
-    run.fails(8, &["nothing since, for 4.00 s", "the same command goes on"]);
+    run.fails(8, &["nothing since, for 3.00 s", "the same command goes on"]);
     let server = Server::begin(&["serve", "--root", &root]);
     let copy = begin("1h", &file, &format!("udt://{}/", server.address));
     kill(server);
@@ -84,7 +84,7 @@ fn what_never_began_and_what_is_a_stream_fails_at_once() {
     let line = format!("exec \"$0\" \"$@\" < '{file}'");
     let arguments = ["copy", "--plain", "--json", "--timeout", "1s", "--rate", "50mbit", "--give-up", "1h", "-", &url];
     let copy =
-        Started::begin_under(&["sh", "-c", &line], &[&arguments[..], &["--interval", "1s"]].concat(), Stdio::null());
+        Started::begin_under(&["sh", "-c", &line], &[&arguments[..], &["--interval", "400ms"]].concat(), Stdio::null());
     let copy = copy.after("interval");
     kill(server);
     assert_eq!(copy.end().code, 8);
