@@ -85,8 +85,8 @@ impl SourceFile {
         (start > offset).then(|| start - offset)
     }
 
-    /// Compares the file with its earlier state. Its directory must still have it under this name. The stamp's size is
-    /// the number of bytes read, and nothing may follow them.
+    /// Compares the file with its earlier state. Its directory must still have it under this name. Nothing may follow the stamp's size.
+    /// Without a reported size, that is the number of bytes read. With one, a repair may have read a part alone.
     pub(super) fn recheck(&self, parent: &Directory, name: &Component) -> Result<Stamp, Failure> {
         let stat = rustix::fs::fstat(&self.file).map_err(|error| failure("read", error))?;
         if !parent.stat(name).is_ok_and(|named| is_same(&named, &stat)) {
@@ -100,10 +100,11 @@ impl SourceFile {
         if size(&stat) != size(&self.before) {
             return Err(Failure::new(FailCode::SourceChanged, "its size changed"));
         }
-        if goes_on_at(&self.file, self.read).map_err(|error| failure("read", error))? {
+        let end = if self.has_size { size(&self.before) } else { self.read };
+        if goes_on_at(&self.file, end).map_err(|error| failure("read", error))? {
             return Err(Failure::new(FailCode::SourceChanged, "it grew"));
         }
-        Ok(Stamp { size: self.read, mtime: mtime(&stat) })
+        Ok(Stamp { size: end, mtime: mtime(&stat) })
     }
 }
 

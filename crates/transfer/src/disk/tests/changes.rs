@@ -41,6 +41,18 @@ fn a_source_that_is_not_touched_is_the_same_afterwards() {
     assert!(!noticed(&mut source, &entry));
 }
 
+/// As for chunks that arrived damaged.
+#[test]
+fn a_source_of_which_a_part_is_read_again_is_the_same_afterwards() {
+    let from = Scratch::new("part");
+    from.write("file", b"content");
+    let (mut source, entry) = open_and_read(&from);
+    source.close(EntryId(0));
+    source.open(EntryId(0)).unwrap();
+    assert_eq!(source.read(EntryId(0), 2, &mut [0; 3]), Ok(Chunk::Data(3)));
+    assert!(!noticed(&mut source, &entry));
+}
+
 #[test]
 fn a_source_rewritten_and_given_its_old_time_is_noticed() {
     as_root_and_as_ordinary_user(|| {
