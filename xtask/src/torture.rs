@@ -60,7 +60,7 @@ const ROWS: &[Row] = &[
     Row::new("N11", "forged packets from strangers, 10000 per second", spoofing::strangers).alone(),
     Row::new("N12", "one of nine clients stalls", load::one_stalls).alone(),
     Row::new("K1", "SIGKILL of either side at random times", kills::at_random),
-    Row::new("K2", "SIGKILL at each system call that changes the disk", kills::at_each_change).alone(),
+    Row::new("K2", "SIGKILL at each system call that changes the disk", kills::at_each_change),
     Row::new("K3", "SIGKILL during a resume of a resume, five deep", kills::again_and_again),
     Row::new("K4", "power loss: what was not synced is lost, whole or in part", crashes::power_loss),
     Row::new("K5", "SIGTERM and SIGINT", kills::politely),

@@ -42,6 +42,14 @@ impl Bed {
         }
     }
 
+    /// Cuts the large files of the tree to this size.
+    pub(super) fn shorten(&self, size: u64) -> Result<()> {
+        for name in ["b", "z"] {
+            fs::File::options().write(true).open(self.path("root/t").join(name))?.set_len(size)?;
+        }
+        Ok(())
+    }
+
     pub(super) fn path(&self, below: &str) -> PathBuf {
         self.root.join(below)
     }

@@ -13,8 +13,8 @@ use super::bed::{Bed, OLD, tree};
 use super::process::has;
 use model::{Left, Lost, Model};
 
-/// Sizes of the large files: two chunks and one. The log has each byte.
-const SIZES: [(&str, u64); 2] = [("b", 1_200_000), ("z", 300_000)];
+/// Size of the large files: two chunks. The log has each byte.
+const SIZE: u64 = 1_100_000;
 /// The longest write that the log keeps.
 const LONGEST_WRITE: &str = "1100000";
 
@@ -111,9 +111,7 @@ pub(super) fn power_loss(bed: &Bed) -> Result<Outcome> {
     if !has("strace") {
         return Ok(Outcome::Impossible("strace is missing".into()));
     }
-    for (name, size) in SIZES {
-        fs::File::options().write(true).open(bed.path("root/t").join(name))?.set_len(size)?;
-    }
+    bed.shorten(SIZE)?;
     let source = bed.server(&[], "root", &["--plain"])?;
     let model = recorded(bed, &source.address, &[])?;
     let (states, bad, first) = judged(bed, &model, bed.by_extent(1, 40))?;

@@ -75,7 +75,8 @@ pub(super) fn short(bed: &Bed) -> Result<Outcome> {
 
 pub(super) fn slow(bed: &Bed) -> Result<Outcome> {
     let faults = ["pwrite64:delay_exit=150000", "fsync,fdatasync,syncfs:delay_exit=300000"];
-    under(bed, &faults, &[])
+    let shorter = ["pwrite64:delay_exit=50000", "fsync,fdatasync,syncfs:delay_exit=100000"];
+    under(bed, &bed.by_extent(shorter, faults), &[])
 }
 
 pub(super) fn limits(bed: &Bed) -> Result<Outcome> {

@@ -127,7 +127,7 @@ fn lied_to(bed: &Bed, case: &str, is_push: bool, lies: Lies) -> Result<i32> {
     bed.empty_target()?;
     let server = bed.server(&[], if is_push { "to" } else { "root" }, &["--plain"])?;
     let middle = Middle::before(bed, &server.address, lies)?;
-    let options = ["--plain", "--timeout", "3s", "--flows", "1"];
+    let options = ["--plain", "--timeout", "2s", "--flows", "1"];
     let copy = |address: &str| {
         if is_push { bed.push(&[], address, &options) } else { bed.pull(&[], address, &options) }
     };
@@ -194,7 +194,7 @@ fn without_end(bed: &Bed) -> Result<(i32, u64)> {
         })
     });
     let middle = Middle::before(bed, &server.address, lies)?;
-    let copy = bed.pull(&[], &middle.address, &["--plain", "--timeout", "3s", "--flows", "1"])?;
+    let copy = bed.pull(&[], &middle.address, &["--plain", "--timeout", "2s", "--flows", "1"])?;
     let status = format!("/proc/{}/status", copy.id());
     let peak = Arc::new(Mutex::new(0));
     let its = Arc::clone(&peak);
@@ -257,7 +257,7 @@ pub(super) fn of_other_versions(bed: &Bed) -> Result<Outcome> {
                     })
                 });
                 let middle = Middle::before(bed, &server.address, lies)?;
-                let options = ["--plain", "--timeout", "3s", "--flows", "1"];
+                let options = ["--plain", "--timeout", "2s", "--flows", "1"];
                 let copy = |address: &str| {
                     if is_push { bed.push(&[], address, &options) } else { bed.pull(&[], address, &options) }
                 };
