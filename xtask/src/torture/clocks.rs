@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::Outcome;
 use super::bed::Bed;
+use crate::packages::is_root;
 
 /// Ten years.
 const LATE: i64 = 10 * 365 * 86_400;
@@ -17,16 +18,18 @@ const TIMES: [(&str, i64); 4] = [("a", -3_600), ("b", 0), ("d/c", 1 << 32), ("z"
 /// Starts a program in a time namespace. The system refuses a clock before its zero.
 fn wrapper(offset: i64) -> Vec<String> {
     let offset = offset.to_string();
-    ["unshare", "--time", "--monotonic", &offset, "--boottime", &offset, "--fork", "--kill-child"]
-        .map(str::to_owned)
-        .to_vec()
+    let rights: &[&str] = if is_root() { &[] } else { &["--user", "--map-root-user"] };
+    let clocks = ["--time", "--monotonic", &offset, "--boottime", &offset, "--fork", "--kill-child"];
+    [&["unshare"], rights, &clocks].concat().into_iter().map(str::to_owned).collect()
 }
 
 pub(super) fn elsewhere(bed: &Bed) -> Result<Outcome> {
     let [program, words @ ..] = &wrapper(1)[..] else { return Ok(Outcome::Impossible(String::new())) };
     let made = Command::new(program).args(words).arg("true").stderr(Stdio::null()).status();
     if !made.is_ok_and(|status| status.success()) {
-        return Ok(Outcome::Impossible("this machine gives no time namespace: root and Linux 5.6 are needed".into()));
+        return Ok(Outcome::Impossible(
+            "this machine gives no time namespace: root or a user namespace, and Linux 5.6, are needed".into(),
+        ));
     }
     for (name, seconds) in TIMES {
         let (step, nanos) = (Duration::from_secs(seconds.unsigned_abs()), Duration::from_nanos(123_456_789));
