@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -159,7 +161,7 @@ impl Bed {
         Running::begin(self.command(&[], &emulate))
     }
 
-    /// Checks that the target is the whole tree and nothing else.
+    /// Checks that the target is the whole tree and nothing else, with the times and modes of its files.
     pub(super) fn is_whole(&self) -> Result<()> {
         self.is_whole_at("to")
     }
@@ -172,6 +174,10 @@ impl Bed {
         }
         if let Some(path) = got.keys().find(|path| !want.contains_key(*path)) {
             bail!("{path} is left over");
+        }
+        let (want, got) = (stamps(&self.path("root/t"))?, stamps(&self.path(folder).join("t"))?);
+        if let Some((path, _)) = want.iter().find(|(path, stamp)| got.get(*path) != Some(*stamp)) {
+            bail!("{path} has another mode or time than at the source");
         }
         Ok(())
     }
@@ -200,6 +206,8 @@ impl Bed {
             run.code,
             run.stderr
         );
+        let is_told = |code| run.end["event"] == "end" && run.end["exit_code"] == code;
+        ensure!(run.code.is_none_or(is_told), "exit code {:?}, and the last record is {}", run.code, run.end);
         self.has_no_wrong_byte()?;
         let again = again()?.end()?;
         ensure!(again.code == Some(0), "the same copy again: exit code {:?}: {}", again.code, again.stderr);
@@ -230,8 +238,8 @@ fn content(number: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// The files below a folder.
-pub(super) fn tree(root: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+/// The files below a folder, by their names from there, escaped.
+fn files(root: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let mut all = BTreeMap::new();
     let mut rest = vec![root.to_owned()];
     while let Some(folder) = rest.pop() {
@@ -240,10 +248,21 @@ pub(super) fn tree(root: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
             if path.is_dir() {
                 rest.push(path);
             } else {
-                let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
-                all.insert(name, fs::read(&path)?);
+                let name = path.strip_prefix(root)?.as_os_str().as_encoded_bytes().escape_ascii().to_string();
+                all.insert(name, path);
             }
         }
     }
     Ok(all)
+}
+
+/// The same with their content.
+pub(super) fn tree(root: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+    files(root)?.into_iter().map(|(name, path)| Ok((name, fs::read(path)?))).collect()
+}
+
+/// The same with their modes and times.
+fn stamps(root: &Path) -> Result<BTreeMap<String, (u32, SystemTime)>> {
+    let stamp = |path: PathBuf| path.metadata().and_then(|metadata| Ok((metadata.mode(), metadata.modified()?)));
+    files(root)?.into_iter().map(|(name, path)| Ok((name, stamp(path)?))).collect()
 }
