@@ -45,10 +45,10 @@ use spoofing::stranger;
 /// The faults, by the letters of the reliability plan: N for the network, K for kills, S for suspended
 /// programs and clocks, D for disks, P for peers, R for resources.
 const ROWS: &[Row] = &[
-    Row::new("N1", "loss of 1 and 10 %, in bursts as well", network::loss),
+    Row::new("N1", "loss from 0.1 to 30 %, in bursts as well", network::loss),
     Row::new("N2", "reordering by up to 20 ms, and duplicates", network::reordering),
     Row::new("N3", "damaged packets, encrypted and plain", network::damage),
-    Row::new("N4", "blackouts of 2 s, and one for good", network::blackouts),
+    Row::new("N4", "blackouts of 2 and 45 s, and one for good", network::blackouts),
     Row::new("N5", "no acknowledgement arrives for 2.5 s", paths::without_acknowledgements),
     Row::new("N6", "packets above 1300 bytes vanish, from the start and in the middle", paths::black_hole),
     Row::new("N7", "a NAT that forgets its ports", network::rebinding),
@@ -67,7 +67,7 @@ const ROWS: &[Row] = &[
     Row::new("S2", "clocks that begin with zero or ten years later", clocks::elsewhere),
     Row::new("S3", "eight loops on all processors", load::starved).alone(),
     Row::new("D1", "a full disk at the first, the middle and the last write", disks::full),
-    Row::new("D2", "EIO of reads, writes, syncs and closes", disks::broken),
+    Row::new("D2", "EIO of reads, writes and syncs", disks::broken),
     Row::new("D3", "limits of file size, and of open files", disks::limits),
     Row::new("D4", "files that may not be read, directories that may not be written to", disks::forbidden),
     Row::new("D5", "interrupted and short calls", disks::short),

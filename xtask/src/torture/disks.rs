@@ -48,6 +48,22 @@ pub(super) fn full(bed: &Bed) -> Result<Outcome> {
     under(bed, &faults, &[3, 7])
 }
 
+/// The same for pushes: the faults are those of the side that has the source.
+fn under_push(bed: &Bed, faults: &[&str], codes: &[i32]) -> Result<u32> {
+    let mut failed = 0;
+    for fault in faults {
+        bed.empty_target()?;
+        let target = bed.server(&[], "to", &["--plain"])?;
+        let wrapper = injected(bed, &format!("inject={fault}"));
+        let wrapper: Vec<&str> = wrapper.iter().map(String::as_str).collect();
+        let run = bed.push(&wrapper, &target.address, &["--plain"])?.end()?;
+        failed += u32::from(run.code != Some(0));
+        bed.fails_cleanly(&run, codes, || bed.push(&[], &target.address, &["--plain"]))
+            .map_err(|error| error.context((*fault).to_owned()))?;
+    }
+    Ok(failed)
+}
+
 pub(super) fn broken(bed: &Bed) -> Result<Outcome> {
     let faults = [
         "pwrite64:error=EIO:when=1",
@@ -59,7 +75,15 @@ pub(super) fn broken(bed: &Bed) -> Result<Outcome> {
         "utimensat:error=EIO:when=2",
         "ftruncate:error=EIO:when=1",
     ];
-    under(bed, &faults, &[3, 7])
+    let of_source = ["pread64:error=EIO:when=12", "pread64:error=EIO:when=20+", "openat:error=EIO:when=40+5"];
+    match under(bed, &faults, &[3, 7])? {
+        Outcome::Right(seen) => {
+            let failed = under_push(bed, &of_source, &[3, 7])?;
+            ensure!(failed > 0, "no fault of the source failed a copy");
+            Ok(Outcome::Right(format!("{seen}; {} faults of the source, {failed} failed", of_source.len())))
+        }
+        other => Ok(other),
+    }
 }
 
 pub(super) fn short(bed: &Bed) -> Result<Outcome> {

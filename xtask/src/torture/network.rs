@@ -26,14 +26,23 @@ fn copies(bed: &Bed, path: &[&str], options: &[&str]) -> Result<serde_json::Valu
 }
 
 pub(super) fn loss(bed: &Bed) -> Result<Outcome> {
-    for path in [
-        &["--delay", "10ms", "--loss", "1%"][..],
-        &["--delay", "10ms", "--loss", "10%"],
-        &["--delay", "10ms", "--loss", "1%", "--loss-burst", "50"],
-    ] {
-        copies(bed, path, &["--plain"])?;
+    let losses: [&[&str]; 5] = [
+        &["--loss", "1%"],
+        &["--loss", "10%"],
+        &["--loss", "1%", "--loss-burst", "50"],
+        &["--loss", "0.1%"],
+        &["--loss", "30%"],
+    ];
+    let mut seen = Vec::new();
+    for loss in &losses[..bed.by_extent(3, 5)] {
+        if loss[1] == "30%" {
+            // The copy then has the smallest window.
+            bed.shorten(300_000)?;
+        }
+        let end = copies(bed, &[&["--delay", "10ms"], *loss].concat(), &["--plain"])?;
+        seen.push(format!("{} in {:.1} s", loss[1], end["seconds"].as_f64().unwrap_or(0.0)));
     }
-    Ok(Outcome::Right("three paths, whole trees".into()))
+    Ok(Outcome::Right(format!("whole: {}", seen.join(", "))))
 }
 
 pub(super) fn reordering(bed: &Bed) -> Result<Outcome> {
@@ -67,19 +76,21 @@ pub(super) fn damage(bed: &Bed) -> Result<Outcome> {
 }
 
 pub(super) fn blackouts(bed: &Bed) -> Result<Outcome> {
-    bed.empty_target()?;
-    let source = bed.server(&[], "root", &["--plain", "--timeout", "20s"])?;
+    let source = bed.server(&[], "root", &["--plain", "--timeout", "60s"])?;
     let relay = bed.relay(&source.address, &["--delay", "5ms", "--rate", "20mbit"])?;
-    let copy = bed.pull(&[], &relay.address, &["--plain", "--timeout", "20s"])?;
-    for _ in 0..2 {
-        pause(Duration::from_millis(700));
-        relay.signal("STOP")?;
-        pause(Duration::from_secs(2));
-        relay.signal("CONT")?;
+    for blackouts in bed.by_extent(&[&[2, 2][..]][..], &[&[2, 2, 2], &[45]]) {
+        bed.empty_target()?;
+        let copy = bed.pull(&[], &relay.address, &["--plain", "--timeout", "60s"])?;
+        for seconds in *blackouts {
+            pause(Duration::from_millis(700));
+            relay.signal("STOP")?;
+            pause(Duration::from_secs(*seconds));
+            relay.signal("CONT")?;
+        }
+        let run = copy.end()?;
+        ensure!(run.code == Some(0), "blackouts of {blackouts:?} s: exit code {:?}: {}", run.code, run.stderr);
+        bed.is_whole()?;
     }
-    let run = copy.end()?;
-    ensure!(run.code == Some(0), "two blackouts of 2 s: exit code {:?}: {}", run.code, run.stderr);
-    bed.is_whole()?;
     bed.empty_target()?;
     let copy = bed.pull(&[], &relay.address, &["--plain", "--timeout", "2s"])?;
     pause(Duration::from_millis(700));
@@ -87,7 +98,7 @@ pub(super) fn blackouts(bed: &Bed) -> Result<Outcome> {
     let run = copy.end()?;
     ensure!(run.code == Some(8), "a blackout for good: exit code {:?}: {}", run.code, run.stderr);
     bed.fails_cleanly(&run, &[8], || bed.pull(&[], &source.address, &["--plain"]))?;
-    Ok(Outcome::Right("2 s twice: whole; for good: exit 8, then whole".into()))
+    Ok(Outcome::Right(format!("2 s{}: whole; for good: exit 8, then whole", bed.by_extent("", ", and 45 s"))))
 }
 
 pub(super) fn satellite(bed: &Bed) -> Result<Outcome> {
