@@ -58,10 +58,12 @@ impl Journal {
 
     /// Notes a chunk that has arrived.
     pub(super) fn note(&mut self, index: u64, digest: &ChunkDigest) -> io::Result<()> {
-        let mut record = index.to_be_bytes().to_vec();
-        record.extend_from_slice(digest.as_bytes());
-        append_check(&mut record);
-        self.file.write_all(&record)
+        self.file.write_all(&record(index, digest))
+    }
+
+    /// Notes what an earlier journal said.
+    pub(super) fn note_all(&mut self, chunks: &[(u64, ChunkDigest)]) -> io::Result<()> {
+        self.file.write_all(&chunks.iter().flat_map(|(index, digest)| record(*index, digest)).collect::<Vec<u8>>())
     }
 }
 
@@ -110,6 +112,13 @@ impl Noted {
         };
         self.chunks.iter().filter(|(index, _)| usable(**index)).map(|(index, digest)| (*index, *digest)).collect()
     }
+}
+
+fn record(index: u64, digest: &ChunkDigest) -> Vec<u8> {
+    let mut record = index.to_be_bytes().to_vec();
+    record.extend_from_slice(digest.as_bytes());
+    append_check(&mut record);
+    record
 }
 
 fn append_check(bytes: &mut Vec<u8>) {

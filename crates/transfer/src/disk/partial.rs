@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, LazyLock};
 
 use farhaul_session::{CHUNK_LEN, ChunkDigest, Component, Entry, FailCode, Failure, chunk_range};
-use rustix::fs::{FallocateFlags, FlockOperation, Mode, fallocate, flock};
+use rustix::fs::{FallocateFlags, FlockOperation, Mode, RenameFlags, fallocate, flock};
 use rustix::io::retry_on_intr;
 use rustix::process::{Resource, getrlimit};
 
@@ -43,6 +43,8 @@ pub(super) struct Partial {
     size: u64,
     /// Notes chunks, from the first one on, of a file of several chunks.
     journal: Notes,
+    /// Chunks that the journal of the earlier copy noted. They are being checked.
+    noted: Vec<(u64, ChunkDigest)>,
     /// The file of which known chunks are taken over.
     basis: Option<File>,
     /// Bytes of earlier copies may lie where holes come.
@@ -93,6 +95,7 @@ impl Partial {
                     end,
                     size,
                     journal,
+                    noted: Vec::new(),
                     basis,
                     is_continued,
                     is_over,
@@ -106,7 +109,7 @@ impl Partial {
         }
     }
 
-    /// Continues the file of an earlier copy. Its journal starts anew with the first chunk, because what it said is being checked.
+    /// Continues the file of an earlier copy. What its journal says is being checked, and stays until then: this copy may break off, too.
     pub(super) fn resume(
         directory: Arc<Directory>,
         name: Component,
@@ -115,7 +118,8 @@ impl Partial {
         claims: Arc<Claims>,
     ) -> Result<Self, Failure> {
         check_limit(entry.size)?;
-        let Remain { file, temporary, len, .. } = remain;
+        let Remain { file, temporary, len, noted } = remain;
+        let noted = noted.chunks_within(entry.size, len);
         // The copy before may have given it its mode already.
         rustix::fs::fchmod(&file, PRIVATE).map_err(|error| failure("make it private", error))?;
         if len > entry.size {
@@ -135,6 +139,7 @@ impl Partial {
             end,
             size,
             journal,
+            noted,
             basis,
             is_continued: true,
             is_over,
@@ -161,6 +166,7 @@ impl Partial {
             self.end.set(entry.size);
         }
         self.size = entry.size;
+        self.noted = Vec::new();
         self.is_continued = true;
         Ok(())
     }
@@ -235,12 +241,20 @@ impl Partial {
         }
     }
 
-    fn begin_journal(&self, entry: &Entry) -> Option<Journal> {
+    fn begin_journal(&mut self, entry: &Entry) -> Option<Journal> {
         let name = journal_of(&self.temporary);
-        if self.is_continued {
-            let _ = self.directory.remove(&name);
+        if !self.is_continued {
+            return Journal::begin(self.directory.make_file(&name).ok()?, &self.name, entry).ok();
         }
-        Journal::begin(self.directory.make_file(&name).ok()?, &self.name, entry).ok()
+        // The old journal stays until the new one says as much.
+        let new = journal_of(&temporary_name(&self.name).ok()?);
+        let mut journal = Journal::begin(self.directory.make_file(&new).ok()?, &self.name, entry).ok()?;
+        let noted = journal.note_all(&std::mem::take(&mut self.noted));
+        let renamed = noted.is_ok() && self.directory.rename(&new, &name, RenameFlags::empty()).is_ok();
+        if !renamed {
+            let _ = self.directory.remove(&new);
+        }
+        renamed.then_some(journal)
     }
 
     /// Writes all bytes so far to the disk.
@@ -455,6 +469,7 @@ mod tests {
             end,
             size,
             journal,
+            noted: Vec::new(),
             basis,
             is_continued,
             is_over,

@@ -1,5 +1,12 @@
 //! Copies that break off before they are complete, and the copies after them.
 
+use std::sync::Arc;
+
+use farhaul_session::{CHUNK_LEN, ChunkDigest, Component};
+
+use super::super::claims::Claims;
+use super::super::partial::Partial;
+use super::super::remains::Remains;
 use super::*;
 
 /// Directories that stay open until the end of a test, with their final modes.
@@ -20,6 +27,36 @@ fn begin(to: &Path) -> DiskStore {
     store.commit(EntryId(3), &whole, &Digest::of(b"")).unwrap();
     begin_file(&mut store, EntryId(4), &file("t/d/r/b", 5)).unwrap();
     store
+}
+
+/// The chunk `index` of the resumed file has this digest.
+fn digest(index: u64) -> ChunkDigest {
+    ChunkDigest::from_bytes([u8::try_from(index).unwrap(); 32])
+}
+
+#[test]
+fn a_resume_that_breaks_off_early_forgets_no_chunk_of_the_copy_before() {
+    let to = Scratch::new("break-resume");
+    let (directory, claims) = (Arc::new(Directory::open(&to.0).unwrap()), Arc::<Claims>::default());
+    let (name, entry) = (Component::new(b"f").unwrap(), file("f", 4 * CHUNK_LEN));
+    let size = (entry.size, false);
+    let mut partial = Partial::begin(Arc::clone(&directory), name.clone(), size, Arc::clone(&claims)).unwrap();
+    partial.write(0, &vec![1; 3 << 20]).unwrap();
+    (0..3).for_each(|index| partial.note(index, &digest(index), &entry));
+    drop(partial);
+    let noted = || {
+        let remain = Remains::list(&directory).take(&directory, &name, &entry).unwrap();
+        (remain.noted.chunks_within(entry.size, remain.len), remain)
+    };
+    let (before, remain) = noted();
+    assert_eq!(before, [0, 1, 2].map(|index| (index, digest(index))));
+    // The first chunk comes again before the others are compared.
+    let mut resumed = Partial::resume(Arc::clone(&directory), name.clone(), &entry, remain, claims).unwrap();
+    resumed.note(0, &digest(7), &entry);
+    drop(resumed);
+    let (after, _remain) = noted();
+    assert_eq!(after, [(0, digest(7)), (1, digest(1)), (2, digest(2))]);
+    assert_eq!(fs::read_dir(&to.0).unwrap().count(), 2, "the file and its journal");
 }
 
 fn mode(path: PathBuf) -> u32 {
