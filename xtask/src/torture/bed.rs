@@ -5,16 +5,23 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
 
 use super::process::{Ended, Process, Running};
+use crate::clock::{Stopwatch, pause};
 use crate::suite::Extent;
 
 /// Files of the tree: names and sizes. Small and large ones, several chunks, empty, in directories.
 const TREE: &[(&str, usize)] =
     &[("a", 10), ("b", 3_000_000), ("d/c", 200_000), ("d/e", 0), ("d/deep/er/f", 70_000), ("z", 5_500_000)];
+
+/// The longest time until a copy is in the middle of a file.
+const BEGIN: Duration = Duration::from_secs(20);
+/// Bytes of a journal before its first chunk, for names of one letter, and of a chunk (crates/transfer/src/disk/journal.rs).
+const JOURNAL_HEADER: u64 = 39;
+const JOURNAL_RECORD: u64 = 48;
 
 /// A scratch folder and the program.
 pub(super) struct Bed {
@@ -159,6 +166,25 @@ impl Bed {
         );
         let emulate = [&["emulate", "--quiet"], path, &["--serve", &serve, "--", "sh", "-c", &copy]].concat();
         Running::begin(self.command(&[], &emulate))
+    }
+
+    /// Waits until the journal of this file notes more than so many chunks: the copy is in the middle of it. A busy machine takes its
+    /// time. Returns how many it notes.
+    pub(super) fn is_in_the_middle_of(&self, name: &str, chunks: u64) -> Result<u64> {
+        let (start, began) = (format!(".{name}."), Stopwatch::start());
+        let noted = |path: PathBuf| {
+            let file = path.file_name()?.to_string_lossy().into_owned();
+            let is_its = file.starts_with(&start) && file.ends_with(".fhjournal");
+            is_its.then(|| path.metadata().map_or(0, |file| file.len().saturating_sub(JOURNAL_HEADER) / JOURNAL_RECORD))
+        };
+        loop {
+            let all = fs::read_dir(self.path("to/t")).into_iter().flatten().flatten();
+            match all.filter_map(|entry| noted(entry.path())).max() {
+                Some(noted) if noted > chunks => return Ok(noted),
+                _ => ensure!(began.elapsed() < BEGIN, "no copy of {name} comes to its middle"),
+            }
+            pause(Duration::from_millis(5));
+        }
     }
 
     /// Checks that the target is the whole tree and nothing else, with the times and modes of its files.

@@ -225,7 +225,7 @@ fn false_claims(bed: &Bed) -> Result<()> {
             if is_push { bed.push(&[], address, options) } else { bed.pull(&[], address, options) }
         };
         let cut = copy(&server.address, &rate)?;
-        pause(Duration::from_millis(900));
+        bed.is_in_the_middle_of("z", 0)?;
         let _ = cut.signal("KILL");
         cut.end()?;
         let receiver = if is_push { From::Server } else { From::Client };

@@ -61,12 +61,12 @@ fn left(bed: &Bed, ending: &str) -> Option<std::path::PathBuf> {
     entries.into_iter().find(|path| path.to_string_lossy().ends_with(ending))
 }
 
-/// A copy that is killed after this time, with its source.
-fn broken_after(bed: &Bed, time: Duration) -> Result<Process> {
+/// A copy that is killed in the middle of its last file, with its source.
+fn broken(bed: &Bed) -> Result<Process> {
     bed.empty_target()?;
     let source = bed.server(&[], "root", &[&["--plain"], &SLOW[..]].concat())?;
     let copy = bed.pull(&[], &source.address, &["--plain"])?;
-    pause(time);
+    bed.is_in_the_middle_of("z", 0)?;
     copy.signal("KILL")?;
     copy.end()?;
     Ok(source)
@@ -76,13 +76,13 @@ pub(super) fn damaged_remains(bed: &Bed) -> Result<Outcome> {
     let path = bed.path("root/t/z");
     let before = fs::read(&path)?;
     fs::write(&path, before.iter().rev().copied().collect::<Vec<_>>())?;
-    broken_after(bed, Duration::from_millis(800))?;
+    broken(bed)?;
     let other = fs::read(left(bed, ".fhjournal").context("another file left no journal")?)?;
     fs::write(&path, before)?;
     let harms =
         ["bit", "file cut", "journal cut", "journal rubbish", "journal of another file", "journal of a later version"];
     for harm in harms {
-        let source = broken_after(bed, Duration::from_millis(800))?;
+        let source = broken(bed)?;
         let part = left(bed, ".fhpart").context("nothing was left to damage")?;
         let journal = left(bed, ".fhjournal").context("no journal was left to damage")?;
         let mut file = fs::File::options().read(true).write(true).open(&part)?;
