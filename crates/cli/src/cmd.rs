@@ -97,7 +97,7 @@ impl Context {
         (what, cap): (String, Option<Rate>),
         amounts: impl Fn() -> Map<String, Value> + Send + 'static,
     ) -> Controlled {
-        let (throttle, cancellation) = (Some(self.throttle.clone()), self.interrupt.cancellation());
+        let (throttle, cancellation) = (self.throttle.clone(), self.interrupt.cancellation());
         Controlled { verb, what, cap, throttle, cancellation, amounts: Box::new(amounts) }
     }
 

@@ -33,14 +33,11 @@ pub(crate) struct Controlled {
     pub(crate) what: String,
     /// The cap that it began with.
     pub(crate) cap: Option<Rate>,
-    /// Without one, its data does not pass this program.
-    pub(crate) throttle: Option<Throttle>,
+    pub(crate) throttle: Throttle,
     pub(crate) cancellation: Cancellation,
     /// Its amounts.
     pub(crate) amounts: Box<dyn Fn() -> Map<String, Value> + Send>,
 }
-
-const ELSEWHERE: &str = "its data goes between two other hosts: give --rate or --background at its start; stop works";
 
 impl Controlled {
     /// Carries out a request. Returns the answer.
@@ -57,15 +54,14 @@ impl Controlled {
     }
 
     fn carry_out(&self, request: &Request) -> Result<(), String> {
-        let throttle = || self.throttle.as_ref().ok_or_else(|| ELSEWHERE.to_owned());
-        match request {
-            Request::Status => Ok(()),
-            Request::Rate(cap) => throttle()?.set_rate(*cap).map_err(|error| error.to_string()),
-            Request::Pause => throttle().map(Throttle::pause),
-            Request::Resume => throttle().map(Throttle::resume),
-            // After the answer.
-            Request::Stop => Ok(()),
-        }
+        let changed = match request {
+            Request::Rate(cap) => self.throttle.set_rate(*cap),
+            Request::Pause => self.throttle.pause(),
+            Request::Resume => self.throttle.resume(),
+            // It stops after the answer.
+            Request::Status | Request::Stop => Ok(()),
+        };
+        changed.map_err(|error| error.to_string())
     }
 
     /// Stops the verb.
@@ -74,15 +70,14 @@ impl Controlled {
     }
 
     fn status(&self) -> Value {
-        let set = self.throttle.as_ref().and_then(Throttle::rate);
+        let set = self.throttle.rate();
         let mut status = Map::new();
         status.insert("pid".into(), std::process::id().into());
         status.insert("verb".into(), self.verb.into());
         status.insert("what".into(), self.what.as_str().into());
         status.insert("version".into(), env!("CARGO_PKG_VERSION").into());
         status.insert("rate_cap_bps".into(), set.unwrap_or(self.cap).map(Rate::bits_per_second).into());
-        let is_paused = self.throttle.as_ref().is_some_and(Throttle::is_paused);
-        status.insert("paused".into(), is_paused.into());
+        status.insert("paused".into(), self.throttle.is_paused().into());
         status.extend((self.amounts)());
         status.into()
     }

@@ -60,7 +60,7 @@ pub use processor::Threads;
 pub use remote::Ssh;
 pub use report::Report;
 pub use settings::Settings;
-pub use throttle::{Capped, Throttle};
+pub use throttle::{Capped, Throttle, ThrottleError};
 
 /// The example of the book's page.
 #[cfg(doctest)]

@@ -46,7 +46,7 @@ pub(crate) mod voice;
 mod words;
 
 pub use bootstrap::{Host, bootstrap, send_record};
-pub(crate) use child::RemoteProgram;
 pub use child::peer_knows_of_the_end;
+pub(crate) use child::{RemoteProgram, Voice};
 pub use reach::{Answering, Other};
 pub use ssh::{RUNS_COMMANDS, Ssh, setting};

@@ -33,14 +33,52 @@ struct State {
     /// The cap that was set last; `None` if none was set.
     cap: Option<Option<Rate>>,
     is_paused: bool,
-    /// The connections whose data this side sends, by the number of each.
-    sending: BTreeMap<u64, Sending>,
+    /// The connections of sessions, by the number of each.
+    sessions: BTreeMap<u64, Connected>,
     next: u64,
+    reach: Reach,
 }
 
-struct Sending {
+/// Where the data moves.
+#[derive(Default)]
+enum Reach {
+    /// Through connections of this program.
+    #[default]
+    Here,
+    /// Through another program, which is told of each change.
+    Elsewhere(Tell),
+    /// Where no change gets, for this reason.
+    Nowhere(String),
+}
+
+/// Tells another program of a change. An error is for the user.
+type Tell = Box<dyn Fn(Change) -> Result<(), String> + Send>;
+
+/// A change of a throttle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// The cap; `None` for no cap.
+    Rate(Option<Rate>),
+    /// The begin or the end of a pause.
+    Paused(bool),
+}
+
+/// Why a throttle did not change what runs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ThrottleError {
+    /// A cap of zero, or a connection whose protocol cannot change its cap.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// The data does not pass this program, and the program that it passes cannot be told.
+    #[error("{0}")]
+    OutOfReach(String),
+}
+
+struct Connected {
     stream: BondedStream,
-    caps: Caps,
+    /// `None` if the peer sends the data.
+    caps: Option<Caps>,
     /// The peer asked for it.
     is_background: bool,
 }
@@ -81,19 +119,23 @@ impl Throttle {
     /// Caps each connection from now on, those to come included; `None` takes the cap away.
     ///
     /// # Errors
-    /// A cap of zero, or the protocol of a connection cannot change its cap. The others have it.
-    pub fn set_rate(&self, cap: Option<Rate>) -> Result<(), ConnectionError> {
+    /// A cap of zero, or the protocol of a connection cannot change its cap. The others have it. Or the data does not pass this
+    /// program, and nothing has changed.
+    pub fn set_rate(&self, cap: Option<Rate>) -> Result<(), ThrottleError> {
         if cap == Some(Rate::ZERO) {
-            return Err(ConnectionError::InvalidOption { option: "max_rate", range: "above zero" });
+            return Err(ConnectionError::InvalidOption { option: "max_rate", range: "above zero" }.into());
         }
         let mut state = self.state();
+        state.reach.tell(Change::Rate(cap))?;
         state.cap = Some(cap);
         let mut result = Ok(());
-        for sending in state.sending.values_mut() {
-            sending.caps.own = cap;
-            result = result.and(sending.apply());
+        for session in state.sessions.values_mut() {
+            if let Some(caps) = &mut session.caps {
+                caps.own = cap;
+            }
+            result = result.and(session.apply());
         }
-        result
+        Ok(result?)
     }
 
     /// The cap that was set last; `None` if none was set.
@@ -102,14 +144,46 @@ impl Throttle {
     }
 
     /// Moves no more data until [`resume`](Self::resume). Connections stay open. A server ends sessions that stay idle for long.
-    pub fn pause(&self) {
-        self.state().is_paused = true;
+    ///
+    /// # Errors
+    /// The data does not pass this program.
+    pub fn pause(&self) -> Result<(), ThrottleError> {
+        let mut state = self.state();
+        state.reach.tell(Change::Paused(true))?;
+        state.is_paused = true;
+        Ok(())
     }
 
     /// Ends a pause.
-    pub fn resume(&self) {
-        self.state().is_paused = false;
+    ///
+    /// # Errors
+    /// The data does not pass this program.
+    pub fn resume(&self) -> Result<(), ThrottleError> {
+        let mut state = self.state();
+        state.reach.tell(Change::Paused(false))?;
+        state.is_paused = false;
         self.0.resumed.notify_all();
+        Ok(())
+    }
+
+    /// The data passes another program, which is told of each change from now on.
+    pub(crate) fn reaches(&self, tell: impl Fn(Change) -> Result<(), String> + Send + 'static) {
+        self.state().reach = Reach::Elsewhere(Box::new(tell));
+    }
+
+    /// No change reaches the data from now on, for this reason.
+    pub(crate) fn reaches_nothing(&self, why: impl Into<String>) {
+        self.state().reach = Reach::Nowhere(why.into());
+    }
+
+    /// Changes what runs here as another program says.
+    pub(crate) fn apply(&self, change: Change) {
+        // Whoever says it knows of protocols that cannot change their cap.
+        let _ = match change {
+            Change::Rate(cap) => self.set_rate(cap),
+            Change::Paused(true) => self.pause(),
+            Change::Paused(false) => self.resume(),
+        };
     }
 
     /// Whether it is paused.
@@ -136,21 +210,29 @@ impl Throttle {
         stream: &BondedStream,
         Obedience { rule, asked, peer_decides }: Obedience,
     ) -> Capped {
-        let mut state = self.state();
+        let state = self.state();
         let configured = stream.stats().ok().and_then(|stats| stats.max_rate);
         let caps = Caps { own: state.cap.unwrap_or(configured), rule, asked: None, peer_decides };
-        let sending = Sending { stream: stream.clone(), caps, is_background: false };
+        let sending = Connected { stream: stream.clone(), caps: Some(caps), is_background: false };
         if state.cap.is_some() {
             // Whoever set the cap knows of protocols that cannot change it.
             let _ = sending.apply();
         }
+        let capped = self.connected(state, sending);
+        asked.requests().for_each(|request| capped.asking.asked(request));
+        capped
+    }
+
+    /// Knows of this connection, whose data the peer sends, until the result is dropped.
+    pub(crate) fn hears(&self, stream: &BondedStream) -> Capped {
+        self.connected(self.state(), Connected { stream: stream.clone(), caps: None, is_background: false })
+    }
+
+    fn connected(&self, mut state: MutexGuard<'_, State>, session: Connected) -> Capped {
         let number = state.next;
         state.next += 1;
-        state.sending.insert(number, sending);
-        drop(state);
-        let asking = Asking { throttle: self.clone(), number };
-        asked.requests().for_each(|request| asking.asked(request));
-        Capped { asking }
+        state.sessions.insert(number, session);
+        Capped { asking: Asking { throttle: self.clone(), number } }
     }
 
     /// The content, even after a panic: caps and a flag are always consistent.
@@ -159,9 +241,23 @@ impl Throttle {
     }
 }
 
-impl Sending {
+impl Connected {
+    /// Caps the data that this side sends. Of a receiver, whether its protocol can change the cap: the peer has the same.
     fn apply(&self) -> Result<(), ConnectionError> {
-        self.stream.set_max_rate(self.caps.effective())
+        match self.caps {
+            Some(caps) => self.stream.set_max_rate(caps.effective()),
+            None => self.stream.set_max_rate(self.stream.stats()?.max_rate),
+        }
+    }
+}
+
+impl Reach {
+    fn tell(&self, change: Change) -> Result<(), ThrottleError> {
+        match self {
+            Self::Here => Ok(()),
+            Self::Elsewhere(tell) => tell(change).map_err(ThrottleError::OutOfReach),
+            Self::Nowhere(why) => Err(ThrottleError::OutOfReach(why.clone())),
+        }
     }
 }
 
@@ -196,14 +292,16 @@ impl Asking {
     /// The peer asks for this. Connections that cannot do it go on as they are.
     pub(crate) fn asked(&self, request: SenderRequest) {
         let mut state = self.throttle.state();
-        let Some(sending) = state.sending.get_mut(&self.number) else { return };
+        let Some(session) = state.sessions.get_mut(&self.number) else { return };
         let _ = match request {
             SenderRequest::Rate(cap) => {
-                sending.caps.asked = cap;
-                sending.apply()
+                if let Some(caps) = &mut session.caps {
+                    caps.asked = cap;
+                }
+                session.apply()
             }
-            SenderRequest::Background if !std::mem::replace(&mut sending.is_background, true) => {
-                sending.stream.set_controller(SCAVENGER)
+            SenderRequest::Background if !std::mem::replace(&mut session.is_background, true) => {
+                session.stream.set_controller(SCAVENGER)
             }
             _ => Ok(()),
         };
@@ -212,9 +310,9 @@ impl Asking {
 
 impl Drop for Capped {
     fn drop(&mut self) {
-        let sending = self.asking.throttle.state().sending.remove(&self.asking.number);
+        let session = self.asking.throttle.state().sessions.remove(&self.asking.number);
         // Without the lock, since this may be the last handle of the connection.
-        drop(sending);
+        drop(session);
     }
 }
 
@@ -244,12 +342,29 @@ mod tests {
     fn a_pause_ends_when_it_is_resumed_or_cut_short() {
         let throttle = Throttle::default();
         throttle.wait(|| false);
-        throttle.pause();
+        throttle.pause().unwrap();
         throttle.wait(|| true);
         let other = throttle.clone();
         let waiting = std::thread::spawn(move || other.wait(|| false));
-        throttle.resume();
+        throttle.resume().unwrap();
         waiting.join().unwrap();
         assert!(!throttle.is_paused());
+    }
+
+    #[test]
+    fn a_change_that_reaches_nothing_fails_and_one_elsewhere_is_told() {
+        let (throttle, (tell, told)) = (Throttle::default(), std::sync::mpsc::channel());
+        throttle.reaches_nothing("nobody is there");
+        assert_eq!(throttle.set_rate(LOW).unwrap_err().to_string(), "nobody is there");
+        assert!(throttle.pause().is_err() && !throttle.is_paused() && throttle.rate().is_none());
+        throttle.reaches(move |change| tell.send(change).map_err(|_| "gone".to_owned()));
+        throttle.set_rate(LOW).unwrap();
+        throttle.pause().unwrap();
+        throttle.resume().unwrap();
+        let all: Vec<_> = told.try_iter().collect();
+        assert_eq!(all, [Change::Rate(LOW), Change::Paused(true), Change::Paused(false)]);
+        assert_eq!(throttle.rate(), Some(LOW));
+        drop(told);
+        assert!(throttle.pause().is_err() && !throttle.is_paused());
     }
 }

@@ -127,7 +127,7 @@ fn a_paused_copy_moves_nothing_until_it_is_resumed_or_cancelled() {
     let served = Served::begin("paused", plain(None));
     for pulls in [true, false] {
         let throttle = Throttle::default();
-        throttle.pause();
+        throttle.pause().unwrap();
         let environment = Environment { throttle: throttle.clone(), ..Environment::default() };
         let done = Arc::new(AtomicBool::new(false));
         thread::scope(|scope| {
@@ -141,12 +141,12 @@ fn a_paused_copy_moves_nothing_until_it_is_resumed_or_cancelled() {
             });
             thread::park_timeout(Duration::from_millis(200));
             assert!(!done.load(Ordering::Acquire));
-            throttle.resume();
+            throttle.resume().unwrap();
             assert_eq!(copying.join().unwrap().bytes, SIZE as u64);
         });
     }
     let throttle = Throttle::default();
-    throttle.pause();
+    throttle.pause().unwrap();
     let cancellation = Cancellation::default();
     let environment = Environment { throttle, cancellation: cancellation.clone(), ..Environment::default() };
     thread::scope(|scope| {

@@ -13,7 +13,7 @@ use farhaul_transfer::report::Direction;
 use farhaul_transfer::{Copy, Report};
 
 use super::{Context, original, report_end};
-use crate::ctl::{self, Controlled};
+use crate::ctl;
 use crate::exit::Fault;
 use crate::options::Transport;
 use crate::output::human::is_terminal;
@@ -130,10 +130,7 @@ pub(super) fn carry_out(
             counting.begin();
             tracker.snapshot().record()
         };
-        let controlled = context.controlled("copy", (what(copy), copy.settings().rate), amounts);
-        // What goes past this program is not throttled by it.
-        let throttle = controlled.throttle.clone().filter(|_| copy.hosts().is_none());
-        ctl::listen(Controlled { throttle, ..controlled })
+        ctl::listen(context.controlled("copy", (what(copy), copy.settings().rate), amounts))
     };
     let result = copy.run(&context.environment(reporter.clone()));
     drop(controlled);

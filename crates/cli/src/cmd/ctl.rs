@@ -136,7 +136,7 @@ fn gone(path: &Path, error: &io::Error) -> Fault {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
             Fault::new(Code::Failed, format!("process {pid} is no running copy, pipe or server of this user"))
-                .remedy("`farhaul ctl` lists them")
+                .remedy("`farhaul ctl` lists them; commands of rsh and requests such as cat cannot be controlled")
         }
         _ => Fault::new(Code::Failed, format!("process {pid} does not answer: {error}")),
     }

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixListener;
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::process::{Run, Scratch, Server, Started, farhaul_where};
@@ -209,6 +209,62 @@ fn the_state_of_a_copy_says_how_far_it_is_in_either_direction() {
         copy.signal(Signal::INT);
         copy.end();
     }
+}
+
+/// A copy between two hosts that are both this machine, which a script in the place of ssh reaches.
+fn between(here: &Here, options: &[&str]) -> Started {
+    let (ssh, far) = (here.scratch.at("ssh"), here.scratch.dir("far-run"));
+    let lines = "#!/bin/sh\ncase \"$*\" in *-G*) exit 0;; esac\nfor C; do :; done\n";
+    let settings = format!("export SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22' XDG_RUNTIME_DIR='{far}'\n");
+    fs::write(&ssh, format!("{lines}{settings}exec sh -c \"$C\"\n")).unwrap();
+    fs::set_permissions(&ssh, Permissions::from_mode(0o755)).unwrap();
+    let places = [format!("one:{}", here.scratch.at("file")), format!("two:{}", here.scratch.at("copied"))];
+    let way = ["--ssh", &ssh, "--remote-path", env!("CARGO_BIN_EXE_farhaul"), "--json", "--interval", "100ms"];
+    let words = [&["copy"], &way[..], options, &[&places[0], &places[1]]].concat();
+    Started::begin_where(&[("XDG_RUNTIME_DIR", &here.run)], &words)
+}
+
+#[test]
+fn a_copy_between_two_hosts_is_paused_and_faster_once_its_cap_is_taken_away() {
+    let here = Here::with(SIZE);
+    let mut copy = between(&here, &[SLOW]).after("interval");
+    let state = here.state(|state| state["bytes"].as_u64() > Some(0));
+    assert_eq!((&state["rate_cap_bps"], &state["paused"]), (&350_000.into(), &false.into()), "{state}");
+    // The first record is that of the sending program, and so is the number in it.
+    let near = i32::try_from(state["pid"].as_u64().unwrap()).unwrap();
+    kill_process(Pid::from_raw(near).unwrap(), Signal::USR1).unwrap();
+    let amounts = copy.says("state:");
+    assert!(amounts.contains("kB") && amounts.contains("bit/s"), "{amounts}");
+    let paused = here.ctl(&["pause", "--json"]).records().pop().unwrap();
+    assert_eq!(paused["paused"], true, "{paused}");
+    here.ctl(&["resume"]).succeeds();
+    here.ctl(&["rate", "off"]).succeeds();
+    let run = copy.end();
+    run.succeeds();
+    assert!(run.end()["seconds"].as_f64() < Some(30.0), "{}", run.end());
+}
+
+#[test]
+fn what_cannot_be_throttled_says_so() {
+    let here = Here::with(SIZE);
+    let copy = between(&here, &["--protocol", "rbudp", "--rate", "1mbit"]).after("start");
+    let state = here.state(|_| true);
+    let pid = state["pid"].to_string();
+    soon(|| here.ctl(&[&pid, "rate", "50mbit"]).stderr.contains("rbudp cannot change its rate").then_some(()));
+    here.ctl(&["stop"]).succeeds();
+    copy.end();
+    // The other side of a pull has the same protocol.
+    let server =
+        Server::begin(&["serve", "--protocol", "rbudp", "--rate", "1mbit", "--root", &here.scratch.at("root")]);
+    let places = [&*format!("udt://{}/there", server.address), &here.scratch.at("pulled")];
+    let pull = here.copy(&["--protocol", "rbudp"], places);
+    soon(|| (here.listed().pop()?["bytes"].as_u64() > Some(0)).then_some(()));
+    here.ctl(&["rate", "50mbit"]).fails(1, &["cannot change"]);
+    here.ctl(&["stop"]).succeeds();
+    pull.end();
+    // Commands and single requests are not controlled.
+    let own = std::process::id().to_string();
+    here.ctl(&[&own]).fails(1, &["no running copy, pipe or server", "commands of rsh"]);
 }
 
 #[test]

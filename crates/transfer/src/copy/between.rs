@@ -14,15 +14,19 @@ use super::plan::BetweenPlan;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Event;
-use crate::remote::RemoteProgram;
 use crate::remote::messages::{Call, FromRemote, PathText, Stored, Task, ToRemote, code_there, printable};
 use crate::remote::reach::OverSsh;
 use crate::remote::tunnel::pass_on;
+use crate::remote::{RemoteProgram, Voice};
 use crate::report::Report;
+use crate::throttle::Change;
 
 /// Time for the receiving program to say what it has stored, after the end of the sending one: more than the 10 s that it waits
 /// for the sender to close the connection.
 const ACCOUNT: Duration = Duration::from_secs(15);
+/// Why nothing is throttled before the programs have begun, and once the data goes through ssh.
+const NOT_BEGUN: &str = "the programs on the two hosts have not begun: try again in a moment";
+const CARRIED: &str = "the data goes through ssh, where nothing can be changed: give --rate at the start; stop works";
 /// Interval of progress from the sending host.
 const INTERVAL: &str = "--interval=500ms";
 
@@ -34,6 +38,7 @@ pub(super) fn run(
     report: &mut Report,
 ) -> Result<(), Error> {
     let over = OverSsh { environment, settings: &copy.settings, ssh: &copy.ssh, only_sends: false };
+    environment.throttle.reaches_nothing(NOT_BEGUN);
     let ended = started(copy, &over, plan).and_then(|mut both| watch(copy, environment, plan, &mut both));
     let ended = ended.map_err(|error| environment.cancellation.reason().unwrap_or(error))?;
     fill(report, &ended.record);
@@ -98,9 +103,32 @@ fn started(copy: &Copy, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, 
     // The sending program alone is admitted.
     hello.key = Some(sender.key);
     let (to, receiver, addresses) = over.start(&plan.to.host, &hello)?;
+    match sender.throttles {
+        true => throttle_there(copy, over.environment, (plan, from.voice())),
+        false => {
+            let why = format!("farhaul on {} is too old for that: give --rate or --background at the start", plan.from);
+            over.environment.throttle.reaches_nothing(why);
+        }
+    }
     let (is_directory, takes_one, name) = (plan.is_directory, receiver.takes_one, plan.to.host.clone());
     from.send(&ToRemote::Call(Call { key: receiver.key, addresses, is_directory, takes_one, name }))?;
     Ok(Both { from, to, clock: over.environment.clock })
+}
+
+/// Has the throttle of this program work on the sending one.
+fn throttle_there(copy: &Copy, environment: &Environment, (plan, voice): (&BetweenPlan, Voice)) {
+    let (host, has_cap) = (plan.from.clone(), copy.settings.effective_controller().is_some());
+    let protocol = copy.settings.protocol.to_string();
+    environment.throttle.reaches(move |change| {
+        if matches!(change, Change::Rate(_)) && !has_cap {
+            return Err(format!("the protocol {protocol} cannot change its rate; pause, resume and stop work"));
+        }
+        match voice.say(&ToRemote::Throttle(change.into())) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(CARRIED.to_owned()),
+            Err(_) => Err(format!("the SSH connection to {host} is lost")),
+        }
+    });
 }
 
 /// The last record of the copy.
@@ -130,6 +158,7 @@ fn watch(copy: &Copy, environment: &Environment, plan: &BetweenPlan, both: &mut 
                 environment.events.warn(&format!(
                     "{why}; the data goes through both SSH connections and this machine, which is slower"
                 ));
+                environment.throttle.reaches_nothing(CARRIED);
                 both.tie()?;
                 continue;
             }

@@ -36,6 +36,7 @@ use crate::serve::hosting::Hosting;
 use crate::serve::listener::{self, Caller, Callers, Limits};
 use crate::session::file::Holding;
 use crate::settings::Settings;
+use crate::throttle::Throttle;
 
 /// The next step if two programs are of different versions.
 const UPDATE: &str = "update the older side";
@@ -177,7 +178,7 @@ fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &En
             let _ = say.send(tunnel.entrance());
             Ok(tunnel)
         };
-        follow(near, begin, at_end)?;
+        follow(near, begin, at_end, environment.throttle.clone())?;
         let to = Other::new(call, identity, hello.ports, detour)?;
         return host
             .forward(Copy::forward(paths.clone(), *recursive, to).with(settings).by_rules(rules), &hello.options);
@@ -215,7 +216,7 @@ fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &En
             canceller.cancel();
         }
     };
-    follow(near, move || Tunnel::to(port), at_end)?;
+    follow(near, move || Tunnel::to(port), at_end, environment.throttle.clone())?;
     let canceller = endpoint.canceller();
     thread::Builder::new().name("first packet".into()).spawn(move || {
         if begins.recv_timeout(FIRST_PACKET) == Err(RecvTimeoutError::Timeout) {
@@ -235,20 +236,28 @@ fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &En
 fn ready(identity: &KeyPair, port: u16, job: &Job) -> Ready {
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let address = connection.split_ascii_whitespace().nth(SERVER_ADDRESS).and_then(|address| address.parse().ok());
-    Ready { key: identity.public().to_string(), port, address, takes_one: job.takes_one() }
+    let throttles = matches!(job, Job::Forward { .. });
+    Ready { key: identity.public().to_string(), port, address, takes_one: job.takes_one(), throttles }
 }
 
-/// Follows the local program: the end of the SSH connection ends the copy, and datagrams may come through it. `open` opens their
+/// Follows the local program: the end of the SSH connection ends the copy, `throttle` does as its user says, and datagrams may come
+/// through it. `open` opens their
 /// tunnel.
 fn follow(
     mut near: LocalProgram,
     open: impl FnOnce() -> io::Result<Tunnel> + Send + 'static,
     at_end: impl FnOnce() + Send + 'static,
+    throttle: Throttle,
 ) -> Result<(), Error> {
     thread::Builder::new().name("ssh".into()).spawn(move || {
         while let Some(message) = near.next() {
-            if message != ToRemote::Tunnel {
-                continue;
+            match message {
+                ToRemote::Tunnel => {}
+                ToRemote::Throttle(change) => {
+                    throttle.apply(change.into());
+                    continue;
+                }
+                ToRemote::Hello(_) | ToRemote::Call(_) => continue,
             }
             widen(io::stdin());
             widen(io::stdout());

@@ -1,10 +1,10 @@
 //! The remote program as a child process of this one, through ssh.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub fn peer_knows_of_the_end() -> bool {
 pub(crate) struct RemoteProgram {
     host: String,
     child: Arc<Mutex<Child>>,
-    stdin: Option<ChildStdin>,
+    stdin: Voice,
     /// Gives stdin back once the program has taken the first message.
     greeting: Receiver<ChildStdin>,
     inbox: Inbox,
@@ -66,6 +66,10 @@ pub(crate) struct RemoteProgram {
     is_ready: bool,
     words: Option<Words>,
 }
+
+/// The way to a remote program. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Voice(Arc<Mutex<Option<ChildStdin>>>);
 
 /// The pipes of a remote program through which datagrams go.
 #[derive(Debug)]
@@ -139,7 +143,7 @@ impl RemoteProgram {
         let far = Self {
             host: host.to_owned(),
             child: its,
-            stdin: None,
+            stdin: Voice::default(),
             greeting,
             inbox,
             last_words: None,
@@ -171,7 +175,8 @@ impl RemoteProgram {
             Err(Nothing::Yet) => Err(Refusal::of_silence(ANSWER, &self.host, options)),
             Ok(Heard::Message(FromRemote::Ready(ready))) => match self.greeting.recv_timeout(ANSWER) {
                 Ok(stdin) => {
-                    (self.stdin, self.is_ready) = (Some(stdin), true);
+                    self.stdin.begin(stdin);
+                    self.is_ready = true;
                     Ok(ready)
                 }
                 // It answers what it has not read.
@@ -205,11 +210,13 @@ impl RemoteProgram {
 
     /// Says something to the program.
     pub(crate) fn send(&mut self, message: &ToRemote) -> Result<(), Error> {
-        let written = match &mut self.stdin {
-            Some(stdin) => stdin.write_all(encode(message).as_bytes()).and_then(|()| stdin.flush()),
-            None => Ok(()),
-        };
-        written.map_err(|_| Error::new(Code::PeerLost, format!("the SSH connection to {} is lost", self.host)))
+        let lost = |_| Error::new(Code::PeerLost, format!("the SSH connection to {} is lost", self.host));
+        self.stdin.say(message).map(drop).map_err(lost)
+    }
+
+    /// What says something to the program from another thread.
+    pub(crate) fn voice(&self) -> Voice {
+        self.stdin.clone()
     }
 
     /// The next message of the program; `None` at its end.
@@ -314,7 +321,7 @@ impl Drop for RemoteProgram {
         if self.is_ready && !self.is_detached {
             HAS_ENDED.store(true, Ordering::Release);
         }
-        self.stdin.take();
+        drop(self.stdin.take());
         end(&self.child);
         if wait_within(&self.child, LONGEST_END).is_none() {
             let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
@@ -322,6 +329,28 @@ impl Drop for RemoteProgram {
             let _ = child.kill();
             let _ = child.wait();
         }
+    }
+}
+
+impl Voice {
+    fn begin(&self, stdin: ChildStdin) {
+        *self.stdin() = Some(stdin);
+    }
+
+    /// Says something. Returns false once datagrams took over, or the program is not heard yet.
+    pub(crate) fn say(&self, message: &ToRemote) -> io::Result<bool> {
+        match &mut *self.stdin() {
+            Some(stdin) => stdin.write_all(encode(message).as_bytes()).and_then(|()| stdin.flush()).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn take(&self) -> Option<ChildStdin> {
+        self.stdin().take()
+    }
+
+    fn stdin(&self) -> MutexGuard<'_, Option<ChildStdin>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

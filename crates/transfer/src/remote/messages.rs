@@ -3,11 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 
 use farhaul_session::{Pull, RelPath, Rules};
+use farhaul_units::Rate;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Code, Error};
 use crate::location::percent;
 use crate::session::file::Ledger;
+use crate::throttle::Change;
 
 /// Longest text of a remote program that is shown, characters: a path of 4096 bytes, and what is wrong with it.
 const LONGEST_TEXT: usize = 8192;
@@ -40,6 +42,36 @@ pub(crate) enum ToRemote {
     Tunnel,
     /// Begin the copy to another remote program.
     Call(Call),
+    /// Change what the user throttles, of a program that is [`Ready`] for it.
+    Throttle(Throttled),
+}
+
+/// A change of the cap or of the pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Throttled {
+    /// Bits per second on the wire; `None` for no cap.
+    Rate(Option<u64>),
+    /// The begin or the end of a pause.
+    Paused(bool),
+}
+
+impl From<Change> for Throttled {
+    fn from(change: Change) -> Self {
+        match change {
+            Change::Rate(cap) => Self::Rate(cap.map(Rate::bits_per_second)),
+            Change::Paused(is_paused) => Self::Paused(is_paused),
+        }
+    }
+}
+
+impl From<Throttled> for Change {
+    fn from(change: Throttled) -> Self {
+        match change {
+            Throttled::Rate(cap) => Self::Rate(cap.map(Rate::from_bits_per_second)),
+            Throttled::Paused(is_paused) => Self::Paused(is_paused),
+        }
+    }
 }
 
 /// What the local program wants.
@@ -171,6 +203,9 @@ pub(crate) struct Ready {
     /// Whether its target takes one entry, because no such directory exists.
     #[serde(default)]
     pub(crate) takes_one: bool,
+    /// Whether it knows [`ToRemote::Throttle`].
+    #[serde(default)]
+    pub(crate) throttles: bool,
 }
 
 /// The account of a remote program that receives. The local program compares it with that of the sender.

@@ -348,7 +348,8 @@ mod tests {
 
     #[test]
     fn the_name_of_ssh_comes_first_and_behind_a_jump_host_the_remote_end_knows_better() {
-        let ready = Ready { key: String::new(), port: 7, address: "10.0.0.9".parse().ok(), takes_one: false };
+        let ready =
+            Ready { key: String::new(), port: 7, address: "10.0.0.9".parse().ok(), takes_one: false, throttles: false };
         let direct = addresses("user me\nhostname 192.0.2.1\nport 22\nproxyjump none\n", &ready);
         assert_eq!(direct, ["192.0.2.1:7".parse().unwrap(), "10.0.0.9:7".parse().unwrap()]);
         let behind = addresses("hostname 192.0.2.1\nproxyjump jump\n", &ready);

@@ -23,7 +23,7 @@ enum Direction {
     /// This side sends the data, and hears what the peer asks.
     Sends(Capped),
     /// The peer sends it, and is asked.
-    Receives(Asking),
+    Receives(Asking, #[expect(dead_code, reason = "its drop takes the connection out")] Capped),
 }
 
 impl<'a, J: Session> Throttled<'a, J> {
@@ -36,7 +36,10 @@ impl<'a, J: Session> Throttled<'a, J> {
     ) -> Self {
         let direction = match session.sends() {
             true => Direction::Sends(throttle.caps_obeying(stream, obeys)),
-            false => Direction::Receives(Asking { began_with: asked.rate, asked: asked.rate, ..Asking::default() }),
+            false => {
+                let asking = Asking { began_with: asked.rate, asked: asked.rate, ..Asking::default() };
+                Direction::Receives(asking, throttle.hears(stream))
+            }
         };
         Self { session, throttle, cancellation, direction }
     }
@@ -87,7 +90,7 @@ impl<J: Session> Session for Throttled<'_, J> {
         match &mut self.direction {
             Direction::Sends(_) if self.throttle.is_paused() && !self.cancellation.is_cancelled() => &[],
             Direction::Sends(_) => self.session.poll_write(),
-            Direction::Receives(asking) => {
+            Direction::Receives(asking, _) => {
                 asking.update(self.throttle.rate().unwrap_or(asking.began_with));
                 if !asking.pending.is_empty() {
                     return &asking.pending;
@@ -100,7 +103,7 @@ impl<J: Session> Session for Throttled<'_, J> {
     }
 
     fn handle_written(&mut self, count: usize) {
-        if let Direction::Receives(asking) = &mut self.direction {
+        if let Direction::Receives(asking, _) = &mut self.direction {
             if !asking.pending.is_empty() {
                 asking.pending.drain(..count);
                 return;
@@ -111,7 +114,7 @@ impl<J: Session> Session for Throttled<'_, J> {
     }
 
     fn handle_received(&mut self, bytes: &[u8]) -> Result<usize, SessionError> {
-        if let Direction::Receives(_) = &self.direction {
+        if let Direction::Receives(..) = &self.direction {
             // As a disk that takes nothing for the moment.
             self.throttle.wait(|| self.cancellation.is_cancelled());
         }
