@@ -48,6 +48,7 @@ use crate::field::{Fields, Malformed};
 use crate::frame_kind::FrameKind;
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, ShownPath};
+use crate::sender_request::Unable;
 
 pub use recv::{FileReceiver, ReceiveLimits};
 pub use send::FileSender;
@@ -66,6 +67,8 @@ const MAX_ATTEMPTS: u8 = 3;
 pub enum FileEvent {
     /// The accepting side serves the request. Reported only on the connecting side.
     Accepted,
+    /// The sender cannot do all that this side asked for in its opening frame.
+    Unable(Unable),
     /// What the copy has to move: the sender has listed everything. Missing if a file has an unknown size, and from older senders.
     Expected {
         /// Files, those that the target has included.

@@ -111,7 +111,7 @@ pub use opening::{
 pub use path_rules::{Component, MAX_DEPTH, MAX_NAME, MAX_PATH, PathError, RelPath, escape, own_name};
 pub use pattern::Pattern;
 pub use rules::{Kept, Rules, Skip, Sync};
-pub use sender_request::{SenderRequest, SenderRequests, SenderSettings};
+pub use sender_request::{SenderRequest, SenderRequests, SenderSettings, Unable};
 pub use service::{
     Answer, Existing, FileClient, FileInfo, FileRange, FileRequest, FileServer, Files, Finished, ListPage, ListedEntry,
     MAX_PUTS, MAX_REQUESTS, MakeDirectory, MemoryFiles, MemoryReading, MemoryWork, MemoryWriting, Move, NodeKind,

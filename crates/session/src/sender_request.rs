@@ -7,10 +7,13 @@
 //! RATE        type 0xa0   length 8   rate u64, bits per second on the wire; 0: this side has no cap
 //! BACKGROUND  type 0xa1   length 0   the sender is to give way to all other traffic
 //! ```
+//!
+//! What of the first requests it cannot do, a sender tells in the capabilities of its answer.
 
 use farhaul_units::Rate;
 
 use crate::framing::HEADER_LEN;
+use crate::opening::Capabilities;
 
 const RATE: u8 = 0xa0;
 const BACKGROUND: u8 = 0xa1;
@@ -67,6 +70,32 @@ impl SenderSettings {
             }
         }
         settings
+    }
+}
+
+/// What a sender cannot do of what its receiver asked for in its opening frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unable {
+    /// Cap its rate.
+    pub rate: bool,
+    /// Give way to all other traffic.
+    pub background: bool,
+}
+
+impl Unable {
+    pub(crate) fn to_capabilities(self) -> Capabilities {
+        let rate = if self.rate { Capabilities::NO_RATE.0 } else { 0 };
+        Capabilities(rate | if self.background { Capabilities::NO_BACKGROUND.0 } else { 0 })
+    }
+
+    pub(crate) fn in_capabilities(capabilities: Capabilities) -> Self {
+        let (rate, background) = (Capabilities::NO_RATE, Capabilities::NO_BACKGROUND);
+        Self { rate: capabilities.has(rate), background: capabilities.has(background) }
+    }
+
+    /// Whether it is anything.
+    pub const fn is_any(self) -> bool {
+        self.rate || self.background
     }
 }
 

@@ -211,6 +211,22 @@ fn the_state_of_a_copy_says_how_far_it_is_in_either_direction() {
     }
 }
 
+#[test]
+fn a_server_gives_way_as_it_is_asked_or_says_that_it_cannot() {
+    let here = Here::with(1_000_000);
+    let warned = |run: &Run| run.stderr.contains("cannot give way to other traffic");
+    for (law, can) in [("union", true), ("udt", false)] {
+        let server = Server::begin(&["serve", "--controller", law, "--root", &here.scratch.at("root")]);
+        let places = [&*format!("udt://{}/there", server.address), &here.scratch.at(law)];
+        let run = here.copy(&["--background"], places).end();
+        run.succeeds();
+        assert_eq!(warned(&run), !can, "{law}: {}", run.stderr);
+        let warnings = run.records().iter().filter(|record| record["event"] == "warning").count();
+        assert_eq!(warnings, usize::from(!can), "{law}");
+        assert!(!warned(&here.copy(&["--skip=never"], places).end()), "nobody asked");
+    }
+}
+
 /// A copy between two hosts that are both this machine, which a script in the place of ssh reaches.
 fn between(here: &Here, options: &[&str]) -> Started {
     let (ssh, far) = (here.scratch.at("ssh"), here.scratch.dir("far-run"));

@@ -20,6 +20,7 @@ use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, OpenDirectories};
 use crate::name_list::{NameList, NameListBuilder};
 use crate::opening::{Accept, INITIAL_CREDIT, Open, Push, Request, put_abort};
+use crate::sender_request::Unable;
 use crate::store::Source;
 use buffer::{Buffer, MARGIN};
 use content::{Current, Repairs};
@@ -158,6 +159,11 @@ impl FileSender {
     /// A sender that serves an accepted pull. The driver has checked the request and made a [`Source`] for it. In the
     /// source each path appears under its last component.
     pub fn answer(open: &Open) -> Self {
+        Self::answer_unable(open, Unable::default())
+    }
+
+    /// The same for a sender that cannot do some of what it was asked for. It tells the receiver.
+    pub fn answer_unable(open: &Open, unable: Unable) -> Self {
         let mut state = SendState::new(false);
         state.granted = open.credit.max(INITIAL_CREDIT);
         if let Request::Pull(pull) = &open.request {
@@ -166,7 +172,7 @@ impl FileSender {
                 state.names = Names::Incomplete(NameListBuilder::default());
             }
         }
-        state.out.put(|out| Accept::new(0).put(out));
+        state.out.put(|out| Accept::new(0).offering(unable.to_capabilities()).put(out));
         Self::begin(state)
     }
 

@@ -4,10 +4,11 @@ use std::fmt::Display;
 use std::io;
 
 use farhaul_session::{
-    AbortCode, FileReceiver, FileSender, Pull, ReceiveLimits, Request, SenderSettings, Source, Store,
+    AbortCode, FileReceiver, FileSender, Pull, ReceiveLimits, Request, SenderSettings, Source, Store, Unable,
 };
 
 use super::listener::Caller;
+use crate::bond::BondedStream;
 use crate::copy::partial::Target;
 use crate::environment::Environment;
 use crate::error::{self, Error};
@@ -19,7 +20,7 @@ use crate::session::measure::Meter;
 use crate::session::throttled::Throttled;
 use crate::session::watch::Watch;
 use crate::session::{Channel, Role, Session, Trouble, drive};
-use crate::settings::Settings;
+use crate::settings::{SCAVENGER, Settings};
 use crate::throttle::Obedience;
 
 /// What the end that accepts shares with all sessions.
@@ -28,6 +29,16 @@ pub(crate) struct Hosting<'a> {
     pub(crate) settings: &'a Settings,
     /// Whose requests for a cap replace that of this side. Otherwise they only lower it.
     pub(crate) peer_decides_cap: bool,
+}
+
+/// What the connection of a caller that wants files cannot do of what it asked for.
+fn unable(caller: &Caller) -> Unable {
+    let Request::Pull(Pull { sender: asked, .. }) = &caller.open.request else { return Unable::default() };
+    let has_cap = |stream: &BondedStream| stream.set_max_rate(stream.stats()?.max_rate);
+    Unable {
+        rate: asked.rate.is_some() && has_cap(&caller.stream).is_err(),
+        background: asked.background && caller.stream.set_controller(SCAVENGER).is_err(),
+    }
 }
 
 /// The report of a session, and its result.
@@ -75,7 +86,7 @@ impl Hosting<'_> {
     /// Gives a caller that wants files its first answer, before any access to a disk.
     pub(crate) fn begin_to_send(&self, caller: &Caller) -> (FileSender, FileLog, Meter) {
         let (log, meter) = self.log(caller);
-        let mut session = FileSender::answer(&caller.open);
+        let mut session = FileSender::answer_unable(&caller.open, unable(caller));
         let answered = caller.answer(session.opening());
         session.handle_written(answered);
         (session, log, meter)

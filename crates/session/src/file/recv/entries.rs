@@ -15,6 +15,7 @@ use crate::frame_kind::FrameKind;
 use crate::framing::decode_whole;
 use crate::manifest::{Entry, EntryId, EntryKind, ShownPath};
 use crate::opening::{Accept, received_abort};
+use crate::sender_request::Unable;
 use crate::store::{Commit, Store, Verdict};
 
 /// Most claimed ranges of chunks in one answer. Further chunks are sent.
@@ -37,9 +38,12 @@ impl RecvState {
             if kind != FrameKind::Accept {
                 return Err(SessionError::NotFarhaul);
             }
-            Accept::decode(body)?;
+            let unable = Unable::in_capabilities(Accept::decode(body)?.capabilities);
             self.awaits_accept = false;
             self.events.push_back(FileEvent::Accepted);
+            if unable.is_any() {
+                self.events.push_back(FileEvent::Unable(unable));
+            }
             return Ok(());
         }
         let receives = self.course.is_at(RecvPhase::Receiving);

@@ -1,10 +1,11 @@
-//! The totals that a sender tells once it has listed everything.
+//! What a sender tells beside files: totals, and what it cannot do.
 
 use super::pair::{Pipes, Seen, pull, push};
 use super::{path, tree};
-use crate::file::{FileEvent, ReceiveLimits};
-use crate::opening::Pull;
+use crate::file::{FileEvent, FileReceiver, FileSender, ReceiveLimits};
+use crate::opening::{Acceptor, Pull};
 use crate::path_rules::RelPath;
+use crate::sender_request::Unable;
 use crate::store::{MemorySource, MemoryStore};
 
 /// What each side learned, and how many files had their answer before.
@@ -40,4 +41,20 @@ fn both_sides_know_the_totals_before_the_first_file_is_there() {
 fn a_file_of_unknown_size_leaves_the_totals_unknown() {
     let seen = seen(true, &["a/y"]);
     assert_eq!((told(&seen.sender), told(&seen.receiver), seen.totals().files), (None, None, 4));
+}
+
+#[test]
+fn a_sender_tells_what_it_cannot_do_of_what_it_was_asked_for() {
+    for unable in
+        [Unable { background: true, rate: false }, Unable { background: false, rate: true }, Unable::default()]
+    {
+        let request = Pull { paths: vec![RelPath::root()], ..Pull::default() };
+        let mut receiver = FileReceiver::pull(request, ReceiveLimits::default()).unwrap();
+        let (_, open) = Acceptor::new().handle_received(receiver.poll_write()).unwrap();
+        let sender = FileSender::answer_unable(&open.unwrap(), unable);
+        receiver.handle_received(&mut MemoryStore::default(), sender.opening()).unwrap();
+        let events: Vec<_> = std::iter::from_fn(|| receiver.poll_event()).collect();
+        let told = unable.is_any().then_some(FileEvent::Unable(unable));
+        assert_eq!(events, [FileEvent::Accepted].into_iter().chain(told).collect::<Vec<_>>());
+    }
 }

@@ -12,6 +12,9 @@ use crate::session::Trouble;
 use crate::session::measure::Meter;
 use crate::text::plural;
 
+/// What a receiver says whose sender cannot do as it was asked.
+const NO_BACKGROUND: &str = "the sending side cannot give way to other traffic, because its congestion controller is one that cannot be replaced";
+const NO_RATE: &str = "the sending side cannot cap its rate, because the protocol has a rate of its own there";
 /// Most names in one sentence, so that it stays a line.
 const MOST_NAMES: usize = 5;
 
@@ -178,6 +181,14 @@ impl FileLog {
     pub(super) fn on_event(&mut self, event: &FileEvent) {
         match event {
             FileEvent::Accepted => self.accepted = true,
+            FileEvent::Unable(unable) => {
+                if unable.background {
+                    self.events.warn(NO_BACKGROUND);
+                }
+                if unable.rate {
+                    self.events.warn(NO_RATE);
+                }
+            }
             FileEvent::Expected { files, bytes } => {
                 self.events.send(&Event::Expected { files: *files, bytes: *bytes });
             }
