@@ -46,6 +46,7 @@ use crate::error::Violation;
 use crate::failure::Failure;
 use crate::field::{Fields, Malformed};
 use crate::frame_kind::FrameKind;
+use crate::framing::HEADER_LEN;
 use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, ShownPath};
 use crate::sender_request::Unable;
@@ -53,6 +54,10 @@ use crate::sender_request::Unable;
 pub use recv::{FileReceiver, ReceiveLimits};
 pub use send::FileSender;
 
+/// The frame that tells a sender that the disk of this side is full, and that the copy waits for space. A store writes it that waits
+/// in its calls, instead of the session, which waits for the store: between two inputs of the session, once all of its output is
+/// written.
+pub const WAITS_FOR_SPACE: [u8; HEADER_LEN] = [FrameKind::WaitsForSpace as u8, 0, 0, 0, 0];
 /// With this many waiting events, a session takes no more input and starts no more entries.
 const MAX_EVENTS: usize = 4096;
 /// Most entries without their last answer, apart from open directories. Each costs some 300 bytes on both sides. An entry is
@@ -69,6 +74,8 @@ pub enum FileEvent {
     Accepted,
     /// The sender cannot do all that this side asked for in its opening frame.
     Unable(Unable),
+    /// The disk of the receiver is full, and it waits for space. Told to the sender.
+    WaitsForSpace,
     /// What the copy has to move: the sender has listed everything. Missing if a file has an unknown size, and from older senders.
     Expected {
         /// Files, those that the target has included.

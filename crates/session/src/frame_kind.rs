@@ -75,6 +75,8 @@ pub enum FrameKind {
     Names = 0x26,
     /// Sender: the files and bytes that it has listed, once it has listed everything. An extension, which receivers may skip.
     Expected = 0xa3,
+    /// Receiver: its disk is full, and it waits for space. An extension as well.
+    WaitsForSpace = 0xa4,
     /// From a command: bytes of its stderr.
     Stderr = 0x40,
     /// Either side of a command: one of its streams has ended.
@@ -126,6 +128,7 @@ impl FrameKind {
             0x25 => Self::Deleted,
             0x26 => Self::Names,
             0xa3 => Self::Expected,
+            0xa4 => Self::WaitsForSpace,
             0x40 => Self::Stderr,
             0x41 => Self::StreamEnd,
             0x42 => Self::StreamClosed,

@@ -99,7 +99,7 @@ pub use error::{Abort, AbortCode, SessionError, Violation};
 pub use failure::{FailCode, Failure};
 pub use field::Malformed;
 pub use figures::Figures;
-pub use file::{Change, FileEvent, FileReceiver, FileSender, Progress, ReceiveLimits, Side, Totals};
+pub use file::{Change, FileEvent, FileReceiver, FileSender, Progress, ReceiveLimits, Side, Totals, WAITS_FOR_SPACE};
 pub use frame_kind::FrameKind;
 pub use integrity::{CHUNK_LEN, ChunkDigest, ChunkDigests, ChunkHasher, Digest, chunk_count, chunk_range};
 pub use manifest::{Attribute, Entry, EntryId, EntryKind, MAX_ATTRIBUTES, Mtime, Owner, Properties, ShownPath, Stamp};

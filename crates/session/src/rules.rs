@@ -24,6 +24,8 @@ pub struct Rules {
     pub sync: Sync,
     /// Whether a file that changes while it is read is accepted as it was read last.
     pub allow_changing: bool,
+    /// Whether the receiver waits for space while its disk is full. An older one does not.
+    pub wait_for_space: bool,
     /// Names that take no part in the copy, as lines of a .gitignore file. A removal spares them.
     pub filters: Vec<Vec<u8>>,
 }
@@ -107,6 +109,7 @@ const VERIFY_DISK: u16 = 2;
 const ALLOW_CHANGING: u16 = 4;
 const DELETE: u16 = 8;
 const WHOLE: u16 = 16;
+const WAIT_FOR_SPACE: u16 = 32;
 
 impl Rules {
     /// The rules as they are sent.
@@ -132,6 +135,7 @@ impl Rules {
             (ALLOW_CHANGING, self.allow_changing),
             (DELETE, self.delete.is_some()),
             (WHOLE, self.whole),
+            (WAIT_FOR_SPACE, self.wait_for_space),
         ];
         let flags = flags.iter().filter(|(_, set)| *set).fold(0, |all, (flag, _)| all | flag);
         out.push(kept);
@@ -201,6 +205,7 @@ impl Rules {
             verify_disk: flags & VERIFY_DISK != 0,
             sync,
             allow_changing: flags & ALLOW_CHANGING != 0,
+            wait_for_space: flags & WAIT_FOR_SPACE != 0,
             filters,
         })
     }
@@ -221,6 +226,7 @@ mod tests {
             verify_disk: true,
             sync: Sync::Chunk,
             allow_changing: true,
+            wait_for_space: true,
             filters: vec![b"*.o".to_vec(), b"!keep.o".to_vec()],
         };
         for rules in [Rules::default(), all, Rules { skip: Skip::Digest, sync: Sync::Never, ..Rules::default() }] {

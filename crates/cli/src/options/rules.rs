@@ -50,6 +50,9 @@ pub(crate) struct RulesOptions {
     /// Files that the target has are read by both sides then, as by --skip digest.
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Option<PathBuf>,
+    /// Wait up to 9 min while the disk of the target is full, instead of ending the copy
+    #[arg(long)]
+    wait_for_space: bool,
     /// Accept a file that changes all the time as it was read last, for instance a log
     #[arg(long)]
     allow_changing: bool,
@@ -106,6 +109,7 @@ impl RulesOptions {
                 SyncRule::Chunk => Sync::Chunk,
             },
             allow_changing: self.allow_changing,
+            wait_for_space: self.wait_for_space,
             filters: self.filters()?,
         })
     }

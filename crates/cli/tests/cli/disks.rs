@@ -148,3 +148,51 @@ fn a_server_that_is_stopped_while_it_synchronises_tells_the_sender_that_the_file
     assert_eq!(scratch.names("root"), ["file"]);
     assert_eq!(server.end().0, 143);
 }
+
+/// Removes everything from the disk of a server, which nobody else sees.
+fn make_room(server: &Server, root: &str) {
+    let process = server.process().to_string();
+    let enter = ["nsenter", "--preserve-credentials", "-U", "-m", "-t", &process, "sh", "-c", "rm \"$0\"/big*", root];
+    assert!(std::process::Command::new(enter[0]).args(&enter[1..]).status().unwrap().success());
+}
+
+#[test]
+fn a_copy_that_waits_for_space_goes_on_once_there_is_room() {
+    let Some(()) = can_mount() else { return };
+    for (sources, what) in [(vec![("large", 1_800_000)], "a file"), (vec![("part", 40_000); 40], "many files")] {
+        let scratch = Scratch::new();
+        let root = scratch.dir("root");
+        let server =
+            Server::begin_under(&["unshare", "-rm", "sh", "-c", SMALL_DISK, &root], &["serve", "--root", &root]);
+        let url = format!("udt://{}/", server.address);
+        farhaul(&["copy", "--plain", &scratch.file("big", 1_500_000), &url]).succeeds();
+        let sources: Vec<String> =
+            sources.iter().enumerate().map(|(at, (name, size))| scratch.file(&format!("{name}{at}"), *size)).collect();
+        let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
+        let copy = [&["copy", "--plain", "--json", "--wait-for-space"], &sources[..], &[&url]].concat();
+        let mut copy = Started::begin(&copy, Stdio::null());
+        if sources.len() == 1 {
+            copy.says("the disk of the other side is full");
+        }
+        make_room(&server, &root);
+        let run = copy.end();
+        run.succeeds();
+        assert_eq!(run.end()["files"], sources.len(), "{what}");
+    }
+}
+
+#[test]
+fn a_copy_that_waits_for_space_can_be_stopped() {
+    let Some(()) = can_mount() else { return };
+    let scratch = Scratch::new();
+    let (root, here) = (scratch.dir("root"), scratch.dir("here"));
+    scratch.file("root/large", 4_000_000);
+    let server = Server::begin(&["serve", "--root", &root]);
+    let large = format!("udt://{}/large", server.address);
+    let small_disk = ["unshare", "-rm", "sh", "-c", SMALL_DISK, &here];
+    let mut copy =
+        Started::begin_under(&small_disk, &["copy", "--plain", "--wait-for-space", &large, &here], Stdio::null());
+    copy.says("the disk is full");
+    copy.signal(Signal::INT);
+    assert_eq!(copy.end().code, 130);
+}

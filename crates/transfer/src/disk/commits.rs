@@ -14,6 +14,7 @@ use super::descriptors::Permit;
 use super::directory::{Directory, Identity};
 use super::failure::failure;
 use super::partial::{Commitment, Partial, SmallFile};
+use super::patience::{Patience, patiently};
 use super::properties::Wanted;
 
 /// Most threads. File systems merge the waits of files that are synchronised in parallel, and more than a few threads
@@ -98,10 +99,10 @@ impl Complete {
         }
     }
 
-    fn written(self) -> Result<Partial, Failure> {
+    fn written(self, patience: Option<&Patience>) -> Result<Partial, Failure> {
         match self {
             Self::Written(partial) => Ok(*partial),
-            Self::Small(file) => file.write(),
+            Self::Small(file) => patiently(patience, || file.write()),
         }
     }
 }
@@ -359,7 +360,9 @@ fn commit_files(files: Vec<(FileCommit, Permit)>) -> Vec<Done> {
         .into_iter()
         .map(|(FileCommit { id, content, how }, permit)| {
             let directories = if how.syncs { vec![Arc::clone(content.directory())] } else { Vec::new() };
-            let partial = content.written().and_then(|mut partial| partial.prepare(&how).map(|()| partial));
+            let partial = content
+                .written(how.patience.as_deref())
+                .and_then(|mut partial| partial.prepare(&how).map(|()| partial));
             (Named { id, directories, _permit: permit }, how, partial)
         })
         .collect();

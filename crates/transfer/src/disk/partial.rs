@@ -14,6 +14,7 @@ use super::claims::Claims;
 use super::directory::Directory;
 use super::failure::{cannot_make, failure, io_failure};
 use super::journal::Journal;
+use super::patience::Patience;
 use super::properties::Wanted;
 use super::remains::{self, Remain};
 use super::replacement::mode_after;
@@ -396,10 +397,11 @@ impl SmallFile {
     }
 
     /// Creates the file under a temporary name.
-    pub(super) fn write(self) -> Result<Partial, Failure> {
+    pub(super) fn write(&self) -> Result<Partial, Failure> {
         let Self { directory, name, claims, content } = self;
-        let partial = Partial::begin(directory, name, (content.len() as u64, false), claims)?;
-        partial.write_quietly(0, &content)?;
+        let size = (content.len() as u64, false);
+        let partial = Partial::begin(Arc::clone(directory), name.clone(), size, Arc::clone(claims))?;
+        partial.write_quietly(0, content)?;
         Ok(partial)
     }
 }
@@ -412,6 +414,8 @@ pub(super) struct Commitment {
     pub(super) keeps_permissions: bool,
     /// Whether the content is to survive a crash.
     pub(super) syncs: bool,
+    /// What waits while the disk is full.
+    pub(super) patience: Option<Arc<Patience>>,
     /// The digest, if the file is to be read again from the disk.
     pub(super) verify: Option<farhaul_session::Digest>,
 }

@@ -53,12 +53,11 @@ impl Reservation {
     /// Counts bytes that are about to be written, and reserves the next step if they reach it.
     pub(super) fn extend(&self, file: &File, bytes: u64) -> Result<(), Failure> {
         let written = self.written.get().saturating_add(bytes);
-        self.written.set(written);
         if self.size > 0 && written > self.reserved.get() {
-            self.reserve(file, written.saturating_add(STEP))
-        } else {
-            Ok(())
+            self.reserve(file, written.saturating_add(STEP))?;
         }
+        self.written.set(written);
+        Ok(())
     }
 
     /// Reserves space up to `end`, within the size.

@@ -92,7 +92,7 @@ impl IncomingFile {
         let Some(partial) = self.partial.take() else { return Err(FailCode::NotFound.into()) };
         let directory = Arc::clone(&partial.directory);
         let wanted = Wanted::plain(Some(MODE & !umask()), now());
-        partial.commit(&Commitment { wanted, keeps_permissions: false, syncs: true, verify: None })?;
+        partial.commit(&Commitment { wanted, keeps_permissions: false, syncs: true, patience: None, verify: None })?;
         directory.sync().map_err(|error| failure("synchronise the directory", error))
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use farhaul_session::{
     CHUNK_LEN, Change, ChunkDigest, Commit, Component, Digest, Ending, Entry, EntryId, FailCode, Failure, KnownChunk,
@@ -17,6 +18,7 @@ use super::failure::failure;
 use super::known::{Claimed, KnownChunks};
 use super::links;
 use super::partial::{Commitment, Partial, SmallFile};
+use super::patience::{Patience, patiently};
 use super::place::{Places, StoredPlace};
 use super::properties::Writer;
 use super::remains::Remain;
@@ -52,6 +54,8 @@ pub struct DiskStore {
     files: BTreeMap<EntryId, Open>,
     commits: Commits,
     surplus: Surplus,
+    /// What waits while the disk is full.
+    patience: Option<Arc<Patience>>,
 }
 
 /// A file whose content arrives.
@@ -136,6 +140,7 @@ impl DiskStore {
             files: BTreeMap::new(),
             commits: Commits::default(),
             surplus: Surplus::default(),
+            patience: None,
         }
     }
 
@@ -145,6 +150,13 @@ impl DiskStore {
         self.writer = Writer::of(rules.keep, umask(), is_trusted);
         self.surplus = Surplus::of(rules);
         self.rules = rules.clone();
+        self
+    }
+
+    /// The same with this patience for a full disk.
+    #[must_use]
+    pub(crate) fn waiting_by(mut self, patience: Option<Patience>) -> Self {
+        self.patience = patience.map(Arc::new);
         self
     }
 
@@ -195,7 +207,7 @@ impl DiskStore {
     /// Moves a file from memory to the disk: one of unknown size that becomes long.
     fn spill(&mut self, id: EntryId) -> Result<&Partial, Failure> {
         let Some(Open::Small(file, entry)) = self.files.remove(&id) else { return Err(not_open()) };
-        let partial = Box::new(file.write()?);
+        let partial = Box::new(patiently(self.patience.as_deref(), || file.write())?);
         match self.files.entry(id).or_insert(Open::Partial(partial, entry)) {
             Open::Partial(partial, _) => Ok(partial),
             Open::Small(..) => Err(not_open()),
@@ -227,7 +239,7 @@ impl DiskStore {
 impl Store for DiskStore {
     fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Made, Failure> {
         self.surplus.saw(&entry.path);
-        self.places.make_dir(id, entry, self.rules.dry_run)
+        patiently(self.patience.as_deref(), || self.places.make_dir(id, entry, self.rules.dry_run))
     }
 
     fn examine(&mut self, id: EntryId, entry: &Entry) -> Result<Verdict, Failure> {
@@ -291,16 +303,23 @@ impl Store for DiskStore {
             return Ok(());
         }
         let needed = Partial::needs(entry, remain.as_ref());
+        let patience = self.patience.as_deref();
         if needed >= CHECK_SPACE_FROM && !entry.is_sparse() {
-            let free = directory.free_space().map_err(|error| failure("ask for the free space", error))?;
-            if needed > free {
-                let message = format!("{needed} bytes are needed and {free} are free");
-                return Err(Failure::new(FailCode::NoSpace, message));
-            }
+            patiently(patience, || {
+                let free = directory.free_space().map_err(|error| failure("ask for the free space", error))?;
+                if needed > free {
+                    let message = format!("{needed} bytes are needed and {free} are free");
+                    return Err(Failure::new(FailCode::NoSpace, message));
+                }
+                Ok(())
+            })?;
         }
         let partial = match remain {
             Some(remain) => Partial::resume(directory, name, entry, remain, claims)?,
-            None => Partial::begin(directory, name, (entry.size, entry.is_sparse()), claims)?,
+            None => patiently(patience, || {
+                let (directory, claims) = (Arc::clone(&directory), Arc::clone(&claims));
+                Partial::begin(directory, name.clone(), (entry.size, entry.is_sparse()), claims)
+            })?,
         };
         let partial = Box::new(partial.with_basis(basis));
         self.files.insert(id, Open::Partial(partial, entry.clone()));
@@ -310,18 +329,21 @@ impl Store for DiskStore {
     fn write(&mut self, id: EntryId, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
         let end = offset.saturating_add(bytes.len() as u64);
         match self.files.get_mut(&id).ok_or_else(not_open)? {
-            Open::Partial(partial, _) => partial.write(offset, bytes),
+            Open::Partial(partial, _) => patiently(self.patience.as_deref(), || partial.write(offset, bytes)),
             Open::Small(file, _) if end <= SmallFile::MOST => {
                 file.put(offset, bytes);
                 Ok(())
             }
-            Open::Small(..) => self.spill(id)?.write(offset, bytes),
+            Open::Small(..) => {
+                self.spill(id)?;
+                self.write(id, offset, bytes)
+            }
         }
     }
 
     fn zeros(&mut self, id: EntryId, offset: u64, count: u64) -> Result<(), Failure> {
         match self.files.get_mut(&id).ok_or_else(not_open)? {
-            Open::Partial(partial, _) => partial.zeros(offset, count),
+            Open::Partial(partial, _) => patiently(self.patience.as_deref(), || partial.zeros(offset, count)),
             Open::Small(file, _) if offset.saturating_add(count) <= SmallFile::MOST => {
                 file.put(offset, &vec![0; usize::try_from(count).unwrap_or(0)]);
                 Ok(())
@@ -332,7 +354,7 @@ impl Store for DiskStore {
 
     fn keep(&mut self, id: EntryId, index: u64) -> Result<(), Failure> {
         match self.files.get(&id).ok_or_else(not_open)? {
-            Open::Partial(partial, _) => partial.keep(index),
+            Open::Partial(partial, _) => patiently(self.patience.as_deref(), || partial.keep(index)),
             Open::Small(..) => Err(not_open()),
         }
     }
@@ -355,6 +377,7 @@ impl Store for DiskStore {
             wanted: self.writer.wanted(entry, true),
             keeps_permissions: self.writer.keeps_permissions(),
             syncs: self.syncs(),
+            patience: self.patience.clone(),
             verify: self.rules.verify_disk.then_some(*digest),
         };
         self.commits.file(FileCommit { id, content, how });

@@ -34,7 +34,7 @@ use crate::keys::identity;
 use crate::rsh;
 use crate::serve::hosting::Hosting;
 use crate::serve::listener::{self, Caller, Callers, Limits};
-use crate::session::file::Holding;
+use crate::session::file::{Holding, patience};
 use crate::settings::Settings;
 use crate::throttle::Throttle;
 
@@ -307,7 +307,11 @@ impl OneCopy<'_> {
 
     fn receive(&self, caller: &Caller, target: &Path, is_directory: bool, asked: &Pull) -> Result<(), Error> {
         let place = escape(target.as_os_str().as_encoded_bytes());
-        let open = || Ok(DiskStore::at(target, is_directory)?.under_rules(&asked.rules, true));
+        let environment = self.hosting.environment;
+        let open = || {
+            let patience = patience(&asked.rules, &caller.stream, environment, environment.events.clone());
+            Ok(DiskStore::at(target, is_directory)?.under_rules(&asked.rules, true).waiting_by(patience))
+        };
         let (target, holding) = (Target::at(target.to_owned()), Holding::default());
         let hosted = self.hosting.receive(caller, Some(asked), (&place, &target), open, &holding);
         let Some((end, result)) = hosted else { return Ok(()) };

@@ -3,6 +3,7 @@
 mod ledger;
 mod log;
 pub(crate) mod outcome;
+mod space;
 mod timed;
 
 use farhaul_session::{Abort, FileReceiver, FileSender, SessionError, Source, Store};
@@ -13,6 +14,7 @@ use super::watch::RoundTrips;
 use super::{Session, WaitTimes};
 pub use ledger::Ledger;
 pub(crate) use log::FileLog;
+pub(crate) use space::patience;
 pub(crate) use timed::{Holding, Timed, Working};
 
 /// The sending side.

@@ -33,6 +33,7 @@ impl SendState {
         }
         match kind {
             FrameKind::Names => self.on_names(body)?,
+            FrameKind::WaitsForSpace => self.events.push_back(FileEvent::WaitsForSpace),
             FrameKind::Grant => self.on_grant(body)?,
             FrameKind::Want => self.on_want(body)?,
             FrameKind::Have => self.on_have(body)?,

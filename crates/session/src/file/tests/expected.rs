@@ -1,10 +1,11 @@
-//! What a sender tells beside files: totals, and what it cannot do.
+//! What both sides tell beside files: totals, what a sender cannot do, and a full disk.
 
 use super::pair::{Pipes, Seen, pull, push};
 use super::{path, tree};
-use crate::file::{FileEvent, FileReceiver, FileSender, ReceiveLimits};
-use crate::opening::{Acceptor, Pull};
+use crate::file::{FileEvent, FileReceiver, FileSender, ReceiveLimits, WAITS_FOR_SPACE};
+use crate::opening::{Accept, Acceptor, Pull, Push};
 use crate::path_rules::RelPath;
+use crate::rules::Rules;
 use crate::sender_request::Unable;
 use crate::store::{MemorySource, MemoryStore};
 
@@ -57,4 +58,18 @@ fn a_sender_tells_what_it_cannot_do_of_what_it_was_asked_for() {
         let told = unable.is_any().then_some(FileEvent::Unable(unable));
         assert_eq!(events, [FileEvent::Accepted].into_iter().chain(told).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn a_receiver_that_waits_for_space_tells_its_sender_and_an_older_one_skips_it() {
+    let push = Push { rules: Rules { wait_for_space: true, ..Rules::default() }, ..Push::default() };
+    let mut sender = FileSender::push(push);
+    let mut said = Vec::new();
+    Accept::new(0).put(&mut said);
+    said.extend_from_slice(&WAITS_FOR_SPACE);
+    assert_eq!(sender.handle_received(&said), Ok(said.len()));
+    let events: Vec<_> = std::iter::from_fn(|| sender.poll_event()).collect();
+    assert_eq!(events, [FileEvent::Accepted, FileEvent::WaitsForSpace]);
+    // Types from 0x80 on are those that may be skipped.
+    assert!(WAITS_FOR_SPACE[0] >= 0x80);
 }

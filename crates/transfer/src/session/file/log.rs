@@ -15,6 +15,9 @@ use crate::text::plural;
 /// What a receiver says whose sender cannot do as it was asked.
 const NO_BACKGROUND: &str = "the sending side cannot give way to other traffic, because its congestion controller is one that cannot be replaced";
 const NO_RATE: &str = "the sending side cannot cap its rate, because the protocol has a rate of its own there";
+/// What a sender says whose receiver waits for space.
+const FULL_THERE: &str =
+    "the disk of the other side is full: it waits up to 9 min for space; make room there, or stop the copy";
 /// Most names in one sentence, so that it stays a line.
 const MOST_NAMES: usize = 5;
 
@@ -189,6 +192,7 @@ impl FileLog {
                     self.events.warn(NO_RATE);
                 }
             }
+            FileEvent::WaitsForSpace => self.events.warn(FULL_THERE),
             FileEvent::Expected { files, bytes } => {
                 self.events.send(&Event::Expected { files: *files, bytes: *bytes });
             }
