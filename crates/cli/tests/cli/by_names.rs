@@ -45,6 +45,8 @@ fn listed_names_go_to_and_from_a_server() {
     farhaul(&[&copy[..], &[&place(""), &scratch.at("all")]].concat()).succeeds();
     assert_eq!((scratch.names("all"), scratch.names("all/src/a")), (vec!["src".into()], vec!["x".into()]));
     farhaul(&[&copy[..], &[&place("none"), &scratch.at("all")]].concat()).fails(3, &["none was not copied"]);
+    farhaul(&[&copy[..], &[&place("src/lone"), &scratch.at("all")]].concat())
+        .fails(3, &["src/lone", "not a directory"]);
 }
 
 #[test]

@@ -59,6 +59,7 @@ fn failure(error: &io::Error) -> Failure {
     let words = error.get_ref().map(ToString::to_string);
     match (error.kind(), words) {
         (io::ErrorKind::NotFound, words) => Failure::new(FailCode::NotFound, words.unwrap_or_default()),
+        (io::ErrorKind::NotADirectory, None) => FailCode::NotDirectory.into(),
         (_, Some(words)) => Failure::new(FailCode::NotSelected, words),
         (_, None) => Failure::new(FailCode::Io, error.to_string()),
     }
