@@ -47,6 +47,6 @@ mod words;
 
 pub use bootstrap::{Host, bootstrap, send_record};
 pub use child::peer_knows_of_the_end;
-pub(crate) use child::{RemoteProgram, Voice};
+pub(crate) use child::{CARRIED, RemoteProgram, Voice};
 pub use reach::{Answering, Other};
 pub use ssh::{RUNS_COMMANDS, Ssh, setting};

@@ -33,11 +33,12 @@ use farhaul_session::{CommandExit, escape};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::location::SshPlace;
-use crate::remote::Ssh;
 use crate::remote::messages::{PathText, Task};
 use crate::remote::reach::{OverSsh, Reached};
+use crate::remote::{RemoteProgram, Ssh};
 use crate::session::Trouble;
 use crate::settings::Settings;
+use crate::throttle::{Capped, Change};
 
 /// A command on a remote host.
 ///
@@ -143,7 +144,8 @@ impl Rsh {
         let warns_of_buffers = false;
         let over = OverSsh { environment, settings: &self.settings, ssh: &ssh, only_sends: !warns_of_buffers };
         let mut reached = over.connect(&self.host, self.task.clone(), None)?;
-        client::run(reached.stream.first(), streams).map_err(|unfinished| match unfinished {
+        let _capped = self.throttled(environment, &reached);
+        client::run(reached.stream.first(), streams, environment).map_err(|unfinished| match unfinished {
             client::Unfinished::Unread => Error::new(
                 Code::LocalIo,
                 format!(
@@ -155,6 +157,18 @@ impl Rsh {
             client::Unfinished::Failed(error) => error,
             client::Unfinished::Trouble(trouble) => self.explained(&mut reached, environment, &trouble),
         })
+    }
+
+    /// Has the throttle cap what this side sends, and the remote program what the command does.
+    fn throttled(&self, environment: &Environment, reached: &Reached) -> Capped {
+        let (host, there) = (self.host.clone(), reached.far.as_ref().and_then(RemoteProgram::throttle));
+        environment.throttle.reaches(move |change| match (change, &there) {
+            // This side stops to read and to write. The transport holds the command back.
+            (Change::Paused(_), _) => Ok(()),
+            (Change::Rate(_), Some(there)) => there.tell(change, &host),
+            (Change::Rate(_), None) => Err(format!("farhaul on {host} is too old for that: give --rate at the start")),
+        });
+        environment.throttle.caps(&reached.stream)
     }
 
     /// The error of a command that `trouble` has ended: what the remote program or ssh say explains more.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use farhaul::Error as ConnectionError;
+use farhaul::{Error as ConnectionError, Stats};
 use farhaul_session::{SenderRequest, SenderSettings};
 use farhaul_units::Rate;
 
@@ -189,6 +189,11 @@ impl Throttle {
     /// Whether it is paused.
     pub fn is_paused(&self) -> bool {
         self.state().is_paused
+    }
+
+    /// The figures of the connections that it knows.
+    pub fn connections(&self) -> Vec<Stats> {
+        self.state().sessions.values().filter_map(|session| session.stream.stats().ok()).collect()
     }
 
     /// Waits until the end of a pause, if there is one, or until `ends_early`.

@@ -15,7 +15,7 @@ use crate::output::human::{self, plural, time};
 use crate::output::{print, print_json};
 use crate::values::some_rate;
 
-/// List running copies, pipes and servers of this user, or control one
+/// List running copies, commands (rsh), pipes and servers of this user, or control one
 ///
 ///     farhaul ctl                     # list them
 ///     farhaul ctl 4711                # the state of one
@@ -135,8 +135,8 @@ fn gone(path: &Path, error: &io::Error) -> Fault {
     let pid = path.file_stem().unwrap_or_default().to_string_lossy();
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
-            Fault::new(Code::Failed, format!("process {pid} is no running copy, pipe or server of this user"))
-                .remedy("`farhaul ctl` lists them; commands of rsh and requests such as cat cannot be controlled")
+            Fault::new(Code::Failed, format!("process {pid} is no running copy, command, pipe or server of this user"))
+                .remedy("`farhaul ctl` lists them; requests such as cat are not among them")
         }
         _ => Fault::new(Code::Failed, format!("process {pid} does not answer: {error}")),
     }

@@ -9,21 +9,27 @@ use std::process::{Stdio, exit};
 use std::thread;
 use std::time::Duration;
 
-use farhaul_session::CommandExit;
+use farhaul_session::{CommandExit, escape};
+use farhaul_transfer::event::Moved;
 use farhaul_transfer::rsh::{Rsh, Streams};
 use farhaul_transfer::{Event, Ssh};
 
 use super::Context;
+use crate::ctl;
 use crate::exit::{Fault, exit_code_at_signal};
+use crate::output::tracker::Tracker;
 use crate::output::{JsonTo, Output};
 use crate::values::SshPlace;
 use args::RshArgs;
+use serde_json::{Map, Value};
 use standard::Standard;
 
 /// Exit code of every failure of this program itself, as of ssh (ssh(1), exit status).
 pub(crate) const FAILED: u8 = 255;
 /// Added to the number of the signal that ended the command, as shells do (POSIX, section 2.8.2).
 const SIGNALLED: u8 = 128;
+/// Most characters of a command that are shown.
+const MOST_SHOWN: usize = 60;
 /// Time to end after a signal. A program that takes no output could keep this one for ever.
 const LAST: Duration = Duration::from_secs(1);
 
@@ -57,6 +63,7 @@ pub(crate) fn run(args: &RshArgs, context: &Context) -> Result<u8, Fault> {
             }
         });
     });
+    let _control = ctl::listen(context.controlled("rsh", (what(args), args.transport.rate()), amounts(context)));
     let (input, output, error) = (Standard::take_stdin()?, Standard::take_stdout()?, Standard::stderr()?);
     let streams = match args.no_input {
         true => Streams::new(io::empty(), output, error),
@@ -66,6 +73,29 @@ pub(crate) fn run(args: &RshArgs, context: &Context) -> Result<u8, Fault> {
         CommandExit::Code(code) => code,
         CommandExit::Signal(signal) => SIGNALLED.saturating_add(signal),
     })
+}
+
+/// The command in a few words.
+fn what(args: &RshArgs) -> String {
+    let words: Vec<_> = args.command.iter().map(|word| escape(word.as_encoded_bytes())).collect();
+    let mut command = words.join(" ");
+    if let Some((end, _)) = command.char_indices().nth(MOST_SHOWN) {
+        command.replace_range(end.., "…");
+    }
+    format!("{} on {}", command, args.host.to_string_lossy())
+}
+
+/// The amounts of a command, in both directions together.
+fn amounts(context: &Context) -> impl Fn() -> Map<String, Value> + Send + 'static {
+    let (throttle, tracker) = (context.throttle.clone(), Tracker::default());
+    move || {
+        let connections = throttle.connections();
+        let elapsed = connections.first().map_or(Duration::ZERO, |stats| stats.elapsed);
+        tracker.moved_both_ways(&Moved { elapsed, connections: &connections, sends: true, is_last: false });
+        let mut record = tracker.snapshot().record();
+        record.retain(|field, _| !field.starts_with("files"));
+        record
+    }
 }
 
 /// Has ssh print its settings for the host. Returns its exit code.

@@ -227,13 +227,19 @@ fn a_server_gives_way_as_it_is_asked_or_says_that_it_cannot() {
     }
 }
 
-/// A copy between two hosts that are both this machine, which a script in the place of ssh reaches.
-fn between(here: &Here, options: &[&str]) -> Started {
+/// A script in the place of ssh, for which every host is this machine.
+fn ssh_script(here: &Here) -> String {
     let (ssh, far) = (here.scratch.at("ssh"), here.scratch.dir("far-run"));
     let lines = "#!/bin/sh\ncase \"$*\" in *-G*) exit 0;; esac\nfor C; do :; done\n";
     let settings = format!("export SSH_CONNECTION='127.0.0.1 1 127.0.0.1 22' XDG_RUNTIME_DIR='{far}'\n");
     fs::write(&ssh, format!("{lines}{settings}exec sh -c \"$C\"\n")).unwrap();
     fs::set_permissions(&ssh, Permissions::from_mode(0o755)).unwrap();
+    ssh
+}
+
+/// A copy between two hosts that are both this machine.
+fn between(here: &Here, options: &[&str]) -> Started {
+    let ssh = ssh_script(here);
     let places = [format!("one:{}", here.scratch.at("file")), format!("two:{}", here.scratch.at("copied"))];
     let way = ["--ssh", &ssh, "--remote-path", env!("CARGO_BIN_EXE_farhaul"), "--json", "--interval", "100ms"];
     let words = [&["copy"], &way[..], options, &[&places[0], &places[1]]].concat();
@@ -261,6 +267,29 @@ fn a_copy_between_two_hosts_is_paused_and_faster_once_its_cap_is_taken_away() {
 }
 
 #[test]
+fn a_command_is_listed_paused_and_capped_in_both_directions() {
+    let here = Here::with(SIZE);
+    let ssh = ssh_script(&here);
+    let command = format!("cat - '{}'", here.scratch.at("file"));
+    let words =
+        ["rsh", "--ssh", &ssh, "--remote-path", env!("CARGO_BIN_EXE_farhaul"), "--rate", "1mbit", "far", &command];
+    let mut run = Started::begin_where(&[("XDG_RUNTIME_DIR", &here.run)], &words);
+    let mut output = run.output();
+    output.read_exact(&mut [0; 1]).unwrap();
+    let state = here.state(|state| state["bytes"].as_u64() > Some(0));
+    assert_eq!((&state["verb"], &state["rate_cap_bps"]), (&"rsh".into(), &1_000_000.into()), "{state}");
+    assert!(state["what"].as_str().unwrap().contains("cat - ") && state["what"].as_str().unwrap().ends_with(" on far"));
+    assert_eq!(here.ctl(&["pause", "--json"]).records().pop().unwrap()["paused"], true);
+    here.ctl(&["resume"]).succeeds();
+    here.ctl(&["rate", "off"]).succeeds();
+    // At the cap, it would take half a minute.
+    let mut rest = Vec::new();
+    output.read_to_end(&mut rest).unwrap();
+    assert_eq!(rest.len(), SIZE - 1);
+    run.end().succeeds();
+}
+
+#[test]
 fn what_cannot_be_throttled_says_so() {
     let here = Here::with(SIZE);
     let copy = between(&here, &["--protocol", "rbudp", "--rate", "1mbit"]).after("start");
@@ -278,9 +307,9 @@ fn what_cannot_be_throttled_says_so() {
     here.ctl(&["rate", "50mbit"]).fails(1, &["cannot change"]);
     here.ctl(&["stop"]).succeeds();
     pull.end();
-    // Commands and single requests are not controlled.
+    // Single requests are not controlled.
     let own = std::process::id().to_string();
-    here.ctl(&[&own]).fails(1, &["no running copy, pipe or server", "commands of rsh"]);
+    here.ctl(&[&own]).fails(1, &["no running copy, command, pipe or server", "requests such as cat"]);
 }
 
 #[test]

@@ -17,16 +17,15 @@ use crate::event::Event;
 use crate::remote::messages::{Call, FromRemote, PathText, Stored, Task, ToRemote, code_there, printable};
 use crate::remote::reach::OverSsh;
 use crate::remote::tunnel::pass_on;
-use crate::remote::{RemoteProgram, Voice};
+use crate::remote::{CARRIED, RemoteProgram, Voice};
 use crate::report::Report;
 use crate::throttle::Change;
 
 /// Time for the receiving program to say what it has stored, after the end of the sending one: more than the 10 s that it waits
 /// for the sender to close the connection.
 const ACCOUNT: Duration = Duration::from_secs(15);
-/// Why nothing is throttled before the programs have begun, and once the data goes through ssh.
+/// Why nothing is throttled before the programs have begun.
 const NOT_BEGUN: &str = "the programs on the two hosts have not begun: try again in a moment";
-const CARRIED: &str = "the data goes through ssh, where nothing can be changed: give --rate at the start; stop works";
 /// Interval of progress from the sending host.
 const INTERVAL: &str = "--interval=500ms";
 
@@ -103,31 +102,27 @@ fn started(copy: &Copy, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, 
     // The sending program alone is admitted.
     hello.key = Some(sender.key);
     let (to, receiver, addresses) = over.start(&plan.to.host, &hello)?;
-    match sender.throttles {
-        true => throttle_there(copy, over.environment, (plan, from.voice())),
-        false => {
-            let why = format!("farhaul on {} is too old for that: give --rate or --background at the start", plan.from);
-            over.environment.throttle.reaches_nothing(why);
-        }
-    }
+    throttle_there(copy, over.environment, (plan, from.throttle()));
     let (is_directory, takes_one, name) = (plan.is_directory, receiver.takes_one, plan.to.host.clone());
     from.send(&ToRemote::Call(Call { key: receiver.key, addresses, is_directory, takes_one, name }))?;
     Ok(Both { from, to, clock: over.environment.clock })
 }
 
 /// Has the throttle of this program work on the sending one.
-fn throttle_there(copy: &Copy, environment: &Environment, (plan, voice): (&BetweenPlan, Voice)) {
+fn throttle_there(copy: &Copy, environment: &Environment, (plan, voice): (&BetweenPlan, Option<Voice>)) {
+    let Some(voice) = voice else {
+        return environment.throttle.reaches_nothing(format!(
+            "farhaul on {} is too old for that: give --rate or --background at the start",
+            plan.from
+        ));
+    };
     let (host, has_cap) = (plan.from.clone(), copy.settings.effective_controller().is_some());
     let protocol = copy.settings.protocol.to_string();
     environment.throttle.reaches(move |change| {
         if matches!(change, Change::Rate(_)) && !has_cap {
             return Err(format!("the protocol {protocol} cannot change its rate; pause, resume and stop work"));
         }
-        match voice.say(&ToRemote::Throttle(change.into())) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(CARRIED.to_owned()),
-            Err(_) => Err(format!("the SSH connection to {host} is lost")),
-        }
+        voice.tell(change, &host)
     });
 }
 

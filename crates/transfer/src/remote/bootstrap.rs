@@ -236,7 +236,7 @@ fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &En
 fn ready(identity: &KeyPair, port: u16, job: &Job) -> Ready {
     let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
     let address = connection.split_ascii_whitespace().nth(SERVER_ADDRESS).and_then(|address| address.parse().ok());
-    let throttles = matches!(job, Job::Forward { .. });
+    let throttles = matches!(job, Job::Forward { .. } | Job::Run(_));
     Ready { key: identity.public().to_string(), port, address, takes_one: job.takes_one(), throttles }
 }
 

@@ -22,9 +22,13 @@ use super::words::Words;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::text::reason;
+use crate::throttle::Change;
 
 /// The next step where a copy of this program would help.
 const INSTALL: &str = "or repeat the command with --install, which copies this program there";
+/// Why nothing is throttled once the data goes through ssh.
+pub(crate) const CARRIED: &str =
+    "the data goes through ssh, where nothing can be changed: give --rate at the start; stop works";
 /// Bytes per read.
 const BLOCK: usize = 64 << 10;
 /// Time for the last words of the remote program after the end of its connection. They take another way.
@@ -64,6 +68,8 @@ pub(crate) struct RemoteProgram {
     is_detached: bool,
     /// Whether the copy may have begun.
     is_ready: bool,
+    /// Whether it knows [`ToRemote::Throttle`].
+    throttles: bool,
     words: Option<Words>,
 }
 
@@ -150,6 +156,7 @@ impl RemoteProgram {
             lifeline,
             is_detached,
             is_ready: false,
+            throttles: false,
             words,
         };
         environment.cancellation.on_cancel(move || end(&child));
@@ -176,7 +183,7 @@ impl RemoteProgram {
             Ok(Heard::Message(FromRemote::Ready(ready))) => match self.greeting.recv_timeout(ANSWER) {
                 Ok(stdin) => {
                     self.stdin.begin(stdin);
-                    self.is_ready = true;
+                    (self.is_ready, self.throttles) = (true, ready.throttles);
                     Ok(ready)
                 }
                 // It answers what it has not read.
@@ -214,9 +221,9 @@ impl RemoteProgram {
         self.stdin.say(message).map(drop).map_err(lost)
     }
 
-    /// What says something to the program from another thread.
-    pub(crate) fn voice(&self) -> Voice {
-        self.stdin.clone()
+    /// What tells the program of changes of a throttle, from another thread. `None` if it is too old for that.
+    pub(crate) fn throttle(&self) -> Option<Voice> {
+        self.throttles.then(|| self.stdin.clone())
     }
 
     /// The next message of the program; `None` at its end.
@@ -337,8 +344,20 @@ impl Voice {
         *self.stdin() = Some(stdin);
     }
 
+    /// Has a program at `host` throttle its data.
+    ///
+    /// # Errors
+    /// It cannot be told. The text is for the user.
+    pub(crate) fn tell(&self, change: Change, host: &str) -> Result<(), String> {
+        match self.say(&ToRemote::Throttle(change.into())) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(CARRIED.to_owned()),
+            Err(_) => Err(format!("the SSH connection to {host} is lost")),
+        }
+    }
+
     /// Says something. Returns false once datagrams took over, or the program is not heard yet.
-    pub(crate) fn say(&self, message: &ToRemote) -> io::Result<bool> {
+    fn say(&self, message: &ToRemote) -> io::Result<bool> {
         match &mut *self.stdin() {
             Some(stdin) => stdin.write_all(encode(message).as_bytes()).and_then(|()| stdin.flush()).map(|()| true),
             None => Ok(false),

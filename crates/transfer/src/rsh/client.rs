@@ -1,6 +1,6 @@
 //! The side of whoever wants the command: its streams, until the command has ended.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -13,8 +13,11 @@ use farhaul_session::{CommandEvent, CommandExit, CommandFrame, CommandReader, St
 use super::Streams;
 use super::diagnostics::Diagnostics;
 use super::frames::FrameWriter;
+use crate::cancel::Cancellation;
+use crate::environment::Environment;
 use crate::error::Error;
 use crate::session::{Trouble, first_answer};
+use crate::throttle::Throttle;
 
 /// Bytes per read: as many as the library moves at once.
 const BLOCK: usize = 256 << 10;
@@ -45,9 +48,9 @@ impl From<Trouble> for Unfinished {
 }
 
 /// Runs the command whose program waits behind `stream`, and ends the connection.
-pub(super) fn run(stream: &Stream, streams: Streams) -> Result<CommandExit, Unfinished> {
+pub(super) fn run(stream: &Stream, streams: Streams, environment: &Environment) -> Result<CommandExit, Unfinished> {
     let writer = Arc::new(FrameWriter::new(stream.clone()));
-    let ended = carry(stream, &writer, streams);
+    let ended = carry(stream, &writer, streams, &Pause::of(environment, stream));
     match &ended {
         // Everything has arrived.
         Ok(_) => stream.close(),
@@ -58,16 +61,23 @@ pub(super) fn run(stream: &Stream, streams: Streams) -> Result<CommandExit, Unfi
     ended
 }
 
-fn carry(stream: &Stream, writer: &Arc<FrameWriter>, streams: Streams) -> Result<CommandExit, Unfinished> {
+fn carry(
+    stream: &Stream,
+    writer: &Arc<FrameWriter>,
+    streams: Streams,
+    pause: &Pause,
+) -> Result<CommandExit, Unfinished> {
     let Streams { input, output, error } = streams;
     writer.send(CommandFrame::Open).map_err(Trouble::from)?;
     let its = Arc::clone(writer);
     let reading = thread::Builder::new().name("stdin".into());
+    let input = Pausing { source: input, pause: pause.clone() };
     // The other threads learn of a lost connection by themselves.
     reading.spawn(move || drop(its.pump(input, StandardStream::Input)))?;
     let mut outputs = Outputs {
         writer,
         stream,
+        pause,
         output: Some(output),
         error: Some(Diagnostics::to(error)?),
         unread: None,
@@ -80,10 +90,44 @@ fn carry(stream: &Stream, writer: &Arc<FrameWriter>, streams: Streams) -> Result
     }
 }
 
+/// The pauses of a command, which its user wants.
+#[derive(Clone)]
+struct Pause {
+    throttle: Throttle,
+    cancellation: Cancellation,
+    stream: Stream,
+}
+
+impl Pause {
+    fn of(environment: &Environment, stream: &Stream) -> Self {
+        let (throttle, cancellation) = (environment.throttle.clone(), environment.cancellation.clone());
+        Self { throttle, cancellation, stream: stream.clone() }
+    }
+
+    /// Waits for the end of a pause, or of the connection.
+    fn wait(&self) {
+        self.throttle.wait(|| self.cancellation.is_cancelled() || !matches!(self.stream.ending(), Ok(None)));
+    }
+}
+
+/// A source that gives nothing in a pause.
+struct Pausing<R> {
+    source: R,
+    pause: Pause,
+}
+
+impl<R: Read> Read for Pausing<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.pause.wait();
+        self.source.read(out)
+    }
+}
+
 /// The streams from the command.
 struct Outputs<'a> {
     writer: &'a Arc<FrameWriter>,
     stream: &'a Stream,
+    pause: &'a Pause,
     output: Option<Box<dyn Write + Send>>,
     error: Option<Diagnostics>,
     /// Exists while the remote side has not answered that nobody reads the output. Its drop is the answer.
@@ -107,6 +151,7 @@ impl Outputs<'_> {
                     return Ok(exit);
                 }
             }
+            self.pause.wait();
             len = self.stream.recv(&mut block)?;
         }
     }

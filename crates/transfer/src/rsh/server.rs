@@ -45,6 +45,8 @@ pub(crate) fn serve(
         Error::new(Code::LocalIo, why)
     })?;
     let writer = Arc::new(FrameWriter::new(caller.stream.first().clone()));
+    // The local program's user may change the cap, through ssh.
+    let _capped = environment.throttle.caps(&caller.stream);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let running = Arc::new(Running::of(child));
     let begun = (|| {
