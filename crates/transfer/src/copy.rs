@@ -125,7 +125,7 @@ impl Copy {
     /// are below the source.
     ///
     /// # Errors
-    /// It has several sources, a stream as one end, or two other hosts.
+    /// It has several sources or a stream as one end, or the list is too long for a copy between two other hosts.
     pub fn only(mut self, names: NameList) -> Result<Self, Error> {
         self.plan.restrict(Arc::new(names))?;
         self.has_names = true;

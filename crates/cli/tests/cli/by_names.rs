@@ -59,6 +59,8 @@ fn listed_names_go_over_ssh_in_both_directions() {
     has_listed(&run, scratch, "pushed");
     let run = far.copies(&options, &format!("far:{source}"), &scratch.at("pulled"));
     has_listed(&run, scratch, "pulled");
+    let run = far.copies(&options, &format!("one:{source}"), &format!("two:{}", scratch.at("between")));
+    has_listed(&run, scratch, "between");
 }
 
 #[test]
@@ -116,7 +118,7 @@ fn lists_and_copies_that_do_not_fit_are_usage_errors() {
     run(&list, &["--delete", &source, to]).fails(2, &["nothing can be removed", "leave out --delete"]);
     run(&list, &[&source, &source, to]).fails(2, &["one source"]);
     run(&list, &["-", to]).fails(2, &["not -"]);
-    farhaul(&["copy", "-r", "--files-from", &list, "one:a", "two:b"]).fails(2, &["two other hosts"]);
+    farhaul(&["copy", "-r", "--files-from", &list, "one:a", "one:b", "two:b"]).fails(2, &["one source"]);
     farhaul(&["copy", "--plain", "-0", &source, to]).fails(2, &["--files-from"]);
     run(&list, &[&scratch.at("root/src/lone"), to]).fails(3, &["lone", "nothing was copied"]);
 }

@@ -92,7 +92,12 @@ impl Both {
 }
 
 fn started(copy: &Copy, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, Error> {
-    let task = Task::Forward { paths: plan.paths.clone(), recursive: copy.recursive };
+    let task = match (&plan.names, &plan.paths[..]) {
+        (Some(names), [path, ..]) => {
+            Task::ForwardNames { path: path.clone(), recursive: copy.recursive, names: names.clone() }
+        }
+        _ => Task::Forward { paths: plan.paths.clone(), recursive: copy.recursive },
+    };
     let mut hello = over.hello(None, task, Some(&copy.rules));
     hello.options.push(INTERVAL.to_owned());
     let (mut from, sender, _) = over.start(&plan.from, &hello)?;

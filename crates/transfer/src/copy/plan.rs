@@ -14,7 +14,7 @@ use crate::disk::{DiskSource, Selection, Wording};
 use crate::error::{Code, Error};
 use crate::location::{HostPort, Location, ServerPlace, SshPlace};
 use crate::remote::Other;
-use crate::remote::messages::{PathText, Task, Wanted};
+use crate::remote::messages::{NamesText, PathText, Task, Wanted};
 use crate::text::reason;
 
 /// A possible copy.
@@ -91,6 +91,9 @@ pub(super) struct BetweenPlan {
     pub(super) wanted: Wanted,
     /// Whether the entries at the root are all of a directory, whose content is copied.
     pub(super) is_whole: bool,
+    /// The names that the copy of the content of the only path is restricted to.
+    pub(super) names: Option<NamesText>,
+    recursive: bool,
 }
 
 impl Plan {
@@ -152,15 +155,12 @@ impl Plan {
         match self {
             Self::Push(plan) if plan.sources.len() == 1 => plan.restrict(names),
             Self::Pull(plan) if plan.asked.paths.len() == 1 => plan.asked.restrict(names),
-            Self::Push(_) | Self::Pull(_) => {
+            Self::Between(plan) if plan.paths.len() == 1 => plan.restrict(&names)?,
+            Self::Push(_) | Self::Pull(_) | Self::Between(_) => {
                 return Err(Error::usage("a list of names needs one source, the directory that the names are in"));
             }
             Self::Feed(_) | Self::Fetch(_) => {
                 return Err(Error::usage("a list of names needs directories as source and target, not -"));
-            }
-            Self::Between(_) => {
-                let message = "a list of names does not reach a copy between two other hosts";
-                return Err(Error::usage(message).remedy("start the copy on one of the two"));
             }
         }
         Ok(())
@@ -389,7 +389,20 @@ impl BetweenPlan {
         let paths = from.iter().map(|place| PathText::new(&place.path)).collect();
         let wanted = Wanted::by(&AskedPaths::over_ssh(from).pull(recursive, false, &Rules::default()));
         let is_whole = matches!(from, [only] if only.name().is_root());
-        Ok(Self { from: host, paths, to: to.clone(), is_directory, wanted, is_whole })
+        let (to, names) = (to.clone(), None);
+        Ok(Self { from: host, paths, to, is_directory, wanted, is_whole, names, recursive })
+    }
+
+    /// Restricts it to these names in its only source.
+    fn restrict(&mut self, names: &NameList) -> Result<(), Error> {
+        let names = NamesText::new(names).ok_or_else(|| {
+            Error::usage("the list of names is longer than 3 MiB, which does not reach a copy between two other hosts")
+                .remedy("divide the list, and copy once for each part")
+        })?;
+        (self.is_directory, self.is_whole) = (true, false);
+        self.wanted = Wanted::listed(names.clone(), self.recursive);
+        self.names = Some(names);
+        Ok(())
     }
 }
 

@@ -166,7 +166,7 @@ fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &En
     let identity = identity::generate()?;
     let rules = hello.rules().map_err(|why| Error::new(Code::Protocol, why).remedy(UPDATE))?;
     let job = Job::of(&hello.task, &rules, host)?;
-    if let Job::Forward { paths, recursive } = &job {
+    if let Job::Forward { paths, recursive, names } = &job {
         send(&FromRemote::Ready(ready(&identity, 0, &job)));
         let Some(ToRemote::Call(call)) = near.next() else { return Ok(()) };
         let (cancellation, (say, detour)) = (environment.cancellation.clone(), sync_channel(1));
@@ -180,8 +180,12 @@ fn serve(mut near: LocalProgram, hello: Hello, host: &dyn Host, environment: &En
         };
         follow(near, begin, at_end, environment.throttle.clone())?;
         let to = Other::new(call, identity, hello.ports, detour)?;
-        return host
-            .forward(Copy::forward(paths.clone(), *recursive, to).with(settings).by_rules(rules), &hello.options);
+        let copy = Copy::forward(paths.clone(), *recursive, to);
+        let copy = match names {
+            Some(names) => copy.only(names.clone())?,
+            None => copy,
+        };
+        return host.forward(copy.with(settings).by_rules(rules), &hello.options);
     }
     let key: PublicKey = hello
         .key

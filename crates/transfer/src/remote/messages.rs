@@ -1,8 +1,9 @@
 //! What the two programs of a copy over SSH say to each other, as JSON.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
-use farhaul_session::{Pull, RelPath, Rules};
+use farhaul_session::{Listed, NameList, NameListBuilder, Pull, RelPath, Rules};
 use farhaul_units::Rate;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,8 @@ use crate::throttle::Change;
 
 /// Longest text of a remote program that is shown, characters: a path of 4096 bytes, and what is wrong with it.
 const LONGEST_TEXT: usize = 8192;
+/// Longest list of names, bytes: it shares a message with everything else.
+const LONGEST_NAMES: usize = 3 << 20;
 /// Version of these messages. Programs of different versions refuse each other.
 pub(crate) const VERSION: u32 = 4;
 
@@ -29,6 +32,36 @@ impl PathText {
     /// The bytes of the path.
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, &'static str> {
         percent::decoded(self.0.as_bytes())
+    }
+}
+
+/// A list of names: a blank before each of them, and escapes as in a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct NamesText(String);
+
+impl NamesText {
+    /// The list as a text. `None` if that is too long for a message.
+    pub(crate) fn new(names: &NameList) -> Option<Self> {
+        let mut text = String::new();
+        if names.place_of(&RelPath::root(), true) == Listed::Itself {
+            text.push(' ');
+        }
+        for name in names.names_within(&RelPath::root()) {
+            text.push(' ');
+            text.push_str(&percent::encoded(&name.to_bytes()));
+        }
+        (text.len() <= LONGEST_NAMES).then_some(Self(text))
+    }
+
+    /// The list.
+    pub(crate) fn list(&self) -> Result<NameList, &'static str> {
+        let mut list = NameListBuilder::default();
+        for name in self.0.split(' ').skip(1) {
+            let name = RelPath::parse(&percent::decoded(name.as_bytes())?).map_err(|_| "it is no name")?;
+            list.push(&name).map_err(|_| "there are too many names")?;
+        }
+        Ok(list.build())
     }
 }
 
@@ -119,6 +152,9 @@ pub(crate) enum Task {
     Send { paths: Vec<PathText>, recursive: bool },
     /// Send these paths to another remote program, which receives.
     Forward { paths: Vec<PathText>, recursive: bool },
+    /// The same for these names in this directory. It is a task of its own because a program that skips an unknown field would send
+    /// everything.
+    ForwardNames { path: PathText, recursive: bool, names: NamesText },
     /// Answer questions about the path, and copy nothing.
     Answer,
     /// Run this command, or this subsystem of sshd. Its bytes are in the form of a path.
@@ -135,6 +171,9 @@ pub(crate) struct Wanted {
     /// Whether they may be patterns.
     patterns: bool,
     recursive: bool,
+    /// The only names that arrive of the content of a directory.
+    #[serde(default)]
+    listed: Option<NamesText>,
 }
 
 impl Wanted {
@@ -145,7 +184,13 @@ impl Wanted {
             names: request.paths.iter().map(name).collect(),
             patterns: request.patterns,
             recursive: request.recursive,
+            listed: None,
         }
+    }
+
+    /// These names of the content of a directory.
+    pub(crate) const fn listed(names: NamesText, recursive: bool) -> Self {
+        Self { names: Vec::new(), patterns: false, recursive, listed: Some(names) }
     }
 
     /// The request that brings it. `single` is for a target that takes one entry.
@@ -154,8 +199,12 @@ impl Wanted {
     /// A name is none.
     pub(crate) fn request(&self, single: bool, rules: Rules) -> Result<Pull, &'static str> {
         let name = |name: &PathText| RelPath::parse(&name.bytes()?).map_err(|_| "it is no name");
-        let paths = self.names.iter().map(name).collect::<Result<_, _>>()?;
         let (recursive, patterns) = (self.recursive, self.patterns);
+        if let Some(listed) = &self.listed {
+            let (paths, names) = (vec![RelPath::root()], Some(Arc::new(listed.list()?)));
+            return Ok(Pull { paths, recursive, names, rules, ..Pull::default() });
+        }
+        let paths = self.names.iter().map(name).collect::<Result<_, _>>()?;
         Ok(Pull { paths, recursive, patterns, single, rules, ..Pull::default() })
     }
 }
@@ -255,5 +304,32 @@ pub(crate) fn printable(text: &str) -> String {
     match text.char_indices().nth(LONGEST_TEXT) {
         Some((end, _)) => farhaul_session::escape(&text.as_bytes()[..end]) + " …",
         None => farhaul_session::escape(text.as_bytes()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(names: &[&[u8]]) -> NameList {
+        let mut list = NameListBuilder::default();
+        names.iter().for_each(|name| list.push(&RelPath::parse(name).unwrap()).unwrap());
+        list.build()
+    }
+
+    #[test]
+    fn names_of_any_bytes_survive_their_way() {
+        let odd: [&[u8]; 6] = [b"", b"a", b"a b", b"d/%20", b"odd\xff\nname", "日本".as_bytes()];
+        for names in [&odd[..0], &odd[..1], &odd[..2], &odd[2..], &odd] {
+            let sent = list(names);
+            let text = NamesText::new(&sent).unwrap();
+            assert_eq!(text.list().as_ref(), Ok(&sent), "{text:?}");
+        }
+        for text in [" ../a", " /a", " %zz", " a//b"] {
+            assert!(NamesText(text.to_owned()).list().is_err(), "{text}");
+        }
+        let many: Vec<String> = (0..13_000).map(|index| format!("{}{index:05}", "n".repeat(250))).collect();
+        let many: Vec<&[u8]> = many.iter().map(String::as_bytes).collect();
+        assert_eq!(NamesText::new(&list(&many)), None);
     }
 }

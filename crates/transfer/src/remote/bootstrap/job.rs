@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use farhaul_session::{FailCode, Failure, Pull, Rules, escape};
+use farhaul_session::{FailCode, Failure, NameList, Pull, Rules, escape};
 
 use super::super::messages::{PathText, Task};
 use super::Host;
@@ -28,6 +28,8 @@ pub(super) enum Job {
     Forward {
         paths: Vec<PathBuf>,
         recursive: bool,
+        /// The only names that are sent of the content of the only path.
+        names: Option<NameList>,
     },
     /// Every copy is refused.
     Answer,
@@ -55,7 +57,14 @@ impl Job {
                 Self::Run(LoginCommand::of(command, *is_subsystem, host)?)
             }
             Task::Files => Self::Files,
-            Task::Forward { paths, recursive } => Self::Forward { paths: all(paths)?, recursive: *recursive },
+            Task::Forward { paths, recursive } => {
+                Self::Forward { paths: all(paths)?, recursive: *recursive, names: None }
+            }
+            Task::ForwardNames { path, recursive, names } => Self::Forward {
+                paths: vec![local(path)?],
+                recursive: *recursive,
+                names: Some(names.list().map_err(malformed)?),
+            },
         })
     }
 
