@@ -325,8 +325,7 @@ impl Copy {
             let (mut report, result) = self.attempt(environment, earlier.is_some());
             let progressed = has_progressed(&report);
             if let Some(earlier) = &earlier {
-                report.add_earlier(earlier);
-                report.seconds = environment.clock.now().saturating_since(begun).as_secs_f64();
+                report.add_earlier(earlier, environment.clock.now().saturating_since(begun));
             }
             let Err(error) = result else { return Ok(report) };
             if let Err(error) = persistence.wait(environment, error, progressed) {

@@ -59,6 +59,8 @@ pub enum Event<'a> {
     Failed(&'a ShownPath, &'a Failure, Side),
     /// A source was not reached, because the copy broke off before it.
     Skipped(&'a ShownPath),
+    /// The connection was lost. Another attempt follows after this pause, and finds what has arrived: what is there counts anew.
+    Retrying(Duration),
     /// A session of a server has ended, with this error if it failed.
     Ended(&'a Report, Option<&'a Error>),
     /// A record of the program on this host, which sends in a copy between two other hosts, as it writes with `--json`.

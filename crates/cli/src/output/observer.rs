@@ -98,6 +98,7 @@ impl Observer for Reporter {
             Event::Expected { files, bytes } if session.is_none() => {
                 shown.tracker.set_total(Total { bytes: Some(*bytes), files: Some(*files) });
             }
+            Event::Retrying(_) => shown.tracker.begin_again(),
             Event::Begun(entry) => shown.tracker.begun(entry),
             Event::Moved(moved) => self.moved(session, moved),
             Event::Placed(entry, digest, change) => {

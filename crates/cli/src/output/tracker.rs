@@ -92,6 +92,13 @@ impl Tracker {
         self.amounts().total = total;
     }
 
+    /// Another attempt begins, and counts what is there anew.
+    pub(crate) fn begin_again(&self) {
+        let mut amounts = self.amounts();
+        let (total, takes_size_of_first) = (amounts.total, amounts.takes_size_of_first);
+        *amounts = Amounts { total, takes_size_of_first, ..Amounts::default() };
+    }
+
     /// A file begins to move.
     pub(crate) fn begun(&self, entry: &Entry) {
         let mut amounts = self.amounts();
@@ -322,6 +329,18 @@ mod tests {
         let tracker = Tracker::default();
         tracker.moved_elsewhere(Duration::from_secs(62), MEGABYTE);
         assert_eq!(tracker.snapshot().words(), "1.00 MB, 0 bit/s, after 1:02");
+    }
+
+    #[test]
+    fn an_attempt_after_a_lost_connection_counts_anew() {
+        let tracker = Tracker::default();
+        tracker.set_total(Total { bytes: Some(10 * MEGABYTE), files: Some(4) });
+        tracker.moved_elsewhere(Duration::from_secs(9), 5 * MEGABYTE);
+        (0..3).for_each(|_| tracker.placed(MEGABYTE));
+        tracker.begin_again();
+        (0..3).for_each(|_| tracker.kept(MEGABYTE));
+        tracker.moved_elsewhere(Duration::from_secs(1), MEGABYTE);
+        assert_eq!(tracker.snapshot().words(), "4.00 MB of 10.0 MB (40.0 %), 3 of 4 files, 0 bit/s, ? left");
     }
 
     #[test]

@@ -7,7 +7,8 @@ use farhaul_units::Instant;
 
 use crate::environment::Environment;
 use crate::error::{Code, Error};
-use crate::report::Report;
+use crate::event::Event;
+use crate::report::{Report, goodput};
 use crate::text::time;
 
 /// The pause before the first new attempt: a program that restarts, or the other side, which notices a little later.
@@ -70,6 +71,7 @@ impl Persistence {
     pub(super) fn wait(&mut self, environment: &Environment, error: Error, progressed: bool) -> Result<(), Error> {
         let reason = error.message.clone();
         let pause = self.judge(environment.clock.now(), error, progressed)?;
+        environment.events.send(&Event::Retrying(pause));
         let (again, most) = (time(pause), time(self.give_up));
         environment.events.warn(&format!("{reason}; the next attempt follows in {again} (--give-up {most})"));
         let due = environment.clock.now() + pause;
@@ -103,7 +105,7 @@ pub(super) const fn has_progressed(report: &Report) -> bool {
 
 impl Report {
     /// Adds what the attempts before this one did. What they had brought counts as copied, and not as there already.
-    pub(super) fn add_earlier(&mut self, earlier: &Self) {
+    pub(super) fn add_earlier(&mut self, earlier: &Self, elapsed: Duration) {
         let sum = |one: Option<u64>, other: Option<u64>| Some(one? + other.unwrap_or(0));
         let less = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_sub(other.unwrap_or(0)));
         self.kept = less(self.kept, earlier.files);
@@ -118,6 +120,8 @@ impl Report {
         self.packets_sent += earlier.packets_sent;
         self.packets_retransmitted += earlier.packets_retransmitted;
         self.packets_received += earlier.packets_received;
+        self.seconds = elapsed.as_secs_f64();
+        self.goodput_bps = goodput(self.bytes, elapsed);
     }
 }
 
@@ -186,8 +190,9 @@ mod tests {
             packets_sent: 3,
             ..Report::default()
         };
-        last.add_earlier(&earlier);
+        last.add_earlier(&earlier, Duration::from_secs(2));
         assert_eq!((last.bytes, last.files, last.kept, last.kept_bytes), (180, Some(3), Some(1), Some(7)));
         assert_eq!((last.moved_bytes, last.spared_bytes, last.packets_sent), (Some(180), Some(7), 8));
+        assert_eq!((last.seconds, last.goodput_bps), (2.0, Some(720)));
     }
 }
