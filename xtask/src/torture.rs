@@ -63,7 +63,7 @@ const ROWS: &[Row] = &[
     Row::new("K4", "power loss: what was not synced is lost, whole or in part", crashes::power_loss),
     Row::new("K5", "SIGTERM and SIGINT", kills::politely),
     Row::new("K6", "SIGKILL of ssh in the middle of a copy", remote::without_ssh),
-    Row::new("S1", "SIGSTOP of either side for 5 s", kills::suspended),
+    Row::new("S1", "SIGSTOP of either side, for 5 and 70 s", kills::suspended),
     Row::new("S2", "clocks that begin with zero or ten years later", clocks::elsewhere),
     Row::new("S3", "eight loops on all processors", load::starved).alone(),
     Row::new("D1", "a full disk at the first, the middle and the last write", disks::full),

@@ -102,7 +102,7 @@ pub(super) fn blackouts(bed: &Bed) -> Result<Outcome> {
 }
 
 pub(super) fn satellite(bed: &Bed) -> Result<Outcome> {
-    if let Some(size) = bed.by_extent(Some(400_000), None) {
+    if let Some(size) = bed.by_extent(Some(200_000), None) {
         bed.shorten(size)?;
     }
     let path = ["--delay", "300ms", "--rate", "1gbit", "--loss", "2%", "--queue", "40kB"];
