@@ -33,7 +33,7 @@ const PACKAGES: &[Package] = &[
         signs: &["setpriv"],
         without: "programs with fewer rights than the tests have, and tests of networks without root",
     },
-    Package { name: "iproute2", signs: &["ip", "/usr/sbin/ip", "/sbin/ip"], without: "forged packets from strangers" },
+    Package { name: "iproute2", signs: &["ip", "/usr/sbin/ip", "/sbin/ip"], without: "forged packets" },
     Package { name: "iputils-ping", signs: &["ping"], without: "a second opinion on emulated delays" },
     Package { name: "iperf3", signs: &["iperf3"], without: "a second opinion on emulated rates and losses" },
     Package { name: "openssh-server", signs: &["/usr/sbin/sshd"], without: "copies over SSH" },

@@ -40,7 +40,7 @@ use crate::suite::{Extent, Report};
 use crate::workspace::Workspace;
 use bed::Bed;
 use schedule::Finished;
-use spoofing::stranger;
+use spoofing::attacker;
 
 /// The faults, by the letters of the reliability plan: N for the network, K for kills, S for suspended
 /// programs and clocks, D for disks, P for peers, R for resources.
@@ -55,7 +55,7 @@ const ROWS: &[Row] = &[
     Row::new("N8", "an RTT of 600 ms with 2 % loss and a short queue", network::satellite),
     Row::new("N9", "nobody answers", network::silence),
     Row::new("N10", "30 % loss and 30 % damage in handshakes", network::hard_handshakes),
-    Row::new("N11", "forged packets from strangers, 10000 per second", spoofing::strangers).alone(),
+    Row::new("N11", "forged packets of off-path attackers, 10000 per second", spoofing::attackers).alone(),
     Row::new("N12", "one of nine clients stalls", load::one_stalls).alone(),
     Row::new("K1", "SIGKILL of either side at random times", kills::at_random),
     Row::new("K2", "SIGKILL at each system call that changes the disk", kills::at_each_change),
@@ -124,8 +124,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         ROWS.iter().for_each(|row| println!("{:<4} {}", row.id, row.fault));
         return Ok(());
     }
-    if let Some((_, arguments)) = arguments.split_first().filter(|(first, _)| *first == stranger::OPTION) {
-        return stranger::run(arguments);
+    if let Some((_, arguments)) = arguments.split_first().filter(|(first, _)| *first == attacker::OPTION) {
+        return attacker::run(arguments);
     }
     let (options, ids): (Vec<_>, Vec<_>) = arguments.iter().partition(|argument| argument.starts_with('-'));
     let extent = match options[..] {

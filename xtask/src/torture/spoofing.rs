@@ -1,13 +1,13 @@
-//! Forged packets: strangers in two further networks send with the addresses of the server and of the client.
+//! Forged packets: attackers in two further networks send with the addresses of the server and of the client.
 //!
 //! ```text
-//! stranger as client ── server ── client ── stranger as server
+//! attacker as client ── server ── client ── attacker as server
 //! ```
 //!
-//! Each has a network namespace. A stranger has the address and the port of the side that it imitates, and a link to the other one. No
+//! Each has a network namespace. An attacker has the address and the port of the side that it imitates, and a link to the other one. No
 //! answer comes back to it, and it knows no numbers of the connection.
 
-pub(super) mod stranger;
+pub(super) mod attacker;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -27,9 +27,9 @@ const CLIENT: &str = "10.77.0.2";
 const PORT: u16 = 9000;
 /// Of the copy, so that it is no matter of the processors.
 const RATE: &str = "40mbit";
-/// The strangers together, per second.
+/// The attackers together, per second.
 const PACKETS: u64 = 10_000;
-/// Least share of the goodput without strangers: encrypted and plain.
+/// Least share of the goodput without attackers: encrypted and plain.
 const LEAST: [f64; 2] = [0.9, 0.7];
 
 const ATTEMPTS: u32 = 3;
@@ -110,15 +110,15 @@ impl Drop for Network {
     }
 }
 
-/// A stranger that sends until its handle goes.
-struct Stranger(Child);
+/// An attacker that sends until its handle goes.
+struct Attacker(Child);
 
-impl Stranger {
+impl Attacker {
     fn starts(network: &Network, from: (&str, u16), to: (&str, u16)) -> Result<Self> {
         let (from, to) = (format!("{}:{}", from.0, from.1), format!("{}:{}", to.0, to.1));
         let rate = (PACKETS / 2).to_string();
         let mut command = network.command();
-        command.arg(std::env::current_exe()?).args(["torture", stranger::OPTION, &from, &to, &rate]);
+        command.arg(std::env::current_exe()?).args(["torture", attacker::OPTION, &from, &to, &rate]);
         Ok(Self(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?))
     }
 
@@ -127,11 +127,11 @@ impl Stranger {
         self.0.stdin.take().context("it is a pipe")?.flush()?;
         let mut count = String::new();
         self.0.stdout.take().context("it is a pipe")?.read_to_string(&mut count)?;
-        count.trim().parse().with_context(|| format!("a stranger ends with {count:?}"))
+        count.trim().parse().with_context(|| format!("an attacker ends with {count:?}"))
     }
 }
 
-impl Drop for Stranger {
+impl Drop for Attacker {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -156,7 +156,7 @@ impl Networks {
         Ok(Self { server, client, as_client, as_server })
     }
 
-    /// Copies, with strangers or without. Returns the seconds and the number of forged packets.
+    /// Copies, with attackers or without. Returns the seconds and the number of forged packets.
     fn copy(&self, bed: &Bed, [serve, trust]: [&[&str]; 2], is_attacked: bool) -> Result<(f64, u64)> {
         let (in_server, in_client) = (self.server.wrapper(), self.client.wrapper());
         let [in_server, in_client] =
@@ -167,16 +167,16 @@ impl Networks {
         let address = format!("{SERVER}:{PORT}");
         let _server = bed.server_at(&in_server, &address, "root", &[serve, &["--rate", RATE]].concat())?;
         let copy = bed.pull(&in_client, &address, &[trust, &["--flows", "1"]].concat())?;
-        let mut strangers = Vec::new();
+        let mut attackers = Vec::new();
         if is_attacked {
             let port = self.client.port()?;
-            strangers.push(Stranger::starts(&self.as_client, (CLIENT, port), (SERVER, PORT))?);
-            strangers.push(Stranger::starts(&self.as_server, (SERVER, PORT), (CLIENT, port))?);
+            attackers.push(Attacker::starts(&self.as_client, (CLIENT, port), (SERVER, PORT))?);
+            attackers.push(Attacker::starts(&self.as_server, (SERVER, PORT), (CLIENT, port))?);
         }
         let run = copy.end()?;
         let (after, mut packets) = (arrived()?, 0);
-        for (stranger, (after, before)) in strangers.into_iter().zip(after.into_iter().zip(before)) {
-            let forged = stranger.ends()?;
+        for (attacker, (after, before)) in attackers.into_iter().zip(after.into_iter().zip(before)) {
+            let forged = attacker.ends()?;
             packets += forged;
             ensure!(after - before > forged * 9 / 10, "of {forged} forged packets, {} arrived", after - before);
         }
@@ -186,7 +186,7 @@ impl Networks {
     }
 }
 
-pub(super) fn strangers(bed: &Bed) -> Result<Outcome> {
+pub(super) fn attackers(bed: &Bed) -> Result<Outcome> {
     if !is_root() || !has("ip") || !has("unshare") || !has("nsenter") {
         return Ok(Outcome::Impossible("it needs root, and the programs ip, unshare and nsenter".into()));
     }
@@ -209,7 +209,7 @@ pub(super) fn strangers(bed: &Bed) -> Result<Outcome> {
             }
         }
         let (ratio, rate) = best;
-        ensure!(rate > PACKETS as f64 / 2.0, "{trust:?}: the strangers sent only {rate:.0} packets per second");
+        ensure!(rate > PACKETS as f64 / 2.0, "{trust:?}: the attackers sent only {rate:.0} packets per second");
         ensure!(ratio >= least, "{trust:?}: {:.0} % of the goodput, at least {:.0} %", ratio * 100.0, least * 100.0);
         seen.push(format!("{:.0} % beside {rate:.0} forged packets/s", ratio * 100.0));
     }

@@ -1,4 +1,4 @@
-//! The stranger: a process that sends hostile packets of UDT and of the encrypted protocol.
+//! The attacker: a process that sends hostile packets of UDT and of the encrypted protocol.
 
 use std::io::{Read, stdin};
 use std::net::UdpSocket;
@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use crate::clock::{Stopwatch, pause};
 
 /// The word before its arguments: the address to send from, the address to send to, and packets per second.
-pub(crate) const OPTION: &str = "--stranger";
+pub(crate) const OPTION: &str = "--attacker";
 /// Control packets of UDT have this bit in their first word, and the type behind it.
 const CONTROL: u32 = 1 << 31;
 /// Handshake, keep-alive, acknowledgement, negative one, warning, shutdown, its confirmation, drop request, error, custom types.
