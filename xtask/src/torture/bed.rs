@@ -81,8 +81,11 @@ impl Bed {
         words.push(self.program.to_string_lossy().into_owned());
         words.extend(arguments.iter().map(ToString::to_string));
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).stdin(Stdio::null()).env("XDG_CONFIG_HOME", self.path("config"));
-        command.env("XDG_RUNTIME_DIR", self.path("config"));
+        command.args(&words[1..]).stdin(Stdio::null());
+        // Rows share neither keys nor what is remembered of paths, with one another or with the user.
+        for folder in ["XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME"] {
+            command.env(folder, self.path("config"));
+        }
         // The rows look at the first failure.
         command.env("FARHAUL_GIVE_UP", "0s");
         command
