@@ -326,6 +326,8 @@ impl Shared {
             return self.incoming.notify();
         }
         let cause = match end {
+            // That ends every reader, and loses no flow.
+            _ if self.is_cancelled.load(Ordering::Acquire) => Cause::Cancelled,
             FlowEnd::Failed(cause) => cause,
             // Blocks of this flow may be missing.
             FlowEnd::Closed if state.has_records => Cause::Lost(ConnectionLost::Aborted),

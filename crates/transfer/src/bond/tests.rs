@@ -248,8 +248,8 @@ fn a_cancellation_ends_calls_that_wait() {
         assert!(matches!(waiting.join().unwrap().1, Err(Error::Cancelled)));
         // The last words still leave.
         pair.here.part(b"last words");
-        let (bytes, _) = read_all(pair.there.clone()).join().unwrap();
-        assert_eq!(bytes, b"last words");
+        let (bytes, ended) = read_all(pair.there.clone()).join().unwrap();
+        assert_eq!(bytes, b"last words", "{flows} {ended:?}");
     }
 }
 
