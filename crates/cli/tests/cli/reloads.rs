@@ -32,7 +32,7 @@ fn a_key_that_may_do_less_after_sighup_loses_its_running_session_at_once() {
         let begun = || {
             let security = ["copy", "--json", "--host-key-policy", "accept-new"];
             let mut command = Command::new(env!("CARGO_BIN_EXE_farhaul"));
-            command.args([&security[..], &[&sent, &to]].concat()).env("XDG_CONFIG_HOME", &home);
+            command.args([&security[..], &["--give-up", "0s", &sent, &to]].concat()).env("XDG_CONFIG_HOME", &home);
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
         };
         // The signal needs a moment. An admitted copy takes 20 s.
