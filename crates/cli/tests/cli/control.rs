@@ -8,6 +8,8 @@ use std::os::unix::net::UnixListener;
 use std::thread;
 use std::time::Duration;
 
+use farhaul_udp::Clock;
+use farhaul_units::Instant;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -296,8 +298,11 @@ fn what_cannot_be_throttled_says_so() {
     let state = here.state(|_| true);
     let pid = state["pid"].to_string();
     soon(|| here.ctl(&[&pid, "rate", "50mbit"]).stderr.contains("rbudp cannot change its rate").then_some(()));
-    here.ctl(&["stop"]).succeeds();
-    copy.end();
+    let (clock, stop) = (Clock::start(), here.ctl(&["stop"]));
+    stop.succeeds();
+    assert_eq!(copy.end().code, 143);
+    let took = clock.now() - Instant::ZERO;
+    assert!(took < Duration::from_secs(10), "the programs of both hosts end with it: {took:?}");
     // The other side of a pull has the same protocol.
     let server =
         Server::begin(&["serve", "--protocol", "rbudp", "--rate", "1mbit", "--root", &here.scratch.at("root")]);

@@ -42,7 +42,8 @@ pub(super) fn run(
     let ended = ended.map_err(|error| environment.cancellation.reason().unwrap_or(error))?;
     fill(report, &ended.record);
     environment.events.send(&Event::Remote(&plan.from, &ended.record));
-    ended.error.map_or(Ok(()), Err)
+    // The programs there tell of the end that a cancellation here made.
+    ended.error.map_or(Ok(()), |error| Err(environment.cancellation.reason().unwrap_or(error)))
 }
 
 /// Fills in what the last record of the sender says.

@@ -146,10 +146,11 @@ impl RemoteProgram {
         let ending = lifeline.clone();
         let is_detached = hello.detach;
         let greeting = greet(stdin, hello).inspect_err(|_| end(&child))?;
+        let voice = Voice::default();
         let far = Self {
             host: host.to_owned(),
             child: its,
-            stdin: Voice::default(),
+            stdin: voice.clone(),
             greeting,
             inbox,
             last_words: None,
@@ -159,7 +160,11 @@ impl RemoteProgram {
             throttles: false,
             words,
         };
-        environment.cancellation.on_cancel(move || end(&child));
+        // The program to end may be a script that started ssh, and then ssh learns of it by the end of its input.
+        environment.cancellation.on_cancel(move || {
+            voice.hang_up();
+            end(&child);
+        });
         if let Some(stdout) = stdout {
             thread::Builder::new().name("far".into()).spawn(move || {
                 if listen(stdout, feed) {
@@ -361,6 +366,13 @@ impl Voice {
         match &mut *self.stdin() {
             Some(stdin) => stdin.write_all(encode(message).as_bytes()).and_then(|()| stdin.flush()).map(|()| true),
             None => Ok(false),
+        }
+    }
+
+    /// Ends it, unless somebody is just saying something.
+    fn hang_up(&self) {
+        if let Ok(mut stdin) = self.0.try_lock() {
+            drop(stdin.take());
         }
     }
 
