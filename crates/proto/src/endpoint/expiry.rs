@@ -102,6 +102,11 @@ impl Expiry {
         self.last_sent = now;
     }
 
+    /// When the last valid packet came from the peer.
+    pub(crate) const fn last_heard(&self) -> Instant {
+        self.last_heard
+    }
+
     /// Time since the last valid packet from the peer.
     pub(crate) fn silence(&self, now: Instant) -> Duration {
         now.saturating_since(self.last_heard)

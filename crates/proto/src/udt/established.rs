@@ -303,7 +303,7 @@ impl UdtConnection {
 
     fn on_expiration(&mut self, count: u32, now: Instant) {
         self.counts.timeouts += 1;
-        self.sender.on_expiration();
+        self.sender.on_expiration(count);
         let mut event = TimeoutEvent::default();
         event.count = count;
         event.largest_sent = self.sender.next().minus(1);

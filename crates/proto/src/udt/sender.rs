@@ -321,10 +321,10 @@ impl Sender {
         self.filled = 0;
     }
 
-    /// No packet came for the expiration time, so everything in flight may be lost.
-    pub(crate) fn on_expiration(&mut self) {
+    /// No packet came for the expiration time, so everything in flight may be lost: the given expiration in a row.
+    pub(crate) fn on_expiration(&mut self, count: u32) {
         if let Some(flight) = self.flight() {
-            self.repairs.on_expiration(flight);
+            self.repairs.on_expiration(flight, count);
         }
     }
 
@@ -352,8 +352,8 @@ impl Sender {
         self.filled = self.delivery.rate().map_or(0, |rate| filling(rate) as u32);
     }
 
-    /// Fires the timers. Returns whether packets in flight made no progress for long.
-    pub(crate) fn handle_timeout(&mut self, now: Instant, round_trip: Duration) -> bool {
+    /// Fires the timers. The peer was `heard` last. Returns whether packets in flight made no progress for long.
+    pub(crate) fn handle_timeout(&mut self, now: Instant, round_trip: Duration, heard: Instant) -> bool {
         let mut stalls = false;
         if self.repairs.stalls(now)
             && let Some(flight) = self.flight()
@@ -362,7 +362,7 @@ impl Sender {
                 self.repairs.ask(self.buffer.first());
                 self.persist.widen();
             } else {
-                self.repairs.on_stall(flight, self.lifetimes.dropped());
+                self.repairs.on_stall(flight, self.lifetimes.dropped(), (now, heard));
                 stalls = true;
             }
             let time = self.time_to_next_look(round_trip);

@@ -66,7 +66,7 @@ impl protocol::Established for UdtConnection {
 
     fn handle_timeout(&mut self, now: Instant) -> Effect {
         let round_trip = self.rtt.with_margin();
-        let stalls = self.sender.handle_timeout(now, round_trip);
+        let stalls = self.sender.handle_timeout(now, round_trip, self.liveness.expiry.last_heard());
         self.time_discovery(now, stalls);
         self.report_losses(now);
         self.receiver.naks.handle_timeout(now, &self.receiver.buffer, &self.rtt);

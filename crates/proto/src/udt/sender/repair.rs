@@ -25,8 +25,9 @@ pub(super) struct Repairs {
     lost: SendList,
     /// Time without progress until the oldest packet is retransmitted.
     retransmission: Timer,
-    /// Expirations of that timer in a row.
+    /// Expirations of that timer in a row, and the last of them.
     stalls: u32,
+    stalled_at: Instant,
     /// When a reported packet may be retransmitted once more.
     echo: Timer,
     /// All listed packets wait for `echo` or for the window.
@@ -59,6 +60,7 @@ impl Repairs {
             lost: SendList::new(first),
             retransmission: Timer::stopped(),
             stalls: 0,
+            stalled_at: Instant::ZERO,
             echo: Timer::stopped(),
             all_wait: false,
             reported: None,
@@ -183,21 +185,45 @@ impl Repairs {
         echoes
     }
 
-    /// No packet came for the expiration time, so everything `in_flight` may be lost.
-    pub(super) fn on_expiration(&mut self, in_flight: SeqRange) {
-        if self.lost.is_empty() {
-            self.lost.report(in_flight);
+    /// No packet came for the expiration time, so everything `in_flight` may be lost. `count` is that of the expirations in a row.
+    ///
+    /// If the first repair of the whole flight brings no answer, the path carries nothing in one direction at least, and the ends
+    /// of the flight alone probe it. Any packet of the peer begins a new row, since libudt does not repeat a report that was
+    /// lost.
+    pub(super) fn on_expiration(&mut self, in_flight: SeqRange, count: u32) {
+        if !self.lost.is_empty() {
+            return;
         }
+        if count <= 1 {
+            self.lost.report(in_flight);
+        } else {
+            self.report_ends(in_flight);
+        }
+    }
+
+    fn report_ends(&mut self, SeqRange { first, last }: SeqRange) {
+        self.lost.report(SeqRange::new(last, last));
+        self.lost.report(SeqRange::new(first, first));
     }
 
     /// No acknowledgement made progress for long. The retransmission of the oldest packet may be lost, or the last
     /// packets, of which the receiver does not know. All retransmissions are suspect, since libudt never repeats a
-    /// report.
+    /// report. If nothing came since the stall before, `heard` last, the path carries nothing, and the ends of the flight alone
+    /// probe it.
     ///
     /// `given_up` are packets that the receiver was told to skip. The request was lost, or the receiver did not
     /// understand it because an earlier one was.
-    pub(super) fn on_stall(&mut self, in_flight: SeqRange, given_up: impl Iterator<Item = SeqRange>) {
-        self.stalls += 1;
+    pub(super) fn on_stall(
+        &mut self,
+        in_flight: SeqRange,
+        given_up: impl Iterator<Item = SeqRange>,
+        (now, heard): (Instant, Instant),
+    ) {
+        let is_silent = self.stalls > 0 && heard <= self.stalled_at;
+        (self.stalls, self.stalled_at) = (self.stalls + 1, now);
+        if is_silent {
+            return self.report_ends(in_flight);
+        }
         let SeqRange { first, last } = in_flight;
         let mut at = first;
         while let Some(seq) = self.lost.next_resent(at, last.next()) {
@@ -207,8 +233,7 @@ impl Repairs {
         for dropped in given_up.filter_map(|range| range.clip(in_flight)) {
             self.lost.report(dropped);
         }
-        self.lost.report(SeqRange::new(last, last));
-        self.lost.report(SeqRange::new(first, first));
+        self.report_ends(in_flight);
     }
 
     /// The receiver had no room for `oldest` and later packets. Only `oldest` leaves as a probe. The others follow once
@@ -388,10 +413,29 @@ mod tests {
         let (mut repairs, mut buffer) = flight();
         repairs.report(range(7, 8), &buffer, stamp(20), ROUND_TRIP);
         leave(&mut repairs, &mut buffer, 20);
-        repairs.on_stall(range(0, 99), [range(90, 200)].into_iter());
+        repairs.on_stall(range(0, 99), [range(90, 200)].into_iter(), (at(200), at(22)));
         let mut expected = vec![0, 7, 8];
         expected.extend(90..100);
         assert_eq!(leave(&mut repairs, &mut buffer, 200), expected);
+    }
+
+    #[test]
+    fn a_path_that_carries_nothing_is_probed_by_the_ends_of_the_flight_until_something_comes() {
+        let (mut repairs, mut buffer) = flight();
+        let stall = |repairs: &mut Repairs, millis, heard| {
+            repairs.on_stall(range(0, 99), std::iter::empty(), (at(millis), at(heard)));
+        };
+        repairs.on_expiration(range(0, 99), 1);
+        assert_eq!(leave(&mut repairs, &mut buffer, 300).len(), 100);
+        stall(&mut repairs, 400, 1);
+        assert_eq!(leave(&mut repairs, &mut buffer, 400).len(), 100, "the first suspects all repairs");
+        stall(&mut repairs, 700, 1);
+        assert_eq!(leave(&mut repairs, &mut buffer, 700), [0, 99]);
+        repairs.on_expiration(range(0, 99), 2);
+        assert_eq!(leave(&mut repairs, &mut buffer, 900), [0, 99]);
+        // An acknowledgement without progress.
+        stall(&mut repairs, 1_500, 1_000);
+        assert_eq!(leave(&mut repairs, &mut buffer, 1_500).len(), 100);
     }
 
     /// Packets 3 and 4 are reported at 20 ms and retransmitted. At `millis`, all packets before 6 are acknowledged.
@@ -430,7 +474,7 @@ mod tests {
         let times: Vec<u128> = (0..8)
             .map(|_| {
                 let time = repairs.timeout(ROUND_TRIP).as_micros() / 1_000;
-                repairs.on_stall(range(0, 99), std::iter::empty());
+                repairs.on_stall(range(0, 99), std::iter::empty(), (at(0), at(0)));
                 time
             })
             .collect();

@@ -39,10 +39,10 @@ fn messages_are_given_up_oldest_first() {
 fn without_progress_all_drop_requests_are_repeated() {
     let mut sender = with_short_lived_messages();
     skipped(&mut sender, at(20));
-    sender.handle_timeout(at(500), ROUND_TRIP);
+    sender.handle_timeout(at(500), ROUND_TRIP, at(0));
     assert_eq!(skipped(&mut sender, at(500)), [100, 102, 104]);
     sender.on_ack(SeqNo::new(104), false, at(510), ROUND_TRIP);
-    sender.handle_timeout(at(1_000), ROUND_TRIP);
+    sender.handle_timeout(at(1_000), ROUND_TRIP, at(0));
     assert_eq!(skipped(&mut sender, at(1_000)), [104]);
 }
 
