@@ -13,7 +13,7 @@ use crate::secured::User;
 use crate::streams::port_of_our_own;
 
 /// Enough for each of several flows to carry some.
-const SIZE: usize = 30_000_000;
+const SIZE: usize = 15_000_000;
 
 /// Flows that carried something.
 fn flows(end: &Value) -> usize {
