@@ -26,6 +26,8 @@ const UNDER_WAY: usize = 128;
 
 /// Most files that one thread makes, synchronises and names at a time.
 const BATCH: usize = 32;
+/// Small files for which another thread begins: fewer cost less than its wake-up.
+const GATHERED: usize = 8;
 /// From this number of files on, one wait for the whole file system costs less than a wait for each of them.
 const SYNC_TOGETHER: usize = 8;
 
@@ -232,7 +234,7 @@ impl Shared {
                 Some(task) => {
                     // Others go on while this one waits for directories.
                     let leaves_files = !matches!(task, Task::Files(_)) && !state.files.is_empty();
-                    if leaves_files || state.files.len() >= BATCH {
+                    if leaves_files || state.files.len() >= GATHERED {
                         self.call(&mut state);
                     }
                     self.perform(task, state)
@@ -272,10 +274,10 @@ impl Shared {
 }
 
 impl State {
-    /// Whether the last commit does not gather with others: the content of a large file, a directory, or the last of a batch.
+    /// Whether the last commit does not gather with others: the content of a large file, a directory, or one that completes a group.
     fn is_worth_another_thread(&self) -> bool {
         let is_small = |(commit, _): &(FileCommit, Permit)| matches!(commit.content, Complete::Small(_));
-        self.files.len().is_multiple_of(BATCH) || !self.files.back().is_some_and(is_small)
+        self.files.len().is_multiple_of(GATHERED) || !self.files.back().is_some_and(is_small)
     }
 
     /// The next task. One thread at a time synchronises directories, for all entries that wait for that.
@@ -463,7 +465,7 @@ mod tests {
             let how = Commitment { wanted, keeps_permissions: false, syncs: true, patience: None, verify: None };
             let commit = FileCommit { id: EntryId(0), content: Complete::Small(file), how };
             state.files.push_back((commit, Permit::take()));
-            assert_eq!(state.is_worth_another_thread(), number % BATCH == 0, "{number}");
+            assert_eq!(state.is_worth_another_thread(), number % GATHERED == 0, "{number}");
         }
         assert!(matches!(state.next_task(), Some(Task::Files(files)) if files.len() == BATCH));
     }
