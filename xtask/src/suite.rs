@@ -30,8 +30,8 @@ pub(crate) enum Extent {
 /// Starts the reason of tests that only [`Extent::Long`] runs.
 const LONG: &str = "long: ";
 
-/// Tests beyond one for each processor: those of real sockets wait half of their time, and one that computes runs beside them.
-const WAITING: usize = 3;
+/// Tests beyond one for each processor: those of real sockets wait half of their time.
+const WAITING: usize = 2;
 
 /// Requirements of some programs.
 #[derive(Debug, Default)]

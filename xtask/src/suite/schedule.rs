@@ -13,7 +13,8 @@ pub(super) enum Lane {
     /// Two processes each beside the reference library, whose connections run in real seconds. The longest lane is
     /// first, because it takes one test at a time.
     Interop,
-    /// Real sockets on loopback. More of them at once would measure each other. They wait half of their time.
+    /// Real sockets on loopback. More of them at once would measure each other. They wait half of their time, so a third one
+    /// runs once no other lane computes.
     Sockets,
     /// Everything else. It computes, so beside the other lanes it takes half of the processors.
     Free,
@@ -26,8 +27,8 @@ impl Lane {
     fn limit(self, alone: bool) -> usize {
         match self {
             Self::Interop => 1,
-            Self::Sockets if alone => 4,
-            Self::Sockets => 3,
+            Self::Sockets if alone => 3,
+            Self::Sockets => 2,
             Self::Free if alone => usize::MAX,
             Self::Free => thread::available_parallelism().map_or(1, NonZero::get).div_ceil(2),
         }
