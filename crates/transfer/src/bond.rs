@@ -149,8 +149,13 @@ impl BondedStream {
         if !shared.begin_closing() {
             return shared.first.finish();
         }
-        shared.end_outgoing(false)?;
-        shared.wait_for_writers(None)?;
+        let written = shared.end_outgoing(false).and_then(|()| shared.wait_for_writers(None));
+        written.inspect_err(|error| {
+            // The peer would wait for blocks that are lost. After a cancellation, last words may still leave.
+            if !matches!(error, Error::Cancelled) {
+                self.abort();
+            }
+        })?;
         for flow in shared.joined() {
             flow.stream.finish_in_background();
         }
