@@ -66,6 +66,7 @@ fn a_flow_that_joins_a_full_queue_takes_no_more_than_its_share() {
 /// link.
 // Slow: two runs of 40 s at 100 Mbit/s in virtual time, of which the first 20 s are for the shares to settle.
 #[test]
+#[ignore = "long: computes for 10 s or more"]
 fn the_first_flow_does_not_keep_the_link() {
     for queue in [100, 400] {
         let shares = shares(100, 4, Duration::from_millis(50), queue);
