@@ -34,7 +34,7 @@ use farhaul_session::{NameList, Rules};
 use farhaul_units::Rate;
 
 use self::exchange::Exchange;
-use self::persistence::{Persistence, has_progressed};
+use self::persistence::{Persistence, Reach};
 use self::plan::{FeedPlan, FetchPlan, Plan, PullPlan, PushPlan};
 use crate::bond::Flows;
 use crate::environment::Environment;
@@ -159,7 +159,7 @@ impl Copy {
         self
     }
 
-    /// The same with new attempts after the connection was lost, until there was none for this time. Each attempt goes on where the
+    /// The same with new attempts after the connection was lost, until they made no progress for this time. Each attempt goes on where the
     /// last one ended. Default none. Streams cannot go on, and a copy between two other hosts has one attempt.
     #[must_use]
     pub const fn give_up_after(mut self, time: Duration) -> Self {
@@ -323,12 +323,12 @@ impl Copy {
         let mut earlier: Option<Report> = None;
         loop {
             let (mut report, result) = self.attempt(environment, earlier.is_some());
-            let progressed = has_progressed(&report);
+            let reach = Reach::of(&report);
             if let Some(earlier) = &earlier {
                 report.add_earlier(earlier, environment.clock.now().saturating_since(begun));
             }
             let Err(error) = result else { return Ok(report) };
-            if let Err(error) = persistence.wait(environment, error, progressed) {
+            if let Err(error) = persistence.wait(environment, error, reach) {
                 return Err(Error { report: Some(Box::new(report)), ..error });
             }
             earlier = Some(report);

@@ -63,7 +63,7 @@ fn a_copy_gives_up_in_time_and_at_once_if_it_is_told_to() {
     let copy = begin("3s", &file, &format!("udt://{}/", server.address));
     kill(server);
     let run = copy.end();
-    run.fails(8, &["nothing since, for 3.00 s", "the same command goes on"]);
+    run.fails(8, &["no progress for 3.00 s", "the same command goes on"]);
     let server = Server::begin(&["serve", "--root", &root]);
     let copy = begin("1h", &file, &format!("udt://{}/", server.address));
     kill(server);

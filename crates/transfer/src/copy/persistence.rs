@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
+use farhaul_session::CHUNK_LEN;
 use farhaul_units::Instant;
 
 use crate::environment::Environment;
@@ -20,9 +21,33 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The attempts of one copy.
 pub(super) struct Persistence {
-    /// Time without a connection after which it gives up.
+    /// Time without progress after which it gives up.
     give_up: Duration,
     lost: Option<Lost>,
+    /// The furthest that an attempt has come.
+    furthest: Reach,
+}
+
+/// How far an attempt has come, what it found there included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Reach {
+    files: u64,
+    bytes: u64,
+}
+
+impl Reach {
+    pub(super) fn of(report: &Report) -> Self {
+        let sum = |all: &[Option<u64>]| all.iter().flatten().sum();
+        Self {
+            files: sum(&[report.files, report.kept]),
+            bytes: sum(&[report.moved_bytes, report.spared_bytes, report.kept_bytes]),
+        }
+    }
+
+    /// Whether an attempt that came so far has brought the copy forward. A chunk that was under way comes again.
+    const fn is_beyond(self, other: Self) -> bool {
+        self.files > other.files || self.bytes > other.bytes + CHUNK_LEN
+    }
 }
 
 /// A connection that was lost.
@@ -34,11 +59,15 @@ struct Lost {
 
 impl Persistence {
     pub(super) const fn new(give_up: Duration) -> Self {
-        Self { give_up, lost: None }
+        Self { give_up, lost: None, furthest: Reach { files: 0, bytes: 0 } }
     }
 
-    /// Judges the end of an attempt, which `progressed` or not: the pause until the next one, or the error with which the copy fails.
-    fn judge(&mut self, now: Instant, error: Error, progressed: bool) -> Result<Duration, Error> {
+    /// Judges the end of an attempt, which came so far: the pause until the next one, or the error with which the copy fails.
+    fn judge(&mut self, now: Instant, error: Error, reach: Reach) -> Result<Duration, Error> {
+        let progressed = reach.is_beyond(self.furthest);
+        if progressed {
+            self.furthest = reach;
+        }
         let is_lost = match error.code {
             Code::PeerLost => progressed || self.lost.is_none(),
             // Ssh was lost in the middle, and did not fail to log in.
@@ -56,8 +85,7 @@ impl Persistence {
         let Some(lost) = self.lost.as_mut().filter(|_| may_pass(error.code)) else { return Err(error) };
         let left = self.give_up.saturating_sub(now.saturating_since(lost.at));
         if left.is_zero() {
-            let message =
-                format!("{}; nothing since, for {}: {}", lost.error.message, time(self.give_up), error.message);
+            let message = format!("{}; no progress for {}: {}", lost.error.message, time(self.give_up), error.message);
             return Err(Error::new(lost.error.code, message).remedy("the same command goes on where it ended"));
         }
         lost.pause = (lost.pause * 2).min(LONGEST_PAUSE).min(left);
@@ -68,9 +96,9 @@ impl Persistence {
     ///
     /// # Errors
     /// There is none: with the error of the copy.
-    pub(super) fn wait(&mut self, environment: &Environment, error: Error, progressed: bool) -> Result<(), Error> {
+    pub(super) fn wait(&mut self, environment: &Environment, error: Error, reach: Reach) -> Result<(), Error> {
         let reason = error.message.clone();
-        let pause = self.judge(environment.clock.now(), error, progressed)?;
+        let pause = self.judge(environment.clock.now(), error, reach)?;
         environment.events.send(&Event::Retrying(pause));
         let (again, most) = (time(pause), time(self.give_up));
         environment.events.warn(&format!("{reason}; the next attempt follows in {again} (--give-up {most})"));
@@ -96,11 +124,6 @@ const fn may_pass(code: Code) -> bool {
             | Code::NoRoute
             | Code::SshFailed
     )
-}
-
-/// Whether an attempt has brought the copy forward.
-pub(super) const fn has_progressed(report: &Report) -> bool {
-    matches!(report.moved_bytes, Some(1..)) || matches!(report.files, Some(1..)) || matches!(report.kept, Some(1..))
 }
 
 impl Report {
@@ -137,17 +160,28 @@ mod tests {
         Error::new(code, format!("it was {}", code.symbol()))
     }
 
+    fn reach(files: u64) -> Reach {
+        Reach { files, bytes: 0 }
+    }
+
     #[test]
-    fn a_copy_begins_anew_until_it_was_without_a_connection_for_too_long() {
+    fn a_part_of_one_file_is_progress_if_it_is_more_than_the_chunk_under_way() {
+        let part = |bytes| Reach { files: 0, bytes };
+        assert!(part(5 * CHUNK_LEN).is_beyond(part(3 * CHUNK_LEN)));
+        assert!(!part(5 * CHUNK_LEN).is_beyond(part(4 * CHUNK_LEN)));
+    }
+
+    #[test]
+    fn a_copy_begins_anew_until_it_made_no_progress_for_too_long() {
         let mut persistence = Persistence::new(Duration::from_secs(60));
-        let mut judge = |seconds, code, progressed| persistence.judge(at(seconds), error(code), progressed);
-        assert_eq!(judge(0, Code::PeerLost, true), Ok(FIRST_PAUSE));
-        assert_eq!(judge(7, Code::ConnectTimeout, false), Ok(FIRST_PAUSE * 2));
-        assert_eq!(judge(16, Code::SshFailed, false), Ok(FIRST_PAUSE * 4));
-        // It was there again, without a byte.
-        assert_eq!(judge(30, Code::PeerLost, false), Ok(FIRST_PAUSE * 8));
-        assert_eq!(judge(55, Code::ConnectTimeout, false), Ok(Duration::from_secs(5)), "until the end");
-        let failed = judge(60, Code::ConnectTimeout, false).unwrap_err();
+        let mut judge = |seconds, code, files| persistence.judge(at(seconds), error(code), reach(files));
+        assert_eq!(judge(0, Code::PeerLost, 3), Ok(FIRST_PAUSE));
+        assert_eq!(judge(7, Code::ConnectTimeout, 0), Ok(FIRST_PAUSE * 2));
+        assert_eq!(judge(16, Code::SshFailed, 0), Ok(FIRST_PAUSE * 4));
+        // It was there again, and broke off at the same file.
+        assert_eq!(judge(30, Code::PeerLost, 3), Ok(FIRST_PAUSE * 8));
+        assert_eq!(judge(55, Code::ConnectTimeout, 0), Ok(Duration::from_secs(5)), "until the end");
+        let failed = judge(60, Code::ConnectTimeout, 0).unwrap_err();
         assert_eq!(failed.code, Code::PeerLost);
         assert!(failed.message.contains("PEER_LOST") && failed.message.contains("CONNECT_TIMEOUT"), "{failed}");
         assert!(failed.remedy.is_some());
@@ -156,15 +190,15 @@ mod tests {
     #[test]
     fn progress_begins_the_time_anew_and_other_failures_end_it() {
         let mut persistence = Persistence::new(Duration::from_secs(60));
-        let mut judge = |seconds, code, progressed| persistence.judge(at(seconds), error(code), progressed);
-        assert_eq!(judge(0, Code::ConnectTimeout, false).unwrap_err().code, Code::ConnectTimeout, "it never was there");
-        assert_eq!(judge(1, Code::PeerLost, true), Ok(FIRST_PAUSE));
-        assert_eq!(judge(50, Code::PeerLost, true), Ok(FIRST_PAUSE));
-        assert_eq!(judge(100, Code::ConnectTimeout, false), Ok(FIRST_PAUSE * 2));
-        assert_eq!(judge(105, Code::SshFailed, true), Ok(FIRST_PAUSE));
-        assert_eq!(judge(110, Code::DiskFull, false).unwrap_err().code, Code::DiskFull);
+        let mut judge = |seconds, code, files| persistence.judge(at(seconds), error(code), reach(files));
+        assert_eq!(judge(0, Code::ConnectTimeout, 0).unwrap_err().code, Code::ConnectTimeout, "it never was there");
+        assert_eq!(judge(1, Code::PeerLost, 1), Ok(FIRST_PAUSE));
+        assert_eq!(judge(50, Code::PeerLost, 2), Ok(FIRST_PAUSE));
+        assert_eq!(judge(100, Code::ConnectTimeout, 0), Ok(FIRST_PAUSE * 2));
+        assert_eq!(judge(105, Code::SshFailed, 3), Ok(FIRST_PAUSE));
+        assert_eq!(judge(110, Code::DiskFull, 3).unwrap_err().code, Code::DiskFull);
         let mut none = Persistence::new(Duration::ZERO);
-        assert_eq!(none.judge(at(0), error(Code::PeerLost), true).unwrap_err(), error(Code::PeerLost));
+        assert_eq!(none.judge(at(0), error(Code::PeerLost), reach(1)).unwrap_err(), error(Code::PeerLost));
     }
 
     #[test]

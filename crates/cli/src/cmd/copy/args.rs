@@ -57,11 +57,11 @@ pub(crate) struct CopyArgs {
     pub(crate) interval: Option<Duration>,
     /// Carry the copy over N connections, each with a port and a thread of its own: from 1 to 16, or auto
     ///
-    /// For a path where one connection, or one core, is the limit. auto is one, and up to four while the processor of this side is
-    /// the limit and it has more than two cores.
+    /// For a path where one connection, or one core, is the limit. auto begins with one. On more than two cores it opens up to
+    /// four, while the processor of this side is the limit.
     #[arg(long, value_name = "N", default_value_t = Flows::Auto)]
     pub(crate) flows: Flows,
-    /// After the connection was lost, try again until there was none for this long; 0s fails at once
+    /// After the connection was lost, try again until nothing more arrived for this long; 0s fails at once
     ///
     /// Each attempt goes on where the last one ended. Streams on stdin and stdout cannot, and a copy between two other hosts has
     /// one attempt.
