@@ -61,7 +61,6 @@ fn alone_a_scavenger_fills_nine_tenths_of_a_link() {
 
 /// The draft's target of 60 ms takes 12 % beside CUBIC and 30 % beside `union`.
 #[test]
-#[ignore = "long: computes for 10 s or more"]
 fn beside_one_flow_of_another_law_a_scavenger_takes_less_than_a_twentieth() {
     for seed in 1..=3 {
         for law in ["cubic", "union"] {

@@ -45,7 +45,6 @@ fn settled(controller: &str, loss: f64) -> Vec<f64> {
 
 // Slow: four generations fill the link until they have settled.
 #[test]
-#[ignore = "long: computes for 10 s or more"]
 fn every_generation_fills_a_clean_path() {
     for controller in ["udt-2007", "udt-2011", "udt-2011:only=rate", "udt-2011:only=window"] {
         let megabits = mean(&settled(controller, 0.0));

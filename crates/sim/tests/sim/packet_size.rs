@@ -117,7 +117,6 @@ fn survives<T: Streams + Channels>(pair: Pair<T>, rtt_millis: u64, [from, to, fo
 
 // Slow: eleven transfers of 80 MiB in virtual time, which have to outlast the 2 s until the path becomes narrow.
 #[test]
-#[ignore = "long: computes for 10 s or more"]
 fn a_black_hole_in_the_middle_is_survived_within_three_seconds() {
     for rtt_millis in [2, 20, 100, 300] {
         survives(plain(JUMBO), rtt_millis, [9_000, 1_500, 1_500]);

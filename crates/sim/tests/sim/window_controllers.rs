@@ -58,7 +58,6 @@ fn reno_follows_the_square_root_law_and_tahoe_stays_below() {
 /// share UDT4's clock of one acknowledgement per ten milliseconds.
 // Slow: four runs of 300 s in virtual time. In a shorter time, losses of one packet in 10000 would be few.
 #[test]
-#[ignore = "long: computes for 10 s or more"]
 fn cubic_is_as_fast_as_reno_where_reno_does_well_and_faster_on_long_fast_paths() {
     let (reno, cubic) = (goodput("reno", FAST, 0.01), goodput("cubic", FAST, 0.01));
     assert!((0.8..1.3).contains(&(cubic / reno)), "cubic {cubic:.2}, reno {reno:.2}");

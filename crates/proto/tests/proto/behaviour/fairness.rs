@@ -66,7 +66,6 @@ fn a_flow_that_joins_a_full_queue_takes_no_more_than_its_share() {
 /// link.
 // Slow: two runs of 40 s at 100 Mbit/s in virtual time, of which the first 20 s are for the shares to settle.
 #[test]
-#[ignore = "long: computes for 10 s or more"]
 fn the_first_flow_does_not_keep_the_link() {
     for queue in [100, 400] {
         let shares = shares(100, 4, Duration::from_millis(50), queue);
@@ -78,7 +77,6 @@ fn the_first_flow_does_not_keep_the_link() {
 /// the other.
 // Slow: two flows fill a gigabit. Ten seconds are ten thousand round trips here.
 #[test]
-#[ignore = "long: computes for 10 s or more"]
 fn overflows_of_a_queue_too_short_to_measure_are_no_random_loss() {
     let shares = shares_within(5..15, None, 1_000, 2, Duration::from_millis(1), 30);
     assert!(jain(&shares) >= 0.95 && shares.iter().sum::<f64>() >= 900.0, "{shares:.1?}");

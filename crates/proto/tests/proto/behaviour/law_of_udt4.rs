@@ -19,7 +19,6 @@ const TO: Duration = Duration::from_secs(40);
 /// 0.74 of the throughput remains. A factor of 1.1 allows for the seeds.
 // Slow: three seeds for a median, each with 40 s in virtual time: 10 s to settle, and 30 s for the average over rare losses.
 #[test]
-#[ignore = "long: computes for 10 s or more"]
 fn the_law_of_udt4_settles_near_its_integration() {
     let law = 128e6;
     let mut measured = Vec::new();

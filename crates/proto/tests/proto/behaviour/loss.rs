@@ -21,7 +21,6 @@ fn streams_arrive_whole_with_light_loss() {
 
 // Slow: 120 seeds of a bad path, with 4 MiB each way.
 #[test]
-#[ignore = "long: computes for 10 s or more"]
 fn streams_arrive_whole_with_loss_up_to_ten_percent() {
     exchanges_arrive_whole(200..320, lossy(0.10));
 }

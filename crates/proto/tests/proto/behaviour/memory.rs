@@ -43,7 +43,6 @@ fn most_held(path: &PathSpec, reader: Workload) -> ([u64; 2], Rate) {
 
 // Slow: three paths of 1 Gbit/s, each for 4 s in virtual time.
 #[test]
-#[ignore = "long: computes for 10 s or more"]
 fn a_long_fat_path_takes_twice_its_product_and_a_fixed_amount_on_each_side() {
     let short_queue = PathSpec { queue: QueueSize::Packets(500), ..path(1e-4) };
     for path in [path(0.0), path(1e-3), short_queue] {

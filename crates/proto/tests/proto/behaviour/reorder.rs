@@ -18,7 +18,6 @@ fn reordering(rng: &mut Rng) -> PathSpec {
 
 // Slow: 120 seeds of a bad path, with 4 MiB each way.
 #[test]
-#[ignore = "long: computes for 10 s or more"]
 fn streams_arrive_whole_when_packets_are_held_back() {
     exchanges_arrive_whole(1_000..1_120, reordering);
 }

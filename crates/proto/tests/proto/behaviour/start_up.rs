@@ -54,7 +54,6 @@ fn median(loss: f64, bytes: impl Fn(&Stats, &Stats) -> u64) -> u64 {
 
 // Slow: 1 Gbit/s for a second, nine times.
 #[test]
-#[ignore = "long: computes for 10 s or more"]
 fn a_loss_of_one_percent_leaves_the_first_second_all_but_the_time_of_retransmissions() {
     let clean = after_a_second(0.0, 0)[1].totals;
     let arrived = median(1e-2, |_, receiver| receiver.totals.bytes_received);

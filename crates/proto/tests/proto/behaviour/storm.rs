@@ -32,7 +32,6 @@ fn streams_arrive_whole_through_a_storm() {
 
 // Slow: many seeds of a bad path.
 #[test]
-#[ignore = "long: computes for 10 s or more"]
 fn streams_arrive_whole_through_another_storm() {
     exchanges_arrive_whole(7_000..7_100, stormy);
 }

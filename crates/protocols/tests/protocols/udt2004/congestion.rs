@@ -59,7 +59,6 @@ fn jain(shares: &[f64]) -> f64 {
 
 // Slow: two runs of 40 s at 100 Mbit/s in virtual time, of which the first 20 s are for the shares to settle.
 #[test]
-#[ignore = "long: computes for 10 s or more"]
 fn flows_that_join_one_after_another_come_to_share_fairly() {
     for flows in [2, 4] {
         let shares = shares(&vec![paper as fn() -> Config; flows], &path(100, 10, 200), (20, 40));
@@ -94,7 +93,6 @@ fn warnings_that_are_off_are_not_sent_and_those_that_are_sent_can_be_ignored() {
 /// §4.4 and A-err: estimates in different decades cause unequal increases, and false warnings cost throughput.
 // Slow: three pairs of flows for 30 s and two single flows for 10 s, all at 100 Mbit/s in virtual time.
 #[test]
-#[ignore = "long: computes for 10 s or more"]
 fn errors_of_estimation_show_where_the_paper_says() {
     let link = path(100, 10, 200);
     let beside = |other| jain(&shares(&[paper, other], &link, (15, 30)));
