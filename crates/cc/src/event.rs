@@ -1,6 +1,6 @@
 //! Events of a connection that a controller receives.
 
-use farhaul_units::{Duration, PacketRate, SeqNo, SeqRange};
+use farhaul_units::{Duration, Instant, MsgNo, PacketRate, SeqNo, SeqRange};
 
 /// The peer acknowledged data in order.
 #[derive(Clone, Copy, Debug, Default)]
@@ -116,24 +116,68 @@ pub struct TimeoutEvent {
     pub largest_sent: SeqNo,
 }
 
+/// A data packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DataPacket {
+    /// Its sequence number.
+    pub seq: SeqNo,
+    /// The message that its payload belongs to. In a stream, each packet is a message of its own. `None` if the packet does
+    /// not carry the number: on arrival in an encrypted stream, and in other protocols than UDT4.
+    pub message: Option<MsgNo>,
+    /// Its payload in bytes.
+    pub payload: u32,
+}
+
+impl DataPacket {
+    /// The packet `seq` with so many bytes of payload.
+    pub const fn new(seq: SeqNo, message: Option<MsgNo>, payload: u32) -> Self {
+        Self { seq, message, payload }
+    }
+}
+
 /// A burst of data packets left.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
-pub struct SentEvent {
-    /// The last packet of the burst.
-    pub last: SeqNo,
-    /// Packets in the burst.
-    pub packets: u32,
+pub struct SentEvent<'a> {
+    /// The packets in the order of departure. Never empty.
+    pub packets: &'a [DataPacket],
     /// Whether they are retransmissions.
     pub retransmission: bool,
+    /// When they left.
+    pub at: Instant,
+}
+
+impl<'a> SentEvent<'a> {
+    /// New packets, or retransmissions, that left then.
+    pub const fn new(packets: &'a [DataPacket], retransmission: bool, at: Instant) -> Self {
+        Self { packets, retransmission, at }
+    }
 }
 
 /// A batch of data packets arrived.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
-pub struct ReceivedEvent {
-    /// The last packet of the batch.
-    pub last: SeqNo,
-    /// Packets in the batch, duplicates included.
-    pub packets: u32,
+pub struct ReceivedEvent<'a> {
+    /// The packets in the order of arrival, duplicates included. Never empty.
+    pub packets: &'a [DataPacket],
+    /// When the last of them reached this computer.
+    pub at: Instant,
+}
+
+impl<'a> ReceivedEvent<'a> {
+    /// Packets that arrived then.
+    pub const fn new(packets: &'a [DataPacket], at: Instant) -> Self {
+        Self { packets, at }
+    }
+}
+
+/// A user-defined control packet (UDT's type 0x7FFF) for the controller of the peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CustomMessage {
+    /// The user's type. UDT carries it in the reserved bits of the header.
+    pub kind: u16,
+    /// The content. Up to 500 bytes fit into the packets of every connection, and longer ones into most
+    /// ([`Path::mss`](crate::Path::mss)). libudt reads it as 32-bit words in network byte order.
+    pub body: Vec<u8>,
 }

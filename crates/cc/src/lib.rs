@@ -33,7 +33,8 @@ mod window;
 
 pub use control::Control;
 pub use event::{
-    AckEvent, DeliveryEvent, DeliverySample, LossEvent, LostFlight, RateSample, ReceivedEvent, SentEvent, TimeoutEvent,
+    AckEvent, CustomMessage, DataPacket, DeliveryEvent, DeliverySample, LossEvent, LostFlight, RateSample,
+    ReceivedEvent, SentEvent, TimeoutEvent,
 };
 pub use known_path::KnownPath;
 pub use options::SpecError;
@@ -116,13 +117,13 @@ pub trait Controller: Send {
 
     /// Data packets left, retransmissions included. Called once per burst, and only if
     /// [`wants_packets`](Controller::wants_packets) returns `true`.
-    fn on_sent(&mut self, path: &Path, sent: &SentEvent, control: &mut Control) {
+    fn on_sent(&mut self, path: &Path, sent: &SentEvent<'_>, control: &mut Control) {
         let _ = (path, sent, control);
     }
 
     /// Data packets arrived, duplicates included. Called once per receive batch, and only if
     /// [`wants_packets`](Controller::wants_packets) returns `true`.
-    fn on_received(&mut self, path: &Path, received: &ReceivedEvent, control: &mut Control) {
+    fn on_received(&mut self, path: &Path, received: &ReceivedEvent<'_>, control: &mut Control) {
         let _ = (path, received, control);
     }
 
@@ -132,10 +133,19 @@ pub trait Controller: Send {
         let _ = (path, kind, body, control);
     }
 
+    /// The next user-defined control packet for the controller of the peer. Asked after each other call, until it returns
+    /// `None`, and only if [`wants_custom_messages`](Controller::wants_custom_messages) returns `true`.
+    ///
+    /// Such packets leave before queued data, are not reliable, and may overtake each other. While 64 of them wait to
+    /// leave, the transport does not ask. A message that does not fit into a packet is dropped.
+    fn next_message(&mut self) -> Option<CustomMessage> {
+        None
+    }
+
     /// The connection has ended.
     fn on_close(&mut self) {}
 
-    /// Whether to call [`on_sent`](Controller::on_sent) and [`on_received`](Controller::on_received).
+    /// Whether to call [`on_sent`](Controller::on_sent) and [`on_received`](Controller::on_received). Must not change.
     fn wants_packets(&self) -> bool {
         false
     }
@@ -146,7 +156,9 @@ pub trait Controller: Send {
         false
     }
 
-    /// Whether to pass on custom control packets of the peer. Off by default, because they are hostile input.
+    /// Whether to exchange custom control packets with the controller of the peer: to call
+    /// [`on_custom_message`](Controller::on_custom_message) and [`next_message`](Controller::next_message). Off by default,
+    /// because those of the peer are hostile input. Must not change.
     fn wants_custom_messages(&self) -> bool {
         false
     }

@@ -187,7 +187,6 @@ impl<const HEADER: usize> PacketStore<HEADER> {
     }
 
     /// The payload of a held packet.
-    #[cfg(test)]
     pub(crate) fn payload(&self, seq: SeqNo) -> Option<&[u8]> {
         let (chunk, slot) = self.locate(seq)?;
         let at = slot * self.stride() + HEADER;

@@ -3,6 +3,7 @@
 //!
 //! The whole header except the time stamp is written when the application writes the data.
 
+use farhaul_cc::DataPacket;
 use farhaul_units::{MsgNo, SeqNo, SeqRange};
 use farhaul_wire::udt4::{DataHeader, HEADER_LEN, MessageField, Position, SocketId, Timestamp};
 
@@ -120,6 +121,12 @@ impl SendBuffer {
     /// The time stamp of a held packet's last departure.
     pub(crate) fn stamped(&self, seq: SeqNo) -> Option<Timestamp> {
         self.store.header(seq).map(|header| DataHeader::timestamp_of(header))
+    }
+
+    /// A held packet, for a controller.
+    pub(crate) fn describe(&self, seq: SeqNo) -> Option<DataPacket> {
+        let message = DataHeader::field_of(self.store.header(seq)?).message;
+        Some(DataPacket::new(seq, Some(message), self.store.payload(seq)?.len() as u32))
     }
 
     /// The payload of a held packet.

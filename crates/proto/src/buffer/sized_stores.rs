@@ -117,7 +117,6 @@ impl<const HEADER: usize> SizedStores<HEADER> {
     }
 
     /// The payload of a held packet.
-    #[cfg(test)]
     pub(crate) fn payload(&self, seq: SeqNo) -> Option<&[u8]> {
         self.store(seq).payload(seq)
     }

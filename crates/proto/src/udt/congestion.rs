@@ -1,8 +1,8 @@
 //! The link between a connection and its controller: the controller's input, and bounds on its output.
 
 use farhaul_cc::{
-    AckEvent, Control, Controller, DeliveryEvent, DeliverySample, LossEvent, Path, ReceivedEvent, SentEvent,
-    TimeoutEvent,
+    AckEvent, Control, Controller, CustomMessage, DeliveryEvent, DeliverySample, LossEvent, Path, ReceivedEvent,
+    SentEvent, TimeoutEvent,
 };
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
@@ -224,11 +224,11 @@ impl Congestion {
         self.controller.wants_packets()
     }
 
-    pub(crate) fn on_sent(&mut self, path: &Path, sent: &SentEvent) {
+    pub(crate) fn on_sent(&mut self, path: &Path, sent: &SentEvent<'_>) {
         self.controller.on_sent(path, sent, &mut self.control);
     }
 
-    pub(crate) fn on_received(&mut self, path: &Path, received: &ReceivedEvent) {
+    pub(crate) fn on_received(&mut self, path: &Path, received: &ReceivedEvent<'_>) {
         self.controller.on_received(path, received, &mut self.control);
     }
 
@@ -236,6 +236,11 @@ impl Congestion {
         if self.controller.wants_custom_messages() {
             self.controller.on_custom_message(path, kind, body, &mut self.control);
         }
+    }
+
+    /// The controller's next message to that of the peer, if it exchanges any.
+    pub(crate) fn next_message(&mut self) -> Option<CustomMessage> {
+        if self.controller.wants_custom_messages() { self.controller.next_message() } else { None }
     }
 
     /// The peer asks to slow down (type 4). The rate falls by one ninth until the controller decides anew. Source:

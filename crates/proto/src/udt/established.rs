@@ -5,10 +5,11 @@ mod facts;
 mod feedback;
 mod losses;
 mod packet_size;
+mod packets;
 
 use std::collections::VecDeque;
 
-use farhaul_cc::{SentEvent, TimeoutEvent};
+use farhaul_cc::{CustomMessage, TimeoutEvent};
 use farhaul_units::{AckNo, Duration, Instant, MsgNo, Rate, SendPeriod, SeqNo};
 use farhaul_wire::udt4::{
     CONNECTION_BROKEN, Control, DataHeader, HEADER_LEN, Handshake, LossList, MessageField, Position, Request, SocketId,
@@ -17,6 +18,7 @@ use farhaul_wire::udt4::{
 
 use self::losses::Losses;
 use self::packet_size::Discovery;
+use self::packets::Departed;
 use super::challenge::{Challenge, silence};
 use super::congestion::Congestion;
 use super::half_close::HalfClose;
@@ -52,6 +54,8 @@ pub(crate) struct UdtConnection {
     control_surplus: u32,
     discovery: Option<Discovery>,
     mode: Mode,
+    /// Whether data packets carry the number of their message. Those of encrypted streams do not.
+    numbered: bool,
     role: Role,
     /// Time stamps count from here.
     opened: Instant,
@@ -68,8 +72,7 @@ pub(crate) struct UdtConnection {
     rtt: Rtt,
     congestion: Congestion,
     recollection: Recollection,
-    /// The last burst, if the controller wants events for packets and has not received this one.
-    burst: Option<SentEvent>,
+    departed: Departed,
     max_window: u32,
     confirmations: VecDeque<AckNo>,
     error_signal: Option<u32>,
@@ -111,6 +114,7 @@ impl UdtConnection {
             control_surplus: agreed.protection.control_surplus,
             discovery: None,
             mode: offer.mode,
+            numbered: offer.mode == Mode::Message || agreed.protection.data == 0,
             role,
             opened,
             answer: Answer::new(offer, agreed),
@@ -144,7 +148,7 @@ impl UdtConnection {
             rtt: Rtt::default(),
             congestion: Congestion::new(controller, min_period, now),
             recollection,
-            burst: None,
+            departed: Departed::default(),
             max_window: agreed.flow_window,
             confirmations: VecDeque::new(),
             error_signal: None,
@@ -153,6 +157,7 @@ impl UdtConnection {
             counts: Totals::default(),
         };
         established.sender.set_protection_overhead(agreed.protection);
+        established.follow_packets();
         if established.congestion.wants_deliveries() {
             established.sender.follow_arrivals(agreed.sends_receipts);
         }
@@ -224,7 +229,7 @@ impl UdtConnection {
     pub(crate) fn restart_path(&mut self, setup: Setup<'_>) {
         let Setup { config, rng, now } = setup;
         self.rtt = Rtt::default();
-        self.burst = None;
+        self.departed.forget();
         self.sender.restart_path(now);
         self.recollection.leave();
         self.congestion.restart((config.controller)(rng.next_u64()), now);
@@ -361,10 +366,8 @@ impl UdtConnection {
 
     /// Data packets that may leave now.
     fn plan(&mut self, now: Instant) -> Option<Transmission> {
-        if let Some(burst) = self.burst.take() {
-            let path = self.path(now);
-            self.congestion.on_sent(&path, &burst);
-            self.apply_control();
+        if !self.departed.is_empty() {
+            self.report_sent(now);
         } else if self.sender.scale_of_next() != self.congestion.scale().sent {
             // Packets of another size are next. Pace and window are those of the size before.
             self.apply_control();
@@ -386,10 +389,16 @@ impl UdtConnection {
 
     /// Queues a user-defined control packet, or drops it if too many wait.
     pub(crate) fn send_custom(&mut self, kind: u16, body: &[u8]) {
+        if self.custom.len() < MAX_CUSTOM {
+            self.queue_custom(kind, body.to_vec());
+        }
+    }
+
+    /// Queues a user-defined control packet, if it fits into a packet.
+    fn queue_custom(&mut self, kind: u16, body: Vec<u8>) {
         let most = self.mss.saturating_sub(IP_UDP_HEADER + self.control_surplus) as usize;
-        let fits = body.len() + HEADER_LEN <= most;
-        if fits && self.custom.len() < MAX_CUSTOM {
-            self.custom.push_back((kind, body.to_vec()));
+        if body.len() + HEADER_LEN <= most {
+            self.custom.push_back((kind, body));
         }
     }
 
@@ -408,6 +417,15 @@ impl UdtConnection {
         self.sender.apply(&control, self.congestion.send_period(), self.rtt.smoothed());
         self.receiver.set_policy(control.ack_period, control.ack_interval);
         self.liveness.expiry.set_rto(control.rto);
+        self.take_messages();
+    }
+
+    /// Queues the messages of the controller to that of the peer.
+    fn take_messages(&mut self) {
+        for _ in self.custom.len()..MAX_CUSTOM {
+            let Some(CustomMessage { kind, body }) = self.congestion.next_message() else { return };
+            self.queue_custom(kind, body);
+        }
     }
 
     /// A handshake packet arrived: the answer to it was lost, or somebody replays it. A side that is leaving does not

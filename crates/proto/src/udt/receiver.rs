@@ -3,7 +3,7 @@
 mod full_size;
 mod pieces;
 
-use farhaul_cc::ReceivedEvent;
+use farhaul_cc::DataPacket;
 use farhaul_units::{Duration, Instant, SeqNo};
 use farhaul_wire::udt4::{Ack, DataHeader, DropRequest, Piece, Receipt, SocketId, Timestamp};
 
@@ -50,13 +50,28 @@ pub(crate) struct Receiver {
     batch_short: bool,
     /// The last new packet was short, so it ended the sender's present data.
     ended: bool,
-    /// The latest packet.
-    last: SeqNo,
+    /// The packets of the present batch; `None` if no controller wants to know them.
+    heard: Option<Heard>,
     /// The latest new packet.
     latest: SeqNo,
     pub(crate) packets: u64,
     pub(crate) duplicates: u64,
     pub(crate) bytes: u64,
+}
+
+/// The packets of a batch, for a controller.
+#[derive(Debug)]
+struct Heard {
+    packets: Vec<DataPacket>,
+    /// Whether packets carry the number of their message.
+    numbered: bool,
+}
+
+impl Heard {
+    fn note(&mut self, header: &DataHeader, payload: &[u8]) {
+        let message = self.numbered.then_some(header.field.message);
+        self.packets.push(DataPacket::new(header.seq, message, payload.len() as u32));
+    }
 }
 
 impl Receiver {
@@ -86,7 +101,7 @@ impl Receiver {
             batch_new: 0,
             batch_short: false,
             ended: false,
-            last: first,
+            heard: None,
             latest: first,
             packets: 0,
             duplicates: 0,
@@ -108,7 +123,9 @@ impl Receiver {
     #[inline]
     pub(crate) fn on_data(&mut self, header: &DataHeader, payload: &[u8], now: Instant, rtt: &Rtt) {
         self.batch += 1;
-        self.last = header.seq;
+        if let Some(heard) = &mut self.heard {
+            heard.note(header, payload);
+        }
         self.capacity.on_arrival(header.seq, header.timestamp, self.arrived);
         let end = self.buffer.end();
         match self.buffer.insert(header.seq, header.field, payload) {
@@ -149,12 +166,33 @@ impl Receiver {
         }
     }
 
-    /// Ends a batch and updates everything that does not depend on single packets. Returns the event for a controller,
-    /// or `None` if the batch held no data.
-    pub(crate) fn finish_batch(&mut self, now: Instant, rtt: &Rtt) -> Option<ReceivedEvent> {
+    /// Lists the packets of a batch from now on. `numbered` is whether they carry the number of their message.
+    pub(crate) fn hear(&mut self, numbered: bool) {
+        self.heard = Some(Heard { packets: Vec::new(), numbered });
+    }
+
+    /// Lists no packets from now on.
+    pub(crate) fn hear_nothing(&mut self) {
+        self.heard = None;
+    }
+
+    /// Takes the packets of the batch that ended. [`give_back`](Self::give_back) takes the list for reuse.
+    pub(crate) fn take_heard(&mut self) -> Vec<DataPacket> {
+        self.heard.as_mut().map_or_else(Vec::new, |heard| std::mem::take(&mut heard.packets))
+    }
+
+    pub(crate) fn give_back(&mut self, mut packets: Vec<DataPacket>) {
+        if let Some(heard) = &mut self.heard {
+            packets.clear();
+            heard.packets = packets;
+        }
+    }
+
+    /// Ends a batch and updates everything that does not depend on single packets. Returns whether it held data.
+    pub(crate) fn finish_batch(&mut self, now: Instant, rtt: &Rtt) -> bool {
         let packets = std::mem::take(&mut self.batch);
         if packets == 0 {
-            return None;
+            return false;
         }
         self.packets += u64::from(packets);
         self.arrival.on_arrival(self.arrived, u64::from(packets));
@@ -166,10 +204,7 @@ impl Receiver {
         self.naks.on_arrival(&self.buffer, self.front_left, now, rtt);
         self.naks.acknowledge(self.buffer.ack_point());
         self.size_window(now, rtt);
-        let mut received = ReceivedEvent::default();
-        received.last = self.last;
-        received.packets = packets;
-        Some(received)
+        true
     }
 
     /// The sender gave up a message.

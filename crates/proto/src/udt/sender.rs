@@ -10,7 +10,7 @@ mod withheld;
 
 use std::collections::VecDeque;
 
-use farhaul_cc::{Control, DeliverySample, SentEvent};
+use farhaul_cc::{Control, DeliverySample};
 use farhaul_units::{Duration, Instant, PacketRate, Rng, SendPeriod, SeqNo, SeqRange};
 use farhaul_wire::udt4::{DropRequest, SocketId, Timestamp};
 
@@ -83,13 +83,9 @@ pub(crate) struct Transmission {
 }
 
 impl Transmission {
-    /// The event for the controller once the first `packets` packets have left.
-    pub(crate) fn event(&self, packets: u32) -> SentEvent {
-        let mut event = SentEvent::default();
-        event.last = self.seq.plus(packets.saturating_sub(1));
-        event.packets = packets;
-        event.retransmission = self.again;
-        event
+    /// Whether its packets leave once more.
+    pub(crate) const fn is_again(&self) -> bool {
+        self.again
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, ReceivedEvent, SentEvent};
-use farhaul_units::{Duration, Instant, PacketRate, Rate, SendPeriod};
+use farhaul_units::{Duration, Instant, MsgNo, PacketRate, Rate, SendPeriod};
 
 use super::*;
 use crate::transport::StreamError;
@@ -276,7 +276,7 @@ fn a_rendezvous_takes_no_longer_than_its_round_trips() {
 
 /// Counts events for single packets.
 #[derive(Clone, Default)]
-struct Counting(Arc<[AtomicU64; 3]>);
+struct Counting(Arc<[AtomicU64; 4]>);
 
 impl Controller for Counting {
     fn name(&self) -> &str {
@@ -289,13 +289,20 @@ impl Controller for Counting {
 
     fn on_loss(&mut self, _: &Path, _: &LossEvent<'_>, _: &mut Control) {}
 
-    fn on_sent(&mut self, path: &Path, sent: &SentEvent, _: &mut Control) {
-        assert!(sent.last.is_before(path.next_seq), "it has been sent");
-        self.0[usize::from(sent.retransmission)].fetch_add(u64::from(sent.packets), Ordering::Relaxed);
+    fn on_sent(&mut self, path: &Path, sent: &SentEvent<'_>, _: &mut Control) {
+        for (packet, next) in sent.packets.iter().zip(&sent.packets[1..]) {
+            assert_eq!((packet.seq.next(), packet.message.map(MsgNo::next)), (next.seq, next.message));
+        }
+        assert!(sent.packets.iter().all(|packet| packet.seq.is_before(path.next_seq)), "they have been sent");
+        assert!(sent.at <= path.now && sent.packets.iter().all(|packet| packet.payload <= 1_456));
+        self.0[usize::from(sent.retransmission)].fetch_add(sent.packets.len() as u64, Ordering::Relaxed);
     }
 
-    fn on_received(&mut self, _: &Path, received: &ReceivedEvent, _: &mut Control) {
-        self.0[2].fetch_add(u64::from(received.packets), Ordering::Relaxed);
+    fn on_received(&mut self, path: &Path, received: &ReceivedEvent<'_>, _: &mut Control) {
+        assert!(received.at <= path.now && received.packets.iter().all(|packet| packet.message.is_some()));
+        let bytes: u64 = received.packets.iter().map(|packet| u64::from(packet.payload)).sum();
+        self.0[2].fetch_add(received.packets.len() as u64, Ordering::Relaxed);
+        self.0[3].fetch_add(bytes, Ordering::Relaxed);
     }
 
     fn wants_packets(&self) -> bool {
@@ -328,7 +335,11 @@ fn a_controller_that_asks_for_packets_hears_of_every_one() {
     let again = sent.packets_retransmitted;
     assert!(again > 0);
     assert_eq!(told, [sent.packets_sent - again, again, received.packets_received]);
+    let duplicates = received.packets_duplicate * 1_456;
+    let bytes = counted.0[3].load(Ordering::Relaxed);
+    assert!((1_000_000..=1_000_000 + duplicates).contains(&bytes), "{bytes}");
 }
 
+mod conversing;
 mod deliveries;
 mod packet_size;

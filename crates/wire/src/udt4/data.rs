@@ -136,6 +136,12 @@ impl DataHeader {
         packet.first_chunk::<HEADER_LEN>().map_or(Timestamp::ZERO, |head| Timestamp::new(TIMESTAMP.read(head)))
     }
 
+    /// The message field of an encoded header.
+    #[inline]
+    pub fn field_of(head: &[u8; HEADER_LEN]) -> MessageField {
+        MessageField::from_word(WORD_1.read(head))
+    }
+
     /// Sets the destination of an encoded packet. Does nothing if it is shorter than a header.
     #[inline]
     pub fn set_destination(packet: &mut [u8], destination: SocketId) {

@@ -35,15 +35,15 @@ impl UdtConnection {
 
     /// All packets of one receive call were handled.
     pub(crate) fn end_batch(&mut self, now: Instant) {
-        let Some(received) = self.receiver.finish_batch(now, &self.rtt) else { return };
+        if !self.receiver.finish_batch(now, &self.rtt) {
+            return;
+        }
         self.liveness.gap.look(&self.receiver.buffer, now);
         if let Some(half_close) = &mut self.half_close {
             half_close.on_arrival(&self.receiver.buffer, now, self.rtt.with_margin());
         }
         if self.congestion.wants_packets() {
-            let path = self.path(now);
-            self.congestion.on_received(&path, &received);
-            self.apply_control();
+            self.report_received(now);
         }
     }
 }
@@ -128,12 +128,13 @@ impl protocol::Established for UdtConnection {
             self.liveness.expiry.watch(now, self.rtt.with_margin());
         }
         self.liveness.expiry.on_sent(now);
+        if self.congestion.wants_packets() {
+            self.departed.list(&self.sender, &transmission, now);
+        }
         let stamp = self.stamp(now);
         let run = self.sender.emit(transmission, (now, stamp), self.rtt.with_margin(), scratch)?;
         self.congestion.note_sent(now, run.packets);
-        if self.congestion.wants_packets() {
-            self.burst = Some(transmission.event(run.packets));
-        }
+        self.departed.keep(run.packets);
         Some((run.segment_size, run.bytes))
     }
 
@@ -237,7 +238,7 @@ impl protocol::Established for UdtConnection {
         if controller.wants_deliveries() != self.congestion.wants_deliveries() {
             return false;
         }
-        self.burst = None;
+        self.departed.forget();
         // What another law finds is nothing that the user's would find.
         self.recollection.leave();
         self.congestion.restart(controller, now);

@@ -1,5 +1,6 @@
 //! What leaves next: packets that were lost, then new ones, within windows and pacing.
 
+use farhaul_cc::DataPacket;
 use farhaul_units::{Duration, Instant, SeqRange};
 use farhaul_wire::udt4::Timestamp;
 
@@ -25,6 +26,12 @@ impl Sender {
             return Some(transmission);
         }
         self.plan_new(now, allowance, round_trip)
+    }
+
+    /// Lists the packets of a transmission for a controller. No more of them leave.
+    pub(crate) fn list(&self, transmission: &Transmission, list: &mut Vec<DataPacket>) {
+        let packets = (0..transmission.packets).map(|index| self.buffer.describe(transmission.seq.plus(index)));
+        list.extend(packets.map_while(|packet| packet));
     }
 
     /// The datagrams of a transmission. They count as sent. A packet that the path no longer carries leaves in pieces, in `scratch`.

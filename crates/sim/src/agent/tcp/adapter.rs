@@ -4,7 +4,7 @@
 //! fast recovery. The sender decides when a recovery begins. That is *one* loss to the controller and so one window
 //! reduction. The sender reports no acknowledgements during a recovery.
 
-use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, SentEvent, TimeoutEvent};
+use farhaul_cc::{AckEvent, Control, Controller, DataPacket, LossEvent, Path, SentEvent, TimeoutEvent};
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 
 use super::rto::RetransmissionTimer;
@@ -122,9 +122,8 @@ impl Window {
         self.path.packets_sent += 1;
         if self.wants_packets {
             self.update_path(now, flight, 0);
-            let mut sent = SentEvent::default();
-            (sent.last, sent.packets, sent.retransmission) = (seq_no(seq), 1, retransmission);
-            self.controller.on_sent(&self.path, &sent, &mut self.control);
+            let packets = [DataPacket::new(seq_no(seq), None, self.path.mss.saturating_sub(super::HEADER))];
+            self.controller.on_sent(&self.path, &SentEvent::new(&packets, retransmission, now), &mut self.control);
             self.apply_control();
         }
     }
