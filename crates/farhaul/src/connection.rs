@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::port::{Attempt, Port};
 use crate::randomness;
 use crate::reach::Reaching;
+use crate::readiness::{self, Readiness, Watch};
 use crate::security::Protection;
 
 /// The shared part of [`Stream`](crate::Stream) and [`MessageSocket`](crate::MessageSocket). Both dereference to it.
@@ -47,9 +48,9 @@ impl Connection {
         Self { port, id, peer, cancelled, read_timeout: TimeLimit::none(), write_timeout: TimeLimit::none() }
     }
 
-    /// The connection that waited longest to be accepted. An attempt for [`WaitPlace::Accept`].
-    pub(crate) fn accept(port: &Arc<Port>, core: &mut Core<Endpoint>) -> Option<Self> {
-        while let Some(id) = core.next_accepted() {
+    /// A connection that waits to be accepted. An attempt for [`WaitPlace::Accept`].
+    pub(crate) fn accept(port: &Arc<Port>, core: &mut Core<Endpoint>, newest_first: bool) -> Option<Self> {
+        while let Some(id) = if newest_first { core.newest_accepted() } else { core.next_accepted() } {
             core.transport.claim(id);
             if let Some(peer) = core.transport.peer(id) {
                 return Some(Self::new(Arc::clone(port), id, peer));
@@ -58,7 +59,8 @@ impl Connection {
         None
     }
 
-    /// Waits until the peer has acknowledged everything that was written, then closes the connection.
+    /// Waits until the peer has acknowledged everything that was written, then closes the connection. Gives up an attempt to
+    /// [connect](crate::Endpoint::begin_connect).
     ///
     /// From this call on, no handle can write. Reading goes on until the peer has acknowledged everything. Data that
     /// arrived by then can still be read, followed by the end of the stream.
@@ -275,6 +277,27 @@ impl Connection {
         Canceller::new(&self.cancelled, self.port.driver.cancellation())
     }
 
+    /// What the connection permits now, without waiting and without consuming anything. [`Connection::watch`] has a waker
+    /// called when it may have changed.
+    ///
+    /// # Errors
+    /// The endpoint's driver thread is gone.
+    pub fn readiness(&self) -> Result<Readiness, Error> {
+        readiness::of_connection(&mut *self.port.driver.lock()?, self.id)
+    }
+
+    /// A watch of this connection, for an event loop.
+    pub fn watch(&self) -> Watch {
+        Watch::of_connection(&self.port, self.id)
+    }
+
+    /// Tries `attempt` once.
+    pub(crate) fn attempt<R>(&self, mut attempt: impl Attempt<R>) -> Result<Option<R>, Error> {
+        let mut guard = self.port.driver.lock()?;
+        let now = guard.now();
+        attempt(&mut guard, now)
+    }
+
     pub(crate) fn id(&self) -> ConnectionId {
         self.id
     }
@@ -311,7 +334,7 @@ impl Connection {
     pub(crate) fn begin_to_finish(&self) -> Result<(), Error> {
         let mut guard = self.port.driver.lock()?;
         let now = guard.now();
-        guard.transport.finish(now, self.id);
+        guard.finish(now, self.id);
         Ok(())
     }
 

@@ -43,7 +43,6 @@ mod transmit_queue;
 mod wait;
 mod wait_queue;
 mod wake_coalescing;
-#[cfg_attr(not(any(test, feature = "tokio")), expect(dead_code, reason = "tasks come with the feature `tokio`"))]
 mod wakers;
 
 pub(crate) use self::channels::OtherClient;
@@ -53,5 +52,4 @@ pub(crate) use guard::{CancelFlags, EndpointGuard};
 pub(crate) use threads::{Driver, UdpPort};
 #[cfg(any(test, feature = "tokio"))]
 pub(crate) use wait::TaskWait;
-#[cfg(any(test, feature = "tokio"))]
 pub(crate) use wakers::Registration;

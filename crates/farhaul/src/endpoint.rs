@@ -223,6 +223,50 @@ impl Endpoint {
         self.established(peer, options).map(MessageSocket::from_connection)
     }
 
+    /// Begins to connect to `peer` and returns at once. The stream is not established yet.
+    ///
+    /// [`Connection::readiness`] tells when it is, and [`Connection::ending`] why it never will be. Until then, reads and writes
+    /// wait, and `try_read` and `try_write` give nothing. Unlike [`connect`](Endpoint::connect), it does not ask the network
+    /// for the reason of a silence, so an attempt at a closed port lasts the whole time-out.
+    ///
+    /// # Errors
+    /// The address is of the other family ([`Error::WrongFamily`]). There are too many connections. The driver thread is gone.
+    pub fn begin_connect(&self, peer: SocketAddr) -> Result<Stream, Error> {
+        self.begun(peer, ConnectOptions { mode: Mode::Stream, rendezvous: false }).map(Stream::from_connection)
+    }
+
+    /// [`begin_connect`](Endpoint::begin_connect) for a [rendezvous](Endpoint::rendezvous).
+    ///
+    /// # Errors
+    /// As [`begin_connect`](Endpoint::begin_connect). A second rendezvous with the same address is refused.
+    pub fn begin_rendezvous(&self, peer: SocketAddr) -> Result<Stream, Error> {
+        self.begun(peer, ConnectOptions { mode: Mode::Stream, rendezvous: true }).map(Stream::from_connection)
+    }
+
+    /// [`begin_connect`](Endpoint::begin_connect) for messages.
+    ///
+    /// # Errors
+    /// As [`begin_connect`](Endpoint::begin_connect).
+    pub fn begin_connect_for_messages(&self, peer: SocketAddr) -> Result<MessageSocket, Error> {
+        let options = ConnectOptions { mode: Mode::Message, rendezvous: false };
+        self.begun(peer, options).map(MessageSocket::from_connection)
+    }
+
+    /// [`begin_rendezvous`](Endpoint::begin_rendezvous) for messages.
+    ///
+    /// # Errors
+    /// As [`begin_rendezvous`](Endpoint::begin_rendezvous).
+    pub fn begin_rendezvous_for_messages(&self, peer: SocketAddr) -> Result<MessageSocket, Error> {
+        let options = ConnectOptions { mode: Mode::Message, rendezvous: true };
+        self.begun(peer, options).map(MessageSocket::from_connection)
+    }
+
+    fn begun(&self, peer: SocketAddr, options: ConnectOptions) -> Result<Connection, Error> {
+        self.reachable(vec![peer])?;
+        let (connection, _) = self.begin(Attempted { peer, has_alternative: false }, options)?;
+        Ok(connection)
+    }
+
     /// Accepts streams that peers open to this port.
     ///
     /// # Errors

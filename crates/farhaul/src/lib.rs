@@ -78,6 +78,7 @@ mod port;
 pub mod probe;
 mod randomness;
 mod reach;
+mod readiness;
 mod recent_paths;
 pub mod security;
 mod stream;
@@ -99,6 +100,7 @@ pub use farhaul_units::Rate;
 pub use listener::{Accept, Listener};
 pub use message::{MessageSocket, Received, SendOptions};
 pub use other_clients::OtherClients;
+pub use readiness::{Readiness, Watch};
 pub use recent_paths::RecentPaths;
 pub use stream::Stream;
 #[cfg(feature = "tokio")]

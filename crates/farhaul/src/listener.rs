@@ -17,6 +17,7 @@ use crate::driver::{CancelFlags, Core, WaitPlace};
 use crate::error::Error;
 use crate::message::MessageSocket;
 use crate::port::{Attempt, Port};
+use crate::readiness::{self, Readiness, Watch};
 use crate::stream::Stream;
 
 /// Accepts connections on an endpoint: streams or [`MessageSocket`]s.
@@ -26,6 +27,7 @@ pub struct Listener<S = Stream> {
     port: Arc<Port>,
     cancelled: Arc<CancelFlag>,
     closed: AtomicBool,
+    newest_first: bool,
     accepts: PhantomData<fn() -> S>,
 }
 
@@ -86,7 +88,7 @@ impl<S: Accept> Listener<S> {
         }
         drop(guard);
         let (cancelled, closed) = (Arc::default(), AtomicBool::new(false));
-        Ok(Self { port: Arc::clone(port), cancelled, closed, accepts: PhantomData })
+        Ok(Self { port: Arc::clone(port), cancelled, closed, newest_first: false, accepts: PhantomData })
     }
 
     /// Waits for the next connection.
@@ -106,6 +108,37 @@ impl<S: Accept> Listener<S> {
     pub async fn accept_async(&self) -> Result<(S::Async, SocketAddr), Error> {
         let (connection, peer) = TaskWait::new(&self.port.driver, WaitPlace::Accept, self.flags(), self.next()).await?;
         Ok((connection.into(), peer))
+    }
+
+    /// Accepts the connection that has waited shortest first, as libudt does. Default: longest first.
+    #[must_use]
+    pub fn newest_first(mut self) -> Self {
+        self.newest_first = true;
+        self
+    }
+
+    /// [`accept`](Listener::accept) without waiting: `None` if no connection waits.
+    ///
+    /// # Errors
+    /// The listener was closed, or the driver thread is gone.
+    pub fn try_accept(&self) -> Result<Option<(S, SocketAddr)>, Error> {
+        let mut guard = self.port.driver.lock()?;
+        let now = guard.now();
+        self.next()(&mut guard, now)
+    }
+
+    /// Whether [`accept`](Listener::accept) returns at once: a connection waits (`readable`), or the listener was closed
+    /// (`ended`).
+    ///
+    /// # Errors
+    /// The driver thread is gone.
+    pub fn readiness(&self) -> Result<Readiness, Error> {
+        Ok(readiness::of_acceptor(&*self.port.driver.lock()?))
+    }
+
+    /// A watch of this listener, for an event loop.
+    pub fn watch(&self) -> Watch {
+        Watch::of_listener(&self.port)
     }
 
     /// The accepted connections in order. It ends when the listener is closed or cancelled.
@@ -139,7 +172,7 @@ impl<S: Accept> Listener<S> {
             if self.closed.load(Ordering::Acquire) {
                 return Err(Error::ListenerClosed);
             }
-            Ok(Connection::accept(&self.port, core).map(|connection| {
+            Ok(Connection::accept(&self.port, core, self.newest_first).map(|connection| {
                 let peer = connection.first_peer();
                 (S::accepted(connection), peer)
             }))

@@ -106,6 +106,25 @@ impl MessageSocket {
         self.connection.when_readable(receiving(self.connection.id(), out))
     }
 
+    /// [`send_with`](MessageSocket::send_with) without waiting. Returns false if there is no room, or the connection is not
+    /// established yet.
+    ///
+    /// # Errors
+    /// As [`send`](MessageSocket::send), without time-out and canceller.
+    pub fn try_send(&self, message: &[u8], options: SendOptions) -> Result<bool, Error> {
+        self.check_length(message)?;
+        Ok(self.connection.attempt(sending(self.connection.id(), message, options))?.is_some())
+    }
+
+    /// [`recv`](MessageSocket::recv) without waiting. The outer `None` means that no message is complete, and the inner one
+    /// is the end.
+    ///
+    /// # Errors
+    /// As [`recv`](MessageSocket::recv), without time-out and canceller.
+    pub fn try_recv(&self, out: &mut [u8]) -> Result<Option<Option<Received>>, Error> {
+        self.connection.attempt(receiving(self.connection.id(), out))
+    }
+
     /// Checks that `message` can be sent at all.
     pub(crate) fn check_length(&self, message: &[u8]) -> Result<(), Error> {
         let (len, longest) = (message.len(), self.connection.longest_message());
@@ -113,11 +132,12 @@ impl MessageSocket {
     }
 }
 
-/// An attempt to send `message`. `None` while there is no room.
+/// An attempt to send `message`. `None` while there is no room, or before the connection is established.
 pub(crate) fn sending(id: ConnectionId, message: &[u8], options: SendOptions) -> impl Attempt<()> {
     let options = MessageOptions { ttl: options.time_to_live, in_order: options.in_order };
     move |core: &mut Core<_>, now| match core.transport.send_message(now, id, message, options) {
         Ok(taken) => Ok(taken.then_some(())),
+        Err(StreamError::NotConnected) => Ok(None),
         Err(StreamError::MessageTooLong(longest)) => Err(Error::MessageTooLong { len: message.len(), longest }),
         Err(error) => Err(error.into()),
     }

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use farhaul_proto::{ConnectionId, Read, Streams};
+use farhaul_proto::{ConnectionId, Read, StreamError, Streams};
 
 use crate::connection::Connection;
 use crate::driver::Core;
@@ -177,6 +177,28 @@ impl Stream {
         self.connection.when_writable(writing(self.connection.id(), data))
     }
 
+    /// [`recv`](Stream::recv) without waiting: `None` if nothing has arrived.
+    ///
+    /// # Errors
+    /// As [`recv`](Stream::recv), without time-out and canceller.
+    pub fn try_read(&self, out: &mut [u8]) -> Result<Option<usize>, Error> {
+        if out.is_empty() {
+            return Ok(Some(0));
+        }
+        self.connection.attempt(reading(self.connection.id(), out))
+    }
+
+    /// [`send`](Stream::send) without waiting: `None` if there is no room, or the connection is not established yet.
+    ///
+    /// # Errors
+    /// As [`send`](Stream::send), without time-out and canceller.
+    pub fn try_write(&self, data: &[u8]) -> Result<Option<usize>, Error> {
+        if data.is_empty() {
+            return Ok(Some(0));
+        }
+        self.connection.attempt(writing(self.connection.id(), data))
+    }
+
     /// Takes all of `data`. The typed form of [`io::Write::write_all`].
     ///
     /// # Errors
@@ -201,10 +223,13 @@ pub(crate) fn reading(id: ConnectionId, out: &mut [u8]) -> impl Attempt<usize> {
     }
 }
 
-/// An attempt to write `data`; nothing yet while there is no room.
+/// An attempt to write `data`; nothing yet while there is no room, or before the connection is established.
 pub(crate) fn writing(id: ConnectionId, data: &[u8]) -> impl Attempt<usize> {
     let data = &data[..data.len().min(PER_TURN)];
-    move |core: &mut Core<_>, now| Ok(Some(core.transport.write(now, id, data)?).filter(|taken| *taken > 0))
+    move |core: &mut Core<_>, now| match core.transport.write(now, id, data) {
+        Ok(0) | Err(StreamError::NotConnected) => Ok(None),
+        taken => Ok(Some(taken?)),
+    }
 }
 
 fn block_len(left: u64) -> usize {

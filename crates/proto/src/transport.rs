@@ -245,6 +245,20 @@ pub struct Protection {
     pub peer_key: Vec<u8>,
 }
 
+/// What a connection permits without waiting: [`Endpoint::readiness`](crate::Endpoint::readiness).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Readiness {
+    /// The handshake has succeeded. It stays true after the end.
+    pub connected: bool,
+    /// A read gives data, the end or an error at once.
+    pub readable: bool,
+    /// A write takes data or gives an error at once.
+    pub writable: bool,
+    /// The connection has ended for its application. Received data may still be readable.
+    pub ended: bool,
+}
+
 /// Why a stream cannot be read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

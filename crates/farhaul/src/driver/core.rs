@@ -156,9 +156,17 @@ impl<T: Streams + Channels> Core<T> {
         Some(self.slots.get(id.slot())?.as_ref().filter(|slot| slot.id == id)?.status)
     }
 
+    /// Finishes a connection, or gives up the attempt to connect.
+    pub(crate) fn finish(&mut self, now: Instant, id: ConnectionId) {
+        match self.status(id) {
+            Some(Status { connected: false, lost: None, .. }) => self.transport.close(now, id),
+            _ => self.transport.finish(now, id),
+        }
+    }
+
     /// Finishes a connection, even if its last handle is dropped before.
     pub(crate) fn finish_in_background(&mut self, now: Instant, id: ConnectionId) {
-        self.transport.finish(now, id);
+        self.finish(now, id);
         if let Some(slot) = find(&mut self.slots, id) {
             slot.handle = Handle::Dispensable;
         }
@@ -260,6 +268,16 @@ impl<T: Streams + Channels> Core<T> {
     /// The connection that has waited longest to be accepted.
     pub(crate) fn next_accepted(&mut self) -> Option<ConnectionId> {
         self.accepting.queue.pop_front()
+    }
+
+    /// The connection that has waited shortest to be accepted.
+    pub(crate) fn newest_accepted(&mut self) -> Option<ConnectionId> {
+        self.accepting.queue.pop_back()
+    }
+
+    /// Whether peers can connect, and whether a connection waits to be accepted.
+    pub(crate) fn acceptor(&self) -> (bool, bool) {
+        (self.accepting.open, !self.accepting.queue.is_empty())
     }
 
     /// The wait queue of a place. `None` if the connection's handle is gone.

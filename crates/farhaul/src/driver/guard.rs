@@ -15,7 +15,6 @@ use super::channels::{ChannelPort, ChannelSockets, RequestQueue};
 use super::core::{Core, DriverThread, WaitPlace};
 use super::departure::Departure;
 use super::transmit_queue::QueueState;
-#[cfg(any(test, feature = "tokio"))]
 use super::wakers::Registration;
 use crate::canceller::CancelFlag;
 use crate::error::Error;
@@ -214,7 +213,6 @@ impl<T: Streams + Channels> Shared<T> {
     }
 
     /// Removes the waker of a task that waits for `place`.
-    #[cfg(any(test, feature = "tokio"))]
     pub(crate) fn withdraw(&self, place: WaitPlace, registration: &mut Registration) {
         if !registration.is_set() {
             return;

@@ -3,9 +3,7 @@
 use std::sync::{Arc, Condvar};
 use std::task::Waker;
 
-#[cfg(any(test, feature = "tokio"))]
-use super::wakers::Registration;
-use super::wakers::Wakers;
+use super::wakers::{Registration, Wakers};
 
 /// Wakes the waiters of a condition when it may have come true. They check it again.
 ///
@@ -46,13 +44,11 @@ impl WaitQueue {
     }
 
     /// Has the next wake-up wake `task`. Returns the replaced waker, which the caller drops without the lock.
-    #[cfg(any(test, feature = "tokio"))]
     pub(crate) fn register(&mut self, registration: &mut Registration, task: &Waker) -> Option<Waker> {
         self.tasks.register(registration, task)
     }
 
     /// Removes a task. Returns its waker, which the caller drops without the lock.
-    #[cfg(any(test, feature = "tokio"))]
     pub(crate) fn withdraw(&mut self, registration: &mut Registration) -> Option<Waker> {
         self.tasks.withdraw(registration)
     }

@@ -10,6 +10,7 @@ mod ends;
 mod leaving;
 mod plain_clients;
 mod probe;
+mod readiness;
 mod secure;
 mod secure_rendezvous;
 mod tasks;

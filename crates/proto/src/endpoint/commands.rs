@@ -16,7 +16,7 @@ use crate::endpoint::protocol::Established;
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
 use crate::stats::Stats;
-use crate::transport::{ConnectOptions, Message, MessageOptions, Protection, Read, StreamError, Streams};
+use crate::transport::{ConnectOptions, Message, MessageOptions, Protection, Read, Readiness, StreamError, Streams};
 
 /// Messages, rendezvous, error signals and custom packets exist in some protocols only. In all others, calls with a result
 /// fail, and the rest do nothing.
@@ -131,6 +131,15 @@ impl Endpoint {
     /// The connection was lost, or closed while data was known to be missing, or is not in message mode.
     pub fn recv_message(&mut self, _now: Instant, id: ConnectionId, out: &mut [u8]) -> Result<Message, StreamError> {
         self.command(id, |connection| connection.recv_message(out))?
+    }
+
+    /// What the connection permits now, in both modes. [`Event::Readable`](crate::Event::Readable) follows if it is not
+    /// readable, and [`Event::Writable`](crate::Event::Writable) if it is not writable.
+    ///
+    /// # Errors
+    /// The connection was released.
+    pub fn readiness(&mut self, id: ConnectionId) -> Result<Readiness, StreamError> {
+        self.command(id, Connection::readiness)
     }
 
     /// Tells the peer that this side cannot store the data (UDT's error signal, type 8).

@@ -229,7 +229,7 @@ impl ConnectionState {
     }
 
     /// Whether it has ended for the application.
-    const fn has_ended(&self) -> bool {
+    pub(crate) const fn has_ended(&self) -> bool {
         matches!(self.life, Life::Leaving | Life::Over)
     }
 }

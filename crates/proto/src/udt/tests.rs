@@ -9,7 +9,7 @@ use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, ReceivedEvent, 
 use farhaul_units::{Duration, Instant, MsgNo, PacketRate, Rate, SendPeriod};
 
 use super::*;
-use crate::transport::StreamError;
+use crate::transport::{Readiness, StreamError};
 use crate::{Batch, Config, ConnectionId, Entropy, Event, Mode, Read, Streams, Transport};
 
 const DELAY: Duration = Duration::from_millis(10);
@@ -221,6 +221,41 @@ fn a_writer_that_was_refused_is_woken_although_another_one_was_not() {
     assert_eq!(pair.ends[0].write(pair.now, caller, &large[..100]), Ok(100));
     pair.events[0].clear();
     pair.run_until(5, |pair| pair.events[0].contains(&Event::Writable(caller)));
+}
+
+#[test]
+fn readiness_consumes_nothing_and_promises_an_event_for_what_is_not_ready() {
+    for mode in [Mode::Stream, Mode::Message] {
+        let mut pair = Pair::new();
+        let [caller, listener] = pair.connect(mode);
+        let idle = pair.ends[1].readiness(listener).unwrap();
+        assert_eq!([idle.connected, idle.readable, idle.writable, idle.ended], [true, false, true, false]);
+        let now = pair.now;
+        match mode {
+            Mode::Stream => assert_eq!(pair.ends[0].write(now, caller, b"ready"), Ok(5)),
+            Mode::Message => {
+                assert_eq!(pair.ends[0].send_message(now, caller, b"ready", MessageOptions::default()), Ok(true));
+            }
+        }
+        pair.run_until(5, |pair| pair.events[1].contains(&Event::Readable(listener)));
+        assert!([(); 2].map(|()| pair.ends[1].readiness(listener).unwrap().readable)[1]);
+        pair.ends[0].close(now, caller);
+        pair.run_until(5, |pair| pair.ends[1].readiness(listener).unwrap().ended);
+        let ended = pair.ends[1].readiness(listener).unwrap();
+        assert_eq!([ended.connected, ended.readable, ended.writable], [true; 3]);
+    }
+}
+
+#[test]
+fn a_connection_in_the_making_is_neither_readable_nor_writable_and_wakes_its_writer_once_established() {
+    let mut pair = Pair::new();
+    pair.ends[1].listen(Mode::Stream).unwrap();
+    let now = pair.now;
+    let caller = pair.ends[0].connect(now, address(1)).unwrap();
+    assert_eq!(pair.ends[0].readiness(caller), Ok(Readiness::default()));
+    assert_eq!(pair.ends[0].write(now, caller, b"early"), Err(StreamError::NotConnected));
+    pair.run_until(5, |pair| pair.events[0].contains(&Event::Writable(caller)));
+    assert!(pair.ends[0].readiness(caller).unwrap().connected);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::endpoint::closing::CloseKind;
 use crate::endpoint::connection_state::ConnectionState;
 use crate::endpoint::life::Life;
 use crate::endpoint::protocol::Established;
-use crate::transport::{Message, MessageOptions, Read, StreamError};
+use crate::transport::{Message, MessageOptions, Read, Readiness, StreamError};
 
 impl Connection {
     pub(in crate::endpoint) fn write(&mut self, now: Instant, data: &[u8]) -> Result<usize, StreamError> {
@@ -26,7 +26,12 @@ impl Connection {
         if self.name.mode != mode {
             return Err(StreamError::WrongMode);
         }
-        self.state.may_write()?;
+        if let Err(error) = self.state.may_write() {
+            if error == StreamError::NotConnected {
+                self.state.wait_for_room();
+            }
+            return Err(error);
+        }
         match &mut self.phase {
             Phase::Established(established) => Ok((&mut self.state, &mut **established)),
             Phase::Opening(_) => Err(StreamError::NotConnected),
@@ -93,6 +98,26 @@ impl Connection {
             Read::End => Message::End,
             _ => Message::Pending,
         })
+    }
+
+    /// What the application can do now. Events follow for what it cannot do.
+    pub(in crate::endpoint) fn readiness(&mut self) -> Readiness {
+        let (connected, can_read, has_room) = match &mut self.phase {
+            Phase::Established(established) => {
+                let can_read = established.can_read() || established.is_read_to_end();
+                (established.is_ready(), can_read, established.has_room_again())
+            }
+            Phase::Opening(_) => (false, false, false),
+        };
+        let readable = can_read || self.state.nothing_to_read() != Ok(Read::Pending);
+        let writable = match self.state.may_write() {
+            Ok(()) => has_room,
+            Err(error) => error != StreamError::NotConnected,
+        };
+        if !writable {
+            self.state.wait_for_room();
+        }
+        Readiness { connected, readable, writable, ended: self.state.has_ended() }
     }
 
     /// Appends packets with unreliable datagrams to `out`. Returns the length of a packet; `None` if the datagrams are lost.
