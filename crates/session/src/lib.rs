@@ -82,6 +82,7 @@ mod pattern;
 mod rules;
 mod sender_request;
 mod service;
+mod shard;
 mod store;
 mod wire_codes;
 
@@ -118,6 +119,7 @@ pub use service::{
     Progressing, Put, ReadFrom, ReadRange, Remove, Removing, ReplyEvent, RequestId, ServicePath, ServiceTotals,
     Written,
 };
+pub use shard::{NoShard, Shard};
 pub use store::{
     Chunk, Commit, Ending, KnownChunk, Leftover, Made, MemoryFile, MemorySource, MemoryStore, Next, Source, Store,
     Verdict,

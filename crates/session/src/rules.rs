@@ -1,6 +1,7 @@
 //! The rules of a copy: what is kept, what is skipped, what is removed.
 
 use crate::field::{Fields, Malformed};
+use crate::shard::Shard;
 
 /// Longest filter in bytes: a pattern as long as a path, and its sign.
 const MAX_FILTER: usize = 4096 + 1;
@@ -28,6 +29,9 @@ pub struct Rules {
     pub wait_for_space: bool,
     /// Names that take no part in the copy, as lines of a .gitignore file. A removal spares them.
     pub filters: Vec<Vec<u8>>,
+    /// The part of the files that the sender sends. Senders that do not know of parts would send everything, so they get rules that
+    /// they refuse.
+    pub shard: Option<Shard>,
 }
 
 /// Properties that a copy keeps.
@@ -110,6 +114,8 @@ const ALLOW_CHANGING: u16 = 4;
 const DELETE: u16 = 8;
 const WHOLE: u16 = 16;
 const WAIT_FOR_SPACE: u16 = 32;
+/// Beside the skip rule: a part of the copy stands at the end.
+const HAS_SHARD: u8 = 0x80;
 
 impl Rules {
     /// The rules as they are sent.
@@ -140,12 +146,13 @@ impl Rules {
         let flags = flags.iter().filter(|(_, set)| *set).fold(0, |all, (flag, _)| all | flag);
         out.push(kept);
         out.extend_from_slice(&flags.to_be_bytes());
-        out.push(match self.skip {
+        let skip = match self.skip {
             Skip::SizeTime => 0,
             Skip::Digest => 1,
             Skip::Exists => 2,
             Skip::Never => 3,
-        });
+        };
+        out.push(skip | if self.shard.is_some() { HAS_SHARD } else { 0 });
         out.push(match self.sync {
             Sync::File => 0,
             Sync::Never => 1,
@@ -157,6 +164,9 @@ impl Rules {
             let filter = &filter[..filter.len().min(MAX_FILTER)];
             out.extend_from_slice(&u16::try_from(filter.len()).expect("cut to MAX_FILTER").to_be_bytes());
             out.extend_from_slice(filter);
+        }
+        if let Some(shard) = self.shard {
+            shard.encode(out);
         }
     }
 
@@ -174,7 +184,9 @@ impl Rules {
             acls: bit(7),
         };
         let flags = fields.u16()?;
-        let skip = match fields.u8()? {
+        let skip = fields.u8()?;
+        let has_shard = skip & HAS_SHARD != 0;
+        let skip = match skip & !HAS_SHARD {
             0 => Skip::SizeTime,
             1 => Skip::Digest,
             2 => Skip::Exists,
@@ -196,6 +208,7 @@ impl Rules {
             }
             filters.push(fields.bytes(length)?.to_vec());
         }
+        let shard = if has_shard { Some(Shard::decode(fields)?) } else { None };
         Ok(Self {
             keep,
             skip,
@@ -207,6 +220,7 @@ impl Rules {
             allow_changing: flags & ALLOW_CHANGING != 0,
             wait_for_space: flags & WAIT_FOR_SPACE != 0,
             filters,
+            shard,
         })
     }
 }
@@ -228,6 +242,7 @@ mod tests {
             allow_changing: true,
             wait_for_space: true,
             filters: vec![b"*.o".to_vec(), b"!keep.o".to_vec()],
+            shard: Shard::new(3, 8).ok(),
         };
         for rules in [Rules::default(), all, Rules { skip: Skip::Digest, sync: Sync::Never, ..Rules::default() }] {
             let mut bytes = Vec::new();

@@ -248,7 +248,7 @@ impl Copy {
 
     /// Whether its rules leave out some of what its sources have.
     pub fn leaves_out(&self) -> bool {
-        self.has_names || !self.rules.filters.is_empty()
+        self.has_names || self.rules.shard.is_some() || !self.rules.filters.is_empty()
     }
 
     /// Its sources on this host.
@@ -286,6 +286,9 @@ impl Copy {
             )
             .remedy("leave out --delete, or copy whole directories"));
         }
+        if self.rules.shard.is_some() {
+            self.check_shard()?;
+        }
         if self.ssh.detach && matches!(self.plan, Plan::Between(_)) {
             return Err(Error::usage("--detach is for copies from or to this machine"));
         }
@@ -310,6 +313,24 @@ impl Copy {
             .remedy("start the copy on the other host"));
         }
         Ok(())
+    }
+
+    /// Checks that several runs can divide its files.
+    fn check_shard(&self) -> Result<(), Error> {
+        if self.rules.delete.is_some() {
+            return Err(Error::usage(
+                "one part of a copy does not say what the source lacks, so nothing can be removed by it",
+            )
+            .remedy("leave out --delete, and remove with a copy of everything after the parts"));
+        }
+        match &self.plan {
+            Plan::Feed(_) | Plan::Fetch(_) => Err(Error::usage("a stream has no parts").remedy("leave out --shard")),
+            plan if !plan.is_into_directory() => Err(Error::usage(
+                "the parts of a copy need a directory as their target, because a new name means another place once it exists",
+            )
+            .remedy("write TARGET/")),
+            _ => Ok(()),
+        }
     }
 
     /// Runs it.

@@ -38,6 +38,9 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
         if args.names.files_from.is_some() {
             return Err(Fault::usage("--files-from needs a Farhaul server, because original programs know no lists"));
         }
+        if args.rules.shard.is_some() {
+            return Err(Fault::usage("--shard needs a Farhaul server, because original programs know no parts"));
+        }
         return original::copy::run(args, context);
     }
     let copy = Copy::of(&args.places, args.is_recursive())?;
@@ -79,6 +82,9 @@ pub(crate) fn run(args: &CopyArgs, context: &Context) -> Result<(), Fault> {
     start.settings.insert("recursive".into(), args.is_recursive().into());
     if let Some(list) = args.names.shown() {
         start.settings.insert("files_from".into(), list.into());
+    }
+    if let Some(shard) = args.rules.shard {
+        start.settings.insert("shard".into(), shard.to_string().into());
     }
     start.settings.insert("flows".into(), args.flows.to_string().into());
     start.settings.insert("give_up_seconds".into(), args.give_up.as_secs_f64().into());

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use farhaul_session::{Kept, Rules, Skip, Sync};
+use farhaul_session::{Kept, Rules, Shard, Skip, Sync};
 
 use crate::exit::Fault;
 
@@ -39,6 +39,11 @@ pub(crate) struct RulesOptions {
     /// Read such patterns from a file, as a .gitignore file has them
     #[arg(long, value_name = "FILE")]
     exclude_from: Vec<PathBuf>,
+    /// Copy only the I-th of N parts of the files, so that N runs on any machines together copy each file once: 3/8
+    ///
+    /// The bytes of a file's path decide its part. Every run makes all directories. The target must be a directory: TARGET/.
+    #[arg(long, value_name = "I/N", conflicts_with = "delete")]
+    pub(crate) shard: Option<Shard>,
     /// When files are synced to the disk: file: before they get their names; chunk: also while they arrive
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = SyncRule::File)]
     fsync: SyncRule,
@@ -111,6 +116,7 @@ impl RulesOptions {
             allow_changing: self.allow_changing,
             wait_for_space: self.wait_for_space,
             filters: self.filters()?,
+            shard: self.shard,
         })
     }
 

@@ -57,6 +57,7 @@ mod rsh_programs;
 mod schema;
 mod secured;
 mod settings;
+mod shards;
 mod ssh_failures;
 mod ssh_script;
 mod standard;

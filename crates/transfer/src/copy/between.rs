@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use farhaul_session::Rules;
 use farhaul_udp::Clock;
 use serde_json::Value;
 
@@ -104,7 +105,9 @@ fn started(copy: &Copy, over: &OverSsh<'_>, plan: &BetweenPlan) -> Result<Both, 
     let (mut from, sender, _) = over.start(&plan.from, &hello)?;
     let (target, wanted) = (PathText::new(&plan.to.path), plan.wanted.clone());
     let task = Task::Receive { target, is_directory: plan.is_directory, wanted };
-    let mut hello = over.hello(None, task, Some(&copy.rules));
+    // The part of the files concerns the sender alone.
+    let rules = Rules { shard: None, ..copy.rules.clone() };
+    let mut hello = over.hello(None, task, Some(&rules));
     // The sending program alone is admitted.
     hello.key = Some(sender.key);
     let (to, receiver, addresses) = over.start(&plan.to.host, &hello)?;

@@ -23,7 +23,7 @@ use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::{Event, Moved};
 use crate::remote::reach::{self, OverSsh, Reached};
-use crate::report::Report;
+use crate::report::{Direction, Report};
 use crate::session::file::outcome::{self, Measured};
 use crate::session::file::{FileLog, Receiving, Sending, Timed, patience};
 use crate::session::measure::Meter;
@@ -60,14 +60,19 @@ impl<'a> Exchange<'a> {
         self.meter.get().elapsed()
     }
 
+    /// The rules for the other end. The part of the files concerns the sender alone.
+    fn rules_there(&self) -> Rules {
+        let sends = self.copy.direction() == Direction::Sent;
+        Rules { shard: self.rules.shard.filter(|_| !sends), ..self.rules.clone() }
+    }
+
     /// Files of this host to another one.
     pub(super) fn push(&self, plan: &PushPlan, report: &mut Report) -> Result<(), Error> {
         plan.check_sources()?;
         let (source, names) = plan.source(self.copy.recursive)?;
         let target_is_directory = plan.is_directory || names.len() > 1;
-        let rules = self.rules.clone();
-        let mut source = source.under_rules(&rules).map_err(Error::usage)?;
-        let push = Push { target: plan.target.clone(), target_is_directory, rules };
+        let mut source = source.under_rules(&self.rules).map_err(Error::usage)?;
+        let push = Push { target: plan.target.clone(), target_is_directory, rules: self.rules_there() };
         let mut reached = self.connect(&plan.to)?;
         if connect::is_here(reached.stream.first().peer_addr()) {
             source.leave_out_younger_directories();
@@ -212,7 +217,7 @@ impl<'a> Exchange<'a> {
 
     fn connect(&self, far: &RemoteEnd) -> Result<Reached, Error> {
         let (environment, settings) = (self.environment, &self.copy.settings);
-        let only_sends = self.copy.direction() == crate::report::Direction::Sent;
+        let only_sends = self.copy.direction() == Direction::Sent;
         let mut reached = match far {
             RemoteEnd::Server(server) => {
                 let calling = Calling { only_sends, ..Calling::to(environment, settings, server)? };
@@ -222,7 +227,7 @@ impl<'a> Exchange<'a> {
             }
             RemoteEnd::Ssh { host, task } => {
                 let over = OverSsh { environment, settings, ssh: &self.copy.ssh, only_sends };
-                over.connect(host, task.clone(), Some(&self.rules))?
+                over.connect(host, task.clone(), Some(&self.rules_there()))?
             }
             RemoteEnd::Other(other) => {
                 Reached { stream: reach::call(environment, settings, other)?.into(), far: None, further: None }

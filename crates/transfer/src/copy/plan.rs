@@ -150,6 +150,16 @@ impl Plan {
         }
     }
 
+    /// Whether everything arrives in a directory of the target's name, whatever is there.
+    pub(super) fn is_into_directory(&self) -> bool {
+        match self {
+            Self::Push(plan) => plan.is_directory || plan.sources.len() > 1,
+            Self::Pull(plan) => plan.is_directory(),
+            Self::Between(plan) => plan.is_directory,
+            Self::Feed(_) | Self::Fetch(_) => false,
+        }
+    }
+
     /// Restricts it to these names in its only source.
     ///
     /// # Errors

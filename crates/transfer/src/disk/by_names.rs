@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use farhaul_session::{Component, Failure, Listed, NameList, RelPath, ShownPath};
+use farhaul_session::{Component, Failure, Listed, NameList, RelPath, Shard, ShownPath};
 use rustix::fs::FileType;
 
 use super::asked::{Asked, Base, names_to_send};
@@ -81,15 +81,17 @@ impl ByNames {
         self.impassable = Some((path.clone(), failure, 0));
     }
 
-    /// The next name of the list that cannot be sent, because a directory on the way to it cannot be passed.
-    pub(super) fn next_lacking(&mut self) -> Option<(ShownPath, Failure)> {
+    /// The next name of the list in this part that cannot be sent, because a directory on the way to it cannot be passed.
+    pub(super) fn next_lacking(&mut self, shard: Option<Shard>) -> Option<(ShownPath, Failure)> {
         let (path, failure, reported) = self.impassable.as_mut()?;
-        let Some(name) = self.names.as_ref().and_then(|names| names.name_within(path, *reported)) else {
-            self.impassable = None;
-            return None;
-        };
-        *reported += 1;
-        Some((ShownPath::from(&name), failure.clone()))
+        while let Some(name) = self.names.as_ref().and_then(|names| names.name_within(path, *reported)) {
+            *reported += 1;
+            if shard.is_none_or(|shard| shard.has(&name)) {
+                return Some((ShownPath::from(&name), failure.clone()));
+            }
+        }
+        self.impassable = None;
+        None
     }
 }
 

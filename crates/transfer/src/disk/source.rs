@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use farhaul_session::{
     Chunk, Component, Entry, EntryId, EntryKind, FailCode, Failure, Kept, Listed, Mtime, NameList, Next, PathError,
-    Properties, RelPath, Rules, ShownPath, Source, Stamp,
+    Properties, RelPath, Rules, Shard, ShownPath, Source, Stamp,
 };
 use rustix::fs::{FileType, Stat};
 
@@ -37,6 +37,8 @@ pub struct DiskSource {
     by_names: Option<ByNames>,
     keep: Kept,
     filters: Filters,
+    /// The part of the files that is sent. Directories are in every part.
+    shard: Option<Shard>,
     reader: Reader,
     /// When the source was created, and whether it skips younger directories.
     began: Mtime,
@@ -51,8 +53,8 @@ pub struct DiskSource {
     places: BTreeMap<EntryId, FilePlace>,
     /// The directory of the file opened last.
     parent: Option<(ParentPlace, Arc<Directory>)>,
-    /// Files with several names, by device and inode, as far as they are announced.
-    first_names: BTreeMap<(u64, u64), EntryId>,
+    /// Files with several names, by device and inode, as far as the walk met them. `None` for those of other parts.
+    first_names: BTreeMap<(u64, u64), Option<EntryId>>,
     open: Option<OpenFile>,
 }
 
@@ -167,6 +169,7 @@ impl DiskSource {
             by_names: None,
             keep: Kept::default(),
             filters: Filters::default(),
+            shard: None,
             reader: Reader::default(),
             began: now(),
             leaves_out_younger: false,
@@ -186,6 +189,7 @@ impl DiskSource {
     /// A filter is no pattern. The message names it.
     pub fn under_rules(mut self, rules: &Rules) -> Result<Self, String> {
         self.filters = Filters::of(&rules.filters)?;
+        self.shard = rules.shard;
         self.keep = rules.keep;
         self.reader = Reader::of(rules.keep);
         Ok(self)
@@ -234,16 +238,25 @@ impl DiskSource {
                 return Ok(None);
             }
         }
+        let mut is_sent = self.is_in_part(path);
+        let mut has_links = false;
+        if kind(&stat) == FileType::RegularFile && self.keep.hard_links && stat.st_nlink > 1 {
+            // All names of a file are in the part of the first one. Every run meets them in the same order.
+            let first = *self.first_names.entry((stat.st_dev, stat.st_ino)).or_insert(is_sent.then_some(id));
+            if let Some(first) = first.filter(|first| *first != id) {
+                let properties = Properties { first_name: Some(first), ..Properties::default() };
+                return Ok(Some(self.entry(path, EntryKind::HardLink, 0, &stat, Some(properties))));
+            }
+            (is_sent, has_links) = (first.is_some(), true);
+        }
+        if !is_sent && kind(&stat) != FileType::Directory {
+            return Ok(None);
+        }
         let properties = || self.reader.properties(&parent, &name, &stat);
         match kind(&stat) {
             FileType::RegularFile => {
                 let mut properties = properties()?;
-                if self.keep.hard_links && stat.st_nlink > 1 {
-                    let first = *self.first_names.entry((stat.st_dev, stat.st_ino)).or_insert(id);
-                    if first != id {
-                        let properties = Properties { first_name: Some(first), ..Properties::default() };
-                        return Ok(Some(self.entry(path, EntryKind::HardLink, 0, &stat, Some(properties))));
-                    }
+                if has_links {
                     properties.get_or_insert_default().has_links = true;
                 }
                 if is_sparse(&stat) {
@@ -265,6 +278,16 @@ impl DiskSource {
             FileType::Directory => Err(FailCode::IsDirectory.into()),
             kind => Err(Failure::new(FailCode::SpecialFile, words(kind))),
         }
+    }
+
+    /// Whether a path is in the part of the files that is sent.
+    fn is_in_part(&self, path: &RelPath) -> bool {
+        self.shard.is_none_or(|shard| shard.has(path))
+    }
+
+    /// The next name of a list that cannot be sent, because the way to it is closed.
+    fn next_lacking(&mut self) -> Option<(ShownPath, Failure)> {
+        self.by_names.as_mut()?.next_lacking(self.shard)
     }
 
     fn entry(&self, path: &RelPath, kind: EntryKind, size: u64, stat: &Stat, properties: Option<Properties>) -> Entry {
@@ -368,7 +391,7 @@ impl Source for DiskSource {
         if let Some((path, failure)) = self.refused.pop() {
             return Next::Skipped(path, failure);
         }
-        if let Some((path, failure)) = self.by_names.as_mut().and_then(ByNames::next_lacking) {
+        if let Some((path, failure)) = self.next_lacking() {
             return Next::Skipped(path, failure);
         }
         loop {
@@ -388,16 +411,19 @@ impl Source for DiskSource {
                     return Next::LeftOut(ShownPath::from(&path), failure);
                 }
                 Err(failure) => {
-                    let Some(by_names) = &mut self.by_names else {
-                        return Next::Skipped(ShownPath::from(&path), failure);
-                    };
-                    by_names.cannot_pass(&path, failure.clone());
-                    if by_names.place_of(&path) != Listed::Above {
+                    // The run that would have sent it reports that it is missing. Any other failure may hinder this run.
+                    let is_told = failure.code != FailCode::NotFound || self.is_in_part(&path);
+                    let mut is_above = false;
+                    if let Some(by_names) = &mut self.by_names {
+                        by_names.cannot_pass(&path, failure.clone());
+                        is_above = by_names.place_of(&path) == Listed::Above;
+                    }
+                    if is_told && !is_above {
                         return Next::Skipped(ShownPath::from(&path), failure);
                     }
                 }
             }
-            if let Some((path, failure)) = self.by_names.as_mut().and_then(ByNames::next_lacking) {
+            if let Some((path, failure)) = self.next_lacking() {
                 return Next::Skipped(path, failure);
             }
         }

@@ -22,6 +22,7 @@ mod depth;
 mod folding;
 mod modes;
 mod patterns;
+mod shards;
 mod space;
 mod targets;
 
