@@ -1,0 +1,308 @@
+//! Connections of both kinds: their beginning, their end, and what they have in common.
+
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+
+use farhaul::{Connection, MessageSocket, Rate, Stream};
+
+use crate::argument::{self, need, put, timeout};
+use crate::border::{border, give, leave};
+use crate::canceller::FarhaulCanceller;
+use crate::endpoint::{FarhaulEndpoint, resolve};
+use crate::error::FarhaulError;
+use crate::fault::Fault;
+use crate::result::FarhaulResult;
+use crate::watch::FarhaulWatch;
+
+/// A connection with one peer, which carries a stream of bytes or messages. Any number of threads may use it: one may read while
+/// another one writes.
+pub struct FarhaulConnection {
+    kind: Kind,
+}
+
+/// What a connection carries.
+pub(crate) enum Kind {
+    Stream(Stream),
+    Messages(MessageSocket),
+}
+
+impl FarhaulConnection {
+    pub(crate) const fn of(kind: Kind) -> Self {
+        Self { kind }
+    }
+
+    fn common(&self) -> &Connection {
+        match &self.kind {
+            Kind::Stream(stream) => stream,
+            Kind::Messages(socket) => socket,
+        }
+    }
+
+    /// Its stream of bytes.
+    pub(crate) fn stream(&self) -> Result<&Stream, Fault> {
+        match &self.kind {
+            Kind::Stream(stream) => Ok(stream),
+            Kind::Messages(_) => Err(Fault::invalid("the connection carries messages, and not a stream")),
+        }
+    }
+
+    /// Its messages.
+    pub(crate) fn messages(&self) -> Result<&MessageSocket, Fault> {
+        match &self.kind {
+            Kind::Messages(socket) => Ok(socket),
+            Kind::Stream(_) => Err(Fault::invalid("the connection carries a stream, and no messages")),
+        }
+    }
+}
+
+/// The handle of a connection, for calls about what both kinds have.
+pub(crate) fn common(connection: Option<&FarhaulConnection>) -> Result<&Connection, Fault> {
+    Ok(need(connection, "connection")?.common())
+}
+
+/// Connects to `HOST:PORT`, and waits until the peer answers. Of a name with several addresses, the first one that works.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn farhaul_connect(
+    endpoint: Option<&FarhaulEndpoint>,
+    peer: *const c_char,
+    out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        // SAFETY: the caller gives texts as documented.
+        let peer = unsafe { argument::words(peer, "peer") }?;
+        let out = out.ok_or_else(|| Fault::null("out"))?;
+        let stream = need(endpoint, "endpoint")?.inner.connect(peer)?;
+        give(Some(out), FarhaulConnection::of(Kind::Stream(stream)))
+    })
+}
+
+/// The same for a connection that carries messages.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn farhaul_connect_for_messages(
+    endpoint: Option<&FarhaulEndpoint>,
+    peer: *const c_char,
+    out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        // SAFETY: the caller gives texts as documented.
+        let peer = unsafe { argument::words(peer, "peer") }?;
+        let out = out.ok_or_else(|| Fault::null("out"))?;
+        let socket = need(endpoint, "endpoint")?.inner.connect_for_messages(peer)?;
+        give(Some(out), FarhaulConnection::of(Kind::Messages(socket)))
+    })
+}
+
+/// Connects with a peer that calls this port at the same time. Neither side listens.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn farhaul_rendezvous(
+    endpoint: Option<&FarhaulEndpoint>,
+    peer: *const c_char,
+    out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        // SAFETY: the caller gives texts as documented.
+        let peer = unsafe { argument::words(peer, "peer") }?;
+        let out = out.ok_or_else(|| Fault::null("out"))?;
+        let stream = need(endpoint, "endpoint")?.inner.rendezvous(peer)?;
+        give(Some(out), FarhaulConnection::of(Kind::Stream(stream)))
+    })
+}
+
+/// Begins to connect and returns at once. A watch tells when the connection exists (`FARHAUL_READY_CONNECTED`) or the attempt has
+/// failed (`FARHAUL_READY_ENDED`). Only the first address of a name is tried, and resolving the name may wait: give a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn farhaul_begin_connect(
+    endpoint: Option<&FarhaulEndpoint>,
+    peer: *const c_char,
+    out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        // SAFETY: the caller gives texts as documented.
+        let peer = resolve(unsafe { argument::words(peer, "peer") }?)?;
+        let out = out.ok_or_else(|| Fault::null("out"))?;
+        let stream = need(endpoint, "endpoint")?.inner.begin_connect(peer)?;
+        give(Some(out), FarhaulConnection::of(Kind::Stream(stream)))
+    })
+}
+
+/// The same for a connection that carries messages.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn farhaul_begin_connect_for_messages(
+    endpoint: Option<&FarhaulEndpoint>,
+    peer: *const c_char,
+    out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        // SAFETY: the caller gives texts as documented.
+        let peer = resolve(unsafe { argument::words(peer, "peer") }?)?;
+        let out = out.ok_or_else(|| Fault::null("out"))?;
+        let socket = need(endpoint, "endpoint")?.inner.begin_connect_for_messages(peer)?;
+        give(Some(out), FarhaulConnection::of(Kind::Messages(socket)))
+    })
+}
+
+/// Waits until the peer has acknowledged everything that was written, and closes the connection. Its success is the proof of
+/// delivery. What the peer has yet to send is given up.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_connection_finish(
+    connection: Option<&FarhaulConnection>,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        common(connection)?.finish()?;
+        Ok(FarhaulResult::Ok)
+    })
+}
+
+/// The same without waiting: the library goes on with it. `farhaul_wait_idle` waits for all of these.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_connection_finish_in_background(
+    connection: Option<&FarhaulConnection>,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        common(connection)?.finish_in_background();
+        Ok(FarhaulResult::Ok)
+    })
+}
+
+/// Ends this side's direction of a stream and returns at once, as `shutdown(SHUT_WR)` does. Reading goes on. Encrypted streams
+/// between two programs of this library can; others fail with `FARHAUL_RESULT_UNSUPPORTED`.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_connection_finish_sending(
+    connection: Option<&FarhaulConnection>,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        need(connection, "connection")?.stream()?.finish_sending()?;
+        Ok(FarhaulResult::Ok)
+    })
+}
+
+/// Ends the connection at once, because this side cannot go on. The peer does not take what it got for everything.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_connection_abort(
+    connection: Option<&FarhaulConnection>,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        common(connection)?.abort();
+        Ok(FarhaulResult::Ok)
+    })
+}
+
+/// The longest time in milliseconds that a call waits for bytes or a message. Zero: no limit, the default.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_connection_set_read_timeout(
+    connection: Option<&FarhaulConnection>,
+    milliseconds: u64,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        common(connection)?.set_read_timeout(timeout(milliseconds));
+        Ok(FarhaulResult::Ok)
+    })
+}
+
+/// The longest time in milliseconds that a call waits for room. Zero: no limit, the default.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_connection_set_write_timeout(
+    connection: Option<&FarhaulConnection>,
+    milliseconds: u64,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        common(connection)?.set_write_timeout(timeout(milliseconds));
+        Ok(FarhaulResult::Ok)
+    })
+}
+
+/// Caps the send rate of a running connection in bits per second. Zero: no cap.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_connection_set_max_rate(
+    connection: Option<&FarhaulConnection>,
+    bits_per_second: u64,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        let rate = (bits_per_second > 0).then(|| Rate::from_bits_per_second(bits_per_second));
+        common(connection)?.set_max_rate(rate)?;
+        Ok(FarhaulResult::Ok)
+    })
+}
+
+/// Writes the address of the peer as text into a buffer of `size` bytes. 64 bytes are always enough.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn farhaul_connection_peer_address(
+    connection: Option<&FarhaulConnection>,
+    buffer: *mut c_char,
+    size: usize,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        let address = common(connection)?.peer_addr().to_string();
+        // SAFETY: the caller gives the buffer as documented.
+        unsafe { argument::put_text(&address, buffer, size) }.map(|()| FarhaulResult::Ok)
+    })
+}
+
+/// Writes the public key of the peer as text into a buffer of `size` bytes; 128 are always enough. Fails with
+/// `FARHAUL_RESULT_UNSUPPORTED` for a plain connection.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn farhaul_connection_peer_key(
+    connection: Option<&FarhaulConnection>,
+    buffer: *mut c_char,
+    size: usize,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        let key = common(connection)?.protection()?.and_then(|protection| protection.peer_key);
+        let key = key.ok_or_else(|| Fault::new(FarhaulResult::Unsupported, "the connection is not encrypted"))?;
+        // SAFETY: the caller gives the buffer as documented.
+        unsafe { argument::put_text(&key.to_string(), buffer, size) }.map(|()| FarhaulResult::Ok)
+    })
+}
+
+/// Tells whether `farhaul_connection_finish_sending` works.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_connection_has_half_close(
+    connection: Option<&FarhaulConnection>,
+    has: Option<&mut MaybeUninit<bool>>,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        put(has, need(connection, "connection")?.stream()?.has_half_close()?);
+        Ok(FarhaulResult::Ok)
+    })
+}
+
+/// Makes a watch of the connection for an event loop.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_connection_watch(
+    connection: Option<&FarhaulConnection>,
+    out: Option<&mut MaybeUninit<*mut FarhaulWatch>>,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || give(out, FarhaulWatch::of(common(connection)?.watch())?))
+}
+
+/// Makes a canceller for calls that wait at the connection.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_connection_canceller(
+    connection: Option<&FarhaulConnection>,
+    out: Option<&mut MaybeUninit<*mut FarhaulCanceller>>,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || give(out, FarhaulCanceller { inner: common(connection)?.canceller() }))
+}
+
+/// Frees a connection. One that was not finished is aborted, so that the peer does not take what it got for everything.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_connection_free(connection: Option<Box<FarhaulConnection>>) {
+    leave(connection);
+}

@@ -1,0 +1,286 @@
+//! The settings of a UDP port and its connections.
+
+use std::ffi::c_char;
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use farhaul::security::{KeyPair, Pinned, PublicKey, Security};
+use farhaul::{Builder, Endpoint, Protocol, Rate};
+
+use crate::argument::{self, millis, need, need_mut};
+use crate::border::{border, border_of, leave};
+use crate::error::FarhaulError;
+use crate::fault::Fault;
+use crate::key::FarhaulKey;
+use crate::result::FarhaulResult;
+
+/// Settings of a port. They are checked when a port is opened. One thread at a time changes them.
+#[derive(Default)]
+pub struct FarhaulOptions {
+    protection: Protection,
+    trusts: Pinned,
+    protocol: Option<Protocol>,
+    controller: Option<String>,
+    times: Times,
+    sizes: Sizes,
+    max_rate: Option<Rate>,
+}
+
+/// Whether connections are encrypted. Nobody chooses it by oversight.
+#[derive(Default)]
+enum Protection {
+    #[default]
+    Undecided,
+    Plain,
+    By(KeyPair),
+}
+
+#[derive(Default)]
+struct Times {
+    connect: Option<Duration>,
+    rendezvous: Option<Duration>,
+    peer: Option<Duration>,
+    linger: Option<Duration>,
+    keep_alive: Option<Duration>,
+}
+
+#[derive(Default)]
+struct Sizes {
+    mss: Option<u32>,
+    send_buffer: Option<u64>,
+    recv_buffer: Option<u64>,
+    udp_recv_buffer: Option<usize>,
+    backlog: Option<usize>,
+    connections: Option<usize>,
+}
+
+/// The longest time for a connection attempt. Default 5 s.
+pub const FARHAUL_TIME_CONNECT: u32 = 1;
+/// The longest time for a rendezvous. Default 30 s.
+pub const FARHAUL_TIME_RENDEZVOUS: u32 = 2;
+/// The silence of a peer that ends a connection. Default 30 s.
+pub const FARHAUL_TIME_PEER: u32 = 3;
+/// The longest time without progress that `farhaul_connection_finish` waits. Default 30 s.
+pub const FARHAUL_TIME_LINGER: u32 = 4;
+/// The time between signs of life of an idle connection. Default 10 s.
+pub const FARHAUL_TIME_KEEP_ALIVE: u32 = 5;
+
+/// The largest packet in bytes, with all headers: 576 to 65 535, default 1500.
+pub const FARHAUL_SIZE_PACKET: u32 = 1;
+/// The cap of the send buffer of a connection in bytes. Default 512 MiB.
+pub const FARHAUL_SIZE_SEND_BUFFER: u32 = 2;
+/// The cap of the receive buffer of a connection in bytes. Default 512 MiB.
+pub const FARHAUL_SIZE_RECV_BUFFER: u32 = 3;
+/// The receive buffer of the UDP port in bytes. Default 32 MiB.
+pub const FARHAUL_SIZE_UDP_RECV_BUFFER: u32 = 4;
+/// The largest number of connections that wait to be accepted. Default 1024.
+pub const FARHAUL_SIZE_BACKLOG: u32 = 5;
+/// The largest number of connections of the port. Default 65 536.
+pub const FARHAUL_SIZE_CONNECTIONS: u32 = 6;
+
+impl FarhaulOptions {
+    /// Opens a port with these settings.
+    pub(crate) fn open(&self, address: std::net::SocketAddr) -> Result<Endpoint, Fault> {
+        let builder = Endpoint::builder();
+        let builder = match &self.protection {
+            Protection::Undecided => builder,
+            Protection::Plain => builder.plain(),
+            Protection::By(pair) => builder.secure(Security::new(pair.clone(), self.trusts.clone())),
+        };
+        let builder = self.sized(self.timed(builder));
+        let builder = with(builder, self.protocol.clone(), Builder::protocol);
+        let builder = with(builder, self.controller.clone(), Builder::controller);
+        Ok(with(builder, self.max_rate, Builder::max_rate).bind(address)?)
+    }
+
+    fn timed(&self, builder: Builder) -> Builder {
+        let Times { connect, rendezvous, peer, linger, keep_alive } = self.times;
+        let builder = with(builder, connect, Builder::connect_timeout);
+        let builder = with(builder, rendezvous, Builder::rendezvous_timeout);
+        let builder = with(builder, peer, Builder::peer_timeout);
+        with(with(builder, linger, Builder::linger), keep_alive, Builder::keep_alive)
+    }
+
+    fn sized(&self, builder: Builder) -> Builder {
+        let Sizes { mss, send_buffer, recv_buffer, udp_recv_buffer, backlog, connections } = self.sizes;
+        let builder = with(builder, mss, Builder::mss);
+        let builder = with(builder, send_buffer, Builder::send_buffer);
+        let builder = with(builder, recv_buffer, Builder::recv_buffer);
+        let builder = with(builder, udp_recv_buffer, Builder::udp_recv_buffer);
+        with(with(builder, backlog, Builder::backlog), connections, Builder::max_connections)
+    }
+}
+
+fn with<T>(builder: Builder, value: Option<T>, set: impl FnOnce(Builder, T) -> Builder) -> Builder {
+    match value {
+        Some(value) => set(builder, value),
+        None => builder,
+    }
+}
+
+/// New settings, with the defaults. Neither plain nor encrypted is chosen: call `farhaul_options_plain` or
+/// `farhaul_options_identity`. Null if the process was forked off a user of this library.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_options_new() -> Option<Box<FarhaulOptions>> {
+    border_of(None, || Some(Box::default()))
+}
+
+/// Frees settings. Ports that were opened with them keep what they need.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_options_free(options: Option<Box<FarhaulOptions>>) {
+    leave(options);
+}
+
+/// Connections are neither encrypted nor authenticated, and compatible with libudt. Everybody on the path can read, change and
+/// forge all data.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_options_plain(
+    options: Option<&mut FarhaulOptions>,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        need_mut(options, "options")?.protection = Protection::Plain;
+        Ok(FarhaulResult::Ok)
+    })
+}
+
+/// Connections are encrypted and authenticated (TLS 1.3), and this side has this key.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_options_identity(
+    options: Option<&mut FarhaulOptions>,
+    key: Option<&FarhaulKey>,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        need_mut(options, "options")?.protection = Protection::By(need(key, "key")?.pair.clone());
+        Ok(FarhaulResult::Ok)
+    })
+}
+
+/// Trusts one more server, to which this side connects, by its public key: `ssh-ed25519 AAAA…`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn farhaul_options_trust_server(
+    options: Option<&mut FarhaulOptions>,
+    public_key: *const c_char,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        // SAFETY: the caller gives texts as documented.
+        let key = public_key_of(unsafe { argument::words(public_key, "public_key") }?)?;
+        need_mut(options, "options")?.trusts.servers.push(key);
+        Ok(FarhaulResult::Ok)
+    })
+}
+
+/// Admits one more client to a listener of the port, by its public key.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn farhaul_options_trust_client(
+    options: Option<&mut FarhaulOptions>,
+    public_key: *const c_char,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        // SAFETY: the caller gives texts as documented.
+        let key = public_key_of(unsafe { argument::words(public_key, "public_key") }?)?;
+        need_mut(options, "options")?.trusts.clients.push(key);
+        Ok(FarhaulResult::Ok)
+    })
+}
+
+fn public_key_of(words: &str) -> Result<PublicKey, Fault> {
+    words.parse().map_err(|error| Fault::invalid(format!("the public key: {error}")))
+}
+
+/// The protocol by its name with options: `udt`, `udt-2004`, `rbudp:payload=1460`. Default `udt`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn farhaul_options_set_protocol(
+    options: Option<&mut FarhaulOptions>,
+    name: *const c_char,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        // SAFETY: the caller gives texts as documented.
+        let name = unsafe { argument::words(name, "name") }?;
+        let protocol = name.parse().map_err(|error| Fault::invalid(format!("the protocol: {error}")))?;
+        need_mut(options, "options")?.protocol = Some(protocol);
+        Ok(FarhaulResult::Ok)
+    })
+}
+
+/// The congestion controller by its name with options: `union`, `udt`, `fixed:rate=500mbit`. Default: that of the protocol.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn farhaul_options_set_controller(
+    options: Option<&mut FarhaulOptions>,
+    name: *const c_char,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        // SAFETY: the caller gives texts as documented.
+        let name = unsafe { argument::words(name, "name") }?;
+        need_mut(options, "options")?.controller = Some(name.to_owned());
+        Ok(FarhaulResult::Ok)
+    })
+}
+
+/// The cap of the send rate of each connection in bits per second, headers and retransmissions included. Above zero.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_options_set_max_rate(
+    options: Option<&mut FarhaulOptions>,
+    bits_per_second: u64,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        if bits_per_second == 0 {
+            return Err(Fault::invalid("a rate must be above zero"));
+        }
+        need_mut(options, "options")?.max_rate = Some(Rate::from_bits_per_second(bits_per_second));
+        Ok(FarhaulResult::Ok)
+    })
+}
+
+/// Sets a time, one of `FARHAUL_TIME_…`, in milliseconds. Above zero, and at most a year.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_options_set_time(
+    options: Option<&mut FarhaulOptions>,
+    time: u32,
+    milliseconds: u64,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        let times = &mut need_mut(options, "options")?.times;
+        let place = match time {
+            FARHAUL_TIME_CONNECT => &mut times.connect,
+            FARHAUL_TIME_RENDEZVOUS => &mut times.rendezvous,
+            FARHAUL_TIME_PEER => &mut times.peer,
+            FARHAUL_TIME_LINGER => &mut times.linger,
+            FARHAUL_TIME_KEEP_ALIVE => &mut times.keep_alive,
+            _ => return Err(Fault::invalid(format!("{time} is none of FARHAUL_TIME_…"))),
+        };
+        *place = Some(millis(milliseconds));
+        Ok(FarhaulResult::Ok)
+    })
+}
+
+/// Sets a size or a number, one of `FARHAUL_SIZE_…`.
+#[unsafe(no_mangle)]
+pub extern "C" fn farhaul_options_set_size(
+    options: Option<&mut FarhaulOptions>,
+    size: u32,
+    value: u64,
+    error: Option<&mut MaybeUninit<*mut FarhaulError>>,
+) -> FarhaulResult {
+    border(error, || {
+        let sizes = &mut need_mut(options, "options")?.sizes;
+        let too_large = |_| Fault::invalid(format!("{value} is too large for this setting"));
+        match size {
+            FARHAUL_SIZE_PACKET => sizes.mss = Some(u32::try_from(value).map_err(too_large)?),
+            FARHAUL_SIZE_SEND_BUFFER => sizes.send_buffer = Some(value),
+            FARHAUL_SIZE_RECV_BUFFER => sizes.recv_buffer = Some(value),
+            FARHAUL_SIZE_UDP_RECV_BUFFER => sizes.udp_recv_buffer = Some(usize::try_from(value).map_err(too_large)?),
+            FARHAUL_SIZE_BACKLOG => sizes.backlog = Some(usize::try_from(value).map_err(too_large)?),
+            FARHAUL_SIZE_CONNECTIONS => sizes.connections = Some(usize::try_from(value).map_err(too_large)?),
+            _ => return Err(Fault::invalid(format!("{size} is none of FARHAUL_SIZE_…"))),
+        }
+        Ok(FarhaulResult::Ok)
+    })
+}
