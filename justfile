@@ -26,6 +26,10 @@ bench *arguments:
 interop:
     cargo xtask interop
 
+# everything that is published, in target/packages
+package:
+    cargo xtask package
+
 # crate graph, names, links, lengths
 tidy:
     cargo xtask tidy

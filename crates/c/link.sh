@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes libfarhaul.so.0 of the static library: link.sh STATIC_LIBRARY FOLDER
 #
-# The linker script exports farhaul_* with a version, and nothing of Rust. The library stays loaded when a program has closed it,
+# The version script exports farhaul_* and nothing of Rust. rustc has one of its own for a cdylib, which has no versions, and the
+# linker takes one alone. The library stays loaded when a program has closed it,
 # because its threads may run.
 set -eu
 here=$(dirname "$0")

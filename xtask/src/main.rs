@@ -9,6 +9,7 @@ mod citations;
 mod clock;
 mod interop;
 mod packages;
+mod packaging;
 mod sections;
 mod suite;
 mod test;
@@ -27,6 +28,11 @@ const VERBS: &[Verb] = &[
     Verb { name: "citations", run: citations::run, help: "list citations and check them against the bibliography" },
     Verb { name: "interop", run: interop::run, help: "run only the tests against the reference library" },
     Verb { name: "torture", run: torture::run, help: "run the program under faults: torture --list" },
+    Verb {
+        name: "package",
+        run: packaging::run,
+        help: "make all packages in target/packages and try them; --check: the cheap part",
+    },
     Verb { name: "bench", run: bench::run, help: "measure performance beside other programs: bench --list" },
 ];
 

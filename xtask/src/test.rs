@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::sections::{CheckStatus, Sections, succeed};
 use crate::suite::{Extent, Report, Suite, Surroundings, documentation};
 use crate::workspace::{Package, Workspace};
-use crate::{citations, interop, packages, tidy, torture};
+use crate::{citations, interop, packages, packaging, tidy, torture};
 
 /// Crates without access to the system.
 const SYSTEM_FREE: &[&str] = &["units", "wire", "cc", "netem", "proto", "protocols", "session"];
@@ -32,6 +32,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     sections.section("format", || succeed(workspace.cargo().args(["fmt", "--all", "--check"])));
     sections.section("tidy", || tidy::check(workspace));
     sections.section("citations", || citations::check(workspace));
+    sections.section("packages", || packaging::check(workspace));
     sections.section("lints", || {
         let mut command = workspace.cargo();
         command.args(["clippy", "--workspace", "--all-targets"]).args(&features).args(["--", "-D", "warnings"]);

@@ -1,11 +1,11 @@
-/* Two ends of an encrypted stream. Each knows the other one's key. */
+/* A question and its answer over an encrypted stream. Each end knows the other one's key. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <string.h>
 
 #include "check.h"
 
-/* Reads the stream of the next caller to its end. */
+/* Reads the stream of the next caller to its end, and answers. */
 static void *serve(void *argument) {
     const farhaul_listener *listener = argument;
     farhaul_connection *connection;
@@ -20,6 +20,8 @@ static void *serve(void *argument) {
         total += count;
     } while (count > 0);
     printf("%zu bytes from %.11s...\n", total, key);
+    check(farhaul_write_all(connection, "thanks", 6, &error), &error);
+    check(farhaul_connection_finish(connection, &error), &error);
     farhaul_connection_free(connection);
     return NULL;
 }
@@ -59,7 +61,16 @@ int main(void) {
     char data[100000];
     memset(data, 'x', sizeof data);
     check(farhaul_write_all(connection, data, sizeof data, &error), &error);
-    /* Bob has everything once this returns. */
+    /* Bob reads to the end of the question. His answer comes the other way. */
+    check(farhaul_connection_finish_sending(connection, &error), &error);
+    char answer[16];
+    size_t length = 0, count;
+    do {
+        check(farhaul_read(connection, answer + length, sizeof answer - length, &count, &error), &error);
+        length += count;
+    } while (count > 0);
+    printf("the answer: %.*s\n", (int)length, answer);
+    /* Both directions have ended, and everything has arrived. */
     check(farhaul_connection_finish(connection, &error), &error);
     farhaul_stats stats;
     check(farhaul_connection_stats(connection, &stats, &error), &error);

@@ -214,9 +214,11 @@ pub unsafe extern "C" fn farhaul_copy_run(
     callback: FarhaulEventCallback,
     context: *mut c_void,
     cancellation: Option<&FarhaulCancellation>,
-    report: Option<&mut MaybeUninit<FarhaulReport>>,
+    mut report: Option<&mut MaybeUninit<FarhaulReport>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
+    // Whatever happens, the caller may read it.
+    put(report.as_deref_mut(), FarhaulReport::default());
     border(error, || {
         let mut environment = environment(Listener::new(callback, context));
         if let Some(cancellation) = cancellation {

@@ -60,3 +60,21 @@ pub use result::*;
 pub use stats::*;
 pub use stream::*;
 pub use watch::*;
+
+/// The header permits any number of threads at each of these handles.
+const fn is_for_threads<T: Send + Sync>() {}
+
+const _: () = {
+    is_for_threads::<FarhaulAccess>();
+    is_for_threads::<FarhaulCancellation>();
+    is_for_threads::<FarhaulCanceller>();
+    is_for_threads::<FarhaulConnection>();
+    is_for_threads::<FarhaulCopy>();
+    is_for_threads::<FarhaulEndpoint>();
+    is_for_threads::<FarhaulError>();
+    is_for_threads::<FarhaulFiles>();
+    is_for_threads::<FarhaulKey>();
+    is_for_threads::<FarhaulListener>();
+    is_for_threads::<FarhaulOptions>();
+    is_for_threads::<FarhaulWatch>();
+};

@@ -1,0 +1,188 @@
+//! Debian packages, by cargo-deb, and what lintian says about them.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Result, bail, ensure};
+
+use super::{Folders, output, version};
+use crate::sections::{CheckStatus, shown, succeed};
+use crate::workspace::Workspace;
+
+/// A package.
+pub(super) struct Debian {
+    pub(super) name: &'static str,
+    /// The crate whose manifest describes it, and its variant there.
+    member: &'static str,
+    variant: Option<&'static str>,
+    /// Whether several architectures can have it side by side.
+    is_library: bool,
+    /// A file without which it cannot be made, below the stage.
+    needs: Option<&'static str>,
+    /// Files that it must have.
+    pub(super) has: &'static [&'static str],
+}
+
+/// All packages.
+pub(super) const PACKAGES: &[Debian] = &[
+    Debian {
+        name: "farhaul",
+        member: "farhaul-cli",
+        variant: None,
+        is_library: false,
+        needs: None,
+        has: &[
+            "/usr/bin/farhaul",
+            "/usr/lib/systemd/system/farhaul.service",
+            "/usr/lib/systemd/system/farhaul.socket",
+            "/usr/lib/sysctl.d/60-farhaul.conf",
+            "/etc/farhaul/serve.toml",
+            "/usr/share/man/man1/farhaul.1.gz",
+            "/usr/share/man/man1/farhaul-copy.1.gz",
+            "/usr/share/bash-completion/completions/farhaul",
+            "/usr/share/zsh/vendor-completions/_farhaul",
+            "/usr/share/fish/vendor_completions.d/farhaul.fish",
+            "/usr/share/doc/farhaul/copyright",
+            "/usr/share/doc/farhaul/third-party-licenses.txt.gz",
+        ],
+    },
+    Debian {
+        name: "libfarhaul0",
+        member: "farhaul-c",
+        variant: None,
+        is_library: true,
+        needs: None,
+        has: &["/libfarhaul.so.0", "/usr/share/doc/libfarhaul0/copyright"],
+    },
+    Debian {
+        name: "libfarhaul-dev",
+        member: "farhaul-c",
+        variant: Some("dev"),
+        is_library: true,
+        needs: None,
+        has: &[
+            "/usr/include/farhaul.h",
+            "/libfarhaul.so",
+            "/libfarhaul.a",
+            "/pkgconfig/farhaul.pc",
+            "/examples/hello.c",
+        ],
+    },
+    Debian {
+        name: "farhaul-libudt0",
+        member: "farhaul-c",
+        variant: Some("libudt0"),
+        is_library: true,
+        needs: Some("libudt/libudt.so.0"),
+        has: &["/libudt.so.0"],
+    },
+];
+
+/// Who stands in the packages.
+pub(super) const MAINTAINER: &str = "The Farhaul developers <farhaul@packages.example.org>";
+
+/// The folder of libraries of this architecture.
+pub(super) fn multiarch() -> Result<String> {
+    Ok(output(Command::new("gcc").arg("-print-multiarch"))?.trim().to_owned())
+}
+
+/// Checks that each file of the repository that a package takes exists.
+pub(super) fn check(workspace: &Workspace) -> Result<()> {
+    let mut assets = 0;
+    for folder in ["crates/cli", "crates/c"] {
+        let manifest = workspace.text(format!("{folder}/Cargo.toml"))?;
+        ensure!(manifest.contains(MAINTAINER), "{folder}/Cargo.toml names another maintainer");
+        for line in manifest.lines().filter(|line| line.starts_with("    [\"")) {
+            let source = line.split('"').nth(1).unwrap_or_default();
+            if source.starts_with("target/") {
+                continue;
+            }
+            let path = workspace.root.join(folder).join(source.trim_end_matches('*'));
+            ensure!(path.exists(), "{folder}/Cargo.toml: {source} is not there");
+            assets += 1;
+        }
+    }
+    ensure!(assets > 10, "{assets} files for packages were found");
+    for package in PACKAGES {
+        let member = package.member.trim_start_matches("farhaul-");
+        let manifest = workspace.text(format!("crates/{member}/Cargo.toml"))?;
+        ensure!(
+            manifest.contains(&format!("name = \"{}\"", package.name)),
+            "crates/{member} has no package {}",
+            package.name
+        );
+    }
+    println!("{assets} files of {} Debian packages are there", PACKAGES.len());
+    Ok(())
+}
+
+/// The packages that this tree can make, and their files.
+fn made(workspace: &Workspace, folders: &Folders) -> Result<Vec<(&'static Debian, PathBuf)>> {
+    let (version, architecture) = (version(workspace)?, output(Command::new("dpkg").arg("--print-architecture"))?);
+    let file = |package: &Debian| format!("{}_{version}-1_{}.deb", package.name, architecture.trim());
+    let can_be = |package: &&Debian| package.needs.is_none_or(|file| folders.stage.join(file).exists());
+    Ok(PACKAGES.iter().filter(can_be).map(|package| (package, folders.packages.join(file(package)))).collect())
+}
+
+/// Makes them, and checks what they have.
+pub(super) fn make(workspace: &Workspace, folders: &Folders) -> Result<CheckStatus> {
+    for (package, file) in made(workspace, folders)? {
+        let mut command = Command::new("cargo-deb");
+        command
+            .current_dir(&workspace.root)
+            .args(["--no-build", "--locked", "-p", package.member, "--output"])
+            .arg(&file);
+        command.args(package.variant.map(|variant| format!("--variant={variant}")));
+        if package.is_library {
+            command.arg("--multiarch=same");
+        }
+        succeed(&mut command)?;
+        let content = output(Command::new("dpkg-deb").arg("--contents").arg(&file))?;
+        for path in package.has {
+            ensure!(content.lines().any(|line| line.contains(path)), "{} has no {path}:\n{content}", package.name);
+        }
+    }
+    let left: Vec<&str> = PACKAGES
+        .iter()
+        .filter(|package| package.needs.is_some_and(|file| !folders.stage.join(file).exists()))
+        .map(|package| package.name)
+        .collect();
+    Ok(match left.is_empty() {
+        true => CheckStatus::Passed,
+        false => CheckStatus::Skipped(format!(
+            "{}: this tree does not build its library (cargo xtask libudt)",
+            left.join(", ")
+        )),
+    })
+}
+
+/// Runs lintian over them. Its errors are failures.
+pub(super) fn judge(folders: &Folders) -> Result<CheckStatus> {
+    let files = files(folders)?;
+    let mut command = Command::new("lintian");
+    command.args(["--fail-on=error", "--allow-root", "--tag-display-limit=0"]).args(&files);
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(error) => return Ok(CheckStatus::Skipped(format!("lintian: {error}"))),
+    };
+    print!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if !output.status.success() {
+        bail!("`{}` ended with {}", shown(&command), output.status);
+    }
+    Ok(CheckStatus::Passed)
+}
+
+/// The packages that are there.
+pub(super) fn files(folders: &Folders) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for file in fs::read_dir(&folders.packages)? {
+        let path = file?.path();
+        if path.extension().is_some_and(|ending| ending == "deb") {
+            files.push(path);
+        }
+    }
+    ensure!(!files.is_empty(), "there are no packages");
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,132 @@
+//! What is published beside packages: a tarball with the program, the SBOM, checksums.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::{Folders, output, version};
+use crate::sections::{CheckStatus, succeed};
+use crate::workspace::Workspace;
+
+/// Files of the repository in the tarball.
+const FILES: [&str; 5] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "dist"];
+
+/// Makes a tarball with the program: without a libc of the system if the compiler has a standard library for musl.
+pub(super) fn tarball(workspace: &Workspace, folders: &Folders) -> Result<CheckStatus> {
+    let musl = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    let libraries = output(workspace.command("rustc").args(["--print", "target-libdir", "--target", &musl]))?;
+    let has_musl = Path::new(libraries.trim()).exists();
+    let (program, libc) = if has_musl {
+        succeed(workspace.cargo().args(["build", "--release", "--locked", "-p", "farhaul-cli", "--target", &musl]))?;
+        (workspace.target.join(&musl).join("release/farhaul"), "musl".to_owned())
+    } else {
+        (folders.release.join("farhaul"), "gnu".to_owned())
+    };
+    let name = format!("farhaul-{}-{}-linux-{libc}", version(workspace)?, std::env::consts::ARCH);
+    let root = folders.stage.join(&name);
+    fs::create_dir_all(root.join("bin"))?;
+    fs::copy(&program, root.join("bin/farhaul"))?;
+    succeed(Command::new("strip").arg(root.join("bin/farhaul")))?;
+    for (from, to) in [("man", "share/man/man1"), ("completions", "share/completions")] {
+        copy_tree(&folders.stage.join(from), &root.join(to))?;
+    }
+    fs::copy(folders.stage.join("third-party-licenses.txt"), root.join("third-party-licenses.txt"))?;
+    for file in FILES {
+        copy_tree(&workspace.root.join(file), &root.join(file))?;
+    }
+    let tarball = folders.packages.join(format!("{name}.tar.gz"));
+    let date = output(workspace.command("git").args(["log", "-1", "--format=@%at"]))?;
+    // The same bytes of the same commit.
+    let mut command = Command::new("tar");
+    command.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu"]);
+    command.arg(format!("--mtime={}", date.trim())).args(["--use-compress-program=gzip -n", "-cf"]).arg(&tarball);
+    succeed(command.arg("-C").arg(&folders.stage).arg(&name))?;
+    let unpacked = folders.packages.join("unpacked");
+    fs::create_dir_all(&unpacked)?;
+    succeed(Command::new("tar").arg("-xf").arg(&tarball).arg("-C").arg(&unpacked))?;
+    let printed = output(Command::new(unpacked.join(&name).join("bin/farhaul")).arg("--version"))?;
+    ensure!(printed.trim() == format!("farhaul {}", version(workspace)?), "the program in the tarball says {printed}");
+    fs::remove_dir_all(&unpacked)?;
+    Ok(match has_musl {
+        true => CheckStatus::Passed,
+        false => {
+            println!("the program needs a glibc as new as this system's: the compiler has no target {musl}");
+            CheckStatus::Passed
+        }
+    })
+}
+
+fn copy_tree(from: &Path, to: &Path) -> Result<()> {
+    if !from.is_dir() {
+        fs::copy(from, to).with_context(|| from.display().to_string())?;
+        return Ok(());
+    }
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        copy_tree(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// Writes the bill of materials of the program and the library (CycloneDX), which scanners compare with lists of vulnerabilities.
+///
+/// It is a file beside the packages, of `Cargo.lock`: a build under cargo-auditable would put the same list into the programs, but
+/// the builds of distributions do not run it.
+pub(super) fn sbom(workspace: &Workspace, folders: &Folders) -> Result<CheckStatus> {
+    let name = "farhaul.cdx";
+    for (member, short) in [("cli", "farhaul"), ("c", "libfarhaul")] {
+        let manifest = workspace.root.join(format!("crates/{member}/Cargo.toml"));
+        let mut command = Command::new("cargo-cyclonedx");
+        command.current_dir(&workspace.root).arg("cyclonedx").arg("--manifest-path").arg(&manifest);
+        command.args(["--format", "json", "--spec-version", "1.5", "--no-build-deps", "--override-filename", name]);
+        command.env("SOURCE_DATE_EPOCH", output(workspace.command("git").args(["log", "-1", "--format=%at"]))?.trim());
+        succeed(&mut command)?;
+        // It writes one for each member beside its manifest.
+        let mut made = Vec::new();
+        for folder in fs::read_dir(workspace.root.join("crates"))? {
+            made.push(folder?.path().join(format!("{name}.json")));
+        }
+        let made: Vec<PathBuf> = made
+            .into_iter()
+            .chain(["fuzz", "xtask"].map(|folder| workspace.root.join(folder).join(format!("{name}.json"))))
+            .collect();
+        let wanted = workspace.root.join(format!("crates/{member}/{name}.json"));
+        let text = fs::read_to_string(&wanted).with_context(|| wanted.display().to_string())?;
+        for file in made.iter().filter(|file| file.exists()) {
+            fs::remove_file(file)?;
+        }
+        let bill: Value = serde_json::from_str(&text)?;
+        let components = bill["components"].as_array().map_or(0, Vec::len);
+        ensure!(components > 50, "the SBOM of {short} has {components} components");
+        fs::write(folders.packages.join(format!("{short}.cdx.json")), text)?;
+        println!("{short}: {components} components");
+    }
+    Ok(CheckStatus::Passed)
+}
+
+/// Writes SHA256SUMS, and checks it.
+pub(super) fn checksums(folders: &Folders) -> Result<CheckStatus> {
+    let mut names = Vec::new();
+    for folder in ["", "crates"] {
+        let path = folders.packages.join(folder);
+        if !path.is_dir() {
+            continue;
+        }
+        for file in fs::read_dir(path)? {
+            let file = file?;
+            if file.file_type()?.is_file() {
+                names.push(Path::new(folder).join(file.file_name()));
+            }
+        }
+    }
+    names.sort();
+    ensure!(!names.is_empty(), "nothing was made");
+    let sums = output(Command::new("sha256sum").current_dir(&folders.packages).args(&names))?;
+    print!("{sums}");
+    fs::write(folders.packages.join("SHA256SUMS"), sums)?;
+    succeed(Command::new("sha256sum").current_dir(&folders.packages).args(["--check", "--quiet", "SHA256SUMS"]))
+}

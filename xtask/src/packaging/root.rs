@@ -1,0 +1,33 @@
+//! The Debian packages installed, tried and removed, in a root of their own: an overlay over this system, in namespaces of its own.
+//! Nothing reaches the system itself.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::{Folders, debian, version};
+use crate::packages::is_root;
+use crate::sections::{CheckStatus, succeed};
+use crate::workspace::Workspace;
+
+/// Builds the root and tries the packages there. Its arguments: a folder, the version, the examples in C, the packages.
+const SCRIPT: &str = include_str!("root.sh");
+
+/// Installs, runs and removes what was made.
+pub(super) fn try_packages(workspace: &Workspace, folders: &Folders) -> Result<CheckStatus> {
+    let files = debian::files(folders)?;
+    if !is_root() {
+        return Ok(CheckStatus::Skipped(
+            "only root can mount an overlay; look at it with dpkg-deb --contents".to_owned(),
+        ));
+    }
+    let folder = folders.packages.join("root");
+    fs::create_dir_all(&folder)?;
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-euc", SCRIPT, "try"]).arg(&folder);
+    command.arg(version(workspace)?).arg(workspace.root.join("crates/c/examples"));
+    let tried = succeed(command.args(&files));
+    fs::remove_dir(&folder)?;
+    tried
+}

@@ -1,0 +1,93 @@
+//! What packages have beside the program: manual pages, completions, changelogs, the shared library.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Folders, debian, output, third_party, version};
+use crate::sections::{CheckStatus, succeed};
+use crate::workspace::Workspace;
+
+/// Shells, and the file that each looks for.
+const SHELLS: [(&str, &str); 3] = [("bash", "farhaul.bash"), ("zsh", "_farhaul"), ("fish", "farhaul.fish")];
+
+pub(super) fn make(workspace: &Workspace, folders: &Folders) -> Result<CheckStatus> {
+    pages(folders)?;
+    library(workspace, folders)?;
+    changelogs(workspace, folders)?;
+    fs::write(folders.stage.join("third-party-licenses.txt"), third_party::licences(workspace)?)?;
+    Ok(CheckStatus::Passed)
+}
+
+/// The manual page of the program and of each verb, and the completions.
+fn pages(folders: &Folders) -> Result<()> {
+    let program = folders.release.join("farhaul");
+    let farhaul = |words: &[&str]| output(Command::new(&program).args(words));
+    let (man, completions) = (folders.stage.join("man"), folders.stage.join("completions"));
+    fs::create_dir_all(&man)?;
+    fs::create_dir_all(&completions)?;
+    let page = farhaul(&["man"])?;
+    fs::write(man.join("farhaul.1"), &page)?;
+    // The page of the program refers to that of each verb.
+    let verbs: Vec<&str> =
+        page.lines().filter_map(|line| line.trim().strip_prefix("farhaul\\-")?.strip_suffix("(1)")).collect();
+    ensure!(verbs.len() > 15, "the manual page of the program names {} verbs", verbs.len());
+    for verb in &verbs {
+        let verb = verb.replace("\\-", "-");
+        if verb == "help" {
+            continue;
+        }
+        fs::write(man.join(format!("farhaul-{verb}.1")), farhaul(&["man", &verb])?)?;
+    }
+    for (shell, file) in SHELLS {
+        fs::write(completions.join(file), farhaul(&["completions", shell])?)?;
+    }
+    println!("{} manual pages, completions for {} shells", verbs.len(), SHELLS.len());
+    Ok(())
+}
+
+/// The shared library with its version, the static one, and the file for pkg-config.
+fn library(workspace: &Workspace, folders: &Folders) -> Result<()> {
+    let lib = folders.stage.join("lib");
+    fs::create_dir_all(&lib)?;
+    let archive = folders.release.join("libfarhaul_c.a");
+    succeed(workspace.command("crates/c/link.sh").arg(&archive).arg(&lib))?;
+    fs::copy(&archive, lib.join("libfarhaul.a"))?;
+    for stripped in [("libfarhaul.so.0", "--strip-unneeded"), ("libfarhaul.a", "--strip-debug")] {
+        succeed(Command::new("strip").arg(stripped.1).arg(lib.join(stripped.0)))?;
+    }
+    let folder = format!("/usr/lib/{}", debian::multiarch()?);
+    let template = workspace.text("crates/c/farhaul.pc.in")?;
+    fs::write(
+        lib.join("farhaul.pc"),
+        template.replace("@libdir@", &folder).replace("@version@", &version(workspace)?),
+    )?;
+    let drop_in = workspace.target.join("libudt/libudt.so.0");
+    if drop_in.exists() {
+        let libudt = folders.stage.join("libudt");
+        fs::create_dir_all(&libudt)?;
+        fs::copy(&drop_in, libudt.join("libudt.so.0"))?;
+        symlink("libudt.so.0", libudt.join("libudt.so"))?;
+    }
+    Ok(())
+}
+
+/// The changelog of each Debian package: one entry, of the last commit's date.
+fn changelogs(workspace: &Workspace, folders: &Folders) -> Result<()> {
+    let date = output(workspace.command("git").args(["log", "-1", "--format=%aD"]))?;
+    let version = version(workspace)?;
+    for package in debian::PACKAGES {
+        let folder = folders.stage.join(package.name);
+        fs::create_dir_all(&folder)?;
+        let (name, maintainer) = (package.name, debian::MAINTAINER);
+        let entry = "Packages of the developers. The changes are in CHANGELOG.md of the sources.";
+        let text = format!(
+            "{name} ({version}-1) unstable; urgency=medium\n\n  * {entry}\n\n -- {maintainer}  {}\n",
+            date.trim()
+        );
+        fs::write(folder.join("changelog"), text).with_context(|| folder.display().to_string())?;
+    }
+    Ok(())
+}
