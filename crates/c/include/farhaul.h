@@ -394,6 +394,9 @@ typedef bool (*farhaul_entry_callback)(void *context,
 extern "C" {
 #endif // __cplusplus
 
+// The version of the library that the program runs with: `0.1.0`. The text lives for ever.
+const char *farhaul_version(void);
+
 // The meaning of a result in one sentence. The text lives for ever.
 const char *farhaul_strerror(int32_t result);
 

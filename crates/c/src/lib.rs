@@ -16,6 +16,7 @@
 //! | `key`, `options`, `endpoint` | keys, settings, UDP ports |
 //! | `listener`, `connection`, `stream`, `message` | connections, and their bytes and messages |
 //! | `canceller`, `watch`, `stats` | ending calls that wait, readiness for event loops, figures |
+//! | `version` | the version of the library |
 //! | `access` | the way to remote ends of copies and file services |
 //! | `copy`, `event`, `files` | copies with their events, files of another host |
 //!
@@ -42,6 +43,7 @@ mod options;
 mod result;
 mod stats;
 mod stream;
+mod version;
 mod watch;
 
 pub use access::*;
@@ -59,6 +61,7 @@ pub use options::*;
 pub use result::*;
 pub use stats::*;
 pub use stream::*;
+pub use version::*;
 pub use watch::*;
 
 /// The header permits any number of threads at each of these handles.

@@ -77,6 +77,14 @@ pub(super) const PACKAGES: &[Debian] = &[
         needs: Some("libudt/libudt.so.0"),
         has: &["/libudt.so.0"],
     },
+    Debian {
+        name: "farhaul-libudt-dev",
+        member: "farhaul-c",
+        variant: Some("libudt-dev"),
+        is_library: true,
+        needs: Some("libudt/libudt.so.0"),
+        has: &["/usr/include/udt/udt.h", "/libudt.so"],
+    },
 ];
 
 /// Who stands in the packages.

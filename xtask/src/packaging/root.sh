@@ -54,12 +54,19 @@ fi
 
 if [ -e farhaul-libudt0_*.deb ]; then
     echo '-- farhaul-libudt0'
-    if dpkg -s libudt0 > /dev/null 2>&1; then
-        must dpkg --force-depends --remove libudt0
-    fi
-    must dpkg -i farhaul-libudt0_*.deb
+    for other in libudt-dev libudt0; do
+        if dpkg -s "$other" > /dev/null 2>&1; then
+            must dpkg --force-depends --remove "$other"
+        fi
+    done
+    must dpkg -i farhaul-libudt0_*.deb farhaul-libudt-dev_*.deb
     must test "$(dpkg-query -W -f '${Provides}' farhaul-libudt0)" = libudt0
     must sh -c 'ldconfig -p | grep -q libudt.so.0'
+    if command -v g++ > /dev/null; then
+        printf '#include <udt/udt.h>\nint main() { return UDT::startup() == 0 && UDT::cleanup() == 0 ? 0 : 1; }\n' > startup.cpp
+        must g++ -o startup startup.cpp -ludt
+        must ./startup
+    fi
 fi
 
 echo '-- removed'

@@ -1,7 +1,6 @@
 //! What packages have beside the program: manual pages, completions, changelogs, the shared library.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -16,6 +15,7 @@ const SHELLS: [(&str, &str); 3] = [("bash", "farhaul.bash"), ("zsh", "_farhaul")
 pub(super) fn make(workspace: &Workspace, folders: &Folders) -> Result<CheckStatus> {
     pages(folders)?;
     library(workspace, folders)?;
+    drop_in(workspace, folders)?;
     changelogs(workspace, folders)?;
     fs::write(folders.stage.join("third-party-licenses.txt"), third_party::licences(workspace)?)?;
     Ok(CheckStatus::Passed)
@@ -64,12 +64,23 @@ fn library(workspace: &Workspace, folders: &Folders) -> Result<()> {
         lib.join("farhaul.pc"),
         template.replace("@libdir@", &folder).replace("@version@", &version(workspace)?),
     )?;
-    let drop_in = workspace.target.join("libudt/libudt.so.0");
-    if drop_in.exists() {
-        let libudt = folders.stage.join("libudt");
-        fs::create_dir_all(&libudt)?;
-        fs::copy(&drop_in, libudt.join("libudt.so.0"))?;
-        symlink("libudt.so.0", libudt.join("libudt.so"))?;
+    Ok(())
+}
+
+/// The library in the place of libudt, if this tree has it, with its headers.
+fn drop_in(workspace: &Workspace, folders: &Folders) -> Result<()> {
+    if !workspace.packages.iter().any(|package| package.name == "farhaul-libudt") {
+        return Ok(());
+    }
+    succeed(workspace.cargo().args(["build", "--release", "--locked", "-p", "farhaul-libudt"]))?;
+    let libudt = folders.stage.join("libudt");
+    fs::create_dir_all(libudt.join("include"))?;
+    let archive = folders.release.join("libfarhaul_libudt.a");
+    succeed(workspace.command("crates/libudt/link.sh").arg(archive).arg(&libudt))?;
+    succeed(Command::new("strip").arg("--strip-unneeded").arg(libudt.join("libudt.so.0")))?;
+    for header in fs::read_dir(workspace.root.join("crates/libudt/include/udt"))? {
+        let header = header?;
+        fs::copy(header.path(), libudt.join("include").join(header.file_name()))?;
     }
     Ok(())
 }

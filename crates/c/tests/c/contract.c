@@ -49,6 +49,7 @@ static void nulls(void) {
     MUST(farhaul_read(NULL, NULL, 0, NULL, NULL) == FARHAUL_RESULT_NULL_ARGUMENT);
     MUST(farhaul_error_message(NULL)[0] == 0 && farhaul_error_result(NULL) == FARHAUL_RESULT_OK);
     MUST(farhaul_watch_descriptor(NULL) == -1 && farhaul_endpoint_port(NULL) == 0 && !farhaul_key_public(NULL));
+    MUST(strchr(farhaul_version(), '.') != NULL);
     MUST(strstr(farhaul_strerror(FARHAUL_RESULT_PEER_LOST), "peer") && farhaul_strerror(-5));
     farhaul_canceller_cancel(NULL);
     farhaul_cancellation_cancel(NULL);

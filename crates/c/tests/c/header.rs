@@ -11,6 +11,7 @@ fn made() -> String {
     let mut builder = cbindgen::Builder::new().with_config(config);
     // The order of the header: what a program meets first stands first.
     for part in [
+        "version",
         "result",
         "error",
         "key",
