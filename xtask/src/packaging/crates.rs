@@ -26,14 +26,14 @@ fn package(workspace: &Workspace) -> Command {
 /// Checks that each crate has its licences and its sources, and no more than a registry takes.
 pub(super) fn check(workspace: &Workspace) -> Result<()> {
     let list = output(package(workspace).arg("--list"))?;
-    // The files of one crate begin with this one, and no list names its crate.
-    let crates: Vec<Vec<&str>> = list.lines().fold(Vec::new(), |mut crates: Vec<Vec<&str>>, line| {
-        if line == ".cargo_vcs_info.json" || crates.is_empty() {
+    // No list names its crate. Each begins with this file, behind one about the repository if there is one.
+    let mut crates: Vec<Vec<&str>> = Vec::new();
+    for line in list.lines().filter(|line| *line != ".cargo_vcs_info.json") {
+        if line == "Cargo.lock" {
             crates.push(Vec::new());
         }
-        crates.last_mut().expect("it was pushed").push(line);
-        crates
-    });
+        crates.last_mut().context("the list begins with Cargo.lock")?.push(line);
+    }
     let published = workspace.packages.iter().filter(|package| !PRIVATE.contains(&package.name.as_str())).count();
     ensure!(crates.len() == published, "{} crates are listed, and not {published}", crates.len());
     for files in &crates {
