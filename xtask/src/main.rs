@@ -10,6 +10,7 @@ mod clock;
 mod interop;
 mod packages;
 mod packaging;
+mod python;
 mod sections;
 mod suite;
 mod test;
@@ -27,6 +28,11 @@ const VERBS: &[Verb] = &[
     Verb { name: "tidy", run: tidy::run, help: "check the crate graph, names and links, and list the longest files" },
     Verb { name: "citations", run: citations::run, help: "list citations and check them against the bibliography" },
     Verb { name: "interop", run: interop::run, help: "run only the tests against the reference library" },
+    Verb {
+        name: "python",
+        run: python::run,
+        help: "build the Python package and run its tests: python [PYTEST ARGUMENTS]",
+    },
     Verb { name: "torture", run: torture::run, help: "run the program under faults: torture --list" },
     Verb {
         name: "package",

@@ -43,6 +43,7 @@ const PACKAGES: &[Package] = &[
     Package { name: "sshfs", signs: &["sshfs"], without: "sshfs through `farhaul rsh`" },
     Package { name: "acl", signs: &["setfacl"], without: "access lists in copies of trees" },
     Package { name: "attr", signs: &["setfattr"], without: "extended attributes in copies of trees" },
+    Package { name: "python3-venv", signs: &["python3"], without: "the Python package" },
     Package { name: "tcpdump", signs: &["tcpdump"], without: "captures of real sockets" },
 ];
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use crate::sections::{CheckStatus, Sections, succeed};
 use crate::suite::{Extent, Report, Suite, Surroundings, documentation};
 use crate::workspace::{Package, Workspace};
-use crate::{citations, interop, packages, packaging, tidy, torture};
+use crate::{citations, interop, packages, packaging, python, tidy, torture};
 
 /// Crates without access to the system.
 const SYSTEM_FREE: &[&str] = &["units", "wire", "cc", "netem", "proto", "protocols", "session"];
@@ -29,6 +29,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let mut surroundings = Surroundings { network_wrapper: network_wrapper(), ..Surroundings::default() };
     let mut suite = None;
     sections.section("packages of the system", packages::provide);
+    let python = python::Preparation::begin(workspace);
     sections.section("format", || succeed(workspace.cargo().args(["fmt", "--all", "--check"])));
     sections.section("tidy", || tidy::check(workspace));
     sections.section("citations", || citations::check(workspace));
@@ -60,6 +61,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         suite.as_ref().context("the program was not built")?;
         torture::check(&workspace.target.join("debug/farhaul"), &mut report)
     });
+    sections.section("python", || python.test(workspace, &[]));
     sections.section("examples in the documentation", || {
         documentation::run(workspace, &features, &mut report)?;
         Ok(CheckStatus::Passed)

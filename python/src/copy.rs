@@ -1,0 +1,289 @@
+//! Copies.
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use farhaul::units::{Duration, Instant};
+use farhaul_session::{Kept, Rules, Skip, Sync};
+use farhaul_transfer::bond::Flows;
+use farhaul_transfer::{Cancellation, Copy, Environment, Error, Event, Location, Report as Figures};
+use farhaul_udp::Clock;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+
+use crate::error::{raised, usage};
+use crate::event_loop::{Outcome, on_loop};
+use crate::fork::OfProcess;
+use crate::off_thread::OffThread;
+use crate::report::Report;
+use crate::settings::{Keywords, settings, ssh, time, unknown};
+use crate::wait::wait_for;
+
+/// Longest wait for the end of a cancelled copy. Ctrl-C must end every wait within 500 ms.
+const LAST: Duration = Duration::from_millis(300);
+
+/// How far a copy is.
+#[pyclass(module = "farhaul", frozen, get_all)]
+#[derive(Clone, Default)]
+pub(crate) struct Progress {
+    /// Bytes that have moved.
+    bytes: u64,
+    /// Bytes to move; `None` while the sender lists them.
+    total_bytes: Option<u64>,
+    /// Files that have their names, or that the target had.
+    files: u64,
+    /// Files to copy; `None` while the sender lists them.
+    total_files: Option<u64>,
+    /// The file that began last.
+    path: Option<String>,
+    /// Time since the copy began.
+    seconds: f64,
+    /// The last warning, for instance of a limit to speed.
+    warning: Option<String>,
+    /// Attempts after the connection was lost.
+    retries: u64,
+}
+
+#[pymethods]
+impl Progress {
+    fn __repr__(&self) -> String {
+        let of = |total: Option<u64>| total.map_or_else(|| "?".to_owned(), |total| total.to_string());
+        let Self { bytes, files, seconds, .. } = self;
+        let (total_bytes, total_files) = (of(self.total_bytes), of(self.total_files));
+        format!("<farhaul.Progress: {bytes} of {total_bytes} bytes, {files} of {total_files} files, {seconds:.1} s>")
+    }
+}
+
+/// The progress of a copy, written by its threads.
+#[derive(Clone)]
+struct Tally {
+    clock: Clock,
+    /// With the bytes of earlier attempts.
+    state: Arc<Mutex<(Progress, u64)>>,
+}
+
+impl Tally {
+    fn start() -> Self {
+        Self { clock: Clock::start(), state: Arc::default() }
+    }
+
+    fn note(&self, event: &Event<'_>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (progress, earlier) = &mut *state;
+        match event {
+            Event::Expected { files, bytes } => {
+                (progress.total_files, progress.total_bytes) = (Some(*files), Some(*bytes));
+            }
+            Event::Begun(entry) => progress.path = Some(entry.path.to_string()),
+            Event::Moved(moved) => progress.bytes = *earlier + moved.bytes(),
+            Event::Placed(..) | Event::Kept(..) => progress.files += 1,
+            Event::Warning(warning) => progress.warning = Some((*warning).to_owned()),
+            Event::Retrying(_) => {
+                progress.retries += 1;
+                *earlier = progress.bytes;
+                // What is there counts anew.
+                progress.files = 0;
+            }
+            _ => {}
+        }
+    }
+
+    fn now(&self) -> Progress {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let elapsed = self.clock.now().saturating_since(Instant::ZERO);
+        Progress { seconds: elapsed.as_secs_f64(), ..state.0.clone() }
+    }
+}
+
+/// A copy that runs on a thread of its own.
+#[pyclass(module = "farhaul._farhaul", frozen)]
+pub(crate) struct RunningCopy(OfProcess<Running>);
+
+struct Running {
+    /// `None` once its result was taken.
+    result: Mutex<Option<OffThread<Result<Figures, Error>>>>,
+    cancellation: Cancellation,
+    /// Closes once the copy has ended.
+    end: Mutex<Receiver<Infallible>>,
+    tally: Tally,
+}
+
+#[pymethods]
+impl RunningCopy {
+    /// Begins to copy `src` to `dst`.
+    #[new]
+    #[pyo3(signature = (src, dst, **options))]
+    fn begin(
+        py: Python<'_>,
+        src: &Bound<'_, PyAny>,
+        dst: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let copy = copy_of((src, dst), Keywords::of(py, options)?)?;
+        let tally = Tally::start();
+        let heard = tally.clone();
+        let environment = Environment::reporting_to(move |event: &Event<'_>| heard.note(event));
+        let cancellation = environment.cancellation.clone();
+        let (runs, end) = sync_channel(0);
+        let work = move || {
+            let result = copy.run(&environment);
+            drop(runs);
+            result
+        };
+        let result = OffThread::begin("copy", cancellation.clone(), work).map_err(raised)?;
+        let (result, end) = (Mutex::new(Some(result)), Mutex::new(end));
+        Ok(Self(OfProcess::new(Running { result, cancellation, end, tally })))
+    }
+
+    /// Waits for the end, for at most so many seconds. `None` if it goes on.
+    fn wait(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<Option<Report>> {
+        let running = self.0.get()?;
+        let limit = seconds.map(|seconds| time("seconds", seconds)).transpose()?;
+        let mut result = running.take()?;
+        match wait_for(py, limit, &mut result)? {
+            Some(outcome) => {
+                let figures = outcome.and_then(|result| result).map_err(raised)?;
+                Report::of(py, &figures).map(Some)
+            }
+            None => {
+                *lock(&running.result) = Some(result);
+                Ok(None)
+            }
+        }
+    }
+
+    /// An `asyncio.Future` of the report. To cancel it cancels the copy.
+    fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let result = self.0.get()?.take()?;
+        on_loop(py, async move {
+            let outcome = result.await.and_then(|result| result);
+            Box::new(move |py: Python<'_>| {
+                let report = Report::of(py, &outcome.map_err(raised)?)?;
+                Ok(Py::new(py, report)?.into_any())
+            }) as Outcome
+        })
+    }
+
+    /// How far it is.
+    fn progress(&self) -> PyResult<Progress> {
+        Ok(self.0.get()?.tally.now())
+    }
+
+    /// Cancels it. Returns once it has ended, or after 300 ms: then it ends by itself.
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        let running = self.0.get()?;
+        py.detach(|| {
+            running.cancellation.cancel();
+            let _ = lock(&running.end).recv_timeout(LAST);
+        });
+        Ok(())
+    }
+}
+
+impl Running {
+    fn take(&self) -> PyResult<OffThread<Result<Figures, Error>>> {
+        lock(&self.result).take().ok_or_else(|| usage("somebody waits for this copy already, or has its result"))
+    }
+}
+
+/// The content, even after a panic: each is one value.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn copy_of((src, dst): (&Bound<'_, PyAny>, &Bound<'_, PyAny>), keywords: Keywords<'_>) -> PyResult<Copy> {
+    let mut places = sources(src)?;
+    places.push(place(dst)?);
+    let archive = keywords.flag("archive")?;
+    let recursive = keywords.flag("recursive")? || archive;
+    let flows = keywords.take::<FlowsArgument>("flows")?.map_or(Flows::Auto, |flows| flows.0);
+    let copy = Copy::of(&places, recursive)
+        .map_err(raised)?
+        .by_rules(rules(&keywords, archive)?)
+        .flows(flows)
+        .give_up_after(keywords.time("give_up")?.unwrap_or_default())
+        .over(ssh(&keywords)?)
+        .with(settings(&keywords)?);
+    keywords.end("copy")?;
+    if copy.reads_stream() || copy.writes_stream() {
+        return Err(usage("'-' is no place for a program: name a file, or open a stream with farhaul.connect()"));
+    }
+    copy.check().map_err(raised)?;
+    Ok(copy)
+}
+
+/// One place, or several in a list.
+fn sources(src: &Bound<'_, PyAny>) -> PyResult<Vec<Location>> {
+    match (src.cast::<PyList>(), src.cast::<PyTuple>()) {
+        (Ok(list), _) => list.iter().map(|src| place(&src)).collect(),
+        (_, Ok(tuple)) => tuple.iter().map(|src| place(&src)).collect(),
+        _ => Ok(vec![place(src)?]),
+    }
+}
+
+/// A place as the command line takes it: text, bytes, or a path of this host.
+fn place(value: &Bound<'_, PyAny>) -> PyResult<Location> {
+    if value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
+        let text: OsString = match value.cast::<PyBytes>() {
+            Ok(bytes) => OsString::from_vec(bytes.as_bytes().to_vec()),
+            Err(_) => value.extract()?,
+        };
+        return Location::read(&text).map_err(usage);
+    }
+    // A `pathlib.Path` is of this host, whatever its name looks like.
+    let path: PathBuf = value.extract()?;
+    Ok(Location::Local(path))
+}
+
+fn rules(keywords: &Keywords<'_>, archive: bool) -> PyResult<Rules> {
+    let numeric_ids = keywords.flag("numeric_ids")?;
+    let delete = keywords.flag("delete")?;
+    let max_delete = keywords.take("max_delete")?;
+    let (exclude, include): (Option<Vec<String>>, Option<Vec<String>>) =
+        (keywords.take("exclude")?, keywords.take("include")?);
+    let filters = exclude.into_iter().flatten().map(String::into_bytes);
+    let kept = include.into_iter().flatten().map(|pattern| format!("!{pattern}").into_bytes());
+    Ok(Rules {
+        keep: if archive { Kept { numeric_ids, ..Kept::ALL } } else { Kept::default() },
+        skip: match keywords.take::<String>("skip")?.as_deref() {
+            None | Some("size-time") => Skip::SizeTime,
+            Some("digest") => Skip::Digest,
+            Some("exists") => Skip::Exists,
+            Some("never") => Skip::Never,
+            Some(other) => return Err(unknown("skip", other, "size-time, digest, exists, never")),
+        },
+        delete: delete.then(|| max_delete.unwrap_or(u64::MAX)),
+        whole: false,
+        dry_run: keywords.flag("dry_run")?,
+        verify_disk: match keywords.take::<String>("verify")?.as_deref() {
+            None => false,
+            Some("disk") => true,
+            Some(other) => return Err(unknown("verify", other, "disk")),
+        },
+        sync: match keywords.take::<String>("fsync")?.as_deref() {
+            None | Some("file") => Sync::File,
+            Some("never") => Sync::Never,
+            Some("chunk") => Sync::Chunk,
+            Some(other) => return Err(unknown("fsync", other, "never, file, chunk")),
+        },
+        allow_changing: keywords.flag("allow_changing")?,
+        wait_for_space: keywords.flag("wait_for_space")?,
+        filters: filters.chain(kept).collect(),
+        shard: keywords.take::<String>("shard")?.map(|part| part.parse::<Shard>()).transpose().map_err(usage)?,
+    })
+}
+
+/// A number of flows: a number, or `auto`.
+struct FlowsArgument(Flows);
+
+impl<'py> FromPyObject<'_, 'py> for FlowsArgument {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        value.str()?.to_cow()?.parse().map(Self).map_err(usage)
+    }
+}

@@ -1,0 +1,208 @@
+//! Futures of Rust on an event loop of Python, without a runtime.
+//!
+//! ```text
+//! a thread of Farhaul ── Waker ──▶ Bell: a list, and one byte ──▶ the loop's reader ── poll ──▶ asyncio.Future
+//! ```
+//!
+//! The loop itself polls. A waker takes no lock of the interpreter: it runs on the threads that move packets, which must not wait
+//! for Python. So it leaves a number in a list, and writes a byte to a socket that the loop watches.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyCFunction;
+
+use crate::fork::OfProcess;
+
+/// The result of a future, before it is an object of Python.
+pub(crate) type Outcome = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+
+type Driven = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// What wakers ring.
+struct Bell {
+    woken: Mutex<Vec<u64>>,
+    /// A byte is on its way, so that a second one is not needed.
+    is_ringing: AtomicBool,
+    rope: UnixStream,
+}
+
+/// A waker of one future.
+struct Pull {
+    bell: Arc<Bell>,
+    number: u64,
+}
+
+/// A future that is not ready yet.
+struct Pending {
+    future: Driven,
+    waker: Waker,
+    /// The `asyncio.Future` that gets the result.
+    promise: Py<PyAny>,
+}
+
+/// The futures of one event loop.
+#[pyclass(module = "farhaul._farhaul", frozen, weakref)]
+pub(crate) struct Doorbell(OfProcess<Door>);
+
+struct Door {
+    bell: Arc<Bell>,
+    ear: UnixStream,
+    pending: Mutex<(u64, HashMap<u64, Pending>)>,
+}
+
+impl Wake for Pull {
+    fn wake(self: Arc<Self>) {
+        self.bell.woken().push(self.number);
+        if !self.bell.is_ringing.swap(true, Ordering::AcqRel) {
+            // A full socket wakes the loop as well. Without a loop there is nobody to wake.
+            let _ = (&self.bell.rope).write(&[0]);
+        }
+    }
+}
+
+impl Bell {
+    /// The list, even after a panic: it is always consistent.
+    fn woken(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.woken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Door {
+    fn open() -> std::io::Result<Self> {
+        let (rope, ear) = UnixStream::pair()?;
+        rope.set_nonblocking(true)?;
+        ear.set_nonblocking(true)?;
+        let bell = Bell { woken: Mutex::default(), is_ringing: AtomicBool::new(false), rope };
+        Ok(Self { bell: Arc::new(bell), ear, pending: Mutex::default() })
+    }
+
+    fn pending(&self) -> MutexGuard<'_, (u64, HashMap<u64, Pending>)> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Polls a future for the first time. Keeps it if it is not ready.
+    fn begin(&self, py: Python<'_>, future: Driven, promise: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+        let number = {
+            let mut pending = self.pending();
+            pending.0 += 1;
+            pending.0
+        };
+        let waker = Waker::from(Arc::new(Pull { bell: Arc::clone(&self.bell), number }));
+        let waiting = Pending { future, waker, promise: promise.clone().unbind() };
+        Ok(self.poll(py, number, waiting)?.then_some(number))
+    }
+
+    /// Polls a future. Returns whether it waits on.
+    fn poll(&self, py: Python<'_>, number: u64, mut waiting: Pending) -> PyResult<bool> {
+        let ready = py.detach(|| waiting.future.as_mut().poll(&mut Context::from_waker(&waiting.waker)));
+        match ready {
+            Poll::Pending => {
+                self.pending().1.insert(number, waiting);
+                Ok(true)
+            }
+            Poll::Ready(outcome) => {
+                settle(waiting.promise.bind(py), outcome(py))?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Takes what was woken since.
+    fn answer(&self) -> Vec<u64> {
+        let mut bytes = [0; 64];
+        while matches!((&self.ear).read(&mut bytes), Ok(len) if len == bytes.len()) {}
+        // Before the list is taken: a waker that comes between both writes another byte.
+        self.bell.is_ringing.store(false, Ordering::Release);
+        std::mem::take(&mut *self.bell.woken())
+    }
+}
+
+#[pymethods]
+impl Doorbell {
+    /// Polls the futures that were woken. The loop calls it when the socket has bytes.
+    fn answer(&self, py: Python<'_>) -> PyResult<()> {
+        let door = self.0.get()?;
+        for number in door.answer() {
+            // A future may have been woken twice, or given up meanwhile.
+            let waiting = door.pending().1.remove(&number);
+            if let Some(waiting) = waiting {
+                door.poll(py, number, waiting)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs `future` on the running event loop of Python, and returns an `asyncio.Future` of its result. To cancel that drops `future`.
+///
+/// # Errors
+/// No event loop runs.
+pub(crate) fn on_loop<'py, F>(py: Python<'py>, future: F) -> PyResult<Bound<'py, PyAny>>
+where
+    F: Future<Output = Outcome> + Send + 'static,
+{
+    static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let event_loop = RUNNING.import(py, "asyncio", "get_running_loop")?.call0()?;
+    let doorbell = doorbell_of(py, &event_loop)?;
+    let promise = event_loop.call_method0(intern!(py, "create_future"))?;
+    let door = doorbell.get().0.get()?;
+    if let Some(number) = door.begin(py, Box::pin(future), &promise)? {
+        let doorbell = doorbell.unbind();
+        let abandon = PyCFunction::new_closure(py, None, None, move |arguments, _| {
+            let py = arguments.py();
+            let given_up = doorbell.get().0.get().ok().and_then(|door| door.pending().1.remove(&number));
+            // Its drop may lock what other threads hold for a while.
+            if let Some(Pending { future, .. }) = given_up {
+                py.detach(|| drop(future));
+            }
+        })?;
+        promise.call_method1(intern!(py, "add_done_callback"), (abandon,))?;
+    }
+    Ok(promise)
+}
+
+/// The doorbell of an event loop, which is made for its first future.
+fn doorbell_of<'py>(py: Python<'py>, event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Doorbell>> {
+    static ALL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let all =
+        ALL.get_or_try_init(py, || py.import("weakref")?.getattr("WeakKeyDictionary")?.call0().map(Bound::unbind))?;
+    let all = all.bind(py);
+    let found = all.call_method1(intern!(py, "get"), (event_loop,))?;
+    if let Ok(doorbell) = found.cast_into::<Doorbell>() {
+        // One of the parent process rings there.
+        if doorbell.get().0.get().is_ok() {
+            return Ok(doorbell);
+        }
+    }
+    let door = Door::open()?;
+    let ear = door.ear.as_raw_fd();
+    let doorbell = Bound::new(py, Doorbell(OfProcess::new(door)))?;
+    let answer = doorbell.getattr(intern!(py, "answer"))?;
+    event_loop.call_method1(intern!(py, "add_reader"), (ear, answer))?;
+    all.set_item(event_loop, &doorbell)?;
+    Ok(doorbell)
+}
+
+/// Gives a promise its result, unless somebody cancelled it.
+fn settle(promise: &Bound<'_, PyAny>, result: PyResult<Py<PyAny>>) -> PyResult<()> {
+    let py = promise.py();
+    if promise.call_method0(intern!(py, "done"))?.is_truthy()? {
+        return Ok(());
+    }
+    match result {
+        Ok(value) => promise.call_method1(intern!(py, "set_result"), (value,)),
+        Err(error) => promise.call_method1(intern!(py, "set_exception"), (error.into_value(py),)),
+    }
+    .map(drop)
+}

@@ -1,0 +1,42 @@
+//! The extension module of the Python package `farhaul`.
+//!
+//! ```text
+//! farhaul/*.py ─▶ _farhaul ─▶ the crates `farhaul` and `farhaul-transfer`
+//! ```
+//!
+//! | part | owns |
+//! | --- | --- |
+//! | `wait` | calls that wait: without the interpreter's lock, and with a look for signals |
+//! | `event_loop` | futures on an event loop of Python, woken without a runtime |
+//! | `off_thread` | work that blocks, as a future |
+//! | `fork` | objects that a child process must not use |
+//! | `settings` | keyword arguments of connections |
+//! | `copy`, `serve` | copies, and servers of directories |
+//! | `error`, `report` | exceptions and reports |
+
+mod copy;
+mod error;
+mod event_loop;
+mod fork;
+mod off_thread;
+mod report;
+mod serve;
+mod settings;
+mod wait;
+
+#[pyo3::pymodule]
+mod _farhaul {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::copy::{Progress, RunningCopy};
+    #[pymodule_export]
+    use crate::report::Report;
+    #[pymodule_export]
+    use crate::serve::Server;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

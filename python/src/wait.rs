@@ -1,0 +1,73 @@
+//! Waiting without the interpreter's lock, with a look for signals.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use farhaul::units::{Duration, Instant};
+use farhaul_udp::Clock;
+use pyo3::prelude::*;
+
+/// Longest time between two looks for signals. Ctrl-C must end every wait within 500 ms.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// A thread that waits for a future.
+struct Waiting {
+    thread: Thread,
+    is_woken: AtomicBool,
+}
+
+impl Wake for Waiting {
+    fn wake(self: Arc<Self>) {
+        self.is_woken.store(true, Ordering::Release);
+        self.thread.unpark();
+    }
+}
+
+/// Waits for `future`, for at most `limit`: then returns `None`. The interpreter's lock is free meanwhile. An abandoned future is dropped.
+///
+/// # Errors
+/// A signal handler raised.
+pub(crate) fn wait_for<F>(py: Python<'_>, limit: Option<Duration>, future: F) -> PyResult<Option<F::Output>>
+where
+    F: Future + Send,
+    F::Output: Send,
+{
+    let mut future = pin!(future);
+    let waiting = Arc::new(Waiting { thread: thread::current(), is_woken: AtomicBool::new(false) });
+    let waker = Waker::from(Arc::clone(&waiting));
+    let clock = Clock::start();
+    loop {
+        let slice_ends = clock.now() + SLICE;
+        let ready = py.detach(|| {
+            loop {
+                if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                    return Some(value);
+                }
+                loop {
+                    let left = slice_ends.saturating_since(clock.now());
+                    if left.is_zero() {
+                        return None;
+                    }
+                    if waiting.is_woken.swap(false, Ordering::AcqRel) {
+                        break;
+                    }
+                    thread::park_timeout(left);
+                }
+            }
+        });
+        // What is ready is returned, whatever a signal says: a byte that was read must not be lost.
+        if let Some(value) = ready {
+            return Ok(Some(value));
+        }
+        py.check_signals()?;
+        if let Some(limit) = limit
+            && clock.now() >= Instant::ZERO + limit
+        {
+            return Ok(None);
+        }
+    }
+}
