@@ -11,12 +11,15 @@
 //! | `place` | a host, and a path there |
 //! | `link` | a connection with its session and its two threads |
 //! | `reader`, `writer`, `entries` | a file that is read ahead, a file under way, the pages of a directory |
+//! | `tasks`, `wakers` | the same for tasks, which hold no thread while they wait |
 
 mod entries;
 mod failure;
 mod link;
 mod place;
 mod reader;
+mod tasks;
+mod wakers;
 mod writer;
 
 use std::fmt;
@@ -31,6 +34,7 @@ use farhaul_session::{
 pub use entries::Entries;
 pub use place::{RemoteHost, RemotePlace};
 pub use reader::RemoteFile;
+pub use tasks::AsyncRemoteWriter;
 pub use writer::{PutOptions, RemoteWriter};
 
 use self::link::{Fault, Link, Ticket};
@@ -79,6 +83,8 @@ struct Shared {
     ssh: Ssh,
     environment: Environment,
     link: Mutex<Option<Arc<Link>>>,
+    /// Attempts to connect for tasks.
+    attempts: tasks::Attempts,
 }
 
 impl RemoteFiles {
@@ -87,6 +93,21 @@ impl RemoteFiles {
     /// # Errors
     /// It does not answer, refuses, or has no file service.
     pub fn connect(host: RemoteHost, settings: Settings, ssh: Ssh, environment: &Environment) -> Result<Self, Error> {
+        let files = Self::connecting_later(host, settings, ssh, environment)?;
+        files.0.link()?;
+        Ok(files)
+    }
+
+    /// The same without a connection: the first request makes it.
+    ///
+    /// # Errors
+    /// The settings do not fit the host.
+    pub fn connecting_later(
+        host: RemoteHost,
+        settings: Settings,
+        ssh: Ssh,
+        environment: &Environment,
+    ) -> Result<Self, Error> {
         if matches!(host, RemoteHost::Ssh(_)) && settings.security.plain {
             return Err(Error::usage("files over SSH are always encrypted").remedy("leave out --plain"));
         }
@@ -94,9 +115,8 @@ impl RemoteFiles {
         // Nothing goes on without ssh: there is no copy whose end would be one.
         let mut ssh = ssh;
         ssh.detach = false;
-        let files = Self(Arc::new(Shared { host, settings, ssh, environment, link: Mutex::new(None) }));
-        files.0.link()?;
-        Ok(files)
+        let (link, attempts) = (Mutex::default(), tasks::Attempts::default());
+        Ok(Self(Arc::new(Shared { host, settings, ssh, environment, link, attempts })))
     }
 
     /// The host.

@@ -53,7 +53,9 @@ pub use copy::Copy;
 pub use environment::Environment;
 pub use error::{Code, Error, Owner};
 pub use event::{Event, Events, Observer};
-pub use files::{Entries, PutOptions, RemoteFile, RemoteFiles, RemoteHost, RemotePlace, RemoteWriter};
+pub use files::{
+    AsyncRemoteWriter, Entries, PutOptions, RemoteFile, RemoteFiles, RemoteHost, RemotePlace, RemoteWriter,
+};
 pub use limit::Limit;
 pub use location::{HostPort, Location, OriginalPlace, Scheme, ServerPlace, SshPlace, What};
 pub use processor::Threads;

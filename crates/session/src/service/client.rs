@@ -136,6 +136,12 @@ impl FileClient {
         self.state.write(id, bytes)
     }
 
+    /// Whether [`write`](Self::write) takes some bytes of this put now.
+    pub fn has_room_for_bytes(&self, RequestId(id): RequestId) -> bool {
+        let is_put = matches!(self.state.open.get(&id), Some(Outstanding::Put(_)));
+        is_put && !self.state.out.is_full() && self.state.credit > self.state.sent
+    }
+
     /// Ends the bytes of a put. The server then gives the file its name, and answers.
     pub fn finish_put(&mut self, RequestId(id): RequestId) {
         if let Some(Outstanding::Put(sending)) = self.state.open.get_mut(&id)

@@ -6,7 +6,7 @@ use crate::error::{Code, Error};
 
 /// The error for the place with this name.
 pub(super) fn error(named: &str, failure: &Failure) -> Error {
-    let code = code(failure.code);
+    let code = Code::from(failure.code);
     let error = Error::new(code, format!("{named}: {}", words(failure)));
     match code {
         Code::DiskFull => error.remedy("make room there and start again"),
@@ -26,19 +26,21 @@ fn words(failure: &Failure) -> String {
     }
 }
 
-const fn code(code: FailCode) -> Code {
-    match code {
-        FailCode::NotFound => Code::NotFound,
-        FailCode::Exists => Code::AlreadyExists,
-        FailCode::IsDirectory => Code::IsDirectory,
-        FailCode::NotDirectory => Code::NotDirectory,
-        FailCode::NotEmpty => Code::DirectoryNotEmpty,
-        FailCode::PermissionDenied => Code::PermissionDenied,
-        FailCode::Refused => Code::AccessDenied,
-        FailCode::SourceChanged => Code::SourceChanged,
-        FailCode::NoSpace | FailCode::Quota => Code::DiskFull,
-        FailCode::DigestMismatch => Code::Integrity,
-        FailCode::Unsupported => Code::Unsupported,
-        _ => Code::FilesFailed,
+impl From<FailCode> for Code {
+    fn from(code: FailCode) -> Self {
+        match code {
+            FailCode::NotFound => Self::NotFound,
+            FailCode::Exists => Self::AlreadyExists,
+            FailCode::IsDirectory => Self::IsDirectory,
+            FailCode::NotDirectory => Self::NotDirectory,
+            FailCode::NotEmpty => Self::DirectoryNotEmpty,
+            FailCode::PermissionDenied => Self::PermissionDenied,
+            FailCode::Refused => Self::AccessDenied,
+            FailCode::SourceChanged => Self::SourceChanged,
+            FailCode::NoSpace | FailCode::Quota => Self::DiskFull,
+            FailCode::DigestMismatch => Self::Integrity,
+            FailCode::Unsupported => Self::Unsupported,
+            _ => Self::FilesFailed,
+        }
     }
 }

@@ -2,13 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
 use farhaul::Stream;
-use farhaul_session::{AbortCode, Answer, Failure, FileClient, FileRequest, ReplyEvent, RequestId, SessionError};
+use farhaul_session::{
+    AbortCode, Answer, Failure, FileClient, FileRequest, MAX_REQUESTS, ReplyEvent, RequestId, SessionError,
+};
 
 use super::place::RemoteHost;
+use super::wakers::{RoomPlace, Wakers};
 use crate::connect::Calling;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
@@ -46,6 +50,8 @@ struct State {
     answers: BTreeMap<RequestId, Result<Answer, Failure>>,
     /// Requests whose answers nobody takes.
     abandoned: BTreeSet<RequestId>,
+    /// Tasks that wait, in place of threads.
+    wakers: Wakers,
     /// Why the connection ended, once it did before its time.
     error: Option<Error>,
     /// Both threads have ended.
@@ -129,6 +135,42 @@ impl Link {
         None
     }
 
+    /// The same for tasks: ready once there is room for it.
+    pub(super) fn poll_request(
+        self: &Arc<Self>,
+        cx: &Context<'_>,
+        request: &FileRequest,
+        place: &mut RoomPlace,
+    ) -> Poll<Option<Ticket>> {
+        let mut state = self.state();
+        if !state.is_alive() {
+            return Poll::Ready(None);
+        }
+        if let Some(id) = state.client.request(request) {
+            self.pending.notify_one();
+            return Poll::Ready(Some(Ticket { link: Arc::clone(self), id: Some(id) }));
+        }
+        state.wakers.await_room(place, cx.waker());
+        Poll::Pending
+    }
+
+    /// A task does not wait for room any more.
+    pub(super) fn leave_room(&self, place: &RoomPlace) {
+        let mut state = self.state();
+        if state.wakers.leave_room(place) {
+            let woken = state.woken();
+            drop(state);
+            woken.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Wakes the threads that wait for a change, and the tasks that the change concerns.
+    fn notify(&self) {
+        let woken = self.state().woken();
+        self.changed.notify_all();
+        woken.into_iter().for_each(Waker::wake);
+    }
+
     /// Ends the session once everything is answered, without waiting for it.
     pub(super) fn finish(&self) {
         self.state().client.finish();
@@ -176,7 +218,7 @@ impl Link {
             let goes_on = state.is_alive();
             drop(state);
             // There is room for more bytes of puts.
-            self.changed.notify_all();
+            self.notify();
             if !said.is_empty() {
                 if self.stream.send_all(&said).is_err() {
                     // The reader finds the reason, which may be the peer's last word.
@@ -208,7 +250,7 @@ impl Link {
             if let Err(trouble) = handled {
                 return self.fail(self.explained(&trouble, was_accepted));
             }
-            self.changed.notify_all();
+            self.notify();
             // A grant, or the last word about a put that failed.
             self.pending.notify_one();
             if is_over {
@@ -242,7 +284,7 @@ impl Link {
         // What is left to say is a reason, for which nobody waits long.
         self.stream.set_write_timeout(Some(CLOSE_TIMEOUT));
         self.state().error.get_or_insert(error);
-        self.changed.notify_all();
+        self.notify();
         self.pending.notify_all();
     }
 
@@ -257,7 +299,7 @@ impl Link {
         // The end of ssh.
         drop(self.reached.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.state().is_gone = true;
-        self.changed.notify_all();
+        self.notify();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -268,6 +310,16 @@ impl Link {
 impl State {
     fn is_alive(&self) -> bool {
         self.error.is_none() && !self.client.is_over()
+    }
+
+    /// The tasks that may go on.
+    fn woken(&mut self) -> Vec<Waker> {
+        if !self.is_alive() {
+            return self.wakers.take_all();
+        }
+        let Self { client, answers, wakers, .. } = self;
+        let is_ready = |id: &RequestId| answers.contains_key(id) || client.has_room_for_bytes(*id);
+        wakers.take(is_ready, MAX_REQUESTS - client.outstanding().min(MAX_REQUESTS))
     }
 
     fn take_events(&mut self) {
@@ -292,6 +344,39 @@ impl Ticket {
             Some(answer) => answer.map_err(Fault::Failed),
             None => Err(Fault::Lost(state.error.clone().unwrap_or_else(|| gone(&self.link)))),
         }
+    }
+
+    /// The answer for tasks.
+    pub(super) fn poll_answer(&mut self, cx: &Context<'_>) -> Poll<Result<Answer, Fault>> {
+        let Some(id) = self.id else { return Poll::Ready(Err(Fault::Lost(gone(&self.link)))) };
+        let mut state = self.link.state();
+        let answer = match state.answers.remove(&id) {
+            Some(answer) => answer.map_err(Fault::Failed),
+            None if state.is_alive() => {
+                state.wakers.await_request(id, cx.waker());
+                return Poll::Pending;
+            }
+            None => Err(Fault::Lost(state.error.clone().unwrap_or_else(|| gone(&self.link)))),
+        };
+        drop(state);
+        self.id = None;
+        Poll::Ready(answer)
+    }
+
+    /// [`write`](Self::write) for tasks.
+    pub(super) fn poll_write(&self, cx: &Context<'_>, bytes: &[u8]) -> Poll<usize> {
+        let Some(id) = self.id else { return Poll::Ready(bytes.len()) };
+        let mut state = self.link.state();
+        if !state.is_alive() || state.answers.contains_key(&id) {
+            return Poll::Ready(bytes.len());
+        }
+        let taken = state.client.write(id, bytes);
+        if taken == 0 {
+            state.wakers.await_request(id, cx.waker());
+            return Poll::Pending;
+        }
+        self.link.pending.notify_one();
+        Poll::Ready(taken)
     }
 
     /// Sends bytes of a put, once there is room for some. Returns their number: all of them once the put has failed.
@@ -330,6 +415,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let Some(id) = self.id.take() else { return };
         let mut state = self.link.state();
+        state.wakers.forget(id);
         if state.answers.remove(&id).is_none() && state.is_alive() {
             state.abandoned.insert(id);
             state.client.give_up(id);
