@@ -4,6 +4,8 @@
 | --- | --- |
 | copy files and trees between hosts | `copy`, `copy_async` |
 | serve a directory | `serve` |
+| send and receive bytes | `connect`, `listen`; for tasks: `open_connection`, `start_server` |
+| send and receive messages | `MessageSocket` |
 | catch failures | `Error` and its subclasses |
 """
 
@@ -23,8 +25,17 @@ from ._errors import (
     RefusedError,
     UsageError,
 )
-from ._farhaul import Progress, Report, __version__
+from ._farhaul import Listener, MessageListener, MessageSocket, Progress, Report, Stats, Stream, __version__
 from ._serve import DirectoryServer, serve
+from ._streams import (
+    StreamReader,
+    StreamServer,
+    StreamWriter,
+    connect,
+    listen,
+    open_connection,
+    start_server,
+)
 
 __all__ = [
     "AlreadyExistsError",
@@ -35,16 +46,28 @@ __all__ = [
     "ForkedError",
     "IntegrityError",
     "IsADirectoryError",
+    "Listener",
     "LostError",
+    "MessageListener",
+    "MessageSocket",
     "NotADirectoryError",
     "NotFoundError",
     "PermissionDeniedError",
     "Progress",
     "RefusedError",
     "Report",
+    "Stats",
+    "Stream",
+    "StreamReader",
+    "StreamServer",
+    "StreamWriter",
     "UsageError",
     "__version__",
+    "connect",
     "copy",
     "copy_async",
+    "listen",
+    "open_connection",
     "serve",
+    "start_server",
 ]

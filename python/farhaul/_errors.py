@@ -23,6 +23,8 @@ class Error(OSError):
     """What to do next, if something can be done."""
     report: Report | None
     """What was done before, for a copy that had begun."""
+    failures: list[tuple[str, str]]
+    """Files that were not copied, at most 1000, with the reason of each."""
 
     def __init__(
         self,
@@ -30,12 +32,14 @@ class Error(OSError):
         message: str,
         remedy: str | None = None,
         report: Report | None = None,
+        failures: list[tuple[str, str]] | None = None,
     ) -> None:
         text = f"{message}; {remedy}" if remedy else message
         super().__init__(_ERRNO.get(code, errno.EIO), text)
         self.code = code
         self.remedy = remedy
         self.report = report
+        self.failures = failures or []
         self._message = message
 
     def __str__(self) -> str:
@@ -43,7 +47,7 @@ class Error(OSError):
 
     def __reduce__(self) -> tuple[object, ...]:
         # A report stays in its process: a scheduler that sends the error to another one has its text and its code.
-        return (type(self), (self.code, self._message, self.remedy))
+        return (type(self), (self.code, self._message, self.remedy, None, self.failures))
 
 
 class NotFoundError(Error, FileNotFoundError):
@@ -150,6 +154,12 @@ _CLASS: dict[str, type[Error]] = {
 }
 
 
-def _error(code: str, message: str, remedy: str | None, report: Report | None) -> Error:
+def _error(
+    code: str,
+    message: str,
+    remedy: str | None,
+    report: Report | None = None,
+    failures: list[tuple[str, str]] | None = None,
+) -> Error:
     """The exception for a failure of the extension module."""
-    return _CLASS.get(code, Error)(code, message, remedy, report)
+    return _CLASS.get(code, Error)(code, message, remedy, report, failures)

@@ -1,11 +1,15 @@
 """Types of the extension module, written by hand. `stubtest` compares them with it."""
 
 import asyncio
+import builtins
 from collections.abc import Sequence
-from typing import Any, Unpack, final
+from types import TracebackType
+from typing import Any, Literal, Self, Unpack, final
+
+from _typeshed import FileDescriptorLike, ReadableBuffer, WriteableBuffer
 
 from ._errors import Error
-from ._options import CopyOptions, Path, ServeOptions
+from ._options import ConnectionOptions, CopyOptions, Path, ServeOptions, SshOptions
 
 __version__: str
 
@@ -80,3 +84,287 @@ class Server:
         """The warnings since the last call."""
     def close(self) -> None:
         """Ends it, with its sessions. Returns once it has ended, or after 400 ms: then it ends by itself."""
+
+@final
+class Stats:
+    """Counters and estimates of a connection. The name of each has its unit."""
+
+    @property
+    def seconds(self) -> float:
+        """Time since the connection was opened."""
+    @property
+    def rtt_seconds(self) -> float:
+        """Smoothed round-trip time."""
+    @property
+    def min_rtt_seconds(self) -> float:
+        """Minimum round-trip time of the last ten to twenty seconds; zero before the first."""
+    @property
+    def bytes_written(self) -> int:
+        """Payload bytes taken from the program."""
+    @property
+    def bytes_acked(self) -> int:
+        """Payload bytes that the peer has acknowledged."""
+    @property
+    def bytes_received(self) -> int:
+        """Payload bytes received."""
+    @property
+    def bytes_read(self) -> int:
+        """Payload bytes given to the program."""
+    @property
+    def packets_sent(self) -> int:
+        """Data packets sent, retransmissions included."""
+    @property
+    def packets_retransmitted(self) -> int:
+        """Data packets sent again."""
+    @property
+    def packets_lost_sending(self) -> int:
+        """Packets that the peer reported lost."""
+    @property
+    def packets_received(self) -> int:
+        """Data packets received."""
+    @property
+    def packets_lost_receiving(self) -> int:
+        """Packets that this side found missing."""
+    @property
+    def window_packets(self) -> int:
+        """Congestion window."""
+    @property
+    def in_flight_packets(self) -> int:
+        """Packets sent and not acknowledged."""
+    @property
+    def packet_size_bytes(self) -> int:
+        """Size of a full packet, headers of IP included; zero if unknown."""
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of the buffers of this side."""
+
+@final
+class Stream:
+    """A reliable stream of bytes in both directions.
+
+    One thread can read while another one writes. As a ``with`` block it finishes the connection at the end, and behind an exception
+    it aborts it: then the peer does not take what it got for the whole stream. So does a stream that is dropped.
+
+    It has the calls of a raw file: ``io.BufferedReader(stream)`` reads lines. Buffers are read and written in place; nobody else may
+    change them during a call.
+    """
+
+    @staticmethod
+    def connect(address: str, **options: Unpack[ConnectionOptions]) -> Stream:
+        """Connects to a listener."""
+    @staticmethod
+    def connect_async(address: str, **options: Unpack[ConnectionOptions]) -> asyncio.Future[Stream]:
+        """A future of a stream."""
+    def read(self, size: int | None = None, /) -> bytes:
+        """Reads at most ``size`` bytes, and waits for the first. Without a size, all bytes up to the end."""
+    def readall(self) -> bytes:
+        """Reads all bytes up to the end."""
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """Reads into ``buffer``, and returns the number of bytes. Zero is the end of the stream."""
+    def read_async(self, size: int) -> asyncio.Future[bytes]:
+        """A future of at most ``size`` bytes. None are the end."""
+    def readinto_async(self, buffer: WriteableBuffer) -> asyncio.Future[int]:
+        """The same into ``buffer``, with the number of bytes."""
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Takes all of ``data``, and returns its number of bytes. They leave as the path permits."""
+    def write_async(self, data: ReadableBuffer) -> asyncio.Future[None]:
+        """A future, done once all of ``data`` was taken."""
+    def sendfile(self, file: FileDescriptorLike, offset: int = 0, count: int | None = None) -> int:
+        """Sends bytes of a file, all of them without ``count``. Returns their number."""
+    def recvfile(self, file: FileDescriptorLike, count: int | None = None) -> int:
+        """Receives bytes into a file, from its position on: ``count``, or all up to the end. Returns their number."""
+    def finish(self) -> None:
+        """Waits until the peer has acknowledged everything, then closes the connection. Raises if it did not."""
+    def finish_async(self) -> asyncio.Future[None]:
+        """The same for tasks."""
+    def finish_sending(self) -> None:
+        """Ends this side's direction, and returns at once. Needs an encrypted connection."""
+    def abort(self) -> None:
+        """Ends the connection at once. The peer does not take what it got for the whole stream."""
+    def close(self) -> None:
+        """Finishes the connection, unless it has ended."""
+    def flush(self) -> None:
+        """Does nothing: what was written leaves without it."""
+    def readable(self) -> bool: ...
+    def writable(self) -> bool: ...
+    def seekable(self) -> bool: ...
+    @property
+    def closed(self) -> bool:
+        """Whether this side has ended the connection."""
+    @property
+    def peer(self) -> str:
+        """The address of the peer, ``host:port``."""
+    @property
+    def local(self) -> str:
+        """The address of this side, ``host:port``."""
+    @property
+    def peer_key(self) -> str | None:
+        """The fingerprint of the peer's key. `None` if the connection is plain."""
+    @property
+    def timeout(self) -> float | None:
+        """Longest wait of a call, in seconds. `None` for ever, which is the default. Tasks have their own time-outs."""
+    @timeout.setter
+    def timeout(self, seconds: float | None) -> None: ...
+    def set_rate(self, rate: int | str | None) -> None:
+        """Caps the sending rate from now on. `None` takes the cap away."""
+    def stats(self) -> Stats:
+        """Counters and estimates."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None: ...
+
+@final
+class Listener:
+    """A port to which others connect."""
+
+    def __new__(
+        cls,
+        address: str,
+        *,
+        clients: Sequence[str] | None = None,
+        **options: Unpack[ConnectionOptions],
+    ) -> Listener: ...
+    def accept(self, timeout: float | None = None) -> Stream:
+        """Waits for the next connection, for at most so many seconds."""
+    def accept_async(self) -> asyncio.Future[Stream]:
+        """The same for tasks."""
+    @property
+    def address(self) -> str:
+        """Its address, ``host:port``."""
+    @property
+    def key(self) -> str | None:
+        """The fingerprint of its key. `None` if its connections are plain."""
+    def close(self) -> None:
+        """Refuses further connections. Calls that wait end. Streams go on."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Stream: ...
+
+@final
+class MessageSocket:
+    """Sends and receives whole messages over a plain connection.
+
+    As a ``with`` block it finishes the connection at the end, and behind an exception it aborts it.
+    """
+
+    @staticmethod
+    def connect(address: str, **options: Unpack[ConnectionOptions]) -> MessageSocket:
+        """Connects to a listener for messages. The connection is plain: ``plain=True`` says that you know."""
+    @staticmethod
+    def listen(address: str, **options: Unpack[ConnectionOptions]) -> MessageListener:
+        """Opens the UDP port at ``address``. Its connections are plain: ``plain=True`` says that you know."""
+    def send(
+        self,
+        message: ReadableBuffer,
+        /,
+        *,
+        ttl: float | None = None,
+        in_order: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """Sends a message whole, and waits for room if there is none.
+
+        With ``ttl`` it is dropped if it was not delivered within so many seconds. With ``in_order`` it is delivered only after all
+        earlier messages.
+        """
+    def recv(self, size: int = 1048576, /, *, timeout: float | None = None) -> bytes | None:
+        """Receives the next message. `None` at the end. Raises for one of more than ``size`` bytes, and drops it."""
+    def send_async(
+        self, message: ReadableBuffer, /, *, ttl: float | None = None, in_order: bool = False
+    ) -> asyncio.Future[None]:
+        """`send` for tasks."""
+    def recv_async(self, size: int = 1048576, /) -> asyncio.Future[bytes | None]:
+        """`recv` for tasks."""
+    def finish(self, timeout: float | None = None) -> None:
+        """Waits until the peer has acknowledged everything, then closes the connection."""
+    def abort(self) -> None:
+        """Ends the connection at once. Messages that were not acknowledged are lost."""
+    @property
+    def peer(self) -> str:
+        """The address of the peer, ``host:port``."""
+    def stats(self) -> Stats:
+        """Counters and estimates."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None: ...
+
+@final
+class MessageListener:
+    """A port to which others connect for messages."""
+
+    def accept(self, timeout: float | None = None) -> MessageSocket:
+        """Waits for the next connection, for at most so many seconds."""
+    @property
+    def address(self) -> str:
+        """Its address, ``host:port``."""
+    def close(self) -> None:
+        """Refuses further connections. Calls that wait end. Connections go on."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None: ...
+
+@final
+class RemoteFiles:
+    """The files of another host. One connection carries the requests of all tasks; the first of them makes it."""
+
+    def __new__(cls, host: str, **options: Unpack[SshOptions]) -> RemoteFiles: ...
+    def stat(self, path: bytes) -> asyncio.Future[dict[str, Any]]:
+        """The properties of an entry: ``type``, ``size``, ``mode``, ``mtime_ns``, perhaps ``destination``, ``uid``, ``gid``."""
+    def list(self, path: bytes) -> asyncio.Future[builtins.list[tuple[bytes, dict[str, Any]]]]:
+        """The names of a directory, with the properties of each."""
+    def read(self, path: bytes, offset: int, length: int) -> asyncio.Future[tuple[bytes, bool, int]]:
+        """At most ``length`` bytes from ``offset`` on; with a negative one, the last bytes.
+
+        With them comes whether the file ends behind them, and its size.
+        """
+    def create(
+        self, path: bytes, *, replace: bool, size: int | None = None, mtime: float | None = None
+    ) -> asyncio.Future[RemoteWriter]:
+        """Begins a file. Missing directories are made."""
+    def put(self, path: bytes, content: ReadableBuffer, *, replace: bool) -> asyncio.Future[tuple[int, str | None]]:
+        """Writes a file with this content. Missing directories are made. Returns its size and its digest."""
+    def create_dir(self, path: bytes, parents: bool) -> asyncio.Future[bool]:
+        """Makes a directory. Returns whether it is new."""
+    def remove(
+        self, path: bytes, kind: Literal["file", "directory", "either", "tree"], most: int = ...
+    ) -> asyncio.Future[int]:
+        """Removes what ``kind`` names, and returns the number of entries."""
+    def rename(self, from_: bytes, to: bytes, replace: bool) -> asyncio.Future[None]:
+        """Gives an entry another name. Missing directories are made."""
+    def copy(self, from_: bytes, to: bytes, replace: bool) -> asyncio.Future[tuple[int, str | None]]:
+        """Copies a file on the server."""
+    def digest(self, path: bytes) -> asyncio.Future[tuple[int, str | None]]:
+        """The size and the BLAKE3 digest of a file, which the server reads."""
+    def close(self) -> None:
+        """Ends the connection once every request has its answer. The next request makes a new one."""
+    def cancel(self) -> None:
+        """Ends the connection at once. Nothing can be requested any more."""
+
+@final
+class RemoteWriter:
+    """A file under way. It has its name after `finish`, or nothing of it stays."""
+
+    def write(self, data: ReadableBuffer) -> asyncio.Future[None]:
+        """Sends all of ``data``. One call at a time."""
+    def finish(self) -> asyncio.Future[tuple[int, str | None]]:
+        """Ends the file, and waits until it is safe under its name."""
+    def discard(self) -> None:
+        """Gives the file up. Nothing of it stays."""

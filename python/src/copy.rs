@@ -8,14 +8,14 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhaul::units::{Duration, Instant};
-use farhaul_session::{Kept, Rules, Skip, Sync};
+use farhaul_session::{EntryKind, Failure, Kept, Rules, Skip, Sync};
 use farhaul_transfer::bond::Flows;
-use farhaul_transfer::{Cancellation, Copy, Environment, Error, Event, Location, Report as Figures};
+use farhaul_transfer::{Cancellation, Code, Copy, Environment, Error, Event, Location, Report as Figures};
 use farhaul_udp::Clock;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
-use crate::error::{raised, usage};
+use crate::error::{raised, usage, with_failures};
 use crate::event_loop::{Outcome, on_loop};
 use crate::fork::OfProcess;
 use crate::off_thread::OffThread;
@@ -25,6 +25,8 @@ use crate::wait::wait_for;
 
 /// Longest wait for the end of a cancelled copy. Ctrl-C must end every wait within 500 ms.
 const LAST: Duration = Duration::from_millis(300);
+/// Failures of single files that an exception has at most.
+const FAILURES: usize = 1000;
 
 /// How far a copy is.
 #[pyclass(module = "farhaul", frozen, get_all)]
@@ -62,8 +64,17 @@ impl Progress {
 #[derive(Clone)]
 struct Tally {
     clock: Clock,
-    /// With the bytes of earlier attempts.
-    state: Arc<Mutex<(Progress, u64)>>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    progress: Progress,
+    /// Bytes that have moved, those of the dialogue included, and those that the target had.
+    moved: u64,
+    kept: u64,
+    /// Files that were not copied, as far as they are kept.
+    failures: Vec<(String, Failure)>,
 }
 
 impl Tally {
@@ -72,30 +83,51 @@ impl Tally {
     }
 
     fn note(&self, event: &Event<'_>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (progress, earlier) = &mut *state;
+        let mut state = lock(&self.state);
+        let State { progress, moved, kept, failures } = &mut *state;
         match event {
             Event::Expected { files, bytes } => {
                 (progress.total_files, progress.total_bytes) = (Some(*files), Some(*bytes));
             }
             Event::Begun(entry) => progress.path = Some(entry.path.to_string()),
-            Event::Moved(moved) => progress.bytes = *earlier + moved.bytes(),
-            Event::Placed(..) | Event::Kept(..) => progress.files += 1,
+            Event::Moved(now) => *moved = now.bytes(),
+            Event::Placed(..) => progress.files += 1,
+            Event::Kept(entry, _) if entry.kind == EntryKind::File => {
+                progress.files += 1;
+                *kept += entry.size;
+            }
+            Event::Failed(path, failure, _) if failures.len() < FAILURES => {
+                failures.push((path.to_string(), Failure::clone(failure)));
+            }
             Event::Warning(warning) => progress.warning = Some((*warning).to_owned()),
             Event::Retrying(_) => {
                 progress.retries += 1;
-                *earlier = progress.bytes;
                 // What is there counts anew.
-                progress.files = 0;
+                (progress.files, *moved, *kept) = (0, 0, 0);
+                failures.clear();
             }
             _ => {}
         }
+        progress.bytes = (*moved + *kept).min(progress.total_bytes.unwrap_or(u64::MAX));
     }
 
     fn now(&self) -> Progress {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let progress = lock(&self.state).progress.clone();
         let elapsed = self.clock.now().saturating_since(Instant::ZERO);
-        Progress { seconds: elapsed.as_secs_f64(), ..state.0.clone() }
+        Progress { seconds: elapsed.as_secs_f64(), ..progress }
+    }
+
+    /// The exception for a copy that failed with `error`. If nothing but one file was asked for, its reason is that of the copy.
+    fn raised(&self, mut error: Error) -> PyErr {
+        let failures = std::mem::take(&mut lock(&self.state).failures);
+        if let (Code::FilesFailed, [(_, only)], Some(report)) = (error.code, &failures[..], &error.report)
+            && report.files == Some(0)
+            && report.failed == Some(1)
+        {
+            error.code = only.code.into();
+        }
+        let failures = failures.into_iter().map(|(path, failure)| (path, failure.to_string())).collect();
+        with_failures(error, failures)
     }
 }
 
@@ -146,8 +178,8 @@ impl RunningCopy {
         let mut result = running.take()?;
         match wait_for(py, limit, &mut result)? {
             Some(outcome) => {
-                let figures = outcome.and_then(|result| result).map_err(raised)?;
-                Report::of(py, &figures).map(Some)
+                let outcome = outcome.and_then(|result| result);
+                Report::of(py, &outcome.map_err(|error| running.tally.raised(error))?).map(Some)
             }
             None => {
                 *lock(&running.result) = Some(result);
@@ -158,11 +190,12 @@ impl RunningCopy {
 
     /// An `asyncio.Future` of the report. To cancel it cancels the copy.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let result = self.0.get()?.take()?;
+        let running = self.0.get()?;
+        let (result, tally) = (running.take()?, running.tally.clone());
         on_loop(py, async move {
             let outcome = result.await.and_then(|result| result);
             Box::new(move |py: Python<'_>| {
-                let report = Report::of(py, &outcome.map_err(raised)?)?;
+                let report = Report::of(py, &outcome.map_err(|error| tally.raised(error))?)?;
                 Ok(Py::new(py, report)?.into_any())
             }) as Outcome
         })

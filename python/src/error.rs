@@ -1,18 +1,29 @@
 //! Failures as exceptions.
 
-use farhaul_transfer::{Error, Report as Figures};
+use std::fmt::Display;
+use std::io;
+
+use farhaul::{Error as ConnectionError, units::Duration};
+use farhaul_transfer::{Code, Error, Report as Figures};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::report::Report;
 
+/// The code of a call whose own time-out passed. The connection survives.
+const TIMED_OUT: &str = "TIMED_OUT";
 /// The code of an object that belongs to the parent process.
 const FORKED: &str = "FORKED";
 
 /// The exception for `error`.
 pub(crate) fn raised(error: Error) -> PyErr {
+    with_failures(error, Vec::new())
+}
+
+/// The same with the files that failed, and their reasons.
+pub(crate) fn with_failures(error: Error, failures: Vec<(String, String)>) -> PyErr {
     let Error { code, message, remedy, report, .. } = error;
-    exception(code.symbol(), &message, remedy.as_deref(), report.map(|report| *report))
+    exception(code.symbol(), &message, remedy.as_deref(), (report.map(|report| *report), failures))
 }
 
 /// The exception for an argument that is wrong.
@@ -20,18 +31,60 @@ pub(crate) fn usage(message: impl Into<String>) -> PyErr {
     raised(Error::usage(message))
 }
 
+/// The exception for a call of the library that concerned `peer`.
+pub(crate) fn of_connection(error: &ConnectionError, peer: &dyn Display) -> PyErr {
+    match error {
+        ConnectionError::TimedOut(after) => timed_out(*after),
+        ConnectionError::Cancelled => raised(Error::new(Code::Interrupted, "it was cancelled")),
+        ConnectionError::NoHalfClose | ConnectionError::FixedCap | ConnectionError::FixedController => {
+            raised(Error::new(Code::Unsupported, error.to_string()))
+        }
+        ConnectionError::EndedEarly { .. } => raised(Error::new(Code::PeerLost, error.to_string())),
+        ConnectionError::MessageTooLong { .. } | ConnectionError::WrongFamily { .. } => usage(error.to_string()),
+        ConnectionError::File { .. } | ConnectionError::FileTooShort { .. } => {
+            raised(Error::new(Code::LocalIo, error.to_string()))
+        }
+        ConnectionError::ListenerClosed => raised(Error::new(Code::Failed, error.to_string())),
+        error => raised(Error::of_connection(error, peer)),
+    }
+}
+
+/// The same for an error in the clothes of the standard library.
+pub(crate) fn of_io(error: &io::Error, peer: &dyn Display) -> PyErr {
+    let typed = error.get_ref().and_then(|inner| inner.downcast_ref::<ConnectionError>());
+    match typed {
+        Some(typed) => of_connection(typed, peer),
+        None => raised(Error::new(Code::Failed, format!("{peer}: {error}"))),
+    }
+}
+
+/// The exception for a call that had no result within its time-out.
+pub(crate) fn timed_out(after: Duration) -> PyErr {
+    exception(TIMED_OUT, &format!("no result within {} s", after.as_secs_f64()), None, (None, Vec::new()))
+}
+
 /// The exception for the use of an object of the parent process.
 pub(crate) fn forked() -> PyErr {
     let message = "this object belongs to the parent process, whose threads a fork does not copy";
-    exception(FORKED, message, Some("open a new one in this process, or start it by the method 'spawn'"), None)
+    exception(
+        FORKED,
+        message,
+        Some("open a new one in this process, or start it by the method 'spawn'"),
+        (None, Vec::new()),
+    )
 }
 
-fn exception(code: &str, message: &str, remedy: Option<&str>, report: Option<Figures>) -> PyErr {
+fn exception(
+    code: &str,
+    message: &str,
+    remedy: Option<&str>,
+    (report, failures): (Option<Figures>, Vec<(String, String)>),
+) -> PyErr {
     static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     Python::attach(|py| {
         let made = MAKE.import(py, "farhaul._errors", "_error").and_then(|make| {
             let report = report.map(|report| Report::of(py, &report)).transpose()?;
-            make.call1((code, in_python(message), remedy.map(in_python), report))
+            make.call1((code, in_python(message), remedy.map(in_python), report, failures))
         });
         made.map_or_else(|error| error, PyErr::from_value)
     })

@@ -11,17 +11,25 @@
 //! | `off_thread` | work that blocks, as a future |
 //! | `fork` | objects that a child process must not use |
 //! | `settings` | keyword arguments of connections |
+//! | `stream`, `buffer` | streams, and the memory of Python's objects |
+//! | `listener`, `messages` | ports to which others connect, and messages with boundaries |
+//! | `files` | files of another host, for the file system in `farhaul/fsspec.py` |
 //! | `copy`, `serve` | copies, and servers of directories |
 //! | `error`, `report` | exceptions and reports |
 
+mod buffer;
 mod copy;
 mod error;
 mod event_loop;
+mod files;
 mod fork;
+mod listener;
+mod messages;
 mod off_thread;
 mod report;
 mod serve;
 mod settings;
+mod stream;
 mod wait;
 
 #[pyo3::pymodule]
@@ -31,9 +39,17 @@ mod _farhaul {
     #[pymodule_export]
     use crate::copy::{Progress, RunningCopy};
     #[pymodule_export]
+    use crate::files::{RemoteFiles, RemoteWriter};
+    #[pymodule_export]
+    use crate::listener::Listener;
+    #[pymodule_export]
+    use crate::messages::{MessageListener, MessageSocket};
+    #[pymodule_export]
     use crate::report::Report;
     #[pymodule_export]
     use crate::serve::Server;
+    #[pymodule_export]
+    use crate::stream::{Stats, Stream};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -29,7 +29,7 @@ impl Report {
     fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
         match self.0.bind(py).get_item(name)? {
             Some(value) => Ok(value.unbind()),
-            None => Err(PyAttributeError::new_err(format!("a report has no field {name:?}"))),
+            None => Err(PyAttributeError::new_err(format!("a report has no field '{name}'"))),
         }
     }
 

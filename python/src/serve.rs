@@ -103,6 +103,7 @@ impl Server {
                 server = server.idle(Some(idle).filter(|idle| !idle.is_zero()));
             }
             let endpoint = settings.bind(address.listening()?, clients.as_ref())?;
+            environment.cancellation.cancels(endpoint.canceller());
             let listener = listener::listen(&environment, &endpoint)?;
             if let Some(clients) = &clients {
                 listener::guard(&environment, clients, &endpoint)?;

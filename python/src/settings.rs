@@ -37,8 +37,9 @@ impl<'py> Keywords<'py> {
             return Ok(None);
         }
         value.extract().map(Some).map_err(|error: <T as FromPyObject<'_, 'py>>::Error| {
-            let error: PyErr = error.into();
-            PyTypeError::new_err(format!("argument '{name}': {}", error.value(self.0.py())))
+            let (error, py): (PyErr, _) = (error.into(), self.0.py());
+            let message = format!("argument '{name}': {}", error.value(py));
+            if error.is_instance_of::<PyTypeError>(py) { PyTypeError::new_err(message) } else { usage(message) }
         })
     }
 

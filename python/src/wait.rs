@@ -11,6 +11,8 @@ use farhaul::units::{Duration, Instant};
 use farhaul_udp::Clock;
 use pyo3::prelude::*;
 
+use crate::error::timed_out;
+
 /// Longest time between two looks for signals. Ctrl-C must end every wait within 500 ms.
 const SLICE: Duration = Duration::from_millis(50);
 
@@ -27,7 +29,20 @@ impl Wake for Waiting {
     }
 }
 
-/// Waits for `future`, for at most `limit`: then returns `None`. The interpreter's lock is free meanwhile. An abandoned future is dropped.
+/// Waits for `future`, for at most `limit`. The interpreter's lock is free meanwhile. An abandoned future is dropped.
+///
+/// # Errors
+/// A signal handler raised, for instance `KeyboardInterrupt`. The time is over.
+pub(crate) fn wait<F>(py: Python<'_>, limit: Option<Duration>, future: F) -> PyResult<F::Output>
+where
+    F: Future + Send,
+    F::Output: Send,
+{
+    let waited = wait_for(py, limit, future)?;
+    waited.ok_or_else(|| timed_out(limit.unwrap_or_default()))
+}
+
+/// The same, with `None` once the time is over.
 ///
 /// # Errors
 /// A signal handler raised.

@@ -1,0 +1,648 @@
+"""File systems of fsspec: ``udt://`` for running servers, and ``farhaul+ssh://`` for hosts that ssh reaches.
+
+They are natively asynchronous. One connection to each host and process carries all requests, many at a time, and each answer is
+compared with its digest. Instances are pickled by their arguments.
+
+**URLs.** ``udt://host:port/path`` and ``farhaul+ssh://[user@]host/path``. An IPv6 address has
+brackets, and is written out: to fsspec, ``::`` joins URLs. In a URL, ``%`` and two
+digits stand for a byte. Paths without a protocol are taken as they are. Passwords in URLs are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import re
+import secrets
+import stat
+from collections.abc import AsyncIterator
+from typing import Any, ClassVar, Self
+from urllib.parse import quote_from_bytes, unquote_to_bytes
+
+from fsspec.asyn import AbstractAsyncStreamedFile, AsyncFileSystem, sync, sync_wrapper  # type: ignore[import-untyped]
+from fsspec.callbacks import DEFAULT_CALLBACK, Callback  # type: ignore[import-untyped]
+from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped]
+from fsspec.utils import stringify_path  # type: ignore[import-untyped]
+
+from ._errors import Error, NotADirectoryError, NotFoundError, UsageError
+from ._farhaul import RemoteFiles, RemoteWriter
+from ._pool import shared_files
+from ._read_ahead import ReadAhead
+
+_PIECE = 1 << 20
+"""Bytes of one request of a whole file."""
+_AT_ONCE = 64
+"""Such requests at a time: with 1 MiB each, they fill 5 Gbit/s over 100 ms."""
+_BLOCK = 4 << 20
+"""Bytes that a file which is written keeps before it sends them."""
+_ALL = 1 << 62
+"""More bytes than any file has."""
+_LINKS = 8
+"""Links that lead to a file, at most."""
+_OPENING = 60.0
+"""Seconds until a file that is opened for writing gets a place among the eight of a connection."""
+
+
+class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
+    """The files of a running server, below its root.
+
+    ``host`` and ``port`` name the server; further arguments are those of `farhaul.copy` for connections, such as ``host_key`` or
+    ``plain``. Files appear under their names once they are whole, verified and safe on the disk there.
+    """
+
+    protocol: ClassVar[str | tuple[str, ...]] = ("udt",)
+    root_marker = "/"
+    async_impl = True
+    mirror_sync_methods = True
+    cachable = True
+    _scheme: ClassVar[str] = "udt"
+
+    def __init__(
+        self,
+        host: str | None = None,
+        port: int | None = None,
+        *,
+        asynchronous: bool = False,
+        loop: Any = None,
+        batch_size: int | None = None,
+        use_listings_cache: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__(asynchronous=asynchronous, loop=loop, batch_size=batch_size, use_listings_cache=False)
+        self.host = host
+        self.port = port
+        self._options = options
+        self._address = self._address_of(host, port)
+        # Wrong arguments fail here, and not with the first request.
+        self._remote()
+
+    def _address_of(self, host: str | None, port: int | None) -> str:
+        if not host or port is None:
+            raise UsageError("USAGE", "a server has a host and a port", "write udt://host:port/path")
+        return f"udt://{_bracketed(host)}:{port}"
+
+    def _remote(self) -> RemoteFiles:
+        return shared_files(self._address, self._options)
+
+    # URLs and paths
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        """The path of a URL on its host: absolute, decoded, without a slash at its end."""
+        if isinstance(path, list):
+            return [cls._strip_protocol(each) for each in path]
+        path = stringify_path(path)
+        found = cls._url(path)
+        if found is not None:
+            path = os.fsdecode(unquote_to_bytes(found["path"] or "/"))
+        if not path.startswith("/"):
+            path = "/" + path
+        return path.rstrip("/") or cls.root_marker
+
+    def unstrip_protocol(self, name: str) -> str:
+        """The whole URL of a path, with its host."""
+        if self._url(stringify_path(name)) is not None:
+            return str(name)
+        path = quote_from_bytes(os.fsencode(self._strip_protocol(name)), safe="/~")
+        return self._root_url() + path
+
+    def _root_url(self) -> str:
+        return self._address
+
+    @classmethod
+    def _get_kwargs_from_urls(cls, path: Any) -> dict[str, Any]:
+        found = cls._url(stringify_path(path))
+        if found is None:
+            return {}
+        if found["user"] is not None:
+            raise UsageError("USAGE", "a server knows its clients by their keys, so its URL has no user")
+        arguments: dict[str, Any] = {}
+        if found["host"]:
+            arguments["host"] = found["host"].removeprefix("[").removesuffix("]")
+        if found["port"]:
+            arguments["port"] = int(found["port"])
+        return arguments
+
+    @classmethod
+    def _url(cls, path: str) -> dict[str, Any] | None:
+        """The parts of a URL; `None` for a path."""
+        names = (cls.protocol,) if isinstance(cls.protocol, str) else cls.protocol
+        for name in names:
+            if path.startswith(f"{name}://"):
+                return _parts(path[len(name) + 3 :])
+        return None
+
+    def _service_path(self, path: str) -> bytes:
+        """A path as the server takes it."""
+        return os.fsencode(self._strip_protocol(path).removeprefix("/"))
+
+    # Properties
+
+    async def _info(self, path: str, **kwargs: Any) -> dict[str, Any]:
+        path = self._strip_protocol(path)
+        if path == self.root_marker and self._scheme == "udt":
+            return {"name": path, "size": 0, "type": "directory"}
+        found = await self._remote().stat(self._service_path(path))
+        return await self._entry(path, found)
+
+    async def _entry(self, path: str, found: dict[str, Any]) -> dict[str, Any]:
+        entry = _entry(path, found)
+        return await self._followed(entry) if entry["type"] == "link" else entry
+
+    async def _followed(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """A link has the type and the size of what it leads to, if that lies below the root."""
+        path = name = entry["name"]
+        first = entry["destination"]
+        for _ in range(_LINKS):
+            target = entry["destination"]
+            path = os.path.normpath(os.path.join(os.path.dirname(path), target))
+            if target.startswith("/") and self._scheme == "udt":
+                break
+            try:
+                found = _entry(path, await self._remote().stat(self._service_path(path)))
+            except Error:
+                break
+            if found["type"] != "link":
+                return {**found, "name": name, "islink": True, "destination": first, "realpath": path}
+            entry = {**entry, "destination": found["destination"]}
+        return {**entry, "destination": first}
+
+    async def _ls(self, path: str, detail: bool = True, **kwargs: Any) -> list[Any]:
+        path = self._strip_protocol(path)
+        try:
+            listed = await self._remote().list(self._service_path(path))
+        except NotADirectoryError:
+            entry = await self._info(path)
+            return [entry] if detail else [entry["name"]]
+        folder = path.rstrip("/")
+        names = [f"{folder}/{os.fsdecode(name)}" for name, _ in listed]
+        if not detail:
+            return names
+        entries = [_entry(name, found) for name, (_, found) in zip(names, listed, strict=True)]
+        links = [index for index, entry in enumerate(entries) if entry["type"] == "link"]
+        for index, entry in zip(links, await asyncio.gather(*(self._followed(entries[at]) for at in links)), strict=True):
+            entries[index] = entry
+        return entries
+
+    async def _exists(self, path: str, **kwargs: Any) -> bool:
+        try:
+            await self._info(path)
+        except (NotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    async def _isfile(self, path: str) -> bool:
+        return await self._type(path) == "file"
+
+    async def _isdir(self, path: str) -> bool:
+        return await self._type(path) == "directory"
+
+    async def _type(self, path: str) -> str | None:
+        """The type of an entry; `None` if there is none. A lost connection raises."""
+        try:
+            return str((await self._info(path))["type"])
+        except (NotFoundError, NotADirectoryError):
+            return None
+
+    async def _digest(self, path: str) -> str:
+        """The BLAKE3 digest of a file, as b3sum prints it. The server reads all of it."""
+        _, digest = await self._remote().digest(self._service_path(await self._real(path)))
+        if digest is None:
+            raise Error("UNSUPPORTED", f"{self.unstrip_protocol(path)}: the server does not tell its digest")
+        return digest
+
+    async def _real(self, path: str) -> str:
+        """The path of a file without links. The server follows none."""
+        return str((await self._info(path)).get("realpath", path))
+
+    async def _checksum(self, path: str) -> int:
+        return int(await self._digest(path), 16)
+
+    async def _ukey(self, path: str) -> str:
+        """Differs once the file has another size or another time of change."""
+        info = await self._info(path)
+        return f"{info['size']}-{info['mtime_ns']}"
+
+    async def _created(self, path: str) -> Any:
+        raise NotImplementedError("the server knows when a file changed, and not when it was made")
+
+    async def _modified(self, path: str) -> Any:
+        from datetime import UTC, datetime
+
+        return datetime.fromtimestamp((await self._info(path))["mtime"], tz=UTC)
+
+    # Reading
+
+    async def _cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
+        start = start or 0
+        if end is None and start < 0:
+            return await self._range(path, start, -start)
+        if start < 0 or (end is not None and end < 0):
+            size = (await self._info(path))["size"]
+            start = max(0, size + start) if start < 0 else start
+            end = size if end is None else size + end if end < 0 else end
+        length = _ALL if end is None else end - start
+        return b"" if length <= 0 else await self._range(path, start, length)
+
+    async def _range(self, path: str, start: int, length: int) -> bytes:
+        try:
+            content, _, _ = await self._remote().read(self._service_path(path), start, length)
+        except Error as error:
+            real = await self._real(path) if error.code == "FILES_FAILED" else path
+            if real == path:
+                raise
+            content, _, _ = await self._remote().read(self._service_path(real), start, length)
+        return content
+
+    async def _get_file(
+        self, rpath: str, lpath: Any, *, callback: Callback = DEFAULT_CALLBACK, outfile: Any = None, **kwargs: Any
+    ) -> None:
+        if outfile is None and (os.path.isdir(lpath) or await self._isdir(rpath)):
+            os.makedirs(lpath, exist_ok=True)
+            return
+        info = await self._info(rpath)
+        callback.set_size(info["size"])
+        if outfile is not None:
+            async for block in self._blocks(info):
+                callback.relative_update(outfile.write(block))
+            return
+        folder, name = os.path.split(os.path.abspath(lpath))
+        os.makedirs(folder, exist_ok=True)
+        partial = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(4)}.part")
+        try:
+            with open(partial, "xb") as file:
+                async for block in self._blocks(info):
+                    callback.relative_update(file.write(block))
+            os.replace(partial, lpath)
+        except BaseException:
+            if os.path.exists(partial):
+                os.unlink(partial)
+            raise
+
+    async def _blocks(self, info: dict[str, Any]) -> AsyncIterator[bytes]:
+        """The content of a file in order, with many requests at a time."""
+        path, size = info.get("realpath", info["name"]), info["size"]
+        remote, place = self._remote(), self._service_path(path)
+        asked: list[asyncio.Future[tuple[bytes, bool, int]]] = []
+        following = 0
+        try:
+            while asked or following < size:
+                while following < size and len(asked) < _AT_ONCE:
+                    asked.append(asyncio.ensure_future(remote.read(place, following, min(_PIECE, size - following))))
+                    following += _PIECE
+                block, _, now = await asked.pop(0)
+                if now != size:
+                    raise Error("SOURCE_CHANGED", f"{self.unstrip_protocol(path)} changed while it was read")
+                yield block
+        finally:
+            for future in asked:
+                future.cancel()
+
+    # Writing
+
+    async def _pipe_file(self, path: str, value: Any, mode: str = "overwrite", **kwargs: Any) -> None:
+        await self._remote().put(self._service_path(path), value, replace=mode != "create")
+
+    async def _put_file(
+        self,
+        lpath: Any,
+        rpath: str,
+        mode: str = "overwrite",
+        *,
+        callback: Callback = DEFAULT_CALLBACK,
+        **kwargs: Any,
+    ) -> None:
+        if os.path.isdir(lpath):
+            await self._makedirs(rpath, exist_ok=True)
+            return
+        with open(lpath, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            callback.set_size(size)
+            writer = await self._remote().create(self._service_path(rpath), replace=mode != "create")
+            try:
+                while block := file.read(_BLOCK):
+                    await writer.write(block)
+                    callback.relative_update(len(block))
+                await writer.finish()
+            except BaseException:
+                writer.discard()
+                raise
+
+    async def _cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
+        """Copies on the server: no byte comes here."""
+        if await self._isdir(path1):
+            await self._makedirs(path2, exist_ok=True)
+            return
+        await self._remote().copy(self._service_path(await self._real(path1)), self._service_path(path2), True)
+
+    async def _mv_file(self, path1: str, path2: str) -> None:
+        await self._remote().rename(self._service_path(path1), self._service_path(path2), True)
+
+    def mv(self, path1: str, path2: str, recursive: bool = False, maxdepth: int | None = None, **kwargs: Any) -> None:
+        """Gives entries other names. One file or directory is renamed, whatever its size."""
+        if isinstance(path1, str) and maxdepth is None and not _is_pattern(path1) and not str(path2).endswith("/"):
+            source, target = self._strip_protocol(path1), self._strip_protocol(path2)
+            if source != target and not self.isdir(target):
+                self._sync(self._mv_file, source, target)
+                return
+        super().mv(path1, path2, recursive=recursive, maxdepth=maxdepth, **kwargs)
+
+    async def _rm_file(self, path: str, **kwargs: Any) -> None:
+        await self._remote().remove(self._service_path(path), "either")
+
+    async def _rm(
+        self,
+        path: Any,
+        recursive: bool = False,
+        batch_size: int | None = None,
+        maxdepth: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        if recursive and maxdepth is None and isinstance(path, str) and not _is_pattern(path):
+            # The server removes the tree, in one request.
+            return await self._remote().remove(self._service_path(path), "tree")
+        return await super()._rm(path, recursive=recursive, batch_size=batch_size, maxdepth=maxdepth, **kwargs)
+
+    async def _rmdir(self, path: str) -> None:
+        await self._remote().remove(self._service_path(path), "directory")
+
+    async def _mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
+        is_new = await self._remote().create_dir(self._service_path(path), create_parents)
+        if not is_new:
+            raise FileExistsError(f"{self.unstrip_protocol(path)} exists")
+
+    async def _makedirs(self, path: str, exist_ok: bool = False) -> None:
+        place = self._service_path(path)
+        is_new = await self._remote().create_dir(place, True) if place else False
+        if not is_new and not exist_ok:
+            raise FileExistsError(f"{self.unstrip_protocol(path)} exists")
+
+    async def _touch(self, path: str, truncate: bool = True, **kwargs: Any) -> None:
+        if not truncate and await self._exists(path):
+            raise NotImplementedError("the server does not change the time of a file alone")
+        await self._pipe_file(path, b"")
+
+    # Open files
+
+    def _open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | None = None,
+        autocommit: bool = True,
+        cache_options: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> FarhaulFile:
+        if mode == "xb" and self.exists(path):
+            # Its end checks that again, at one blow.
+            raise FileExistsError(f"{self.unstrip_protocol(path)} exists")
+        return FarhaulFile(self, path, mode, block_size or _BLOCK, autocommit, cache_options=cache_options, **kwargs)
+
+    async def open_async(self, path: str, mode: str = "rb", **kwargs: Any) -> FarhaulStreamedFile:
+        """A file for tasks."""
+        if mode not in ("rb", "wb"):
+            raise NotImplementedError(f"mode {mode!r}: files of tasks are read or written")
+        path = self._strip_protocol(path)
+        size = (await self._info(path))["size"] if mode == "rb" else None
+        return FarhaulStreamedFile(self, path, mode, _BLOCK, cache_type="none", size=size, **kwargs)
+
+    def _sync(self, function: Any, *arguments: Any, **keywords: Any) -> Any:
+        return sync(self.loop, function, *arguments, **keywords)
+
+    digest = sync_wrapper(_digest)
+    checksum = sync_wrapper(_checksum)
+    ukey = sync_wrapper(_ukey)
+    modified = sync_wrapper(_modified)
+    created = sync_wrapper(_created)
+    rmdir = sync_wrapper(_rmdir)
+    touch = sync_wrapper(_touch)
+
+
+class FarhaulSshFileSystem(FarhaulFileSystem):
+    """The files of a host that ssh reaches. It needs the program ``farhaul`` there, and no server.
+
+    A path begins at the root of that host, or in the home directory: ``farhaul+ssh://host/~/data``. Further arguments are those of
+    `farhaul.copy` for connections and for ssh, such as ``ssh_port`` or ``ssh_identity``.
+    """
+
+    protocol = ("farhaul+ssh",)
+    _scheme = "farhaul+ssh"
+
+    def __init__(self, host: str | None = None, username: str | None = None, **kwargs: Any) -> None:
+        self.username = username
+        super().__init__(host, None, **kwargs)
+
+    def _address_of(self, host: str | None, port: int | None) -> str:
+        if not host:
+            raise UsageError("USAGE", "the name of the host is missing", "write farhaul+ssh://host/path")
+        name = _bracketed(host)
+        return f"{self.username}@{name}:" if self.username else f"{name}:"
+
+    def _root_url(self) -> str:
+        port = self._options.get("ssh_port")
+        return f"farhaul+ssh://{self._address.removesuffix(':')}" + (f":{port}" if port else "")
+
+    @classmethod
+    def _get_kwargs_from_urls(cls, path: Any) -> dict[str, Any]:
+        found = cls._url(stringify_path(path))
+        if found is None:
+            return {}
+        arguments: dict[str, Any] = {}
+        if found["host"]:
+            arguments["host"] = found["host"].removeprefix("[").removesuffix("]")
+        if found["user"]:
+            arguments["username"] = os.fsdecode(unquote_to_bytes(found["user"]))
+        if found["port"]:
+            arguments["ssh_port"] = int(found["port"])
+        return arguments
+
+    def _service_path(self, path: str) -> bytes:
+        path = self._strip_protocol(path)
+        if path == "/~" or path.startswith("/~/"):
+            return os.fsencode(path[1:])
+        return os.fsencode(path)
+
+
+class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
+    """A file that is read ahead, or written in pieces.
+
+    A file that is written appears with `close`, or not at all: an exception in its ``with`` block, or dropping it without `close`,
+    gives it up.
+    """
+
+    DEFAULT_BLOCK_SIZE = _BLOCK
+
+    def __init__(
+        self,
+        fs: FarhaulFileSystem,
+        path: str,
+        mode: str = "rb",
+        block_size: int = _BLOCK,
+        autocommit: bool = True,
+        cache_type: str = ReadAhead.name,
+        **kwargs: Any,
+    ) -> None:
+        if mode == "ab":
+            raise NotImplementedError("the server does not append: write the file again, or further files beside it")
+        self._writer: RemoteWriter | None = None
+        # In a transaction, a file waits under another name.
+        self._temporary: str | None = None
+        if mode != "rb" and not autocommit:
+            folder, _, name = path.rpartition("/")
+            self._temporary = f"{folder}/.{name[:200]}.{secrets.token_hex(4)}.tmp"
+        super().__init__(fs, path, mode, block_size, autocommit, cache_type=cache_type, **kwargs)
+        if isinstance(getattr(self, "cache", None), ReadAhead):
+            self.cache.asks(lambda start, end: asyncio.run_coroutine_threadsafe(fs._cat_file(path, start, end), fs.loop))
+
+    def _initiate_upload(self) -> None:
+        place = self.fs._service_path(self._temporary or self.path)
+        replace = self.mode != "xb" or self._temporary is not None
+
+        async def create() -> RemoteWriter:
+            try:
+                return await asyncio.wait_for(self.fs._remote().create(place, replace=replace), _OPENING)
+            except TimeoutError:
+                raise Error(
+                    "BUSY", f"{self.path} cannot be opened for writing: eight files are being written", "close one of them"
+                ) from None
+
+        self._writer = self.fs._sync(create)
+
+    def _upload_chunk(self, final: bool = False) -> bool:
+        writer = self._writer
+        if writer is None:
+            raise ValueError("I/O operation on a file that was given up")
+        self.buffer.seek(0)
+        content = self.buffer.getbuffer()
+
+        async def send() -> None:
+            if len(content):
+                await writer.write(content)
+            if final:
+                await writer.finish()
+
+        try:
+            self.fs._sync(send)
+        except BaseException:
+            self._give_up()
+            raise
+        finally:
+            content.release()
+        if final:
+            self._writer = None
+        return True
+
+    def _give_up(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.discard()
+
+    def commit(self) -> None:
+        """Gives the file of a transaction its name."""
+        if self._temporary is not None:
+            temporary, self._temporary = self._temporary, None
+            remote, names = self.fs._remote(), (self.fs._service_path(temporary), self.fs._service_path(self.path))
+            self.fs._sync(_awaited, remote.rename, *names, self.mode != "xb")
+
+    def discard(self) -> None:
+        """Gives the file up. Nothing of it stays."""
+        self._give_up()
+        temporary, self._temporary = self._temporary, None
+        if temporary is not None and self.fs.exists(temporary):
+            self.fs.rm_file(temporary)
+        if self.mode != "rb":
+            self.forced = True
+            self.closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None and self.mode != "rb":
+            self.discard()
+        self.close()
+
+    def __del__(self) -> None:
+        # Whoever forgets `close` has not said that the file is whole.
+        if not self.closed and self.mode != "rb":
+            self._give_up()
+            self.forced = True
+            self.closed = True
+
+
+class FarhaulStreamedFile(AbstractAsyncStreamedFile):  # type: ignore[misc]
+    """A file for tasks. One that is written appears with `close`, and an exception in its ``async with`` block gives it up."""
+
+    _writer: RemoteWriter | None = None
+
+    async def _fetch_range(self, start: int, end: int) -> bytes:
+        return await self.fs._cat_file(self.path, start, end)  # type: ignore[no-any-return]
+
+    async def _initiate_upload(self) -> None:
+        self._writer = await self.fs._remote().create(self.fs._service_path(self.path), replace=True)
+
+    async def _upload_chunk(self, final: bool = False) -> bool:
+        assert self._writer is not None
+        if content := self.buffer.getvalue():
+            await self._writer.write(content)
+        if final:
+            await self._writer.finish()
+        return True
+
+    async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None and self.mode != "rb":
+            if self._writer is not None:
+                self._writer.discard()
+            self.closed = True
+        await self.close()
+
+    def __del__(self) -> None:
+        """A coroutine cannot be awaited here: what was not closed is given up with its writer."""
+
+
+_URL = re.compile(r"(?:(?P<user>[^@/]*)@)?(?P<host>\[[^\]/]*\]|[^:/\[\]]*)(?::(?P<port>[^/]*))?(?P<path>/.*)?", re.DOTALL)
+
+
+def _parts(rest: str) -> dict[str, Any]:
+    """User, host, port and path behind the ``//`` of a URL."""
+    found = _URL.fullmatch(rest)
+    if found is None:
+        raise UsageError("USAGE", "the URL has no host", "write scheme://host:port/path, and an IPv6 address in brackets")
+    parts = found.groupdict()
+    if parts["user"] is not None and ":" in parts["user"]:
+        # The URL itself is not shown: it has a secret.
+        raise UsageError(
+            "USAGE", "a URL with a password is refused, because URLs are logged and pickled", "use keys, and leave it out"
+        )
+    if parts["port"] and not (parts["port"].isdecimal() and int(parts["port"]) < 65536):
+        raise UsageError("USAGE", f"'{parts['port']}' is no port")
+    return parts
+
+
+def _entry(path: str, found: dict[str, Any]) -> dict[str, Any]:
+    """The properties of an entry as fsspec has them."""
+    entry = {"name": path, **found}
+    entry["mtime"] = found["mtime_ns"] / 1e9
+    formats = {"file": stat.S_IFREG, "directory": stat.S_IFDIR, "link": stat.S_IFLNK}
+    entry["mode"] = found["mode"] | formats.get(found["type"], 0)
+    if "destination" in found:
+        entry["destination"] = os.fsdecode(found["destination"])
+        entry["islink"] = True
+    return entry
+
+
+def _bracketed(host: str) -> str:
+    """A host in a URL. To fsspec, ``::`` joins URLs, so an IPv6 address is written out."""
+    if ":" not in host:
+        return host
+    number, zone, interface = host.partition("%")
+    return f"[{ipaddress.IPv6Address(number).exploded}{zone}{interface}]"
+
+
+def _is_pattern(path: str) -> bool:
+    return any(mark in path for mark in "*?[")
+
+
+async def _awaited(function: Any, *arguments: Any) -> Any:
+    return await function(*arguments)

@@ -1,0 +1,268 @@
+//! Files of another host, by requests of tasks over one connection.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use farhaul_session::{FileInfo, Mtime, NodeKind, ReadFrom, Removing, Written};
+use farhaul_transfer::{
+    AsyncRemoteWriter, Cancellation, Environment, Error, PutOptions, RemoteFiles as Service, RemoteHost,
+};
+use pyo3::BoundObject;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::buffer::Readable;
+use crate::error::{raised, usage};
+use crate::event_loop::{Outcome, on_loop};
+use crate::fork::OfProcess;
+use crate::settings::{Keywords, settings, ssh};
+
+/// Size, digest of a file on the server. A server that copies may not know the digest.
+type SizeAndDigest = (u64, Option<String>);
+
+/// The files of another host. One connection carries the requests of all tasks; the first of them makes it.
+#[pyclass(module = "farhaul._farhaul", frozen, weakref)]
+pub(crate) struct RemoteFiles(OfProcess<Inner>);
+
+struct Inner {
+    files: Service,
+    cancellation: Cancellation,
+}
+
+/// A file under way. It has its name after `finish`, or nothing of it stays.
+#[pyclass(module = "farhaul._farhaul", frozen, weakref)]
+pub(crate) struct RemoteWriter(OfProcess<std::sync::Arc<Mutex<Option<AsyncRemoteWriter>>>>);
+
+/// Runs a request on the event loop, and turns its result into an object.
+fn request<'py, T, F, R>(
+    py: Python<'py>,
+    work: F,
+    into: impl FnOnce(Python<'_>, T) -> PyResult<R> + Send + 'static,
+) -> PyResult<Bound<'py, PyAny>>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, Error>> + Send + 'static,
+    R: for<'a> IntoPyObject<'a, Error: Into<PyErr>> + 'static,
+{
+    on_loop(py, async move {
+        let result = work.await;
+        Box::new(move |py: Python<'_>| {
+            let value = into(py, result.map_err(raised)?)?.into_pyobject(py).map_err(Into::into)?;
+            Ok(value.into_bound().into_any().unbind())
+        }) as Outcome
+    })
+}
+
+#[pymethods]
+impl RemoteFiles {
+    /// The files of `host`: `udt://host:port`, or `host:` of ssh.
+    #[new]
+    #[pyo3(signature = (host, **options))]
+    fn of(py: Python<'_>, host: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let keywords = Keywords::of(py, options)?;
+        let (ssh, settings) = (ssh(&keywords)?, settings(&keywords)?);
+        keywords.end("RemoteFiles")?;
+        let host: RemoteHost = host.parse().map_err(raised)?;
+        let environment = Environment::default();
+        let cancellation = environment.cancellation.clone();
+        let files = Service::connecting_later(host, settings, ssh, &environment).map_err(raised)?;
+        Ok(Self(OfProcess::new(Inner { files, cancellation })))
+    }
+
+    /// The properties of an entry.
+    fn stat<'py>(&self, py: Python<'py>, path: Vec<u8>) -> PyResult<Bound<'py, PyAny>> {
+        let files = self.files()?;
+        request(py, async move { files.stat_async(path).await }, |py, info| properties(py, &info))
+    }
+
+    /// The names of a directory, with the properties of each.
+    fn list<'py>(&self, py: Python<'py>, path: Vec<u8>) -> PyResult<Bound<'py, PyAny>> {
+        let files = self.files()?;
+        request(py, async move { files.list_async(path).await }, |py, entries| {
+            let entry = |entry: farhaul_session::ListedEntry| {
+                let name = PyBytes::new(py, entry.name.as_bytes()).unbind();
+                properties(py, &entry.info).map(|info| (name, info))
+            };
+            entries.into_iter().map(entry).collect::<PyResult<Vec<_>>>()
+        })
+    }
+
+    /// Bytes of a file from `offset` on; with a negative one, its last bytes. At most `length`.
+    fn read<'py>(&self, py: Python<'py>, path: Vec<u8>, offset: i64, length: u64) -> PyResult<Bound<'py, PyAny>> {
+        let files = self.files()?;
+        let from = match u64::try_from(offset) {
+            Ok(offset) => ReadFrom::Start(offset),
+            Err(_) => ReadFrom::End(offset.unsigned_abs()),
+        };
+        request(py, async move { files.read_async(path, from, length).await }, |py, range| {
+            Ok((PyBytes::new(py, &range.bytes).unbind(), range.at_end, range.stamp.size))
+        })
+    }
+
+    /// Begins a file.
+    #[pyo3(signature = (path, *, replace, size = None, mtime = None))]
+    fn create<'py>(
+        &self,
+        py: Python<'py>,
+        path: Vec<u8>,
+        replace: bool,
+        size: Option<u64>,
+        mtime: Option<f64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let files = self.files()?;
+        let options = PutOptions { size, replace, mtime: mtime.map(moment), ..PutOptions::default() };
+        request(py, async move { files.create_async(path, options).await }, |py, writer| {
+            Py::new(py, RemoteWriter(OfProcess::new(std::sync::Arc::new(Mutex::new(Some(writer))))))
+        })
+    }
+
+    /// Writes a file with this content.
+    #[pyo3(signature = (path, content, *, replace))]
+    fn put<'py>(
+        &self,
+        py: Python<'py>,
+        path: Vec<u8>,
+        content: Readable,
+        replace: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let files = self.files()?;
+        let size = Some(content.bytes().len() as u64);
+        let options = PutOptions { size, replace, ..PutOptions::default() };
+        let work = async move {
+            let mut writer = files.create_async(path, options).await?;
+            writer.write_all(content.bytes()).await?;
+            writer.finish().await
+        };
+        request(py, work, |_, written| Ok(size_and_digest(&written)))
+    }
+
+    /// Makes a directory. Returns whether it is new.
+    fn create_dir<'py>(&self, py: Python<'py>, path: Vec<u8>, parents: bool) -> PyResult<Bound<'py, PyAny>> {
+        let files = self.files()?;
+        request(py, async move { files.create_dir_async(path, parents).await }, |_, is_new| Ok(is_new))
+    }
+
+    /// Removes what `kind` names: `file`, `directory` (an empty one), `either`, or `tree` with at most `most` entries.
+    #[pyo3(signature = (path, kind, most = u64::MAX))]
+    fn remove<'py>(&self, py: Python<'py>, path: Vec<u8>, kind: &str, most: u64) -> PyResult<Bound<'py, PyAny>> {
+        let files = self.files()?;
+        let removing = match kind {
+            "file" => Removing::File,
+            "directory" => Removing::EmptyDirectory,
+            "either" => Removing::Either,
+            "tree" => Removing::Tree(most),
+            other => return Err(crate::settings::unknown("kind", other, "file, directory, either, tree")),
+        };
+        request(py, async move { files.remove_async(path, removing).await }, |_, count| Ok(count))
+    }
+
+    /// Gives an entry another name.
+    fn rename<'py>(&self, py: Python<'py>, from_: Vec<u8>, to: Vec<u8>, replace: bool) -> PyResult<Bound<'py, PyAny>> {
+        let files = self.files()?;
+        request(py, async move { files.rename_async(from_, to, replace).await }, |py, ()| Ok(py.None()))
+    }
+
+    /// Copies a file on the server.
+    fn copy<'py>(&self, py: Python<'py>, from_: Vec<u8>, to: Vec<u8>, replace: bool) -> PyResult<Bound<'py, PyAny>> {
+        let files = self.files()?;
+        let work = async move { files.copy_async(from_, to, replace).await };
+        request(py, work, |_, written| Ok(size_and_digest(&written)))
+    }
+
+    /// The size and the BLAKE3 digest of a file, which the server reads.
+    fn digest<'py>(&self, py: Python<'py>, path: Vec<u8>) -> PyResult<Bound<'py, PyAny>> {
+        let files = self.files()?;
+        request(py, async move { files.digest_async(path).await }, |_, written| Ok(size_and_digest(&written)))
+    }
+
+    /// Ends the connection once every request has its answer. The next request makes a new one.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let files = self.files()?;
+        py.detach(|| files.close()).map_err(raised)
+    }
+
+    /// Ends the connection at once. Nothing can be requested any more.
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        let inner = self.0.get()?;
+        py.detach(|| inner.cancellation.cancel());
+        Ok(())
+    }
+}
+
+impl RemoteFiles {
+    fn files(&self) -> PyResult<Service> {
+        Ok(self.0.get()?.files.clone())
+    }
+}
+
+#[pymethods]
+impl RemoteWriter {
+    /// Sends all of `data`. One call at a time.
+    fn write<'py>(&self, py: Python<'py>, data: Readable) -> PyResult<Bound<'py, PyAny>> {
+        let place = std::sync::Arc::clone(self.0.get()?);
+        let mut writer = self.take()?;
+        let work = async move {
+            let written = writer.write_all(data.bytes()).await;
+            *lock(&place) = Some(writer);
+            written
+        };
+        request(py, work, |py, ()| Ok(py.None()))
+    }
+
+    /// Ends the file, and waits until it is safe under its name.
+    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let writer = self.take()?;
+        request(py, writer.finish(), |_, written| Ok(size_and_digest(&written)))
+    }
+
+    /// Gives the file up. Nothing of it stays.
+    fn discard(&self, py: Python<'_>) -> PyResult<()> {
+        let writer = lock(self.0.get()?).take();
+        py.detach(|| drop(writer));
+        Ok(())
+    }
+}
+
+impl RemoteWriter {
+    fn take(&self) -> PyResult<AsyncRemoteWriter> {
+        let writer = lock(self.0.get()?).take();
+        writer.ok_or_else(|| usage("this file was finished or given up, or another call writes it"))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn size_and_digest(written: &Written) -> SizeAndDigest {
+    (written.size, written.digest.map(|digest| digest.to_string()))
+}
+
+/// Properties by their names.
+fn properties(py: Python<'_>, info: &FileInfo) -> PyResult<Py<PyDict>> {
+    let fields = PyDict::new(py);
+    let kind = match info.kind {
+        NodeKind::File => "file",
+        NodeKind::Directory => "directory",
+        NodeKind::Link => "link",
+        NodeKind::Other => "other",
+    };
+    fields.set_item("type", kind)?;
+    fields.set_item("size", info.size)?;
+    fields.set_item("mode", info.mode)?;
+    fields.set_item("mtime_ns", i128::from(info.mtime.seconds) * 1_000_000_000 + i128::from(info.mtime.nanos))?;
+    if let Some(target) = &info.target {
+        fields.set_item("destination", PyBytes::new(py, target))?;
+    }
+    if let Some(owner) = &info.owner {
+        fields.set_item("uid", owner.uid)?;
+        fields.set_item("gid", owner.gid)?;
+    }
+    Ok(fields.unbind())
+}
+
+/// A time in seconds since 1970.
+fn moment(seconds: f64) -> Mtime {
+    let whole = seconds.floor();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "casts of floats saturate")]
+    Mtime { seconds: whole as i64, nanos: (((seconds - whole) * 1e9) as u32).min(999_999_999) }
+}

@@ -1,0 +1,164 @@
+//! Listeners: ports to which others connect.
+
+use std::sync::Arc;
+
+use farhaul::security::{Pinned, PublicKey, Security};
+use farhaul::units::Duration;
+use farhaul::{AsyncStream, Endpoint, Listener as Port};
+use farhaul_transfer::keys::{Admission, Service, identity};
+use farhaul_transfer::settings::Settings;
+use farhaul_transfer::{Environment, Error, HostPort};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::{of_connection, raised, usage};
+use crate::event_loop::{Outcome, on_loop};
+use crate::fork::OfProcess;
+use crate::settings::{Keywords, settings, time};
+use crate::stream::Stream;
+use crate::wait::wait;
+
+/// A port to which others connect.
+#[pyclass(module = "farhaul", frozen, weakref)]
+pub(crate) struct Listener(OfProcess<Inner>);
+
+struct Inner {
+    port: Arc<Port>,
+    /// The fingerprint of this side's key.
+    key: Option<String>,
+}
+
+#[pymethods]
+impl Listener {
+    /// Opens the UDP port at `address`.
+    #[new]
+    #[pyo3(signature = (address, *, clients = None, **options))]
+    fn open(
+        py: Python<'_>,
+        address: &str,
+        clients: Option<Vec<String>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let keywords = Keywords::of(py, options)?;
+        let settings = settings(&keywords)?;
+        keywords.end("listen")?;
+        let clients = clients.map(|keys| keys.iter().map(|key| public_key(key)).collect()).transpose()?;
+        let address = HostPort::with_default(address, 0).map_err(usage)?;
+        let opened = py.detach(|| -> Result<_, Error> {
+            let (endpoint, key) = bind(&settings, &address, clients)?;
+            let at = endpoint.local_addr();
+            let port = endpoint.listen().map_err(|error| Error::of_connection(&error, &at))?;
+            Ok(Inner { port: Arc::new(port), key })
+        });
+        opened.map(|inner| Self(OfProcess::new(inner))).map_err(raised)
+    }
+
+    /// Waits for the next connection, for at most so many seconds.
+    #[pyo3(signature = (timeout = None))]
+    fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Stream> {
+        let inner = self.0.get()?;
+        let limit: Option<Duration> = timeout.map(|seconds| time("timeout", seconds)).transpose()?;
+        let accepted = wait(py, limit, inner.port.accept_async())?;
+        let (stream, _) = accepted.map_err(|error| inner.raised(&error))?;
+        Ok(accepted_stream(&stream))
+    }
+
+    /// The same as an `asyncio.Future`.
+    fn accept_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let port = Arc::clone(&self.0.get()?.port);
+        on_loop(py, async move {
+            let accepted = port.accept_async().await;
+            Box::new(move |py: Python<'_>| {
+                let (stream, _) = accepted.map_err(|error| of_connection(&error, &port.local_addr()))?;
+                Ok(Py::new(py, accepted_stream(&stream))?.into_any())
+            }) as Outcome
+        })
+    }
+
+    /// Its address, `host:port`.
+    #[getter]
+    fn address(&self) -> PyResult<String> {
+        Ok(self.0.get()?.port.local_addr().to_string())
+    }
+
+    /// The fingerprint of its key; `None` if its connections are plain.
+    #[getter]
+    fn key(&self) -> PyResult<Option<&str>> {
+        Ok(self.0.get()?.key.as_deref())
+    }
+
+    /// Refuses further connections. Calls that wait end. Streams go on.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let inner = self.0.get()?;
+        py.detach(|| inner.port.close());
+        Ok(())
+    }
+
+    fn __enter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: Option<&Bound<'_, PyAny>>,
+        _error: Option<&Bound<'_, PyAny>>,
+        _trace: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __iter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// The next stream. It ends never: a closed listener raises.
+    fn __next__(&self, py: Python<'_>) -> PyResult<Stream> {
+        self.accept(py, None)
+    }
+
+    fn __repr__(&self) -> String {
+        match self.0.get() {
+            Ok(inner) => format!("<farhaul.Listener at {}>", inner.port.local_addr()),
+            Err(_) => "<farhaul.Listener of the parent process>".to_owned(),
+        }
+    }
+}
+
+impl Inner {
+    fn raised(&self, error: &farhaul::Error) -> PyErr {
+        of_connection(error, &self.port.local_addr())
+    }
+}
+
+fn accepted_stream(stream: &AsyncStream) -> Stream {
+    Stream::of(stream.as_blocking().clone())
+}
+
+/// Opens a port for these clients, or for those that the files of keys admit.
+fn bind(
+    settings: &Settings,
+    address: &HostPort,
+    clients: Option<Vec<PublicKey>>,
+) -> Result<(Endpoint, Option<String>), Error> {
+    let (at, security, events) = (address.listening()?, &settings.security, Environment::default().events);
+    match clients {
+        Some(_) if security.plain => Err(Error::usage("plain connections have no keys").remedy("leave out clients")),
+        Some(clients) => {
+            let pair = identity::load(security.key.as_deref(), &events)?;
+            let key = pair.public().fingerprint();
+            let trust = Pinned { clients, servers: Vec::new() };
+            let endpoint = settings.bind_with(at, Some(Security::new(pair, trust).cipher(security.cipher)))?;
+            Ok((endpoint, Some(key)))
+        }
+        None => {
+            let admission = security.admission(&events, None, Service::Bytes("listen"))?;
+            let key = admission.as_ref().map(Admission::fingerprint);
+            Ok((settings.bind(at, admission.as_ref())?, key))
+        }
+    }
+}
+
+fn public_key(text: &str) -> PyResult<PublicKey> {
+    text.parse().map_err(|error| usage(format!("argument 'clients': {error}")))
+}

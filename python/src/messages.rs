@@ -1,0 +1,274 @@
+//! Messages: a plain connection that keeps their boundaries.
+
+use std::sync::Arc;
+
+use farhaul::units::Duration;
+use farhaul::{
+    AsyncMessageSocket, Error as ConnectionError, Listener as Port, MessageSocket as Connection, Received, SendOptions,
+};
+use farhaul_transfer::{Code, Environment, Error, HostPort, Settings};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::buffer::Readable;
+use crate::error::{of_connection, raised, usage};
+use crate::event_loop::{Outcome, on_loop};
+use crate::fork::OfProcess;
+use crate::off_thread::OffThread;
+use crate::settings::{Keywords, settings, time};
+use crate::stream::Stats;
+use crate::wait::wait;
+
+/// Sends and receives whole messages over a plain connection.
+#[pyclass(module = "farhaul", frozen, weakref)]
+pub(crate) struct MessageSocket(OfProcess<Inner>);
+
+struct Inner {
+    connection: Connection,
+    peer: String,
+}
+
+/// A port to which others connect for messages.
+#[pyclass(module = "farhaul", frozen, weakref)]
+pub(crate) struct MessageListener(OfProcess<Arc<Port<Connection>>>);
+
+#[pymethods]
+impl MessageSocket {
+    /// Connects to a listener for messages. The connection is plain.
+    #[staticmethod]
+    #[pyo3(signature = (address, **options))]
+    fn connect(py: Python<'_>, address: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let (host, settings) = arguments(py, address, options)?;
+        let environment = Environment::default();
+        let cancellation = environment.cancellation.clone();
+        let connecting = OffThread::begin("connect", cancellation, move || connect(&host, &settings, &environment));
+        let connected = wait(py, None, connecting.map_err(raised)?)?;
+        connected.and_then(|connected| connected).map(Self::of).map_err(raised)
+    }
+
+    /// Opens the UDP port at `address`. Its connections are plain.
+    #[staticmethod]
+    #[pyo3(signature = (address, **options))]
+    fn listen(py: Python<'_>, address: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<MessageListener> {
+        let (host, settings) = arguments(py, address, options)?;
+        let opened = py.detach(|| -> Result<_, Error> {
+            let at = host.listening()?;
+            let endpoint = settings.bind_with(at, None)?;
+            endpoint.listen_for_messages().map_err(|error| Error::of_connection(&error, &at))
+        });
+        opened.map(|port| MessageListener(OfProcess::new(Arc::new(port)))).map_err(raised)
+    }
+
+    /// Sends a message whole, and waits for room if there is none. With `ttl` it is dropped if it was not delivered within so many
+    /// seconds.
+    #[pyo3(signature = (message, /, *, ttl = None, in_order = false, timeout = None))]
+    fn send(
+        &self,
+        py: Python<'_>,
+        message: Readable,
+        ttl: Option<f64>,
+        in_order: bool,
+        timeout: Option<f64>,
+    ) -> PyResult<()> {
+        let inner = self.0.get()?;
+        let (socket, options) = (inner.waiting(), options_of(ttl, in_order)?);
+        let sent = wait(py, limit(timeout)?, socket.send_with(message.bytes(), options))?;
+        sent.map_err(|error| of_connection(&error, &inner.peer))
+    }
+
+    /// Receives the next message; `None` at the end.
+    #[pyo3(signature = (size = 1048576, /, *, timeout = None))]
+    fn recv<'py>(&self, py: Python<'py>, size: usize, timeout: Option<f64>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let inner = self.0.get()?;
+        let (socket, mut room) = (inner.waiting(), vec![0; size]);
+        let received = wait(py, limit(timeout)?, socket.recv(&mut room))?;
+        let message = message(received, &inner.peer, &room)?;
+        Ok(message.map(|message| PyBytes::new(py, message)))
+    }
+
+    /// An `asyncio.Future`, done once the message was taken.
+    #[pyo3(signature = (message, /, *, ttl = None, in_order = false))]
+    fn send_async<'py>(
+        &self,
+        py: Python<'py>,
+        message: Readable,
+        ttl: Option<f64>,
+        in_order: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let inner = self.0.get()?;
+        let (socket, options, peer) = (inner.waiting(), options_of(ttl, in_order)?, inner.peer.clone());
+        on_loop(py, async move {
+            let sent = socket.send_with(message.bytes(), options).await;
+            Box::new(move |py: Python<'_>| {
+                drop(message);
+                sent.map_err(|error| of_connection(&error, &peer))?;
+                Ok(py.None())
+            }) as Outcome
+        })
+    }
+
+    /// An `asyncio.Future` of the next message; of `None` at the end.
+    #[pyo3(signature = (size = 1048576, /))]
+    fn recv_async<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyAny>> {
+        let inner = self.0.get()?;
+        let (socket, mut room, peer) = (inner.waiting(), vec![0; size], inner.peer.clone());
+        on_loop(py, async move {
+            let received = socket.recv(&mut room).await;
+            Box::new(move |py: Python<'_>| {
+                let message = message(received, &peer, &room)?;
+                Ok(message.map_or_else(|| py.None(), |message| PyBytes::new(py, message).into_any().unbind()))
+            }) as Outcome
+        })
+    }
+
+    /// Waits until the peer has acknowledged everything, then closes the connection.
+    #[pyo3(signature = (timeout = None))]
+    fn finish(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let inner = self.0.get()?;
+        let socket = inner.waiting();
+        wait(py, limit(timeout)?, socket.finish())?.map_err(|error| of_connection(&error, &inner.peer))
+    }
+
+    /// Ends the connection at once. Messages that were not acknowledged are lost.
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        let inner = self.0.get()?;
+        py.detach(|| inner.connection.abort());
+        Ok(())
+    }
+
+    /// The address of the peer, `host:port`.
+    #[getter]
+    fn peer(&self) -> PyResult<&str> {
+        Ok(&self.0.get()?.peer)
+    }
+
+    /// Counters and estimates.
+    fn stats(&self, py: Python<'_>) -> PyResult<Stats> {
+        let inner = self.0.get()?;
+        let stats = py.detach(|| inner.connection.stats());
+        stats.map(|stats| Stats::of(&stats)).map_err(|error| of_connection(&error, &inner.peer))
+    }
+
+    fn __enter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: Option<&Bound<'_, PyAny>>,
+        _error: Option<&Bound<'_, PyAny>>,
+        _trace: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        if kind.is_some() { self.abort(py) } else { self.finish(py, None) }
+    }
+}
+
+#[pymethods]
+impl MessageListener {
+    /// Waits for the next connection, for at most so many seconds.
+    #[pyo3(signature = (timeout = None))]
+    fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<MessageSocket> {
+        let port = self.0.get()?;
+        let accepted = wait(py, limit(timeout)?, port.accept_async())?;
+        let (socket, _) = accepted.map_err(|error| of_connection(&error, &port.local_addr()))?;
+        Ok(MessageSocket::of(socket.as_blocking().clone()))
+    }
+
+    /// Its address, `host:port`.
+    #[getter]
+    fn address(&self) -> PyResult<String> {
+        Ok(self.0.get()?.local_addr().to_string())
+    }
+
+    /// Refuses further connections. Calls that wait end. Connections go on.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let port = self.0.get()?;
+        py.detach(|| port.close());
+        Ok(())
+    }
+
+    fn __enter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: Option<&Bound<'_, PyAny>>,
+        _error: Option<&Bound<'_, PyAny>>,
+        _trace: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+}
+
+impl MessageSocket {
+    fn of(connection: Connection) -> Self {
+        let peer = connection.peer_addr().to_string();
+        Self(OfProcess::new(Inner { connection, peer }))
+    }
+}
+
+impl Inner {
+    fn waiting(&self) -> AsyncMessageSocket {
+        self.connection.clone().into()
+    }
+}
+
+fn connect(host: &HostPort, settings: &Settings, environment: &Environment) -> Result<Connection, Error> {
+    let mut failed = None;
+    for peer in host.resolve()? {
+        let endpoint = settings.bind_for(peer, None)?;
+        environment.cancellation.cancels(endpoint.canceller());
+        match endpoint.connect_for_messages(peer) {
+            Ok(connection) => return Ok(connection),
+            Err(error) => failed = Some(environment.connection_error(&error, &peer)),
+        }
+        if environment.cancellation.is_cancelled() {
+            break;
+        }
+    }
+    Err(failed.unwrap_or_else(|| Error::new(Code::NoRoute, format!("{host} has no address"))))
+}
+
+fn arguments(py: Python<'_>, address: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<(HostPort, Settings)> {
+    let keywords = Keywords::of(py, options)?;
+    let settings = settings(&keywords)?;
+    keywords.end("MessageSocket")?;
+    if !settings.security.plain {
+        return Err(usage(
+            "messages need a plain connection, which everybody on the path can read and change: plain=True",
+        ));
+    }
+    Ok((HostPort::with_default(address, 0).map_err(usage)?, settings))
+}
+
+fn options_of(ttl: Option<f64>, in_order: bool) -> PyResult<SendOptions> {
+    let mut options = SendOptions::default();
+    if let Some(seconds) = ttl {
+        options = options.time_to_live(time("ttl", seconds)?);
+    }
+    Ok(if in_order { options.in_order() } else { options })
+}
+
+fn limit(timeout: Option<f64>) -> PyResult<Option<Duration>> {
+    timeout.map(|seconds| time("timeout", seconds)).transpose()
+}
+
+/// The message in `room`; `None` at the end.
+fn message<'a>(
+    received: Result<Option<Received>, ConnectionError>,
+    peer: &str,
+    room: &'a [u8],
+) -> PyResult<Option<&'a [u8]>> {
+    match received.map_err(|error| of_connection(&error, &peer))? {
+        Some(Received { truncated: true, .. }) => {
+            let (size, code) = (room.len(), Code::Failed);
+            let error = Error::new(code, format!("a message is longer than {size} bytes, and was dropped"));
+            Err(raised(error.remedy("receive with a larger size")))
+        }
+        Some(Received { len, .. }) => Ok(Some(&room[..len])),
+        None => Ok(None),
+    }
+}

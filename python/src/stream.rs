@@ -1,0 +1,386 @@
+//! Streams: a connection that carries bytes in both directions.
+
+mod files;
+mod stats;
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use farhaul::units::Duration;
+use farhaul::{AsyncStream, Stream as Connection};
+use farhaul_transfer::connect::Calling;
+use farhaul_transfer::{Environment, Error, HostPort};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+pub(crate) use self::stats::Stats;
+use crate::buffer::{Readable, Writable};
+use crate::error::{of_connection, of_io, raised, usage};
+use crate::event_loop::{Outcome, on_loop};
+use crate::fork::OfProcess;
+use crate::off_thread::OffThread;
+use crate::settings::{Keywords, settings, time};
+use crate::wait::wait;
+
+/// Most bytes that one call of the library moves.
+const BLOCK: usize = 256 << 10;
+/// Bytes that a write hands over between two looks for signals.
+const BETWEEN_LOOKS: usize = 16 << 20;
+
+/// A reliable stream of bytes in both directions.
+#[pyclass(module = "farhaul", frozen, weakref)]
+pub(crate) struct Stream(OfProcess<Inner>);
+
+struct Inner {
+    connection: Connection,
+    peer: String,
+    timeout: Mutex<Option<Duration>>,
+    is_closed: Mutex<bool>,
+    /// Memory for the next read.
+    block: Mutex<Vec<u8>>,
+}
+
+impl Stream {
+    pub(crate) fn of(connection: Connection) -> Self {
+        let peer = connection.peer_addr().to_string();
+        let (timeout, is_closed, block) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self(OfProcess::new(Inner { connection, peer, timeout, is_closed, block }))
+    }
+}
+
+/// Begins to connect, on a thread of its own: names are resolved, and keys are read.
+fn connecting(
+    py: Python<'_>,
+    address: &str,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<OffThread<Result<Connection, Error>>> {
+    let keywords = Keywords::of(py, options)?;
+    let settings = settings(&keywords)?;
+    keywords.end("connect")?;
+    let host: HostPort = address.parse().map_err(usage)?;
+    let environment = Environment::default();
+    let cancellation = environment.cancellation.clone();
+    let work = move || Calling::to(&environment, &settings, &host)?.connect(&host);
+    OffThread::begin("connect", cancellation, work).map_err(raised)
+}
+
+#[pymethods]
+impl Stream {
+    /// Connects to a listener.
+    #[staticmethod]
+    #[pyo3(signature = (address, **options))]
+    fn connect(py: Python<'_>, address: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let connecting = connecting(py, address, options)?;
+        wait(py, None, connecting)?.and_then(|connected| connected).map(Self::of).map_err(raised)
+    }
+
+    /// An `asyncio.Future` of a stream.
+    #[staticmethod]
+    #[pyo3(signature = (address, **options))]
+    fn connect_async<'py>(
+        py: Python<'py>,
+        address: &str,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let connecting = connecting(py, address, options)?;
+        on_loop(py, async move {
+            let connected = connecting.await.and_then(|connected| connected);
+            Box::new(move |py: Python<'_>| {
+                let stream = Self::of(connected.map_err(raised)?);
+                Ok(Py::new(py, stream)?.into_any())
+            }) as Outcome
+        })
+    }
+
+    /// Reads at most `size` bytes, and waits for the first; without a size, all bytes up to the end.
+    #[pyo3(signature = (size = None, /))]
+    fn read<'py>(&self, py: Python<'py>, size: Option<isize>) -> PyResult<Bound<'py, PyBytes>> {
+        let Some(size) = size.and_then(|size| usize::try_from(size).ok()) else { return self.readall(py) };
+        let inner = self.0.get()?;
+        let mut block = inner.take_block(size);
+        let len = inner.read_into(py, &mut block);
+        let bytes = len.map(|len| PyBytes::new(py, &block[..len]));
+        inner.give_block(block);
+        bytes
+    }
+
+    /// Reads all bytes up to the end.
+    fn readall<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let inner = self.0.get()?;
+        let (mut all, mut block) = (Vec::new(), inner.take_block(BLOCK));
+        loop {
+            let len = inner.read_into(py, &mut block)?;
+            if len == 0 {
+                inner.give_block(block);
+                return Ok(PyBytes::new(py, &all));
+            }
+            all.extend_from_slice(&block[..len]);
+        }
+    }
+
+    /// Reads into `buffer`, and returns the number of bytes. Zero is the end of the stream.
+    #[pyo3(signature = (buffer, /))]
+    fn readinto(&self, py: Python<'_>, mut buffer: Writable) -> PyResult<usize> {
+        self.0.get()?.read_into(py, buffer.bytes())
+    }
+
+    /// An `asyncio.Future` of at most `size` bytes; none are the end.
+    fn read_async<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyAny>> {
+        let inner = self.0.get()?;
+        let (mut stream, peer) = (inner.waiting(), inner.peer.clone());
+        let mut block = inner.take_block(size);
+        on_loop(py, async move {
+            let read = std::future::poll_fn(|cx| poll_read(&mut stream, cx, &mut block)).await;
+            Box::new(move |py: Python<'_>| match read {
+                Ok(len) => Ok(PyBytes::new(py, &block[..len]).into_any().unbind()),
+                Err(error) => Err(of_io(&error, &peer)),
+            }) as Outcome
+        })
+    }
+
+    /// The same into `buffer`, with the number of bytes.
+    fn readinto_async<'py>(&self, py: Python<'py>, mut buffer: Writable) -> PyResult<Bound<'py, PyAny>> {
+        let inner = self.0.get()?;
+        let (mut stream, peer) = (inner.waiting(), inner.peer.clone());
+        on_loop(py, async move {
+            let read = std::future::poll_fn(|cx| poll_read(&mut stream, cx, buffer.bytes())).await;
+            Box::new(move |py: Python<'_>| {
+                drop(buffer);
+                let len = read.map_err(|error| of_io(&error, &peer))?;
+                Ok(len.into_pyobject(py)?.into_any().unbind())
+            }) as Outcome
+        })
+    }
+
+    /// Takes all of `data`, and returns its number of bytes. They leave as the path permits.
+    #[pyo3(signature = (data, /))]
+    fn write(&self, py: Python<'_>, data: Readable) -> PyResult<usize> {
+        let inner = self.0.get()?;
+        inner.write_all(py, data.bytes())?;
+        Ok(data.bytes().len())
+    }
+
+    /// An `asyncio.Future`, done once all of `data` was taken.
+    fn write_async<'py>(&self, py: Python<'py>, data: Readable) -> PyResult<Bound<'py, PyAny>> {
+        let inner = self.0.get()?;
+        let (mut stream, peer) = (inner.waiting(), inner.peer.clone());
+        on_loop(py, async move {
+            let written = write_all(&mut stream, data.bytes()).await;
+            Box::new(move |py: Python<'_>| {
+                drop(data);
+                written.map_err(|error| of_io(&error, &peer))?;
+                Ok(py.None())
+            }) as Outcome
+        })
+    }
+
+    /// Sends bytes of a file. Returns their number.
+    #[pyo3(signature = (file, offset = 0, count = None))]
+    fn sendfile(&self, py: Python<'_>, file: &Bound<'_, PyAny>, offset: u64, count: Option<u64>) -> PyResult<u64> {
+        files::send(self.0.get()?, py, file, (offset, count))
+    }
+
+    /// Receives bytes into a file, from its position on: `count`, or all up to the end. Returns their number.
+    #[pyo3(signature = (file, count = None))]
+    fn recvfile(&self, py: Python<'_>, file: &Bound<'_, PyAny>, count: Option<u64>) -> PyResult<u64> {
+        files::receive(self.0.get()?, py, file, count)
+    }
+
+    /// Waits until the peer has acknowledged everything, then closes the connection.
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        let inner = self.0.get()?;
+        let stream = inner.waiting();
+        let finished = wait(py, inner.timeout(), stream.finish())?;
+        finished.map_err(|error| of_connection(&error, &inner.peer))?;
+        inner.set_closed();
+        Ok(())
+    }
+
+    /// The same as an `asyncio.Future`.
+    fn finish_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let inner = self.0.get()?;
+        let (stream, peer) = (inner.waiting(), inner.peer.clone());
+        inner.set_closed();
+        on_loop(py, async move {
+            let finished = stream.finish().await;
+            Box::new(move |py: Python<'_>| {
+                finished.map_err(|error| of_connection(&error, &peer))?;
+                Ok(py.None())
+            }) as Outcome
+        })
+    }
+
+    /// Ends this side's direction, and returns at once. The peer reads everything, and then the end.
+    fn finish_sending(&self, py: Python<'_>) -> PyResult<()> {
+        let inner = self.0.get()?;
+        let ended = py.detach(|| inner.connection.finish_sending());
+        ended.map_err(|error| of_connection(&error, &inner.peer))
+    }
+
+    /// Ends the connection at once. The peer does not take what it got for the whole stream.
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        let inner = self.0.get()?;
+        inner.set_closed();
+        py.detach(|| inner.connection.abort());
+        Ok(())
+    }
+
+    /// Finishes the connection, unless it has ended.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.closed()? { Ok(()) } else { self.finish(py) }
+    }
+
+    /// Does nothing: what was written leaves without it.
+    fn flush(&self) -> PyResult<()> {
+        self.0.get().map(drop)
+    }
+
+    fn readable(&self) -> bool {
+        true
+    }
+
+    fn writable(&self) -> bool {
+        true
+    }
+
+    fn seekable(&self) -> bool {
+        false
+    }
+
+    /// Whether this side has ended the connection.
+    #[getter]
+    fn closed(&self) -> PyResult<bool> {
+        let closed = self.0.get()?.is_closed.lock();
+        Ok(*closed.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The address of the peer, `host:port`.
+    #[getter]
+    fn peer(&self, py: Python<'_>) -> PyResult<String> {
+        let inner = self.0.get()?;
+        Ok(py.detach(|| inner.connection.peer_addr()).to_string())
+    }
+
+    /// The address of this side, `host:port`.
+    #[getter]
+    fn local(&self) -> PyResult<String> {
+        Ok(self.0.get()?.connection.local_addr().to_string())
+    }
+
+    /// The fingerprint of the peer's key; `None` if the connection is plain.
+    #[getter]
+    fn peer_key(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let inner = self.0.get()?;
+        let protection = py.detach(|| inner.connection.protection());
+        let protection = protection.map_err(|error| of_connection(&error, &inner.peer))?;
+        Ok(protection.and_then(|protection| protection.peer_key).map(|key| key.fingerprint()))
+    }
+
+    /// Longest wait of a call, in seconds; `None` for ever.
+    #[getter]
+    fn timeout(&self) -> PyResult<Option<f64>> {
+        Ok(self.0.get()?.timeout().map(|time| time.as_secs_f64()))
+    }
+
+    #[setter]
+    fn set_timeout(&self, seconds: Option<f64>) -> PyResult<()> {
+        let inner = self.0.get()?;
+        let limit = seconds.map(|seconds| time("timeout", seconds)).transpose()?;
+        *inner.timeout.lock().unwrap_or_else(PoisonError::into_inner) = limit;
+        Ok(())
+    }
+
+    /// Caps the sending rate from now on; `None` takes the cap away.
+    fn set_rate(&self, py: Python<'_>, rate: Option<crate::settings::RateArgument>) -> PyResult<()> {
+        let inner = self.0.get()?;
+        let set = py.detach(|| inner.connection.set_max_rate(rate.map(|rate| rate.0)));
+        set.map_err(|error| of_connection(&error, &inner.peer))
+    }
+
+    /// Counters and estimates.
+    fn stats(&self, py: Python<'_>) -> PyResult<Stats> {
+        let inner = self.0.get()?;
+        let stats = py.detach(|| inner.connection.stats());
+        stats.map(|stats| Stats::of(&stats)).map_err(|error| of_connection(&error, &inner.peer))
+    }
+
+    fn __enter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Finishes the connection. Behind an exception it aborts it, so that the peer does not take what it got for all.
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: Option<&Bound<'_, PyAny>>,
+        _error: Option<&Bound<'_, PyAny>>,
+        _trace: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        if kind.is_some() { self.abort(py) } else { self.close(py) }
+    }
+
+    fn __repr__(&self) -> String {
+        match self.0.get() {
+            Ok(inner) => format!("<farhaul.Stream to {}>", inner.peer),
+            Err(_) => "<farhaul.Stream of the parent process>".to_owned(),
+        }
+    }
+}
+
+impl Inner {
+    /// The connection for calls that wait.
+    fn waiting(&self) -> AsyncStream {
+        self.connection.clone().into()
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        *self.timeout.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_closed(&self) {
+        *self.is_closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
+    /// Memory for a read of `size` bytes, as far as one call moves them.
+    fn take_block(&self, size: usize) -> Vec<u8> {
+        let mut block = std::mem::take(&mut *self.block.lock().unwrap_or_else(PoisonError::into_inner));
+        block.resize(size.min(BLOCK), 0);
+        block
+    }
+
+    fn give_block(&self, block: Vec<u8>) {
+        *self.block.lock().unwrap_or_else(PoisonError::into_inner) = block;
+    }
+
+    fn read_into(&self, py: Python<'_>, out: &mut [u8]) -> PyResult<usize> {
+        let mut stream = self.waiting();
+        let read = wait(py, self.timeout(), std::future::poll_fn(|cx| poll_read(&mut stream, cx, out)))?;
+        read.map_err(|error| of_io(&error, &self.peer))
+    }
+
+    fn write_all(&self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
+        let mut stream = self.waiting();
+        for part in data.chunks(BETWEEN_LOOKS) {
+            py.check_signals()?;
+            let written = wait(py, self.timeout(), write_all(&mut stream, part))?;
+            written.map_err(|error| of_io(&error, &self.peer))?;
+        }
+        Ok(())
+    }
+}
+
+fn poll_read(stream: &mut AsyncStream, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
+    let mut out = ReadBuf::new(out);
+    Pin::new(stream).poll_read(cx, &mut out).map_ok(|()| out.filled().len())
+}
+
+async fn write_all(stream: &mut AsyncStream, mut data: &[u8]) -> io::Result<()> {
+    while !data.is_empty() {
+        let taken = std::future::poll_fn(|cx| Pin::new(&mut *stream).poll_write(cx, data)).await?;
+        data = &data[taken..];
+    }
+    Ok(())
+}

@@ -1,0 +1,375 @@
+"""The file system beyond the public suite: URLs, requests, open files, and the packages that use it."""
+
+import asyncio
+import datetime
+import multiprocessing
+import os
+import pickle
+import subprocess
+
+import pytest
+
+import farhaul
+
+fsspec = pytest.importorskip("fsspec")
+
+from farhaul.fsspec import FarhaulFileSystem, FarhaulSshFileSystem  # noqa: E402
+
+
+@pytest.fixture
+def fs(server):
+    host, port = server.address.split(":")
+    return FarhaulFileSystem(host, int(port))
+
+
+# URLs
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "path"),
+    [
+        ("udt://far.example:9000/a/b", "far.example", 9000, "/a/b"),
+        ("udt://far.example:9000", "far.example", 9000, "/"),
+        ("udt://[2001:db8:0:0:0:0:0:7]:9000/a/", "2001:db8:0:0:0:0:0:7", 9000, "/a"),
+        ("udt://h:1/50%25%20of%2Fit", "h", 1, "/50% of/it"),
+        ("udt://h:1/part-*.parquet", "h", 1, "/part-*.parquet"),
+    ],
+)
+def test_urls_name_a_host_and_a_path(url, host, port, path):
+    assert FarhaulFileSystem._get_kwargs_from_urls(url) == {"host": host, "port": port}
+    assert FarhaulFileSystem._strip_protocol(url) == path
+    fs, found = fsspec.url_to_fs(url, plain=True)
+    assert (fs.host, fs.port, found) == (host, port, path)
+    assert fs._strip_protocol(fs.unstrip_protocol(path)) == path
+
+
+def test_a_path_without_a_protocol_is_taken_as_it_is():
+    assert FarhaulFileSystem._strip_protocol("/a%20b/") == "/a%20b"
+    assert FarhaulFileSystem("h", 1).unstrip_protocol("/a%20b") == "udt://h:1/a%2520b"
+    assert FarhaulFileSystem("2001:db8::7", 1).unstrip_protocol("/x") == "udt://[2001:0db8:0000:0000:0000:0000:0000:0007]:1/x"
+
+
+def test_ssh_urls_have_users_ports_and_homes():
+    url = "farhaul+ssh://alice@far.example:2222/~/data/x"
+    arguments = FarhaulSshFileSystem._get_kwargs_from_urls(url)
+    assert arguments == {"host": "far.example", "username": "alice", "ssh_port": 2222}
+    fs, path = fsspec.url_to_fs(url)
+    assert isinstance(fs, FarhaulSshFileSystem) and fs._service_path(path) == b"~/data/x"
+    assert fs._service_path("/etc/x") == b"/etc/x" and fs.unstrip_protocol(path) == url
+
+
+@pytest.mark.parametrize("url", ["udt://alice:secret@h:1/x", "farhaul+ssh://alice:secret@h/x"])
+def test_passwords_in_urls_are_refused_and_not_shown(url):
+    with pytest.raises(ValueError, match="password") as raised:
+        fsspec.url_to_fs(url)
+    assert "secret" not in str(raised.value)
+
+
+def test_what_is_missing_in_a_url_is_said():
+    with pytest.raises(ValueError, match="a host and a port"):
+        fsspec.url_to_fs("udt://far.example/x")
+    with pytest.raises(ValueError, match="has no user"):
+        fsspec.url_to_fs("udt://alice@far.example:1/x")
+    with pytest.raises(ValueError, match="no port"):
+        fsspec.url_to_fs("udt://far.example:http/x")
+    with pytest.raises(ValueError, match="brackets"):
+        FarhaulFileSystem._get_kwargs_from_urls("udt://::1:9000/x")
+    with pytest.raises(TypeError, match="colour"):
+        FarhaulFileSystem("h", 1, colour="red")
+
+
+# Requests
+
+
+def test_properties_are_those_of_the_server(fs, root):
+    (root / "d").mkdir()
+    (root / "d/x").write_bytes(b"content")
+    (root / "link").symlink_to("d/x")
+    (root / "broken").symlink_to("nowhere")
+    info = fs.info("/d/x")
+    assert (info["type"], info["size"], info["mode"]) == ("file", 7, (root / "d/x").stat().st_mode)
+    assert info["mtime_ns"] == (root / "d/x").stat().st_mtime_ns
+    assert fs.modified("/d/x") == datetime.datetime.fromtimestamp(info["mtime"], tz=datetime.UTC)
+    link, broken = fs.info("/link"), fs.info("/broken")
+    assert (link["type"], link["size"], link["islink"], link["destination"]) == ("file", 7, True, "d/x")
+    assert (broken["type"], fs.isfile("/link"), fs.isfile("/broken")) == ("link", True, False)
+    assert {entry["name"]: entry["type"] for entry in fs.ls("/")} == {"/d": "directory", "/link": "file", "/broken": "link"}
+    assert fs.ls("/d/x", detail=False) == ["/d/x"] and fs.cat("/link") == b"content"
+    assert fs.glob("/*/x") == ["/d/x"] and fs.find("/") == ["/broken", "/d/x", "/link"] and fs.du("/d") == 7
+    assert not fs.exists("/nothing") and not fs.exists("/d/x/below") and fs.isdir("/d")
+
+
+def test_names_of_any_bytes(fs, root):
+    name = os.fsdecode(b"bad\xff 100%")
+    fs.pipe_file(f"/{name}", b"x")
+    assert os.listdir(os.fsencode(root)) == [b"bad\xff 100%"] and fs.ls("/", detail=False) == [f"/{name}"]
+    assert fsspec.open(fs.unstrip_protocol(f"/{name}"), "rb").open().read() == b"x"
+
+
+def test_more_entries_than_a_page_has_are_listed(fs, root):
+    for index in range(2500):
+        (root / f"{index}").touch()
+    assert len(fs.ls("/")) == 2500
+
+
+def test_ranges_are_those_of_slices(fs, root):
+    content = bytes(range(200))
+    (root / "x").write_bytes(content)
+    for start, end in [(None, None), (10, 20), (-5, None), (None, -190), (-10, -5), (150, 900), (20, 10), (300, None), (-900, 3)]:
+        assert fs.cat_file("/x", start, end) == content[start:end], (start, end)
+    assert fs.cat_ranges(["/x"] * 3, [0, 5, -2], [1, 7, None]) == [content[0:1], content[5:7], content[-2:]]
+    missing = fs.cat_ranges(["/x", "/nothing"], [0, 0], [1, 1], on_error="return")
+    assert missing[0] == content[:1] and isinstance(missing[1], FileNotFoundError)
+    assert fs.head("/x", 3) == content[:3] and fs.tail("/x", 3) == content[-3:]
+
+
+def test_many_files_are_written_and_read_at_once(fs):
+    files = {f"/many/{index}": bytes([index % 251]) * index for index in range(300)}
+    fs.pipe(files)
+    assert fs.cat(list(files)) == files and fs.find("/many") == sorted(files)
+
+
+def test_exclusive_writes_and_directories(fs, root):
+    fs.pipe_file("/x", b"1", mode="create")
+    with pytest.raises(FileExistsError):
+        fs.pipe_file("/x", b"2", mode="create")
+    assert (root / "x").read_bytes() == b"1"
+    fs.mkdir("/a/b")
+    with pytest.raises(FileExistsError):
+        fs.mkdir("/a/b")
+    with pytest.raises(FileExistsError):
+        fs.makedirs("/a/b")
+    fs.makedirs("/a/b", exist_ok=True)
+    with pytest.raises(OSError, match="a"):
+        fs.rmdir("/a")
+    fs.rmdir("/a/b")
+    fs.touch("/a/new")
+    with pytest.raises(NotImplementedError):
+        fs.touch("/a/new", truncate=False)
+    fs.rm("/a", recursive=True)
+    assert not fs.exists("/a")
+
+
+def test_a_move_is_a_rename_on_the_server(fs, root):
+    fs.pipe({"/d/x": b"x", "/d/y": b"y"})
+    number = (root / "d/x").stat().st_ino
+    fs.mv("/d/x", "/e/x")
+    fs.mv("/d", "/f")
+    assert (root / "e/x").stat().st_ino == number and (root / "f/y").read_bytes() == b"y"
+    fs.cp_file("/e/x", "/e/copy")
+    assert (root / "e/copy").read_bytes() == b"x"
+
+
+def test_digests_are_those_of_b3sum(fs, root):
+    (root / "x").write_bytes(b"abc")
+    digest = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"
+    assert fs.digest("/x") == digest and fs.checksum("/x") == int(digest, 16)
+    before = fs.ukey("/x")
+    (root / "x").write_bytes(b"abcd")
+    assert fs.ukey("/x") != before
+
+
+def test_files_are_got_and_put_with_callbacks(fs, root, tmp_path):
+    content = os.urandom(5_000_000)
+    (tmp_path / "from").write_bytes(content)
+    callbacks = [fsspec.callbacks.Callback(), fsspec.callbacks.Callback()]
+    fs.put_file(tmp_path / "from", "/d/x", callback=callbacks[0])
+    fs.get_file("/d/x", tmp_path / "to/x", callback=callbacks[1])
+    assert (tmp_path / "to/x").read_bytes() == content
+    assert [(callback.size, callback.value) for callback in callbacks] == [(len(content), len(content))] * 2
+    with pytest.raises(FileNotFoundError):
+        fs.get_file("/nothing", tmp_path / "to/y")
+    assert os.listdir(tmp_path / "to") == ["x"]
+
+
+# Open files
+
+
+def test_a_file_appears_with_its_end_or_not_at_all(fs, root):
+    with fs.open("/x", "wb", block_size=100_000) as file:
+        for _ in range(10):
+            file.write(bytes(99_999))
+        assert os.listdir(root) != ["x"]
+    assert (root / "x").stat().st_size == 999_990
+    with pytest.raises(LookupError), fs.open("/x", "wb", block_size=1000) as file:
+        file.write(bytes(5000))
+        raise LookupError
+    dropped = fs.open("/y", "wb", block_size=1000)
+    dropped.write(bytes(5000))
+    del dropped
+    fs.open("/empty", "wb").close()
+    assert (root / "x").stat().st_size == 999_990 and fs.info("/empty")["size"] == 0
+    assert sorted(os.listdir(root)) == ["empty", "x"]
+    with pytest.raises(NotImplementedError, match="append"):
+        fs.open("/x", "ab")
+
+
+def test_the_files_of_a_transaction_appear_together(fs, root):
+    with fs.transaction:
+        for index in range(12):
+            with fs.open(f"/t/{index}", "wb") as file:
+                file.write(b"x")
+        assert not fs.exists("/t/0")
+    assert len(fs.ls("/t")) == 12
+    with pytest.raises(LookupError), fs.transaction:
+        with fs.open("/u/x", "wb") as file:
+            file.write(b"x")
+        raise LookupError
+    assert fs.find("/u") == []
+
+
+def test_reading_goes_ahead_and_about(fs, root):
+    content = os.urandom(3_000_000)
+    (root / "x").write_bytes(content)
+    with fs.open("/x") as file:
+        blocks = list(iter(lambda: file.read(70_000), b""))
+        assert b"".join(blocks) == content and file.cache.hit_count > 40 > file.cache.miss_count
+        for at, count in [(5, 10), (2_900_000, 200_000), (0, 1), (1_000_000, 1_500_000), (2_999_999, 5), (10, 0)]:
+            file.seek(at)
+            assert file.read(count) == content[at : at + count]
+        file.seek(-3, 2)
+        room = bytearray(10)
+        assert file.readinto(room) == 3 and room[:3] == content[-3:]
+    (root / "text").write_text("one\ntwo\n")
+    with fs.open("/text", "r") as file:
+        assert file.readlines() == ["one\n", "two\n"]
+
+
+def test_a_column_is_read_without_the_others(fs, root):
+    (root / "x").write_bytes(bytes(50_000_000))
+    with fs.open("/x") as file:
+        for at in range(0, 50_000_000, 10_000_000):
+            file.seek(at)
+            file.read(100_000)
+        assert file.cache.total_requested_bytes == 5 * 100_000
+
+
+# Processes and tasks
+
+
+def test_instances_are_pickled_by_their_arguments(fs, root):
+    (root / "x").write_bytes(b"x")
+    again = pickle.loads(pickle.dumps(fs))
+    assert again == fs and again.cat("/x") == b"x"
+    with fs.open("/x") as file:
+        assert pickle.loads(pickle.dumps(file)).read() == b"x"
+
+
+def read_elsewhere(fs, path, results):
+    results.put(fs.cat(path))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_children_have_connections_of_their_own(server, root, method):
+    host, port = server.address.split(":")
+    (root / "x").write_bytes(b"x")
+    fs = FarhaulFileSystem(host, int(port))
+    assert fs.cat("/x") == b"x"
+    context = multiprocessing.get_context(method)
+    results = context.Queue()
+    child = context.Process(target=read_again if method == "fork" else read_elsewhere, args=(fs, "/x", results))
+    child.start()
+    assert results.get(timeout=30) == b"x"
+    child.join(30)
+    assert fs.cat("/x") == b"x"
+
+
+def read_again(fs, path, results):
+    # The event loop of fsspec does not survive a fork, and a new instance has a new one.
+    results.put(pickle.loads(pickle.dumps(fs)).cat(path))
+
+
+async def test_tasks_use_it_without_threads(server, root):
+    (root / "x").write_bytes(b"0123456789")
+    host, port = server.address.split(":")
+    fs = FarhaulFileSystem(host, int(port), asynchronous=True)
+    parts = await asyncio.gather(*(fs._cat_file("/x", at, at + 1) for at in range(10)))
+    assert b"".join(parts) == b"0123456789"
+    async with await fs.open_async("/y", "wb") as file:
+        await file.write(b"of a task")
+    async with await fs.open_async("/y") as file:
+        assert await file.read(2) == b"of" and await file.read() == b" a task"
+    with pytest.raises(LookupError):
+        async with await fs.open_async("/z", "wb") as file:
+            await file.write(b"x")
+            raise LookupError
+    assert not await fs._exists("/z")
+
+
+def test_a_lost_server_is_an_error_and_no_missing_file(root):
+    with farhaul.serve(root) as server:
+        host, port = server.address.split(":")
+        fs = FarhaulFileSystem(host, int(port), connect_timeout=0.3)
+        assert not fs.exists("/x")
+    # fsspec has a class of its own for time-outs.
+    with pytest.raises(TimeoutError) as raised:
+        fs.exists("/x")
+    assert raised.value.__cause__.code == "CONNECT_TIMEOUT"
+
+
+def test_rights_are_those_of_the_server(root):
+    (root / "x").write_bytes(b"x")
+    with farhaul.serve(root, read_only=True) as server:
+        fs = fsspec.filesystem("udt", host="127.0.0.1", port=int(server.address.split(":")[1]))
+        assert fs.cat("/x") == b"x"
+        with pytest.raises(PermissionError):
+            fs.pipe_file("/y", b"y")
+        with pytest.raises(PermissionError):
+            fs.rm("/x")
+
+
+# Packages that use it
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_zarr_and_xarray_write_and_read(server):
+    zarr, xarray, numpy = pytest.importorskip("zarr"), pytest.importorskip("xarray"), pytest.importorskip("numpy")
+    url = f"udt://{server.address}/array.zarr"
+    numbers = numpy.arange(10_000.0).reshape(100, 100)
+    zarr.create_array(url, data=numbers, chunks=(10, 100))
+    assert (zarr.open_array(url, mode="r")[15:25, 3] == numbers[15:25, 3]).all()
+    data = xarray.Dataset({"t": (("y", "x"), numbers)}, coords={"y": numpy.arange(100)})
+    data.to_zarr(f"udt://{server.address}/set.zarr", consolidated=True)
+    again = xarray.open_zarr(f"udt://{server.address}/set.zarr", chunks=None)
+    assert again["t"].sel(y=7).sum() == numbers[7].sum()
+
+
+def test_pyarrow_reads_the_columns_that_it_needs(fs, root):
+    parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    columns = {f"c{index}": pyarrow.array(range(index, index + 50_000)) for index in range(8)}
+    parquet.write_table(pyarrow.table(columns), "/d/x.parquet", filesystem=fs, compression="none", use_dictionary=False)
+    read = parquet.read_table("/d/x.parquet", columns=["c3"], filesystem=fs)
+    assert read.column_names == ["c3"] and read["c3"][9].as_py() == 12
+    with fs.open("/d/x.parquet") as file:
+        assert parquet.read_table(file, columns=["c3"]).num_rows == 50_000
+        size = (root / "d/x.parquet").stat().st_size
+        assert file.cache.total_requested_bytes < size / 3
+
+
+def test_pandas_reads_and_writes(server):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": [1, 2, 3]})
+    table.to_csv(f"udt://{server.address}/x.csv", index=False)
+    assert pandas.read_csv(f"udt://{server.address}/x.csv").equals(table)
+
+
+# Hosts that ssh reaches
+
+
+def test_files_over_ssh(tmp_path):
+    program = os.environ.get("FARHAUL_PROGRAM", "")
+    if not os.access(program, os.X_OK):
+        pytest.skip("the program farhaul was not built")
+    # In place of ssh: runs the command here.
+    shell = tmp_path / "ssh"
+    shell.write_text(
+        '#!/bin/sh\nwhile [ $# -gt 0 ]; do case "$1" in -o|-p|-i|-J) shift 2;; -*) shift;; *) break;; esac; done\n'
+        'shift\nexec sh -c "$*"\n'
+    )
+    shell.chmod(0o755)
+    version = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60).stdout
+    assert farhaul.__version__ in version
+    fs = FarhaulSshFileSystem("here", ssh=[str(shell)], remote_path=program)
+    fs.pipe_file(f"{tmp_path}/x", b"over ssh")
+    assert (tmp_path / "x").read_bytes() == b"over ssh" and fs.cat(f"{tmp_path}/x") == b"over ssh"
+    assert farhaul.copy(tmp_path / "x", f"here:{tmp_path}/y", ssh=[str(shell)], remote_path=program).files == 1
