@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhaul::units::{Duration, Instant};
-use farhaul_session::{EntryKind, Failure, Kept, Rules, Skip, Sync};
+use farhaul_session::{EntryKind, Failure, Kept, NoShard, Rules, Shard, Skip, Sync};
 use farhaul_transfer::bond::Flows;
 use farhaul_transfer::{Cancellation, Code, Copy, Environment, Error, Event, Location, Report as Figures};
 use farhaul_udp::Clock;
@@ -306,7 +306,7 @@ fn rules(keywords: &Keywords<'_>, archive: bool) -> PyResult<Rules> {
         allow_changing: keywords.flag("allow_changing")?,
         wait_for_space: keywords.flag("wait_for_space")?,
         filters: filters.chain(kept).collect(),
-        shard: keywords.take::<String>("shard")?.map(|part| part.parse::<Shard>()).transpose().map_err(usage)?,
+        shard: keywords.take::<String>("shard")?.map(|part| part_of(&part)).transpose()?,
     })
 }
 
@@ -319,4 +319,9 @@ impl<'py> FromPyObject<'_, 'py> for FlowsArgument {
     fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         value.str()?.to_cow()?.parse().map(Self).map_err(usage)
     }
+}
+
+/// One part of the files: `3/8`.
+fn part_of(text: &str) -> PyResult<Shard> {
+    text.parse().map_err(|error: NoShard| usage(format!("shard: {error}")))
 }
