@@ -127,7 +127,8 @@ impl Pacer {
 
     /// Has the next packets wait no longer than the present period asks for, counted from `now`.
     pub fn hasten(&mut self, now: Instant) {
-        self.due = self.due.min(now + self.period.time_for(self.burst().into()));
+        let soonest = now + self.period.time_for(self.burst().into());
+        self.due = self.due.min(if self.frozen { soonest.max(self.freeze_end) } else { soonest });
     }
 
     /// Keeps an absolute schedule: all lateness up to [`LONGEST_DEBT`] is made good, the faster the more there is. So
@@ -510,6 +511,16 @@ mod tests {
         pacer.set_period(SendPeriod::from_micros(1_000.0), Duration::from_millis(100));
         pacer.hasten(now);
         assert!(pacer.deadline().unwrap() <= now + Duration::from_millis(2), "{:?}", pacer.deadline());
+    }
+
+    #[test]
+    fn a_frozen_sender_that_is_hastened_asks_for_no_time_before_the_end() {
+        let mut pacer = pacer(500.0);
+        let (now, end) = (Instant::from_nanos(1_000), Instant::from_nanos(10_001_000));
+        pacer.freeze_until(end);
+        pacer.hasten(now);
+        assert_eq!(pacer.allowance(now), 0);
+        assert!(pacer.deadline().unwrap() >= end);
     }
 
     #[test]
