@@ -11,6 +11,7 @@
 //! | --- | --- |
 //! | see the events and measurements | `event.rs`, `path.rs` |
 //! | see the settings | `control.rs` |
+//! | see what happens to a controller that fails | `supervised.rs`, `failure.rs` |
 //! | pick a controller by name | `registry.rs` (the table), `spec.rs`; the text form: `selection.rs`, `options.rs` |
 //! | read the default law | `model/union.rs` beside `docs/laws/union.md` |
 //! | read UDT's laws | `rate/udt4.rs` beside the paper, then its other generations, `rate/udt_*.rs` |
@@ -21,6 +22,7 @@
 
 mod control;
 mod event;
+mod failure;
 mod known_path;
 mod model;
 pub mod options;
@@ -29,23 +31,29 @@ mod rate;
 pub mod registry;
 mod selection;
 mod spec;
+mod supervised;
 mod window;
+
+use farhaul_units::SendPeriod;
 
 pub use control::Control;
 pub use event::{
     AckEvent, CustomMessage, DataPacket, DeliveryEvent, DeliverySample, LossEvent, LostFlight, RateSample,
     ReceivedEvent, SentEvent, TimeoutEvent,
 };
+pub use failure::{ControllerFailure, ControllerFault, Nonsense, NonsenseValue, ShortName};
 pub use known_path::KnownPath;
 pub use options::SpecError;
 pub use path::Path;
 pub use selection::{Row, Selection};
 pub use spec::Spec;
+pub use supervised::Supervised;
 
 /// Decides how fast a connection sends.
 ///
 /// The transport calls the methods in the order of events. Every method may change any field of [`Control`], which the
-/// transport reads after the call. All methods except [`on_ack`](Controller::on_ack) and
+/// transport reads after the call. A controller that panics or sets an unusable value ends its connection, and no other
+/// ([`Supervised`]). All methods except [`on_ack`](Controller::on_ack) and
 /// [`on_loss`](Controller::on_loss) have a default that does nothing. No method is called per packet unless the
 /// controller requests it.
 pub trait Controller: Send {
@@ -68,6 +76,17 @@ pub trait Controller: Send {
     /// The connection is established. `control` holds the transport's initial values.
     fn on_connect(&mut self, path: &Path, control: &mut Control) {
         let _ = (path, control);
+    }
+
+    /// The controller takes over a connection in mid-transfer from another one. It is called in the place of
+    /// [`on_connect`](Controller::on_connect).
+    ///
+    /// `control` holds the window and the period of the one before, so that the switch is no pause. Neither is much more than
+    /// the path carried. All other settings are the transport's initial ones, and what `path` has was measured under the one
+    /// before. By default a controller goes on with that window, unpaced, unless its `on_connect` sets others.
+    fn on_take_over(&mut self, path: &Path, control: &mut Control) {
+        control.send_period = SendPeriod::UNPACED;
+        self.on_connect(path, control);
     }
 
     /// The peer acknowledged new data in order, by a full, medium or light ACK ([`AckEvent::light`]).

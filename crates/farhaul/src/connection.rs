@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use farhaul_cc::Spec;
+use farhaul_cc::{Controller, Spec};
 use farhaul_proto::probe::StableConfig;
 use farhaul_proto::{ConnectionId, ConnectionLost, Endpoint, Stats, Streams};
 use farhaul_units::Rate;
@@ -209,14 +209,24 @@ impl Connection {
     }
 
     /// Replaces the congestion controller of this side by the one of this name, as
-    /// [`Builder::controller`](crate::Builder::controller) takes it. It knows nothing of the path at first.
+    /// [`Builder::controller`](crate::Builder::controller) takes it, while the connection goes on. See
+    /// [`set_controller_with`](Connection::set_controller_with).
     ///
     /// # Errors
-    /// There is no such controller. The protocol has none, or this one cannot take over from the one before
-    /// ([`Error::FixedController`]). The endpoint's driver thread is gone.
+    /// There is no such controller. The protocol has none of the user's choice ([`Error::FixedController`]): only UDT4 has. The
+    /// endpoint's driver thread is gone.
     pub fn set_controller(&self, name: &str) -> Result<(), Error> {
         let spec: Spec = name.parse().map_err(|error| Error::Controller(format!("{error}")))?;
-        let controller = spec.build(randomness::session()?);
+        self.set_controller_with(spec.build(randomness::session()?))
+    }
+
+    /// Replaces the congestion controller of this side by this one, while the connection goes on. Nothing is lost or sent
+    /// again by the switch. The new controller takes over the window, the period and the measurements of the one before
+    /// ([`Controller::on_take_over`]), and the rate cap stays. All clones share it.
+    ///
+    /// # Errors
+    /// The protocol has no controller of the user's choice ([`Error::FixedController`]). The endpoint's driver thread is gone.
+    pub fn set_controller_with(&self, controller: Box<dyn Controller>) -> Result<(), Error> {
         let mut guard = self.port.driver.lock()?;
         let now = guard.now();
         match guard.transport.set_controller(now, self.id, controller) {

@@ -95,7 +95,7 @@ pub enum Error {
     #[error("this connection cannot change the cap on its rate, because its protocol has a rate of its own")]
     FixedCap,
     /// The congestion controller cannot be replaced: see [`Connection::set_controller`](crate::Connection::set_controller).
-    #[error("the controller of this connection cannot be replaced by that one while it runs")]
+    #[error("this connection has no congestion controller that can be replaced, because its protocol has its own law")]
     FixedController,
     /// The message exceeds the [send buffer](crate::Builder::send_buffer) or the peer's window. Or the body of a
     /// [custom packet](crate::Connection::send_custom) exceeds a packet's payload.
@@ -218,6 +218,7 @@ fn lost_kind(lost: ConnectionLost) -> io::ErrorKind {
         ConnectionLost::PeerIncompatible(_) => io::ErrorKind::Unsupported,
         ConnectionLost::PeerMisbehaved(_) => io::ErrorKind::InvalidData,
         ConnectionLost::Insecure(_) => io::ErrorKind::PermissionDenied,
+        ConnectionLost::ControllerFailed(_) => io::ErrorKind::Other,
         _ => io::ErrorKind::ConnectionAborted,
     }
 }

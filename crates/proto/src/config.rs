@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 pub use self::udt::Config as UdtConfig;
 
-use farhaul_cc::{Controller, Spec};
+use farhaul_cc::{Controller, Spec, Supervised};
 use farhaul_units::{Duration, Rate, SeqNo};
 use farhaul_wire::udt4::HEADER_LEN;
 
@@ -182,6 +182,13 @@ impl Mode {
             Self::Stream => "stream",
             Self::Message => "message",
         }
+    }
+}
+
+impl Config {
+    /// A controller of a new connection. One that panics while it is made fails as one that panics later.
+    pub fn supervised(&self, seed: u64) -> Supervised {
+        Supervised::new(|| (self.controller)(seed))
     }
 }
 

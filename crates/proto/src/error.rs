@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use farhaul_cc::ControllerFailure;
+
 /// Why a connection attempt cannot start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -82,6 +84,9 @@ pub enum ConnectionLost {
     /// The connection cannot be protected.
     #[error("no secure connection: {0}")]
     Insecure(SecurityFault),
+    /// The congestion controller of this side panicked, or set something that no connection can use.
+    #[error("{0}")]
+    ControllerFailed(ControllerFailure),
 }
 
 /// Why a connection cannot be protected.

@@ -3,7 +3,7 @@
 use core::net::SocketAddr;
 use std::sync::Arc;
 
-use farhaul_cc::{Controller, KnownPath, Path};
+use farhaul_cc::{KnownPath, Path, Supervised};
 
 /// Keeps what connections have found. A connection asks at its beginning and tells at its end, so calls are rare. They come from
 /// the thread that drives the connection, which waits for them.
@@ -27,7 +27,7 @@ impl Recollection {
     }
 
     /// Tells a new controller what is known.
-    pub(crate) fn recall(&self, controller: &mut dyn Controller) {
+    pub(crate) fn recall(&self, controller: &mut Supervised) {
         if let Some(known) = self.memory.as_ref().and_then(|memory| memory.take(self.peer)) {
             controller.recall(known);
         }
@@ -39,7 +39,7 @@ impl Recollection {
     }
 
     /// Keeps what the controller has found.
-    pub(crate) fn keep(&self, controller: &dyn Controller, path: &Path) {
+    pub(crate) fn keep(&self, controller: &mut Supervised, path: &Path) {
         if let Some(memory) = &self.memory
             && let Some(known) = controller.remember(path)
         {

@@ -14,13 +14,17 @@ impl SendPeriod {
     /// No pacing: packets leave as the window allows.
     pub const UNPACED: Self = Self(0.0);
 
-    /// `micros` microseconds from packet to packet. A value that is not a positive finite number is unpaced.
-    pub fn from_micros(micros: f64) -> Self {
-        if micros.is_finite() && micros > 0.0 { Self(micros) } else { Self::UNPACED }
+    /// `micros` microseconds from packet to packet; zero for unpaced. Other values than positive finite numbers are kept, and
+    /// a transport takes them for the failure of a controller.
+    pub const fn from_micros(micros: f64) -> Self {
+        Self(micros)
     }
 
-    /// The period at which packets of `packet_size` bytes give `rate`.
+    /// The period at which packets of `packet_size` bytes give `rate`; unpaced for a rate of zero.
     pub fn from_rate(rate: Rate, packet_size: u32) -> Self {
+        if rate == Rate::ZERO {
+            return Self::UNPACED;
+        }
         Self::from_micros(f64::from(packet_size) * 8e6 / rate.bits_per_second() as f64)
     }
 

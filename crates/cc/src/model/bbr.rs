@@ -335,6 +335,14 @@ impl Controller for Bbr {
         self.apply(path, control);
     }
 
+    /// Start-up begins with the window of before.
+    fn on_take_over(&mut self, path: &Path, control: &mut Control) {
+        self.cwnd = cwnd(control).max(INITIAL_WINDOW);
+        self.on_connect(path, control);
+        self.pace *= self.cwnd / INITIAL_WINDOW;
+        self.apply(path, control);
+    }
+
     fn wants_deliveries(&self) -> bool {
         true
     }

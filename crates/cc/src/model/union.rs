@@ -484,6 +484,18 @@ impl Controller for Union {
         control.window_of_outstanding = true;
     }
 
+    /// Start-up is over with the rate that arrived under the law before.
+    fn on_take_over(&mut self, path: &Path, control: &mut Control) {
+        self.on_connect(path, control);
+        let measured = path.delivery_rate.or(path.arrival_rate).map(PacketRate::packets_per_second);
+        let Some(rate) = measured.filter(|rate| *rate > slowest(path)) else { return };
+        (self.phase, self.rate, self.priced) = (UnionPhase::Grow, rate, true);
+        (self.last, self.grown_since, self.free_since) = (path.now, path.now, path.now);
+        self.link.recall(rate);
+        self.losses.restart(path);
+        self.apply(path, control);
+    }
+
     fn wants_deliveries(&self) -> bool {
         true
     }

@@ -121,6 +121,15 @@ impl Controller for Udt4 {
         self.slow_start = Some(SlowStart::new(path.next_seq));
     }
 
+    fn on_take_over(&mut self, path: &Path, control: &mut Control) {
+        self.clock = SynClock::starting(path.now);
+        self.slow_start = None;
+        set_cwnd(path, control, cwnd(control));
+        if control.send_period.is_unpaced() {
+            control.send_period = start_period(path, cwnd(control));
+        }
+    }
+
     fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
         self.acknowledged(path, ack, control, next_window);
     }

@@ -191,6 +191,15 @@ impl Controller for Udt2004 {
         control.send_period = SendPeriod::UNPACED;
     }
 
+    fn on_take_over(&mut self, path: &Path, control: &mut Control) {
+        self.slow_start = false;
+        self.loss.sent_before = path.packets_sent;
+        set_cwnd(path, control, cwnd(control));
+        if control.send_period.is_unpaced() {
+            control.send_period = start_period(path, cwnd(control));
+        }
+    }
+
     fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
         if self.last_dec.is_some_and(|last| last.is_before(ack.seq)) {
             self.last_dec = None;

@@ -138,6 +138,15 @@ impl Controller for Udt2007 {
         self.phase = Udt2007Phase::SlowStart(SlowStart::new(path.next_seq));
     }
 
+    fn on_take_over(&mut self, path: &Path, control: &mut Control) {
+        self.clock = SynClock::starting(path.now);
+        set_cwnd(path, control, cwnd(control));
+        self.phase = Udt2007Phase::Steady { smoothed: cwnd(control) };
+        if control.send_period.is_unpaced() {
+            control.send_period = start_period(path, cwnd(control));
+        }
+    }
+
     fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
         self.daimd.on_progress(ack.seq);
         if ack.light {

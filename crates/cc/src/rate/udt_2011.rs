@@ -172,6 +172,10 @@ impl Controller for Udt2011 {
         self.native.on_connect(path, control);
     }
 
+    fn on_take_over(&mut self, path: &Path, control: &mut Control) {
+        self.native.on_take_over(path, control);
+    }
+
     fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
         let Some(rule) = self.window_rule else {
             return self.native.on_ack(path, ack, control);

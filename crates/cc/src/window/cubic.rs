@@ -25,7 +25,7 @@
 //! Departures: slow start ends with a loss, without HyStart++ (RFC 9406, which §4.10 recommends). A decrease that turns
 //! out spurious is not undone (§4.9).
 
-use farhaul_units::Instant;
+use farhaul_units::{Instant, SendPeriod};
 
 use super::LOSS_WINDOW;
 use super::loss_epoch::LossEpoch;
@@ -137,6 +137,12 @@ impl Controller for Cubic {
 
     fn on_connect(&mut self, _path: &Path, control: &mut Control) {
         control.window_of_outstanding = true;
+    }
+
+    fn on_take_over(&mut self, path: &Path, control: &mut Control) {
+        self.on_connect(path, control);
+        control.send_period = SendPeriod::UNPACED;
+        self.slow_start = SlowStart::to(control.cwnd.unwrap_or(f64::INFINITY));
     }
 
     fn wants_deliveries(&self) -> bool {

@@ -230,6 +230,18 @@ impl Controller for Ledbat {
         self.apply(path, control);
     }
 
+    /// The window goes on, and the next slowdown shows the base delay.
+    fn on_take_over(&mut self, path: &Path, control: &mut Control) {
+        self.window = control.cwnd.unwrap_or(self.window).max(SLOW_WINDOW);
+        self.threshold = self.window;
+        if let Some(least) = path.min_rtt {
+            self.base.note(path.now, least.as_secs_f64());
+        }
+        self.slows_at = Some(path.now + path.rtt * SLOW_TIME);
+        self.stage = Stage::Avoidance;
+        self.on_connect(path, control);
+    }
+
     fn wants_deliveries(&self) -> bool {
         true
     }

@@ -19,6 +19,8 @@
 //! Reno, NewReno and SACK differ in retransmission, and inflate the window during fast recovery. Both are parts of the
 //! transport, not of this law. Departures: none.
 
+use farhaul_units::SendPeriod;
+
 use super::LOSS_WINDOW;
 use super::loss_epoch::LossEpoch;
 use super::slow_start::{SlowStart, bounded};
@@ -54,6 +56,12 @@ impl Controller for Reno {
 
     fn on_connect(&mut self, _path: &Path, control: &mut Control) {
         control.window_of_outstanding = true;
+    }
+
+    fn on_take_over(&mut self, path: &Path, control: &mut Control) {
+        self.on_connect(path, control);
+        control.send_period = SendPeriod::UNPACED;
+        self.slow_start = SlowStart::to(control.cwnd.unwrap_or(f64::INFINITY));
     }
 
     fn wants_deliveries(&self) -> bool {

@@ -19,6 +19,11 @@ impl SlowStart {
         Self { threshold: f64::INFINITY }
     }
 
+    /// With an end at `threshold` packets.
+    pub(super) const fn to(threshold: f64) -> Self {
+        Self { threshold }
+    }
+
     /// The window after an acknowledgement, and the number of its packets beyond the threshold.
     ///
     /// One acknowledgement counts for at most a window of packets. A transport whose acknowledgements wait for

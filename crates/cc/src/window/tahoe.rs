@@ -31,6 +31,11 @@ impl Controller for Tahoe {
         "tahoe"
     }
 
+    fn on_take_over(&mut self, path: &Path, control: &mut Control) {
+        self.0.on_take_over(path, control);
+        control.window_of_outstanding = false;
+    }
+
     fn on_ack(&mut self, path: &Path, ack: &AckEvent, control: &mut Control) {
         self.0.on_ack(path, ack, control);
     }

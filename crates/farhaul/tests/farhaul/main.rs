@@ -5,6 +5,7 @@ mod abandoned;
 mod accept;
 mod background;
 mod connect;
+mod controllers;
 mod custom;
 mod ends;
 mod leaving;

@@ -99,8 +99,8 @@ impl Endpoint {
         self.command(id, set).unwrap_or(false)
     }
 
-    /// Replaces the congestion controller of a connection by one that knows nothing. Returns false if the connection is not
-    /// established, or its protocol has none, or the controller needs receipts and the one before did not.
+    /// Replaces the congestion controller of a connection in mid-transfer. Returns false if the connection is not
+    /// established, or its protocol has none that can be replaced.
     pub fn set_controller(&mut self, now: Instant, id: ConnectionId, controller: Box<dyn Controller>) -> bool {
         let set = |connection: &mut Connection| {
             connection.established_mut().is_some_and(|established| established.set_controller(now, controller))

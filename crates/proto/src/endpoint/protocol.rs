@@ -190,8 +190,7 @@ pub trait Established: Any + Send {
         false
     }
 
-    /// Replaces the congestion controller by one that knows nothing. Returns false if the protocol has none, or if this one
-    /// needs receipts and the one before did not, since peers agree on them at the begin.
+    /// Replaces the congestion controller in mid-transfer. Returns false if the protocol has none that can be replaced.
     fn set_controller(&mut self, _now: Instant, _controller: Box<dyn Controller>) -> bool {
         false
     }

@@ -269,7 +269,11 @@ impl Established for Encapsulated {
     }
 
     fn finish_batch(&mut self, mut setup: Setup<'_>) -> Effect {
-        self.carrier.connection.finish_batch(setup.again());
+        let effect = self.carrier.connection.finish_batch(setup.again());
+        let effect = self.on_carrier(effect, setup.now);
+        if effect != Effect::GoOn {
+            return effect;
+        }
         // Packets of the carrier alone are no news for the protocol.
         if std::mem::take(&mut self.in_batch) {
             let effect = self.inner.finish_batch(setup.again());

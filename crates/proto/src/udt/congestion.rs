@@ -1,11 +1,12 @@
 //! The link between a connection and its controller: the controller's input, and bounds on its output.
 
 use farhaul_cc::{
-    AckEvent, Control, Controller, CustomMessage, DeliveryEvent, DeliverySample, LossEvent, Path, ReceivedEvent,
-    SentEvent, TimeoutEvent,
+    AckEvent, Control, ControllerFailure, CustomMessage, DeliveryEvent, DeliverySample, LossEvent, Path, ReceivedEvent,
+    SentEvent, Supervised, TimeoutEvent,
 };
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
+use crate::consts::SYN_INTERVAL;
 use crate::estimate::{MERGED_RATE, PAIRS_KEPT, PROBE_INTERVAL, SentRate};
 
 /// Weight of the old value in the filters of reported rates. Source: libudt 4.11, §4 of the algorithms sheet.
@@ -25,10 +26,18 @@ const ARRIVAL_WINDOW: u64 = 16;
 const ARRIVAL_SETTLES: u64 = 2 * ARRIVAL_WINDOW;
 const CAPACITY_SETTLES: u64 = 2 * PAIRS_KEPT as u64 * PROBE_INTERVAL as u64;
 
+/// A controller that takes over goes on with at most this multiple of what the path carried. It is room for a measurement that
+/// lags behind.
+const TAKEN_OVER: f64 = 2.0;
+/// The least window with which it goes on, packets.
+const LEAST_TAKEN_OVER: f64 = Control::INITIAL_CWND;
+
 /// A controller with its settings and the peer's reports.
+#[derive(Debug)]
 pub(crate) struct Congestion {
-    controller: Box<dyn Controller>,
-    control: Control,
+    controller: Supervised,
+    /// The controller was set on the live connection, so none of the configured ones replaces it.
+    is_chosen: bool,
     /// Shortest period that the rate cap permits.
     min_period: SendPeriod,
     arrival_rate: Option<PacketRate>,
@@ -83,10 +92,10 @@ impl Scale {
 }
 
 impl Congestion {
-    pub(crate) fn new(controller: Box<dyn Controller>, min_period: SendPeriod, now: Instant) -> Self {
+    pub(crate) fn new(controller: Supervised, min_period: SendPeriod, now: Instant) -> Self {
         Self {
             controller,
-            control: Control::initial(),
+            is_chosen: false,
             min_period,
             arrival_rate: None,
             capacity: None,
@@ -104,9 +113,36 @@ impl Congestion {
     }
 
     /// Begins again on another path, with a controller that knows nothing. The rate cap stays.
-    pub(crate) fn restart(&mut self, controller: Box<dyn Controller>, now: Instant) {
+    ///
+    /// A controller that was set on the live connection stays, and begins with the settings of a new connection.
+    pub(crate) fn restart(&mut self, make: impl FnOnce() -> Supervised, now: Instant) {
+        let (controller, is_chosen) = if self.is_chosen {
+            self.controller.begin_with(Control::initial());
+            let none = Supervised::none();
+            (std::mem::replace(&mut self.controller, none), true)
+        } else {
+            self.controller.on_close();
+            (make(), false)
+        };
+        *self = Self { is_chosen, ..Self::new(controller, self.min_period, now) };
+    }
+
+    /// Another controller goes on in mid-transfer. What is known of the path stays.
+    pub(crate) fn replace(&mut self, mut controller: Supervised, path: &Path) {
+        let before = *self.controller.control();
         self.controller.on_close();
-        *self = Self::new(controller, self.min_period, now);
+        self.warned = false;
+        self.is_chosen = true;
+        let is_new = self.acked < ARRIVAL_WINDOW;
+        if !is_new {
+            controller.begin_with(taken_over(&before, path));
+        }
+        self.controller = controller;
+        if is_new {
+            self.controller.on_connect(path);
+        } else {
+            self.controller.on_take_over(path);
+        }
     }
 
     /// Sets the scale of packets. Everything else here is in packets of the first size, but for counts of sent packets.
@@ -129,10 +165,11 @@ impl Congestion {
     /// The controller's settings, for packets that leave now.
     pub(crate) fn control(&self) -> Control {
         let scale = |packets: f64| packets / self.scale.sent;
-        let burst = self.control.burst.map(|burst| scale(burst.into()) as u32);
+        let control = *self.controller.control();
+        let burst = control.burst.map(|burst| scale(burst.into()) as u32);
         // The controller's bursts are of its own rate. At that of a low cap, one would wait for a second.
-        let least_burst = self.control.least_burst.filter(|_| self.control.send_period >= self.min_period);
-        Control { cwnd: self.control.cwnd.map(scale), burst, least_burst, ..self.control }
+        let least_burst = control.least_burst.filter(|_| control.send_period >= self.min_period);
+        Control { cwnd: control.cwnd.map(scale), burst, least_burst, ..control }
     }
 
     /// The period of packets that leave now: the controller's, or that of the rate cap if that is longer.
@@ -142,7 +179,8 @@ impl Congestion {
     }
 
     fn first_size_period(&self) -> SendPeriod {
-        let wanted = if self.warned { self.control.send_period.scaled(WARNING) } else { self.control.send_period };
+        let period = self.controller.control().send_period;
+        let wanted = if self.warned { period.scaled(WARNING) } else { period };
         if wanted < self.min_period { self.min_period } else { wanted }
     }
 
@@ -179,12 +217,12 @@ impl Congestion {
     }
 
     pub(crate) fn on_connect(&mut self, path: &Path) {
-        self.controller.on_connect(path, &mut self.control);
+        self.controller.on_connect(path);
     }
 
     pub(crate) fn on_ack(&mut self, path: &Path, ack: &AckEvent) {
         self.warned = false;
-        self.controller.on_ack(path, ack, &mut self.control);
+        self.controller.on_ack(path, ack);
     }
 
     /// Whether the controller wants to know what has arrived.
@@ -199,24 +237,24 @@ impl Congestion {
     }
 
     pub(crate) fn on_delivery(&mut self, path: &Path, delivery: &DeliveryEvent) {
-        self.controller.on_delivery(path, delivery, &mut self.control);
+        self.controller.on_delivery(path, delivery);
     }
 
     pub(crate) fn on_restart(&mut self, path: &Path) {
-        self.controller.on_restart(path, &mut self.control);
+        self.controller.on_restart(path);
     }
 
     pub(crate) fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>) {
         self.warned = false;
-        self.controller.on_loss(path, loss, &mut self.control);
+        self.controller.on_loss(path, loss);
     }
 
     pub(crate) fn on_recovered(&mut self, path: &Path, spurious: bool) {
-        self.controller.on_recovered(path, spurious, &mut self.control);
+        self.controller.on_recovered(path, spurious);
     }
 
     pub(crate) fn on_timeout(&mut self, path: &Path, timeout: &TimeoutEvent) {
-        self.controller.on_timeout(path, timeout, &mut self.control);
+        self.controller.on_timeout(path, timeout);
     }
 
     /// Whether the controller requests events for single data packets.
@@ -225,22 +263,22 @@ impl Congestion {
     }
 
     pub(crate) fn on_sent(&mut self, path: &Path, sent: &SentEvent<'_>) {
-        self.controller.on_sent(path, sent, &mut self.control);
+        self.controller.on_sent(path, sent);
     }
 
     pub(crate) fn on_received(&mut self, path: &Path, received: &ReceivedEvent<'_>) {
-        self.controller.on_received(path, received, &mut self.control);
+        self.controller.on_received(path, received);
     }
 
     pub(crate) fn on_custom_message(&mut self, path: &Path, kind: u16, body: &[u8]) {
         if self.controller.wants_custom_messages() {
-            self.controller.on_custom_message(path, kind, body, &mut self.control);
+            self.controller.on_custom_message(path, kind, body);
         }
     }
 
     /// The controller's next message to that of the peer, if it exchanges any.
     pub(crate) fn next_message(&mut self) -> Option<CustomMessage> {
-        if self.controller.wants_custom_messages() { self.controller.next_message() } else { None }
+        self.controller.next_message()
     }
 
     /// The peer asks to slow down (type 4). The rate falls by one ninth until the controller decides anew. Source:
@@ -249,11 +287,16 @@ impl Congestion {
     /// Repeated warnings change nothing. Otherwise a few hundred forged packets would stop the flow for good. A
     /// controller may react in its own way instead.
     pub(crate) fn on_warning(&mut self, path: &Path) {
-        self.warned = !self.controller.on_warning(path, &mut self.control);
+        self.warned = !self.controller.on_warning(path);
     }
 
-    pub(crate) fn controller(&self) -> &dyn Controller {
-        &*self.controller
+    pub(crate) const fn controller(&mut self) -> &mut Supervised {
+        &mut self.controller
+    }
+
+    /// The first fault of the controller.
+    pub(crate) const fn failure(&self) -> Option<ControllerFailure> {
+        self.controller.failure()
     }
 
     pub(crate) fn on_close(&mut self) {
@@ -261,13 +304,20 @@ impl Congestion {
     }
 }
 
-impl std::fmt::Debug for Congestion {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Congestion")
-            .field("controller", &self.controller.name())
-            .field("control", &self.control)
-            .field("capacity", &self.capacity)
-            .finish_non_exhaustive()
+/// The settings with which a controller takes over from one with the settings `before`: those of a new connection, but for the
+/// window and the period.
+fn taken_over(before: &Control, path: &Path) -> Control {
+    let time = path.rtt.saturating_add(SYN_INTERVAL);
+    let carried = path.delivery_rate.or(path.arrival_rate).filter(|rate| *rate > PacketRate::default());
+    let fills = |rate: PacketRate| rate.packets_in(time) + Control::INITIAL_CWND;
+    let cwnd = before.cwnd.or_else(|| before.send_period.packet_rate().map(fills)).unwrap_or(path.outstanding);
+    let most = carried.map_or(f64::INFINITY, |rate| fills(rate) * TAKEN_OVER);
+    let fastest = carried.map(|rate| PacketRate::new(rate.packets_per_second() * TAKEN_OVER).send_period());
+    let period = before.send_period;
+    Control {
+        cwnd: Some(cwnd.min(most).max(LEAST_TAKEN_OVER)),
+        send_period: if period.is_unpaced() { period } else { fastest.filter(|most| period < *most).unwrap_or(period) },
+        ..Control::initial()
     }
 }
 
@@ -289,11 +339,14 @@ mod tests {
 
     use super::*;
 
+    fn controller() -> Supervised {
+        Supervised::new(|| Spec::default().build(1))
+    }
+
     #[test]
     fn reported_rates_do_not_count_before_sixteen_packets_arrived() {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-        let controller = Spec::default().build(1);
-        let mut congestion = Congestion::new(controller, SendPeriod::UNPACED, Instant::ZERO);
+        let mut congestion = Congestion::new(controller(), SendPeriod::UNPACED, Instant::ZERO);
         congestion.on_report(at(20), 2, 1_000, Duration::from_millis(20));
         congestion.on_progress(15);
         congestion.on_report(at(40), 2, 1_000, Duration::from_millis(20));
@@ -307,7 +360,7 @@ mod tests {
     #[test]
     fn a_claimed_arrival_rate_counts_as_twice_the_send_rate_at_most() {
         let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-        let mut congestion = Congestion::new(Spec::default().build(1), SendPeriod::UNPACED, Instant::ZERO);
+        let mut congestion = Congestion::new(controller(), SendPeriod::UNPACED, Instant::ZERO);
         congestion.on_progress(100);
         congestion.note_sent(at(5), 20);
         congestion.note_sent(at(15), 0);
@@ -322,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_capacity_counts_once_the_peer_holds_no_pair_of_the_size_before() {
-        let mut congestion = Congestion::new(Spec::default().build(1), SendPeriod::UNPACED, Instant::ZERO);
+        let mut congestion = Congestion::new(controller(), SendPeriod::UNPACED, Instant::ZERO);
         congestion.set_scale(Scale { sent: 6.0, acked: 6.0 });
         // The peer keeps 64 pairs, one per 16 packets.
         let known_after = [64 * 16, 64 * 16 - 1, 1].map(|packets| {
@@ -335,9 +388,9 @@ mod tests {
 
     #[test]
     fn bursts_of_a_controller_do_not_wait_for_the_rate_of_a_cap() {
-        let mut congestion = Congestion::new(Spec::default().build(1), SendPeriod::UNPACED, Instant::ZERO);
-        congestion.control.send_period = SendPeriod::from_micros(100.0);
-        congestion.control.least_burst = Some(40);
+        let mut congestion = Congestion::new(controller(), SendPeriod::UNPACED, Instant::ZERO);
+        let send_period = SendPeriod::from_micros(100.0);
+        congestion.controller.begin_with(Control { send_period, least_burst: Some(40), ..Control::initial() });
         assert_eq!(congestion.control().least_burst, Some(40));
         congestion.set_min_period(SendPeriod::from_micros(30_000.0));
         assert_eq!(congestion.control().least_burst, None);
@@ -345,8 +398,8 @@ mod tests {
 
     #[test]
     fn a_burst_is_counted_in_packets_that_leave_now() {
-        let mut congestion = Congestion::new(Spec::default().build(1), SendPeriod::UNPACED, Instant::ZERO);
-        congestion.control.burst = Some(10);
+        let mut congestion = Congestion::new(controller(), SendPeriod::UNPACED, Instant::ZERO);
+        congestion.controller.begin_with(Control { burst: Some(10), ..Control::initial() });
         congestion.set_scale(Scale { sent: 0.5, acked: 1.0 });
         assert_eq!(congestion.control().burst, Some(20));
     }

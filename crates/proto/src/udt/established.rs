@@ -1,6 +1,7 @@
 //! A connection after its handshake. It routes packets and timers to the parts and carries facts between them.
 
 mod contract;
+mod controller;
 mod facts;
 mod feedback;
 mod losses;
@@ -9,7 +10,7 @@ mod packets;
 
 use std::collections::VecDeque;
 
-use farhaul_cc::{CustomMessage, TimeoutEvent};
+use farhaul_cc::TimeoutEvent;
 use farhaul_units::{AckNo, Duration, Instant, MsgNo, Rate, SendPeriod, SeqNo};
 use farhaul_wire::udt4::{
     CONNECTION_BROKEN, Control, DataHeader, HEADER_LEN, Handshake, LossList, MessageField, Position, Request, SocketId,
@@ -98,9 +99,9 @@ impl UdtConnection {
         let overhead = IP_UDP_HEADER + HEADER_LEN as u32;
         let full = (agreed.mss - overhead) as usize;
         let storage = (config.mss - overhead) as usize;
-        let mut controller = (config.controller)(rng.next_u64());
+        let mut controller = config.supervised(rng.next_u64());
         let recollection = Recollection::new(config.path_memory.as_ref(), offer.peer);
-        recollection.recall(&mut *controller);
+        recollection.recall(&mut controller);
         let margin = config.mss - mss_towards(offer.peer.ip(), config.mss) + agreed.protection.data;
         let min_period = shortest_period(config.max_rate, agreed.mss + margin);
         let liveness = Liveness::new(now, agreed.recv_isn, config, rng.fork());
@@ -232,7 +233,8 @@ impl UdtConnection {
         self.departed.forget();
         self.sender.restart_path(now);
         self.recollection.leave();
-        self.congestion.restart((config.controller)(rng.next_u64()), now);
+        let seed = rng.next_u64();
+        self.congestion.restart(|| config.supervised(seed), now);
         let path = self.path(now);
         self.congestion.on_connect(&path);
         self.apply_control();
@@ -374,7 +376,8 @@ impl UdtConnection {
         }
         let stamp = self.stamp(now);
         let transmission = self.sender.plan(now, stamp, self.rtt.smoothed());
-        if transmission.is_some() && self.sender.in_flight() == 0 && self.sender.is_sampling_application() {
+        let restarts = self.congestion.wants_deliveries() && self.sender.is_sampling_application();
+        if transmission.is_some() && self.sender.in_flight() == 0 && restarts {
             let path = self.path(now);
             self.congestion.on_restart(&path);
             self.apply_control();
@@ -418,14 +421,6 @@ impl UdtConnection {
         self.receiver.set_policy(control.ack_period, control.ack_interval);
         self.liveness.expiry.set_rto(control.rto);
         self.take_messages();
-    }
-
-    /// Queues the messages of the controller to that of the peer.
-    fn take_messages(&mut self) {
-        for _ in self.custom.len()..MAX_CUSTOM {
-            let Some(CustomMessage { kind, body }) = self.congestion.next_message() else { return };
-            self.queue_custom(kind, body);
-        }
     }
 
     /// A handshake packet arrived: the answer to it was lost, or somebody replays it. A side that is leaving does not

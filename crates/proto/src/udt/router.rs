@@ -78,7 +78,7 @@ impl Router {
             isn,
             mss: mss_towards(peer.ip(), config.mss),
             largest: config.largest_mss.map(|largest| mss_towards(peer.ip(), largest)),
-            wants_receipts: (config.controller)(0).wants_deliveries(),
+            wants_receipts: config.supervised(0).wants_deliveries(),
             flow_window: config.recv_window(),
             max_flow_window: config.max_flow_window,
             socket_id: self.new_socket_id(),

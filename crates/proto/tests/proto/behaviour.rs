@@ -4,6 +4,7 @@
 
 mod clock_steps;
 mod close;
+mod controllers;
 mod corrupt;
 mod duplicate;
 mod fairness;

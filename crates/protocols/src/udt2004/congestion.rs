@@ -1,6 +1,6 @@
 //! The link between a connection and its controller: the controller's input, and bounds on its output.
 
-use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, TimeoutEvent};
+use farhaul_cc::{AckEvent, Control, ControllerFailure, LossEvent, Path, Supervised, TimeoutEvent};
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
 use farhaul_proto::estimate::SentRate;
@@ -11,9 +11,9 @@ const BANDWIDTH_WEIGHT: f64 = 0.875;
 const WARNING: f64 = 1.125;
 
 /// A controller with its settings and the peer's reports.
+#[derive(Debug)]
 pub(super) struct Congestion {
-    controller: Box<dyn Controller>,
-    control: Control,
+    controller: Supervised,
     /// Shortest period that the rate cap permits.
     min_period: SendPeriod,
     /// AS of the paper, as last reported.
@@ -26,16 +26,8 @@ pub(super) struct Congestion {
 }
 
 impl Congestion {
-    pub(super) fn new(controller: Box<dyn Controller>, min_period: SendPeriod, now: Instant) -> Self {
-        Self {
-            controller,
-            control: Control::initial(),
-            min_period,
-            arrival_speed: None,
-            bandwidth: None,
-            sent: SentRate::new(now),
-            warned: false,
-        }
+    pub(super) fn new(controller: Supervised, min_period: SendPeriod, now: Instant) -> Self {
+        Self { controller, min_period, arrival_speed: None, bandwidth: None, sent: SentRate::new(now), warned: false }
     }
 
     /// Sets the shortest period that the rate cap permits.
@@ -60,29 +52,29 @@ impl Congestion {
     }
 
     pub(super) fn on_connect(&mut self, path: &Path) {
-        self.controller.on_connect(path, &mut self.control);
+        self.controller.on_connect(path);
     }
 
     pub(super) fn on_ack(&mut self, path: &Path, ack: &AckEvent) {
         self.warned = false;
-        self.controller.on_ack(path, ack, &mut self.control);
+        self.controller.on_ack(path, ack);
     }
 
     pub(super) fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>) {
         self.warned = false;
-        self.controller.on_loss(path, loss, &mut self.control);
+        self.controller.on_loss(path, loss);
     }
 
     pub(super) fn on_warning(&mut self, path: &Path) {
-        self.warned = !self.controller.on_warning(path, &mut self.control);
+        self.warned = !self.controller.on_warning(path);
     }
 
     pub(super) fn on_syn(&mut self, path: &Path) {
-        self.controller.on_syn(path, &mut self.control);
+        self.controller.on_syn(path);
     }
 
     pub(super) fn on_timeout(&mut self, path: &Path, timeout: &TimeoutEvent) {
-        self.controller.on_timeout(path, timeout, &mut self.control);
+        self.controller.on_timeout(path, timeout);
     }
 
     pub(super) fn on_close(&mut self) {
@@ -90,12 +82,18 @@ impl Congestion {
     }
 
     pub(super) const fn control(&self) -> &Control {
-        &self.control
+        self.controller.control()
+    }
+
+    /// The first fault of the controller.
+    pub(super) const fn failure(&self) -> Option<ControllerFailure> {
+        self.controller.failure()
     }
 
     /// The controller's period, or the period of the rate cap if that is longer.
     pub(super) fn send_period(&self) -> SendPeriod {
-        let wanted = if self.warned { self.control.send_period.scaled(WARNING) } else { self.control.send_period };
+        let period = self.control().send_period;
+        let wanted = if self.warned { period.scaled(WARNING) } else { period };
         if wanted < self.min_period { self.min_period } else { wanted }
     }
 
@@ -105,16 +103,6 @@ impl Congestion {
 
     pub(super) const fn bandwidth(&self) -> Option<PacketRate> {
         self.bandwidth
-    }
-}
-
-impl std::fmt::Debug for Congestion {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Congestion")
-            .field("controller", &self.controller.name())
-            .field("control", &self.control)
-            .field("bandwidth", &self.bandwidth)
-            .finish_non_exhaustive()
     }
 }
 
@@ -140,7 +128,8 @@ mod tests {
     /// Attack B9.
     #[test]
     fn the_arrival_speed_is_at_most_twice_the_send_rate() {
-        let controller = "udt-2004".parse::<farhaul_cc::Spec>().expect("it is registered").build(1);
+        let spec: farhaul_cc::Spec = "udt-2004".parse().expect("it is registered");
+        let controller = Supervised::new(|| spec.build(1));
         let mut congestion = Congestion::new(controller, SendPeriod::UNPACED, Instant::ZERO);
         let now = Instant::ZERO + Duration::from_millis(40);
         congestion.note_sent(now, 10);

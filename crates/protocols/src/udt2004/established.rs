@@ -22,6 +22,7 @@ use farhaul_proto::endpoint::closing::{CloseKind, Closing};
 use farhaul_proto::endpoint::handshake::{Agreed, Answer, Offer};
 use farhaul_proto::endpoint::liveness::Liveness;
 use farhaul_proto::endpoint::protocol::{Effect, Setup};
+use farhaul_proto::error::ConnectionLost;
 use farhaul_proto::estimate::Rtt;
 use farhaul_proto::stats::Totals;
 use farhaul_proto::timer::Timer;
@@ -63,7 +64,7 @@ impl Udt2004Connection {
     ) -> Self {
         let Setup { config, rng, now } = setup;
         let overhead = IP_UDP_HEADER + HEADER_LEN as u32;
-        let controller = (config.controller)(rng.next_u64());
+        let controller = config.supervised(rng.next_u64());
         let min_period = shortest_period(config.max_rate, agreed.mss);
         let sizes = Sizes { payload: (config.mss - overhead) as usize, window: offer.flow_window };
         let payload = (agreed.mss - overhead) as usize;
@@ -158,6 +159,19 @@ impl Udt2004Connection {
     fn apply_control(&mut self) {
         let rtt = self.rtt_of_peer();
         self.sender.apply(self.congestion.control(), self.congestion.send_period(), rtt);
+    }
+
+    /// Whether the controller has failed, which ends the connection.
+    const fn has_failed(&self) -> bool {
+        self.congestion.failure().is_some()
+    }
+
+    /// Ends the connection if its controller has failed. The peer is told that it is aborted.
+    fn look_at_controller(&mut self, now: Instant) -> Effect {
+        let is_leaving = self.closing.has_begun();
+        let Some(failure) = self.congestion.failure().filter(|_| !is_leaving) else { return Effect::GoOn };
+        self.closing.begin(now, CloseKind::Aborted);
+        Effect::Lost(ConnectionLost::ControllerFailed(failure))
     }
 
     /// Writes one due control packet into `out`. Returns false if none is due.

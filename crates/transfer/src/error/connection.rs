@@ -166,6 +166,10 @@ fn of_lost(lost: ConnectionLost, peer: &dyn Display) -> Error {
             Error::new(Code::PeerLost, format!("{peer} closed the connection before everything was transferred"))
                 .remedy("look there for why")
         }
+        ConnectionLost::ControllerFailed(failure) => {
+            Error::new(Code::ControllerFailed, format!("the connection to {peer} was ended: {failure}"))
+                .remedy("choose another one by --cc, or mend it")
+        }
         ConnectionLost::PeerError(_) => Error::new(Code::PeerLost, format!("{peer}: {lost}")),
         ConnectionLost::PeerIncompatible(_) | ConnectionLost::PeerMisbehaved(_) => {
             Error::new(Code::Protocol, format!("{peer}: {lost}"))

@@ -34,7 +34,12 @@ impl UdtConnection {
     }
 
     /// All packets of one receive call were handled.
-    pub(crate) fn end_batch(&mut self, now: Instant) {
+    pub(crate) fn end_batch(&mut self, now: Instant) -> Effect {
+        self.take_arrivals(now);
+        self.look_at_controller(now)
+    }
+
+    fn take_arrivals(&mut self, now: Instant) {
         if !self.receiver.finish_batch(now, &self.rtt) {
             return;
         }
@@ -60,11 +65,13 @@ impl protocol::Established for UdtConnection {
     }
 
     fn finish_batch(&mut self, setup: Setup<'_>) -> Effect {
-        self.end_batch(setup.now);
-        Effect::GoOn
+        self.end_batch(setup.now)
     }
 
     fn handle_timeout(&mut self, now: Instant) -> Effect {
+        if self.has_failed() {
+            return self.look_at_controller(now);
+        }
         let round_trip = self.rtt.with_margin();
         let stalls = self.sender.handle_timeout(now, round_trip, self.liveness.expiry.last_heard());
         self.time_discovery(now, stalls);
@@ -108,7 +115,7 @@ impl protocol::Established for UdtConnection {
         if self.poll_control(now, scratch) {
             return Some(Output::Scratch);
         }
-        if self.closing.has_begun() {
+        if self.closing.has_begun() || self.has_failed() {
             return None;
         }
         if self.poll_probe(now, scratch) {
@@ -140,6 +147,9 @@ impl protocol::Established for UdtConnection {
 
     fn deadline(&self, now: Instant) -> Option<Instant> {
         let answer = self.answer.deadline(now);
+        if self.must_end() {
+            return Some(now);
+        }
         if self.closing.has_begun() {
             // It repeats its last acknowledgement until the peer confirms it. A peer that missed it would take the
             // shutdown for an abort.
@@ -226,6 +236,10 @@ impl protocol::Established for UdtConnection {
         self.congestion.on_close();
     }
 
+    fn is_gone(&self) -> bool {
+        !self.has_failed() || self.closing.is_told()
+    }
+
     fn set_max_rate(&mut self, now: Instant, rate: Option<Rate>) -> bool {
         self.max_rate = rate;
         self.congestion.set_min_period(self.min_period());
@@ -235,16 +249,7 @@ impl protocol::Established for UdtConnection {
     }
 
     fn set_controller(&mut self, now: Instant, controller: Box<dyn Controller>) -> bool {
-        if controller.wants_deliveries() != self.congestion.wants_deliveries() {
-            return false;
-        }
-        self.departed.forget();
-        // What another law finds is nothing that the user's would find.
-        self.recollection.leave();
-        self.congestion.restart(controller, now);
-        let path = self.path(now);
-        self.congestion.on_connect(&path);
-        self.apply_control();
+        self.replace_controller(now, controller);
         true
     }
 

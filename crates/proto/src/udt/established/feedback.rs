@@ -39,7 +39,7 @@ impl UdtConnection {
 
     /// Passes news of arrivals to the controller.
     fn report_delivery(&mut self, delivery: Option<DeliveryEvent>, now: Instant) {
-        if let Some(mut delivery) = delivery {
+        if let Some(mut delivery) = delivery.filter(|_| self.congestion.wants_deliveries()) {
             let scale = self.congestion.scale();
             delivery.train = delivery.train.map(|train| scale.delivery(train));
             if let Some(sample) = &mut delivery.sample {

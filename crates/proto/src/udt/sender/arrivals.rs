@@ -94,6 +94,11 @@ impl Arrivals {
         }
     }
 
+    /// For a connection in mid-transfer, of which `sent` packets from `first` on are under way. The peer does not count.
+    fn beginning_at(first: SeqNo, sent: u32) -> Self {
+        Self { sent: sent.into(), ..Self::new(first, false) }
+    }
+
     /// Packets that neither arrived nor are known to be lost, of `in_flight` unacknowledged ones of which `listed` wait for their
     /// retransmission.
     fn outstanding(&self, in_flight: u32, listed: u32) -> u32 {
@@ -149,6 +154,16 @@ impl Arrivals {
 }
 
 impl Sender {
+    /// Follows what arrives from now on, if it does not yet. It is derived from acknowledgements and loss reports, because
+    /// peers agree on receipts at the begin.
+    pub(crate) fn begin_to_follow_arrivals(&mut self) {
+        if self.arrivals.is_none() {
+            let withheld = self.withholding.as_ref().and_then(|withholding| withholding.held());
+            let sent = self.in_flight() - u32::from(withheld.is_some());
+            self.arrivals = Some(Box::new(Arrivals::beginning_at(self.buffer.first(), sent)));
+        }
+    }
+
     /// Packets in flight that neither arrived nor are known to be lost.
     ///
     /// Packets of messages that were given up never arrive, so once there are any, these are all in flight but those.

@@ -45,10 +45,13 @@ impl protocol::Established for Udt2004Connection {
             self.syn.start(now, SYN_INTERVAL);
             self.liveness.gap.look(&self.receiver.buffer, now);
         }
-        Effect::GoOn
+        self.look_at_controller(now)
     }
 
     fn handle_timeout(&mut self, now: Instant) -> Effect {
+        if self.has_failed() {
+            return self.look_at_controller(now);
+        }
         let rtt = self.rtt.smoothed();
         self.receiver.naks.handle_timeout(now, &self.receiver.buffer, rtt);
         if self.syn.fires(now) {
@@ -88,6 +91,9 @@ impl protocol::Established for Udt2004Connection {
         if self.closing.has_begun() {
             return None;
         }
+        if self.has_failed() {
+            return None;
+        }
         self.planned = self.sender.plan(now);
         self.planned.map(|_| Output::Data)
     }
@@ -107,6 +113,9 @@ impl protocol::Established for Udt2004Connection {
         let answer = self.answer.as_ref().and_then(|answer| answer.deadline(now));
         if self.closing.has_begun() {
             return earliest(answer, self.closing.deadline());
+        }
+        if self.has_failed() {
+            return Some(now);
         }
         let due = !self.confirmations.is_empty() || self.liveness.wants_keep_alive() || self.receiver.naks.is_pending();
         [
@@ -174,6 +183,10 @@ impl protocol::Established for Udt2004Connection {
 
     fn close(&mut self) {
         self.congestion.on_close();
+    }
+
+    fn is_gone(&self) -> bool {
+        !self.has_failed() || self.closing.is_told()
     }
 
     // ---- facts ----

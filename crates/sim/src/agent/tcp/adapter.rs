@@ -4,7 +4,9 @@
 //! fast recovery. The sender decides when a recovery begins. That is *one* loss to the controller and so one window
 //! reduction. The sender reports no acknowledgements during a recovery.
 
-use farhaul_cc::{AckEvent, Control, Controller, DataPacket, LossEvent, Path, SentEvent, TimeoutEvent};
+use farhaul_cc::{
+    AckEvent, Control, Controller, ControllerFailure, DataPacket, LossEvent, Path, SentEvent, Supervised, TimeoutEvent,
+};
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
 
 use super::rto::RetransmissionTimer;
@@ -15,14 +17,12 @@ const MIN_RTT_PERIOD: Duration = Duration::from_secs(10);
 
 /// The controller, its output, and its view of the path.
 pub(super) struct Window {
-    controller: Box<dyn Controller>,
-    control: Control,
+    controller: Supervised,
     path: Path,
     /// Most packets for which one acknowledgement counts.
     ack_limit: u32,
     /// The window in whole packets.
     packets: u64,
-    wants_packets: bool,
     /// The minimum RTT of this period and of the one before, and the start of this one.
     min_rtts: [Option<Duration>; 2],
     period_start: Instant,
@@ -35,11 +35,11 @@ impl Window {
         control.cwnd = Some(f64::from(initial));
         let mut path = Path::default();
         (path.mss, path.flow_window, path.max_window) = (mss, max, max);
-        let wants_packets = controller.wants_packets();
+        let mut controller = Supervised::new(|| controller);
+        controller.begin_with(control);
         let min_rtts = [None; 2];
         let period_start = Instant::ZERO;
-        let mut window =
-            Self { controller, control, path, ack_limit, packets: 0, wants_packets, min_rtts, period_start };
+        let mut window = Self { controller, path, ack_limit, packets: 0, min_rtts, period_start };
         window.apply_control();
         window
     }
@@ -49,20 +49,27 @@ impl Window {
         self.packets
     }
 
+    /// The first fault of the controller.
+    pub(super) const fn failure(&self) -> Option<ControllerFailure> {
+        self.controller.failure()
+    }
+
     /// The packet period set by the controller, if it sets one.
     pub(super) fn send_period(&self) -> Option<Duration> {
-        (!self.control.send_period.is_unpaced()).then(|| self.control.send_period.time_for(1))
+        let period = self.controller.control().send_period;
+        (!period.is_unpaced()).then(|| period.time_for(1))
     }
 
     /// Restarts with a window of `packets`, before any data was sent.
     pub(super) fn restart_with(&mut self, packets: u32) {
-        self.control.cwnd = Some(f64::from(packets));
+        let control = *self.controller.control();
+        self.controller.begin_with(Control { cwnd: Some(f64::from(packets)), ..control });
         self.apply_control();
     }
 
     pub(super) fn on_connect(&mut self, now: Instant) {
         self.path.now = now;
-        self.controller.on_connect(&self.path, &mut self.control);
+        self.controller.on_connect(&self.path);
         self.apply_control();
     }
 
@@ -85,7 +92,7 @@ impl Window {
         ack.seq = seq_no(flight.first);
         ack.newly_acked = u32::try_from(acked).unwrap_or(u32::MAX).min(self.ack_limit);
         ack.rtt_sample = sample;
-        self.controller.on_ack(&self.path, &ack, &mut self.control);
+        self.controller.on_ack(&self.path, &ack);
         self.apply_control();
     }
 
@@ -97,14 +104,14 @@ impl Window {
         let first = seq_no(flight.first);
         let ranges = [SeqRange::new(first, first)];
         let loss = LossEvent::new(&ranges, 1, seq_no(flight.high).minus(1));
-        self.controller.on_loss(&self.path, &loss, &mut self.control);
+        self.controller.on_loss(&self.path, &loss);
         self.apply_control();
     }
 
     /// Reports the end of the recovery.
     pub(super) fn on_recovered(&mut self, now: Instant, flight: &Flight) {
         self.update_path(now, flight, 0);
-        self.controller.on_recovered(&self.path, false, &mut self.control);
+        self.controller.on_recovered(&self.path, false);
         self.apply_control();
     }
 
@@ -113,17 +120,17 @@ impl Window {
         self.update_path(now, flight, 0);
         let mut timeout = TimeoutEvent::default();
         (timeout.count, timeout.largest_sent) = (count, seq_no(flight.high).minus(1));
-        self.controller.on_timeout(&self.path, &timeout, &mut self.control);
+        self.controller.on_timeout(&self.path, &timeout);
         self.apply_control();
     }
 
     /// Reports a segment sent.
     pub(super) fn on_sent(&mut self, now: Instant, flight: &Flight, seq: u64, retransmission: bool) {
         self.path.packets_sent += 1;
-        if self.wants_packets {
+        if self.controller.wants_packets() {
             self.update_path(now, flight, 0);
             let packets = [DataPacket::new(seq_no(seq), None, self.path.mss.saturating_sub(super::HEADER))];
-            self.controller.on_sent(&self.path, &SentEvent::new(&packets, retransmission, now), &mut self.control);
+            self.controller.on_sent(&self.path, &SentEvent::new(&packets, retransmission, now));
             self.apply_control();
         }
     }
@@ -135,16 +142,13 @@ impl Window {
     }
 
     fn apply_control(&mut self) {
-        self.packets = self.control.cwnd.map_or(u64::MAX, |cwnd| (cwnd as u64).max(1));
+        self.packets = self.controller.control().cwnd.map_or(u64::MAX, |cwnd| (cwnd as u64).max(1));
     }
 }
 
 impl std::fmt::Debug for Window {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Window")
-            .field("controller", &self.controller.name())
-            .field("control", &self.control)
-            .finish_non_exhaustive()
+        f.debug_struct("Window").field("controller", &self.controller).finish_non_exhaustive()
     }
 }
 

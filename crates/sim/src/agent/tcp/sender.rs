@@ -4,7 +4,7 @@ mod cumulative;
 mod flight;
 mod selective;
 
-use farhaul_cc::Controller;
+use farhaul_cc::{Controller, ControllerFailure};
 use farhaul_units::{Duration, Instant};
 
 use super::adapter::Window;
@@ -235,9 +235,16 @@ impl TcpSender {
         [self.timer.deadline(), departure].into_iter().flatten().min()
     }
 
+    /// The first fault of the controller, after which nothing leaves any more.
+    pub const fn failure(&self) -> Option<ControllerFailure> {
+        self.window.failure()
+    }
+
     /// The segment to send now.
     pub fn poll_transmit(&mut self, now: Instant) -> Option<Segment> {
         match &mut self.state {
+            // Nobody says how much may leave.
+            _ if self.window.failure().is_some() => None,
             TcpState::Open => self.next_data(now),
             TcpState::Opening { due, sent } if *due => {
                 *due = false;
