@@ -18,6 +18,7 @@
 //! | read BBR | `model/bbr.rs` beside the draft |
 //! | read TCP's laws | `window/reno.rs` beside RFC 5681 |
 //! | add one | one file, one row in `registry.rs`, one snapshot in `tests/cc/curves.rs` |
+//! | add one from another crate | `registration.rs` |
 #![forbid(unsafe_code)]
 
 mod control;
@@ -28,6 +29,7 @@ mod model;
 pub mod options;
 mod path;
 mod rate;
+mod registration;
 pub mod registry;
 mod selection;
 mod spec;
@@ -45,6 +47,7 @@ pub use failure::{ControllerFailure, ControllerFault, Nonsense, NonsenseValue, S
 pub use known_path::KnownPath;
 pub use options::SpecError;
 pub use path::Path;
+pub use registration::{Registration, RegistrationError};
 pub use selection::{Row, Selection};
 pub use spec::Spec;
 pub use supervised::Supervised;

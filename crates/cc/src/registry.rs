@@ -1,6 +1,9 @@
-//! Every controller by name: summary, source, options and constructor.
+//! Every controller by name: summary, source, options and constructor. Programs may add theirs
+//! ([`Registration`](crate::Registration)).
 //!
 //! The command line, configuration files and the table in the documentation are derived from this one.
+
+use std::fmt;
 
 use farhaul_units::{Rate, parse_duration};
 
@@ -8,33 +11,53 @@ use crate::Controller;
 use crate::model::{Bbr, Union};
 use crate::options::{OptionDoc, OptionForm, Settings, SpecError};
 use crate::rate::{Fixed, Udt4, Udt2004, Udt2004Options, Udt2007, Udt2011};
+use crate::registration::added;
 use crate::selection::Row;
 use crate::window::{Cubic, Ledbat, Reno, TARGET, Tahoe};
 
 /// One controller.
-#[derive(Debug)]
 #[non_exhaustive]
 pub struct Entry {
     /// The name by which users select it.
     pub name: &'static str,
     /// A summary in one line.
     pub summary: &'static str,
-    /// The source of its law: keys of `docs/papers/papers.bib`.
+    /// The source of its law: for built-in ones keys of `docs/papers/papers.bib`, or `none`.
     pub source: &'static str,
     /// Its options, in the order of printing.
     pub options: &'static [OptionDoc],
+    /// Where its code is.
+    pub revision: Revision,
     /// Makes a controller from checked settings and a seed. Fails on unusable values.
-    pub(crate) construct: Construct,
+    pub(crate) construct: &'static Construct,
 }
 
 /// Makes a controller from its settings and a seed.
-type Construct = fn(&Settings, u64) -> Result<Box<dyn Controller>, SpecError>;
+pub(crate) type Construct = dyn Fn(&Settings, u64) -> Result<Box<dyn Controller>, SpecError> + Send + Sync;
+
+/// Where the code of a controller is, and so when it may have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Revision {
+    /// In this crate.
+    BuiltIn,
+    /// In the program that registered it.
+    Program,
+    /// Somewhere else. The text changes whenever the code does.
+    Text(&'static str),
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").field("name", &self.name).field("revision", &self.revision).finish_non_exhaustive()
+    }
+}
 
 impl Row for Entry {
     const KIND: &'static str = "congestion controller";
 
-    fn all() -> &'static [Self] {
-        CONTROLLERS
+    fn all() -> Vec<&'static Self> {
+        controllers()
     }
 
     fn name(&self) -> &'static str {
@@ -50,13 +73,15 @@ impl Row for Entry {
     }
 }
 
-static CONTROLLERS: &[Entry] = &[
+/// The built-in controllers.
+pub(crate) static BUILT_IN: &[Entry] = &[
     Entry {
         name: "union",
         summary: "sends at 99 % of the path it measures; flows share by draining queues together; tolerates 2 % of random loss",
         source: "none",
         options: &[],
-        construct: |_settings, _seed| Ok(Box::new(Union::new())),
+        revision: Revision::BuiltIn,
+        construct: &|_settings, _seed| Ok(Box::new(Union::new())),
     },
     Entry {
         name: "udt",
@@ -67,7 +92,8 @@ static CONTROLLERS: &[Entry] = &[
             meaning: "without effect: the name of this law before it was plain udt",
             form: OptionForm::Flag,
         }],
-        construct: |_settings, seed| Ok(Box::new(Udt4::new(seed))),
+        revision: Revision::BuiltIn,
+        construct: &|_settings, seed| Ok(Box::new(Udt4::new(seed))),
     },
     Entry {
         name: "udt-2004",
@@ -95,7 +121,10 @@ static CONTROLLERS: &[Entry] = &[
                 form: OptionForm::Optional { default: "0" },
             },
         ],
-        construct: |settings, seed| Ok(Box::new(Udt2004::new(udt_2004_options(settings)?, settings.to_string(), seed))),
+        revision: Revision::BuiltIn,
+        construct: &|settings, seed| {
+            Ok(Box::new(Udt2004::new(udt_2004_options(settings)?, settings.to_string(), seed)))
+        },
     },
     Entry {
         name: "udt-2007",
@@ -106,7 +135,8 @@ static CONTROLLERS: &[Entry] = &[
             meaning: "as release 3.3: slow start ends at the speed of the bottleneck, further reports cut less often",
             form: OptionForm::Flag,
         }],
-        construct: |settings, seed| {
+        revision: Revision::BuiltIn,
+        construct: &|settings, seed| {
             let release = settings.flag("release-3.3");
             Ok(Box::new(if release { Udt2007::of_release(seed) } else { Udt2007::new(seed) }))
         },
@@ -142,7 +172,8 @@ static CONTROLLERS: &[Entry] = &[
                 form: OptionForm::Optional { default: "arrival" },
             },
         ],
-        construct: |settings, seed| Ok(Box::new(Udt2011::from_settings(settings, seed)?)),
+        revision: Revision::BuiltIn,
+        construct: &|settings, seed| Ok(Box::new(Udt2011::from_settings(settings, seed)?)),
     },
     Entry {
         name: "fixed",
@@ -153,7 +184,8 @@ static CONTROLLERS: &[Entry] = &[
             meaning: "bits per second on the wire, headers included",
             form: OptionForm::Required { example: "500mbit" },
         }],
-        construct: |settings, _seed| {
+        revision: Revision::BuiltIn,
+        construct: &|settings, _seed| {
             let rate: Rate = settings.required("rate")?;
             if rate == Rate::ZERO {
                 return Err(settings.out_of_range("rate", "above zero"));
@@ -166,21 +198,24 @@ static CONTROLLERS: &[Entry] = &[
         summary: "BBRv3: a model of the path by its largest delivery rate and least RTT; probes every two to three seconds",
         source: "bbr-draft",
         options: &[],
-        construct: |_settings, seed| Ok(Box::new(Bbr::new(seed))),
+        revision: Revision::BuiltIn,
+        construct: &|_settings, seed| Ok(Box::new(Bbr::new(seed))),
     },
     Entry {
         name: "reno",
         summary: "TCP's standard window: slow start, congestion avoidance, half the window on loss",
         source: "rfc5681",
         options: &[],
-        construct: |_settings, _seed| Ok(Box::new(Reno::new())),
+        revision: Revision::BuiltIn,
+        construct: &|_settings, _seed| Ok(Box::new(Reno::new())),
     },
     Entry {
         name: "cubic",
         summary: "TCP's window on most systems: cubic growth, at least Reno's, and 7/10 of the window on loss",
         source: "rfc9438",
         options: &[],
-        construct: |_settings, _seed| Ok(Box::new(Cubic::new())),
+        revision: Revision::BuiltIn,
+        construct: &|_settings, _seed| Ok(Box::new(Cubic::new())),
     },
     Entry {
         name: "ledbat",
@@ -191,7 +226,8 @@ static CONTROLLERS: &[Entry] = &[
             meaning: "queueing delay at which it stops to grow",
             form: OptionForm::Optional { default: "2ms" },
         }],
-        construct: |settings, _seed| {
+        revision: Revision::BuiltIn,
+        construct: &|settings, _seed| {
             let target = settings.optional("target", parse_duration)?.unwrap_or(TARGET);
             if target.is_zero() {
                 return Err(settings.out_of_range("target", "above zero"));
@@ -204,13 +240,14 @@ static CONTROLLERS: &[Entry] = &[
         summary: "TCP before fast recovery: every loss restarts slow start",
         source: "jacobson-1988",
         options: &[],
-        construct: |_settings, _seed| Ok(Box::new(Tahoe::new())),
+        revision: Revision::BuiltIn,
+        construct: &|_settings, _seed| Ok(Box::new(Tahoe::new())),
     },
 ];
 
-/// Every controller, the default one first.
-pub fn controllers() -> &'static [Entry] {
-    CONTROLLERS
+/// Every controller, the default one first and those that the program has added last.
+pub fn controllers() -> Vec<&'static Entry> {
+    BUILT_IN.iter().chain(added()).collect()
 }
 
 fn udt_2004_options(settings: &Settings) -> Result<Udt2004Options, SpecError> {
@@ -238,8 +275,8 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_lines_are_single() {
-        for (index, entry) in controllers().iter().enumerate() {
-            assert!(controllers()[..index].iter().all(|other| other.name != entry.name), "{}", entry.name);
+        for (index, entry) in BUILT_IN.iter().enumerate() {
+            assert!(BUILT_IN[..index].iter().all(|other| other.name != entry.name), "{}", entry.name);
             assert!(!entry.summary.contains('\n') && !entry.summary.is_empty());
         }
     }
@@ -271,7 +308,7 @@ mod tests {
     #[test]
     fn every_source_is_a_key_of_the_bibliography() {
         let bibliography = include_str!("../../../docs/papers/papers.bib");
-        for key in controllers().iter().flat_map(|entry| entry.source.split(", ")).filter(|key| *key != "none") {
+        for key in BUILT_IN.iter().flat_map(|entry| entry.source.split(", ")).filter(|key| *key != "none") {
             assert!(bibliography.contains(&format!("{{{key},")), "{key}");
         }
     }

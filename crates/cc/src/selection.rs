@@ -11,7 +11,7 @@ pub trait Row: Sized + 'static {
     const KIND: &'static str;
 
     /// All rows. The first is the default.
-    fn all() -> &'static [Self];
+    fn all() -> Vec<&'static Self>;
 
     /// The name.
     fn name(&self) -> &'static str;
@@ -47,7 +47,7 @@ impl<R: Row> Selection<R> {
 impl<R: Row> Default for Selection<R> {
     /// The first row, without options.
     fn default() -> Self {
-        let row = &R::all()[0];
+        let row = R::all()[0];
         Self { row, settings: Settings::none(row.name(), row.options()) }
     }
 }
@@ -60,10 +60,10 @@ impl<R: Row> FromStr for Selection<R> {
             Some((name, options)) => (name, Some(options)),
             None => (text, None),
         };
-        let row = R::all().iter().find(|row| row.name() == name).ok_or_else(|| SpecError::UnknownName {
+        let row = R::all().into_iter().find(|row| row.name() == name).ok_or_else(|| SpecError::UnknownName {
             kind: R::KIND,
             name: name.into(),
-            allowed: R::all().iter().map(Row::name).collect::<Vec<_>>().join(", "),
+            allowed: R::all().into_iter().map(R::name).collect::<Vec<_>>().join(", "),
         })?;
         let settings = match options {
             Some(options) => Settings::read(row.name(), row.options(), options)?,

@@ -59,10 +59,11 @@ impl fmt::Debug for Spec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registry::controllers;
+    use crate::registry::BUILT_IN;
 
+    /// The names of the built-in ones. Other tests of this process add more.
     fn names() -> String {
-        controllers().iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
+        BUILT_IN.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
     }
 
     #[test]
@@ -111,7 +112,9 @@ mod tests {
                 "option 'rate' of 'fixed': '100' has no unit: write 100mbit (megabits) or 100MB/s (megabytes)",
             ),
         ] {
-            assert_eq!(text.parse::<Spec>().unwrap_err().to_string(), expected);
+            let error = text.parse::<Spec>().unwrap_err().to_string();
+            let added = error.strip_prefix(expected).unwrap_or_else(|| panic!("{error}, not {expected}"));
+            assert!(added.is_empty() || added.starts_with(", ") && error.starts_with("unknown"), "{error}");
         }
     }
 }

@@ -64,8 +64,8 @@ pub fn protocols() -> &'static [Entry] {
 impl Row for Entry {
     const KIND: &'static str = "protocol";
 
-    fn all() -> &'static [Self] {
-        PROTOCOLS
+    fn all() -> Vec<&'static Self> {
+        PROTOCOLS.iter().collect()
     }
 
     fn name(&self) -> &'static str {

@@ -17,7 +17,7 @@ pub(crate) struct ControllersArgs {
 
 pub(crate) fn run(args: &ControllersArgs) -> Result<(), Fault> {
     let usage = "Use: --controller NAME or --controller NAME:OPTION=VALUE,…; the first is the default.";
-    listing::print_all(controllers(), args.json, record, describe, usage);
+    listing::print_all(&controllers(), args.json, record, describe, usage);
     Ok(())
 }
 

@@ -13,14 +13,14 @@ const WIDTH: usize = 8;
 
 /// Prints the rows of a registry: the `record` of each, or what `describe` writes about each, and how they are used.
 pub(super) fn print_all<R>(
-    rows: &[R],
+    rows: &[&R],
     as_json: bool,
     record: fn(&R) -> Value,
     describe: fn(&mut String, &R),
     usage: &str,
 ) {
     if as_json {
-        return print_json(&rows.iter().map(record).collect());
+        return print_json(&rows.iter().map(|row| record(row)).collect());
     }
     let mut text = String::new();
     rows.iter().for_each(|row| describe(&mut text, row));

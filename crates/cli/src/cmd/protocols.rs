@@ -1,7 +1,8 @@
 //! `protocols`: the list of wire protocols.
 
 use clap::Args;
-use farhaul::registry::{Entry, protocols};
+use farhaul::registry::Entry;
+use farhaul_cc::Row;
 use serde_json::{Value, json};
 
 use super::listing;
@@ -22,7 +23,7 @@ pub(crate) struct ProtocolsArgs {
 
 pub(crate) fn run(args: &ProtocolsArgs) -> Result<(), Fault> {
     let usage = "Use: --protocol NAME or --protocol NAME:OPTION=VALUE,… on both sides; the first is the default.";
-    listing::print_all(protocols(), args.json, record, describe, usage);
+    listing::print_all(&Entry::all(), args.json, record, describe, usage);
     Ok(())
 }
 

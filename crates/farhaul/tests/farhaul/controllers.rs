@@ -32,7 +32,7 @@ fn a_stream_arrives_whole_while_its_law_changes_to_every_other() {
     });
     let (accepted, _) = listener.accept().unwrap();
     let (mut received, mut block) = (Vec::new(), vec![0; 100_000]);
-    let mut laws = controllers().iter().map(|entry| entry.name).filter(|name| *name != "fixed");
+    let mut laws = controllers().into_iter().map(|entry| entry.name).filter(|name| *name != "fixed");
     loop {
         let read = accepted.recv(&mut block).unwrap();
         if read == 0 {

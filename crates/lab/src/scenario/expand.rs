@@ -235,7 +235,8 @@ impl Experiment {
         let setup = if self.smoke { setup.smoke() } else { setup };
         // Recorded links are in files of their own.
         let recorded: String = setup.topology.links.iter().map(|link| format!("{:?}", link.path.variation)).collect();
-        Ok((setup, Setup::canonical(&root) + &recorded))
+        let revisions = setup.revisions();
+        Ok((setup, Setup::canonical(&root) + &recorded + &revisions))
     }
 }
 

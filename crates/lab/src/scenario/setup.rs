@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use farhaul_cc::registry::Revision;
 use farhaul_units::{Duration, Rate};
 use toml::Spanned;
 
 use super::files;
-use super::flow::{FlowSpec, check_beside};
+use super::flow::{FlowSpec, Protocol, check_beside};
 use super::reader::{AboveZero, Node, Section, Source, Time};
 use super::topology::{Topology, has_named_nodes};
 use crate::error::ScenarioError;
@@ -54,6 +55,18 @@ impl Setup {
         self.warmup = Duration::ZERO;
         self.sample = self.sample.min(SAMPLE);
         self
+    }
+
+    /// The revisions of controllers whose code is not in this program. The key of the program covers all others.
+    pub(super) fn revisions(&self) -> String {
+        let revised = self.flows.iter().filter_map(|flow| match &flow.protocol {
+            Protocol::Bulk(bulk) => match bulk.controller.as_ref()?.entry().revision {
+                Revision::Text(text) => Some(format!("revision {text:?}\n")),
+                _ => None,
+            },
+            _ => None,
+        });
+        revised.collect()
     }
 
     /// The size of the largest packets, in bytes; `None` without flows.

@@ -1,5 +1,6 @@
 //! Scenarios that are accepted, and messages about mistakes.
 
+use farhaul_cc::Spec;
 use farhaul_protocols::registry::protocols;
 
 use super::expand::{Experiment, Overrides};
@@ -153,6 +154,22 @@ fn keys_depend_on_the_run_and_not_on_the_layout_of_the_file() {
     assert_ne!(key(&text), key(&text.replace("10ms", "11ms")));
     let build = |build| experiment(&text).unwrap().jobs(build).unwrap()[0].key.clone();
     assert_ne!(build("1"), build("2"));
+}
+
+#[test]
+fn a_run_is_repeated_once_the_code_of_a_controller_outside_the_program_has_changed() {
+    let make = |_: &farhaul_cc::options::Settings, _| Ok("reno".parse::<Spec>()?.build(1));
+    for (name, revision) in [("elsewhere", Some("abc")), ("here", None)] {
+        let mut registration = farhaul_cc::Registration::new(name, "for a test", make);
+        if let Some(text) = revision {
+            registration = registration.revision(text);
+        }
+        registration.register().unwrap();
+        let jobs = jobs(&format!("{HEAD}{LINK}{FLOW}controller = '{name}'\n")).unwrap();
+        // The key of a run has the program, which has the code of all others.
+        let expected = revision.map_or_else(String::new, |text| format!("revision {text:?}\n"));
+        assert_eq!(jobs[0].setup.revisions(), expected);
+    }
 }
 
 #[test]
