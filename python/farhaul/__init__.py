@@ -26,6 +26,7 @@ from ._errors import (
     UsageError,
 )
 from ._farhaul import Listener, MessageListener, MessageSocket, Progress, Report, Stats, Stream, __version__
+from ._options import ConnectionOptions, CopyOptions, ServeOptions, SshOptions
 from ._serve import DirectoryServer, serve
 from ._streams import (
     StreamReader,
@@ -41,6 +42,8 @@ __all__ = [
     "AlreadyExistsError",
     "CancelledError",
     "ConnectTimeoutError",
+    "ConnectionOptions",
+    "CopyOptions",
     "DirectoryServer",
     "Error",
     "ForkedError",
@@ -56,6 +59,8 @@ __all__ = [
     "Progress",
     "RefusedError",
     "Report",
+    "ServeOptions",
+    "SshOptions",
     "Stats",
     "Stream",
     "StreamReader",

@@ -3,45 +3,39 @@
 They are natively asynchronous. One connection to each host and process carries all requests, many at a time, and each answer is
 compared with its digest. Instances are pickled by their arguments.
 
-**URLs.** ``udt://host:port/path`` and ``farhaul+ssh://[user@]host/path``. An IPv6 address has
-brackets, and is written out: to fsspec, ``::`` joins URLs. In a URL, ``%`` and two
-digits stand for a byte. Paths without a protocol are taken as they are. Passwords in URLs are refused.
+**URLs.** ``udt://host:port/path`` and ``farhaul+ssh://[user@]host/path``. An IPv6 address has brackets, and is written out: to
+fsspec, ``::`` joins URLs. In a URL, ``%`` and two digits stand for a byte. Paths without a protocol are taken as they are. Passwords
+in URLs are refused.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
-import re
 import secrets
 import stat
 from collections.abc import AsyncIterator
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from fsspec.asyn import AbstractAsyncStreamedFile, AsyncFileSystem, sync, sync_wrapper  # type: ignore[import-untyped]
+from fsspec.asyn import AsyncFileSystem, sync, sync_wrapper  # type: ignore[import-untyped]
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback  # type: ignore[import-untyped]
-from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped]
 from fsspec.utils import stringify_path  # type: ignore[import-untyped]
 
 from ._errors import Error, NotADirectoryError, NotFoundError, UsageError
-from ._farhaul import RemoteFiles, RemoteWriter
+from ._farhaul import RemoteFiles
+from ._open_files import BLOCK, FarhaulFile, FarhaulStreamedFile
 from ._pool import shared_files
-from ._read_ahead import ReadAhead
+from ._url import bracketed, parts
 
 _PIECE = 1 << 20
 """Bytes of one request of a whole file."""
 _AT_ONCE = 64
 """Such requests at a time: with 1 MiB each, they fill 5 Gbit/s over 100 ms."""
-_BLOCK = 4 << 20
-"""Bytes that a file which is written keeps before it sends them."""
 _ALL = 1 << 62
 """More bytes than any file has."""
 _LINKS = 8
 """Links that lead to a file, at most."""
-_OPENING = 60.0
-"""Seconds until a file that is opened for writing gets a place among the eight of a connection."""
 
 
 class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
@@ -80,7 +74,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
     def _address_of(self, host: str | None, port: int | None) -> str:
         if not host or port is None:
             raise UsageError("USAGE", "a server has a host and a port", "write udt://host:port/path")
-        return f"udt://{_bracketed(host)}:{port}"
+        return f"udt://{bracketed(host)}:{port}"
 
     def _remote(self) -> RemoteFiles:
         return shared_files(self._address, self._options)
@@ -130,7 +124,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         names = (cls.protocol,) if isinstance(cls.protocol, str) else cls.protocol
         for name in names:
             if path.startswith(f"{name}://"):
-                return _parts(path[len(name) + 3 :])
+                return parts(path[len(name) + 3 :])
         return None
 
     def _service_path(self, path: str) -> bytes:
@@ -321,7 +315,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
             callback.set_size(size)
             writer = await self._remote().create(self._service_path(rpath), replace=mode != "create")
             try:
-                while block := file.read(_BLOCK):
+                while block := file.read(BLOCK):
                     await writer.write(block)
                     callback.relative_update(len(block))
                 await writer.finish()
@@ -397,7 +391,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         if mode == "xb" and self.exists(path):
             # Its end checks that again, at one blow.
             raise FileExistsError(f"{self.unstrip_protocol(path)} exists")
-        return FarhaulFile(self, path, mode, block_size or _BLOCK, autocommit, cache_options=cache_options, **kwargs)
+        return FarhaulFile(self, path, mode, block_size or BLOCK, autocommit, cache_options=cache_options, **kwargs)
 
     async def open_async(self, path: str, mode: str = "rb", **kwargs: Any) -> FarhaulStreamedFile:
         """A file for tasks."""
@@ -405,7 +399,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
             raise NotImplementedError(f"mode {mode!r}: files of tasks are read or written")
         path = self._strip_protocol(path)
         size = (await self._info(path))["size"] if mode == "rb" else None
-        return FarhaulStreamedFile(self, path, mode, _BLOCK, cache_type="none", size=size, **kwargs)
+        return FarhaulStreamedFile(self, path, mode, BLOCK, cache_type="none", size=size, **kwargs)
 
     def _sync(self, function: Any, *arguments: Any, **keywords: Any) -> Any:
         return sync(self.loop, function, *arguments, **keywords)
@@ -436,7 +430,7 @@ class FarhaulSshFileSystem(FarhaulFileSystem):
     def _address_of(self, host: str | None, port: int | None) -> str:
         if not host:
             raise UsageError("USAGE", "the name of the host is missing", "write farhaul+ssh://host/path")
-        name = _bracketed(host)
+        name = bracketed(host)
         return f"{self.username}@{name}:" if self.username else f"{name}:"
 
     def _root_url(self) -> str:
@@ -464,162 +458,6 @@ class FarhaulSshFileSystem(FarhaulFileSystem):
         return os.fsencode(path)
 
 
-class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
-    """A file that is read ahead, or written in pieces.
-
-    A file that is written appears with `close`, or not at all: an exception in its ``with`` block, or dropping it without `close`,
-    gives it up.
-    """
-
-    DEFAULT_BLOCK_SIZE = _BLOCK
-
-    def __init__(
-        self,
-        fs: FarhaulFileSystem,
-        path: str,
-        mode: str = "rb",
-        block_size: int = _BLOCK,
-        autocommit: bool = True,
-        cache_type: str = ReadAhead.name,
-        **kwargs: Any,
-    ) -> None:
-        if mode == "ab":
-            raise NotImplementedError("the server does not append: write the file again, or further files beside it")
-        self._writer: RemoteWriter | None = None
-        # In a transaction, a file waits under another name.
-        self._temporary: str | None = None
-        if mode != "rb" and not autocommit:
-            folder, _, name = path.rpartition("/")
-            self._temporary = f"{folder}/.{name[:200]}.{secrets.token_hex(4)}.tmp"
-        super().__init__(fs, path, mode, block_size, autocommit, cache_type=cache_type, **kwargs)
-        if isinstance(getattr(self, "cache", None), ReadAhead):
-            self.cache.asks(lambda start, end: asyncio.run_coroutine_threadsafe(fs._cat_file(path, start, end), fs.loop))
-
-    def _initiate_upload(self) -> None:
-        place = self.fs._service_path(self._temporary or self.path)
-        replace = self.mode != "xb" or self._temporary is not None
-
-        async def create() -> RemoteWriter:
-            try:
-                return await asyncio.wait_for(self.fs._remote().create(place, replace=replace), _OPENING)
-            except TimeoutError:
-                raise Error(
-                    "BUSY", f"{self.path} cannot be opened for writing: eight files are being written", "close one of them"
-                ) from None
-
-        self._writer = self.fs._sync(create)
-
-    def _upload_chunk(self, final: bool = False) -> bool:
-        writer = self._writer
-        if writer is None:
-            raise ValueError("I/O operation on a file that was given up")
-        self.buffer.seek(0)
-        content = self.buffer.getbuffer()
-
-        async def send() -> None:
-            if len(content):
-                await writer.write(content)
-            if final:
-                await writer.finish()
-
-        try:
-            self.fs._sync(send)
-        except BaseException:
-            self._give_up()
-            raise
-        finally:
-            content.release()
-        if final:
-            self._writer = None
-        return True
-
-    def _give_up(self) -> None:
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.discard()
-
-    def commit(self) -> None:
-        """Gives the file of a transaction its name."""
-        if self._temporary is not None:
-            temporary, self._temporary = self._temporary, None
-            remote, names = self.fs._remote(), (self.fs._service_path(temporary), self.fs._service_path(self.path))
-            self.fs._sync(_awaited, remote.rename, *names, self.mode != "xb")
-
-    def discard(self) -> None:
-        """Gives the file up. Nothing of it stays."""
-        self._give_up()
-        temporary, self._temporary = self._temporary, None
-        if temporary is not None and self.fs.exists(temporary):
-            self.fs.rm_file(temporary)
-        if self.mode != "rb":
-            self.forced = True
-            self.closed = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if kind is not None and self.mode != "rb":
-            self.discard()
-        self.close()
-
-    def __del__(self) -> None:
-        # Whoever forgets `close` has not said that the file is whole.
-        if not self.closed and self.mode != "rb":
-            self._give_up()
-            self.forced = True
-            self.closed = True
-
-
-class FarhaulStreamedFile(AbstractAsyncStreamedFile):  # type: ignore[misc]
-    """A file for tasks. One that is written appears with `close`, and an exception in its ``async with`` block gives it up."""
-
-    _writer: RemoteWriter | None = None
-
-    async def _fetch_range(self, start: int, end: int) -> bytes:
-        return await self.fs._cat_file(self.path, start, end)  # type: ignore[no-any-return]
-
-    async def _initiate_upload(self) -> None:
-        self._writer = await self.fs._remote().create(self.fs._service_path(self.path), replace=True)
-
-    async def _upload_chunk(self, final: bool = False) -> bool:
-        assert self._writer is not None
-        if content := self.buffer.getvalue():
-            await self._writer.write(content)
-        if final:
-            await self._writer.finish()
-        return True
-
-    async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if kind is not None and self.mode != "rb":
-            if self._writer is not None:
-                self._writer.discard()
-            self.closed = True
-        await self.close()
-
-    def __del__(self) -> None:
-        """A coroutine cannot be awaited here: what was not closed is given up with its writer."""
-
-
-_URL = re.compile(r"(?:(?P<user>[^@/]*)@)?(?P<host>\[[^\]/]*\]|[^:/\[\]]*)(?::(?P<port>[^/]*))?(?P<path>/.*)?", re.DOTALL)
-
-
-def _parts(rest: str) -> dict[str, Any]:
-    """User, host, port and path behind the ``//`` of a URL."""
-    found = _URL.fullmatch(rest)
-    if found is None:
-        raise UsageError("USAGE", "the URL has no host", "write scheme://host:port/path, and an IPv6 address in brackets")
-    parts = found.groupdict()
-    if parts["user"] is not None and ":" in parts["user"]:
-        # The URL itself is not shown: it has a secret.
-        raise UsageError(
-            "USAGE", "a URL with a password is refused, because URLs are logged and pickled", "use keys, and leave it out"
-        )
-    if parts["port"] and not (parts["port"].isdecimal() and int(parts["port"]) < 65536):
-        raise UsageError("USAGE", f"'{parts['port']}' is no port")
-    return parts
-
-
 def _entry(path: str, found: dict[str, Any]) -> dict[str, Any]:
     """The properties of an entry as fsspec has them."""
     entry = {"name": path, **found}
@@ -632,17 +470,5 @@ def _entry(path: str, found: dict[str, Any]) -> dict[str, Any]:
     return entry
 
 
-def _bracketed(host: str) -> str:
-    """A host in a URL. To fsspec, ``::`` joins URLs, so an IPv6 address is written out."""
-    if ":" not in host:
-        return host
-    number, zone, interface = host.partition("%")
-    return f"[{ipaddress.IPv6Address(number).exploded}{zone}{interface}]"
-
-
 def _is_pattern(path: str) -> bool:
     return any(mark in path for mark in "*?[")
-
-
-async def _awaited(function: Any, *arguments: Any) -> Any:
-    return await function(*arguments)

@@ -63,25 +63,25 @@ def test_progress_is_told_on_the_calling_thread(tmp_path, server):
 
 
 def test_an_exception_of_the_progress_function_cancels_the_copy(tmp_path, server, root):
-    (tmp_path / "big").write_bytes(bytes(64 << 20))
+    (tmp_path / "big").write_bytes(bytes(16 << 20))
 
     def refuse(now):
         raise LookupError("enough")
 
     with pytest.raises(LookupError, match="enough"):
-        farhaul.copy(tmp_path / "big", server.url, rate="20mbit", progress=refuse)
+        farhaul.copy(tmp_path / "big", server.url, rate="8mbit", progress=refuse)
     assert not (root / "big").exists()
 
 
 def test_an_interrupt_ends_a_copy_and_leaves_no_wrong_file(tmp_path, server, root, interrupt):
-    (tmp_path / "big").write_bytes(bytes(64 << 20))
+    (tmp_path / "big").write_bytes(bytes(16 << 20))
     interrupt(0.3)
     with pytest.raises(KeyboardInterrupt):
-        farhaul.copy(tmp_path / "big", server.url, rate="20mbit")
+        farhaul.copy(tmp_path / "big", server.url, rate="8mbit")
     assert not (root / "big").exists()
     # What had arrived is kept, and nothing of it is wrong.
     farhaul.copy(tmp_path / "big", server.url)
-    assert (root / "big").read_bytes() == bytes(64 << 20)
+    assert (root / "big").read_bytes() == bytes(16 << 20)
 
 
 def test_a_missing_file_is_a_file_not_found_error_with_its_report(tmp_path, server):
@@ -169,10 +169,10 @@ async def test_a_task_copies_and_hears_of_progress(tmp_path, root):
 
 async def test_a_cancelled_task_cancels_its_copy(tmp_path, root):
     async with farhaul.serve(root) as server:
-        (tmp_path / "big").write_bytes(bytes(64 << 20))
+        (tmp_path / "big").write_bytes(bytes(16 << 20))
         begun = asyncio.Event()
         task = asyncio.create_task(
-            farhaul.copy_async(tmp_path / "big", server.url, rate="20mbit", progress=lambda now: begun.set())
+            farhaul.copy_async(tmp_path / "big", server.url, rate="8mbit", progress=lambda now: begun.set())
         )
         await begun.wait()
         task.cancel()

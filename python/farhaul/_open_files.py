@@ -1,0 +1,167 @@
+"""Open files of the file system: for programs that wait, and for tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from typing import TYPE_CHECKING, Any, Self
+
+from fsspec.asyn import AbstractAsyncStreamedFile  # type: ignore[import-untyped]
+from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped]
+
+from ._errors import Error
+from ._farhaul import RemoteWriter
+from ._read_ahead import ReadAhead
+
+if TYPE_CHECKING:
+    from .fsspec import FarhaulFileSystem
+
+BLOCK = 4 << 20
+"""Bytes that a file which is written keeps before it sends them."""
+_OPENING = 60.0
+"""Seconds until a file that is opened for writing gets a place among the eight of a connection."""
+
+
+class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
+    """A file that is read ahead, or written in pieces.
+
+    A file that is written appears with `close`, or not at all: an exception in its ``with`` block, or dropping it without `close`,
+    gives it up.
+    """
+
+    DEFAULTBLOCK_SIZE = BLOCK
+
+    def __init__(
+        self,
+        fs: FarhaulFileSystem,
+        path: str,
+        mode: str = "rb",
+        block_size: int = BLOCK,
+        autocommit: bool = True,
+        cache_type: str = ReadAhead.name,
+        **kwargs: Any,
+    ) -> None:
+        if mode == "ab":
+            raise NotImplementedError("the server does not append: write the file again, or further files beside it")
+        self._writer: RemoteWriter | None = None
+        # In a transaction, a file waits under another name.
+        self._temporary: str | None = None
+        if mode != "rb" and not autocommit:
+            folder, _, name = path.rpartition("/")
+            self._temporary = f"{folder}/.{name[:200]}.{secrets.token_hex(4)}.tmp"
+        super().__init__(fs, path, mode, block_size, autocommit, cache_type=cache_type, **kwargs)
+        if isinstance(getattr(self, "cache", None), ReadAhead):
+            self.cache.asks(lambda start, end: asyncio.run_coroutine_threadsafe(fs._cat_file(path, start, end), fs.loop))
+
+    def _initiate_upload(self) -> None:
+        place = self.fs._service_path(self._temporary or self.path)
+        replace = self.mode != "xb" or self._temporary is not None
+
+        async def create() -> RemoteWriter:
+            try:
+                return await asyncio.wait_for(self.fs._remote().create(place, replace=replace), _OPENING)
+            except TimeoutError:
+                raise Error(
+                    "BUSY", f"{self.path} cannot be opened for writing: eight files are being written", "close one of them"
+                ) from None
+
+        self._writer = self.fs._sync(create)
+
+    def _upload_chunk(self, final: bool = False) -> bool:
+        writer = self._writer
+        if writer is None:
+            raise ValueError("I/O operation on a file that was given up")
+        self.buffer.seek(0)
+        content = self.buffer.getbuffer()
+
+        async def send() -> None:
+            if len(content):
+                await writer.write(content)
+            if final:
+                await writer.finish()
+
+        try:
+            self.fs._sync(send)
+        except BaseException:
+            self._give_up()
+            raise
+        finally:
+            content.release()
+        if final:
+            self._writer = None
+        return True
+
+    def _give_up(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.discard()
+
+    def commit(self) -> None:
+        """Gives the file of a transaction its name."""
+        if self._temporary is not None:
+            temporary, self._temporary = self._temporary, None
+            remote, names = self.fs._remote(), (self.fs._service_path(temporary), self.fs._service_path(self.path))
+            self.fs._sync(_awaited, remote.rename, *names, self.mode != "xb")
+
+    def discard(self) -> None:
+        """Gives the file up. Nothing of it stays."""
+        self._give_up()
+        temporary, self._temporary = self._temporary, None
+        if temporary is not None and self.fs.exists(temporary):
+            self.fs.rm_file(temporary)
+        if self.mode != "rb":
+            self.forced = True
+            self.closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None and self.mode != "rb":
+            self.discard()
+        self.close()
+
+    def __del__(self) -> None:
+        if self.closed:
+            return
+        if self.mode == "rb":
+            self.close()
+            return
+        # Whoever forgets `close` has not said that the file is whole.
+        self._give_up()
+        self.forced = True
+        self.closed = True
+
+
+class FarhaulStreamedFile(AbstractAsyncStreamedFile):  # type: ignore[misc]
+    """A file for tasks. One that is written appears with `close`, and an exception in its ``async with`` block gives it up."""
+
+    _writer: RemoteWriter | None = None
+
+    async def _fetch_range(self, start: int, end: int) -> bytes:
+        return await self.fs._cat_file(self.path, start, end)  # type: ignore[no-any-return]
+
+    async def _initiate_upload(self) -> None:
+        self._writer = await self.fs._remote().create(self.fs._service_path(self.path), replace=True)
+
+    async def _upload_chunk(self, final: bool = False) -> bool:
+        assert self._writer is not None
+        if content := self.buffer.getvalue():
+            await self._writer.write(content)
+        if final:
+            await self._writer.finish()
+        return True
+
+    async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is not None and self.mode != "rb":
+            if self._writer is not None:
+                self._writer.discard()
+            self.closed = True
+        await self.close()
+
+    def __del__(self) -> None:
+        """A coroutine cannot be awaited here: what was not closed is given up with its writer."""
+
+
+async def _awaited(function: Any, *arguments: Any) -> Any:
+    return await function(*arguments)
