@@ -252,10 +252,10 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
     async def _get_file(
         self, rpath: str, lpath: Any, *, callback: Callback = DEFAULT_CALLBACK, outfile: Any = None, **kwargs: Any
     ) -> None:
-        if outfile is None and (os.path.isdir(lpath) or await self._isdir(rpath)):
+        info = await self._info(rpath)
+        if outfile is None and (info["type"] == "directory" or os.path.isdir(lpath)):
             os.makedirs(lpath, exist_ok=True)
             return
-        info = await self._info(rpath)
         callback.set_size(info["size"])
         if outfile is not None:
             async for block in self._blocks(info):
@@ -325,10 +325,18 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     async def _cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
         """Copies on the server: no byte comes here."""
-        if await self._isdir(path1):
-            await self._makedirs(path2, exist_ok=True)
-            return
-        await self._remote().copy(self._service_path(await self._real(path1)), self._service_path(path2), True)
+        target = self._service_path(path2)
+        try:
+            await self._remote().copy(self._service_path(path1), target, True)
+        except Error:
+            # A directory or a link. Both are rare, so nobody asks before.
+            info = await self._info(path1)
+            if info["type"] == "directory":
+                await self._makedirs(path2, exist_ok=True)
+            elif "realpath" in info:
+                await self._remote().copy(self._service_path(info["realpath"]), target, True)
+            else:
+                raise
 
     async def _mv_file(self, path1: str, path2: str) -> None:
         await self._remote().rename(self._service_path(path1), self._service_path(path2), True)
