@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import threading
 from typing import Any
@@ -33,11 +34,9 @@ def close_all() -> None:
         mine = [files for (process, _, _), files in _shared.items() if process == os.getpid()]
         _shared.clear()
     for files in mine:
-        try:
+        # A server that left before needs no word.
+        with contextlib.suppress(OSError):
             files.close()
-        except OSError:
-            # The server left before. There is nobody to tell.
-            pass
 
 
 atexit.register(close_all)
