@@ -1,10 +1,10 @@
 //! Debian packages, by cargo-deb, and what lintian says about them.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::{Folders, output, version};
 use crate::sections::{CheckStatus, shown, succeed};
@@ -18,6 +18,8 @@ pub(super) struct Debian {
     variant: Option<&'static str>,
     /// Whether several architectures can have it side by side.
     is_library: bool,
+    /// The shared library that it has, and its version, as programs that are linked with it depend on it.
+    provides: Option<(&'static str, &'static str)>,
     /// A file without which it cannot be made, below the stage.
     needs: Option<&'static str>,
     /// Files that it must have.
@@ -31,6 +33,7 @@ pub(super) const PACKAGES: &[Debian] = &[
         member: "farhaul-cli",
         variant: None,
         is_library: false,
+        provides: None,
         needs: None,
         has: &[
             "/usr/bin/farhaul",
@@ -52,6 +55,7 @@ pub(super) const PACKAGES: &[Debian] = &[
         member: "farhaul-c",
         variant: None,
         is_library: true,
+        provides: Some(("libfarhaul", "0")),
         needs: None,
         has: &["/libfarhaul.so.0", "/usr/share/doc/libfarhaul0/copyright"],
     },
@@ -60,6 +64,7 @@ pub(super) const PACKAGES: &[Debian] = &[
         member: "farhaul-c",
         variant: Some("dev"),
         is_library: true,
+        provides: None,
         needs: None,
         has: &[
             "/usr/include/farhaul.h",
@@ -74,6 +79,7 @@ pub(super) const PACKAGES: &[Debian] = &[
         member: "farhaul-c",
         variant: Some("libudt0"),
         is_library: true,
+        provides: Some(("libudt", "0")),
         needs: Some("libudt/libudt.so.0"),
         has: &["/libudt.so.0"],
     },
@@ -82,6 +88,7 @@ pub(super) const PACKAGES: &[Debian] = &[
         member: "farhaul-c",
         variant: Some("libudt-dev"),
         is_library: true,
+        provides: None,
         needs: Some("libudt/libudt.so.0"),
         has: &["/usr/include/udt/udt.h", "/libudt.so"],
     },
@@ -145,7 +152,14 @@ pub(super) fn make(workspace: &Workspace, folders: &Folders) -> Result<CheckStat
         if package.is_library {
             command.arg("--multiarch=same");
         }
+        if package.name.ends_with("-dev") {
+            // Its static library is large.
+            command.arg("--fast");
+        }
         succeed(&mut command)?;
+        if let Some((library, version)) = package.provides {
+            complete(package, &file, (library, version), folders)?;
+        }
         let content = output(Command::new("dpkg-deb").arg("--contents").arg(&file))?;
         for path in package.has {
             ensure!(content.lines().any(|line| line.contains(path)), "{} has no {path}:\n{content}", package.name);
@@ -163,6 +177,44 @@ pub(super) fn make(workspace: &Workspace, folders: &Folders) -> Result<CheckStat
             left.join(", ")
         )),
     })
+}
+
+/// Adds what cargo-deb does not know of libraries: which packages this one needs, and that programs with this library need it.
+fn complete(package: &Debian, file: &Path, (library, version): (&str, &str), folders: &Folders) -> Result<()> {
+    let folder = folders.stage.join("repacked");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    succeed(Command::new("dpkg-deb").arg("--raw-extract").arg(file).arg(&folder))?;
+    let name = format!("{library}.so.{version}");
+    let object = folder.join("usr/lib").join(multiarch()?).join(&name);
+    let needed = output(Command::new("objdump").arg("-p").arg(&object))?;
+    let glibc = needed.split_whitespace().filter_map(|word| word.strip_prefix("GLIBC_")).filter_map(number_of).max();
+    let (major, minor) = glibc.context("a library needs a glibc")?;
+    let mut depends = format!("libc6 (>= {major}.{minor})");
+    for (object, package) in [("libgcc_s.so.1", "libgcc-s1 (>= 4.2)"), ("libstdc++.so.6", "libstdc++6 (>= 11)")] {
+        if needed.contains(object) {
+            depends = format!("{depends}, {package}");
+        }
+    }
+    let control = folder.join("DEBIAN/control");
+    let text = fs::read_to_string(&control)?;
+    let lines = text.lines().filter(|line| !line.starts_with("Depends:"));
+    let lines = lines.flat_map(|line| {
+        let before = line.starts_with("Description:").then(|| format!("Depends: {depends}"));
+        before.into_iter().chain([line.to_owned()])
+    });
+    fs::write(&control, lines.map(|line| line + "\n").collect::<String>())?;
+    fs::write(folder.join("DEBIAN/shlibs"), format!("{library} {version} {}\n", package.name))?;
+    succeed(Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).arg(&folder).arg(file))?;
+    fs::remove_dir_all(&folder)?;
+    Ok(())
+}
+
+/// The parts of a version such as 2.34.
+fn number_of(version: &str) -> Option<(u32, u32)> {
+    let (major, minor) = version.split_once('.')?;
+    Some((major.parse().ok()?, minor.split('.').next()?.parse().ok()?))
 }
 
 /// Runs lintian over them. Its errors are failures.

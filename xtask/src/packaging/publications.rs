@@ -33,7 +33,7 @@ pub(super) fn tarball(workspace: &Workspace, folders: &Folders) -> Result<CheckS
     for (from, to) in [("man", "share/man/man1"), ("completions", "share/completions")] {
         copy_tree(&folders.stage.join(from), &root.join(to))?;
     }
-    fs::copy(folders.stage.join("third-party-licenses.txt"), root.join("third-party-licenses.txt"))?;
+    fs::copy(folders.stage.join("third-party-licenses.txt.gz"), root.join("third-party-licenses.txt.gz"))?;
     for file in FILES {
         copy_tree(&workspace.root.join(file), &root.join(file))?;
     }

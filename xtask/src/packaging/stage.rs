@@ -1,6 +1,7 @@
 //! What packages have beside the program: manual pages, completions, changelogs, the shared library.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -17,8 +18,15 @@ pub(super) fn make(workspace: &Workspace, folders: &Folders) -> Result<CheckStat
     library(workspace, folders)?;
     drop_in(workspace, folders)?;
     changelogs(workspace, folders)?;
-    fs::write(folders.stage.join("third-party-licenses.txt"), third_party::licences(workspace)?)?;
+    compressed(&folders.stage.join("third-party-licenses.txt"), &third_party::licences(workspace)?)?;
+    compressed(&folders.stage.join("changelog"), &workspace.text("CHANGELOG.md")?)?;
     Ok(CheckStatus::Passed)
+}
+
+/// Writes FILE.gz, in the same bytes each time.
+fn compressed(file: &Path, text: &str) -> Result<()> {
+    fs::write(file, text).with_context(|| file.display().to_string())?;
+    output(Command::new("gzip").arg("-9n").arg(file)).map(drop)
 }
 
 /// The manual page of the program and of each verb, and the completions.
@@ -29,7 +37,7 @@ fn pages(folders: &Folders) -> Result<()> {
     fs::create_dir_all(&man)?;
     fs::create_dir_all(&completions)?;
     let page = farhaul(&["man"])?;
-    fs::write(man.join("farhaul.1"), &page)?;
+    compressed(&man.join("farhaul.1"), &page)?;
     // The page of the program refers to that of each verb.
     let verbs: Vec<&str> =
         page.lines().filter_map(|line| line.trim().strip_prefix("farhaul\\-")?.strip_suffix("(1)")).collect();
@@ -39,7 +47,7 @@ fn pages(folders: &Folders) -> Result<()> {
         if verb == "help" {
             continue;
         }
-        fs::write(man.join(format!("farhaul-{verb}.1")), farhaul(&["man", &verb])?)?;
+        compressed(&man.join(format!("farhaul-{verb}.1")), &farhaul(&["man", &verb])?)?;
     }
     for (shell, file) in SHELLS {
         fs::write(completions.join(file), farhaul(&["completions", shell])?)?;
@@ -98,7 +106,7 @@ fn changelogs(workspace: &Workspace, folders: &Folders) -> Result<()> {
             "{name} ({version}-1) unstable; urgency=medium\n\n  * {entry}\n\n -- {maintainer}  {}\n",
             date.trim()
         );
-        fs::write(folder.join("changelog"), text).with_context(|| folder.display().to_string())?;
+        compressed(&folder.join("changelog.Debian"), &text)?;
     }
     Ok(())
 }
