@@ -112,7 +112,8 @@ fn missing() -> Vec<&'static Package> {
     PACKAGES.iter().filter(|package| !package.signs.iter().any(|sign| is_present(sign))).collect()
 }
 
-fn is_present(sign: &str) -> bool {
+/// Whether a program, or a file by its absolute path, exists.
+pub(crate) fn is_present(sign: &str) -> bool {
     if sign.starts_with('/') {
         return Path::new(sign).exists();
     }

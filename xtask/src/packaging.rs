@@ -18,6 +18,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::packages::is_present;
 use crate::sections::{CheckStatus, Sections, succeed};
 use crate::workspace::Workspace;
 
@@ -42,7 +43,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         return check(workspace).map(drop);
     }
     ensure!(arguments.is_empty(), "`package` takes `--check` or nothing");
-    let missing: Vec<&str> = TOOLS.iter().filter(|(name, _)| !is_installed(name)).map(|(_, how)| *how).collect();
+    let missing: Vec<&str> = TOOLS.iter().filter(|(name, _)| !is_present(name)).map(|(_, how)| *how).collect();
     ensure!(missing.is_empty(), "missing programs: {}", missing.join("; "));
     let release = workspace.target.join("release");
     let folders = Folders { packages: workspace.target.join("packages"), stage: release.join("stage"), release };
@@ -54,7 +55,6 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     }
     let mut sections = Sections::default();
     sections.section("manifests", || check(workspace));
-    sections.section("crates", || crates::make(workspace, &folders));
     sections.section("program and library", || {
         succeed(workspace.cargo().args(["build", "--release", "--locked", "-p", "farhaul-cli", "-p", "farhaul-c"]))
     });
@@ -64,6 +64,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     sections.section("installed", || root::try_packages(workspace, &folders));
     sections.section("tarball", || publications::tarball(workspace, &folders));
     sections.section("SBOM", || publications::sbom(workspace, &folders));
+    sections.section("crates", || crates::make(workspace, &folders));
     sections.section("checksums", || publications::checksums(&folders));
     sections.finish()
 }
@@ -73,10 +74,6 @@ pub(crate) fn check(workspace: &Workspace) -> Result<CheckStatus> {
     crates::check(workspace)?;
     debian::check(workspace)?;
     Ok(CheckStatus::Passed)
-}
-
-fn is_installed(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
 /// What a command prints.

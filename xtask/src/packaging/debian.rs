@@ -146,15 +146,11 @@ pub(super) fn make(workspace: &Workspace, folders: &Folders) -> Result<CheckStat
         let mut command = Command::new("cargo-deb");
         command
             .current_dir(&workspace.root)
-            .args(["--no-build", "--locked", "-p", package.member, "--output"])
+            .args(["--no-build", "--locked", "--strip", "-p", package.member, "--output"])
             .arg(&file);
         command.args(package.variant.map(|variant| format!("--variant={variant}")));
         if package.is_library {
             command.arg("--multiarch=same");
-        }
-        if package.name.ends_with("-dev") {
-            // Its static library is large.
-            command.arg("--fast");
         }
         succeed(&mut command)?;
         if let Some((library, version)) = package.provides {
@@ -172,10 +168,7 @@ pub(super) fn make(workspace: &Workspace, folders: &Folders) -> Result<CheckStat
         .collect();
     Ok(match left.is_empty() {
         true => CheckStatus::Passed,
-        false => CheckStatus::Skipped(format!(
-            "{}: this tree does not build its library (cargo xtask libudt)",
-            left.join(", ")
-        )),
+        false => CheckStatus::Skipped(format!("{}: this tree has no crate farhaul-libudt", left.join(", "))),
     })
 }
 
@@ -205,6 +198,7 @@ fn complete(package: &Debian, file: &Path, (library, version): (&str, &str), fol
         before.into_iter().chain([line.to_owned()])
     });
     fs::write(&control, lines.map(|line| line + "\n").collect::<String>())?;
+    fs::write(folder.join("DEBIAN/triggers"), "activate-noawait ldconfig\n")?;
     fs::write(folder.join("DEBIAN/shlibs"), format!("{library} {version} {}\n", package.name))?;
     succeed(Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).arg(&folder).arg(file))?;
     fs::remove_dir_all(&folder)?;

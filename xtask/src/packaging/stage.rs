@@ -61,11 +61,10 @@ fn library(workspace: &Workspace, folders: &Folders) -> Result<()> {
     let lib = folders.stage.join("lib");
     fs::create_dir_all(&lib)?;
     let archive = folders.release.join("libfarhaul_c.a");
-    succeed(workspace.command("crates/c/link.sh").arg(&archive).arg(&lib))?;
-    fs::copy(&archive, lib.join("libfarhaul.a"))?;
-    for stripped in [("libfarhaul.so.0", "--strip-unneeded"), ("libfarhaul.a", "--strip-debug")] {
-        succeed(Command::new("strip").arg(stripped.1).arg(lib.join(stripped.0)))?;
+    for script in ["crates/c/link.sh", "crates/c/archive.sh"] {
+        succeed(workspace.command(script).arg(&archive).arg(&lib))?;
     }
+    succeed(Command::new("strip").arg("--strip-unneeded").arg(lib.join("libfarhaul.so.0")))?;
     let folder = format!("/usr/lib/{}", debian::multiarch()?);
     let template = workspace.text("crates/c/farhaul.pc.in")?;
     fs::write(
