@@ -13,6 +13,9 @@ from ._options import ConnectionOptions, CopyOptions, Path, ServeOptions, SshOpt
 
 __version__: str
 
+def make_key(path: Path) -> str:
+    """Makes a key pair with its private key in this file. Returns the public key, as OpenSSH writes it."""
+
 @final
 class Report:
     """What a copy did: the fields of the record ``end`` of the command."""
@@ -54,13 +57,17 @@ class Progress:
 class RunningCopy:
     """A copy that runs on a thread of its own."""
 
-    def __new__(cls, src: Path | Sequence[Path], dst: Path, **options: Unpack[CopyOptions]) -> RunningCopy: ...
+    def __new__(
+        cls, src: Path | Sequence[Path], dst: Path, *, list_files: bool = False, **options: Unpack[CopyOptions]
+    ) -> RunningCopy: ...
     def wait(self, seconds: float | None) -> Report | None:
         """Waits for the end, for at most so many seconds. `None` if it goes on."""
     def result(self) -> asyncio.Future[Report]:
         """A future of the report. To cancel it cancels the copy."""
     def progress(self) -> Progress:
         """How far it is."""
+    def take_files(self) -> list[dict[str, Any]]:
+        """The files that have ended since the last call, if it was begun with ``list_files``."""
     def cancel(self) -> None:
         """Cancels it. Returns once it has ended, or after 300 ms: then it ends by itself."""
 
@@ -82,6 +89,8 @@ class Server:
         """The reports of sessions that have ended since the last call, with the error of each."""
     def take_warnings(self) -> list[str]:
         """The warnings since the last call."""
+    def reload(self) -> int:
+        """Reads the clients' keys again. Returns the number of connections that ended."""
     def close(self) -> None:
         """Ends it, with its sessions. Returns once it has ended, or after 400 ms: then it ends by itself."""
 

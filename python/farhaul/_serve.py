@@ -51,6 +51,10 @@ class DirectoryServer:
         """The warnings since the last call, at most 256."""
         return self._server.take_warnings()
 
+    def reload(self) -> int:
+        """Reads ``authorized_keys`` again. Clients that may do less than before lose their connections: returns their number."""
+        return self._server.reload()
+
     def close(self) -> None:
         """Ends it, with its sessions."""
         self._server.close()

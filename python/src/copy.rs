@@ -17,6 +17,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::error::{raised, usage, with_failures};
 use crate::event_loop::{Outcome, on_loop};
+use crate::file_records::FileRecords;
 use crate::fork::OfProcess;
 use crate::off_thread::OffThread;
 use crate::report::Report;
@@ -142,6 +143,8 @@ struct Running {
     /// Closes once the copy has ended.
     end: Mutex<Receiver<Infallible>>,
     tally: Tally,
+    /// `None` unless they were asked for.
+    files: Option<FileRecords>,
 }
 
 #[pymethods]
@@ -155,10 +158,15 @@ impl RunningCopy {
         dst: &Bound<'_, PyAny>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let copy = copy_of((src, dst), Keywords::of(py, options)?)?;
+        let keywords = Keywords::of(py, options)?;
+        let files = keywords.flag("list_files")?.then(FileRecords::start);
+        let copy = copy_of((src, dst), keywords)?;
         let tally = Tally::start();
-        let heard = tally.clone();
-        let environment = Environment::reporting_to(move |event: &Event<'_>| heard.note(event));
+        let heard = (tally.clone(), files.clone());
+        let environment = Environment::reporting_to(move |event: &Event<'_>| {
+            heard.0.note(event);
+            heard.1.iter().for_each(|files| files.note(event));
+        });
         let cancellation = environment.cancellation.clone();
         let (runs, end) = sync_channel(0);
         let work = move || {
@@ -168,7 +176,7 @@ impl RunningCopy {
         };
         let result = OffThread::begin("copy", cancellation.clone(), work).map_err(raised)?;
         let (result, end) = (Mutex::new(Some(result)), Mutex::new(end));
-        Ok(Self(OfProcess::new(Running { result, cancellation, end, tally })))
+        Ok(Self(OfProcess::new(Running { result, cancellation, end, tally, files })))
     }
 
     /// Waits for the end, for at most so many seconds. `None` if it goes on.
@@ -204,6 +212,12 @@ impl RunningCopy {
     /// How far it is.
     fn progress(&self) -> PyResult<Progress> {
         Ok(self.0.get()?.tally.now())
+    }
+
+    /// The files that have ended since the last call, if it was begun with `list_files`.
+    fn take_files<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let running = self.0.get()?;
+        running.files.as_ref().map_or_else(|| Ok(Vec::new()), |files| files.take(py))
     }
 
     /// Cancels it. Returns once it has ended, or after 300 ms: then it ends by itself.

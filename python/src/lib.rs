@@ -14,15 +14,19 @@
 //! | `stream`, `buffer` | streams, and the memory of Python's objects |
 //! | `listener`, `messages` | ports to which others connect, and messages with boundaries |
 //! | `files` | files of another host, for the file system in `farhaul/fsspec.py` |
-//! | `copy`, `serve` | copies, and servers of directories |
+//! | `copy`, `file_records` | copies, and what became of each of their files |
+//! | `serve` | servers of directories |
+//! | `keys` | keys of this side |
 //! | `error`, `report` | exceptions and reports |
 
 mod buffer;
 mod copy;
 mod error;
 mod event_loop;
+mod file_records;
 mod files;
 mod fork;
+mod keys;
 mod listener;
 mod messages;
 mod off_thread;
@@ -40,6 +44,8 @@ mod _farhaul {
     use crate::copy::{Progress, RunningCopy};
     #[pymodule_export]
     use crate::files::{RemoteFiles, RemoteWriter};
+    #[pymodule_export]
+    use crate::keys::make_key;
     #[pymodule_export]
     use crate::listener::Listener;
     #[pymodule_export]

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use farhaul::Endpoint;
 use farhaul::units::Duration;
 use farhaul_transfer::keys::{Admission, Service};
 use farhaul_transfer::serve::{DirectoryServer, listener};
@@ -32,6 +33,8 @@ struct Running {
     address: String,
     key: Option<String>,
     cancellation: Cancellation,
+    /// Its clients and its port. `None` if its connections are plain.
+    guarded: Option<(Admission, Endpoint)>,
     /// Closes once the server has ended.
     end: Mutex<Receiver<Infallible>>,
     heard: Heard,
@@ -109,16 +112,17 @@ impl Server {
                 listener::guard(&environment, clients, &endpoint)?;
             }
             let address = endpoint.local_addr().to_string();
+            let guarded = clients.map(|clients| (clients, endpoint.clone()));
             thread::Builder::new().name("serve".into()).spawn(move || {
                 // It ends by its cancellation, or because the port is gone, which the clients notice.
                 let _ = server.run(&environment, &settings, listener, |_| {});
                 drop((endpoint, runs));
             })?;
-            Ok((address, key))
+            Ok((address, key, guarded))
         });
-        let (address, key) = begun.map_err(raised)?;
+        let (address, key, guarded) = begun.map_err(raised)?;
         let end = Mutex::new(end);
-        Ok(Self(OfProcess::new(Running { address, key, cancellation, end, heard })))
+        Ok(Self(OfProcess::new(Running { address, key, cancellation, guarded, end, heard })))
     }
 
     /// Its address, `host:port`.
@@ -156,6 +160,16 @@ impl Server {
     /// The warnings since the last call.
     fn take_warnings(&self) -> PyResult<Vec<String>> {
         Ok(std::mem::take(&mut self.0.get()?.heard.log().warnings).into())
+    }
+
+    /// Reads the file of the clients' keys again, and ends the connections of clients that may do less now than before. Returns
+    /// their number.
+    fn reload(&self, py: Python<'_>) -> PyResult<usize> {
+        let running = self.0.get()?;
+        match &running.guarded {
+            Some((clients, endpoint)) => py.detach(|| clients.reload(endpoint)).map_err(raised),
+            None => Ok(0),
+        }
     }
 
     /// Ends it, with its sessions. Returns once it has ended, or after 400 ms: then it ends by itself.
