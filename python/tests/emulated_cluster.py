@@ -1,0 +1,213 @@
+"""A Dask cluster behind an emulated path: workers in network namespaces, each with an interface of its own.
+
+::
+
+    farhaul emulate --serve 'emulated_cluster.py far DIR' -- emulated_cluster.py near DIR
+
+      source0 ─┐                                                   ┌─ sink0
+      source1 ─┤ near host, scheduler ══ emulated path ══ far host ├─ sink1
+      source2 ─┘                                                   └─ sink2
+
+The path carries packets between its two hosts alone, so those of the workers cross it in VXLAN.
+
+The program of the near host copies files from all sources to all sinks, kills ``source0`` in the middle of its largest one, and starts a
+successor. It prints what it saw as JSON.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import ctypes
+import fcntl
+import filecmp
+import glob
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+SCHEDULER = "tcp://10.79.0.1:8786"
+SIDES = {"near": ("10.78.1", "10.78.2", "source"), "far": ("10.78.2", "10.78.1", "sink")}
+NUMBERS = {"near": (1, 2), "far": (2, 1)}
+MTU = 1450
+"""What VXLAN leaves of 1500 bytes."""
+MIB = 1 << 20
+LARGE, SMALL = 104 * MIB, 2 * MIB
+KILL_AT = 72
+"""Chunks of 1 MiB of the large file that have arrived: more than may be sent twice."""
+RECORD = 48
+"""Bytes of the journal for each chunk."""
+_ETHTOOL, _SET_TX_CHECKSUMS = 0x8946, 0x17
+_NEWNET, _NEWNS = 0x40000000, 0x00020000
+
+
+def ip(words: str) -> None:
+    subprocess.run(["ip", *words.split()], check=True)
+
+
+def fill_in_checksums(interface: str) -> None:
+    """Has the kernel compute the checksums of packets that leave here: no device behind it sees those inside of VXLAN."""
+    request = array.array("I", [_SET_TX_CHECKSUMS, 0])
+    name_and_request = struct.pack("16sP16x", interface.encode(), request.buffer_info()[0])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _ETHTOOL, name_and_request)
+
+
+def own_proc() -> None:
+    """Shows this process its own /proc: hosts of the emulator number their processes anew, and Dask looks there for its own."""
+    if ctypes.CDLL(None, use_errno=True).unshare(_NEWNS) != 0:
+        raise OSError("no namespace for mounts")
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    subprocess.run(["mount", "-t", "proc", "proc", "/proc"], check=True)
+
+
+def namespace() -> str:
+    return os.readlink("/proc/self/ns/net")
+
+
+def host(prefix: str, number: int) -> int:
+    """Starts a process in a namespace of its own, with an interface whose other end is here. Returns its id, and 0 in itself."""
+    outer = namespace()
+    made, make = os.pipe()
+    if (process := os.fork()) == 0:
+        os.close(made)
+        if ctypes.CDLL(None, use_errno=True).unshare(_NEWNET) != 0 or namespace() == outer:
+            os._exit(1)
+        ip("link set lo up")
+        ip(f"link add eth0 mtu {MTU} type veth peer name w{number} mtu {MTU} netns {os.getppid()}")
+        ip(f"addr add {prefix}.{number + 1}/32 dev eth0")
+        ip("link set eth0 up")
+        fill_in_checksums("eth0")
+        ip(f"route add {prefix}.254/32 dev eth0")
+        ip(f"route add default via {prefix}.254")
+        os.write(make, b"!")
+        return 0
+    os.close(make)
+    if os.read(made, 1) != b"!":
+        raise OSError(f"no namespace for {prefix}.{number + 1}")
+    ip(f"addr add {prefix}.254/32 dev w{number}")
+    ip(f"link set w{number} up")
+    ip(f"route add {prefix}.{number + 1}/32 dev w{number}")
+    return process
+
+
+def wait_for(what: object, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():  # type: ignore[operator]
+        if time.monotonic() > deadline:
+            raise TimeoutError("what the test waits for did not happen")
+        time.sleep(0.02)
+
+
+def worker(name: str, address: str, directory: str) -> None:
+    """Runs a worker until it is killed."""
+    from distributed import Worker
+
+    async def run() -> None:
+        made = Worker(SCHEDULER, name=name, nthreads=1, host=address, resources={"nic": 1}, local_directory=directory)
+        await made
+        await made.finished()
+
+    asyncio.run(run())
+    os._exit(0)
+
+
+def workers(side: str, directory: str, begins_successor: int | None = None) -> list[int]:
+    """Starts the three workers of a side. Returns their processes. The first one has a successor, which waits for a byte."""
+    import distributed  # noqa: F401  Once, before the processes divide.
+
+    prefix, other, kind = SIDES[side]
+    if os.environ.get("FARHAUL_HOST") != side:
+        raise OSError("this is no host of the emulator, whose network may be changed")
+    own_proc()
+    with open("/proc/sys/net/ipv4/ip_forward", "w") as forward:
+        forward.write("1")
+    mine, its = NUMBERS[side]
+    ip(f"link add path type vxlan id 1 local 10.77.0.{mine} remote 10.77.0.{its} dstport 4789")
+    ip(f"addr add 10.79.0.{mine}/24 dev path")
+    ip("link set path up")
+    ip(f"route add {other}.0/24 via 10.79.0.{its}")
+    processes = []
+    for number in range(3):
+        process = host(prefix, number)
+        if process == 0:
+            folder = f"{directory}/dask-{kind}{number}"
+            if number == 0 and begins_successor is not None and os.fork() == 0:
+                folder += "-successor"
+                os.read(begins_successor, 1)
+            worker(f"{kind}{number}", f"{prefix}.{number + 1}", folder)
+        processes.append(process)
+    return processes
+
+
+def near(directory: str) -> dict[str, object]:
+    import farhaul.dask
+
+    begins_successor, begin_successor = os.pipe()
+    processes = workers("near", directory, begins_successor)
+
+    from distributed import Client, LocalCluster
+
+    pairs = []
+    for source in range(3):
+        os.makedirs(f"{directory}/source{source}")
+        for sink in range(3):
+            name = f"from{source}to{sink}"
+            with open(f"{directory}/source{source}/{name}", "wb") as file:
+                file.write(os.urandom(MIB) * ((LARGE if (source, sink) == (0, 0) else SMALL) // MIB))
+            pairs.append((f"source{source}:{directory}/source{source}/{name}", f"sink{sink}:{directory}/sink{sink}/{name}"))
+
+    killed: dict[str, float] = {}
+
+    def kill() -> None:
+        journals = f"{directory}/sink0/.from0to0.*.fhjournal"
+
+        def chunks() -> int:
+            return max((os.path.getsize(journal) for journal in glob.glob(journals)), default=0) // RECORD
+
+        wait_for(lambda: chunks() >= KILL_AT, 60)
+        os.kill(processes[0], signal.SIGKILL)
+        killed["chunks"] = chunks()
+        os.write(begin_successor, b"!")
+
+    with (
+        LocalCluster(n_workers=0, host="10.79.0.1", scheduler_port=8786, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        client.wait_for_workers(6, timeout=30)
+        killer = threading.Thread(target=kill)
+        killer.start()
+        report = farhaul.dask.copy(pairs, client, resources={"nic": 1}, errors="collect")
+        killer.join()
+        left = glob.glob(f"{directory}/sink*/.*")
+        seen = {
+            "rows": report.rows(),
+            "seconds": report.seconds,
+            "bytes": report.bytes,
+            "moved_bytes": report.moved_bytes,
+            "resent_bytes": report.resent_bytes,
+            "chunks_at_kill": killed["chunks"],
+            "equal": [filecmp.cmp(source.partition(":")[2], sink.partition(":")[2], shallow=False) for source, sink in pairs],
+            "left": left,
+        }
+    return seen
+
+
+def main() -> None:
+    side, directory = sys.argv[1:]
+    if side == "far":
+        # The emulator waits until this program has ended, and ends what it leaves behind once the other side has.
+        if os.fork() == 0:
+            workers("far", directory)
+            signal.pause()
+        return
+    print(json.dumps(near(directory)), flush=True)
+
+
+main()
