@@ -138,6 +138,10 @@ def test_a_sink_that_is_killed_has_a_successor_that_goes_on(client, files, tmp_p
     client.wait_for_workers(3, timeout=20)
 
 
+def has_ended(session, dask_worker):
+    return _agent.agent_of(dask_worker, session) is None
+
+
 def about_worker(dask_worker):
     return {"pid": os.getpid(), "name": str(dask_worker.name)}
 
@@ -170,9 +174,10 @@ def test_a_worker_whose_driver_is_silent_ends_its_part(client, tmp_path):
         _agent.agent_of(dask_worker, "abandoned")._deadline = 0.0
 
     client.run(forget, workers=[address])
-    wait_for(lambda: not client.run(lambda: len(_agent._agents), workers=[address])[address], 5)
+    wait_for(lambda: client.run(has_ended, "abandoned", workers=[address])[address])
 
 
+@pytest.mark.timeout(150)
 def test_three_sources_and_three_sinks_of_which_one_is_killed_behind_an_emulated_path(tmp_path):
     """Takes 10 s: six workers begin, and a tenth of a gigabyte crosses the path."""
     program = os.environ.get("FARHAUL_PROGRAM", "")

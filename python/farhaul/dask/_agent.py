@@ -28,15 +28,13 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from .._errors import Error, _error
 from .._farhaul import RunningCopy, make_key
 from .._serve import DirectoryServer, serve
-
-if TYPE_CHECKING:
-    from distributed import Worker
+from ._distributed import Worker
 
 LEASE = 120.0
 """Seconds of silence after which a worker takes the driver for gone."""

@@ -6,17 +6,16 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, Unpack
+from typing import Literal, Self, Unpack
 
 from .._errors import UsageError
 from .._options import CopyOptions
-from ._driver import Driver, Settings
+from ._distributed import Client, current_client
+from ._driver import Driver
 from ._places import End
 from ._plan import BATCH_BYTES, read_pairs
 from ._report import CopyError, CopyReport, FileReport, Progress
-
-if TYPE_CHECKING:
-    from distributed import Client
+from ._settings import Settings
 
 Pairs = Iterable[tuple[End, End]] | Mapping[End, End]
 
@@ -111,9 +110,7 @@ def begin(
     The arguments are those of `copy`.
     """
     if client is None:
-        from distributed import get_client
-
-        client = get_client()
+        client = current_client()
     if client.asynchronous:
         message = "the client is asynchronous: use one that is not, and call this by asyncio.to_thread"
         raise UsageError("USAGE", message)

@@ -15,6 +15,7 @@ from typing import Any
 from .._errors import Error
 from .._farhaul import RunningCopy
 from ._agent import Agent, Served, agent_of, topic_of
+from ._distributed import this_worker
 from ._places import Place
 from ._report import Status
 
@@ -77,9 +78,7 @@ def _size(path: str) -> int | None:
 
 def copy_batch(job: Job) -> list[Outcome]:
     """Copies the pairs of a job, one connection after the other. Failures are outcomes, and no exceptions: their figures count."""
-    from distributed import get_worker
-
-    worker = get_worker()
+    worker = this_worker()
     agent = agent_of(worker, job.session)
     if agent is None:
         return [_failed(item, "TERMINATED", "this worker has ended its part of the copy") for item in job.items]
