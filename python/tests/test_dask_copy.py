@@ -5,11 +5,13 @@ from __future__ import annotations
 import filecmp
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -175,6 +177,40 @@ def test_a_worker_whose_driver_is_silent_ends_its_part(client, tmp_path):
 
     client.run(forget, workers=[address])
     wait_for(lambda: client.run(has_ended, "abandoned", workers=[address])[address])
+
+
+def test_data_frames_are_read_by_the_workers_from_a_server(client, tmp_path):
+    frames = pytest.importorskip("dask.dataframe")
+    pandas = pytest.importorskip("pandas")
+    for number in range(2):
+        frame = pandas.DataFrame({"t": range(100 * number, 100 * number + 100), "v": 0.5})
+        frame.to_parquet(tmp_path / f"part-{number}.parquet")
+    with farhaul.serve(tmp_path, plain=True) as server:
+        frame = frames.read_parquet(f"{server.url}part-*.parquet", columns=["t"], storage_options={"plain": True})
+        assert (frame.npartitions, frame.t.sum().compute()) == (2, sum(range(200)))
+
+
+def test_the_examples_of_the_book_run(client, tmp_path):
+    page = (Path(__file__).parents[2] / "docs/book/dask.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert len(blocks) >= 3
+    (tmp_path / "data").mkdir()
+    for number in range(3):
+        (tmp_path / f"data/run{number}.h5").write_bytes(b"measured")
+    here = {
+        "tcp://scheduler.example:8786": client.scheduler.address,
+        "dtn1:/data": f"0:{tmp_path}/data",
+        "archive1:/in": f"1:{tmp_path}/in",
+    }
+    names: dict[str, object] = {}
+    for block in blocks:
+        if "lab_sweep" in block and find_spec("farhaul.lab") is None:
+            continue
+        for name, its in here.items():
+            block = block.replace(name, its)
+        exec(compile(block, "dask.md", "exec"), names)
+    names["client"].close()
+    assert (tmp_path / "in/run2.h5").read_bytes() == b"measured"
 
 
 @pytest.mark.timeout(150)

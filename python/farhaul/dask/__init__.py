@@ -26,5 +26,16 @@ The worker of a source pushes its files to a server that the worker of the sink 
 
 from ._copies import Copies, begin, copy
 from ._report import CopyError, CopyReport, FileReport, Progress
+from ._sweep import SweepReport, lab_sweep
 
-__all__ = ["Copies", "CopyError", "CopyReport", "FileReport", "Progress", "begin", "copy"]
+__all__ = [
+    "Copies",
+    "CopyError",
+    "CopyReport",
+    "FileReport",
+    "Progress",
+    "SweepReport",
+    "begin",
+    "copy",
+    "lab_sweep",
+]

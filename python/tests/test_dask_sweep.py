@@ -1,0 +1,51 @@
+"""Sweeps of the lab on a cluster."""
+
+import pytest
+
+distributed = pytest.importorskip("distributed")
+pytest.importorskip("farhaul.lab", reason="the package has no lab")
+
+import farhaul
+import farhaul.dask
+
+SCENARIO = """
+title = "Two flows"
+duration = "1s"
+link = { rate = "20mbit", rtt = "20ms" }
+[[flow]]
+[[flow]]
+protocol = "tcp"
+"""
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Workers as threads of this process: a run holds no lock of the interpreter."""
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def test_a_sweep_measures_what_the_lab_measures_in_one_process(client):
+    axes = {"link.rtt": ["20ms", "40ms"], "link.loss": [0, 0.001]}
+    told = []
+    sweep = farhaul.dask.lab_sweep(SCENARIO, client, axes=axes, seeds=[1, 2], progress=lambda *now: told.append(now))
+    alone = farhaul.lab.run(SCENARIO, axes=axes, seeds=[1, 2])
+
+    def by_place(rows):
+        return sorted(rows, key=lambda row: (row["link.rtt"], row["link.loss"], row["seed"]))
+
+    assert by_place(sweep.rows()) == by_place(alone.points().to_dict("records"))
+    assert told == [(number, 8) for number in range(1, 9)]
+    assert len(sweep.to_dataframe()) == 8
+
+
+def test_runs_that_fail_are_told_after_all_others(client):
+    axes = {"link.rtt": ["20ms", "nonsense"]}
+    with pytest.raises(farhaul.Error, match="nonsense"):
+        farhaul.dask.lab_sweep(SCENARIO, client, axes=axes, retries=0)
+    sweep = farhaul.dask.lab_sweep(SCENARIO, client, axes=axes, retries=0, errors="collect")
+    assert len(sweep.records) == 1
+    assert sweep.failed[0]["point"] == {"link.rtt": "nonsense"}
