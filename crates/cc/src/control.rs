@@ -31,6 +31,9 @@ pub struct Control {
     pub ack_period: Option<Duration>,
     /// An acknowledgement after this many data packets, instead of UDT's light one after 64.
     pub ack_interval: Option<u32>,
+    /// A full or medium acknowledgement after this many data packets, beside those by time (`setACKInterval` of libudt).
+    /// Packets that arrive in one receive call have one acknowledgement. `None`: by time alone.
+    pub full_ack_interval: Option<u32>,
     /// Replaces the expiration interval.
     pub rto: Option<Duration>,
 }
@@ -51,6 +54,7 @@ impl Control {
             least_burst: None,
             ack_period: None,
             ack_interval: None,
+            full_ack_interval: None,
             rto: None,
         }
     }

@@ -36,6 +36,8 @@ pub(crate) struct Acks {
     /// Packets since the last acknowledgement of any kind.
     packets: u32,
     interval: u32,
+    /// Packets after which an acknowledgement does not wait for the timer.
+    full_interval: Option<u32>,
     period: Duration,
     window: AckWindow,
     pub(crate) sent: u64,
@@ -93,6 +95,7 @@ impl Acks {
             confirmed_end: first.plus(window),
             packets: 0,
             interval: LIGHT_ACK_INTERVAL,
+            full_interval: None,
             period: SYN_INTERVAL,
             window: AckWindow::default(),
             sent: 0,
@@ -109,7 +112,7 @@ impl Acks {
     /// the timer.
     pub(crate) fn on_arrival(&mut self, now: Instant, packets: u32, short: bool) {
         self.packets += packets;
-        self.due |= short;
+        self.due |= short || self.full_interval.is_some_and(|interval| self.packets >= interval);
         self.timer.start(now, self.period);
     }
 
@@ -224,8 +227,10 @@ impl Acks {
         self.confirmed
     }
 
-    /// Applies the controller's settings. Periods above a SYN interval are cut, as in UDT.
-    pub(crate) fn set_policy(&mut self, period: Option<Duration>, interval: Option<u32>) {
+    /// Applies the controller's settings: the period, cut to a SYN interval as in UDT, and the packets after which a light
+    /// and a full acknowledgement is due.
+    pub(crate) fn set_policy(&mut self, period: Option<Duration>, interval: Option<u32>, full_interval: Option<u32>) {
+        self.full_interval = full_interval;
         self.period = period.map_or(SYN_INTERVAL, |period| period.min(SYN_INTERVAL));
         self.interval = interval.unwrap_or(LIGHT_ACK_INTERVAL).max(1);
     }
@@ -306,6 +311,18 @@ mod tests {
         assert!(matches!(step(&mut acks, 0, 1), Some(Ack::Full { .. })));
         acks.on_arrival(at(1), 1, true);
         assert!(matches!(step(&mut acks, 1, 2), Some(Ack::Medium { .. })), "the full one is younger than a SYN");
+    }
+
+    #[test]
+    fn an_interval_of_packets_makes_acknowledgements_that_count_as_delivery() {
+        let mut acks = Acks::new(SeqNo::new(0), 1000);
+        acks.set_policy(None, None, Some(2));
+        acks.on_arrival(at(0), 1, false);
+        assert_eq!(step(&mut acks, 0, 1), None);
+        acks.on_arrival(at(0), 1, false);
+        assert!(matches!(step(&mut acks, 0, 2), Some(Ack::Full { .. })));
+        acks.on_arrival(at(1), 2, false);
+        assert!(matches!(step(&mut acks, 1, 4), Some(Ack::Medium { .. })), "the full one is younger than a SYN");
     }
 
     #[test]

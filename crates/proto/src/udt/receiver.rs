@@ -3,7 +3,7 @@
 mod full_size;
 mod pieces;
 
-use farhaul_cc::DataPacket;
+use farhaul_cc::{Control, DataPacket};
 use farhaul_units::{Duration, Instant, SeqNo};
 use farhaul_wire::udt4::{Ack, DataHeader, DropRequest, Piece, Receipt, SocketId, Timestamp};
 
@@ -282,9 +282,10 @@ impl Receiver {
     }
 
     /// Sets when this side acknowledges. Receipts replace light acknowledgements.
-    pub(crate) fn set_policy(&mut self, period: Option<Duration>, interval: Option<u32>) {
+    pub(crate) fn set_policy(&mut self, control: &Control) {
+        let interval = control.ack_interval;
         let light = if self.receipts.is_some() { Some(u32::MAX) } else { interval };
-        self.acks.set_policy(period, light);
+        self.acks.set_policy(control.ack_period, light, control.full_ack_interval);
         if let Some(receipts) = &mut self.receipts {
             receipts.set_interval(interval);
         }
