@@ -333,8 +333,9 @@ impl Connection {
         self.port.driver.wait_for(WaitPlace::Settle(id), self.flags(), None, look)
     }
 
-    /// Tells the peer that this side cannot store its data.
-    pub(crate) fn signal_error(&self, code: u32) {
+    /// Tells the peer that this side cannot store its data (UDT's error signal). libudt uses the code 4000, and its sender
+    /// notes it once. A sender of this library gives its connection up unless the peer goes on reading soon.
+    pub fn signal_error(&self, code: u32) {
         if let Ok(mut guard) = self.port.driver.lock() {
             guard.transport.signal_error(self.id, code);
         }

@@ -375,6 +375,22 @@ fn a_controller_that_asks_for_packets_hears_of_every_one() {
     assert!((1_000_000..=1_000_000 + duplicates).contains(&bytes), "{bytes}");
 }
 
+#[test]
+fn a_controller_that_takes_over_from_the_default_hears_of_every_packet() {
+    let mut pair = Pair::new();
+    let ids = pair.connect(Mode::Stream);
+    let counted = [Counting::default(), Counting::default()];
+    for (end, counted) in counted.iter().enumerate() {
+        assert!(pair.ends[end].set_controller(pair.now, ids[end], Box::new(counted.clone())));
+    }
+    let data = content(300_000);
+    assert!(pair.transfer(ids[0], ids[1], &data) == data);
+    let sent = pair.ends[0].stats(pair.now, ids[0]).unwrap().totals.packets_sent;
+    assert!(sent > 200);
+    assert_eq!(counted[0].0[0].load(Ordering::Relaxed), sent);
+    assert_eq!(counted[1].0[2].load(Ordering::Relaxed), sent);
+}
+
 mod conversing;
 mod deliveries;
 mod packet_size;
