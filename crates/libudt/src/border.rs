@@ -1,0 +1,115 @@
+//! The functions that the C++ part calls, declared for it in `cpp/border.h`.
+//!
+//! Each answers with an [`Outcome`]. None of them unwinds. While a controller's callback runs on the calling thread, which holds
+//! the lock of a port, those that may take such a lock are refused.
+#![expect(unsafe_code, reason = "pointers of C programs, and exported names")]
+
+mod controllers;
+mod data;
+mod options;
+mod sockets;
+mod waiting;
+
+use std::net::UdpSocket;
+use std::os::fd::{BorrowedFd, FromRawFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::controller::callback;
+use crate::failure::{Code, Failure, Result};
+
+/// The code of failures without a known cause.
+const UNKNOWN: i32 = -1;
+
+/// The result of a call: its value, or a code of libudt other than zero with the system's error number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub(crate) struct Outcome {
+    /// Zero or more.
+    value: i64,
+    code: i32,
+    errno: i32,
+}
+
+impl Outcome {
+    const fn of_value(value: i64) -> Self {
+        Self { value, code: 0, errno: 0 }
+    }
+
+    const fn of_failure(Failure { code, errno }: Failure) -> Self {
+        Self { value: 0, code: code as i32, errno }
+    }
+}
+
+/// Makes a call that may take the lock of a port.
+fn answer(call: impl FnOnce() -> Result<i64>) -> Outcome {
+    answer_anywhere(|| if callback::is_running() { Err(Code::InvalidOperation.into()) } else { call() })
+}
+
+/// Makes a call that takes no such lock.
+fn answer_anywhere(call: impl FnOnce() -> Result<i64>) -> Outcome {
+    // The state behind the border is behind locks, which a panic poisons or leaves consistent.
+    match catch_unwind(AssertUnwindSafe(call)) {
+        Ok(Ok(value)) => Outcome::of_value(value),
+        Ok(Err(failure)) => Outcome::of_failure(failure),
+        Err(_) => Outcome { value: 0, code: UNKNOWN, errno: 0 },
+    }
+}
+
+/// The bytes of a C buffer.
+///
+/// # Safety
+/// `pointer` is null or points to `length` readable bytes for the time of the result.
+unsafe fn bytes<'a>(pointer: *const u8, length: i64) -> Result<&'a [u8]> {
+    match usize::try_from(length) {
+        Ok(length) if length > 0 && !pointer.is_null() => {
+            // SAFETY: the caller promises so many bytes.
+            Ok(unsafe { std::slice::from_raw_parts(pointer, length) })
+        }
+        Ok(length) if length > 0 => Err(Code::InvalidParameter.into()),
+        _ => Ok(&[]),
+    }
+}
+
+/// The bytes of a C buffer for a result. They count as initialized: the callee only writes.
+///
+/// # Safety
+/// `pointer` is null or points to `length` writable bytes that nobody else uses for the time of the result.
+unsafe fn bytes_mut<'a>(pointer: *mut u8, length: i64) -> Result<&'a mut [u8]> {
+    match usize::try_from(length) {
+        Ok(length) if length > 0 && !pointer.is_null() => {
+            // SAFETY: the caller promises so many bytes.
+            Ok(unsafe { std::slice::from_raw_parts_mut(pointer, length) })
+        }
+        Ok(length) if length > 0 => Err(Code::InvalidParameter.into()),
+        _ => Ok(&mut []),
+    }
+}
+
+/// A descriptor of the program for one system call. `None` if the number can be none.
+pub(crate) fn descriptor<'a>(number: RawFd) -> Option<BorrowedFd<'a>> {
+    // SAFETY: the number is not -1. If the program has closed it, the system call says so and touches nothing of ours.
+    (number >= 0).then(|| unsafe { BorrowedFd::borrow_raw(number) })
+}
+
+/// Takes a UDP socket of the program over.
+///
+/// # Safety
+/// Nobody else closes the descriptor.
+unsafe fn take_socket(number: RawFd) -> Result<UdpSocket> {
+    if number < 0 {
+        return Err(Code::InvalidParameter.into());
+    }
+    // SAFETY: the caller gives it away.
+    Ok(unsafe { UdpSocket::from_raw_fd(number) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_code() {
+        let outcome = answer(|| panic!("a defect"));
+        assert_eq!(outcome, Outcome { value: 0, code: UNKNOWN, errno: 0 });
+    }
+}

@@ -1,0 +1,179 @@
+//! Births, addresses, states and ends of sockets.
+
+use std::net::SocketAddr;
+
+use super::{Outcome, answer, take_socket};
+use crate::failure::Result;
+use crate::sockaddr::{self, Family};
+use crate::socket::{Kind, Socket, State};
+use crate::table;
+
+/// `UDT::startup`. Counted.
+#[unsafe(no_mangle)]
+pub(super) extern "C" fn fh_udt_startup() -> Outcome {
+    answer(|| {
+        table::start_up();
+        Ok(0)
+    })
+}
+
+/// `UDT::cleanup`. The last one closes all sockets and waits until they have delivered their data.
+#[unsafe(no_mangle)]
+pub(super) extern "C" fn fh_udt_cleanup() -> Outcome {
+    answer(|| {
+        table::clean_up();
+        Ok(0)
+    })
+}
+
+/// Before the process ends: tells the peers of closed connections, at most three seconds long.
+#[unsafe(no_mangle)]
+pub(super) extern "C" fn fh_udt_leave() -> Outcome {
+    answer(|| {
+        farhaul::wait_idle();
+        Ok(0)
+    })
+}
+
+/// `UDT::socket`. The value is the id.
+#[unsafe(no_mangle)]
+pub(super) extern "C" fn fh_udt_socket(family: i32, kind: i32) -> Outcome {
+    answer(|| {
+        let (kind, family) = (Kind::from_number(kind)?, Family::from_number(family)?);
+        Ok(i64::from(table::add(|id| Socket::new(id, family, kind))))
+    })
+}
+
+/// `UDT::bind`.
+///
+/// # Safety
+/// `name` is null or points to `length` bytes.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn fh_udt_bind(socket: i32, name: *const libc::sockaddr, length: i32) -> Outcome {
+    answer(|| {
+        let socket = table::find(socket)?;
+        // SAFETY: as promised.
+        socket.bind(unsafe { sockaddr::read(name, length, socket.family) }?)?;
+        Ok(0)
+    })
+}
+
+/// `UDT::bind2`. The socket owns the descriptor if the call succeeds or the descriptor is unfit.
+///
+/// # Safety
+/// The program gives the descriptor away.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn fh_udt_bind2(socket: i32, descriptor: i32) -> Outcome {
+    answer(|| {
+        let socket = table::find(socket)?;
+        // SAFETY: as promised.
+        socket.adopt(unsafe { take_socket(descriptor) }?)?;
+        Ok(0)
+    })
+}
+
+/// `UDT::listen`.
+#[unsafe(no_mangle)]
+pub(super) extern "C" fn fh_udt_listen(socket: i32, backlog: i32) -> Outcome {
+    answer(|| table::find(socket)?.listen(backlog).map(|()| 0))
+}
+
+/// `UDT::accept`. The value is the id of the new socket. Its peer is written to `name` unless that is null.
+///
+/// # Safety
+/// `name` and `length` are null or writable, and `*length` bytes of `name` are.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn fh_udt_accept(socket: i32, name: *mut libc::sockaddr, length: *mut i32) -> Outcome {
+    answer(|| {
+        if !name.is_null() && length.is_null() {
+            return Err(crate::failure::Code::InvalidParameter.into());
+        }
+        let accepted = table::find(socket)?.accept()?;
+        if !name.is_null() {
+            let peer = accepted.link()?.connection().peer_addr();
+            // SAFETY: as promised. A program with too little room has the connection nevertheless.
+            let _ = unsafe { sockaddr::write(peer, accepted.family, name, length) };
+        }
+        Ok(i64::from(accepted.id))
+    })
+}
+
+/// `UDT::connect`.
+///
+/// # Safety
+/// `name` is null or points to `length` bytes.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn fh_udt_connect(socket: i32, name: *const libc::sockaddr, length: i32) -> Outcome {
+    answer(|| {
+        let socket = table::find(socket)?;
+        // SAFETY: as promised.
+        socket.connect(unsafe { sockaddr::read(name, length, socket.family) }?)?;
+        Ok(0)
+    })
+}
+
+/// `UDT::close`.
+#[unsafe(no_mangle)]
+pub(super) extern "C" fn fh_udt_close(socket: i32) -> Outcome {
+    answer(|| {
+        table::remove(socket)?.close();
+        Ok(0)
+    })
+}
+
+/// `UDT::getpeername`.
+///
+/// # Safety
+/// As for [`fh_udt_accept`].
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn fh_udt_getpeername(
+    socket: i32,
+    name: *mut libc::sockaddr,
+    length: *mut i32,
+) -> Outcome {
+    // SAFETY: as promised.
+    unsafe { tell_address(socket, name, length, Socket::peer_address) }
+}
+
+/// `UDT::getsockname`.
+///
+/// # Safety
+/// As for [`fh_udt_accept`].
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn fh_udt_getsockname(
+    socket: i32,
+    name: *mut libc::sockaddr,
+    length: *mut i32,
+) -> Outcome {
+    // SAFETY: as promised.
+    unsafe { tell_address(socket, name, length, Socket::local_address) }
+}
+
+/// `UDT::getsockstate`. The value is the number of the state.
+#[unsafe(no_mangle)]
+pub(super) extern "C" fn fh_udt_getsockstate(socket: i32) -> Outcome {
+    answer(|| {
+        let state = match table::find(socket) {
+            Ok(socket) => socket.state(),
+            Err(_) if table::was_closed(socket) => State::Closed,
+            Err(_) => State::NonExistent,
+        };
+        Ok(state as i64)
+    })
+}
+
+/// # Safety
+/// As for [`fh_udt_accept`].
+unsafe fn tell_address(
+    socket: i32,
+    name: *mut libc::sockaddr,
+    length: *mut i32,
+    address: impl Fn(&Socket) -> Result<SocketAddr>,
+) -> Outcome {
+    answer(|| {
+        let socket = table::find(socket)?;
+        // SAFETY: as promised.
+        unsafe { sockaddr::write(address(&socket)?, socket.family, name, length) }?;
+        Ok(0)
+    })
+}

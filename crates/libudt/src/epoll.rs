@@ -1,0 +1,208 @@
+//! epoll of libudt: sockets of UDT and descriptors of the system in one wait.
+
+use std::collections::BTreeMap;
+use std::os::fd::{BorrowedFd, RawFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::clock;
+use crate::events::{Events, Looking};
+use crate::failure::{Code, Result};
+use crate::socket::Socket;
+use crate::wait::Signal;
+
+static POLLS: Mutex<Polls> = Mutex::new(Polls { last: 0, polls: BTreeMap::new() });
+
+struct Polls {
+    last: i32,
+    polls: BTreeMap<i32, Arc<Poll>>,
+}
+
+/// A set of sockets that threads wait for.
+#[derive(Debug)]
+pub(crate) struct Poll {
+    signal: Arc<Signal>,
+    /// Threads that wait.
+    waiting: AtomicUsize,
+    watched: Mutex<Watched>,
+}
+
+#[derive(Debug, Default)]
+struct Watched {
+    sockets: BTreeMap<i32, Entry>,
+    descriptors: BTreeMap<RawFd, Events>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    socket: Arc<Socket>,
+    events: Events,
+    looking: Looking,
+}
+
+/// What a wait found.
+#[derive(Debug, Default)]
+pub(crate) struct Ready {
+    pub(crate) read: Vec<i32>,
+    pub(crate) write: Vec<i32>,
+    /// Sockets whose connection is over. They are reported in both sets.
+    pub(crate) errors: Vec<i32>,
+    pub(crate) system_read: Vec<RawFd>,
+    pub(crate) system_write: Vec<RawFd>,
+}
+
+fn polls() -> MutexGuard<'static, Polls> {
+    POLLS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// # Errors
+/// The process has no descriptor left.
+pub(crate) fn create() -> Result<i32> {
+    let signal = Signal::new()?;
+    let mut polls = polls();
+    polls.last = polls.last.checked_add(1).unwrap_or(1);
+    let id = polls.last;
+    polls.polls.insert(id, Arc::new(Poll { signal, waiting: AtomicUsize::new(0), watched: Mutex::default() }));
+    Ok(id)
+}
+
+/// # Errors
+/// [`Code::InvalidPoll`]: there is none.
+pub(crate) fn find(id: i32) -> Result<Arc<Poll>> {
+    polls().polls.get(&id).cloned().ok_or(Code::InvalidPoll.into())
+}
+
+/// # Errors
+/// [`Code::InvalidPoll`]: there is none.
+pub(crate) fn release(id: i32) -> Result<()> {
+    let poll = polls().polls.remove(&id).ok_or(Code::InvalidPoll)?;
+    // Those that wait find nothing more to wait for.
+    *poll.watched() = Watched::default();
+    poll.signal.set();
+    Ok(())
+}
+
+/// A socket is closed: nobody waits for it any more.
+pub(crate) fn forget(socket: i32) {
+    let all: Vec<Arc<Poll>> = polls().polls.values().cloned().collect();
+    for poll in all {
+        poll.remove(socket);
+    }
+}
+
+impl Poll {
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Watches a socket for these events. A second call replaces them.
+    pub(crate) fn add(&self, socket: Arc<Socket>, events: Events) {
+        socket.observers.add(&self.signal);
+        let id = socket.id;
+        let before = self.watched().sockets.insert(id, Entry { socket, events, looking: Looking::Nothing });
+        drop(before);
+        self.signal.set();
+    }
+
+    pub(crate) fn remove(&self, socket: i32) {
+        // Its drop takes the lock of a port, so not under this one.
+        let before = self.watched().sockets.remove(&socket);
+        drop(before);
+    }
+
+    /// Watches a descriptor of the system.
+    pub(crate) fn add_descriptor(&self, descriptor: RawFd, events: Events) {
+        self.watched().descriptors.insert(descriptor, events);
+        self.signal.set();
+    }
+
+    pub(crate) fn remove_descriptor(&self, descriptor: RawFd) {
+        self.watched().descriptors.remove(&descriptor);
+    }
+
+    /// Waits until something is ready. `take` tells whether a result is what the caller asked for.
+    ///
+    /// # Errors
+    /// [`Code::TimedOut`] at the deadline. [`Code::InvalidParameter`] if nothing is watched and there is none.
+    pub(crate) fn wait(&self, deadline: Option<Instant>, take: impl Fn(&Ready) -> bool) -> Result<Ready> {
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        let ready = self.wait_alone(deadline, take);
+        if self.waiting.fetch_sub(1, Ordering::AcqRel) > 1 {
+            // This thread may have taken the wake-up of another one.
+            self.signal.set();
+        }
+        ready
+    }
+
+    fn wait_alone(&self, deadline: Option<Instant>, take: impl Fn(&Ready) -> bool) -> Result<Ready> {
+        let waker = Waker::from(Arc::clone(&self.signal));
+        loop {
+            let (ready, descriptors) = self.look(&waker);
+            if take(&ready) {
+                return Ok(ready);
+            }
+            if deadline.is_some_and(|deadline| deadline <= clock::now()) {
+                return Err(Code::TimedOut.into());
+            }
+            let is_empty = self.watched().sockets.is_empty() && descriptors.is_empty();
+            if is_empty && deadline.is_none() {
+                return Err(Code::InvalidParameter.into());
+            }
+            let borrowed = descriptors.iter().filter_map(|(fd, events)| Some((borrow(*fd)?, flags(*events))));
+            self.signal.wait(&borrowed.collect::<Vec<_>>(), deadline);
+        }
+    }
+
+    /// What is ready now, and the watched descriptors.
+    fn look(&self, waker: &Waker) -> (Ready, Vec<(RawFd, Events)>) {
+        let mut ready = Ready::default();
+        let mut watched = self.watched();
+        for (id, entry) in &mut watched.sockets {
+            let now = entry.socket.look(&mut entry.looking, waker) & entry.events;
+            let lists =
+                [(Events::IN, &mut ready.read), (Events::OUT, &mut ready.write), (Events::ERROR, &mut ready.errors)];
+            lists.into_iter().filter(|(event, _)| now.has(*event)).for_each(|(_, list)| list.push(*id));
+        }
+        let descriptors: Vec<(RawFd, Events)> = watched.descriptors.iter().map(|(fd, events)| (*fd, *events)).collect();
+        drop(watched);
+        look_at_descriptors(&descriptors, &mut ready);
+        (ready, descriptors)
+    }
+}
+
+fn look_at_descriptors(descriptors: &[(RawFd, Events)], ready: &mut Ready) {
+    let known = descriptors.iter().filter_map(|(fd, events)| Some((*fd, borrow(*fd)?, flags(*events))));
+    let known: Vec<(RawFd, BorrowedFd<'_>, PollFlags)> = known.collect();
+    if known.is_empty() {
+        return;
+    }
+    let mut fds: Vec<PollFd<'_>> = known.iter().map(|(_, fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)).collect();
+    if poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_err() {
+        return;
+    }
+    for ((fd, ..), polled) in known.iter().zip(&fds) {
+        let found = polled.revents();
+        if found.intersects(PollFlags::IN) {
+            ready.system_read.push(*fd);
+        }
+        if found.intersects(PollFlags::OUT) {
+            ready.system_write.push(*fd);
+        }
+    }
+}
+
+fn flags(events: Events) -> PollFlags {
+    let mut flags = PollFlags::empty();
+    flags.set(PollFlags::IN, events.has(Events::IN));
+    flags.set(PollFlags::OUT, events.has(Events::OUT));
+    flags
+}
+
+/// A descriptor of the program. `None` if the number is none.
+fn borrow<'a>(descriptor: RawFd) -> Option<BorrowedFd<'a>> {
+    crate::border::descriptor(descriptor)
+}

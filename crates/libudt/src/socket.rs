@@ -1,0 +1,300 @@
+//! One socket: its states from birth to close.
+//!
+//! ```text
+//!   Init ──bind──▶ Bound ──listen──▶ Listening
+//!     └──────────────┴───connect──▶ Linked (connecting, connected, broken) ──close──▶ Closed
+//!                                       ▲
+//!                              accept ──┘
+//! ```
+
+mod connecting;
+mod link;
+mod listening;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::controller::{Factory, Object};
+use crate::events::Observers;
+use crate::failure::{Code, Result};
+use crate::options::{Name, Options, Stage, Value};
+use crate::port::{Port, source_towards};
+use crate::sockaddr::Family;
+use crate::trace::Trace;
+
+pub(crate) use link::{Channel, Link};
+pub(crate) use listening::Listening;
+
+/// The states that libudt tells, by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub(crate) enum State {
+    Init = 1,
+    Opened = 2,
+    Listening = 3,
+    Connecting = 4,
+    Connected = 5,
+    Broken = 6,
+    Closed = 8,
+    NonExistent = 9,
+}
+
+/// What a socket carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Stream,
+    Messages,
+}
+
+impl Kind {
+    /// # Errors
+    /// It is neither SOCK_STREAM nor SOCK_DGRAM.
+    pub(crate) fn from_number(number: i32) -> Result<Self> {
+        match number {
+            libc::SOCK_STREAM => Ok(Self::Stream),
+            libc::SOCK_DGRAM => Ok(Self::Messages),
+            _ => Err(Code::InvalidParameter.into()),
+        }
+    }
+}
+
+/// A socket.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    pub(crate) id: i32,
+    pub(crate) family: Family,
+    pub(crate) kind: Kind,
+    options: Mutex<Options>,
+    phase: Mutex<Phase>,
+    /// Those that select or epoll it.
+    pub(crate) observers: Observers,
+    /// Error signals of the peer that the program has heard of.
+    pub(crate) complaints_told: AtomicU64,
+    pub(crate) trace: Mutex<Trace>,
+    /// Whether the connection has what belongs to this socket alone.
+    settled: AtomicBool,
+    /// The program's controller, once the connection has it.
+    pub(crate) installed: Mutex<Option<Object>>,
+}
+
+/// How far a socket is, and what it has there.
+#[derive(Clone, Debug)]
+pub(crate) enum Phase {
+    Init,
+    Bound(Arc<Port>),
+    Listening(Arc<Listening>),
+    Linked(Arc<Link>),
+    Closed,
+}
+
+impl Socket {
+    pub(crate) fn new(id: i32, family: Family, kind: Kind) -> Self {
+        Self::at(id, family, kind, Options::default(), Phase::Init)
+    }
+
+    fn at(id: i32, family: Family, kind: Kind, options: Options, phase: Phase) -> Self {
+        Self {
+            id,
+            family,
+            kind,
+            options: Mutex::new(options),
+            phase: Mutex::new(phase),
+            observers: Observers::default(),
+            complaints_told: AtomicU64::new(0),
+            trace: Mutex::default(),
+            settled: AtomicBool::new(false),
+            installed: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn options(&self) -> MutexGuard<'_, Options> {
+        self.options.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        self.lock_phase().clone()
+    }
+
+    fn lock_phase(&self) -> MutexGuard<'_, Phase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves to the phase that `change` makes of the present one, and tells the observers.
+    fn advance(&self, change: impl FnOnce(&Phase) -> Result<Phase>) -> Result<()> {
+        let mut phase = self.lock_phase();
+        *phase = change(&phase)?;
+        drop(phase);
+        self.observers.notify();
+        Ok(())
+    }
+
+    /// Ends the socket. Returns what it had.
+    pub(crate) fn end(&self) -> Phase {
+        std::mem::replace(&mut *self.lock_phase(), Phase::Closed)
+    }
+
+    /// Whether its connection was seen established, and has what belongs to this socket.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.settled.load(Ordering::Acquire)
+    }
+
+    // ---- bind ----
+
+    /// Binds the socket to `address`.
+    ///
+    /// # Errors
+    /// It is bound. The system refuses the address.
+    pub(crate) fn bind(&self, address: SocketAddr) -> Result<()> {
+        let options = self.options().clone();
+        self.advance(|phase| match phase {
+            Phase::Init => Ok(Phase::Bound(Port::bind(address, &options)?)),
+            _ => Err(Code::InvalidOperation.into()),
+        })
+    }
+
+    /// Binds the socket to a UDP socket of the program.
+    ///
+    /// # Errors
+    /// It is bound. The system does not tell the address.
+    pub(crate) fn adopt(&self, socket: UdpSocket) -> Result<()> {
+        let options = self.options().clone();
+        self.advance(|phase| match phase {
+            Phase::Init => Ok(Phase::Bound(Port::adopt(socket, &options)?)),
+            _ => Err(Code::InvalidOperation.into()),
+        })
+    }
+
+    // ---- facts ----
+
+    /// The state as libudt tells it.
+    pub(crate) fn state(&self) -> State {
+        match self.phase() {
+            Phase::Init => State::Init,
+            Phase::Bound(_) => State::Opened,
+            Phase::Listening(_) => State::Listening,
+            Phase::Linked(link) => self.state_of(&link),
+            Phase::Closed => State::Closed,
+        }
+    }
+
+    fn state_of(&self, link: &Link) -> State {
+        match link.connection().readiness() {
+            Ok(now) if now.ended => State::Broken,
+            Ok(now) if now.connected => {
+                self.settle(link);
+                State::Connected
+            }
+            Ok(_) => State::Connecting,
+            Err(_) => State::Broken,
+        }
+    }
+
+    /// The connection.
+    ///
+    /// # Errors
+    /// [`Code::NotConnected`]: there is none.
+    pub(crate) fn link(&self) -> Result<Arc<Link>> {
+        match self.phase() {
+            Phase::Linked(link) => Ok(link),
+            _ => Err(Code::NotConnected.into()),
+        }
+    }
+
+    /// The address of this side. Once the peer is known, it is that of the way there.
+    ///
+    /// # Errors
+    /// The socket is not bound.
+    pub(crate) fn local_address(&self) -> Result<SocketAddr> {
+        match self.phase() {
+            Phase::Init | Phase::Closed => Err(Code::NotConnected.into()),
+            Phase::Bound(port) => Ok(port.address()),
+            Phase::Listening(listening) => Ok(listening.port.address()),
+            Phase::Linked(link) => Ok(source_towards(link.connection().peer_addr(), link.port.address())),
+        }
+    }
+
+    /// The address of the peer.
+    ///
+    /// # Errors
+    /// The socket is not connected.
+    pub(crate) fn peer_address(&self) -> Result<SocketAddr> {
+        let link = self.link()?;
+        match self.state_of(&link) {
+            State::Connected => Ok(link.connection().peer_addr()),
+            _ => Err(Code::NotConnected.into()),
+        }
+    }
+
+    // ---- options ----
+
+    /// Sets an option other than the controller.
+    ///
+    /// # Errors
+    /// See [`Options::set`]. The connection is over.
+    pub(crate) fn set_option(&self, name: Name, value: Value) -> Result<()> {
+        let phase = self.phase();
+        let mut options = self.options();
+        options.set(name, value, stage(&phase))?;
+        let rate = options.max_rate();
+        drop(options);
+        if let (Name::MaxBandwidth, Phase::Linked(link)) = (name, phase) {
+            // One that is not established yet gets it then.
+            let _ = link.connection().set_max_rate(rate);
+        }
+        Ok(())
+    }
+
+    /// Sets the factory of the controller.
+    ///
+    /// # Errors
+    /// The socket connects or is connected.
+    pub(crate) fn set_factory(&self, factory: Factory) -> Result<()> {
+        if stage(&self.phase()) > Stage::Bound {
+            return Err(Code::AlreadyBound.into());
+        }
+        self.options().factory = Some(factory);
+        Ok(())
+    }
+
+    /// The program's controller; `None` while the connection has the library's.
+    ///
+    /// # Errors
+    /// The socket is not bound.
+    pub(crate) fn controller(&self) -> Result<Option<Object>> {
+        if stage(&self.phase()) == Stage::Unbound {
+            return Err(Code::NotBound.into());
+        }
+        Ok(*self.installed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The value of an option other than the controller.
+    ///
+    /// # Errors
+    /// There is no such value.
+    pub(crate) fn option(&self, name: Name) -> Result<Value> {
+        let stats = || self.link().ok()?.connection().stats().ok();
+        let count =
+            |packets: Option<u32>| Value::Int(packets.map_or(0, |packets| packets.try_into().unwrap_or(i32::MAX)));
+        match name {
+            Name::State => Ok(Value::Int(self.state() as i32)),
+            Name::Events => Ok(Value::Int(self.events().bits())),
+            Name::SendData => Ok(count(stats().map(|stats| stats.send_buffer_packets))),
+            Name::RecvData => Ok(count(stats().map(|stats| stats.recv_buffer_packets))),
+            Name::Mss => match stats().map(|stats| stats.payload_size) {
+                Some(payload @ 1..) => Ok(count(Some(payload + crate::trace::HEADERS))),
+                _ => self.options().get(name).ok_or(Code::InvalidOperation.into()),
+            },
+            _ => self.options().get(name).ok_or(Code::InvalidOperation.into()),
+        }
+    }
+}
+
+/// How far options take a socket for.
+pub(crate) fn stage(phase: &Phase) -> Stage {
+    match phase {
+        Phase::Init => Stage::Unbound,
+        Phase::Bound(_) | Phase::Listening(_) => Stage::Bound,
+        Phase::Linked(_) | Phase::Closed => Stage::Connected,
+    }
+}

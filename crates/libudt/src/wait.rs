@@ -1,0 +1,124 @@
+//! Waits of calls: of one thread for one connection, and of one thread for many sockets and descriptors.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Instant;
+
+use farhaul::{Readiness, Watch};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use crate::clock;
+use crate::failure::{Code, Failure, Result};
+
+/// Wakes a thread that parks.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+thread_local! {
+    static UNPARK: Waker = Waker::from(Arc::new(Unpark(thread::current())));
+}
+
+/// Blocks this thread until `is_ready`.
+///
+/// # Errors
+/// [`Code::TimedOut`] at the deadline. What is watched is gone.
+pub(crate) fn until(
+    watch: &mut Watch,
+    deadline: Option<Instant>,
+    is_ready: impl Fn(Readiness) -> bool,
+) -> Result<Readiness> {
+    // Programs wait in their destructors as well, when the thread has no such value any more.
+    let waker = UNPARK.try_with(Waker::clone).unwrap_or_else(|_| Waker::from(Arc::new(Unpark(thread::current()))));
+    loop {
+        let readiness = watch.check(&waker)?;
+        if is_ready(readiness) {
+            return Ok(readiness);
+        }
+        match deadline {
+            None => thread::park(),
+            Some(deadline) => match deadline.saturating_duration_since(clock::now()) {
+                left if left.is_zero() => return Err(Code::TimedOut.into()),
+                left => thread::park_timeout(left),
+            },
+        }
+    }
+}
+
+/// Wakes a thread that waits for many sockets, or for descriptors of the system as well.
+#[derive(Debug)]
+pub(crate) struct Signal {
+    descriptor: OwnedFd,
+    is_set: AtomicBool,
+}
+
+impl Signal {
+    /// # Errors
+    /// The process has no descriptor left.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        let descriptor = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)
+            .map_err(|errno| Failure::of_system(Code::NoResource, &errno.into()))?;
+        Ok(Arc::new(Self { descriptor, is_set: AtomicBool::new(false) }))
+    }
+
+    pub(crate) fn set(&self) {
+        if !self.is_set.swap(true, Ordering::AcqRel) {
+            // The counter is far from its limit, the only reason for a failure.
+            let _ = rustix::io::write(&self.descriptor, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Waits until it is set, one of `descriptors` is ready, or the deadline. Check the states behind it: a change that
+    /// comes later sets it again.
+    pub(crate) fn wait(&self, descriptors: &[(BorrowedFd<'_>, PollFlags)], deadline: Option<Instant>) {
+        let mut fds = vec![PollFd::from_borrowed_fd(self.descriptor.as_fd(), PollFlags::IN)];
+        fds.extend(descriptors.iter().map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)));
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(clock::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        // An interrupted wait is one that ends early. The caller checks what it waits for.
+        let ready = poll(&mut fds, left.as_ref());
+        if ready.is_ok() && fds[0].revents().contains(PollFlags::IN) {
+            // In this order: whoever sets it in between has changed a state that the caller checks next.
+            let _ = rustix::io::read(&self.descriptor, &mut [0; 8]);
+            self.is_set.store(false, Ordering::Release);
+        }
+    }
+}
+
+impl Wake for Signal {
+    fn wake(self: Arc<Self>) {
+        self.set();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.set();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_ends_the_next_wait_once() {
+        let signal = Signal::new().unwrap();
+        signal.set();
+        signal.set();
+        signal.wait(&[], None);
+        assert!(!signal.is_set.load(Ordering::Relaxed));
+        signal.wait(&[], Some(clock::now()));
+        Waker::from(Arc::clone(&signal)).wake();
+        signal.wait(&[], None);
+    }
+}
