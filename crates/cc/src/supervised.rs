@@ -8,7 +8,7 @@
 //! | `send_period` | zero (unpaced) to 60 s |
 //! | `freeze_until` | at most 60 s ahead |
 //! | `catch_up_pace` | finite |
-//! | `burst`, `least_burst`, `ack_interval` | at least one packet |
+//! | `burst`, `least_burst`, `ack_interval`, `full_ack_interval` | at least one packet |
 //! | `ack_period`, `rto` | above zero; `rto` at most 60 s |
 //!
 //! After the first fault, no callback is called any more. The settings stay as they were before it. A check costs a dozen
@@ -292,6 +292,7 @@ fn nonsense_in(control: &Control, now: Instant) -> Option<Nonsense> {
         ("burst", no_packet(control.burst)),
         ("least_burst", no_packet(control.least_burst)),
         ("ack_interval", no_packet(control.ack_interval)),
+        ("full_ack_interval", no_packet(control.full_ack_interval)),
         ("ack_period", no_time(control.ack_period)),
         ("rto", no_time(control.rto)),
     ];

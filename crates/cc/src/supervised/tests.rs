@@ -70,7 +70,7 @@ fn usable_settings_pass_and_the_end_is_told_once() {
 
 #[test]
 fn each_unusable_setting_is_a_failure_after_which_the_settings_stay() {
-    let wrong: [(Change, &str); 17] = [
+    let wrong: [(Change, &str); 18] = [
         (|control| control.cwnd = Some(f64::NAN), "cwnd to NaN"),
         (|control| control.cwnd = Some(f64::INFINITY), "cwnd to an infinite value"),
         (|control| control.cwnd = Some(0.0), "cwnd to zero"),
@@ -83,6 +83,7 @@ fn each_unusable_setting_is_a_failure_after_which_the_settings_stay() {
         (|control| control.burst = Some(0), "burst to zero"),
         (|control| control.least_burst = Some(0), "least_burst to zero"),
         (|control| control.ack_interval = Some(0), "ack_interval to zero"),
+        (|control| control.full_ack_interval = Some(0), "full_ack_interval to zero"),
         (|control| control.ack_period = Some(Duration::ZERO), "ack_period to zero"),
         (|control| control.rto = Some(Duration::ZERO), "rto to zero"),
         (|control| control.rto = Some(Duration::from_secs(61)), "rto to more than 60 s"),

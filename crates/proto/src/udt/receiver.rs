@@ -4,7 +4,7 @@ mod full_size;
 mod pieces;
 
 use farhaul_cc::{Control, DataPacket};
-use farhaul_units::{Duration, Instant, SeqNo};
+use farhaul_units::{Instant, SeqNo};
 use farhaul_wire::udt4::{Ack, DataHeader, DropRequest, Piece, Receipt, SocketId, Timestamp};
 
 use self::full_size::FullSize;
