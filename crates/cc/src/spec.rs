@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::Controller;
 use crate::options::SpecError;
-use crate::registry::Entry;
+use crate::registry::{Entry, Revision};
 use crate::selection::Selection;
 
 /// A controller and its options: `union`, `udt-2007:release-3.3`, `fixed:rate=500mbit`.
@@ -19,34 +20,85 @@ use crate::selection::Selection;
 /// assert!("fixed".parse::<farhaul_cc::Spec>().unwrap_err().to_string().contains("fixed:rate=500mbit"));
 /// # Ok::<(), farhaul_cc::SpecError>(())
 /// ```
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Spec(Selection<Entry>);
+#[derive(Clone, PartialEq, Eq)]
+pub struct Spec(Choice);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Choice {
+    Registered(Selection<Entry>),
+    Made(Made),
+}
+
+/// A controller of the program itself.
+#[derive(Clone)]
+struct Made {
+    name: Arc<str>,
+    make: Arc<Make>,
+}
+
+/// Makes a controller for one connection, from a seed.
+type Make = dyn Fn(u64) -> Box<dyn Controller> + Send + Sync;
 
 impl Spec {
-    /// A new controller for one connection. `seed` determines its random draws.
-    pub fn build(&self, seed: u64) -> Box<dyn Controller> {
-        (self.entry().construct)(self.0.settings(), seed)
-            .expect("the same settings were constructed when they were parsed")
+    /// A controller of the program, which is in no registry. `make` makes one for each connection from a seed for its random
+    /// draws. `name` is what reports say; it cannot be parsed.
+    pub fn made(name: &str, make: impl Fn(u64) -> Box<dyn Controller> + Send + Sync + 'static) -> Self {
+        Self(Choice::Made(Made { name: name.into(), make: Arc::new(make) }))
     }
 
-    /// The controller's row in the registry.
-    pub fn entry(&self) -> &'static Entry {
-        self.0.row()
+    /// A new controller for one connection. `seed` determines its random draws.
+    pub fn build(&self, seed: u64) -> Box<dyn Controller> {
+        match &self.0 {
+            Choice::Registered(selection) => (selection.row().construct)(selection.settings(), seed)
+                .expect("the same settings were constructed when they were parsed"),
+            Choice::Made(made) => (made.make)(seed),
+        }
+    }
+
+    /// Where its code is.
+    pub const fn revision(&self) -> Revision {
+        match &self.0 {
+            Choice::Registered(selection) => selection.row().revision,
+            Choice::Made(_) => Revision::Program,
+        }
+    }
+
+    /// Whether other programs know it by its name.
+    pub const fn is_registered(&self) -> bool {
+        matches!(self.0, Choice::Registered(_))
     }
 }
+
+impl Default for Spec {
+    /// The first row of the registry.
+    fn default() -> Self {
+        Self(Choice::Registered(Selection::default()))
+    }
+}
+
+impl PartialEq for Made {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.make, &other.make)
+    }
+}
+
+impl Eq for Made {}
 
 impl FromStr for Spec {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        text.parse().map(Self)
+        text.parse().map(|selection| Self(Choice::Registered(selection)))
     }
 }
 
 impl fmt::Display for Spec {
-    /// In the format that [`FromStr`] reads.
+    /// In the format that [`FromStr`] reads, unless it is [made](Spec::made).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        match &self.0 {
+            Choice::Registered(selection) => selection.fmt(f),
+            Choice::Made(made) => f.write_str(&made.name),
+        }
     }
 }
 
@@ -77,6 +129,15 @@ mod tests {
         }
         assert_eq!(Spec::default(), "union".parse().unwrap());
         assert_ne!(Spec::default(), "udt".parse().unwrap());
+    }
+
+    #[test]
+    fn a_controller_of_the_program_is_made_anew_for_each_connection() {
+        let spec = Spec::made("mine", |seed| Spec::from_str("reno").unwrap().build(seed));
+        assert_eq!((spec.to_string(), spec.is_registered()), ("mine".to_owned(), false));
+        assert_eq!(spec.build(1).name(), "reno");
+        assert_eq!(spec, spec.clone());
+        assert_ne!(spec, Spec::made("mine", |seed| Spec::default().build(seed)));
     }
 
     #[test]

@@ -158,7 +158,8 @@ impl Figure {
     fn all_jobs(&self) -> Result<Vec<Job>, ScenarioError> {
         let mut jobs = self.experiment.jobs("")?;
         for (quick, emulated) in [(false, false), (true, false), (false, true), (true, true)] {
-            let overrides = Overrides { quick, emulated, ..Overrides::default() };
+            let controllers = self.experiment.controllers().clone();
+            let overrides = Overrides { quick, emulated, controllers, ..Overrides::default() };
             // Another form that cannot be run has no names and no files.
             let other = Experiment::read(&self.info.id, self.experiment.file(), &self.text, &overrides);
             jobs.extend(other.and_then(|experiment| experiment.jobs("")).unwrap_or_default());
@@ -170,6 +171,14 @@ impl Figure {
     pub fn is_shipped(&self) -> bool {
         let same = |shipped: &&Shipped| shipped.id == self.info.id && shipped.scenario == self.text;
         shipped().iter().find(same).is_some_and(|shipped| shipped.published == self.published)
+    }
+
+    /// A scenario that is in no file. Messages and records call it `name`.
+    ///
+    /// # Errors
+    /// The scenario cannot be run.
+    pub fn text(name: &str, text: String, overrides: &Overrides) -> Result<Self, LabError> {
+        Ok(FigureFiles { id: name, file: name, text, published: "", readme: "" }.read(overrides)?)
     }
 
     /// The scenario in a file, with `paper.csv` and `README.md` beside it if they exist.

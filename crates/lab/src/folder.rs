@@ -42,7 +42,8 @@ impl Settings {
     /// The changes to the scenario.
     pub fn overrides(&self) -> Overrides {
         let emulated = !self.world.is_simulated();
-        Overrides { quick: self.quick, emulated, seed: self.seed, axes: self.axes.clone(), ..Overrides::default() }
+        let seeds = self.seed.into_iter().collect();
+        Overrides { quick: self.quick, emulated, seeds, axes: self.axes.clone(), ..Overrides::default() }
     }
 }
 

@@ -11,4 +11,4 @@ pub mod svg;
 pub mod worlds;
 
 pub use page::page;
-pub use svg::{Drawing, drawings};
+pub use svg::{Content, Drawing, contents, drawings};

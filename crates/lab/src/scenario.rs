@@ -16,7 +16,7 @@ pub(crate) mod topology;
 pub mod vocabulary;
 
 pub use axis::{Axis, Curve};
-pub use expand::{Experiment, Job, Overrides};
+pub use expand::{Controllers, Experiment, Job, Overrides};
 pub use plot::{PlotAxis, PlotKind, PlotSpec, Scale};
 pub use reader::nearest;
 pub use score::{Demand, Direction, ScoreSource, ScoreSpec};

@@ -262,7 +262,9 @@ impl Settings {
         words.extend((!self.remembers_paths).then(|| "--no-path-memory".to_owned()));
         words.extend(self.background.then(|| "--background".to_owned()));
         words.extend(self.mtu.map(|mtu| format!("--mtu={mtu}")));
-        words.extend(self.controller.as_ref().map(|controller| format!("--controller={controller}")));
+        // A controller of this program governs what it sends, and the remote one has its own.
+        let known = self.controller.as_ref().filter(|controller| controller.is_registered());
+        words.extend(known.map(|controller| format!("--controller={controller}")));
         words.extend(self.rate.map(|rate| format!("--rate={}bit", rate.bits_per_second())));
         words.extend(self.buffer.map(|ByteSize(bytes)| format!("--buffer={bytes}B")));
         words
@@ -286,7 +288,7 @@ impl Settings {
             builder = builder.path_memory(memory());
         }
         if let Some(controller) = self.effective_controller() {
-            builder = builder.controller(controller.to_string());
+            builder = builder.controller_with(move |seed| controller.build(seed));
         }
         if let Some(rate) = self.rate {
             builder = builder.max_rate(rate);

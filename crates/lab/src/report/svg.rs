@@ -6,6 +6,7 @@
 mod bars;
 mod canvas;
 mod chart;
+mod content;
 mod data;
 mod heat;
 mod histogram;
@@ -25,6 +26,7 @@ use crate::report::style;
 use crate::scenario::{PlotKind, PlotSpec};
 
 pub(crate) use canvas::{Anchor, Canvas, escape, number, width};
+pub use content::{Content, ContentAxis, ContentLine, ContentPanel, contents};
 use data::PlotSource;
 pub(crate) use data::{meant_at, words};
 pub use histogram::{Histogram, histogram};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use farhaul_cc::Spec;
 use farhaul_units::Rate;
 
 use super::axis::{Axis, Changes, Curve};
@@ -27,14 +28,19 @@ pub struct Overrides {
     pub quick: bool,
     /// The form for real sockets, on top of the quick one if both are wanted.
     pub emulated: bool,
-    /// The seed that replaces the scenario's.
-    pub seed: Option<u64>,
+    /// The seeds that replace the scenario's; none for those of the scenario.
+    pub seeds: Vec<u64>,
     /// Values of an axis by its name, or of a key by its path.
     pub axes: Vec<(String, Vec<String>)>,
     /// A smoke run for tests: the first and the last point of each curve, for a moment of virtual time, without
     /// warm-up.
     pub smoke: bool,
+    /// Controllers of the program, by the names that flows have for them.
+    pub controllers: Controllers,
 }
+
+/// Controllers by name.
+pub type Controllers = BTreeMap<String, Spec>;
 
 /// A scenario and all its setups.
 #[derive(Clone, Debug)]
@@ -43,6 +49,7 @@ pub struct Experiment {
     pub scenario: Scenario,
     changes: AllChanges,
     smoke: bool,
+    controllers: Controllers,
     source: Source,
     root: Node,
 }
@@ -120,14 +127,15 @@ impl Experiment {
                 }
             }
         }
-        if let Some(seed) = overrides.seed {
-            scenario.seeds = vec![seed];
+        if !overrides.seeds.is_empty() {
+            scenario.seeds.clone_from(&overrides.seeds);
         }
         if scenario.curves.is_empty() {
             scenario.curves.push(Curve::only());
             changes.curves.push(Changes::new());
         }
-        let mut experiment = Self { scenario, changes, smoke: overrides.smoke, source, root };
+        let controllers = overrides.controllers.clone();
+        let mut experiment = Self { scenario, changes, smoke: overrides.smoke, controllers, source, root };
         let (first, _) = experiment.setup(&[&experiment.changes.curves[0], &experiment.first_point()])?;
         experiment.scenario.duration = first.duration.as_secs_f64();
         experiment.scenario.warmup = first.warmup.as_secs_f64();
@@ -154,6 +162,11 @@ impl Experiment {
     /// The scenario as it was written, with the changes of the quick and of the emulated form if they are run.
     pub(crate) fn root(&self) -> &Node {
         &self.root
+    }
+
+    /// The controllers of the program that it may name.
+    pub(crate) const fn controllers(&self) -> &Controllers {
+        &self.controllers
     }
 
     fn first_point(&self) -> Changes {
@@ -231,7 +244,7 @@ impl Experiment {
         for (path, value) in layers.iter().copied().flatten() {
             apply(&self.source, &mut root, path, value)?;
         }
-        let setup = Setup::read(&self.source, &root)?;
+        let setup = Setup::read(&self.source, &root, &self.controllers)?;
         let setup = if self.smoke { setup.smoke() } else { setup };
         // Recorded links are in files of their own.
         let recorded: String = setup.topology.links.iter().map(|link| format!("{:?}", link.path.variation)).collect();

@@ -6,10 +6,10 @@ use farhaul_cc::registry::Revision;
 use farhaul_units::{Duration, Rate};
 use toml::Spanned;
 
-use super::files;
 use super::flow::{FlowSpec, Protocol, check_beside};
 use super::reader::{AboveZero, Node, Section, Source, Time};
 use super::topology::{Topology, has_named_nodes};
+use super::{Controllers, files};
 use crate::error::ScenarioError;
 
 /// The longest run: a day, which some hours can simulate.
@@ -60,7 +60,7 @@ impl Setup {
     /// The revisions of controllers whose code is not in this program. The key of the program covers all others.
     pub(super) fn revisions(&self) -> String {
         let revised = self.flows.iter().filter_map(|flow| match &flow.protocol {
-            Protocol::Bulk(bulk) => match bulk.controller.as_ref()?.entry().revision {
+            Protocol::Bulk(bulk) => match bulk.controller.as_ref()?.revision() {
                 Revision::Text(text) => Some(format!("revision {text:?}\n")),
                 _ => None,
             },
@@ -85,7 +85,9 @@ impl Setup {
     }
 
     /// Parses the setup from a scenario after all changes.
-    pub(crate) fn read(source: &Source, root: &Node) -> Result<Self, ScenarioError> {
+    ///
+    /// `controllers` are those of the program, by name.
+    pub(crate) fn read(source: &Source, root: &Node, controllers: &Controllers) -> Result<Self, ScenarioError> {
         let files = files::named(own(root).map(|(_, node)| node));
         let mut root = Section::root(source, root)?;
         let length: Spanned<AboveZero> = root.needed("duration", "duration = \"60s\"")?;
@@ -109,7 +111,7 @@ impl Setup {
         let named = has_named_nodes(&mut root);
         let mut flows = Vec::new();
         for section in root.sections("flow")? {
-            flows.extend(FlowSpec::read(section, named)?);
+            flows.extend(FlowSpec::read(section, named, controllers)?);
         }
         if flows.is_empty() {
             return wrong(&root, "flow", "a scenario needs a [[flow]]".to_owned());

@@ -188,7 +188,7 @@ fn the_quick_form_replaces_what_it_names() {
 fn the_command_line_replaces_axes_and_seeds() {
     let text = format!("{HEAD}{LINK}{FLOW}[[axis]]\nname = 'rate'\nset = 'link.rate'\nvalues = ['1mbit', '2mbit']\n");
     let overrides = Overrides {
-        seed: Some(9),
+        seeds: vec![9],
         axes: vec![
             ("rate".to_owned(), vec!["5mbit".to_owned()]),
             ("link.loss".to_owned(), vec!["0".to_owned(), "1%".to_owned()]),
@@ -399,4 +399,20 @@ fn a_host_is_late_by_stated_times() {
         let message = refused(&host(keys));
         assert!(message.starts_with("7: ") && message.contains(words), "{message}");
     }
+}
+
+#[test]
+fn a_flow_may_name_a_controller_of_the_program() {
+    let text =
+        "title = 'mine'\nduration = '1s'\nlink = { rate = '1mbit', rtt = '1ms' }\n[[flow]]\ncontroller = 'mine'\n";
+    let mine = Spec::made("mine", |seed| Spec::default().build(seed));
+    let overrides = Overrides { controllers: [("mine".to_owned(), mine.clone())].into(), ..Overrides::default() };
+    let jobs = Experiment::read("mine", "mine.toml", text, &overrides).unwrap().jobs("").unwrap();
+    let Protocol::Bulk(bulk) = &jobs[0].setup.flows[0].protocol else { panic!("it is a bulk flow") };
+    assert_eq!(bulk.controller, Some(mine));
+    let unknown = Experiment::read("mine", "mine.toml", text, &Overrides::default()).unwrap_err().to_string();
+    assert!(
+        unknown.starts_with("mine.toml:5: `controller` in [[flow]]: unknown congestion controller 'mine'"),
+        "{unknown}"
+    );
 }

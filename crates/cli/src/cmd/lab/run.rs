@@ -179,7 +179,7 @@ impl Session<'_> {
         let overrides = Overrides {
             quick: self.options.quick,
             emulated: !self.venue.world().is_simulated(),
-            seed: self.options.seed,
+            seeds: self.options.seed.into_iter().collect(),
             axes: self.axes.to_vec(),
             ..Overrides::default()
         };

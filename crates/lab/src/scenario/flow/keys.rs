@@ -12,6 +12,7 @@ use super::window::WindowKeys;
 use super::{Bulk, FlowSpec, Host, Pattern, Protocol, Tcp, Window, measured};
 use crate::error::ScenarioError;
 use crate::metric::RunMetric;
+use crate::scenario::Controllers;
 use crate::scenario::reader::{AboveZero, LinkRate, OrTable, Section, Share, Size, Time, Value, Whole, listed};
 
 /// The most flows of a scenario, which some hours can simulate.
@@ -84,13 +85,19 @@ const OTHER_KINDS: [(&str, FlowKind); 7] = [
 
 impl FlowSpec {
     /// Parses a `[[flow]]` into one or several flows.
-    pub(crate) fn read(mut section: Section<'_>, named_nodes: bool) -> Result<Vec<Self>, ScenarioError> {
+    ///
+    /// `controllers` are those of the program, by name.
+    pub(crate) fn read(
+        mut section: Section<'_>,
+        named_nodes: bool,
+        controllers: &Controllers,
+    ) -> Result<Vec<Self>, ScenarioError> {
         let source = section.source();
         let line = section.line();
         let FlowName(group) = section.needed("name", "name = \"far\"")?;
         let packet = section.value("packet")?.map_or(PACKET, |Whole::<576, 65_535>(bytes)| bytes as u32);
         let kind = section.value("protocol")?.unwrap_or_else(|| FlowKind::Bulk(Default::default()));
-        let protocol = protocol(&mut section, kind, packet)?;
+        let protocol = protocol(&mut section, kind, packet, controllers)?;
         let transfers = transfers(&mut section, &protocol)?;
         let count = match transfers {
             Some((_, 1)) => None,
@@ -166,7 +173,12 @@ fn transfers(section: &mut Section<'_>, protocol: &Protocol) -> Result<Option<(u
     Ok(Some((transfers as u32, at_a_time.map_or(1, |Whole(flows)| flows).min(transfers))))
 }
 
-fn protocol(section: &mut Section<'_>, kind: FlowKind, packet: u32) -> Result<Protocol, ScenarioError> {
+fn protocol(
+    section: &mut Section<'_>,
+    kind: FlowKind,
+    packet: u32,
+    controllers: &Controllers,
+) -> Result<Protocol, ScenarioError> {
     match kind {
         FlowKind::Constant => cross(section, CROSS_TRAFFIC, Pattern::Constant),
         FlowKind::Poisson => cross(section, CROSS_TRAFFIC, Pattern::Poisson),
@@ -174,7 +186,7 @@ fn protocol(section: &mut Section<'_>, kind: FlowKind, packet: u32) -> Result<Pr
             let (AboveZero(on), Time(off)) = (section.needed("on", ON_OFF)?, section.needed("off", ON_OFF)?);
             cross(section, ON_OFF, Pattern::OnOff(on, off))
         }
-        FlowKind::Bulk(protocol) => bulk(section, protocol).map(Protocol::Bulk),
+        FlowKind::Bulk(protocol) => bulk(section, protocol, controllers).map(Protocol::Bulk),
         FlowKind::Tcp => tcp(section).map(Protocol::Tcp),
         FlowKind::Libudt => Ok(Protocol::Libudt),
         FlowKind::Stable => measured::stable(section).map(Protocol::Measured),
@@ -186,11 +198,18 @@ fn cross(section: &mut Section<'_>, example: &str, pattern: Pattern) -> Result<P
     section.needed("rate", example).map(|LinkRate(rate)| Protocol::Cross(rate, pattern))
 }
 
-fn bulk(section: &mut Section<'_>, protocol: farhaul_protocols::Protocol) -> Result<Bulk, ScenarioError> {
+fn bulk(
+    section: &mut Section<'_>,
+    protocol: farhaul_protocols::Protocol,
+    controllers: &Controllers,
+) -> Result<Bulk, ScenarioError> {
     let default = protocol.controller();
     let given = section.value::<Spanned<String>>("controller")?.map(|text| {
         let given = match &default {
-            Some(_) => text.get_ref().parse::<Spec>().map_err(|wrong| wrong.to_string()),
+            Some(_) => match controllers.get(text.get_ref()) {
+                Some(own) => Ok(own.clone()),
+                None => text.get_ref().parse::<Spec>().map_err(|wrong| wrong.to_string()),
+            },
             None => Err(format!("'{}' has none, because its own rules govern the rate", protocol.entry().name)),
         };
         given.map_err(|what| section.source().error(&text, format!("`controller` in [[flow]]: {what}")))

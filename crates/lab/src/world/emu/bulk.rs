@@ -107,8 +107,8 @@ fn endpoint(
         .connect_timeout(PATIENCE)
         .peer_timeout(PATIENCE)
         .linger(PATIENCE);
-    if let Some(controller) = &bulk.controller {
-        builder = builder.controller(controller.to_string());
+    if let Some(controller) = bulk.controller.clone() {
+        builder = builder.controller_with(move |seed| controller.build(seed));
     }
     let address = SocketAddr::new(IpAddr::V4(scene.emulation.ipv4(host)), port);
     let bound = scene.emulation.enter(host, || Ok(meter.count_new(&driver(port), || builder.bind(address))?));
