@@ -112,7 +112,10 @@ impl Door {
                 Ok(true)
             }
             Poll::Ready(outcome) => {
-                settle(waiting.promise.bind(py), outcome(py))?;
+                let Pending { future, promise, .. } = waiting;
+                // Its drop may lock what other threads hold for a while.
+                py.detach(|| drop(future));
+                settle(promise.bind(py), outcome(py))?;
                 Ok(false)
             }
         }

@@ -4,6 +4,7 @@ use std::{mem, process};
 
 use pyo3::prelude::*;
 
+use crate::detached::let_go;
 use crate::error::forked;
 
 /// An object of the process that made it.
@@ -11,13 +12,13 @@ use crate::error::forked;
 /// In a child process it cannot be reached, and its drop does nothing: the threads that would answer do not exist there, and a packet
 /// from the child would end the connection of the parent.
 #[derive(Debug)]
-pub(crate) struct OfProcess<T> {
+pub(crate) struct OfProcess<T: Send> {
     id: u32,
     /// `None` once it is dropped.
     inner: Option<T>,
 }
 
-impl<T> OfProcess<T> {
+impl<T: Send> OfProcess<T> {
     /// An object of this process.
     pub(crate) fn new(inner: T) -> Self {
         Self { id: process::id(), inner: Some(inner) }
@@ -36,10 +37,13 @@ impl<T> OfProcess<T> {
     }
 }
 
-impl<T> Drop for OfProcess<T> {
+impl<T: Send> Drop for OfProcess<T> {
     fn drop(&mut self) {
-        if !self.is_here() {
-            mem::forget(self.inner.take());
+        let inner = self.inner.take();
+        if self.is_here() {
+            let_go(inner);
+        } else {
+            mem::forget(inner);
         }
     }
 }

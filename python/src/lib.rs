@@ -10,6 +10,7 @@
 //! | `event_loop` | futures on an event loop of Python, woken without a runtime |
 //! | `off_thread` | work that blocks, as a future |
 //! | `fork` | objects that a child process must not use |
+//! | `detached` | values that go without the interpreter's lock |
 //! | `settings` | keyword arguments of connections |
 //! | `stream`, `buffer` | streams, and the memory of Python's objects |
 //! | `listener`, `messages` | ports to which others connect, and messages with boundaries |
@@ -21,6 +22,7 @@
 
 mod buffer;
 mod copy;
+mod detached;
 mod error;
 mod event_loop;
 mod file_records;

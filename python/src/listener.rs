@@ -60,7 +60,7 @@ impl Listener {
         let limit: Option<Duration> = timeout.map(|seconds| time("timeout", seconds)).transpose()?;
         let accepted = wait(py, limit, inner.port.accept_async())?;
         let (stream, _) = accepted.map_err(|error| inner.raised(&error))?;
-        Ok(accepted_stream(&stream))
+        Ok(accepted_stream(py, &stream))
     }
 
     /// The same as an `asyncio.Future`.
@@ -70,7 +70,7 @@ impl Listener {
             let accepted = port.accept_async().await;
             Box::new(move |py: Python<'_>| {
                 let (stream, _) = accepted.map_err(|error| of_connection(&error, &port.local_addr()))?;
-                Ok(Py::new(py, accepted_stream(&stream))?.into_any())
+                Ok(Py::new(py, accepted_stream(py, &stream))?.into_any())
             }) as Outcome
         })
     }
@@ -131,8 +131,8 @@ impl Inner {
     }
 }
 
-fn accepted_stream(stream: &AsyncStream) -> Stream {
-    Stream::of(stream.as_blocking().clone())
+fn accepted_stream(py: Python<'_>, stream: &AsyncStream) -> Stream {
+    Stream::of(py, stream.as_blocking().clone())
 }
 
 /// Opens a port for these clients, or for those that the files of keys admit.

@@ -43,7 +43,7 @@ impl MessageSocket {
         let cancellation = environment.cancellation.clone();
         let connecting = OffThread::begin("connect", cancellation, move || connect(&host, &settings, &environment));
         let connected = wait(py, None, connecting.map_err(raised)?)?;
-        connected.and_then(|connected| connected).map(Self::of).map_err(raised)
+        connected.and_then(|connected| connected).map(|connected| Self::of(py, connected)).map_err(raised)
     }
 
     /// Opens the UDP port at `address`. Its connections are plain.
@@ -172,7 +172,7 @@ impl MessageListener {
         let port = self.0.get()?;
         let accepted = wait(py, limit(timeout)?, port.accept_async())?;
         let (socket, _) = accepted.map_err(|error| of_connection(&error, &port.local_addr()))?;
-        Ok(MessageSocket::of(socket.as_blocking().clone()))
+        Ok(MessageSocket::of(py, socket.as_blocking().clone()))
     }
 
     /// Its address, `host:port`.
@@ -204,8 +204,8 @@ impl MessageListener {
 }
 
 impl MessageSocket {
-    fn of(connection: Connection) -> Self {
-        let peer = connection.peer_addr().to_string();
+    fn of(py: Python<'_>, connection: Connection) -> Self {
+        let peer = py.detach(|| connection.peer_addr()).to_string();
         Self(OfProcess::new(Inner { connection, peer }))
     }
 }

@@ -18,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 pub(crate) use self::stats::Stats;
 use crate::buffer::{Readable, Writable};
+use crate::detached::Detached;
 use crate::error::{of_connection, of_io, raised, usage};
 use crate::event_loop::{Outcome, on_loop};
 use crate::fork::OfProcess;
@@ -44,8 +45,8 @@ struct Inner {
 }
 
 impl Stream {
-    pub(crate) fn of(connection: Connection) -> Self {
-        let peer = connection.peer_addr().to_string();
+    pub(crate) fn of(py: Python<'_>, connection: Connection) -> Self {
+        let peer = py.detach(|| connection.peer_addr()).to_string();
         let (timeout, is_closed, block) = (Mutex::default(), Mutex::default(), Mutex::default());
         Self(OfProcess::new(Inner { connection, peer, timeout, is_closed, block }))
     }
@@ -74,7 +75,10 @@ impl Stream {
     #[pyo3(signature = (address, **options))]
     fn connect(py: Python<'_>, address: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let connecting = connecting(py, address, options)?;
-        wait(py, None, connecting)?.and_then(|connected| connected).map(Self::of).map_err(raised)
+        wait(py, None, connecting)?
+            .and_then(|connected| connected)
+            .map(|connected| Self::of(py, connected))
+            .map_err(raised)
     }
 
     /// An `asyncio.Future` of a stream.
@@ -89,7 +93,7 @@ impl Stream {
         on_loop(py, async move {
             let connected = connecting.await.and_then(|connected| connected);
             Box::new(move |py: Python<'_>| {
-                let stream = Self::of(connected.map_err(raised)?);
+                let stream = Self::of(py, connected.map_err(raised)?);
                 Ok(Py::new(py, stream)?.into_any())
             }) as Outcome
         })
@@ -356,13 +360,13 @@ impl Inner {
     }
 
     fn read_into(&self, py: Python<'_>, out: &mut [u8]) -> PyResult<usize> {
-        let mut stream = self.waiting();
+        let mut stream = Detached::new(self.waiting());
         let read = wait(py, self.timeout(), std::future::poll_fn(|cx| poll_read(&mut stream, cx, out)))?;
         read.map_err(|error| of_io(&error, &self.peer))
     }
 
     fn write_all(&self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
-        let mut stream = self.waiting();
+        let mut stream = Detached::new(self.waiting());
         for part in data.chunks(BETWEEN_LOOKS) {
             py.check_signals()?;
             let written = wait(py, self.timeout(), write_all(&mut stream, part))?;

@@ -51,7 +51,8 @@ where
     F: Future + Send,
     F::Output: Send,
 {
-    let mut future = pin!(future);
+    // It goes without the interpreter's lock: to give up a wait takes the lock of a port.
+    let mut future = pin!(Some(future));
     let waiting = Arc::new(Waiting { thread: thread::current(), is_woken: AtomicBool::new(false) });
     let waker = Waker::from(Arc::clone(&waiting));
     let clock = Clock::start();
@@ -59,7 +60,9 @@ where
         let slice_ends = clock.now() + SLICE;
         let ready = py.detach(|| {
             loop {
-                if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                let polled = future.as_mut().as_pin_mut()?.poll(&mut Context::from_waker(&waker));
+                if let Poll::Ready(value) = polled {
+                    future.set(None);
                     return Some(value);
                 }
                 loop {
@@ -78,11 +81,11 @@ where
         if let Some(value) = ready {
             return Ok(Some(value));
         }
-        py.check_signals()?;
-        if let Some(limit) = limit
-            && clock.now() >= Instant::ZERO + limit
-        {
-            return Ok(None);
+        let signalled = py.check_signals();
+        let is_over = limit.is_some_and(|limit| clock.now() >= Instant::ZERO + limit);
+        if signalled.is_err() || is_over {
+            py.detach(|| future.set(None));
+            return signalled.map(|()| None);
         }
     }
 }

@@ -57,7 +57,7 @@ pub(super) fn receive(inner: &Inner, py: Python<'_>, file: &Bound<'_, PyAny>, co
         }
         if let Err(error) = py.detach(|| file.write_all(&block[..len])) {
             // What the peer sends goes nowhere, and it must not take it for stored.
-            inner.connection.abort();
+            py.detach(|| inner.connection.abort());
             return Err(error.into());
         }
         received += len as u64;
