@@ -7,6 +7,8 @@
 | send and receive bytes | `connect`, `listen`; for tasks: `open_connection`, `start_server` |
 | send and receive messages | `MessageSocket` |
 | catch failures | `Error` and its subclasses |
+| control congestion by a class of your own | `farhaul.cc` |
+| simulate networks; run experiments | `farhaul.sim`, `farhaul.lab` |
 """
 
 from ._copy import copy, copy_async
@@ -14,6 +16,7 @@ from ._errors import (
     AlreadyExistsError,
     CancelledError,
     ConnectTimeoutError,
+    ControllerError,
     Error,
     ForkedError,
     IntegrityError,
@@ -43,6 +46,7 @@ __all__ = [
     "CancelledError",
     "ConnectTimeoutError",
     "ConnectionOptions",
+    "ControllerError",
     "CopyOptions",
     "DirectoryServer",
     "Error",

@@ -94,6 +94,10 @@ class CancelledError(Error):
     """It was cancelled."""
 
 
+class ControllerError(Error):
+    """A congestion controller raised an exception, which is the ``__cause__``."""
+
+
 class ForkedError(Error):
     """The object belongs to the parent process."""
 
@@ -151,6 +155,8 @@ _CLASS: dict[str, type[Error]] = {
     "INTERRUPTED": CancelledError,
     "TERMINATED": CancelledError,
     "FORKED": ForkedError,
+    "IN_CALLBACK": UsageError,
+    "CONTROLLER_FAILED": ControllerError,
 }
 
 

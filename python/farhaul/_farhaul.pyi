@@ -377,3 +377,173 @@ class RemoteWriter:
         """Ends the file, and waits until it is safe under its name."""
     def discard(self) -> None:
         """Gives the file up. Nothing of it stays."""
+
+@final
+class NetworkPath:
+    """The measurements of a connection. The same object in every call, with the values of that call. `farhaul.cc` has it as `Path`."""
+
+    @property
+    def now(self) -> float:
+        """Time of the event, s."""
+    @property
+    def mss(self) -> int:
+        """Packet size on the wire with all headers, bytes."""
+    @property
+    def rtt(self) -> float:
+        """Smoothed RTT, s."""
+    @property
+    def rtt_var(self) -> float:
+        """Mean deviation of the RTT, s."""
+    @property
+    def min_rtt(self) -> float | None:
+        """Minimum RTT of the last ten to twenty seconds, s."""
+    @property
+    def latest_rtt(self) -> float | None:
+        """Latest RTT sample, s."""
+    @property
+    def arrival_rate(self) -> float | None:
+        """Arrival rate that the receiver reports, packets/s."""
+    @property
+    def capacity(self) -> float | None:
+        """Capacity by the receiver's probe pairs, packets/s."""
+    @property
+    def delivery_rate(self) -> float | None:
+        """Delivery rate that this side sees in acknowledgements, packets/s."""
+    @property
+    def in_flight(self) -> int:
+        """Packets sent and not acknowledged."""
+    @property
+    def outstanding(self) -> float:
+        """Packets in flight that neither arrived nor are known to be lost."""
+    @property
+    def flow_window(self) -> int:
+        """The receiver's free buffer, packets."""
+    @property
+    def max_window(self) -> int:
+        """The largest flow window so far, packets."""
+    @property
+    def next_seq(self) -> int:
+        """Sequence number of the next new packet."""
+    @property
+    def packets_sent(self) -> int:
+        """Packets sent so far, retransmissions included."""
+    @property
+    def application_limited(self) -> bool:
+        """Whether the sender had nothing to send although it was permitted to."""
+    @property
+    def seed(self) -> int:
+        """Seed for random draws. A simulation with the same seed gives every connection the same one again."""
+
+@final
+class Control:
+    """The settings of a connection that belong to its controller. The same object in every call.
+
+    A value that no connection can use raises `ValueError` where it is set.
+    """
+
+    cwnd: float | None
+    """Congestion window, packets. `None`: no window, so that only the receiver's limits."""
+    send_period: float | None
+    """Time from one packet to the next, s. `None`: packets leave as the window permits."""
+    packet_rate: float | None
+    """The same as a rate, packets/s."""
+    window_of_outstanding: bool
+    """Whether the window limits packets that neither arrived nor are known to be lost. Otherwise it limits all behind the first gap."""
+    freeze_until: float | None
+    """No data packet leaves before this time of `Path.now`, s."""
+    burst: int | None
+    """Most packets that leave together."""
+    ack_period: float | None
+    """Longest time between full acknowledgements, s; at most 0.01."""
+    ack_interval: int | None
+    """An acknowledgement after so many data packets."""
+    rto: float | None
+    """Replaces the expiration time, s."""
+    def send_message(self, kind: int, body: bytes) -> None:
+        """Sends a packet to the controller of the peer, which may be lost. Only for controllers with `on_custom_message`."""
+
+@final
+class Ack:
+    """The peer acknowledged new data in order. The same object in every call."""
+
+    @property
+    def seq(self) -> int:
+        """Everything before this sequence number has arrived."""
+    @property
+    def newly_acked(self) -> int:
+        """Packets newly covered."""
+    @property
+    def light(self) -> bool:
+        """Whether it is light: progress without measurements."""
+    @property
+    def rtt(self) -> float | None:
+        """The RTT sample of this acknowledgement, s."""
+    @property
+    def sent_rate(self) -> float | None:
+        """The rate at which the covered packets were sent, packets/s."""
+    @property
+    def delivery_rate(self) -> float | None:
+        """The rate at which they were acknowledged, packets/s."""
+
+@final
+class Delivery:
+    """Packets are known to have arrived, in order or not. The same object in every call."""
+
+    @property
+    def newly_delivered(self) -> float:
+        """Packets newly known to have arrived."""
+    @property
+    def delivered(self) -> float:
+        """Packets known to have arrived so far."""
+    @property
+    def rtt(self) -> float | None:
+        """RTT of the packet that left last among them, s."""
+    @property
+    def rate(self) -> float | None:
+        """Delivery rate since that packet left, packets/s."""
+    @property
+    def window_limited(self) -> bool:
+        """Whether the window has held packets back since the last such event."""
+
+@final
+class Loss:
+    """The peer reported losses. The same object in every call."""
+
+    @property
+    def newly_lost(self) -> int:
+        """Packets reported for the first time, or lost once more. Zero if the report repeats earlier ones."""
+    @property
+    def largest_sent(self) -> int:
+        """The sequence number of the last packet sent so far."""
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """The reported packets: pairs of the first and the last sequence number."""
+
+@final
+class Timeout:
+    """Nothing came from the peer for the expiration time while data was unacknowledged. The same object in every call."""
+
+    @property
+    def count(self) -> int:
+        """How many have come in a row, with this one."""
+    @property
+    def largest_sent(self) -> int:
+        """The sequence number of the last packet sent so far."""
+
+@final
+class RunningExperiment:
+    """An experiment that runs on threads of its own."""
+
+    def __new__(cls, name: str, text: str | None = None, **options: Any) -> RunningExperiment: ...
+    def wait(self, seconds: float | None) -> dict[str, Any] | None:
+        """Waits for the end, for at most so many seconds. `None` if it goes on."""
+    def progress(self) -> tuple[int, int]:
+        """The number of finished runs, and of all."""
+    def cancel(self) -> None:
+        """Stops it. Runs end within a few milliseconds of their own time."""
+
+def shipped_figures() -> list[dict[str, Any]]:
+    """The shipped figures: identifiers, titles, papers, scores."""
+
+def _forbid_callbacks() -> None:
+    """Waits for callbacks that run, and makes none from now on."""

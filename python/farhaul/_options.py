@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Literal, TypedDict, Union
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal, TypedDict, Union
+
+if TYPE_CHECKING:
+    from .cc import Controller
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -28,8 +31,8 @@ class ConnectionOptions(TypedDict, total=False):
     """For a listener: admit clients with any key."""
     protocol: str
     """Wire protocol with its options. Default: ``udt``."""
-    controller: str
-    """Congestion controller with its options. Default: that of the protocol."""
+    controller: str | Callable[[], Controller]
+    """Congestion controller: a name with its options, or a class below `farhaul.cc.Controller`. Default: that of the protocol."""
     background: bool
     """Give way to all other traffic."""
     rate: int | str

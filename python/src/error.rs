@@ -8,12 +8,17 @@ use farhaul_transfer::{Code, Error, Report as Figures};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+use crate::controller::failure_of;
 use crate::report::Report;
 
 /// The code of a call whose own time-out passed. The connection survives.
 const TIMED_OUT: &str = "TIMED_OUT";
 /// The code of an object that belongs to the parent process.
 const FORKED: &str = "FORKED";
+/// The code of a controller that raised an exception.
+const CONTROLLER_FAILED: &str = "CONTROLLER_FAILED";
+/// The code of a call from a controller's callback.
+const IN_CALLBACK: &str = "IN_CALLBACK";
 
 /// The exception for `error`.
 pub(crate) fn raised(error: Error) -> PyErr {
@@ -74,6 +79,23 @@ pub(crate) fn forked() -> PyErr {
     )
 }
 
+/// The exception for a controller that raised one. Its cause has the traceback.
+pub(crate) fn controller_failed(message: &str) -> PyErr {
+    exception(CONTROLLER_FAILED, message, None, (None, Vec::new()))
+}
+
+/// The exception for a call from a controller's callback.
+pub(crate) fn in_callback() -> PyErr {
+    let message = "a controller's callback cannot call the library: it holds the port that the call would wait for";
+    exception(IN_CALLBACK, message, Some("note what to do, and let another thread do it"), (None, Vec::new()))
+}
+
+/// The name of the controller of which a failure tells (`farhaul_cc::ControllerFailure`).
+fn failed_controller(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once("the congestion controller '")?;
+    rest.split_once("' failed").map(|(name, _)| name)
+}
+
 fn exception(
     code: &str,
     message: &str,
@@ -81,6 +103,10 @@ fn exception(
     (report, failures): (Option<Figures>, Vec<(String, String)>),
 ) -> PyErr {
     static MAKE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    // The exception of a controller in Python says more than its end.
+    if let Some(failure) = failed_controller(message).and_then(failure_of) {
+        return failure.raised();
+    }
     Python::attach(|py| {
         let made = MAKE.import(py, "farhaul._errors", "_error").and_then(|make| {
             let report = report.map(|report| Report::of(py, &report)).transpose()?;

@@ -1,24 +1,29 @@
-//! Objects that must not be used in a child process: `fork` copies the memory of connections, and not their threads.
+//! Objects that must not be used everywhere: not in a child process, because `fork` copies the memory of connections and not their
+//! threads, and not in a controller's callback.
 
-use std::{mem, process};
+use std::{mem, process, thread};
 
 use pyo3::prelude::*;
 
+use crate::controller::is_in_callback;
 use crate::detached::let_go;
-use crate::error::forked;
+use crate::error::{forked, in_callback};
 
 /// An object of the process that made it.
 ///
 /// In a child process it cannot be reached, and its drop does nothing: the threads that would answer do not exist there, and a packet
 /// from the child would end the connection of the parent.
+///
+/// In a controller's callback it cannot be reached either. Its drop never waits for a port with the interpreter's lock in hand, which
+/// the thread that has the port may wait for.
 #[derive(Debug)]
-pub(crate) struct OfProcess<T: Send> {
+pub(crate) struct OfProcess<T: Send + 'static> {
     id: u32,
     /// `None` once it is dropped.
     inner: Option<T>,
 }
 
-impl<T: Send> OfProcess<T> {
+impl<T: Send + 'static> OfProcess<T> {
     /// An object of this process.
     pub(crate) fn new(inner: T) -> Self {
         Self { id: process::id(), inner: Some(inner) }
@@ -27,8 +32,11 @@ impl<T: Send> OfProcess<T> {
     /// The object.
     ///
     /// # Errors
-    /// It belongs to the parent process.
+    /// It belongs to the parent process, or this is a controller's callback.
     pub(crate) fn get(&self) -> PyResult<&T> {
+        if is_in_callback() {
+            return Err(in_callback());
+        }
         self.inner.as_ref().filter(|_| self.is_here()).ok_or_else(forked)
     }
 
@@ -37,13 +45,17 @@ impl<T: Send> OfProcess<T> {
     }
 }
 
-impl<T: Send> Drop for OfProcess<T> {
+impl<T: Send + 'static> Drop for OfProcess<T> {
     fn drop(&mut self) {
         let inner = self.inner.take();
-        if self.is_here() {
-            let_go(inner);
-        } else {
+        if !self.is_here() {
             mem::forget(inner);
+        } else if is_in_callback() {
+            // This thread has a port, and the drop may wait for it. Without a thread it is left to the end of the process.
+            let inner = mem::ManuallyDrop::new(inner);
+            let _ = thread::Builder::new().name("drop".into()).spawn(|| drop(mem::ManuallyDrop::into_inner(inner)));
+        } else {
+            let_go(inner);
         }
     }
 }

@@ -18,9 +18,12 @@
 //! | `copy`, `file_records` | copies, and what became of each of their files |
 //! | `serve` | servers of directories |
 //! | `keys` | keys of this side |
+//! | `controller` | congestion controllers in Python |
+//! | `laboratory` | experiments: figures, scenarios, simulations |
 //! | `error`, `report` | exceptions and reports |
 
 mod buffer;
+mod controller;
 mod copy;
 mod detached;
 mod error;
@@ -29,6 +32,7 @@ mod file_records;
 mod files;
 mod fork;
 mod keys;
+mod laboratory;
 mod listener;
 mod messages;
 mod off_thread;
@@ -43,11 +47,15 @@ mod _farhaul {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use crate::controller::{AckView, ControlView, DeliveryView, LossView, PathView, TimeoutView, forbid_callbacks};
+    #[pymodule_export]
     use crate::copy::{Progress, RunningCopy};
     #[pymodule_export]
     use crate::files::{RemoteFiles, RemoteWriter};
     #[pymodule_export]
     use crate::keys::make_key;
+    #[pymodule_export]
+    use crate::laboratory::{RunningExperiment, shipped_figures};
     #[pymodule_export]
     use crate::listener::Listener;
     #[pymodule_export]

@@ -12,6 +12,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
+use crate::controller::controller;
 use crate::error::usage;
 
 /// Longest time that an argument may name: as long as the library takes.
@@ -85,7 +86,8 @@ pub(crate) fn settings(keywords: &Keywords<'_>) -> PyResult<Settings> {
     if let Some(protocol) = keywords.parsed("protocol")? {
         settings.protocol = protocol;
     }
-    settings.controller = keywords.parsed("controller")?;
+    settings.controller =
+        keywords.take::<Bound<'_, PyAny>>("controller")?.map(|value| controller(&value)).transpose()?;
     settings.background = keywords.flag("background")?;
     settings.rate = keywords.take::<RateArgument>("rate")?.map(|rate| rate.0);
     settings.mtu = keywords.take("mtu")?;

@@ -1,0 +1,227 @@
+"""The lab: experiments of published papers and of your own, with their results as tables and drawings.
+
+| to | use |
+| --- | --- |
+| see which experiments there are | `figures` |
+| run one, or a scenario of your own | `run` |
+| read results without other packages | `Result.records`, `Result.judged` |
+| have tables of pandas, drawings of matplotlib | `Result.points`, `Result.scores`, `Result.series`, `Result.figure` |
+
+Tables and drawings need the extra ``lab``: ``pip install 'farhaul[lab]'``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Union
+
+from ._drawing import draw
+from ._extras import extra
+from ._farhaul import RunningExperiment, shipped_figures
+from ._scenario import as_toml
+
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped]
+
+    from .cc import Controller
+
+__all__ = ["Drawing", "MakesController", "Result", "figures", "run"]
+
+MakesController = Union[str, Callable[[], "Controller"]]
+"""A controller by name, a class below `farhaul.cc.Controller`, or another callable that makes one."""
+
+_INTERVAL = 0.1
+"""Seconds between two calls of a progress function."""
+
+
+def figures() -> list[dict[str, Any]]:
+    """The shipped experiments: ``id``, ``title``, ``paper``, ``source``, ``shows``, ``curves``, ``axes``, ``scores`` of each."""
+    listed: list[dict[str, Any]] = shipped_figures()
+    return listed
+
+
+def run(
+    experiment: str | os.PathLike[str] | Mapping[str, Any],
+    *,
+    quick: bool = False,
+    seeds: int | Sequence[int] | None = None,
+    axes: Mapping[str, Sequence[Any]] | None = None,
+    controllers: Mapping[str, MakesController] | None = None,
+    world: Literal["sim", "emu"] = "sim",
+    tcp: str | None = None,
+    jobs: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Result:
+    """Runs an experiment and returns its result.
+
+    ``experiment`` is the id of a shipped one, a file that ends in ``.toml``, the text of such a file, or the same as dictionaries.
+
+    - ``quick``: its short form.
+    - ``seeds``: a number of seeds from 1 on, or a list; by default those of the experiment.
+    - ``axes``: values of an axis by its name, or of a key by its path: ``{"link.loss": [0, 1e-4]}``.
+    - ``controllers``: what flows may name as their ``controller``, and the classes. A name of a shipped controller is replaced.
+    - ``world``: ``"sim"`` in virtual time, on all cores; ``"emu"`` with real sockets in real time, which needs the rights of root.
+    - ``tcp``: in that world, the kernel's congestion control of all TCP flows.
+    - ``jobs``: most runs at a time. Callbacks in Python run one at a time anyway.
+    - ``progress`` is called every 100 ms on the calling thread with the number of finished runs and of all. An exception that it
+      raises stops the experiment and reaches the caller. So does Ctrl-C.
+
+    Raises `farhaul.UsageError` with file and line for a mistake, `farhaul.ControllerError` if a controller raises, and
+    `farhaul.Error` otherwise.
+    """
+    name, text = os.fspath(experiment) if isinstance(experiment, (str, os.PathLike)) else "scenario", None
+    if isinstance(experiment, Mapping):
+        text = as_toml(experiment)
+    elif "\n" in name:
+        name, text = "scenario", name
+    values = {key: [str(value) for value in of] for key, of in axes.items()} if axes else None
+    running = RunningExperiment(
+        name,
+        text,
+        quick=quick,
+        seeds=list(range(1, seeds + 1)) if isinstance(seeds, int) else seeds and list(seeds),
+        axes=values,
+        controllers=dict(controllers) if controllers else None,
+        world=world,
+        tcp=tcp,
+        jobs=jobs,
+    )
+    return Result(_outcome(running, progress))
+
+
+def _outcome(running: RunningExperiment, progress: Callable[[int, int], object] | None) -> dict[str, Any]:
+    try:
+        while (outcome := running.wait(_INTERVAL if progress else None)) is None:
+            if progress:
+                progress(*running.progress())
+    except BaseException:
+        running.cancel()
+        raise
+    if progress:
+        progress(*running.progress())
+    return outcome
+
+
+class Drawing:
+    """A drawing of the lab, as SVG. A notebook shows it."""
+
+    def __init__(self, name: str, title: str, svg: str) -> None:
+        self.name = name
+        self.title = title
+        self.svg = svg
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"<farhaul.lab.Drawing {self.name}: {self.title}>"
+
+
+class Result:
+    """The result of an experiment. Numbers are in base units: bit/s, seconds, packets, shares of one."""
+
+    def __init__(self, outcome: dict[str, Any]) -> None:
+        self._outcome = outcome
+        self.id: str = outcome["id"]
+        self.title: str = outcome["title"]
+        self.shows: str = outcome["shows"]
+        """The expected result in one line."""
+        self.axes: list[str] = outcome["axes"]
+        self.curves: dict[str, str] = outcome["curves"]
+        """The labels of the curves by name."""
+        self.world: str = outcome["world"]
+        self.drawings = [Drawing(**drawing) for drawing in outcome["drawings"]]
+        self.judged: list[dict[str, Any]] = outcome["scores"]
+        """The scores: ``id``, ``says``, ``met``, ``measured``, …"""
+        self.published: list[dict[str, Any]] = outcome["published"]
+        """The numbers that the paper reports."""
+        self.records: list[dict[str, Any]] = outcome["records"]
+        """The runs: ``curve``, ``point``, ``seed``, ``metrics``, ``series``, …
+
+        A series is two blocks of doubles, times and values, as `memoryview`. ``numpy.asarray`` takes them without a copy."""
+        for record in self.records:
+            record["series"] = {
+                name: (memoryview(times).cast("d"), memoryview(values).cast("d"))
+                for name, (times, values) in record["series"].items()
+            }
+
+    @property
+    def passed(self) -> bool:
+        """Whether every score is met."""
+        return all(score["met"] for score in self.judged)
+
+    def points(self) -> pandas.DataFrame:
+        """A row for each run: its curve, its place on each axis, its seed, and its metrics."""
+        rows = [
+            {
+                "curve": record["curve"],
+                **{axis: _axis_value(record["point"][axis]) for axis in self.axes},
+                "seed": record["seed"],
+                **record["metrics"],
+            }
+            for record in self.records
+        ]
+        return extra("pandas", "lab").DataFrame(rows)
+
+    def scores(self) -> pandas.DataFrame:
+        """A row for each score."""
+        pandas = extra("pandas", "lab")
+        return pandas.DataFrame(self.judged, columns=["id", "says", "met", "measured", "source", "holds", "places", "worst"])
+
+    def series(self, *, curve: str | None = None, seed: int | None = None, **point: Any) -> pandas.DataFrame:
+        """The series of the first run with these properties, by time in seconds. Axes are named as keyword arguments."""
+        pandas = extra("pandas", "lab")
+        record = self._record(curve, seed, point)
+        columns = {
+            name: pandas.Series(list(values), index=list(times), dtype=float)
+            for name, (times, values) in record["series"].items()
+        }
+        table = pandas.DataFrame(columns)
+        table.index.name = "time"
+        return table
+
+    def _record(self, curve: str | None, seed: int | None, point: Mapping[str, Any]) -> dict[str, Any]:
+        def fits(record: dict[str, Any]) -> bool:
+            place = record["point"]
+            return (
+                (curve is None or record["curve"] == curve)
+                and (seed is None or record["seed"] == seed)
+                and all(axis in place and value in (place[axis]["text"], place[axis]["number"]) for axis, value in point.items())
+            )
+
+        for record in filter(fits, self.records):
+            if record["series"]:
+                return record
+        raise LookupError(f"no run with curve={curve}, seed={seed}, {dict(point)} has series: a grid needs series = true")
+
+    def svg(self, name: str | None = None) -> str:
+        """The lab's own drawing of this name, or the first one."""
+        return self._drawing(name).svg
+
+    def _drawing(self, name: str | None) -> Drawing:
+        for drawing in self.drawings:
+            if name in (None, drawing.name):
+                return drawing
+        raise LookupError(f"no drawing {name!r}: there are {', '.join(drawing.name for drawing in self.drawings)}")
+
+    def figure(self, name: str | None = None, *, figure: Any = None) -> list[Any]:
+        """The drawing of this name, or the first one, by matplotlib: a list of its axes.
+
+        They have the numbers of the lab's own drawing, and published numbers as hollow marks. ``figure`` is a `matplotlib.figure.Figure`
+        to draw in."""
+        title = self._drawing(name).name
+        content = next(plot for plot in self._outcome["plots"] if plot["name"] == title)
+        return draw(content, figure)
+
+    def _repr_svg_(self) -> str | None:
+        return self.drawings[0].svg if self.drawings else None
+
+    def __repr__(self) -> str:
+        met = sum(score["met"] for score in self.judged)
+        scores = f", {met} of {len(self.judged)} scores met" if self.judged else ""
+        return f"<farhaul.lab.Result {self.id}: {len(self.records)} runs{scores}>"
+
+
+def _axis_value(value: dict[str, Any]) -> Any:
+    return value["text"] if value["number"] is None else value["number"]

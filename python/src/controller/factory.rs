@@ -1,0 +1,57 @@
+//! What makes a controller for each connection: a class, or any other callable without arguments.
+
+use std::sync::Arc;
+
+use farhaul_cc::{Controller, Spec};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::bridge::Bridge;
+use super::failure::Scope;
+use crate::error::usage;
+
+/// Makes controllers.
+#[derive(Clone)]
+pub(crate) struct Factory(Arc<Made>);
+
+pub(super) struct Made {
+    pub(super) make: Py<PyAny>,
+    /// The name of the class or function.
+    pub(super) label: String,
+    /// The experiment whose flows it serves; `None` for connections.
+    pub(super) scope: Option<Arc<Scope>>,
+}
+
+impl Factory {
+    /// The controllers that `make` makes, for the flows of an experiment or for connections.
+    ///
+    /// # Errors
+    /// `make` is not callable.
+    pub(crate) fn of(make: &Bound<'_, PyAny>, scope: Option<Arc<Scope>>) -> PyResult<Self> {
+        if !make.is_callable() {
+            let what =
+                "a controller is a name, or a class below farhaul.cc.Controller or another callable that makes one";
+            return Err(PyTypeError::new_err(format!("{what}; this is {}", make.repr()?)));
+        }
+        let label = match make.getattr("__name__") {
+            Ok(name) => name.str()?.to_string(),
+            Err(_) => make.get_type().name()?.to_string(),
+        };
+        Ok(Self(Arc::new(Made { make: make.clone().unbind(), label, scope })))
+    }
+
+    /// The same as settings of connections take it.
+    pub(crate) fn spec(self) -> Spec {
+        let label = self.0.label.clone();
+        Spec::made(&label, move |seed| Box::new(Bridge::new(&self.0, seed)) as Box<dyn Controller>)
+    }
+}
+
+/// The controller of an argument: a name with its options, or what makes controllers.
+pub(crate) fn controller(value: &Bound<'_, PyAny>) -> PyResult<Spec> {
+    match value.cast::<PyString>() {
+        Ok(text) => text.to_cow()?.parse().map_err(|error| usage(format!("argument 'controller': {error}"))),
+        Err(_) => Factory::of(value, None).map(Factory::spec),
+    }
+}

@@ -1,0 +1,194 @@
+//! Experiments of the lab: figures of papers, scenarios, and simulations, which are scenarios as well.
+//!
+//! ```text
+//! name, text or file ─▶ Figure ─▶ jobs ─▶ sweep on threads of its own ─▶ FigureResult ─▶ objects of Python
+//! ```
+
+mod outcome;
+
+use std::collections::BTreeMap;
+use std::num::NonZero;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::available_parallelism;
+
+use farhaul_lab::figures::shipped;
+use farhaul_lab::scenario::Controllers;
+use farhaul_lab::sweep::{Options, Work, sweep};
+use farhaul_lab::world::{Choices, Venue};
+use farhaul_lab::{Figure, FigureResult, LabError, Overrides, check};
+use farhaul_transfer::{Cancellation, Code, Error};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::controller::{Factory, Scope, controller};
+use crate::error::{raised, usage};
+use crate::off_thread::OffThread;
+use crate::report::as_object;
+use crate::settings::{Keywords, time, unknown};
+use crate::wait::wait_for;
+
+/// The shipped figures: identifiers, titles, papers, scores.
+#[pyfunction]
+pub(crate) fn shipped_figures(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let read =
+        || shipped().iter().map(|figure| figure.read(&Overrides::default()).map(|figure| outcome::listed(&figure)));
+    let figures: Result<Vec<_>, LabError> = py.detach(|| read().collect());
+    as_object(py, &figures.map_err(|error| raised(fault(&error)))?.into())
+}
+
+/// What is to run.
+struct Plan {
+    figure: Figure,
+    venue: Venue,
+    threads: usize,
+    quick: bool,
+}
+
+/// An experiment that runs on threads of its own.
+#[pyclass(module = "farhaul._farhaul", frozen)]
+pub(crate) struct RunningExperiment {
+    /// `None` once its result was taken.
+    result: Mutex<Option<OffThread<Result<FigureResult, Error>>>>,
+    cancellation: Cancellation,
+    /// The controllers of Python in it.
+    scope: Arc<Scope>,
+    progress: Arc<[AtomicUsize; 2]>,
+}
+
+#[pymethods]
+impl RunningExperiment {
+    /// Begins with the shipped figure or the file `name`, or the scenario `text` of this name.
+    #[new]
+    #[pyo3(signature = (name, text = None, **options))]
+    fn begin(
+        py: Python<'_>,
+        name: String,
+        text: Option<String>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let scope = Arc::<Scope>::default();
+        let keywords = Keywords::of(py, options)?;
+        let threads = keywords.take::<NonZero<usize>>("jobs")?.map(NonZero::get);
+        let threads = threads.unwrap_or_else(|| available_parallelism().map_or(1, NonZero::get));
+        let tcp = keywords.take("tcp")?;
+        let venue = match keywords.take::<String>("world")?.as_deref() {
+            None | Some("sim") => Venue::Simulator,
+            Some("emu") => Venue::Emulator(Choices { tcp, ..Choices::default() }),
+            Some(other) => return Err(unknown("world", other, "sim, emu")),
+        };
+        let quick = keywords.flag("quick")?;
+        let axes: Option<BTreeMap<String, Vec<String>>> = keywords.take("axes")?;
+        let overrides = Overrides {
+            quick,
+            emulated: !venue.world().is_simulated(),
+            seeds: keywords.take("seeds")?.unwrap_or_default(),
+            axes: axes.into_iter().flatten().collect(),
+            controllers: controllers(&keywords, &scope)?,
+            ..Overrides::default()
+        };
+        keywords.end("run")?;
+        let figure = py.detach(|| match text {
+            Some(text) => Figure::text(&name, text, &overrides),
+            None => Figure::find(&name, &overrides),
+        });
+        let plan = Plan { figure: figure.map_err(|error| raised(fault(&error)))?, venue, threads, quick };
+        let progress = Arc::<[AtomicUsize; 2]>::default();
+        let cancellation = Cancellation::default();
+        let (seen, of) = (Arc::clone(&progress), Arc::clone(&scope));
+        let stopping = Arc::clone(&scope);
+        // The scope has the flag that the lab looks at.
+        cancellation.on_cancel(move || stopping.stop().store(true, Ordering::Relaxed));
+        let work = move || plan.run(&of, &seen).map_err(|error| fault(&error));
+        let result = OffThread::begin("lab", cancellation.clone(), work).map_err(raised)?;
+        Ok(Self { result: Mutex::new(Some(result)), cancellation, scope, progress })
+    }
+
+    /// Waits for the end, for at most so many seconds. `None` if it goes on.
+    fn wait<'py>(&self, py: Python<'py>, seconds: Option<f64>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let limit = seconds.map(|seconds| time("seconds", seconds)).transpose()?;
+        let taken = self.result.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut result = taken.ok_or_else(|| usage("somebody waits for this already, or has its result"))?;
+        let Some(ended) = wait_for(py, limit, &mut result)? else {
+            *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            return Ok(None);
+        };
+        // The exception of a controller is why everything stopped.
+        if let Some(failure) = self.scope.take() {
+            return Err(failure.raised());
+        }
+        let figure = ended.and_then(|result| result).map_err(raised)?;
+        outcome::object(py, &figure).map(Some)
+    }
+
+    /// The number of finished runs, and of all.
+    fn progress(&self) -> (usize, usize) {
+        let [done, all] = [0, 1].map(|place: usize| self.progress[place].load(Ordering::Relaxed));
+        (done, all)
+    }
+
+    /// Stops it. Runs end within a few milliseconds of their own time.
+    fn cancel(&self, py: Python<'_>) {
+        py.detach(|| self.cancellation.cancel());
+    }
+}
+
+impl Drop for RunningExperiment {
+    fn drop(&mut self) {
+        self.cancellation.cancel();
+    }
+}
+
+impl Plan {
+    fn run(self, scope: &Scope, progress: &[AtomicUsize; 2]) -> Result<FigureResult, LabError> {
+        let Self { figure, venue, threads, quick } = self;
+        let (jobs, refusals) = figure.experiment.possible(figure.experiment.jobs("")?, &venue);
+        if let ([], Some(refusal)) = (jobs.as_slice(), refusals.into_iter().next()) {
+            return Err(refusal.into());
+        }
+        check(&[&figure], Path::new(""))?;
+        let mut works = [Work { figure: figure.info.id.clone(), jobs, store: None }];
+        let mut records = Vec::new();
+        let options = Options {
+            venue: &venue,
+            threads,
+            stop: scope.stop(),
+            progress: &mut |done, all| {
+                progress[1].store(all, Ordering::Relaxed);
+                progress[0].store(done, Ordering::Relaxed);
+            },
+            ran: &mut |_| {},
+            finished: &mut |_, finished| {
+                records = finished;
+                Ok(())
+            },
+        };
+        sweep(&mut works, options)?;
+        Ok(FigureResult { records, ..FigureResult::of(figure, venue.world(), quick, String::new()) })
+    }
+}
+
+/// Controllers by the names that scenarios have for them.
+fn controllers(keywords: &Keywords<'_>, scope: &Arc<Scope>) -> PyResult<Controllers> {
+    let Some(given) = keywords.take::<Bound<'_, PyDict>>("controllers")? else { return Ok(Controllers::new()) };
+    let each = given.iter().map(|(name, made)| {
+        let spec = if made.is_instance_of::<PyString>() {
+            controller(&made)?
+        } else {
+            Factory::of(&made, Some(Arc::clone(scope)))?.spec()
+        };
+        Ok((name.extract()?, spec))
+    });
+    each.collect()
+}
+
+/// The error of an experiment, as the command has it.
+fn fault(error: &LabError) -> Error {
+    let code = match error {
+        LabError::Scenario(_) | LabError::NoFigure { .. } | LabError::Refused { .. } => Code::Usage,
+        LabError::Stopped => Code::Interrupted,
+        _ => Code::Failed,
+    };
+    Error::new(code, error.to_string())
+}

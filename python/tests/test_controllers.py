@@ -1,0 +1,273 @@
+"""Controllers in Python, on sockets: what they get, what they set, how they fail, and that nobody waits for ever."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import farhaul
+from farhaul import cc
+
+MEGABYTE = 1 << 20
+
+
+class Aimd(cc.Controller):
+    """The worked example of the book."""
+
+    def on_connect(self, path, control):
+        control.cwnd = 64
+        control.window_of_outstanding = True
+        self.next_cut = 0
+
+    def on_ack(self, path, ack, control):
+        control.cwnd += min(ack.newly_acked, control.cwnd)
+
+    def on_loss(self, path, loss, control):
+        if loss.newly_lost and path.now >= self.next_cut:
+            control.cwnd = max(2, control.cwnd / 2)
+            self.next_cut = path.now + path.rtt
+
+
+@pytest.fixture
+def plain():
+    """Makes pairs of plain streams on one listener, with a controller at the near end."""
+    streams = []
+    with farhaul.listen(plain=True) as listener:
+
+        def pair(controller=None, **options):
+            near = farhaul.connect(listener.address, plain=True, controller=controller, **options)
+            far = listener.accept(timeout=20)
+            streams.extend([near, far])
+            return near, far
+
+        yield pair
+        for stream in streams:
+            stream.abort()
+
+
+def moved(near, far, size=4 * MEGABYTE):
+    """Sends so many bytes, and returns whether they arrived."""
+    data = os.urandom(size)
+    sender = threading.Thread(target=lambda: (near.write(data), near.finish()))
+    sender.start()
+    received = far.read()
+    sender.join()
+    return received == data
+
+
+def test_a_class_governs_the_stream_and_sees_what_happens(plain):
+    seen = []
+
+    class Watching(Aimd):
+        def on_connect(self, path, control):
+            super().on_connect(path, control)
+            seen.append(("connect", control.cwnd, path.mss))
+
+        def on_ack(self, path, ack, control):
+            super().on_ack(path, ack, control)
+            seen.append(("ack", ack.newly_acked, path.rtt, path.min_rtt, path.in_flight, path.now))
+
+        def on_close(self):
+            seen.append(("close",))
+
+    near, far = plain(Watching)
+    assert moved(near, far)
+    near, far = None, None
+    (first, window, mss), *acks = [event for event in seen if event[0] != "close"]
+    assert (first, window) == ("connect", 64) and mss >= 576
+    assert sum(event[1] for event in acks) * mss >= 4 * MEGABYTE
+    assert all(0 <= event[2] < 60 for event in acks)
+    assert [event[5] for event in acks] == sorted(event[5] for event in acks)
+
+
+def test_each_connection_has_a_controller_of_its_own(plain):
+    made = []
+
+    def make():
+        made.append(Aimd())
+        return made[-1]
+
+    first, second = plain(make), plain(make)
+    assert moved(*first) and moved(*second)
+    assert len({id(one) for one in made}) == len(made) >= 2
+
+
+def test_only_methods_of_the_class_are_called(plain):
+    class Window(cc.Controller):
+        def on_connect(self, path, control):
+            control.cwnd = 256
+
+        def __getattribute__(self, name):
+            # Looked up once, when it is made.
+            return super().__getattribute__(name)
+
+    assert moved(*plain(Window))
+
+
+def test_copies_and_servers_take_a_class(root, tmp_path):
+    source = tmp_path / "data"
+    source.write_bytes(os.urandom(MEGABYTE))
+    with farhaul.serve(root, plain=True, controller=Aimd) as server:
+        report = farhaul.copy(source, server.url, plain=True, controller=Aimd)
+        assert report.controller == "Aimd"
+        farhaul.copy(server.url + "data", tmp_path / "back", plain=True)
+    assert (tmp_path / "back").read_bytes() == source.read_bytes()
+
+
+def test_what_is_no_controller_is_refused_before_anything_connects():
+    with pytest.raises(TypeError, match="class below farhaul.cc.Controller"):
+        farhaul.connect("127.0.0.1:9", plain=True, controller=3)
+    with pytest.raises(farhaul.UsageError, match="choose one of"):
+        farhaul.connect("127.0.0.1:9", plain=True, controller="warp")
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("cwnd", float("nan")), ("cwnd", 0), ("cwnd", -1), ("send_period", float("inf")), ("packet_rate", 0), ("rto", 1e9), ("burst", 0)],
+)
+def test_nonsense_is_refused_where_it_is_set_and_nothing_changes(setting, value):
+    from farhaul import sim
+
+    found = []
+
+    class Nonsense(Aimd):
+        def on_ack(self, path, ack, control):
+            before = getattr(control, setting)
+            try:
+                setattr(control, setting, value)
+            except ValueError as error:
+                found.append((str(error), getattr(control, setting) == before))
+
+    sim.dumbbell([Nonsense], rate="10mbit", rtt="10ms", seconds=0.2)
+    assert found and all(setting in words and same for words, same in found)
+
+
+def test_a_callback_cannot_call_a_stream(plain):
+    found, streams = [], []
+
+    class Calling(Aimd):
+        def on_ack(self, path, ack, control):
+            super().on_ack(path, ack, control)
+            for call in (lambda: streams[0].write(b"x"), lambda: streams[0].stats(), lambda: streams[0].read(1)):
+                try:
+                    call()
+                except farhaul.UsageError as error:
+                    found.append(error.code)
+
+    near, far = plain(Calling)
+    streams.append(near)
+    assert moved(near, far, MEGABYTE)
+    assert found and set(found) == {"IN_CALLBACK"}
+
+
+def test_an_object_that_goes_in_a_callback_does_not_wait_for_its_port(plain):
+    kept = []
+
+    class Dropping(Aimd):
+        def on_ack(self, path, ack, control):
+            super().on_ack(path, ack, control)
+            kept.clear()
+
+    near, far = plain(Dropping)
+    kept.extend(farhaul.connect(far_address(plain), plain=True) for _ in range(2))
+    assert moved(near, far, MEGABYTE)
+    assert not kept
+
+
+def far_address(pair):
+    """The address of the listener of a fixture."""
+    return pair.__closure__[pair.__code__.co_freevars.index("listener")].cell_contents.address
+
+
+def test_threads_that_keep_the_interpreter_and_the_port_busy_never_wait_for_each_other(plain):
+    """Each call and each drop would deadlock if it waited for the port with the interpreter in hand."""
+    near, far = plain(Aimd)
+    address, over = far_address(plain), threading.Event()
+
+    def busy():
+        while not over.is_set():
+            near.stats()
+            far.peer
+            far.stats()
+            sum(range(2_000))
+
+    def churning():
+        while not over.is_set():
+            extra = farhaul.connect(address, plain=True, controller=Aimd)
+            extra.write(b"x" * 10_000)
+            del extra
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    threads = [threading.Thread(target=work, daemon=True) for work in (busy, busy, churning)]
+    try:
+        for thread in threads:
+            thread.start()
+        assert moved(near, far, 16 * MEGABYTE)
+    finally:
+        over.set()
+        sys.setswitchinterval(interval)
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def test_controllers_exchange_messages(plain):
+    heard = []
+
+    class Asking(Aimd):
+        def on_ack(self, path, ack, control):
+            super().on_ack(path, ack, control)
+            control.send_message(7, b"how is it?..")
+
+        def on_custom_message(self, path, kind, body, control):
+            heard.append((kind, body))
+
+    class Answering(Aimd):
+        def on_custom_message(self, path, kind, body, control):
+            control.send_message(kind + 1, body[::-1])
+
+    with farhaul.listen(plain=True, controller=Answering) as listener:
+        near = farhaul.connect(listener.address, plain=True, controller=Asking)
+        far = listener.accept(timeout=20)
+        deadline = time.monotonic() + 20
+        while not heard and time.monotonic() < deadline:
+            near.write(bytes(100_000))
+            far.read(100_000)
+        near.abort()
+        far.abort()
+    assert set(heard) == {(8, b"..?ti si woh")}
+
+
+def test_sequence_numbers_compare_across_their_wrap():
+    assert cc.is_after(1, (1 << 31) - 1) and not cc.is_after((1 << 31) - 1, 1)
+    assert cc.is_after(8, 7) and not cc.is_after(7, 7)
+
+
+def test_the_interpreter_ends_while_callbacks_are_busy():
+    program = """
+import threading
+import farhaul
+from farhaul import cc
+
+class Busy(cc.Controller):
+    light_acks = True
+    def on_connect(self, path, control):
+        control.cwnd = 64
+    def on_ack(self, path, ack, control):
+        sum(range(20_000))
+
+listener = farhaul.listen(plain=True)
+near = farhaul.connect(listener.address, plain=True, controller=Busy)
+far = listener.accept(timeout=20)
+threading.Thread(target=lambda: [far.read(1 << 20) for _ in iter(int, 1)], daemon=True).start()
+threading.Thread(target=lambda: [near.write(bytes(1 << 20)) for _ in iter(int, 1)], daemon=True).start()
+import time
+time.sleep(0.3)
+print("ends")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "ends\n"), done.stderr
