@@ -145,6 +145,47 @@ def test_nonsense_is_refused_where_it_is_set_and_nothing_changes(setting, value)
     assert found and all(setting in words and same for words, same in found)
 
 
+def test_an_exception_ends_its_connection_alone_and_is_the_cause(plain):
+    class Broken(Aimd):
+        def on_ack(self, path, ack, control):
+            raise ZeroDivisionError("on purpose")
+
+    healthy = plain(Aimd)
+    near, _ = plain(Broken)
+    with pytest.raises(farhaul.ControllerError, match="Broken raised ZeroDivisionError in on_ack: on purpose") as caught:
+        for _ in range(1000):
+            near.write(bytes(MEGABYTE))
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert caught.value.__cause__.__traceback__.tb_frame.f_code.co_name == "on_ack"
+    assert caught.value.code == "CONTROLLER_FAILED"
+    assert moved(*healthy)
+
+
+def test_a_constructor_that_raises_ends_the_connection(plain):
+    class Unmade(Aimd):
+        def __init__(self):
+            raise KeyError("nothing")
+
+    with pytest.raises(farhaul.ControllerError, match="Unmade raised KeyError in its constructor"):
+        near, _ = plain(Unmade)
+        for _ in range(1000):
+            near.write(bytes(MEGABYTE))
+
+
+def test_a_copy_says_which_exception_ended_it(root, tmp_path):
+    class Broken(Aimd):
+        def on_connect(self, path, control):
+            raise LookupError("no window")
+
+    source = tmp_path / "data"
+    source.write_bytes(bytes(MEGABYTE))
+    with farhaul.serve(root, plain=True) as server:
+        with pytest.raises(farhaul.ControllerError, match="Broken raised LookupError in on_connect: no window") as caught:
+            farhaul.copy(source, server.url, plain=True, controller=Broken)
+        assert isinstance(caught.value.__cause__, LookupError)
+        assert farhaul.copy(source, server.url, plain=True).files == 1
+
+
 def test_a_callback_cannot_call_a_stream(plain):
     found, streams = [], []
 

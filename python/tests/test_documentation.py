@@ -9,12 +9,16 @@ import farhaul
 
 HERE = pathlib.Path(__file__).parents[2]
 PAGES = ["docs/book/python.md", "docs/book/fsspec.md", "README.md", "python/README.md"]
+LAB_PAGES = ["docs/book/python-controllers.md", "docs/book/python-lab.md"]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", PAGES + LAB_PAGES)
 def test_examples_run(page, tmp_path, monkeypatch):
     if page.endswith("fsspec.md"):
         pytest.importorskip("fsspec")
+    if page in LAB_PAGES:
+        pytest.importorskip("pandas")
+        pytest.importorskip("matplotlib.pyplot").switch_backend("Agg")
     blocks = re.findall(r"^```python\n(.*?)^```", (HERE / page).read_text(), re.DOTALL | re.MULTILINE)
     assert blocks, "the page has no examples"
     monkeypatch.chdir(tmp_path)

@@ -1,8 +1,5 @@
 """The lab: figures of papers, scenarios, scores, drawings."""
 
-import re
-from pathlib import Path
-
 import pytest
 
 import farhaul
@@ -174,15 +171,3 @@ def test_the_same_class_runs_between_real_sockets():
     except farhaul.Error as error:
         pytest.skip(f"no emulated networks here: {error}")
     assert record["world"] == "emulated" and record["metrics"]["goodput.flow"] > 0
-
-
-@pytest.mark.parametrize("page", ["python-controllers.md", "python-lab.md"])
-def test_the_examples_of_the_book_run(page):
-    pytest.importorskip("pandas")
-    pytest.importorskip("matplotlib.pyplot").switch_backend("Agg")
-    text = (Path(__file__).parents[2] / "docs/book" / page).read_text()
-    examples = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(examples) >= 3
-    names = {}
-    for example in examples:
-        exec(compile(example, page, "exec"), names)
