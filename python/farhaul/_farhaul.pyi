@@ -2,13 +2,14 @@
 
 import asyncio
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack, final
 
 from _typeshed import FileDescriptorLike, ReadableBuffer, WriteableBuffer
 
 from ._errors import Error
+from .cc import Controller
 from ._options import ConnectionOptions, CopyOptions, Path, ServeOptions, SshOptions
 
 __version__: str
@@ -214,6 +215,8 @@ class Stream:
         """Longest wait of a call, in seconds. `None` for ever, which is the default. Tasks have their own time-outs."""
     @timeout.setter
     def timeout(self, seconds: float | None) -> None: ...
+    def set_controller(self, controller: str | Callable[[], Controller]) -> None:
+        """Replaces the congestion controller of this side, while the stream goes on: a name, or a class below `farhaul.cc.Controller`."""
     def set_rate(self, rate: int | str | None) -> None:
         """Caps the sending rate from now on. `None` takes the cap away."""
     def stats(self) -> Stats:

@@ -52,6 +52,10 @@ class Controller:
     def on_connect(self, path: Path, control: Control) -> None:
         """The connection is established. ``control`` has the initial settings: a window of 16 packets, unpaced."""
 
+    def on_take_over(self, path: Path, control: Control) -> None:
+        """The controller replaces another one in mid-transfer. ``control`` has the window of the one before. Without this method,
+        `on_connect` is called in its place."""
+
     def on_ack(self, path: Path, ack: Ack, control: Control) -> None:
         """The peer acknowledged data in order."""
 

@@ -24,6 +24,7 @@ use pyo3::types::{PyDict, PyString};
 
 use crate::controller::{Factory, Scope, controller};
 use crate::error::{raised, usage};
+use crate::fork::OfProcess;
 use crate::off_thread::OffThread;
 use crate::report::as_object;
 use crate::settings::{Keywords, time, unknown};
@@ -48,7 +49,9 @@ struct Plan {
 
 /// An experiment that runs on threads of its own.
 #[pyclass(module = "farhaul._farhaul", frozen)]
-pub(crate) struct RunningExperiment {
+pub(crate) struct RunningExperiment(OfProcess<Running>);
+
+struct Running {
     /// `None` once its result was taken.
     result: Mutex<Option<OffThread<Result<FigureResult, Error>>>>,
     cancellation: Cancellation,
@@ -102,20 +105,22 @@ impl RunningExperiment {
         cancellation.on_cancel(move || stopping.stop().store(true, Ordering::Relaxed));
         let work = move || plan.run(&of, &seen).map_err(|error| fault(&error));
         let result = OffThread::begin("lab", cancellation.clone(), work).map_err(raised)?;
-        Ok(Self { result: Mutex::new(Some(result)), cancellation, scope, progress })
+        let result = Mutex::new(Some(result));
+        Ok(Self(OfProcess::new(Running { result, cancellation, scope, progress })))
     }
 
     /// Waits for the end, for at most so many seconds. `None` if it goes on.
     fn wait<'py>(&self, py: Python<'py>, seconds: Option<f64>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let running = self.0.get()?;
         let limit = seconds.map(|seconds| time("seconds", seconds)).transpose()?;
-        let taken = self.result.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let taken = running.result.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut result = taken.ok_or_else(|| usage("somebody waits for this already, or has its result"))?;
         let Some(ended) = wait_for(py, limit, &mut result)? else {
-            *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            *running.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
             return Ok(None);
         };
         // The exception of a controller is why everything stopped.
-        if let Some(failure) = self.scope.take() {
+        if let Some(failure) = running.scope.take() {
             return Err(failure.raised());
         }
         let figure = ended.and_then(|result| result).map_err(raised)?;
@@ -123,18 +128,21 @@ impl RunningExperiment {
     }
 
     /// The number of finished runs, and of all.
-    fn progress(&self) -> (usize, usize) {
-        let [done, all] = [0, 1].map(|place: usize| self.progress[place].load(Ordering::Relaxed));
-        (done, all)
+    fn progress(&self) -> PyResult<(usize, usize)> {
+        let running = self.0.get()?;
+        let [done, all] = [0, 1].map(|place: usize| running.progress[place].load(Ordering::Relaxed));
+        Ok((done, all))
     }
 
     /// Stops it. Runs end within a few milliseconds of their own time.
-    fn cancel(&self, py: Python<'_>) {
-        py.detach(|| self.cancellation.cancel());
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        let running = self.0.get()?;
+        py.detach(|| running.cancellation.cancel());
+        Ok(())
     }
 }
 
-impl Drop for RunningExperiment {
+impl Drop for Running {
     fn drop(&mut self) {
         self.cancellation.cancel();
     }

@@ -3,6 +3,7 @@
 mod files;
 mod stats;
 
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
@@ -301,6 +302,15 @@ impl Stream {
     fn set_rate(&self, py: Python<'_>, rate: Option<crate::settings::RateArgument>) -> PyResult<()> {
         let inner = self.0.get()?;
         let set = py.detach(|| inner.connection.set_max_rate(rate.map(|rate| rate.0)));
+        set.map_err(|error| of_connection(&error, &inner.peer))
+    }
+
+    /// Replaces the congestion controller of this side, while the stream goes on: a name, or what makes controllers.
+    fn set_controller(&self, py: Python<'_>, controller: &Bound<'_, PyAny>) -> PyResult<()> {
+        let inner = self.0.get()?;
+        let (spec, seed) = (crate::controller::controller(controller)?, RandomState::new().hash_one(0));
+        // It is made before the port is locked.
+        let set = py.detach(|| inner.connection.set_controller_with(spec.build(seed)));
         set.map_err(|error| of_connection(&error, &inner.peer))
     }
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import tempfile
 import threading
 
@@ -11,6 +12,8 @@ import pytest
 _CONFIG = tempfile.mkdtemp(prefix="farhaul-tests-")
 os.environ["XDG_CONFIG_HOME"] = _CONFIG
 os.environ["HOME"] = _CONFIG
+# Matplotlib makes its list of fonts once, and not for each run.
+os.environ.setdefault("MPLCONFIGDIR", os.path.join(sys.prefix, "matplotlib"))
 
 import farhaul  # noqa: E402
 

@@ -172,6 +172,32 @@ def test_a_constructor_that_raises_ends_the_connection(plain):
             near.write(bytes(MEGABYTE))
 
 
+def test_a_live_stream_changes_to_a_class_and_back_to_a_name(plain):
+    events = []
+
+    class Later(Aimd):
+        def on_take_over(self, path, control):
+            self.next_cut = 0
+            events.append(control.cwnd)
+
+        def on_ack(self, path, ack, control):
+            super().on_ack(path, ack, control)
+            events.append("ack")
+
+    near, far = plain()
+    size = 8 * MEGABYTE
+    reader = threading.Thread(target=lambda: [far.read(MEGABYTE) for _ in iter(lambda: far.stats().bytes_read < 2 * size, False)])
+    reader.start()
+    near.write(bytes(size))
+    near.set_controller(Later)
+    near.write(bytes(size))
+    near.set_controller("reno")
+    reader.join()
+    assert isinstance(events[0], float) and "ack" in events
+    with pytest.raises(farhaul.UsageError, match="choose one of"):
+        near.set_controller("warp")
+
+
 def test_a_copy_says_which_exception_ended_it(root, tmp_path):
     class Broken(Aimd):
         def on_connect(self, path, control):

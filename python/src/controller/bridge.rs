@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use farhaul_cc::{AckEvent, Control, Controller, CustomMessage, DeliveryEvent, LossEvent, Path, TimeoutEvent};
+use farhaul_units::SendPeriod;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -42,6 +43,7 @@ pub(super) struct Bridge {
 /// The methods that the class has of its own, and the objects that they get.
 struct Live {
     on_connect: Option<Py<PyAny>>,
+    on_take_over: Option<Py<PyAny>>,
     on_ack: Option<Py<PyAny>>,
     on_delivery: Option<Py<PyAny>>,
     on_restart: Option<Py<PyAny>>,
@@ -75,6 +77,7 @@ impl Live {
         };
         Ok(Self {
             on_connect: own("on_connect")?,
+            on_take_over: own("on_take_over")?,
             on_ack: own("on_ack")?,
             on_delivery: own("on_delivery")?,
             on_restart: own("on_restart")?,
@@ -166,6 +169,19 @@ impl Bridge {
 impl Controller for Bridge {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn on_take_over(&mut self, path: &Path, control: &mut Control) {
+        control.send_period = SendPeriod::UNPACED;
+        if self.live.as_ref().is_none_or(|live| live.on_take_over.is_none()) {
+            return self.on_connect(path, control);
+        }
+        self.call(
+            "on_take_over",
+            |live| live.on_take_over.as_ref(),
+            (path, control),
+            |(py, live), method| method.call1(py, (&live.path, &live.control)).map(drop),
+        );
     }
 
     fn on_connect(&mut self, path: &Path, control: &mut Control) {

@@ -68,7 +68,7 @@ fn every_figure_says_how_to_run_it() {
 // Slow: it runs every figure.
 #[test]
 fn smoke_runs_of_all_figures_are_as_they_were() {
-    let overrides = Overrides { quick: true, seed: Some(1), smoke: true, ..Overrides::default() };
+    let overrides = Overrides { quick: true, seeds: vec![1], smoke: true, ..Overrides::default() };
     let figures: Vec<Figure> = shipped().iter().map(|figure| figure.read(&overrides).unwrap()).collect();
     let work = |figure: &Figure| Work {
         figure: figure.info.id.clone(),
