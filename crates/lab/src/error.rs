@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use farhaul_cc::ControllerFailure;
+
 /// A scenario that cannot be run: the place of the mistake, the mistake, and the allowed values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {message}")]
@@ -61,6 +63,14 @@ pub enum LabError {
     Refused {
         /// The reason and a way out.
         reason: String,
+    },
+    /// The congestion controller of a flow has failed, so its figures would say nothing.
+    #[error("flow '{flow}': {failure}")]
+    Controller {
+        /// The name of the flow.
+        flow: String,
+        /// Who failed, and how.
+        failure: ControllerFailure,
     },
     /// A run failed, because of a defect of its world or of a program in it.
     #[error("the run {name} failed: {reason}")]

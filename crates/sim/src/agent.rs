@@ -12,6 +12,7 @@ pub(crate) mod transport;
 
 use core::net::SocketAddr;
 
+use farhaul_cc::ControllerFailure;
 use farhaul_proto::{ConnectionId, Stats};
 use farhaul_units::{Duration, Instant};
 
@@ -44,6 +45,11 @@ pub trait Agent {
 
     /// When all data had been acknowledged; `None` until then, and for agents that only receive.
     fn finished_at(&self) -> Option<Instant> {
+        None
+    }
+
+    /// The failure of its congestion controller, which ended its flow.
+    fn failure(&self) -> Option<ControllerFailure> {
         None
     }
 
@@ -81,6 +87,10 @@ impl<A: Agent + ?Sized> Agent for Box<A> {
 
     fn finished_at(&self) -> Option<Instant> {
         (**self).finished_at()
+    }
+
+    fn failure(&self) -> Option<ControllerFailure> {
+        (**self).failure()
     }
 
     fn transfer_times(&self) -> &[Duration] {

@@ -17,10 +17,12 @@
 //! | links and routes | `topology/*.rs`, `network.rs` |
 //! | samples, and the figures computed from them | `sample.rs`, `measure/*.rs` |
 //! | how a test inspects or forges datagrams | `trace.rs`; how a host changes its address: `nat.rs` |
+//! | requirements on controllers | `conformance.rs` (a table first) |
 //! | the event loop | `world.rs`; with access to transports: `simulation.rs` |
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod conformance;
 mod first_times;
 pub mod host_cost;
 pub mod measure;

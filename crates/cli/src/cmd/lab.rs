@@ -153,6 +153,7 @@ fn fault_of(error: &LabError, context: &Context) -> Fault {
         }
         LabError::File { path, source } => file_fault(path, source),
         LabError::Emulate(error) => no_networks(error),
+        LabError::Controller { .. } => Fault::new(Code::ControllerFailed, error.to_string()),
         _ => Fault::new(Code::Failed, error.to_string()),
     }
 }

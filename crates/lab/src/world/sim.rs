@@ -37,6 +37,11 @@ pub(crate) fn observe(job: &Job, capture: Option<&Path>, over: &dyn Fn() -> bool
         writer.finish()?;
     }
     let rows = rows.ok_or(LabError::Stopped)?;
+    for (flow, spec) in built.flows.iter().zip(&job.setup.flows) {
+        if let Some(failure) = built.world.agent(flow.sender).failure() {
+            return Err(LabError::Controller { flow: spec.name.clone(), failure });
+        }
+    }
     let endings = built.flows.iter().map(|flow| {
         let sender = built.world.agent(flow.sender);
         Ending {

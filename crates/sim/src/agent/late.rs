@@ -14,6 +14,7 @@
 
 use std::collections::VecDeque;
 
+use farhaul_cc::ControllerFailure;
 use farhaul_netem::WireLen;
 use farhaul_proto::{ConnectionId, Stats};
 use farhaul_units::{Duration, Instant, Rng};
@@ -164,6 +165,10 @@ impl Agent for LateAgent {
 
     fn finished_at(&self) -> Option<Instant> {
         self.agent.finished_at()
+    }
+
+    fn failure(&self) -> Option<ControllerFailure> {
+        self.agent.failure()
     }
 
     fn transfer_times(&self) -> &[Duration] {

@@ -2,6 +2,7 @@
 
 use core::net::SocketAddr;
 
+use farhaul_cc::ControllerFailure;
 use farhaul_proto::probe::{Responder, StableConfig, is_probe};
 use farhaul_proto::{ConnectionId, ControlPath, Endpoint, Stats};
 use farhaul_units::{Instant, Rng};
@@ -70,6 +71,10 @@ impl Agent for SharedSource {
 
     fn control(&self, now: Instant) -> Option<Stats> {
         Some(self.bulk.transport.control().map(|stream| stable_stats(stream, now)).unwrap_or_default())
+    }
+
+    fn failure(&self) -> Option<ControllerFailure> {
+        self.bulk.failure()
     }
 
     fn finished_at(&self) -> Option<Instant> {

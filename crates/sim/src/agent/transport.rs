@@ -1,7 +1,8 @@
 //! A transport with its application as an agent, and the order in which both are driven.
 
+use farhaul_cc::ControllerFailure;
 use farhaul_proto::probe::is_probe;
-use farhaul_proto::{Batch, Channels, ConnectionId, Event, Numbering, Stats, Streams, earliest};
+use farhaul_proto::{Batch, Channels, ConnectionId, ConnectionLost, Event, Numbering, Stats, Streams, earliest};
 use farhaul_units::Instant;
 
 use crate::agent::channel::ChannelHost;
@@ -44,6 +45,8 @@ pub struct TransportAgent<T, A> {
     /// Whether damaged datagrams reach the transport.
     pub(crate) takes_damaged: bool,
     channels: ChannelHost,
+    /// The first failure of a congestion controller.
+    failure: Option<ControllerFailure>,
     pub(crate) shares: FirstTimes,
     scratch: Batch,
 }
@@ -56,6 +59,7 @@ impl<T: Streams + Channels, A: Application<T>> TransportAgent<T, A> {
             application,
             takes_damaged: false,
             channels: ChannelHost::default(),
+            failure: None,
             shares: FirstTimes::new(Numbering::UDT4),
             scratch: Batch::new(),
         }
@@ -88,6 +92,9 @@ impl<T: Streams + Channels, A: Application<T>> TransportAgent<T, A> {
                 continue;
             }
             let Some(event) = self.transport.poll_event() else { return };
+            if let Event::Closed(_, ConnectionLost::ControllerFailed(failure)) = event {
+                self.failure = self.failure.or(Some(failure));
+            }
             self.application.handle_event(now, &mut self.transport, event);
         }
     }
@@ -129,6 +136,10 @@ impl<T: Streams + Channels, A: Application<T>> Agent for TransportAgent<T, A> {
         let mut ids = Vec::new();
         self.application.list_connections(&mut ids);
         out.extend(ids.into_iter().filter_map(|id| Some((id, self.transport.stats(now, id)?))));
+    }
+
+    fn failure(&self) -> Option<ControllerFailure> {
+        self.failure
     }
 
     fn finished_at(&self) -> Option<Instant> {

@@ -2,6 +2,7 @@
 
 mod background;
 mod channel;
+mod conformance;
 mod dumbbell;
 mod generations;
 mod packet_size;

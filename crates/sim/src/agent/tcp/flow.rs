@@ -2,7 +2,7 @@
 
 use core::net::SocketAddr;
 
-use farhaul_cc::Controller;
+use farhaul_cc::{Controller, ControllerFailure};
 use farhaul_netem::WireLen;
 use farhaul_proto::{ConnectionId, Stats, earliest};
 use farhaul_units::Instant;
@@ -113,6 +113,10 @@ impl Agent for TcpSource {
 
     fn sample(&self, _: Instant, out: &mut Vec<(ConnectionId, Stats)>) {
         out.push((CONNECTION, self.stats()));
+    }
+
+    fn failure(&self) -> Option<ControllerFailure> {
+        self.sender.failure()
     }
 
     fn finished_at(&self) -> Option<Instant> {

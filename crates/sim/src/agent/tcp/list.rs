@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 use std::cell::Cell;
 use std::rc::Rc;
 
-use farhaul_cc::Spec;
+use farhaul_cc::{ControllerFailure, Spec};
 use farhaul_proto::{ConnectionId, Stats};
 use farhaul_units::{Duration, Instant};
 
@@ -129,6 +129,10 @@ impl Agent for TcpTransfers {
 
     fn sample(&self, _: Instant, out: &mut Vec<(ConnectionId, Stats)>) {
         out.push((CONNECTION, self.stats()));
+    }
+
+    fn failure(&self) -> Option<ControllerFailure> {
+        self.source.failure()
     }
 
     fn finished_at(&self) -> Option<Instant> {
