@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use farhaul::cc::Spec;
+use farhaul::cc::registry::Revision;
 use farhaul::probe::{CachedRate, cached_rate};
 use farhaul::security::{PlainClients, Security};
 use farhaul::{Builder, Endpoint, Error as ConnectionError, MinProgress, Protocol, RecentPaths};
@@ -250,8 +251,13 @@ impl Settings {
         Self { buffer: Some(ByteSize(buffer)), ..self.clone() }
     }
 
-    /// The settings for the program on a remote host, as on its command line.
-    pub(crate) fn words(&self) -> Vec<String> {
+    /// The settings for the program on a remote host, as on its command line. `receives` is whether it only receives.
+    ///
+    /// A receiver needs no controller, and the installed program may not know one that this program has added.
+    pub(crate) fn words(&self, receives: bool) -> Vec<String> {
+        let is_known = |controller: &&Spec| {
+            controller.is_registered() && (!receives || controller.revision() == Revision::BuiltIn)
+        };
         let micros = |time: Duration| format!("{}us", time.as_micros());
         let mut words = vec![
             format!("--protocol={}", self.protocol),
@@ -262,9 +268,7 @@ impl Settings {
         words.extend((!self.remembers_paths).then(|| "--no-path-memory".to_owned()));
         words.extend(self.background.then(|| "--background".to_owned()));
         words.extend(self.mtu.map(|mtu| format!("--mtu={mtu}")));
-        // A controller of this program governs what it sends, and the remote one has its own.
-        let known = self.controller.as_ref().filter(|controller| controller.is_registered());
-        words.extend(known.map(|controller| format!("--controller={controller}")));
+        words.extend(self.controller.as_ref().filter(is_known).map(|controller| format!("--controller={controller}")));
         words.extend(self.rate.map(|rate| format!("--rate={}bit", rate.bits_per_second())));
         words.extend(self.buffer.map(|ByteSize(bytes)| format!("--buffer={bytes}B")));
         words

@@ -168,7 +168,7 @@ fn of_lost(lost: ConnectionLost, peer: &dyn Display) -> Error {
         }
         ConnectionLost::ControllerFailed(failure) => {
             Error::new(Code::ControllerFailed, format!("the connection to {peer} was ended: {failure}"))
-                .remedy("choose another one by --cc, or mend it")
+                .remedy("choose another one by --controller, or mend it")
         }
         ConnectionLost::PeerError(_) => Error::new(Code::PeerLost, format!("{peer}: {lost}")),
         ConnectionLost::PeerIncompatible(_) | ConnectionLost::PeerMisbehaved(_) => {

@@ -155,9 +155,9 @@ impl OverSsh<'_> {
             version: VERSION,
             program: env!("CARGO_PKG_VERSION").to_owned(),
             key: key.map(|key| key.to_string()),
+            options: self.settings.words(matches!(task, Task::Receive { .. })),
             task,
             rules: rules.map(|rules| PathText::new(&rules.to_bytes())),
-            options: self.settings.words(),
             ports: self.ssh.port_range,
             detach: self.ssh.detach,
         }
