@@ -8,10 +8,17 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// The program. The settings of whoever runs the tests are not ours, and a run that hangs is ended.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_own-farhaul");
+
+/// The program, run by `timeout`, so that a run that hangs is ended.
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new("timeout");
-    command.args(["--foreground", "60", env!("CARGO_BIN_EXE_own-farhaul")]).args(arguments);
+    command.args(["--foreground", "60", PROGRAM]).args(arguments);
+    among_tests(command)
+}
+
+/// The settings of whoever runs the tests are not ours.
+fn among_tests(mut command: Command) -> Command {
     command.env("XDG_CONFIG_HOME", "/dev/null").env("XDG_CONFIG_DIRS", "/dev/null").env("NO_COLOR", "1");
     command.env("XDG_CACHE_HOME", folder("cache")).env("XDG_RUNTIME_DIR", folder("run"));
     command.stdin(Stdio::null());
@@ -43,7 +50,9 @@ struct Server(Child, String);
 impl Server {
     fn begin(arguments: &[&str]) -> Self {
         let all = [arguments, &["--plain", "--json", "--listen", "127.0.0.1:0"]].concat();
-        let mut child = command(&all).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut command = Command::new(PROGRAM);
+        command.args(all);
+        let mut child = among_tests(command).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         let start: Value = serde_json::from_str(&line).unwrap();
@@ -81,14 +90,14 @@ fn bench_and_copy_run_under_it() {
     assert!(records.lines().next().unwrap().contains("\"aimd\""), "{records}");
 
     let root = folder("root");
-    let server = Server::begin(&["serve", root.to_str().unwrap(), "--writable"]);
+    // The controller is a setting of the sender.
+    let server = Server::begin(&["serve", "--controller", "aimd", "--root", root.to_str().unwrap()]);
     let source = folder("source").join("data");
     let content: Vec<u8> = (0..3_000_000_u32).map(|index| (index % 251) as u8).collect();
     fs::write(&source, &content).unwrap();
     let (there, copied) = (format!("udt://{}/data", server.1), folder("back").join("data"));
-    for [from, to] in [[source.to_str().unwrap(), &there], [&there, copied.to_str().unwrap()]] {
-        printed(&["copy", "--plain", "--controller", "aimd", from, to]);
-    }
+    printed(&["copy", "--plain", "--controller", "aimd", source.to_str().unwrap(), &there]);
+    printed(&["copy", "--plain", &there, copied.to_str().unwrap()]);
     assert!(fs::read(&copied).unwrap() == content);
 }
 
@@ -105,4 +114,21 @@ fn the_lab_runs_scenarios_with_it() {
     let record: Value = serde_json::from_str(records.lines().next().unwrap()).unwrap();
     let goodput = record["metrics"]["goodput.total"].as_f64().unwrap();
     assert!(goodput > 10e6, "the window reaches the path of 34 packets: {goodput}");
+}
+
+#[test]
+fn the_book_shows_files_that_are_compiled() {
+    let page = include_str!("../../../../docs/book/your-own-controller.md");
+    let files = [
+        include_str!("../../src/lib.rs"),
+        include_str!("../../src/main.rs"),
+        include_str!("conformance.rs"),
+        include_str!("../../../../crates/cli/examples/own_options.rs"),
+        include_str!("../../../../crates/farhaul/examples/switch.rs"),
+    ];
+    for file in files {
+        assert!(page.contains(file), "{file}");
+    }
+    let lines = |text: &str| text.lines().count();
+    assert!(lines(include_str!("../../src/lib.rs")) <= 30 && lines(include_str!("../../src/main.rs")) <= 3);
 }
