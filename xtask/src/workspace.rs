@@ -34,6 +34,10 @@ pub(crate) struct Package {
     pub(crate) name: String,
     /// The name without the project's prefix: `farhaul-proto` is `proto`.
     pub(crate) short: String,
+    /// Its folder, from the root.
+    pub(crate) folder: PathBuf,
+    /// Whether it goes to a registry.
+    pub(crate) is_published: bool,
     pub(crate) features: Vec<String>,
     /// Members that it uses.
     pub(crate) uses: BTreeSet<Edge>,
@@ -68,7 +72,8 @@ impl Workspace {
         ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
         let metadata: Value = serde_json::from_slice(&output.stdout)?;
         let target = PathBuf::from(text(&metadata["target_directory"]));
-        let mut packages: Vec<Package> = list(&metadata["packages"]).iter().map(package).collect();
+        let mut packages: Vec<Package> =
+            list(&metadata["packages"]).iter().map(|value| package(value, &root)).collect();
         packages.sort_by(|a, b| a.short.cmp(&b.short));
         let is_without_increments = is_without_increments(&target);
         Ok(Self { root, target, packages, is_without_increments })
@@ -125,7 +130,7 @@ fn is_without_increments(target: &Path) -> bool {
     !entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX))
 }
 
-fn package(value: &Value) -> Package {
+fn package(value: &Value, root: &Path) -> Package {
     let name = text(&value["name"]);
     let short = short(&name);
     let uses = list(&value["dependencies"])
@@ -146,7 +151,11 @@ fn package(value: &Value) -> Package {
         })
         .collect();
     let features = value["features"].as_object().map(|map| map.keys().cloned().collect()).unwrap_or_default();
-    Package { name, short, features, uses, tests }
+    let manifest = PathBuf::from(text(&value["manifest_path"]));
+    let folder = manifest.parent().and_then(|folder| folder.strip_prefix(root).ok()).unwrap_or(root).to_path_buf();
+    // An empty list of registries is `publish = false`.
+    let is_published = value["publish"].as_array().is_none_or(|registries| !registries.is_empty());
+    Package { name, short, folder, is_published, features, uses, tests }
 }
 
 /// The name of a member without the project's prefix.

@@ -7,20 +7,23 @@ use anyhow::{Context, Result, ensure};
 
 use super::{Folders, output};
 use crate::sections::{CheckStatus, succeed};
-use crate::workspace::Workspace;
+use crate::workspace::{Package, Workspace};
 
-/// Members that are not published: chores, and tests of hostile inputs.
-const PRIVATE: [&str; 2] = ["xtask", "farhaul-fuzz"];
 /// Files that every crate has.
 const NEEDED: [&str; 5] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "src/"];
 
 fn package(workspace: &Workspace) -> Command {
     let mut command = workspace.cargo();
-    command.args(["package", "--workspace", "--quiet", "--allow-dirty"]);
-    for name in PRIVATE {
-        command.args(["--exclude", name]);
+    command.args(["package", "--quiet", "--allow-dirty"]);
+    for package in published(workspace) {
+        command.args(["-p", &package.name]);
     }
     command
+}
+
+/// The members that go to a registry.
+fn published(workspace: &Workspace) -> impl Iterator<Item = &Package> {
+    workspace.packages.iter().filter(|package| package.is_published)
 }
 
 /// Checks that each crate has its licences and its sources, and no more than a registry takes.
@@ -34,8 +37,8 @@ pub(super) fn check(workspace: &Workspace) -> Result<()> {
         }
         crates.last_mut().context("the list begins with Cargo.lock")?.push(line);
     }
-    let published = workspace.packages.iter().filter(|package| !PRIVATE.contains(&package.name.as_str())).count();
-    ensure!(crates.len() == published, "{} crates are listed, and not {published}", crates.len());
+    let expected = published(workspace).count();
+    ensure!(crates.len() == expected, "{} crates are listed, and not {expected}", crates.len());
     for files in &crates {
         for needed in NEEDED {
             let is_there =
@@ -43,16 +46,14 @@ pub(super) fn check(workspace: &Workspace) -> Result<()> {
             ensure!(is_there, "a crate lacks {needed}: {}", files.join(" "));
         }
     }
-    for package in workspace.packages.iter().filter(|package| !PRIVATE.contains(&package.name.as_str())) {
-        let folder = if package.name == "farhaul" { "farhaul" } else { &package.short };
-        let manifest = workspace.text(format!("crates/{folder}/Cargo.toml"))?;
+    for package in published(workspace) {
+        let folder = package.folder.display();
+        let manifest = workspace.text(package.folder.join("Cargo.toml"))?;
         for key in ["description", "repository", "readme", "keywords", "categories", "license"] {
-            let has = manifest
-                .lines()
-                .any(|line| line.starts_with(&format!("{key} ")) || line.starts_with(&format!("{key}.")));
-            ensure!(has, "crates/{folder}/Cargo.toml has no {key}");
+            let mut lines = manifest.lines();
+            let has = lines.any(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with([' ', '.'])));
+            ensure!(has, "{folder}/Cargo.toml has no {key}; a member that is not published says `publish = false`");
         }
-        ensure!(manifest.contains("publish.workspace = true"), "crates/{folder} is not published");
     }
     println!("{} crates have their licences and metadata", crates.len());
     Ok(())

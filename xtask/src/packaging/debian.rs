@@ -13,6 +13,8 @@ use crate::workspace::Workspace;
 /// A package.
 pub(super) struct Debian {
     pub(super) name: &'static str,
+    /// What it is, in a line. cargo-deb takes that of the crate.
+    synopsis: &'static str,
     /// The crate whose manifest describes it, and its variant there.
     member: &'static str,
     variant: Option<&'static str>,
@@ -30,6 +32,7 @@ pub(super) struct Debian {
 pub(super) const PACKAGES: &[Debian] = &[
     Debian {
         name: "farhaul",
+        synopsis: "bulk data over long fat networks: copies, streams, measurements",
         member: "farhaul-cli",
         variant: None,
         is_library: false,
@@ -52,6 +55,7 @@ pub(super) const PACKAGES: &[Debian] = &[
     },
     Debian {
         name: "libfarhaul0",
+        synopsis: "bulk data over long fat networks: library for C",
         member: "farhaul-c",
         variant: None,
         is_library: true,
@@ -61,6 +65,7 @@ pub(super) const PACKAGES: &[Debian] = &[
     },
     Debian {
         name: "libfarhaul-dev",
+        synopsis: "bulk data over long fat networks: development files for C",
         member: "farhaul-c",
         variant: Some("dev"),
         is_library: true,
@@ -76,6 +81,7 @@ pub(super) const PACKAGES: &[Debian] = &[
     },
     Debian {
         name: "farhaul-libudt0",
+        synopsis: "libudt.so.0 on Farhaul, in the place of libudt",
         member: "farhaul-c",
         variant: Some("libudt0"),
         is_library: true,
@@ -85,6 +91,7 @@ pub(super) const PACKAGES: &[Debian] = &[
     },
     Debian {
         name: "farhaul-libudt-dev",
+        synopsis: "libudt on Farhaul: development files",
         member: "farhaul-c",
         variant: Some("libudt-dev"),
         is_library: true,
@@ -153,9 +160,7 @@ pub(super) fn make(workspace: &Workspace, folders: &Folders) -> Result<CheckStat
             command.arg("--multiarch=same");
         }
         succeed(&mut command)?;
-        if let Some((library, version)) = package.provides {
-            complete(package, &file, (library, version), folders)?;
-        }
+        complete(package, &file, folders)?;
         let content = output(Command::new("dpkg-deb").arg("--contents").arg(&file))?;
         for path in package.has {
             ensure!(content.lines().any(|line| line.contains(path)), "{} has no {path}:\n{content}", package.name);
@@ -172,37 +177,43 @@ pub(super) fn make(workspace: &Workspace, folders: &Folders) -> Result<CheckStat
     })
 }
 
-/// Adds what cargo-deb does not know of libraries: which packages this one needs, and that programs with this library need it.
-fn complete(package: &Debian, file: &Path, (library, version): (&str, &str), folders: &Folders) -> Result<()> {
+/// Adds what cargo-deb does not know: the line of the package, what a library needs, and what programs with it need.
+fn complete(package: &Debian, file: &Path, folders: &Folders) -> Result<()> {
     let folder = folders.stage.join("repacked");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
     succeed(Command::new("dpkg-deb").arg("--raw-extract").arg(file).arg(&folder))?;
-    let name = format!("{library}.so.{version}");
-    let object = folder.join("usr/lib").join(multiarch()?).join(&name);
-    let needed = output(Command::new("objdump").arg("-p").arg(&object))?;
-    let glibc = needed.split_whitespace().filter_map(|word| word.strip_prefix("GLIBC_")).filter_map(number_of).max();
-    let (major, minor) = glibc.context("a library needs a glibc")?;
-    let mut depends = format!("libc6 (>= {major}.{minor})");
-    for (object, package) in [("libgcc_s.so.1", "libgcc-s1 (>= 4.2)"), ("libstdc++.so.6", "libstdc++6 (>= 11)")] {
-        if needed.contains(object) {
-            depends = format!("{depends}, {package}");
-        }
-    }
     let control = folder.join("DEBIAN/control");
-    let text = fs::read_to_string(&control)?;
-    let lines = text.lines().filter(|line| !line.starts_with("Depends:"));
-    let lines = lines.flat_map(|line| {
-        let before = line.starts_with("Description:").then(|| format!("Depends: {depends}"));
-        before.into_iter().chain([line.to_owned()])
-    });
-    fs::write(&control, lines.map(|line| line + "\n").collect::<String>())?;
-    fs::write(folder.join("DEBIAN/triggers"), "activate-noawait ldconfig\n")?;
-    fs::write(folder.join("DEBIAN/shlibs"), format!("{library} {version} {}\n", package.name))?;
+    let mut lines: Vec<String> = fs::read_to_string(&control)?.lines().map(str::to_owned).collect();
+    if let Some((library, version)) = package.provides {
+        let object = folder.join("usr/lib").join(multiarch()?).join(format!("{library}.so.{version}"));
+        lines.retain(|line| !line.starts_with("Depends:"));
+        lines.insert(1, format!("Depends: {}", needs(&object)?));
+        fs::write(folder.join("DEBIAN/triggers"), "activate-noawait ldconfig\n")?;
+        fs::write(folder.join("DEBIAN/shlibs"), format!("{library} {version} {}\n", package.name))?;
+    }
+    for line in lines.iter_mut().filter(|line| line.starts_with("Description:")) {
+        *line = format!("Description: {}", package.synopsis);
+    }
+    fs::write(&control, lines.join("\n") + "\n")?;
     succeed(Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).arg(&folder).arg(file))?;
     fs::remove_dir_all(&folder)?;
     Ok(())
+}
+
+/// The packages that a shared library needs.
+fn needs(object: &Path) -> Result<String> {
+    let needed = output(Command::new("objdump").arg("-p").arg(object))?;
+    let glibc = needed.split_whitespace().filter_map(|word| word.strip_prefix("GLIBC_")).filter_map(number_of).max();
+    let (major, minor) = glibc.context("a library needs a glibc")?;
+    let mut needs = format!("libc6 (>= {major}.{minor})");
+    for (object, package) in [("libgcc_s.so.1", "libgcc-s1 (>= 4.2)"), ("libstdc++.so.6", "libstdc++6 (>= 11)")] {
+        if needed.contains(object) {
+            needs = format!("{needs}, {package}");
+        }
+    }
+    Ok(needs)
 }
 
 /// The parts of a version such as 2.34.
