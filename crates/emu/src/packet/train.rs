@@ -110,9 +110,10 @@ impl Pattern {
     /// The conditions for packets that follow `packet`; `None` if none may follow.
     fn of(packet: &Packet) -> Option<Self> {
         let bytes = packet.bytes();
-        // A complete checksum covers this packet alone.
-        packet.checksum()?;
         let layout = Layout::of(bytes).filter(|layout| layout.payload <= MAX_HEADERS)?;
+        if !layout.leaves_checksum(packet) {
+            return None;
+        }
         let size = bytes.len() - layout.payload;
         let mut pattern = Self { layout, headers: blanked(layout, bytes), size, next: 0, closed: size == 0 };
         pattern.advance(bytes, size);
@@ -160,7 +161,7 @@ impl Pattern {
         let candidate = packet.bytes();
         let added = candidate.len().checked_sub(self.layout.payload)?;
         let belongs = !self.closed
-            && packet.checksum().is_some()
+            && self.layout.leaves_checksum(packet)
             && (1..=self.size).contains(&added)
             && bytes + added <= MAX_BYTES
             && Layout::of(candidate) == Some(self.layout)
@@ -177,6 +178,14 @@ impl Pattern {
             self.next = self.layout.sequence(packet).wrapping_add(length as u32);
             self.closed |= packet[self.layout.transport + TCP_FLAGS] & !ACK != 0;
         }
+    }
+}
+
+impl Layout {
+    /// Whether the checksum of the packet's own header is to be filled in. A complete one covers this packet alone, and a tunnel
+    /// leaves that of a header inside.
+    fn leaves_checksum(self, packet: &Packet) -> bool {
+        packet.checksum() == Some(self.checksum())
     }
 }
 

@@ -3,7 +3,7 @@ use std::rc::Rc;
 use proptest::prelude::*;
 
 use super::super::cut::cut;
-use super::super::headers::PROTOCOL_UDP;
+use super::super::headers::{Checksum, PROTOCOL_UDP};
 use super::super::virtio;
 use super::*;
 use crate::pool::Pool;
@@ -138,6 +138,20 @@ fn packets_with_a_complete_checksum_or_no_payload_travel_alone() {
     let ack = || Packet::new(pool.copy(&bare).unwrap(), Some(checksum), 1);
     let acks = written(vec![ack(), ack()]);
     assert_eq!(acks, vec![(Header { checksum: Some(checksum), ..Header::default() }, bare.clone()); 2]);
+}
+
+#[test]
+fn packets_whose_checksum_is_of_a_header_inside_travel_alone() {
+    let pool = Rc::new(Pool::default());
+    // A tunnel in UDP has computed its own checksum, and left that of the packet inside.
+    let bytes = finished(large(false, PROTOCOL_UDP, 100));
+    let inside = Checksum { start: 64, offset: 6 };
+    let tunnelled = || Packet::new(pool.copy(&bytes).unwrap(), Some(inside), 1);
+    let alone = (Header { checksum: Some(inside), ..Header::default() }, bytes.clone());
+    assert_eq!(written(vec![tunnelled(), tunnelled()]), vec![alone; 2]);
+    let own = Layout::of(&bytes).unwrap().checksum();
+    let plain = || Packet::new(pool.copy(&bytes).unwrap(), Some(own), 1);
+    assert_eq!(written(vec![plain(), tunnelled(), plain(), plain()]).len(), 3);
 }
 
 #[test]
