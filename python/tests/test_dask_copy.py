@@ -221,6 +221,10 @@ def test_three_sources_and_three_sinks_of_which_one_is_killed_behind_an_emulated
         pytest.skip("the program farhaul is not built")
     if os.geteuid() != 0 or not os.path.exists("/dev/net/tun") or shutil.which("ip") is None:
         pytest.skip("networks with interfaces of their own need root, /dev/net/tun and ip")
+    for interface in ("type veth", "type vxlan id 1 remote 127.0.0.1 dstport 4789"):
+        add = ["unshare", "-n", "ip", "link", "add", "probe", *interface.split()]
+        if subprocess.run(add, capture_output=True, check=False).returncode != 0:
+            pytest.skip(f"the kernel makes no interface of {interface}")
     cluster = [sys.executable, str(Path(__file__).with_name("emulated_cluster.py"))]
     far = f"exec {' '.join(cluster)} far {tmp_path} > {tmp_path}/far.log 2>&1"
     emulate = [program, "emulate", "--quiet", "--rate", "1gbit", "--delay", "10ms", "--serve", far, "--"]

@@ -16,7 +16,7 @@ The worker of a source pushes its files to a server that the worker of the sink 
   source alone (``workers=``), and takes of the ``resources`` that it is given, so that one NIC or disk is not oversubscribed.
 - **Keys** are made by each worker for each copy, and removed with it. Only public ones travel, through the scheduler, which is
   trusted as Dask trusts it: whoever can submit tasks can run any code. A server admits the workers that send to it, and lets
-  them write only below the directories of its pairs.
+  them read and write only below the directories of its pairs.
 - **Failures** are results, because their figures count. The driver repeats what failed (`_driver`), on any worker of the source, and
   an incomplete file goes on where it was.
 - **Lost workers**: the driver ends the sessions of a lost source at the sinks, because they hold its files. It opens the server of a
