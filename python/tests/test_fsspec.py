@@ -235,13 +235,20 @@ def test_reading_goes_ahead_and_about(fs, root):
         assert file.readlines() == ["one\n", "two\n"]
 
 
-def test_a_column_is_read_without_the_others(fs, root):
-    (root / "x").write_bytes(bytes(50_000_000))
+def test_a_column_is_read_without_the_others_and_ahead_of_the_third_read(fs, root):
+    content = os.urandom(20_000_000)
+    (root / "x").write_bytes(content)
     with fs.open("/x") as file:
-        for at in range(0, 50_000_000, 10_000_000):
+        for at in range(0, 20_000_000, 2_000_000):
             file.seek(at)
-            file.read(100_000)
-        assert file.cache.total_requested_bytes == 5 * 100_000
+            assert file.read(100_000) == content[at : at + 100_000]
+        assert file.cache.total_requested_bytes == 10 * 100_000
+        assert (file.cache.hit_count, file.cache.miss_count) == (7, 3)
+        # Elsewhere, and on from there.
+        for at in [1_234_567, 5, 7_000_000]:
+            file.seek(at)
+            assert file.read(1000) == content[at : at + 1000]
+        assert file.read(300_000) == content[7_001_000:7_301_000]
 
 
 # Processes and tasks
