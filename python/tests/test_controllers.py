@@ -314,9 +314,9 @@ def test_sequence_numbers_compare_across_their_wrap():
     assert cc.is_after(8, 7) and not cc.is_after(7, 7)
 
 
-def test_the_interpreter_ends_while_callbacks_are_busy():
+def test_the_interpreter_and_its_children_end_while_callbacks_are_busy():
     program = """
-import threading
+import os, sys, threading
 import farhaul
 from farhaul import cc
 
@@ -333,7 +333,12 @@ far = listener.accept(timeout=20)
 threading.Thread(target=lambda: [far.read(1 << 20) for _ in iter(int, 1)], daemon=True).start()
 threading.Thread(target=lambda: [near.write(bytes(1 << 20)) for _ in iter(int, 1)], daemon=True).start()
 import time
-time.sleep(0.3)
+time.sleep(0.2)
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        sys.exit(0)
+    assert os.waitpid(child, 0)[1] == 0
 print("ends")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)

@@ -1,7 +1,8 @@
 //! The interpreter's lock in callbacks.
 
 use std::cell::Cell;
-use std::sync::{PoisonError, RwLock};
+use std::process;
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -12,6 +13,9 @@ thread_local! {
 
 /// Whether callbacks may run. Whoever makes one holds it for reading.
 static PERMITTED: RwLock<bool> = RwLock::new(true);
+
+/// The process of the first callback. In a child that it forks, nobody gives back what its threads held.
+static PROCESS: OnceLock<u32> = OnceLock::new();
 
 /// Whether this thread is in a callback, and so holds the lock of a port.
 pub(crate) fn is_in_callback() -> bool {
@@ -29,6 +33,7 @@ impl Drop for Mark {
 
 /// Makes a callback. `None` if the interpreter ends, and so makes no calls any more.
 pub(super) fn call<R>(callback: impl FnOnce(Python<'_>) -> PyResult<R>) -> Option<PyResult<R>> {
+    PROCESS.get_or_init(process::id);
     let permitted = PERMITTED.read().unwrap_or_else(PoisonError::into_inner);
     if !*permitted {
         return None;
@@ -54,5 +59,8 @@ pub(super) fn pass_on(py: Python<'_>, error: &PyErr) -> bool {
 /// its lock then never return.
 #[pyfunction(name = "_forbid_callbacks")]
 pub(crate) fn forbid_callbacks(py: Python<'_>) {
+    if PROCESS.get().is_none_or(|id| *id != process::id()) {
+        return;
+    }
     py.detach(|| *PERMITTED.write().unwrap_or_else(PoisonError::into_inner) = false);
 }
