@@ -33,9 +33,14 @@ pub(crate) enum Headers {
 impl Library {
     /// A command that runs `program` on this library. `None` after a line with the reason why there is none.
     pub(crate) fn command(self, program: &Path) -> Option<Command> {
+        self.command_for(program, LONGEST)
+    }
+
+    /// The same, which ends after so many seconds.
+    pub(crate) fn command_for(self, program: &Path, seconds: &str) -> Option<Command> {
         // The reference library may hang where ours does not.
         let mut command = Command::new("timeout");
-        command.arg(LONGEST).arg(program);
+        command.arg(seconds).arg(program);
         match self {
             Self::Farhaul => command.env("LD_LIBRARY_PATH", folder()?),
             Self::Reference => command.env_remove("LD_LIBRARY_PATH"),
