@@ -49,7 +49,7 @@ pub(super) fn check(workspace: &Workspace) -> Result<()> {
     for package in published(workspace) {
         let folder = package.folder.display();
         let manifest = workspace.text(package.folder.join("Cargo.toml"))?;
-        for key in ["description", "repository", "readme", "keywords", "categories", "license"] {
+        for key in ["description", "readme", "keywords", "categories", "license"] {
             let mut lines = manifest.lines();
             let has = lines.any(|line| line.strip_prefix(key).is_some_and(|rest| rest.starts_with([' ', '.'])));
             ensure!(has, "{folder}/Cargo.toml has no {key}; a member that is not published says `publish = false`");
