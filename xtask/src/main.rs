@@ -8,6 +8,7 @@ mod bench;
 mod citations;
 mod clock;
 mod interop;
+mod libudt;
 mod packages;
 mod packaging;
 mod python;
@@ -33,6 +34,7 @@ const VERBS: &[Verb] = &[
         run: python::run,
         help: "build the Python package and run its tests: python [PYTEST ARGUMENTS]",
     },
+    Verb { name: "libudt", run: libudt::run, help: "build the drop-in libudt.so.0; --release: an optimised one" },
     Verb { name: "torture", run: torture::run, help: "run the program under faults: torture --list" },
     Verb {
         name: "package",

@@ -1,6 +1,6 @@
 //! Codes, options, states and events, side by side with the reference library.
 
-use crate::library::{Headers, Library, compile, scratch};
+use crate::library::{Headers, LONGEST, Library, compile, scratch};
 
 /// The differences that the book's page names: the row, the reference library's answer and ours.
 const DIFFERENCES: [(&str, &str, &str); 3] = [
@@ -15,7 +15,7 @@ const DIFFERENCES: [(&str, &str, &str); 3] = [
 fn calls_answer_as_those_of_the_reference_library_do() {
     let Some(program) = compile("codes", Headers::Reference) else { return };
     let run = |library: Library| {
-        let mut command = library.command(&program).unwrap();
+        let mut command = library.command_for(&program, LONGEST).unwrap();
         let output = command.current_dir(scratch()).output().unwrap();
         assert!(output.status.success(), "{library:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()

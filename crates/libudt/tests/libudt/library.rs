@@ -10,8 +10,8 @@ use std::thread;
 const MISSING: i32 = 77;
 /// Names libudt-peer where it is already built.
 const PEER_VARIABLE: &str = "FARHAUL_LIBUDT_PEER";
-/// Seconds after which every program ends.
-const LONGEST: &str = "60";
+/// Seconds after which a program ends that ends by itself.
+pub(crate) const LONGEST: &str = "60";
 /// With it, a test that would be skipped fails.
 const MUST_RUN: &str = "FARHAUL_TESTS_MUST_RUN";
 
@@ -33,24 +33,30 @@ pub(crate) enum Headers {
 impl Library {
     /// A command that runs `program` on this library. `None` after a line with the reason why there is none.
     pub(crate) fn command(self, program: &Path) -> Option<Command> {
-        self.command_for(program, LONGEST)
+        let mut command = Command::new(program);
+        self.choose(&mut command)?;
+        Some(command)
     }
 
-    /// The same, which ends after so many seconds.
+    /// The same for a program that ends by itself, within so many seconds. The reference library may hang where ours does not.
     pub(crate) fn command_for(self, program: &Path, seconds: &str) -> Option<Command> {
-        // The reference library may hang where ours does not.
         let mut command = Command::new("timeout");
         command.arg(seconds).arg(program);
+        self.choose(&mut command)?;
+        Some(command)
+    }
+
+    fn choose(self, command: &mut Command) -> Option<()> {
         match self {
             Self::Farhaul => command.env("LD_LIBRARY_PATH", folder()?),
             Self::Reference => command.env_remove("LD_LIBRARY_PATH"),
         };
-        Some(command)
+        Some(())
     }
 
     /// Runs `program` to its end, which must be a success, and returns its output.
     pub(crate) fn output(self, program: &Path, arguments: &[&str]) -> Option<String> {
-        let mut command = self.command(program)?;
+        let mut command = self.command_for(program, LONGEST)?;
         let Output { status, stdout, stderr } = command.args(arguments).output().unwrap();
         let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
         assert!(status.success(), "{self:?}: {program:?} {arguments:?}: {status}\n{stdout}\n{stderr}");
