@@ -59,9 +59,14 @@ impl Socket {
         }
         let wait = patience.to_send(&self.options());
         loop {
-            match write(stream, data)? {
-                0 => self.wait_for_room(&link, wait)?,
-                taken => return Ok(taken),
+            match write(stream, data) {
+                Ok(0) => self.wait_for_room(&link, wait)?,
+                Ok(taken) => return Ok(taken),
+                Err(failure) => {
+                    // The signal is the reason, if one came before the end.
+                    self.hear_complaint(&link)?;
+                    return Err(failure);
+                }
             }
         }
     }

@@ -118,7 +118,9 @@ fn files_arrive_and_a_full_disk_is_signalled() {
         let (serve, call) = ("recv --error-signal --expect 20000000", "send --bytes 20000000 --sndbuf 200000");
         let Some([served, called]) = pair(roles, LOOPBACK, serve, call) else { return };
         assert!(served.1.contains("\"code\":4004"), "{roles:?}: {served:?}");
-        assert!(called.1.contains("\"code\":7000"), "{roles:?}: {called:?}");
+        // The reference library forgets the signal if the end of the connection comes first.
+        let is_told = called.1.contains("\"code\":7000");
+        assert!(is_told || roles[1] == Reference && called.1.contains("\"code\":2001"), "{roles:?}: {called:?}");
     }
 }
 
