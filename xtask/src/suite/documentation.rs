@@ -9,13 +9,17 @@ use crate::sections::shown;
 use crate::suite::Report;
 use crate::workspace::Workspace;
 
+/// The package of the command. Its help texts are documentation as well, and show commands. `--doc` disregards that its manifest
+/// has no documentation tests.
+const COMMAND: &str = "farhaul-cli";
+
 /// Runs the examples of all packages.
 ///
 /// # Errors
 /// One does not compile or fails.
 pub(crate) fn run(workspace: &Workspace, features: &[String], report: &mut Report) -> Result<()> {
     let mut command = workspace.cargo();
-    command.args(["test", "--doc", "--workspace", "--no-fail-fast"]).args(features);
+    command.args(["test", "--doc", "--workspace", "--no-fail-fast", "--exclude", COMMAND]).args(features);
     let shown = shown(&command);
     println!("$ {shown}");
     let mut child = command.stdout(Stdio::piped()).spawn().with_context(|| shown.clone())?;
