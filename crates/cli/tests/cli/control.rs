@@ -217,15 +217,16 @@ fn the_state_of_a_copy_says_how_far_it_is_in_either_direction() {
 fn a_server_gives_way_as_it_is_asked_or_says_that_it_cannot() {
     let here = Here::with(1_000_000);
     let warned = |run: &Run| run.stderr.contains("cannot give way to other traffic");
-    for (law, can) in [("union", true), ("udt", false)] {
-        let server = Server::begin(&["serve", "--controller", law, "--root", &here.scratch.at("root")]);
+    for (protocol, law, can) in [("udt", "union", true), ("udt", "udt", true), ("udt-2004", "udt-2004", false)] {
+        let settings = ["serve", "--protocol", protocol, "--controller", law];
+        let server = Server::begin(&[&settings[..], &["--root", &here.scratch.at("root")]].concat());
         let places = [&*format!("udt://{}/there", server.address), &here.scratch.at(law)];
-        let run = here.copy(&["--background"], places).end();
+        let run = here.copy(&["--protocol", protocol, "--background"], places).end();
         run.succeeds();
         assert_eq!(warned(&run), !can, "{law}: {}", run.stderr);
         let warnings = run.records().iter().filter(|record| record["event"] == "warning").count();
         assert_eq!(warnings, usize::from(!can), "{law}");
-        assert!(!warned(&here.copy(&["--skip=never"], places).end()), "nobody asked");
+        assert!(!warned(&here.copy(&["--protocol", protocol, "--skip=never"], places).end()), "nobody asked");
     }
 }
 
