@@ -122,8 +122,12 @@ impl BondedStream {
 
     /// Sets the longest wait of a receiving call, as [`farhaul::Connection::set_read_timeout`].
     pub fn set_read_timeout(&self, timeout: Option<Duration>) {
-        lock(&self.shared().timeouts).read = timeout;
-        self.first().set_read_timeout(timeout);
+        let shared = self.shared();
+        lock(&shared.timeouts).read = timeout;
+        // Flows may have joined. Then a thread reads the first connection, and waits as long as the stream lasts.
+        if !shared.is_open {
+            shared.first.set_read_timeout(timeout);
+        }
     }
 
     /// Sets the longest wait of a sending call, as [`farhaul::Connection::set_write_timeout`].

@@ -355,3 +355,25 @@ fn a_peer_whose_blocks_make_no_stream_loses_it() {
         let _ = closing.join();
     }
 }
+
+#[test]
+fn a_caller_that_waits_for_a_moment_only_does_not_end_a_stream_of_flows() {
+    let pair = Pair::offering(1, false);
+    let flow = pair.connection();
+    assert_eq!(refusal_in(&answer(&flow, Join { token: TOKEN, index: 1 })), None);
+    flow.send_all(&Record::Ready.to_bytes()).unwrap();
+    pair.wait_for_flows(1);
+    // A thread reads the first connection now, on which the other side goes on.
+    for piece in [b"one", b"two"] {
+        pair.there.set_read_timeout(Some(Duration::from_millis(1)));
+        pair.here.send_all(piece).unwrap();
+        let mut bytes = [0; 3];
+        let waited =
+            (0..20_000).map(|_| pair.there.recv(&mut bytes)).find(|read| !matches!(read, Err(Error::TimedOut(_))));
+        assert_eq!(waited.unwrap().unwrap(), 3);
+        assert_eq!(&bytes, piece);
+        for _ in 0..20 {
+            assert!(matches!(pair.there.recv(&mut bytes), Err(Error::TimedOut(_))));
+        }
+    }
+}
