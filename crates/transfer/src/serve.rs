@@ -53,7 +53,7 @@ use crate::event::Event;
 use crate::keys::{Admission, Permit, Rights};
 use crate::quota::Quota;
 use crate::report::Report;
-use crate::session::file::{Holding, patience};
+use crate::session::file::{Holding, lock_wait, patience};
 use crate::settings::Settings;
 use crate::text::reason;
 
@@ -246,7 +246,9 @@ impl Serving<'_> {
             let store = DiskStore::beneath(root, &push.target, push.target_is_directory)?;
             let events = self.hosting.environment.events.of_session(caller.session);
             let patience = patience(&push.rules, &caller.stream, self.hosting.environment, events);
-            let store = store.under_rules(&push.rules, false).waiting_by(patience);
+            let Hosting { settings, environment, .. } = &self.hosting;
+            let wait = lock_wait(settings.timeout, &caller.stream, environment);
+            let store = store.under_rules(&push.rules, false).waiting_by(patience).waiting_for_locks(wait);
             Ok(Capped::new(store, permit, clock, holding.clone()))
         };
         if let Some((report, result)) = self.hosting.receive(caller, None, (&push.target, &target), open, &holding) {

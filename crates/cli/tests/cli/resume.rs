@@ -33,6 +33,10 @@ fn remains(scratch: &Scratch, directory: &str) -> Vec<String> {
     names
 }
 
+fn size_of_file(scratch: &Scratch, name: &str) -> u64 {
+    fs::metadata(scratch.at(&format!("root/{name}"))).unwrap().len()
+}
+
 /// Pushes a file, and kills one side in the middle. Returns the bytes that had been written.
 fn cut_push(scratch: &Scratch, killed: Killed) -> u64 {
     let (file, root) = (scratch.at("file"), scratch.dir("root"));
@@ -57,7 +61,7 @@ fn cut_push(scratch: &Scratch, killed: Killed) -> u64 {
     assert!(!scratch.names("root").contains(&"file".to_owned()));
     let [journal, part] = &remains(scratch, "root")[..] else { panic!("{:?}", scratch.names("root")) };
     assert!(journal.ends_with(".fhjournal") && part.ends_with(".fhpart"));
-    fs::metadata(scratch.at(&format!("root/{part}"))).unwrap().len()
+    size_of_file(scratch, part)
 }
 
 fn push(scratch: &Scratch) -> Run {
@@ -82,6 +86,26 @@ fn a_push_that_was_cut_goes_on_whichever_side_was_killed() {
         assert!(again <= 3 * MIB, "{killed:?}: {again} bytes again after {written}");
         assert_eq!(moved(&end) + end["spared_bytes"].as_u64().unwrap(), SIZE as u64, "{end}");
     }
+}
+
+#[test]
+fn the_same_command_goes_on_although_the_server_has_not_noticed_that_its_sender_was_killed() {
+    let scratch = Scratch::new();
+    let size = 160_000_000;
+    let (file, root) = (scratch.file("file", size), scratch.dir("root"));
+    let server = Server::begin(&["serve", "--timeout", "3s", "--root", &root]);
+    let copy = ["copy", "--plain", "--json", &file, &format!("udt://{}/", server.address)];
+    let slow = ["--rate", "400mbit", "--interval", "2s"];
+    let first = Started::begin(&[&copy[..], &slow].concat(), Stdio::null()).after("interval");
+    first.signal(Signal::KILL);
+    first.end();
+    let written: u64 = remains(&scratch, "root").iter().map(|name| size_of_file(&scratch, name)).sum();
+    assert!(written > 64 * MIB, "shorter files are sent again: {written}");
+    let end = farhaul(&copy).end();
+    let missing = size as u64 - written.min(size as u64);
+    assert!(moved(&end) <= missing + 3 * MIB, "{} bytes moved after {written}", moved(&end));
+    assert_eq!(scratch.names("root"), ["file"]);
+    assert!(fs::read(&file).unwrap() == fs::read(scratch.at("root/file")).unwrap());
 }
 
 #[test]

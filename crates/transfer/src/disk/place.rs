@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use super::claims::Claims;
 use super::directory::{Directory, Identity};
 use super::failure::failure;
+use super::lock_wait::LockWait;
 use super::remains::{Remain, Remains};
 use super::target::Target;
 use super::umask::umask;
@@ -220,13 +221,13 @@ impl Places {
     }
 
     /// What an earlier copy left of this file.
-    pub(super) fn remain(&mut self, place: &StoredPlace, entry: &Entry) -> Option<Remain> {
+    pub(super) fn remain(&mut self, place: &StoredPlace, entry: &Entry, wait: Option<&LockWait>) -> Option<Remain> {
         let remains = match self.directories.get_mut(&place.parents) {
             Some(open) => &mut open.remains,
             None => &mut self.remains,
         };
         let remains = remains.get_or_insert_with(|| Remains::list(&place.directory));
-        if remains.is_empty() { None } else { remains.take(&place.directory, &place.name, entry) }
+        if remains.is_empty() { None } else { remains.take(&place.directory, &place.name, entry, wait) }
     }
 
     /// A directory is complete. `None` in a dry run, if it does not exist.

@@ -9,6 +9,7 @@ use rustix::process::geteuid;
 
 use super::directory::{Directory, kind};
 use super::journal::Noted;
+use super::lock_wait::LockWait;
 use super::temporary::{is_journal, is_partial, journal_of, partial_of, shown_of, shown_part};
 
 /// Bits with which others could write to a file. While bytes arrive, incomplete files have none of them.
@@ -49,14 +50,20 @@ impl Remains {
     }
 
     /// The remain of an earlier copy of `entry` to `name` that has most chunks. All others of this name that no running copy
-    /// holds are removed.
-    pub(super) fn take(&mut self, directory: &Directory, name: &Component, entry: &Entry) -> Option<Remain> {
+    /// holds are removed. With `wait`, the end of a copy that is likely to be dead is awaited.
+    pub(super) fn take(
+        &mut self,
+        directory: &Directory,
+        name: &Component,
+        entry: &Entry,
+        wait: Option<&LockWait>,
+    ) -> Option<Remain> {
         let shown = shown_part(name);
         let is_of = |temporary: &Component| shown_of(temporary) == Some(shown);
         let mut best: Option<Remain> = None;
         let mine: Vec<Component> = self.names.iter().filter(|temporary| is_of(temporary)).cloned().collect();
         for temporary in mine.iter().filter(|temporary| is_partial(temporary)) {
-            match Remain::open(directory, temporary, name) {
+            match Remain::open(directory, temporary, name, wait) {
                 Opened::Usable(remain) => {
                     let chunks = |remain: &Remain| remain.noted.chunks_within(entry.size, remain.len).len();
                     if chunks(&remain) == 0 {
@@ -93,12 +100,13 @@ enum Opened {
 }
 
 impl Remain {
-    fn open(directory: &Directory, temporary: &Component, name: &Component) -> Opened {
+    fn open(directory: &Directory, temporary: &Component, name: &Component, wait: Option<&LockWait>) -> Opened {
         let Ok(file) = directory.open_to_write(temporary) else { return Opened::NotOurs };
         if !may_remove(&file) {
             return Opened::NotOurs;
         }
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        let is_locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if !is_locked && !wait.is_some_and(|wait| wait.locks(&file)) {
             return Opened::NotOurs;
         }
         // Between the two calls, a copy may have finished it.

@@ -17,6 +17,7 @@ use super::directory::{Directory, mtime};
 use super::failure::failure;
 use super::known::{Claimed, KnownChunks};
 use super::links;
+use super::lock_wait::LockWait;
 use super::partial::{Commitment, Partial, SmallFile};
 use super::patience::{Patience, patiently};
 use super::place::{Places, StoredPlace};
@@ -56,6 +57,8 @@ pub struct DiskStore {
     surplus: Surplus,
     /// What waits while the disk is full.
     patience: Option<Arc<Patience>>,
+    /// The wait for incomplete files of copies whose senders may be dead.
+    lock_wait: Option<LockWait>,
 }
 
 /// A file whose content arrives.
@@ -141,6 +144,7 @@ impl DiskStore {
             commits: Commits::default(),
             surplus: Surplus::default(),
             patience: None,
+            lock_wait: None,
         }
     }
 
@@ -157,6 +161,13 @@ impl DiskStore {
     #[must_use]
     pub(crate) fn waiting_by(mut self, patience: Option<Patience>) -> Self {
         self.patience = patience.map(Arc::new);
+        self
+    }
+
+    /// The same with this wait for incomplete files that other copies hold.
+    #[must_use]
+    pub(crate) fn waiting_for_locks(mut self, wait: LockWait) -> Self {
+        self.lock_wait = Some(wait);
         self
     }
 
@@ -217,7 +228,7 @@ impl DiskStore {
     /// The chunks that the target may have of a file that is wanted.
     fn claim(&mut self, id: EntryId, place: &StoredPlace, entry: &Entry, there: Option<&Stat>) -> Option<Claimed> {
         // What cannot be continued is removed, whatever the size of the file.
-        let remain = self.places.remain(place, entry).filter(|_| entry.size > CHUNK_LEN);
+        let remain = self.places.remain(place, entry, self.lock_wait.as_ref()).filter(|_| entry.size > CHUNK_LEN);
         if !entry.has_size() || entry.size == 0 {
             return None;
         }
@@ -253,7 +264,7 @@ impl Store for DiskStore {
             claims.claim_existing(directory, name, (there.st_ino, false))?;
             if !self.rules.dry_run {
                 // Whatever an earlier copy left of it is of no use.
-                if let Some(remain) = self.places.remain(&place, entry) {
+                if let Some(remain) = self.places.remain(&place, entry, None) {
                     remain.remove(directory);
                 }
             }

@@ -34,7 +34,7 @@ use crate::keys::identity;
 use crate::rsh;
 use crate::serve::hosting::Hosting;
 use crate::serve::listener::{self, Caller, Callers, Limits};
-use crate::session::file::{Holding, patience};
+use crate::session::file::{Holding, lock_wait, patience};
 use crate::settings::Settings;
 use crate::throttle::Throttle;
 
@@ -314,7 +314,9 @@ impl OneCopy<'_> {
         let environment = self.hosting.environment;
         let open = || {
             let patience = patience(&asked.rules, &caller.stream, environment, environment.events.clone());
-            Ok(DiskStore::at(target, is_directory)?.under_rules(&asked.rules, true).waiting_by(patience))
+            let wait = lock_wait(self.hosting.settings.timeout, &caller.stream, environment);
+            let store = DiskStore::at(target, is_directory)?.under_rules(&asked.rules, true);
+            Ok(store.waiting_by(patience).waiting_for_locks(wait))
         };
         let (target, holding) = (Target::at(target.to_owned()), Holding::default());
         let hosted = self.hosting.receive(caller, Some(asked), (&place, &target), open, &holding);

@@ -3,8 +3,8 @@
 mod ledger;
 mod log;
 pub(crate) mod outcome;
-mod space;
 mod timed;
+mod waits;
 
 use farhaul_session::{Abort, FileReceiver, FileSender, SessionError, Source, Store};
 
@@ -14,8 +14,8 @@ use super::watch::RoundTrips;
 use super::{Session, WaitTimes};
 pub use ledger::Ledger;
 pub(crate) use log::FileLog;
-pub(crate) use space::patience;
 pub(crate) use timed::{Holding, Timed, Working};
+pub(crate) use waits::{lock_wait, patience};
 
 /// The sending side.
 pub(crate) struct Sending<S> {

@@ -45,7 +45,7 @@ fn a_resume_that_breaks_off_early_forgets_no_chunk_of_the_copy_before() {
     (0..3).for_each(|index| partial.note(index, &digest(index), &entry));
     drop(partial);
     let noted = || {
-        let remain = Remains::list(&directory).take(&directory, &name, &entry).unwrap();
+        let remain = Remains::list(&directory).take(&directory, &name, &entry, None).unwrap();
         (remain.noted.chunks_within(entry.size, remain.len), remain)
     };
     let (before, remain) = noted();

@@ -1,11 +1,12 @@
-//! What a receiver does while its disk is full and its copy waits for space.
+//! What a receiver waits for: space on a full disk, and incomplete files of copies that are likely to be dead.
 
 use std::thread;
+use std::time::Duration;
 
 use farhaul_session::{Rules, WAITS_FOR_SPACE};
 
 use crate::bond::BondedStream;
-use crate::disk::Patience;
+use crate::disk::{LockWait, Patience};
 use crate::environment::Environment;
 use crate::event::Events;
 
@@ -22,7 +23,7 @@ pub(crate) fn patience(
     if !rules.wait_for_space {
         return None;
     }
-    let (session, its, cancellation) = (thread::current().id(), stream.clone(), environment.cancellation.clone());
+    let (session, its) = (thread::current().id(), stream.clone());
     let waits = move || {
         events.warn(FULL);
         // Between two inputs of the session, all of its frames are written. Another thread would write into one.
@@ -33,7 +34,17 @@ pub(crate) fn patience(
             }
         }
     };
-    let stream = stream.clone();
-    let ends = move || cancellation.is_cancelled() || !matches!(stream.ending(), Ok(None));
-    Some(Patience::new(waits, ends))
+    Some(Patience::new(waits, end_of(stream, environment)))
+}
+
+/// A wait for incomplete files that other copies hold, for the session over `stream`. `silence` is how long a session waits for a
+/// dead peer.
+pub(crate) fn lock_wait(silence: Duration, stream: &BondedStream, environment: &Environment) -> LockWait {
+    LockWait::new(silence, end_of(stream, environment))
+}
+
+/// Whether the session over `stream` ends.
+fn end_of(stream: &BondedStream, environment: &Environment) -> impl Fn() -> bool + Send + Sync + 'static {
+    let (stream, cancellation) = (stream.clone(), environment.cancellation.clone());
+    move || cancellation.is_cancelled() || !matches!(stream.ending(), Ok(None))
 }
