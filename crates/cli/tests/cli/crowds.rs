@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use farhaul::{Endpoint, Stream};
 use farhaul_session::{FileSender, MemorySource, Push};
@@ -106,6 +107,18 @@ fn limit_threads(user: &[&str], server: &Server, limit: &str) {
     assert!(Command::new(line[0]).args(&line[1..]).status().unwrap().success());
 }
 
+/// Waits until the server has started its own threads: their number has not changed for half a second.
+fn wait_for_threads(server: &Server) {
+    let count = || fs::read_dir(format!("/proc/{}/task", server.process())).unwrap().count();
+    let (mut last, mut looks) = (0, 0);
+    while looks < 10 {
+        let now = count();
+        looks = if now == last { looks + 1 } else { 0 };
+        last = now;
+        thread::park_timeout(Duration::from_millis(50));
+    }
+}
+
 #[test]
 fn a_server_without_a_thread_for_a_caller_refuses_that_caller_and_lives() {
     let scratch = Scratch::new();
@@ -117,6 +130,7 @@ fn a_server_without_a_thread_for_a_caller_refuses_that_caller_and_lives() {
     let url = format!("udt://{}/", server.address);
     let limits = fs::read_to_string(format!("/proc/{}/limits", server.process())).unwrap();
     let line = limits.lines().find(|line| line.starts_with("Max processes")).unwrap();
+    wait_for_threads(&server);
     limit_threads(&user, &server, "1");
     for _ in 0..3 {
         let run = farhaul(&["copy", "--plain", "--json", &file, &url]);
