@@ -1,7 +1,7 @@
 //! Futures of Rust on an event loop of Python, without a runtime.
 //!
 //! ```text
-//! a thread of Farhaul ── Waker ──▶ Bell: a list, and one byte ──▶ the loop's reader ── poll ──▶ asyncio.Future
+//! a thread of Farhaul ── Waker ──▶ Notifier: a list and one byte ──▶ the loop's reader ── poll ──▶ asyncio.Future
 //! ```
 //!
 //! The loop itself polls. A waker takes no lock of the interpreter: it runs on the threads that move packets, which must not wait
@@ -29,17 +29,17 @@ pub(crate) type Outcome = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Se
 
 type Driven = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
-/// What wakers ring.
-struct Bell {
+/// The futures that were woken, and the byte that tells the loop.
+struct Notifier {
     woken: Mutex<Vec<u64>>,
     /// A byte is on its way, so that a second one is not needed.
-    is_ringing: AtomicBool,
-    rope: UnixStream,
+    is_notified: AtomicBool,
+    sender: UnixStream,
 }
 
 /// A waker of one future.
-struct Pull {
-    bell: Arc<Bell>,
+struct FutureWaker {
+    notifier: Arc<Notifier>,
     number: u64,
 }
 
@@ -53,38 +53,38 @@ struct Pending {
 
 /// The futures of one event loop.
 #[pyclass(module = "farhaul._farhaul", frozen, weakref)]
-pub(crate) struct Doorbell(OfProcess<Door>);
+pub(crate) struct LoopDriver(OfProcess<Futures>);
 
-struct Door {
-    bell: Arc<Bell>,
-    ear: UnixStream,
+struct Futures {
+    notifier: Arc<Notifier>,
+    receiver: UnixStream,
     pending: Mutex<(u64, HashMap<u64, Pending>)>,
 }
 
-impl Wake for Pull {
+impl Wake for FutureWaker {
     fn wake(self: Arc<Self>) {
-        self.bell.woken().push(self.number);
-        if !self.bell.is_ringing.swap(true, Ordering::AcqRel) {
+        self.notifier.woken().push(self.number);
+        if !self.notifier.is_notified.swap(true, Ordering::AcqRel) {
             // A full socket wakes the loop as well. Without a loop there is nobody to wake.
-            let _ = (&self.bell.rope).write(&[0]);
+            let _ = (&self.notifier.sender).write(&[0]);
         }
     }
 }
 
-impl Bell {
+impl Notifier {
     /// The list, even after a panic: it is always consistent.
     fn woken(&self) -> MutexGuard<'_, Vec<u64>> {
         self.woken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Door {
+impl Futures {
     fn open() -> std::io::Result<Self> {
-        let (rope, ear) = UnixStream::pair()?;
-        rope.set_nonblocking(true)?;
-        ear.set_nonblocking(true)?;
-        let bell = Bell { woken: Mutex::default(), is_ringing: AtomicBool::new(false), rope };
-        Ok(Self { bell: Arc::new(bell), ear, pending: Mutex::default() })
+        let (sender, receiver) = UnixStream::pair()?;
+        sender.set_nonblocking(true)?;
+        receiver.set_nonblocking(true)?;
+        let notifier = Notifier { woken: Mutex::default(), is_notified: AtomicBool::new(false), sender };
+        Ok(Self { notifier: Arc::new(notifier), receiver, pending: Mutex::default() })
     }
 
     fn pending(&self) -> MutexGuard<'_, (u64, HashMap<u64, Pending>)> {
@@ -98,7 +98,7 @@ impl Door {
             pending.0 += 1;
             pending.0
         };
-        let waker = Waker::from(Arc::new(Pull { bell: Arc::clone(&self.bell), number }));
+        let waker = Waker::from(Arc::new(FutureWaker { notifier: Arc::clone(&self.notifier), number }));
         let waiting = Pending { future, waker, promise: promise.clone().unbind() };
         Ok(self.poll(py, number, waiting)?.then_some(number))
     }
@@ -122,25 +122,25 @@ impl Door {
     }
 
     /// Takes what was woken since.
-    fn answer(&self) -> Vec<u64> {
+    fn take_woken(&self) -> Vec<u64> {
         let mut bytes = [0; 64];
-        while matches!((&self.ear).read(&mut bytes), Ok(len) if len == bytes.len()) {}
+        while matches!((&self.receiver).read(&mut bytes), Ok(len) if len == bytes.len()) {}
         // Before the list is taken: a waker that comes between both writes another byte.
-        self.bell.is_ringing.store(false, Ordering::Release);
-        std::mem::take(&mut *self.bell.woken())
+        self.notifier.is_notified.store(false, Ordering::Release);
+        std::mem::take(&mut *self.notifier.woken())
     }
 }
 
 #[pymethods]
-impl Doorbell {
+impl LoopDriver {
     /// Polls the futures that were woken. The loop calls it when the socket has bytes.
-    fn answer(&self, py: Python<'_>) -> PyResult<()> {
-        let door = self.0.get()?;
-        for number in door.answer() {
+    fn poll_woken(&self, py: Python<'_>) -> PyResult<()> {
+        let futures = self.0.get()?;
+        for number in futures.take_woken() {
             // A future may have been woken twice, or given up meanwhile.
-            let waiting = door.pending().1.remove(&number);
+            let waiting = futures.pending().1.remove(&number);
             if let Some(waiting) = waiting {
-                door.poll(py, number, waiting)?;
+                futures.poll(py, number, waiting)?;
             }
         }
         Ok(())
@@ -157,14 +157,14 @@ where
 {
     static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let event_loop = RUNNING.import(py, "asyncio", "get_running_loop")?.call0()?;
-    let doorbell = doorbell_of(py, &event_loop)?;
+    let driver = driver_of(py, &event_loop)?;
     let promise = event_loop.call_method0(intern!(py, "create_future"))?;
-    let door = doorbell.get().0.get()?;
-    if let Some(number) = door.begin(py, Box::pin(future), &promise)? {
-        let doorbell = doorbell.unbind();
+    let futures = driver.get().0.get()?;
+    if let Some(number) = futures.begin(py, Box::pin(future), &promise)? {
+        let driver = driver.unbind();
         let abandon = PyCFunction::new_closure(py, None, None, move |arguments, _| {
             let py = arguments.py();
-            let given_up = doorbell.get().0.get().ok().and_then(|door| door.pending().1.remove(&number));
+            let given_up = driver.get().0.get().ok().and_then(|futures| futures.pending().1.remove(&number));
             // Its drop may lock what other threads hold for a while.
             if let Some(Pending { future, .. }) = given_up {
                 py.detach(|| drop(future));
@@ -175,26 +175,26 @@ where
     Ok(promise)
 }
 
-/// The doorbell of an event loop, which is made for its first future.
-fn doorbell_of<'py>(py: Python<'py>, event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Doorbell>> {
+/// The driver of an event loop, which is made for its first future.
+fn driver_of<'py>(py: Python<'py>, event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'py, LoopDriver>> {
     static ALL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let all =
         ALL.get_or_try_init(py, || py.import("weakref")?.getattr("WeakKeyDictionary")?.call0().map(Bound::unbind))?;
     let all = all.bind(py);
     let found = all.call_method1(intern!(py, "get"), (event_loop,))?;
-    if let Ok(doorbell) = found.cast_into::<Doorbell>() {
-        // One of the parent process rings there.
-        if doorbell.get().0.get().is_ok() {
-            return Ok(doorbell);
+    if let Ok(driver) = found.cast_into::<LoopDriver>() {
+        // One of the parent process is of no use.
+        if driver.get().0.get().is_ok() {
+            return Ok(driver);
         }
     }
-    let door = Door::open()?;
-    let ear = door.ear.as_raw_fd();
-    let doorbell = Bound::new(py, Doorbell(OfProcess::new(door)))?;
-    let answer = doorbell.getattr(intern!(py, "answer"))?;
-    event_loop.call_method1(intern!(py, "add_reader"), (ear, answer))?;
-    all.set_item(event_loop, &doorbell)?;
-    Ok(doorbell)
+    let futures = Futures::open()?;
+    let receiver = futures.receiver.as_raw_fd();
+    let driver = Bound::new(py, LoopDriver(OfProcess::new(futures)))?;
+    let poll_woken = driver.getattr(intern!(py, "poll_woken"))?;
+    event_loop.call_method1(intern!(py, "add_reader"), (receiver, poll_woken))?;
+    all.set_item(event_loop, &driver)?;
+    Ok(driver)
 }
 
 /// Gives a promise its result, unless somebody cancelled it.
