@@ -111,12 +111,16 @@ fn limit_threads(user: &[&str], server: &Server, limit: &str) {
 fn wait_for_threads(server: &Server) {
     let count = || fs::read_dir(format!("/proc/{}/task", server.process())).unwrap().count();
     let (mut last, mut looks) = (0, 0);
-    while looks < 10 {
+    for _ in 0..200 {
         let now = count();
         looks = if now == last { looks + 1 } else { 0 };
+        if looks == 10 {
+            return;
+        }
         last = now;
         thread::park_timeout(Duration::from_millis(50));
     }
+    panic!("the server still starts threads after 10 s");
 }
 
 #[test]
