@@ -108,12 +108,13 @@ def worker(name: str, address: str, directory: str) -> None:
 
 def workers(side: str, directory: str, begins_successor: int | None = None) -> list[int]:
     """Starts the three workers of a side. Returns their processes. The first one has a successor, which waits for a byte."""
-    import distributed  # noqa: F401  Once, before the processes divide.
-
     prefix, other, kind = SIDES[side]
     if os.environ.get("FARHAUL_HOST") != side:
         raise OSError("this is no host of the emulator, whose network may be changed")
     own_proc()
+
+    import distributed  # noqa: F401  Once, before the processes divide, and in its own /proc, where it looks for its process.
+
     with open("/proc/sys/net/ipv4/ip_forward", "w") as forward:
         forward.write("1")
     mine, its = NUMBERS[side]
@@ -135,12 +136,12 @@ def workers(side: str, directory: str, begins_successor: int | None = None) -> l
 
 
 def near(directory: str) -> dict[str, object]:
-    import farhaul.dask
-
     begins_successor, begin_successor = os.pipe()
     processes = workers("near", directory, begins_successor)
 
     from distributed import Client, LocalCluster
+
+    import farhaul.dask
 
     pairs = []
     for source in range(3):
