@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Self
 
 from fsspec.asyn import AbstractAsyncStreamedFile  # type: ignore[import-untyped]
@@ -11,6 +12,7 @@ from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped]
 
 from ._errors import Error
 from ._farhaul import RemoteWriter
+from ._parquet import Table
 from ._read_ahead import ReadAhead
 
 if TYPE_CHECKING:
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
 
 BLOCK = 4 << 20
 """Bytes that a file which is written keeps before it sends them."""
+_READ_FROM_THE_END = (".parquet", ".parq", ".pq", ".arrow", ".feather", ".orc", ".zip")
+"""Names of formats whose readers begin with the end of the file. It is requested when the file is opened."""
+_TAIL = 64 << 10
+"""Bytes of that end: what pyarrow reads first."""
 _OPENING = 60.0
 """Seconds until a file that is opened for writing gets a place among the eight of a connection."""
 
@@ -49,9 +55,26 @@ class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
         if mode != "rb" and not autocommit:
             folder, _, name = path.rpartition("/")
             self._temporary = f"{folder}/.{name[:200]}.{secrets.token_hex(4)}.tmp"
+
+        reads_ahead = mode == "rb" and cache_type == ReadAhead.name
+        details, tail = None, None
+        if reads_ahead and path.lower().endswith(_READ_FROM_THE_END) and not fs._tables.has(path):
+            details, tail = fs._sync(fs._info_and_tail, path, _TAIL)
+            kwargs["size"] = details["size"]
         super().__init__(fs, path, mode, block_size, autocommit, cache_type=cache_type, **kwargs)
-        if isinstance(getattr(self, "cache", None), ReadAhead):
-            self.cache.asks(lambda start, end: asyncio.run_coroutine_threadsafe(fs._cat_file(path, start, end), fs.loop))
+        if details is not None:
+            self._details = details
+        if reads_ahead:
+            self._read_ahead(self.cache, tail)
+
+    def _read_ahead(self, cache: ReadAhead, tail: Future[bytes] | None) -> None:
+        fs, path, version = self.fs, self.path, (self.details["size"], self.details["mtime_ns"])
+        cache.asks(lambda start, end: asyncio.run_coroutine_threadsafe(fs._cat_file(path, start, end), fs.loop))
+        cache.on_table = lambda tail, columns: fs._tables.remember(path, Table(version, tail, columns))
+        if (table := fs._tables.get(path, version)) is not None:
+            cache.has(table.tail, table.columns)
+        elif tail is not None:
+            cache.has_asked(max(self.size - _TAIL, 0), self.size, tail)
 
     def _initiate_upload(self) -> None:
         place = self.fs._service_path(self._temporary or self.path)

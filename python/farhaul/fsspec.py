@@ -15,6 +15,7 @@ import os
 import secrets
 import stat
 from collections.abc import AsyncIterator
+from concurrent.futures import Future
 from typing import Any, ClassVar
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
@@ -25,6 +26,7 @@ from fsspec.utils import stringify_path  # type: ignore[import-untyped]
 from ._errors import Error, NotADirectoryError, NotFoundError, UsageError
 from ._farhaul import RemoteFiles
 from ._open_files import BLOCK, FarhaulFile, FarhaulStreamedFile
+from ._parquet import Tables
 from ._pool import shared_files
 from ._url import bracketed, parts
 
@@ -68,6 +70,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         self.port = port
         self._options = options
         self._address = self._address_of(host, port)
+        self._tables = Tables()
         # Wrong arguments fail here, and not with the first request.
         self._remote()
 
@@ -240,14 +243,38 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         return b"" if length <= 0 else await self._range(path, start, length)
 
     async def _range(self, path: str, start: int, length: int) -> bytes:
+        return (await self._range_and_size(path, start, length))[0]
+
+    async def _range_and_size(self, path: str, start: int, length: int) -> tuple[bytes, int]:
         try:
-            content, _, _ = await self._remote().read(self._service_path(path), start, length)
+            content, _, size = await self._remote().read(self._service_path(path), start, length)
         except Error as error:
             real = await self._real(path) if error.code == "FILES_FAILED" else path
             if real == path:
                 raise
-            content, _, _ = await self._remote().read(self._service_path(real), start, length)
-        return content
+            content, _, size = await self._remote().read(self._service_path(real), start, length)
+        return content, size
+
+    async def _info_and_tail(self, path: str, length: int) -> tuple[dict[str, Any], Future[bytes]]:
+        """The properties of a file, and its last bytes, which are requested with them and arrive later."""
+        loop = asyncio.get_running_loop()
+        size: asyncio.Future[int] = loop.create_future()
+
+        async def of_that_size() -> bytes:
+            content, now = await self._range_and_size(path, -length, length)
+            if now != await size:
+                # It changed in between.
+                content = await self._range(path, max(await size - length, 0), min(length, await size))
+            return content
+
+        tail = asyncio.run_coroutine_threadsafe(of_that_size(), loop)
+        try:
+            info = await self._info(path)
+        except BaseException:
+            tail.cancel()
+            raise
+        size.set_result(info["size"])
+        return info, tail
 
     async def _get_file(
         self, rpath: str, lpath: Any, *, callback: Callback = DEFAULT_CALLBACK, outfile: Any = None, **kwargs: Any

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import subprocess
+from itertools import accumulate
 
 import pytest
 
@@ -351,6 +352,74 @@ def test_pyarrow_reads_the_columns_that_it_needs(fs, root):
         assert parquet.read_table(file, columns=["c3"]).num_rows == 50_000
         size = (root / "d/x.parquet").stat().st_size
         assert file.cache.total_requested_bytes < size / 3
+
+
+def test_a_column_is_requested_in_all_row_groups_whatever_their_order(fs, root):
+    parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    columns = {f"c{index}": pyarrow.array(os.urandom(24) for _ in range(20_000)) for index in range(4)}
+    uneven = [3_000, 9_000, 1_000, 2_000, 5_000]
+    with parquet.ParquetWriter(root / "x.parquet", pyarrow.table(columns).schema, compression="none") as writer:
+        for at, rows in zip(accumulate([0, *uneven]), uneven, strict=False):
+            writer.write_table(pyarrow.table(columns).slice(at, rows))
+    content = (root / "x.parquet").read_bytes()
+    groups = [parquet.read_metadata(root / "x.parquet").row_group(group).column(2) for group in range(5)]
+    chunks = [(chunk.dictionary_page_offset or chunk.data_page_offset, chunk.total_compressed_size) for chunk in groups]
+    with fs.open("/x.parquet") as file:
+        file.seek(-(32 << 10), 2)
+        file.read()
+        before, missed = file.cache.total_requested_bytes, file.cache.miss_count
+        for group in (0, 4, 2, 1, 3):
+            start, length = chunks[group]
+            file.seek(start)
+            assert file.read(length) == content[start : start + length]
+        assert file.cache.total_requested_bytes - before == sum(length for _, length in chunks), "each once, and nothing else"
+        assert file.cache.miss_count - missed <= 2
+    with fs.open("/x.parquet") as file:
+        file.seek(-100, 2)
+        assert file.read() == content[-100:]
+        file.seek(chunks[1][0])
+        assert file.read(chunks[1][1]) == content[chunks[1][0] : sum(chunks[1])]
+        assert file.cache.total_requested_bytes == sum(length for _, length in chunks), "its columns are known"
+    (root / "x.parquet").write_bytes(content[:-100])
+    with fs.open("/x.parquet") as file:
+        assert file.cache.columns is None
+
+
+def test_the_end_of_a_table_is_requested_with_its_properties(fs, root):
+    content = os.urandom(100_000)
+    (root / "x.parquet").write_bytes(content)
+    (root / "small.parquet").write_bytes(content[:10])
+    (root / "link.parquet").symlink_to("small.parquet")
+    (root / "empty.parquet").write_bytes(b"")
+    with fs.open("/x.parquet") as file:
+        for at, whence in ((-8, 2), (-60_000, 2)):
+            file.seek(at, whence)
+            assert file.read() == content[at:]
+        assert (file.cache.hit_count, file.cache.miss_count, file.cache.total_requested_bytes) == (2, 0, 65_536)
+        file.seek(0)
+        assert file.read() == content and file.info()["mtime_ns"] == (root / "x.parquet").stat().st_mtime_ns
+    for name in ("small", "link"):
+        with fs.open(f"/{name}.parquet") as file:
+            assert file.read() == content[:10]
+    assert fs.open("/empty.parquet").read() == b""
+    with pytest.raises(FileNotFoundError):
+        fs.open("/none.parquet")
+
+
+async def test_the_end_of_a_table_belongs_to_the_size_that_was_said(server, root):
+    host, port = server.address.split(":")
+    fs = FarhaulFileSystem(host, int(port), asynchronous=True, skip_instance_cache=True)
+    (root / "x.parquet").write_bytes(b"0123456789")
+    info = fs._info
+
+    async def grows(path, **kwargs):
+        found = await info(path)
+        await asyncio.sleep(0)
+        return {**found, "size": 7}
+
+    fs._info = grows
+    found, tail = await fs._info_and_tail("/x.parquet", 4)
+    assert found["size"] == 7 and await asyncio.wrap_future(tail) == b"3456"
 
 
 def test_pandas_reads_and_writes(server):
