@@ -7,6 +7,7 @@
 //! rises    q > q*;   falls  the present interval < q*/2
 //! P        the largest delay since it rose that two intervals in a row reached
 //! lossy    e > 3·max(1, √(2 %·sent)),   e ← max(0, e + lost − 2 %·sent) per round, but for the round after a cut
+//! sent     the more of this round and of the one before: losses are reported a round after they were sent
 //! ```
 //!
 //! The least of an interval leaves out packets that a host delayed. The excess e adds up over rounds (CUSUM): a flow of 20 packets per
@@ -152,7 +153,9 @@ impl Queue {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Losses {
     since: Instant,
+    /// Packets sent until the round began, and in the round before.
     sent: u64,
+    sent_before: u64,
     lost: f64,
     /// Those that may only have been overtaken.
     uncertain: f64,
@@ -183,6 +186,7 @@ impl Losses {
 
     /// Begins a round. The excess stays.
     pub(super) fn restart(&mut self, path: &Path) {
+        self.sent_before = path.packets_sent.saturating_sub(self.sent);
         (self.since, self.sent, self.lost) = (path.now, path.packets_sent, 0.0);
     }
 
@@ -195,7 +199,7 @@ impl Losses {
         if path.now - self.since < path.rtt.saturating_add(SYN_INTERVAL) {
             return None;
         }
-        let sent = path.packets_sent.saturating_sub(self.sent).max(1) as f64;
+        let sent = path.packets_sent.saturating_sub(self.sent).max(self.sent_before).max(1) as f64;
         let tolerated = CEILING * sent;
         let lost = self.lost;
         self.restart(path);

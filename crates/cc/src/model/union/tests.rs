@@ -309,6 +309,21 @@ fn losses_that_turn_out_to_be_none_cost_nothing() {
     assert!(rate_after(800, false) < 0.97 * rate_after(0, false), "{}", rate_after(800, false));
 }
 
+#[test]
+fn losses_of_a_burst_are_compared_with_the_burst_and_not_with_what_follows_it() {
+    let rate_after = |lost| {
+        let mut script = Script::grown();
+        script.path.application_limited = true;
+        (0..6).for_each(|_| script.deliver(9_900.0, 0.0, None));
+        // The burst is over when its losses are reported, and only their repairs leave.
+        script.lose(lost);
+        (0..12).for_each(|_| script.deliver(100.0, 0.0, None));
+        script.law.rate
+    };
+    assert_eq!(rate_after(5), rate_after(0));
+    assert!(rate_after(60) < 0.97 * rate_after(0), "{}", rate_after(60));
+}
+
 /// A connection that recalls 10 000 packets/s, after its first delivery with an RTT of `millis`.
 fn recalling(millis: f64) -> Script {
     let mut script = Script::new();
