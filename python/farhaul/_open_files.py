@@ -57,19 +57,35 @@ class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
             self._temporary = f"{folder}/.{name[:200]}.{secrets.token_hex(4)}.tmp"
 
         reads_ahead = mode == "rb" and cache_type == ReadAhead.name
-        details, tail = None, None
-        if reads_ahead and path.lower().endswith(_READ_FROM_THE_END) and not fs._tables.has(path):
-            details, tail = fs._sync(fs._info_and_tail, path, _TAIL)
+        self._was_recent = False
+        tail: Future[bytes] | None = None
+        if mode == "rb":
+            path = fs._strip_protocol(path)
+            details, tail = self._details_of(fs, path, reads_ahead and path.lower().endswith(_READ_FROM_THE_END))
             kwargs["size"] = details["size"]
         super().__init__(fs, path, mode, block_size, autocommit, cache_type=cache_type, **kwargs)
-        if details is not None:
+        if mode == "rb":
             self._details = details
         if reads_ahead:
             self._read_ahead(self.cache, tail)
 
+    def _details_of(self, fs: FarhaulFileSystem, path: str, is_table: bool) -> tuple[dict[str, Any], Future[bytes] | None]:
+        """The properties of a file that is opened for reading, and of a table that is not known the request for its end.
+
+        Other files than tables may grow while they are read, so nothing that was said before counts.
+        """
+        if not is_table:
+            return fs._sync(fs._info_now, path), None
+        if not fs._tables.has(path):
+            return fs._sync(fs._info_and_tail, path, _TAIL)  # type: ignore[no-any-return]
+        recent = fs._recent.get(path)
+        self._was_recent = recent is not None
+        return recent or fs._sync(fs._info_now, path), None
+
     def _read_ahead(self, cache: ReadAhead, tail: Future[bytes] | None) -> None:
         fs, path, version = self.fs, self.path, (self.details["size"], self.details["mtime_ns"])
-        cache.asks(lambda start, end: asyncio.run_coroutine_threadsafe(fs._cat_file(path, start, end), fs.loop))
+        size = self.size if self._was_recent else None
+        cache.asks(lambda start, end: asyncio.run_coroutine_threadsafe(fs._part(path, start, end, size), fs.loop))
         cache.on_table = lambda tail, columns: fs._tables.remember(path, Table(version, tail, columns))
         if (table := fs._tables.get(path, version)) is not None:
             cache.has(table.tail, table.columns)
@@ -101,7 +117,8 @@ class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
             if len(content):
                 await writer.write(content)
             if final:
-                await writer.finish()
+                with self.fs._recent.changing():
+                    await writer.finish()
 
         try:
             self.fs._sync(send)
@@ -124,7 +141,8 @@ class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
         if self._temporary is not None:
             temporary, self._temporary = self._temporary, None
             remote, names = self.fs._remote(), (self.fs._service_path(temporary), self.fs._service_path(self.path))
-            self.fs._sync(_awaited, remote.rename, *names, self.mode != "xb")
+            with self.fs._recent.changing():
+                self.fs._sync(_awaited, remote.rename, *names, self.mode != "xb")
 
     def discard(self) -> None:
         """Gives the file up. Nothing of it stays."""
@@ -172,7 +190,8 @@ class FarhaulStreamedFile(AbstractAsyncStreamedFile):  # type: ignore[misc]
         if content := self.buffer.getvalue():
             await self._writer.write(content)
         if final:
-            await self._writer.finish()
+            with self.fs._recent.changing():
+                await self._writer.finish()
         return True
 
     async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:

@@ -28,6 +28,7 @@ from ._farhaul import RemoteFiles
 from ._open_files import BLOCK, FarhaulFile, FarhaulStreamedFile
 from ._parquet import Tables
 from ._pool import shared_files
+from ._properties import RecentProperties
 from ._url import bracketed, parts
 
 _PIECE = 1 << 20
@@ -71,6 +72,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         self._options = options
         self._address = self._address_of(host, port)
         self._tables = Tables()
+        self._recent = RecentProperties()
         # Wrong arguments fail here, and not with the first request.
         self._remote()
 
@@ -138,10 +140,22 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     async def _info(self, path: str, **kwargs: Any) -> dict[str, Any]:
         path = self._strip_protocol(path)
+        return self._recent.get(path) or await self._info_now(path)
+
+    async def _info_now(self, path: str) -> dict[str, Any]:
+        path = self._strip_protocol(path)
         if path == self.root_marker and self._scheme == "udt":
             return {"name": path, "size": 0, "type": "directory"}
+        changes = self._recent.changes
         found = await self._remote().stat(self._service_path(path))
-        return await self._entry(path, found)
+        entry = await self._entry(path, found)
+        self._recent.remember(path, entry, changes)
+        return entry
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        """Asks the server again, instead of taking what it said within the last second."""
+        self._recent.forget()
+        super().invalidate_cache(path)
 
     async def _entry(self, path: str, found: dict[str, Any]) -> dict[str, Any]:
         entry = _entry(path, found)
@@ -170,7 +184,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         try:
             listed = await self._remote().list(self._service_path(path))
         except NotADirectoryError:
-            entry = await self._info(path)
+            entry = await self._info_now(path)
             return [entry] if detail else [entry["name"]]
         folder = path.rstrip("/")
         names = [f"{folder}/{os.fsdecode(name)}" for name, _ in listed]
@@ -184,7 +198,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     async def _exists(self, path: str, **kwargs: Any) -> bool:
         try:
-            await self._info(path)
+            await self._info_now(path)
         except (NotFoundError, NotADirectoryError):
             return False
         return True
@@ -198,7 +212,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
     async def _type(self, path: str) -> str | None:
         """The type of an entry; `None` if there is none. A lost connection raises."""
         try:
-            return str((await self._info(path))["type"])
+            return str((await self._info_now(path))["type"])
         except (NotFoundError, NotADirectoryError):
             return None
 
@@ -211,14 +225,14 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     async def _real(self, path: str) -> str:
         """The path of a file without links. The server follows none."""
-        return str((await self._info(path)).get("realpath", path))
+        return str((await self._info_now(path)).get("realpath", path))
 
     async def _checksum(self, path: str) -> int:
         return int(await self._digest(path), 16)
 
     async def _ukey(self, path: str) -> str:
         """Differs once the file has another size or another time of change."""
-        info = await self._info(path)
+        info = await self._info_now(path)
         return f"{info['size']}-{info['mtime_ns']}"
 
     async def _created(self, path: str) -> Any:
@@ -227,7 +241,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
     async def _modified(self, path: str) -> Any:
         from datetime import UTC, datetime
 
-        return datetime.fromtimestamp((await self._info(path))["mtime"], tz=UTC)
+        return datetime.fromtimestamp((await self._info_now(path))["mtime"], tz=UTC)
 
     # Reading
 
@@ -236,7 +250,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         if end is None and start < 0:
             return await self._range(path, start, -start)
         if start < 0 or (end is not None and end < 0):
-            size = (await self._info(path))["size"]
+            size = (await self._info_now(path))["size"]
             start = max(0, size + start) if start < 0 else start
             end = size if end is None else size + end if end < 0 else end
         length = _ALL if end is None else end - start
@@ -255,6 +269,14 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
             content, _, size = await self._remote().read(self._service_path(real), start, length)
         return content, size
 
+    async def _part(self, path: str, start: int, stop: int, size: int | None) -> bytes:
+        """Bytes of an open file, which has this ``size`` if that is not sure."""
+        content, now = await self._range_and_size(path, start, stop - start)
+        if size is not None and now != size:
+            self._recent.forget()
+            raise Error("SOURCE_CHANGED", f"{self.unstrip_protocol(path)} changed while it was opened", "open it again")
+        return content
+
     async def _info_and_tail(self, path: str, length: int) -> tuple[dict[str, Any], Future[bytes]]:
         """The properties of a file, and its last bytes, which are requested with them and arrive later."""
         loop = asyncio.get_running_loop()
@@ -269,7 +291,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
         tail = asyncio.run_coroutine_threadsafe(of_that_size(), loop)
         try:
-            info = await self._info(path)
+            info = await self._info_now(path)
         except BaseException:
             tail.cancel()
             raise
@@ -279,7 +301,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
     async def _get_file(
         self, rpath: str, lpath: Any, *, callback: Callback = DEFAULT_CALLBACK, outfile: Any = None, **kwargs: Any
     ) -> None:
-        info = await self._info(rpath)
+        info = await self._info_now(rpath)
         if outfile is None and (info["type"] == "directory" or os.path.isdir(lpath)):
             os.makedirs(lpath, exist_ok=True)
             return
@@ -323,7 +345,8 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
     # Writing
 
     async def _pipe_file(self, path: str, value: Any, mode: str = "overwrite", **kwargs: Any) -> None:
-        await self._remote().put(self._service_path(path), value, replace=mode != "create")
+        with self._recent.changing():
+            await self._remote().put(self._service_path(path), value, replace=mode != "create")
 
     async def _put_file(
         self,
@@ -345,7 +368,8 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
                 while block := file.read(BLOCK):
                     await writer.write(block)
                     callback.relative_update(len(block))
-                await writer.finish()
+                with self._recent.changing():
+                    await writer.finish()
             except BaseException:
                 writer.discard()
                 raise
@@ -354,19 +378,22 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         """Copies on the server: no byte comes here."""
         target = self._service_path(path2)
         try:
-            await self._remote().copy(self._service_path(path1), target, True)
+            with self._recent.changing():
+                await self._remote().copy(self._service_path(path1), target, True)
         except Error:
             # A directory or a link. Both are rare, so nobody asks before.
-            info = await self._info(path1)
+            info = await self._info_now(path1)
             if info["type"] == "directory":
                 await self._makedirs(path2, exist_ok=True)
             elif "realpath" in info:
-                await self._remote().copy(self._service_path(info["realpath"]), target, True)
+                with self._recent.changing():
+                    await self._remote().copy(self._service_path(info["realpath"]), target, True)
             else:
                 raise
 
     async def _mv_file(self, path1: str, path2: str) -> None:
-        await self._remote().rename(self._service_path(path1), self._service_path(path2), True)
+        with self._recent.changing():
+            await self._remote().rename(self._service_path(path1), self._service_path(path2), True)
 
     def mv(self, path1: str, path2: str, recursive: bool = False, maxdepth: int | None = None, **kwargs: Any) -> None:
         """Gives entries other names. One file or directory is renamed, whatever its size."""
@@ -378,7 +405,8 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         super().mv(path1, path2, recursive=recursive, maxdepth=maxdepth, **kwargs)
 
     async def _rm_file(self, path: str, **kwargs: Any) -> None:
-        await self._remote().remove(self._service_path(path), "either")
+        with self._recent.changing():
+            await self._remote().remove(self._service_path(path), "either")
 
     async def _rm(
         self,
@@ -390,20 +418,24 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
     ) -> Any:
         if recursive and maxdepth is None and isinstance(path, str) and not _is_pattern(path):
             # The server removes the tree, in one request.
-            return await self._remote().remove(self._service_path(path), "tree")
+            with self._recent.changing():
+                return await self._remote().remove(self._service_path(path), "tree")
         return await super()._rm(path, recursive=recursive, batch_size=batch_size, maxdepth=maxdepth, **kwargs)
 
     async def _rmdir(self, path: str) -> None:
-        await self._remote().remove(self._service_path(path), "directory")
+        with self._recent.changing():
+            await self._remote().remove(self._service_path(path), "directory")
 
     async def _mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
-        is_new = await self._remote().create_dir(self._service_path(path), create_parents)
+        with self._recent.changing():
+            is_new = await self._remote().create_dir(self._service_path(path), create_parents)
         if not is_new:
             raise FileExistsError(f"{self.unstrip_protocol(path)} exists")
 
     async def _makedirs(self, path: str, exist_ok: bool = False) -> None:
         place = self._service_path(path)
-        is_new = await self._remote().create_dir(place, True) if place else False
+        with self._recent.changing():
+            is_new = await self._remote().create_dir(place, True) if place else False
         if not is_new and not exist_ok:
             raise FileExistsError(f"{self.unstrip_protocol(path)} exists")
 
@@ -433,7 +465,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         if mode not in ("rb", "wb"):
             raise NotImplementedError(f"mode {mode!r}: files of tasks are read or written")
         path = self._strip_protocol(path)
-        size = (await self._info(path))["size"] if mode == "rb" else None
+        size = (await self._info_now(path))["size"] if mode == "rb" else None
         return FarhaulStreamedFile(self, path, mode, BLOCK, cache_type="none", size=size, **kwargs)
 
     def _sync(self, function: Any, *arguments: Any, **keywords: Any) -> Any:

@@ -381,6 +381,7 @@ def test_a_column_is_requested_in_all_row_groups_whatever_their_order(fs, root):
         assert file.read(chunks[1][1]) == content[chunks[1][0] : sum(chunks[1])]
         assert file.cache.total_requested_bytes == sum(length for _, length in chunks), "its columns are known"
     (root / "x.parquet").write_bytes(content[:-100])
+    fs.invalidate_cache()
     with fs.open("/x.parquet") as file:
         assert file.cache.columns is None
 
@@ -406,18 +407,59 @@ def test_the_end_of_a_table_is_requested_with_its_properties(fs, root):
         fs.open("/none.parquet")
 
 
+def test_properties_are_remembered_for_a_second_and_changes_made_here_are_seen(fs, root, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(fs._recent, "_clock", lambda: now[0])
+    (root / "x").write_bytes(b"12")
+    assert fs.info("/x")["size"] == 2
+    (root / "x").write_bytes(b"123")
+    assert fs.info("/x")["size"] == 2
+    assert fs.open("/x").read() == b"123" and fs.size("/x") == 3, "whoever opens a file gets all of it"
+    (root / "x").write_bytes(b"1234")
+    now[0] += 1.5
+    assert fs.info("/x")["size"] == 4
+    for change in (
+        lambda: fs.pipe_file("/x", b"12345"),
+        lambda: fs.cp_file("/x", "/y"),
+        lambda: fs.mv("/y", "/z"),
+        lambda: fs.rm_file("/z"),
+        lambda: fs.mkdir("/d/e"),
+        lambda: fs.rmdir("/d/e"),
+        lambda: fs.rm("/d", recursive=True),
+        lambda: fs.touch("/t"),
+        lambda: fs.invalidate_cache(),
+    ):
+        fs.info("/x")
+        change()
+        assert fs._recent.get("/x") is None, "what was said before a change does not count"
+    with fs.open("/x", "wb") as file:
+        file.write(b"1")
+    assert fs.info("/x")["size"] == 1
+
+
+def test_a_table_that_changes_while_it_is_opened_is_an_error_and_no_truncated_table(fs, root):
+    parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    parquet.write_table(pyarrow.table({"a": range(100_000)}), root / "x.parquet", compression="none")
+    assert parquet.read_table("/x.parquet", filesystem=fs).num_rows == 100_000
+    fs.info("/x.parquet")
+    with fs.open("/x.parquet") as file:
+        (root / "x.parquet").write_bytes(b"PAR1" * 100_000)
+        with pytest.raises(OSError, match="changed while it was opened"):
+            file.read(10)
+    parquet.write_table(pyarrow.table({"a": [1, 2, 3, 4]}), root / "x.parquet")
+    assert parquet.read_table("/x.parquet", filesystem=fs).num_rows == 4
+
+
 async def test_the_end_of_a_table_belongs_to_the_size_that_was_said(server, root):
     host, port = server.address.split(":")
     fs = FarhaulFileSystem(host, int(port), asynchronous=True, skip_instance_cache=True)
     (root / "x.parquet").write_bytes(b"0123456789")
-    info = fs._info
+    info = fs._info_now
 
-    async def grows(path, **kwargs):
-        found = await info(path)
-        await asyncio.sleep(0)
-        return {**found, "size": 7}
+    async def grows(path):
+        return {**await info(path), "size": 7}
 
-    fs._info = grows
+    fs._info_now = grows
     found, tail = await fs._info_and_tail("/x.parquet", 4)
     assert found["size"] == 7 and await asyncio.wrap_future(tail) == b"3456"
 
