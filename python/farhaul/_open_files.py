@@ -61,7 +61,7 @@ class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
         tail: Future[bytes] | None = None
         if mode == "rb":
             path = fs._strip_protocol(path)
-            details, tail = self._details_of(fs, path, reads_ahead and path.lower().endswith(_READ_FROM_THE_END))
+            details, tail = self._details_of(fs, path, reads_ahead)
             kwargs["size"] = details["size"]
         super().__init__(fs, path, mode, block_size, autocommit, cache_type=cache_type, **kwargs)
         if mode == "rb":
@@ -69,23 +69,28 @@ class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
         if reads_ahead:
             self._read_ahead(self.cache, tail)
 
-    def _details_of(self, fs: FarhaulFileSystem, path: str, is_table: bool) -> tuple[dict[str, Any], Future[bytes] | None]:
-        """The properties of a file that is opened for reading, and of a table that is not known the request for its end.
+    def _details_of(self, fs: FarhaulFileSystem, path: str, reads_ahead: bool) -> tuple[dict[str, Any], Future[bytes] | None]:
+        """The properties of a file that is opened for reading, and perhaps the request for its end.
 
         Other files than tables may grow while they are read, so nothing that was said before counts.
         """
-        if not is_table:
+        if not path.lower().endswith(_READ_FROM_THE_END):
             return fs._sync(fs._info_now, path), None
-        if not fs._tables.has(path):
+        if reads_ahead and not fs._tables.has(path):
             return fs._sync(fs._info_and_tail, path, _TAIL)  # type: ignore[no-any-return]
         recent = fs._recent.get(path)
         self._was_recent = recent is not None
         return recent or fs._sync(fs._info_now, path), None
 
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        return self.fs._sync(self._fetch, start, end)  # type: ignore[no-any-return]
+
+    async def _fetch(self, start: int, end: int) -> bytes:
+        return await self.fs._part(self.path, start, end, self.size if self._was_recent else None)  # type: ignore[no-any-return]
+
     def _read_ahead(self, cache: ReadAhead, tail: Future[bytes] | None) -> None:
         fs, path, version = self.fs, self.path, (self.details["size"], self.details["mtime_ns"])
-        size = self.size if self._was_recent else None
-        cache.asks(lambda start, end: asyncio.run_coroutine_threadsafe(fs._part(path, start, end, size), fs.loop))
+        cache.asks(lambda start, end: asyncio.run_coroutine_threadsafe(self._fetch(start, end), fs.loop))
         cache.on_table = lambda tail, columns: fs._tables.remember(path, Table(version, tail, columns))
         if (table := fs._tables.get(path, version)) is not None:
             cache.has(table.tail, table.columns)
