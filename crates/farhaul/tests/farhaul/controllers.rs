@@ -8,7 +8,8 @@ use std::thread;
 
 use farhaul::cc::registry::controllers;
 use farhaul::cc::{AckEvent, Control, Controller, LossEvent, Path, Spec};
-use farhaul::{ConnectionLost, Endpoint, Error};
+use farhaul::security::{AcceptAll, KeyPair, Security};
+use farhaul::{Builder, ConnectionLost, Endpoint, Error};
 
 fn any() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
@@ -65,9 +66,14 @@ impl Controller for Armed {
 
 #[test]
 fn a_controller_that_panics_ends_its_connection_and_no_other_of_the_port() {
-    let there = Endpoint::plain(any()).unwrap();
+    let secure = || Endpoint::builder().secure(Security::new(KeyPair::generate().unwrap(), AcceptAll));
+    ends_its_connection_alone([(); 2].map(|()| Endpoint::builder().plain()));
+    ends_its_connection_alone([(); 2].map(|()| secure()));
+}
+
+fn ends_its_connection_alone(ends: [Builder; 2]) {
+    let [there, here] = ends.map(|builder| builder.bind(any()).unwrap());
     let listener = there.listen().unwrap();
-    let here = Endpoint::plain(any()).unwrap();
     let [wrong, other] = [(), ()].map(|()| here.connect(there.local_addr()).unwrap());
     let [first, second] = [(), ()].map(|()| listener.accept().unwrap().0);
     let armed = Arc::new(AtomicBool::new(false));

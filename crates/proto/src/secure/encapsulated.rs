@@ -172,7 +172,8 @@ impl Encapsulated {
             self.planned = Planned::Waiting;
             return Some(Output::Data);
         }
-        if self.over {
+        // A side that has failed may still have to say why.
+        if self.over && self.inner.is_gone() {
             return None;
         }
         let alone = self.batch.cleared();
@@ -338,7 +339,8 @@ impl Established for Encapsulated {
     fn deadline(&self, now: Instant) -> Option<Instant> {
         let carrier = self.carrier.deadline(now);
         // Nothing that the protocol does could leave.
-        let rests = self.carrier.connection.is_held() || self.has_left_inside() && self.inner.is_gone();
+        let is_told = self.inner.is_gone() || self.carrier.is_over();
+        let rests = self.carrier.connection.is_held() || self.has_left_inside() && is_told;
         let inner = if rests { None } else { self.inner.deadline(now) };
         let waiting = (!rests && !self.waiting.1.is_empty() && self.carrier.is_open()).then_some(now);
         earliest(waiting, earliest(carrier, inner))
@@ -403,7 +405,8 @@ impl Established for Encapsulated {
     }
 
     fn is_gone(&self) -> bool {
-        self.inner.is_gone() && self.carrier.is_over()
+        // The carrier ends after the connection inside. If it ended before, that one cannot tell its peer anything any more.
+        self.carrier.is_over()
     }
 
     // ---- facts ----

@@ -7,6 +7,7 @@
 //! | `measured_streams` | measured streams at ports of every protocol |
 //! | `found_rate` | rates that a sender finds by itself |
 //! | `udt2004` | behaviour of the protocol of 2004 |
+//! | `wrong_controllers` | controllers that panic, or set something unusable |
 
 mod carriers;
 mod encapsulated;
@@ -17,3 +18,4 @@ mod measured_streams;
 #[path = "../../../proto/src/secure/tests/pair.rs"]
 mod pair;
 mod udt2004;
+mod wrong_controllers;
