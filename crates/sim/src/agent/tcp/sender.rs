@@ -229,8 +229,11 @@ impl TcpSender {
     }
 
     /// When to call [`handle_timeout`](TcpSender::handle_timeout) next, or [`poll_transmit`](TcpSender::poll_transmit)
-    /// for a paced sender.
+    /// for a paced sender. `None` after a failure of its controller.
     pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.failure().is_some() {
+            return None;
+        }
         let departure = self.paced.then_some(self.next_departure);
         [self.timer.deadline(), departure].into_iter().flatten().min()
     }

@@ -1,8 +1,8 @@
 //! Sender and receiver together over the path models: invariants on any path.
 
-use farhaul_cc::Spec;
+use farhaul_cc::{AckEvent, Control, Controller, LossEvent, Path, Spec};
 use farhaul_netem::{Element, JitterSpec, LossSpec, Packet, PathSpec, Pattern, Pipe, QueueSize, ReorderSpec, WireLen};
-use farhaul_units::{Duration, Instant, Rate, Rng};
+use farhaul_units::{Duration, Instant, Rate, Rng, SendPeriod};
 use proptest::prelude::*;
 
 use super::*;
@@ -266,4 +266,42 @@ fn an_agent_with_an_empty_list_is_done_at_its_start() {
     let world = lists(1);
     assert_eq!(world.agent(2).transfer_times(), []);
     assert_eq!(world.agent(2).finished_at(), Some(Instant::ZERO + Duration::from_secs(2)));
+}
+
+/// Sends a packet each millisecond, and panics at its acknowledgement number `last`.
+struct PacedUntil {
+    last: u32,
+}
+
+impl Controller for PacedUntil {
+    fn name(&self) -> &str {
+        "paced"
+    }
+
+    fn on_connect(&mut self, _: &Path, control: &mut Control) {
+        control.send_period = SendPeriod::from_micros(1_000.0);
+    }
+
+    fn on_ack(&mut self, _: &Path, _: &AckEvent, _: &mut Control) {
+        self.last -= 1;
+        assert!(self.last > 0, "the panic of this test");
+    }
+
+    fn on_loss(&mut self, _: &Path, _: &LossEvent<'_>, _: &mut Control) {}
+}
+
+#[test]
+fn a_paced_sender_whose_controller_fails_asks_for_no_more_calls() {
+    let mut pair = Pair::new(Recovery::Sack, 1_000_000, &path(100, 20, 10_000), &path(100, 20, 10_000));
+    let config = SenderConfig { bytes: Some(1_000_000), initial_window: 50, ..SenderConfig::default() };
+    pair.sender = TcpSender::new(config, Box::new(PacedUntil { last: 5 }));
+    pair.sender.start(Instant::ZERO);
+    for _ in 0..10_000 {
+        if !pair.step() {
+            break;
+        }
+    }
+    let failure = pair.sender.failure().map(|failure| failure.to_string());
+    assert_eq!(failure.as_deref(), Some("the congestion controller 'paced' failed: it panicked in on_ack"));
+    assert_eq!((pair.step(), pair.sender.poll_timeout()), (false, None));
 }
