@@ -3,7 +3,12 @@
 //! Both have the same measurements (`run/metrics.rs`).
 
 pub(crate) mod emu;
+#[cfg(test)]
+#[path = "../../emu/tests/emu/requirement.rs"]
+mod requirement;
 pub(crate) mod sim;
+#[cfg(test)]
+mod tests;
 pub(crate) mod twin;
 
 use farhaul_units::Duration;

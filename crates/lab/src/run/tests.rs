@@ -206,30 +206,3 @@ fn a_late_host_costs_steady_traffic_only_what_its_buffer_cannot_hold() {
     assert_eq!(traces(&format!("sender = {{ {late} }}\n")), sender.trace);
     assert_ne!(sender.trace, receiver.trace);
 }
-
-/// Panics at its first acknowledgement.
-struct Panics;
-
-impl farhaul_cc::Controller for Panics {
-    fn name(&self) -> &str {
-        "panics"
-    }
-
-    fn on_ack(&mut self, _: &farhaul_cc::Path, _: &farhaul_cc::AckEvent, _: &mut farhaul_cc::Control) {
-        panic!("the panic of this test");
-    }
-
-    fn on_loss(&mut self, _: &farhaul_cc::Path, _: &farhaul_cc::LossEvent<'_>, _: &mut farhaul_cc::Control) {}
-}
-
-#[test]
-fn a_controller_that_fails_is_the_error_of_its_flow_and_no_result() {
-    let registration = farhaul_cc::Registration::new("panics", "for a test", |_, _| Ok(Box::new(Panics)));
-    registration.register().unwrap();
-    let text = format!("{LINK}[[flow]]\n[[flow]]\nname = 'mine'\ncontroller = 'panics'\n");
-    let experiment = Experiment::read("x", "x.toml", &text, &Overrides::default()).unwrap();
-    let job = &experiment.jobs("").unwrap()[0];
-    let error = run("x", job, &Venue::Simulator, None, &|| false).err().unwrap();
-    let expected = "flow 'mine': the congestion controller 'panics' failed: it panicked in on_ack";
-    assert_eq!(error.to_string(), expected);
-}

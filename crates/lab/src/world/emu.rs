@@ -146,13 +146,15 @@ pub(crate) fn observe(
     let host_wait = waits.max();
     drop(flows);
     let report = emulation.stop()?;
-    if let Some(reason) = control.trouble() {
-        return Err(LabError::Broken { name: job.name(figure), reason });
-    }
-    let (rows, receiver_drops) = seen.map_err(|trouble| match trouble {
+    let error = |trouble| match trouble {
         Trouble::Stopped => LabError::Stopped,
         Trouble::Broken(reason) => LabError::Broken { name: job.name(figure), reason },
-    })?;
+        Trouble::Controller(flow, failure) => LabError::Controller { flow, failure },
+    };
+    if let Some(trouble) = control.trouble() {
+        return Err(error(trouble));
+    }
+    let (rows, receiver_drops) = seen.map_err(error)?;
     Ok(Observed {
         rows,
         endings,

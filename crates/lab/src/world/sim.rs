@@ -37,8 +37,10 @@ pub(crate) fn observe(job: &Job, capture: Option<&Path>, over: &dyn Fn() -> bool
         writer.finish()?;
     }
     let rows = rows.ok_or(LabError::Stopped)?;
-    for (flow, spec) in built.flows.iter().zip(&job.setup.flows) {
-        if let Some(failure) = built.world.agent(flow.sender).failure() {
+    let flows = built.flows.iter().zip(&job.setup.flows);
+    for (flow, spec) in flows.filter(|(flow, _)| !flow.is_control) {
+        let failure = [flow.sender, flow.receiver].into_iter().find_map(|end| built.world.agent(end).failure());
+        if let Some(failure) = failure {
             return Err(LabError::Controller { flow: spec.name.clone(), failure });
         }
     }

@@ -127,4 +127,8 @@ impl Agent for SharedSink {
         (stats.totals.bytes_received, stats.totals.bytes_read) = (bytes, bytes);
         Some(stats)
     }
+
+    fn failure(&self) -> Option<ControllerFailure> {
+        self.bulk.failure()
+    }
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
-use farhaul::{Endpoint, Error, Listener, Stats, Stream};
+use farhaul::{ConnectionLost, Endpoint, Error, Listener, Stats, Stream};
 use farhaul_emu::HostId;
 use farhaul_sim::agent::disk::{DiskSpec, Supply};
 use farhaul_units::{Duration, Instant};
@@ -79,8 +79,12 @@ pub(super) fn begin(
         meters[0].counting(move || task.send(&endpoint, peer, &stream, &ending))
     };
     let receiver = {
-        let stream = Arc::clone(&streams[1]);
-        meters[1].counting(move || receive(&listener, &stream))
+        let (stream, name, control) = (Arc::clone(&streams[1]), flow.name.clone(), Arc::clone(scene.control));
+        meters[1].counting(move || {
+            if let Err(error) = receive(&listener, &stream) {
+                report(&control, &name, &error);
+            }
+        })
     };
     let threads = vec![thread::spawn(sender), thread::spawn(receiver)];
     Ok(RunningFlow { ends: Box::new(BulkFlow { endpoints, streams }), meters: Some(meters), threads, ending })
@@ -119,6 +123,7 @@ impl Task {
     fn send(&self, endpoint: &Endpoint, peer: SocketAddr, place: &OnceLock<Stream>, ending: &Mutex<Ending>) {
         if self.control.await_time(self.begin)
             && let Err(error) = self.try_send(endpoint, peer, place, ending)
+            && !report(&self.control, &self.name, &error)
         {
             self.control.fail(&self.name, error);
         }
@@ -189,12 +194,20 @@ impl Task {
     }
 }
 
-/// Reads all data until the stream ends. The sender reports failures.
-fn receive(listener: &Listener, place: &OnceLock<Stream>) {
-    let Ok((stream, _)) = listener.accept() else { return };
+/// Reads all data until the stream ends. The sender reports all failures but those of the receiver's controller.
+fn receive(listener: &Listener, place: &OnceLock<Stream>) -> Result<(), Error> {
+    let (stream, _) = listener.accept()?;
     let stream = place.get_or_init(|| stream);
     let mut block = vec![0; BLOCK];
-    while stream.recv(&mut block).is_ok_and(|length| length > 0) {}
+    while stream.recv(&mut block)? > 0 {}
+    Ok(())
+}
+
+/// Ends the run if this error is the failure of a flow's controller. Returns whether it is.
+fn report(control: &RunControl, flow: &str, error: &Error) -> bool {
+    let Error::Lost(ConnectionLost::ControllerFailed(failure)) = error else { return false };
+    control.fail_controller(flow, *failure);
+    true
 }
 
 impl Ends for BulkFlow {

@@ -3,16 +3,19 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use farhaul_cc::ControllerFailure;
 use farhaul_udp::Clock;
 use farhaul_units::{Duration, Instant};
 
 /// The reason why a run has no results.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Trouble {
     /// The user stopped it.
     Stopped,
     /// It failed for this reason.
     Broken(String),
+    /// A congestion controller of this flow failed.
+    Controller(String, ControllerFailure),
 }
 
 impl Trouble {
@@ -27,7 +30,7 @@ impl Trouble {
 pub(super) struct RunControl {
     clock: Clock,
     over: AtomicBool,
-    trouble: Mutex<Option<String>>,
+    trouble: Mutex<Option<Trouble>>,
 }
 
 impl RunControl {
@@ -70,14 +73,25 @@ impl RunControl {
     pub(super) fn fail(&self, flow: &str, reason: impl std::fmt::Display) {
         if !self.is_over() {
             let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-            trouble.get_or_insert_with(|| format!("flow '{flow}': {reason}"));
+            trouble.get_or_insert_with(|| Trouble::Broken(format!("flow '{flow}': {reason}")));
+            drop(trouble);
+            self.finish();
+        }
+    }
+
+    /// Ends the run with the failure of a flow's controller. The other end of the flow may already have told that its
+    /// connection was aborted, which is no reason beside this one.
+    pub(super) fn fail_controller(&self, flow: &str, failure: ControllerFailure) {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_over() || matches!(*trouble, Some(Trouble::Broken(_))) {
+            *trouble = Some(Trouble::Controller(flow.to_owned(), failure));
             drop(trouble);
             self.finish();
         }
     }
 
     /// The reason why the run failed.
-    pub(super) fn trouble(&self) -> Option<String> {
+    pub(super) fn trouble(&self) -> Option<Trouble> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

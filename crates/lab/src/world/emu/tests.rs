@@ -1,13 +1,9 @@
 //! Parts of the emulated world, and short runs in it. Runs need root, at least in a user namespace, and TUN devices.
 //! Without them the tests say so and pass.
 
-#[path = "../../../../emu/tests/emu/requirement.rs"]
-mod requirement;
-
 use std::net::UdpSocket;
 
 use farhaul_emu::EmulateError;
-use requirement::skip;
 
 use super::network::{Network, SHORTEST_DELAY};
 use super::*;
@@ -15,6 +11,7 @@ use crate::record::{Record, World};
 use crate::run::run;
 use crate::scenario::{Experiment, Overrides};
 use crate::world::Venue;
+use crate::world::requirement::skip;
 
 fn experiment(text: &str) -> Experiment {
     Experiment::read("x", "x.toml", text, &Overrides::default()).unwrap()

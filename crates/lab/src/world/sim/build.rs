@@ -45,7 +45,7 @@ pub(super) struct BuiltFlow {
     pub(super) receiver: AgentId,
     pub(super) id: FlowId,
     /// Whether the flow is the control stream of these agents, and not their bulk.
-    is_control: bool,
+    pub(super) is_control: bool,
 }
 
 impl BuiltFlow {

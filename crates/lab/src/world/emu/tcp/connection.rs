@@ -280,6 +280,7 @@ impl KernelReceiver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::world::emu::Trouble;
 
     /// The failure of a run whose receiver cannot accept callers.
     fn trouble_of(control: Arc<RunControl>) -> Option<String> {
@@ -292,7 +293,10 @@ mod tests {
             end: Arc::default(),
         };
         receiver.run();
-        control.trouble()
+        match control.trouble()? {
+            Trouble::Broken(reason) => Some(reason),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
