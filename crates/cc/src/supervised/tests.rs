@@ -119,3 +119,38 @@ fn panics_of_constructors_and_destructors_are_caught() {
     let told = Told { on_ack: |_| {}, ends: Arc::default(), panics_at_its_end: true };
     drop(Supervised::new(|| Box::new(told)));
 }
+
+#[test]
+fn settings_that_are_plainly_usable_have_no_nonsense() {
+    let numbers =
+        [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, -0.0, 0.0, f64::MIN_POSITIVE, 1.0, 6e7, 6.1e7, f64::MAX];
+    let (mut plain, now) = (0, Instant::ZERO + Duration::from_secs(100));
+    let mut try_all = |change: &dyn Fn(&mut Control)| {
+        for cwnd in numbers {
+            for period in numbers {
+                let mut control = Control { cwnd: Some(cwnd), ..Control::initial() };
+                control.send_period = SendPeriod::from_micros(period);
+                change(&mut control);
+                if are_plainly_usable(&control) {
+                    plain += 1;
+                    assert_eq!(nonsense_in(&control, now), None, "{control:?}");
+                }
+            }
+        }
+    };
+    for pace in numbers {
+        try_all(&|control| control.catch_up_pace = Some(pace));
+    }
+    for packets in [0, 1, u32::MAX] {
+        try_all(&|control| control.burst = Some(packets));
+        try_all(&|control| control.least_burst = Some(packets));
+        try_all(&|control| control.ack_interval = Some(packets));
+        try_all(&|control| control.full_ack_interval = Some(packets));
+    }
+    for time in [0, 1, u64::MAX].map(Duration::from_nanos) {
+        try_all(&|control| control.ack_period = Some(time));
+        try_all(&|control| control.rto = Some(time));
+        try_all(&|control| control.freeze_until = Some(Instant::ZERO + time));
+    }
+    assert!(plain > 100, "{plain}");
+}
