@@ -240,9 +240,9 @@ impl Supervised {
 
     #[cold]
     fn note_answer(&mut self, callback: &'static str, nonsense: Nonsense) {
+        self.note(ControllerFault::Answered(callback, nonsense));
         // It answers, so it can be told of the end.
         self.on_close();
-        self.note(ControllerFault::Answered(callback, nonsense));
     }
 
     #[cold]

@@ -121,6 +121,33 @@ fn panics_of_constructors_and_destructors_are_caught() {
 }
 
 #[test]
+fn the_first_fault_is_named_although_the_end_is_one_as_well() {
+    /// Sets an unusable window, and panics at its end.
+    struct FailsTwice;
+
+    impl Controller for FailsTwice {
+        fn name(&self) -> &str {
+            "fails-twice"
+        }
+
+        fn on_ack(&mut self, _: &Path, _: &AckEvent, control: &mut Control) {
+            control.cwnd = Some(0.0);
+        }
+
+        fn on_loss(&mut self, _: &Path, _: &LossEvent<'_>, _: &mut Control) {}
+
+        fn on_close(&mut self) {
+            panic!("the panic of this test");
+        }
+    }
+
+    let mut supervised = Supervised::new(|| Box::new(FailsTwice));
+    supervised.on_ack(&Path::default(), &AckEvent::default());
+    let failure = supervised.failure().map(|failure| failure.fault.to_string());
+    assert_eq!(failure.as_deref(), Some("on_ack set cwnd to zero"));
+}
+
+#[test]
 fn settings_that_are_plainly_usable_have_no_nonsense() {
     let numbers =
         [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.0, -0.0, 0.0, f64::MIN_POSITIVE, 1.0, 6e7, 6.1e7, f64::MAX];
