@@ -20,7 +20,8 @@
 //! | messages | it does not send more messages to its peer than it has calls |
 //!
 //! On all paths the data arrives whole, no 5 s pass without progress, and each setting stays
-//! [usable](farhaul_cc::Supervised). The memory of a controller cannot be seen from here.
+//! [usable](farhaul_cc::Supervised). The memory of a controller cannot be seen from here. This crate's tests count that of the
+//! built-in laws with an allocator (`tests/sim/conformance.rs`).
 
 mod paths;
 mod subject;

@@ -2,10 +2,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use allocation_counter::measure;
 use farhaul_cc::registry::controllers;
 use farhaul_cc::{AckEvent, Control, Controller, CustomMessage, DeliveryEvent, LossEvent, Path, Spec, TimeoutEvent};
+use farhaul_netem::{LossSpec, PathSpec, QueueSize};
+use farhaul_proto::{Config, Entropy, Mode, udt};
+use farhaul_sim::Workload;
 use farhaul_sim::conformance::{Extent, check, check_some};
-use farhaul_units::{Duration, SendPeriod, SeqNo};
+use farhaul_sim::topology::path::{CALLER, Pair};
+use farhaul_units::{Duration, Instant, Rate, SendPeriod, SeqNo};
 
 /// Each law of the registry meets all requirements.
 fn laws_conform(extent: Extent) {
@@ -27,7 +32,7 @@ fn all_laws_meet_all_requirements() {
 }
 
 #[test]
-#[ignore = "long: ten times the data, with eight seeds"]
+#[ignore = "long: ten times the data with eight seeds take 40 s"]
 fn all_laws_meet_all_requirements_in_the_long_form() {
     laws_conform(Extent::Long);
 }
@@ -187,4 +192,72 @@ fn a_wrong_controller_fails_the_requirement_that_it_violates() {
         let report = check_some(Extent::Short, is_it, move |_| Box::new(Wrong::new(wrongness)));
         assert!(!report.is_met(), "{wrongness:?}\n{report}");
     }
+}
+
+/// Memory of a controller that does not depend on how long it runs: windows of samples, buckets of a filter.
+const LEAST_GROWTH: i64 = 16 << 10;
+
+/// The bytes that a controller holds after it has run for some time on a path with losses.
+///
+/// The requirements of the library cannot see memory. Here an allocator counts what goes when another controller takes over.
+fn held(make: impl Fn(u64) -> Box<dyn Controller> + Send + 'static, time: Duration) -> i64 {
+    let endpoint = |seed, config| udt::endpoint(config, Entropy { cookie_key: [seed as u8; 16], seed });
+    let mut listener = endpoint(2, Config::default());
+    listener.listen(Mode::Stream).expect("UDT has streams");
+    let path = PathSpec {
+        rate: Some(Rate::from_megabits_per_second(20)),
+        delay: Duration::from_millis(10),
+        queue: QueueSize::Packets(50),
+        loss: Some(LossSpec::Bernoulli(0.001)),
+        ..PathSpec::default()
+    };
+    let caller = endpoint(1, Config { controller: Box::new(make), ..Config::default() });
+    let mut run = Pair::new(caller, listener).path(path).caller(Workload::send_without_end()).start();
+    run.run_until(Instant::ZERO + time);
+    let id = run.flows(CALLER)[0].id();
+    let next: Spec = "reno".parse().expect("it is built in");
+    let next = next.build(1);
+    let change = measure(|| {
+        assert!(run.command(CALLER, |now, transport, _| transport.set_controller(now, id, next)));
+    });
+    -change.bytes_current
+}
+
+/// How much more a controller holds after 40 s than after 4 s.
+fn growth(make: impl Fn(u64) -> Box<dyn Controller> + Clone + Send + 'static) -> i64 {
+    held(make.clone(), Duration::from_secs(40)) - held(make, Duration::from_secs(4))
+}
+
+#[test]
+fn the_memory_of_a_law_does_not_grow_with_its_packets() {
+    for entry in controllers() {
+        let text = if entry.name == "fixed" { "fixed:rate=4mbit" } else { entry.name };
+        let spec: Spec = text.parse().expect("it is registered");
+        let growth = growth(move |seed| spec.build(seed));
+        assert!(growth <= LEAST_GROWTH, "{text}: {growth} bytes more after ten times the time");
+    }
+}
+
+/// Keeps the time of each acknowledgement.
+#[derive(Default)]
+struct Hoarder {
+    times: Vec<[Instant; 4]>,
+}
+
+impl Controller for Hoarder {
+    fn name(&self) -> &str {
+        "hoarder"
+    }
+
+    fn on_ack(&mut self, path: &Path, _: &AckEvent, _: &mut Control) {
+        self.times.push([path.now; 4]);
+    }
+
+    fn on_loss(&mut self, _: &Path, _: &LossEvent<'_>, _: &mut Control) {}
+}
+
+#[test]
+fn a_controller_that_keeps_something_of_each_acknowledgement_is_seen_to_grow() {
+    let growth = growth(|_| Box::new(Hoarder::default()));
+    assert!(growth > 2 * LEAST_GROWTH, "{growth}");
 }
