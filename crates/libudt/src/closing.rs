@@ -36,12 +36,14 @@ impl Socket {
     pub(crate) fn close(&self) {
         epoll::forget(self.id);
         let phase = self.end();
+        // Its other calls end now, and not when its data is delivered.
+        self.observers.notify();
+        self.blocked.end_all();
         match phase {
             Phase::Listening(listening) => listening.close(),
             Phase::Linked(link) => self.part_with(link),
             Phase::Init | Phase::Bound(_) | Phase::Closed => {}
         }
-        self.observers.notify();
     }
 
     fn part_with(&self, link: Arc<Link>) {

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, RawFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::clock;
 use crate::events::{Events, Looking};
 use crate::failure::{Code, Result};
 use crate::socket::Socket;
-use crate::wait::Signal;
+use crate::wait::Bell;
+use crate::{clock, wait};
 
 static POLLS: Mutex<Polls> = Mutex::new(Polls { last: 0, polls: BTreeMap::new() });
 
@@ -25,9 +24,8 @@ struct Polls {
 /// A set of sockets that threads wait for.
 #[derive(Debug)]
 pub(crate) struct Poll {
-    signal: Arc<Signal>,
-    /// Threads that wait.
-    waiting: AtomicUsize,
+    /// Calls all threads that wait.
+    bell: Arc<Bell>,
     watched: Mutex<Watched>,
 }
 
@@ -35,6 +33,8 @@ pub(crate) struct Poll {
 struct Watched {
     sockets: BTreeMap<i32, Entry>,
     descriptors: BTreeMap<RawFd, Events>,
+    /// Its id names nothing any more.
+    is_released: bool,
 }
 
 #[derive(Debug)]
@@ -59,15 +59,12 @@ fn polls() -> MutexGuard<'static, Polls> {
     POLLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// # Errors
-/// The process has no descriptor left.
-pub(crate) fn create() -> Result<i32> {
-    let signal = Signal::new()?;
+pub(crate) fn create() -> i32 {
     let mut polls = polls();
     polls.last = polls.last.checked_add(1).unwrap_or(1);
     let id = polls.last;
-    polls.polls.insert(id, Arc::new(Poll { signal, waiting: AtomicUsize::new(0), watched: Mutex::default() }));
-    Ok(id)
+    polls.polls.insert(id, Arc::new(Poll { bell: Arc::default(), watched: Mutex::default() }));
+    id
 }
 
 /// # Errors
@@ -80,9 +77,10 @@ pub(crate) fn find(id: i32) -> Result<Arc<Poll>> {
 /// [`Code::InvalidPoll`]: there is none.
 pub(crate) fn release(id: i32) -> Result<()> {
     let poll = polls().polls.remove(&id).ok_or(Code::InvalidPoll)?;
-    // Those that wait find nothing more to wait for.
-    *poll.watched() = Watched::default();
-    poll.signal.set();
+    let released = Watched { is_released: true, ..Watched::default() };
+    let before = std::mem::replace(&mut *poll.watched(), released);
+    drop(before);
+    poll.bell.ring();
     Ok(())
 }
 
@@ -101,47 +99,46 @@ impl Poll {
 
     /// Watches a socket for these events. A second call replaces them.
     pub(crate) fn add(&self, socket: Arc<Socket>, events: Events) {
-        socket.observers.add(&self.signal);
+        socket.observers.add(&self.bell);
         let id = socket.id;
         let before = self.watched().sockets.insert(id, Entry { socket, events, looking: Looking::Nothing });
         drop(before);
-        self.signal.set();
+        self.bell.ring();
     }
 
     pub(crate) fn remove(&self, socket: i32) {
         // Its drop takes the lock of a port, so not under this one.
         let before = self.watched().sockets.remove(&socket);
+        let is_known = before.is_some();
         drop(before);
+        if is_known {
+            // There may be nothing left to wait for.
+            self.bell.ring();
+        }
     }
 
     /// Watches a descriptor of the system.
     pub(crate) fn add_descriptor(&self, descriptor: RawFd, events: Events) {
         self.watched().descriptors.insert(descriptor, events);
-        self.signal.set();
+        self.bell.ring();
     }
 
     pub(crate) fn remove_descriptor(&self, descriptor: RawFd) {
         self.watched().descriptors.remove(&descriptor);
+        self.bell.ring();
     }
 
     /// Waits until something is ready. `take` tells whether a result is what the caller asked for.
     ///
     /// # Errors
     /// [`Code::TimedOut`] at the deadline. [`Code::InvalidParameter`] if nothing is watched and there is none.
+    /// [`Code::InvalidPoll`] once it is released. The process has no descriptor left.
     pub(crate) fn wait(&self, deadline: Option<Instant>, take: impl Fn(&Ready) -> bool) -> Result<Ready> {
-        self.waiting.fetch_add(1, Ordering::AcqRel);
-        let ready = self.wait_alone(deadline, take);
-        if self.waiting.fetch_sub(1, Ordering::AcqRel) > 1 {
-            // This thread may have taken the wake-up of another one.
-            self.signal.set();
-        }
-        ready
-    }
-
-    fn wait_alone(&self, deadline: Option<Instant>, take: impl Fn(&Ready) -> bool) -> Result<Ready> {
-        let waker = Waker::from(Arc::clone(&self.signal));
+        let signal = wait::signal()?;
+        let _called = self.bell.call(&signal);
+        let waker = Waker::from(Arc::clone(&self.bell));
         loop {
-            let (ready, descriptors) = self.look(&waker);
+            let (ready, descriptors) = self.look(&waker)?;
             if take(&ready) {
                 return Ok(ready);
             }
@@ -153,14 +150,17 @@ impl Poll {
                 return Err(Code::InvalidParameter.into());
             }
             let borrowed = descriptors.iter().filter_map(|(fd, events)| Some((borrow(*fd)?, flags(*events))));
-            self.signal.wait(&borrowed.collect::<Vec<_>>(), deadline);
+            signal.wait(&borrowed.collect::<Vec<_>>(), deadline);
         }
     }
 
     /// What is ready now, and the watched descriptors.
-    fn look(&self, waker: &Waker) -> (Ready, Vec<(RawFd, Events)>) {
+    fn look(&self, waker: &Waker) -> Result<(Ready, Vec<(RawFd, Events)>)> {
         let mut ready = Ready::default();
         let mut watched = self.watched();
+        if watched.is_released {
+            return Err(Code::InvalidPoll.into());
+        }
         for (id, entry) in &mut watched.sockets {
             let now = entry.socket.look(&mut entry.looking, waker) & entry.events;
             let lists =
@@ -170,7 +170,7 @@ impl Poll {
         let descriptors: Vec<(RawFd, Events)> = watched.descriptors.iter().map(|(fd, events)| (*fd, *events)).collect();
         drop(watched);
         look_at_descriptors(&descriptors, &mut ready);
-        (ready, descriptors)
+        Ok((ready, descriptors))
     }
 }
 

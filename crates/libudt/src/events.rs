@@ -7,7 +7,7 @@ use std::task::Waker;
 use farhaul::{Readiness, Watch};
 
 use crate::socket::{Link, Phase, Socket};
-use crate::wait::Signal;
+use crate::wait::Bell;
 
 /// Events of a socket, in the bits of libudt, which are those of Linux.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,22 +69,22 @@ impl BitAnd for Events {
     }
 }
 
-/// The signals of those that wait for a socket among others. They hear of each change of its phase.
+/// The bells of those that wait for a socket among others. They hear of each change of its phase.
 #[derive(Debug, Default)]
-pub(crate) struct Observers(Mutex<Vec<Weak<Signal>>>);
+pub(crate) struct Observers(Mutex<Vec<Weak<Bell>>>);
 
 impl Observers {
-    pub(crate) fn add(&self, signal: &Arc<Signal>) {
-        let mut signals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        signals.retain(|one| one.strong_count() > 0);
-        if !signals.iter().any(|one| std::ptr::eq(one.as_ptr(), Arc::as_ptr(signal))) {
-            signals.push(Arc::downgrade(signal));
+    pub(crate) fn add(&self, bell: &Arc<Bell>) {
+        let mut bells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        bells.retain(|one| one.strong_count() > 0);
+        if !bells.iter().any(|one| std::ptr::eq(one.as_ptr(), Arc::as_ptr(bell))) {
+            bells.push(Arc::downgrade(bell));
         }
     }
 
     pub(crate) fn notify(&self) {
-        let signals = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        signals.iter().filter_map(Weak::upgrade).for_each(|signal| signal.set());
+        let bells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        bells.iter().filter_map(Weak::upgrade).for_each(|bell| bell.ring());
     }
 }
 

@@ -1,6 +1,5 @@
 //! select and selectEx: one wait for many sockets. Deprecated in libudt, and used by Globus.
 
-use std::cell::OnceCell;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Instant;
@@ -8,8 +7,8 @@ use std::time::Instant;
 use crate::events::{Events, Looking};
 use crate::failure::Result;
 use crate::socket::{Phase, Socket};
-use crate::wait::Signal;
-use crate::{clock, table};
+use crate::wait::Bell;
+use crate::{clock, table, wait as waits};
 
 /// The sockets of one of the three sets.
 #[derive(Debug, Default)]
@@ -24,10 +23,6 @@ pub(crate) type Sets = [Set; 3];
 
 /// The events that make a socket a member of a set's result, in the order of [`Sets`].
 const WANTED: [Events; 3] = [Events::IN, Events::OUT, Events::ERROR];
-
-thread_local! {
-    static SIGNAL: OnceCell<Arc<Signal>> = const { OnceCell::new() };
-}
 
 impl Set {
     pub(crate) const fn new(ids: Vec<i32>) -> Self {
@@ -47,8 +42,11 @@ pub(crate) fn select(sets: &mut Sets, deadline: Option<Instant>) -> Result<usize
         }
     }
     wait(&sockets, deadline)?;
-    for (set, wanted) in sets.iter_mut().zip(WANTED) {
-        set.ready = set.ids.iter().copied().filter(|id| table::find(*id).is_ok_and(|s| has(&s, wanted))).collect();
+    // One that was closed meanwhile is ready: its next call tells that.
+    let mut found = sockets.iter();
+    for set in sets.iter_mut() {
+        let own = set.ids.iter().zip(found.by_ref());
+        set.ready = own.filter(|(_, (socket, wanted))| has(socket, *wanted)).map(|(id, _)| *id).collect();
     }
     Ok(sets.iter().map(|set| set.ready.len()).sum())
 }
@@ -78,10 +76,12 @@ fn wait(sockets: &[(Arc<Socket>, Events)], deadline: Option<Instant>) -> Result<
     if deadline.is_some_and(|deadline| deadline <= clock::now()) {
         return Ok(());
     }
-    let signal = signal()?;
-    let waker = Waker::from(Arc::clone(&signal));
+    let signal = waits::signal()?;
+    let bell = Arc::new(Bell::default());
+    let _called = bell.call(&signal);
+    let waker = Waker::from(Arc::clone(&bell));
     let mut looking: Vec<Looking> = sockets.iter().map(|_| Looking::Nothing).collect();
-    sockets.iter().for_each(|(socket, _)| socket.observers.add(&signal));
+    sockets.iter().for_each(|(socket, _)| socket.observers.add(&bell));
     loop {
         let mut ready = false;
         for ((socket, wanted), looking) in sockets.iter().zip(&mut looking) {
@@ -103,19 +103,5 @@ fn selected(socket: &Socket, events: Events) -> Events {
     match socket.phase() {
         Phase::Init | Phase::Bound(_) => Events::IN | Events::OUT,
         _ => events,
-    }
-}
-
-/// The signal of this thread, reused by its calls.
-fn signal() -> Result<Arc<Signal>> {
-    let known = SIGNAL.try_with(|cell| cell.get().cloned()).ok().flatten();
-    match known {
-        Some(signal) => Ok(signal),
-        None => {
-            let signal = Signal::new()?;
-            // A thread that ends keeps none.
-            let _ = SIGNAL.try_with(|cell| cell.set(Arc::clone(&signal)));
-            Ok(signal)
-        }
     }
 }

@@ -22,6 +22,7 @@ use crate::options::{Name, Options, Stage, Value};
 use crate::port::{Port, source_towards};
 use crate::sockaddr::Family;
 use crate::trace::Trace;
+use crate::wait::Blocked;
 
 pub(crate) use link::{Channel, Link};
 pub(crate) use listening::Listening;
@@ -69,6 +70,8 @@ pub(crate) struct Socket {
     phase: Mutex<Phase>,
     /// Those that select or epoll it.
     pub(crate) observers: Observers,
+    /// Those that its calls block.
+    pub(crate) blocked: Blocked,
     /// Error signals of the peer that the program has heard of.
     pub(crate) complaints_told: AtomicU64,
     pub(crate) trace: Mutex<Trace>,
@@ -101,6 +104,7 @@ impl Socket {
             options: Mutex::new(options),
             phase: Mutex::new(phase),
             observers: Observers::default(),
+            blocked: Blocked::default(),
             complaints_told: AtomicU64::new(0),
             trace: Mutex::default(),
             settled: AtomicBool::new(false),
@@ -132,6 +136,10 @@ impl Socket {
     /// Ends the socket. Returns what it had.
     pub(crate) fn end(&self) -> Phase {
         std::mem::replace(&mut *self.lock_phase(), Phase::Closed)
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(*self.lock_phase(), Phase::Closed)
     }
 
     /// Whether its connection was seen established, and has what belongs to this socket.

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use farhaul::{Error, MessageSocket, SendOptions, Stream};
+use farhaul::{Error, MessageSocket, Readiness, SendOptions, Stream};
 
+use crate::clock;
 use crate::failure::{Code, Result};
 use crate::options::Options;
 use crate::socket::{Channel, Kind, Link, Socket, State};
-use crate::{clock, wait};
 
 /// How long a call waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Socket {
         let wait = patience.to_recv(&self.options());
         loop {
             match read(stream, out)? {
-                0 => wait_for_data(&link, wait)?,
+                0 => self.wait_for_data(&link, wait)?,
                 received => return Ok(received),
             }
         }
@@ -130,7 +130,7 @@ impl Socket {
         loop {
             match receive(messages, out)? {
                 Some(received) => return Ok(received),
-                None => wait_for_data(&link, wait)?,
+                None => self.wait_for_data(&link, wait)?,
             }
         }
     }
@@ -163,8 +163,19 @@ impl Socket {
         let Wait::Until(deadline) = wait else { return Err(Code::NoRoomNow.into()) };
         let told = self.complaints_told.load(Ordering::Relaxed);
         // An error signal wakes this thread as well.
-        wait::until(&mut link.connection().watch(), deadline, |now| now.writable || complaints(link) > told)?;
+        self.block(link, deadline, |now| now.writable || complaints(link) > told)?;
         self.hear_complaint(link)
+    }
+
+    fn wait_for_data(&self, link: &Link, wait: Wait) -> Result<()> {
+        let Wait::Until(deadline) = wait else { return Err(Code::NothingNow.into()) };
+        self.block(link, deadline, |now| now.readable)
+    }
+
+    /// Blocks until `is_ready`, or another thread closes the socket.
+    fn block(&self, link: &Link, deadline: Option<Instant>, is_ready: impl Fn(Readiness) -> bool) -> Result<()> {
+        let watch = &mut link.connection().watch();
+        self.blocked.until(watch, deadline, is_ready, || self.is_closed()).map(drop)
     }
 
     /// Tells the program once that the peer has signalled an error.
@@ -175,11 +186,6 @@ impl Socket {
         }
         Ok(())
     }
-}
-
-fn wait_for_data(link: &Link, wait: Wait) -> Result<()> {
-    let Wait::Until(deadline) = wait else { return Err(Code::NothingNow.into()) };
-    wait::until(&mut link.connection().watch(), deadline, |now| now.readable).map(drop)
 }
 
 /// Error signals that the peer has sent.

@@ -1,8 +1,9 @@
 //! Waits of calls: of one thread for one connection, and of one thread for many sockets and descriptors.
 
+use std::cell::OnceCell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Instant;
@@ -28,6 +29,7 @@ impl Wake for Unpark {
 
 thread_local! {
     static UNPARK: Waker = Waker::from(Arc::new(Unpark(thread::current())));
+    static SIGNAL: OnceCell<Arc<Signal>> = const { OnceCell::new() };
 }
 
 /// Blocks this thread until `is_ready`.
@@ -39,9 +41,23 @@ pub(crate) fn until(
     deadline: Option<Instant>,
     is_ready: impl Fn(Readiness) -> bool,
 ) -> Result<Readiness> {
+    until_or(watch, deadline, is_ready, || Ok(()))
+}
+
+/// The same. `may_go_on` is asked before each look. Whoever changes its answer unparks this thread.
+///
+/// # Errors
+/// That of `may_go_on` as well.
+fn until_or(
+    watch: &mut Watch,
+    deadline: Option<Instant>,
+    is_ready: impl Fn(Readiness) -> bool,
+    may_go_on: impl Fn() -> Result<()>,
+) -> Result<Readiness> {
     // Programs wait in their destructors as well, when the thread has no such value any more.
     let waker = UNPARK.try_with(Waker::clone).unwrap_or_else(|_| Waker::from(Arc::new(Unpark(thread::current()))));
     loop {
+        may_go_on()?;
         let readiness = watch.check(&waker)?;
         if is_ready(readiness) {
             return Ok(readiness);
@@ -53,6 +69,44 @@ pub(crate) fn until(
                 left => thread::park_timeout(left),
             },
         }
+    }
+}
+
+/// The threads that calls of one socket block. Its close ends their waits.
+#[derive(Debug, Default)]
+pub(crate) struct Blocked(Mutex<Vec<Thread>>);
+
+impl Blocked {
+    fn threads(&self) -> MutexGuard<'_, Vec<Thread>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Blocks this thread until `is_ready`, or the socket is closed.
+    ///
+    /// # Errors
+    /// As for [`until`]. [`Code::ConnectionLost`] once `is_closed`.
+    pub(crate) fn until(
+        &self,
+        watch: &mut Watch,
+        deadline: Option<Instant>,
+        is_ready: impl Fn(Readiness) -> bool,
+        is_closed: impl Fn() -> bool,
+    ) -> Result<Readiness> {
+        let this = thread::current();
+        self.threads().push(this.clone());
+        // It is listed before it asks, so whoever closes the socket later unparks it.
+        let may_go_on = || if is_closed() { Err(Code::ConnectionLost.into()) } else { Ok(()) };
+        let result = until_or(watch, deadline, is_ready, may_go_on);
+        let mut threads = self.threads();
+        if let Some(place) = threads.iter().position(|thread| thread.id() == this.id()) {
+            threads.swap_remove(place);
+        }
+        result
+    }
+
+    /// The socket is closed.
+    pub(crate) fn end_all(&self) {
+        self.threads().iter().for_each(Thread::unpark);
     }
 }
 
@@ -93,6 +147,69 @@ impl Signal {
             let _ = rustix::io::read(&self.descriptor, &mut [0; 8]);
             self.is_set.store(false, Ordering::Release);
         }
+    }
+}
+
+/// The signal of this thread, which its waits share.
+///
+/// # Errors
+/// The process has no descriptor left.
+pub(crate) fn signal() -> Result<Arc<Signal>> {
+    let known = SIGNAL.try_with(|cell| cell.get().cloned()).ok().flatten();
+    match known {
+        Some(signal) => Ok(signal),
+        None => {
+            let signal = Signal::new()?;
+            // A thread that ends keeps none.
+            let _ = SIGNAL.try_with(|cell| cell.set(Arc::clone(&signal)));
+            Ok(signal)
+        }
+    }
+}
+
+/// Sets the signals of all threads that wait for the same. Each of them looks what it waits for.
+#[derive(Debug, Default)]
+pub(crate) struct Bell(Mutex<Vec<Arc<Signal>>>);
+
+impl Bell {
+    fn signals(&self) -> MutexGuard<'_, Vec<Arc<Signal>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn ring(&self) {
+        self.signals().iter().for_each(|signal| signal.set());
+    }
+
+    /// Has it set `signal` as well, until the result is dropped.
+    pub(crate) fn call<'a>(&'a self, signal: &'a Arc<Signal>) -> Called<'a> {
+        self.signals().push(Arc::clone(signal));
+        Called { bell: self, signal }
+    }
+}
+
+/// A thread that a bell calls.
+#[derive(Debug)]
+pub(crate) struct Called<'a> {
+    bell: &'a Bell,
+    signal: &'a Arc<Signal>,
+}
+
+impl Drop for Called<'_> {
+    fn drop(&mut self) {
+        let mut signals = self.bell.signals();
+        if let Some(place) = signals.iter().position(|signal| Arc::ptr_eq(signal, self.signal)) {
+            signals.swap_remove(place);
+        }
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.ring();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.ring();
     }
 }
 

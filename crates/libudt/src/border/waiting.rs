@@ -69,7 +69,7 @@ pub(super) unsafe extern "C" fn fh_udt_select_ex(
 /// `UDT::epoll_create`. The value is the id.
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn fh_udt_epoll_create() -> Outcome {
-    answer(|| Ok(i64::from(epoll::create()?)))
+    answer(|| Ok(i64::from(epoll::create())))
 }
 
 /// `UDT::epoll_add_usock`. Null stands for all events.
