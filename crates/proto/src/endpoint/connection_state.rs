@@ -60,7 +60,10 @@ impl ConnectionState {
     /// The application ends its writing side. Returns false if it could not write anyway.
     pub(crate) fn finish(&mut self) -> bool {
         self.interest.hold();
-        self.advance(Cause::Finish)
+        let finishes = self.advance(Cause::Finish);
+        // A writer that waits for room fails now.
+        self.wake_writer(|| finishes);
+        finishes
     }
 
     /// The application ends its writing side alone, in a connection that can.
@@ -71,6 +74,7 @@ impl ConnectionState {
         if self.life != Life::HalfClosed {
             self.may_write()?;
             self.delivery_waits = self.advance(Cause::FinishSending);
+            self.wake_writer(|| true);
         }
         Ok(())
     }
@@ -268,6 +272,18 @@ mod tests {
         state.wake_writer(|| false);
         let closed = Event::Closed(ID, ConnectionLost::ClosedLocally);
         assert_eq!(events(&mut state), [closed, Event::Readable(ID), Event::Writable(ID)]);
+    }
+
+    #[test]
+    fn a_writer_that_waits_for_room_hears_that_it_cannot_write_any_more() {
+        let ends: [fn(&mut ConnectionState) -> bool; 2] =
+            [ConnectionState::finish, |state| state.finish_sending().is_ok()];
+        for end in ends {
+            let mut state = open();
+            state.wait_for_room();
+            assert!(end(&mut state));
+            assert_eq!(events(&mut state), [Event::Writable(ID)]);
+        }
     }
 
     #[test]
