@@ -1,0 +1,147 @@
+//! What the transport reports: which event starts up, measures, steps the law or ends start-up.
+
+use farhaul_units::{Duration, PacketRate};
+
+use super::senses::{MEMORY, arrives};
+use super::*;
+
+impl Union {
+    /// (8). Whether start-up ends by what an earlier connection has found, now that an RTT is `measured`.
+    fn recalls(&mut self, measured: Duration, trains: Option<f64>, path: &Path, control: &mut Control) -> bool {
+        let Some(known) = self.known.take() else { return false };
+        let (rtt, measured) = (known.rtt.as_secs_f64(), measured.as_secs_f64());
+        let link = known.rate.bits_per_second() as f64 / (8.0 * f64::from(path.mss.max(1)));
+        let half = link * HALF;
+        let agrees = (measured - rtt).abs() < (rtt * AGREE).max(VISIBLE) && trains.is_none_or(|trains| trains > half);
+        if agrees {
+            (self.phase, self.rate, self.priced) = (UnionPhase::Grow, half, true);
+            (self.last, self.grown_since, self.free_since) = (path.now, path.now, path.now);
+            self.link.recall(link);
+            self.losses.restart(path);
+            self.apply(path, control);
+        }
+        agrees
+    }
+
+    /// Start-up is over, and the link carries `capacity`.
+    fn settle(&mut self, capacity: f64, path: &Path, control: &mut Control) {
+        self.rate = capacity;
+        let drain = UnionPhase::Drain(Drain::new(self.depth(capacity, path), capacity, self.queue.delay(), path.now));
+        (self.last, self.grown_since, self.free_since) = (path.now, path.now, path.now);
+        if let UnionPhase::Start(start) = std::mem::replace(&mut self.phase, drain) {
+            self.link.set_trains(start.capacity().map_or(0.0, |_| capacity));
+            self.refining = Some((start, path.now + path.rtt));
+        }
+        self.losses.restart(path);
+        self.apply(path, control);
+    }
+}
+
+impl Controller for Union {
+    fn name(&self) -> &str {
+        "union"
+    }
+
+    fn recall(&mut self, known: KnownPath) {
+        self.known = Some(known);
+    }
+
+    fn remember(&self, path: &Path) -> Option<KnownPath> {
+        if let UnionPhase::Start(_) = self.phase {
+            return self.known;
+        }
+        // A connection that had too little data to try what it recalled has not refuted it.
+        let recalled = if self.link.is_recalled() { self.link.get() } else { 0.0 };
+        let rate = Some(self.carried.get().max(recalled)).filter(|rate| *rate > slowest(path))?;
+        let rate = PacketRate::new(rate).to_rate(path.mss);
+        Some(KnownPath { rate, rtt: Duration::from_secs_f64(self.queue.base()?) })
+    }
+
+    fn on_connect(&mut self, _path: &Path, control: &mut Control) {
+        control.catch_up_pace = Some(CATCH_UP_PACE);
+        control.window_of_outstanding = true;
+    }
+
+    /// Start-up is over with the rate that arrived under the law before.
+    fn on_take_over(&mut self, path: &Path, control: &mut Control) {
+        self.on_connect(path, control);
+        let measured = path.delivery_rate.or(path.arrival_rate).map(PacketRate::packets_per_second);
+        let Some(rate) = measured.filter(|rate| *rate > slowest(path)) else { return };
+        (self.phase, self.rate, self.priced) = (UnionPhase::Grow, rate, true);
+        (self.last, self.grown_since, self.free_since) = (path.now, path.now, path.now);
+        self.link.recall(rate);
+        self.losses.restart(path);
+        self.apply(path, control);
+    }
+
+    fn wants_deliveries(&self) -> bool {
+        true
+    }
+
+    fn on_delivery(&mut self, path: &Path, delivery: &DeliveryEvent, control: &mut Control) {
+        if let Some(rtt) = delivery.rtt {
+            self.queue.take(rtt, path);
+        }
+        if let Some(rate) = arrives(delivery) {
+            self.arrives = rate;
+            self.arrived.take(path.now, round(path), rate);
+            self.carried.take(path.now, MEMORY, rate.min(self.rate));
+        }
+        if let UnionPhase::Start(start) = &mut self.phase {
+            let ended = start.on_delivery(path, delivery, &self.queue, control);
+            let trains = start.capacity();
+            if delivery.rtt.is_some_and(|rtt| self.recalls(rtt, trains, path, control)) {
+                return;
+            }
+            if let Some(capacity) = ended {
+                self.settle(capacity, path, control);
+            }
+            return;
+        }
+        self.refining = self.refining.take().filter(|(_, end)| path.now < *end);
+        let refined = self.refining.as_mut().and_then(|(start, _)| start.refine(delivery.train.as_ref()?));
+        if let Some(capacity) = refined {
+            self.rate = capacity;
+            self.link.set_trains(capacity);
+        }
+        if self.clock.tick(path.now) {
+            self.step(path, control);
+        }
+    }
+
+    fn on_ack(&mut self, _path: &Path, _ack: &AckEvent, _control: &mut Control) {}
+
+    fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control) {
+        let before = *control;
+        self.losses.add(loss.newly_lost);
+        if let UnionPhase::Start(start) = self.phase
+            && self.losses.is_too_much_of_all(path)
+        {
+            // Before anything is measured, the window of the first flight is all that can be lost.
+            let known = start.capacity().or(Some(self.arrives).filter(|rate| *rate > 0.0));
+            if let Some(capacity) = known {
+                self.settle(capacity, path, control);
+            }
+        }
+        // A report may lower rate and window, never raise them (attack B6).
+        control.send_period = longer(control.send_period, before.send_period);
+        set_cwnd(path, control, cwnd(control).min(cwnd(&before)));
+    }
+
+    fn on_recovered(&mut self, _path: &Path, spurious: bool, _control: &mut Control) {
+        self.losses.on_recovered(spurious);
+    }
+
+    fn on_timeout(&mut self, path: &Path, _timeout: &TimeoutEvent, control: &mut Control) {
+        if let UnionPhase::Start(start) = self.phase
+            && !path.application_limited
+        {
+            let rate = start.capacity().unwrap_or_else(|| cwnd(control) / loop_time(path));
+            self.settle(rate, path, control);
+        } else if self.link.is_recalled() {
+            self.link.forget();
+            self.rate = self.rate.min(self.arrived.get()).max(slowest(path));
+            self.apply(path, control);
+        }
+    }
+}
