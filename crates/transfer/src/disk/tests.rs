@@ -18,6 +18,7 @@ mod acls;
 mod breaks;
 mod by_names;
 mod changes;
+mod commits;
 mod depth;
 mod folding;
 mod modes;
@@ -323,37 +324,6 @@ fn a_directory_swapped_for_a_link_while_files_arrive_changes_nothing() {
 }
 
 #[test]
-fn until_the_commit_the_old_file_stands_and_the_new_one_is_private() {
-    let to = Scratch::new("commit");
-    to.write("file", b"old");
-    let mut store = DiskStore::at(&to.0, true).unwrap();
-    let entry = file("file", LARGE);
-    begin_file(&mut store, EntryId(0), &entry).unwrap();
-    store.write(EntryId(0), 0, b"new").unwrap();
-    let there = tree(&to.0);
-    let (temporary, _) = there.iter().find(|(path, _)| path.as_os_str() != "file").unwrap();
-    let name = temporary.to_str().unwrap();
-    assert!(name.starts_with(".file.") && name.ends_with(".fhpart"), "{name}");
-    assert_eq!(fs::metadata(to.path(name)).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(fs::read(to.path("file")).unwrap(), b"old");
-    store.commit(EntryId(0), &entry, &Digest::of(b"new")).unwrap();
-    assert_eq!(failures(&mut store), []);
-    assert_eq!(tree(&to.0), [("file".into(), "new".into())]);
-}
-
-#[test]
-fn an_aborted_file_is_kept_or_removed_as_asked() {
-    let to = Scratch::new("abort");
-    let mut store = DiskStore::at(&to.0, true).unwrap();
-    for (id, leftover, left) in [(0, Leftover::Remove, 0), (1, Leftover::Keep, 1)] {
-        begin_file(&mut store, EntryId(id), &file("file", LARGE)).unwrap();
-        store.write(EntryId(id), 0, b"ab").unwrap();
-        store.abort(EntryId(id), leftover);
-        assert_eq!(tree(&to.0).len(), left);
-    }
-}
-
-#[test]
 fn a_file_larger_than_the_free_space_is_refused_before_a_byte_is_written() {
     let to = Scratch::new("space");
     let mut store = DiskStore::at(&to.0, true).unwrap();
@@ -466,58 +436,4 @@ fn names_ascend_by_bytes_and_two_of_the_same_are_refused() {
     let Next::Skipped(_, failure) = source.next_entry(EntryId(0)) else { panic!("directories were not asked for") };
     assert_eq!(failure.code, FailCode::IsDirectory);
     assert!(DiskSource::new(&[from.path("a"), from.path("sub/a")], false).is_err());
-}
-
-#[test]
-fn a_failed_commit_is_reported_for_its_file_alone() {
-    let to = Scratch::new("alone");
-    let mut store = DiskStore::at(&to.0, true).unwrap();
-    for id in 0..100 {
-        let entry = file(&format!("{id:03}"), 3);
-        begin_file(&mut store, EntryId(id), &entry).unwrap();
-        store.write(EntryId(id), 0, b"new").unwrap();
-        if id % 10 == 0 {
-            // Another entry takes the name at the last moment.
-            fs::create_dir(to.path(&format!("{id:03}"))).unwrap();
-        }
-        assert_eq!(store.commit(EntryId(id), &entry, &Digest::of(b"new")), Ok(Commit::Pending));
-    }
-    let mut failed = failures(&mut store);
-    failed.sort_by_key(|(id, _)| *id);
-    let expected: Vec<_> = (0..100).step_by(10).map(|id| (EntryId(id), FailCode::Exists)).collect();
-    assert_eq!(failed, expected);
-    let expected = |id| (format!("{id:03}").into(), if id % 10 == 0 { "dir".into() } else { "new".into() });
-    assert_eq!(tree(&to.0), (0..100).map(expected).collect::<Vec<_>>(), "and nothing incomplete is left");
-}
-
-#[test]
-fn a_commit_counts_only_once_its_file_has_its_name() {
-    let to = Scratch::new("commit-order");
-    let mut store = DiskStore::at(&to.0, true).unwrap();
-    for id in 0..50 {
-        let entry = file(&format!("{id}"), 0);
-        begin_file(&mut store, EntryId(id), &entry).unwrap();
-        store.commit(EntryId(id), &entry, &Digest::of(b"")).unwrap();
-        while let Some((done, outcome)) = store.poll_committed() {
-            assert_eq!(outcome, Ok(()));
-            assert!(to.path(&format!("{}", done.0)).exists());
-        }
-    }
-}
-
-#[test]
-fn a_dropped_store_completes_its_commits() {
-    let to = Scratch::new("dropped");
-    let mut store = DiskStore::at(&to.0, true).unwrap();
-    store.make_dir(EntryId(0), &directory("d")).unwrap();
-    for id in 1..=20 {
-        let entry = file(&format!("d/{id:02}"), 0);
-        begin_file(&mut store, EntryId(id), &entry).unwrap();
-        store.commit(EntryId(id), &entry, &Digest::of(b"")).unwrap();
-    }
-    store.finish_dir(EntryId(0), &directory("d")).unwrap();
-    drop(store);
-    assert_eq!(tree(&to.0).len(), 21);
-    assert!(tree(&to.0).iter().all(|(path, _)| !path.to_string_lossy().ends_with(".fhpart")));
-    assert_eq!(fs::metadata(to.path("d")).unwrap().permissions().mode() & 0o777, 0o755);
 }
