@@ -2,7 +2,7 @@
 
 import asyncio
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack, final
 
@@ -532,6 +532,40 @@ class Timeout:
     @property
     def largest_sent(self) -> int:
         """The sequence number of the last packet sent so far."""
+
+@final
+class Packets:
+    """Data packets that left or arrived since the last call, a sequence of `Packet`. The same object in every call."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of their payloads."""
+    @property
+    def retransmitted(self) -> int | None:
+        """How many of them are retransmissions; `None` of packets that arrived."""
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Packet: ...
+    def __iter__(self) -> Iterator[Packet]: ...
+
+@final
+class Packet:
+    """A data packet."""
+
+    @property
+    def seq(self) -> int:
+        """Its sequence number."""
+    @property
+    def payload(self) -> int:
+        """Its payload, bytes."""
+    @property
+    def message(self) -> int | None:
+        """The number of its message; in a stream, each packet is a message of its own. `None` if the packet does not carry it."""
+    @property
+    def at(self) -> float:
+        """When its burst left, or reached this computer, s of the clock of `Path.now`."""
+    @property
+    def retransmission(self) -> bool | None:
+        """Whether it was sent before; `None` of a packet that arrived."""
 
 @final
 class RunningExperiment:

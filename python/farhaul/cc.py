@@ -23,10 +23,10 @@ from __future__ import annotations
 
 import atexit
 
-from ._farhaul import Ack, Control, Delivery, Loss, Timeout, _forbid_callbacks
+from ._farhaul import Ack, Control, Delivery, Loss, Packet, Packets, Timeout, _forbid_callbacks
 from ._farhaul import NetworkPath as Path
 
-__all__ = ["Ack", "Control", "Controller", "Delivery", "Loss", "Path", "Timeout", "is_after"]
+__all__ = ["Ack", "Control", "Controller", "Delivery", "Loss", "Packet", "Packets", "Path", "Timeout", "is_after"]
 
 # Threads that wait for the interpreter when it ends would never return.
 atexit.register(_forbid_callbacks)
@@ -73,6 +73,17 @@ class Controller:
 
     def on_timeout(self, path: Path, timeout: Timeout, control: Control) -> None:
         """Nothing came from the peer for the expiration time, while data was unacknowledged."""
+
+    def on_sent(self, path: Path, packets: Packets, control: Control) -> None:
+        """Data packets left, retransmissions included.
+
+        Packets wait for the next call of another method, and for 10 ms at most while others leave. So this is called at the pace of
+        acknowledgements, and not for each burst. Packets that wait at the end are told before `on_close`. Only UDT connections and
+        simulated TCP call it."""
+
+    def on_received(self, path: Path, packets: Packets, control: Control) -> None:
+        """Data packets arrived, duplicates included. They wait as those of `on_sent` do. The controller at the receiver is called,
+        which governs nothing if it sends nothing."""
 
     def on_custom_message(self, path: Path, kind: int, body: bytes, control: Control) -> None:
         """A packet from the controller of the peer, which `Control.send_message` sent. It may be hostile."""

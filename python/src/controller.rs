@@ -12,6 +12,7 @@
 //! | `failure` | exceptions of callbacks, until somebody asks why a connection ended |
 //! | `callback` | the interpreter's lock in callbacks: nobody waits for a port meanwhile |
 //! | `path`, `control`, `events` | what methods read and set |
+//! | `packets` | single packets, until a call is due for them |
 //!
 //! **Locks.** A thread in a callback holds the lock of its port and waits for the interpreter. So a thread that has the interpreter
 //! must never wait for a port: every call into the library detaches first, and so does the drop of its objects ([`OfProcess`]).
@@ -25,6 +26,7 @@ mod control;
 mod events;
 mod factory;
 mod failure;
+mod packets;
 mod path;
 
 pub(crate) use callback::{forbid_callbacks, is_in_callback};
@@ -32,4 +34,5 @@ pub(crate) use control::ControlView;
 pub(crate) use events::{AckView, DeliveryView, LossView, TimeoutView};
 pub(crate) use factory::{Factory, controller};
 pub(crate) use failure::{Scope, failure_of};
+pub(crate) use packets::{PacketView, PacketsView};
 pub(crate) use path::PathView;

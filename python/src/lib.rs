@@ -47,7 +47,9 @@ mod _farhaul {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::controller::{AckView, ControlView, DeliveryView, LossView, PathView, TimeoutView, forbid_callbacks};
+    use crate::controller::{
+        AckView, ControlView, DeliveryView, LossView, PacketView, PacketsView, PathView, TimeoutView, forbid_callbacks,
+    };
     #[pymodule_export]
     use crate::copy::{Progress, RunningCopy};
     #[pymodule_export]

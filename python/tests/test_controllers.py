@@ -309,6 +309,56 @@ def test_controllers_exchange_messages(plain):
     assert set(heard) == {(8, b"..?ti si woh")}
 
 
+class Counting(Aimd):
+    """Keeps what it hears of packets, in one list for both ends."""
+
+    heard = []
+
+    def on_sent(self, path, packets, control):
+        self.heard.append(("sent", path.now, len(packets), packets.bytes, packets.retransmitted, [packet.seq for packet in packets]))
+
+    def on_received(self, path, packets, control):
+        last = packets[-1]
+        self.heard.append(("received", path.now, len(packets), packets.bytes, packets.retransmitted, [packet.seq for packet in packets]))
+        assert (last.seq, last.retransmission) == (packets[len(packets) - 1].seq, None) and 0 <= path.now - last.at < 1
+        with pytest.raises(IndexError, match="none of"):
+            packets[len(packets)]
+
+
+def test_both_ends_hear_of_each_packet_at_the_pace_of_acknowledgements():
+    heard = []
+
+    class Both(Counting):
+        pass
+
+    Both.heard = heard
+    with farhaul.listen(plain=True, controller=Both) as listener:
+        near = farhaul.connect(listener.address, plain=True, controller=Both)
+        far = listener.accept(timeout=20)
+        assert moved(near, far)
+        near.abort()
+        far.abort()
+    sent, received = ([event for event in heard if event[0] == kind] for kind in ("sent", "received"))
+    payload = sum(event[3] for event in sent)
+    again = sum(event[4] for event in sent)
+    assert payload >= 4 * MEGABYTE and (again > 0 or payload == 4 * MEGABYTE)
+    assert all(event[4] is None for event in received)
+    numbers = {seq for event in sent for seq in event[5]}
+    assert numbers == {seq for event in received for seq in event[5]} and len(numbers) == sum(event[2] for event in sent) - again
+    assert len(sent) < len(numbers) / 10
+
+
+def test_an_exception_about_a_packet_names_its_callback(plain):
+    class Broken(Aimd):
+        def on_sent(self, path, packets, control):
+            raise ArithmeticError(packets[0].payload)
+
+    near, _ = plain(Broken)
+    with pytest.raises(farhaul.ControllerError, match="Broken raised ArithmeticError in on_sent"):
+        for _ in range(1000):
+            near.write(bytes(MEGABYTE))
+
+
 def test_sequence_numbers_compare_across_their_wrap():
     assert cc.is_after(1, (1 << 31) - 1) and not cc.is_after((1 << 31) - 1, 1)
     assert cc.is_after(8, 7) and not cc.is_after(7, 7)

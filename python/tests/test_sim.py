@@ -91,6 +91,28 @@ def test_a_law_in_python_is_the_same_law():
     assert python.metrics["retransmitted.flow"] == pytest.approx(rust.metrics["retransmitted.flow"], rel=0.2)
 
 
+def test_controllers_hear_of_packets_in_virtual_time_as_on_sockets():
+    calls = []
+
+    class Counting(Aimd):
+        def on_sent(self, path, packets, control):
+            first, last = packets[0], packets[-1]
+            calls.append((path.now, len(packets), packets.retransmitted, first.at, last.at))
+            assert [packet.at for packet in packets] == sorted(packet.at for packet in packets)
+            assert (packets.bytes, last.retransmission in (True, False)) == (sum(packet.payload for packet in packets), True)
+
+    described = sim.Network().link("a", "b", rate="10mbit", rtt="20ms", queue=30).flow("a", "b", name="own", controller=Counting)
+    first = described.run(2)
+    seen = list(calls)
+    assert first.trace == described.run(2).trace and calls == 2 * seen
+    ends = [call[0] for call in seen]
+    assert ends == sorted(ends) and len(ends) <= 2 * 2 / 0.01
+    assert all(end <= begin < now + 1e-9 for end, (now, _, _, begin, _) in zip(ends, seen[1:], strict=False))
+    sent, again = sum(call[1] for call in seen), sum(call[2] for call in seen)
+    assert again / sent == pytest.approx(first.metrics["retransmitted.own"], abs=0.01)
+    assert (sent - again) * 1456 * 8 / 2 == pytest.approx(first.metrics["goodput.own"], rel=0.05)
+
+
 def test_a_network_is_a_scenario():
     described = sim.Network().link("a", "b", rate="10mbit", rtt="20ms").flow("a", "b", name="flow", controller="reno")
     alone = described.run(1)

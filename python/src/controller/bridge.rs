@@ -5,7 +5,10 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use farhaul_cc::{AckEvent, Control, Controller, CustomMessage, DeliveryEvent, LossEvent, Path, TimeoutEvent};
+use farhaul_cc::{
+    AckEvent, Control, Controller, CustomMessage, DeliveryEvent, LossEvent, Path, ReceivedEvent, SentEvent,
+    TimeoutEvent,
+};
 use farhaul_units::SendPeriod;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -17,6 +20,7 @@ use super::control::ControlView;
 use super::events::{AckView, DeliveryView, LossView, TimeoutView};
 use super::factory::Made;
 use super::failure::{Failure, Scope, note};
+use super::packets::{Batch, PacketsView};
 use super::path::PathView;
 
 /// Numbers of controllers, so that each has a name of its own.
@@ -35,9 +39,15 @@ pub(super) struct Bridge {
     wants_light_acks: bool,
     wants_deliveries: bool,
     wants_messages: bool,
+    wants_sent: bool,
+    wants_received: bool,
     /// Packets of light acknowledgements that the next full one tells.
     acked: u32,
     messages: VecDeque<CustomMessage>,
+    sent: Batch,
+    received: Batch,
+    /// The path at the last packet, for those that wait when the connection ends.
+    last: Path,
 }
 
 /// The methods that the class has of its own, and the objects that they get.
@@ -50,6 +60,8 @@ struct Live {
     on_loss: Option<Py<PyAny>>,
     on_recovered: Option<Py<PyAny>>,
     on_timeout: Option<Py<PyAny>>,
+    on_sent: Option<Py<PyAny>>,
+    on_received: Option<Py<PyAny>>,
     on_custom_message: Option<Py<PyAny>>,
     on_close: Option<Py<PyAny>>,
     wants_light_acks: bool,
@@ -59,7 +71,11 @@ struct Live {
     delivery: Py<DeliveryView>,
     loss: Py<LossView>,
     timeout: Py<TimeoutView>,
+    packets: Py<PacketsView>,
 }
+
+/// An exception, and the callback that raised it.
+type Raised = (&'static str, PyErr);
 
 impl Live {
     fn make(py: Python<'_>, make: &Py<PyAny>, seed: u64) -> PyResult<Self> {
@@ -84,6 +100,8 @@ impl Live {
             on_loss: own("on_loss")?,
             on_recovered: own("on_recovered")?,
             on_timeout: own("on_timeout")?,
+            on_sent: own("on_sent")?,
+            on_received: own("on_received")?,
             on_custom_message: own("on_custom_message")?,
             on_close: own("on_close")?,
             wants_light_acks: object.getattr("light_acks")?.is_truthy()?,
@@ -93,7 +111,35 @@ impl Live {
             delivery: Py::new(py, DeliveryView::default())?,
             loss: Py::new(py, LossView::default())?,
             timeout: Py::new(py, TimeoutView::default())?,
+            packets: Py::new(py, PacketsView::default())?,
         })
+    }
+
+    /// Fills the objects of a call.
+    fn fill(&self, py: Python<'_>, path: &Path, control: &Control) {
+        self.path.borrow_mut(py).path = *path;
+        let mut view = self.control.borrow_mut(py);
+        (view.control, view.now) = (*control, path.now);
+    }
+
+    /// Calls the methods for packets, if some wait.
+    fn tell_packets(&self, py: Python<'_>, sent: &mut Batch, received: &mut Batch) -> Result<(), Raised> {
+        for (name, method, batch) in [("on_sent", &self.on_sent, sent), ("on_received", &self.on_received, received)] {
+            if let Some(method) = method
+                && batch.hand_over(py, &self.packets)
+            {
+                unless_passed_on(py, name, method.call1(py, (&self.path, &self.packets, &self.control)).map(drop))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The result of a callback. Ctrl-C is not its failure.
+fn unless_passed_on(py: Python<'_>, name: &'static str, called: PyResult<()>) -> Result<(), Raised> {
+    match called {
+        Err(error) if !callback::pass_on(py, &error) => Err((name, error)),
+        _ => Ok(()),
     }
 }
 
@@ -117,43 +163,50 @@ impl Bridge {
             wants_light_acks: has(|live| live.wants_light_acks),
             wants_deliveries: has(|live| live.on_delivery.is_some() || live.on_restart.is_some()),
             wants_messages: has(|live| live.on_custom_message.is_some()),
+            wants_sent: has(|live| live.on_sent.is_some()),
+            wants_received: has(|live| live.on_received.is_some()),
             live,
             unmade,
             acked: 0,
             messages: VecDeque::new(),
+            sent: Batch::default(),
+            received: Batch::default(),
+            last: Path::default(),
         }
     }
 
-    /// Calls a method, if the class has it: `arguments` calls it with the objects that it filled.
+    /// Calls a method, if the class has it: `arguments` calls it with the objects that it filled. Packets that wait are told before.
     fn call(
         &mut self,
         name: &'static str,
         method: fn(&Live) -> Option<&Py<PyAny>>,
         (path, control): (&Path, &mut Control),
-        call: impl FnOnce(Call<'_, '_>, &Py<PyAny>) -> PyResult<()>,
+        arguments: impl FnOnce(Call<'_, '_>, &Py<PyAny>) -> PyResult<()>,
     ) {
-        let Some(live) = self.live.as_ref() else { return };
-        let Some(method) = method(live) else { return };
-        let messages = &mut self.messages;
+        let Self { live: Some(live), messages, sent, received, .. } = self else { return };
+        let method = method(live);
+        if method.is_none() && !sent.is_due() && !received.is_due() {
+            return;
+        }
         let called = callback::call(|py| {
-            live.path.borrow_mut(py).path = *path;
-            {
-                let mut view = live.control.borrow_mut(py);
-                (view.control, view.now) = (*control, path.now);
-            }
-            if let Err(error) = call((py, live), method)
-                && !callback::pass_on(py, &error)
-            {
-                return Err(error);
+            live.fill(py, path, control);
+            live.tell_packets(py, sent, received)?;
+            if let Some(method) = method {
+                unless_passed_on(py, name, arguments((py, live), method))?;
             }
             let mut view = live.control.borrow_mut(py);
             *control = view.control;
             messages.extend(view.messages.drain(..));
             Ok(())
         });
-        if let Some(Err(error)) = called {
+        if let Some(Err((name, error))) = called {
             self.fail(name, error);
         }
+    }
+
+    /// Tells packets that wait, if a call is due for them.
+    fn tell_due_packets(&mut self, path: &Path, control: &mut Control) {
+        self.call("", |_| None, (path, control), |_, _| Ok(()));
     }
 
     /// Ends the connection: the transport takes an unwinding for a failed controller. The exception waits for whoever asks.
@@ -203,6 +256,7 @@ impl Controller for Bridge {
             return;
         }
         self.acked = 0;
+        self.sent.hurry();
         self.call(
             "on_ack",
             |live| live.on_ack.as_ref(),
@@ -277,6 +331,22 @@ impl Controller for Bridge {
         );
     }
 
+    fn on_sent(&mut self, path: &Path, sent: &SentEvent<'_>, control: &mut Control) {
+        if self.wants_sent {
+            self.last = *path;
+            self.sent.add(sent.packets, sent.at, Some(sent.retransmission), path.now);
+            self.tell_due_packets(path, control);
+        }
+    }
+
+    fn on_received(&mut self, path: &Path, received: &ReceivedEvent<'_>, control: &mut Control) {
+        if self.wants_received {
+            self.last = *path;
+            self.received.add(received.packets, received.at, None, path.now);
+            self.tell_due_packets(path, control);
+        }
+    }
+
     fn on_custom_message(&mut self, path: &Path, kind: u16, body: &[u8], control: &mut Control) {
         self.call(
             "on_custom_message",
@@ -292,17 +362,21 @@ impl Controller for Bridge {
 
     fn on_close(&mut self) {
         let Some(live) = self.live.take() else { return };
-        // The connection has ended, so nobody would see an exception of the last call but the interpreter's own report.
+        let Self { sent, received, last, .. } = self;
+        // The connection has ended, so nobody would see an exception of the last calls but the interpreter's own report.
         callback::call(|py| {
-            if let Some(method) = &live.on_close
-                && let Err(error) = method.call0(py)
-                && !callback::pass_on(py, &error)
-            {
-                error.write_unraisable(py, Some(method.bind(py)));
+            live.fill(py, last, &Control::initial());
+            let told = live.tell_packets(py, sent, received);
+            let closed = live.on_close.as_ref().map_or(Ok(()), |method| method.call0(py).map(drop));
+            for (_, error) in [told, unless_passed_on(py, "on_close", closed)].into_iter().filter_map(Result::err) {
+                error.write_unraisable(py, live.on_close.as_ref().map(|method| method.bind(py).as_any()));
             }
             drop(live);
-            Ok(())
         });
+    }
+
+    fn wants_packets(&self) -> bool {
+        self.wants_sent || self.wants_received
     }
 
     fn wants_deliveries(&self) -> bool {

@@ -32,7 +32,7 @@ impl Drop for Mark {
 }
 
 /// Makes a callback. `None` if the interpreter ends, and so makes no calls any more.
-pub(super) fn call<R>(callback: impl FnOnce(Python<'_>) -> PyResult<R>) -> Option<PyResult<R>> {
+pub(super) fn call<R>(callback: impl FnOnce(Python<'_>) -> R) -> Option<R> {
     PROCESS.get_or_init(process::id);
     let permitted = PERMITTED.read().unwrap_or_else(PoisonError::into_inner);
     if !*permitted {
