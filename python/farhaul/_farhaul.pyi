@@ -584,3 +584,6 @@ def shipped_figures() -> list[dict[str, Any]]:
 
 def _forbid_callbacks() -> None:
     """Waits for callbacks that run, and makes none from now on."""
+
+def _register(name: str, controller: Callable[[], Controller]) -> None:
+    """Gives a name to a class in this process."""

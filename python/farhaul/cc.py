@@ -16,17 +16,21 @@ A controller decides how fast a connection sends. It is called at the pace of ac
                 control.cwnd = max(2, control.cwnd / 2)
 
 Wherever a name of a controller is taken, the class is as well: ``farhaul.copy(…, controller=Aimd)``, flows of `farhaul.sim`, and
-``controllers={"aimd": Aimd}`` of `farhaul.lab`.
+``controllers={"aimd": Aimd}`` of `farhaul.lab`. `register` gives the class a name of its own::
+
+    cc.register("aimd", Aimd)
+    farhaul.copy(…, controller="aimd")
 """
 
 from __future__ import annotations
 
 import atexit
+from collections.abc import Callable
 
-from ._farhaul import Ack, Control, Delivery, Loss, Packet, Packets, Timeout, _forbid_callbacks
+from ._farhaul import Ack, Control, Delivery, Loss, Packet, Packets, Timeout, _forbid_callbacks, _register
 from ._farhaul import NetworkPath as Path
 
-__all__ = ["Ack", "Control", "Controller", "Delivery", "Loss", "Packet", "Packets", "Path", "Timeout", "is_after"]
+__all__ = ["Ack", "Control", "Controller", "Delivery", "Loss", "Packet", "Packets", "Path", "Timeout", "is_after", "register"]
 
 # Threads that wait for the interpreter when it ends would never return.
 atexit.register(_forbid_callbacks)
@@ -90,6 +94,19 @@ class Controller:
 
     def on_close(self) -> None:
         """The connection has ended. Not called after an exception."""
+
+
+def register(name: str, controller: Callable[[], Controller]) -> None:
+    """Gives a name to a class, or to another callable that makes controllers.
+
+    From then on, everything in this process that takes the name of a controller takes this one: copies, servers, streams,
+    simulations, scenarios of the lab, settings in files. To register a name again replaces its class; connections that are there, and
+    servers that were started, keep the one that they have.
+
+    A name has 1 to 32 of ``a-z``, ``0-9``, ``-`` and ``_``, and begins with a letter. Raises `farhaul.UsageError` for any other,
+    and for the name of a shipped controller.
+    """
+    _register(name, controller)
 
 
 def is_after(seq: int, other: int) -> bool:

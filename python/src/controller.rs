@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | `bridge` | one controller: which methods it has, and their calls |
 //! | `factory` | what makes a controller for each connection |
-//! | `failure` | exceptions of callbacks, until somebody asks why a connection ended |
+//! | `failure` | exceptions of callbacks, until somebody asks why a connection or an experiment ended |
 //! | `callback` | the interpreter's lock in callbacks: nobody waits for a port meanwhile |
 //! | `path`, `control`, `events` | what methods read and set |
 //! | `packets` | single packets, until a call is due for them |
@@ -32,7 +32,7 @@ mod path;
 pub(crate) use callback::{forbid_callbacks, is_in_callback};
 pub(crate) use control::ControlView;
 pub(crate) use events::{AckView, DeliveryView, LossView, TimeoutView};
-pub(crate) use factory::{Factory, controller};
-pub(crate) use failure::{Scope, failure_of};
+pub(crate) use factory::{Factory, controller, register};
+pub(crate) use failure::failure_of;
 pub(crate) use packets::{PacketView, PacketsView};
 pub(crate) use path::PathView;

@@ -9,7 +9,7 @@ mod outcome;
 use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
 
@@ -22,7 +22,7 @@ use farhaul_transfer::{Cancellation, Code, Error};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::controller::{Factory, Scope, controller};
+use crate::controller::{Factory, controller};
 use crate::error::{raised, usage};
 use crate::fork::OfProcess;
 use crate::off_thread::OffThread;
@@ -55,8 +55,6 @@ struct Running {
     /// `None` once its result was taken.
     result: Mutex<Option<OffThread<Result<FigureResult, Error>>>>,
     cancellation: Cancellation,
-    /// The controllers of Python in it.
-    scope: Arc<Scope>,
     progress: Arc<[AtomicUsize; 2]>,
 }
 
@@ -71,7 +69,6 @@ impl RunningExperiment {
         text: Option<String>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let scope = Arc::<Scope>::default();
         let keywords = Keywords::of(py, options)?;
         let threads = keywords.take::<NonZero<usize>>("jobs")?.map(NonZero::get);
         let threads = threads.unwrap_or_else(|| available_parallelism().map_or(1, NonZero::get));
@@ -88,7 +85,7 @@ impl RunningExperiment {
             emulated: !venue.world().is_simulated(),
             seeds: keywords.take("seeds")?.unwrap_or_default(),
             axes: axes.into_iter().flatten().collect(),
-            controllers: controllers(&keywords, &scope)?,
+            controllers: controllers(&keywords)?,
             ..Overrides::default()
         };
         keywords.end("run")?;
@@ -99,14 +96,13 @@ impl RunningExperiment {
         let plan = Plan { figure: figure.map_err(|error| raised(fault(&error)))?, venue, threads, quick };
         let progress = Arc::<[AtomicUsize; 2]>::default();
         let cancellation = Cancellation::default();
-        let (seen, of) = (Arc::clone(&progress), Arc::clone(&scope));
-        let stopping = Arc::clone(&scope);
-        // The scope has the flag that the lab looks at.
-        cancellation.on_cancel(move || stopping.stop().store(true, Ordering::Relaxed));
-        let work = move || plan.run(&of, &seen).map_err(|error| fault(&error));
+        let (seen, stop) = (Arc::clone(&progress), Arc::<AtomicBool>::default());
+        let stopping = Arc::clone(&stop);
+        cancellation.on_cancel(move || stopping.store(true, Ordering::Relaxed));
+        let work = move || plan.run(&stop, &seen).map_err(|error| fault(&error));
         let result = OffThread::begin("lab", cancellation.clone(), work).map_err(raised)?;
         let result = Mutex::new(Some(result));
-        Ok(Self(OfProcess::new(Running { result, cancellation, scope, progress })))
+        Ok(Self(OfProcess::new(Running { result, cancellation, progress })))
     }
 
     /// Waits for the end, for at most so many seconds. `None` if it goes on.
@@ -119,10 +115,6 @@ impl RunningExperiment {
             *running.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
             return Ok(None);
         };
-        // The exception of a controller is why everything stopped.
-        if let Some(failure) = running.scope.take() {
-            return Err(failure.raised());
-        }
         let figure = ended.and_then(|result| result).map_err(raised)?;
         outcome::object(py, &figure).map(Some)
     }
@@ -149,7 +141,7 @@ impl Drop for Running {
 }
 
 impl Plan {
-    fn run(self, scope: &Scope, progress: &[AtomicUsize; 2]) -> Result<FigureResult, LabError> {
+    fn run(self, stop: &AtomicBool, progress: &[AtomicUsize; 2]) -> Result<FigureResult, LabError> {
         let Self { figure, venue, threads, quick } = self;
         let (jobs, refusals) = figure.experiment.possible(figure.experiment.jobs("")?, &venue);
         if let ([], Some(refusal)) = (jobs.as_slice(), refusals.into_iter().next()) {
@@ -161,7 +153,7 @@ impl Plan {
         let options = Options {
             venue: &venue,
             threads,
-            stop: scope.stop(),
+            stop,
             progress: &mut |done, all| {
                 progress[1].store(all, Ordering::Relaxed);
                 progress[0].store(done, Ordering::Relaxed);
@@ -178,14 +170,10 @@ impl Plan {
 }
 
 /// Controllers by the names that scenarios have for them.
-fn controllers(keywords: &Keywords<'_>, scope: &Arc<Scope>) -> PyResult<Controllers> {
+fn controllers(keywords: &Keywords<'_>) -> PyResult<Controllers> {
     let Some(given) = keywords.take::<Bound<'_, PyDict>>("controllers")? else { return Ok(Controllers::new()) };
     let each = given.iter().map(|(name, made)| {
-        let spec = if made.is_instance_of::<PyString>() {
-            controller(&made)?
-        } else {
-            Factory::of(&made, Some(Arc::clone(scope)))?.spec()
-        };
+        let spec = if made.is_instance_of::<PyString>() { controller(&made)? } else { Factory::of(&made)?.spec() };
         Ok((name.extract()?, spec))
     });
     each.collect()

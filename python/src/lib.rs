@@ -49,6 +49,7 @@ mod _farhaul {
     #[pymodule_export]
     use crate::controller::{
         AckView, ControlView, DeliveryView, LossView, PacketView, PacketsView, PathView, TimeoutView, forbid_callbacks,
+        register,
     };
     #[pymodule_export]
     use crate::copy::{Progress, RunningCopy};

@@ -117,6 +117,63 @@ def test_copies_and_servers_take_a_class(root, tmp_path):
     assert (tmp_path / "back").read_bytes() == source.read_bytes()
 
 
+def test_a_registered_name_is_known_wherever_names_are_and_may_be_defined_again(root, tmp_path, plain):
+    from farhaul import lab, sim
+
+    used = []
+
+    def law(mark):
+        class Named(Aimd):
+            def on_connect(self, path, control):
+                super().on_connect(path, control)
+                used.append(mark)
+
+        return Named
+
+    cc.register("test-named", law("first"))
+    source = tmp_path / "data"
+    source.write_bytes(os.urandom(MEGABYTE))
+    near, far = plain("test-named")
+    assert moved(near, far, MEGABYTE)
+    with farhaul.serve(root, plain=True, controller="test-named") as server:
+        assert farhaul.copy(source, server.url, plain=True, controller="test-named").controller == "test-named"
+        before = len(used)
+        assert before >= 3 and set(used) == {"first"}
+        cc.register("test-named", law("second"))
+        farhaul.copy(source, server.url + "again", plain=True, controller="test-named")
+        assert sorted(used[before:]) == ["first", "second"]
+    used.clear()
+    near.set_controller("test-named")
+    sim.dumbbell(["test-named"], rate="10mbit", rtt="10ms", seconds=0.2)
+    scenario = {"title": "x", "duration": "200ms", "link": {"rate": "10mbit", "rtt": "10ms"}, "flow": [{"controller": "test-named"}]}
+    lab.run(scenario)
+    assert len(used) >= 3 and set(used) == {"second"}
+    cc.register("test-named", law("third"))
+    lab.run(scenario, controllers={"test-named": law("of this run")})
+    assert "third" not in used and "of this run" in used
+
+
+def test_a_registered_controller_that_raises_is_named_with_its_cause():
+    from farhaul import sim
+
+    class AClassWithANameThatIsLongerThanReportsOfFailuresHave(Aimd):
+        def on_ack(self, path, ack, control):
+            raise ZeroDivisionError("on purpose")
+
+    cc.register("test-raises", AClassWithANameThatIsLongerThanReportsOfFailuresHave)
+    with pytest.raises(farhaul.ControllerError, match="FailuresHave raised ZeroDivisionError in on_ack") as caught:
+        sim.dumbbell(["test-raises", "union"], rate="10mbit", rtt="10ms", seconds=1e4)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("name", ["cubic", "Named", "a:b", ""])
+def test_names_of_shipped_controllers_and_unusable_ones_are_refused(name):
+    with pytest.raises(farhaul.UsageError, match="choose another name|needs 1 to 32"):
+        cc.register(name, Aimd)
+    with pytest.raises(TypeError, match="callable"):
+        cc.register("test-text", "cubic")
+
+
 def test_what_is_no_controller_is_refused_before_anything_connects():
     with pytest.raises(TypeError, match="class below farhaul.cc.Controller"):
         farhaul.connect("127.0.0.1:9", plain=True, controller=3)

@@ -171,3 +171,10 @@ def test_the_same_class_runs_between_real_sockets():
     except farhaul.Error as error:
         pytest.skip(f"no emulated networks here: {error}")
     assert record["world"] == "emulated" and record["metrics"]["goodput.flow"] > 0
+
+    class Broken(Window):
+        def on_ack(self, path, ack, control):
+            raise LookupError("on purpose")
+
+    with pytest.raises(farhaul.ControllerError, match="Broken raised LookupError in on_ack: on purpose"):
+        lab.run({**scenario, "duration": "60s"}, controllers={"mine": Broken}, world="emu")

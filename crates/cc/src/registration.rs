@@ -1,24 +1,67 @@
 //! Controllers that programs add to the registry.
 //!
 //! The table of added controllers is one for the process, because names are read everywhere: on the command line, in
-//! settings files, in scenarios. It only grows.
+//! settings files, in scenarios. A [`Registration`] stays in it. A controller without options may be replaced by another one of its
+//! name ([`Spec::register`]), as when somebody at a prompt defines it again.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-use crate::Controller;
 use crate::options::{OptionDoc, Settings, SpecError};
 use crate::registry::{BUILT_IN, Construct, Entry, Revision};
+use crate::{Controller, Spec};
 
 /// The longest name, bytes.
 const LONGEST_NAME: usize = 32;
 
-static ADDED: RwLock<Vec<&'static Entry>> = RwLock::new(Vec::new());
+static ADDED: RwLock<Added> = RwLock::new(Added { entries: Vec::new(), made: BTreeMap::new() });
 
-/// The added controllers, in the order in which they came.
+/// No name is in both.
+struct Added {
+    entries: Vec<&'static Entry>,
+    made: BTreeMap<String, Spec>,
+}
+
+impl Added {
+    /// Whether the name belongs to a controller that stays.
+    fn keeps(&self, name: &str) -> bool {
+        BUILT_IN.iter().chain(self.entries.iter().copied()).any(|entry| entry.name == name)
+    }
+}
+
+fn read() -> RwLockReadGuard<'static, Added> {
+    // A program that panics with the lock leaves whole entries.
+    ADDED.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The added entries, in the order in which they came.
 pub(crate) fn added() -> Vec<&'static Entry> {
-    // A program that panics with the lock leaves a list of whole entries.
-    ADDED.read().unwrap_or_else(PoisonError::into_inner).clone()
+    read().entries.clone()
+}
+
+/// The controller without options that the program has registered by this name.
+pub(crate) fn made(name: &str) -> Option<Spec> {
+    read().made.get(name).cloned()
+}
+
+/// The names of those.
+pub(crate) fn made_names() -> Vec<String> {
+    read().made.keys().cloned().collect()
+}
+
+/// Gives a name to a controller without options, in the place of such a one that had it before.
+pub(crate) fn register_made(name: &str, spec: Spec) -> Result<(), RegistrationError> {
+    check_word(name, "name")?;
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    if added.keeps(name) {
+        return Err(RegistrationError::Taken(name.into()));
+    }
+    let before = added.made.insert(name.into(), spec);
+    drop(added);
+    // Its destructor may be a program's.
+    drop(before);
+    Ok(())
 }
 
 /// A controller that is to have a name.
@@ -116,7 +159,7 @@ impl Registration {
             return Err(RegistrationError::Summary(self.name));
         }
         let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
-        if BUILT_IN.iter().chain(added.iter().copied()).any(|entry| entry.name == self.name) {
+        if added.keeps(&self.name) || added.made.contains_key(&self.name) {
             return Err(RegistrationError::Taken(self.name));
         }
         // It stays for the rest of the process, as names do in built-in entries.
@@ -128,7 +171,7 @@ impl Registration {
             revision: self.revision.map_or(Revision::Program, |revision| Revision::Text(revision.leak())),
             construct: Box::leak(self.construct),
         }));
-        added.push(entry);
+        added.entries.push(entry);
         Ok(entry)
     }
 }
@@ -216,6 +259,37 @@ mod tests {
         }
         let text = "there is a congestion controller 'cubic' already: choose another name";
         assert_eq!(named("cubic").register().expect_err("it is taken").to_string(), text);
+    }
+
+    #[test]
+    fn a_controller_without_options_may_be_replaced_and_what_was_parsed_before_stays() {
+        let named = |law: &str| {
+            let law: Spec = law.parse().expect("it is built in");
+            Spec::made("replaced", move |seed| law.build(seed)).revised("one")
+        };
+        let parsed = || "replaced".parse::<Spec>().map(|spec| spec.build(1).name().to_owned());
+        assert!(parsed().is_err());
+        named("reno").register().expect("the name is free");
+        let before: Spec = "replaced".parse().expect("it is registered");
+        assert_eq!((before.to_string(), before.revision()), ("replaced".into(), Revision::Text("one")));
+        named("cubic").register().expect("it is of the same kind");
+        assert_eq!((parsed().ok().as_deref(), before.build(1).name()), (Some("cubic"), "reno"));
+        let wrong = "replaced:beta=1".parse::<Spec>().expect_err("it has no options").to_string();
+        assert!(wrong.starts_with("unknown congestion controller 'replaced:beta=1'") && wrong.ends_with("replaced"));
+        let taken = Err(RegistrationError::Taken("replaced".into()));
+        assert_eq!(super::tests::named("replaced").register().map(drop), taken);
+    }
+
+    #[test]
+    fn a_controller_that_stays_is_not_replaced() {
+        let reno = |name| Spec::made(name, |_| reno());
+        named("stays").register().expect("the name is free");
+        for name in ["cubic", "stays"] {
+            assert_eq!(reno(name).register(), Err(RegistrationError::Taken(name.into())));
+        }
+        assert!(matches!(reno("Reno").register(), Err(RegistrationError::Unusable { what: "name", .. })));
+        let built_in: Spec = "cubic".parse().expect("it is built in");
+        assert_eq!(built_in.register(), Err(RegistrationError::Taken("cubic".into())));
     }
 
     #[test]

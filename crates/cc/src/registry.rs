@@ -27,7 +27,7 @@ pub struct Entry {
     /// Its options, in the order of printing.
     pub options: &'static [OptionDoc],
     /// Where its code is.
-    pub revision: Revision,
+    pub revision: Revision<'static>,
     /// Makes a controller from checked settings and a seed. Fails on unusable values.
     pub(crate) construct: &'static Construct,
 }
@@ -38,13 +38,13 @@ pub(crate) type Construct = dyn Fn(&Settings, u64) -> Result<Box<dyn Controller>
 /// Where the code of a controller is, and so when it may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Revision {
+pub enum Revision<'a> {
     /// In this crate.
     BuiltIn,
     /// In the program that registered it.
     Program,
     /// Somewhere else. The text changes whenever the code does.
-    Text(&'static str),
+    Text(&'a str),
 }
 
 impl fmt::Debug for Entry {
@@ -245,7 +245,8 @@ pub(crate) static BUILT_IN: &[Entry] = &[
     },
 ];
 
-/// Every controller, the default one first and those that the program has added last.
+/// Every controller, the default one first and those that the program has added last. Those that it may replace
+/// ([`Spec::register`](crate::Spec::register)) are not here.
 pub fn controllers() -> Vec<&'static Entry> {
     BUILT_IN.iter().chain(added()).collect()
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::Controller;
 use crate::options::SpecError;
+use crate::registration::{RegistrationError, made, made_names, register_made};
 use crate::registry::{Entry, Revision};
 use crate::selection::Selection;
 
@@ -34,16 +35,40 @@ enum Choice {
 struct Made {
     name: Arc<str>,
     make: Arc<Make>,
+    revision: Option<Arc<str>>,
 }
 
 /// Makes a controller for one connection, from a seed.
 type Make = dyn Fn(u64) -> Box<dyn Controller> + Send + Sync;
 
 impl Spec {
-    /// A controller of the program, which is in no registry. `make` makes one for each connection from a seed for its random
-    /// draws. `name` is what reports say; it cannot be parsed.
+    /// A controller of the program, without options. `make` makes one for each connection from a seed for its random draws.
+    /// `name` is what reports say. It can be parsed only once it is [registered](Self::register).
     pub fn made(name: &str, make: impl Fn(u64) -> Box<dyn Controller> + Send + Sync + 'static) -> Self {
-        Self(Choice::Made(Made { name: name.into(), make: Arc::new(make) }))
+        Self(Choice::Made(Made { name: name.into(), make: Arc::new(make), revision: None }))
+    }
+
+    /// A text that changes whenever the code of a [made](Self::made) controller does. Without it the code is taken to be in the
+    /// program's file.
+    #[must_use]
+    pub fn revised(mut self, revision: &str) -> Self {
+        if let Choice::Made(made) = &mut self.0 {
+            made.revision = Some(revision.into());
+        }
+        self
+    }
+
+    /// Gives the name of a [made](Self::made) controller to it, so that this process can parse it. The one that had the name by
+    /// this before is replaced; specs that were parsed earlier keep it.
+    ///
+    /// # Errors
+    /// The name is not usable, or belongs to a controller that stays: a built-in one, or a
+    /// [`Registration`](crate::Registration).
+    pub fn register(&self) -> Result<(), RegistrationError> {
+        match &self.0 {
+            Choice::Registered(selection) => Err(RegistrationError::Taken(selection.row().name.into())),
+            Choice::Made(made) => register_made(&made.name, self.clone()),
+        }
     }
 
     /// A new controller for one connection. `seed` determines its random draws.
@@ -56,14 +81,14 @@ impl Spec {
     }
 
     /// Where its code is.
-    pub const fn revision(&self) -> Revision {
+    pub fn revision(&self) -> Revision<'_> {
         match &self.0 {
             Choice::Registered(selection) => selection.row().revision,
-            Choice::Made(_) => Revision::Program,
+            Choice::Made(made) => made.revision.as_deref().map_or(Revision::Program, Revision::Text),
         }
     }
 
-    /// Whether other programs know it by its name.
+    /// Whether other programs may know it by its name.
     pub const fn is_registered(&self) -> bool {
         matches!(self.0, Choice::Registered(_))
     }
@@ -88,12 +113,25 @@ impl FromStr for Spec {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        text.parse().map(|selection| Self(Choice::Registered(selection)))
+        if let Some(made) = made(text) {
+            return Ok(made);
+        }
+        text.parse().map(|selection| Self(Choice::Registered(selection))).map_err(|error| with_made_names(error, text))
     }
 }
 
+/// The error of `text`, which lists made controllers as well.
+fn with_made_names(error: SpecError, text: &str) -> SpecError {
+    let SpecError::UnknownName { kind, name, allowed } = error else { return error };
+    let names = made_names();
+    // One of them with an option: they have none.
+    let name = if names.contains(&name) { text.to_owned() } else { name };
+    let allowed = std::iter::once(allowed).chain(names).collect::<Vec<_>>().join(", ");
+    SpecError::UnknownName { kind, name, allowed }
+}
+
 impl fmt::Display for Spec {
-    /// In the format that [`FromStr`] reads, unless it is [made](Spec::made).
+    /// In the format that [`FromStr`] reads, unless it is [made](Spec::made) and not registered.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Choice::Registered(selection) => selection.fmt(f),

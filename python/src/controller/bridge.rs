@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use farhaul_cc::{
@@ -19,19 +18,21 @@ use super::callback;
 use super::control::ControlView;
 use super::events::{AckView, DeliveryView, LossView, TimeoutView};
 use super::factory::Made;
-use super::failure::{Failure, Scope, note};
+use super::failure::{Failure, note};
 use super::packets::{Batch, PacketsView};
 use super::path::PathView;
 
 /// Numbers of controllers, so that each has a name of its own.
 static NEXT: AtomicU64 = AtomicU64::new(1);
+/// Bytes of the class in the name of a controller. With a number of 15 digits it is as long as the report of a failure has it
+/// (`farhaul_cc::ShortName`).
+const CLASS_BYTES: usize = 24;
 
 /// A controller of Python.
 pub(super) struct Bridge {
     /// No other controller has it.
     name: String,
     class: String,
-    scope: Option<Arc<Scope>>,
     /// `None` once it has failed.
     live: Option<Live>,
     /// The constructor's exception, which ends the connection when it is established.
@@ -143,6 +144,13 @@ fn unless_passed_on(py: Python<'_>, name: &'static str, called: PyResult<()>) ->
     }
 }
 
+/// The first letters of a class.
+fn beginning(class: &str) -> &str {
+    let end =
+        class.char_indices().map(|(at, letter)| at + letter.len_utf8()).take_while(|end| *end <= CLASS_BYTES).last();
+    &class[..end.unwrap_or_default()]
+}
+
 /// The method and the objects of a call.
 type Call<'a, 'py> = (Python<'py>, &'a Live);
 
@@ -157,9 +165,8 @@ impl Bridge {
         };
         let has = |wanted: fn(&Live) -> bool| live.as_ref().is_some_and(wanted);
         Self {
-            name: format!("{}#{number}", made.label),
+            name: format!("{}#{number}", beginning(&made.label)),
             class: made.label.clone(),
-            scope: made.scope.clone(),
             wants_light_acks: has(|live| live.wants_light_acks),
             wants_deliveries: has(|live| live.on_delivery.is_some() || live.on_restart.is_some()),
             wants_messages: has(|live| live.on_custom_message.is_some()),
@@ -213,7 +220,7 @@ impl Bridge {
     fn fail(&mut self, callback: &'static str, error: PyErr) {
         self.live = None;
         let message = format!("{} raised an exception in {callback}", self.class);
-        note(&self.name, self.scope.as_deref(), Failure { controller: self.class.clone(), callback, error });
+        note(&self.name, Failure { controller: self.class.clone(), callback, error });
         // Without the hook of panics, which would print it.
         resume_unwind(Box::new(message));
     }

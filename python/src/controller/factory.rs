@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::bridge::Bridge;
-use super::failure::Scope;
 use crate::error::usage;
 
 /// Makes controllers.
@@ -19,16 +18,14 @@ pub(super) struct Made {
     pub(super) make: Py<PyAny>,
     /// The name of the class or function.
     pub(super) label: String,
-    /// The experiment whose flows it serves; `None` for connections.
-    pub(super) scope: Option<Arc<Scope>>,
 }
 
 impl Factory {
-    /// The controllers that `make` makes, for the flows of an experiment or for connections.
+    /// The controllers that `make` makes.
     ///
     /// # Errors
     /// `make` is not callable.
-    pub(crate) fn of(make: &Bound<'_, PyAny>, scope: Option<Arc<Scope>>) -> PyResult<Self> {
+    pub(crate) fn of(make: &Bound<'_, PyAny>) -> PyResult<Self> {
         if !make.is_callable() {
             let what =
                 "a controller is a name, or a class below farhaul.cc.Controller or another callable that makes one";
@@ -38,13 +35,18 @@ impl Factory {
             Ok(name) => name.str()?.to_string(),
             Err(_) => make.get_type().name()?.to_string(),
         };
-        Ok(Self(Arc::new(Made { make: make.clone().unbind(), label, scope })))
+        Ok(Self(Arc::new(Made { make: make.clone().unbind(), label })))
     }
 
-    /// The same as settings of connections take it.
+    /// The same as settings take it, under the name of the class.
     pub(crate) fn spec(self) -> Spec {
         let label = self.0.label.clone();
-        Spec::made(&label, move |seed| Box::new(Bridge::new(&self.0, seed)) as Box<dyn Controller>)
+        self.named(&label)
+    }
+
+    /// The same under another name.
+    fn named(self, name: &str) -> Spec {
+        Spec::made(name, move |seed| Box::new(Bridge::new(&self.0, seed)) as Box<dyn Controller>)
     }
 }
 
@@ -52,6 +54,12 @@ impl Factory {
 pub(crate) fn controller(value: &Bound<'_, PyAny>) -> PyResult<Spec> {
     match value.cast::<PyString>() {
         Ok(text) => text.to_cow()?.parse().map_err(|error| usage(format!("argument 'controller': {error}"))),
-        Err(_) => Factory::of(value, None).map(Factory::spec),
+        Err(_) => Factory::of(value).map(Factory::spec),
     }
+}
+
+/// Gives a name to a class in this process, as the registry of Rust has names. It replaces the class that had it before.
+#[pyfunction(name = "_register")]
+pub(crate) fn register(name: &str, controller: &Bound<'_, PyAny>) -> PyResult<()> {
+    Factory::of(controller)?.named(name).register().map_err(|error| usage(error.to_string()))
 }

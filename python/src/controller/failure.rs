@@ -1,14 +1,13 @@
-//! Exceptions of callbacks, until somebody asks why a connection ended.
+//! Exceptions of callbacks, until somebody asks why a connection or an experiment ended.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 
 use crate::error::controller_failed;
 
-/// Failures of connections that are kept. The oldest is forgotten.
+/// Failures that are kept. The oldest is forgotten.
 const KEPT: usize = 64;
 
 /// Failures by the name of their controller, which no other one has.
@@ -21,13 +20,6 @@ pub(crate) struct Failure {
     pub(super) controller: String,
     pub(super) callback: &'static str,
     pub(super) error: PyErr,
-}
-
-/// The failures of all controllers of one experiment. The first one stops it.
-#[derive(Debug, Default)]
-pub(crate) struct Scope {
-    stop: AtomicBool,
-    first: Mutex<Option<Failure>>,
 }
 
 impl Failure {
@@ -45,36 +37,13 @@ impl Failure {
     }
 }
 
-impl Scope {
-    /// Whether the experiment is to stop.
-    pub(crate) const fn stop(&self) -> &AtomicBool {
-        &self.stop
-    }
-
-    /// The first failure, once.
-    pub(crate) fn take(&self) -> Option<Failure> {
-        lock(&self.first).take()
-    }
-}
-
-/// Keeps a failure for the experiment, if there is one, or under the controller's name.
-pub(super) fn note(name: &str, scope: Option<&Scope>, failure: Failure) {
-    match scope {
-        Some(scope) => {
-            let mut first = lock(&scope.first);
-            if first.is_none() {
-                *first = Some(failure);
-            }
-            scope.stop.store(true, Ordering::Relaxed);
-        }
-        None => {
-            let mut recent = lock(&RECENT);
-            recent.push_back((name.to_owned(), failure));
-            let oldest = if recent.len() > KEPT { recent.pop_front() } else { None };
-            drop(recent);
-            drop(oldest);
-        }
-    }
+/// Keeps a failure under the controller's name.
+pub(super) fn note(name: &str, failure: Failure) {
+    let mut recent = lock(&RECENT);
+    recent.push_back((name.to_owned(), failure));
+    let oldest = if recent.len() > KEPT { recent.pop_front() } else { None };
+    drop(recent);
+    drop(oldest);
 }
 
 /// The failure of the controller of this name.

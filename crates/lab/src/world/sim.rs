@@ -4,6 +4,7 @@ mod build;
 
 use std::path::Path;
 
+use farhaul_cc::ControllerFailure;
 use farhaul_units::{Duration, Instant};
 
 use super::{Ending, Observed};
@@ -13,7 +14,7 @@ use crate::run::pcap;
 use crate::scenario::Job;
 use crate::scenario::flow::Protocol;
 use crate::scenario::setup::Setup;
-use build::Built;
+use build::{Built, BuiltFlow};
 
 /// The reason why a setup cannot be run here, and the line of the scenario.
 pub(crate) fn refusal(setup: &Setup) -> Option<(usize, String)> {
@@ -37,12 +38,8 @@ pub(crate) fn observe(job: &Job, capture: Option<&Path>, over: &dyn Fn() -> bool
         writer.finish()?;
     }
     let rows = rows.ok_or(LabError::Stopped)?;
-    let flows = built.flows.iter().zip(&job.setup.flows);
-    for (flow, spec) in flows.filter(|(flow, _)| !flow.is_control) {
-        let failure = [flow.sender, flow.receiver].into_iter().find_map(|end| built.world.agent(end).failure());
-        if let Some(failure) = failure {
-            return Err(LabError::Controller { flow: spec.name.clone(), failure });
-        }
+    if let Some((index, failure)) = failure(&built) {
+        return Err(LabError::Controller { flow: job.setup.flows[index].name.clone(), failure });
     }
     let endings = built.flows.iter().map(|flow| {
         let sender = built.world.agent(flow.sender);
@@ -60,7 +57,16 @@ pub(crate) fn observe(job: &Job, capture: Option<&Path>, over: &dyn Fn() -> bool
     })
 }
 
-/// Runs the world, and samples it at regular instants and at each beginning and end.
+/// The first flow with a controller that has failed, at either end. Control streams have none of their own.
+fn failure(built: &Built) -> Option<(usize, ControllerFailure)> {
+    let of = |flow: &BuiltFlow| {
+        [flow.sender, flow.receiver].into_iter().find_map(|agent| built.world.agent(agent).failure())
+    };
+    let mut flows = built.flows.iter().enumerate().filter(|(_, flow)| !flow.is_control);
+    flows.find_map(|(index, flow)| Some((index, of(flow)?)))
+}
+
+/// Runs the world, and samples it at regular instants and at each beginning and end. Ends early once a controller has failed.
 fn rows(built: &mut Built, job: &Job, over: &dyn Fn() -> bool) -> Option<Vec<MarksRow>> {
     let mut rows = Vec::new();
     for time in marks::times(&job.setup) {
@@ -70,6 +76,9 @@ fn rows(built: &mut Built, job: &Job, over: &dyn Fn() -> bool) -> Option<Vec<Mar
         built.world.run_until(Instant::ZERO + time);
         let row = row(built, time, rows.last());
         rows.push(row);
+        if failure(built).is_some() {
+            break;
+        }
     }
     Some(rows)
 }
