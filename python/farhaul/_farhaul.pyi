@@ -579,6 +579,18 @@ class RunningExperiment:
     def cancel(self) -> None:
         """Stops it. Runs end within a few milliseconds of their own time."""
 
+@final
+class StoredRuns:
+    """The records in a folder, which belong to one sweep until they are closed."""
+
+    def __new__(cls, folder: Path) -> StoredRuns: ...
+    def known(self, name: str, text: str | None = None, **options: Any) -> list[dict[str, Any]] | None:
+        """The records of an experiment, whose arguments are those of `RunningExperiment`. `None` if one of them is missing."""
+    def add(self, record: str) -> None:
+        """Adds a record, which is the JSON of one that an experiment has given."""
+    def close(self) -> None:
+        """Lets others have the folder."""
+
 def shipped_figures() -> list[dict[str, Any]]:
     """The shipped figures: identifiers, titles, papers, scores."""
 

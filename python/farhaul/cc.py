@@ -53,6 +53,10 @@ class Controller:
     """Whether `on_ack` is called for light acknowledgements as well: one for 64 packets, in place of one in 10 ms. Otherwise the next
     full one has their packets."""
 
+    revision: str | None = None
+    """A text that changes whenever this class, or what it uses, does. By default the lab finds out whether its code has changed when
+    results are stored."""
+
     def on_connect(self, path: Path, control: Control) -> None:
         """The connection is established. ``control`` has the initial settings: a window of 16 packets, unpaced."""
 

@@ -12,11 +12,13 @@ Tables and drawings need the extra ``lab``: ``pip install 'farhaul[lab]'``.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 from ._drawing import draw
+from ._errors import Error
 from ._extras import extra
 from ._farhaul import RunningExperiment, shipped_figures
 from ._scenario import as_toml
@@ -33,6 +35,8 @@ MakesController = Union[str, Callable[[], "Controller"]]
 
 _INTERVAL = 0.1
 """Seconds between two calls of a progress function."""
+_END = 5.0
+"""Longest wait for the end of an experiment that was stopped, in seconds. A run ends within some milliseconds."""
 
 
 def figures() -> list[dict[str, Any]]:
@@ -51,6 +55,7 @@ def run(
     world: Literal["sim", "emu"] = "sim",
     tcp: str | None = None,
     jobs: int | None = None,
+    store: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Result:
     """Runs an experiment and returns its result.
@@ -64,30 +69,41 @@ def run(
     - ``world``: ``"sim"`` in virtual time, on all cores; ``"emu"`` with real sockets in real time, which needs the rights of root.
     - ``tcp``: in that world, the kernel's congestion control of all TCP flows.
     - ``jobs``: most runs at a time. Callbacks in Python run one at a time anyway.
+    - ``store``: a folder that keeps each run as it ends. A run that is there is not made again, so an experiment that was stopped goes on,
+      and one with more seeds or values makes only the new runs. It may keep several experiments, for one process at a time. Runs are made
+      again after a change of what they depend on: the scenario, the code of their controllers, the version of this package.
     - ``progress`` is called every 100 ms on the calling thread with the number of finished runs and of all. An exception that it
       raises stops the experiment and reaches the caller. So does Ctrl-C.
 
     Raises `farhaul.UsageError` with file and line for a mistake, `farhaul.ControllerError` if a controller raises, and
     `farhaul.Error` otherwise.
     """
-    name, text = os.fspath(experiment) if isinstance(experiment, (str, os.PathLike)) else "scenario", None
-    if isinstance(experiment, Mapping):
-        text = as_toml(experiment)
-    elif "\n" in name:
-        name, text = "scenario", name
-    values = {key: [str(value) for value in of] for key, of in axes.items()} if axes else None
+    name, text = _named(experiment)
     running = RunningExperiment(
         name,
         text,
         quick=quick,
         seeds=list(range(1, seeds + 1)) if isinstance(seeds, int) else seeds and list(seeds),
-        axes=values,
+        axes=_axes(axes),
         controllers=dict(controllers) if controllers else None,
         world=world,
         tcp=tcp,
         jobs=jobs,
+        store=None if store is None else os.fspath(store),
     )
     return Result(_outcome(running, progress))
+
+
+def _named(experiment: str | os.PathLike[str] | Mapping[str, Any]) -> tuple[str, str | None]:
+    """The name of an experiment, and its text if that was given."""
+    if isinstance(experiment, Mapping):
+        return "scenario", as_toml(experiment)
+    name = os.fspath(experiment)
+    return ("scenario", name) if "\n" in name else (name, None)
+
+
+def _axes(axes: Mapping[str, Sequence[Any]] | None) -> dict[str, list[str]] | None:
+    return {key: [str(value) for value in of] for key, of in axes.items()} if axes else None
 
 
 def _outcome(running: RunningExperiment, progress: Callable[[int, int], object] | None) -> dict[str, Any]:
@@ -97,6 +113,9 @@ def _outcome(running: RunningExperiment, progress: Callable[[int, int], object] 
                 progress(*running.progress())
     except BaseException:
         running.cancel()
+        # Its folder is free again when it has ended.
+        with contextlib.suppress(Error):
+            running.wait(_END)
         raise
     if progress:
         progress(*running.progress())

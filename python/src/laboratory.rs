@@ -2,19 +2,23 @@
 //!
 //! ```text
 //! name, text or file ─▶ Figure ─▶ jobs ─▶ sweep on threads of its own ─▶ FigureResult ─▶ objects of Python
+//!                                              └─▶ records in a folder
 //! ```
 
 mod outcome;
+mod stored;
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::available_parallelism;
 
+use farhaul_cc::Spec;
 use farhaul_lab::figures::shipped;
-use farhaul_lab::scenario::Controllers;
+use farhaul_lab::scenario::{Controllers, Job};
+use farhaul_lab::store::Store;
 use farhaul_lab::sweep::{Options, Work, sweep};
 use farhaul_lab::world::{Choices, Venue};
 use farhaul_lab::{Figure, FigureResult, LabError, Overrides, check};
@@ -29,6 +33,8 @@ use crate::off_thread::OffThread;
 use crate::report::as_object;
 use crate::settings::{Keywords, time, unknown};
 use crate::wait::wait_for;
+
+pub(crate) use stored::StoredRuns;
 
 /// The shipped figures: identifiers, titles, papers, scores.
 #[pyfunction]
@@ -45,6 +51,8 @@ struct Plan {
     venue: Venue,
     threads: usize,
     quick: bool,
+    /// The folder of its results.
+    store: Option<PathBuf>,
 }
 
 /// An experiment that runs on threads of its own.
@@ -69,31 +77,7 @@ impl RunningExperiment {
         text: Option<String>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let keywords = Keywords::of(py, options)?;
-        let threads = keywords.take::<NonZero<usize>>("jobs")?.map(NonZero::get);
-        let threads = threads.unwrap_or_else(|| available_parallelism().map_or(1, NonZero::get));
-        let tcp = keywords.take("tcp")?;
-        let venue = match keywords.take::<String>("world")?.as_deref() {
-            None | Some("sim") => Venue::Simulator,
-            Some("emu") => Venue::Emulator(Choices { tcp, ..Choices::default() }),
-            Some(other) => return Err(unknown("world", other, "sim, emu")),
-        };
-        let quick = keywords.flag("quick")?;
-        let axes: Option<BTreeMap<String, Vec<String>>> = keywords.take("axes")?;
-        let overrides = Overrides {
-            quick,
-            emulated: !venue.world().is_simulated(),
-            seeds: keywords.take("seeds")?.unwrap_or_default(),
-            axes: axes.into_iter().flatten().collect(),
-            controllers: controllers(&keywords)?,
-            ..Overrides::default()
-        };
-        keywords.end("run")?;
-        let figure = py.detach(|| match text {
-            Some(text) => Figure::text(&name, text, &overrides),
-            None => Figure::find(&name, &overrides),
-        });
-        let plan = Plan { figure: figure.map_err(|error| raised(fault(&error)))?, venue, threads, quick };
+        let plan = Plan::of(py, &name, text, options)?;
         let progress = Arc::<[AtomicUsize; 2]>::default();
         let cancellation = Cancellation::default();
         let (seen, stop) = (Arc::clone(&progress), Arc::<AtomicBool>::default());
@@ -141,14 +125,52 @@ impl Drop for Running {
 }
 
 impl Plan {
-    fn run(self, stop: &AtomicBool, progress: &[AtomicUsize; 2]) -> Result<FigureResult, LabError> {
-        let Self { figure, venue, threads, quick } = self;
-        let (jobs, refusals) = figure.experiment.possible(figure.experiment.jobs("")?, &venue);
-        if let ([], Some(refusal)) = (jobs.as_slice(), refusals.into_iter().next()) {
-            return Err(refusal.into());
+    /// The shipped figure or the file `name`, or the scenario `text` of this name, with these options.
+    fn of(py: Python<'_>, name: &str, text: Option<String>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        stored::note_place(py)?;
+        let keywords = Keywords::of(py, options)?;
+        let threads = keywords.take::<NonZero<usize>>("jobs")?.map(NonZero::get);
+        let threads = threads.unwrap_or_else(|| available_parallelism().map_or(1, NonZero::get));
+        let tcp = keywords.take("tcp")?;
+        let venue = match keywords.take::<String>("world")?.as_deref() {
+            None | Some("sim") => Venue::Simulator,
+            Some("emu") => Venue::Emulator(Choices { tcp, ..Choices::default() }),
+            Some(other) => return Err(unknown("world", other, "sim, emu")),
+        };
+        let quick = keywords.flag("quick")?;
+        let axes: Option<BTreeMap<String, Vec<String>>> = keywords.take("axes")?;
+        let overrides = Overrides {
+            quick,
+            emulated: !venue.world().is_simulated(),
+            seeds: keywords.take("seeds")?.unwrap_or_default(),
+            axes: axes.into_iter().flatten().collect(),
+            controllers: controllers(&keywords)?,
+            ..Overrides::default()
+        };
+        let store = keywords.take("store")?;
+        keywords.end("run")?;
+        let figure = py.detach(|| match text {
+            Some(text) => Figure::text(name, text, &overrides),
+            None => Figure::find(name, &overrides),
+        });
+        Ok(Self { figure: figure.map_err(|error| raised(fault(&error)))?, venue, threads, quick, store })
+    }
+
+    /// The runs that this world can make, for the program with this key.
+    fn jobs(&self, build: &str) -> Result<Vec<Job>, LabError> {
+        let (jobs, refusals) = self.figure.experiment.possible(self.figure.experiment.jobs(build)?, &self.venue);
+        match (jobs.as_slice(), refusals.into_iter().next()) {
+            ([], Some(refusal)) => Err(refusal.into()),
+            _ => Ok(jobs),
         }
+    }
+
+    fn run(self, stop: &AtomicBool, progress: &[AtomicUsize; 2]) -> Result<FigureResult, LabError> {
+        let store = self.store.as_deref().map(Store::claim).transpose()?;
+        let jobs = self.jobs(&stored::build(&self.venue)?)?;
+        let Self { figure, venue, threads, quick, .. } = self;
         check(&[&figure], Path::new(""))?;
-        let mut works = [Work { figure: figure.info.id.clone(), jobs, store: None }];
+        let mut works = [Work { figure: figure.info.id.clone(), jobs, store }];
         let mut records = Vec::new();
         let options = Options {
             venue: &venue,
@@ -172,11 +194,17 @@ impl Plan {
 /// Controllers by the names that scenarios have for them.
 fn controllers(keywords: &Keywords<'_>) -> PyResult<Controllers> {
     let Some(given) = keywords.take::<Bound<'_, PyDict>>("controllers")? else { return Ok(Controllers::new()) };
-    let each = given.iter().map(|(name, made)| {
-        let spec = if made.is_instance_of::<PyString>() { controller(&made)? } else { Factory::of(&made)?.spec() };
-        Ok((name.extract()?, spec))
-    });
-    each.collect()
+    given.iter().map(|(name, made)| Ok((name.extract()?, replacement(&made)?))).collect()
+}
+
+/// What stands for a name of a scenario. The keys of runs have what it is, since the scenario has the name alone.
+fn replacement(made: &Bound<'_, PyAny>) -> PyResult<Spec> {
+    if !made.is_instance_of::<PyString>() {
+        return Factory::of(made)?.revised();
+    }
+    let spec = controller(made)?;
+    let (name, revision) = (spec.to_string(), format!("{spec} {:?}", spec.revision()));
+    Ok(Spec::made(&name, move |seed| spec.build(seed)).revised(&revision))
 }
 
 /// The error of an experiment, as the command has it.

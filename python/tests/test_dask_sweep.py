@@ -49,3 +49,23 @@ def test_runs_that_fail_are_told_after_all_others(client):
     sweep = farhaul.dask.lab_sweep(SCENARIO, client, axes=axes, retries=0, errors="collect")
     assert len(sweep.records) == 1
     assert sweep.failed[0]["point"] == {"link.rtt": "nonsense"}
+
+
+def test_a_sweep_that_is_repeated_makes_only_the_runs_that_its_store_lacks(client, tmp_path):
+    told = []
+
+    def sweep(**axes):
+        told.clear()
+        axes = {"link.rtt": ["20ms", "40ms"], **axes}
+        return farhaul.dask.lab_sweep(SCENARIO, client, axes=axes, store=tmp_path, progress=lambda *now: told.append(now))
+
+    first = sweep()
+    again = sweep()
+    assert told == [(2, 2)]
+    assert all(kept == pytest.approx(made) for kept, made in zip(again.rows(), first.rows(), strict=True))
+    # A run of this process at the same place is the same run.
+    farhaul.lab.run(SCENARIO, axes={"link.rtt": ["20ms", "40ms", "60ms"]}, store=tmp_path)
+    assert len((tmp_path / "records.ndjson").read_text().splitlines()) == 3
+    with pytest.raises(farhaul.Error, match="nonsense"):
+        sweep(**{"link.rtt": ["60ms", "80ms", "nonsense"]})
+    assert told[0] == (1, 3) and len((tmp_path / "records.ndjson").read_text().splitlines()) == 4

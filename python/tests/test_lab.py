@@ -1,5 +1,7 @@
 """The lab: figures of papers, scenarios, scores, drawings."""
 
+import threading
+
 import pytest
 
 import farhaul
@@ -156,6 +158,74 @@ def test_mistakes_have_file_and_line(tmp_path):
         lab.run(SCENARIO)
     with pytest.raises(farhaul.UsageError, match="sim, emu"):
         lab.run(SCENARIO, world="moon")
+
+
+def stored(folder):
+    """The number of runs in a folder."""
+    file = folder / "records.ndjson"
+    return len(file.read_text().splitlines()) if file.exists() else 0
+
+
+def test_a_store_keeps_runs_and_an_experiment_that_was_stopped_goes_on(tmp_path):
+    def stop(done, total):
+        if done >= 2:
+            raise RuntimeError("enough")
+
+    def run(seeds, **options):
+        return lab.run(SCENARIO, controllers={"mine": Window}, seeds=seeds, store=tmp_path, **options)
+
+    first = lab.run(SCENARIO, controllers={"mine": Window}, seeds=2)
+    with pytest.raises(RuntimeError, match="enough"):
+        run([1, 2], progress=stop, jobs=1)
+    begun = stored(tmp_path)
+    assert 2 <= begun <= 8
+    again = run([1, 2])
+    times = [record["real_seconds"] for record in again.records]
+    assert stored(tmp_path) == 8 and len(again.records) == 8
+    assert all(kept["metrics"] == pytest.approx(made["metrics"]) for kept, made in zip(again.records, first.records, strict=True))
+    assert again.records[0]["series"]["goodput.flow"][0].tolist() == first.records[0]["series"]["goodput.flow"][0].tolist()
+    assert [record["real_seconds"] for record in run([1, 2]).records] == times
+    assert len(run([1, 2, 3]).records) == 12 and stored(tmp_path) == 12
+
+
+def test_a_store_knows_when_the_code_of_a_controller_has_changed(tmp_path):
+    def runs(make):
+        before = stored(tmp_path)
+        scenario = {"title": "x", "duration": "100ms", "link": {"rate": "10mbit", "rtt": "10ms"}, "flow": [{"controller": "mine"}]}
+        lab.run(scenario, controllers={"mine": make}, store=tmp_path)
+        return stored(tmp_path) - before
+
+    def law(window, note="", helper=None):
+        class Law(cc.Controller):
+            def on_connect(self, path, control):
+                control.cwnd = helper(window) if helper else window
+
+        Law.__doc__ = note
+        return Law
+
+    assert [runs(law(10)), runs(law(10, "another text")), runs(law(11)), runs(law(10))] == [1, 0, 1, 0]
+    assert [runs(lambda: law(10)()), runs(lambda: law(10)()), runs("reno"), runs("reno"), runs("cubic")] == [1, 0, 1, 0, 1]
+    assert [runs(law(10, helper=lambda window: window)), runs(law(10, helper=lambda window: window + 1))] == [1, 1]
+    cc.register("test-stored", law(10))
+    assert [runs("test-stored"), runs("test-stored")] == [1, 0]
+    cc.register("test-stored", law(12))
+    assert runs("test-stored") == 1
+
+    class Changing(Window):
+        lock = threading.Lock()
+
+    assert [runs(Changing), runs(Changing)] == [1, 1]
+    Changing.revision = "1"
+    assert [runs(Changing), runs(Changing)] == [1, 0]
+
+
+def test_one_run_at_a_time_uses_a_store(tmp_path):
+    from farhaul._farhaul import StoredRuns
+
+    held = StoredRuns(tmp_path)
+    with pytest.raises(farhaul.Error, match="another run adds its results here"):
+        lab.run("d4", quick=True, store=tmp_path)
+    held.close()
 
 
 def test_progress_counts_runs():

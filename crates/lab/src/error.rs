@@ -52,6 +52,9 @@ pub enum LabError {
         /// The mistake.
         message: String,
     },
+    /// Another program adds to these results.
+    #[error("{}: another run adds its results here: wait for its end, or choose another folder", .0.display())]
+    InUse(PathBuf),
     /// The user stopped the program.
     #[error("stopped before all runs were done; the same command continues from there")]
     Stopped,

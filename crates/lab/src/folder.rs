@@ -129,7 +129,14 @@ fn result(folder: &Path, path: &Path) -> Result<FigureResult, LabError> {
 /// # Errors
 /// The file cannot be read.
 pub fn build() -> Result<String, LabError> {
-    let path = std::env::current_exe().map_err(|source| LabError::file("the program", source))?;
-    let bytes = fs::read(&path).map_err(|source| LabError::file(&path, source))?;
+    build_of(&std::env::current_exe().map_err(|source| LabError::file("the program", source))?)
+}
+
+/// The key of the program or library in this file.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn build_of(path: &Path) -> Result<String, LabError> {
+    let bytes = fs::read(path).map_err(|source| LabError::file(path, source))?;
     Ok(RunKey::new().content(&bytes).to_string())
 }

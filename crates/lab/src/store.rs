@@ -5,6 +5,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
 use crate::error::LabError;
 use crate::record::Record;
 
@@ -27,11 +30,28 @@ impl Store {
     /// # Errors
     /// The folder or file cannot be read or written, or holds something else.
     pub fn open(folder: &Path) -> Result<Self, LabError> {
+        Self::of(folder, |_, _| Ok(()))
+    }
+
+    /// The same for one run at a time, which adds records. Two would write over each other's.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open), and another store of this folder was claimed and is not dropped yet.
+    pub fn claim(folder: &Path) -> Result<Self, LabError> {
+        Self::of(folder, |path, file| match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => Err(LabError::InUse(path.to_owned())),
+            // A file system without locks cannot tell.
+            _ => Ok(()),
+        })
+    }
+
+    fn of(folder: &Path, claim: impl Fn(&Path, &File) -> Result<(), LabError>) -> Result<Self, LabError> {
         let path = folder.join(RECORDS);
         let failed = |source| LabError::file(&path, source);
         std::fs::create_dir_all(folder).map_err(|source| LabError::file(folder, source))?;
         let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
         let mut file = options.open(&path).map_err(failed)?;
+        claim(&path, &file)?;
         let mut found = BTreeMap::new();
         let mut whole = 0;
         let mut reader = BufReader::new(&file);
@@ -116,6 +136,18 @@ mod tests {
         store.add(&record("b")).unwrap();
         let store = Store::open(&folder.0).unwrap();
         assert_eq!((store.get("a"), store.get("c")), (Some(&record("a")), None));
+    }
+
+    #[test]
+    fn one_run_at_a_time_adds_records() {
+        let folder = Folder::new("claimed");
+        let first = Store::claim(&folder.0).unwrap();
+        let refused = Store::claim(&folder.0).map(drop).unwrap_err().to_string();
+        assert!(refused.ends_with(
+            "records.ndjson: another run adds its results here: wait for its end, or choose another folder"
+        ));
+        drop(first);
+        Store::claim(&folder.0).unwrap();
     }
 
     #[test]

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import json
+import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from .._errors import Error, _error
+from .._farhaul import StoredRuns
+from ..lab import _axes, _named
 from ._distributed import Client, Future, current_client
 
 
@@ -47,6 +51,7 @@ def lab_sweep(
     controllers: Mapping[str, Any] | None = None,
     resources: Mapping[str, float] | None = None,
     retries: int = 2,
+    store: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], object] | None = None,
     errors: Literal["raise", "collect"] = "raise",
 ) -> SweepReport:
@@ -59,52 +64,103 @@ def lab_sweep(
     - ``resources``: what each task takes of its worker's resources. Runs in the world ``"emu"`` disturb each other: let each machine
       have one ``emulator``.
     - ``retries``: how often Dask repeats a task that fails, or whose worker is lost. A run in virtual time gives the same numbers each time.
+    - ``store``: a folder of this host that keeps each run as it is told, as that of `farhaul.lab.run`. A sweep that is repeated makes only
+      the runs that are missing there.
     - ``progress`` is called with the number of runs that have ended and of all.
     - ``errors``: whether to raise the first failure once all others have ended, or to report failures.
     """
     client = client or current_client()
-    names = list(axes)
     jobs = list(_jobs(axes, seeds))
+    options = {"quick": quick, "world": world, "tcp": tcp, "controllers": controllers}
     name = f"lab {experiment if isinstance(experiment, str) and experiment.isalnum() else 'scenario'}-{uuid.uuid4().hex}"
-    futures: list[Future] = [
-        client.submit(
-            run_point,
-            experiment,
-            point,
-            seed,
-            {"quick": quick, "world": world, "tcp": tcp, "controllers": controllers},
-            key=f"{name}-{number}",
-            resources=dict(resources) if resources else None,
-            retries=retries,
-            pure=False,
-        )
-        for number, (point, seed) in enumerate(jobs)
+    outcomes: list[list[dict[str, Any]] | BaseException | None] = [None] * len(jobs)
+    futures: dict[int, Future] = {}
+    with _Kept(store, experiment, options) as kept:
+        try:
+            for number, (point, seed) in enumerate(jobs):
+                outcomes[number] = kept.records(point, seed)
+                if outcomes[number] is None:
+                    futures[number] = client.submit(
+                        run_point,
+                        experiment,
+                        point,
+                        seed,
+                        options,
+                        key=f"{name}-{number}",
+                        resources=dict(resources) if resources else None,
+                        retries=retries,
+                        pure=False,
+                    )
+            done = len(jobs) - len(futures)
+            if progress and done:
+                progress(done, len(jobs))
+            for done, (number, future) in enumerate(futures.items(), done + 1):
+                error = future.exception()
+                outcomes[number] = error if error is not None else kept.add(future.result())
+                if progress:
+                    progress(done, len(jobs))
+        finally:
+            for future in futures.values():
+                future.cancel()
+    records = [record for outcome in outcomes if isinstance(outcome, list) for record in outcome]
+    failed = [
+        {"point": point, "seed": seed, "error": outcome}
+        for (point, seed), outcome in zip(jobs, outcomes, strict=True)
+        if isinstance(outcome, BaseException)
     ]
-    records: list[dict[str, Any]] = []
-    failed: list[dict[str, Any]] = []
-    try:
-        for number, ((point, seed), future) in enumerate(zip(jobs, futures, strict=True)):
-            if (error := future.exception()) is None:
-                records += future.result()
-            else:
-                failed.append({"point": point, "seed": seed, "error": error})
-            if progress:
-                progress(number + 1, len(jobs))
-    finally:
-        for future in futures:
-            future.cancel()
     if failed and errors == "raise":
         raise _first_of(failed, len(jobs))
-    return SweepReport(records, names, failed)
+    return SweepReport(records, list(axes), failed)
+
+
+class _Kept:
+    """The folder of a sweep, if it has one."""
+
+    def __init__(self, store: str | os.PathLike[str] | None, experiment: Any, options: Mapping[str, Any]) -> None:
+        self._runs = None if store is None else StoredRuns(os.fspath(store))
+        self._experiment = experiment
+        self._options = options
+
+    def records(self, point: Mapping[str, Any], seed: int) -> list[dict[str, Any]] | None:
+        """The records of a point. `None` if it is to run, which also tells what is wrong with it."""
+        if self._runs is None:
+            return None
+        name, text = _named(self._experiment)
+        try:
+            known = self._runs.known(name, text, axes=_axes(_at(point)), seeds=[seed], **self._options)
+        except Error:
+            return None
+        return None if known is None else [_without_series(record) for record in known]
+
+    def add(self, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Keeps the records of a point."""
+        if self._runs:
+            for record in records:
+                self._runs.add(json.dumps(record))
+        return records
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._runs:
+            self._runs.close()
 
 
 def run_point(experiment: Any, point: Mapping[str, Any], seed: int, options: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Runs an experiment at one point. The task of a worker."""
     lab = importlib.import_module("farhaul.lab")
-    axes = {axis: [value] for axis, value in point.items()}
-    result = lab.run(experiment, axes=axes, seeds=[seed], jobs=1, **options)
-    # Series are memory of this process, and large.
-    return [{name: value for name, value in record.items() if name != "series"} for record in result.records]
+    result = lab.run(experiment, axes=_at(point), seeds=[seed], jobs=1, **options)
+    return [_without_series(record) for record in result.records]
+
+
+def _at(point: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return {axis: [value] for axis, value in point.items()}
+
+
+def _without_series(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Series are memory of one process, and large."""
+    return {name: value for name, value in record.items() if name != "series"}
 
 
 def _jobs(axes: Mapping[str, Sequence[Any]], seeds: Sequence[int]) -> Iterator[tuple[dict[str, Any], int]]:

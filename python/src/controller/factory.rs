@@ -5,6 +5,7 @@ use std::sync::Arc;
 use farhaul_cc::{Controller, Spec};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
 use super::bridge::Bridge;
@@ -44,6 +45,20 @@ impl Factory {
         self.named(&label)
     }
 
+    /// The same with a text that changes whenever the code of the class does.
+    pub(crate) fn revised(self) -> PyResult<Spec> {
+        let revision = self.revision()?;
+        Ok(self.spec().revised(&revision))
+    }
+
+    fn revision(&self) -> PyResult<String> {
+        static REVISION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        Python::attach(|py| {
+            let revision = REVISION.import(py, "farhaul._revision", "revision_of")?;
+            revision.call1((&self.0.make,))?.extract()
+        })
+    }
+
     /// The same under another name.
     fn named(self, name: &str) -> Spec {
         Spec::made(name, move |seed| Box::new(Bridge::new(&self.0, seed)) as Box<dyn Controller>)
@@ -61,5 +76,7 @@ pub(crate) fn controller(value: &Bound<'_, PyAny>) -> PyResult<Spec> {
 /// Gives a name to a class in this process, as the registry of Rust has names. It replaces the class that had it before.
 #[pyfunction(name = "_register")]
 pub(crate) fn register(name: &str, controller: &Bound<'_, PyAny>) -> PyResult<()> {
-    Factory::of(controller)?.named(name).register().map_err(|error| usage(error.to_string()))
+    let factory = Factory::of(controller)?;
+    let revision = factory.revision()?;
+    factory.named(name).revised(&revision).register().map_err(|error| usage(error.to_string()))
 }

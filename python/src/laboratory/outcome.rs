@@ -93,7 +93,7 @@ pub(super) fn object<'py>(py: Python<'py>, figure: &FigureResult) -> PyResult<Bo
 }
 
 /// A run. Each of its series is two blocks of numbers: times, and values.
-fn run<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'py, PyAny>> {
+pub(super) fn run<'py>(py: Python<'py>, record: &Record) -> PyResult<Bound<'py, PyAny>> {
     let blocks = PyDict::new(py);
     for (name, points) in &record.series {
         let block = |part: fn(&(f64, f64)) -> f64| {

@@ -204,5 +204,5 @@ fn store(out: &Path, build: &str) -> Result<Store, LabError> {
             _ => fs::write(&mark, build).map_err(|source| LabError::file(&mark, source))?,
         }
     }
-    Store::open(out)
+    Store::claim(out)
 }

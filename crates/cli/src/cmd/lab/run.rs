@@ -143,7 +143,7 @@ impl Session<'_> {
         let mut results = Vec::new();
         for (figure, settings, jobs) in figures {
             let folder = folder::begin(&self.options.out, &figure, &settings)?;
-            let store = Some(Store::open(&folder)?);
+            let store = Some(Store::claim(&folder)?);
             works.push(Work { figure: figure.info.id.clone(), jobs, store });
             results.push(FigureResult::of(figure, settings.world, settings.quick, settings.command));
         }
