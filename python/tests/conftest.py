@@ -1,5 +1,6 @@
 """What all tests share: keys of their own, and nothing that is skipped in silence."""
 
+import json
 import os
 import signal
 import sys
@@ -20,6 +21,10 @@ import farhaul  # noqa: E402
 MUST_RUN = "FARHAUL_TESTS_MUST_RUN"
 
 
+OUTCOMES = "FARHAUL_TEST_OUTCOMES"
+"""Names a file for a line of JSON about each test, which the test command reads."""
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     """A test that would be skipped fails where everything must run."""
@@ -27,6 +32,46 @@ def pytest_runtest_makereport(item, call):
     report = outcome.get_result()
     if report.skipped and MUST_RUN in os.environ:
         report.outcome = "failed"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector):
+    """So does a file of tests."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.skipped and MUST_RUN in os.environ:
+        report.outcome, report.longrepr = "failed", reason_of(report)
+
+
+def pytest_collectreport(report):
+    if not report.passed:
+        tell(report.nodeid, report.outcome, 0.0, reason_of(report))
+
+
+_seconds = {}
+_ended = set()
+
+
+def pytest_runtest_logreport(report):
+    """A test has a report for its fixtures, for itself, and for what it leaves."""
+    _seconds[report.nodeid] = _seconds.get(report.nodeid, 0.0) + report.duration
+    if report.nodeid in _ended or (report.passed and report.when != "teardown"):
+        return
+    _ended.add(report.nodeid)
+    tell(report.nodeid, report.outcome, _seconds[report.nodeid], reason_of(report))
+
+
+def reason_of(report):
+    """Why a test failed, or was skipped: in one line."""
+    if isinstance(report.longrepr, tuple):
+        return report.longrepr[2].removeprefix("Skipped: ")
+    return next(iter(reversed(str(report.longrepr or "").strip().splitlines())), "")
+
+
+def tell(name, outcome, seconds, reason):
+    if OUTCOMES in os.environ:
+        with open(os.environ[OUTCOMES], "a", encoding="utf-8") as file:
+            file.write(json.dumps({"name": name, "outcome": outcome, "seconds": seconds, "reason": reason}) + "\n")
 
 
 @pytest.fixture

@@ -14,7 +14,10 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 
+mod outcomes;
+
 use crate::sections::{CheckStatus, shown, succeed};
+use crate::suite::Report;
 use crate::workspace::Workspace;
 
 /// The folder of the package, from the root.
@@ -32,7 +35,7 @@ const MUST_RUN: &str = "FARHAUL_TESTS_MUST_RUN";
 
 /// The verb `python`: builds the wheel, installs it and runs its tests. Arguments go to pytest.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    match Preparation::begin(workspace).test(workspace, arguments)? {
+    match Preparation::begin(workspace).test(workspace, arguments, &mut Report::default())? {
         CheckStatus::Passed => Ok(()),
         CheckStatus::Skipped(why) => bail!("{why}"),
     }
@@ -56,11 +59,11 @@ impl Preparation {
         Self(thread::spawn(move || Environment::make(folder, &requirements)))
     }
 
-    /// Waits for the environment, builds the wheel, and runs the tests with these arguments of pytest.
+    /// Waits for the environment, builds the wheel, and runs the tests with these arguments of pytest. Reports each of them.
     ///
     /// # Errors
     /// The wheel cannot be built, or a test failed.
-    pub(crate) fn test(self, workspace: &Workspace, arguments: &[String]) -> Result<CheckStatus> {
+    pub(crate) fn test(self, workspace: &Workspace, arguments: &[String], report: &mut Report) -> Result<CheckStatus> {
         let made = self.0.join().map_err(|_| anyhow!("the thread that makes the environment ended"))?;
         let environment = match made {
             Ok(environment) => environment,
@@ -68,11 +71,16 @@ impl Preparation {
             Err(why) => return Err(why),
         };
         environment.install(&environment.wheel(workspace)?)?;
-        let mut pytest = environment.python(["-m", "pytest", "-q", "-rs"]);
+        let mut pytest = environment.python(["-m", "pytest", "-q"]);
         pytest.args(arguments).current_dir(workspace.root.join(PACKAGE));
         // For tests that need the program, such as copies over SSH.
         pytest.env("FARHAUL_PROGRAM", workspace.target.join("debug/farhaul"));
-        succeed(&mut pytest)
+        let file = workspace.target.join("python/outcomes.ndjson");
+        // Those of the last time.
+        let _ = fs::remove_file(&file);
+        let tested = succeed(pytest.env(outcomes::VARIABLE, &file));
+        outcomes::read(&file)?.into_iter().for_each(|finished| report.add(finished));
+        tested
     }
 }
 

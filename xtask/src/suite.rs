@@ -14,6 +14,7 @@ use std::thread;
 use anyhow::{Context, Result, ensure};
 
 use crate::workspace::Workspace;
+pub(crate) use process::{Finished, Outcome};
 use program::Program;
 pub(crate) use report::Report;
 use schedule::Schedule;

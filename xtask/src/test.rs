@@ -61,7 +61,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         suite.as_ref().context("the program was not built")?;
         torture::check(&workspace.target.join("debug/farhaul"), &mut report)
     });
-    sections.section("python", || python.test(workspace, &[]));
+    sections.section("python", || python.test(workspace, &[], &mut report));
     sections.section("examples in the documentation", || {
         documentation::run(workspace, &features, &mut report)?;
         Ok(CheckStatus::Passed)

@@ -24,15 +24,15 @@ const ONE_PASSED: &str = "test result: ok. 1 passed;";
 
 /// A test that has ended.
 #[derive(Debug)]
-pub(super) struct Finished {
-    pub(super) label: String,
-    pub(super) name: String,
-    pub(super) elapsed: Duration,
-    pub(super) outcome: Outcome,
+pub(crate) struct Finished {
+    pub(crate) label: String,
+    pub(crate) name: String,
+    pub(crate) elapsed: Duration,
+    pub(crate) outcome: Outcome,
 }
 
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Passed,
     /// The reason.
     Skipped(String),

@@ -22,7 +22,7 @@ pub(crate) struct Report {
 
 impl Report {
     /// Counts a test that has ended, and prints it unless it passed in time.
-    pub(super) fn add(&mut self, finished: Finished) {
+    pub(crate) fn add(&mut self, finished: Finished) {
         let Finished { label, name, elapsed, outcome } = finished;
         let name = format!("{label} {name}");
         let seconds = elapsed.as_secs_f64();
