@@ -125,6 +125,25 @@ def test_a_cancelled_copy_ends_on_its_worker_and_goes_on_later(client, files, tm
     assert again.files[1].moved_bytes <= 9 * MIB
 
 
+def about_progress(dask_scheduler):
+    """The tasks by the bar of the dashboard, and by their states. A bar counts them until they are forgotten."""
+    prefixes = dask_scheduler.task_prefixes.items()
+    states = {name: {state: count for state, count in prefix.states.items() if count and state != "forgotten"} for name, prefix in prefixes}
+    return {name: counts for name, counts in states.items() if counts}
+
+
+def test_the_dashboard_has_one_bar_for_a_copy_which_counts_what_is_done(client, files, tmp_path):
+    pairs = files(0, 1, {"a": 10, "slow": 12 * MIB}) + files(2, 1, {"b": 10, "c": 10})
+    with farhaul.dask.begin(pairs, client, batch_bytes=1, rate="40mbit") as copies:
+        done = iter(copies)
+        assert {os.path.basename(next(done).source) for _ in range(3)} == {"a", "b", "c"}
+        wait_for(lambda: chunks(tmp_path / "to1", "slow") > 0)
+        assert client.run_on_scheduler(about_progress) == {"farhaul copy": {"memory": 3, "processing": 1}}
+        names = client.run_on_scheduler(lambda dask_scheduler: sorted(key[1:] for key in dask_scheduler.tasks))
+        assert [name[1] for name in names] == ["0 to 1", "2 to 1", "0 to 1", "2 to 1"]
+    wait_for(lambda: client.run_on_scheduler(about_progress) == {})
+
+
 def test_a_sink_that_is_killed_has_a_successor_that_goes_on(client, files, tmp_path):
     pairs = files(0, 2, {"large": 24 * MIB}) + files(1, 2, {"small": 100})
     [killed] = [about["pid"] for about in client.run(about_worker).values() if about["name"] == "2"]

@@ -11,6 +11,7 @@
 | `Driver` | which batches wait, and which tasks run |
 | `_cluster` | the workers, their keys and servers |
 | `_ledger` | what has become of each pair |
+| `_shown` | tasks that have ended, for Dask's dashboard |
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from ._ledger import Ledger
 from ._plan import Batch, Pair, batches
 from ._report import CopyReport, FileReport, Progress
 from ._settings import Settings
+from ._shown import Shown
 from ._sizes import sizes
 
 _LOOK = 0.5
@@ -102,6 +104,7 @@ class Driver:
         self._running: dict[str, _Running] = {}
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._cancelled = threading.Event()
+        self._shown = Shown()
         self._tasks = 0
         self._moved_bytes = 0
         """What nobody else counts: of servers outside, and of sinks that were lost."""
@@ -159,6 +162,7 @@ class Driver:
     def _end(self) -> None:
         for running in self._running.values():
             running.future.cancel()
+        self._shown.clear()
         self._cluster.look()
         self._moved_bytes += self._cluster.end()
 
@@ -203,8 +207,8 @@ class Driver:
         future = self._client.submit(
             _task.copy_batch,
             _task.Job(self._session, task, items, served, dict(self._settings.options)),
-            # Dask's dashboard joins the tasks whose keys have the same words before the first hyphen.
-            key=f"copy {work.batch.route.replace('-', '_')}-{task}",
+            # Dask's dashboard has one bar for all copies, by the words before the hyphen, and one group for each.
+            key=(f"farhaul copy-{self._session}", self._tasks, work.batch.route),
             workers=[source],
             allow_other_workers=False,
             resources=dict(self._settings.resources) or None,
@@ -259,6 +263,7 @@ class Driver:
             self._repeat(running, running.pairs, error)
             return
         outcomes: list[_task.Outcome] = running.future.result()
+        self._shown.add(running.worker, len(outcomes), running.future)
         failed: list[_task.Outcome] = []
         for outcome in outcomes:
             self._ledger.moved(outcome)
@@ -289,6 +294,7 @@ class Driver:
             # Its sessions hold files at the sinks. They end before its successor goes on with these.
             sessions = Counter(running.sink for running in mine if running.began)
             has_served = self._cluster.leave(address, sessions)
+            self._shown.leave(address)
             for running in mine:
                 self._leave_task(running)
             if has_served:

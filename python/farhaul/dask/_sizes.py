@@ -24,6 +24,7 @@ def sizes(client: Client, cluster: Cluster, pairs: Iterable[Pair], is_cancelled:
     for pair in pairs:
         if pair.source.host is not None:
             by_host[pair.source.host].append(pair)
+    session = uuid.uuid4().hex
     ended: queue.SimpleQueue[None] = queue.SimpleQueue()
     asked: list[tuple[str, Sequence[Pair], Future]] = []
     for host, of_host in by_host.items():
@@ -35,7 +36,7 @@ def sizes(client: Client, cluster: Cluster, pairs: Iterable[Pair], is_cancelled:
             future: Future = client.submit(
                 _task.measure,
                 [pair.source.path for pair in some],
-                key=f"sizes {host.replace('-', '_')}-{uuid.uuid4().hex}",
+                key=(f"farhaul sizes-{session}", len(asked), host),
                 workers=[worker],
                 priority=100,
                 pure=False,
