@@ -11,7 +11,10 @@
 The path carries packets between its two hosts alone, so those of the workers cross it in VXLAN.
 
 The program of the near host copies files from all sources to all sinks, kills ``source0`` in the middle of its largest one, and starts a
-successor. It prints what it saw as JSON.
+successor. Then it does the same to ``sink1`` with another file. It prints what it saw as JSON.
+
+With ``vanish source`` or ``vanish sink`` after DIR, it cuts a host off instead, whose packets are dropped from then on, and prints what became
+of its file. That takes minutes, so no test does it.
 """
 
 from __future__ import annotations
@@ -39,6 +42,9 @@ KILL_AT = 66
 """Chunks of 1 MiB of the large file that have arrived: more than may be sent twice."""
 RATE = "300mbit"
 """Leaves a second between this number and the last one, on a machine that is busy."""
+SECOND, SECOND_AT = 24 * MIB, 8
+"""The file whose sink is killed, and chunks of it by then."""
+SECOND_RATE = "100mbit"
 RECORD = 48
 """Bytes of the journal for each chunk."""
 _NEWNET, _NEWNS = 0x40000000, 0x00020000
@@ -106,8 +112,8 @@ def worker(name: str, address: str, directory: str) -> None:
     os._exit(0)
 
 
-def workers(side: str, directory: str, begins_successor: int | None = None) -> list[int]:
-    """Starts the three workers of a side. Returns their processes. The first one has a successor, which waits for a byte."""
+def workers(side: str, directory: str, with_successor: int) -> tuple[list[int], int]:
+    """Starts the three workers of a side. Returns their processes, and where a byte starts the successor of this one."""
     prefix, other, kind = SIDES[side]
     if os.environ.get("FARHAUL_HOST") != side:
         raise OSError("this is no host of the emulator, whose network may be changed")
@@ -122,22 +128,100 @@ def workers(side: str, directory: str, begins_successor: int | None = None) -> l
     ip(f"addr add 10.79.0.{mine}/24 dev path")
     ip("link set path up")
     ip(f"route add {other}.0/24 via 10.79.0.{its}")
+    begins_successor, begin_successor = os.pipe()
     processes = []
     for number in range(3):
         process = host(prefix, number)
         if process == 0:
             folder = f"{directory}/dask-{kind}{number}"
-            if number == 0 and begins_successor is not None and os.fork() == 0:
+            if number == with_successor and os.fork() == 0:
                 folder += "-successor"
                 os.read(begins_successor, 1)
             worker(f"{kind}{number}", f"{prefix}.{number + 1}", folder)
         processes.append(process)
-    return processes
+    return processes, begin_successor
 
 
-def near(directory: str) -> dict[str, object]:
-    begins_successor, begin_successor = os.pipe()
-    processes = workers("near", directory, begins_successor)
+def replace(process: int, begin_successor: int) -> None:
+    os.kill(process, signal.SIGKILL)
+    os.write(begin_successor, b"!")
+
+
+def chunks(directory: str, sink: int, name: str) -> int:
+    """How many chunks of an incomplete file have arrived."""
+    journals = glob.glob(f"{directory}/sink{sink}/.{name}.*.fhjournal")
+    return max((os.path.getsize(journal) for journal in journals), default=0) // RECORD
+
+
+def tell_far(directory: str, what: str) -> None:
+    with open(f"{directory}/far-shall-{what}", "w"):
+        pass
+
+
+def far(directory: str) -> None:
+    processes, begin_successor = workers("far", directory, 1)
+    while True:
+        if os.path.exists(f"{directory}/far-shall-kill"):
+            os.unlink(f"{directory}/far-shall-kill")
+            replace(processes[1], begin_successor)
+        if os.path.exists(f"{directory}/far-shall-cut"):
+            os.unlink(f"{directory}/far-shall-cut")
+            ip("link set w2 down")
+        time.sleep(0.02)
+
+
+def one_file(directory: str, source: int, sink: int, size: int) -> tuple[str, str]:
+    """Makes a file, and returns its pair."""
+    name = f"alone{source}to{sink}"
+    os.makedirs(f"{directory}/source{source}", exist_ok=True)
+    with open(f"{directory}/source{source}/{name}", "wb") as file:
+        file.write(os.urandom(size))
+    return f"source{source}:{directory}/source{source}/{name}", f"sink{sink}:{directory}/sink{sink}/{name}"
+
+
+def are_equal(pairs: list[tuple[str, str]]) -> list[bool]:
+    return [filecmp.cmp(source.partition(":")[2], sink.partition(":")[2], shallow=False) for source, sink in pairs]
+
+
+def kill_sink(directory: str, client: object) -> dict[str, object]:
+    import farhaul.dask
+
+    pair = one_file(directory, 1, 1, SECOND)
+
+    def kill() -> None:
+        wait_for(lambda: chunks(directory, 1, "alone1to1") >= SECOND_AT)
+        tell_far(directory, "kill")
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    report = farhaul.dask.copy([pair], client, resources={"nic": 1}, errors="collect", rate=SECOND_RATE)  # type: ignore[arg-type]
+    killer.join()
+    return {"rows": report.rows(), "seconds": report.seconds, "resent_bytes": report.resent_bytes, "equal": are_equal([pair])}
+
+
+def vanish(directory: str, client: object, which: str) -> dict[str, object]:
+    import farhaul.dask
+
+    pair = one_file(directory, 2, 2, 4 * SECOND)
+    cut: dict[str, float] = {}
+
+    def drop() -> None:
+        wait_for(lambda: chunks(directory, 2, "alone2to2") >= SECOND_AT)
+        cut["at"] = time.monotonic()
+        if which == "source":
+            ip("link set w2 down")
+        else:
+            tell_far(directory, "cut")
+
+    dropper = threading.Thread(target=drop)
+    dropper.start()
+    report = farhaul.dask.copy([pair], client, resources={"nic": 1}, errors="collect", rate=SECOND_RATE, patience=20)  # type: ignore[arg-type]
+    dropper.join()
+    return {"rows": report.rows(), "seconds_after": time.monotonic() - cut["at"]}
+
+
+def near(directory: str, vanishing: str | None) -> dict[str, object]:
+    processes, begin_successor = workers("near", directory, 0)
 
     from distributed import Client, LocalCluster
 
@@ -155,21 +239,17 @@ def near(directory: str) -> dict[str, object]:
     killed: dict[str, float] = {}
 
     def kill() -> None:
-        journals = f"{directory}/sink0/.from0to0.*.fhjournal"
-
-        def chunks() -> int:
-            return max((os.path.getsize(journal) for journal in glob.glob(journals)), default=0) // RECORD
-
-        wait_for(lambda: chunks() >= KILL_AT, 60)
-        os.kill(processes[0], signal.SIGKILL)
-        killed["chunks"] = chunks()
-        os.write(begin_successor, b"!")
+        wait_for(lambda: chunks(directory, 0, "from0to0") >= KILL_AT, 60)
+        killed["chunks"] = chunks(directory, 0, "from0to0")
+        replace(processes[0], begin_successor)
 
     with (
         LocalCluster(n_workers=0, host="10.79.0.1", scheduler_port=8786, dashboard_address=None) as cluster,
         Client(cluster) as client,
     ):
         client.wait_for_workers(6, timeout=30)
+        if vanishing is not None:
+            return vanish(directory, client, vanishing)
         killer = threading.Thread(target=kill)
         killer.start()
         report = farhaul.dask.copy(pairs, client, resources={"nic": 1}, errors="collect", rate=RATE)
@@ -182,21 +262,21 @@ def near(directory: str) -> dict[str, object]:
             "moved_bytes": report.moved_bytes,
             "resent_bytes": report.resent_bytes,
             "chunks_at_kill": killed["chunks"],
-            "equal": [filecmp.cmp(source.partition(":")[2], sink.partition(":")[2], shallow=False) for source, sink in pairs],
+            "equal": are_equal(pairs),
             "left": left,
+            "sink": kill_sink(directory, client),
         }
     return seen
 
 
 def main() -> None:
-    side, directory = sys.argv[1:]
+    side, directory, *rest = sys.argv[1:]
     if side == "far":
         # The emulator waits until this program has ended, and ends what it leaves behind once the other side has.
         if os.fork() == 0:
-            workers("far", directory)
-            signal.pause()
+            far(directory)
         return
-    print(json.dumps(near(directory)), flush=True)
+    print(json.dumps(near(directory, rest[1] if rest else None)), flush=True)
 
 
 main()

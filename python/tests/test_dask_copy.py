@@ -235,8 +235,8 @@ def test_the_examples_of_the_book_run(client, tmp_path):
 
 
 @pytest.mark.timeout(150)
-def test_three_sources_and_three_sinks_of_which_one_is_killed_behind_an_emulated_path(tmp_path):
-    """Takes 10 s: six workers begin, and a tenth of a gigabyte crosses the path."""
+def test_three_sources_and_three_sinks_of_which_one_each_is_killed_behind_an_emulated_path(tmp_path):
+    """Takes 15 s: six workers begin, and an eighth of a gigabyte crosses the path."""
     program = os.environ.get("FARHAUL_PROGRAM", "")
     if not os.access(program, os.X_OK):
         pytest.skip("the program farhaul is not built")
@@ -261,3 +261,7 @@ def test_three_sources_and_three_sinks_of_which_one_is_killed_behind_an_emulated
     assert seen["chunks_at_kill"] * MIB > 64 * MIB, "without going on, more would be sent twice"
     assert seen["resent_bytes"] <= 64 * MIB
     assert seen["left"] == []
+    # Then a sink.
+    [row] = seen["sink"]["rows"]
+    assert (row["status"], seen["sink"]["equal"]) == ("verified", [True])
+    assert row["attempts"] >= 2 and seen["sink"]["resent_bytes"] <= 8 * MIB
