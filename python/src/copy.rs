@@ -21,7 +21,7 @@ use crate::file_records::FileRecords;
 use crate::fork::OfProcess;
 use crate::off_thread::OffThread;
 use crate::report::Report;
-use crate::settings::{Keywords, settings, ssh, time, unknown};
+use crate::settings::{Keywords, limit, settings, ssh, unknown};
 use crate::wait::wait_for;
 
 /// Longest wait for the end of a cancelled copy. Ctrl-C must end every wait within 500 ms.
@@ -182,7 +182,7 @@ impl RunningCopy {
     /// Waits for the end, for at most so many seconds. `None` if it goes on.
     fn wait(&self, py: Python<'_>, seconds: Option<f64>) -> PyResult<Option<Report>> {
         let running = self.0.get()?;
-        let limit = seconds.map(|seconds| time("seconds", seconds)).transpose()?;
+        let limit = limit(seconds)?;
         let mut result = running.take()?;
         match wait_for(py, limit, &mut result)? {
             Some(outcome) => {

@@ -31,7 +31,7 @@ use crate::error::{raised, usage};
 use crate::fork::OfProcess;
 use crate::off_thread::OffThread;
 use crate::report::as_object;
-use crate::settings::{Keywords, time, unknown};
+use crate::settings::{Keywords, limit, unknown};
 use crate::wait::wait_for;
 
 pub(crate) use stored::StoredRuns;
@@ -92,7 +92,7 @@ impl RunningExperiment {
     /// Waits for the end, for at most so many seconds. `None` if it goes on.
     fn wait<'py>(&self, py: Python<'py>, seconds: Option<f64>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let running = self.0.get()?;
-        let limit = seconds.map(|seconds| time("seconds", seconds)).transpose()?;
+        let limit = limit(seconds)?;
         let taken = running.result.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut result = taken.ok_or_else(|| usage("somebody waits for this already, or has its result"))?;
         let Some(ended) = wait_for(py, limit, &mut result)? else {

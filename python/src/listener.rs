@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use farhaul::security::{Pinned, PublicKey, Security};
-use farhaul::units::Duration;
 use farhaul::{AsyncStream, Endpoint, Listener as Port};
 use farhaul_transfer::keys::{Admission, Service, identity};
 use farhaul_transfer::settings::Settings;
@@ -14,7 +13,7 @@ use pyo3::types::PyDict;
 use crate::error::{of_connection, raised, usage};
 use crate::event_loop::{Outcome, on_loop};
 use crate::fork::OfProcess;
-use crate::settings::{Keywords, settings, time};
+use crate::settings::{Keywords, limit, settings};
 use crate::stream::Stream;
 use crate::wait::wait;
 
@@ -57,8 +56,7 @@ impl Listener {
     #[pyo3(signature = (timeout = None))]
     fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Stream> {
         let inner = self.0.get()?;
-        let limit: Option<Duration> = timeout.map(|seconds| time("timeout", seconds)).transpose()?;
-        let accepted = wait(py, limit, inner.port.accept_async())?;
+        let accepted = wait(py, limit(timeout)?, inner.port.accept_async())?;
         let (stream, _) = accepted.map_err(|error| inner.raised(&error))?;
         Ok(accepted_stream(py, &stream))
     }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use farhaul::units::Duration;
 use farhaul::{
     AsyncMessageSocket, Error as ConnectionError, Listener as Port, MessageSocket as Connection, Received, SendOptions,
 };
@@ -15,7 +14,7 @@ use crate::error::{of_connection, raised, usage};
 use crate::event_loop::{Outcome, on_loop};
 use crate::fork::OfProcess;
 use crate::off_thread::OffThread;
-use crate::settings::{Keywords, settings, time};
+use crate::settings::{Keywords, limit, settings, time};
 use crate::stream::Stats;
 use crate::wait::wait;
 
@@ -250,10 +249,6 @@ fn options_of(ttl: Option<f64>, in_order: bool) -> PyResult<SendOptions> {
         options = options.time_to_live(time("ttl", seconds)?);
     }
     Ok(if in_order { options.in_order() } else { options })
-}
-
-fn limit(timeout: Option<f64>) -> PyResult<Option<Duration>> {
-    timeout.map(|seconds| time("timeout", seconds)).transpose()
 }
 
 /// The message in `room`; `None` at the end.

@@ -80,6 +80,11 @@ pub(crate) fn time(name: &str, seconds: f64) -> PyResult<Duration> {
     time.ok_or_else(|| usage(format!("argument '{name}': {seconds} is no time in seconds up to a year")))
 }
 
+/// The longest wait of a call, from its argument `timeout`; `None` for ever.
+pub(crate) fn limit(timeout: Option<f64>) -> PyResult<Option<Duration>> {
+    timeout.map(|seconds| time("timeout", seconds)).transpose()
+}
+
 /// The settings of connections.
 pub(crate) fn settings(keywords: &Keywords<'_>) -> PyResult<Settings> {
     let mut settings = Settings { security: security(keywords)?, ..Settings::default() };

@@ -24,7 +24,7 @@ use crate::error::{of_connection, of_io, raised, usage};
 use crate::event_loop::{Outcome, on_loop};
 use crate::fork::OfProcess;
 use crate::off_thread::OffThread;
-use crate::settings::{Keywords, settings, time};
+use crate::settings::{Keywords, limit, settings};
 use crate::wait::wait;
 
 /// Most bytes that one call of the library moves.
@@ -293,7 +293,7 @@ impl Stream {
     #[setter]
     fn set_timeout(&self, seconds: Option<f64>) -> PyResult<()> {
         let inner = self.0.get()?;
-        let limit = seconds.map(|seconds| time("timeout", seconds)).transpose()?;
+        let limit = limit(seconds)?;
         *inner.timeout.lock().unwrap_or_else(PoisonError::into_inner) = limit;
         Ok(())
     }
