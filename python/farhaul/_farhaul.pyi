@@ -9,8 +9,8 @@ from typing import Any, Literal, Self, Unpack, final
 from _typeshed import FileDescriptorLike, ReadableBuffer, WriteableBuffer
 
 from ._errors import Error
-from .cc import Controller
 from ._options import ConnectionOptions, CopyOptions, Path, ServeOptions, SshOptions
+from .cc import Controller
 
 __version__: str
 

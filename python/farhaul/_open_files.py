@@ -162,7 +162,7 @@ class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is not None and self.mode != "rb":
             self.discard()
         self.close()
@@ -199,7 +199,7 @@ class FarhaulStreamedFile(AbstractAsyncStreamedFile):  # type: ignore[misc]
                 await self._writer.finish()
         return True
 
-    async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
+    async def __aexit__(self, kind: object, error: object, trace: object) -> None:
         if kind is not None and self.mode != "rb":
             if self._writer is not None:
                 self._writer.discard()

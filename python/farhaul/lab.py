@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal
 
 from ._drawing import draw
 from ._errors import Error
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Drawing", "MakesController", "Result", "figures", "run"]
 
-MakesController = Union[str, Callable[[], "Controller"]]
+MakesController = str | Callable[[], "Controller"]
 """A controller by name, a class below `farhaul.cc.Controller`, or another callable that makes one."""
 
 _INTERVAL = 0.1

@@ -24,7 +24,9 @@ from typing import Any
 
 from ._extras import extra
 from ._farhaul import RunningExperiment
-from ._scenario import as_toml, rate as in_bits, seconds as in_seconds
+from ._scenario import as_toml
+from ._scenario import rate as in_bits
+from ._scenario import seconds as in_seconds
 from .lab import MakesController, Result, _outcome
 
 __all__ = ["Network", "SimulationResult", "dumbbell"]

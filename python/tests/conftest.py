@@ -16,7 +16,7 @@ os.environ["HOME"] = _CONFIG
 # Matplotlib makes its list of fonts once, and not for each run.
 os.environ.setdefault("MPLCONFIGDIR", os.path.join(sys.prefix, "matplotlib"))
 
-import farhaul  # noqa: E402
+import farhaul
 
 MUST_RUN = "FARHAUL_TESTS_MUST_RUN"
 

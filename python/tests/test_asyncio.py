@@ -79,9 +79,8 @@ async def test_a_cancelled_read_loses_nothing():
 
 
 async def test_a_cancelled_connect_is_given_up():
-    with farhaul.listen(plain=True) as deaf:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(farhaul.Stream.connect_async(deaf.address, connect_timeout=30), 0.05)
+    with farhaul.listen(plain=True) as deaf, pytest.raises(TimeoutError):
+        await asyncio.wait_for(farhaul.Stream.connect_async(deaf.address, connect_timeout=30), 0.05)
 
 
 async def test_writers_hold_back_and_fail():

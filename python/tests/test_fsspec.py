@@ -14,7 +14,7 @@ import farhaul
 
 fsspec = pytest.importorskip("fsspec")
 
-from farhaul.fsspec import FarhaulFileSystem, FarhaulSshFileSystem  # noqa: E402
+from farhaul.fsspec import FarhaulFileSystem, FarhaulSshFileSystem
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import farhaul
 
 pytest.importorskip("fsspec")
 
-from fsspec.tests import abstract  # noqa: E402
+from fsspec.tests import abstract
 
-from farhaul.fsspec import FarhaulFileSystem  # noqa: E402
+from farhaul.fsspec import FarhaulFileSystem
 
 
 class FarhaulFixtures(abstract.AbstractFixtures):

@@ -71,8 +71,7 @@ def test_an_exception_in_a_with_block_aborts(pair):
     assert raised.value.code == "PEER_LOST"
 
 
-def test_a_dropped_stream_is_no_end(pair):
-    near, far = pair
+def test_a_dropped_stream_is_no_end():
     with farhaul.listen() as listener:
         dropped = farhaul.connect(listener.address)
         other = listener.accept(timeout=20)

@@ -6,11 +6,11 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 from .._errors import UsageError
 
-End = Union[str, tuple[str, str]]
+End = str | tuple[str, str]
 """``"worker:/path"`` or ``("worker", "/path")``, or ``"udt://host:port/path"``."""
 
 _OF_WORKER = re.compile(r"((?:[a-z]+://)?[^/]+):(/(?!/).*)", re.DOTALL)

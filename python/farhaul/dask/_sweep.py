@@ -91,10 +91,10 @@ def lab_sweep(
                         retries=retries,
                         pure=False,
                     )
-            done = len(jobs) - len(futures)
-            if progress and done:
-                progress(done, len(jobs))
-            for done, (number, future) in enumerate(futures.items(), done + 1):
+            known = len(jobs) - len(futures)
+            if progress and known:
+                progress(known, len(jobs))
+            for done, (number, future) in enumerate(futures.items(), known + 1):
                 error = future.exception()
                 outcomes[number] = error if error is not None else kept.add(future.result())
                 if progress:
