@@ -291,9 +291,7 @@ class MessageSocket:
         """
     def recv(self, size: int = 1048576, /, *, timeout: float | None = None) -> bytes | None:
         """Receives the next message. `None` at the end. Raises for one of more than ``size`` bytes, and drops it."""
-    def send_async(
-        self, message: ReadableBuffer, /, *, ttl: float | None = None, in_order: bool = False
-    ) -> asyncio.Future[None]:
+    def send_async(self, message: ReadableBuffer, /, *, ttl: float | None = None, in_order: bool = False) -> asyncio.Future[None]:
         """`send` for tasks."""
     def recv_async(self, size: int = 1048576, /) -> asyncio.Future[bytes | None]:
         """`recv` for tasks."""
@@ -355,9 +353,7 @@ class RemoteFiles:
         """Writes a file with this content. Missing directories are made. Returns its size and its digest."""
     def create_dir(self, path: bytes, parents: bool) -> asyncio.Future[bool]:
         """Makes a directory. Returns whether it is new."""
-    def remove(
-        self, path: bytes, kind: Literal["file", "directory", "either", "tree"], most: int = ...
-    ) -> asyncio.Future[int]:
+    def remove(self, path: bytes, kind: Literal["file", "directory", "either", "tree"], most: int = ...) -> asyncio.Future[int]:
         """Removes what ``kind`` names, and returns the number of entries."""
     def rename(self, from_: bytes, to: bytes, replace: bool) -> asyncio.Future[None]:
         """Gives an entry another name. Missing directories are made."""

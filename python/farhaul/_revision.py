@@ -14,7 +14,15 @@ from typing import Any
 from .cc import Controller
 
 _CONSTANTS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
-_OF_THE_CLASS_ALONE = {"__annotations__", "__dict__", "__doc__", "__firstlineno__", "__module__", "__static_attributes__", "__weakref__"}
+_OF_THE_CLASS_ALONE = {
+    "__annotations__",
+    "__dict__",
+    "__doc__",
+    "__firstlineno__",
+    "__module__",
+    "__static_attributes__",
+    "__weakref__",
+}
 """Attributes of classes that change without their code."""
 
 

@@ -145,7 +145,12 @@ def test_a_registered_name_is_known_wherever_names_are_and_may_be_defined_again(
     used.clear()
     near.set_controller("test-named")
     sim.dumbbell(["test-named"], rate="10mbit", rtt="10ms", seconds=0.2)
-    scenario = {"title": "x", "duration": "200ms", "link": {"rate": "10mbit", "rtt": "10ms"}, "flow": [{"controller": "test-named"}]}
+    scenario = {
+        "title": "x",
+        "duration": "200ms",
+        "link": {"rate": "10mbit", "rtt": "10ms"},
+        "flow": [{"controller": "test-named"}],
+    }
     lab.run(scenario)
     assert len(used) >= 3 and set(used) == {"second"}
     cc.register("test-named", law("third"))
@@ -183,7 +188,15 @@ def test_what_is_no_controller_is_refused_before_anything_connects():
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("cwnd", float("nan")), ("cwnd", 0), ("cwnd", -1), ("send_period", float("inf")), ("packet_rate", 0), ("rto", 1e9), ("burst", 0)],
+    [
+        ("cwnd", float("nan")),
+        ("cwnd", 0),
+        ("cwnd", -1),
+        ("send_period", float("inf")),
+        ("packet_rate", 0),
+        ("rto", 1e9),
+        ("burst", 0),
+    ],
 )
 def test_nonsense_is_refused_where_it_is_set_and_nothing_changes(setting, value):
     from farhaul import sim
@@ -372,11 +385,15 @@ class Counting(Aimd):
     heard = []
 
     def on_sent(self, path, packets, control):
-        self.heard.append(("sent", path.now, len(packets), packets.bytes, packets.retransmitted, [packet.seq for packet in packets]))
+        self.heard.append(
+            ("sent", path.now, len(packets), packets.bytes, packets.retransmitted, [packet.seq for packet in packets])
+        )
 
     def on_received(self, path, packets, control):
         last = packets[-1]
-        self.heard.append(("received", path.now, len(packets), packets.bytes, packets.retransmitted, [packet.seq for packet in packets]))
+        self.heard.append(
+            ("received", path.now, len(packets), packets.bytes, packets.retransmitted, [packet.seq for packet in packets])
+        )
         assert (last.seq, last.retransmission) == (packets[len(packets) - 1].seq, None) and 0 <= path.now - last.at < 1
         with pytest.raises(IndexError, match="none of"):
             packets[len(packets)]

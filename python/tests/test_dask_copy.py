@@ -128,7 +128,10 @@ def test_a_cancelled_copy_ends_on_its_worker_and_goes_on_later(client, files, tm
 def about_progress(dask_scheduler):
     """The tasks by the bar of the dashboard, and by their states. A bar counts them until they are forgotten."""
     prefixes = dask_scheduler.task_prefixes.items()
-    states = {name: {state: count for state, count in prefix.states.items() if count and state != "forgotten"} for name, prefix in prefixes}
+    states = {
+        name: {state: count for state, count in prefix.states.items() if count and state != "forgotten"}
+        for name, prefix in prefixes
+    }
     return {name: counts for name, counts in states.items() if counts}
 
 
@@ -249,9 +252,7 @@ def test_three_sources_and_three_sinks_of_which_one_each_is_killed_behind_an_emu
     cluster = [sys.executable, str(Path(__file__).with_name("emulated_cluster.py"))]
     far = f"exec {' '.join(cluster)} far {tmp_path} > {tmp_path}/far.log 2>&1"
     emulate = [program, "emulate", "--quiet", "--rate", "1gbit", "--delay", "10ms", "--serve", far, "--"]
-    done = subprocess.run(
-        [*emulate, *cluster, "near", str(tmp_path)], capture_output=True, text=True, timeout=120, check=False
-    )
+    done = subprocess.run([*emulate, *cluster, "near", str(tmp_path)], capture_output=True, text=True, timeout=120, check=False)
     logs = f"{done.stderr[-4000:]}\n{(tmp_path / 'far.log').read_text()[-2000:]}"
     assert done.returncode == 0, logs
     seen = json.loads(done.stdout.splitlines()[-1])

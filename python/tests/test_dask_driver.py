@@ -194,8 +194,6 @@ def test_a_sink_serves_its_own_directories_where_it_is_told():
     dask = Dask("a", "sink", "other")
     cluster = Cluster(dask, "session", pairs, settings)
     cluster.look()
-    services = {
-        worker.name: cluster._service(address) for address, worker in workers_of(dask.scheduler_info(-1)).items()
-    }
+    services = {worker.name: cluster._service(address) for address, worker in workers_of(dask.scheduler_info(-1)).items()}
     assert services["sink"] == Service(("/in", "/in/deep"), "10.1.0.7:9000", {"rate": "1gbit"}, may_delete=True)
     assert services["other"] == Service(("/",), "192.0.2.1:0", {"rate": "1gbit"}, may_delete=True)

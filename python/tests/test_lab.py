@@ -139,7 +139,10 @@ def test_a_notebook_shows_the_drawings_of_the_lab(result):
 def test_heat_maps_are_drawn():
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.switch_backend("Agg")
-    axis = [{"name": "rate", "set": "link.rate", "values": ["1mbit", "2mbit"]}, {"name": "rtt", "set": "link.rtt", "values": ["1ms", "5ms"]}]
+    axis = [
+        {"name": "rate", "set": "link.rate", "values": ["1mbit", "2mbit"]},
+        {"name": "rtt", "set": "link.rtt", "values": ["1ms", "5ms"]},
+    ]
     plot = [{"kind": "heat", "x": "rate", "by": ["rtt"], "y": "utilisation"}]
     heat = lab.run({"title": "x", "duration": "1s", "link": {}, "flow": [{}], "axis": axis, "plot": plot})
     (axes, *_) = heat.figure()
@@ -191,7 +194,12 @@ def test_a_store_keeps_runs_and_an_experiment_that_was_stopped_goes_on(tmp_path)
 def test_a_store_knows_when_the_code_of_a_controller_has_changed(tmp_path):
     def runs(make):
         before = stored(tmp_path)
-        scenario = {"title": "x", "duration": "100ms", "link": {"rate": "10mbit", "rtt": "10ms"}, "flow": [{"controller": "mine"}]}
+        scenario = {
+            "title": "x",
+            "duration": "100ms",
+            "link": {"rate": "10mbit", "rtt": "10ms"},
+            "flow": [{"controller": "mine"}],
+        }
         lab.run(scenario, controllers={"mine": make}, store=tmp_path)
         return stored(tmp_path) - before
 
@@ -235,7 +243,12 @@ def test_progress_counts_runs():
 
 
 def test_the_same_class_runs_between_real_sockets():
-    scenario = {"title": "x", "duration": "1s", "link": {"rate": "10mbit", "rtt": "40ms"}, "flow": [{"name": "flow", "controller": "mine"}]}
+    scenario = {
+        "title": "x",
+        "duration": "1s",
+        "link": {"rate": "10mbit", "rtt": "40ms"},
+        "flow": [{"name": "flow", "controller": "mine"}],
+    }
     try:
         (record,) = lab.run(scenario, controllers={"mine": Window}, world="emu").records
     except farhaul.Error as error:

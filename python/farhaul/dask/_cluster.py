@@ -119,9 +119,7 @@ class Cluster:
         addresses = [address for address in workers if address in self._workers]
         if not addresses:
             return {}
-        answers: dict[str, Any] = self._client.run(
-            function, self._session, *arguments, workers=addresses, on_error="return"
-        )
+        answers: dict[str, Any] = self._client.run(function, self._session, *arguments, workers=addresses, on_error="return")
         return answers
 
     def _service(self, sink: str) -> Service:
