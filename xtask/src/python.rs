@@ -1,7 +1,7 @@
 //! The Python package: its virtual environment, its wheel, its tests.
 //!
 //! ```text
-//! python3 -m venv ─▶ pip install -r requirements-test.txt ─▶ maturin build ─▶ pip install WHEEL ─▶ pytest
+//! python3 -m venv ─▶ pip install -r requirements-test.txt ─▶ ruff ─▶ maturin build ─▶ pip install WHEEL ─▶ pytest
 //! ```
 //!
 //! Everything lies below the build folder. The environment is made again only if its requirements or its Python change.
@@ -59,10 +59,10 @@ impl Preparation {
         Self(thread::spawn(move || Environment::make(folder, &requirements)))
     }
 
-    /// Waits for the environment, builds the wheel, and runs the tests with these arguments of pytest. Reports each of them.
+    /// Waits for the environment, checks style and format, builds the wheel, and runs the tests with these arguments of pytest. Reports each of them.
     ///
     /// # Errors
-    /// The wheel cannot be built, or a test failed.
+    /// The style is wrong, the wheel cannot be built, or a test failed.
     pub(crate) fn test(self, workspace: &Workspace, arguments: &[String], report: &mut Report) -> Result<CheckStatus> {
         let made = self.0.join().map_err(|_| anyhow!("the thread that makes the environment ended"))?;
         let environment = match made {
@@ -70,6 +70,7 @@ impl Preparation {
             Err(why) if std::env::var_os(MUST_RUN).is_none() => return Ok(CheckStatus::Skipped(format!("{why:#}"))),
             Err(why) => return Err(why),
         };
+        environment.lint(workspace)?;
         environment.install(&environment.wheel(workspace)?)?;
         let mut pytest = environment.python(["-m", "pytest", "-q"]);
         pytest.args(arguments).current_dir(workspace.root.join(PACKAGE));
@@ -103,6 +104,15 @@ impl Environment {
         quietly(pip.arg(requirements))?;
         fs::write(environment.folder.join(STAMP), stamp)?;
         Ok(environment)
+    }
+
+    /// Checks the style and the format of the sources.
+    fn lint(&self, workspace: &Workspace) -> Result<()> {
+        for words in [&["check", "--quiet"][..], &["format", "--check", "--quiet"]] {
+            let mut ruff = self.python(["-m", "ruff"]);
+            succeed(ruff.args(words).arg("--no-cache").current_dir(workspace.root.join(PACKAGE)))?;
+        }
+        Ok(())
     }
 
     /// Builds the wheel with the profile of the other tests.
