@@ -7,6 +7,8 @@ use anyhow::{Context, Result, bail};
 use crate::sections::succeed;
 use crate::workspace::Workspace;
 
+/// The crate of the Rust part.
+pub(crate) const PACKAGE: &str = "farhaul-libudt";
 /// The exit status of a script that cannot run here.
 const SKIPPED: i32 = 77;
 
@@ -27,11 +29,19 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 /// It does not build, or g++ is missing.
 pub(crate) fn build(workspace: &Workspace, profile: &str) -> Result<PathBuf> {
     let mut cargo = workspace.cargo();
-    cargo.args(["build", "-p", "farhaul-libudt"]);
+    cargo.args(["build", "-p", PACKAGE]);
     if profile == "release" {
         cargo.arg("--release");
     }
     succeed(&mut cargo)?;
+    link(workspace, profile)
+}
+
+/// Links the library after its Rust part was built in a profile, and returns its path.
+///
+/// # Errors
+/// It does not link, or g++ is missing.
+pub(crate) fn link(workspace: &Workspace, profile: &str) -> Result<PathBuf> {
     let built = workspace.target.join(profile);
     let folder = built.join("libudt");
     let mut link = workspace.command("crates/libudt/link.sh");

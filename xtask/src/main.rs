@@ -39,7 +39,7 @@ const VERBS: &[Verb] = &[
     Verb {
         name: "package",
         run: packaging::run,
-        help: "make all packages in target/packages and try them; --check: the cheap part",
+        help: "make all packages in target/packages and try them; --check: only build each crate",
     },
     Verb { name: "bench", run: bench::run, help: "measure performance beside other programs: bench --list" },
 ];

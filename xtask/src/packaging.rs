@@ -1,7 +1,7 @@
 //! The verb `package`: everything that is published, made and tried, in `target/packages`.
 //!
 //! ```text
-//! crates ─ cargo package           program ─▶ stage ─▶ Debian packages ─▶ lintian, an install in a root of its own
+//! crates ─▶ each one built         program ─▶ stage ─▶ Debian packages ─▶ lintian, an install in a root of its own
 //!                                                  └─▶ tarball        SBOM, licences ─▶ checksums
 //! ```
 
@@ -18,13 +18,22 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::libudt;
 use crate::packages::is_present;
 use crate::sections::{CheckStatus, Sections, succeed};
 use crate::workspace::Workspace;
 
 /// The programs that make packages, and how to get them.
-const TOOLS: &[(&str, &str)] =
-    &[("cargo-deb", "cargo install --locked cargo-deb"), ("cargo-cyclonedx", "cargo install --locked cargo-cyclonedx")];
+const TOOLS: &[(&str, &str)] = &[
+    ("cargo-deb", "cargo install --locked cargo-deb"),
+    ("cargo-cyclonedx", "cargo install --locked cargo-cyclonedx"),
+    ("dpkg-deb", "apt install dpkg"),
+    ("g++", "apt install g++"),
+    ("pkg-config", "apt install pkg-config"),
+];
+
+/// The members that are built into packages: the program, the library for C, and the one in the place of libudt.
+const BUILT: [&str; 3] = ["farhaul-cli", "farhaul-c", libudt::PACKAGE];
 
 /// Where a run puts what it makes.
 struct Folders {
@@ -37,12 +46,16 @@ struct Folders {
 
 /// Makes and tries everything. A failure does not prevent later sections that need nothing of it.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
-    if let [word] = arguments
-        && word == "--check"
-    {
-        return check(workspace).map(drop);
+    let mut sections = Sections::default();
+    match arguments {
+        [] => {}
+        [word] if word == "--check" => {
+            sections.section("manifests", || check(workspace));
+            sections.section("crates", || crates::make(workspace).map(|_| CheckStatus::Passed));
+            return sections.finish();
+        }
+        _ => bail!("`package` takes `--check` or nothing"),
     }
-    ensure!(arguments.is_empty(), "`package` takes `--check` or nothing");
     let missing: Vec<&str> = TOOLS.iter().filter(|(name, _)| !is_present(name)).map(|(_, how)| *how).collect();
     ensure!(missing.is_empty(), "missing programs: {}", missing.join("; "));
     let release = workspace.target.join("release");
@@ -53,10 +66,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         }
         fs::create_dir_all(folder)?;
     }
-    let mut sections = Sections::default();
     sections.section("manifests", || check(workspace));
-    sections.section("program and library", || {
-        succeed(workspace.cargo().args(["build", "--release", "--locked", "-p", "farhaul-cli", "-p", "farhaul-c"]))
+    sections.section("program and libraries", || {
+        succeed(
+            workspace.cargo().args(["build", "--release", "--locked"]).args(BUILT.iter().flat_map(|name| ["-p", name])),
+        )
     });
     sections.section("pages, completions, licences", || stage::make(workspace, &folders));
     sections.section("Debian packages", || debian::make(workspace, &folders));
@@ -64,12 +78,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     sections.section("installed", || root::try_packages(workspace, &folders));
     sections.section("tarball", || publications::tarball(workspace, &folders));
     sections.section("SBOM", || publications::sbom(workspace, &folders));
-    sections.section("crates", || crates::make(workspace, &folders));
+    sections.section("crates", || publications::crates(&crates::make(workspace)?, &folders));
     sections.section("checksums", || publications::checksums(&folders));
     sections.finish()
 }
 
-/// The cheap part, for the test command: what packages are made of is there, and crates have what they need.
+/// The part for the test command, which builds nothing: what packages are made of is there, and crates have what they need.
 pub(crate) fn check(workspace: &Workspace) -> Result<CheckStatus> {
     crates::check(workspace)?;
     debian::check(workspace)?;

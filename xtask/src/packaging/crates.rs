@@ -1,16 +1,29 @@
 //! The crates as a registry would get them.
 
+use std::fmt::Write as _;
 use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Folders, output};
-use crate::sections::{CheckStatus, succeed};
+use super::{output, version};
+use crate::sections::succeed;
 use crate::workspace::{Package, Workspace};
 
 /// Files that every crate has.
 const NEEDED: [&str; 5] = ["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md", "src/"];
+
+/// The workspace of the crates that were unpacked, in which they take the place of those on the registry.
+const MANIFEST: &str = r#"[workspace]
+resolver = "3"
+members = ["*"]
+
+[profile.dev]
+debug = false
+
+[patch.crates-io]
+"#;
 
 fn package(workspace: &Workspace) -> Command {
     let mut command = workspace.cargo();
@@ -59,20 +72,46 @@ pub(super) fn check(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Makes them, and builds each one as a user of the registry would.
-pub(super) fn make(workspace: &Workspace, folders: &Folders) -> Result<CheckStatus> {
-    let made = workspace.target.join("package");
-    if made.exists() {
-        fs::remove_dir_all(&made)?;
+/// Makes them, builds each one as a user of the registry would, and returns their files.
+pub(super) fn make(workspace: &Workspace) -> Result<Vec<PathBuf>> {
+    let folder = workspace.target.join("package");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
     }
-    succeed(package(workspace).arg("--locked"))?;
-    let into = folders.packages.join("crates");
-    fs::create_dir_all(&into)?;
-    for file in fs::read_dir(&made)? {
-        let path = file?.path();
-        if path.extension().is_some_and(|ending| ending == "crate") {
-            fs::copy(&path, into.join(path.file_name().context("a file has a name")?))?;
-        }
+    succeed(package(workspace).args(["--locked", "--no-verify"]))?;
+    let version = version(workspace)?;
+    let made: Vec<PathBuf> =
+        published(workspace).map(|package| folder.join(format!("{}-{version}.crate", package.name))).collect();
+    build(workspace, &made)?;
+    Ok(made)
+}
+
+/// Builds each crate from its file, with the features that it alone has.
+///
+/// The check of `cargo package` itself takes the crates that a crate needs from a registry of its own. It unpacks them into
+/// CARGO_HOME once for each name and version, so from the second run on it builds sources of the first one. Here they are members
+/// of a workspace that is unpacked each time. What other people published is built once.
+fn build(workspace: &Workspace, made: &[PathBuf]) -> Result<()> {
+    let folder = workspace.target.join("crates");
+    let unpacked = folder.join("unpacked");
+    if unpacked.exists() {
+        fs::remove_dir_all(&unpacked)?;
     }
-    Ok(CheckStatus::Passed)
+    fs::create_dir_all(&unpacked)?;
+    let mut manifest = String::from(MANIFEST);
+    for (package, file) in published(workspace).zip(made) {
+        output(Command::new("tar").arg("-xmf").arg(file).arg("-C").arg(&unpacked))?;
+        let path = file.file_stem().context("a file has a name")?.to_string_lossy();
+        writeln!(manifest, "{} = {{ path = \"{path}\" }}", package.name)?;
+    }
+    fs::write(unpacked.join("Cargo.toml"), manifest)?;
+    // The versions of other people's crates are those of this workspace.
+    fs::copy(workspace.root.join("Cargo.lock"), unpacked.join("Cargo.lock"))?;
+    for package in published(workspace) {
+        let mut cargo = workspace.cargo();
+        cargo.current_dir(&unpacked).env("CARGO_TARGET_DIR", folder.join("target"));
+        succeed(cargo.args(["build", "--quiet", "--offline", "-p", &package.name]))?;
+    }
+    println!("{} crates build from their files", made.len());
+    Ok(())
 }

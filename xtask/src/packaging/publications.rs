@@ -1,5 +1,6 @@
-//! What is published beside packages: a tarball with the program, the SBOM, checksums.
+//! What is published beside packages: a tarball with the program, SBOMs, crates, checksums.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,8 +9,9 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::{Folders, output, version};
+use crate::libudt;
 use crate::sections::{CheckStatus, succeed};
-use crate::workspace::Workspace;
+use crate::workspace::{Package, Workspace};
 
 /// Files of the repository in the tarball.
 const FILES: [&str; 5] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "dist"];
@@ -72,38 +74,51 @@ fn copy_tree(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes the bill of materials of the program and the library (CycloneDX), which scanners compare with lists of vulnerabilities.
+/// Bills of materials, and the members that they are of.
+const BILLS: [(&str, &str); 3] =
+    [("farhaul", "farhaul-cli"), ("libfarhaul", "farhaul-c"), ("farhaul-libudt", libudt::PACKAGE)];
+
+/// Each of them has more components.
+const FEWEST: usize = 30;
+
+/// Writes the bill of materials of the program and of each library (CycloneDX), which scanners compare with lists of
+/// vulnerabilities.
 ///
 /// It is a file beside the packages, of `Cargo.lock`: a build under cargo-auditable would put the same list into the programs, but
 /// the builds of distributions do not run it.
 pub(super) fn sbom(workspace: &Workspace, folders: &Folders) -> Result<CheckStatus> {
     let name = "farhaul.cdx";
-    for (member, short) in [("cli", "farhaul"), ("c", "libfarhaul")] {
-        let manifest = workspace.root.join(format!("crates/{member}/Cargo.toml"));
-        let mut command = Command::new("cargo-cyclonedx");
-        command.current_dir(&workspace.root).arg("cyclonedx").arg("--manifest-path").arg(&manifest);
-        command.args(["--format", "json", "--spec-version", "1.5", "--no-build-deps", "--override-filename", name]);
-        command.env("SOURCE_DATE_EPOCH", output(workspace.command("git").args(["log", "-1", "--format=%at"]))?.trim());
-        succeed(&mut command)?;
-        // It writes one for each member beside its manifest.
-        let mut made = Vec::new();
-        for folder in fs::read_dir(workspace.root.join("crates"))? {
-            made.push(folder?.path().join(format!("{name}.json")));
+    // It writes one for each member beside its manifest.
+    let beside = |package: &Package| workspace.root.join(&package.folder).join(format!("{name}.json"));
+    let mut command = Command::new("cargo-cyclonedx");
+    command.current_dir(&workspace.root).args(["cyclonedx", "--format", "json", "--spec-version", "1.5"]);
+    command.args(["--no-build-deps", "--override-filename", name]);
+    command.env("SOURCE_DATE_EPOCH", output(workspace.command("git").args(["log", "-1", "--format=%at"]))?.trim());
+    succeed(&mut command)?;
+    let mut bills = BTreeMap::new();
+    for package in &workspace.packages {
+        if let Ok(bill) = fs::read_to_string(beside(package)) {
+            fs::remove_file(beside(package))?;
+            bills.insert(package.name.as_str(), bill);
         }
-        let made: Vec<PathBuf> = made
-            .into_iter()
-            .chain(["fuzz", "xtask"].map(|folder| workspace.root.join(folder).join(format!("{name}.json"))))
-            .collect();
-        let wanted = workspace.root.join(format!("crates/{member}/{name}.json"));
-        let text = fs::read_to_string(&wanted).with_context(|| wanted.display().to_string())?;
-        for file in made.iter().filter(|file| file.exists()) {
-            fs::remove_file(file)?;
-        }
-        let bill: Value = serde_json::from_str(&text)?;
+    }
+    for (short, member) in BILLS {
+        let text = bills.get(member).with_context(|| format!("no SBOM of {member}"))?;
+        let bill: Value = serde_json::from_str(text)?;
         let components = bill["components"].as_array().map_or(0, Vec::len);
-        ensure!(components > 50, "the SBOM of {short} has {components} components");
+        ensure!(components > FEWEST, "the SBOM of {short} has {components} components");
         fs::write(folders.packages.join(format!("{short}.cdx.json")), text)?;
         println!("{short}: {components} components");
+    }
+    Ok(CheckStatus::Passed)
+}
+
+/// Puts the crates beside the packages.
+pub(super) fn crates(made: &[PathBuf], folders: &Folders) -> Result<CheckStatus> {
+    let into = folders.packages.join("crates");
+    fs::create_dir_all(&into)?;
+    for file in made {
+        fs::copy(file, into.join(file.file_name().context("a file has a name")?))?;
     }
     Ok(CheckStatus::Passed)
 }

@@ -1,18 +1,45 @@
-//! What packages have beside the program: manual pages, completions, changelogs, the shared library.
+//! What packages have beside the program: manual pages, completions, changelogs, the libraries.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
 use super::{Folders, debian, output, third_party, version};
+use crate::libudt;
 use crate::sections::{CheckStatus, succeed};
 use crate::workspace::Workspace;
 
 /// Shells, and the file that each looks for.
 const SHELLS: [(&str, &str); 3] = [("bash", "farhaul.bash"), ("zsh", "_farhaul"), ("fish", "farhaul.fish")];
 
+/// What is made for the packages, below the stage. A star stands for the verbs of the program, and for the headers of libudt.
+const FILES: &[&str] = &[
+    "changelog.gz",
+    "completions/_farhaul",
+    "completions/farhaul.bash",
+    "completions/farhaul.fish",
+    "lib/farhaul.pc",
+    "lib/libfarhaul.a",
+    "lib/libfarhaul.so",
+    "lib/libfarhaul.so.0",
+    "libudt/include/*",
+    "libudt/libudt.so",
+    "libudt/libudt.so.0",
+    "man/*.1.gz",
+    "third-party-licenses.txt.gz",
+];
+
+/// What is made for the packages, with the changelog of each one.
+pub(super) fn files() -> impl Iterator<Item = String> {
+    let changelogs = debian::PACKAGES.iter().map(|package| format!("{}/changelog.Debian.gz", package.name));
+    FILES.iter().map(|file| (*file).to_owned()).chain(changelogs)
+}
+
+/// Makes all of them.
 pub(super) fn make(workspace: &Workspace, folders: &Folders) -> Result<CheckStatus> {
     pages(folders)?;
     library(workspace, folders)?;
@@ -20,7 +47,35 @@ pub(super) fn make(workspace: &Workspace, folders: &Folders) -> Result<CheckStat
     changelogs(workspace, folders)?;
     compressed(&folders.stage.join("third-party-licenses.txt"), &third_party::licences(workspace)?)?;
     compressed(&folders.stage.join("changelog"), &workspace.text("CHANGELOG.md")?)?;
+    is_complete(&folders.stage)?;
     Ok(CheckStatus::Passed)
+}
+
+/// Checks that the stage has exactly the files of the list. A package would take a pattern without files for granted.
+fn is_complete(stage: &Path) -> Result<()> {
+    let expected: BTreeSet<String> = files().collect();
+    let mut found = BTreeSet::new();
+    let mut folders = vec![stage.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let file = path.strip_prefix(stage)?.to_string_lossy().into_owned();
+            let pattern = expected.iter().find(|pattern| match pattern.split_once('*') {
+                Some((start, end)) => file.starts_with(start) && file.ends_with(end),
+                None => **pattern == file,
+            });
+            found.insert(
+                pattern.with_context(|| format!("{file} is staged, and not in the list of such files"))?.clone(),
+            );
+        }
+    }
+    let missing: Vec<&String> = expected.difference(&found).collect();
+    ensure!(missing.is_empty(), "not staged: {missing:?}");
+    Ok(())
 }
 
 /// Writes FILE.gz, in the same bytes each time.
@@ -74,20 +129,17 @@ fn library(workspace: &Workspace, folders: &Folders) -> Result<()> {
     Ok(())
 }
 
-/// The library in the place of libudt, if this tree has it, with its headers.
+/// The library in the place of libudt, with its headers.
 fn drop_in(workspace: &Workspace, folders: &Folders) -> Result<()> {
-    if !workspace.packages.iter().any(|package| package.name == "farhaul-libudt") {
-        return Ok(());
-    }
-    succeed(workspace.cargo().args(["build", "--release", "--locked", "-p", "farhaul-libudt"]))?;
-    let libudt = folders.stage.join("libudt");
-    fs::create_dir_all(libudt.join("include"))?;
-    let archive = folders.release.join("libfarhaul_libudt.a");
-    succeed(workspace.command("crates/libudt/link.sh").arg(archive).arg(&libudt))?;
-    succeed(Command::new("strip").arg("--strip-unneeded").arg(libudt.join("libudt.so.0")))?;
+    let library = libudt::link(workspace, "release")?;
+    let to = folders.stage.join("libudt");
+    fs::create_dir_all(to.join("include"))?;
+    fs::copy(&library, to.join("libudt.so.0"))?;
+    succeed(Command::new("strip").arg("--strip-unneeded").arg(to.join("libudt.so.0")))?;
+    symlink("libudt.so.0", to.join("libudt.so"))?;
     for header in fs::read_dir(workspace.root.join("crates/libudt/include/udt"))? {
         let header = header?;
-        fs::copy(header.path(), libudt.join("include").join(header.file_name()))?;
+        fs::copy(header.path(), to.join("include").join(header.file_name()))?;
     }
     Ok(())
 }

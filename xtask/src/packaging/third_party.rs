@@ -1,4 +1,4 @@
-//! The licences of the crates that are linked into the program and the library.
+//! The licences of the crates that are linked into the program and the libraries.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::output;
+use super::{BUILT, output};
 use crate::workspace::Workspace;
 
 /// Starts of the names of files that have a licence or what it demands to be passed on.
@@ -20,17 +20,9 @@ pub(super) fn licences(workspace: &Workspace) -> Result<String> {
     let metadata =
         output(workspace.cargo().args(["metadata", "--format-version=1", "--locked", "--filter-platform", &target]))?;
     let metadata: Value = serde_json::from_str(&metadata)?;
-    let linked = output(workspace.cargo().args([
-        "tree",
-        "--locked",
-        "--edges=normal,no-proc-macro",
-        "--prefix=none",
-        "--format={p}",
-        "-p",
-        "farhaul-cli",
-        "-p",
-        "farhaul-c",
-    ]))?;
+    let mut tree = workspace.cargo();
+    tree.args(["tree", "--locked", "--edges=normal,no-proc-macro", "--prefix=none", "--format={p}"]);
+    let linked = output(tree.args(BUILT.iter().flat_map(|name| ["-p", name])))?;
     let linked: Vec<(&str, &str)> = linked
         .lines()
         .filter_map(|line| {
