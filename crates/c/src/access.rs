@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use farhaul::Rate;
 use farhaul_transfer::{Settings, Ssh};
 
-use crate::argument::{self, millis, need_mut};
-use crate::border::{border, border_of, leave};
+use crate::argument::{self, millis};
+use crate::border::{border_of, change, leave};
 use crate::error::FarhaulError;
 use crate::fault::Fault;
 use crate::result::FarhaulResult;
@@ -39,9 +39,9 @@ pub extern "C" fn farhaul_access_plain(
     access: Option<&mut FarhaulAccess>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        need_mut(access, "access")?.settings.security.plain = true;
-        Ok(FarhaulResult::Ok)
+    change(access, "access", error, |access| {
+        access.settings.security.plain = true;
+        Ok(())
     })
 }
 
@@ -52,11 +52,11 @@ pub unsafe extern "C" fn farhaul_access_key_file(
     path: *const c_char,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    change(access, "access", error, |access| {
         // SAFETY: the caller gives texts as documented.
         let path = PathBuf::from(unsafe { argument::path(path, "path") }?);
-        need_mut(access, "access")?.settings.security.key = Some(path);
-        Ok(FarhaulResult::Ok)
+        access.settings.security.key = Some(path);
+        Ok(())
     })
 }
 
@@ -67,11 +67,11 @@ pub unsafe extern "C" fn farhaul_access_host_key(
     fingerprint: *const c_char,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    change(access, "access", error, |access| {
         // SAFETY: the caller gives texts as documented.
         let fingerprint = unsafe { argument::words(fingerprint, "fingerprint") }?.to_owned();
-        need_mut(access, "access")?.settings.security.host_key = Some(fingerprint);
-        Ok(FarhaulResult::Ok)
+        access.settings.security.host_key = Some(fingerprint);
+        Ok(())
     })
 }
 
@@ -82,12 +82,12 @@ pub extern "C" fn farhaul_access_set_max_rate(
     bits_per_second: u64,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    change(access, "access", error, |access| {
         if bits_per_second == 0 {
             return Err(Fault::invalid("a rate must be above zero"));
         }
-        need_mut(access, "access")?.settings.rate = Some(Rate::from_bits_per_second(bits_per_second));
-        Ok(FarhaulResult::Ok)
+        access.settings.rate = Some(Rate::from_bits_per_second(bits_per_second));
+        Ok(())
     })
 }
 
@@ -100,13 +100,13 @@ pub extern "C" fn farhaul_access_set_timeouts(
     connecting: u64,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    change(access, "access", error, |access| {
         if silence == 0 || connecting == 0 {
             return Err(Fault::invalid("a time-out must be above zero"));
         }
-        let settings = &mut need_mut(access, "access")?.settings;
+        let settings = &mut access.settings;
         (settings.timeout, settings.connect_timeout) = (millis(silence), millis(connecting));
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn farhaul_access_ssh(
     count: usize,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    change(access, "access", error, |access| {
         // SAFETY: the caller gives the list as documented.
         let words = unsafe { argument::list(words, count, "words") }?;
         if words.is_empty() {
@@ -126,8 +126,8 @@ pub unsafe extern "C" fn farhaul_access_ssh(
         }
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).map_err(|_| Fault::invalid("`words` is not UTF-8"));
         let words = words.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
-        need_mut(access, "access")?.ssh.command = words;
-        Ok(FarhaulResult::Ok)
+        access.ssh.command = words;
+        Ok(())
     })
 }
 
@@ -138,10 +138,10 @@ pub unsafe extern "C" fn farhaul_access_remote_program(
     path: *const c_char,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    change(access, "access", error, |access| {
         // SAFETY: the caller gives texts as documented.
         let path = unsafe { argument::words(path, "path") }?.to_owned();
-        need_mut(access, "access")?.ssh.remote_path = Some(path);
-        Ok(FarhaulResult::Ok)
+        access.ssh.remote_path = Some(path);
+        Ok(())
     })
 }

@@ -12,11 +12,6 @@ pub(crate) fn need<'a, T>(handle: Option<&'a T>, argument: &str) -> Result<&'a T
     handle.ok_or_else(|| Fault::null(argument))
 }
 
-/// The same for one that is changed.
-pub(crate) fn need_mut<'a, T>(handle: Option<&'a mut T>, argument: &str) -> Result<&'a mut T, Fault> {
-    handle.ok_or_else(|| Fault::null(argument))
-}
-
 /// Writes a result of a call, if C wants it.
 pub(crate) fn put<T>(out: Option<&mut MaybeUninit<T>>, value: T) {
     if let Some(out) = out {

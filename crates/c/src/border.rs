@@ -30,8 +30,11 @@ fn watch_forks() {
     });
 }
 
-/// Runs the body of an exported function. No panic crosses it.
-pub(crate) fn border(error: ErrorOut<'_>, call: impl FnOnce() -> Result<FarhaulResult, Fault>) -> FarhaulResult {
+/// Runs the body of an exported function. No panic crosses it. A body without a result of its own has succeeded at its end.
+pub(crate) fn border<T: Into<FarhaulResult>>(
+    error: ErrorOut<'_>,
+    call: impl FnOnce() -> Result<T, Fault>,
+) -> FarhaulResult {
     watch_forks();
     let done = if FORKED.load(Ordering::Relaxed) {
         Err(Fault::new(
@@ -43,7 +46,7 @@ pub(crate) fn border(error: ErrorOut<'_>, call: impl FnOnce() -> Result<FarhaulR
         catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(of_panic(panic.as_ref())))
     };
     let (result, object) = match done {
-        Ok(result) => (result, std::ptr::null_mut()),
+        Ok(done) => (done.into(), std::ptr::null_mut()),
         Err(fault) if error.is_some() => (fault.result, Box::into_raw(Box::new(FarhaulError::of(fault)))),
         Err(fault) => (fault.result, std::ptr::null_mut()),
     };
@@ -51,6 +54,16 @@ pub(crate) fn border(error: ErrorOut<'_>, call: impl FnOnce() -> Result<FarhaulR
         error.write(object);
     }
     result
+}
+
+/// The same for functions that change the settings behind a handle.
+pub(crate) fn change<H>(
+    handle: Option<&mut H>,
+    argument: &str,
+    error: ErrorOut<'_>,
+    change: impl FnOnce(&mut H) -> Result<(), Fault>,
+) -> FarhaulResult {
+    border(error, || change(handle.ok_or_else(|| Fault::null(argument))?))
 }
 
 /// The same for functions that return a value of their own, which is `otherwise` after a fork or a panic.
@@ -72,10 +85,10 @@ pub(crate) fn leave<T>(handle: Option<Box<T>>) {
 }
 
 /// Gives C what it owns from now on.
-pub(crate) fn give<T>(out: Option<&mut MaybeUninit<*mut T>>, value: T) -> Result<FarhaulResult, Fault> {
+pub(crate) fn give<T>(out: Option<&mut MaybeUninit<*mut T>>, value: T) -> Result<(), Fault> {
     let out = out.ok_or_else(|| Fault::null("out"))?;
     out.write(Box::into_raw(Box::new(value)));
-    Ok(FarhaulResult::Ok)
+    Ok(())
 }
 
 fn of_panic(panic: &(dyn Any + Send)) -> Fault {
@@ -91,11 +104,14 @@ mod tests {
     #[test]
     fn a_panic_becomes_a_result_with_its_words() {
         let mut error = MaybeUninit::uninit();
-        assert_eq!(border(Some(&mut error), || panic!("a broken promise")), FarhaulResult::Panic);
+        assert_eq!(
+            border(Some(&mut error), || -> Result<(), Fault> { panic!("a broken promise") }),
+            FarhaulResult::Panic
+        );
         // SAFETY: every call writes it, and this one has failed.
         let error = unsafe { Box::from_raw(error.assume_init()) };
         assert!(format!("{error:?}").contains("a broken promise"), "{error:?}");
-        assert_eq!(border(None, || panic!("again")), FarhaulResult::Panic);
+        assert_eq!(border(None, || -> Result<(), Fault> { panic!("again") }), FarhaulResult::Panic);
         assert_eq!(border_of(7, || panic!("and again")), 7);
     }
 

@@ -3,10 +3,10 @@
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
 
-use farhaul::{Connection, MessageSocket, Rate, Stream};
+use farhaul::{Connection, Endpoint, MessageSocket, Rate, Stream};
 
 use crate::argument::{self, need, put, timeout};
-use crate::border::{border, give, leave};
+use crate::border::{ErrorOut, border, give, leave};
 use crate::canceller::FarhaulCanceller;
 use crate::endpoint::{FarhaulEndpoint, resolve};
 use crate::error::FarhaulError;
@@ -60,6 +60,26 @@ pub(crate) fn common(connection: Option<&FarhaulConnection>) -> Result<&Connecti
     Ok(need(connection, "connection")?.common())
 }
 
+/// Connects to a peer in one of the ways that a port has.
+///
+/// # Safety
+/// `peer` is null or points to a text that ends with NUL and stays unchanged while this function runs.
+unsafe fn connect(
+    endpoint: Option<&FarhaulEndpoint>,
+    peer: *const c_char,
+    out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
+    error: ErrorOut<'_>,
+    way: impl FnOnce(&Endpoint, &str) -> Result<Kind, Fault>,
+) -> FarhaulResult {
+    border(error, || {
+        // SAFETY: as this function demands.
+        let peer = unsafe { argument::words(peer, "peer") }?;
+        // Before a connection exists that nobody would get.
+        let out = out.ok_or_else(|| Fault::null("out"))?;
+        give(Some(out), FarhaulConnection::of(way(&need(endpoint, "endpoint")?.inner, peer)?))
+    })
+}
+
 /// Connects to `HOST:PORT`, and waits until the peer answers. Of a name with several addresses, the first one that works.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn farhaul_connect(
@@ -68,13 +88,9 @@ pub unsafe extern "C" fn farhaul_connect(
     out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        // SAFETY: the caller gives texts as documented.
-        let peer = unsafe { argument::words(peer, "peer") }?;
-        let out = out.ok_or_else(|| Fault::null("out"))?;
-        let stream = need(endpoint, "endpoint")?.inner.connect(peer)?;
-        give(Some(out), FarhaulConnection::of(Kind::Stream(stream)))
-    })
+    let way = |endpoint: &Endpoint, peer: &str| Ok(Kind::Stream(endpoint.connect(peer)?));
+    // SAFETY: the caller gives texts as documented.
+    unsafe { connect(endpoint, peer, out, error, way) }
 }
 
 /// The same for a connection that carries messages.
@@ -85,13 +101,9 @@ pub unsafe extern "C" fn farhaul_connect_for_messages(
     out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        // SAFETY: the caller gives texts as documented.
-        let peer = unsafe { argument::words(peer, "peer") }?;
-        let out = out.ok_or_else(|| Fault::null("out"))?;
-        let socket = need(endpoint, "endpoint")?.inner.connect_for_messages(peer)?;
-        give(Some(out), FarhaulConnection::of(Kind::Messages(socket)))
-    })
+    let way = |endpoint: &Endpoint, peer: &str| Ok(Kind::Messages(endpoint.connect_for_messages(peer)?));
+    // SAFETY: the caller gives texts as documented.
+    unsafe { connect(endpoint, peer, out, error, way) }
 }
 
 /// Connects with a peer that calls this port at the same time. Neither side listens.
@@ -102,13 +114,9 @@ pub unsafe extern "C" fn farhaul_rendezvous(
     out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        // SAFETY: the caller gives texts as documented.
-        let peer = unsafe { argument::words(peer, "peer") }?;
-        let out = out.ok_or_else(|| Fault::null("out"))?;
-        let stream = need(endpoint, "endpoint")?.inner.rendezvous(peer)?;
-        give(Some(out), FarhaulConnection::of(Kind::Stream(stream)))
-    })
+    let way = |endpoint: &Endpoint, peer: &str| Ok(Kind::Stream(endpoint.rendezvous(peer)?));
+    // SAFETY: the caller gives texts as documented.
+    unsafe { connect(endpoint, peer, out, error, way) }
 }
 
 /// Begins to connect and returns at once. A watch tells when the connection exists (`FARHAUL_READY_CONNECTED`) or the attempt has
@@ -120,13 +128,9 @@ pub unsafe extern "C" fn farhaul_begin_connect(
     out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        // SAFETY: the caller gives texts as documented.
-        let peer = resolve(unsafe { argument::words(peer, "peer") }?)?;
-        let out = out.ok_or_else(|| Fault::null("out"))?;
-        let stream = need(endpoint, "endpoint")?.inner.begin_connect(peer)?;
-        give(Some(out), FarhaulConnection::of(Kind::Stream(stream)))
-    })
+    let way = |endpoint: &Endpoint, peer: &str| Ok(Kind::Stream(endpoint.begin_connect(resolve(peer)?)?));
+    // SAFETY: the caller gives texts as documented.
+    unsafe { connect(endpoint, peer, out, error, way) }
 }
 
 /// The same for a connection that carries messages.
@@ -137,13 +141,10 @@ pub unsafe extern "C" fn farhaul_begin_connect_for_messages(
     out: Option<&mut MaybeUninit<*mut FarhaulConnection>>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        // SAFETY: the caller gives texts as documented.
-        let peer = resolve(unsafe { argument::words(peer, "peer") }?)?;
-        let out = out.ok_or_else(|| Fault::null("out"))?;
-        let socket = need(endpoint, "endpoint")?.inner.begin_connect_for_messages(peer)?;
-        give(Some(out), FarhaulConnection::of(Kind::Messages(socket)))
-    })
+    let way =
+        |endpoint: &Endpoint, peer: &str| Ok(Kind::Messages(endpoint.begin_connect_for_messages(resolve(peer)?)?));
+    // SAFETY: the caller gives texts as documented.
+    unsafe { connect(endpoint, peer, out, error, way) }
 }
 
 /// Waits until the peer has acknowledged everything that was written, and closes the connection. Its success is the proof of
@@ -155,7 +156,7 @@ pub extern "C" fn farhaul_connection_finish(
 ) -> FarhaulResult {
     border(error, || {
         common(connection)?.finish()?;
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -167,7 +168,7 @@ pub extern "C" fn farhaul_connection_finish_in_background(
 ) -> FarhaulResult {
     border(error, || {
         common(connection)?.finish_in_background();
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -180,7 +181,7 @@ pub extern "C" fn farhaul_connection_finish_sending(
 ) -> FarhaulResult {
     border(error, || {
         need(connection, "connection")?.stream()?.finish_sending()?;
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -192,7 +193,7 @@ pub extern "C" fn farhaul_connection_abort(
 ) -> FarhaulResult {
     border(error, || {
         common(connection)?.abort();
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -205,7 +206,7 @@ pub extern "C" fn farhaul_connection_set_read_timeout(
 ) -> FarhaulResult {
     border(error, || {
         common(connection)?.set_read_timeout(timeout(milliseconds));
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -218,7 +219,7 @@ pub extern "C" fn farhaul_connection_set_write_timeout(
 ) -> FarhaulResult {
     border(error, || {
         common(connection)?.set_write_timeout(timeout(milliseconds));
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -232,7 +233,7 @@ pub extern "C" fn farhaul_connection_set_max_rate(
     border(error, || {
         let rate = (bits_per_second > 0).then(|| Rate::from_bits_per_second(bits_per_second));
         common(connection)?.set_max_rate(rate)?;
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -247,7 +248,7 @@ pub unsafe extern "C" fn farhaul_connection_peer_address(
     border(error, || {
         let address = common(connection)?.peer_addr().to_string();
         // SAFETY: the caller gives the buffer as documented.
-        unsafe { argument::put_text(&address, buffer, size) }.map(|()| FarhaulResult::Ok)
+        unsafe { argument::put_text(&address, buffer, size) }
     })
 }
 
@@ -264,7 +265,7 @@ pub unsafe extern "C" fn farhaul_connection_peer_key(
         let key = common(connection)?.protection()?.and_then(|protection| protection.peer_key);
         let key = key.ok_or_else(|| Fault::new(FarhaulResult::Unsupported, "the connection is not encrypted"))?;
         // SAFETY: the caller gives the buffer as documented.
-        unsafe { argument::put_text(&key.to_string(), buffer, size) }.map(|()| FarhaulResult::Ok)
+        unsafe { argument::put_text(&key.to_string(), buffer, size) }
     })
 }
 
@@ -277,7 +278,7 @@ pub extern "C" fn farhaul_connection_has_half_close(
 ) -> FarhaulResult {
     border(error, || {
         put(has, need(connection, "connection")?.stream()?.has_half_close()?);
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 

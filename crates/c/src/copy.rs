@@ -9,8 +9,8 @@ use farhaul_session::{Kept, Rules, Shard, Skip};
 use farhaul_transfer::{Cancellation, Copy, Environment, Error, Location, Report};
 
 use crate::access::FarhaulAccess;
-use crate::argument::{self, millis, need, need_mut, put};
-use crate::border::{border, border_of, give, leave};
+use crate::argument::{self, millis, need, put};
+use crate::border::{border, border_of, change, give, leave};
 use crate::error::FarhaulError;
 use crate::event::{FarhaulEventCallback, Listener, environment};
 use crate::fault::Fault;
@@ -156,9 +156,9 @@ pub extern "C" fn farhaul_copy_delete(
     most: u64,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        need_mut(copy, "copy")?.rules.delete = Some(most);
-        Ok(FarhaulResult::Ok)
+    change(copy, "copy", error, |copy| {
+        copy.rules.delete = Some(most);
+        Ok(())
     })
 }
 
@@ -169,11 +169,11 @@ pub unsafe extern "C" fn farhaul_copy_exclude(
     pattern: *const c_char,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    change(copy, "copy", error, |copy| {
         // SAFETY: the caller gives texts as documented.
         let pattern = unsafe { argument::bytes(pattern, "pattern") }?.to_vec();
-        need_mut(copy, "copy")?.rules.filters.push(pattern);
-        Ok(FarhaulResult::Ok)
+        copy.rules.filters.push(pattern);
+        Ok(())
     })
 }
 
@@ -185,10 +185,10 @@ pub extern "C" fn farhaul_copy_shard(
     count: u32,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    change(copy, "copy", error, |copy| {
         let shard = Shard::new(index, count).map_err(|error| Fault::invalid(error.to_string()))?;
-        need_mut(copy, "copy")?.rules.shard = Some(shard);
-        Ok(FarhaulResult::Ok)
+        copy.rules.shard = Some(shard);
+        Ok(())
     })
 }
 
@@ -199,9 +199,9 @@ pub extern "C" fn farhaul_copy_give_up_after(
     milliseconds: u64,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        need_mut(copy, "copy")?.give_up = millis(milliseconds);
-        Ok(FarhaulResult::Ok)
+    change(copy, "copy", error, |copy| {
+        copy.give_up = millis(milliseconds);
+        Ok(())
     })
 }
 

@@ -51,7 +51,7 @@ pub unsafe extern "C" fn farhaul_endpoint_local_address(
     border(error, || {
         let address = need(endpoint, "endpoint")?.inner.local_addr().to_string();
         // SAFETY: the caller gives the buffer as documented.
-        unsafe { argument::put_text(&address, buffer, size) }.map(|()| FarhaulResult::Ok)
+        unsafe { argument::put_text(&address, buffer, size) }
     })
 }
 
@@ -71,7 +71,7 @@ pub extern "C" fn farhaul_endpoint_drops(
     border(error, || {
         let drops = need(endpoint, "endpoint")?.inner.recv_drops();
         put(count, drops.ok_or_else(|| Fault::new(FarhaulResult::Unsupported, "this system does not count drops"))?);
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 

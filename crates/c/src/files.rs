@@ -108,7 +108,7 @@ pub unsafe extern "C" fn farhaul_files_stat(
         // SAFETY: the caller gives texts as documented.
         let path = unsafe { argument::bytes(path, "path") }?;
         put(info, FarhaulFileInfo::of(&need(files, "files")?.inner.stat(path)?));
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn farhaul_files_list(
                 break;
             }
         }
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn farhaul_files_read(
         let taken = range.bytes.len().min(room.len());
         room[..taken].copy_from_slice(&range.bytes[..taken]);
         put(count, taken);
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn farhaul_files_put(
         let (path, data) = unsafe { (argument::bytes(path, "path")?, argument::content(data, length)?) };
         let options = PutOptions { size: Some(length as u64), ..put_options(flags)? };
         need(files, "files")?.inner.put(path, Cursor::new(data), options)?;
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -194,7 +194,7 @@ pub unsafe extern "C" fn farhaul_files_put_file(
         // SAFETY: the caller gives texts as documented, and keeps the descriptor open.
         let (path, file) = unsafe { (argument::bytes(path, "path")?, duplicate(file)?) };
         need(files, "files")?.inner.put(path, file, put_options(flags)?)?;
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -218,7 +218,7 @@ pub unsafe extern "C" fn farhaul_files_make_directory(
         // SAFETY: the caller gives texts as documented.
         let path = unsafe { argument::bytes(path, "path") }?;
         need(files, "files")?.inner.create_dir(path, parents)?;
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -233,7 +233,7 @@ pub unsafe extern "C" fn farhaul_files_remove(
         // SAFETY: the caller gives texts as documented.
         let path = unsafe { argument::bytes(path, "path") }?;
         need(files, "files")?.inner.remove(path)?;
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -251,7 +251,7 @@ pub unsafe extern "C" fn farhaul_files_remove_tree(
         // SAFETY: the caller gives texts as documented.
         let path = unsafe { argument::bytes(path, "path") }?;
         put(count, need(files, "files")?.inner.remove_tree(path, most)?);
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -269,7 +269,7 @@ pub unsafe extern "C" fn farhaul_files_rename(
         // SAFETY: the caller gives texts as documented.
         let (from, to) = unsafe { (argument::bytes(from, "from")?, argument::bytes(to, "to")?) };
         need(files, "files")?.inner.rename_as(from, to, replace)?;
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -286,7 +286,7 @@ pub unsafe extern "C" fn farhaul_files_copy(
         // SAFETY: the caller gives texts as documented.
         let (from, to) = unsafe { (argument::bytes(from, "from")?, argument::bytes(to, "to")?) };
         need(files, "files")?.inner.copy(from, to, replace)?;
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -298,7 +298,7 @@ pub extern "C" fn farhaul_files_close(
 ) -> FarhaulResult {
     border(error, || {
         need(files, "files")?.inner.close()?;
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 

@@ -82,7 +82,7 @@ pub extern "C" fn farhaul_try_accept(
             Accepts::Messages(listener) => listener.try_accept()?.map(|(socket, _)| Kind::Messages(socket)),
         };
         match kind {
-            Some(kind) => give(Some(out), FarhaulConnection::of(kind)),
+            Some(kind) => give(Some(out), FarhaulConnection::of(kind)).map(FarhaulResult::from),
             None => Ok(FarhaulResult::WouldBlock),
         }
     })

@@ -49,7 +49,7 @@ pub unsafe extern "C" fn farhaul_send_message(
         // SAFETY: the caller gives the buffer as documented.
         let message = unsafe { argument::content(data, length) }?;
         need(connection, "connection")?.messages()?.send_with(message, options(time_to_live, in_order))?;
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn farhaul_recv_message(
         // SAFETY: the caller gives the buffer as documented.
         let room = unsafe { argument::room(buffer, length) }?;
         put(received, FarhaulReceived::of(need(connection, "connection")?.messages()?.recv(room)?));
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use farhaul::security::{KeyPair, Pinned, PublicKey, Security};
 use farhaul::{Builder, Endpoint, Protocol, Rate};
 
-use crate::argument::{self, millis, need, need_mut};
-use crate::border::{border, border_of, leave};
+use crate::argument::{self, millis, need};
+use crate::border::{border_of, change, leave};
 use crate::error::FarhaulError;
 use crate::fault::Fault;
 use crate::key::FarhaulKey;
@@ -138,9 +138,9 @@ pub extern "C" fn farhaul_options_plain(
     options: Option<&mut FarhaulOptions>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        need_mut(options, "options")?.protection = Protection::Plain;
-        Ok(FarhaulResult::Ok)
+    change(options, "options", error, |options| {
+        options.protection = Protection::Plain;
+        Ok(())
     })
 }
 
@@ -151,9 +151,9 @@ pub extern "C" fn farhaul_options_identity(
     key: Option<&FarhaulKey>,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        need_mut(options, "options")?.protection = Protection::By(need(key, "key")?.pair.clone());
-        Ok(FarhaulResult::Ok)
+    change(options, "options", error, |options| {
+        options.protection = Protection::By(need(key, "key")?.pair.clone());
+        Ok(())
     })
 }
 
@@ -164,11 +164,11 @@ pub unsafe extern "C" fn farhaul_options_trust_server(
     public_key: *const c_char,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    change(options, "options", error, |options| {
         // SAFETY: the caller gives texts as documented.
         let key = public_key_of(unsafe { argument::words(public_key, "public_key") }?)?;
-        need_mut(options, "options")?.trusts.servers.push(key);
-        Ok(FarhaulResult::Ok)
+        options.trusts.servers.push(key);
+        Ok(())
     })
 }
 
@@ -179,11 +179,11 @@ pub unsafe extern "C" fn farhaul_options_trust_client(
     public_key: *const c_char,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    change(options, "options", error, |options| {
         // SAFETY: the caller gives texts as documented.
         let key = public_key_of(unsafe { argument::words(public_key, "public_key") }?)?;
-        need_mut(options, "options")?.trusts.clients.push(key);
-        Ok(FarhaulResult::Ok)
+        options.trusts.clients.push(key);
+        Ok(())
     })
 }
 
@@ -198,12 +198,12 @@ pub unsafe extern "C" fn farhaul_options_set_protocol(
     name: *const c_char,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    change(options, "options", error, |options| {
         // SAFETY: the caller gives texts as documented.
         let name = unsafe { argument::words(name, "name") }?;
         let protocol = name.parse().map_err(|error| Fault::invalid(format!("the protocol: {error}")))?;
-        need_mut(options, "options")?.protocol = Some(protocol);
-        Ok(FarhaulResult::Ok)
+        options.protocol = Some(protocol);
+        Ok(())
     })
 }
 
@@ -214,11 +214,11 @@ pub unsafe extern "C" fn farhaul_options_set_controller(
     name: *const c_char,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    change(options, "options", error, |options| {
         // SAFETY: the caller gives texts as documented.
         let name = unsafe { argument::words(name, "name") }?;
-        need_mut(options, "options")?.controller = Some(name.to_owned());
-        Ok(FarhaulResult::Ok)
+        options.controller = Some(name.to_owned());
+        Ok(())
     })
 }
 
@@ -229,12 +229,12 @@ pub extern "C" fn farhaul_options_set_max_rate(
     bits_per_second: u64,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
+    change(options, "options", error, |options| {
         if bits_per_second == 0 {
             return Err(Fault::invalid("a rate must be above zero"));
         }
-        need_mut(options, "options")?.max_rate = Some(Rate::from_bits_per_second(bits_per_second));
-        Ok(FarhaulResult::Ok)
+        options.max_rate = Some(Rate::from_bits_per_second(bits_per_second));
+        Ok(())
     })
 }
 
@@ -246,8 +246,8 @@ pub extern "C" fn farhaul_options_set_time(
     milliseconds: u64,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        let times = &mut need_mut(options, "options")?.times;
+    change(options, "options", error, |options| {
+        let times = &mut options.times;
         let place = match time {
             FARHAUL_TIME_CONNECT => &mut times.connect,
             FARHAUL_TIME_RENDEZVOUS => &mut times.rendezvous,
@@ -257,7 +257,7 @@ pub extern "C" fn farhaul_options_set_time(
             _ => return Err(Fault::invalid(format!("{time} is none of FARHAUL_TIME_…"))),
         };
         *place = Some(millis(milliseconds));
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -269,8 +269,8 @@ pub extern "C" fn farhaul_options_set_size(
     value: u64,
     error: Option<&mut MaybeUninit<*mut FarhaulError>>,
 ) -> FarhaulResult {
-    border(error, || {
-        let sizes = &mut need_mut(options, "options")?.sizes;
+    change(options, "options", error, |options| {
+        let sizes = &mut options.sizes;
         let too_large = |_| Fault::invalid(format!("{value} is too large for this setting"));
         match size {
             FARHAUL_SIZE_PACKET => sizes.mss = Some(u32::try_from(value).map_err(too_large)?),
@@ -281,6 +281,6 @@ pub extern "C" fn farhaul_options_set_size(
             FARHAUL_SIZE_CONNECTIONS => sizes.connections = Some(usize::try_from(value).map_err(too_large)?),
             _ => return Err(Fault::invalid(format!("{size} is none of FARHAUL_SIZE_…"))),
         }
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }

@@ -163,6 +163,13 @@ pub extern "C" fn farhaul_strerror(result: i32) -> *const c_char {
     found.unwrap_or(&UNKNOWN).as_ptr()
 }
 
+/// A call without a result of its own that came to its end.
+impl From<()> for FarhaulResult {
+    fn from((): ()) -> Self {
+        Self::Ok
+    }
+}
+
 impl FarhaulResult {
     /// The result for a failure of a copy or a request.
     pub(crate) const fn of_code(code: Code) -> Self {

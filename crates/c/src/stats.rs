@@ -89,6 +89,6 @@ pub extern "C" fn farhaul_connection_stats(
 ) -> FarhaulResult {
     border(error, || {
         put(stats, FarhaulStats::of(&common(connection)?.stats()?));
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }

@@ -26,7 +26,7 @@ pub unsafe extern "C" fn farhaul_read(
         // SAFETY: the caller gives the buffer as documented.
         let room = unsafe { argument::room(buffer, length) }?;
         put(count, need(connection, "connection")?.stream()?.recv(room)?);
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn farhaul_write(
         // SAFETY: the caller gives the buffer as documented.
         let data = unsafe { argument::content(data, length) }?;
         put(count, need(connection, "connection")?.stream()?.send(data)?);
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn farhaul_write_all(
         // SAFETY: the caller gives the buffer as documented.
         let data = unsafe { argument::content(data, length) }?;
         need(connection, "connection")?.stream()?.send_all(data)?;
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn farhaul_send_file(
         // SAFETY: the caller keeps the descriptor open.
         let file = unsafe { duplicate(file) }?;
         need(connection, "connection")?.stream()?.send_file(&file, offset, length)?;
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn farhaul_recv_file(
         // SAFETY: the caller keeps the descriptor open.
         let file = unsafe { duplicate(file) }?;
         need(connection, "connection")?.stream()?.recv_file(&file, length)?;
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 

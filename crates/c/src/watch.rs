@@ -101,7 +101,7 @@ pub extern "C" fn farhaul_watch_check(
 ) -> FarhaulResult {
     border(error, || {
         put(ready, need(watch, "watch")?.check()?);
-        Ok(FarhaulResult::Ok)
+        Ok(())
     })
 }
 
