@@ -110,7 +110,7 @@ fn build(workspace: &Workspace, made: &[PathBuf]) -> Result<()> {
     for package in published(workspace) {
         let mut cargo = workspace.cargo();
         cargo.current_dir(&unpacked).env("CARGO_TARGET_DIR", folder.join("target"));
-        succeed(cargo.args(["build", "--quiet", "--offline", "-p", &package.name]))?;
+        succeed(cargo.args(["build", "--quiet", "-p", &package.name]))?;
     }
     println!("{} crates build from their files", made.len());
     Ok(())
