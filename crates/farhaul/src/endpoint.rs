@@ -149,6 +149,8 @@ impl Endpoint {
     /// The clients of other programs that open a TCP connection to this port, from now on until its listener is closed.
     /// The latest call receives them. A protocol without a control channel has none, and neither has a secure port.
     ///
+    /// Call it before [`listen`](Self::listen), which opens the TCP port: a client that comes in between is refused.
+    ///
     /// # Errors
     /// The endpoint's driver thread is gone.
     pub fn other_clients(&self) -> Result<OtherClients, Error> {
