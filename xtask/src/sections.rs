@@ -1,7 +1,9 @@
 //! A run of checks in sections, and its summary.
 
 use std::io::Write as _;
+use std::panic::resume_unwind;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -27,9 +29,16 @@ struct Section {
 }
 
 /// The sections so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Sections {
+    began: Stopwatch,
     done: Vec<Section>,
+}
+
+impl Default for Sections {
+    fn default() -> Self {
+        Self { began: Stopwatch::start(), done: Vec::new() }
+    }
 }
 
 impl Sections {
@@ -49,6 +58,29 @@ impl Sections {
         let _ = std::io::stdout().flush();
     }
 
+    /// Runs a section while another one waits for most of its time. That one prints nothing before its end, and its
+    /// processor time counts with the first.
+    pub(crate) fn section_beside<T: Send>(
+        &mut self,
+        title: &str,
+        check: impl FnOnce() -> Result<CheckStatus>,
+        (waiting_title, waits): (&str, impl FnOnce() -> Result<T> + Send),
+        end: impl FnOnce(T),
+    ) {
+        let (ended, elapsed) = thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let stopwatch = Stopwatch::start();
+                (waits(), stopwatch.elapsed())
+            });
+            self.section(title, check);
+            waiting.join().unwrap_or_else(|panic| resume_unwind(panic))
+        });
+        self.section(waiting_title, || ended.map(end).map(|()| CheckStatus::Passed));
+        if let Some(section) = self.done.last_mut() {
+            (section.elapsed, section.processor) = (elapsed, None);
+        }
+    }
+
     /// Prints the summary.
     ///
     /// # Errors
@@ -56,9 +88,8 @@ impl Sections {
     pub(crate) fn finish(self) -> Result<()> {
         println!("\n━━ summary {}", "━".repeat(69));
         println!("{:<8} {:>7} {:>11}", "", "time", "processor");
-        let (mut failed, mut elapsed_total, mut processor_total) = (0, Duration::ZERO, Duration::ZERO);
+        let (mut failed, mut processor_total) = (0, Duration::ZERO);
         for Section { title, status, elapsed, processor } in &self.done {
-            elapsed_total += *elapsed;
             processor_total += processor.unwrap_or_default();
             let (mark, why) = match status {
                 Ok(CheckStatus::Passed) => ("ok", String::new()),
@@ -70,7 +101,7 @@ impl Sections {
             };
             println!("{mark:<8} {} {}  {title}{why}", seconds(Some(*elapsed), 5), seconds(*processor, 9));
         }
-        println!("{:<8} {} {}  all", "", seconds(Some(elapsed_total), 5), seconds(Some(processor_total), 9));
+        println!("{:<8} {} {}  all", "", seconds(Some(self.began.elapsed()), 5), seconds(Some(processor_total), 9));
         if failed > 0 {
             bail!("{failed} of {} sections failed", self.done.len());
         }

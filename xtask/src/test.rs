@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::sections::{CheckStatus, Sections, succeed};
 use crate::suite::{Extent, Report, Suite, Surroundings, documentation};
+use crate::torture::{Checked, Company};
 use crate::workspace::{Package, Workspace};
 use crate::{citations, interop, packages, packaging, python, tidy, torture};
 
@@ -57,11 +58,22 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
         suite.run(workspace, extent, &surroundings, &mut report)?;
         Ok(CheckStatus::Passed)
     });
-    sections.section("faults", || {
+    let faults = |company| {
         suite.as_ref().context("the program was not built")?;
-        torture::check(&workspace.target.join("debug/farhaul"), &mut report)
+        torture::check(&workspace.target.join("debug/farhaul"), company)
+    };
+    let mut left_out = Vec::new();
+    let mut seen = |faults: Checked| {
+        faults.lines.iter().for_each(|line| println!("{line}"));
+        left_out.extend(faults.left_out);
+    };
+    sections.section("faults, one at a time", || {
+        seen(faults(Company::Alone)?);
+        Ok(CheckStatus::Passed)
     });
-    sections.section("python", || python.test(workspace, &[], &mut report));
+    let waiting = ("faults, several at a time", || faults(Company::Any));
+    sections.section_beside("python", || python.test(workspace, &[], &mut report), waiting, &mut seen);
+    left_out.into_iter().for_each(|(row, why)| report.leave_out(row, why));
     sections.section("examples in the documentation", || {
         documentation::run(workspace, &features, &mut report)?;
         Ok(CheckStatus::Passed)

@@ -35,8 +35,7 @@ use std::path::Path;
 use anyhow::{Result, bail, ensure};
 
 use crate::clock::Stopwatch;
-use crate::sections::CheckStatus;
-use crate::suite::{Extent, Report};
+use crate::suite::Extent;
 use crate::workspace::Workspace;
 use bed::Bed;
 use schedule::Finished;
@@ -103,7 +102,7 @@ impl Row {
 
 /// The rows that may run at the same time, in the short form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Company {
+pub(crate) enum Company {
     /// It mostly waits.
     Any,
     /// It uses the processors, or measures.
@@ -139,18 +138,38 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     let mut build = workspace.cargo();
     ensure!(build.args(["build", "--quiet", "-p", "farhaul-cli"]).status()?.success(), "it does not build");
     let is_meant = |row: &&Row| ids.is_empty() || ids.iter().any(|id| row.id.eq_ignore_ascii_case(id));
-    judge(&workspace.target.join("debug/farhaul"), extent, &ROWS.iter().filter(is_meant).collect::<Vec<_>>()).map(drop)
+    let rows: Vec<_> = ROWS.iter().filter(is_meant).collect();
+    judge(&workspace.target.join("debug/farhaul"), extent, &rows, &mut |line| println!("{line}")).map(drop)
 }
 
-/// Runs all rows in their short form, with a program that is built. Those that this machine cannot provoke are left out.
-pub(crate) fn check(program: &Path, report: &mut Report) -> Result<CheckStatus> {
-    let left_out = judge(program, Extent::Short, &ROWS.iter().collect::<Vec<_>>())?;
-    left_out.into_iter().for_each(|(row, why)| report.leave_out(format!("faults {}", row.id), why));
-    Ok(CheckStatus::Passed)
+/// Rows in their short form that have run without a fault of the program.
+pub(crate) struct Checked {
+    /// What each row has seen.
+    pub(crate) lines: Vec<String>,
+    /// Rows that this machine cannot provoke, and why.
+    pub(crate) left_out: Vec<(String, String)>,
+}
+
+/// Runs all rows of that company in their short form, with a program that is built.
+pub(crate) fn check(program: &Path, company: Company) -> Result<Checked> {
+    let rows: Vec<&Row> = ROWS.iter().filter(|row| row.company == company).collect();
+    let mut lines = Vec::new();
+    match judge(program, Extent::Short, &rows, &mut |line| lines.push(line)) {
+        Ok(left_out) => {
+            let left_out = left_out.into_iter().map(|(row, why)| (format!("faults {}", row.id), why)).collect();
+            Ok(Checked { lines, left_out })
+        }
+        Err(error) => Err(error.context(lines.join("\n"))),
+    }
 }
 
 /// Runs rows. Returns those that this machine cannot provoke, and why.
-fn judge<'a>(program: &Path, extent: Extent, rows: &[&'a Row]) -> Result<Vec<(&'a Row, String)>> {
+fn judge<'a>(
+    program: &Path,
+    extent: Extent,
+    rows: &[&'a Row],
+    say: &mut dyn FnMut(String),
+) -> Result<Vec<(&'a Row, String)>> {
     let (mut right, mut wrong, mut left_out) = (0, 0, Vec::new());
     let began = Stopwatch::start();
     schedule::run(program, extent, rows, |Finished { row, elapsed, outcome }| {
@@ -168,13 +187,13 @@ fn judge<'a>(program: &Path, extent: Extent, rows: &[&'a Row]) -> Result<Vec<(&'
                 ("WRONG", format!("{error:#}"))
             }
         };
-        println!("{:<4} {word:<6} {:>6.1} s  {}: {what}", row.id, elapsed.as_secs_f64(), row.fault);
+        say(format!("{:<4} {word:<6} {:>6.1} s  {}: {what}", row.id, elapsed.as_secs_f64(), row.fault));
     });
-    println!(
+    say(format!(
         "{right} right, {wrong} wrong, {} that this machine cannot provoke, in {:.0} s",
         left_out.len(),
         began.elapsed().as_secs_f64()
-    );
+    ));
     ensure!(wrong == 0, "{wrong} of the faults broke a promise");
     Ok(left_out)
 }
