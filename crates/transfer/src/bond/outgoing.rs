@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use farhaul::Error;
 use farhaul_session::{BLOCK_HEADER, MAX_BLOCK, Record};
-use farhaul_units::Instant;
+use farhaul_units::{Duration, Instant};
 
 use super::shared::{Cause, Flow, Shared, lock};
 
@@ -163,17 +163,25 @@ impl Shared {
             if self.is_cancelled.load(Ordering::Acquire) {
                 return Err(Error::Cancelled);
             }
-            state = match deadline {
-                None => self.outgoing.room.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(deadline) => {
-                    let left = deadline.saturating_since(self.clock.now());
-                    if left.is_zero() {
-                        return Err(Error::TimedOut(lock(&self.timeouts).write.unwrap_or_default()));
-                    }
-                    self.outgoing.room.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            let limit = || lock(&self.timeouts).write.unwrap_or_default();
+            state = self.wait_for_room(state, deadline, limit)?;
         }
+    }
+
+    /// Waits for room in the queue, or for the end of a writer. After the deadline, the error tells the limit.
+    fn wait_for_room<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        deadline: Option<Instant>,
+        limit: impl FnOnce() -> Duration,
+    ) -> Result<MutexGuard<'a, State>, Error> {
+        let room = &self.outgoing.room;
+        let Some(deadline) = deadline else { return Ok(room.wait(state).unwrap_or_else(PoisonError::into_inner)) };
+        let left = deadline.saturating_since(self.clock.now());
+        if left.is_zero() {
+            return Err(Error::TimedOut(limit()));
+        }
+        Ok(room.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0)
     }
 
     fn took(&self, mut state: MutexGuard<'_, State>, next: u64, len: usize) -> usize {
@@ -208,16 +216,7 @@ impl Shared {
             if self.is_cancelled.load(Ordering::Acquire) && deadline.is_none() {
                 return Err(Error::Cancelled);
             }
-            state = match deadline {
-                None => self.outgoing.room.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(deadline) => {
-                    let left = deadline.saturating_since(self.clock.now());
-                    if left.is_zero() {
-                        return Err(Error::TimedOut(super::BACKGROUND));
-                    }
-                    self.outgoing.room.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            state = self.wait_for_room(state, deadline, || super::BACKGROUND)?;
         }
         state.failed.map_or(Ok(()), |cause| Err(cause.into()))
     }
