@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::BLASTS;
-use crate::limits::{one_is_limited_by, slow};
+use crate::limits::slow_disk_is_the_limit;
 use crate::process::{Scratch, Server, farhaul, farhaul_under};
 
 /// A call of a disk that is much slower than the path: SABUL needs half of 30 ms for the bytes of one call on a busy machine.
@@ -30,16 +30,14 @@ fn each_blast(run: impl Fn(&'static str) + Sync) {
 // Waits for 70 ms in each read from the disk, for 8 MB over each of five protocols, three at a time.
 #[test]
 fn a_slow_disk_at_the_sender_is_the_limit_of_every_blast() {
-    let Some(slow) = slow("pread64", SLOW_DISK) else { return };
-    let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
     each_blast(|protocol| {
         let scratch = Scratch::new();
         let (file, root) = (scratch.file("file", SIZE), scratch.dir("root"));
         let server = Server::begin(&["serve", "--protocol", protocol, "--root", &root]);
         let target = format!("udt://{}/", server.address);
-        one_is_limited_by("disk_read", || {
+        slow_disk_is_the_limit("disk_read", ("pread64", SLOW_DISK), |slow| {
             let copy = ["copy", "--plain", "--json", "--protocol", protocol, &file, &target];
-            let run = farhaul_under(&slow, &[&copy[..], &RATE].concat());
+            let run = farhaul_under(slow, &[&copy[..], &RATE].concat());
             run.succeeds();
             run.end()
         });
@@ -49,13 +47,11 @@ fn a_slow_disk_at_the_sender_is_the_limit_of_every_blast() {
 // Waits for 70 ms in each write to the disk, for 8 MB over each of five protocols, three at a time.
 #[test]
 fn a_slow_disk_at_the_receiver_is_the_limit_of_every_blast() {
-    let Some(slow) = slow("pwrite64", SLOW_DISK) else { return };
-    let slow: Vec<&str> = slow.iter().map(String::as_str).collect();
     each_blast(|protocol| {
         let scratch = Scratch::new();
         let (file, root) = (scratch.file("file", SIZE), scratch.dir("root"));
-        one_is_limited_by("disk_write", || {
-            let server = Server::begin_under(&slow, &["serve", "--protocol", protocol, "--root", &root]);
+        slow_disk_is_the_limit("disk_write", ("pwrite64", SLOW_DISK), |slow| {
+            let server = Server::begin_under(slow, &["serve", "--protocol", protocol, "--root", &root]);
             let target = format!("udt://{}/", server.address);
             let copy = ["copy", "--plain", "--json", "--protocol", protocol, &file, &target];
             let run = farhaul(&[&copy[..], &RATE].concat());
