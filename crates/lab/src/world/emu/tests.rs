@@ -34,10 +34,25 @@ fn record(text: &str, choices: Choices) -> Option<Record> {
     Some(tried(text, choices, &|| false)?.unwrap_or_else(|error| panic!("{error}")))
 }
 
+/// The record of a run in which this machine kept time. On a busy one it has some tries, and the last record may be invalid.
+fn punctual(text: &str) -> Option<Record> {
+    let mut last = record(text, Choices::default())?;
+    for _ in 1..TRIES {
+        if last.emulation.as_ref().is_some_and(|emulation| emulation.valid) {
+            break;
+        }
+        last = record(text, Choices::default())?;
+    }
+    Some(last)
+}
+
 /// The failure of a run, if this machine permits one.
 fn failure(text: &str, choices: Choices) -> Option<String> {
     Some(tried(text, choices, &|| false)?.expect_err("it cannot be run").to_string())
 }
+
+/// Runs until one is valid.
+const TRIES: usize = 4;
 
 const LINK: &str = "title = 'x'\nduration = '1200ms'\nwarmup = '200ms'\n[link]\nrate = '40mbit'\nrtt = '10ms'\n";
 
@@ -232,14 +247,19 @@ fn measured_streams_run_between_real_sockets_and_are_counted_at_both_ends() {
     let flows = "[[flow]]\nname = 'steady'\nprotocol = 'stable'\ntarget = '4mbit'\nsleep = '5ms'\n\
                  [[flow]]\nname = 'point'\nprotocol = 'probe'\nwindow = 2\nsleep = '8ms'\nstop = '1s'\n\
                  [[flow]]\nname = 'message'\nprotocol = 'probe'\nwindow = 3\nsleep = '20ms'\nmessages = true\n";
-    let Some(record) = record(&format!("{LINK}{flows}"), Choices::default()) else { return };
+    let Some(record) = punctual(&format!("{LINK}{flows}")) else { return };
     let metrics = &record.metrics;
     for flow in ["steady", "point", "message"] {
         assert!(metrics[&format!("goodput.{flow}")] > 0.0 && metrics[&format!("sent.{flow}")] > 0.0, "{metrics:?}");
-        assert!(metrics[&format!("loss.{flow}")] < 0.2, "{metrics:?}");
     }
-    // A burst of two packets every 8 ms is 3 Mbit/s on the wire.
-    assert!(metrics["sent.point"] > 1e6 && metrics["sent.point"] < 4e6, "{metrics:?}");
+    // A burst of two packets every 8 ms is 3 Mbit/s on the wire, and less if the host is late.
+    assert!(metrics["sent.point"] < 4e6, "{metrics:?}");
+    if record.emulation.as_ref().is_some_and(|emulation| emulation.valid) {
+        assert!(metrics["sent.point"] > 1e6, "{metrics:?}");
+        for flow in ["steady", "point", "message"] {
+            assert!(metrics[&format!("loss.{flow}")] < 0.2, "{metrics:?}");
+        }
+    }
     assert!(metrics["rtt.steady"] >= 0.01 && metrics["rtt.message"] >= 0.01 && metrics["jitter.message"] >= 0.0);
     assert_eq!(metrics.get("rtt.point"), None, "nobody acknowledges it");
 }
