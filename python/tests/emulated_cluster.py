@@ -13,8 +13,9 @@ The path carries packets between its two hosts alone, so those of the workers cr
 The program of the near host copies files from all sources to all sinks, kills ``source0`` in the middle of its largest one, and starts a
 successor. Then it does the same to ``sink1`` with another file. It prints what it saw as JSON.
 
-With ``vanish source`` or ``vanish sink`` after DIR, it cuts a host off instead, whose packets are dropped from then on, and prints what became
-of its file. That takes minutes, so no test does it.
+With ``vanish source`` or ``vanish sink`` after DIR, it cuts a host off instead, whose packets are dropped from then on, and prints what
+became of its file. With ``vanish source spare``, a worker of that name begins on another host then. With ``vanish source back``, the host is
+there again after ten seconds. That takes up to a minute, so no test does it.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ RATE = "300mbit"
 SECOND, SECOND_AT = 24 * MIB, 8
 """The file whose sink is killed, and chunks of it by then."""
 SECOND_RATE = "100mbit"
+CUT, SPARE = 2, 3
+"""The host that is cut off, and the one where its worker may begin again."""
 RECORD = 48
 """Bytes of the journal for each chunk."""
 _NEWNET, _NEWNS = 0x40000000, 0x00020000
@@ -104,8 +107,13 @@ def worker(name: str, address: str, directory: str) -> None:
     from distributed import Worker
 
     async def run() -> None:
-        made = Worker(SCHEDULER, name=name, nthreads=1, host=address, resources={"nic": 1}, local_directory=directory)
-        await made
+        while True:
+            made = Worker(SCHEDULER, name=name, nthreads=1, host=address, resources={"nic": 1}, local_directory=directory)
+            try:
+                await made
+                break
+            except RuntimeError:  # Dask takes no second worker of a name, until it has missed the first one.
+                await asyncio.sleep(1)
         await made.finished()
 
     asyncio.run(run())
@@ -130,14 +138,17 @@ def workers(side: str, directory: str, with_successor: int) -> tuple[list[int], 
     ip(f"route add {other}.0/24 via 10.79.0.{its}")
     begins_successor, begin_successor = os.pipe()
     processes = []
-    for number in range(3):
+    for number in range(4):
         process = host(prefix, number)
         if process == 0:
-            folder = f"{directory}/dask-{kind}{number}"
-            if number == with_successor and os.fork() == 0:
+            folder, address = f"{directory}/dask-{kind}{number}", f"{prefix}.{number + 1}"
+            if number == SPARE:
+                wait_for(lambda: os.path.exists(f"{directory}/{side}-spare"), 300)
+                number = CUT
+            elif number == with_successor and os.fork() == 0:
                 folder += "-successor"
                 os.read(begins_successor, 1)
-            worker(f"{kind}{number}", f"{prefix}.{number + 1}", folder)
+            worker(f"{kind}{number}", address, folder)
         processes.append(process)
     return processes, begin_successor
 
@@ -166,7 +177,7 @@ def far(directory: str) -> None:
             replace(processes[1], begin_successor)
         if os.path.exists(f"{directory}/far-shall-cut"):
             os.unlink(f"{directory}/far-shall-cut")
-            ip("link set w2 down")
+            ip(f"link set w{CUT} down")
         time.sleep(0.02)
 
 
@@ -199,7 +210,7 @@ def kill_sink(directory: str, client: object) -> dict[str, object]:
     return {"rows": report.rows(), "seconds": report.seconds, "resent_bytes": report.resent_bytes, "equal": are_equal([pair])}
 
 
-def vanish(directory: str, client: object, which: str) -> dict[str, object]:
+def vanish(directory: str, client: object, which: str, what_then: str | None) -> dict[str, object]:
     import farhaul.dask
 
     pair = one_file(directory, 2, 2, 4 * SECOND)
@@ -209,18 +220,28 @@ def vanish(directory: str, client: object, which: str) -> dict[str, object]:
         wait_for(lambda: chunks(directory, 2, "alone2to2") >= SECOND_AT)
         cut["at"] = time.monotonic()
         if which == "source":
-            ip("link set w2 down")
+            ip(f"link set w{CUT} down")
         else:
             tell_far(directory, "cut")
+        if what_then == "spare":
+            side = "near" if which == "source" else "far"
+            with open(f"{directory}/{side}-spare", "w"):
+                pass
+        elif what_then == "back":
+            time.sleep(10)
+            ip(f"link set w{CUT} up")
+            # The routes went with the link.
+            ip(f"route replace 10.78.1.{CUT + 1}/32 dev w{CUT}")
 
     dropper = threading.Thread(target=drop)
     dropper.start()
     report = farhaul.dask.copy([pair], client, resources={"nic": 1}, errors="collect", rate=SECOND_RATE, patience=20)  # type: ignore[arg-type]
     dropper.join()
-    return {"rows": report.rows(), "seconds_after": time.monotonic() - cut["at"]}
+    seconds = time.monotonic() - cut["at"]
+    return {"rows": report.rows(), "seconds_after": seconds, "resent_bytes": report.resent_bytes}
 
 
-def near(directory: str, vanishing: str | None) -> dict[str, object]:
+def near(directory: str, vanishing: list[str]) -> dict[str, object]:
     processes, begin_successor = workers("near", directory, 0)
 
     from distributed import Client, LocalCluster
@@ -248,8 +269,8 @@ def near(directory: str, vanishing: str | None) -> dict[str, object]:
         Client(cluster) as client,
     ):
         client.wait_for_workers(6, timeout=30)
-        if vanishing is not None:
-            return vanish(directory, client, vanishing)
+        if vanishing:
+            return vanish(directory, client, vanishing[0], vanishing[1] if vanishing[1:] else None)
         killer = threading.Thread(target=kill)
         killer.start()
         report = farhaul.dask.copy(pairs, client, resources={"nic": 1}, errors="collect", rate=RATE)
@@ -276,7 +297,7 @@ def main() -> None:
         if os.fork() == 0:
             far(directory)
         return
-    print(json.dumps(near(directory, rest[1] if rest else None)), flush=True)
+    print(json.dumps(near(directory, rest[1:])), flush=True)
 
 
 main()

@@ -141,9 +141,9 @@ def test_the_dashboard_has_one_bar_for_a_copy_which_counts_what_is_done(client, 
         done = iter(copies)
         assert {os.path.basename(next(done).source) for _ in range(3)} == {"a", "b", "c"}
         wait_for(lambda: chunks(tmp_path / "to1", "slow") > 0)
-        assert client.run_on_scheduler(about_progress) == {"farhaul copy": {"memory": 3, "processing": 1}}
-        names = client.run_on_scheduler(lambda dask_scheduler: sorted(key[1:] for key in dask_scheduler.tasks))
-        assert [name[1] for name in names] == ["0 to 1", "2 to 1", "0 to 1", "2 to 1"]
+        assert client.run_on_scheduler(about_progress) == {"farhaul-copy": {"memory": 3, "processing": 1}}
+        names = client.run_on_scheduler(lambda dask_scheduler: sorted(key.split("-")[2] for key in dask_scheduler.tasks))
+        assert names == ["1_0_to_1", "2_2_to_1", "3_0_to_1", "4_2_to_1"]
     wait_for(lambda: client.run_on_scheduler(about_progress) == {})
 
 

@@ -207,8 +207,8 @@ class Driver:
         future = self._client.submit(
             _task.copy_batch,
             _task.Job(self._session, task, items, served, dict(self._settings.options)),
-            # Dask's dashboard has one bar for all copies, by the words before the hyphen, and one group for each.
-            key=(f"farhaul copy-{self._session}", self._tasks, work.batch.route),
+            # Dask's dashboard has one bar for all keys with the same words at their begin, and no page for one with a blank.
+            key=f"farhaul-copy-{self._tasks}_{work.batch.route.replace(' ', '_')}-{self._session}",
             workers=[source],
             allow_other_workers=False,
             resources=dict(self._settings.resources) or None,

@@ -36,7 +36,7 @@ def sizes(client: Client, cluster: Cluster, pairs: Iterable[Pair], is_cancelled:
             future: Future = client.submit(
                 _task.measure,
                 [pair.source.path for pair in some],
-                key=(f"farhaul sizes-{session}", len(asked), host),
+                key=f"farhaul-sizes-{len(asked) + 1}_{host.replace(' ', '_')}-{session}",
                 workers=[worker],
                 priority=100,
                 pure=False,

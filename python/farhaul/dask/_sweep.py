@@ -72,7 +72,7 @@ def lab_sweep(
     client = client or current_client()
     jobs = list(_jobs(axes, seeds))
     options = {"quick": quick, "world": world, "tcp": tcp, "controllers": controllers}
-    name = f"lab {experiment if isinstance(experiment, str) and experiment.isalnum() else 'scenario'}-{uuid.uuid4().hex}"
+    name = f"farhaul-lab-{uuid.uuid4().hex}"
     outcomes: list[list[dict[str, Any]] | BaseException | None] = [None] * len(jobs)
     futures: dict[int, Future] = {}
     with _Kept(store, experiment, options) as kept:
