@@ -13,7 +13,7 @@ from typing import Any
 
 from .cc import Controller
 
-_CONSTANTS = (type(None), bool, int, float, complex, str, bytes, type(Ellipsis))
+_CONSTANTS = (type(None), bool, int, float, complex, type(Ellipsis))
 _OF_THE_CLASS_ALONE = {
     "__annotations__",
     "__dict__",
@@ -25,16 +25,30 @@ _OF_THE_CLASS_ALONE = {
 }
 """Attributes of classes that change without their code."""
 
+_MOST_VALUES = 200_000
+"""Values that are read: some tenths of a second."""
+_MOST_BYTES = 64 << 20
+"""Bytes of other objects that are read."""
+
 
 def revision_of(make: Callable[[], Controller]) -> str:
     """The text for a class, or for another callable that makes controllers.
 
     It has the code of the class, of its bases, and of the functions, classes and constants that they name. Of other packages it has the
-    source of the module. An attribute ``revision`` stands for its class. What cannot be read gives another text in each process.
+    source of the module. An attribute ``revision`` stands for its class. What cannot be read, or is too large, gives another text in
+    each process.
     """
     walk = _Walk(_package_of(make.func if isinstance(make, functools.partial) else make))
-    walk.value(make)
+    try:
+        walk.value(make)
+    except Exception:
+        # It is not known again, so that nobody gets the results of something else.
+        return os.urandom(32).hex()
     return walk.digest.hexdigest()
+
+
+class _TooLarge(Exception):
+    """A controller refers to more than can be read each time that it is used."""
 
 
 class _Walk:
@@ -43,10 +57,19 @@ class _Walk:
         self._own = own
         """The package of the controller, whose code is read wherever it is."""
         self._seen: dict[int, Any] = {}
+        self._values = 0
+        self._bytes = 0
 
     def value(self, value: Any) -> None:
+        self._values += 1
+        if self._values > _MOST_VALUES:
+            raise _TooLarge
         if isinstance(value, _CONSTANTS):
             self._word(f"{type(value).__name__} {value!r}")
+        elif isinstance(value, (str, bytes)):
+            content = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+            self._word(f"{type(value).__name__} {len(content)}")
+            self.write(content)
         elif id(value) in self._seen:
             self._word("again")
         else:
@@ -129,11 +152,16 @@ class _Walk:
                 self.value(source.read())
 
     def _pickled(self, value: Any) -> None:
-        try:
-            self.value(pickle.dumps(value, protocol=4))
-        except Exception:
-            # It is not known again, so that nobody gets the results of something else.
-            self.value(os.urandom(16))
+        pickle.Pickler(self, protocol=4).dump(value)
+
+    def write(self, content: bytes) -> int:
+        """Takes what is pickled."""
+        view = memoryview(content)
+        self._bytes += view.nbytes
+        if self._bytes > _MOST_BYTES:
+            raise _TooLarge
+        self.digest.update(view)
+        return view.nbytes
 
     def _all(self, values: Any) -> None:
         self._word(f"{len(values)}")

@@ -223,6 +223,8 @@ def test_a_store_knows_when_the_code_of_a_controller_has_changed(tmp_path):
         lock = threading.Lock()
 
     assert [runs(Changing), runs(Changing)] == [1, 1]
+    Changing.lock, Changing.large = None, bytes(65 << 20)
+    assert [runs(Changing), runs(Changing)] == [1, 1], "too large to be read each time"
     Changing.revision = "1"
     assert [runs(Changing), runs(Changing)] == [1, 0]
 
