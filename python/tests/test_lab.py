@@ -261,5 +261,10 @@ def test_the_same_class_runs_between_real_sockets():
         def on_ack(self, path, ack, control):
             raise LookupError("on purpose")
 
-    with pytest.raises(farhaul.ControllerError, match="Broken raised LookupError in on_ack: on purpose"):
-        lab.run({**scenario, "duration": "60s"}, controllers={"mine": Broken}, world="emu")
+    class BrokenAtReceiver(Window):
+        def on_received(self, path, packets, control):
+            raise LookupError("on purpose")
+
+    for broken, callback in ((Broken, "on_ack"), (BrokenAtReceiver, "on_received")):
+        with pytest.raises(farhaul.ControllerError, match=f"{broken.__name__} raised LookupError in {callback}: on purpose"):
+            lab.run({**scenario, "duration": "60s"}, controllers={"mine": broken}, world="emu")
