@@ -62,7 +62,7 @@ def test_a_sweep_that_is_repeated_makes_only_the_runs_that_its_store_lacks(clien
     first = sweep()
     again = sweep()
     assert told == [(2, 2)]
-    assert all(kept == pytest.approx(made) for kept, made in zip(again.rows(), first.rows(), strict=True))
+    assert again.rows() == first.rows()
     # A run of this process at the same place is the same run.
     farhaul.lab.run(SCENARIO, axes={"link.rtt": ["20ms", "40ms", "60ms"]}, store=tmp_path)
     assert len((tmp_path / "records.ndjson").read_text().splitlines()) == 3
