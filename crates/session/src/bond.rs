@@ -153,8 +153,7 @@ pub enum Record {
         /// Their number, from 1 to [`MAX_BLOCK`].
         len: usize,
     },
-    /// This side has taken the flow. The connecting side says so first. The accepting side's word tells it that the flow is no half of
-    /// one.
+    /// This side has taken the flow, and reads it. The connecting side says so first. Each sends blocks once the other one has said so.
     Ready,
     /// The direction has ended. The last record of a flow.
     Total {

@@ -274,6 +274,7 @@ impl BondedStream {
         let shared = self.shared();
         let first = shared.first.stats()?;
         let mut stats = if shared.is_bonded() { shared.sum(first) } else { first };
+        stats.max_rate = shared.cap(stats.max_rate);
         let acknowledged = &mut stats.totals.bytes_acked;
         *acknowledged = acknowledged.saturating_sub(shared.opening.load(Ordering::Acquire));
         Ok(stats)

@@ -175,6 +175,12 @@ impl Shared {
                 Err(Error::TimedOut(_)) => return Err(Error::TimedOut(timeout.unwrap_or_default())),
                 // Flows may have the rest.
                 Ok(0) if self.is_bonded() => {}
+                Ok(0) => {
+                    let mut state = self.incoming.state();
+                    let total = state.order.next();
+                    state.order.end_at(total).map_err(|_| misbehaved())?;
+                    return Ok(0);
+                }
                 Ok(len) => {
                     self.incoming.state().order.advance(len).map_err(|_| misbehaved())?;
                     return Ok(len);
@@ -269,6 +275,11 @@ impl Shared {
     pub(super) fn read_flow(&self, flow: &Flow, early: Vec<u8>) {
         let mut early = (early, 0);
         let end = self.read_records(flow, &mut early).unwrap_or_else(FlowEnd::Failed);
+        // A cancellation ends the reader, and last words may still leave.
+        if !matches!(end, FlowEnd::Told | FlowEnd::Failed(Cause::Cancelled)) {
+            flow.is_lost.store(true, Ordering::Release);
+            self.outgoing.notify();
+        }
         self.end_reader(if flow.has_bytes() { end } else { FlowEnd::Unused }, false);
     }
 
@@ -283,7 +294,7 @@ impl Shared {
                 flow.has_brought.store(true, Ordering::Release);
             }
             match record.map_err(|_| misbehaved())? {
-                Record::Ready => flow.is_confirmed.store(true, Ordering::Release),
+                Record::Ready => self.confirm(flow),
                 Record::Block { offset, len } => {
                     let Some(mut bytes) = self.incoming.admit(offset, len) else { return Ok(FlowEnd::Told) };
                     bytes.resize(len, 0);
@@ -294,7 +305,7 @@ impl Shared {
                     self.incoming.store(offset, bytes)?;
                 }
                 Record::Total { total, flows } => {
-                    flow.is_confirmed.store(true, Ordering::Release);
+                    self.confirm(flow);
                     let mut state = self.incoming.state();
                     state.has_records = true;
                     state.tellers = state.tellers.max(flows);

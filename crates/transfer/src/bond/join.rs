@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul::Stream;
-use farhaul_session::{Bonding, Join, JoinAnswer, MAX_FLOWS, Record, Token};
+use farhaul_session::{Bonding, Join, JoinAnswer, MAX_FLOWS, Token};
 use farhaul_units::Instant;
 
 use super::{BondedStream, Shared};
@@ -172,7 +172,7 @@ impl Further {
             Err(why) => why,
         };
         // A stream that has ended needs no more flows.
-        if stream.upgrade().is_some_and(|stream| !stream.is_closing()) && !self.environment.cancellation.is_requested()
+        if stream.upgrade().is_some_and(|stream| stream.needs_flows()) && !self.environment.cancellation.is_requested()
         {
             self.environment.events.warn(&format!("the transfer goes on with fewer flows than it could have: {why}"));
         }
@@ -193,7 +193,6 @@ pub(super) fn join_over(flow: Stream, stream: &Weak<Shared>, join: Join) -> Resu
         flow.close();
         return joined.map(drop);
     };
-    flow.send_all(&Record::Ready.to_bytes()).map_err(|error| error.to_string())?;
     stream.attach(flow, early.clone(), false).map_err(|error| error.to_string())
 }
 

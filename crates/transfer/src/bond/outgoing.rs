@@ -1,10 +1,10 @@
 //! The blocks that wait for a flow, and the threads that write them.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use farhaul::Error;
+use farhaul::{ConnectionLost, Error};
 use farhaul_session::{BLOCK_HEADER, MAX_BLOCK, Record};
 use farhaul_units::{Duration, Instant};
 
@@ -20,11 +20,16 @@ const SPARE: usize = QUEUE + 16;
 pub(super) struct Outgoing {
     /// Bytes of the stream that the first connection carries. Locked while it takes some.
     first: Mutex<u64>,
+    /// Flows carry what is sent from now on: the peer has taken one. Before, it could not tell bytes that wait on a flow from none,
+    /// once the first connection has ended.
+    is_by_flows: AtomicBool,
     state: Mutex<State>,
     /// There is room in the queue, or a writer has ended.
     room: Condvar,
     /// There is work for a writer.
     work: Condvar,
+    /// A flow was confirmed, or nothing more comes. Its writer waits for that first.
+    confirmed: Condvar,
 }
 
 #[derive(Default)]
@@ -71,9 +76,22 @@ impl Outgoing {
         self.state().writers += 1;
     }
 
+    /// Notifies those that wait. What they look at was changed before.
     pub(super) fn notify(&self) {
+        // A thread that has looked and does not wait yet has it locked.
+        drop(self.state());
         self.room.notify_all();
         self.work.notify_all();
+        self.confirmed.notify_all();
+    }
+
+    pub(super) fn carry_by_flows(&self) {
+        self.is_by_flows.store(true, Ordering::Release);
+        self.notify();
+    }
+
+    fn is_by_flows(&self) -> bool {
+        self.is_by_flows.load(Ordering::Acquire)
     }
 
     pub(super) fn fail(&self, cause: Cause) {
@@ -87,6 +105,12 @@ impl Outgoing {
         state.queue.clear();
         drop(state);
         self.notify();
+    }
+
+    /// Whether nothing more is sent.
+    pub(super) fn has_ended(&self) -> bool {
+        let state = self.state();
+        state.end.is_some() || state.is_gone
     }
 
     /// Bytes of the stream that connections have taken.
@@ -104,9 +128,9 @@ impl Shared {
             return Ok(0);
         }
         let deadline = self.deadline(lock(&self.timeouts).write);
-        if !self.is_bonded() {
+        if !self.outgoing.is_by_flows() {
             let mut first = lock(&self.outgoing.first);
-            if !self.is_bonded() {
+            if !self.outgoing.is_by_flows() {
                 let len = self.first.send(data)?;
                 *first += len as u64;
                 return Ok(len);
@@ -120,7 +144,7 @@ impl Shared {
         if !self.is_open {
             return self.first.send(data);
         }
-        if self.is_bonded() {
+        if self.outgoing.is_by_flows() {
             return self.enqueue(data, Some(self.clock.now()));
         }
         // A thread that waits for room on the first connection has it locked.
@@ -144,6 +168,10 @@ impl Shared {
             }
             if state.end.is_some() || state.is_gone || self.is_closing() {
                 return Err(Error::Finished);
+            }
+            if state.writers == 0 {
+                // No flow is left.
+                return Err(Error::Lost(ConnectionLost::Aborted));
             }
             let next = state.next.unwrap_or(first);
             if let Some(last) = state.queue.back_mut().filter(|last| last.len() < MAX_BLOCK) {
@@ -202,7 +230,7 @@ impl Shared {
         let total = state.next.unwrap_or(first);
         state.end.get_or_insert(End { total, is_half });
         drop(state);
-        self.outgoing.work.notify_all();
+        self.outgoing.notify();
         Ok(())
     }
 
@@ -228,25 +256,31 @@ impl Shared {
             Err(error) if flow.has_sent.load(Ordering::Acquire) => self.outgoing.fail(Cause::from(&error)),
             _ => {}
         }
-        self.outgoing.state().writers -= 1;
+        let mut state = self.outgoing.state();
+        state.writers -= 1;
+        if state.writers == 0 && !state.queue.is_empty() {
+            state.failed.get_or_insert(Cause::Lost(ConnectionLost::Aborted));
+        }
+        drop(state);
         self.outgoing.notify();
     }
 
     fn write_blocks(&self, flow: &Flow) -> Result<(), Error> {
-        if flow.is_confirmed.load(Ordering::Acquire) {
-            flow.stream.send_all(&Record::Ready.to_bytes())?;
-        }
+        // This side reads the flow by now.
+        flow.stream.send_all(&Record::Ready.to_bytes())?;
         let mut state = self.outgoing.state();
         loop {
-            if state.is_gone || state.failed.is_some() {
+            if state.is_gone || state.failed.is_some() || flow.is_lost.load(Ordering::Acquire) {
                 return Ok(());
             }
-            if let Some(mut block) = state.queue.pop_front() {
+            let is_confirmed = flow.is_confirmed.load(Ordering::Acquire);
+            if is_confirmed && let Some(mut block) = state.queue.pop_front() {
                 drop(state);
                 self.outgoing.room.notify_one();
                 let len = block.len();
                 block.bytes[..BLOCK_HEADER].copy_from_slice(&Record::Block { offset: block.offset, len }.to_bytes());
                 flow.has_sent.store(true, Ordering::Release);
+                self.look_at_first();
                 flow.stream.send_all(&block.bytes)?;
                 state = self.outgoing.state();
                 state.queued -= len as u64;
@@ -261,7 +295,8 @@ impl Shared {
                 // A peer that has told its own end may have closed.
                 return if self.incoming.has_all() { Ok(()) } else { told };
             } else {
-                state = self.outgoing.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                let turn = if is_confirmed { &self.outgoing.work } else { &self.outgoing.confirmed };
+                state = turn.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
         }
     }

@@ -20,7 +20,7 @@ pub(crate) struct Shared {
     pub(super) clock: Clock,
     /// Whether flows may join.
     pub(super) is_open: bool,
-    /// Whether flows have joined.
+    /// Whether flows have joined, so that the peer may send on them.
     pub(super) is_bonded: AtomicBool,
     pub(super) is_cancelled: AtomicBool,
     /// This side ends the stream, or has.
@@ -45,6 +45,8 @@ pub(super) struct Timeouts {
 struct SendingRules {
     /// The cap on all of them together; `None` while it is that of the first connection.
     cap: Option<Option<Rate>>,
+    /// The first connection has sent everything that it was given, so its share of the cap is for the flows.
+    is_first_done: bool,
     /// The controller that replaces that of each.
     controller: Option<String>,
 }
@@ -52,8 +54,10 @@ struct SendingRules {
 /// A flow that has joined.
 pub(super) struct Flow {
     pub(super) stream: Stream,
-    /// The peer has taken it as well. A side that accepts knows that at once.
+    /// The peer has taken it as well, so it may carry bytes. A side that accepts knows that at once.
     pub(super) is_confirmed: AtomicBool,
+    /// Its connection is over without the end of the stream.
+    pub(super) is_lost: AtomicBool,
     /// It was given bytes of the stream, or brought some, which are lost with it.
     pub(super) has_sent: AtomicBool,
     pub(super) has_brought: AtomicBool,
@@ -137,6 +141,11 @@ impl Shared {
         self.is_closing.load(Ordering::Acquire)
     }
 
+    /// Whether a flow would still be of use.
+    pub(super) fn needs_flows(&self) -> bool {
+        !(self.is_closing() || self.outgoing.has_ended() && self.incoming.has_all())
+    }
+
     /// No flow joins any more. Returns whether one has.
     pub(super) fn begin_closing(&self) -> bool {
         let _flows = lock(&self.flows);
@@ -155,7 +164,8 @@ impl Shared {
     pub(super) fn attach(self: &Arc<Self>, stream: Stream, early: Vec<u8>, is_confirmed: bool) -> Result<(), Error> {
         let flow = Arc::new(Flow {
             stream,
-            is_confirmed: AtomicBool::new(is_confirmed),
+            is_confirmed: AtomicBool::new(false),
+            is_lost: AtomicBool::new(false),
             has_sent: AtomicBool::new(false),
             has_brought: AtomicBool::new(false),
             stats: Mutex::default(),
@@ -176,6 +186,9 @@ impl Shared {
         flows.push(Arc::clone(&flow));
         self.is_bonded.store(true, Ordering::Release);
         drop(flows);
+        if is_confirmed {
+            self.confirm(&flow);
+        }
         let (reads, writes) = (Arc::clone(&flow), Arc::clone(&flow));
         let spawned = self
             .keep_rules(&flow)
@@ -183,6 +196,37 @@ impl Shared {
             .and_then(|()| self.spawn("flow:out", move |shared| shared.write_flow(&writes)))
             .and_then(|()| if begins { self.spawn("flow:first", |shared| shared.read_first()) } else { Ok(()) });
         spawned.inspect_err(|error| self.fail(Cause::from(error)))
+    }
+
+    /// The peer has taken a flow. From now on, flows carry what this side sends.
+    pub(super) fn confirm(&self, flow: &Flow) {
+        flow.is_confirmed.store(true, Ordering::Release);
+        let mut sending = lock(&self.sending);
+        let cap = *sending.cap.get_or_insert_with(|| self.first.stats().ok().and_then(|stats| stats.max_rate));
+        if cap.is_some() {
+            // A connection that is gone sends nothing.
+            let _ = self.share_cap(&sending);
+        }
+        drop(sending);
+        self.outgoing.carry_by_flows();
+    }
+
+    /// The cap on all connections together, which has `first` for its first connection.
+    pub(super) fn cap(&self, first: Option<Rate>) -> Option<Rate> {
+        lock(&self.sending).cap.unwrap_or(first)
+    }
+
+    /// Gives the share of the first connection to the flows, once it has sent everything. For each block.
+    pub(super) fn look_at_first(&self) {
+        let mut sending = lock(&self.sending);
+        if sending.is_first_done || sending.cap.flatten().is_none() {
+            return;
+        }
+        let has_rest = |stats: Stats| stats.totals.bytes_acked < stats.totals.bytes_written;
+        if !self.first.stats().is_ok_and(has_rest) {
+            sending.is_first_done = true;
+            let _ = self.share_cap(&sending);
+        }
     }
 
     fn spawn(self: &Arc<Self>, name: &str, run: impl FnOnce(&Self) + Send + 'static) -> Result<(), Error> {
@@ -204,9 +248,9 @@ impl Shared {
     }
 
     pub(super) fn set_max_rate(&self, rate: Option<Rate>) -> Result<(), Error> {
-        self.first.set_max_rate(rate)?;
-        lock(&self.sending).cap = Some(rate);
-        self.share_cap(rate)
+        let mut sending = lock(&self.sending);
+        sending.cap = Some(rate);
+        self.share_cap(&sending)
     }
 
     pub(super) fn set_controller(&self, name: &str) -> Result<(), Error> {
@@ -215,22 +259,21 @@ impl Shared {
         self.joined().iter().try_for_each(|flow| flow.stream.set_controller(name))
     }
 
-    /// A new flow sends as the others do, and the cap is shared by one more.
+    /// A new flow is controlled as the others are.
     fn keep_rules(&self, flow: &Flow) -> Result<(), Error> {
         let sending = lock(&self.sending);
-        if let Some(name) = &sending.controller {
-            flow.stream.set_controller(name)?;
-        }
-        let cap = sending.cap.unwrap_or_else(|| self.first.stats().ok().and_then(|stats| stats.max_rate));
-        drop(sending);
-        if cap.is_some() { self.share_cap(cap) } else { Ok(()) }
+        sending.controller.as_ref().map_or(Ok(()), |name| flow.stream.set_controller(name))
     }
 
-    fn share_cap(&self, cap: Option<Rate>) -> Result<(), Error> {
-        let flows = self.joined();
+    /// Shares the cap among the connections that have something to send.
+    fn share_cap(&self, sending: &SendingRules) -> Result<(), Error> {
+        let mut flows = self.joined();
+        flows.retain(|flow| flow.is_confirmed.load(Ordering::Acquire));
+        let first = (flows.is_empty() || !sending.is_first_done).then_some(&self.first);
+        let sharers = (flows.len() + usize::from(first.is_some())) as u64;
         let share =
-            cap.map(|cap| Rate::from_bits_per_second((cap.bits_per_second() / flows.len().max(1) as u64).max(1)));
-        flows.iter().try_for_each(|flow| flow.stream.set_max_rate(share))
+            sending.cap.flatten().map(|cap| Rate::from_bits_per_second((cap.bits_per_second() / sharers).max(1)));
+        flows.iter().map(|flow| &flow.stream).chain(first).try_for_each(|stream| stream.set_max_rate(share))
     }
 
     pub(super) fn cancel(&self) {

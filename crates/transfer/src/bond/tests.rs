@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use farhaul::security::{AcceptAll, KeyPair, Pinned, Security};
 use farhaul::{ConnectionLost, Endpoint, Error, Stream};
-use farhaul_session::{Bonding, Join, JoinAnswer, MAX_BLOCK, Record, Token, refusal_in};
+use farhaul_session::{BLOCK_HEADER, Bonding, Join, JoinAnswer, MAX_BLOCK, Record, Token, join_accepted, refusal_in};
 use farhaul_udp::Clock;
 
 use super::join::join_over;
@@ -326,6 +326,87 @@ fn a_flow_that_never_comes_or_never_gets_ready_delays_nothing() {
     assert_eq!(arrived.join().unwrap().0, b"meanwhile");
     assert_eq!(pair.there.flows(), 1);
     drop((silent, half));
+}
+
+/// A flow of `here` that a peer has accepted, and has not taken. Returns the peer's end.
+fn half_joined(pair: &Pair, index: u8) -> Stream {
+    let listener = Endpoint::plain("127.0.0.1:0").unwrap().listen().unwrap();
+    let flow = Stream::connect_plain(listener.local_addr()).unwrap();
+    let weak = Arc::downgrade(pair.here.shared());
+    let joins = thread::spawn(move || join_over(flow, &weak, Join { token: TOKEN, index }));
+    let (flow, _) = listener.accept().unwrap();
+    flow.set_read_timeout(Some(PATIENCE));
+    assert!(flow.recv(&mut [0; 100]).unwrap() > 0);
+    flow.send_all(&join_accepted()).unwrap();
+    let mut ready = [0; BLOCK_HEADER];
+    assert_eq!(flow.recv(&mut ready).unwrap(), BLOCK_HEADER);
+    assert_eq!(Record::from_bytes(ready), Ok(Record::Ready));
+    assert!(pair.here.shared().is_bonded(), "whoever says that it is ready reads the flow");
+    joins.join().unwrap().unwrap();
+    flow
+}
+
+#[test]
+fn a_flow_that_the_peer_has_not_taken_carries_no_byte() {
+    let pair = Pair::offering(2, false);
+    let half = half_joined(&pair, 1);
+    let arrived = read_all(pair.there.clone());
+    pair.here.send_all(b"on the first connection").unwrap();
+    pair.here.finish().unwrap();
+    assert_eq!(arrived.join().unwrap().0, b"on the first connection");
+    drop(half);
+}
+
+#[test]
+fn a_stream_whose_only_flow_is_lost_before_it_carried_anything_ends_with_an_error() {
+    let pair = Pair::offering(2, false);
+    let half = half_joined(&pair, 1);
+    half.send_all(&Record::Ready.to_bytes()).unwrap();
+    half.finish().unwrap();
+    pair.here.set_write_timeout(Some(PATIENCE));
+    let block = data(MAX_BLOCK, 3);
+    let failed = (0..1000).find_map(|_| pair.here.send(&block).err());
+    assert!(matches!(failed, Some(Error::Lost(_))), "{failed:?}");
+}
+
+#[test]
+fn the_first_connection_shares_the_cap_until_it_has_sent_everything() {
+    let pair = Pair::offering(3, false);
+    let cap = Rate::from_bits_per_second(90_000_000);
+    let [one, third] = [cap, Rate::from_bits_per_second(30_000_000)].map(Some);
+    let first_has = || pair.here.first().stats().unwrap().max_rate;
+    pair.here.set_max_rate(one).unwrap();
+    assert_eq!(first_has(), one);
+    // Nobody reads, so the first connection keeps a part of what it is given.
+    pair.here.set_write_timeout(Some(Duration::from_millis(10)));
+    let rest = data(MAX_BLOCK, 1);
+    let mut sent = 0;
+    while let Ok(len) = pair.here.send(&rest) {
+        sent += len;
+    }
+    pair.here.set_write_timeout(None);
+    (1..=2).for_each(|index| pair.join(index).unwrap());
+    pair.wait_for_flows(2);
+    let caps = || pair.here.shared().joined().iter().map(|flow| flow.stats().max_rate).collect::<Vec<_>>();
+    let waited = (0..2_000).find(|_| {
+        let is_shared = first_has() == third && caps() == [third, third];
+        if !is_shared {
+            thread::park_timeout(Duration::from_millis(10));
+        }
+        is_shared
+    });
+    assert!(waited.is_some(), "{:?} {:?}", first_has(), caps());
+    assert_eq!(pair.here.stats().unwrap().max_rate, one);
+    let arrived = read_all(pair.there.clone());
+    // Its rest is sent while flows carry blocks.
+    let half = Some(Rate::from_bits_per_second(45_000_000));
+    while caps() != [half, half] {
+        pair.here.send_all(&rest).unwrap();
+        sent += MAX_BLOCK;
+        assert!(sent < 300 << 20, "{:?}", caps());
+    }
+    pair.here.finish().unwrap();
+    assert_eq!(arrived.join().unwrap().0.len(), sent);
 }
 
 #[test]
