@@ -1,8 +1,9 @@
 //! Processes of a row: those that run until their handle is dropped, and copies with an end.
 
 use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -51,6 +52,9 @@ impl Drop for Process {
 /// A copy that runs.
 pub(super) struct Running {
     child: Child,
+    stdout: Option<BufReader<ChildStdout>>,
+    /// The part of its output that was read.
+    said: String,
 }
 
 /// A copy that has ended.
@@ -67,7 +71,17 @@ pub(super) struct Ended {
 impl Running {
     /// Starts it, with its output kept.
     pub(super) fn begin(mut command: Command) -> Result<Self> {
-        Ok(Self { child: command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()? })
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let stdout = child.stdout.take().map(BufReader::new);
+        Ok(Self { child, stdout, said: String::new() })
+    }
+
+    /// Waits for its `start` record, and returns its own address.
+    pub(super) fn local(&mut self) -> Result<SocketAddr> {
+        let before = self.said.len();
+        self.stdout.as_mut().context("it is a pipe")?.read_line(&mut self.said)?;
+        let start: Value = serde_json::from_str(&self.said[before..]).context("it does not begin")?;
+        Ok(start["local"].as_str().context("it has an address")?.parse()?)
     }
 
     /// The number of the process, or of its wrapper.
@@ -81,7 +95,7 @@ impl Running {
 
     /// Waits for its end, but not for ever.
     pub(super) fn end(mut self) -> Result<Ended> {
-        let (stdout, stderr) = (self.child.stdout.take(), self.child.stderr.take());
+        let (stdout, stderr) = (self.stdout.take(), self.child.stderr.take());
         let read = |stream: Option<Box<dyn Read + Send>>| {
             std::thread::spawn(move || {
                 let mut bytes = Vec::new();
@@ -106,7 +120,7 @@ impl Running {
         let text = |thread: std::thread::JoinHandle<Vec<u8>>| {
             String::from_utf8_lossy(&thread.join().unwrap_or_default()).into_owned()
         };
-        let (stdout, stderr) = (text(stdout), text(stderr));
+        let (stdout, stderr) = (std::mem::take(&mut self.said) + &text(stdout), text(stderr));
         ensure!(!stderr.contains("panicked") || stderr.contains(STACK_OF_SIGNALS), "it panicked: {stderr}");
         let records: Vec<Value> = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let end = records.last().cloned().unwrap_or_default();

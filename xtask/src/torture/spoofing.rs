@@ -79,21 +79,6 @@ impl Network {
         Ok(())
     }
 
-    /// The port of the only UDP socket here, once there is one.
-    fn port(&self) -> Result<u16> {
-        let began = Stopwatch::start();
-        loop {
-            let table = self.command().args(["cat", "/proc/net/udp"]).output()?;
-            let table = String::from_utf8_lossy(&table.stdout).into_owned();
-            let port = table.lines().nth(1).and_then(|line| line.split_whitespace().nth(1)?.split_once(':'));
-            if let Some((_, port)) = port {
-                return Ok(u16::from_str_radix(port, 16)?);
-            }
-            ensure!(began.elapsed() < Duration::from_secs(5), "the client opens no socket");
-            pause(Duration::from_millis(2));
-        }
-    }
-
     /// Datagrams that came to its sockets.
     fn datagrams(&self) -> Result<u64> {
         let table = self.command().args(["cat", "/proc/net/snmp"]).output()?;
@@ -166,10 +151,10 @@ impl Networks {
         let before = arrived()?;
         let address = format!("{SERVER}:{PORT}");
         let _server = bed.server_at(&in_server, &address, "root", &[serve, &["--rate", RATE]].concat())?;
-        let copy = bed.pull(&in_client, &address, &[trust, &["--flows", "1"]].concat())?;
+        let mut copy = bed.pull(&in_client, &address, &[trust, &["--flows", "1"]].concat())?;
         let mut attackers = Vec::new();
         if is_attacked {
-            let port = self.client.port()?;
+            let port = copy.local()?.port();
             attackers.push(Attacker::starts(&self.as_client, (CLIENT, port), (SERVER, PORT))?);
             attackers.push(Attacker::starts(&self.as_server, (SERVER, PORT), (CLIENT, port))?);
         }
