@@ -15,6 +15,9 @@ const QUEUE: usize = 4;
 /// Most buffers that wait to be used again: one for each flow that writes, and those of the queue.
 const SPARE: usize = QUEUE + 16;
 
+/// A flow that waits for the first connection looks this often whether that has sent everything.
+const LOOK: Duration = Duration::from_millis(10);
+
 /// The direction of this side.
 #[derive(Default)]
 pub(super) struct Outgoing {
@@ -28,7 +31,7 @@ pub(super) struct Outgoing {
     room: Condvar,
     /// There is work for a writer.
     work: Condvar,
-    /// A flow was confirmed, or nothing more comes. Its writer waits for that first.
+    /// A flow was confirmed, or nothing more comes. Its writer waits for that first, and then for the first connection.
     confirmed: Condvar,
 }
 
@@ -265,6 +268,17 @@ impl Shared {
         self.outgoing.notify();
     }
 
+    /// Waits while the first connection needs the cap of all.
+    fn wait_for_first(&self) {
+        while self.has_first_the_cap() {
+            let state = self.outgoing.state();
+            if state.is_gone || state.failed.is_some() {
+                return;
+            }
+            drop(self.outgoing.confirmed.wait_timeout(state, LOOK));
+        }
+    }
+
     fn write_blocks(&self, flow: &Flow) -> Result<(), Error> {
         // This side reads the flow by now.
         flow.stream.send_all(&Record::Ready.to_bytes())?;
@@ -280,7 +294,7 @@ impl Shared {
                 let len = block.len();
                 block.bytes[..BLOCK_HEADER].copy_from_slice(&Record::Block { offset: block.offset, len }.to_bytes());
                 flow.has_sent.store(true, Ordering::Release);
-                self.look_at_first();
+                self.wait_for_first();
                 flow.stream.send_all(&block.bytes)?;
                 state = self.outgoing.state();
                 state.queued -= len as u64;

@@ -45,7 +45,7 @@ pub(super) struct Timeouts {
 struct SendingRules {
     /// The cap on all of them together; `None` while it is that of the first connection.
     cap: Option<Option<Rate>>,
-    /// The first connection has sent everything that it was given, so its share of the cap is for the flows.
+    /// The first connection has sent everything that it was given.
     is_first_done: bool,
     /// The controller that replaces that of each.
     controller: Option<String>,
@@ -216,17 +216,15 @@ impl Shared {
         lock(&self.sending).cap.unwrap_or(first)
     }
 
-    /// Gives the share of the first connection to the flows, once it has sent everything. For each block.
-    pub(super) fn look_at_first(&self) {
+    /// Whether the first connection still needs the cap: what it was given comes before all blocks.
+    pub(super) fn has_first_the_cap(&self) -> bool {
         let mut sending = lock(&self.sending);
         if sending.is_first_done || sending.cap.flatten().is_none() {
-            return;
+            return false;
         }
         let has_rest = |stats: Stats| stats.totals.bytes_acked < stats.totals.bytes_written;
-        if !self.first.stats().is_ok_and(has_rest) {
-            sending.is_first_done = true;
-            let _ = self.share_cap(&sending);
-        }
+        sending.is_first_done = !self.first.stats().is_ok_and(has_rest);
+        !sending.is_first_done
     }
 
     fn spawn(self: &Arc<Self>, name: &str, run: impl FnOnce(&Self) + Send + 'static) -> Result<(), Error> {
@@ -248,6 +246,7 @@ impl Shared {
     }
 
     pub(super) fn set_max_rate(&self, rate: Option<Rate>) -> Result<(), Error> {
+        self.first.set_max_rate(rate)?;
         let mut sending = lock(&self.sending);
         sending.cap = Some(rate);
         self.share_cap(&sending)
@@ -265,15 +264,14 @@ impl Shared {
         sending.controller.as_ref().map_or(Ok(()), |name| flow.stream.set_controller(name))
     }
 
-    /// Shares the cap among the connections that have something to send.
+    /// Shares the cap among the flows.
     fn share_cap(&self, sending: &SendingRules) -> Result<(), Error> {
         let mut flows = self.joined();
         flows.retain(|flow| flow.is_confirmed.load(Ordering::Acquire));
-        let first = (flows.is_empty() || !sending.is_first_done).then_some(&self.first);
-        let sharers = (flows.len() + usize::from(first.is_some())) as u64;
+        let sharers = flows.len().max(1) as u64;
         let share =
             sending.cap.flatten().map(|cap| Rate::from_bits_per_second((cap.bits_per_second() / sharers).max(1)));
-        flows.iter().map(|flow| &flow.stream).chain(first).try_for_each(|stream| stream.set_max_rate(share))
+        flows.iter().try_for_each(|flow| flow.stream.set_max_rate(share))
     }
 
     pub(super) fn cancel(&self) {
