@@ -9,6 +9,7 @@ use crate::suite::process::{Finished, Outcome};
 const SLOW: Duration = Duration::from_secs(5);
 /// Length of the list of the slowest tests.
 const SLOWEST: usize = 20;
+const SLOWEST_PROGRAMS: usize = 10;
 
 /// The results so far.
 #[derive(Debug, Default)]
@@ -18,6 +19,8 @@ pub(crate) struct Report {
     /// Tests that did not run or proved nothing, by the reason.
     skipped: BTreeMap<String, Vec<String>>,
     times: Vec<(Duration, String)>,
+    /// The time of all tests of a program.
+    programs: BTreeMap<String, Duration>,
 }
 
 impl Report {
@@ -43,6 +46,7 @@ impl Report {
             }
         }
         self.times.push((elapsed, name));
+        *self.programs.entry(label).or_default() += elapsed;
     }
 
     /// Counts tests that another program ran.
@@ -66,6 +70,12 @@ impl Report {
         println!("\nthe slowest of {} tests:", self.times.len());
         for (elapsed, name) in self.times.iter().take(SLOWEST) {
             println!("{:>8.1} s  {name}", elapsed.as_secs_f64());
+        }
+        let mut programs: Vec<_> = self.programs.iter().map(|(label, time)| (time, label)).collect();
+        programs.sort_by(|a, b| b.cmp(a));
+        println!("\nthe slowest programs, with the time of all their tests:");
+        for (time, label) in programs.into_iter().take(SLOWEST_PROGRAMS) {
+            println!("{:>8.1} s  {label}", time.as_secs_f64());
         }
         if !self.skipped.is_empty() {
             println!("\nleft out:");

@@ -9,9 +9,17 @@ const EMPTY_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "
 /// Notes that must not be committed. Split, so that this file does not match.
 const NOTES: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("db", "g!(")];
 
+/// The end of the names of snapshots that a failed test has written, and that nobody has accepted.
+const UNACCEPTED: &str = "snap.new";
+
 /// Returns a fault for every such name and note.
 pub(super) fn faults(workspace: &Workspace) -> Result<Vec<String>> {
-    let mut faults = Vec::new();
+    let mut faults: Vec<String> = workspace
+        .files(&["new"])?
+        .into_iter()
+        .filter(|path| path.to_string_lossy().ends_with(UNACCEPTED))
+        .map(|path| format!("{}: a snapshot that is accepted or removed", path.display()))
+        .collect();
     for path in workspace.files(&["rs", "cpp", "h", "sh", "toml"])? {
         let shown = path.display();
         if path.file_name().is_some_and(|name| name == "mod.rs") {
