@@ -373,14 +373,14 @@ fn a_stream_whose_only_flow_is_lost_before_it_carried_anything_ends_with_an_erro
 fn the_first_connection_has_the_cap_until_it_has_sent_everything() {
     let pair = Pair::offering(2, false);
     let [cap, half] = [80_000_000, 40_000_000].map(Rate::from_bits_per_second).map(Some);
-    pair.here.set_max_rate(cap).unwrap();
-    // Nobody reads, so the first connection keeps a part of what it is given.
-    pair.here.set_write_timeout(Some(Duration::from_millis(10)));
+    // Nobody reads, so the first connection keeps a part of what it is given, once the peer has no more room.
+    pair.here.set_write_timeout(Some(Duration::from_millis(500)));
     let (block, mut sent) = (data(MAX_BLOCK, 1), 0);
     while let Ok(len) = pair.here.send(&block) {
         sent += len;
     }
     pair.here.set_write_timeout(None);
+    pair.here.set_max_rate(cap).unwrap();
     (1..=2).for_each(|index| pair.join(index).unwrap());
     let shared = pair.here.shared();
     let written = || shared.joined().iter().map(|flow| flow.stats().totals.bytes_written).sum::<u64>();
