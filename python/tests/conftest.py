@@ -2,10 +2,9 @@
 
 import json
 import os
-import signal
+import subprocess
 import sys
 import tempfile
-import threading
 
 import pytest
 
@@ -91,18 +90,16 @@ def server(root):
 
 @pytest.fixture
 def interrupt():
-    """Sends Ctrl-C to this process after so many seconds."""
-    timers = []
+    """Sends Ctrl-C to this process after so many seconds, whatever its own threads do."""
+    senders = []
 
     def after(seconds):
-        timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
-        timers.append(timer)
+        senders.append(subprocess.Popen(["sh", "-c", f"sleep {seconds}; kill -INT {os.getpid()}"]))
 
     yield after
-    for timer in timers:
-        timer.cancel()
-        timer.join()
+    for sender in senders:
+        sender.kill()
+        sender.wait()
 
 
 @pytest.fixture

@@ -243,7 +243,7 @@ def test_a_constructor_that_raises_ends_the_connection(plain):
 
 
 def test_a_live_stream_changes_to_a_class_and_back_to_a_name(plain):
-    events = []
+    events, acknowledged = [], threading.Event()
 
     class Later(Aimd):
         def on_take_over(self, path, control):
@@ -253,6 +253,7 @@ def test_a_live_stream_changes_to_a_class_and_back_to_a_name(plain):
         def on_ack(self, path, ack, control):
             super().on_ack(path, ack, control)
             events.append("ack")
+            acknowledged.set()
 
     near, far = plain()
     size = 8 * MEGABYTE
@@ -261,6 +262,7 @@ def test_a_live_stream_changes_to_a_class_and_back_to_a_name(plain):
     near.write(bytes(size))
     near.set_controller(Later)
     near.write(bytes(size))
+    assert acknowledged.wait(20)
     near.set_controller("reno")
     reader.join()
     assert isinstance(events[0], float) and "ack" in events
