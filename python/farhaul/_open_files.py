@@ -13,6 +13,7 @@ from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped]
 from ._errors import Error
 from ._farhaul import RemoteWriter
 from ._parquet import Table
+from ._properties import Version, version_of
 from ._read_ahead import ReadAhead
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
             self._temporary = f"{folder}/.{name[:200]}.{secrets.token_hex(4)}.tmp"
 
         reads_ahead = mode == "rb" and cache_type == ReadAhead.name
-        self._was_recent = False
+        self._remembered: Version | None = None
         tail: Future[bytes] | None = None
         if mode == "rb":
             path = fs._strip_protocol(path)
@@ -79,17 +80,19 @@ class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
         if reads_ahead and not fs._tables.has(path):
             return fs._sync(fs._info_and_tail, path, _TAIL)  # type: ignore[no-any-return]
         recent = fs._recent.get(path)
-        self._was_recent = recent is not None
-        return recent or fs._sync(fs._info_now, path), None
+        if recent is None:
+            return fs._sync(fs._info_now, path), None
+        self._remembered = version_of(recent)
+        return recent, None
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         return self.fs._sync(self._fetch, start, end)  # type: ignore[no-any-return]
 
     async def _fetch(self, start: int, end: int) -> bytes:
-        return await self.fs._part(self.path, start, end, self.size if self._was_recent else None)  # type: ignore[no-any-return]
+        return await self.fs._part(self.path, start, end, self._remembered)  # type: ignore[no-any-return]
 
     def _read_ahead(self, cache: ReadAhead, tail: Future[bytes] | None) -> None:
-        fs, path, version = self.fs, self.path, (self.details["size"], self.details["mtime_ns"])
+        fs, path, version = self.fs, self.path, version_of(self.details)
         cache.asks(lambda start, end: asyncio.run_coroutine_threadsafe(self._fetch(start, end), fs.loop))
         cache.on_table = lambda tail, columns: fs._tables.remember(path, Table(version, tail, columns))
         if (table := fs._tables.get(path, version)) is not None:

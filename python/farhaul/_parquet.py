@@ -9,16 +9,15 @@ import sys
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self
+
+from ._properties import Version
 
 _MAGIC = b"PAR1"
 _LARGEST_FOOTER = 8 << 20
 """Bytes. To parse more than that a second time would cost more than it saves."""
 _TABLES = 64
 """Tables that are remembered. Most have a footer below 64 KiB."""
-
-Version: TypeAlias = tuple[int, int]
-"""The size of a file, and when it changed, in nanoseconds."""
 
 
 class Table(NamedTuple):

@@ -29,7 +29,7 @@ from ._farhaul import RemoteFiles
 from ._open_files import BLOCK, FarhaulFile, FarhaulStreamedFile
 from ._parquet import Tables
 from ._pool import shared_files
-from ._properties import RecentProperties
+from ._properties import RecentProperties, Version, version_of
 from ._url import bracketed, parts
 
 _PIECE = 1 << 20
@@ -233,12 +233,12 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     async def _ukey(self, path: str) -> str:
         """Differs once the file has another size or another time of change."""
-        return _version(await self._info_now(path))
+        return _tag(await self._info_now(path))
 
     async def _checksum(self, path: str) -> int:
         """A number for its name and `ukey`. Dask asks for that of each file of a data set, so the server must not read the files for it."""
         info = await self._info(path)
-        return int.from_bytes(hashlib.blake2b(os.fsencode(f"{info['name']} {_version(info)}"), digest_size=16).digest())
+        return int.from_bytes(hashlib.blake2b(os.fsencode(f"{info['name']} {_tag(info)}"), digest_size=16).digest())
 
     async def _created(self, path: str) -> Any:
         raise NotImplementedError("the server knows when a file changed, and not when it was made")
@@ -262,22 +262,23 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         return b"" if length <= 0 else await self._range(path, start, length)
 
     async def _range(self, path: str, start: int, length: int) -> bytes:
-        return (await self._range_and_size(path, start, length))[0]
+        return (await self._range_of(path, start, length))[0]
 
-    async def _range_and_size(self, path: str, start: int, length: int) -> tuple[bytes, int]:
+    async def _range_of(self, path: str, start: int, length: int) -> tuple[bytes, Version]:
+        """Bytes of a file, and the version that they belong to."""
         try:
-            content, _, size = await self._remote().read(self._service_path(path), start, length)
+            content, _, version = await self._remote().read(self._service_path(path), start, length)
         except Error as error:
             real = await self._real(path) if error.code == "FILES_FAILED" else path
             if real == path:
                 raise
-            content, _, size = await self._remote().read(self._service_path(real), start, length)
-        return content, size
+            content, _, version = await self._remote().read(self._service_path(real), start, length)
+        return content, version
 
-    async def _part(self, path: str, start: int, stop: int, size: int | None) -> bytes:
-        """Bytes of an open file, which has this ``size`` if that is not sure."""
-        content, now = await self._range_and_size(path, start, stop - start)
-        if size is not None and now != size:
+    async def _part(self, path: str, start: int, stop: int, version: Version | None) -> bytes:
+        """Bytes of an open file, which must be of this ``version`` if it was opened by what was remembered of it."""
+        content, now = await self._range_of(path, start, stop - start)
+        if version is not None and now != version:
             self._recent.forget()
             raise Error("SOURCE_CHANGED", f"{self.unstrip_protocol(path)} changed while it was opened", "open it again")
         return content
@@ -285,22 +286,24 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
     async def _info_and_tail(self, path: str, length: int) -> tuple[dict[str, Any], Future[bytes]]:
         """The properties of a file, and its last bytes, which are requested with them and arrive later."""
         loop = asyncio.get_running_loop()
-        size: asyncio.Future[int] = loop.create_future()
+        opened: asyncio.Future[Version] = loop.create_future()
 
-        async def of_that_size() -> bytes:
-            content, now = await self._range_and_size(path, -length, length)
-            if now != await size:
+        async def of_that_version() -> bytes:
+            content, now = await self._range_of(path, -length, length)
+            version = await opened
+            if now != version:
                 # It changed in between.
-                content = await self._range(path, max(await size - length, 0), min(length, await size))
+                size, _ = version
+                content = await self._range(path, max(size - length, 0), min(length, size))
             return content
 
-        tail = asyncio.run_coroutine_threadsafe(of_that_size(), loop)
+        tail = asyncio.run_coroutine_threadsafe(of_that_version(), loop)
         try:
             info = await self._info_now(path)
         except BaseException:
             tail.cancel()
             raise
-        size.set_result(info["size"])
+        opened.set_result(version_of(info))
         return info, tail
 
     async def _get_file(
@@ -332,7 +335,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         """The content of a file in order, with many requests at a time."""
         path, size = info.get("realpath", info["name"]), info["size"]
         remote, place = self._remote(), self._service_path(path)
-        asked: list[asyncio.Future[tuple[bytes, bool, int]]] = []
+        asked: list[asyncio.Future[tuple[bytes, bool, Version]]] = []
         following = 0
         try:
             while asked or following < size:
@@ -340,7 +343,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
                     asked.append(asyncio.ensure_future(remote.read(place, following, min(_PIECE, size - following))))
                     following += _PIECE
                 block, _, now = await asked.pop(0)
-                if now != size:
+                if now != version_of(info):
                     raise Error("SOURCE_CHANGED", f"{self.unstrip_protocol(path)} changed while it was read")
                 yield block
         finally:
@@ -542,8 +545,9 @@ def _entry(path: str, found: dict[str, Any]) -> dict[str, Any]:
     return entry
 
 
-def _version(info: dict[str, Any]) -> str:
-    return f"{info['size']}-{info['mtime_ns']}"
+def _tag(info: dict[str, Any]) -> str:
+    size, changed = version_of(info)
+    return f"{size}-{changed}"
 
 
 def _is_pattern(path: str) -> bool:

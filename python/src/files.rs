@@ -94,7 +94,8 @@ impl RemoteFiles {
             Err(_) => ReadFrom::End(offset.unsigned_abs()),
         };
         request(py, async move { files.read_async(path, from, length).await }, |py, range| {
-            Ok((PyBytes::new(py, &range.bytes).unbind(), range.at_end, range.stamp.size))
+            let version = (range.stamp.size, nanoseconds(range.stamp.mtime));
+            Ok((PyBytes::new(py, &range.bytes).unbind(), range.at_end, version))
         })
     }
 
@@ -249,7 +250,7 @@ fn properties(py: Python<'_>, info: &FileInfo) -> PyResult<Py<PyDict>> {
     fields.set_item("type", kind)?;
     fields.set_item("size", info.size)?;
     fields.set_item("mode", info.mode)?;
-    fields.set_item("mtime_ns", i128::from(info.mtime.seconds) * 1_000_000_000 + i128::from(info.mtime.nanos))?;
+    fields.set_item("mtime_ns", nanoseconds(info.mtime))?;
     if let Some(target) = &info.target {
         fields.set_item("destination", PyBytes::new(py, target))?;
     }
@@ -258,6 +259,11 @@ fn properties(py: Python<'_>, info: &FileInfo) -> PyResult<Py<PyDict>> {
         fields.set_item("gid", owner.gid)?;
     }
     Ok(fields.unbind())
+}
+
+/// Nanoseconds since 1970.
+fn nanoseconds(time: Mtime) -> i128 {
+    i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanos)
 }
 
 /// A time in seconds since 1970.

@@ -452,8 +452,30 @@ def test_a_table_that_changes_while_it_is_opened_is_an_error_and_no_truncated_ta
         (root / "x.parquet").write_bytes(b"PAR1" * 100_000)
         with pytest.raises(OSError, match="changed while it was opened"):
             file.read(10)
+    assert len((root / "x.parquet").read_bytes()) == fs.info("/x.parquet")["size"]
+    with fs.open("/x.parquet") as file:
+        (root / "x.parquet").write_bytes(b"1RAP" * 100_000)
+        with pytest.raises(OSError, match="changed while it was opened"):
+            file.read(10)
     parquet.write_table(pyarrow.table({"a": [1, 2, 3, 4]}), root / "x.parquet")
     assert parquet.read_table("/x.parquet", filesystem=fs).num_rows == 4
+
+
+def test_a_file_that_is_replaced_by_one_of_the_same_size_while_it_is_fetched_is_an_error(fs, root, tmp_path, monkeypatch):
+    (root / "x").write_bytes(b"12345678")
+    info = fs._info_now
+
+    async def before_it_changes(path):
+        said = await info(path)
+        (root / "x").write_bytes(b"87654321")
+        return said
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="changed while it was read"):
+        patch.setattr(fs, "_info_now", before_it_changes)
+        fs.get_file("/x", tmp_path / "here")
+    assert not (tmp_path / "here").exists()
+    fs.get_file("/x", tmp_path / "here")
+    assert (tmp_path / "here").read_bytes() == b"87654321"
 
 
 async def test_the_end_of_a_table_belongs_to_the_size_that_was_said(server, root):
