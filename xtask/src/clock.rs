@@ -45,6 +45,38 @@ fn ticks_of_children(stat: &str) -> Option<f64> {
     Some(field(16)? + field(17)?)
 }
 
+/// The share of the time for which the processors were idle between two looks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Idleness {
+    looked: Stopwatch,
+    idle: f64,
+    all: f64,
+}
+
+impl Idleness {
+    /// The first look. `None` without /proc.
+    pub(crate) fn start() -> Option<Self> {
+        let (idle, all) = ticks_of_processors(&std::fs::read_to_string("/proc/stat").ok()?)?;
+        Some(Self { looked: Stopwatch::start(), idle, all })
+    }
+
+    /// The share since the last look, once that is so long ago.
+    pub(crate) fn look(&mut self, after: Duration) -> Option<f64> {
+        if self.looked.elapsed() < after {
+            return None;
+        }
+        let before = std::mem::replace(self, Self::start()?);
+        Some((self.idle - before.idle) / (self.all - before.all).max(1.0))
+    }
+}
+
+/// Idle ticks of all processors, and all of theirs (proc(5)). Waits for disks are idle as well.
+fn ticks_of_processors(stat: &str) -> Option<(f64, f64)> {
+    let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
+    let ticks: Vec<f64> = fields.take(8).map_while(|field| field.parse().ok()).collect();
+    Some((ticks.get(3)? + ticks.get(4)?, ticks.iter().sum()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,5 +85,12 @@ mod tests {
     fn the_ticks_of_children_follow_the_name() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194304 100 200 0 0 11 12 13 14 20 0 1 0 5";
         assert_eq!(ticks_of_children(stat), Some(27.0));
+    }
+
+    #[test]
+    fn the_ticks_of_all_processors_are_in_the_first_line() {
+        let stat = "cpu  10 20 30 400 50 6 7 8 9 10\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
+        assert_eq!(ticks_of_processors(stat), Some((450.0, 531.0)));
+        assert_eq!(ticks_of_processors("intr 5"), None);
     }
 }

@@ -31,8 +31,8 @@ pub(crate) enum Extent {
 /// Starts the reason of tests that only [`Extent::Long`] runs.
 const LONG: &str = "long: ";
 
-/// Tests beyond one for each processor: those of real sockets wait half of their time.
-const WAITING: usize = 2;
+/// Tests beyond one for each processor: those of real sockets wait half of their time or more.
+const WAITING: usize = 5;
 
 /// Requirements of some programs.
 #[derive(Debug, Default)]

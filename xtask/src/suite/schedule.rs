@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::num::NonZero;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
+use crate::clock::Idleness;
 use crate::suite::Test;
 
 /// Tests with the same limit.
@@ -14,13 +16,19 @@ pub(super) enum Lane {
     /// first, because it takes one test at a time.
     Interop,
     /// Real sockets on loopback. More of them at once would measure each other. They wait half of their time, so a third one
-    /// runs once no other lane computes.
+    /// runs once no other lane computes, and further ones while the processors are idle.
     Sockets,
     /// Everything else. It computes, so beside the other lanes it takes half of the processors.
     Free,
 }
 
 const LANES: [Lane; 3] = [Lane::Interop, Lane::Sockets, Lane::Free];
+
+/// Most tests of sockets at once, on idle processors.
+const MOST_SOCKETS: usize = 5;
+/// Share from which the processors are idle, and the time between two looks: a test that has begun counts in the next one.
+const IDLE: f64 = 0.5;
+const LOOK: Duration = Duration::from_secs(1);
 
 impl Lane {
     /// How many of its tests run at once. `alone` is whether no other lane has tests.
@@ -47,6 +55,10 @@ pub(super) struct Schedule<'a> {
 struct State<'a> {
     waiting: [VecDeque<Test<'a>>; LANES.len()],
     running: [usize; LANES.len()],
+    /// `None` if the system does not tell.
+    idleness: Option<Idleness>,
+    /// The processors were idle at the last look, and nothing has begun for that.
+    are_idle: bool,
 }
 
 /// A test that may run. Its place is free again when this is dropped.
@@ -58,7 +70,12 @@ pub(super) struct Turn<'s, 'a> {
 
 impl<'a> Schedule<'a> {
     pub(super) fn new(tests: Vec<Test<'a>>) -> Self {
-        let mut state = State { waiting: Default::default(), running: Default::default() };
+        let mut state = State {
+            waiting: Default::default(),
+            running: Default::default(),
+            idleness: Idleness::start(),
+            are_idle: false,
+        };
         for test in tests {
             state.waiting[test.program.lane as usize].push_back(test);
         }
@@ -75,8 +92,11 @@ impl<'a> Schedule<'a> {
             if state.waiting.iter().all(VecDeque::is_empty) {
                 return None;
             }
-            // A lane without a place has running tests, and the end of each notifies.
-            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+            // A lane without a place has running tests, and the end of each notifies. Idle processors do not.
+            state = self.ended.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            if let Some(idle) = state.idleness.as_mut().and_then(|idleness| idleness.look(LOOK)) {
+                state.are_idle = idle > IDLE;
+            }
         }
     }
 }
@@ -89,10 +109,17 @@ impl<'a> State<'a> {
 
     fn take(&mut self) -> Option<Test<'a>> {
         let alone = |lane| LANES.into_iter().all(|other| other == lane || self.is_done(other));
-        let has_turn = |lane: Lane| {
-            self.running[lane as usize] < lane.limit(alone(lane)) && !self.waiting[lane as usize].is_empty()
+        let waits = |lane: &Lane| !self.waiting[*lane as usize].is_empty();
+        let has_place = |lane: &Lane| self.running[*lane as usize] < lane.limit(alone(*lane));
+        let regular = LANES.into_iter().find(|lane| waits(lane) && has_place(lane));
+        let further = || {
+            let has_room = self.are_idle && self.running[Lane::Sockets as usize] < MOST_SOCKETS;
+            Some(Lane::Sockets).filter(|lane| has_room && waits(lane))
         };
-        let place = LANES.into_iter().find(|&lane| has_turn(lane))? as usize;
+        let place = regular.or_else(further)? as usize;
+        if regular.is_none() {
+            self.are_idle = false;
+        }
         self.running[place] += 1;
         self.waiting[place].pop_front()
     }
@@ -144,6 +171,23 @@ mod tests {
         let two = schedule.next();
         assert_eq!(name(&two), "two");
         assert!(schedule.next().is_none(), "the last turn is over for a schedule without tests");
+    }
+
+    #[test]
+    fn idle_processors_get_one_more_test_of_sockets_a_look() {
+        let sockets = program(Lane::Sockets);
+        let free = program(Lane::Free);
+        let test = |program| Test { program, name: String::new() };
+        let schedule = Schedule::new((0..9).map(|_| test(&sockets)).chain([test(&free)]).collect());
+        let turn = || schedule.state.lock().unwrap().take().is_some();
+        let begun = || std::iter::repeat_with(turn).take_while(|begun| *begun).count();
+        assert_eq!(begun(), 3, "two of sockets, and the other one");
+        for _ in 0..3 {
+            schedule.state.lock().unwrap().are_idle = true;
+            assert_eq!(begun(), 1);
+        }
+        schedule.state.lock().unwrap().are_idle = true;
+        assert_eq!(begun(), 0, "they would measure each other");
     }
 
     #[test]
