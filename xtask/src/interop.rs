@@ -25,7 +25,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
 
 /// Runs every test target named `interop…`.
 fn check(workspace: &Workspace) -> Result<CheckStatus> {
-    let peer = match checked_peer(workspace)? {
+    let checked = checked_peer(workspace)?;
+    print!("{}", checked.said);
+    let peer = match checked.peer {
         Ok(peer) => peer,
         Err(why) => return Ok(CheckStatus::Skipped(why)),
     };
@@ -40,15 +42,27 @@ fn check(workspace: &Workspace) -> Result<CheckStatus> {
     Ok(CheckStatus::Passed)
 }
 
-/// Builds the peer and checks libudt against itself: if that fails, the fault is not ours. Returns the peer's path, or
-/// the reason why it cannot be built here.
-pub(crate) fn checked_peer(workspace: &Workspace) -> Result<Result<String, String>> {
+/// A peer that has passed its own test.
+#[derive(Debug)]
+pub(crate) struct CheckedPeer {
+    /// Its path, or the reason why it cannot be built here.
+    pub(crate) peer: Result<String, String>,
+    /// What the test has printed.
+    pub(crate) said: String,
+}
+
+/// Builds the peer and checks libudt against itself: if that fails, the fault is not ours. Prints nothing.
+pub(crate) fn checked_peer(workspace: &Workspace) -> Result<CheckedPeer> {
     let peer = peer(workspace)?;
+    let mut said = String::new();
     if peer.is_ok() {
-        let mut selftest = workspace.command("interop/selftest.sh");
-        succeed(selftest.arg(folder(workspace))).context("libudt against itself")?;
+        let selftest = workspace.command("interop/selftest.sh").arg(folder(workspace)).output();
+        let output = selftest.context("interop/selftest.sh")?;
+        said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "interop/selftest.sh ended with {}\n{said}{errors}", output.status);
     }
-    Ok(peer)
+    Ok(CheckedPeer { peer, said })
 }
 
 /// Builds the peer and returns its path, or the reason why it cannot be built here.

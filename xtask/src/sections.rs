@@ -65,7 +65,7 @@ impl Sections {
         title: &str,
         check: impl FnOnce() -> Result<CheckStatus>,
         (waiting_title, waits): (&str, impl FnOnce() -> Result<T> + Send),
-        end: impl FnOnce(T),
+        end: impl FnOnce(T) -> CheckStatus,
     ) {
         let (ended, elapsed) = thread::scope(|scope| {
             let waiting = scope.spawn(|| {
@@ -75,7 +75,7 @@ impl Sections {
             self.section(title, check);
             waiting.join().unwrap_or_else(|panic| resume_unwind(panic))
         });
-        self.section(waiting_title, || ended.map(end).map(|()| CheckStatus::Passed));
+        self.section(waiting_title, || ended.map(end));
         if let Some(section) = self.done.last_mut() {
             (section.elapsed, section.processor) = (elapsed, None);
         }
