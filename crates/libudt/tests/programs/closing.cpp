@@ -21,6 +21,8 @@
 
 #include <udt/udt.h>
 
+#include "loopback.h"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -38,18 +40,6 @@ void fault(const std::string& what) {
     ++faults;
     std::printf("%s\n", what.c_str());
 }
-
-sockaddr_in loopback(int port) {
-    sockaddr_in address;
-    memset(&address, 0, sizeof address);
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
-}
-
-const sockaddr* raw(const sockaddr_in& address) { return reinterpret_cast<const sockaddr*>(&address); }
-sockaddr* raw(sockaddr_in& address) { return reinterpret_cast<sockaddr*>(&address); }
 
 // A socket with buffers that are soon full, and without linger.
 UDTSOCKET small(int type) {

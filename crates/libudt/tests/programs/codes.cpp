@@ -14,6 +14,8 @@
 #include <udt/ccc.h>
 #include <udt/udt.h>
 
+#include "loopback.h"
+
 namespace {
 
 void row(const char* what, long long value) { std::printf("%s = %lld\n", what, value); }
@@ -27,17 +29,6 @@ void call(const char* what, long long result) {
         std::printf("%s: %lld\n", what, result);
     }
 }
-
-sockaddr_in loopback(int port) {
-    sockaddr_in address;
-    memset(&address, 0, sizeof address);
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
-}
-
-const sockaddr* raw(const sockaddr_in& address) { return reinterpret_cast<const sockaddr*>(&address); }
 
 int port_of(UDTSOCKET u) {
     sockaddr_in address;

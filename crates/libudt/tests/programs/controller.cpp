@@ -17,6 +17,8 @@
 #include <udt/ccc.h>
 #include <udt/udt.h>
 
+#include "loopback.h"
+
 namespace {
 
 const int BYTES = 6000000;
@@ -145,17 +147,6 @@ class CalleeAimd : public Aimd {
 public:
     CalleeAimd() : Aimd(callee) {}
 };
-
-sockaddr_in loopback(int port) {
-    sockaddr_in address;
-    memset(&address, 0, sizeof address);
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
-}
-
-sockaddr* raw(sockaddr_in& address) { return reinterpret_cast<sockaddr*>(&address); }
 
 // Carries datagrams between a caller and a server. Every 40th large one is lost, and all while it is dark.
 class Path {

@@ -17,6 +17,8 @@
 #include <packet.h>
 #include <udt.h>
 
+#include "loopback.h"
+
 namespace {
 
 const int BYTES = 4000000;
@@ -49,32 +51,24 @@ public:
     }
 };
 
-sockaddr_in loopback() {
-    sockaddr_in address;
-    memset(&address, 0, sizeof address);
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
-}
-
 }  // namespace
 
 int main() {
     UDT::startup();
     const int descriptor = ::socket(AF_INET, SOCK_DGRAM, 0);
-    sockaddr_in address = loopback();
-    ::bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address);
+    sockaddr_in address = loopback(0);
+    ::bind(descriptor, raw(address), sizeof address);
     const UDTSOCKET listener = UDT::socket(AF_INET, SOCK_STREAM, 0);
     CCCFactory<Derived> factory;
     UDT::setsockopt(listener, 0, UDT_CC, &factory, sizeof factory);
     const int bound = UDT::bind(listener, descriptor);
     std::printf("bind %d, listen %d\n", bound, UDT::listen(listener, 3));
     socklen_t length = sizeof address;
-    UDT::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length);
+    UDT::getsockname(listener, raw(address), &length);
     const UDTSOCKET caller = UDT::socket(AF_INET, SOCK_STREAM, 0);
     UDT::setsockopt(caller, 0, UDT_CC, &factory, sizeof factory);
-    std::printf("connect %d\n", UDT::connect(caller, reinterpret_cast<sockaddr*>(&address), sizeof address));
-    const UDTSOCKET accepted = UDT::accept(listener, reinterpret_cast<sockaddr*>(&address), &length);
+    std::printf("connect %d\n", UDT::connect(caller, raw(address), sizeof address));
+    const UDTSOCKET accepted = UDT::accept(listener, raw(address), &length);
     std::thread sending([caller] {
         const std::vector<char> data(BYTES, 'y');
         for (int sent = 0, taken; sent < BYTES; sent += taken) {
