@@ -268,9 +268,9 @@ impl Shared {
         self.outgoing.notify();
     }
 
-    /// Waits while the first connection needs the cap of all.
+    /// Waits while the first connection needs the cap of all. After a cancellation, last words leave without that.
     fn wait_for_first(&self) {
-        while self.has_first_the_cap() {
+        while !self.is_cancelled.load(Ordering::Acquire) && self.has_first_the_cap() {
             let state = self.outgoing.state();
             if state.is_gone || state.failed.is_some() {
                 return;

@@ -390,11 +390,32 @@ fn the_first_connection_has_the_cap_until_it_has_sent_everything() {
     thread::park_timeout(Duration::from_millis(200));
     assert_eq!(pair.here.stats().unwrap().max_rate, cap);
     assert!(shared.has_first_the_cap() && written() < MAX_BLOCK as u64, "{}", written());
+    // Once somebody reads, the rest leaves, and then the blocks.
     let arrived = read_all(pair.there.clone());
     pair.here.finish().unwrap();
     assert_eq!(arrived.join().unwrap().0.len(), sent + 3 * MAX_BLOCK);
     assert!(!shared.has_first_the_cap() && written() > 3 * MAX_BLOCK as u64);
     assert_eq!(shared.joined().iter().map(|flow| flow.stats().max_rate).collect::<Vec<_>>(), [half, half]);
+}
+
+#[test]
+fn last_words_of_a_cancelled_stream_do_not_wait_for_the_first_connection() {
+    let pair = Pair::offering(1, false);
+    pair.here.set_write_timeout(Some(Duration::from_millis(500)));
+    let block = data(MAX_BLOCK, 1);
+    while pair.here.send(&block).is_ok() {}
+    pair.here.set_max_rate(Some(Rate::from_bits_per_second(1_000_000))).unwrap();
+    pair.join(1).unwrap();
+    pair.wait_for_flows(1);
+    let shared = pair.here.shared();
+    let written = || shared.joined()[0].stats().totals.bytes_written;
+    let is_confirmed = || shared.joined()[0].is_confirmed.load(Ordering::Acquire);
+    let waited = (0..2_000).find(|_| is_confirmed() || (thread::park_timeout(Duration::from_millis(10)), false).1);
+    assert!(waited.is_some(), "the peer has taken the flow");
+    let (before, words) = (written(), [b'x'; 1000]);
+    pair.here.cancel();
+    pair.here.part(&words);
+    assert!(written() > before + words.len() as u64, "{} of {} bytes", written() - before, words.len());
 }
 
 #[test]
