@@ -47,7 +47,7 @@ fn check(workspace: &Workspace) -> Result<CheckStatus> {
 pub(crate) struct CheckedPeer {
     /// Its path, or the reason why it cannot be built here.
     pub(crate) peer: Result<String, String>,
-    /// What the test has printed.
+    /// The output of the test.
     pub(crate) said: String,
 }
 

@@ -109,8 +109,8 @@ pub(crate) fn compile(name: &str, headers: Headers) -> Option<PathBuf> {
 pub(crate) fn compile_to(file: &Path, program: &Path, headers: Headers) -> Option<()> {
     let when = |path: &Path| path.metadata().and_then(|data| data.modified()).ok();
     let ours = [file.to_owned(), source("tests/programs/loopback.h")];
-    let newest = ours.into_iter().chain((headers == Headers::Farhaul).then(|| source("include/udt/ccc.h")));
-    if newest.into_iter().all(|file| when(&file) < when(program)) {
+    let mut newest = ours.into_iter().chain((headers == Headers::Farhaul).then(|| source("include/udt/ccc.h")));
+    if newest.all(|file| when(&file) < when(program)) {
         return Some(());
     }
     let unfinished = program.with_extension(std::process::id().to_string());
