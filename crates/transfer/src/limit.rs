@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// Processor load from which the processor is the limit, whatever else is true.
+/// Use of a processor or a disk from which it is the limit, whatever else is true: nothing else could make the transfer
+/// much faster.
 const BUSY: f64 = 0.9;
 /// Least share of the time for which a processor, or the disk behind a full receive buffer, must be needed to be the limit.
 const MOSTLY: f64 = 0.5;
@@ -104,13 +105,23 @@ pub struct Evidence {
 
 /// The strongest limit, with the share of the time for which it held; `None` if no reason dominates.
 pub fn strongest(evidence: &Evidence) -> Option<(Limit, f64)> {
-    let busy = share(evidence.busy, evidence.elapsed);
-    let other = beside_processor(evidence);
-    let strongest = if busy >= BUSY || (busy >= MOSTLY && busy > other.1) { (Limit::Cpu, busy) } else { other };
+    let of_elapsed = |seconds| share(seconds, evidence.elapsed);
+    let busy = of_elapsed(evidence.busy);
+    let devices = [
+        (Limit::Cpu, busy),
+        (Limit::DiskRead, of_elapsed(evidence.reading)),
+        (Limit::DiskWrite, of_elapsed(evidence.storing)),
+    ];
+    let busiest = devices.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, share)| *share >= BUSY);
+    let strongest = busiest.unwrap_or_else(|| {
+        let other = beside_devices(evidence);
+        if busy >= MOSTLY && busy > other.1 { (Limit::Cpu, busy) } else { other }
+    });
     Some(strongest).filter(|(_, share)| *share >= LEAST)
 }
 
-fn beside_processor(evidence: &Evidence) -> (Limit, f64) {
+/// The limit where no processor and no disk was busy all the time.
+fn beside_devices(evidence: &Evidence) -> (Limit, f64) {
     let Evidence { elapsed, application, flow_window, congestion, .. } = *evidence;
     let of_elapsed = |seconds| share(seconds, elapsed);
     // Data that is held back on purpose cannot leave, whatever the transport waits for meanwhile.
@@ -214,6 +225,13 @@ mod tests {
             (Evidence { congestion: 9.0, busy: 9.5, ..TEN_SECONDS }, Limit::Cpu, 0.95),
             (Evidence { congestion: 6.0, busy: 8.0, ..TEN_SECONDS }, Limit::Cpu, 0.8),
             (Evidence { congestion: 9.0, busy: 8.0, ..TEN_SECONDS }, Limit::Congestion, 0.9),
+            // The path was slow to fill a buffer that the disk emptied more slowly still.
+            (
+                Evidence { congestion: 5.6, application: 4.4, answering: 4.4, storing: 9.8, ..TEN_SECONDS },
+                Limit::DiskWrite,
+                0.98,
+            ),
+            (Evidence { congestion: 5.6, reading: 9.8, ..TEN_SECONDS }, Limit::DiskRead, 0.98),
         ];
         for (evidence, limit, part) in cases {
             let (found, its) = strongest(&evidence).unwrap();

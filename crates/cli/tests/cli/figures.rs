@@ -39,10 +39,10 @@ fn a_receiver_tells_what_held_its_sender() {
     let root = scratch.dir("root");
     scratch.file("root/file", 3_000_000);
     let listener = Server::begin(&["bench", "--interval", "0", "--rate", "20mbit"]);
-    one_is_limited_by("rate_cap", || measure(&listener.address, &["--reverse", "--bytes", "3MB"]));
+    one_is_limited_by("rate_cap", |_| measure(&listener.address, &["--reverse", "--bytes", "3MB"]));
     let server = Server::begin(&["serve", "--root", &root, "--rate", "20mbit"]);
     let source = format!("udt://{}/file", server.address);
-    one_is_limited_by("rate_cap", || copied(&source, &scratch.at("copy")));
+    one_is_limited_by("rate_cap", |number| copied(&source, &scratch.at(&format!("copy{number}"))));
 }
 
 #[test]

@@ -27,11 +27,12 @@ pub(crate) fn is_limited_by(end: &Value, limit: &str) {
 /// Runs of one throttled transfer before it counts as limited by something else.
 const TRIES: usize = 3;
 
-/// Of a few runs that are throttled in the same way, one is limited by what throttles it.
-pub(crate) fn one_is_limited_by(limit: &str, mut run: impl FnMut() -> Value) -> Value {
-    let runs = std::iter::repeat_with(&mut run).take(TRIES);
+/// Of a few runs that are throttled in the same way, one is limited by what throttles it. `run` gets the number of the try.
+pub(crate) fn one_is_limited_by(limit: &str, run: impl FnMut(usize) -> Value) -> Value {
     let mut others = Vec::new();
-    for end in runs {
+    for end in (0..TRIES).map(run) {
+        let kept = end["kept"].as_u64().unwrap_or_default();
+        assert_eq!(kept, 0, "a try whose file is there already says nothing about limits: {end}");
         let share = end["limited_by_share"].as_f64();
         if end["limited_by"] == limit && share.is_some_and(|share| share >= MOSTLY) {
             is_limited_by(&end, limit);
@@ -88,7 +89,7 @@ fn a_program_that_gives_its_data_slowly_is_the_limit() {
 #[test]
 fn a_cap_of_the_rate_is_the_limit() {
     let server = Server::begin(&["bench", "--interval", "0"]);
-    one_is_limited_by("rate_cap", || measure(&server.address, &["--bytes", "3MB", "--rate", "20mbit"]));
+    one_is_limited_by("rate_cap", |_| measure(&server.address, &["--bytes", "3MB", "--rate", "20mbit"]));
 }
 
 // Waits for three copies of 2 MB at 8 Mbit/s, which take 2 s each.
@@ -121,21 +122,21 @@ fn the_rate_of_a_key_is_the_limit_in_either_direction_and_both_sides_name_it() {
 fn a_narrow_path_is_the_limit_by_way_of_congestion_control() {
     let server = Server::begin(&["bench", "--interval", "0"]);
     let (_relay, address) = relay(&server, &["--rate", "20mbit", "--delay", "10ms", "--queue", "bdp"]);
-    one_is_limited_by("congestion", || measure(&address, &["--bytes", "3MB"]));
+    one_is_limited_by("congestion", |_| measure(&address, &["--bytes", "3MB"]));
 }
 
 #[test]
 fn a_small_send_buffer_on_a_long_path_is_the_limit() {
     let server = Server::begin(&["bench", "--interval", "0"]);
     let (_relay, address) = relay(&server, &["--delay", "20ms"]);
-    one_is_limited_by("send_buffer", || measure(&address, &["--bytes", "3MB", "--buffer", "128kB"]));
+    one_is_limited_by("send_buffer", |_| measure(&address, &["--bytes", "3MB", "--buffer", "128kB"]));
 }
 
 #[test]
 fn a_reader_at_the_remote_end_that_does_not_read_is_the_limit() {
     let scratch = Scratch::new();
     let file = scratch.file("input", 4_000_000);
-    one_is_limited_by("receive_buffer", || {
+    one_is_limited_by("receive_buffer", |_| {
         // The reader of the remote end's output passes it on at a tenth of any other speed here.
         let mut last = Server::begin_to(&["pipe"], Stdio::null());
         let mut far = Server::begin(&["pipe", "--buffer", "256kB"]);
@@ -164,16 +165,17 @@ pub(crate) fn slow(call: &str, by: Duration) -> Option<Vec<String>> {
 /// How much slower the disk is in each try than in the one before.
 const SLOWER: u32 = 4;
 
-/// A disk whose calls take this much longer is the limit of one of a few runs. `run` gets the wrapper of a program with that disk.
-/// On a busy machine all else is slow as well, so each try has a slower disk. `None` if calls cannot be slowed down here.
+/// A disk whose calls take this much longer is the limit of one of a few runs. `run` gets the wrapper of a program with that disk,
+/// and an empty directory for the copy. On a busy machine all else is slow as well, so each try has a slower disk. `None` if calls cannot be slowed down here.
 pub(crate) fn slow_disk_is_the_limit(
     limit: &str,
     (call, by): (&str, Duration),
-    mut run: impl FnMut(&[&str]) -> Value,
+    mut run: impl FnMut(&[&str], &str) -> Value,
 ) -> Option<Value> {
     let (mut slower, mut wrapper) = (by, slow(call, by)?);
-    Some(one_is_limited_by(limit, || {
-        let end = run(&wrapper.iter().map(String::as_str).collect::<Vec<_>>());
+    Some(one_is_limited_by(limit, |_| {
+        let scratch = Scratch::new();
+        let end = run(&wrapper.iter().map(String::as_str).collect::<Vec<_>>(), &scratch.dir("root"));
         slower *= SLOWER;
         wrapper = slow(call, slower).unwrap_or_default();
         end
@@ -186,10 +188,10 @@ const SLOW_DISK: Duration = Duration::from_millis(10);
 #[test]
 fn a_slow_disk_at_the_sender_is_the_limit() {
     let scratch = Scratch::new();
-    let (file, root) = (scratch.file("file", 8_000_000), scratch.dir("root"));
-    let server = Server::begin(&["serve", "--root", &root]);
-    let target = format!("udt://{}/", server.address);
-    slow_disk_is_the_limit("disk_read", ("pread64", SLOW_DISK), |slow| {
+    let file = scratch.file("file", 8_000_000);
+    slow_disk_is_the_limit("disk_read", ("pread64", SLOW_DISK), |slow, root| {
+        let server = Server::begin(&["serve", "--root", root]);
+        let target = format!("udt://{}/", server.address);
         let run = farhaul_under(slow, &["copy", "--plain", "--json", &file, &target]);
         run.succeeds();
         run.end()
@@ -200,9 +202,9 @@ fn a_slow_disk_at_the_sender_is_the_limit() {
 #[test]
 fn a_slow_disk_at_the_receiver_is_the_limit() {
     let scratch = Scratch::new();
-    let (file, root) = (scratch.file("file", 24_000_000), scratch.dir("root"));
-    let end = slow_disk_is_the_limit("disk_write", ("pwrite64", SLOW_DISK), |slow| {
-        let mut server = Server::begin_under(slow, &["serve", "--root", &root]);
+    let file = scratch.file("file", 24_000_000);
+    let end = slow_disk_is_the_limit("disk_write", ("pwrite64", SLOW_DISK), |slow, root| {
+        let mut server = Server::begin_under(slow, &["serve", "--root", root]);
         let run = farhaul(&["copy", "--plain", "--json", &file, &format!("udt://{}/", server.address)]);
         run.succeeds();
         let (here, there) = (run.end(), server.wait_for("end"));

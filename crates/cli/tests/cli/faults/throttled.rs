@@ -32,10 +32,10 @@ fn each_blast(run: impl Fn(&'static str) + Sync) {
 fn a_slow_disk_at_the_sender_is_the_limit_of_every_blast() {
     each_blast(|protocol| {
         let scratch = Scratch::new();
-        let (file, root) = (scratch.file("file", SIZE), scratch.dir("root"));
-        let server = Server::begin(&["serve", "--protocol", protocol, "--root", &root]);
-        let target = format!("udt://{}/", server.address);
-        slow_disk_is_the_limit("disk_read", ("pread64", SLOW_DISK), |slow| {
+        let file = scratch.file("file", SIZE);
+        slow_disk_is_the_limit("disk_read", ("pread64", SLOW_DISK), |slow, root| {
+            let server = Server::begin(&["serve", "--protocol", protocol, "--root", root]);
+            let target = format!("udt://{}/", server.address);
             let copy = ["copy", "--plain", "--json", "--protocol", protocol, &file, &target];
             let run = farhaul_under(slow, &[&copy[..], &RATE].concat());
             run.succeeds();
@@ -49,9 +49,9 @@ fn a_slow_disk_at_the_sender_is_the_limit_of_every_blast() {
 fn a_slow_disk_at_the_receiver_is_the_limit_of_every_blast() {
     each_blast(|protocol| {
         let scratch = Scratch::new();
-        let (file, root) = (scratch.file("file", SIZE), scratch.dir("root"));
-        slow_disk_is_the_limit("disk_write", ("pwrite64", SLOW_DISK), |slow| {
-            let server = Server::begin_under(slow, &["serve", "--protocol", protocol, "--root", &root]);
+        let file = scratch.file("file", SIZE);
+        slow_disk_is_the_limit("disk_write", ("pwrite64", SLOW_DISK), |slow, root| {
+            let server = Server::begin_under(slow, &["serve", "--protocol", protocol, "--root", root]);
             let target = format!("udt://{}/", server.address);
             let copy = ["copy", "--plain", "--json", "--protocol", protocol, &file, &target];
             let run = farhaul(&[&copy[..], &RATE].concat());
