@@ -193,10 +193,14 @@ fn connections_are_refused_while_the_port_does_not_listen() {
 
 #[test]
 fn a_transport_without_channels_leaves_tcp_to_others() {
-    let a = driver(Toy::default());
-    a.lock().unwrap().open_acceptor().unwrap();
-    assert!(a.lock().unwrap().channel_requests.is_none());
-    TcpListener::bind(a.local_addr()).unwrap();
+    // Of a few ports, since a connection of another test may have one in TCP.
+    let is_left = (0..4).any(|_| {
+        let a = driver(Toy::default());
+        a.lock().unwrap().open_acceptor().unwrap();
+        assert!(a.lock().unwrap().channel_requests.is_none());
+        TcpListener::bind(a.local_addr()).is_ok()
+    });
+    assert!(is_left);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A way to a server for TCP, which can break.
 
 use std::io;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -18,17 +18,23 @@ pub(super) struct Way {
 impl Way {
     /// For TCP alone.
     pub(super) fn of_tcp(server: &Server) -> Self {
-        Self::at("127.0.0.1:0".parse().unwrap(), server, None)
+        Self::at(TcpListener::bind("127.0.0.1:0").unwrap(), server, None)
     }
 
     /// For TCP and UDP on the same port.
     pub(super) fn of_both(server: &Server) -> Self {
-        let (datagrams, address) = relay(server, &[]);
-        Self::at(address.parse().unwrap(), server, Some(datagrams))
+        loop {
+            let (datagrams, address) = relay(server, &[]);
+            match TcpListener::bind(&address) {
+                Ok(listener) => return Self::at(listener, server, Some(datagrams)),
+                // A connection of another test has the port in TCP.
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                Err(error) => panic!("{address}: {error}"),
+            }
+        }
     }
 
-    fn at(address: SocketAddr, server: &Server, datagrams: Option<Relay>) -> Self {
-        let listener = TcpListener::bind(address).unwrap();
+    fn at(listener: TcpListener, server: &Server, datagrams: Option<Relay>) -> Self {
         let address = listener.local_addr().unwrap().to_string();
         let (connections, behind) = (Arc::new(Mutex::new(Vec::new())), server.address.clone());
         let kept = Arc::clone(&connections);
