@@ -1,6 +1,8 @@
 //! The link between a connection and its controller: the controller's input, and bounds on its output.
 
-use farhaul_cc::{AckEvent, Control, ControllerFailure, LossEvent, Path, Supervised, TimeoutEvent};
+use farhaul_cc::{
+    AckEvent, Control, ControllerFailure, LossEvent, Path, ReceivedEvent, SentEvent, Supervised, TimeoutEvent,
+};
 use farhaul_units::{Duration, Instant, PacketRate, SendPeriod};
 
 use farhaul_proto::estimate::SentRate;
@@ -75,6 +77,19 @@ impl Congestion {
 
     pub(super) fn on_timeout(&mut self, path: &Path, timeout: &TimeoutEvent) {
         self.controller.on_timeout(path, timeout);
+    }
+
+    /// Whether the controller requests events for single data packets.
+    pub(super) const fn wants_packets(&self) -> bool {
+        self.controller.wants_packets()
+    }
+
+    pub(super) fn on_sent(&mut self, path: &Path, sent: &SentEvent<'_>) {
+        self.controller.on_sent(path, sent);
+    }
+
+    pub(super) fn on_received(&mut self, path: &Path, received: &ReceivedEvent<'_>) {
+        self.controller.on_received(path, received);
     }
 
     pub(super) fn on_close(&mut self) {

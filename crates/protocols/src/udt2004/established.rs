@@ -3,6 +3,7 @@
 mod contract;
 mod facts;
 mod feedback;
+mod packets;
 
 use std::collections::VecDeque;
 
@@ -26,6 +27,7 @@ use farhaul_proto::error::ConnectionLost;
 use farhaul_proto::estimate::Rtt;
 use farhaul_proto::stats::Totals;
 use farhaul_proto::timer::Timer;
+use packets::Departed;
 
 /// Both halves of a connection with their shared state.
 #[derive(Debug)]
@@ -38,6 +40,7 @@ pub(crate) struct Udt2004Connection {
     sender: Sender,
     /// The data packets that leave next.
     planned: Option<Transmission>,
+    departed: Departed,
     receiver: Receiver,
     closing: Closing,
     rtt: Rtt,
@@ -74,6 +77,7 @@ impl Udt2004Connection {
             answer,
             sender: Sender::new(agreed.send_isn, payload, agreed.flow_window, config.send_buffer, config.burst_time),
             planned: None,
+            departed: Departed::default(),
             receiver: Receiver::new(agreed.recv_isn, sizes, config.reorder_tolerance, options.delay_warnings, now),
             closing: Closing::default(),
             rtt: Rtt::default(),
@@ -89,6 +93,9 @@ impl Udt2004Connection {
         };
         if let Some(sample) = agreed.round_trip {
             established.rtt.sample(sample, now);
+        }
+        if established.congestion.wants_packets() {
+            established.receiver.hear();
         }
         let path = established.path(now);
         established.congestion.on_connect(&path);

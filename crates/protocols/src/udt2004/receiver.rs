@@ -1,5 +1,6 @@
 //! Data arrival: stores packets, finds gaps, measures the path.
 
+use farhaul_cc::DataPacket;
 use farhaul_units::{Duration, Instant, MsgNo, PacketRate, SeqNo, SeqRange};
 use farhaul_wire::udt4::{MessageField, Position};
 use farhaul_wire::udt2004::{Ack, SeqNo30};
@@ -33,6 +34,8 @@ pub(super) struct Receiver {
     /// When the datagrams of this receive call reached this computer, and the data packets among them.
     arrived: Instant,
     in_batch: u32,
+    /// The data packets of this receive call; `None` if the controller does not ask for them.
+    heard: Option<Vec<DataPacket>>,
     /// Packets since the last SYN interval ended.
     in_syn: u64,
     pub(super) packets: u64,
@@ -65,6 +68,7 @@ impl Receiver {
             last_warning: None,
             arrived: now,
             in_batch: 0,
+            heard: None,
             in_syn: 0,
             packets: 0,
             duplicates: 0,
@@ -98,11 +102,36 @@ impl Receiver {
                 self.naks.acknowledge(self.buffer.ack_point());
             }
         }
+        if let Some(heard) = &mut self.heard {
+            heard.push(DataPacket::new(seq, None, payload.len() as u32));
+        }
         self.packets += 1;
         self.in_syn += 1;
         self.in_batch += 1;
         self.acks.on_arrival(now);
         true
+    }
+
+    /// Lists packets from now on, for a controller that asks for them.
+    pub(super) fn hear(&mut self) {
+        self.heard = Some(Vec::new());
+    }
+
+    /// The data packets of this receive call, duplicates included, if they are listed.
+    pub(super) fn heard(&self) -> &[DataPacket] {
+        self.heard.as_deref().unwrap_or_default()
+    }
+
+    /// The controller has heard of them.
+    pub(super) fn forget_heard(&mut self) {
+        if let Some(heard) = &mut self.heard {
+            heard.clear();
+        }
+    }
+
+    /// When the datagrams of this receive call reached this computer.
+    pub(super) const fn arrived(&self) -> Instant {
+        self.arrived
     }
 
     /// All datagrams of one receive call were handled. Returns whether data was among them.

@@ -34,9 +34,9 @@ pub(super) struct Sender {
 /// Packets that may leave now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transmission {
-    seq: SeqNo,
+    pub(super) seq: SeqNo,
     packets: u32,
-    again: bool,
+    pub(super) again: bool,
 }
 
 impl Sender {

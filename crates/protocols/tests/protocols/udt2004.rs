@@ -7,5 +7,6 @@ mod close;
 mod congestion;
 mod hostile;
 mod orderly_close;
+mod packets;
 mod scenario;
 mod transfer;

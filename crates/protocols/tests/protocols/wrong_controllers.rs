@@ -162,8 +162,10 @@ impl Carriage {
                 "on_custom_message",
                 "next_message",
             ],
-            (_, false) => &["on_connect", "on_ack", "on_loss", "on_timeout", "on_warning", "on_syn"],
-            (_, true) => &["on_connect", "on_ack", "on_loss", "on_timeout", "on_syn"],
+            (_, false) => {
+                &["on_connect", "on_ack", "on_loss", "on_timeout", "on_warning", "on_syn", "on_sent", "on_received"]
+            }
+            (_, true) => &["on_connect", "on_ack", "on_loss", "on_timeout", "on_syn", "on_sent", "on_received"],
         }
     }
 

@@ -44,6 +44,7 @@ impl protocol::Established for Udt2004Connection {
         if self.receiver.finish_batch() {
             self.syn.start(now, SYN_INTERVAL);
             self.liveness.gap.look(&self.receiver.buffer, now);
+            self.report_received(now);
         }
         self.look_at_controller(now)
     }
@@ -94,6 +95,7 @@ impl protocol::Established for Udt2004Connection {
         if self.has_failed() {
             return None;
         }
+        self.report_sent(now);
         self.planned = self.sender.plan(now);
         self.planned.map(|_| Output::Data)
     }
@@ -106,6 +108,9 @@ impl protocol::Established for Udt2004Connection {
         self.exp.on_sent(now, rtt);
         let run = self.sender.emit(transmission, now, rtt)?;
         self.congestion.note_sent(now, run.packets);
+        if self.congestion.wants_packets() {
+            self.departed.list(&run, transmission.seq, transmission.again, now);
+        }
         Some((run.segment_size, run.bytes))
     }
 
