@@ -112,6 +112,8 @@ pub struct Totals {
     pub limited_by_flow_window: Duration,
     /// Time in which the congestion window or pacing limited the sender.
     pub limited_by_congestion: Duration,
+    /// Time in which the user's cap on the rate limited the sender.
+    pub limited_by_rate_cap: Duration,
 }
 
 impl Stats {

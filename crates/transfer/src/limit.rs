@@ -81,6 +81,8 @@ pub struct Evidence {
     pub flow_window: f64,
     /// The congestion window was full, or pacing delayed the next packet.
     pub congestion: f64,
+    /// Pacing by the user's cap, which was below the pace of congestion control, delayed the next packet.
+    pub rate_cap: f64,
     /// The rate reached the user's cap.
     pub capped: bool,
     /// The program waited for its disk.
@@ -122,18 +124,19 @@ pub fn strongest(evidence: &Evidence) -> Option<(Limit, f64)> {
 
 /// The limit where no processor and no disk was busy all the time.
 fn beside_devices(evidence: &Evidence) -> (Limit, f64) {
-    let Evidence { elapsed, application, flow_window, congestion, .. } = *evidence;
+    let Evidence { elapsed, application, flow_window, congestion, rate_cap, .. } = *evidence;
+    let pacing = congestion + rate_cap;
     let of_elapsed = |seconds| share(seconds, elapsed);
     // Data that is held back on purpose cannot leave, whatever the transport waits for meanwhile.
     if of_elapsed(evidence.held_back) >= MOSTLY {
         return (Limit::KeyRateCap, of_elapsed(evidence.held_back));
     }
-    if application > flow_window && application > congestion {
+    if application > flow_window && application > pacing {
         return within_application(evidence);
     }
-    match congestion >= flow_window {
-        true if evidence.capped => (Limit::RateCap, of_elapsed(congestion)),
-        true => (Limit::Congestion, of_elapsed(congestion)),
+    match pacing >= flow_window {
+        true if evidence.capped || rate_cap > congestion => (Limit::RateCap, of_elapsed(pacing)),
+        true => (Limit::Congestion, of_elapsed(pacing)),
         // A receiver that waits for its disk does not empty its buffer.
         false if evidence.storing.max(evidence.peer_held_back) >= MOSTLY * flow_window => {
             let (limit, seconds) = storing(evidence);
@@ -154,7 +157,7 @@ fn storing(evidence: &Evidence) -> (Limit, f64) {
 /// The reason why the transport had no data.
 fn within_application(evidence: &Evidence) -> (Limit, f64) {
     let room = match evidence.small_buffer {
-        true => (evidence.room - evidence.congestion - evidence.flow_window).max(0.0),
+        true => (evidence.room - evidence.congestion - evidence.rate_cap - evidence.flow_window).max(0.0),
         false => 0.0,
     };
     let (stores, storing) = storing(evidence);
@@ -190,6 +193,7 @@ mod tests {
         application: 0.0,
         flow_window: 0.0,
         congestion: 0.0,
+        rate_cap: 0.0,
         capped: false,
         reading: 0.0,
         answering: 0.0,
@@ -207,6 +211,9 @@ mod tests {
         let cases = [
             (Evidence { congestion: 9.0, room: 8.0, ..TEN_SECONDS }, Limit::Congestion, 0.9),
             (Evidence { congestion: 9.0, capped: true, ..TEN_SECONDS }, Limit::RateCap, 0.9),
+            // A busy machine sends less than the cap permits.
+            (Evidence { congestion: 2.0, rate_cap: 7.0, ..TEN_SECONDS }, Limit::RateCap, 0.9),
+            (Evidence { congestion: 6.0, rate_cap: 3.0, ..TEN_SECONDS }, Limit::Congestion, 0.9),
             (Evidence { flow_window: 5.0, congestion: 4.0, ..TEN_SECONDS }, Limit::ReceiveBuffer, 0.5),
             (Evidence { application: 8.0, reading: 7.0, ..TEN_SECONDS }, Limit::DiskRead, 0.7),
             (Evidence { application: 8.0, answering: 7.0, storing: 6.0, ..TEN_SECONDS }, Limit::DiskWrite, 0.6),

@@ -16,6 +16,8 @@ pub enum Limit {
     FlowWindow,
     /// The congestion window is full, or the next packet is not due yet.
     Congestion,
+    /// The next packet is not due yet under the user's cap on the rate, which is below the rate of congestion control.
+    RateCap,
 }
 
 /// Time spent in each state.
@@ -26,6 +28,7 @@ pub struct LimitClock {
     application: Duration,
     flow_window: Duration,
     congestion: Duration,
+    rate_cap: Duration,
 }
 
 impl LimitClock {
@@ -38,6 +41,7 @@ impl LimitClock {
                 Limit::Application => self.application = until_now,
                 Limit::FlowWindow => self.flow_window = until_now,
                 Limit::Congestion => self.congestion = until_now,
+                Limit::RateCap => self.rate_cap = until_now,
             }
             self.state = state;
             self.since = now;
@@ -49,8 +53,11 @@ impl LimitClock {
         totals.limited_by_application = self.spent(Limit::Application, now);
         totals.limited_by_flow_window = self.spent(Limit::FlowWindow, now);
         totals.limited_by_congestion = self.spent(Limit::Congestion, now);
-        totals.send_duration =
-            totals.limited_by_application + totals.limited_by_flow_window + totals.limited_by_congestion;
+        totals.limited_by_rate_cap = self.spent(Limit::RateCap, now);
+        totals.send_duration = totals.limited_by_application
+            + totals.limited_by_flow_window
+            + totals.limited_by_congestion
+            + totals.limited_by_rate_cap;
     }
 
     /// Time in `state`, the present period included.
@@ -60,6 +67,7 @@ impl LimitClock {
             Limit::Application => self.application,
             Limit::FlowWindow => self.flow_window,
             Limit::Congestion => self.congestion,
+            Limit::RateCap => self.rate_cap,
         };
         if state == self.state { before + (now - self.since) } else { before }
     }

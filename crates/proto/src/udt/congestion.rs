@@ -179,9 +179,17 @@ impl Congestion {
     }
 
     fn first_size_period(&self) -> SendPeriod {
+        if self.is_capped() { self.min_period } else { self.wanted_period() }
+    }
+
+    /// Whether the rate cap permits less than the controller.
+    pub(crate) fn is_capped(&self) -> bool {
+        self.wanted_period() < self.min_period
+    }
+
+    fn wanted_period(&self) -> SendPeriod {
         let period = self.controller.control().send_period;
-        let wanted = if self.warned { period.scaled(WARNING) } else { period };
-        if wanted < self.min_period { self.min_period } else { wanted }
+        if self.warned { period.scaled(WARNING) } else { period }
     }
 
     pub(crate) const fn arrival_rate(&self) -> Option<PacketRate> {

@@ -418,6 +418,7 @@ impl UdtConnection {
         self.scale_packets();
         let control = self.congestion.control();
         self.sender.apply(&control, self.congestion.send_period(), self.rtt.smoothed());
+        self.sender.set_capped(self.congestion.is_capped());
         self.receiver.set_policy(&control);
         self.liveness.expiry.set_rto(control.rto);
         self.take_messages();

@@ -67,6 +67,8 @@ pub(crate) struct Sender {
     /// Until this packet is acknowledged, samples measure the application and not the path.
     application_limited_until: Option<SeqNo>,
     limits: LimitClock,
+    /// The pace is that of the user's cap.
+    is_capped: bool,
     intake: Intake,
     sizes: PacketSizes,
     pub(crate) retransmitted: u64,
@@ -130,6 +132,7 @@ impl Sender {
             filled: 0,
             application_limited_until: None,
             limits: LimitClock::default(),
+            is_capped: false,
             intake: Intake::new(cap),
             sizes: PacketSizes::new(payload_size),
             retransmitted: 0,
@@ -346,6 +349,11 @@ impl Sender {
         let paced = send_period.packet_rate();
         let filling = |rate: PacketRate| paced.filter(|paced| *paced < rate).unwrap_or(rate).packets_in(round_trip);
         self.filled = self.delivery.rate().map_or(0, |rate| filling(rate) as u32);
+    }
+
+    /// Whether the pace is that of the user's cap on the rate.
+    pub(crate) const fn set_capped(&mut self, is_capped: bool) {
+        self.is_capped = is_capped;
     }
 
     /// Fires the timers. The peer was `heard` last. Returns whether packets in flight made no progress for long.

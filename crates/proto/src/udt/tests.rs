@@ -269,6 +269,23 @@ fn a_slow_sender_takes_no_more_than_leaves_soon() {
 }
 
 #[test]
+fn waits_for_a_cap_below_the_rate_of_congestion_control_count_as_its_own() {
+    let mut pair = Pair::new();
+    let max_rate = Some(Rate::from_bits_per_second(2_000_000));
+    pair.ends[0] = endpoint(Config { max_rate, ..Config::default() }, Entropy { cookie_key: [1; 16], seed: 1 });
+    let [caller, listener] = pair.connect(Mode::Stream);
+    let data = content(300_000);
+    assert!(pair.transfer(caller, listener, &data) == data);
+    let capped = pair.ends[0].stats(pair.now, caller).unwrap().totals;
+    assert!(capped.limited_by_rate_cap > capped.send_duration / 2, "{capped:?}");
+    assert!(capped.limited_by_congestion < capped.send_duration / 10, "{capped:?}");
+    // Answers without a cap.
+    assert!(pair.transfer(listener, caller, &data) == data);
+    let free = pair.ends[1].stats(pair.now, listener).unwrap().totals;
+    assert_eq!(free.limited_by_rate_cap, Duration::ZERO);
+}
+
+#[test]
 fn messages_follow_one_another_however_long_they_are() {
     let mut pair = Pair::new();
     let [caller, _] = pair.connect(Mode::Message);

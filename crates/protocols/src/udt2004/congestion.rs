@@ -107,9 +107,17 @@ impl Congestion {
 
     /// The controller's period, or the period of the rate cap if that is longer.
     pub(super) fn send_period(&self) -> SendPeriod {
+        if self.is_capped() { self.min_period } else { self.wanted_period() }
+    }
+
+    /// Whether the rate cap permits less than the controller.
+    pub(super) fn is_capped(&self) -> bool {
+        self.wanted_period() < self.min_period
+    }
+
+    fn wanted_period(&self) -> SendPeriod {
         let period = self.control().send_period;
-        let wanted = if self.warned { period.scaled(WARNING) } else { period };
-        if wanted < self.min_period { self.min_period } else { wanted }
+        if self.warned { period.scaled(WARNING) } else { period }
     }
 
     pub(super) const fn arrival_speed(&self) -> Option<PacketRate> {

@@ -26,6 +26,8 @@ pub(super) struct Sender {
     /// Until this packet is acknowledged, samples measure the application and not the path.
     application_limited_until: Option<SeqNo>,
     limits: LimitClock,
+    /// The pace is that of the user's cap.
+    is_capped: bool,
     intake: Intake,
     pub(super) retransmitted: u64,
     pub(super) sent: u64,
@@ -54,6 +56,7 @@ impl Sender {
             max_window,
             application_limited_until: None,
             limits: LimitClock::default(),
+            is_capped: false,
             intake: Intake::new(cap),
             retransmitted: 0,
             sent: 0,
@@ -100,7 +103,7 @@ impl Sender {
             self.pacer.hold();
         }
         if allowance == 0 {
-            self.limits.set(Limit::Congestion, now);
+            self.limits.set(if self.is_capped { Limit::RateCap } else { Limit::Congestion }, now);
             return None;
         }
         if let Some(seq) = self.losses.first() {
@@ -206,6 +209,11 @@ impl Sender {
         if let Some(end) = control.freeze_until {
             self.pacer.freeze_until(end);
         }
+    }
+
+    /// Whether the pace is that of the user's cap on the rate.
+    pub(super) const fn set_capped(&mut self, is_capped: bool) {
+        self.is_capped = is_capped;
     }
 
     /// Frees memory that is kept for reuse only.

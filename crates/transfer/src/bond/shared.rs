@@ -333,6 +333,7 @@ impl Shared {
         sum.totals.limited_by_application = mean(|stats| stats.totals.limited_by_application);
         sum.totals.limited_by_flow_window += mean(|stats| stats.totals.limited_by_flow_window);
         sum.totals.limited_by_congestion += mean(|stats| stats.totals.limited_by_congestion);
+        sum.totals.limited_by_rate_cap += mean(|stats| stats.totals.limited_by_rate_cap);
         sum.totals.send_duration = sum.totals.send_duration.min(sum.elapsed);
         // Headers of blocks are no bytes of the stream, and what a flow without blocks has is none either.
         let pending = |stats: &Stats| stats.totals.bytes_written.saturating_sub(stats.totals.bytes_acked);

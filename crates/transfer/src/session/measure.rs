@@ -175,6 +175,7 @@ fn limit_of(elapsed: f64, stats: &Stats, sender: &Sender) -> Option<(Limit, f64)
         application: (totals.limited_by_application + idle).as_secs_f64(),
         flow_window: totals.limited_by_flow_window.as_secs_f64(),
         congestion: totals.limited_by_congestion.as_secs_f64(),
+        rate_cap: totals.limited_by_rate_cap.as_secs_f64(),
         capped: sender.rate.is_some_and(|cap| wire_bits / seconds > NEARLY * cap.bits_per_second() as f64),
         reading: sender.disk,
         answering: waits.peer,

@@ -19,7 +19,7 @@ impl Sender {
         }
         let allowance = self.pacer.allowance(now);
         if allowance == 0 {
-            self.limits.set(Limit::Congestion, now);
+            self.limits.set(if self.is_capped { Limit::RateCap } else { Limit::Congestion }, now);
             return None;
         }
         if let Some(transmission) = self.plan_again(now, stamp, allowance, round_trip) {

@@ -30,6 +30,21 @@ fn one_flow_uses_at_least_944_permille_of_the_path() {
     }
 }
 
+#[test]
+fn waits_for_a_cap_below_the_rate_of_congestion_control_count_as_its_own() {
+    let limits = |cap: Option<Rate>| {
+        let config = move || Config { max_rate: cap, ..paper() };
+        let mut run = pair(1, config).path(path(100, 20, 170)).caller(Workload::send_without_end()).start();
+        run.run_for(Duration::from_secs(10));
+        let totals = stats(&run, CALLER).totals;
+        (totals.limited_by_rate_cap, totals.limited_by_congestion)
+    };
+    let (by_cap, by_congestion) = limits(Some(Rate::from_megabits_per_second(5)));
+    assert!(by_cap > by_congestion * 4, "{by_cap:?} {by_congestion:?}");
+    let (by_cap, by_congestion) = limits(None);
+    assert!(by_cap.is_zero() && by_congestion > Duration::from_secs(5), "{by_cap:?} {by_congestion:?}");
+}
+
 /// Payload rates in Mbit/s of flows on a shared `link` from `from` to `to` seconds. One flow joins every second.
 fn shares(configs: &[fn() -> Config], link: &PathSpec, (from, to): (u64, u64)) -> Vec<f64> {
     let mut net = Dumbbell::new(link.clone());
