@@ -28,7 +28,8 @@ fn a_transfer_of_a_few_round_trips_has_no_verdict_and_no_goodput() {
         assert!(end["goodput_bps"].is_null(), "three bytes come at one moment: {end}");
     }
     let listener = Server::begin(&["bench", "--interval", "0"]);
-    let run = farhaul(&["bench", "--plain", "--connect", &listener.address, "--bytes", "0B"]);
+    let (_relay, address) = relay(&listener, &["--delay", "20ms"]);
+    let run = farhaul(&["bench", "--plain", "--connect", &address, "--bytes", "0B"]);
     run.succeeds();
     assert!(run.stderr.contains("too short for a limit"), "{}", run.stderr);
 }

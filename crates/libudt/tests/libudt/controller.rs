@@ -7,7 +7,10 @@ fn a_controller_gets_every_callback_as_from_the_reference_library() {
     let Some(program) = compile("controller", Headers::Reference) else { return };
     let ours = Library::Farhaul.output(&program, &[]).unwrap();
     assert!(ours.contains("init 1, close 1") && !ours.contains(" no"), "{ours}");
-    assert_eq!(ours, Library::Reference.output(&program, &[]).unwrap());
+    assert!(ours.contains("callee: custom messages 2, bad 0"), "{ours}");
+    // On a busy machine, libudt loses the one that leaves right behind the handshake.
+    let reference = Library::Reference.output(&program, &[]).unwrap();
+    assert_eq!(ours, reference.replace("callee: custom messages 1,", "callee: custom messages 2,"));
 }
 
 #[test]
