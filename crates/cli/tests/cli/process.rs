@@ -47,7 +47,16 @@ impl Run {
 
     #[track_caller]
     pub(crate) fn succeeds(&self) {
-        assert_eq!(self.code, 0, "{}", self.stderr);
+        assert_eq!(self.code, 0, "{}\n{:#?}", self.stderr, self.last_records());
+    }
+
+    /// How far it came, for the message of a test that failed.
+    fn last_records(&self) -> Vec<Value> {
+        let text = String::from_utf8_lossy(&self.stdout);
+        let mut records: Vec<_> =
+            text.lines().rev().filter_map(|line| serde_json::from_str(line).ok()).take(3).collect();
+        records.reverse();
+        records
     }
 }
 

@@ -86,12 +86,12 @@ fn appclient_shows_the_rate_of_its_stream_to_appserver() {
 }
 
 /// A library that has a program's TCP connections wait until their port is open.
-fn patient_connect() -> PathBuf {
-    let library = scratch().join("patient_connect.so");
+fn patient_tcp() -> PathBuf {
+    let library = scratch().join("patient_tcp.so");
     let unfinished = library.with_extension(std::process::id().to_string());
     let mut command = Command::new(std::env::var_os("CC").unwrap_or("gcc".into()));
     command.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&unfinished);
-    let output = command.arg(source("tests/programs/patient_connect.c")).arg("-ldl").output().unwrap();
+    let output = command.arg(source("tests/programs/patient_tcp.c")).arg("-ldl").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     std::fs::rename(unfinished, &library).unwrap();
     library
@@ -102,7 +102,7 @@ fn patient_connect() -> PathBuf {
 fn libudts_own_test_passes() {
     let Some(program) = example("test") else { return };
     let mut command = Farhaul.command_for(&program, LONGEST).unwrap();
-    let output = command.env("LD_PRELOAD", patient_connect()).output().unwrap();
+    let output = command.env("LD_PRELOAD", patient_tcp()).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     let completed = |number: usize| text.contains(&format!("Test # {number} completed."));
     assert!((1..=4).all(completed), "{output:?}");
