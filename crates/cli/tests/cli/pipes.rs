@@ -253,16 +253,20 @@ fn a_daemon_tells_of_every_caller_that_spoke_and_said_nothing_that_it_knows() {
     }
 }
 
-/// Bytes that a pipe holds, less the page that may be filled in part.
-const PIPE: u64 = (64 << 10) - 4096;
+/// Half of the bytes that a pipe holds. How many fit depends on the sizes of writes, since pages may be filled in part.
+const HALF_A_PIPE: u64 = 32 << 10;
 
 /// A run that waits for its reader: its output is full, and there is more.
 fn stuck(arguments: &[&str]) -> (Started, ChildStdout) {
     let mut run = Started::begin(arguments, Stdio::null());
     let output = run.output();
-    while rustix::io::ioctl_fionread(&output).unwrap() < PIPE {
-        thread::yield_now();
-    }
+    let mut before = 0;
+    let is_full = (0..200).any(|_| {
+        thread::park_timeout(Duration::from_millis(100));
+        let last = std::mem::replace(&mut before, rustix::io::ioctl_fionread(&output).unwrap());
+        before == last && before > HALF_A_PIPE
+    });
+    assert!(is_full, "{before} bytes");
     (run, output)
 }
 
