@@ -25,7 +25,7 @@ pub(crate) fn is_limited_by(end: &Value, limit: &str) {
 }
 
 /// Runs of one throttled transfer before it counts as limited by something else.
-const TRIES: usize = 3;
+pub(crate) const TRIES: usize = 3;
 
 /// Of a few runs that are throttled in the same way, one is limited by what throttles it. `run` gets the number of the try.
 pub(crate) fn one_is_limited_by(limit: &str, run: impl FnMut(usize) -> Value) -> Value {

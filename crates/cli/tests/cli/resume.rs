@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -37,13 +39,26 @@ fn size_of_file(scratch: &Scratch, name: &str) -> u64 {
     fs::metadata(scratch.at(&format!("root/{name}"))).unwrap().len()
 }
 
+/// Waits until so many bytes of an incomplete file in `directory` are written. How long that takes depends on the machine.
+fn wait_until_written(scratch: &Scratch, directory: &str, bytes: u64) {
+    let written = || -> u64 {
+        let part =
+            |name: &String| fs::metadata(scratch.at(&format!("{directory}/{name}"))).map_or(0, |part| part.len());
+        remains(scratch, directory).iter().filter(|name| name.ends_with(".fhpart")).map(part).sum()
+    };
+    let is_written =
+        (0..2_000).any(|_| written() >= bytes || (thread::park_timeout(Duration::from_millis(10)), false).1);
+    assert!(is_written, "{} bytes", written());
+}
+
 /// Pushes a file, and kills one side in the middle. Returns the bytes that had been written.
 fn cut_push(scratch: &Scratch, killed: Killed) -> u64 {
     let (file, root) = (scratch.at("file"), scratch.dir("root"));
     let server = Server::begin(&["serve", "--timeout", "1s", "--root", &root]);
     let url = format!("udt://{}/", server.address);
-    let slow = ["copy", "--plain", "--json", "--timeout", "1s", "--interval", "1s"];
-    let copy = Started::begin(&[&slow[..], &SLOW, &[&file, &url]].concat(), Stdio::null()).after("interval");
+    let slow = ["copy", "--plain", "--json", "--timeout", "1s"];
+    let copy = Started::begin(&[&slow[..], &SLOW, &[&file, &url]].concat(), Stdio::null()).after("start");
+    wait_until_written(scratch, "root", 6 * MIB);
     match killed {
         Killed::Sender => {
             copy.signal(Signal::KILL);
@@ -95,8 +110,8 @@ fn the_same_command_goes_on_although_the_server_has_not_noticed_that_its_sender_
     let (file, root) = (scratch.file("file", size), scratch.dir("root"));
     let server = Server::begin(&["serve", "--timeout", "3s", "--root", &root]);
     let copy = ["copy", "--plain", "--json", &file, &format!("udt://{}/", server.address)];
-    let slow = ["--rate", "400mbit", "--interval", "2s"];
-    let first = Started::begin(&[&copy[..], &slow].concat(), Stdio::null()).after("interval");
+    let first = Started::begin(&[&copy[..], &["--rate", "400mbit"]].concat(), Stdio::null()).after("start");
+    wait_until_written(&scratch, "root", 80 * MIB);
     first.signal(Signal::KILL);
     first.end();
     let written: u64 = remains(&scratch, "root").iter().map(|name| size_of_file(&scratch, name)).sum();
@@ -115,8 +130,9 @@ fn a_pull_that_was_cut_goes_on() {
     scratch.file("root/file", SIZE);
     let server = Server::begin(&[&["serve", "--root", &root][..], &SLOW].concat());
     let url = format!("udt://{}/file", server.address);
-    let pull = ["copy", "--plain", "--json", "--interval", "1s", &url, &here];
-    let copy = Started::begin(&pull, Stdio::null()).after("interval");
+    let pull = ["copy", "--plain", "--json", &url, &here];
+    let copy = Started::begin(&pull, Stdio::null()).after("start");
+    wait_until_written(&scratch, "here", 6 * MIB);
     copy.signal(Signal::KILL);
     copy.end();
     let [_, part] = &remains(&scratch, "here")[..] else { panic!("{:?}", scratch.names("here")) };
