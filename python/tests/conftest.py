@@ -98,8 +98,11 @@ def interrupt():
 
     yield after
     for sender in senders:
-        sender.kill()
-        sender.wait()
+        try:
+            assert sender.wait(timeout=20) == 0, "the signal was not sent"
+        finally:
+            sender.kill()
+            sender.wait()
 
 
 @pytest.fixture

@@ -103,9 +103,9 @@ fn a_control_stream_goes_inside_the_connection_of_a_measurement_and_of_a_copy() 
         let bench = ["bench", "--seconds", "1", "--connect", &listener.address];
         assert!(acknowledged(&user.runs(&[&bench[..], &with].concat())) > 10, "{protocol}");
 
-        let (file, root) = (scratch.file("file", 20_000_000), scratch.dir(protocol));
+        let (file, root) = (scratch.file("file", 4_000_000), scratch.dir(protocol));
         let server = Server::begin_as(&user.0, &["serve", "--protocol", protocol, "--root", &root]);
-        let copy = ["copy", "--rate", "200mbit", &file, &format!("udt://{}/copy", server.address)];
+        let copy = ["copy", "--rate", "40mbit", &file, &format!("udt://{}/copy", server.address)];
         assert!(acknowledged(&user.runs(&[&copy[..], &with].concat())) > 5, "{protocol}");
         assert!(fs::read(format!("{root}/copy")).unwrap() == fs::read(&file).unwrap(), "{protocol}");
     }
