@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -92,6 +93,8 @@ def server(root):
 def interrupt():
     """Sends Ctrl-C to this process after so many seconds, whatever its own threads do."""
     senders = []
+    # A script that runs the tests in the background has them ignore Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def after(seconds):
         senders.append(subprocess.Popen(["sh", "-c", f"sleep {seconds}; kill -INT {os.getpid()}"]))
@@ -103,6 +106,7 @@ def interrupt():
         finally:
             sender.kill()
             sender.wait()
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
