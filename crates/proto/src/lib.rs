@@ -25,6 +25,7 @@ pub mod buffer;
 pub mod channel;
 pub mod config;
 pub mod consts;
+pub mod departed;
 pub mod endpoint;
 pub mod entropy;
 pub mod error;

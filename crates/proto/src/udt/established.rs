@@ -19,7 +19,6 @@ use farhaul_wire::udt4::{
 
 use self::losses::Losses;
 use self::packet_size::Discovery;
-use self::packets::Departed;
 use super::challenge::{Challenge, silence};
 use super::congestion::Congestion;
 use super::half_close::HalfClose;
@@ -27,6 +26,7 @@ use super::receiver::{Receiver, Sizes};
 use super::sender::{Sender, Transmission};
 use crate::config::Mode;
 use crate::consts::{IP_UDP_HEADER, SYN_INTERVAL};
+use crate::departed::Departed;
 use crate::endpoint::closing::{CloseKind, Closing};
 use crate::endpoint::handshake::{Agreed, Answer, Offer, mss_towards};
 use crate::endpoint::liveness::Liveness;
@@ -368,7 +368,7 @@ impl UdtConnection {
 
     /// Data packets that may leave now.
     fn plan(&mut self, now: Instant) -> Option<Transmission> {
-        if !self.departed.is_empty() {
+        if self.departed.event().is_some() {
             self.report_sent(now);
         } else if self.sender.scale_of_next() != self.congestion.scale().sent {
             // Packets of another size are next. Pace and window are those of the size before.

@@ -19,6 +19,7 @@ use super::handshake::to_udt4;
 use super::receiver::{Receiver, Sizes};
 use super::sender::{Sender, Transmission};
 use farhaul_proto::consts::{IP_UDP_HEADER, SYN_INTERVAL};
+use farhaul_proto::departed::Departed;
 use farhaul_proto::endpoint::closing::{CloseKind, Closing};
 use farhaul_proto::endpoint::handshake::{Agreed, Answer, Offer};
 use farhaul_proto::endpoint::liveness::Liveness;
@@ -27,7 +28,6 @@ use farhaul_proto::error::ConnectionLost;
 use farhaul_proto::estimate::Rtt;
 use farhaul_proto::stats::Totals;
 use farhaul_proto::timer::Timer;
-use packets::Departed;
 
 /// Both halves of a connection with their shared state.
 #[derive(Debug)]

@@ -136,7 +136,7 @@ impl protocol::Established for UdtConnection {
         }
         self.liveness.expiry.on_sent(now);
         if self.congestion.wants_packets() {
-            self.departed.list(&self.sender, &transmission, now);
+            self.departed.list(self.sender.packets_of(&transmission), transmission.is_again(), now);
         }
         let stamp = self.stamp(now);
         let run = self.sender.emit(transmission, (now, stamp), self.rtt.with_margin(), scratch)?;

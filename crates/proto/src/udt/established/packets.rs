@@ -1,40 +1,10 @@
 //! Events for single data packets, for controllers that ask for them.
 
-use farhaul_cc::{DataPacket, ReceivedEvent, SentEvent};
+use farhaul_cc::ReceivedEvent;
 use farhaul_units::Instant;
 
 use super::UdtConnection;
-use crate::udt::sender::{Sender, Transmission};
-
-/// The last burst, until the controller has heard of it. Empty if the controller asks for no packets.
-#[derive(Debug, Default)]
-pub(super) struct Departed {
-    packets: Vec<DataPacket>,
-    retransmission: bool,
-    at: Instant,
-}
-
-impl Departed {
-    /// The packets of `transmission` leave now.
-    pub(super) fn list(&mut self, sender: &Sender, transmission: &Transmission, now: Instant) {
-        self.packets.clear();
-        sender.list(transmission, &mut self.packets);
-        (self.retransmission, self.at) = (transmission.is_again(), now);
-    }
-
-    /// Only the first `packets` of them did.
-    pub(super) fn keep(&mut self, packets: u32) {
-        self.packets.truncate(packets as usize);
-    }
-
-    pub(super) const fn is_empty(&self) -> bool {
-        self.packets.is_empty()
-    }
-
-    pub(super) fn forget(&mut self) {
-        self.packets.clear();
-    }
-}
+use crate::departed::Departed;
 
 impl UdtConnection {
     /// Begins to list packets if the controller asks for them, or ceases to.
@@ -49,9 +19,9 @@ impl UdtConnection {
 
     /// Reports the last burst to the controller.
     pub(super) fn report_sent(&mut self, now: Instant) {
+        let Some(event) = self.departed.event() else { return };
         let path = self.path(now);
-        let Departed { packets, retransmission, at } = &self.departed;
-        self.congestion.on_sent(&path, &SentEvent::new(packets, *retransmission, *at));
+        self.congestion.on_sent(&path, &event);
         self.departed.forget();
         self.apply_control();
     }

@@ -28,10 +28,10 @@ impl Sender {
         self.plan_new(now, allowance, round_trip)
     }
 
-    /// Lists the packets of a transmission for a controller. No more of them leave.
-    pub(crate) fn list(&self, transmission: &Transmission, list: &mut Vec<DataPacket>) {
-        let packets = (0..transmission.packets).map(|index| self.buffer.describe(transmission.seq.plus(index)));
-        list.extend(packets.map_while(|packet| packet));
+    /// The packets of a transmission, for a controller. No more of them leave.
+    pub(crate) fn packets_of(&self, transmission: &Transmission) -> impl Iterator<Item = DataPacket> {
+        let Transmission { seq, packets, .. } = *transmission;
+        (0..packets).map_while(move |index| self.buffer.describe(seq.plus(index)))
     }
 
     /// The datagrams of a transmission. They count as sent. A packet that the path no longer carries leaves in pieces, in `scratch`.

@@ -3,6 +3,7 @@
 use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::udt2004::{Control, is_control, split_data};
 
+use super::packets::packets_of;
 use super::{Udt2004Connection, shortest_period};
 use crate::udt2004::handshake::from_udt4;
 use farhaul_proto::consts::SYN_INTERVAL;
@@ -109,7 +110,7 @@ impl protocol::Established for Udt2004Connection {
         let run = self.sender.emit(transmission, now, rtt)?;
         self.congestion.note_sent(now, run.packets);
         if self.congestion.wants_packets() {
-            self.departed.list(&run, transmission.seq, transmission.again, now);
+            self.departed.list(packets_of(&run, transmission.seq), transmission.again, now);
         }
         Some((run.segment_size, run.bytes))
     }
