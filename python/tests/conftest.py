@@ -101,11 +101,8 @@ def interrupt():
 
     yield after
     for sender in senders:
-        try:
-            assert sender.wait(timeout=20) == 0, "the signal was not sent"
-        finally:
-            sender.kill()
-            sender.wait()
+        sender.kill()
+        sender.wait()
     signal.signal(signal.SIGINT, before)
 
 

@@ -166,7 +166,8 @@ pub(crate) fn slow(call: &str, by: Duration) -> Option<Vec<String>> {
 const SLOWER: u32 = 4;
 
 /// A disk whose calls take this much longer is the limit of one of a few runs. `run` gets the wrapper of a program with that disk,
-/// and an empty directory for the copy. On a busy machine all else is slow as well, so each try has a slower disk. `None` if calls cannot be slowed down here.
+/// and an empty directory for the copy. On a busy machine all else is slow as well, so each try has a slower disk. `None` if calls
+/// cannot be slowed down here.
 pub(crate) fn slow_disk_is_the_limit(
     limit: &str,
     (call, by): (&str, Duration),

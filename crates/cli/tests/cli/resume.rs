@@ -47,7 +47,7 @@ fn wait_until_written(scratch: &Scratch, directory: &str, bytes: u64) {
         remains(scratch, directory).iter().filter(|name| name.ends_with(".fhpart")).map(part).sum()
     };
     let is_written =
-        (0..2_000).any(|_| written() >= bytes || (thread::park_timeout(Duration::from_millis(10)), false).1);
+        (0..4_500).any(|_| written() >= bytes || (thread::park_timeout(Duration::from_millis(10)), false).1);
     assert!(is_written, "{} bytes", written());
 }
 

@@ -85,7 +85,7 @@ fn appclient_shows_the_rate_of_its_stream_to_appserver() {
     }
 }
 
-/// A library that has a program's TCP connections wait until their port is open.
+/// A library that has a program's TCP connections wait until their port is open, and opens ports again at once.
 fn patient_tcp() -> PathBuf {
     let library = scratch().join("patient_tcp.so");
     let unfinished = library.with_extension(std::process::id().to_string());
