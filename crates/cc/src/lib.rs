@@ -70,9 +70,11 @@ pub trait Controller: Send {
         let _ = known;
     }
 
-    /// What the next connection over this path should know. `None` if this one has not learned it.
-    fn remember(&self, path: &Path) -> Option<KnownPath> {
-        let _ = path;
+    /// What the next connection over this path should know. `None` if this one has not learned it, or has refuted what it recalled.
+    ///
+    /// If the path has not limited the connection for long enough, only what was recalled can count, and not what was found.
+    fn remember(&self, path: &Path, limited_by_path: bool) -> Option<KnownPath> {
+        let _ = (path, limited_by_path);
         None
     }
 

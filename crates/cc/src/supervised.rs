@@ -111,8 +111,8 @@ impl Supervised {
     }
 
     /// See [`Controller::remember`].
-    pub fn remember(&mut self, path: &Path) -> Option<KnownPath> {
-        self.call("remember", |controller, _| controller.remember(path)).flatten()
+    pub fn remember(&mut self, path: &Path, limited_by_path: bool) -> Option<KnownPath> {
+        self.call("remember", |controller, _| controller.remember(path, limited_by_path)).flatten()
     }
 
     /// See [`Controller::on_connect`].

@@ -20,7 +20,8 @@ const LONGEST_RTT: u64 = 10_000_000;
 /// What the last connections over some paths have found, for the next ones.
 ///
 /// A connection over a known path begins at half of the rate that the last one had (RFC 9959). It does so once its first RTT agrees
-/// with the known one. Entries older than an hour do not count. See [`Builder::path_memory`](crate::Builder::path_memory).
+/// with the known one. Connections that congestion control held for less than a second or ten RTTs leave none. Entries older than an
+/// hour do not count. See [`Builder::path_memory`](crate::Builder::path_memory).
 #[derive(Debug)]
 pub struct RecentPaths {
     file: Option<PathBuf>,
@@ -32,6 +33,8 @@ struct Recent {
     known: KnownPath,
     /// When the connection ended, since 1970.
     measured: Duration,
+    /// A connection of this program has taken it.
+    is_taken: bool,
 }
 
 impl Fact for Recent {
@@ -46,7 +49,7 @@ impl Fact for Recent {
         let rate = field("rate_bps").filter(|rate| RATES.contains(rate)).map(Rate::from_bits_per_second)?;
         let rtt = field("rtt_us").filter(|rtt| (1..=LONGEST_RTT).contains(rtt)).map(Duration::from_micros)?;
         let measured = Duration::from_secs(field("measured_unix_seconds")?);
-        Some(Self { known: KnownPath { rate, rtt }, measured })
+        Some(Self { known: KnownPath { rate, rtt }, measured, is_taken: false })
     }
 
     fn fields(&self) -> Vec<(&'static str, u64)> {
@@ -80,23 +83,35 @@ impl RecentPaths {
 impl PathMemory for RecentPaths {
     fn take(&self, peer: SocketAddr) -> Option<KnownPath> {
         let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = path_facts::find(&paths, peer, now())?;
-        // Clients have another port for each connection, and all of them show the same path.
-        let is_same = |other: SocketAddr| other == peer || other.ip() == peer.ip() && !peer.ip().is_loopback();
-        paths.retain(|(other, _)| !is_same(*other));
+        let found = path_facts::find(&paths, peer, now()).filter(|found| !found.is_taken)?;
+        let of_host = paths.iter_mut().filter(|(other, _)| is_same(*other, peer));
+        of_host.for_each(|(_, recent)| recent.is_taken = true);
         Some(found.known)
     }
 
-    fn keep(&self, peer: SocketAddr, known: KnownPath) {
-        let recent = Recent { known, measured: now() };
+    fn keep(&self, peer: SocketAddr, known: Option<KnownPath>) {
         let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
-        *paths = path_facts::with(std::mem::take(&mut paths), peer, recent, recent.measured);
+        // What a connection took and gives back has not become younger by that.
+        let taken = paths.iter().find(|(other, recent)| is_same(*other, peer) && Some(recent.known) == known);
+        let measured = taken.filter(|(_, recent)| recent.is_taken).map_or_else(now, |(_, recent)| recent.measured);
+        let replace = |mut paths: Paths<Recent>| {
+            paths.retain(|(other, _)| !is_same(*other, peer));
+            match known {
+                Some(known) => path_facts::with(paths, peer, Recent { known, measured, is_taken: false }, now()),
+                None => paths,
+            }
+        };
+        *paths = replace(std::mem::take(&mut paths));
         if let Some(file) = &self.file {
             // Programs that run beside this one have added theirs. A file that cannot be written is no loss but of time.
-            let all = path_facts::with(path_facts::read(file), peer, recent, recent.measured);
-            let _ = path_facts::write(file, &all);
+            let _ = path_facts::write(file, &replace(path_facts::read(file)));
         }
     }
+}
+
+/// Whether two addresses show the same path. Clients have another port for each connection.
+fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
+    one == other || one.ip() == other.ip() && !one.ip().is_loopback()
 }
 
 #[cfg(test)]
@@ -114,16 +129,28 @@ mod tests {
     #[test]
     fn one_of_several_connections_gets_what_the_last_one_found() {
         let paths = RecentPaths::in_memory();
-        paths.keep(address("192.0.2.7:9001"), known(100));
-        paths.keep(address("192.0.2.7:9000"), known(900));
+        paths.keep(address("192.0.2.7:9001"), Some(known(100)));
+        paths.keep(address("192.0.2.7:9000"), Some(known(900)));
         let taken = [(); 2].map(|()| paths.take(address("192.0.2.7:4444")));
         assert_eq!(taken, [Some(known(900)), None]);
     }
 
     #[test]
+    fn what_is_given_back_is_as_old_as_before_and_what_did_not_hold_is_forgotten() {
+        let (peer, earlier) = (address("192.0.2.7:9000"), now() - Duration::from_secs(600));
+        let recent = Recent { known: known(900), measured: earlier, is_taken: false };
+        let paths = RecentPaths { file: None, paths: Mutex::new(vec![(peer, recent)]) };
+        paths.keep(peer, paths.take(peer));
+        assert_eq!(*paths.paths.lock().unwrap(), [(peer, recent)]);
+        assert_eq!(paths.take(peer), Some(known(900)));
+        paths.keep(address("192.0.2.7:4444"), None);
+        assert_eq!(*paths.paths.lock().unwrap(), []);
+    }
+
+    #[test]
     fn a_port_of_loopback_is_a_path_of_its_own() {
         let paths = RecentPaths::in_memory();
-        paths.keep(address("127.0.0.1:9000"), known(100));
+        paths.keep(address("127.0.0.1:9000"), Some(known(100)));
         assert_eq!(paths.take(address("127.0.0.1:9001")), None);
         assert_eq!(paths.take(address("127.0.0.1:9000")), Some(known(100)));
     }
@@ -133,9 +160,9 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("farhaul-recent-{}", std::process::id()));
         let file = folder.join(Recent::FILE);
         let open = || RecentPaths { file: Some(file.clone()), paths: Mutex::new(path_facts::read(&file)) };
-        open().keep(address("192.0.2.7:9000"), known(900));
+        open().keep(address("192.0.2.7:9000"), Some(known(900)));
         assert_eq!(open().take(address("192.0.2.7:9000")), Some(known(900)));
-        let old = Recent { known: known(900), measured: now() - Duration::from_secs(3_700) };
+        let old = Recent { known: known(900), measured: now() - Duration::from_secs(3_700), is_taken: false };
         path_facts::write(&file, &vec![(address("192.0.2.7:9000"), old)]).unwrap();
         assert_eq!(open().take(address("192.0.2.7:9000")), None);
         std::fs::remove_dir_all(&folder).unwrap();

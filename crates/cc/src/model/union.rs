@@ -29,7 +29,8 @@
 //! bursts    a lossy round without a queue halves bursts, to 4 packets.                                 (6)
 //!           A late host catches up at L/x at most. (5) applies as well if a tenth was lost.
 //! compete   W of RFC 9438 (`competition.rs`), paced at 1.2·W/RTT                                       (7)
-//! recall    L ← the rate of an earlier connection, x ← L/2, ×2 per loop up to F·L                      (8)
+//! recall    L ← R, the rate of an earlier connection, x ← L/2, ×2 per loop up to F·L                   (8)
+//! beyond    R arrives, no probe pairs show it as the link:  L ← 1.25·D̂, and 2·D̂ once more than R arrives  (9)
 //! q* = max(2 ms, 4 packets/K, 4·j),   loop = RTT + SYN,   s = b/K
 //! ```
 //!
@@ -241,8 +242,9 @@ impl Union {
     fn grow(&mut self, elapsed: f64, path: &Path) {
         let since = (path.now - self.free_since).as_secs_f64();
         let free = since > PATIENCE;
+        let surpassed = self.link.surpass(self.arrived.get());
         let link = self.link.get();
-        if free && self.rate >= link * FULL {
+        if free && !surpassed && self.rate >= link * FULL {
             self.link.raise(libm::exp(GROWTH * TAU * elapsed));
         }
         let round = loop_time(path);

@@ -48,6 +48,11 @@ impl LimitClock {
         }
     }
 
+    /// The time for which congestion control held the sender, until it last changed its state.
+    pub const fn by_congestion(&self) -> Duration {
+        self.congestion
+    }
+
     /// Fills in the time under each limit, and their sum, which is the time with something to send.
     pub fn fill(&self, now: Instant, totals: &mut Totals) {
         totals.limited_by_application = self.spent(Limit::Application, now);

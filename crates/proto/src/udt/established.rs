@@ -100,7 +100,7 @@ impl UdtConnection {
         let full = (agreed.mss - overhead) as usize;
         let storage = (config.mss - overhead) as usize;
         let mut controller = config.supervised(rng.next_u64());
-        let recollection = Recollection::new(config.path_memory.as_ref(), offer.peer);
+        let mut recollection = Recollection::new(config.path_memory.as_ref(), offer.peer);
         recollection.recall(&mut controller);
         let margin = config.mss - mss_towards(offer.peer.ip(), config.mss) + agreed.protection.data;
         let min_period = shortest_period(config.max_rate, agreed.mss + margin);

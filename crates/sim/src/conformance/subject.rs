@@ -174,8 +174,8 @@ impl Controller for Observed {
         self.inner.recall(known);
     }
 
-    fn remember(&self, path: &Path) -> Option<KnownPath> {
-        self.inner.remember(path)
+    fn remember(&self, path: &Path, limited_by_path: bool) -> Option<KnownPath> {
+        self.inner.remember(path, limited_by_path)
     }
 
     fn on_connect(&mut self, path: &Path, control: &mut Control) {

@@ -14,6 +14,7 @@ impl Union {
         let half = link * HALF;
         let agrees = (measured - rtt).abs() < (rtt * AGREE).max(VISIBLE) && trains.is_none_or(|trains| trains > half);
         if agrees {
+            self.known = Some(known);
             (self.phase, self.rate, self.priced) = (UnionPhase::Grow, half, true);
             (self.last, self.grown_since, self.free_since) = (path.now, path.now, path.now);
             self.link.recall(link);
@@ -46,15 +47,23 @@ impl Controller for Union {
         self.known = Some(known);
     }
 
-    fn remember(&self, path: &Path) -> Option<KnownPath> {
-        if let UnionPhase::Start(_) = self.phase {
-            return self.known;
-        }
+    fn remember(&self, path: &Path, limited_by_path: bool) -> Option<KnownPath> {
+        let carried = Some(self.carried.get()).filter(|rate| *rate > slowest(path));
+        let carried = carried.map(|rate| PacketRate::new(rate).to_rate(path.mss));
+        let has_started = !matches!(self.phase, UnionPhase::Start(_));
         // A connection that had too little data to try what it recalled has not refuted it.
-        let recalled = if self.link.is_recalled() { self.link.get() } else { 0.0 };
-        let rate = Some(self.carried.get().max(recalled)).filter(|rate| *rate > slowest(path))?;
-        let rate = PacketRate::new(rate).to_rate(path.mss);
-        Some(KnownPath { rate, rtt: Duration::from_secs_f64(self.queue.base()?) })
+        let holds = |known: &KnownPath| {
+            let confirmed = known.rate.bits_per_second() as f64 * (1.0 - AGREE);
+            !has_started
+                || self.link.is_recalled()
+                || carried.is_some_and(|rate| rate.bits_per_second() as f64 > confirmed)
+        };
+        let known = self.known.filter(holds);
+        if !limited_by_path || !has_started {
+            return known;
+        }
+        let recalled = known.filter(|_| self.link.is_recalled()).map(|known| known.rate);
+        Some(KnownPath { rate: carried.max(recalled)?, rtt: Duration::from_secs_f64(self.queue.base()?) })
     }
 
     fn on_connect(&mut self, _path: &Path, control: &mut Control) {

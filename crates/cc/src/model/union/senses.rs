@@ -15,6 +15,7 @@
 
 use farhaul_units::{Duration, Instant, PacketRate};
 
+use super::{AGREE, FULL};
 use crate::rate::syn::SYN_INTERVAL;
 use crate::{DeliveryEvent, Path};
 
@@ -61,6 +62,11 @@ impl Extreme {
 const AGEING: f64 = 0.5;
 /// Largest credible capacity by probe pairs, packets/s: closer pairs were together in a host's buffer.
 const MAX_PAIR_RATE: f64 = 5e5;
+/// First step beyond what an earlier connection has found. If that holds, the queue of one loop grows by a quarter of the path.
+/// Source: BBR (the gain of its probes).
+const BEYOND: f64 = 1.25;
+/// The further ones, as in start-up.
+const DOUBLE: f64 = 2.0;
 /// Weight of a sample in j. Source: RFC 3550 §6.4.1, interarrival jitter.
 const JITTER_WEIGHT: f64 = 1.0 / 16.0;
 
@@ -250,8 +256,8 @@ pub(super) struct Link {
     /// By start-up's trains, and by probe pairs since it was lowered.
     trains: f64,
     pairs: f64,
-    /// An earlier connection has found L, and this one has not tried it.
-    recalled: bool,
+    /// What an earlier connection has found, until this one meets a limit.
+    recalled: Option<f64>,
     /// A host merges pairs, and no trains have shown the capacity.
     merged: bool,
 }
@@ -279,17 +285,27 @@ impl Link {
 
     /// An earlier connection has found `capacity`.
     pub(super) const fn recall(&mut self, capacity: f64) {
-        (self.trains, self.recalled) = (capacity, true);
+        (self.trains, self.recalled) = (capacity, Some(capacity));
     }
 
-    /// Whether L is what an earlier connection has found, and this one has not tried it.
+    /// Whether L is by what an earlier connection has found, and this one has met no limit.
     pub(super) const fn is_recalled(&self) -> bool {
-        self.recalled
+        self.recalled.is_some()
+    }
+
+    /// (9). Whether as much as an earlier connection has found `arrived`, and no probe pairs show that the link ends there.
+    pub(super) fn surpass(&mut self, arrived: f64) -> bool {
+        let unknown =
+            |recalled: &f64| self.pairs < recalled * (1.0 - AGREE) && arrived > recalled * FULL * (1.0 - AGREE);
+        let Some(recalled) = self.recalled.filter(unknown) else { return false };
+        let gain = if arrived > recalled * (1.0 + AGREE) { DOUBLE } else { BEYOND };
+        self.trains = self.trains.max(arrived * gain);
+        true
     }
 
     /// What an earlier connection has found does not hold.
     pub(super) const fn forget(&mut self) {
-        (self.trains, self.recalled) = (0.0, false);
+        (self.trains, self.recalled) = (0.0, None);
     }
 
     /// A flow that fills the link has met its limit at `rate`. Pairs before do not count any more.
@@ -299,7 +315,7 @@ impl Link {
 
     /// The link may carry more, by this factor.
     pub(super) const fn raise(&mut self, factor: f64) {
-        (self.trains, self.recalled) = (self.get() * factor, false);
+        (self.trains, self.recalled) = (self.get() * factor, None);
     }
 }
 

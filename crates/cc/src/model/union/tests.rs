@@ -50,6 +50,16 @@ impl Script {
         self.law.on_delivery(&self.path, &delivery, &mut self.control);
     }
 
+    /// What leaves arrives an RTT later without a queue, for as many intervals. Returns the paces.
+    fn echo(&mut self, intervals: usize) -> Vec<f64> {
+        let mut paces = vec![400.0; 4];
+        for _ in 0..intervals {
+            self.deliver(paces[paces.len() - 4], 0.0, None);
+            paces.push(self.pace());
+        }
+        paces
+    }
+
     fn lose(&mut self, packets: u32) {
         let range = [SeqRange::new(SeqNo::new(1), SeqNo::new(packets))];
         let loss = LossEvent::new(&range, packets, SeqNo::new(1_000_000));
@@ -339,11 +349,30 @@ fn a_recalled_path_is_tried_at_half_its_rate_and_doubled_as_that_arrives() {
     assert!((script.pace() - 5_000.0).abs() < 1.0, "{}", script.pace());
     (0..5).for_each(|_| script.deliver(400.0, 0.0, None));
     assert!((script.pace() - 5_000.0).abs() < 1.0, "nothing of it has arrived: {}", script.pace());
-    for _ in 0..15 {
-        let rate = script.pace();
-        script.deliver(rate, 0.0, None);
-    }
-    assert!((script.pace() - 9_900.0).abs() < 1.0, "{}", script.pace());
+    script.path.capacity = Some(PacketRate::new(10_000.0));
+    assert!((script.echo(15).last().unwrap() - 9_900.0).abs() < 1.0, "{}", script.pace());
+}
+
+/// The pace 1.5 s after a connection recalled 10 000 packets/s, while the path delivers all that leaves without a queue.
+fn pace_without_a_queue(capacity: Option<f64>) -> f64 {
+    let mut script = recalling(40.0);
+    script.path.capacity = capacity.map(PacketRate::new);
+    *script.echo(150).last().unwrap()
+}
+
+#[test]
+fn a_recalled_rate_that_arrives_without_a_queue_bounds_nothing() {
+    assert!(pace_without_a_queue(None) > 500_000.0, "{}", pace_without_a_queue(None));
+    // The first step beyond is small, because what was recalled may hold.
+    let paces = recalling(40.0).echo(60);
+    let beyond = paces.iter().position(|pace| *pace > 10_000.0).unwrap();
+    assert!((11_000.0..12_500.0).contains(&paces[beyond + 3]), "{paces:?}");
+}
+
+#[test]
+fn a_recalled_rate_that_probe_pairs_confirm_is_not_exceeded() {
+    assert!(pace_without_a_queue(Some(10_100.0)) < 10_700.0, "{}", pace_without_a_queue(Some(10_100.0)));
+    assert!(pace_without_a_queue(Some(20_000.0)) > 19_000.0, "pairs that show more count");
 }
 
 #[test]
@@ -383,15 +412,28 @@ fn a_timeout_ends_what_is_recalled() {
 fn a_connection_that_has_carried_nothing_is_not_remembered() {
     let mut script = Script::grown();
     script.law.carried = Extreme::most();
-    assert_eq!(script.law.remember(&script.path), None);
+    assert_eq!(script.law.remember(&script.path, true), None);
 }
 
 #[test]
 fn the_next_connection_recalls_what_this_one_has_carried() {
     let script = Script::grown();
-    let known = script.law.remember(&script.path).unwrap();
+    let known = script.law.remember(&script.path, true).unwrap();
     assert_eq!((known.rtt, known.rate), (RTT, PacketRate::new(10_000.0).to_rate(1_500)));
-    assert_eq!(Script::new().law.remember(&script.path), None, "it has learned nothing");
-    let known = recalling(40.0).law.remember(&script.path).unwrap();
+    assert_eq!(Script::new().law.remember(&script.path, true), None, "it has learned nothing");
+    let known = recalling(40.0).law.remember(&script.path, true).unwrap();
     assert_eq!(known.rate, PacketRate::new(10_000.0).to_rate(1_500), "it has not tried it");
+}
+
+#[test]
+fn a_connection_that_the_path_did_not_limit_hands_on_what_it_recalled_and_has_not_refuted() {
+    assert_eq!(Script::grown().law.remember(&Path::default(), false), None, "what it found does not count");
+    let mut script = recalling(40.0);
+    let known = script.law.known.unwrap();
+    assert_eq!(script.law.remember(&script.path, false), Some(known));
+    (0..12).for_each(|_| {
+        script.lose(40);
+        script.deliver(1_000.0, 0.0, None);
+    });
+    assert_eq!(script.law.remember(&script.path, false), None);
 }

@@ -232,7 +232,8 @@ impl protocol::Established for UdtConnection {
 
     fn close(&mut self) {
         let path = self.path(self.opened);
-        self.recollection.keep(self.congestion.controller(), &path);
+        let limited = self.sender.limits().by_congestion();
+        self.recollection.keep(self.congestion.controller(), &path, limited);
         self.congestion.on_close();
     }
 

@@ -4,7 +4,7 @@ use core::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use farhaul_cc::KnownPath;
-use farhaul_netem::{PathSpec, QueueSize};
+use farhaul_netem::{PathSpec, QueueSize, Variation};
 use farhaul_proto::{Config, PathMemory, Stats, Streams};
 use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
@@ -26,8 +26,14 @@ impl PathMemory for Memory {
         self.0.lock().expect("nobody panics with it").take()
     }
 
-    fn keep(&self, _peer: SocketAddr, path: KnownPath) {
-        *self.0.lock().expect("nobody panics with it") = Some(path);
+    fn keep(&self, _peer: SocketAddr, path: Option<KnownPath>) {
+        *self.0.lock().expect("nobody panics with it") = path;
+    }
+}
+
+impl Memory {
+    fn known(&self) -> Option<KnownPath> {
+        *self.0.lock().expect("nobody panics with it")
     }
 }
 
@@ -42,13 +48,18 @@ fn sender(memory: &Arc<Memory>, path: PathSpec, workload: Workload) -> Pair<farh
     Pair::new(endpoint(1, config), listener(2, Config::default())).path(path).caller(workload)
 }
 
-/// The memory after a transfer of 100 MB over 1 Gbit/s and 100 ms.
-fn remembered() -> Arc<Memory> {
-    let memory: Arc<Memory> = Arc::default();
-    let mut run = sender(&memory, path(LINK, ROUND_TRIP), Workload::send(100_000_000)).start();
+/// The memory after a transfer of `bytes` over 1 Gbit/s and 100 ms.
+fn memory_after(memory: Arc<Memory>, bytes: u64) -> Arc<Memory> {
+    let mut run = sender(&memory, path(LINK, ROUND_TRIP), Workload::send(bytes)).start();
     assert!(run.run_until_done(Duration::from_secs(60)));
     run.run_for(Duration::from_secs(5));
-    assert!(memory.0.lock().expect("nobody panics with it").is_some(), "it was kept");
+    memory
+}
+
+/// The same, after 200 MB.
+fn remembered() -> Arc<Memory> {
+    let memory = memory_after(Arc::default(), 200_000_000);
+    assert!(memory.known().is_some(), "it was kept");
     memory
 }
 
@@ -70,8 +81,8 @@ fn arrived(stats: &[Stats; 2]) -> u64 {
 #[test]
 fn the_second_connection_is_fast_after_a_round_trip_and_overfills_no_short_queue() {
     let known = remembered();
-    let found = known.0.lock().expect("nobody panics with it").expect("it was kept");
-    assert!((950..1_000).contains(&(found.rate.bits_per_second() / 1_000_000)), "{found:?}");
+    let found = known.known().expect("it was kept");
+    assert!((950..=1_000).contains(&(found.rate.bits_per_second() / 1_000_000)), "{found:?}");
     let [fresh, recalled] = [Arc::default(), known].map(|memory| after(400, &memory, path(LINK, ROUND_TRIP)));
     assert!(arrived(&recalled) > 2 * arrived(&fresh), "{} and {} bytes", arrived(&recalled), arrived(&fresh));
     for [sender, _] in [fresh, recalled] {
@@ -95,4 +106,29 @@ fn a_path_with_another_round_trip_is_begun_anew() {
     let other = || path(LINK, Duration::from_millis(60));
     let [fresh, recalled] = [Arc::default(), remembered()].map(|memory| after(400, &memory, other()));
     assert_eq!(arrived(&recalled), arrived(&fresh));
+}
+
+#[test]
+fn a_transfer_that_the_path_limits_for_less_than_a_second_leaves_what_it_recalled() {
+    assert_eq!(memory_after(Arc::default(), 10_000_000).known(), None);
+    let before = remembered();
+    let known = before.known();
+    assert_eq!(memory_after(before, 10_000_000).known(), known);
+}
+
+/// A path of as many packets each millisecond, all at once: probe pairs arrive together and show nothing.
+fn merging(packets: usize) -> PathSpec {
+    let trace = "1\n".repeat(packets).parse().expect("it is a trace");
+    PathSpec { rate: None, variation: Variation::Trace(trace), ..path(LINK, ROUND_TRIP) }
+}
+
+#[test]
+fn a_rate_that_is_far_too_small_costs_the_next_connection_a_second() {
+    let slow = KnownPath { rate: Rate::from_bits_per_second(8_653_239), rtt: ROUND_TRIP };
+    for packets in [8, 80] {
+        let memory = Arc::new(Memory(Mutex::new(Some(slow))));
+        let [fresh, recalled] = [Arc::default(), memory].map(|memory| after(4_000, &memory, merging(packets)));
+        let second = packets as u64 * 1_000 * 1_456;
+        assert!(arrived(&recalled) + second > arrived(&fresh), "{} and {} bytes", arrived(&recalled), arrived(&fresh));
+    }
 }
