@@ -19,6 +19,7 @@
 //! | [`session`] | how a sans-IO session runs on a stream, and its measurements |
 //! | [`disk`] | files on the real disk, as the two ends of a file session |
 //! | [`original`] | sessions with the original programs of Tsunami, RBUDP and SABUL |
+//! | [`lists`] | lists and settings that people write |
 //! | [`limit`], [`report`] | what limited a transfer, amounts, times and rates |
 //! | [`connect`], [`control`], [`quota`], [`text`] | connecting, the control stream beside a copy, lines that anybody can cause, words for people |
 
@@ -34,6 +35,7 @@ pub mod event;
 mod files;
 pub mod keys;
 pub mod limit;
+pub mod lists;
 mod location;
 pub mod manifest_file;
 pub mod original;

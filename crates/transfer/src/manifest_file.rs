@@ -1,7 +1,7 @@
 //! Manifests: the digests of files with their paths, in the format of `b3sum`.
 //!
-//! A line is the digest in hexadecimal digits, two blanks and the path. If the path has a backslash or a line break, the line
-//! begins with a backslash, and the path has `\\` and `\n` for them. `b3sum --check` reads the same lines.
+//! A line is the digest in hexadecimal digits, two blanks and the path. If the path has a backslash, a line break or a carriage return,
+//! the line begins with a backslash, and the path has `\\`, `\n` and `\r` for them. `b3sum --check` reads the same lines.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read};
@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 
 use farhaul_session::{CHUNK_LEN, ChunkDigests, ChunkHasher, Digest};
 
+use crate::lists::{unmarked, without_end};
+
 /// Bytes per read.
 const BLOCK: usize = 1 << 20;
 
 /// The line for a file.
 pub fn line(path: &[u8], digest: &Digest) -> Vec<u8> {
     let mut line = Vec::new();
-    let is_escaped = path.iter().any(|byte| matches!(byte, b'\\' | b'\n'));
+    let is_escaped = path.iter().any(|byte| matches!(byte, b'\\' | b'\n' | b'\r'));
     if is_escaped {
         line.push(b'\\');
     }
@@ -25,6 +27,7 @@ pub fn line(path: &[u8], digest: &Digest) -> Vec<u8> {
         match byte {
             b'\\' => line.extend_from_slice(b"\\\\"),
             b'\n' => line.extend_from_slice(b"\\n"),
+            b'\r' => line.extend_from_slice(b"\\r"),
             byte => line.push(byte),
         }
     }
@@ -46,9 +49,15 @@ pub struct Listed {
 /// # Errors
 /// A line is not of this format, with its number.
 pub fn read(text: impl BufRead) -> impl Iterator<Item = Result<Listed, String>> {
-    text.split(b'\n').zip(1u64..).filter(|(line, _)| !line.as_ref().is_ok_and(Vec::is_empty)).map(|(line, number)| {
-        let line = line.map_err(|error| error.to_string())?;
-        parse(&line).ok_or_else(|| format!("line {number} is not a digest, two blanks and a path"))
+    text.split(b'\n').zip(1u64..).filter_map(|(line, number)| {
+        let listed = || {
+            let line = line.map_err(|error| error.to_string())?;
+            let line = if number == 1 { unmarked(&line).map_err(|error| error.to_string())? } else { &line };
+            let line = without_end(line);
+            let wrong = || format!("line {number} is not a digest, two blanks and a path");
+            if line.is_empty() { Ok(None) } else { parse(line).map(Some).ok_or_else(wrong) }
+        };
+        listed().transpose()
     })
 }
 
@@ -70,6 +79,7 @@ fn parse(line: &[u8]) -> Option<Listed> {
             b'\\' if is_escaped => match bytes.next()? {
                 b'\\' => b'\\',
                 b'n' => b'\n',
+                b'r' => b'\r',
                 _ => return None,
             },
             byte => byte,
@@ -126,13 +136,16 @@ mod tests {
     #[test]
     fn lines_are_those_of_b3sum_and_read_back() {
         let digest = Digest::of(b"x");
-        for path in [&b"a b/c"[..], b"new\nline", b"back\\slash", b"\xff"] {
+        for path in [&b"a b/c"[..], b"new\nline", b"back\\slash", b"\xff", b"Icon\r"] {
             let line = line(path, &digest);
-            assert_eq!(line[0] == b'\\', path.iter().any(|byte| b"\\\n".contains(byte)));
-            let listed = read(&line[..]).next().unwrap().unwrap();
-            assert_eq!((listed.path.as_slice(), listed.digest), (path, digest));
+            assert_eq!(line[0] == b'\\', path.iter().any(|byte| b"\\\n\r".contains(byte)));
+            // As it is, and as an editor of Windows saves it.
+            for line in [line.clone(), [b"\xef\xbb\xbf", &line[..line.len() - 1], b"\r\n\r\n"].concat()] {
+                let listed: Vec<_> = read(&line[..]).map(Result::unwrap).collect();
+                assert_eq!(listed, [Listed { path: path.to_vec(), digest }]);
+            }
         }
-        for bad in [&b"0123  a"[..], b"zz  a", &[b"0".repeat(64).as_slice(), b" a"].concat()] {
+        for bad in [&b"0123  a"[..], b"\xff\xfe0\0", b"zz  a", &[b"0".repeat(64).as_slice(), b" a"].concat()] {
             assert!(read(bad).next().unwrap().is_err());
         }
     }

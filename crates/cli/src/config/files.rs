@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use farhaul_transfer::keys::places::folder_of_user;
 use farhaul_transfer::keys::trusted_file::{self, Distrust};
+use farhaul_transfer::lists;
 use toml::{Table, Value};
 
 use crate::exit::{Code, Fault};
@@ -106,8 +107,8 @@ impl SettingsPlace {
             Err(Distrust::Others(why)) => return Err(Fault::new(Code::NotPermitted, why)),
         };
         let no_toml = |why: &str| Fault::usage(format!("{} is no TOML: {why}", self.path.display()));
-        let text = String::from_utf8(text).map_err(|_| no_toml("it is not UTF-8"))?;
-        let table = text.parse().map_err(|error| no_toml(&in_a_line(&text, &error)))?;
+        let text = lists::utf8(&text).map_err(|error| no_toml(&error.to_string()))?;
+        let table = text.parse().map_err(|error| no_toml(&in_a_line(text, &error)))?;
         Ok(Some(File { path: self.path, table, is_of_verb: false }))
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use farhaul_session::{Component, MAX_LISTED_BYTES, NameList, NameListBuilder, RelPath, escape};
+use farhaul_transfer::lists;
 
 use crate::exit::Fault;
 
@@ -37,7 +38,9 @@ impl NamesOptions {
             false => (file.display().to_string(), fs::File::open(file).and_then(read)),
         };
         let text = text.map_err(|error| Fault::usage(format!("cannot read the names in {shown}: {error}")))?;
-        parsed(&text, self.from0).map(Some).map_err(|(number, name, why)| {
+        let names = divided(&text, self.from0);
+        let names = names.map_err(|error| Fault::usage(format!("cannot read the names in {shown}: {error}")))?;
+        parsed(names, self.from0).map(Some).map_err(|(number, name, why)| {
             let what = if self.from0 { "name" } else { "line" };
             Fault::usage(format!("{what} {number} of {shown}, {}: {why}", escape(&name)))
         })
@@ -57,12 +60,17 @@ fn read(from: impl Read) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The list in a text. An error has the number of the name, the name, and what is wrong with it.
-fn parsed(text: &[u8], from0: bool) -> Result<NameList, (usize, Vec<u8>, String)> {
+type Names<'a> = Box<dyn Iterator<Item = &'a [u8]> + 'a>;
+
+/// The names in a text, as they are written.
+fn divided(text: &[u8], from0: bool) -> Result<Names<'_>, lists::TextError> {
+    Ok(if from0 { Box::new(text.split(|&byte| byte == 0)) } else { Box::new(lists::lines(text)?) })
+}
+
+/// The list of these names. An error has the number of the name, the name, and what is wrong with it.
+fn parsed(names: Names<'_>, from0: bool) -> Result<NameList, (usize, Vec<u8>, String)> {
     let mut list = NameListBuilder::default();
-    let end = if from0 { 0 } else { b'\n' };
-    for (name, number) in text.split(|&byte| byte == end).zip(1..) {
-        let name = if from0 { name } else { name.strip_suffix(b"\r").unwrap_or(name) };
+    for (name, number) in names.zip(1..) {
         if name.is_empty() || !from0 && matches!(name[0], b'#' | b';') {
             continue;
         }
@@ -94,7 +102,7 @@ mod tests {
     use super::*;
 
     fn names(text: &[u8], from0: bool) -> Vec<String> {
-        let list = parsed(text, from0).unwrap();
+        let list = parsed(divided(text, from0).unwrap(), from0).unwrap();
         list.names_within(&RelPath::root()).map(|name| name.to_string()).collect()
     }
 
@@ -102,7 +110,9 @@ mod tests {
     fn names_are_those_of_lines_and_of_find() {
         assert_eq!(names(b"b//x/\n\n# comment\n;too\r\n./a\r\n a b", false), [" a b", "a", "b/x"]);
         assert_eq!(names(b"./#a\0\0odd\nname\0end\r\0", true), ["#a", "end\\r", "odd\\nname"]);
-        assert_eq!(parsed(b".\n", false).unwrap().len(), 1, "the whole source");
+        assert_eq!(parsed(divided(b".\n", false).unwrap(), false).unwrap().len(), 1, "the whole source");
+        assert_eq!(names(b"\xef\xbb\xbfa\r\nb", false), ["a", "b"]);
+        assert_eq!(names(b"\xef\xbb\xbfa\0b\r", true), ["b\\r", "\\u{feff}a"], "bytes are names");
     }
 
     #[test]
@@ -114,7 +124,7 @@ mod tests {
             (&[b"a\n", &[b'n'; 256][..]].concat(), "255 bytes"),
             (b"a\na\0b", "NUL"),
         ] {
-            let (number, _, why) = parsed(text, false).unwrap_err();
+            let (number, _, why) = parsed(divided(text, false).unwrap(), false).unwrap_err();
             assert!(number == 2 && why.contains(words), "{number} {why}");
         }
     }

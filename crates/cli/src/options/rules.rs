@@ -1,10 +1,12 @@
 //! Options of copies of trees: what is kept, skipped and removed.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use farhaul_session::{Kept, Rules, Shard, Skip, Sync};
+use farhaul_transfer::lists;
 
 use crate::exit::Fault;
 
@@ -124,9 +126,15 @@ impl RulesOptions {
     fn filters(&self) -> Result<Vec<Vec<u8>>, Fault> {
         let mut lines = Vec::new();
         for path in &self.exclude_from {
-            let text = fs::read(path)
-                .map_err(|error| Fault::usage(format!("cannot read the patterns in {}: {error}", path.display())))?;
-            lines.extend(text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(<[u8]>::to_vec));
+            let refused =
+                |why: &dyn Display| Fault::usage(format!("cannot read the patterns in {}: {why}", path.display()));
+            let text = fs::read(path).map_err(|error| refused(&error))?;
+            for (line, number) in lists::lines(&text).map_err(|error| refused(&error))?.zip(1..) {
+                if line.contains(&0) {
+                    return Err(refused(&format_args!("line {number} has a NUL character")));
+                }
+                lines.extend((!line.is_empty()).then(|| line.to_vec()));
+            }
         }
         lines.extend(self.exclude.iter().map(|pattern| pattern.clone().into_bytes()));
         lines.extend(self.include.iter().map(|pattern| format!("!{pattern}").into_bytes()));

@@ -210,6 +210,24 @@ fn filters_leave_out_what_matches() {
 }
 
 #[test]
+fn patterns_hold_whichever_editor_wrote_them() {
+    let (scratch, server) = server_and_trees();
+    scratch.file("src/x.o", 10);
+    let patterns = scratch.at("patterns");
+    for text in ["*.o\r\nd\r\n", "\u{feff}*.o\nd", "\u{feff}*.o\r\n\r\nd"] {
+        fs::write(&patterns, text).unwrap();
+        copy(&scratch, &server, &["--delete", "--exclude-from", &patterns]).succeeds();
+        assert_eq!(scratch.names("root/src"), ["a"], "{text:?}");
+        fs::remove_dir_all(scratch.at("root/src")).unwrap();
+    }
+    let wide: Vec<u8> = "\u{feff}*.o\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    for (text, words) in [(&wide[..], "it is UTF-16"), (b"*.o\rd\r", "CR alone"), (b"*.o\nd\0", "line 2 has a NUL")] {
+        fs::write(&patterns, text).unwrap();
+        copy(&scratch, &server, &["--exclude-from", &patterns]).fails(2, &["patterns", words]);
+    }
+}
+
+#[test]
 fn delete_removes_what_the_source_lacks_within_its_limit_and_spares_what_is_left_out() {
     let far = Far::new();
     let scratch = &far.scratch;

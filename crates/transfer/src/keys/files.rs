@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 
 use super::trusted_file;
 use crate::error::{Code, Error};
+use crate::lists;
 
 /// Longest text that is looked at for a key, bytes. A key of Ed25519 in PEM has 119.
 const LONGEST_KEY: u64 = 16 << 10;
@@ -32,11 +33,13 @@ const OPENSSH: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";
 /// It cannot be read, or others than its owner may have written it.
 pub(super) fn read_trusted(path: &Path) -> Result<Option<String>, Error> {
     let opened = trusted_file::open(path, "says whom to trust").map_err(|why| why.error(path))?;
-    let text = opened.map(|mut file| {
-        let mut text = String::new();
-        file.read_to_string(&mut text).map(|_| text)
-    });
-    text.transpose().map_err(|error| unreadable(path, &error))
+    let Some(mut file) = opened else { return Ok(None) };
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).map_err(|error| unreadable(path, &error))?;
+    match lists::utf8(&text) {
+        Ok(text) => Ok(Some(text.to_owned())),
+        Err(error) => Err(Error::new(Code::LocalIo, format!("cannot read {}: {error}", path.display()))),
+    }
 }
 
 /// Reads a text that may be a key, into memory that is erased afterwards.
@@ -75,7 +78,7 @@ pub(super) fn read_public(path: &Path) -> Result<Option<PublicKey>, Error> {
     let Ok(pair) = KeyPair::from_pem(&text) else {
         refuse_openssh(path, &text)?;
         let no_key = |error| Error::new(Code::LocalIo, format!("{} has no key: {error}", path.display()));
-        return text.parse().map(Some).map_err(no_key);
+        return text.trim_start_matches('\u{feff}').parse().map(Some).map_err(no_key);
     };
     check_private(path, &file)?;
     Ok(Some(pair.public()))
@@ -157,6 +160,8 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use farhaul::security::AuthorizedKeys;
+
     use super::*;
 
     #[test]
@@ -169,6 +174,20 @@ mod tests {
         }
         fs::remove_file(&file).unwrap();
         assert_eq!(read_trusted(&file).unwrap(), None);
+    }
+
+    #[test]
+    fn files_of_keys_may_come_from_any_editor() {
+        let file = std::env::temp_dir().join(format!("farhaul-edited-{}", std::process::id()));
+        let key = KeyPair::generate().unwrap().public();
+        fs::write(&file, format!("\u{feff}# mine\r\n{key} me\r\n")).unwrap();
+        let text = read_trusted(&file).unwrap().unwrap();
+        assert_eq!(AuthorizedKeys::parse(&text).unwrap().grants()[0].key, key);
+        fs::write(&file, format!("\u{feff}{key}")).unwrap();
+        assert_eq!(read_public(&file).unwrap(), Some(key));
+        fs::write(&file, format!("{key}\r\n").encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>()).unwrap();
+        assert!(read_trusted(&file).unwrap_err().message.ends_with("save it as UTF-8"));
+        fs::remove_file(&file).unwrap();
     }
 
     #[test]

@@ -11,6 +11,7 @@ use farhaul::probe::{EnclosureConfig, ProbeSocket};
 use farhaul::security::{KeyPair, Known, KnownHosts, Pinned, PublicKey, Security, SecurityFault, Trust};
 use farhaul::{ConnectionLost, Error, PeerIncompatible};
 use farhaul_transfer::keys::{identity, places};
+use farhaul_transfer::lists;
 
 use super::examined::Examined;
 use super::finding::{Finding, quoted};
@@ -117,8 +118,8 @@ fn shake(server: &Server<'_>, security: Security, interrupt: &Interrupt) -> Resu
 /// What this user knows of a server's key, and the file that says so.
 fn standing(name: &str, key: PublicKey) -> (Known, String) {
     let file = places::known_hosts_file();
-    let text = file.as_deref().and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
-    let known = KnownHosts::parse(&text).unwrap_or_default().look(name, key);
+    let text = file.as_deref().and_then(|file| fs::read(file).ok()).unwrap_or_default();
+    let known = KnownHosts::parse(lists::utf8(&text).unwrap_or_default()).unwrap_or_default().look(name, key);
     (known, file.map_or_else(|| "known_hosts".to_owned(), |file| file.display().to_string()))
 }
 

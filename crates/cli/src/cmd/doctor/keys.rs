@@ -1,5 +1,6 @@
 //! Settings files and files of keys: whether they can be read, and whether only their owner may.
 
+use std::fmt::Display;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -7,6 +8,7 @@ use std::path::Path;
 use clap::Command;
 use farhaul::security::{AuthorizedKeys, KnownHosts, LineError};
 use farhaul_transfer::keys::{identity, places};
+use farhaul_transfer::lists;
 
 use super::finding::{Finding, quoted};
 use crate::config::{self, Config};
@@ -94,13 +96,16 @@ fn lines(
     parse: impl Fn(&str) -> Result<usize, LineError>,
 ) -> Option<Finding> {
     let mode = fs::metadata(path).ok()?.mode();
-    match fs::read_to_string(path) {
-        Ok(text) => Some(judge_lines(id, path, noun, parse(&text), mode)),
-        Err(error) => Some(
-            Finding::problem(id, format!("cannot read {}: {error}", path.display()))
-                .fix(format!("chmod u+r {}", quoted(&path.to_string_lossy()))),
-        ),
-    }
+    let (shown, typed) = (path.display(), quoted(&path.to_string_lossy()));
+    let unreadable = |error: &dyn Display| Finding::problem(id, format!("cannot read {shown}: {error}"));
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(error) => return Some(unreadable(&error).fix(format!("chmod u+r {typed}"))),
+    };
+    Some(match lists::utf8(&text) {
+        Ok(text) => judge_lines(id, path, noun, parse(text), mode),
+        Err(error) => unreadable(&error).fix(format!("${{EDITOR:-vi}} {typed}")),
+    })
 }
 
 /// `parsed`: the number of entries. `mode`: the permissions of the file.

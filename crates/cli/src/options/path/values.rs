@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use farhaul_netem::{CoDelSpec, DeliveryTrace, Discipline, Mtu, PolicerSpec, QueueSize, RedSpec};
+use farhaul_transfer::lists;
 use farhaul_units::{ByteSize, Duration, Rate, parse_duration};
 
 use crate::values::some_rate;
@@ -122,12 +123,13 @@ impl FromStr for TraceFile {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let mut text = String::new();
+        let mut text = Vec::new();
         let file = File::open(name).map_err(|error| error.to_string())?;
-        let read = file.take(MAX_TRACE_BYTES + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
+        let read = file.take(MAX_TRACE_BYTES + 1).read_to_end(&mut text).map_err(|error| error.to_string())?;
         if read as u64 > MAX_TRACE_BYTES {
             return Err(format!("longer than {MAX_TRACE_BYTES} bytes, the limit for a trace"));
         }
+        let text = lists::utf8(&text).map_err(|error| error.to_string())?;
         let trace = text.parse().map_err(|error: farhaul_netem::ParseTraceError| error.to_string())?;
         Ok(Self { trace, name: name.to_owned() })
     }
