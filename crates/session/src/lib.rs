@@ -114,10 +114,10 @@ pub use pattern::Pattern;
 pub use rules::{Kept, Rules, Skip, Sync};
 pub use sender_request::{SenderRequest, SenderRequests, SenderSettings, Unable};
 pub use service::{
-    Answer, Existing, FileClient, FileInfo, FileRange, FileRequest, FileServer, Files, Finished, ListPage, ListedEntry,
-    MAX_PUTS, MAX_REQUESTS, MakeDirectory, MemoryFiles, MemoryReading, MemoryWork, MemoryWriting, Move, NodeKind,
-    Progressing, Put, ReadFrom, ReadRange, Remove, Removing, ReplyEvent, RequestId, ServicePath, ServiceTotals,
-    Written,
+    Answer, Existing, FileClient, FileInfo, FileRange, FileRequest, FileServer, FileVersion, Files, Finished, ListPage,
+    ListedEntry, MAX_PUTS, MAX_REQUESTS, MakeDirectory, MemoryFiles, MemoryReading, MemoryWork, MemoryWriting, Move,
+    NodeKind, Progressing, Put, ReadFrom, ReadRange, Remove, Removing, ReplyEvent, RequestId, ServicePath,
+    ServiceTotals, Written,
 };
 pub use shard::{NoShard, Shard};
 pub use store::{

@@ -54,9 +54,16 @@ impl Capabilities {
     pub const NONE: Self = Self(0);
     /// Owners in answers of the file service.
     pub const OWNERS: Self = Self(1);
+    /// Times of change there.
+    pub const CHANGE_TIMES: Self = Self(8);
     /// In the answer of a sender: it cannot give way to other traffic, or cap its rate, as it was asked.
     pub(crate) const NO_BACKGROUND: Self = Self(2);
     pub(crate) const NO_RATE: Self = Self(4);
+
+    /// These and `other`.
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
 
     /// Whether all of `other` are among these.
     pub const fn has(self, other: Self) -> bool {

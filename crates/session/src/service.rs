@@ -36,7 +36,9 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Answer, FileInfo, FileRange, ListPage, ListedEntry, NodeKind, Written};
+use crate::opening::Capabilities;
+
+pub use answer::{Answer, FileInfo, FileRange, FileVersion, ListPage, ListedEntry, NodeKind, Written};
 pub use client::{FileClient, ReplyEvent, RequestId};
 pub use files::{Files, Finished, Progressing};
 pub use memory::{MemoryFiles, MemoryReading, MemoryWork, MemoryWriting};
@@ -52,5 +54,7 @@ pub const MAX_PUTS: usize = 8;
 /// Bytes of blocks that a side may send ahead of what the other one has taken. Neither side holds that much: a server writes on
 /// arrival, and a client has room for what it requests. As for copies.
 const WINDOW: u64 = 256 << 20;
+/// What both sides may add to answers.
+const OFFERED: Capabilities = Capabilities::OWNERS.and(Capabilities::CHANGE_TIMES);
 /// A grant is sent once it is worth this part of the window.
 const GRANT_PART: u64 = 8;

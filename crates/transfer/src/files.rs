@@ -11,6 +11,7 @@
 //! | `place` | a host, and a path there |
 //! | `link` | a connection with its session and its two threads |
 //! | `reader`, `writer`, `entries` | a file that is read ahead, a file under way, the pages of a directory |
+//! | `steady` | a range of a file that may change while it is read |
 //! | `tasks`, `wakers` | the same for tasks, which hold no thread while they wait |
 
 mod entries;
@@ -18,6 +19,7 @@ mod failure;
 mod link;
 mod place;
 mod reader;
+mod steady;
 mod tasks;
 mod wakers;
 mod writer;
@@ -27,8 +29,8 @@ use std::io::Read;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhaul_session::{
-    Answer, Existing, FileInfo, FileRange, FileRequest, MakeDirectory, Move, Put, ReadFrom, ReadRange, Remove,
-    Removing, ServicePath, Written,
+    Answer, Existing, FailCode, FileInfo, FileRange, FileRequest, MakeDirectory, Move, Put, ReadFrom, ReadRange,
+    Remove, Removing, ServicePath, Written,
 };
 
 pub use entries::Entries;
@@ -38,6 +40,7 @@ pub use tasks::AsyncRemoteWriter;
 pub use writer::{PutOptions, RemoteWriter};
 
 use self::link::{Fault, Link, Ticket};
+use self::steady::{SteadyRead, Unsteady, is_generated};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::remote::Ssh;
@@ -151,10 +154,12 @@ impl RemoteFiles {
         Entries::of(self.clone(), path.as_ref())
     }
 
-    /// Bytes of a file: `length` from `offset` on, or fewer at its end. Their digest is compared before they are returned.
+    /// Bytes of a file: `length` from `offset` on, or fewer at its end. Their digest is compared before they are returned. They are those of
+    /// the file at one moment: if it changes meanwhile, it is read again.
     ///
     /// # Errors
-    /// The file cannot be read, or the bytes are not those that the server read ([`Code::Integrity`]).
+    /// The file cannot be read, the bytes are not those that the server read ([`Code::Integrity`]), or the file changes all the time
+    /// ([`Code::SourceChanged`]).
     pub fn read_range(&self, path: impl AsRef<[u8]>, offset: u64, length: u64) -> Result<FileRange, Error> {
         self.read_at(path.as_ref(), ReadFrom::Start(offset), length)
     }
@@ -168,18 +173,22 @@ impl RemoteFiles {
     }
 
     fn read_at(&self, path: &[u8], from: ReadFrom, length: u64) -> Result<FileRange, Error> {
-        let place = self.place(path)?;
-        let read = ReadRange { place: place.clone(), from, length };
-        match self.repeatable(&place, &FileRequest::Read(read))? {
-            Answer::Range(range) => Ok(range),
-            _ => Err(self.other_answer()),
+        let mut read = SteadyRead::new(self.place(path)?, from, length);
+        loop {
+            let Answer::Range(range) = self.repeatable(read.place(), &read.request())? else {
+                return Err(self.other_answer());
+            };
+            if let Some(range) = read.take(range).map_err(|Unsteady| self.changed(read.place()))? {
+                return Ok(range);
+            }
         }
     }
 
     /// Ranges of one file, each an offset and a length, requested together. The results are in the order of `ranges`.
     ///
     /// # Errors
-    /// One of them cannot be read: as [`read_range`](Self::read_range). The others are given up.
+    /// One of them cannot be read: as [`read_range`](Self::read_range). The others are given up. So they are if the file changed between
+    /// two of them ([`Code::SourceChanged`]).
     pub fn read_ranges(&self, path: impl AsRef<[u8]>, ranges: &[(u64, u64)]) -> Result<Vec<FileRange>, Error> {
         let mut all = Vec::with_capacity(ranges.len());
         self.each_range(path, ranges, |range| {
@@ -205,6 +214,7 @@ impl RemoteFiles {
         };
         let mut asked = std::collections::VecDeque::new();
         let (mut next, mut done) = (0, 0);
+        let mut version = None;
         while done < ranges.len() {
             while next < ranges.len() && asked.len() < AT_ONCE {
                 asked.push_back(self.0.begin(&request(&ranges[next]))?);
@@ -220,7 +230,14 @@ impl RemoteFiles {
                 }
                 answer => answer.map_err(|fault| self.error(&place, fault))?,
             };
-            let Answer::Range(range) = answer else { return Err(self.other_answer()) };
+            let Answer::Range(mut range) = answer else { return Err(self.other_answer()) };
+            if range.changed {
+                let (offset, length) = ranges[done];
+                range = self.read_at(place.as_bytes(), ReadFrom::Start(offset), length)?;
+            }
+            if *version.get_or_insert(range.version) != range.version && !is_generated(&range) {
+                return Err(self.changed(&place));
+            }
             pass(range)?;
             done += 1;
         }
@@ -241,6 +258,14 @@ impl RemoteFiles {
     /// The file cannot be read.
     pub fn open_part(&self, path: impl AsRef<[u8]>, from: ReadFrom, length: u64) -> Result<RemoteFile, Error> {
         RemoteFile::open(self.clone(), self.place(path.as_ref())?, from, length)
+    }
+
+    /// The same for a file that may change while it is read, so that its bytes may belong to several of its states: for a log that grows.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn open_changing(&self, path: impl AsRef<[u8]>, from: ReadFrom, length: u64) -> Result<RemoteFile, Error> {
+        RemoteFile::open_changing(self.clone(), self.place(path.as_ref())?, from, length)
     }
 
     /// Writes a file. It has its name once it is whole, verified and safe on the disk there.
@@ -385,6 +410,10 @@ impl RemoteFiles {
             Fault::Failed(failure) => failure::error(&self.0.host.named(place), &failure),
             Fault::Lost(error) => error,
         }
+    }
+
+    fn changed(&self, place: &ServicePath) -> Error {
+        self.error(place, Fault::Failed(FailCode::SourceChanged.into()))
     }
 
     fn other_answer(&self) -> Error {

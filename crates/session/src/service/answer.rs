@@ -3,6 +3,7 @@
 use crate::field::{Fields, Malformed};
 use crate::integrity::Digest;
 use crate::manifest::{Mtime, Owner, Stamp};
+use crate::opening::Capabilities;
 use crate::path_rules::Component;
 
 use super::request::{counted_bytes, put_bytes, put_time, read_time};
@@ -53,6 +54,8 @@ pub struct FileInfo {
     pub mtime: Mtime,
     /// The target of a symbolic link.
     pub target: Option<Vec<u8>>,
+    /// When its content or its properties last changed; `None` from a server that does not tell.
+    pub ctime: Option<Mtime>,
     /// Its user and group; `None` from a server that does not tell. A name is empty if the server does not know it.
     pub owner: Option<Owner>,
 }
@@ -84,10 +87,19 @@ pub struct FileRange {
     pub offset: u64,
     /// Whether the file ends behind them.
     pub at_end: bool,
-    /// Size and time of the file after they were read.
-    pub stamp: Stamp,
-    /// Whether the file changed while they were read.
+    /// The version of the file after they were read.
+    pub version: FileVersion,
+    /// Whether the file changed while they were read, or may have.
     pub changed: bool,
+}
+
+/// What tells the versions of a file apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileVersion {
+    /// Its size and its time of modification, which programs can set.
+    pub stamp: Stamp,
+    /// When its content or its properties last changed, which programs cannot set. `None` from a server that does not tell.
+    pub ctime: Option<Mtime>,
 }
 
 /// A file on the server.
@@ -105,7 +117,7 @@ pub(super) struct RangeEnd {
     pub(super) offset: u64,
     pub(super) length: u64,
     pub(super) digest: Digest,
-    pub(super) stamp: Stamp,
+    pub(super) version: FileVersion,
     pub(super) at_end: bool,
     pub(super) changed: bool,
 }
@@ -114,28 +126,42 @@ pub(super) struct RangeEnd {
 const MODE: u32 = 0o7777;
 /// Beside them: the owner follows. A server sends it to clients with [`Capabilities::OWNERS`](crate::Capabilities::OWNERS) alone.
 const HAS_OWNER: u32 = 1 << 16;
+/// The time of change follows, under [`Capabilities::CHANGE_TIMES`].
+const HAS_CTIME: u32 = 1 << 17;
 const AT_END: u8 = 1;
 const CHANGED: u8 = 2;
+/// The time of change follows.
+const ENDS_WITH_CTIME: u8 = 4;
 
 impl RangeEnd {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        out.push(if self.at_end { AT_END } else { 0 } | if self.changed { CHANGED } else { 0 });
+        let FileVersion { stamp, ctime } = self.version;
+        let flags = [(self.at_end, AT_END), (self.changed, CHANGED), (ctime.is_some(), ENDS_WITH_CTIME)];
+        out.push(flags.iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag));
         out.extend_from_slice(&self.offset.to_be_bytes());
         out.extend_from_slice(&self.length.to_be_bytes());
         out.extend_from_slice(self.digest.as_bytes());
-        out.extend_from_slice(&self.stamp.size.to_be_bytes());
-        put_time(out, self.stamp.mtime);
+        out.extend_from_slice(&stamp.size.to_be_bytes());
+        put_time(out, stamp.mtime);
+        ctime.into_iter().for_each(|ctime| put_time(out, ctime));
     }
 
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
         let (flags, offset, length) = (fields.u8()?, fields.u64()?, fields.u64()?);
         let digest = Digest::from_bytes(fields.array()?);
         let stamp = Stamp { size: fields.u64()?, mtime: read_time(fields)? };
-        Ok(Self { offset, length, digest, stamp, at_end: flags & AT_END != 0, changed: flags & CHANGED != 0 })
+        let ctime = (flags & ENDS_WITH_CTIME != 0).then(|| read_time(fields)).transpose()?;
+        let version = FileVersion { stamp, ctime };
+        Ok(Self { offset, length, digest, version, at_end: flags & AT_END != 0, changed: flags & CHANGED != 0 })
     }
 }
 
 impl FileInfo {
+    fn reduce_to(&mut self, offered: Capabilities) {
+        self.owner = self.owner.take().filter(|_| offered.has(Capabilities::OWNERS));
+        self.ctime = self.ctime.filter(|_| offered.has(Capabilities::CHANGE_TIMES));
+    }
+
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.push(match self.kind {
             NodeKind::File => 0,
@@ -144,7 +170,8 @@ impl FileInfo {
             NodeKind::Other => 3,
         });
         let has_owner = if self.owner.is_some() { HAS_OWNER } else { 0 };
-        out.extend_from_slice(&(self.mode & MODE | has_owner).to_be_bytes());
+        let has_ctime = if self.ctime.is_some() { HAS_CTIME } else { 0 };
+        out.extend_from_slice(&(self.mode & MODE | has_owner | has_ctime).to_be_bytes());
         out.extend_from_slice(&self.size.to_be_bytes());
         put_time(out, self.mtime);
         if self.kind == NodeKind::Link {
@@ -153,6 +180,7 @@ impl FileInfo {
         if let Some(owner) = &self.owner {
             owner.encode(out);
         }
+        self.ctime.into_iter().for_each(|ctime| put_time(out, ctime));
     }
 
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
@@ -166,7 +194,8 @@ impl FileInfo {
         let (mode, size, mtime) = (fields.u32()?, fields.u64()?, read_time(fields)?);
         let target = (kind == NodeKind::Link).then(|| counted_bytes(fields).map(<[u8]>::to_vec)).transpose()?;
         let owner = (mode & HAS_OWNER != 0).then(|| Owner::decode(fields)).transpose()?;
-        Ok(Self { kind, size, mode: mode & MODE, mtime, target, owner })
+        let ctime = (mode & HAS_CTIME != 0).then(|| read_time(fields)).transpose()?;
+        Ok(Self { kind, size, mode: mode & MODE, mtime, ctime, target, owner })
     }
 }
 
@@ -203,11 +232,11 @@ impl ListPage {
 }
 
 impl Answer {
-    /// The same without owners, which clients of earlier versions cannot read.
-    pub(super) fn without_owners(mut self) -> Self {
+    /// The same without what clients of earlier versions cannot read.
+    pub(super) fn for_client(mut self, offered: Capabilities) -> Self {
         match &mut self {
-            Self::Info(info) => info.owner = None,
-            Self::Page(page) => page.entries.iter_mut().for_each(|entry| entry.info.owner = None),
+            Self::Info(info) => info.reduce_to(offered),
+            Self::Page(page) => page.entries.iter_mut().for_each(|entry| entry.info.reduce_to(offered)),
             _ => {}
         }
         self

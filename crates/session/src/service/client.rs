@@ -9,14 +9,14 @@ use crate::field::{Fields, Malformed};
 use crate::frame_kind::{FrameKind, MAX_BLOCK};
 use crate::framing::{Decoder, Piece, decode_whole};
 use crate::integrity::Digest;
-use crate::opening::{Accept, Capabilities, INITIAL_CREDIT, Open, Request, put_abort, received_abort};
+use crate::opening::{Accept, INITIAL_CREDIT, Open, Request, put_abort, received_abort};
 use crate::outbox::Outbox;
 
 use super::answer::{Answer, FileInfo, FileRange, ListPage, RangeEnd, Written};
 use super::hasher::Hasher;
 use super::request::FileRequest;
 use super::server::numbered;
-use super::{GRANT_PART, MAX_PUTS, MAX_REQUESTS, WINDOW};
+use super::{GRANT_PART, MAX_PUTS, MAX_REQUESTS, OFFERED, WINDOW};
 
 /// The number of a request in its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,7 +121,7 @@ impl FileClient {
             credit: INITIAL_CREDIT,
         };
         let mut client = Self { decoder: Decoder::default(), state };
-        Open::new(Request::Files, granted).offering(Capabilities::OWNERS).put(client.state.out.bytes());
+        Open::new(Request::Files, granted).offering(OFFERED).put(client.state.out.bytes());
         client
     }
 
@@ -456,13 +456,13 @@ impl Outstanding {
 impl Arriving {
     /// The range, if its digest is that of the bytes that arrived.
     fn verified(self, end: RangeEnd) -> Result<Result<Answer, Failure>, Violation> {
-        let RangeEnd { offset, length, digest, stamp, at_end, changed } = end;
+        let RangeEnd { offset, length, digest, version, at_end, changed } = end;
         if self.bytes.len() as u64 != length {
             return Err(Violation::Counts);
         }
         if Digest::of(&self.bytes) != digest {
             return Ok(Err(FailCode::DigestMismatch.into()));
         }
-        Ok(Ok(Answer::Range(FileRange { bytes: self.bytes, offset, at_end, stamp, changed })))
+        Ok(Ok(Answer::Range(FileRange { bytes: self.bytes, offset, at_end, version, changed })))
     }
 }

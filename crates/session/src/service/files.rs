@@ -2,9 +2,8 @@
 
 use crate::failure::Failure;
 use crate::integrity::Digest;
-use crate::manifest::Stamp;
 
-use super::answer::{FileInfo, ListPage, Written};
+use super::answer::{FileInfo, FileVersion, ListPage, Written};
 use super::request::{MakeDirectory, Move, Put, Remove, ServicePath};
 
 /// The files of a server.
@@ -40,11 +39,11 @@ pub trait Files {
     /// There is none, or it may not be read.
     fn open(&mut self, place: &ServicePath) -> Result<Self::Reading, Failure>;
 
-    /// Size and time of an open file, and whether it has changed since it was opened.
+    /// The version of an open file, and whether it has changed since it was opened, or may have: what cannot be told is a change.
     ///
     /// # Errors
     /// The system does not tell.
-    fn stamp(&mut self, file: &mut Self::Reading) -> Result<(Stamp, bool), Failure>;
+    fn version(&mut self, file: &mut Self::Reading) -> Result<(FileVersion, bool), Failure>;
 
     /// Reads bytes at `offset` into `out`, which is not empty. Zero bytes are the end of the file, and short reads are permitted.
     ///

@@ -8,7 +8,7 @@ use crate::manifest::{EntryKind, Stamp};
 use crate::path_rules::{Component, RelPath};
 use crate::store::MemoryFile;
 
-use super::answer::{FileInfo, ListPage, ListedEntry, NodeKind, Written};
+use super::answer::{FileInfo, FileVersion, ListPage, ListedEntry, NodeKind, Written};
 use super::files::{Files, Finished, Progressing};
 use super::request::{Existing, MakeDirectory, Move, Put, Remove, Removing, ServicePath};
 
@@ -104,7 +104,15 @@ fn info(file: &MemoryFile) -> FileInfo {
         EntryKind::Symlink | EntryKind::HardLink => NodeKind::Other,
     };
     let owner = file.properties.as_ref().and_then(|properties| properties.owner.clone());
-    FileInfo { kind, size: file.content.len() as u64, mode: file.mode, mtime: file.mtime, target: None, owner }
+    FileInfo {
+        kind,
+        size: file.content.len() as u64,
+        mode: file.mode,
+        mtime: file.mtime,
+        ctime: Some(file.mtime),
+        target: None,
+        owner,
+    }
 }
 
 impl Files for MemoryFiles {
@@ -151,9 +159,10 @@ impl Files for MemoryFiles {
         Ok(MemoryReading { path, content })
     }
 
-    fn stamp(&mut self, file: &mut MemoryReading) -> Result<(Stamp, bool), Failure> {
+    fn version(&mut self, file: &mut MemoryReading) -> Result<(FileVersion, bool), Failure> {
         let mtime = self.find(&file.path).map(|file| file.mtime).unwrap_or_default();
-        Ok((Stamp { size: file.content.len() as u64, mtime }, self.changing.contains(&file.path)))
+        let stamp = Stamp { size: file.content.len() as u64, mtime };
+        Ok((FileVersion { stamp, ctime: Some(mtime) }, self.changing.contains(&file.path)))
     }
 
     fn read(&mut self, file: &mut MemoryReading, offset: u64, out: &mut [u8]) -> Result<usize, Failure> {

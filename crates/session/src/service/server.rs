@@ -17,7 +17,7 @@ use crate::outbox::Outbox;
 use super::answer::Answer;
 use super::files::Files;
 use super::request::FileRequest;
-use super::{GRANT_PART, MAX_PUTS, MAX_REQUESTS, WINDOW};
+use super::{GRANT_PART, MAX_PUTS, MAX_REQUESTS, OFFERED, WINDOW};
 use jobs::{Job, Refused, Turn, Writing};
 
 /// Blocks of a read in a row before the next long request has its turn. So ranges of 1 MiB are answered one after the other, and a
@@ -73,8 +73,8 @@ struct ServerState<F: Files> {
     granted: u64,
     totals: ServiceTotals,
     block: Vec<u8>,
-    /// Whether the client can read the owners of entries.
-    tells_owners: bool,
+    /// What the client can read in answers.
+    offered: Capabilities,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,10 +100,10 @@ impl<F: Files> FileServer<F> {
             granted: WINDOW.max(INITIAL_CREDIT),
             totals: ServiceTotals::default(),
             block: Vec::new(),
-            tells_owners: open.capabilities.has(Capabilities::OWNERS),
+            offered: open.capabilities,
         };
         let mut server = Self { files, decoder: Decoder::default(), state };
-        Accept::new(server.state.granted).offering(Capabilities::OWNERS).put(server.state.out.bytes());
+        Accept::new(server.state.granted).offering(OFFERED).put(server.state.out.bytes());
         server
     }
 
@@ -374,7 +374,8 @@ impl<F: Files> ServerState<F> {
                 self.put_answer(id, Err(failure));
             }
             Turn::Ends(answer) => self.put_answer(id, answer),
-            Turn::EndsRead(end) => {
+            Turn::EndsRead(mut end) => {
+                end.version.ctime = end.version.ctime.filter(|_| self.offered.has(Capabilities::CHANGE_TIMES));
                 self.burst = 0;
                 self.totals.answered += 1;
                 self.out.put(FrameKind::Answer, |out| {
@@ -413,7 +414,7 @@ impl<F: Files> ServerState<F> {
             Ok(_) => self.totals.answered += 1,
             Err(_) => self.totals.failed += 1,
         }
-        let answer = if self.tells_owners { answer } else { answer.map(Answer::without_owners) };
+        let answer = answer.map(|answer| answer.for_client(self.offered));
         self.out.put(FrameKind::Answer, |out| {
             out.extend_from_slice(&id.to_be_bytes());
             out.push(u8::from(answer.is_err()));

@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | `reach` | what a path of a client means: below a root, or as the user of this host would write it |
 //! | `listing` | pages of directories of any size |
+//! | `open_file` | a file that is read: its version, and whether it changes meanwhile |
 //! | `new_file` | a file under its temporary name, until it gets its own |
 //! | `rename` | another name for an entry |
 //! | `removal`, `duplicate` | work in steps: removing a tree, copying a file |
@@ -13,6 +14,7 @@
 mod duplicate;
 mod listing;
 mod new_file;
+mod open_file;
 mod reach;
 mod removal;
 mod rename;
@@ -20,11 +22,10 @@ mod rename;
 mod tests;
 
 use std::collections::VecDeque;
-use std::fs::File;
 
 use farhaul_session::{
-    Component, Digest, FailCode, Failure, FileInfo, Files, Finished, ListPage, MakeDirectory, Move, Mtime, NodeKind,
-    Progressing, Put, Remove, ServicePath, Stamp,
+    Component, Digest, FailCode, Failure, FileInfo, FileVersion, Files, Finished, ListPage, MakeDirectory, Move, Mtime,
+    NodeKind, Progressing, Put, Remove, ServicePath,
 };
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -32,16 +33,18 @@ use rustix::io::Errno;
 use self::duplicate::Duplicate;
 use self::listing::Listing;
 pub(crate) use self::new_file::NewFile;
+use self::open_file::{OpenFile, state};
 pub(crate) use self::reach::{Guard, Reach, Right, Unguarded};
 use self::removal::Removal;
-use super::directory::{Directory, kind, mtime};
+use super::directory::{Directory, is_same, kind, mtime};
 use super::failure::failure;
 use super::owners::OwnerNames;
 use super::target::words;
 use super::temporary::is_temporary;
 use crate::event::FileChange;
 
-/// Files that count once, however many ranges of them are read: as many as a client reads at a time.
+/// Files that count once, however many ranges of them are read: as many as a client reads at a time. And files that were written here
+/// and are read right away.
 const REMEMBERED: usize = 64;
 /// Permission bits of an entry.
 const MODE: u32 = 0o7777;
@@ -55,13 +58,8 @@ pub(crate) struct DiskFiles<'a, G> {
     owners: OwnerNames,
     /// Devices and inodes of files that were read lately.
     read: VecDeque<(u64, u64)>,
-}
-
-/// A file that is open for reading.
-#[derive(Debug)]
-pub(crate) struct OpenFile {
-    file: File,
-    before: Stat,
+    /// Files that were whole before they got their names here, until somebody changes them. Nobody need wait for the end of a write.
+    whole: VecDeque<Stat>,
 }
 
 /// Work in steps.
@@ -73,7 +71,14 @@ pub(crate) enum Work {
 
 impl<'a, G: Guard> DiskFiles<'a, G> {
     pub(crate) fn new(reach: Reach<'a>, guard: G) -> Self {
-        Self { reach, guard, listing: None, owners: OwnerNames::default(), read: VecDeque::new() }
+        Self {
+            reach,
+            guard,
+            listing: None,
+            owners: OwnerNames::default(),
+            read: VecDeque::new(),
+            whole: VecDeque::new(),
+        }
     }
 
     /// The directory of an entry, and its name there.
@@ -136,19 +141,14 @@ impl<G: Guard> Files for DiskFiles<'_, G> {
         let identity = (before.st_dev, before.st_ino);
         if !self.read.contains(&identity) {
             self.guard.charge_file()?;
-            self.read.push_back(identity);
-            if self.read.len() > REMEMBERED {
-                self.read.pop_front();
-            }
+            remember(&mut self.read, Some(identity));
         }
-        Ok(OpenFile { file, before })
+        let is_whole = self.whole.iter().any(|whole| is_same(whole, &before) && state(whole) == state(&before));
+        OpenFile::new(file, before, is_whole)
     }
 
-    fn stamp(&mut self, open: &mut OpenFile) -> Result<(Stamp, bool), Failure> {
-        let now = rustix::fs::fstat(&open.file).map_err(|error| failed("read", error))?;
-        let version =
-            |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec);
-        Ok((Stamp { size: size(&now), mtime: mtime(&now) }, version(&now) != version(&open.before)))
+    fn version(&mut self, open: &mut OpenFile) -> Result<(FileVersion, bool), Failure> {
+        open.version()
     }
 
     fn read(&mut self, open: &mut OpenFile, offset: u64, out: &mut [u8]) -> Result<usize, Failure> {
@@ -157,7 +157,7 @@ impl<G: Guard> Files for DiskFiles<'_, G> {
             return Ok(0);
         }
         let portion = self.guard.portion().min(out.len());
-        let read = rustix::io::retry_on_intr(|| rustix::io::pread(&open.file, &mut out[..portion], offset));
+        let read = rustix::io::retry_on_intr(|| rustix::io::pread(open.file(), &mut out[..portion], offset));
         let count = read.map_err(|error| failed("read", error))?;
         self.guard.charge(count)?;
         Ok(count)
@@ -176,7 +176,8 @@ impl<G: Guard> Files for DiskFiles<'_, G> {
     }
 
     fn commit(&mut self, file: NewFile, digest: &Digest) -> Result<(), Failure> {
-        let (place, size) = file.commit()?;
+        let (place, size, whole) = file.commit()?;
+        remember(&mut self.whole, whole);
         self.guard.changed(&place, FileChange::Written(size, Some(digest)));
         Ok(())
     }
@@ -221,7 +222,7 @@ impl<G: Guard> Files for DiskFiles<'_, G> {
     fn copy(&mut self, places: &Move) -> Result<Work, Failure> {
         let source = self.open(&places.from)?;
         let (directory, name) = self.new_place(&places.to, places.parents)?;
-        let size = size(&source.before);
+        let size = size(source.before());
         let claim = self.guard.claim(size)?;
         self.guard.charge_file()?;
         let put = Put {
@@ -229,7 +230,7 @@ impl<G: Guard> Files for DiskFiles<'_, G> {
             size: Some(size),
             existing: places.existing,
             parents: false,
-            mode: source.before.st_mode & 0o777,
+            mode: source.before().st_mode & 0o777,
             mtime: None,
         };
         let target = NewFile::begin((directory, name), &put, claim)?;
@@ -251,8 +252,9 @@ impl<G: Guard> Files for DiskFiles<'_, G> {
                     self.guard.charge_claimed(copied, target.claim())?;
                     return Ok(Progressing::More);
                 }
-                let changed = self.stamp(duplicate.source())?.1;
-                let (place, written) = duplicate.finish(changed)?;
+                let changed = duplicate.source().version()?.1;
+                let (place, written, whole) = duplicate.finish(changed)?;
+                remember(&mut self.whole, whole);
                 self.guard.changed(&place, FileChange::Written(written.size, None));
                 Ok(Progressing::Done(Finished::Copied(written)))
             }
@@ -276,7 +278,20 @@ fn info(stat: &Stat, target: Option<Vec<u8>>, owners: &mut OwnerNames) -> FileIn
         _ => (NodeKind::Other, 0),
     };
     let owner = Some(owners.of(stat, false));
-    FileInfo { kind, size, mode: stat.st_mode & MODE, mtime: self::mtime(stat), target, owner }
+    FileInfo { kind, size, mode: stat.st_mode & MODE, mtime: mtime(stat), ctime: Some(ctime(stat)), target, owner }
+}
+
+/// Adds to what is remembered of files, and forgets the oldest.
+fn remember<T>(known: &mut VecDeque<T>, new: Option<T>) {
+    known.extend(new);
+    if known.len() > REMEMBERED {
+        known.pop_front();
+    }
+}
+
+/// The time of the last change of content or properties.
+fn ctime(stat: &Stat) -> Mtime {
+    Mtime { seconds: stat.st_ctime, nanos: u32::try_from(stat.st_ctime_nsec).unwrap_or(0) }
 }
 
 fn size(stat: &Stat) -> u64 {

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use farhaul_session::{Answer, FileRange, FileRequest, ReadFrom, ReadRange, ServicePath, Stamp};
+use farhaul_session::{Answer, FileRange, FileRequest, FileVersion, ReadFrom, ReadRange, ServicePath, Stamp};
 
 use super::RemoteFiles;
 use super::link::{Fault, Ticket};
-use crate::error::{Code, Error};
+use super::steady::is_generated;
+use crate::error::Error;
 
 /// Bytes of one range.
 const CHUNK: u64 = 1 << 20;
@@ -18,12 +19,12 @@ const MOST_AHEAD: usize = 64;
 
 /// A file of another host, or a part of one. Each range of it was verified before it is read here.
 ///
-/// A file that changes while it is read is an error, because the bytes would belong to two of its states, unless
-/// [`permit_changes`](Self::permit_changes) says otherwise.
+/// A file that changes while it is read is an error, because the bytes would belong to two of its states, unless it was opened by
+/// [`RemoteFiles::open_changing`].
 pub struct RemoteFile {
     files: RemoteFiles,
     place: ServicePath,
-    stamp: Stamp,
+    version: FileVersion,
     /// The part begins and ends here, in bytes of the file.
     start: u64,
     end: u64,
@@ -41,18 +42,33 @@ pub struct RemoteFile {
 
 impl RemoteFile {
     pub(super) fn open(files: RemoteFiles, place: ServicePath, from: ReadFrom, length: u64) -> Result<Self, Error> {
+        let current = files.read_at(place.as_bytes(), from, length.min(CHUNK))?;
+        Ok(Self::begin(files, place, current, length))
+    }
+
+    pub(super) fn open_changing(
+        files: RemoteFiles,
+        place: ServicePath,
+        from: ReadFrom,
+        length: u64,
+    ) -> Result<Self, Error> {
         let first = ReadRange { place: place.clone(), from, length: length.min(CHUNK) };
         let Answer::Range(current) = files.repeatable(&place, &FileRequest::Read(first))? else {
             return Err(files.other_answer());
         };
-        let (start, stamp) = (current.offset, current.stamp);
-        let is_generated = stamp.size < start + current.bytes.len() as u64;
-        let end = if is_generated { u64::MAX } else { stamp.size.max(start) };
+        Ok(Self { permits_changes: true, ..Self::begin(files, place, current, length) })
+    }
+
+    /// A file whose first range was read.
+    fn begin(files: RemoteFiles, place: ServicePath, current: FileRange, length: u64) -> Self {
+        let (start, version) = (current.offset, current.version);
+        let is_generated = is_generated(&current);
+        let end = if is_generated { u64::MAX } else { version.stamp.size.max(start) };
         let end = end.min(start.saturating_add(length));
         let mut file = Self {
             files,
             place,
-            stamp,
+            version,
             start,
             end,
             position: start,
@@ -63,12 +79,12 @@ impl RemoteFile {
             permits_changes: false,
         };
         file.note_end();
-        Ok(file)
+        file
     }
 
     /// The size and time of the file when it was opened.
     pub const fn stamp(&self) -> Stamp {
-        self.stamp
+        self.version.stamp
     }
 
     /// Bytes of the part that can be read, from its beginning.
@@ -79,11 +95,6 @@ impl RemoteFile {
     /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Whether the file may change while it is read: for a log that grows.
-    pub const fn permit_changes(&mut self, permits: bool) {
-        self.permits_changes = permits;
     }
 
     /// Reads ahead as far as possible from now on: for a program that will read everything.
@@ -141,10 +152,9 @@ impl RemoteFile {
             Ok(Answer::Range(range)) => range,
             Ok(_) => return Err(self.files.other_answer()),
         };
-        let is_other = range.changed || range.stamp != self.stamp;
+        let is_other = range.changed || range.version != self.version;
         if is_other && !self.permits_changes && !self.is_generated {
-            let named = self.files.host().named(&self.place);
-            return Err(Error::new(Code::SourceChanged, format!("{named}: it changed while it was read")));
+            return Err(self.files.changed(&self.place));
         }
         self.current = range;
         self.note_end();

@@ -9,11 +9,12 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use farhaul_session::{
-    Answer, FileInfo, FileRange, FileRequest, ListedEntry, MakeDirectory, Put, ReadFrom, ReadRange, Remove, Removing,
-    ServicePath, Written,
+    Answer, FileInfo, FileRange, FileRequest, ListedEntry, MakeDirectory, Put, ReadFrom, Remove, Removing, ServicePath,
+    Written,
 };
 
 use super::link::{Fault, Link, Ticket};
+use super::steady::{SteadyRead, Unsteady};
 use super::wakers::RoomPlace;
 use super::{PutOptions, RemoteFiles, Shared, existing};
 use crate::error::{Code, Error};
@@ -99,16 +100,19 @@ impl RemoteFiles {
         }
     }
 
-    /// Bytes of a file: at most `length`, compared with their digest.
+    /// Bytes of a file: at most `length`, compared with their digest, as [`read_range`](Self::read_range) reads them.
     ///
     /// # Errors
     /// As [`read_range`](Self::read_range).
     pub async fn read_async(&self, path: impl AsRef<[u8]>, from: ReadFrom, length: u64) -> Result<FileRange, Error> {
-        let place = self.place(path.as_ref())?;
-        let read = ReadRange { place: place.clone(), from, length };
-        match self.repeatable_async(&place, &FileRequest::Read(read)).await? {
-            Answer::Range(range) => Ok(range),
-            _ => Err(self.other_answer()),
+        let mut read = SteadyRead::new(self.place(path.as_ref())?, from, length);
+        loop {
+            let Answer::Range(range) = self.repeatable_async(read.place(), &read.request()).await? else {
+                return Err(self.other_answer());
+            };
+            if let Some(range) = read.take(range).map_err(|Unsteady| self.changed(read.place()))? {
+                return Ok(range);
+            }
         }
     }
 

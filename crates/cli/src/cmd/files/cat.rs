@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use farhaul_session::ReadFrom;
-use farhaul_transfer::{Error, RemoteFiles, RemotePlace};
+use farhaul_transfer::{Code, Error, RemoteFiles, RemotePlace};
 use farhaul_units::ByteSize;
 
 use super::{Visit, location, remote};
@@ -54,13 +54,16 @@ impl CatArgs {
 pub(crate) fn run(args: &CatArgs, context: &Context) -> Result<(), Fault> {
     let places = remote(&args.places)?;
     let visit = Visit::begin("cat", &places, (&args.options, true), context);
-    visit.each(&places, |_, files, place| print(files, place, args))
+    visit.each(&places, |_, files, place| print(files, place, args).map_err(explained))
 }
 
 fn print(files: &RemoteFiles, place: &RemotePlace, args: &CatArgs) -> Result<(), Error> {
     let Offset(from) = args.offset.unwrap_or(Offset(ReadFrom::Start(0)));
-    let mut file = files.open_part(&place.path, from, args.length.unwrap_or(u64::MAX))?;
-    file.permit_changes(args.allow_changing);
+    let length = args.length.unwrap_or(u64::MAX);
+    let mut file = match args.allow_changing {
+        true => files.open_changing(&place.path, from, length),
+        false => files.open_part(&place.path, from, length),
+    }?;
     file.read_far_ahead()?;
     let mut stdout = io::stdout().lock();
     loop {
@@ -73,6 +76,14 @@ fn print(files: &RemoteFiles, place: &RemotePlace, args: &CatArgs) -> Result<(),
         }
     }
     .map_err(|error| unwritable(&error))
+}
+
+/// The option for files that change, where it helps.
+fn explained(error: Error) -> Error {
+    match error.code {
+        Code::SourceChanged => error.remedy("for a log that grows, give --allow-changing"),
+        _ => error,
+    }
 }
 
 /// Reads a number of bytes, with or without a unit: programs know offsets to the byte.

@@ -255,7 +255,7 @@ mod tests {
     fn an_entry_is_one_line_that_controls_no_terminal() {
         let mtime = Mtime { seconds: 951_827_696, nanos: 0 };
         let target = Some(b"to\x1b[2J".to_vec());
-        let link = FileInfo { kind: NodeKind::Link, size: 0, mode: 0o777, mtime, target, owner: None };
+        let link = FileInfo { kind: NodeKind::Link, size: 0, mode: 0o777, mtime, ctime: None, target, owner: None };
         let line = "lrwxrwxrwx -        -                     0 2000-02-29 12:34:56 a\\nb -> to\\x1b[2J";
         assert_eq!(long(b"a\nb", &link), line);
         let owner = Some(Owner { uid: 1, gid: 4711, user: b"me\x1b".to_vec(), group: Vec::new() });

@@ -166,7 +166,7 @@ impl<F: Files> Reading<F> {
         let mut file = files.open(&range.place)?;
         let offset = match range.from {
             ReadFrom::Start(offset) => offset,
-            ReadFrom::End(before) => files.stamp(&mut file)?.0.size.saturating_sub(before),
+            ReadFrom::End(before) => files.version(&mut file)?.0.stamp.size.saturating_sub(before),
         };
         Ok(Self { file, offset, sent: 0, left: range.length, at_end: false, hasher: Hasher::default() })
     }
@@ -190,14 +190,14 @@ impl<F: Files> Reading<F> {
             // The end has a turn of its own, behind the bytes.
             return Turn::Goes(Job::Read(self));
         }
-        match files.stamp(&mut self.file) {
-            Ok((stamp, changed)) => Turn::EndsRead(RangeEnd {
+        match files.version(&mut self.file) {
+            Ok((version, changed)) => Turn::EndsRead(RangeEnd {
                 offset: self.offset,
                 length: self.sent,
                 digest: self.hasher.digest(),
-                stamp,
+                version,
                 // A file that the system makes when it is read has no size.
-                at_end: self.at_end || stamp.size > 0 && self.offset + self.sent >= stamp.size,
+                at_end: self.at_end || version.stamp.size > 0 && self.offset + self.sent >= version.stamp.size,
                 changed,
             }),
             Err(failure) => Turn::Ends(Err(failure)),
@@ -217,7 +217,7 @@ impl<F: Files> Hashing<F> {
             }
             Err(failure) => return Turn::Ends(Err(failure)),
         }
-        Turn::Ends(match files.stamp(&mut self.file) {
+        Turn::Ends(match files.version(&mut self.file) {
             Ok((_, true)) => Err(FailCode::SourceChanged.into()),
             Ok(_) => Ok(Answer::Written(Written { size: self.read, digest: Some(self.hasher.digest()) })),
             Err(failure) => Err(failure),

@@ -166,6 +166,7 @@ fn pages_that_would_lead_in_circles_are_refused() {
         size: 1,
         mode: 0o600,
         mtime: crate::Mtime::default(),
+        ctime: None,
         target: None,
         owner: None,
     };

@@ -58,7 +58,7 @@ fn ranges_begin_anywhere_and_end_with_the_file() {
     ] {
         let range = pair.ranged(&read("d/f", from, length));
         assert_eq!(range.bytes, whole[expected.clone()], "{from:?} {length}");
-        assert_eq!((range.at_end, range.stamp.size), (expected.end == 200_000, 200_000), "{from:?}");
+        assert_eq!((range.at_end, range.version.stamp.size), (expected.end == 200_000, 200_000), "{from:?}");
     }
     assert_eq!(pair.ranged(&read("empty", ReadFrom::Start(0), 9)).bytes, b"");
     assert_eq!(code(pair.asked(&read("d", ReadFrom::Start(0), 9))), FailCode::IsDirectory);
@@ -135,10 +135,16 @@ fn a_put_of_another_length_than_announced_leaves_nothing() {
 }
 
 #[test]
-fn owners_are_told_to_clients_that_can_read_them() {
+fn owners_and_times_of_change_are_told_to_clients_that_can_read_them() {
     let owner = Owner { uid: 1000, gid: 4, user: b"me".to_vec(), group: Vec::new() };
     let properties = Some(Properties { owner: Some(owner.clone()), ..Properties::default() });
-    for (capabilities, told) in [(Capabilities::OWNERS, Some(owner)), (Capabilities::NONE, None)] {
+    let ctime = Some(Mtime { seconds: 1, nanos: 5 });
+    for (capabilities, told, ctime) in [
+        (Capabilities::OWNERS.and(Capabilities::CHANGE_TIMES), Some(owner.clone()), ctime),
+        (Capabilities::OWNERS, Some(owner), None),
+        (Capabilities::CHANGE_TIMES, None, ctime),
+        (Capabilities::NONE, None, None),
+    ] {
         let mut pair = Pair::new(&[]);
         let mut files = tree(&[("d/", 0), ("d/a", 5), ("d/b", 6)]);
         files.get_mut(&path("d/a")).unwrap().properties.clone_from(&properties);
@@ -147,10 +153,11 @@ fn owners_are_told_to_clients_that_can_read_them() {
         pair.server = FileServer::answer(&open, MemoryFiles::new(files));
         let list = FileRequest::List { place: place("d"), cursor: Vec::new(), most: 9 };
         let Ok(Answer::Page(page)) = pair.asked(&list) else { panic!() };
-        let owners: Vec<_> = page.entries.into_iter().map(|entry| entry.info.owner).collect();
-        assert_eq!(owners, [told.clone(), None]);
+        let owners: Vec<_> = page.entries.into_iter().map(|entry| (entry.info.owner, entry.info.ctime)).collect();
+        assert_eq!(owners, [(told.clone(), ctime), (None, ctime)]);
+        assert_eq!(pair.ranged(&read("d/a", ReadFrom::Start(0), 9)).version.ctime, ctime);
         let Ok(Answer::Info(info)) = pair.asked(&FileRequest::Stat(place("d/a"))) else { panic!() };
-        assert_eq!((info.owner, info.mode), (told, 0o644));
+        assert_eq!((info.owner, info.ctime, info.mode), (told, ctime, 0o644));
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use farhaul_session::{Component, Existing, FailCode, Failure, Put, ServicePath};
-use rustix::fs::{AtFlags, FileType, RenameFlags};
+use rustix::fs::{AtFlags, FileType, RenameFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::super::claims::Claims;
@@ -65,8 +65,8 @@ impl NewFile {
         Ok(())
     }
 
-    /// Makes the content survive a crash, and gives the file its name. Returns its place and size. On failure it is gone.
-    pub(super) fn commit(mut self) -> Result<(ServicePath, u64), Failure> {
+    /// Makes the content survive a crash, and gives the file its name. Returns its place, size and properties. On failure it is gone.
+    pub(super) fn commit(mut self) -> Result<(ServicePath, u64, Option<Stat>), Failure> {
         let target = Target { directory: &self.directory, name: &self.name };
         let mode = self.put.mode & !umask();
         let mode = match self.put.existing {
@@ -83,7 +83,7 @@ impl NewFile {
         }
         self.is_over = true;
         self.directory.sync().map_err(|error| failure("synchronise the directory", error))?;
-        Ok((self.put.place.clone(), self.size))
+        Ok((self.put.place.clone(), self.size, rustix::fs::fstat(&self.file).ok()))
     }
 
     /// Takes the name, if no other entry has it.

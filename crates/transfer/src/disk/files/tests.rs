@@ -190,11 +190,52 @@ fn a_file_is_read_anywhere_and_a_change_is_seen() {
     assert_eq!(world.files.read(&mut open, 8, &mut out), Ok(2));
     assert_eq!(out[..2], *b"89");
     assert_eq!(world.files.read(&mut open, u64::MAX, &mut out), Ok(0));
-    assert!(!world.files.stamp(&mut open).unwrap().1);
+    assert!(!world.files.version(&mut open).unwrap().1);
     fs::write(world.at("f"), "other").unwrap();
-    let (stamp, changed) = world.files.stamp(&mut open).unwrap();
-    assert_eq!((stamp.size, changed), (5, true));
+    let (version, changed) = world.files.version(&mut open).unwrap();
+    assert_eq!((version.stamp.size, changed), (5, true));
     assert_eq!(code(world.files.open(&place(""))), FailCode::IsDirectory);
+}
+
+/// One whose last write was just before its times were read, and may go on.
+#[test]
+fn a_file_that_was_written_just_before_may_change_although_its_times_do_not() {
+    let mut world = World::new("unsettled");
+    world.write("f", "0123456789");
+    let writer = fs::File::options().write(true).open(world.at("f")).unwrap();
+    let mut opened_while_it_was_written = || {
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let open = std::thread::scope(|scope| {
+            let writing = scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    writer.set_modified(std::time::SystemTime::now()).unwrap();
+                    std::thread::park_timeout(std::time::Duration::from_millis(20));
+                }
+            });
+            let open = world.files.open(&place("f")).unwrap();
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            writing.thread().unpark();
+            open
+        });
+        let has_its_times = state(&rustix::fs::fstat(open.file()).unwrap()) == state(open.before());
+        has_its_times && open.version().unwrap().1
+    };
+    assert!((0..20).any(|_| opened_while_it_was_written()));
+    let open = world.files.open(&place("f")).unwrap();
+    assert!(!open.version().unwrap().1, "it is settled now");
+}
+
+#[test]
+fn what_was_whole_before_it_had_its_name_is_read_without_a_wait_until_somebody_changes_it() {
+    let mut world = World::new("whole");
+    world.put("f", Existing::Keep, "content").unwrap();
+    let is_known =
+        |files: &DiskFiles<'_, Unguarded>, stat: &Stat| files.whole.iter().any(|whole| state(whole) == state(stat));
+    let mut open = world.files.open(&place("f")).unwrap();
+    assert!(is_known(&world.files, open.before()) && !world.files.version(&mut open).unwrap().1);
+    fs::write(world.at("f"), "changed").unwrap();
+    let mut open = world.files.open(&place("f")).unwrap();
+    assert!(!is_known(&world.files, open.before()) && !world.files.version(&mut open).unwrap().1);
 }
 
 #[test]
