@@ -86,6 +86,10 @@ class IntegrityError(Error):
     """The bytes that arrived are not those that were sent. No file has them."""
 
 
+class FileChangedError(Error):
+    """A file changed while it was read, so that its bytes would belong to two of its versions."""
+
+
 class UsageError(Error, ValueError):
     """An argument is wrong."""
 
@@ -121,6 +125,7 @@ _ERRNO: dict[str, int] = {
     "PEER_REFUSED": errno.ECONNREFUSED,
     "BUSY": errno.ECONNREFUSED,
     "PEER_LOST": errno.ECONNRESET,
+    "SOURCE_CHANGED": errno.EBUSY,
     "ADDRESS_IN_USE": errno.EADDRINUSE,
     "ADDRESS_UNAVAILABLE": errno.EADDRNOTAVAIL,
     "NO_ROUTE": errno.ENETUNREACH,
@@ -151,6 +156,7 @@ _CLASS: dict[str, type[Error]] = {
     "BUSY": RefusedError,
     "PEER_LOST": LostError,
     "INTEGRITY": IntegrityError,
+    "SOURCE_CHANGED": FileChangedError,
     "USAGE": UsageError,
     "INTERRUPTED": CancelledError,
     "TERMINATED": CancelledError,
@@ -158,6 +164,22 @@ _CLASS: dict[str, type[Error]] = {
     "IN_CALLBACK": UsageError,
     "CONTROLLER_FAILED": ControllerError,
 }
+
+
+OF_ONE_PLACE = frozenset(
+    [
+        "ACCESS_DENIED",
+        "ALREADY_EXISTS",
+        "FILES_FAILED",
+        "IS_A_DIRECTORY",
+        "NOT_A_DIRECTORY",
+        "NOT_FOUND",
+        "PERMISSION_DENIED",
+        "UNSUPPORTED",
+        "USAGE",
+    ]
+)
+"""Failures that say something of one path. After the others, nothing more is known of its host."""
 
 
 def _error(

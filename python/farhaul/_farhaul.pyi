@@ -337,13 +337,14 @@ class RemoteFiles:
 
     def __new__(cls, host: str, **options: Unpack[SshOptions]) -> RemoteFiles: ...
     def stat(self, path: bytes) -> asyncio.Future[dict[str, Any]]:
-        """The properties of an entry: ``type``, ``size``, ``mode``, ``mtime_ns``, perhaps ``destination``, ``uid``, ``gid``."""
+        """The properties of an entry: ``type``, ``size``, ``mode``, ``mtime_ns``, perhaps ``ctime_ns``, ``destination``, ``uid``, ``gid``."""
     def list(self, path: bytes) -> asyncio.Future[builtins.list[tuple[bytes, dict[str, Any]]]]:
         """The names of a directory, with the properties of each."""
-    def read(self, path: bytes, offset: int, length: int) -> asyncio.Future[tuple[bytes, bool, tuple[int, int]]]:
+    def read(self, path: bytes, offset: int, length: int) -> asyncio.Future[tuple[bytes, bool, tuple[int, int, int | None]]]:
         """At most ``length`` bytes from ``offset`` on; with a negative one, the last bytes.
 
-        With them comes whether the file ends behind them, and its version: its size, and when it changed, in nanoseconds since 1970.
+        With them comes whether the file ends behind them, and their version: the size of the file, and when its content and its
+        properties changed, in nanoseconds since 1970.
         """
     def create(
         self, path: bytes, *, replace: bool, size: int | None = None, mtime: float | None = None

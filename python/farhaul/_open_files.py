@@ -13,8 +13,8 @@ from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped]
 from ._errors import Error
 from ._farhaul import RemoteWriter
 from ._parquet import Table
-from ._properties import Version, version_of
 from ._read_ahead import ReadAhead
+from ._versions import OpenVersion, version_of
 
 if TYPE_CHECKING:
     from .fsspec import FarhaulFileSystem
@@ -58,12 +58,12 @@ class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
             self._temporary = f"{folder}/.{name[:200]}.{secrets.token_hex(4)}.tmp"
 
         reads_ahead = mode == "rb" and cache_type == ReadAhead.name
-        self._remembered: Version | None = None
         tail: Future[bytes] | None = None
         if mode == "rb":
             path = fs._strip_protocol(path)
             details, tail = self._details_of(fs, path, reads_ahead)
             kwargs["size"] = details["size"]
+            self._opened = OpenVersion(fs, path, version_of(details), may_grow=not _is_read_from_the_end(path))
         super().__init__(fs, path, mode, block_size, autocommit, cache_type=cache_type, **kwargs)
         if mode == "rb":
             self._details = details
@@ -75,21 +75,20 @@ class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
 
         Other files than tables may grow while they are read, so nothing that was said before counts.
         """
-        if not path.lower().endswith(_READ_FROM_THE_END):
+        if not _is_read_from_the_end(path):
             return fs._sync(fs._info_now, path), None
         if reads_ahead and not fs._tables.has(path):
             return fs._sync(fs._info_and_tail, path, _TAIL)  # type: ignore[no-any-return]
         recent = fs._recent.get(path)
         if recent is None:
             return fs._sync(fs._info_now, path), None
-        self._remembered = version_of(recent)
         return recent, None
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         return self.fs._sync(self._fetch, start, end)  # type: ignore[no-any-return]
 
     async def _fetch(self, start: int, end: int) -> bytes:
-        return await self.fs._part(self.path, start, end, self._remembered)  # type: ignore[no-any-return]
+        return await self._opened.part(start, end)
 
     def _read_ahead(self, cache: ReadAhead, tail: Future[bytes] | None) -> None:
         fs, path, version = self.fs, self.path, version_of(self.details)
@@ -186,9 +185,12 @@ class FarhaulStreamedFile(AbstractAsyncStreamedFile):  # type: ignore[misc]
     """A file for tasks. One that is written appears with `close`, and an exception in its ``async with`` block gives it up."""
 
     _writer: RemoteWriter | None = None
+    opened: OpenVersion | None = None
+    """The version of a file that is read."""
 
     async def _fetch_range(self, start: int, end: int) -> bytes:
-        return await self.fs._cat_file(self.path, start, end)  # type: ignore[no-any-return]
+        assert self.opened is not None
+        return await self.opened.part(start, end)
 
     async def _initiate_upload(self) -> None:
         self._writer = await self.fs._remote().create(self.fs._service_path(self.path), replace=True)
@@ -211,6 +213,10 @@ class FarhaulStreamedFile(AbstractAsyncStreamedFile):  # type: ignore[misc]
 
     def __del__(self) -> None:
         """A coroutine cannot be awaited here: what was not closed is given up with its writer."""
+
+
+def _is_read_from_the_end(path: str) -> bool:
+    return path.lower().endswith(_READ_FROM_THE_END)
 
 
 async def _awaited(function: Any, *arguments: Any) -> Any:

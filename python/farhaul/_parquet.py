@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
-from ._properties import Version
+from ._versions import Version
 
 _MAGIC = b"PAR1"
 _LARGEST_FOOTER = 8 << 20

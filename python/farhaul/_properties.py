@@ -8,20 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
-
-Version: TypeAlias = tuple[int, int]
-"""The size of a file, and when it changed, in nanoseconds since 1970."""
+from typing import Any
 
 _LIFE = 1.0
 """Seconds. The cache of sshfs holds for 20, that of NFS for 3 to 60."""
 _MOST = 1024
 """Files."""
-
-
-def version_of(entry: dict[str, Any]) -> Version:
-    """The version of the file with these properties."""
-    return entry["size"], entry["mtime_ns"]
 
 
 class RecentProperties:

@@ -11,11 +11,12 @@ in URLs are refused.
 from __future__ import annotations
 
 import asyncio
+import builtins
 import hashlib
 import os
 import secrets
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
 from typing import Any, ClassVar
 from urllib.parse import quote_from_bytes, unquote_to_bytes
@@ -24,13 +25,14 @@ from fsspec.asyn import AsyncFileSystem, sync, sync_wrapper  # type: ignore[impo
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback  # type: ignore[import-untyped]
 from fsspec.utils import stringify_path  # type: ignore[import-untyped]
 
-from ._errors import Error, NotADirectoryError, NotFoundError, UsageError
+from ._errors import OF_ONE_PLACE, Error, NotADirectoryError, NotFoundError, UsageError
 from ._farhaul import RemoteFiles
 from ._open_files import BLOCK, FarhaulFile, FarhaulStreamedFile
 from ._parquet import Tables
 from ._pool import shared_files
-from ._properties import RecentProperties, Version, version_of
+from ._properties import RecentProperties
 from ._url import bracketed, parts
+from ._versions import OpenVersion, Version, has_changed, version_of
 
 _PIECE = 1 << 20
 """Bytes of one request of a whole file."""
@@ -173,7 +175,9 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
                 break
             try:
                 found = _entry(path, await self._remote().stat(self._service_path(path)))
-            except Error:
+            except Error as error:
+                if error.code not in OF_ONE_PLACE:
+                    raise
                 break
             if found["type"] != "link":
                 return {**found, "name": name, "islink": True, "destination": first, "realpath": path}
@@ -199,6 +203,42 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         for entry in entries:
             self._recent.remember(entry["name"], entry, changes)
         return entries
+
+    async def _walk(
+        self,
+        path: str,
+        maxdepth: int | None = None,
+        topdown: bool = True,
+        on_error: Any = "omit",
+        *,
+        below: Any = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[tuple[str, Any, Any]]:
+        """As in fsspec, where directories that cannot be listed are left out. Here it leaves out those that are gone, and no others.
+
+        fsspec passes keyword arguments on to the directories below, but not ``on_error``.
+        """
+        handler = below or on_error
+        listed = super()._walk(path, maxdepth, topdown, _unless_missing(handler), below=handler, **kwargs)
+        async for entries in listed:
+            yield entries
+
+    def walk(
+        self,
+        path: str,
+        maxdepth: int | None = None,
+        topdown: bool = True,
+        on_error: Any = "omit",
+        *,
+        below: Any = None,
+        **kwargs: Any,
+    ) -> Iterator[tuple[str, Any, Any]]:
+        """All directories from ``path`` on, with their entries. Directories that are gone are left out; other failures are raised.
+
+        With a function as ``on_error``, it is called with each failure, and may raise it.
+        """
+        handler = below or on_error
+        yield from super().walk(path, maxdepth, topdown, _unless_missing(handler), below=handler, **kwargs)
 
     async def _exists(self, path: str, **kwargs: Any) -> bool:
         try:
@@ -250,19 +290,61 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     # Reading
 
-    async def _cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
-        start = start or 0
+    async def _cat_file(
+        self,
+        path: str,
+        start: int | None = None,
+        end: int | None = None,
+        *,
+        versions: dict[str, set[Version]] | None = None,
+        **kwargs: Any,
+    ) -> bytes:
+        """Bytes of a file at one moment. Its version there is added to ``versions``."""
+        content, version = await self._slice_of(path, start or 0, end)
+        if version is not None and versions is not None:
+            versions.setdefault(path, set()).add(version)
+        return content
+
+    async def _slice_of(self, path: str, start: int, end: int | None) -> tuple[bytes, Version | None]:
+        """Bytes of a file, and the version that they belong to; none for no bytes."""
         if end is None and start < 0:
-            return await self._range(path, start, -start)
+            return await self._range_of(path, start, -start)
+        said: Version | None = None
         if start < 0 or (end is not None and end < 0):
-            size = (await self._info_now(path))["size"]
+            info = await self._info_now(path)
+            size, said = info["size"], version_of(info)
             start = max(0, size + start) if start < 0 else start
             end = size if end is None else size + end if end < 0 else end
         length = _ALL if end is None else end - start
-        return b"" if length <= 0 else await self._range(path, start, length)
+        if length <= 0:
+            return b"", None
+        content, version = await self._range_of(path, start, length)
+        if said not in (None, version):
+            raise has_changed(self.unstrip_protocol(path))
+        return content, version
 
-    async def _range(self, path: str, start: int, length: int) -> bytes:
-        return (await self._range_of(path, start, length))[0]
+    async def _cat_ranges(
+        self,
+        paths: list[str],
+        starts: Any,
+        ends: Any,
+        max_gap: int | None = None,
+        batch_size: int | None = None,
+        on_error: str = "return",
+        **kwargs: Any,
+    ) -> list[Any]:
+        """Ranges of files. All of one file are of one version, or each is an error."""
+        versions: dict[str, set[Version]] = {}
+
+        contents: list[Any] = await super()._cat_ranges(
+            paths, starts, ends, max_gap, batch_size, "return", versions=versions, **kwargs
+        )
+        for index, path in enumerate(paths):
+            if len(versions.get(path, ())) > 1 and not isinstance(contents[index], BaseException):
+                contents[index] = has_changed(self.unstrip_protocol(path))
+        if on_error != "return" and (failed := next((each for each in contents if isinstance(each, BaseException)), None)):
+            raise failed
+        return contents
 
     async def _range_of(self, path: str, start: int, length: int) -> tuple[bytes, Version]:
         """Bytes of a file, and the version that they belong to."""
@@ -275,14 +357,6 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
             content, _, version = await self._remote().read(self._service_path(real), start, length)
         return content, version
 
-    async def _part(self, path: str, start: int, stop: int, version: Version | None) -> bytes:
-        """Bytes of an open file, which must be of this ``version`` if it was opened by what was remembered of it."""
-        content, now = await self._range_of(path, start, stop - start)
-        if version is not None and now != version:
-            self._recent.forget()
-            raise Error("SOURCE_CHANGED", f"{self.unstrip_protocol(path)} changed while it was opened", "open it again")
-        return content
-
     async def _info_and_tail(self, path: str, length: int) -> tuple[dict[str, Any], Future[bytes]]:
         """The properties of a file, and its last bytes, which are requested with them and arrive later."""
         loop = asyncio.get_running_loop()
@@ -292,9 +366,11 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
             content, now = await self._range_of(path, -length, length)
             version = await opened
             if now != version:
-                # It changed in between.
-                size, _ = version
-                content = await self._range(path, max(size - length, 0), min(length, size))
+                # It changed in between: before the properties were read, or after that.
+                start = max(version[0] - length, 0)
+                content, now = await self._range_of(path, start, version[0] - start)
+                if now != version:
+                    raise has_changed(self.unstrip_protocol(path))
             return content
 
         tail = asyncio.run_coroutine_threadsafe(of_that_version(), loop)
@@ -344,7 +420,7 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
                     following += _PIECE
                 block, _, now = await asked.pop(0)
                 if now != version_of(info):
-                    raise Error("SOURCE_CHANGED", f"{self.unstrip_protocol(path)} changed while it was read")
+                    raise has_changed(self.unstrip_protocol(path))
                 yield block
         finally:
             for future in asked:
@@ -473,8 +549,11 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         if mode not in ("rb", "wb"):
             raise NotImplementedError(f"mode {mode!r}: files of tasks are read or written")
         path = self._strip_protocol(path)
-        size = (await self._info_now(path))["size"] if mode == "rb" else None
-        return FarhaulStreamedFile(self, path, mode, BLOCK, cache_type="none", size=size, **kwargs)
+        info = await self._info_now(path) if mode == "rb" else None
+        size = info["size"] if info else None
+        file = FarhaulStreamedFile(self, path, mode, BLOCK, cache_type="none", size=size, **kwargs)
+        file.opened = OpenVersion(self, path, version_of(info), may_grow=True) if info else None
+        return file
 
     def _sync(self, function: Any, *arguments: Any, **keywords: Any) -> Any:
         return sync(self.loop, function, *arguments, **keywords)
@@ -546,8 +625,19 @@ def _entry(path: str, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tag(info: dict[str, Any]) -> str:
-    size, changed = version_of(info)
-    return f"{size}-{changed}"
+    return f"{info['size']}-{info['mtime_ns']}"
+
+
+def _unless_missing(handler: Any) -> Any:
+    """The handler of failures of a walk, for fsspec."""
+    if callable(handler) or handler == "raise":
+        return handler
+
+    def raised(error: OSError) -> None:
+        if not isinstance(error, (FileNotFoundError, builtins.NotADirectoryError)):
+            raise error
+
+    return raised
 
 
 def _is_pattern(path: str) -> bool:

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use farhaul_session::{FileInfo, Mtime, NodeKind, ReadFrom, Removing, Written};
+use farhaul_session::{FileInfo, FileVersion, Mtime, NodeKind, ReadFrom, Removing, Written};
 use farhaul_transfer::{
     AsyncRemoteWriter, Cancellation, Environment, Error, PutOptions, RemoteFiles as Service, RemoteHost,
 };
@@ -86,7 +86,8 @@ impl RemoteFiles {
         })
     }
 
-    /// Bytes of a file from `offset` on; with a negative one, its last bytes. At most `length`.
+    /// Bytes of a file from `offset` on; with a negative one, its last bytes. At most `length`. They are of the version that is returned
+    /// with them, or it fails.
     fn read<'py>(&self, py: Python<'py>, path: Vec<u8>, offset: i64, length: u64) -> PyResult<Bound<'py, PyAny>> {
         let files = self.files()?;
         let from = match u64::try_from(offset) {
@@ -94,7 +95,8 @@ impl RemoteFiles {
             Err(_) => ReadFrom::End(offset.unsigned_abs()),
         };
         request(py, async move { files.read_async(path, from, length).await }, |py, range| {
-            let version = (range.stamp.size, nanoseconds(range.stamp.mtime));
+            let FileVersion { stamp, ctime } = range.version;
+            let version = (stamp.size, nanoseconds(stamp.mtime), ctime.map(nanoseconds));
             Ok((PyBytes::new(py, &range.bytes).unbind(), range.at_end, version))
         })
     }
@@ -251,6 +253,9 @@ fn properties(py: Python<'_>, info: &FileInfo) -> PyResult<Py<PyDict>> {
     fields.set_item("size", info.size)?;
     fields.set_item("mode", info.mode)?;
     fields.set_item("mtime_ns", nanoseconds(info.mtime))?;
+    if let Some(ctime) = info.ctime {
+        fields.set_item("ctime_ns", nanoseconds(ctime))?;
+    }
     if let Some(target) = &info.target {
         fields.set_item("destination", PyBytes::new(py, target))?;
     }

@@ -2,6 +2,7 @@
 
 import asyncio
 import datetime
+import errno
 import multiprocessing
 import os
 import pickle
@@ -14,6 +15,7 @@ import farhaul
 
 fsspec = pytest.importorskip("fsspec")
 
+from farhaul._errors import _error
 from farhaul.fsspec import FarhaulFileSystem, FarhaulSshFileSystem
 
 
@@ -450,12 +452,12 @@ def test_a_table_that_changes_while_it_is_opened_is_an_error_and_no_truncated_ta
     fs.info("/x.parquet")
     with fs.open("/x.parquet") as file:
         (root / "x.parquet").write_bytes(b"PAR1" * 100_000)
-        with pytest.raises(OSError, match="changed while it was opened"):
+        with pytest.raises(OSError, match="changed while it was read"):
             file.read(10)
     assert len((root / "x.parquet").read_bytes()) == fs.info("/x.parquet")["size"]
     with fs.open("/x.parquet") as file:
         (root / "x.parquet").write_bytes(b"1RAP" * 100_000)
-        with pytest.raises(OSError, match="changed while it was opened"):
+        with pytest.raises(OSError, match="changed while it was read"):
             file.read(10)
     parquet.write_table(pyarrow.table({"a": [1, 2, 3, 4]}), root / "x.parquet")
     assert parquet.read_table("/x.parquet", filesystem=fs).num_rows == 4
@@ -478,18 +480,208 @@ def test_a_file_that_is_replaced_by_one_of_the_same_size_while_it_is_fetched_is_
     assert (tmp_path / "here").read_bytes() == b"87654321"
 
 
-async def test_the_end_of_a_table_belongs_to_the_size_that_was_said(server, root):
+async def test_the_end_of_a_table_belongs_to_the_version_that_was_said(server, root):
     host, port = server.address.split(":")
     fs = FarhaulFileSystem(host, int(port), asynchronous=True, skip_instance_cache=True)
     (root / "x.parquet").write_bytes(b"0123456789")
-    info = fs._info_now
+    info, range_of = fs._info_now, fs._range_of
+
+    async def before_it_changes(*arguments):
+        content, _ = await range_of(*arguments)
+        fs._range_of = range_of
+        return content[::-1], (7, 7, 7)
+
+    fs._range_of = before_it_changes
+    found, tail = await fs._info_and_tail("/x.parquet", 4)
+    assert found["size"] == 10 and await asyncio.wrap_future(tail) == b"6789"
 
     async def grows(path):
         return {**await info(path), "size": 7}
 
     fs._info_now = grows
     found, tail = await fs._info_and_tail("/x.parquet", 4)
-    assert found["size"] == 7 and await asyncio.wrap_future(tail) == b"3456"
+    with pytest.raises(farhaul.FileChangedError):
+        await asyncio.wrap_future(tail)
+
+
+# Files that change while they are read
+
+
+def replaced(path, content):
+    path.with_suffix(".beside").write_bytes(content)
+    path.with_suffix(".beside").replace(path)
+
+
+def in_place(path, content):
+    with open(path, "r+b") as file:
+        file.write(content)
+
+
+@pytest.mark.parametrize("change", [replaced, in_place])
+def test_an_open_file_that_gets_another_content_is_an_error_and_no_mixture(fs, root, change):
+    (root / "x").write_bytes(b"1" * 10_000_000)
+    with fs.open("/x") as file:
+        assert file.read(10) == b"1" * 10
+        change(root / "x", b"2" * 10_000_000)
+        file.seek(9_000_000)
+        with pytest.raises(farhaul.FileChangedError, match="/x changed while it was read") as raised:
+            file.read(10)
+        with pytest.raises(farhaul.FileChangedError):
+            file.read(10)
+    assert raised.value.code == "SOURCE_CHANGED" and raised.value.errno == errno.EBUSY
+    with fs.open("/x") as file:
+        assert file.read() == b"2" * 10_000_000
+
+
+def test_an_open_file_that_only_grows_goes_on_and_one_that_is_rewritten_and_longer_does_not(fs, root):
+    (root / "log").write_bytes(b"1" * 10_000_000)
+    with fs.open("/log") as file:
+        assert file.read(10) == b"1" * 10
+        with open(root / "log", "ab") as log:
+            log.write(b"2" * 100)
+        file.seek(9_000_000)
+        assert file.read() == b"1" * 1_000_000
+        replaced(root / "log", b"3" * 20_000_000)
+        file.seek(5_000_000)
+        with pytest.raises(farhaul.FileChangedError):
+            file.read(10)
+
+
+async def test_a_file_of_tasks_is_of_one_version_too(server, root):
+    host, port = server.address.split(":")
+    fs = FarhaulFileSystem(host, int(port), asynchronous=True, skip_instance_cache=True)
+    (root / "x").write_bytes(b"1" * 1000)
+    async with await fs.open_async("/x") as file:
+        assert await file.read(10) == b"1" * 10
+        replaced(root / "x", b"2" * 1000)
+        with pytest.raises(farhaul.FileChangedError):
+            await file.read(10)
+
+
+def test_ranges_of_one_file_that_are_read_together_are_of_one_version(fs, root, monkeypatch):
+    (root / "x").write_bytes(b"1" * 1000)
+    (root / "y").write_bytes(b"y" * 1000)
+    range_of = fs._range_of
+
+    async def between_changes(path, *arguments):
+        read = await range_of(path, *arguments)
+        replaced(root / "x", b"2" * 1000)
+        return read
+
+    monkeypatch.setattr(fs, "_range_of", between_changes)
+    first, second, other = fs.cat_ranges(["/x", "/x", "/y"], [0, 500, 0], [10, 510, 10], batch_size=1)
+    assert isinstance(first, farhaul.FileChangedError) and isinstance(second, farhaul.FileChangedError) and other == b"y" * 10
+    with pytest.raises(farhaul.FileChangedError):
+        fs.cat_ranges(["/x", "/x"], [0, 500], [10, 510], batch_size=1, on_error="raise")
+
+
+def test_a_slice_from_the_end_is_of_the_version_whose_end_it_is(fs, root, monkeypatch):
+    (root / "x").write_bytes(b"1" * 1000)
+    info = fs._info_now
+
+    async def before_it_changes(path):
+        said = await info(path)
+        replaced(root / "x", b"2" * 2000)
+        return said
+
+    monkeypatch.setattr(fs, "_info_now", before_it_changes)
+    with pytest.raises(farhaul.FileChangedError):
+        fs.cat_file("/x", -10, -5)
+
+
+# A host that is lost is no empty directory
+
+
+@pytest.fixture
+def lost(root):
+    """A tree, and the files of a server that leaves."""
+    for name in ["a/x", "b/x", "c/d/x"]:
+        (root / name).parent.mkdir(parents=True)
+        (root / name).write_bytes(b"x")
+    with farhaul.serve(root) as server:
+        host, port = server.address.split(":")
+        yield FarhaulFileSystem(host, int(port), connect_timeout=0.3), server
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda fs, here: list(fs.walk("/")),
+        lambda fs, here: fs.find("/"),
+        lambda fs, here: fs.find("/", withdirs=True, detail=True),
+        lambda fs, here: fs.glob("/*/x"),
+        lambda fs, here: fs.du("/"),
+        lambda fs, here: fs.expand_path("/", recursive=True),
+        lambda fs, here: fs.ls("/"),
+        lambda fs, here: fs.info("/a"),
+        lambda fs, here: fs.exists("/a"),
+        lambda fs, here: fs.isdir("/a"),
+        lambda fs, here: fs.isfile("/a/x"),
+        lambda fs, here: fs.cat("/", recursive=True),
+        lambda fs, here: fs.get("/", f"{here}/", recursive=True),
+        lambda fs, here: fs.cp("/a", "/z", recursive=True),
+        lambda fs, here: fs.rm(["/a", "/b"], recursive=True),
+        lambda fs, here: fs.mv("/a", "/z"),
+        lambda fs, here: fs.put(f"{here}/", "/z", recursive=True),
+    ],
+)
+def test_without_a_server_everything_fails_and_nothing_is_missing(lost, tmp_path, ask):
+    fs, server = lost
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here/x").write_bytes(b"x")
+    server.close()
+    with pytest.raises(OSError) as raised:
+        ask(fs, tmp_path / "here")
+    assert not isinstance(raised.value, (FileNotFoundError, NotADirectoryError))
+    assert os.listdir(tmp_path / "here") == ["x"]
+
+
+def test_a_server_that_leaves_during_a_walk_is_an_error(lost):
+    fs, server = lost
+    walked = fs.walk("/")
+    assert next(walked) == ("/", ["a", "b", "c"], [])
+    server.close()
+    with pytest.raises(OSError):
+        list(walked)
+
+
+@pytest.mark.parametrize("code", ["PEER_LOST", "PROTOCOL", "PERMISSION_DENIED", "ACCESS_DENIED", "INTEGRITY"])
+def test_a_directory_that_cannot_be_listed_is_an_error_and_one_that_is_gone_is_left_out(lost, tmp_path, monkeypatch, code):
+    fs, _ = lost
+    listed = fs._ls
+    failures = [_error(code, "below c", None)]
+
+    async def fails_below_c(path, **arguments):
+        if path == "/c/d":
+            raise failures[0]
+        return await listed(path, **arguments)
+
+    monkeypatch.setattr(fs, "_ls", fails_below_c)
+    monkeypatch.setattr(fs, "ls", lambda path, **arguments: fs._sync(fails_below_c, path, **arguments))
+    for ask in [fs.find, fs.du, lambda path: fs.get(path, f"{tmp_path}/here", recursive=True), lambda path: list(fs.walk(path))]:
+        with pytest.raises(farhaul.Error, match="below c"):
+            ask("/")
+    assert not (tmp_path / "here").exists()
+    told = []
+    assert [path for path, _, _ in fs.walk("/", on_error=told.append)] == ["/", "/a", "/b", "/c"] and told == failures
+    failures[0] = _error("NOT_FOUND", "it is gone", None)
+    assert fs.find("/") == ["/a/x", "/b/x"]
+    with pytest.raises(FileNotFoundError):
+        list(fs.walk("/", on_error="raise"))
+
+
+def test_a_link_is_not_broken_because_the_server_is_lost(lost, root, monkeypatch):
+    fs, _ = lost
+    (root / "link").symlink_to("a/x")
+    entry = {**fs.info("/link"), "type": "link"}
+
+    class Lost:
+        async def stat(self, path):
+            raise _error("PEER_LOST", "lost", None)
+
+    monkeypatch.setattr(fs, "_remote", Lost)
+    with pytest.raises(farhaul.LostError):
+        fs._sync(fs._followed, entry)
 
 
 def test_pandas_reads_and_writes(server):
