@@ -52,7 +52,7 @@ async def copy_async(
 ) -> Report:
     """`copy` for tasks. To cancel the task cancels the copy."""
     running = RunningCopy(src, dst, **options)
-    result = running.result()
+    result = asyncio.ensure_future(running.result())
     try:
         while not (await asyncio.wait({result}, timeout=_INTERVAL if progress else None))[0]:
             if progress:

@@ -25,6 +25,8 @@ class Error(OSError):
     """What was done before, for a copy that had begun."""
     failures: list[tuple[str, str]]
     """Files that were not copied, at most 1000, with the reason of each."""
+    taken: int | None = None
+    """Bytes that were taken before, for a write of a stream."""
 
     def __init__(
         self,

@@ -1,10 +1,9 @@
 """Types of the extension module, written by hand. `stubtest` compares them with it."""
 
-import asyncio
 import builtins
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self, Unpack, final
+from typing import Any, Generic, Literal, Self, TypeVar, Unpack, final
 
 from _typeshed import FileDescriptorLike, ReadableBuffer, WriteableBuffer
 
@@ -12,7 +11,29 @@ from ._errors import Error
 from ._options import ConnectionOptions, CopyOptions, Path, ServeOptions, SshOptions
 from .cc import Controller
 
+_Result_co = TypeVar("_Result_co", covariant=True)
+
 __version__: str
+
+@final
+class AsyncCall(Generic[_Result_co]):
+    """A call of a task: await it, as a coroutine. It does nothing before that.
+
+    The task takes the result in the step in which it goes on. So a call that was cancelled has read, sent and accepted nothing that
+    its task did not get.
+    """
+
+    def __await__(self) -> Generator[Any, None, _Result_co]: ...
+    def __next__(self) -> Any: ...
+    def send(self, _value: None) -> Any: ...
+    def throw(
+        self, kind: type[BaseException] | BaseException, value: object = None, _trace: TracebackType | None = None, /
+    ) -> Any: ...
+    def close(self) -> None:
+        """Gives the call up."""
+    @property
+    def taken(self) -> int:
+        """Bytes that a write has taken so far, also if it was cancelled."""
 
 def make_key(path: Path) -> str:
     """Makes a key pair with its private key in this file. Returns the public key, as OpenSSH writes it."""
@@ -63,8 +84,8 @@ class RunningCopy:
     ) -> RunningCopy: ...
     def wait(self, seconds: float | None) -> Report | None:
         """Waits for the end, for at most so many seconds. `None` if it goes on."""
-    def result(self) -> asyncio.Future[Report]:
-        """A future of the report. To cancel it cancels the copy."""
+    def result(self) -> AsyncCall[Report]:
+        """The report, for tasks. To cancel the call cancels the copy."""
     def progress(self) -> Progress:
         """How far it is."""
     def take_files(self) -> list[dict[str, Any]]:
@@ -163,30 +184,33 @@ class Stream:
     def connect(address: str, **options: Unpack[ConnectionOptions]) -> Stream:
         """Connects to a listener."""
     @staticmethod
-    def connect_async(address: str, **options: Unpack[ConnectionOptions]) -> asyncio.Future[Stream]:
-        """A future of a stream."""
+    def connect_async(address: str, **options: Unpack[ConnectionOptions]) -> AsyncCall[Stream]:
+        """`connect` for tasks. The connection of a call that was cancelled is closed."""
     def read(self, size: int | None = None, /) -> bytes:
         """Reads at most ``size`` bytes, and waits for the first. Without a size, all bytes up to the end."""
     def readall(self) -> bytes:
-        """Reads all bytes up to the end."""
+        """Reads all bytes up to the end. Behind an exception, a later read begins where this one did."""
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         """Reads into ``buffer``, and returns the number of bytes. Zero is the end of the stream."""
-    def read_async(self, size: int) -> asyncio.Future[bytes]:
-        """A future of at most ``size`` bytes. None are the end."""
-    def readinto_async(self, buffer: WriteableBuffer) -> asyncio.Future[int]:
+    def read_async(self, size: int) -> AsyncCall[bytes]:
+        """At most ``size`` bytes, for tasks. None are the end. A call that was cancelled has read nothing."""
+    def readinto_async(self, buffer: WriteableBuffer) -> AsyncCall[int]:
         """The same into ``buffer``, with the number of bytes."""
     def write(self, data: ReadableBuffer, /) -> int:
-        """Takes all of ``data``, and returns its number of bytes. They leave as the path permits."""
-    def write_async(self, data: ReadableBuffer) -> asyncio.Future[None]:
-        """A future, done once all of ``data`` was taken."""
+        """Takes all of ``data``, and returns its number of bytes. They leave as the path permits.
+
+        An exception has the number of bytes that were taken before it, as ``taken``.
+        """
+    def write_async(self, data: ReadableBuffer) -> AsyncCall[None]:
+        """`write` for tasks. A call that was cancelled has taken as many bytes as its ``taken`` says."""
     def sendfile(self, file: FileDescriptorLike, offset: int = 0, count: int | None = None) -> int:
         """Sends bytes of a file, all of them without ``count``. Returns their number."""
     def recvfile(self, file: FileDescriptorLike, count: int | None = None) -> int:
         """Receives bytes into a file, from its position on: ``count``, or all up to the end. Returns their number."""
     def finish(self) -> None:
         """Waits until the peer has acknowledged everything, then closes the connection. Raises if it did not."""
-    def finish_async(self) -> asyncio.Future[None]:
-        """The same for tasks."""
+    def finish_async(self) -> AsyncCall[None]:
+        """The same for tasks. A call that was cancelled can be made again."""
     def finish_sending(self) -> None:
         """Ends this side's direction, and returns at once. Needs an encrypted connection."""
     def abort(self) -> None:
@@ -242,8 +266,8 @@ class Listener:
     ) -> Listener: ...
     def accept(self, timeout: float | None = None) -> Stream:
         """Waits for the next connection, for at most so many seconds."""
-    def accept_async(self) -> asyncio.Future[Stream]:
-        """The same for tasks."""
+    def accept_async(self) -> AsyncCall[Stream]:
+        """The same for tasks. A connection that comes for a call that was cancelled waits for the next one."""
     @property
     def address(self) -> str:
         """Its address, ``host:port``."""
@@ -291,10 +315,10 @@ class MessageSocket:
         """
     def recv(self, size: int = 1048576, /, *, timeout: float | None = None) -> bytes | None:
         """Receives the next message. `None` at the end. Raises for one of more than ``size`` bytes, and drops it."""
-    def send_async(self, message: ReadableBuffer, /, *, ttl: float | None = None, in_order: bool = False) -> asyncio.Future[None]:
-        """`send` for tasks."""
-    def recv_async(self, size: int = 1048576, /) -> asyncio.Future[bytes | None]:
-        """`recv` for tasks."""
+    def send_async(self, message: ReadableBuffer, /, *, ttl: float | None = None, in_order: bool = False) -> AsyncCall[None]:
+        """`send` for tasks. A call that was cancelled has sent nothing."""
+    def recv_async(self, size: int = 1048576, /) -> AsyncCall[bytes | None]:
+        """`recv` for tasks. A call that was cancelled has received nothing."""
     def finish(self, timeout: float | None = None) -> None:
         """Waits until the peer has acknowledged everything, then closes the connection."""
     def abort(self) -> None:
@@ -336,11 +360,11 @@ class RemoteFiles:
     """The files of another host. One connection carries the requests of all tasks; the first of them makes it."""
 
     def __new__(cls, host: str, **options: Unpack[SshOptions]) -> RemoteFiles: ...
-    def stat(self, path: bytes) -> asyncio.Future[dict[str, Any]]:
+    def stat(self, path: bytes) -> AsyncCall[dict[str, Any]]:
         """The properties of an entry: ``type``, ``size``, ``mode``, ``mtime_ns``, perhaps ``ctime_ns``, ``destination``, ``uid``, ``gid``."""
-    def list(self, path: bytes) -> asyncio.Future[builtins.list[tuple[bytes, dict[str, Any]]]]:
+    def list(self, path: bytes) -> AsyncCall[builtins.list[tuple[bytes, dict[str, Any]]]]:
         """The names of a directory, with the properties of each."""
-    def read(self, path: bytes, offset: int, length: int) -> asyncio.Future[tuple[bytes, bool, tuple[int, int, int | None]]]:
+    def read(self, path: bytes, offset: int, length: int) -> AsyncCall[tuple[bytes, bool, tuple[int, int, int | None]]]:
         """At most ``length`` bytes from ``offset`` on; with a negative one, the last bytes.
 
         With them comes whether the file ends behind them, and their version: the size of the file, and when its content and its
@@ -348,19 +372,19 @@ class RemoteFiles:
         """
     def create(
         self, path: bytes, *, replace: bool, size: int | None = None, mtime: float | None = None
-    ) -> asyncio.Future[RemoteWriter]:
+    ) -> AsyncCall[RemoteWriter]:
         """Begins a file. Missing directories are made."""
-    def put(self, path: bytes, content: ReadableBuffer, *, replace: bool) -> asyncio.Future[tuple[int, str | None]]:
+    def put(self, path: bytes, content: ReadableBuffer, *, replace: bool) -> AsyncCall[tuple[int, str | None]]:
         """Writes a file with this content. Missing directories are made. Returns its size and its digest."""
-    def create_dir(self, path: bytes, parents: bool) -> asyncio.Future[bool]:
+    def create_dir(self, path: bytes, parents: bool) -> AsyncCall[bool]:
         """Makes a directory. Returns whether it is new."""
-    def remove(self, path: bytes, kind: Literal["file", "directory", "either", "tree"], most: int = ...) -> asyncio.Future[int]:
+    def remove(self, path: bytes, kind: Literal["file", "directory", "either", "tree"], most: int = ...) -> AsyncCall[int]:
         """Removes what ``kind`` names, and returns the number of entries."""
-    def rename(self, from_: bytes, to: bytes, replace: bool) -> asyncio.Future[None]:
+    def rename(self, from_: bytes, to: bytes, replace: bool) -> AsyncCall[None]:
         """Gives an entry another name. Missing directories are made."""
-    def copy(self, from_: bytes, to: bytes, replace: bool) -> asyncio.Future[tuple[int, str | None]]:
+    def copy(self, from_: bytes, to: bytes, replace: bool) -> AsyncCall[tuple[int, str | None]]:
         """Copies a file on the server."""
-    def digest(self, path: bytes) -> asyncio.Future[tuple[int, str | None]]:
+    def digest(self, path: bytes) -> AsyncCall[tuple[int, str | None]]:
         """The size and the BLAKE3 digest of a file, which the server reads."""
     def close(self) -> None:
         """Ends the connection once every request has its answer. The next request makes a new one."""
@@ -371,9 +395,9 @@ class RemoteFiles:
 class RemoteWriter:
     """A file under way. It has its name after `finish`, or nothing of it stays."""
 
-    def write(self, data: ReadableBuffer) -> asyncio.Future[None]:
+    def write(self, data: ReadableBuffer) -> AsyncCall[None]:
         """Sends all of ``data``. One call at a time."""
-    def finish(self) -> asyncio.Future[tuple[int, str | None]]:
+    def finish(self) -> AsyncCall[tuple[int, str | None]]:
         """Ends the file, and waits until it is safe under its name."""
     def discard(self) -> None:
         """Gives the file up. Nothing of it stays."""

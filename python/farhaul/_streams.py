@@ -147,7 +147,7 @@ class StreamWriter:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._queue: deque[bytes] = deque()
+        self._queue: deque[memoryview] = deque()
         self._queued = 0
         self._sending: asyncio.Task[None] | None = None
         self._sent = asyncio.Event()
@@ -163,13 +163,12 @@ class StreamWriter:
         """Takes ``data``. Call `drain` after it."""
         if self.is_closing():
             raise ValueError("write to a closing stream")
-        block = bytes(data)
+        block = memoryview(bytes(data))
         if not block:
             return
         self._queue.append(block)
         self._queued += len(block)
-        if self._sending is None:
-            self._sending = asyncio.get_running_loop().create_task(self._send())
+        self._go_on()
 
     def writelines(self, lines: Iterable[ReadableBuffer]) -> None:
         """Takes all of ``lines``."""
@@ -237,11 +236,24 @@ class StreamWriter:
         self.close()
         await self.wait_closed()
 
+    def _go_on(self) -> asyncio.Task[None]:
+        """The task that sends what is queued. Another one takes the place of one that was cancelled."""
+        if self._sending is None or self._sending.cancelled():
+            self._sending = asyncio.get_running_loop().create_task(self._send())
+        return self._sending
+
     async def _send(self) -> None:
         try:
             while self._queue:
-                await self._stream.write_async(self._queue[0])
-                self._queued -= len(self._queue.popleft())
+                writing = self._stream.write_async(self._queue[0])
+                try:
+                    await writing
+                finally:
+                    # Also behind a cancellation, so that what was taken is not sent again.
+                    self._queued -= writing.taken
+                    rest = self._queue.popleft()[writing.taken :]
+                    if rest:
+                        self._queue.appendleft(rest)
                 self._sent.set()
             self._sending = None
         finally:
@@ -249,9 +261,10 @@ class StreamWriter:
 
     async def _until(self, left: int) -> None:
         """Waits until at most ``left`` bytes are queued. Raises if they cannot be sent."""
-        while self._sending is not None and self._queued > left:
-            if self._sending.done():
-                return self._sending.result()
+        while self._queued > left:
+            sending = self._go_on()
+            if sending.done():
+                return sending.result()
             self._sent.clear()
             await self._sent.wait()
         return None

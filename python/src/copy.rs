@@ -15,8 +15,8 @@ use farhaul_udp::Clock;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
+use crate::async_call::{AsyncCall, Outcome, async_call};
 use crate::error::{raised, usage, with_failures};
-use crate::event_loop::{Outcome, on_loop};
 use crate::file_records::FileRecords;
 use crate::fork::OfProcess;
 use crate::off_thread::OffThread;
@@ -196,11 +196,11 @@ impl RunningCopy {
         }
     }
 
-    /// An `asyncio.Future` of the report. To cancel it cancels the copy.
-    fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    /// The report, for tasks. To cancel the call cancels the copy.
+    fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, AsyncCall>> {
         let running = self.0.get()?;
         let (result, tally) = (running.take()?, running.tally.clone());
-        on_loop(py, async move {
+        async_call(py, async move {
             let outcome = result.await.and_then(|result| result);
             Box::new(move |py: Python<'_>| {
                 let report = Report::of(py, &outcome.map_err(|error| tally.raised(error))?)?;

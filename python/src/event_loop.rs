@@ -1,69 +1,71 @@
-//! Futures of Rust on an event loop of Python, without a runtime.
+//! Wakes tasks of Python's event loops, without a runtime.
 //!
 //! ```text
-//! a thread of Farhaul ── Waker ──▶ Notifier: a list and one byte ──▶ the loop's reader ── poll ──▶ asyncio.Future
+//! a thread of Farhaul ── Waker ──▶ Notifier: a list and one byte ──▶ the loop's reader ──▶ asyncio.Future ──▶ the task polls
 //! ```
 //!
-//! The loop itself polls. A waker takes no lock of the interpreter: it runs on the threads that move packets, which must not wait
+//! A task is only told that it may go on. It polls by itself ([`AsyncCall`]), so no result is under way between a thread and a task that
+//! is cancelled meanwhile. A waker takes no lock of the interpreter: it runs on the threads that move packets, which must not wait
 //! for Python. So it leaves a number in a list, and writes a byte to a socket that the loop watches.
+//!
+//! [`AsyncCall`]: crate::async_call::AsyncCall
 
 use std::collections::HashMap;
-use std::future::Future;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Wake, Waker};
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyCFunction;
 
 use crate::fork::OfProcess;
 
-/// The result of a future, before it is an object of Python.
-pub(crate) type Outcome = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
-
-type Driven = Pin<Box<dyn Future<Output = Outcome> + Send>>;
-
-/// The futures that were woken, and the byte that tells the loop.
+/// The calls that were woken, and the byte that tells the loop.
 struct Notifier {
     woken: Mutex<Vec<u64>>,
     /// A byte is on its way, so that a second one is not needed.
     is_notified: AtomicBool,
     sender: UnixStream,
+    waiting: Mutex<Waiting>,
 }
 
-/// A waker of one future.
-struct FutureWaker {
+/// For each call that waits, the `asyncio.Future` at which its task does.
+#[derive(Default)]
+struct Waiting {
+    last: u64,
+    promises: HashMap<u64, Py<PyAny>>,
+}
+
+/// A waker of one call.
+struct CallWaker {
     notifier: Arc<Notifier>,
     number: u64,
 }
 
-/// A future that is not ready yet.
-struct Pending {
-    future: Driven,
-    waker: Waker,
-    /// The `asyncio.Future` that gets the result.
-    promise: Py<PyAny>,
-}
-
-/// The futures of one event loop.
+/// The wakers of one event loop.
 #[pyclass(module = "farhaul._farhaul", frozen, weakref)]
-pub(crate) struct LoopDriver(OfProcess<Futures>);
+pub(crate) struct LoopDriver(OfProcess<Ends>);
 
-struct Futures {
+struct Ends {
     notifier: Arc<Notifier>,
     receiver: UnixStream,
-    pending: Mutex<(u64, HashMap<u64, Pending>)>,
 }
 
-impl Wake for FutureWaker {
+/// The place of one call on its event loop.
+pub(crate) struct LoopPlace {
+    event_loop: Py<PyAny>,
+    notifier: Arc<Notifier>,
+    number: u64,
+    waker: Waker,
+}
+
+impl Wake for CallWaker {
     fn wake(self: Arc<Self>) {
-        self.notifier.woken().push(self.number);
+        lock(&self.notifier.woken).push(self.number);
         if !self.notifier.is_notified.swap(true, Ordering::AcqRel) {
             // A full socket wakes the loop as well. Without a loop there is nobody to wake.
             let _ = (&self.notifier.sender).write(&[0]);
@@ -71,54 +73,14 @@ impl Wake for FutureWaker {
     }
 }
 
-impl Notifier {
-    /// The list, even after a panic: it is always consistent.
-    fn woken(&self) -> MutexGuard<'_, Vec<u64>> {
-        self.woken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Futures {
+impl Ends {
     fn open() -> std::io::Result<Self> {
         let (sender, receiver) = UnixStream::pair()?;
         sender.set_nonblocking(true)?;
         receiver.set_nonblocking(true)?;
-        let notifier = Notifier { woken: Mutex::default(), is_notified: AtomicBool::new(false), sender };
-        Ok(Self { notifier: Arc::new(notifier), receiver, pending: Mutex::default() })
-    }
-
-    fn pending(&self) -> MutexGuard<'_, (u64, HashMap<u64, Pending>)> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Polls a future for the first time. Keeps it if it is not ready.
-    fn begin(&self, py: Python<'_>, future: Driven, promise: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
-        let number = {
-            let mut pending = self.pending();
-            pending.0 += 1;
-            pending.0
-        };
-        let waker = Waker::from(Arc::new(FutureWaker { notifier: Arc::clone(&self.notifier), number }));
-        let waiting = Pending { future, waker, promise: promise.clone().unbind() };
-        Ok(self.poll(py, number, waiting)?.then_some(number))
-    }
-
-    /// Polls a future. Returns whether it waits on.
-    fn poll(&self, py: Python<'_>, number: u64, mut waiting: Pending) -> PyResult<bool> {
-        let ready = py.detach(|| waiting.future.as_mut().poll(&mut Context::from_waker(&waiting.waker)));
-        match ready {
-            Poll::Pending => {
-                self.pending().1.insert(number, waiting);
-                Ok(true)
-            }
-            Poll::Ready(outcome) => {
-                let Pending { future, promise, .. } = waiting;
-                // Its drop may lock what other threads hold for a while.
-                py.detach(|| drop(future));
-                settle(promise.bind(py), outcome(py))?;
-                Ok(false)
-            }
-        }
+        let is_notified = AtomicBool::new(false);
+        let notifier = Notifier { woken: Mutex::default(), is_notified, sender, waiting: Mutex::default() };
+        Ok(Self { notifier: Arc::new(notifier), receiver })
     }
 
     /// Takes what was woken since.
@@ -127,55 +89,69 @@ impl Futures {
         while matches!((&self.receiver).read(&mut bytes), Ok(len) if len == bytes.len()) {}
         // Before the list is taken: a waker that comes between both writes another byte.
         self.notifier.is_notified.store(false, Ordering::Release);
-        std::mem::take(&mut *self.notifier.woken())
+        std::mem::take(&mut *lock(&self.notifier.woken))
     }
 }
 
 #[pymethods]
 impl LoopDriver {
-    /// Polls the futures that were woken. The loop calls it when the socket has bytes.
-    fn poll_woken(&self, py: Python<'_>) -> PyResult<()> {
-        let futures = self.0.get()?;
-        for number in futures.take_woken() {
-            // A future may have been woken twice, or given up meanwhile.
-            let waiting = futures.pending().1.remove(&number);
-            if let Some(waiting) = waiting {
-                futures.poll(py, number, waiting)?;
+    /// Tells the tasks of the calls that were woken. The loop calls it when the socket has bytes.
+    fn tell_woken(&self, py: Python<'_>) -> PyResult<()> {
+        let ends = self.0.get()?;
+        for number in ends.take_woken() {
+            // A call may have been woken twice, or given up meanwhile.
+            let promise = lock(&ends.notifier.waiting).promises.remove(&number);
+            if let Some(promise) = promise
+                && !promise.call_method0(py, intern!(py, "done"))?.is_truthy(py)?
+            {
+                promise.call_method1(py, intern!(py, "set_result"), (py.None(),))?;
             }
         }
         Ok(())
     }
 }
 
-/// Runs `future` on the running event loop of Python, and returns an `asyncio.Future` of its result. To cancel that drops `future`.
-///
-/// # Errors
-/// No event loop runs.
-pub(crate) fn on_loop<'py, F>(py: Python<'py>, future: F) -> PyResult<Bound<'py, PyAny>>
-where
-    F: Future<Output = Outcome> + Send + 'static,
-{
-    static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let event_loop = RUNNING.import(py, "asyncio", "get_running_loop")?.call0()?;
-    let driver = driver_of(py, &event_loop)?;
-    let promise = event_loop.call_method0(intern!(py, "create_future"))?;
-    let futures = driver.get().0.get()?;
-    if let Some(number) = futures.begin(py, Box::pin(future), &promise)? {
-        let driver = driver.unbind();
-        let abandon = PyCFunction::new_closure(py, None, None, move |arguments, _| {
-            let py = arguments.py();
-            let given_up = driver.get().0.get().ok().and_then(|futures| futures.pending().1.remove(&number));
-            // Its drop may lock what other threads hold for a while.
-            if let Some(Pending { future, .. }) = given_up {
-                py.detach(|| drop(future));
-            }
-        })?;
-        promise.call_method1(intern!(py, "add_done_callback"), (abandon,))?;
+impl LoopPlace {
+    /// A place on the running event loop.
+    ///
+    /// # Errors
+    /// No event loop runs.
+    pub(crate) fn here(py: Python<'_>) -> PyResult<Self> {
+        static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let event_loop = RUNNING.import(py, "asyncio", "get_running_loop")?.call0()?;
+        let notifier = Arc::clone(&driver_of(py, &event_loop)?.get().0.get()?.notifier);
+        let number = {
+            let mut waiting = lock(&notifier.waiting);
+            waiting.last += 1;
+            waiting.last
+        };
+        let waker = Waker::from(Arc::new(CallWaker { notifier: Arc::clone(&notifier), number }));
+        Ok(Self { event_loop: event_loop.unbind(), notifier, number, waker })
     }
-    Ok(promise)
+
+    /// Wakes the call.
+    pub(crate) const fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    /// What the task gives its loop in order to wait for the waker. Call it on the loop's thread, which no waker overtakes.
+    pub(crate) fn wait(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let promise = self.event_loop.call_method0(py, intern!(py, "create_future"))?;
+        let waits = promise.call_method0(py, intern!(py, "__await__"))?.call_method0(py, intern!(py, "__next__"))?;
+        let replaced = lock(&self.notifier.waiting).promises.insert(self.number, promise);
+        drop(replaced);
+        Ok(waits)
+    }
 }
 
-/// The driver of an event loop, which is made for its first future.
+impl Drop for LoopPlace {
+    fn drop(&mut self) {
+        let given_up = lock(&self.notifier.waiting).promises.remove(&self.number);
+        drop(given_up);
+    }
+}
+
+/// The driver of an event loop, which is made for its first call.
 fn driver_of<'py>(py: Python<'py>, event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'py, LoopDriver>> {
     static ALL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let all =
@@ -188,24 +164,16 @@ fn driver_of<'py>(py: Python<'py>, event_loop: &Bound<'py, PyAny>) -> PyResult<B
             return Ok(driver);
         }
     }
-    let futures = Futures::open()?;
-    let receiver = futures.receiver.as_raw_fd();
-    let driver = Bound::new(py, LoopDriver(OfProcess::new(futures)))?;
-    let poll_woken = driver.getattr(intern!(py, "poll_woken"))?;
-    event_loop.call_method1(intern!(py, "add_reader"), (receiver, poll_woken))?;
+    let ends = Ends::open()?;
+    let receiver = ends.receiver.as_raw_fd();
+    let driver = Bound::new(py, LoopDriver(OfProcess::new(ends)))?;
+    let tell_woken = driver.getattr(intern!(py, "tell_woken"))?;
+    event_loop.call_method1(intern!(py, "add_reader"), (receiver, tell_woken))?;
     all.set_item(event_loop, &driver)?;
     Ok(driver)
 }
 
-/// Gives a promise its result, unless somebody cancelled it.
-fn settle(promise: &Bound<'_, PyAny>, result: PyResult<Py<PyAny>>) -> PyResult<()> {
-    let py = promise.py();
-    if promise.call_method0(intern!(py, "done"))?.is_truthy()? {
-        return Ok(());
-    }
-    match result {
-        Ok(value) => promise.call_method1(intern!(py, "set_result"), (value,)),
-        Err(error) => promise.call_method1(intern!(py, "set_exception"), (error.into_value(py),)),
-    }
-    .map(drop)
+/// The content, even after a panic: each is consistent at any time.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

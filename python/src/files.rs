@@ -10,9 +10,9 @@ use pyo3::BoundObject;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::async_call::{AsyncCall, Outcome, async_call};
 use crate::buffer::Readable;
 use crate::error::{raised, usage};
-use crate::event_loop::{Outcome, on_loop};
 use crate::fork::OfProcess;
 use crate::settings::{Keywords, settings, ssh};
 
@@ -32,18 +32,18 @@ struct Inner {
 #[pyclass(module = "farhaul._farhaul", frozen, weakref)]
 pub(crate) struct RemoteWriter(OfProcess<std::sync::Arc<Mutex<Option<AsyncRemoteWriter>>>>);
 
-/// Runs a request on the event loop, and turns its result into an object.
+/// A request of a task, whose result becomes an object.
 fn request<'py, T, F, R>(
     py: Python<'py>,
     work: F,
     into: impl FnOnce(Python<'_>, T) -> PyResult<R> + Send + 'static,
-) -> PyResult<Bound<'py, PyAny>>
+) -> PyResult<Bound<'py, AsyncCall>>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, Error>> + Send + 'static,
     R: for<'a> IntoPyObject<'a, Error: Into<PyErr>> + 'static,
 {
-    on_loop(py, async move {
+    async_call(py, async move {
         let result = work.await;
         Box::new(move |py: Python<'_>| {
             let value = into(py, result.map_err(raised)?)?.into_pyobject(py).map_err(Into::into)?;
@@ -69,13 +69,13 @@ impl RemoteFiles {
     }
 
     /// The properties of an entry.
-    fn stat<'py>(&self, py: Python<'py>, path: Vec<u8>) -> PyResult<Bound<'py, PyAny>> {
+    fn stat<'py>(&self, py: Python<'py>, path: Vec<u8>) -> PyResult<Bound<'py, AsyncCall>> {
         let files = self.files()?;
         request(py, async move { files.stat_async(path).await }, |py, info| properties(py, &info))
     }
 
     /// The names of a directory, with the properties of each.
-    fn list<'py>(&self, py: Python<'py>, path: Vec<u8>) -> PyResult<Bound<'py, PyAny>> {
+    fn list<'py>(&self, py: Python<'py>, path: Vec<u8>) -> PyResult<Bound<'py, AsyncCall>> {
         let files = self.files()?;
         request(py, async move { files.list_async(path).await }, |py, entries| {
             let entry = |entry: farhaul_session::ListedEntry| {
@@ -88,7 +88,7 @@ impl RemoteFiles {
 
     /// Bytes of a file from `offset` on; with a negative one, its last bytes. At most `length`. They are of the version that is returned
     /// with them, or it fails.
-    fn read<'py>(&self, py: Python<'py>, path: Vec<u8>, offset: i64, length: u64) -> PyResult<Bound<'py, PyAny>> {
+    fn read<'py>(&self, py: Python<'py>, path: Vec<u8>, offset: i64, length: u64) -> PyResult<Bound<'py, AsyncCall>> {
         let files = self.files()?;
         let from = match u64::try_from(offset) {
             Ok(offset) => ReadFrom::Start(offset),
@@ -110,7 +110,7 @@ impl RemoteFiles {
         replace: bool,
         size: Option<u64>,
         mtime: Option<f64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Bound<'py, AsyncCall>> {
         let files = self.files()?;
         let options = PutOptions { size, replace, mtime: mtime.map(moment), ..PutOptions::default() };
         request(py, async move { files.create_async(path, options).await }, |py, writer| {
@@ -126,7 +126,7 @@ impl RemoteFiles {
         path: Vec<u8>,
         content: Readable,
         replace: bool,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Bound<'py, AsyncCall>> {
         let files = self.files()?;
         let size = Some(content.bytes().len() as u64);
         let options = PutOptions { size, replace, ..PutOptions::default() };
@@ -139,14 +139,14 @@ impl RemoteFiles {
     }
 
     /// Makes a directory. Returns whether it is new.
-    fn create_dir<'py>(&self, py: Python<'py>, path: Vec<u8>, parents: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn create_dir<'py>(&self, py: Python<'py>, path: Vec<u8>, parents: bool) -> PyResult<Bound<'py, AsyncCall>> {
         let files = self.files()?;
         request(py, async move { files.create_dir_async(path, parents).await }, |_, is_new| Ok(is_new))
     }
 
     /// Removes what `kind` names: `file`, `directory` (an empty one), `either`, or `tree` with at most `most` entries.
     #[pyo3(signature = (path, kind, most = u64::MAX))]
-    fn remove<'py>(&self, py: Python<'py>, path: Vec<u8>, kind: &str, most: u64) -> PyResult<Bound<'py, PyAny>> {
+    fn remove<'py>(&self, py: Python<'py>, path: Vec<u8>, kind: &str, most: u64) -> PyResult<Bound<'py, AsyncCall>> {
         let files = self.files()?;
         let removing = match kind {
             "file" => Removing::File,
@@ -159,20 +159,32 @@ impl RemoteFiles {
     }
 
     /// Gives an entry another name.
-    fn rename<'py>(&self, py: Python<'py>, from_: Vec<u8>, to: Vec<u8>, replace: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn rename<'py>(
+        &self,
+        py: Python<'py>,
+        from_: Vec<u8>,
+        to: Vec<u8>,
+        replace: bool,
+    ) -> PyResult<Bound<'py, AsyncCall>> {
         let files = self.files()?;
         request(py, async move { files.rename_async(from_, to, replace).await }, |py, ()| Ok(py.None()))
     }
 
     /// Copies a file on the server.
-    fn copy<'py>(&self, py: Python<'py>, from_: Vec<u8>, to: Vec<u8>, replace: bool) -> PyResult<Bound<'py, PyAny>> {
+    fn copy<'py>(
+        &self,
+        py: Python<'py>,
+        from_: Vec<u8>,
+        to: Vec<u8>,
+        replace: bool,
+    ) -> PyResult<Bound<'py, AsyncCall>> {
         let files = self.files()?;
         let work = async move { files.copy_async(from_, to, replace).await };
         request(py, work, |_, written| Ok(size_and_digest(&written)))
     }
 
     /// The size and the BLAKE3 digest of a file, which the server reads.
-    fn digest<'py>(&self, py: Python<'py>, path: Vec<u8>) -> PyResult<Bound<'py, PyAny>> {
+    fn digest<'py>(&self, py: Python<'py>, path: Vec<u8>) -> PyResult<Bound<'py, AsyncCall>> {
         let files = self.files()?;
         request(py, async move { files.digest_async(path).await }, |_, written| Ok(size_and_digest(&written)))
     }
@@ -199,8 +211,8 @@ impl RemoteFiles {
 
 #[pymethods]
 impl RemoteWriter {
-    /// Sends all of `data`. One call at a time.
-    fn write<'py>(&self, py: Python<'py>, data: Readable) -> PyResult<Bound<'py, PyAny>> {
+    /// Sends all of `data`. One call at a time. A call that was cancelled has given the file up.
+    fn write<'py>(&self, py: Python<'py>, data: Readable) -> PyResult<Bound<'py, AsyncCall>> {
         let place = std::sync::Arc::clone(self.0.get()?);
         let mut writer = self.take()?;
         let work = async move {
@@ -212,7 +224,7 @@ impl RemoteWriter {
     }
 
     /// Ends the file, and waits until it is safe under its name.
-    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, AsyncCall>> {
         let writer = self.take()?;
         request(py, writer.finish(), |_, written| Ok(size_and_digest(&written)))
     }

@@ -7,7 +7,7 @@
 //! | part | owns |
 //! | --- | --- |
 //! | `wait` | calls that wait: without the interpreter's lock, and with a look for signals |
-//! | `event_loop` | futures on an event loop of Python, woken without a runtime |
+//! | `async_call`, `event_loop` | calls of tasks, and how they are woken without a runtime |
 //! | `off_thread` | work that blocks, as a future |
 //! | `fork` | objects that a child process must not use |
 //! | `detached` | values that go without the interpreter's lock |
@@ -22,6 +22,7 @@
 //! | `laboratory` | experiments: figures, scenarios, simulations |
 //! | `error`, `report` | exceptions and reports |
 
+mod async_call;
 mod buffer;
 mod controller;
 mod copy;
@@ -46,6 +47,8 @@ mod wait;
 mod _farhaul {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::async_call::AsyncCall;
     #[pymodule_export]
     use crate::controller::{
         AckView, ControlView, DeliveryView, LossView, PacketView, PacketsView, PathView, TimeoutView, forbid_callbacks,

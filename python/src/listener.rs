@@ -10,8 +10,8 @@ use farhaul_transfer::{Environment, Error, HostPort};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::async_call::{AsyncCall, Outcome, async_call};
 use crate::error::{of_connection, raised, usage};
-use crate::event_loop::{Outcome, on_loop};
 use crate::fork::OfProcess;
 use crate::settings::{Keywords, limit, settings};
 use crate::stream::Stream;
@@ -61,10 +61,10 @@ impl Listener {
         Ok(accepted_stream(py, &stream))
     }
 
-    /// The same as an `asyncio.Future`.
-    fn accept_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    /// The same for tasks.
+    fn accept_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, AsyncCall>> {
         let port = Arc::clone(&self.0.get()?.port);
-        on_loop(py, async move {
+        async_call(py, async move {
             let accepted = port.accept_async().await;
             Box::new(move |py: Python<'_>| {
                 let (stream, _) = accepted.map_err(|error| of_connection(&error, &port.local_addr()))?;

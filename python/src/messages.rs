@@ -9,9 +9,9 @@ use farhaul_transfer::{Code, Environment, Error, HostPort, Settings};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::async_call::{AsyncCall, Outcome, async_call};
 use crate::buffer::Readable;
 use crate::error::{of_connection, raised, usage};
-use crate::event_loop::{Outcome, on_loop};
 use crate::fork::OfProcess;
 use crate::off_thread::OffThread;
 use crate::settings::{Keywords, limit, settings, time};
@@ -85,7 +85,7 @@ impl MessageSocket {
         Ok(message.map(|message| PyBytes::new(py, message)))
     }
 
-    /// An `asyncio.Future`, done once the message was taken.
+    /// `send` for tasks. A call that was cancelled has sent nothing.
     #[pyo3(signature = (message, /, *, ttl = None, in_order = false))]
     fn send_async<'py>(
         &self,
@@ -93,10 +93,10 @@ impl MessageSocket {
         message: Readable,
         ttl: Option<f64>,
         in_order: bool,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Bound<'py, AsyncCall>> {
         let inner = self.0.get()?;
         let (socket, options, peer) = (inner.waiting(), options_of(ttl, in_order)?, inner.peer.clone());
-        on_loop(py, async move {
+        async_call(py, async move {
             let sent = socket.send_with(message.bytes(), options).await;
             Box::new(move |py: Python<'_>| {
                 drop(message);
@@ -106,12 +106,12 @@ impl MessageSocket {
         })
     }
 
-    /// An `asyncio.Future` of the next message; of `None` at the end.
+    /// `recv` for tasks.
     #[pyo3(signature = (size = 1048576, /))]
-    fn recv_async<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyAny>> {
+    fn recv_async<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, AsyncCall>> {
         let inner = self.0.get()?;
         let (socket, mut room, peer) = (inner.waiting(), vec![0; size], inner.peer.clone());
-        on_loop(py, async move {
+        async_call(py, async move {
             let received = socket.recv(&mut room).await;
             Box::new(move |py: Python<'_>| {
                 let message = message(received, &peer, &room)?;

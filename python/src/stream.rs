@@ -1,13 +1,14 @@
 //! Streams: a connection that carries bytes in both directions.
 
 mod files;
+mod returned;
 mod stats;
 
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use farhaul::units::Duration;
 use farhaul::{AsyncStream, Stream as Connection};
@@ -15,13 +16,14 @@ use farhaul_transfer::connect::Calling;
 use farhaul_transfer::{Environment, Error, HostPort};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::AsyncWrite;
 
+use self::returned::Returned;
 pub(crate) use self::stats::Stats;
+use crate::async_call::{AsyncCall, Outcome, async_call, async_write};
 use crate::buffer::{Readable, Writable};
 use crate::detached::Detached;
 use crate::error::{of_connection, of_io, raised, usage};
-use crate::event_loop::{Outcome, on_loop};
 use crate::fork::OfProcess;
 use crate::off_thread::OffThread;
 use crate::settings::{Keywords, limit, settings};
@@ -40,16 +42,17 @@ struct Inner {
     connection: Connection,
     peer: String,
     timeout: Mutex<Option<Duration>>,
-    is_closed: Mutex<bool>,
+    is_closed: Arc<AtomicBool>,
     /// Memory for the next read.
     block: Mutex<Vec<u8>>,
+    returned: Returned,
 }
 
 impl Stream {
     pub(crate) fn of(py: Python<'_>, connection: Connection) -> Self {
         let peer = py.detach(|| connection.peer_addr()).to_string();
-        let (timeout, is_closed, block) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self(OfProcess::new(Inner { connection, peer, timeout, is_closed, block }))
+        let (timeout, is_closed, block, returned) = Default::default();
+        Self(OfProcess::new(Inner { connection, peer, timeout, is_closed, block, returned }))
     }
 }
 
@@ -82,16 +85,16 @@ impl Stream {
             .map_err(raised)
     }
 
-    /// An `asyncio.Future` of a stream.
+    /// `connect` for tasks. The connection of a call that was cancelled is closed.
     #[staticmethod]
     #[pyo3(signature = (address, **options))]
     fn connect_async<'py>(
         py: Python<'py>,
         address: &str,
         options: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Bound<'py, AsyncCall>> {
         let connecting = connecting(py, address, options)?;
-        on_loop(py, async move {
+        async_call(py, async move {
             let connected = connecting.await.and_then(|connected| connected);
             Box::new(move |py: Python<'_>| {
                 let stream = Self::of(py, connected.map_err(raised)?);
@@ -112,18 +115,22 @@ impl Stream {
         bytes
     }
 
-    /// Reads all bytes up to the end.
+    /// Reads all bytes up to the end. Behind an exception, a later read begins where this one did.
     fn readall<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let inner = self.0.get()?;
         let (mut all, mut block) = (Vec::new(), inner.take_block(BLOCK));
-        loop {
-            let len = inner.read_into(py, &mut block)?;
-            if len == 0 {
-                inner.give_block(block);
-                return Ok(PyBytes::new(py, &all));
+        let read = loop {
+            match inner.read_into(py, &mut block) {
+                Ok(0) => break Ok(PyBytes::new(py, &all)),
+                Ok(len) => all.extend_from_slice(&block[..len]),
+                Err(error) => break Err(error),
             }
-            all.extend_from_slice(&block[..len]);
+        };
+        if read.is_err() {
+            inner.returned.put_back(all);
         }
+        inner.give_block(block);
+        read
     }
 
     /// Reads into `buffer`, and returns the number of bytes. Zero is the end of the stream.
@@ -132,13 +139,13 @@ impl Stream {
         self.0.get()?.read_into(py, buffer.bytes())
     }
 
-    /// An `asyncio.Future` of at most `size` bytes; none are the end.
-    fn read_async<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, PyAny>> {
+    /// At most `size` bytes, for tasks; none are the end. A call that was cancelled has read nothing.
+    fn read_async<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, AsyncCall>> {
         let inner = self.0.get()?;
-        let (mut stream, peer) = (inner.waiting(), inner.peer.clone());
+        let (mut stream, returned, peer) = (inner.waiting(), inner.returned.clone(), inner.peer.clone());
         let mut block = inner.take_block(size);
-        on_loop(py, async move {
-            let read = std::future::poll_fn(|cx| poll_read(&mut stream, cx, &mut block)).await;
+        async_call(py, async move {
+            let read = std::future::poll_fn(|cx| returned.poll_read(&mut stream, cx, &mut block)).await;
             Box::new(move |py: Python<'_>| match read {
                 Ok(len) => Ok(PyBytes::new(py, &block[..len]).into_any().unbind()),
                 Err(error) => Err(of_io(&error, &peer)),
@@ -147,11 +154,11 @@ impl Stream {
     }
 
     /// The same into `buffer`, with the number of bytes.
-    fn readinto_async<'py>(&self, py: Python<'py>, mut buffer: Writable) -> PyResult<Bound<'py, PyAny>> {
+    fn readinto_async<'py>(&self, py: Python<'py>, mut buffer: Writable) -> PyResult<Bound<'py, AsyncCall>> {
         let inner = self.0.get()?;
-        let (mut stream, peer) = (inner.waiting(), inner.peer.clone());
-        on_loop(py, async move {
-            let read = std::future::poll_fn(|cx| poll_read(&mut stream, cx, buffer.bytes())).await;
+        let (mut stream, returned, peer) = (inner.waiting(), inner.returned.clone(), inner.peer.clone());
+        async_call(py, async move {
+            let read = std::future::poll_fn(|cx| returned.poll_read(&mut stream, cx, buffer.bytes())).await;
             Box::new(move |py: Python<'_>| {
                 drop(buffer);
                 let len = read.map_err(|error| of_io(&error, &peer))?;
@@ -164,16 +171,17 @@ impl Stream {
     #[pyo3(signature = (data, /))]
     fn write(&self, py: Python<'_>, data: Readable) -> PyResult<usize> {
         let inner = self.0.get()?;
-        inner.write_all(py, data.bytes())?;
+        inner.write_all(py, data.bytes(), 0)?;
         Ok(data.bytes().len())
     }
 
-    /// An `asyncio.Future`, done once all of `data` was taken.
-    fn write_async<'py>(&self, py: Python<'py>, data: Readable) -> PyResult<Bound<'py, PyAny>> {
+    /// `write` for tasks. A call that was cancelled has taken as many bytes as its `taken` says.
+    fn write_async<'py>(&self, py: Python<'py>, data: Readable) -> PyResult<Bound<'py, AsyncCall>> {
         let inner = self.0.get()?;
         let (mut stream, peer) = (inner.waiting(), inner.peer.clone());
-        on_loop(py, async move {
-            let written = write_all(&mut stream, data.bytes()).await;
+        let taken = Arc::<AtomicU64>::default();
+        async_write(py, Arc::clone(&taken), async move {
+            let written = write_all(&mut stream, data.bytes(), &taken).await;
             Box::new(move |py: Python<'_>| {
                 drop(data);
                 written.map_err(|error| of_io(&error, &peer))?;
@@ -204,12 +212,12 @@ impl Stream {
         Ok(())
     }
 
-    /// The same as an `asyncio.Future`.
-    fn finish_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    /// The same for tasks. A call that was cancelled can be made again.
+    fn finish_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, AsyncCall>> {
         let inner = self.0.get()?;
-        let (stream, peer) = (inner.waiting(), inner.peer.clone());
-        inner.set_closed();
-        on_loop(py, async move {
+        let (stream, is_closed, peer) = (inner.waiting(), Arc::clone(&inner.is_closed), inner.peer.clone());
+        async_call(py, async move {
+            is_closed.store(true, Ordering::Release);
             let finished = stream.finish().await;
             Box::new(move |py: Python<'_>| {
                 finished.map_err(|error| of_connection(&error, &peer))?;
@@ -258,8 +266,7 @@ impl Stream {
     /// Whether this side has ended the connection.
     #[getter]
     fn closed(&self) -> PyResult<bool> {
-        let closed = self.0.get()?.is_closed.lock();
-        Ok(*closed.unwrap_or_else(PoisonError::into_inner))
+        Ok(self.0.get()?.is_closed.load(Ordering::Acquire))
     }
 
     /// The address of the peer, `host:port`.
@@ -355,7 +362,7 @@ impl Inner {
     }
 
     fn set_closed(&self) {
-        *self.is_closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.is_closed.store(true, Ordering::Release);
     }
 
     /// Memory for a read of `size` bytes, as far as one call moves them.
@@ -371,30 +378,31 @@ impl Inner {
 
     fn read_into(&self, py: Python<'_>, out: &mut [u8]) -> PyResult<usize> {
         let mut stream = Detached::new(self.waiting());
-        let read = wait(py, self.timeout(), std::future::poll_fn(|cx| poll_read(&mut stream, cx, out)))?;
+        let read = wait(py, self.timeout(), std::future::poll_fn(|cx| self.returned.poll_read(&mut stream, cx, out)))?;
         read.map_err(|error| of_io(&error, &self.peer))
     }
 
-    fn write_all(&self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
-        let mut stream = Detached::new(self.waiting());
-        for part in data.chunks(BETWEEN_LOOKS) {
+    /// Writes all of `data`. An exception has the number of bytes that were taken, together with `earlier` ones.
+    fn write_all(&self, py: Python<'_>, data: &[u8], earlier: u64) -> PyResult<()> {
+        let (mut stream, taken) = (Detached::new(self.waiting()), AtomicU64::new(earlier));
+        let written = data.chunks(BETWEEN_LOOKS).try_for_each(|part| {
             py.check_signals()?;
-            let written = wait(py, self.timeout(), write_all(&mut stream, part))?;
-            written.map_err(|error| of_io(&error, &self.peer))?;
-        }
-        Ok(())
+            let written = wait(py, self.timeout(), write_all(&mut stream, part, &taken))?;
+            written.map_err(|error| of_io(&error, &self.peer))
+        });
+        written.inspect_err(|error| {
+            // Without it, the exception says less.
+            let _ = error.value(py).setattr("taken", taken.into_inner());
+        })
     }
 }
 
-fn poll_read(stream: &mut AsyncStream, cx: &mut Context<'_>, out: &mut [u8]) -> Poll<io::Result<usize>> {
-    let mut out = ReadBuf::new(out);
-    Pin::new(stream).poll_read(cx, &mut out).map_ok(|()| out.filled().len())
-}
-
-async fn write_all(stream: &mut AsyncStream, mut data: &[u8]) -> io::Result<()> {
+/// Writes all of `data`, and counts the bytes that were taken.
+async fn write_all(stream: &mut AsyncStream, mut data: &[u8], taken: &AtomicU64) -> io::Result<()> {
     while !data.is_empty() {
-        let taken = std::future::poll_fn(|cx| Pin::new(&mut *stream).poll_write(cx, data)).await?;
-        data = &data[taken..];
+        let len = std::future::poll_fn(|cx| Pin::new(&mut *stream).poll_write(cx, data)).await?;
+        taken.fetch_add(len as u64, Ordering::Release);
+        data = &data[len..];
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ pub(super) fn send(
             let missing = count - sent;
             return Err(raised(Error::new(Code::LocalIo, format!("the file ended {missing} bytes early"))));
         }
-        inner.write_all(py, &block[..len])?;
+        inner.write_all(py, &block[..len], sent)?;
         (offset, sent) = (offset + len as u64, sent + len as u64);
     }
     Ok(sent)
