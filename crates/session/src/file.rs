@@ -63,6 +63,8 @@ const MAX_EVENTS: usize = 4096;
 /// Most entries without their last answer, apart from open directories. Each costs some 300 bytes on both sides. An entry is
 /// pending for two or three round trips, so this permits 50 000 files per second at an RTT of 100 ms.
 const MAX_PENDING: usize = 16_384;
+/// Most memory of these entries: 2 KiB each, for deep paths. Those with long attributes are fewer.
+const MAX_PENDING_WEIGHT: usize = 32 << 20;
 /// Attempts to send a file that changes while it is read, or that arrives damaged.
 const MAX_ATTEMPTS: u8 = 3;
 
@@ -201,6 +203,28 @@ pub struct Progress {
 /// The entry's number at the start of an answer or report.
 fn entry_id(fields: &mut Fields<'_>) -> Result<EntryId, Malformed> {
     fields.u64().map(EntryId)
+}
+
+/// Entries without their last answer, apart from open directories: how many, and their memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Unanswered {
+    count: usize,
+    weight: usize,
+}
+
+impl Unanswered {
+    fn add(&mut self, weight: usize) {
+        (self.count, self.weight) = (self.count + 1, self.weight + weight);
+    }
+
+    fn remove(&mut self, weight: usize) {
+        (self.count, self.weight) = (self.count.saturating_sub(1), self.weight.saturating_sub(weight));
+    }
+
+    /// Whether they are as many as a sender lets wait, so many times.
+    const fn is_beyond(self, times: usize) -> bool {
+        self.count >= times * MAX_PENDING || self.weight >= times * MAX_PENDING_WEIGHT
+    }
 }
 
 /// Encodes FAILED: number, code, message. The same in both directions.

@@ -53,6 +53,7 @@
 //! | `service` | numbered requests about files: list, read, put and others |
 //! | `sender_request` | what a receiver asks of a running sender |
 //! | `store` | the interface of file sessions to a disk |
+//! | `scratch` | records that outgrow memory |
 //! | `manifest`, `path_rules`, `integrity` | entries and their order, names, digests |
 //! | `rules` | what a copy keeps, skips and removes |
 //! | `name_list` | the names that a copy is restricted to |
@@ -80,6 +81,7 @@ mod outbox;
 mod path_rules;
 mod pattern;
 mod rules;
+mod scratch;
 mod sender_request;
 mod service;
 mod shard;
@@ -112,6 +114,7 @@ pub use opening::{
 pub use path_rules::{Component, MAX_DEPTH, MAX_NAME, MAX_PATH, PathError, RelPath, escape, own_name};
 pub use pattern::Pattern;
 pub use rules::{Kept, Rules, Skip, Sync};
+pub use scratch::{Records, Scratch};
 pub use sender_request::{SenderRequest, SenderRequests, SenderSettings, Unable};
 pub use service::{
     Answer, Existing, FileClient, FileInfo, FileRange, FileRequest, FileServer, FileVersion, Files, Finished, ListPage,

@@ -92,6 +92,11 @@ impl Entry {
         self.path.components().last().expect("an entry has a name: decoded and admitted only so")
     }
 
+    /// Bytes of memory that it takes, roughly.
+    pub(crate) fn weight(&self) -> usize {
+        size_of::<Self>() + self.path.weight() + self.properties.as_deref().map_or(0, Properties::weight)
+    }
+
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.push(match self.kind {
             EntryKind::File => 0,
@@ -276,9 +281,5 @@ impl<T> OpenDirectories<T> {
     /// The directory of the entry admitted last; `None` for the root.
     pub(crate) fn innermost(&self) -> Option<&T> {
         self.levels.last().map(|level| &level.value)
-    }
-
-    pub(crate) fn depth(&self) -> usize {
-        self.levels.len()
     }
 }

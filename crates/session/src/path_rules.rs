@@ -171,6 +171,11 @@ impl RelPath {
         bytes
     }
 
+    /// Bytes of memory that it takes, roughly: each name is an allocation of at least 32 bytes.
+    pub(crate) fn weight(&self) -> usize {
+        self.components.iter().map(|name| size_of::<Component>() + 32.max(name.0.len() + 8)).sum()
+    }
+
     /// Encodes the number of components, then length and bytes of each.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         let depth = u16::try_from(self.components.len()).expect("`push` allows no more than MAX_DEPTH");

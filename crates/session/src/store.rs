@@ -31,6 +31,8 @@ use crate::file::Change;
 use crate::integrity::{ChunkDigest, Digest};
 use crate::manifest::{Entry, EntryId, ShownPath, Stamp};
 use crate::name_list::NameList;
+use crate::path_rules::RelPath;
+use crate::scratch::Scratch;
 
 pub use memory::{MemoryFile, MemorySource, MemoryStore};
 
@@ -229,12 +231,20 @@ pub trait Store {
         Err(crate::FailCode::SpecialFile.into())
     }
 
-    /// Makes `entry` a further name of the file `first`, which has its final name.
+    /// Makes `entry` a further name of the file at `first`, which has its final name.
     ///
     /// # Errors
     /// It cannot be made, or something else than a file has its name.
-    fn make_hard_link(&mut self, _id: EntryId, _entry: &Entry, _first: &Entry) -> Result<(Change, Commit), Failure> {
+    fn make_hard_link(&mut self, _id: EntryId, _entry: &Entry, _first: &RelPath) -> Result<(Change, Commit), Failure> {
         Err(crate::FailCode::SpecialFile.into())
+    }
+
+    /// A file for what the session cannot keep in memory.
+    ///
+    /// # Errors
+    /// There is no place for one.
+    fn scratch(&mut self) -> Result<Box<dyn Scratch>, Failure> {
+        Err(Failure::new(crate::FailCode::NoSpace, "there is no place for a scratch file"))
     }
 
     /// Gives up the file `id`, which was begun. It is forgotten, and its final name is unchanged.

@@ -4,6 +4,7 @@ mod answers;
 mod content;
 mod directories;
 mod entries;
+mod first_names;
 mod wanted;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -19,11 +20,11 @@ use crate::integrity::Digest;
 use crate::manifest::{Entry, EntryId, OpenDirectories};
 use crate::opening::{Accept, INITIAL_CREDIT, Open, Pull, Request, RequestError};
 use crate::outbox::Outbox;
-use crate::rules::Rules;
+use crate::rules::{Kept, Rules};
 use crate::store::Store;
 use content::{Content, Pending};
 use directories::Directories;
-use entries::FirstNames;
+use first_names::FirstNames;
 use wanted::Wanted;
 
 /// Largest number of commits in progress. Above it, the receiver takes no more input until some are done.
@@ -76,8 +77,8 @@ struct RecvState {
     limits: ReceiveLimits,
     /// What this side asked for. Whoever pushes in their own name may send anything.
     wanted: Option<Wanted>,
-    /// Whether set-user-id, set-group-id and sticky bits are taken.
-    keeps_special_bits: bool,
+    /// What the copy keeps of an entry.
+    keep: Kept,
     out: Outbox,
     events: VecDeque<FileEvent>,
     /// Directories of the entry announced last.
@@ -140,7 +141,7 @@ impl FileReceiver {
         pull.check()?;
         let mut state = RecvState::new(limits, true);
         state.wanted = Some(Wanted::new(&pull));
-        state.keeps_special_bits = pull.rules.keep.special_bits;
+        state.keep = pull.rules.keep;
         let names = pull.names.clone();
         Open::new(Request::Pull(pull), state.granted).bonded_by(bonding).put(state.out.bytes());
         if let Some(names) = names {
@@ -163,7 +164,7 @@ impl FileReceiver {
 
     fn accepting(wanted: Option<Wanted>, rules: &Rules, limits: ReceiveLimits) -> Self {
         let mut state = RecvState::new(limits, false);
-        state.keeps_special_bits = rules.keep.special_bits;
+        state.keep = rules.keep;
         state.wanted = wanted;
         Accept::new(state.granted).put(state.out.bytes());
         Self { decoder: Decoder::default(), state }
@@ -264,6 +265,12 @@ impl FileReceiver {
         self.state.totals
     }
 
+    /// Bytes that are kept of what the sender announced, roughly.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.state.directories.kept() + self.state.first_names.kept()
+    }
+
     /// The sender's figures, once all data has arrived.
     pub const fn peer_figures(&self) -> Option<&Figures> {
         self.state.peer.as_ref()
@@ -277,7 +284,7 @@ impl RecvState {
             awaits_accept,
             limits,
             wanted: None,
-            keeps_special_bits: false,
+            keep: Kept::default(),
             out: Outbox::default(),
             events: VecDeque::new(),
             open: OpenDirectories::default(),

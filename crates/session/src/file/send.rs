@@ -9,7 +9,7 @@ mod plan;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::{Change, FileEvent, MAX_EVENTS, Progress, Totals};
+use super::{Change, FileEvent, MAX_EVENTS, Progress, Totals, Unanswered};
 use crate::bond::Bonding;
 use crate::course::Course;
 use crate::error::{Abort, SessionError, Violation};
@@ -65,9 +65,11 @@ struct SendState {
     names: Names,
     out: Buffer,
     events: VecDeque<FileEvent>,
-    open: OpenDirectories<()>,
+    open: OpenDirectories<EntryId>,
     /// Entries without their last answer.
     pending: BTreeMap<EntryId, Pending>,
+    /// Those among them that are no open directories.
+    waiting: Unanswered,
     /// Files among them without their first answer.
     unanswered: u64,
     /// Files that this side gave up before their first answer, which is still on its way.
@@ -124,6 +126,8 @@ enum Names {
 #[derive(Debug)]
 struct Pending {
     entry: Arc<Entry>,
+    /// Its memory, once it counts among those that wait.
+    weight: Option<usize>,
     stage: Stage,
     /// What it changes at the receiver.
     change: Change,
@@ -288,6 +292,7 @@ impl SendState {
             events: VecDeque::new(),
             open: OpenDirectories::default(),
             pending: BTreeMap::new(),
+            waiting: Unanswered::default(),
             unanswered: 0,
             given_up: BTreeSet::new(),
             is_heard: false,
@@ -310,6 +315,15 @@ impl SendState {
             peer: None,
             scratch: Vec::new(),
         }
+    }
+
+    /// An entry has its last answer, or needs none any more.
+    fn take_pending(&mut self, id: EntryId) -> Option<Pending> {
+        let pending = self.pending.remove(&id)?;
+        if let Some(weight) = pending.weight {
+            self.waiting.remove(weight);
+        }
+        Some(pending)
     }
 
     fn fail(&mut self, error: SessionError) -> SessionError {

@@ -1,5 +1,6 @@
 //! Two sessions over pipes in memory, and one session against a peer that violates the protocol.
 
+mod bounds;
 mod by_names;
 mod copies;
 mod expected;

@@ -72,6 +72,13 @@ impl Owner {
 }
 
 impl Properties {
+    /// Bytes of memory that they take, roughly.
+    pub(super) fn weight(&self) -> usize {
+        let owner = self.owner.as_ref().map_or(0, |owner| owner.user.len() + owner.group.len());
+        let of = |attribute: &Attribute| size_of::<Attribute>() + attribute.name.len() + attribute.value.len();
+        size_of::<Self>() + owner + self.link_target.len() + self.attributes.iter().map(of).sum::<usize>()
+    }
+
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let flags = [
             (OWNER, self.owner.is_some()),

@@ -10,6 +10,7 @@ use crate::integrity::{CHUNK_LEN, Digest, chunk_count};
 use crate::manifest::{Entry, EntryId, EntryKind, Mtime, Properties, ShownPath, Stamp};
 use crate::name_list::{Listed, NameList};
 use crate::path_rules::RelPath;
+use crate::scratch::{MemoryScratch, Scratch};
 
 /// Bytes of a hole.
 const HOLE: usize = 4096;
@@ -377,9 +378,13 @@ impl Store for MemoryStore {
         self.place(id, entry, Vec::new()).map(|commit| (change, commit))
     }
 
-    fn make_hard_link(&mut self, id: EntryId, entry: &Entry, first: &Entry) -> Result<(Change, Commit), Failure> {
-        assert!(self.tree.contains_key(&first.path), "the first name comes first");
+    fn make_hard_link(&mut self, id: EntryId, entry: &Entry, first: &RelPath) -> Result<(Change, Commit), Failure> {
+        assert!(self.tree.contains_key(first), "the first name comes first");
         self.place(id, entry, Vec::new()).map(|commit| (Change::New, commit))
+    }
+
+    fn scratch(&mut self) -> Result<Box<dyn Scratch>, Failure> {
+        Ok(Box::<MemoryScratch>::default())
     }
 
     fn abort(&mut self, id: EntryId, leftover: Leftover) {

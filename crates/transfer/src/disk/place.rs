@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use farhaul_session::{Component, Entry, EntryId, EntryKind, FailCode, Failure, Made, RelPath};
+use farhaul_session::{Component, Entry, EntryId, EntryKind, FailCode, Failure, Made, RelPath, Scratch};
 use rustix::io::Errno;
 
 use super::claims::Claims;
@@ -11,6 +11,7 @@ use super::directory::{Directory, Identity};
 use super::failure::failure;
 use super::lock_wait::LockWait;
 use super::remains::{Remain, Remains};
+use super::scratch::scratch_in;
 use super::target::Target;
 use super::umask::umask;
 
@@ -139,10 +140,14 @@ impl Places {
 
     /// The open directory of an entry, and the entry's name there. `None` in a dry run, if the directory does not exist.
     pub(super) fn find(&mut self, entry: &Entry) -> Result<Option<StoredPlace>, Failure> {
+        self.find_path(&entry.path, entry.kind == EntryKind::Directory)
+    }
+
+    fn find_path(&mut self, path: &RelPath, is_directory: bool) -> Result<Option<StoredPlace>, Failure> {
         let no_name = || Failure::from(FailCode::NameRefused);
-        let (name, parents) = entry.path.split_last().ok_or_else(no_name)?;
+        let (name, parents) = path.split_last().ok_or_else(no_name)?;
         if let Some((directory, source)) = self.unfinished.take()
-            && (source != *name || entry.kind != EntryKind::Directory)
+            && (source != *name || !is_directory)
         {
             (self.root, self.rename) = (Arc::new(directory), None);
         }
@@ -160,7 +165,7 @@ impl Places {
             let (directory, claims) = (Arc::clone(&self.root), Arc::clone(&self.claims));
             return Ok(Some(StoredPlace { directory, name, claims, parents: RelPath::root() }));
         }
-        let parents = entry.path.parent();
+        let parents = path.parent();
         let open = self.directories.get(&parents).ok_or_else(|| Failure::from(FailCode::ParentFailed))?;
         let Some(identity) = open.identity else { return Ok(None) };
         let claims = Arc::clone(&open.claims);
@@ -177,13 +182,14 @@ impl Places {
     }
 
     /// The same for a file that has its name, whose directory may be finished.
-    pub(super) fn find_finished(&mut self, entry: &Entry) -> Result<Option<StoredPlace>, Failure> {
-        let parents = entry.path.parent();
+    pub(super) fn find_finished(&mut self, path: &RelPath) -> Result<Option<StoredPlace>, Failure> {
+        let parents = path.parent();
         if parents.is_root() || self.directories.contains_key(&parents) {
-            return self.find(entry);
+            return self.find_path(path, false);
         }
+        let (name, _) = path.split_last().ok_or_else(|| Failure::from(FailCode::NameRefused))?;
         let directory = self.directory(&parents)?;
-        Ok(Some(StoredPlace { directory, name: entry.name().clone(), claims: Arc::default(), parents }))
+        Ok(Some(StoredPlace { directory, name: name.clone(), claims: Arc::default(), parents }))
     }
 
     /// Opens a directory of the copy. It must be the one that the copy made or found there.
@@ -207,6 +213,11 @@ impl Places {
         let renamed = self.rename.as_ref().map(|rename| &rename.to);
         let names = path.components().iter().enumerate();
         self.root.descend_along(names.map(|(index, name)| if index == 0 { renamed.unwrap_or(name) } else { name }))
+    }
+
+    /// A file without a name in the target.
+    pub(super) fn scratch(&self) -> Result<Box<dyn Scratch>, Failure> {
+        scratch_in(&self.root)
     }
 
     /// The directory at this path of the session, or the root.

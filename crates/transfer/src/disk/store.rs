@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use farhaul_session::{
     CHUNK_LEN, Change, ChunkDigest, Commit, Component, Digest, Ending, Entry, EntryId, FailCode, Failure, KnownChunk,
-    Leftover, Made, RelPath, Rules, ShownPath, Skip, Store, Sync, Verdict, chunk_count,
+    Leftover, Made, RelPath, Rules, Scratch, ShownPath, Skip, Store, Sync, Verdict, chunk_count,
 };
 use rustix::fs::Stat;
 
@@ -249,12 +249,12 @@ impl DiskStore {
 
 impl Store for DiskStore {
     fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Made, Failure> {
-        self.surplus.saw(&entry.path);
+        self.surplus.saw(&entry.path, &self.places);
         patiently(self.patience.as_deref(), || self.places.make_dir(id, entry, self.rules.dry_run))
     }
 
     fn examine(&mut self, id: EntryId, entry: &Entry) -> Result<Verdict, Failure> {
-        self.surplus.saw(&entry.path);
+        self.surplus.saw(&entry.path, &self.places);
         let Some(place) = self.places.find(entry)? else { return Ok(Verdict::Have(Change::New)) };
         let StoredPlace { directory, name, claims, .. } = &place;
         let there = Target { directory, name }.check(claims)?;
@@ -396,7 +396,7 @@ impl Store for DiskStore {
     }
 
     fn finish_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Commit, Failure> {
-        self.surplus.finish(&entry.path, entry.mtime, || self.places.directory(&entry.path));
+        self.surplus.finish((&entry.path, entry.mtime), &self.places, || self.places.directory(&entry.path));
         let Some(finished) = self.places.finish_dir(entry)? else { return Ok(Commit::Done) };
         if self.rules.dry_run {
             return Ok(Commit::Done);
@@ -408,7 +408,7 @@ impl Store for DiskStore {
     }
 
     fn make_symlink(&mut self, _: EntryId, entry: &Entry) -> Result<(Change, Commit), Failure> {
-        self.surplus.saw(&entry.path);
+        self.surplus.saw(&entry.path, &self.places);
         if !self.rules.keep.symlinks {
             return Err(Failure::new(FailCode::SpecialFile, "a symbolic link"));
         }
@@ -418,8 +418,8 @@ impl Store for DiskStore {
         Ok((change, Commit::Done))
     }
 
-    fn make_hard_link(&mut self, _: EntryId, entry: &Entry, first: &Entry) -> Result<(Change, Commit), Failure> {
-        self.surplus.saw(&entry.path);
+    fn make_hard_link(&mut self, _: EntryId, entry: &Entry, first: &RelPath) -> Result<(Change, Commit), Failure> {
+        self.surplus.saw(&entry.path, &self.places);
         if !self.rules.keep.hard_links {
             return Err(Failure::new(FailCode::SpecialFile, "a hard link"));
         }
@@ -428,6 +428,10 @@ impl Store for DiskStore {
         };
         let change = links::make_hard_link(&place, &first, self.rules.dry_run)?;
         Ok((change, Commit::Done))
+    }
+
+    fn scratch(&mut self) -> Result<Box<dyn Scratch>, Failure> {
+        self.places.scratch()
     }
 
     fn settle(&mut self) {

@@ -4,7 +4,7 @@
 //! surplus. They are removed at the end, once everything arrived and nothing failed, and only if they are no more than the user
 //! allowed. No link is followed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use farhaul_session::{Component, FailCode, Failure, Mtime, RelPath, Rules, ShownPath};
@@ -15,11 +15,13 @@ use super::directory::{Directory, kind};
 use super::failure::failure;
 use super::filters::Filters;
 use super::place::Places;
+use super::place_stack::PlaceStack;
 use super::properties::Wanted;
+use super::seen_names::SeenNames;
 use super::temporary::is_temporary;
 
-/// An entry: the path of its directory, and its name.
-type Place = (RelPath, Component);
+/// Most directories whose times are set back after the removals. Others keep the time of their removal.
+const MOST_TIMES: usize = 1 << 16;
 
 /// The removal of an entry.
 type Removal = (ShownPath, Result<(), Failure>);
@@ -33,13 +35,15 @@ pub(super) struct Surplus {
     has_root: bool,
     /// What is left out of the copy stays.
     filters: Filters,
-    /// The names that the source has, by directory.
-    seen: BTreeMap<RelPath, BTreeSet<Component>>,
+    /// The names that the source has.
+    seen: SeenNames,
+    /// Why a name was not noted. Then nothing is removed.
+    failed: Option<Failure>,
     /// Surplus entries, and times of the directories that lose them.
-    found: Vec<Place>,
+    found: PlaceStack,
     times: BTreeMap<RelPath, Mtime>,
     /// What is removed: with all entries in surplus directories, those first. The next one is last.
-    removals: Option<Vec<Place>>,
+    removals: Option<PlaceStack>,
 }
 
 impl Surplus {
@@ -52,39 +56,53 @@ impl Surplus {
     }
 
     /// The source has this entry.
-    pub(super) fn saw(&mut self, path: &RelPath) {
+    pub(super) fn saw(&mut self, path: &RelPath, places: &Places) {
         if self.most.is_some()
+            && self.failed.is_none()
             && let Some((name, _)) = path.split_last()
         {
-            self.seen.entry(path.parent()).or_default().insert(name.clone());
+            self.failed = self.seen.note(path.parent(), name, || places.scratch()).err();
         }
     }
 
     /// The directory at `path` is complete, and gets this time.
     pub(super) fn finish(
         &mut self,
-        path: &RelPath,
-        mtime: Mtime,
+        place: (&RelPath, Mtime),
+        places: &Places,
         open: impl FnOnce() -> Result<Arc<Directory>, Failure>,
     ) {
-        if self.most.is_none() {
+        // More than may be removed is not counted.
+        if self.failed.is_some() || self.most.is_none_or(|most| self.found.len() > most) {
             return;
         }
-        let seen = self.seen.remove(path).unwrap_or_default();
+        if let Err(failure) = self.find(place, places, open) {
+            self.failed = Some(failure);
+        }
+    }
+
+    fn find(
+        &mut self,
+        (path, mtime): (&RelPath, Mtime),
+        places: &Places,
+        open: impl FnOnce() -> Result<Arc<Directory>, Failure>,
+    ) -> Result<(), Failure> {
+        let last = self.seen.take(path);
         // In a dry run, it may not exist.
-        let Ok(directory) = open() else { return };
-        let Ok(names) = directory.names() else { return };
+        let Ok(directory) = open() else { return Ok(()) };
+        let Ok(names) = directory.names() else { return Ok(()) };
         let before = self.found.len();
-        for name in names.into_iter().filter(|name| !seen.contains(name) && !is_temporary(name)) {
+        for name in self.seen.without(last, names)?.into_iter().filter(|name| !is_temporary(name)) {
             let is_directory = directory.stat(&name).is_ok_and(|stat| kind(&stat) == FileType::Directory);
             let is_spared = path.join(name.clone()).is_ok_and(|path| self.filters.leave_out(&path, is_directory));
             if !is_spared {
-                self.found.push((path.clone(), name));
+                self.found.push(path, &name, || places.scratch())?;
             }
         }
-        if self.found.len() > before {
+        if self.found.len() > before && self.times.len() < MOST_TIMES {
             self.times.insert(path.clone(), mtime);
         }
+        Ok(())
     }
 
     /// Removes the next entry. `None` once there are none.
@@ -92,8 +110,13 @@ impl Surplus {
         let most = self.most?;
         if self.removals.is_none() {
             if std::mem::take(&mut self.has_root) {
-                self.finish(&RelPath::root(), Mtime::default(), || places.directory(&RelPath::root()));
+                self.finish((&RelPath::root(), Mtime::default()), places, || places.directory(&RelPath::root()));
                 self.times.remove(&RelPath::root());
+            }
+            if let Some(failure) = self.failed.take() {
+                self.most = None;
+                let message = format!("nothing is removed, because the names of the source were not noted: {failure}");
+                return Some((ShownPath::new(b"."), Err(Failure::new(failure.code, message))));
             }
             match self.plan(places, most) {
                 Ok(removals) => self.removals = Some(removals),
@@ -103,7 +126,14 @@ impl Surplus {
                 }
             }
         }
-        while let Some((parent, name)) = self.removals.as_mut().and_then(Vec::pop) {
+        while let Some(place) = self.removals.as_mut().and_then(|removals| removals.pop().transpose()) {
+            let (parent, name) = match place {
+                Ok(place) => place,
+                Err(failure) => {
+                    self.most = None;
+                    return Some((ShownPath::new(b"."), Err(failure)));
+                }
+            };
             let path = ShownPath::from(&parent.join(name.clone()).unwrap_or_default());
             match if dry_run { Ok(true) } else { remove(places, &parent, &name) } {
                 Ok(true) => return Some((path, Ok(()))),
@@ -117,13 +147,14 @@ impl Surplus {
     }
 
     /// Everything that is removed, counted before the first removal.
-    fn plan(&self, places: &Places, most: u64) -> Result<Vec<Place>, Removal> {
-        let mut all = Vec::new();
-        for (parent, name) in &self.found {
+    fn plan(&mut self, places: &Places, most: u64) -> Result<PlaceStack, Removal> {
+        let mut all = PlaceStack::default();
+        let unread = |failure| (ShownPath::new(b"."), Err(failure));
+        while let Some((parent, name)) = self.found.pop().map_err(unread)? {
             let shown = || ShownPath::from(&parent.join(name.clone()).unwrap_or_default());
-            collect((places, &self.filters), parent, name, most, &mut all)
+            collect((places, &self.filters), &parent, &name, most, &mut all)
                 .map_err(|failure| (shown(), Err(failure)))?;
-            if all.len() as u64 > most {
+            if all.len() > most {
                 let message =
                     format!("more than {most} entries would be removed, so none was; --max-delete allows more");
                 return Err((shown(), Err(Failure::new(FailCode::NotSelected, message))));
@@ -152,10 +183,10 @@ fn collect(
     parent: &RelPath,
     name: &Component,
     most: u64,
-    all: &mut Vec<Place>,
+    all: &mut PlaceStack,
 ) -> Result<(), Failure> {
-    all.push((parent.clone(), name.clone()));
-    if all.len() as u64 > most {
+    all.push(parent, name, || places.scratch())?;
+    if all.len() > most {
         return Ok(());
     }
     let directory = places.directory(parent)?;

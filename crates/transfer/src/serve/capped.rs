@@ -2,7 +2,7 @@
 
 use farhaul_session::{
     Change, Chunk, ChunkDigest, Commit, Digest, Ending, Entry, EntryId, FailCode, Failure, Figures, KnownChunk,
-    Leftover, Made, NameList, Next, ShownPath, Source, Stamp, Store, Verdict,
+    Leftover, Made, NameList, Next, RelPath, Scratch, ShownPath, Source, Stamp, Store, Verdict,
 };
 use farhaul_udp::Clock;
 
@@ -161,13 +161,17 @@ impl<T: Store> Store for Capped<T> {
         self.inner.make_symlink(id, entry)
     }
 
-    fn make_hard_link(&mut self, id: EntryId, entry: &Entry, first: &Entry) -> Result<(Change, Commit), Failure> {
+    fn make_hard_link(&mut self, id: EntryId, entry: &Entry, first: &RelPath) -> Result<(Change, Commit), Failure> {
         self.permit.charge_file().map_err(given_up)?;
         self.inner.make_hard_link(id, entry, first)
     }
 
     fn forget(&mut self, id: EntryId) {
         self.inner.forget(id);
+    }
+
+    fn scratch(&mut self) -> Result<Box<dyn Scratch>, Failure> {
+        self.inner.scratch()
     }
 
     fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)> {

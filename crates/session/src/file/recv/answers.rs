@@ -1,7 +1,8 @@
 //! Results of the store, and answers to the sender.
 
+use std::sync::Arc;
+
 use super::directories::Directory;
-use super::entries::{Link, first_failed};
 use super::{Change, Committing, GRANT_PART, RecvPhase, RecvState};
 use crate::course::Course;
 use crate::error::SessionError;
@@ -32,8 +33,9 @@ impl RecvState {
         &mut self,
         store: &mut S,
         parent: Option<EntryId>,
+        entry: &Entry,
     ) -> Result<(), SessionError> {
-        let complete = self.directories.answered(parent);
+        let complete = self.directories.answered(parent, entry);
         self.finish_directory(store, complete)
     }
 
@@ -50,7 +52,7 @@ impl RecvState {
                 self.settle(store, id, Committing { entry, parent, change, digest: None }, outcome)
             }
             // It was refused before its entries.
-            None => self.answered(store, parent),
+            None => self.answered(store, parent, &entry),
         }
     }
 
@@ -103,9 +105,8 @@ impl RecvState {
                     out.extend_from_slice(&id.0.to_be_bytes());
                     out.extend_from_slice(digest.as_bytes());
                 });
-                self.events.push_back(FileEvent::Verified(entry, digest, change));
-                let links = self.first_names.stands(id);
-                self.make_links(store, links)?;
+                self.events.push_back(FileEvent::Verified(Arc::clone(&entry), digest, change));
+                self.make_links(store, id, &entry.path)?;
             }
             (Ok(Commit::Done), None) => {
                 match entry.kind {
@@ -116,10 +117,10 @@ impl RecvState {
                     out.extend_from_slice(&id.0.to_be_bytes());
                     out.push(change.to_wire());
                 });
-                self.events.push_back(FileEvent::Made(entry, change));
+                self.events.push_back(FileEvent::Made(Arc::clone(&entry), change));
             }
         }
-        self.answered(store, parent)
+        self.answered(store, parent, &entry)
     }
 
     /// Once every entry is answered: waits for the commits, removes what is surplus, and ends the session.
@@ -189,17 +190,10 @@ impl RecvState {
         failure: Failure,
     ) -> Result<(), SessionError> {
         self.tell_failed(id, entry, failure)?;
-        self.refuse_links(store, id)?;
-        self.answered(store, parent)
-    }
-
-    /// Refuses the further names of a file that failed.
-    pub(super) fn refuse_links<S: Store + ?Sized>(&mut self, store: &mut S, id: EntryId) -> Result<(), SessionError> {
-        for Link { id, entry, parent } in self.first_names.failed(id) {
-            self.tell_failed(id, &entry, first_failed())?;
-            self.answered(store, parent)?;
+        if entry.may_have_links() {
+            self.refuse_links(store, id)?;
         }
-        Ok(())
+        self.answered(store, parent, entry)
     }
 
     pub(super) fn tell_failed(&mut self, id: EntryId, entry: &Entry, failure: Failure) -> Result<(), SessionError> {

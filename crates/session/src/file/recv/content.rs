@@ -330,8 +330,10 @@ impl RecvState {
             false => store.forget(id),
         }
         self.report_failed(ShownPath::from(&entry.path), failure, Side::Peer);
-        self.refuse_links(store, id)?;
-        self.answered(store, parent)
+        if entry.may_have_links() {
+            self.refuse_links(store, id)?;
+        }
+        self.answered(store, parent, &entry)
     }
 
     /// A file without its last answer cannot be kept. Data that is on its way is discarded.

@@ -4,12 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::manifest::{Entry, EntryId};
+use crate::file::Unanswered;
+use crate::manifest::{Entry, EntryId, EntryKind};
 use crate::store::Made;
 
 #[derive(Debug, Default)]
 pub(super) struct Directories {
     all: BTreeMap<EntryId, Directory>,
+    /// Entries without their last answer, apart from open directories.
+    unanswered: Unanswered,
 }
 
 #[derive(Debug)]
@@ -34,15 +37,19 @@ impl Directories {
         id.is_none_or(|id| self.all.get(&id).is_some_and(|directory| directory.made.is_some()))
     }
 
-    /// An entry in it needs an answer.
-    pub(super) fn expect(&mut self, id: Option<EntryId>) {
+    /// This entry in it needs an answer.
+    pub(super) fn expect(&mut self, id: Option<EntryId>, entry: &Entry) {
+        if entry.kind != EntryKind::Directory {
+            self.unanswered.add(entry.weight());
+        }
         if let Some(directory) = id.and_then(|id| self.all.get_mut(&id)) {
             directory.pending += 1;
         }
     }
 
-    /// An entry in it has its last answer. Returns the directory if it is complete now.
-    pub(super) fn answered(&mut self, id: Option<EntryId>) -> Option<(EntryId, Directory)> {
+    /// This entry in it has its last answer. Returns the directory if it is complete now.
+    pub(super) fn answered(&mut self, id: Option<EntryId>, entry: &Entry) -> Option<(EntryId, Directory)> {
+        self.unanswered.remove(entry.weight());
         let id = id?;
         self.all.get_mut(&id)?.pending -= 1;
         self.take_complete(id)
@@ -50,13 +57,26 @@ impl Directories {
 
     /// No more entries will come in it. Returns it if it is complete now.
     pub(super) fn leave(&mut self, id: EntryId) -> Option<(EntryId, Directory)> {
-        self.all.get_mut(&id)?.is_left = true;
+        let directory = self.all.get_mut(&id)?;
+        directory.is_left = true;
+        self.unanswered.add(directory.entry.weight());
         self.take_complete(id)
     }
 
     fn take_complete(&mut self, id: EntryId) -> Option<(EntryId, Directory)> {
         self.all.get(&id).filter(|directory| directory.is_left && directory.pending == 0)?;
         self.all.remove(&id).map(|directory| (id, directory))
+    }
+
+    /// The entries without their last answer, apart from open directories.
+    pub(super) const fn unanswered(&self) -> Unanswered {
+        self.unanswered
+    }
+
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        let open = self.all.values().filter(|directory| !directory.is_left);
+        self.unanswered.weight + open.map(|directory| directory.entry.weight()).sum::<usize>()
     }
 
     pub(super) fn is_empty(&self) -> bool {

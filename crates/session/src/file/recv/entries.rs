@@ -1,22 +1,21 @@
 //! Input of a receiver: entries, and the end.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::content::Pending;
-use super::{Change, Committing, RecvPhase, RecvState};
+use super::{RecvPhase, RecvState};
 use crate::course::Course;
 use crate::error::{SessionError, Violation};
 use crate::failure::{FailCode, Failure};
 use crate::field::Fields;
 use crate::figures::Figures;
-use crate::file::{FileEvent, MAX_PENDING, Side, Totals};
+use crate::file::{FileEvent, Side, Totals};
 use crate::frame_kind::FrameKind;
 use crate::framing::decode_whole;
 use crate::manifest::{Entry, EntryId, EntryKind, ShownPath};
 use crate::opening::{Accept, received_abort};
 use crate::sender_request::Unable;
-use crate::store::{Commit, Store, Verdict};
+use crate::store::{Store, Verdict};
 
 /// Most claimed ranges of chunks in one answer. Further chunks are sent.
 const MAX_CLAIMS: usize = 500;
@@ -77,23 +76,21 @@ impl RecvState {
 
     fn on_entry<S: Store + ?Sized>(&mut self, store: &mut S, body: &[u8]) -> Result<(), SessionError> {
         let mut entry = Entry::decode(body).map_err(|reason| reason.in_frame(FrameKind::Entry))?;
-        if !self.keeps_special_bits {
-            entry.mode &= PERMISSIONS;
-        }
+        self.drop_unkept(&mut entry);
         if self.wanted.as_mut().is_some_and(|wanted| !wanted.allows(&entry)) {
             return Err(Violation::NotAskedFor(entry.path.to_string()).into());
         }
         let depth = self.open.admit(&entry.path).map_err(|_| Violation::EntryOrder(entry.path.to_string()))?;
         self.count_entry()?;
-        if self.pending.len() >= 2 * MAX_PENDING {
-            return Err(Violation::Limit("entries without content").into());
+        if self.directories.unanswered().is_beyond(2) {
+            return Err(Violation::Limit("entries without an answer").into());
         }
         self.leave_directories(store, depth)?;
         let id = EntryId(self.entries);
         self.entries += 1;
         let entry = Arc::new(entry);
         let parent = self.open.innermost().copied();
-        self.directories.expect(parent);
+        self.directories.expect(parent, &entry);
         if !self.directories.stands(parent) {
             if entry.kind == EntryKind::Directory {
                 self.open.open(entry.name().clone(), id);
@@ -109,6 +106,23 @@ impl RecvState {
                 self.settle_link(store, id, (entry, parent), made)
             }
             EntryKind::HardLink => self.hard_link(store, id, entry, parent),
+        }
+    }
+
+    /// Drops what the copy does not keep, so that nobody holds it.
+    fn drop_unkept(&self, entry: &mut Entry) {
+        if !self.keep.special_bits {
+            entry.mode &= PERMISSIONS;
+        }
+        let Some(properties) = &mut entry.properties else { return };
+        if !self.keep.owners {
+            properties.owner = None;
+        }
+        if entry.kind == EntryKind::HardLink || !(self.keep.attributes || self.keep.acls) {
+            properties.attributes = Vec::new();
+        }
+        if entry.kind != EntryKind::Symlink {
+            properties.link_target = Vec::new();
         }
     }
 
@@ -154,9 +168,7 @@ impl RecvState {
         entry: Arc<Entry>,
         parent: Option<EntryId>,
     ) -> Result<(), SessionError> {
-        if entry.may_have_links() {
-            self.first_names.expect(id, &entry);
-        }
+        self.expect_links(store, id, &entry)?;
         let verdict = match entry.has_size() && entry.size > self.limits.file_size {
             true => Err(FailCode::TooLarge.into()),
             false => store.examine(id, &entry),
@@ -182,66 +194,11 @@ impl RecvState {
                     out.extend_from_slice(&id.0.to_be_bytes());
                     out.push(change.to_wire());
                 });
-                self.events.push_back(FileEvent::Kept(entry, change));
-                let links = self.first_names.stands(id);
-                self.make_links(store, links)?;
-                self.answered(store, parent)
+                self.events.push_back(FileEvent::Kept(Arc::clone(&entry), change));
+                self.answered(store, parent, &entry)
             }
             Err(failure) => self.refuse(store, id, (&entry, parent), failure),
         }
-    }
-
-    fn hard_link<S: Store + ?Sized>(
-        &mut self,
-        store: &mut S,
-        id: EntryId,
-        entry: Arc<Entry>,
-        parent: Option<EntryId>,
-    ) -> Result<(), SessionError> {
-        let first = entry.first_name().ok_or(Violation::UnknownEntry)?;
-        match self.first_names.all.get_mut(&first) {
-            None => Err(Violation::UnknownEntry.into()),
-            Some(FirstName { state: FirstState::Pending, waiting, .. }) => {
-                waiting.push(Link { id, entry, parent });
-                Ok(())
-            }
-            Some(FirstName { state: FirstState::Stands, entry: first, .. }) => {
-                let first = Arc::clone(first);
-                let made = store.make_hard_link(id, &entry, &first);
-                self.settle_link(store, id, (entry, parent), made)
-            }
-            Some(FirstName { state: FirstState::Failed, .. }) => {
-                self.refuse(store, id, (&entry, parent), first_failed())
-            }
-        }
-    }
-
-    /// Makes the links that waited for a file, or refuses them with it.
-    pub(super) fn make_links<S: Store + ?Sized>(
-        &mut self,
-        store: &mut S,
-        links: Option<(Arc<Entry>, Vec<Link>)>,
-    ) -> Result<(), SessionError> {
-        let Some((first, waiting)) = links else { return Ok(()) };
-        for Link { id, entry, parent } in waiting {
-            let made = store.make_hard_link(id, &entry, &first);
-            self.settle_link(store, id, (entry, parent), made)?;
-        }
-        Ok(())
-    }
-
-    fn settle_link<S: Store + ?Sized>(
-        &mut self,
-        store: &mut S,
-        id: EntryId,
-        (entry, parent): (Arc<Entry>, Option<EntryId>),
-        made: Result<(Change, Commit), Failure>,
-    ) -> Result<(), SessionError> {
-        let (change, outcome) = match made {
-            Ok((change, commit)) => (change, Ok(commit)),
-            Err(failure) => (Change::None, Err(failure)),
-        };
-        self.settle(store, id, Committing { entry, parent, change, digest: None }, outcome)
     }
 
     fn on_skipped(&mut self, body: &[u8]) -> Result<(), SessionError> {
@@ -280,58 +237,4 @@ impl RecvState {
     pub(super) const fn done(&self) -> Totals {
         self.totals
     }
-}
-
-/// Files of which further names may follow, until the end of the session.
-#[derive(Debug, Default)]
-pub(super) struct FirstNames {
-    all: BTreeMap<EntryId, FirstName>,
-}
-
-#[derive(Debug)]
-struct FirstName {
-    entry: Arc<Entry>,
-    state: FirstState,
-    /// Links that came before it has its name.
-    waiting: Vec<Link>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FirstState {
-    Pending,
-    Stands,
-    Failed,
-}
-
-#[derive(Debug)]
-pub(super) struct Link {
-    pub(super) id: EntryId,
-    pub(super) entry: Arc<Entry>,
-    pub(super) parent: Option<EntryId>,
-}
-
-impl FirstNames {
-    fn expect(&mut self, id: EntryId, entry: &Arc<Entry>) {
-        let entry = Arc::clone(entry);
-        self.all.insert(id, FirstName { entry, state: FirstState::Pending, waiting: Vec::new() });
-    }
-
-    /// The file has its name. Returns the links to make.
-    pub(super) fn stands(&mut self, id: EntryId) -> Option<(Arc<Entry>, Vec<Link>)> {
-        let first = self.all.get_mut(&id)?;
-        first.state = FirstState::Stands;
-        Some((Arc::clone(&first.entry), std::mem::take(&mut first.waiting)))
-    }
-
-    /// The file failed. The links that wait for it are to be refused.
-    pub(super) fn failed(&mut self, id: EntryId) -> Vec<Link> {
-        let Some(first) = self.all.get_mut(&id) else { return Vec::new() };
-        first.state = FirstState::Failed;
-        std::mem::take(&mut first.waiting)
-    }
-}
-
-/// The failure of a link to a file that failed.
-pub(super) fn first_failed() -> Failure {
-    Failure::new(FailCode::ParentFailed, "its file failed under its first name")
 }

@@ -178,7 +178,8 @@ impl SendState {
         let (id, digest) = decode_whole(FrameKind::Verified, body, |fields| {
             Ok((entry_id(fields)?, Digest::from_bytes(fields.array()?)))
         })?;
-        let Some(Pending { entry, stage: Stage::Sent(sent), change, is_answered: true }) = self.pending.get(&id) else {
+        let Some(Pending { entry, stage: Stage::Sent(sent), change, is_answered: true, .. }) = self.pending.get(&id)
+        else {
             return Err(Violation::UnknownEntry);
         };
         if *sent != digest {
@@ -244,7 +245,7 @@ impl SendState {
 
     /// An entry has its last answer.
     fn drop_pending(&mut self, id: EntryId) {
-        self.pending.remove(&id);
+        self.take_pending(id);
         self.forgotten.push(id);
         if let Some(current) = self.current.as_mut().filter(|current| current.id == id) {
             current.is_refused = true;

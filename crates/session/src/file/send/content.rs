@@ -333,7 +333,7 @@ impl SendState {
     /// A file cannot be sent. It was already reported if the receiver refused it.
     fn give_up<S: Source + ?Sized>(&mut self, source: &mut S, id: EntryId, failure: Failure) {
         self.out.put(|out| put_frame(out, FrameKind::Failed, |out| put_failed(out, id, &failure)));
-        if let Some(Pending { entry, is_answered, .. }) = self.pending.remove(&id) {
+        if let Some(Pending { entry, is_answered, .. }) = self.take_pending(id) {
             if !is_answered {
                 self.unanswered -= 1;
                 self.given_up.insert(id);

@@ -6,7 +6,7 @@ use super::{Names, Pending, SendPhase, SendState, Stage};
 use crate::course::Course;
 use crate::failure::{FailCode, Failure};
 use crate::figures::Figures;
-use crate::file::{FileEvent, MAX_EVENTS, MAX_PENDING, Side};
+use crate::file::{Change, FileEvent, MAX_EVENTS, MAX_PENDING, Side};
 use crate::frame_kind::FrameKind;
 use crate::framing::put_frame;
 use crate::manifest::{Entry, EntryId, EntryKind, ShownPath};
@@ -45,11 +45,12 @@ impl SendState {
 
     /// Announces the next entry. Returns whether more may be possible at once.
     fn announce<S: Source + ?Sized>(&mut self, source: &mut S) -> bool {
-        let waiting = self.pending.len().saturating_sub(self.open.depth());
         if self.is_walked || matches!(self.names, Names::Incomplete(_)) {
             return false;
         }
-        if waiting >= MAX_PENDING || self.events.len() >= MAX_EVENTS || !self.has_room() {
+        // What this side gave up is still to be answered.
+        let is_beyond = self.waiting.is_beyond(1) || self.waiting.count + self.given_up.len() >= MAX_PENDING;
+        if is_beyond || self.events.len() >= MAX_EVENTS || !self.has_room() {
             return false;
         }
         let id = EntryId(self.entries);
@@ -106,11 +107,16 @@ impl SendState {
     }
 
     fn begin(&mut self, id: EntryId, entry: Entry, depth: usize) {
-        while self.open.close_to(depth).is_some() {}
+        while let Some(closed) = self.open.close_to(depth) {
+            if let Some(pending) = self.pending.get_mut(&closed) {
+                let weight = *pending.weight.insert(pending.entry.weight());
+                self.waiting.add(weight);
+            }
+        }
         self.entries += 1;
         self.out.put(|out| put_frame(out, FrameKind::Entry, |out| entry.encode(out)));
         match entry.kind {
-            EntryKind::Directory => self.open.open(entry.name().clone(), ()),
+            EntryKind::Directory => self.open.open(entry.name().clone(), id),
             EntryKind::File => {
                 self.unanswered += 1;
                 self.expected = self
@@ -123,9 +129,13 @@ impl SendState {
             }
             EntryKind::Symlink | EntryKind::HardLink => {}
         }
-        let is_answered = entry.kind != EntryKind::File;
-        let pending =
-            Pending { entry: Arc::new(entry), stage: Stage::Announced, change: Default::default(), is_answered };
+        let (is_answered, is_open) = (entry.kind != EntryKind::File, entry.kind == EntryKind::Directory);
+        let weight = (!is_open).then(|| entry.weight());
+        if let Some(weight) = weight {
+            self.waiting.add(weight);
+        }
+        let (entry, change) = (Arc::new(entry), Change::default());
+        let pending = Pending { entry, weight, stage: Stage::Announced, change, is_answered };
         self.pending.insert(id, pending);
     }
 

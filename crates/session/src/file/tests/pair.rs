@@ -9,6 +9,7 @@ use crate::error::SessionError;
 use crate::failure::FailCode;
 use crate::figures::Figures;
 use crate::opening::{Acceptor, Open, Pull, Push, Request};
+use crate::rules::{Kept, Rules};
 use crate::store::{MemorySource, MemoryStore};
 
 /// A copy that runs longer than this many rounds is stuck.
@@ -63,10 +64,12 @@ impl Seen {
 }
 
 pub(super) fn push(source: &mut MemorySource, store: &mut MemoryStore, limits: ReceiveLimits, pipes: Pipes) -> Seen {
-    let mut sender = FileSender::push(Push::default());
+    let rules = Rules { keep: Kept::ALL, ..Rules::default() };
+    let request = Push { rules, ..Push::default() };
+    let mut sender = FileSender::push(request.clone());
     let mut opening = Vec::new();
     let open = read_open(&mut opening, |bytes| move_some(&mut sender, source, bytes));
-    assert_eq!(open.request, Request::Push(Push::default()));
+    assert_eq!(open.request, Request::Push(request));
     let receiver = FileReceiver::answer(&open, limits);
     run(sender, receiver, (source, store), pipes, opening)
 }

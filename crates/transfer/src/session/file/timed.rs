@@ -9,7 +9,7 @@ use std::time::Duration;
 use farhaul::Stats;
 use farhaul_session::{
     Change, Chunk, ChunkDigest, Commit, Digest, Ending, Entry, EntryId, Failure, Figures, KnownChunk, Leftover, Made,
-    NameList, Next, ShownPath, Source, Stamp, Store, Verdict,
+    NameList, Next, RelPath, Scratch, ShownPath, Source, Stamp, Store, Verdict,
 };
 use farhaul_units::{ByteSize, Instant, Rate};
 
@@ -280,12 +280,16 @@ impl<T: Store> Store for Timed<T> {
         self.timed(|inner| inner.make_symlink(id, entry))
     }
 
-    fn make_hard_link(&mut self, id: EntryId, entry: &Entry, first: &Entry) -> Result<(Change, Commit), Failure> {
+    fn make_hard_link(&mut self, id: EntryId, entry: &Entry, first: &RelPath) -> Result<(Change, Commit), Failure> {
         self.timed(|inner| inner.make_hard_link(id, entry, first))
     }
 
     fn forget(&mut self, id: EntryId) {
         self.inner.forget(id);
+    }
+
+    fn scratch(&mut self) -> Result<Box<dyn Scratch>, Failure> {
+        self.inner.scratch()
     }
 
     fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)> {
