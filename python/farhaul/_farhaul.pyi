@@ -392,6 +392,12 @@ class RemoteFiles:
         """Ends the connection at once. Nothing can be requested any more."""
 
 @final
+class OnDrop:
+    """Calls a function when it is dropped, with whether an exception is on its way, which ``__del__`` cannot know."""
+
+    def __new__(cls, call: Callable[[bool], None]) -> OnDrop: ...
+
+@final
 class RemoteWriter:
     """A file under way. It has its name after `finish`, or nothing of it stays."""
 

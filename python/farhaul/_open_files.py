@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
+import gc
+import io
+import itertools
+import os
 import secrets
+import sys
+import tarfile
+import threading
+import warnings
+import zipfile
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakValueDictionary
 
 from fsspec.asyn import AbstractAsyncStreamedFile  # type: ignore[import-untyped]
 from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped]
 
 from ._errors import Error
-from ._farhaul import RemoteWriter
+from ._farhaul import OnDrop, RemoteWriter
 from ._parquet import Table
 from ._read_ahead import ReadAhead
 from ._versions import OpenVersion, version_of
@@ -29,11 +41,21 @@ _OPENING = 60.0
 """Seconds until a file that is opened for writing gets a place among the eight of a connection."""
 
 
-class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
+class _Ending(AbstractBufferedFile):  # type: ignore[misc]
+    """A file that has its end beside its attributes, which another object inherits."""
+
+    __slots__ = ("_on_drop",)
+    _on_drop: OnDrop
+
+
+class FarhaulFile(_Ending):
     """A file that is read ahead, or written in pieces.
 
-    A file that is written appears with `close`, or not at all: an exception in its ``with`` block, or dropping it without `close`,
-    gives it up.
+    A file that is written appears whole, or not at all. An exception in its ``with`` block gives it up.
+
+    Wrappers such as those of gzip, ZIP files and text do not close the file that they were given: they drop it. So a file that nobody
+    closed is closed when it is dropped, as those of fsspec are, and at the end of the program. Under an exception it is given up, with a
+    `ResourceWarning`.
     """
 
     DEFAULTBLOCK_SIZE = BLOCK
@@ -51,6 +73,10 @@ class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
         if mode == "ab":
             raise NotImplementedError("the server does not append: write the file again, or further files beside it")
         self._writer: RemoteWriter | None = None
+        self._number = next(_numbers)
+        self._process = os.getpid()
+        # An exception that somebody handles already, while the file is opened, does not end it.
+        self._handled = id(sys.exception())
         # In a transaction, a file waits under another name.
         self._temporary: str | None = None
         if mode != "rb" and not autocommit:
@@ -67,8 +93,29 @@ class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
         super().__init__(fs, path, mode, block_size, autocommit, cache_type=cache_type, **kwargs)
         if mode == "rb":
             self._details = details
+        else:
+            _written[self._number] = self
         if reads_ahead:
             self._read_ahead(self.cache, tail)
+
+    @property
+    def buffer(self) -> Any:
+        """The bytes that are not sent yet; `None` for a file that was closed, or is read."""
+        return _buffers.get(self._number)
+
+    @buffer.setter
+    def buffer(self, buffer: io.BytesIO) -> None:
+        _buffers[self._number] = buffer
+
+    @property
+    def closed(self) -> bool:
+        return getattr(self, "_closed", True)
+
+    @closed.setter
+    def closed(self, is_closed: bool) -> None:
+        self._closed = is_closed
+        if is_closed:
+            _buffers.pop(self._number, None)
 
     def _details_of(self, fs: FarhaulFileSystem, path: str, reads_ahead: bool) -> tuple[dict[str, Any], Future[bytes] | None]:
         """The properties of a file that is opened for reading, and perhaps the request for its end.
@@ -117,7 +164,6 @@ class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
         writer = self._writer
         if writer is None:
             raise ValueError("I/O operation on a file that was given up")
-        self.buffer.seek(0)
         content = self.buffer.getbuffer()
 
         async def send() -> None:
@@ -175,10 +221,89 @@ class FarhaulFile(AbstractBufferedFile):  # type: ignore[misc]
         if self.mode == "rb":
             self.close()
             return
-        # Whoever forgets `close` has not said that the file is whole.
+        # Wrappers in the same cycle of references may write until their own end, and whether an exception is on its way is hidden here.
+        # So all is decided when nothing is left of this object but its attributes.
+        self._on_drop = OnDrop(functools.partial(_inherit, type(self), self.__dict__))
+
+    def _dropped(self, is_failing: bool) -> None:
+        """Nobody has the file any more, and perhaps because an exception is on its way."""
+        handled = sys.exception()
+        if self.closed or self.buffer is None:
+            return
+        if self._process != os.getpid() or self._temporary is not None:
+            # It is the parent's, or its transaction is gone.
+            self._abandon()
+        elif is_failing or (handled is not None and id(handled) != self._handled):
+            self._abandon("an exception ended its writer")
+        elif sys.is_finalizing():
+            self._abandon("the interpreter ended before")
+        elif self.fs.loop is _running_loop():
+            # This thread must not wait for its own loop.
+            threading.Thread(target=self.close, name="close").start()
+        else:
+            self.close()
+
+    def _abandon(self, why: str = "") -> None:
         self._give_up()
         self.forced = True
         self.closed = True
+        if why:
+            warnings.warn(f"{self.path} was not closed, and is given up: {why}", ResourceWarning, stacklevel=2)
+
+
+_numbers = itertools.count()
+_written: WeakValueDictionary[int, FarhaulFile] = WeakValueDictionary()
+"""The files that are written, by their numbers."""
+_buffers: dict[int, io.BytesIO] = {}
+"""Their buffers. In a cycle of references, a buffer would be finalized, and so closed, before its file."""
+
+
+def _inherit(kind: type[FarhaulFile], attributes: dict[str, Any], is_failing: bool) -> None:
+    """Ends what a dropped file has left."""
+    file = kind.__new__(kind)
+    file.__dict__.update(attributes)
+    file._dropped(is_failing)
+
+
+def close_written() -> None:
+    """Closes the files that nobody has closed, at the end of the program. If an exception ended it, they are given up."""
+    is_failing = getattr(sys, "last_value", None) is not None
+    with contextlib.ExitStack() as stack:
+        for file in list(_written.values()):
+            if not file.closed and file._process == os.getpid() and file._temporary is None:
+                stack.callback(_end, file, is_failing)
+
+
+def _end(file: FarhaulFile, is_failing: bool) -> None:
+    """Closes a file, after what it is wrapped in, which may have more to write."""
+    if is_failing:
+        file._abandon("an exception ended the program")
+        return
+    outermost: Any = file
+    seen = {id(file)}
+    while (wrapper := _wrapper_of(outermost)) is not None and id(wrapper) not in seen:
+        seen.add(id(wrapper))
+        outermost = wrapper
+    try:
+        outermost.close()
+    finally:
+        file.close()
+
+
+def _wrapper_of(file: Any) -> Any:
+    """An object that writes to this one; `None` if there is none."""
+    for referrer in gc.get_referrers(file):
+        for owner in gc.get_referrers(referrer) if isinstance(referrer, dict) else (referrer,):
+            if isinstance(owner, (io.IOBase, zipfile.ZipFile, tarfile.TarFile)) and owner is not file:
+                return owner
+    return None
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 class FarhaulStreamedFile(AbstractAsyncStreamedFile):  # type: ignore[misc]
@@ -213,6 +338,11 @@ class FarhaulStreamedFile(AbstractAsyncStreamedFile):  # type: ignore[misc]
 
     def __del__(self) -> None:
         """A coroutine cannot be awaited here: what was not closed is given up with its writer."""
+        if not self.closed and self.mode != "rb":
+            self.closed = True
+            warnings.warn(
+                f"{self.path} was not closed, and is given up: nothing can be awaited any more", ResourceWarning, stacklevel=2
+            )
 
 
 def _is_read_from_the_end(path: str) -> bool:

@@ -11,6 +11,7 @@ in URLs are refused.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import builtins
 import hashlib
 import os
@@ -27,7 +28,7 @@ from fsspec.utils import stringify_path  # type: ignore[import-untyped]
 
 from ._errors import OF_ONE_PLACE, Error, NotADirectoryError, NotFoundError, UsageError
 from ._farhaul import RemoteFiles
-from ._open_files import BLOCK, FarhaulFile, FarhaulStreamedFile
+from ._open_files import BLOCK, FarhaulFile, FarhaulStreamedFile, close_written
 from ._parquet import Tables
 from ._pool import shared_files
 from ._properties import RecentProperties
@@ -42,6 +43,10 @@ _ALL = 1 << 62
 """More bytes than any file has."""
 _LINKS = 8
 """Links that lead to a file, at most."""
+
+
+# Before the connections end: what is registered last runs first.
+atexit.register(close_written)
 
 
 class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]

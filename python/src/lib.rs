@@ -10,6 +10,7 @@
 //! | `async_call`, `event_loop` | calls of tasks, and how they are woken without a runtime |
 //! | `off_thread` | work that blocks, as a future |
 //! | `fork` | objects that a child process must not use |
+//! | `on_drop` | the end of an object, and whether an exception ends it |
 //! | `detached` | values that go without the interpreter's lock |
 //! | `settings` | keyword arguments of connections |
 //! | `stream`, `buffer` | streams, and the memory of Python's objects |
@@ -37,6 +38,7 @@ mod laboratory;
 mod listener;
 mod messages;
 mod off_thread;
+mod on_drop;
 mod report;
 mod serve;
 mod settings;
@@ -66,6 +68,8 @@ mod _farhaul {
     use crate::listener::Listener;
     #[pymodule_export]
     use crate::messages::{MessageListener, MessageSocket};
+    #[pymodule_export]
+    use crate::on_drop::OnDrop;
     #[pymodule_export]
     use crate::report::Report;
     #[pymodule_export]

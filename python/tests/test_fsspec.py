@@ -208,7 +208,7 @@ def test_a_file_appears_with_its_end_or_not_at_all(fs, root):
     del dropped
     fs.open("/empty", "wb").close()
     assert (root / "x").stat().st_size == 999_990 and fs.info("/empty")["size"] == 0
-    assert sorted(os.listdir(root)) == ["empty", "x"]
+    assert sorted(os.listdir(root)) == ["empty", "x", "y"] and (root / "y").stat().st_size == 5000
     with pytest.raises(NotImplementedError, match="append"):
         fs.open("/x", "ab")
 

@@ -1,0 +1,32 @@
+//! The end of an object, for objects that must know whether an exception ends them.
+
+use pyo3::prelude::*;
+
+/// Calls a function when it is dropped, with whether an exception is on its way to somebody who catches it. `__del__` cannot know that:
+/// the interpreter hides the exception from it.
+#[pyclass(module = "farhaul._farhaul", frozen)]
+pub(crate) struct OnDrop(Option<Py<PyAny>>);
+
+#[pymethods]
+impl OnDrop {
+    #[new]
+    fn new(call: Py<PyAny>) -> Self {
+        Self(Some(call))
+    }
+}
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        let Some(call) = self.0.take() else { return };
+        // Without an interpreter there is nobody to be called.
+        Python::try_attach(|py| {
+            let on_its_way = PyErr::take(py);
+            if let Err(error) = call.call1(py, (on_its_way.is_some(),)) {
+                error.write_unraisable(py, Some(call.bind(py)));
+            }
+            if let Some(error) = on_its_way {
+                error.restore(py);
+            }
+        });
+    }
+}
