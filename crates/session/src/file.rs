@@ -65,6 +65,9 @@ const MAX_EVENTS: usize = 4096;
 const MAX_PENDING: usize = 16_384;
 /// Most memory of these entries: 2 KiB each, for deep paths. Those with long attributes are fewer.
 const MAX_PENDING_WEIGHT: usize = 32 << 20;
+/// Bytes that a session hashes without input or output of their size: holes, and chunks that are compared. With more, it returns to
+/// its driver, which may cancel it. It takes some 50 ms.
+const MAX_WORK: u64 = 64 << 20;
 /// Attempts to send a file that changes while it is read, or that arrives damaged.
 const MAX_ATTEMPTS: u8 = 3;
 

@@ -243,6 +243,11 @@ impl BondedStream {
         self.shared().cancel();
     }
 
+    /// Whether the calls that wait have ended.
+    pub fn is_cancelled(&self) -> bool {
+        self.shared().is_cancelled.load(Ordering::Acquire) || self.first().canceller().is_cancelled()
+    }
+
     /// What ends the calls that wait, for another thread.
     pub fn canceller(&self) -> impl Fn() + Send + use<> {
         let shared = Arc::downgrade(self.shared());

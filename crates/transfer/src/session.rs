@@ -376,7 +376,8 @@ fn take(session: &mut impl Session, answer: Answer) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Gives a receiver all of `block`. Writes its answers in between, when it takes no more input.
+/// Gives a receiver all of `block`. Writes its answers in between, when it takes no more input. A block may cost it long, so it may be
+/// cancelled there as well.
 fn feed(session: &mut impl Session, block: &[u8], stream: &BondedStream) -> Result<(), Trouble> {
     let mut rest = block;
     loop {
@@ -384,6 +385,9 @@ fn feed(session: &mut impl Session, block: &[u8], stream: &BondedStream) -> Resu
         rest = &rest[used..];
         if rest.is_empty() {
             return Ok(());
+        }
+        if stream.is_cancelled() {
+            return Err(ConnectionError::Cancelled.into());
         }
         write_pending(stream, session)?;
     }

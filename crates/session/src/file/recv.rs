@@ -10,7 +10,7 @@ mod wanted;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::{Change, FileEvent, MAX_EVENTS, Progress, Totals};
+use super::{Change, FileEvent, MAX_EVENTS, MAX_WORK, Progress, Totals};
 use crate::bond::Bonding;
 use crate::course::Course;
 use crate::error::{Abort, SessionError};
@@ -61,7 +61,7 @@ impl Default for ReceiveLimits {
 ///
 /// Received bytes go to [`handle_received`](Self::handle_received), best 64 to 256 KiB at a time. The session hashes
 /// file content and passes it to the store in slices of this input. If it takes fewer bytes than passed, the driver
-/// writes pending bytes, drains events, and passes the rest again. After progress of a store in the background, the
+/// writes pending bytes, drains events, looks whether the session is to be cancelled, and passes the rest again. After progress of a store in the background, the
 /// driver calls [`handle_store`](Self::handle_store).
 #[derive(Debug)]
 pub struct FileReceiver {
@@ -98,6 +98,10 @@ struct RecvState {
     skipped: u64,
     received: u64,
     spared: u64,
+    /// Bytes of holes that were hashed for the input under way.
+    work: u64,
+    /// Files with damaged chunks.
+    repairing: usize,
     granted: u64,
     stored: u64,
     totals: Totals,
@@ -180,7 +184,8 @@ impl FileReceiver {
             self.handle_store(store)?;
         }
         let mut rest = bytes;
-        while !self.is_over() && self.state.has_room() {
+        self.state.work = 0;
+        while !self.is_over() && self.state.has_room() && self.state.work < MAX_WORK {
             let handled = match self.decoder.next(&mut rest) {
                 Ok(None) => break,
                 Ok(Some(Piece::Data(data))) => self.state.on_data(store, data),
@@ -298,6 +303,8 @@ impl RecvState {
             skipped: 0,
             received: 0,
             spared: 0,
+            work: 0,
+            repairing: 0,
             granted: limits.window.max(INITIAL_CREDIT),
             stored: 0,
             totals: Totals::default(),

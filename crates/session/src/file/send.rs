@@ -97,6 +97,10 @@ struct SendState {
     expected: Option<(u64, u64)>,
     sent: u64,
     spared: u64,
+    /// Bytes of holes hashed and of chunks compared since the last poll.
+    work: u64,
+    /// Files of which the receiver claims chunks.
+    claimed: BTreeSet<EntryId>,
     granted: u64,
     stored: u64,
     totals: Totals,
@@ -133,6 +137,8 @@ struct Pending {
     change: Change,
     /// Whether the receiver has said if it wants it. True for all but files.
     is_answered: bool,
+    /// How often the receiver asked for damaged chunks.
+    repairs: u8,
 }
 
 /// The way of a file's content.
@@ -309,6 +315,8 @@ impl SendState {
             expected: Some((0, 0)),
             sent: 0,
             spared: 0,
+            work: 0,
+            claimed: BTreeSet::new(),
             granted: INITIAL_CREDIT,
             stored: 0,
             totals: Totals::default(),
@@ -320,6 +328,7 @@ impl SendState {
     /// An entry has its last answer, or needs none any more.
     fn take_pending(&mut self, id: EntryId) -> Option<Pending> {
         let pending = self.pending.remove(&id)?;
+        self.claimed.remove(&id);
         if let Some(weight) = pending.weight {
             self.waiting.remove(weight);
         }

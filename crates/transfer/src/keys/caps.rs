@@ -14,6 +14,9 @@ const SLEEP: Duration = Duration::from_millis(100);
 /// Smallest portion, bytes.
 const LEAST_PORTION: usize = 1024;
 
+/// Bytes that are hashed in the time of one that moves: at 1 Gbit/s, 2 GB/s are the work of one processor.
+const WORK_SHARE: u64 = 16;
+
 /// What the keys of a listener have used. Clones share everything.
 #[derive(Clone, Debug, Default)]
 pub struct Usages {
@@ -173,7 +176,7 @@ impl Permit {
         if !used.has_room(bytes, most) {
             return Err(NO_MORE_BYTES);
         }
-        used.claimed += bytes;
+        used.claimed = used.claimed.saturating_add(bytes);
         Ok(Claim { usage: Some(usage.clone()), left: bytes })
     }
 
@@ -188,8 +191,22 @@ impl Permit {
 
     /// The same for bytes of a file that has claimed them. Those beyond its claim count as others.
     pub fn charge_claimed(&self, bytes: usize, claim: &mut Claim, clock: Clock) -> Result<Duration, Exhausted> {
+        self.take(bytes as u64, bytes as u64, claim, clock)
+    }
+
+    /// The same for the bytes of a hole, which are hashed and do not move: they count whole, and take a part of their time.
+    pub fn charge_hole(&self, bytes: u64, claim: &mut Claim, clock: Clock) -> Result<Duration, Exhausted> {
+        self.take(bytes, bytes / WORK_SHARE, claim, clock)
+    }
+
+    /// The same for bytes that are only compared.
+    pub fn charge_work(&self, bytes: u64, clock: Clock) -> Result<Duration, Exhausted> {
+        self.take(0, bytes / WORK_SHARE, &mut Claim::default(), clock)
+    }
+
+    /// Counts `bytes`, and waits as long as the rate takes for `timed` bytes.
+    fn take(&self, bytes: u64, timed: u64, claim: &mut Claim, clock: Clock) -> Result<Duration, Exhausted> {
         let Some(usage) = &self.usage else { return Ok(Duration::ZERO) };
-        let bytes = bytes as u64;
         let mut used = usage.used();
         if used.revoked {
             return Err(REVOKED);
@@ -201,10 +218,10 @@ impl Permit {
             return Err(NO_MORE_BYTES);
         }
         // Without a cap, nothing is to be remembered.
-        used.bytes += self.bytes.map_or(0, |_| bytes);
+        used.bytes = used.bytes.saturating_add(self.bytes.map_or(0, |_| bytes));
         let Some(rate) = self.rate else { return Ok(Duration::ZERO) };
         let began = clock.now();
-        let turn = used.free_at.map_or(began, |at| at.max(began)) + rate.time_for(bytes);
+        let turn = used.free_at.map_or(began, |at| at.max(began)) + rate.time_for(timed);
         used.free_at = Some(turn);
         drop(used);
         loop {
@@ -311,6 +328,19 @@ mod tests {
         assert!(clock.now() - began < Duration::from_secs(10), "not the 1000 s of its rate");
         assert_eq!(first.charge(1, clock), Err(REVOKED));
         assert!(usages.begin(&alice).unwrap().charge(1, clock).is_ok());
+    }
+
+    #[test]
+    fn holes_count_as_bytes_and_take_a_sixteenth_of_their_time() {
+        let (usages, alice, clock) = (Usages::default(), grant("rate=8mbit bytes=1000000B"), Clock::start());
+        let permit = usages.begin(&alice).unwrap();
+        let mut claim = permit.claim(800_000).unwrap();
+        let (began, waited) = (clock.now(), permit.charge_hole(800_000, &mut claim, clock).unwrap());
+        assert!(waited >= Duration::from_millis(45) && clock.now() - began >= waited, "{waited:?}");
+        permit.charge_work(160_000, clock).unwrap();
+        assert!(clock.now() - began >= Duration::from_millis(60));
+        assert!(permit.charge_hole(200_001, &mut Claim::default(), clock).is_err());
+        assert!(permit.charge_hole(200_000, &mut Claim::default(), clock).is_ok());
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A source or store within the caps of its client.
 
 use farhaul_session::{
-    Change, Chunk, ChunkDigest, Commit, Digest, Ending, Entry, EntryId, FailCode, Failure, Figures, KnownChunk,
-    Leftover, Made, NameList, Next, RelPath, Scratch, ShownPath, Source, Stamp, Store, Verdict,
+    CHUNK_LEN, Change, Chunk, ChunkDigest, Commit, Digest, Ending, Entry, EntryId, FailCode, Failure, Figures,
+    KnownChunk, Leftover, Made, NameList, Next, RelPath, Scratch, ShownPath, Source, Stamp, Store, Verdict,
 };
 use farhaul_udp::Clock;
 
@@ -33,6 +33,25 @@ impl<T> Capped<T> {
         self.holding.add(waited);
         Ok(())
     }
+
+    /// The same for a hole.
+    fn charge_hole(&mut self, bytes: u64) -> Result<(), Failure> {
+        let waited = self.permit.charge_hole(bytes, &mut self.claim, self.clock).map_err(given_up)?;
+        self.holding.add(waited);
+        Ok(())
+    }
+
+    /// The same for bytes that are compared.
+    fn charge_work(&mut self, bytes: u64) -> Result<(), Failure> {
+        let waited = self.permit.charge_work(bytes, self.clock).map_err(given_up)?;
+        self.holding.add(waited);
+        Ok(())
+    }
+}
+
+/// The part of a hole at `offset` that a session hashes at once: no more than the rest of its chunk.
+fn at_once(offset: u64, hole: u64) -> u64 {
+    hole.min(CHUNK_LEN - offset % CHUNK_LEN)
 }
 
 fn given_up(used_up: Exhausted) -> Failure {
@@ -66,7 +85,13 @@ impl<T: Source> Source for Capped<T> {
     }
 
     fn read_known(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
-        self.inner.read_known(id, offset, out)
+        let chunk = self.inner.read_known(id, offset, out)?;
+        match chunk {
+            Chunk::Data(bytes) => self.charge_work(bytes as u64)?,
+            Chunk::Zeros(bytes) => self.charge_work(at_once(offset, bytes))?,
+            Chunk::Pending | Chunk::End => {}
+        }
+        Ok(chunk)
     }
 
     fn forget(&mut self, id: EntryId) {
@@ -76,8 +101,10 @@ impl<T: Source> Source for Capped<T> {
     fn read(&mut self, id: EntryId, offset: u64, out: &mut [u8]) -> Result<Chunk, Failure> {
         let portion = self.permit.portion().min(out.len());
         let chunk = self.inner.read(id, offset, &mut out[..portion])?;
-        if let Chunk::Data(bytes) = chunk {
-            self.charge(bytes)?;
+        match chunk {
+            Chunk::Data(bytes) => self.charge(bytes)?,
+            Chunk::Zeros(bytes) => self.charge_hole(at_once(offset, bytes))?,
+            Chunk::Pending | Chunk::End => {}
         }
         Ok(chunk)
     }
@@ -133,7 +160,10 @@ impl<T: Store> Store for Capped<T> {
     }
 
     fn poll_known(&mut self) -> Option<(EntryId, KnownChunk)> {
-        self.inner.poll_known()
+        let known = self.inner.poll_known()?;
+        // It was read and hashed already. A key that may do no more finds out at its next byte.
+        let _ = self.charge_work(CHUNK_LEN);
+        Some(known)
     }
 
     fn has_unknown(&self) -> bool {
@@ -141,6 +171,7 @@ impl<T: Store> Store for Capped<T> {
     }
 
     fn zeros(&mut self, id: EntryId, offset: u64, count: u64) -> Result<(), Failure> {
+        self.charge_hole(count)?;
         self.inner.zeros(id, offset, count)
     }
 

@@ -18,6 +18,13 @@ use crate::store::{Leftover, Store};
 /// Most damaged chunks that one frame names. The others come in the next attempt.
 const MAX_NAMED: usize = (MAX_SMALL - 8) / 8;
 
+/// Most attempts to send one file: those for changes of the source, and those for damage.
+const MAX_STARTS: u8 = 2 * MAX_ATTEMPTS;
+/// Most files with damaged chunks at a time. Each has a file open, or its bytes in memory. Further ones fail.
+const MAX_REPAIRING: usize = 64;
+/// Most gaps between the chunks of a file. A sender has as many as chunks are claimed in ranges, or damaged.
+const MAX_RUNS: usize = 1 << 16;
+
 /// A file that was announced, and has no last answer yet.
 #[derive(Debug)]
 pub(super) struct Pending {
@@ -33,12 +40,14 @@ pub(super) struct Pending {
     /// Chunks that arrived damaged.
     damaged: BTreeSet<u64>,
     attempts: u8,
+    /// How often its content began.
+    starts: u8,
 }
 
 impl Pending {
     pub(super) fn new(entry: Arc<Entry>, parent: Option<EntryId>, change: Change) -> Self {
         let (chunks, known, damaged) = (ChunkDigests::default(), BTreeMap::new(), BTreeSet::new());
-        Self { entry, parent, change, is_begun: false, chunks, known, damaged, attempts: 0 }
+        Self { entry, parent, change, is_begun: false, chunks, known, damaged, attempts: 0, starts: 0 }
     }
 }
 
@@ -58,11 +67,17 @@ pub(super) struct Content {
 
 impl Content {
     fn offset(&self) -> u64 {
-        self.hasher.index().saturating_mul(CHUNK_LEN) + self.hasher.len()
+        self.hasher.index().saturating_mul(CHUNK_LEN).saturating_add(self.hasher.len())
     }
 
-    fn end_of_chunk(&self) -> u64 {
-        chunk_range(self.hasher.index(), self.size).end
+    /// Bytes that the chunk under way still takes. In one attempt, no more come than the file has.
+    fn room(&self) -> u64 {
+        let end = chunk_range(self.hasher.index(), self.size).end;
+        end.saturating_sub(self.offset()).min(self.size.saturating_sub(self.done))
+    }
+
+    fn is_at_end_of_chunk(&self) -> bool {
+        self.offset() == chunk_range(self.hasher.index(), self.size).end
     }
 
     /// Whether chunks have frames of their own.
@@ -91,6 +106,10 @@ impl RecvState {
             self.content = Some(content);
             return Ok(());
         };
+        pending.starts = pending.starts.saturating_add(1);
+        if pending.starts > MAX_STARTS {
+            return Err(Violation::Limit("attempts to send a file").into());
+        }
         let has_changed = pending.entry.size != size || pending.entry.mtime != mtime;
         if has_changed {
             let old = pending.entry.size;
@@ -131,10 +150,10 @@ impl RecvState {
             return Err(Violation::OutOfPlace(FrameKind::Data).into());
         };
         let (id, offset) = (content.id, content.offset());
-        if count > content.end_of_chunk().saturating_sub(offset) {
+        if count > content.room() {
             return Err(Self::too_long(&self.pending, content, count).into());
         }
-        if count > self.granted - self.received {
+        if count > self.granted.saturating_sub(self.received) {
             return Err(Violation::CreditExceeded.into());
         }
         if count > self.limits.bytes.saturating_sub(self.received) {
@@ -143,9 +162,9 @@ impl RecvState {
         self.received += count;
         content.done += count;
         if content.is_discarded {
-            content.hasher.update(data);
-        } else if offset + count > self.limits.file_size {
-            content.hasher.update(data);
+            content.hasher.skip(count);
+        } else if offset.saturating_add(count) > self.limits.file_size {
+            content.hasher.skip(count);
             self.refuse_pending(store, id, FailCode::TooLarge.into())?;
         } else {
             content.hasher.update(data);
@@ -163,18 +182,21 @@ impl RecvState {
             return Err(Violation::OutOfPlace(FrameKind::Zeros).into());
         };
         let (id, offset) = (content.id, content.offset());
-        if count == 0 || count > content.end_of_chunk().saturating_sub(offset) {
+        if count == 0 || count > content.room() {
             return Err(Self::too_long(&self.pending, content, count).into());
         }
-        update_zeros(&mut content.hasher, count);
         content.done += count;
-        self.spared += count;
+        self.spared = self.spared.saturating_add(count);
         if content.is_discarded {
+            content.hasher.skip(count);
             return Ok(());
         }
-        if offset + count > self.limits.file_size {
+        if offset.saturating_add(count) > self.limits.file_size {
+            content.hasher.skip(count);
             return self.refuse_pending(store, id, FailCode::TooLarge.into());
         }
+        update_zeros(&mut content.hasher, count);
+        self.work = self.work.saturating_add(count);
         store.zeros(id, offset, count).or_else(|failure| self.refuse_pending(store, id, failure))
     }
 
@@ -193,7 +215,7 @@ impl RecvState {
         let sent = decode_whole(FrameKind::Chunk, body, |fields| Ok(ChunkDigest::from_bytes(fields.array()?)))?;
         let content = self.content.as_mut().ok_or(Violation::OutOfPlace(FrameKind::Chunk))?;
         let is_last = content.size == Entry::UNKNOWN_SIZE && !content.hasher.is_empty();
-        if !content.has_chunk_frames() || content.offset() != content.end_of_chunk() && !is_last {
+        if !content.has_chunk_frames() || !content.is_at_end_of_chunk() && !is_last {
             return Err(Violation::OutOfPlace(FrameKind::Chunk).into());
         }
         let (id, index) = (content.id, content.hasher.index());
@@ -202,6 +224,9 @@ impl RecvState {
             if digest == sent {
                 pending.damaged.remove(&index);
                 pending.chunks.put(&content.hasher);
+                if pending.chunks.runs() > MAX_RUNS {
+                    return Err(Violation::Limit("chunks in disorder").into());
+                }
                 store.chunk(id, index, &digest);
             } else {
                 pending.chunks.remove(index);
@@ -221,10 +246,14 @@ impl RecvState {
         if !content.hasher.is_empty() || index >= chunk_count(content.size) {
             return Err(Violation::OutOfPlace(FrameKind::Keep).into());
         }
-        content.hasher.start(index + 1);
         let range = chunk_range(index, content.size);
-        content.done += range.end - range.start;
-        self.spared += range.end - range.start;
+        let count = range.end - range.start;
+        if count > content.size.saturating_sub(content.done) {
+            return Err(Self::too_long(&self.pending, content, count).into());
+        }
+        content.hasher.start(index + 1);
+        content.done += count;
+        self.spared = self.spared.saturating_add(count);
         let id = content.id;
         let Some(pending) = self.pending.get_mut(&id).filter(|_| !content.is_discarded) else { return Ok(()) };
         if pending.chunks.get(index).is_some() || pending.damaged.contains(&index) {
@@ -286,7 +315,7 @@ impl RecvState {
     }
 
     fn commit<S: Store + ?Sized>(&mut self, store: &mut S, id: EntryId, digest: Digest) -> Result<(), SessionError> {
-        let Pending { entry, parent, change, .. } = self.pending.remove(&id).expect("the caller has found it");
+        let Pending { entry, parent, change, .. } = self.take_pending(id).expect("the caller has found it");
         let outcome = store.commit(id, &entry, &digest);
         self.settle(store, id, Committing { entry, parent, change, digest: Some(digest) }, outcome)
     }
@@ -295,14 +324,15 @@ impl RecvState {
     fn ask_again<S: Store + ?Sized>(&mut self, store: &mut S, id: EntryId) -> Result<(), SessionError> {
         let pending = self.pending.get_mut(&id).expect("the caller has found it");
         pending.attempts += 1;
-        if pending.attempts >= MAX_ATTEMPTS || !store.can_repair() {
+        self.repairing += usize::from(pending.attempts == 1);
+        if pending.attempts >= MAX_ATTEMPTS || self.repairing > MAX_REPAIRING || !store.can_repair() {
             let offset = pending.damaged.first().map_or(0, |index| index * CHUNK_LEN);
             let message = match pending.attempts {
                 1 => format!("the MiB at offset {offset} arrived damaged"),
                 attempts => format!("the MiB at offset {offset} arrived damaged {attempts} times"),
             };
             let (entry, parent) = (Arc::clone(&pending.entry), pending.parent);
-            self.pending.remove(&id);
+            self.take_pending(id);
             store.abort(id, Leftover::Remove);
             return self.refuse(store, id, (&entry, parent), Failure::new(FailCode::DigestMismatch, message));
         }
@@ -324,7 +354,7 @@ impl RecvState {
         }
         self.content = None;
         // This side refused it before, or has it.
-        let Some(Pending { entry, parent, is_begun, .. }) = self.pending.remove(&id) else { return Ok(()) };
+        let Some(Pending { entry, parent, is_begun, .. }) = self.take_pending(id) else { return Ok(()) };
         match is_begun {
             true => store.abort(id, if failure.code == FailCode::Io { Leftover::Keep } else { Leftover::Remove }),
             false => store.forget(id),
@@ -346,16 +376,22 @@ impl RecvState {
         if let Some(content) = self.content.as_mut().filter(|content| content.id == id) {
             content.is_discarded = true;
         }
-        let Some(Pending { entry, parent, is_begun, .. }) = self.pending.remove(&id) else { return Ok(()) };
+        let Some(Pending { entry, parent, is_begun, .. }) = self.take_pending(id) else { return Ok(()) };
         if is_begun {
             store.abort(id, Leftover::Keep);
         }
         self.refuse(store, id, (&entry, parent), failure)
     }
 
+    fn take_pending(&mut self, id: EntryId) -> Option<Pending> {
+        let pending = self.pending.remove(&id)?;
+        self.repairing -= usize::from(pending.attempts > 0);
+        Some(pending)
+    }
+
     fn too_long(pending: &BTreeMap<EntryId, Pending>, content: &Content, more: u64) -> Violation {
         let path = pending.get(&content.id).map_or_else(String::new, |pending| pending.entry.path.to_string());
-        Violation::Length { path, announced: content.size, received: content.done + more }
+        Violation::Length { path, announced: content.size, received: content.done.saturating_add(more) }
     }
 
     /// Whether a file is still expected from the sender.

@@ -10,12 +10,19 @@ use crate::error::{SessionError, Violation};
 use crate::failure::Failure;
 use crate::field::Malformed;
 use crate::figures::Figures;
-use crate::file::{Change, FileEvent, Side, decode_failed, entry_id};
+use crate::file::{Change, FileEvent, MAX_ATTEMPTS, Side, decode_failed, entry_id};
 use crate::frame_kind::FrameKind;
 use crate::framing::decode_whole;
 use crate::integrity::{ChunkDigest, Digest};
 use crate::manifest::{EntryId, EntryKind, ShownPath};
 use crate::opening::{Accept, received_abort};
+
+/// Most files with claimed chunks without their last answer. A store of this project has 64.
+const MAX_CLAIMED: usize = 256;
+/// Most digests of claimed chunks that wait, of one file if no other has claims: those of 1 TiB.
+const MAX_KNOWN: usize = 1 << 20;
+/// Most files whose damaged chunks wait to be sent again. A receiver of this project has 64.
+const MAX_REPAIRS: usize = 256;
 
 impl SendState {
     pub(super) fn on_frame(&mut self, kind: FrameKind, body: &[u8]) -> Result<(), SessionError> {
@@ -93,7 +100,16 @@ impl SendState {
             }
             Ok((id, change, claimed))
         })?;
-        let Some(pending) = self.first_answer(id)? else { return Ok(()) };
+        if self.first_answer(id)?.is_none() {
+            return Ok(());
+        }
+        if !claimed.is_empty() {
+            if self.claimed.len() >= MAX_CLAIMED {
+                return Err(Violation::Limit("files with claimed chunks"));
+            }
+            self.claimed.insert(id);
+        }
+        let Some(pending) = self.pending.get_mut(&id) else { return Ok(()) };
         pending.change = change;
         match pending.stage {
             Stage::Announced => {
@@ -135,8 +151,9 @@ impl SendState {
             };
             Ok((id, index, digest))
         })?;
+        let most = MAX_KNOWN / self.claimed.len().max(1);
         if let Some(current) = self.current.as_mut().filter(|current| current.id == id) {
-            return if current.plan.resolve(index, digest) || current.is_refused {
+            return if current.plan.resolve(index, digest, most) || current.is_refused {
                 Ok(())
             } else {
                 Err(Violation::UnknownEntry)
@@ -144,7 +161,7 @@ impl SendState {
         }
         match self.pending.get_mut(&id).map(|pending| &mut pending.stage) {
             // It comes before the file's turn.
-            Some(Stage::Wanted(plan)) => plan.resolve(index, digest).then_some(()).ok_or(Violation::UnknownEntry),
+            Some(Stage::Wanted(plan)) => plan.resolve(index, digest, most).then_some(()).ok_or(Violation::UnknownEntry),
             // The file failed meanwhile, or was sent in another attempt.
             _ if id.0 < self.entries => Ok(()),
             _ => Err(Violation::UnknownEntry),
@@ -160,9 +177,13 @@ impl SendState {
             }
             Ok((id, chunks))
         })?;
-        let Some(pending) = self.pending.get(&id).filter(|pending| matches!(pending.stage, Stage::Sent(_))) else {
+        let Some(pending) = self.pending.get_mut(&id).filter(|pending| matches!(pending.stage, Stage::Sent(_))) else {
             return Err(Violation::UnknownEntry);
         };
+        pending.repairs += 1;
+        if pending.repairs >= MAX_ATTEMPTS || self.repairs.len() >= MAX_REPAIRS {
+            return Err(Violation::Limit("repairs"));
+        }
         let count = crate::integrity::chunk_count(pending.entry.size);
         // An empty file has no chunks, and yet a digest that may arrive damaged.
         if chunks.is_empty() && count > 0 || chunks.iter().any(|&index| index >= count) {

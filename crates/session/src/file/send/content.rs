@@ -213,6 +213,7 @@ impl SendState {
                 update_zeros(&mut current.hasher, count);
                 current.done += count;
                 self.spared += count;
+                self.work += count;
                 self.out.put(|out| put_frame(out, FrameKind::Zeros, |out| out.extend_from_slice(&count.to_be_bytes())));
                 true
             }
@@ -249,6 +250,7 @@ impl SendState {
         let current = self.current.as_mut().expect("only called while a file is under way");
         current.hasher.start(index);
         let range = chunk_range(index, current.size());
+        self.work += range.end - range.start;
         self.scratch.resize(BLOCK, 0);
         while current.offset() < range.end {
             let offset = current.offset();
@@ -368,7 +370,7 @@ fn ended_early() -> Failure {
 
 /// Appends zeros to a chunk.
 pub(in crate::file) fn update_zeros(hasher: &mut ChunkHasher, count: u64) {
-    const ZEROS: [u8; 16 << 10] = [0; 16 << 10];
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
     let mut rest = count;
     while rest > 0 {
         let step = usize::try_from(rest).unwrap_or(ZEROS.len()).min(ZEROS.len());

@@ -6,7 +6,7 @@ use super::{Names, Pending, SendPhase, SendState, Stage};
 use crate::course::Course;
 use crate::failure::{FailCode, Failure};
 use crate::figures::Figures;
-use crate::file::{Change, FileEvent, MAX_EVENTS, MAX_PENDING, Side};
+use crate::file::{Change, FileEvent, MAX_EVENTS, MAX_PENDING, MAX_WORK, Side};
 use crate::frame_kind::FrameKind;
 use crate::framing::put_frame;
 use crate::manifest::{Entry, EntryId, EntryKind, ShownPath};
@@ -30,7 +30,11 @@ impl SendState {
         while let Some(id) = self.forgotten.pop() {
             source.forget(id);
         }
+        self.work = 0;
         while !self.course.is_over() && self.has_room() {
+            if self.work >= MAX_WORK && !self.out.pending().is_empty() {
+                break;
+            }
             let announces = self.between < ENTRIES_BETWEEN || !self.has_content();
             if announces && self.announce(source) {
                 self.between += 1;
@@ -135,7 +139,7 @@ impl SendState {
             self.waiting.add(weight);
         }
         let (entry, change) = (Arc::new(entry), Change::default());
-        let pending = Pending { entry, weight, stage: Stage::Announced, change, is_answered };
+        let pending = Pending { entry, weight, stage: Stage::Announced, change, is_answered, repairs: 0 };
         self.pending.insert(id, pending);
     }
 

@@ -6,6 +6,9 @@ use std::ops::Range;
 use crate::integrity::{ChunkDigest, ChunkDigests, chunk_count, chunk_range};
 use crate::manifest::Entry;
 
+/// With so many digests, chunks are compared and sent in turns.
+const MANY: usize = 1024;
+
 /// What remains of one file. First the chunks that nobody has, then those that the receiver claims, as it tells their
 /// digests.
 #[derive(Debug)]
@@ -15,7 +18,7 @@ pub(super) struct Plan {
     /// The next chunk that is looked at.
     next: u64,
     /// Chunks to send besides, which were looked at before.
-    again: VecDeque<u64>,
+    again: VecDeque<Range<u64>>,
     /// Claimed chunks at or behind `next`, ascending.
     skipped: VecDeque<Range<u64>>,
     /// Claimed chunks without a digest yet, ascending.
@@ -24,6 +27,8 @@ pub(super) struct Plan {
     resolved: VecDeque<(u64, ChunkDigest)>,
     /// Chunks below this one were sent before the receiver's answer.
     sent_before: u64,
+    /// Whether the last step sent a chunk while many could be compared.
+    has_sent: bool,
     /// Whether the receiver wants the content. Before it says so, the first chunk may be sent, which is all of a small file.
     is_wanted: bool,
 }
@@ -57,6 +62,7 @@ impl Plan {
             unresolved: VecDeque::new(),
             resolved: VecDeque::new(),
             sent_before: 0,
+            has_sent: false,
             is_wanted: true,
         }
     }
@@ -77,13 +83,16 @@ impl Plan {
         if let Some(last) = self.skipped.back_mut() {
             last.end = last.end.min(self.count);
         }
-        self.again.retain(|index| *index < self.count);
+        self.again.retain(|range| range.start < self.count);
+        self.again.iter_mut().for_each(|range| range.end = range.end.min(self.count));
         self.resolved.retain(|(index, _)| *index < self.count);
     }
 
     /// These chunks alone.
     pub(super) fn only(chunks: Vec<u64>) -> Self {
-        Self { again: chunks.into(), ..Self::of(0) }
+        let mut plan = Self::of(0);
+        chunks.into_iter().for_each(|index| plan.send_after_all(index));
+        plan
     }
 
     /// All of a file that changed from `old_size` to `size`. The receiver has the chunks in `digests`, and a chunk may be
@@ -94,14 +103,15 @@ impl Plan {
         for index in 0..plan.count {
             match digests.get(index).filter(|_| chunk_range(index, size) == chunk_range(index, old_size)) {
                 Some(digest) => plan.resolved.push_back((index, digest)),
-                None => plan.again.push_back(index),
+                None => plan.send_after_all(index),
             }
         }
         plan
     }
 
-    /// The receiver tells about a claimed chunk. Returns whether it was this chunk's turn.
-    pub(super) fn resolve(&mut self, index: u64, digest: Option<ChunkDigest>) -> bool {
+    /// The receiver tells about a claimed chunk. Returns whether it was this chunk's turn. With `most` chunks to compare, further ones
+    /// are sent.
+    pub(super) fn resolve(&mut self, index: u64, digest: Option<ChunkDigest>, most: usize) -> bool {
         let Some(range) = self.unresolved.front_mut().filter(|range| range.start == index) else { return false };
         range.start += 1;
         if range.is_empty() {
@@ -111,16 +121,19 @@ impl Plan {
             // It is on its way already, or the file became shorter.
             return true;
         }
-        match digest {
+        match digest.filter(|_| self.resolved.len() < most) {
             Some(digest) => self.resolved.push_back((index, digest)),
-            None => self.again.push_back(index),
+            None => self.send_after_all(index),
         }
         true
     }
 
     /// A compared chunk differs.
     pub(super) fn send_after_all(&mut self, index: u64) {
-        self.again.push_back(index);
+        match self.again.back_mut().filter(|last| last.end == index) {
+            Some(last) => last.end += 1,
+            None => self.again.push_back(index..index + 1),
+        }
     }
 
     /// The next step.
@@ -128,6 +141,11 @@ impl Plan {
         if !self.is_wanted && self.next > 0 && self.next < self.count {
             return Step::Wait;
         }
+        // A queue of digests that grows is worked off beside the chunks that are missing.
+        if self.resolved.len() >= MANY && std::mem::take(&mut self.has_sent) {
+            return self.compare_next();
+        }
+        self.has_sent = true;
         while let Some(range) = self.skipped.front() {
             if range.end <= self.next {
                 self.skipped.pop_front();
@@ -141,13 +159,23 @@ impl Plan {
             self.next += 1;
             return Step::Send(self.next - 1);
         }
-        if let Some(index) = self.again.pop_front() {
+        if let Some(range) = self.again.front_mut() {
+            let index = range.start;
+            range.start += 1;
+            if range.is_empty() {
+                self.again.pop_front();
+            }
             return Step::Send(index);
         }
-        if let Some((index, digest)) = self.resolved.pop_front() {
-            return Step::Compare(index, digest);
+        self.compare_next()
+    }
+
+    fn compare_next(&mut self) -> Step {
+        match self.resolved.pop_front() {
+            Some((index, digest)) => Step::Compare(index, digest),
+            None if self.unresolved.is_empty() => Step::End,
+            None => Step::Wait,
         }
-        if self.unresolved.is_empty() { Step::End } else { Step::Wait }
     }
 }
 
@@ -184,12 +212,12 @@ mod tests {
         let mut plan = unanswered(6 * CHUNK_LEN);
         plan.want(&[1..3, 4..5]);
         assert_eq!(steps(&mut plan), [Step::Send(0), Step::Send(3), Step::Send(5), Step::Wait]);
-        assert!(!plan.resolve(2, None), "out of turn");
-        assert!(plan.resolve(1, Some(digest(1))) && plan.resolve(2, None));
+        assert!(!plan.resolve(2, None, MANY), "out of turn");
+        assert!(plan.resolve(1, Some(digest(1)), MANY) && plan.resolve(2, None, MANY));
         assert_eq!(steps(&mut plan), [Step::Send(2), Step::Compare(1, digest(1)), Step::Wait]);
         plan.send_after_all(1);
-        assert!(plan.resolve(4, Some(digest(4))));
-        assert!(!plan.resolve(5, None), "never claimed");
+        assert!(plan.resolve(4, Some(digest(4)), MANY));
+        assert!(!plan.resolve(5, None, MANY), "never claimed");
         assert_eq!(steps(&mut plan), [Step::Send(1), Step::Compare(4, digest(4)), Step::End]);
     }
 
@@ -199,7 +227,7 @@ mod tests {
         assert_eq!(steps(&mut plan), [Step::Send(0), Step::Wait]);
         plan.want(&[0..1, 1..2]);
         assert_eq!(steps(&mut plan), [Step::Send(2), Step::Wait]);
-        assert!(plan.resolve(0, Some(digest(0))) && plan.resolve(1, None));
+        assert!(plan.resolve(0, Some(digest(0)), MANY) && plan.resolve(1, None, MANY));
         assert_eq!(steps(&mut plan), [Step::Send(1), Step::End]);
         assert_eq!(steps(&mut unanswered(0)), [Step::End]);
         assert_eq!(steps(&mut unanswered(CHUNK_LEN)), [Step::Send(0), Step::End]);
@@ -223,9 +251,25 @@ mod tests {
     fn claims_beyond_the_end_are_heard_and_change_nothing() {
         let mut plan = unanswered(CHUNK_LEN);
         plan.want(&[0..1, 5..7]);
-        assert!(plan.resolve(0, Some(digest(0))));
+        assert!(plan.resolve(0, Some(digest(0)), MANY));
         assert_eq!(steps(&mut plan), [Step::Compare(0, digest(0)), Step::Wait]);
-        assert!(plan.resolve(5, None) && plan.resolve(6, None));
+        assert!(plan.resolve(5, None, MANY) && plan.resolve(6, None, MANY));
         assert_eq!(plan.step(), Step::End);
+    }
+
+    /// Ten times as many digests as may wait.
+    #[test]
+    fn digests_beyond_their_bound_are_sent_and_many_are_compared_beside_the_others() {
+        let count = 20 * MANY as u64;
+        let mut plan = unanswered(count * CHUNK_LEN);
+        plan.want(&[0..1, 1..count / 2]);
+        let known = digest(0);
+        (0..count / 2).for_each(|index| assert!(plan.resolve(index, Some(known), MANY)));
+        assert_eq!((plan.resolved.len(), plan.again.len()), (MANY, 1));
+        let all = steps(&mut plan);
+        assert!(matches!(all[..3], [Step::Send(_), Step::Compare(0, _), Step::Send(_)]), "{:?}", &all[..3]);
+        let compared = all.iter().filter(|step| matches!(step, Step::Compare(..))).count();
+        let sent = all.iter().filter(|step| matches!(step, Step::Send(_))).count();
+        assert_eq!((compared, compared + sent), (MANY, 20 * MANY));
     }
 }

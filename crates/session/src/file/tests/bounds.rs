@@ -1,12 +1,12 @@
 //! What a peer makes this side remember, fed with ten times what is kept.
 
-use super::super::{Change, FileReceiver, FileSender, MAX_PENDING, MAX_PENDING_WEIGHT, ReceiveLimits};
+use super::super::{Change, FileReceiver, FileSender, MAX_PENDING, MAX_PENDING_WEIGHT, MAX_WORK, ReceiveLimits};
 use super::path;
 use crate::error::{SessionError, Violation};
 use crate::failure::{FailCode, Failure};
 use crate::frame_kind::FrameKind;
 use crate::framing::put_frame;
-use crate::integrity::Digest;
+use crate::integrity::{CHUNK_LEN, Digest};
 use crate::manifest::{Attribute, Entry, EntryId, EntryKind, Mtime, Properties, Stamp};
 use crate::opening::{Open, Push, Request};
 use crate::path_rules::RelPath;
@@ -201,4 +201,121 @@ fn a_receiver_that_never_answers_stops_the_walk() {
             assert!(sender.progress().entries <= most as u64 + 1, "{}", sender.progress().entries);
         }
     }
+}
+
+/// Frames of the content of one file, the entry 0, of this size.
+fn begun(size: u64) -> Vec<u8> {
+    let mut file = entry("0", EntryKind::File, Properties::default());
+    file.size = size;
+    [framed(&file), content(size)].concat()
+}
+
+fn frame(kind: FrameKind, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_frame(&mut bytes, kind, |out| out.extend_from_slice(body));
+    bytes
+}
+
+fn content(size: u64) -> Vec<u8> {
+    frame(FrameKind::Content, &[&0u64.to_be_bytes()[..], &size.to_be_bytes(), &[0; 12]].concat())
+}
+
+/// A chunk that is a hole, with a wrong digest, which costs its receiver as much as the right one.
+fn hole() -> Vec<u8> {
+    [frame(FrameKind::Zeros, &CHUNK_LEN.to_be_bytes()), frame(FrameKind::Chunk, &[0; 32])].concat()
+}
+
+#[test]
+fn a_file_is_begun_a_few_times_and_gets_its_bytes_once_in_each() {
+    let wants = || Target { has_all: false, scratches: 0 };
+    let anew = std::iter::once(begun(9)).chain((0..60).map(|_| content(9)));
+    let (outcome, _) = feed(receiver(Kept::default()), &mut wants(), anew);
+    assert_eq!(outcome, Err(Violation::Limit("attempts to send a file").into()));
+    let back = || frame(FrameKind::Seek, &0u64.to_be_bytes());
+    let twice = [begun(2 * CHUNK_LEN), hole(), back(), hole(), back(), hole()];
+    let (outcome, _) = feed(receiver(Kept::default()), &mut wants(), twice.into_iter());
+    assert!(matches!(outcome, Err(SessionError::PeerMisbehaved(Violation::Length { .. }))), "{outcome:?}");
+}
+
+#[test]
+fn holes_return_to_the_driver_before_they_have_cost_much() {
+    let (mut receiver, mut store) = (receiver(Kept::default()), Target { has_all: false, scratches: 0 });
+    let all = 10 * MAX_WORK / CHUNK_LEN;
+    let said = [begun(1 << 40), (0..all).flat_map(|_| hole()).collect()].concat();
+    let (mut rest, mut calls) = (&said[..], 0);
+    while !rest.is_empty() {
+        let before = receiver.progress().spared;
+        rest = &rest[receiver.handle_received(&mut store, rest).unwrap()..];
+        assert!(receiver.progress().spared - before <= MAX_WORK, "call {calls}");
+        calls += 1;
+    }
+    assert!(calls >= 10, "{calls}");
+}
+
+/// A file of 1 TiB that is a hole.
+struct Hole(bool);
+
+impl Source for Hole {
+    fn next_entry(&mut self, _: EntryId) -> Next {
+        let entry = Entry::new(path("0"), EntryKind::File, 1 << 40, 0o644, Mtime::default());
+        if std::mem::replace(&mut self.0, true) { Next::End } else { Next::Entry(entry) }
+    }
+    fn open(&mut self, _: EntryId) -> Result<Stamp, Failure> {
+        Ok(Stamp { size: 1 << 40, mtime: Mtime::default() })
+    }
+    fn read(&mut self, _: EntryId, offset: u64, _: &mut [u8]) -> Result<Chunk, Failure> {
+        Ok(Chunk::Zeros((1 << 40) - offset))
+    }
+    fn recheck(&mut self, id: EntryId) -> Result<Stamp, Failure> {
+        self.open(id)
+    }
+    fn close(&mut self, _: EntryId) {}
+}
+
+fn sender_of(source: &mut impl Source) -> FileSender {
+    let mut sender = FileSender::answer(&Open::new(Request::Push(Push::default()), 1 << 20));
+    while let count @ 1.. = sender.poll_write(source).len() {
+        sender.handle_written(count);
+        while sender.poll_event().is_some() {}
+    }
+    sender
+}
+
+#[test]
+fn holes_of_a_sender_return_to_the_driver_before_they_have_cost_much() {
+    let mut source = Hole(false);
+    let mut sender = sender_of(&mut source);
+    sender.handle_received(&frame(FrameKind::Want, &[0; 9])).unwrap();
+    let mut polls = 0;
+    while sender.progress().spared < 10 * MAX_WORK {
+        let before = sender.progress().spared;
+        let count = sender.poll_write(&mut source).len();
+        assert!(sender.progress().spared - before <= MAX_WORK + CHUNK_LEN, "poll {polls}");
+        sender.handle_written(count);
+        polls += 1;
+    }
+    assert!(polls >= 9, "{polls}");
+}
+
+#[test]
+fn a_receiver_may_ask_for_damaged_chunks_a_few_times_and_claim_chunks_of_some_files() {
+    let mut source = Endless(Properties::default(), true);
+    let mut sender = sender_of(&mut source);
+    let again = frame(FrameKind::Again, &0u64.to_be_bytes());
+    let mut asked = 0;
+    let outcome = loop {
+        if let Err(error) = sender.handle_received(&again) {
+            break error;
+        }
+        asked += 1;
+        let count = sender.poll_write(&mut source).len();
+        sender.handle_written(count);
+        while sender.poll_event().is_some() {}
+    };
+    assert_eq!((outcome, asked), (Violation::Limit("repairs").into(), 2));
+
+    let mut sender = sender_of(&mut Endless(Properties::default(), true));
+    let claim = |id: u64| [&id.to_be_bytes()[..], &[0], &0u64.to_be_bytes(), &1u64.to_be_bytes()].concat();
+    let outcome = (0..16_000).find_map(|id| sender.handle_received(&frame(FrameKind::Want, &claim(id))).err());
+    assert_eq!(outcome, Some(Violation::Limit("files with claimed chunks").into()));
 }
