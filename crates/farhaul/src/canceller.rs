@@ -1,10 +1,10 @@
 //! Ending blocked calls from another thread.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
-use farhaul_udp::Waker;
+use farhaul_udp::{UdpSocket, Waker};
 
 /// Ends blocked calls of a stream, a listener or a whole endpoint, from another thread or from a signal handler.
 ///
@@ -16,6 +16,8 @@ pub struct Canceller {
     flag: Arc<CancelFlag>,
     notice: Arc<AtomicBool>,
     driver: Waker,
+    /// It is only counted: a drop of the last share would free memory, which a signal handler must not do.
+    socket: Weak<UdpSocket>,
 }
 
 /// Whether calls must end, in the lowest bit, and the number of cancellations, in the others.
@@ -53,8 +55,11 @@ impl CancelFlag {
 }
 
 impl Canceller {
-    pub(crate) fn new(flag: &Arc<CancelFlag>, (notice, driver): (Arc<AtomicBool>, Waker)) -> Self {
-        Self { flag: Arc::clone(flag), notice, driver }
+    pub(crate) fn new(
+        flag: &Arc<CancelFlag>,
+        (notice, driver, socket): (Arc<AtomicBool>, Waker, Weak<UdpSocket>),
+    ) -> Self {
+        Self { flag: Arc::clone(flag), notice, driver, socket }
     }
 
     /// Ends the calls, now and until [`reset`](Canceller::reset).
@@ -71,6 +76,11 @@ impl Canceller {
     /// between continues to wait.
     pub fn reset(&self) {
         self.flag.0.fetch_and(!RAISED, Ordering::Release);
+    }
+
+    /// Whether the port is open, so that there may be calls to end. Of a closed one, a canceller still holds a file descriptor.
+    pub fn is_port_open(&self) -> bool {
+        self.socket.strong_count() > 0
     }
 
     /// Whether it was cancelled and not reset since.

@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Weak};
 
 use farhaul_proto::Mode;
 use farhaul_proto::probe::StableConfig;
@@ -40,7 +40,25 @@ pub struct Endpoint {
     port: Arc<Port>,
 }
 
+/// A handle of a port that does not keep it open.
+#[derive(Clone)]
+pub struct WeakEndpoint {
+    port: Weak<Port>,
+}
+
+impl WeakEndpoint {
+    /// The endpoint. `None` once its last handle is gone.
+    pub fn upgrade(&self) -> Option<Endpoint> {
+        self.port.upgrade().map(|port| Endpoint { port })
+    }
+}
+
 impl Endpoint {
+    /// A handle that does not keep the port open.
+    pub fn downgrade(&self) -> WeakEndpoint {
+        WeakEndpoint { port: Arc::downgrade(&self.port) }
+    }
+
     /// Settings for a port, before it is opened.
     pub fn builder() -> Builder {
         Builder::default()
@@ -377,6 +395,12 @@ impl Listener {
     /// The address cannot be resolved, or its port not be opened.
     pub fn plain(address: impl ToSocketAddrs) -> Result<Self, Error> {
         first_that_works(&resolve(address)?, |to| Endpoint::plain(to.peer)?.listen())
+    }
+}
+
+impl fmt::Debug for WeakEndpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakEndpoint").finish_non_exhaustive()
     }
 }
 

@@ -90,7 +90,7 @@ pub use canceller::Canceller;
 pub use connection::Connection;
 pub use control_stream::{CeilingFigures, ControlStream};
 pub use driver::wait_idle;
-pub use endpoint::Endpoint;
+pub use endpoint::{Endpoint, WeakEndpoint};
 pub use error::Error;
 pub use farhaul_cc as cc;
 pub use farhaul_proto::{ConnectError, ConnectionLost, MinProgress, PathMemory, PeerIncompatible, Stats, Totals};

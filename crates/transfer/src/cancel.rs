@@ -29,6 +29,8 @@ struct Shared {
 struct State {
     reason: Option<Error>,
     on_cancel: Vec<Box<dyn Fn() + Send>>,
+    /// What ends calls of open ports.
+    cancellers: Vec<Canceller>,
     /// Whether a cancellation has been asked for that is not carried out yet.
     is_coming: Option<Box<dyn Fn() -> bool + Send>>,
 }
@@ -44,10 +46,12 @@ impl Cancellation {
         let mut state = self.state();
         state.reason.get_or_insert(reason);
         self.0.is_cancelled.store(true, Ordering::Release);
-        let all = std::mem::take(&mut state.on_cancel);
+        let State { on_cancel, cancellers, .. } = &mut *state;
+        let (all, ports) = (std::mem::take(on_cancel), std::mem::take(cancellers));
         // They may look at this cancellation.
         drop(state);
         all.iter().for_each(|what| what());
+        ports.iter().for_each(Canceller::cancel);
     }
 
     /// Whether it was cancelled.
@@ -88,7 +92,14 @@ impl Cancellation {
 
     /// Ends the calls behind `canceller` on a cancellation, or at once if there was one.
     pub fn cancels(&self, canceller: Canceller) {
-        self.on_cancel(move || canceller.cancel());
+        let mut state = self.state();
+        if self.is_cancelled() {
+            drop(state);
+            return canceller.cancel();
+        }
+        // Whoever connects again and again does not collect those of closed ports.
+        state.cancellers.retain(Canceller::is_port_open);
+        state.cancellers.push(canceller);
     }
 
     /// Has `is_coming` tell whether a cancellation has been asked for that is not carried out yet, such as a pending signal.

@@ -220,7 +220,7 @@ impl<T: Streams + Channels> Core<T> {
         if self.all_left() {
             self.departure = None;
         } else {
-            self.departure.get_or_insert_with(Departure::begin);
+            self.departure.get_or_insert_with(Departure::of_connections);
         }
     }
 

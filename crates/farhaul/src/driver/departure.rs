@@ -15,37 +15,51 @@ pub(super) const LONGEST_DEPARTURE: Duration = LONGEST_CLOSE.saturating_add(GRAC
 /// Longest time that [`wait_idle`] takes.
 const LONGEST_WAIT: Duration = LONGEST_DEPARTURE.saturating_add(GRACE);
 
-/// Ports of this process that are closing connections or are about to be closed.
-static DEPARTING: Mutex<usize> = Mutex::new(0);
-static NONE_LEFT: Condvar = Condvar::new();
+/// Ports of this process that are closing connections, and the numbers of those that are about to be closed.
+static DEPARTING: Mutex<Vec<Option<u16>>> = Mutex::new(Vec::new());
+/// One of them is closed.
+static LEFT: Condvar = Condvar::new();
 
 /// A port that is closing connections, until the peers have been told. Or a port whose last handle is gone, until it is
 /// closed.
 #[derive(Debug)]
-pub(super) struct Departure(());
+pub(super) struct Departure(Option<u16>);
 
 impl Departure {
-    /// Counts one more.
-    pub(super) fn begin() -> Self {
-        *DEPARTING.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        Self(())
+    /// Of a port that closes connections.
+    pub(super) fn of_connections() -> Self {
+        Self::begin(None)
+    }
+
+    /// Of the port with this number, which has no handle any more.
+    pub(super) fn of_port(number: u16) -> Self {
+        Self::begin(Some(number))
+    }
+
+    fn begin(port: Option<u16>) -> Self {
+        DEPARTING.lock().unwrap_or_else(PoisonError::into_inner).push(port);
+        Self(port)
     }
 }
 
 impl Drop for Departure {
     fn drop(&mut self) {
         let mut departing = DEPARTING.lock().unwrap_or_else(PoisonError::into_inner);
-        *departing -= 1;
-        if *departing == 0 {
-            NONE_LEFT.notify_all();
-        }
+        let place = departing.iter().position(|port| *port == self.0);
+        departing.swap_remove(place.expect("each is there until its drop"));
+        LEFT.notify_all();
     }
 }
 
 /// The number of departing ports.
 #[cfg(test)]
 pub(super) fn departing() -> usize {
-    *DEPARTING.lock().unwrap_or_else(PoisonError::into_inner)
+    DEPARTING.lock().unwrap_or_else(PoisonError::into_inner).len()
+}
+
+/// Waits until this process has closed the port with this number, if that has no handle any more. Returns whether it waited.
+pub(super) fn wait_closed(number: u16) -> bool {
+    wait_while(|departing| departing.contains(&Some(number)))
 }
 
 /// Waits for all connections that this process finished, closed or dropped, until their peers have been told. Then
@@ -55,11 +69,17 @@ pub(super) fn departing() -> usize {
 /// Closing and dropping never wait. The port's driver thread sends the close packet three times, in case datagrams are
 /// lost, and then closes the port. That takes two RTTs with their variation, and two seconds at most. If the process
 /// exits earlier, only the first close packet may have left. If that one is lost, the peer notices the end only at its own
-/// time-out. So call this at the end of `main`, or before opening the same port again.
+/// time-out. So call this at the end of `main`. To open the same port again waits for its close by itself.
 ///
 /// Never waits longer than three seconds. Returns at once if no connection is closing.
 pub fn wait_idle() {
-    let departing = DEPARTING.lock().unwrap_or_else(PoisonError::into_inner);
-    // The caller cannot use the result, which tells whether a port still departs.
-    let _ = NONE_LEFT.wait_timeout_while(departing, LONGEST_WAIT, |departing| *departing > 0);
+    // The caller cannot use the result, which tells whether something departed.
+    let _ = wait_while(|departing| !departing.is_empty());
+}
+
+fn wait_while(mut waits: impl FnMut(&mut Vec<Option<u16>>) -> bool) -> bool {
+    let mut departing = DEPARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let must_wait = waits(&mut departing);
+    drop(LEFT.wait_timeout_while(departing, LONGEST_WAIT, waits));
+    must_wait
 }

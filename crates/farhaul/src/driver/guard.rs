@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 #[cfg(any(test, feature = "tokio"))]
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -96,7 +96,7 @@ impl<T: Streams + Channels> Shared<T> {
     /// Notes that the last handle is gone. From now on, [`wait_idle`](super::wait_idle) waits until
     /// the port closes.
     pub(super) fn depart(&self) {
-        self.departure.get_or_init(Departure::begin);
+        self.departure.get_or_init(|| Departure::of_port(self.local_addr().port()));
     }
 
     /// The address of the UDP port.
@@ -119,9 +119,9 @@ impl<T: Streams + Channels> Shared<T> {
         self.socket.recv_drops().ok()
     }
 
-    /// The endpoint-wide notice and the thread to wake, for a canceller.
-    pub(crate) fn cancellation(&self) -> (Arc<AtomicBool>, Waker) {
-        (Arc::clone(&self.cancelled), self.driver.clone())
+    /// The endpoint-wide notice, the thread to wake, and the socket, which tells whether the port is open, for a canceller.
+    pub(crate) fn cancellation(&self) -> (Arc<AtomicBool>, Waker, Weak<UdpSocket>) {
+        (Arc::clone(&self.cancelled), self.driver.clone(), Arc::downgrade(&self.socket))
     }
 
     /// The instant that is `timeout` from now.

@@ -83,7 +83,7 @@ struct Clients {
     usages: Usages,
     refused: SyncSender<Refusal>,
     /// Refusals that are reported. Anybody can cause them.
-    reported: Quota,
+    reported: Arc<Quota>,
 }
 
 impl Admission {
@@ -97,7 +97,8 @@ impl Admission {
         let keys = RwLock::new(file.as_ref().map(KeysFile::read).transpose()?.unwrap_or_default());
         let (refused, refusals) = sync_channel(WAITING_REFUSALS);
         let (own, usages) = (identity.public(), Usages::default());
-        let reported = Quota::of_warnings(Clock::start(), "callers were refused, because their keys are not admitted,");
+        let about = "callers were refused, because their keys are not admitted,";
+        let reported = Arc::new(Quota::of_warnings(Clock::start(), about));
         let clients = Arc::new(Clients { own, anybody, service, file, keys, usages, refused, reported });
         Ok(Self { identity, cipher, clients, refusals: Arc::new(Mutex::new(Some(refusals))), key_file: None })
     }
@@ -118,12 +119,14 @@ impl Admission {
         Security::new(self.identity.clone(), Arc::clone(&self.clients)).cipher(self.cipher)
     }
 
-    /// Reports the clients that are not admitted, for as long as the port is open.
+    /// Reports the clients that are not admitted, until neither the port nor anybody else has these clients any more.
     pub fn report_refusals(&self, events: &Events) -> Result<(), Error> {
         let Some(refusals) = self.refusals.lock().unwrap_or_else(PoisonError::into_inner).take() else { return Ok(()) };
-        let (events, clients) = (events.clone(), Arc::clone(&self.clients));
+        let Clients { reported, file, .. } = &*self.clients;
+        // The clients themselves would never go: they have the other end of the channel.
+        let (events, reported, file) = (events.clone(), Arc::clone(reported), file.clone());
         let thread = thread::Builder::new().name("refusals".into());
-        thread.spawn(move || clients.report(&refusals, &events))?;
+        thread.spawn(move || report(&refusals, (&reported, &events), file.as_ref().map(KeysFile::path)))?;
         Ok(())
     }
 
@@ -225,18 +228,6 @@ impl Admission {
 }
 
 impl Clients {
-    /// Reports refusals within their quota, for as long as the port is open.
-    fn report(&self, refusals: &Receiver<Refusal>, events: &Events) {
-        let file = self.file.as_ref().map(KeysFile::path);
-        loop {
-            match refusals.recv_timeout(quota::PERIOD) {
-                Ok(refusal) => self.reported.warn(events, || refusal.words(file)),
-                Err(RecvTimeoutError::Timeout) => self.reported.look(events),
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-        }
-    }
-
     fn rights(&self, from: SocketAddr, key: PublicKey) -> Result<Rights, Cause> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         self.rights_by(&keys, from, key, today())
@@ -278,6 +269,17 @@ impl Trust for Clients {
                 }
                 false
             }
+        }
+    }
+}
+
+/// Reports refusals within their quota, for as long as somebody may be refused.
+fn report(refusals: &Receiver<Refusal>, (reported, events): (&Quota, &Events), file: Option<&Path>) {
+    loop {
+        match refusals.recv_timeout(quota::PERIOD) {
+            Ok(refusal) => reported.warn(events, || refusal.words(file)),
+            Err(RecvTimeoutError::Timeout) => reported.look(events),
+            Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }

@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use farhaul::{Endpoint, Listener, Stream};
+use farhaul::{Endpoint, Listener, Stream, WeakEndpoint};
 use farhaul_session::{AbortCode, Open, Request, refusal};
 use farhaul_udp::Clock;
 
@@ -226,18 +226,22 @@ pub fn reload(clients: &Admission, endpoint: &Endpoint, events: &Events) {
 /// The system gives no thread.
 pub fn guard(environment: &Environment, clients: &Admission, endpoint: &Endpoint) -> Result<(), Error> {
     clients.report_refusals(&environment.events)?;
-    let (clock, events) = (environment.clock, environment.events.clone());
-    let (clients, port) = (clients.clone(), endpoint.clone());
-    thread::Builder::new().name("guard".into()).spawn(move || watch_port(clock, &clients, &events, &port))?;
+    let (its, clients, port) = (environment.clone(), clients.clone(), endpoint.downgrade());
+    let guard = thread::Builder::new().name("guard".into()).spawn(move || watch_port(&its, &clients, &port))?;
+    environment.cancellation.on_cancel(move || guard.thread().unpark());
     Ok(())
 }
 
-/// Ends the connections of keys that expire, and warns of many forged datagrams. Ends with the port.
-fn watch_port(clock: Clock, clients: &Admission, events: &Events, port: &Endpoint) {
+/// Ends the connections of keys that expire, and warns of many forged datagrams. Ends by a cancellation, or with the port, which it
+/// does not keep open.
+fn watch_port(Environment { clock, events, cancellation, .. }: &Environment, clients: &Admission, port: &WeakEndpoint) {
     let mut alarm = Alarm::default();
     loop {
         for _ in 0..LOOKS {
-            thread::park_timeout(LOOK);
+            if !cancellation.is_cancelled() {
+                thread::park_timeout(LOOK);
+            }
+            let Some(port) = port.upgrade().filter(|_| !cancellation.is_cancelled()) else { return };
             let Ok(invalid) = port.invalid_datagrams() else { return };
             if let Some(rate) = alarm.look(clock.now(), invalid) {
                 events.warn(&format!(
@@ -245,7 +249,7 @@ fn watch_port(clock: Clock, clients: &Admission, events: &Events, port: &Endpoin
                 ));
             }
         }
-        match clients.end_expired(port) {
+        match port.upgrade().map_or(0, |port| clients.end_expired(&port)) {
             0 => {}
             ended => events.note(&format!("keys of clients have expired{}", losses(ended))),
         }
