@@ -18,7 +18,7 @@
 //! or another word refuses the whole file, so that a misspelt limit never means no limit.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Component, PathBuf};
 
 use farhaul_units::{ByteSize, Network, Rate};
 
@@ -175,8 +175,9 @@ impl Grant {
                     }
                 }
                 let path = PathBuf::from(path);
-                if !path.is_absolute() {
-                    return Err(refused("path", "it must begin with /"));
+                // What lies above depends on links, and rights are compared name by name.
+                if !path.is_absolute() || path.components().any(|part| part == Component::ParentDir) {
+                    return Err(refused("path", "it must begin with / and have no .."));
                 }
                 self.paths.push(PathGrant { path, write, delete });
                 Ok(())
@@ -320,6 +321,7 @@ mod tests {
             "expires=2027-02-29",
             "expires=soon",
             "path=data",
+            "path=/data/../secret",
             "path=/data,rw",
             "path=/data,write,write",
             "path=/data,delete,write,delete",

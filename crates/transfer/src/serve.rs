@@ -46,7 +46,7 @@ use self::permissions::Permissions;
 use crate::connect;
 use crate::copy::missing::{Missing, select};
 use crate::copy::partial::Target;
-use crate::disk::{Directory, DiskSource, DiskStore, Reach, Selection, Wording};
+use crate::disk::{Directory, DiskSource, DiskStore, HeldDirectories, Place, Reach, Right, Selection, Wording};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::event::Event;
@@ -67,7 +67,6 @@ const SESSIONS: usize = 64;
 pub struct DirectoryServer {
     /// The root as it was named, for messages.
     path: PathBuf,
-    root: Arc<Directory>,
     /// `None` for plain connections, whose callers are anybody.
     clients: Option<Admission>,
     /// The plain clients beside those with keys.
@@ -86,13 +85,16 @@ impl DirectoryServer {
     /// # Errors
     /// The root is no directory that can be read.
     pub fn of(root: &Path, clients: Option<Admission>, read_only: bool) -> Result<Self, Error> {
-        let directory = open(root)?;
+        let named = root.canonicalize().and_then(|path| Ok((Directory::open(&path)?, path)));
+        let (directory, path) = named.map_err(|error| no_root(root, &error))?;
+        let directories = HeldDirectories::below(directory);
         let usages = clients.as_ref().map(Admission::usages).unwrap_or_default();
-        let permissions =
-            Permissions::new(root, read_only, usages, PlainClients::MAX_RATE).map_err(|error| no_root(root, &error))?;
-        let (path, root) = (root.to_owned(), Arc::new(directory));
+        if let Some(clients) = &clients {
+            clients.hold_directories(&directories);
+        }
+        let permissions = Permissions::new((path, directories), read_only, usages, PlainClients::MAX_RATE);
         let (sessions, idle, served) = (SESSIONS, Some(IDLE), Arc::default());
-        Ok(Self { path, root, clients, plain: None, permissions, sessions, idle, served })
+        Ok(Self { path: root.to_owned(), clients, plain: None, permissions, sessions, idle, served })
     }
 
     /// The same with plain clients beside those with keys.
@@ -123,8 +125,13 @@ impl DirectoryServer {
         self
     }
 
-    /// The root without links in its path.
+    /// The root without links in its path, for messages. The server itself uses [`directory`](Self::directory).
     pub fn root(&self) -> &Path {
+        self.permissions.path()
+    }
+
+    /// The root, held open.
+    pub fn directory(&self) -> &Directory {
         self.permissions.root()
     }
 
@@ -165,16 +172,13 @@ impl DirectoryServer {
             quotas: &quotas,
         };
         let callers = Callers::new(&limits, &self.served, environment.clock);
+        self.permissions.missing().iter().for_each(|missing| environment.events.warn(missing));
         begin(&callers);
         let hosting = Hosting { environment, settings, peer_decides_cap: false };
         let serving = Serving { server: self, hosting, plain_connections: &plain_connections, unlisted: &unlisted };
         let greet = |stream: &Stream, peer| serving.greet(stream, peer);
         listener::run(environment, (listener, greet), (&limits, &callers), |caller| serving.serve(caller))
     }
-}
-
-fn open(root: &Path) -> Result<Directory, Error> {
-    Directory::open(root).map_err(|error| no_root(root, &error))
 }
 
 fn no_root(root: &Path, error: &io::Error) -> Error {
@@ -194,25 +198,29 @@ struct Serving<'a> {
 
 impl Serving<'_> {
     fn serve(&self, caller: &Caller) {
-        let (rights, permissions) = (self.rights(caller), &self.server.permissions);
+        let permissions = &self.server.permissions;
+        let client = permissions.of(self.rights(caller));
         match &caller.open.request {
             Request::Push(push) => {
-                let deletes = push.rules.delete.map_or(Ok(()), |_| permissions.may_delete(&rights, &push.target));
-                match deletes.and_then(|()| permissions.writes(&rights, &push.target)) {
-                    Ok(permit) => self.receive(caller, push, permit),
+                let deletes = push.rules.delete.map_or(Ok(()), |_| client.place(Right::Delete, &push.target).map(drop));
+                let place = deletes.and_then(|()| client.place(Right::Write, &push.target));
+                match place.and_then(|place| Ok((place, client.begins()?))) {
+                    Ok((place, permit)) => self.receive(caller, push, (&place, permit)),
                     Err((code, why)) => caller.refuse(code, &why),
                 }
             }
-            Request::Pull(pull) => match permissions.reads(&rights, &pull.paths) {
-                Ok(permit) => self.send(caller, pull, (&rights, permit)),
-                Err((code, why)) => caller.refuse(code, &why),
-            },
-            Request::Files => match permissions.begins(&rights) {
+            Request::Pull(pull) => {
+                let places = pull.paths.iter().map(|path| client.entry(path)).collect::<Result<Vec<_>, _>>();
+                match places.and_then(|places| Ok((places, client.begins()?))) {
+                    Ok((places, permit)) => self.send(caller, pull, (&places, permit)),
+                    Err((code, why)) => caller.refuse(code, &why),
+                }
+            }
+            Request::Files => match client.begins() {
                 Ok(permit) => {
                     let Environment { clock, events, .. } = self.hosting.environment;
-                    let events = events.of_session(caller.session);
-                    let guard = KeyGuard::new(permissions, (&rights, permit), (*clock, events));
-                    let reach = Reach::Beneath(Arc::clone(&self.server.root));
+                    let guard = KeyGuard::new(&client, permit, (*clock, events.of_session(caller.session)));
+                    let reach = Reach::Beneath(Arc::clone(permissions.root()));
                     let (report, result) = self.hosting.serve_files(caller, reach, guard);
                     self.report(caller, report, result);
                 }
@@ -239,11 +247,11 @@ impl Serving<'_> {
         }
     }
 
-    fn receive(&self, caller: &Caller, push: &Push, permit: Permit) {
-        let (root, clock) = (&self.server.root, self.hosting.environment.clock);
+    fn receive(&self, caller: &Caller, push: &Push, (place, permit): (&Place, Permit)) {
+        let clock = self.hosting.environment.clock;
         let (target, holding) = (Target::beneath(&self.server.path, &push.target), Holding::default());
         let open = || {
-            let store = DiskStore::beneath(root, &push.target, push.target_is_directory)?;
+            let store = DiskStore::beneath(&place.start, &place.below, push.target_is_directory)?;
             let events = self.hosting.environment.events.of_session(caller.session);
             let patience = patience(&push.rules, &caller.stream, self.hosting.environment, events);
             let Hosting { settings, environment, .. } = &self.hosting;
@@ -256,26 +264,14 @@ impl Serving<'_> {
         }
     }
 
-    fn send(&self, caller: &Caller, pull: &Pull, (rights, permit): (&Rights, Permit)) {
-        let root = &self.server.root;
+    fn send(&self, caller: &Caller, pull: &Pull, (places, permit): (&[Place], Permit)) {
         let begun = self.hosting.begin_to_send(caller);
         let wording = if pull.patterns { Wording::Patterns } else { Wording::Literal };
-        let alone = || Selection::each_beneath(root, &pull.paths, wording, pull.recursive);
-        let each = || pull.paths.iter().map(ShownPath::from).zip(alone());
-        let all = || Selection::beneath(root, &pull.paths, wording, pull.recursive);
-        let source = match (&pull.names, &pull.paths[..]) {
-            (Some(_), [base, ..]) => DiskSource::by_names_beneath(root, base, pull.recursive)
-                .map_err(|error| Missing::one(ShownPath::from(base), &error)),
-            _ => match select(all(), pull.single, each) {
-                Ok(selection) => {
-                    // A path may be permitted as a pattern, and lead elsewhere.
-                    if let Err((code, why)) = self.server.permissions.may_read(rights, selection.paths()) {
-                        return caller.refuse(code, &why);
-                    }
-                    Ok(DiskSource::of(selection))
-                }
-                Err(missing) => Err(missing),
-            },
+        let each = || pull.paths.iter().map(ShownPath::from).zip(Selection::each_at(places, wording, pull.recursive));
+        let source = match (&pull.names, places, &pull.paths[..]) {
+            (Some(_), [base, ..], [path, ..]) => DiskSource::by_names_beneath(&base.start, &base.below, pull.recursive)
+                .map_err(|error| Missing::one(ShownPath::from(path), &error)),
+            _ => select(Selection::at(places, wording, pull.recursive), pull.single, each).map(DiskSource::of),
         };
         let (report, result) = match source {
             Ok(source) => {

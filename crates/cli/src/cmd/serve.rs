@@ -67,14 +67,14 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Fault> {
     let control = Socket::bind().ok();
     let scrapers = args.metrics.as_ref().map(open_metrics).transpose()?;
     // Threads that are started from here on are confined as well.
-    let (reloading, confinement) = contain(args, &output, (clients, plain), server.root())?;
+    let (reloading, confinement) = contain(args, &output, (clients, plain), &server)?;
     let endpoint = open_port(args, &settings, clients, plain)?;
     output.do_not_wait();
     // A caller may keep a control stream beside its copies.
     endpoint.answer_probes().map_err(|error| context.connection_fault(&error, &endpoint.local_addr()))?;
     // Sessions with original programs are always plain.
     let beside = Original::of(&settings.protocol).filter(|_| clients.is_none()).map(|original| {
-        let root = Directory::open(&args.root).map_err(|error| no_root(args, &error))?;
+        let root = server.directory().reopened().map_err(|error| no_root(args, &error.into()))?;
         Beside::new(args, (original, root), &endpoint, (context, &output), &server.served())
     });
     let beside = beside.transpose()?;
@@ -297,9 +297,9 @@ fn contain(
     args: &ServeArgs,
     output: &Output,
     (clients, plain): (Option<&Admission>, Option<&Plain>),
-    root: &Path,
+    server: &DirectoryServer,
 ) -> Result<(Option<Reloading>, Confinement), Fault> {
-    secrets::check(args, output, (clients, plain.is_some()), root)?;
+    secrets::check(args, output, (clients, plain.is_some()), server.root())?;
     // Confined threads cannot read it any more.
     disk::umask();
     let files = files_to_read_again(clients, plain)?;
@@ -315,7 +315,7 @@ fn contain(
         return Ok((reloading, Confinement::None));
     }
     privileges::hide_memory()?;
-    Ok((reloading, confine::to_root(root, !args.read_only)?))
+    Ok((reloading, confine::to_root(server.directory(), !args.read_only)?))
 }
 
 /// The files that SIGHUP has the server read again, with absolute paths.

@@ -26,6 +26,7 @@ mod integrity;
 mod ipv6;
 mod key_caps;
 mod key_log;
+mod key_paths;
 mod keys;
 mod lab;
 mod library;

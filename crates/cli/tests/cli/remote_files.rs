@@ -184,17 +184,19 @@ fn a_key_does_what_its_line_permits_within_its_caps() {
     }
     runs("mkdir", &[], &["write/d"]).succeeds();
     runs("mv", &[], &["all/f", "write/g"]).succeeds();
-    runs("rm", &["-r"], &["all"]).succeeds();
+    runs("rm", &["-r"], &["all"]).fails(3, &["the directory of a key"]);
+    runs("mkdir", &[], &["all/d"]).succeeds();
+    runs("rm", &["-r"], &["all/d"]).succeeds();
     // The bytes of all sessions: 20 B are four files.
     for _ in 0..4 {
         assert_eq!(runs("cat", &[], &["read/f"]).stdout.len(), 5);
     }
     runs("cat", &[], &["read/f"]).fails(5, &["may move no more bytes"]);
-    let changes: Vec<Value> = (0..3).map(|_| server.wait_for("file")).collect();
+    let changes: Vec<Value> = (0..4).map(|_| server.wait_for("file")).collect();
     let shown =
         |record: &Value| (record["status"].as_str().unwrap().to_owned(), record["path"].as_str().unwrap().to_owned());
-    let expected =
-        [("made", "write/d"), ("renamed", "write/g"), ("removed", "all")].map(|(s, p)| (s.to_owned(), p.to_owned()));
+    let expected = [("made", "write/d"), ("renamed", "write/g"), ("made", "all/d"), ("removed", "all/d")]
+        .map(|(s, p)| (s.to_owned(), p.to_owned()));
     assert_eq!(changes.iter().map(shown).collect::<Vec<_>>(), expected);
 }
 

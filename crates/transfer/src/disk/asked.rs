@@ -116,7 +116,7 @@ impl Asked {
         let start = root.descend(&before).map_err(|error| if is_missing(&error) { no_match() } else { error })?;
         let mut all = Vec::new();
         for (below, mut names) in expand(&start, patterns, budget)? {
-            // What is too long for a path of a copy has none that permissions could be compared with.
+            // What is too long for a path is reached by no copy.
             let Ok(whole) = joined(before.components().iter().chain(below.components())) else { continue };
             let room = MAX_PATH.saturating_sub(whole.to_bytes().len() + 1);
             names.retain(|name| name.as_bytes().len() <= room && whole.components().len() < MAX_DEPTH);
@@ -157,20 +157,14 @@ impl Asked {
         self.place.open()
     }
 
-    /// Its path below the root of a peer's request; `None` for a path of this machine's user.
-    pub(super) fn path_beneath(&self) -> Option<RelPath> {
-        match &self.place {
-            AskedPlace::Beneath(_, parent) => parent.join(self.name.clone()).ok(),
-            AskedPlace::Named(..) => None,
-        }
-    }
-
     /// Whether both are one entry.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.name == other.name
             && match (&self.place, &other.place) {
                 (AskedPlace::Named(start, below), AskedPlace::Named(its, of_it)) => start == its && below == of_it,
-                (AskedPlace::Beneath(_, below), AskedPlace::Beneath(_, of_it)) => below == of_it,
+                (AskedPlace::Beneath(start, below), AskedPlace::Beneath(its, of_it)) => {
+                    start.is_same(its) && below == of_it
+                }
                 _ => false,
             }
     }

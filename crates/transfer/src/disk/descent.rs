@@ -41,7 +41,7 @@ impl Directory {
             }
             at = Some(at.as_ref().unwrap_or(self).descend_at_once(&path)?);
         }
-        at.map_or_else(|| self.duplicate(), Ok)
+        at.map_or_else(|| self.reopened(), Ok)
     }
 
     fn descend_at_once(&self, path: &[u8]) -> Result<Self, Errno> {

@@ -1,10 +1,12 @@
 //! An open directory. Its entries are reached by one name at a time, and never through a symbolic link.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use farhaul_session::{Component, Mtime, own_name};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags};
@@ -31,15 +33,38 @@ pub(super) const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).unio
 pub struct Directory {
     handle: OwnedFd,
     identity: Identity,
+    kept: Kept,
     #[cfg(test)]
     folding: folding::Folding,
 }
 
 /// Device and inode. No other directory has them while this one exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Identity(u64, u64);
 
+/// Directories that nobody may remove or rename, as if something were mounted there. Clones share everything.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Kept(Option<Arc<RwLock<BTreeSet<Identity>>>>);
+
+impl Kept {
+    /// None yet.
+    pub(super) fn none_yet() -> Self {
+        Self(Some(Arc::default()))
+    }
+
+    /// Keeps these alone.
+    pub(super) fn set(&self, kept: BTreeSet<Identity>) {
+        if let Some(all) = &self.0 {
+            *all.write().unwrap_or_else(PoisonError::into_inner) = kept;
+        }
+    }
+}
+
 impl Identity {
+    const fn of(stat: &Stat) -> Self {
+        Self(stat.st_dev, stat.st_ino)
+    }
+
     pub(super) const fn device(self) -> u64 {
         self.0
     }
@@ -59,7 +84,8 @@ impl Directory {
         let stat = rustix::fs::fstat(&handle)?;
         Ok(Self {
             handle,
-            identity: Identity(stat.st_dev, stat.st_ino),
+            identity: Identity::of(&stat),
+            kept: Kept::default(),
             #[cfg(test)]
             folding: folding::Folding::default(),
         })
@@ -67,16 +93,37 @@ impl Directory {
 
     /// Wraps the handle of a directory just opened below this one.
     pub(super) fn opened_below(&self, handle: OwnedFd) -> Result<Self, Errno> {
-        let opened = Self::opened(handle)?;
+        let opened = Self { kept: self.kept.clone(), ..Self::opened(handle)? };
         #[cfg(test)]
         let opened = Self { folding: self.folding, ..opened };
         Ok(opened)
+    }
+
+    /// The same, where these directories stay below it.
+    pub(super) fn keeping(self, kept: Kept) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// Whether the directory that a stat describes stays.
+    pub(super) fn keeps(&self, stat: &Stat) -> bool {
+        self.kept
+            .0
+            .as_ref()
+            .is_some_and(|kept| kept.read().unwrap_or_else(PoisonError::into_inner).contains(&Identity::of(stat)))
     }
 
     /// The bytes of a name as the file system gets them.
     #[cfg(not(test))]
     pub(super) fn spelled<'a>(&self, name: &'a Component) -> std::borrow::Cow<'a, [u8]> {
         name.as_bytes().into()
+    }
+
+    /// The same directory, opened to be read. The handle may have been opened only to name it.
+    ///
+    /// # Errors
+    /// It may not be read.
+    pub fn reopened(&self) -> Result<Self, Errno> {
+        self.opened_below(rustix::fs::openat(&self.handle, ".", OPEN_DIR, Mode::empty())?)
     }
 
     /// Another handle of the same directory.
@@ -189,8 +236,11 @@ impl Directory {
         rustix::fs::unlinkat(&self.handle, &*self.spelled(name), AtFlags::empty())
     }
 
-    /// Removes the directory of that name, if it is empty.
+    /// Removes the directory of that name, if it is empty. One that stays is busy.
     pub(super) fn remove_directory(&self, name: &Component) -> Result<(), Errno> {
+        if self.kept.0.is_some() && self.keeps(&self.stat(name)?) {
+            return Err(Errno::BUSY);
+        }
         rustix::fs::unlinkat(&self.handle, &*self.spelled(name), AtFlags::REMOVEDIR)
     }
 

@@ -3,10 +3,14 @@
 use farhaul_session::{FailCode, Failure};
 use rustix::io::Errno;
 
+/// Why a directory can be neither removed nor renamed.
+const BUSY: &str = "a key of this server names it or a directory in it, or something is mounted there";
+
 /// The failure of an attempt to `action`, with the system's message.
 pub(super) fn failure(action: &str, errno: Errno) -> Failure {
     let code = code(errno);
     match code {
+        FailCode::Refused => Failure::new(code, format!("cannot {action}: {BUSY}")),
         // These have one reason, which the code names.
         FailCode::NoSpace | FailCode::Quota | FailCode::ReadOnly | FailCode::PermissionDenied | FailCode::NotFound => {
             Failure::new(code, format!("cannot {action}"))
@@ -42,6 +46,7 @@ fn code(errno: Errno) -> FailCode {
         Errno::NOSPC => FailCode::NoSpace,
         Errno::DQUOT => FailCode::Quota,
         Errno::ROFS => FailCode::ReadOnly,
+        Errno::BUSY => FailCode::Refused,
         Errno::FBIG | Errno::OVERFLOW => FailCode::TooLarge,
         Errno::ACCESS | Errno::PERM => FailCode::PermissionDenied,
         Errno::NOENT => FailCode::NotFound,

@@ -86,7 +86,7 @@ impl<'a, G: Guard> DiskFiles<'a, G> {
         self.reach.parent(place, (&self.guard, right))?.ok_or_else(|| {
             Failure::new(
                 FailCode::NameRefused,
-                "the root, . and .. have no name that could change; name the entry itself",
+                "the root, the directory of a key, . and .. have no name that could change; name the entry itself",
             )
         })
     }

@@ -3,13 +3,13 @@
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
 
 use farhaul_session::{Component, FailCode, Failure, RelPath, ShownPath, own_name};
 
 use super::asked::Asked;
 use super::directory::Directory;
 use super::expansion::Budget;
+use super::held::Place;
 
 /// Files and directories that exist, for a [`DiskSource`](super::DiskSource). Each arrives under a name of its own.
 #[derive(Debug)]
@@ -46,19 +46,13 @@ impl Wording {
         .map(Picked::Entries)
     }
 
-    fn beneath(
-        self,
-        root: &Arc<Directory>,
-        path: &RelPath,
-        recursive: bool,
-        budget: &mut Budget,
-    ) -> io::Result<Picked> {
-        if !recursive && path.is_root() {
+    fn beneath(self, place: &Place, recursive: bool, budget: &mut Budget) -> io::Result<Picked> {
+        if !recursive && place.below.is_root() {
             return Ok(Picked::Content(ShownPath::new(b".")));
         }
         match self {
-            Self::Literal => Asked::beneath(root, path),
-            Self::Patterns => Asked::beneath_or_matching(root, path, budget),
+            Self::Literal => Asked::beneath(&place.start, &place.below),
+            Self::Patterns => Asked::beneath_or_matching(&place.start, &place.below, budget),
         }
         .map(Picked::Entries)
     }
@@ -91,9 +85,13 @@ impl Selection {
     /// A path does not exist or may not be read, nothing matches a pattern, too much does, or two entries have the same
     /// name.
     pub fn beneath(root: &Directory, paths: &[RelPath], wording: Wording, recursive: bool) -> io::Result<Self> {
-        let root = Arc::new(root.duplicate()?);
+        Self::at(&Place::each(root, paths)?, wording, recursive)
+    }
+
+    /// The same for places below several directories.
+    pub(crate) fn at(places: &[Place], wording: Wording, recursive: bool) -> io::Result<Self> {
         let mut budget = Budget::new();
-        Self::of(paths.iter().map(|path| wording.beneath(&root, path, recursive, &mut budget)), recursive)
+        Self::of(places.iter().map(|place| wording.beneath(place, recursive, &mut budget)), recursive)
     }
 
     /// A selection for each of the given paths alone, as [`named`](Self::named). All share the bounds of one selection.
@@ -108,19 +106,16 @@ impl Selection {
             .map(move |path| Self::of(std::iter::once(wording.named(path.as_ref(), recursive, &mut budget)), recursive))
     }
 
-    /// A selection for each of the paths alone, as [`beneath`](Self::beneath). All share the bounds of one selection.
-    pub fn each_beneath(
-        root: &Directory,
-        paths: &[RelPath],
+    /// A selection for each of the places alone, as [`at`](Self::at). All share the bounds of one selection.
+    pub(crate) fn each_at(
+        places: &[Place],
         wording: Wording,
         recursive: bool,
     ) -> impl Iterator<Item = io::Result<Self>> {
-        let root = root.duplicate().map(Arc::new);
         let mut budget = Budget::new();
-        paths.iter().map(move |path| match &root {
-            Ok(root) => Self::of(std::iter::once(wording.beneath(root, path, recursive, &mut budget)), recursive),
-            Err(error) => Err((*error).into()),
-        })
+        places
+            .iter()
+            .map(move |place| Self::of(std::iter::once(wording.beneath(place, recursive, &mut budget)), recursive))
     }
 
     fn of(each: impl Iterator<Item = io::Result<Picked>>, recursive: bool) -> io::Result<Self> {
@@ -154,10 +149,5 @@ impl Selection {
     /// The names that they arrive under, in the order of the copy: ascending by their bytes.
     pub fn names(&self) -> impl Iterator<Item = &Component> {
         self.asked.iter().rev().map(|asked| &asked.sent_as)
-    }
-
-    /// Their paths below the root of a peer's request.
-    pub fn paths(&self) -> impl Iterator<Item = RelPath> {
-        self.asked.iter().rev().filter_map(Asked::path_beneath)
     }
 }

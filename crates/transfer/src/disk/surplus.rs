@@ -191,7 +191,7 @@ fn collect(
     }
     let directory = places.directory(parent)?;
     let stat = directory.stat(name).map_err(|error| failure("read", error))?;
-    if kind(&stat) == FileType::Directory {
+    if kind(&stat) == FileType::Directory && !directory.keeps(&stat) {
         let path = parent.join(name.clone()).map_err(|error| Failure::new(FailCode::NameRefused, error.to_string()))?;
         let opened = directory.child(name).and_then(|child| Ok((child.names()?, child)));
         let (names, child) = opened.map_err(|error| failure("open", error))?;

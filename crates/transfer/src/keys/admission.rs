@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread;
 
 use farhaul::security::{AuthorizedKeys, Cipher, KeyPair, NotAdmitted, PublicKey, Security, Trust};
@@ -17,6 +17,7 @@ use super::files;
 use super::refusal::{Cause, Refusal};
 use super::rights::Rights;
 use super::who::Who;
+use crate::disk::HeldDirectories;
 use crate::error::{Code, Error};
 use crate::event::Events;
 use crate::quota::{self, Quota};
@@ -80,6 +81,8 @@ struct Clients {
     service: Service,
     file: Option<KeysFile>,
     keys: RwLock<AuthorizedKeys>,
+    /// The directories of the keys, below the roots of the servers that they are for.
+    directories: Mutex<Vec<HeldDirectories>>,
     usages: Usages,
     refused: SyncSender<Refusal>,
     /// Refusals that are reported. Anybody can cause them.
@@ -99,7 +102,8 @@ impl Admission {
         let (own, usages) = (identity.public(), Usages::default());
         let about = "callers were refused, because their keys are not admitted,";
         let reported = Arc::new(Quota::of_warnings(Clock::start(), about));
-        let clients = Arc::new(Clients { own, anybody, service, file, keys, usages, refused, reported });
+        let directories = Mutex::default();
+        let clients = Arc::new(Clients { own, anybody, service, file, keys, directories, usages, refused, reported });
         Ok(Self { identity, cipher, clients, refusals: Arc::new(Mutex::new(Some(refusals))), key_file: None })
     }
 
@@ -143,8 +147,24 @@ impl Admission {
         let Some(file) = &self.clients.file else { return Ok(0) };
         let keys = file.read()?;
         let before = std::mem::replace(&mut *self.clients.keys.write().unwrap_or_else(PoisonError::into_inner), keys);
+        self.clients.directories().iter().for_each(|directories| self.clients.hold(directories));
         self.clients.usages.reset();
         Ok(self.end_unwelcome(endpoint, &before))
+    }
+
+    /// Has the directories of the keys held below a root, from now on whenever the file is read.
+    pub(crate) fn hold_directories(&self, directories: &HeldDirectories) {
+        self.clients.hold(directories);
+        self.clients.directories().push(directories.clone());
+    }
+
+    /// The directories of the keys that grant nothing, each with the reason.
+    pub(crate) fn missing_directories(&self) -> Vec<String> {
+        self.clients
+            .directories()
+            .iter()
+            .flat_map(|directories| directories.now().missing().collect::<Vec<_>>())
+            .collect()
     }
 
     /// Ends the connections of keys that have expired. Returns their number.
@@ -228,6 +248,16 @@ impl Admission {
 }
 
 impl Clients {
+    fn directories(&self) -> MutexGuard<'_, Vec<HeldDirectories>> {
+        self.directories.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Holds the directories of the keys of now.
+    fn hold(&self, directories: &HeldDirectories) {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner).clone();
+        directories.hold(keys.grants().iter().flat_map(|grant| grant.paths.iter().map(|path| &*path.path)));
+    }
+
     fn rights(&self, from: SocketAddr, key: PublicKey) -> Result<Rights, Cause> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         self.rights_by(&keys, from, key, today())

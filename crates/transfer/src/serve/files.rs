@@ -1,5 +1,7 @@
 //! A session of the file service: the guard of its client, and its run on a stream.
 
+use std::sync::Arc;
+
 use farhaul::Stream;
 use farhaul_session::{
     Abort, FailCode, Failure, FileServer, RelPath, ServicePath, ServiceTotals, SessionError, ShownPath,
@@ -8,10 +10,10 @@ use farhaul_udp::Clock;
 
 use super::hosting::{Hosted, Hosting};
 use super::listener::Caller;
-use super::permissions::Permissions;
-use crate::disk::{DiskFiles, Guard, Reach, Right};
+use super::permissions::Client;
+use crate::disk::{Directory, DiskFiles, Guard, Place, Reach, Right};
 use crate::event::{Event, Events, FileChange};
-use crate::keys::{Claim, Exhausted, Permit, Rights};
+use crate::keys::{Claim, Exhausted, Permit};
 use crate::report::{Direction, Report};
 use crate::session::Session;
 use crate::session::file::Working;
@@ -20,31 +22,21 @@ use crate::session::measure::{self, Meter};
 /// What a client of a server may do, by its key.
 #[derive(Debug)]
 pub(crate) struct KeyGuard<'a> {
-    permissions: &'a Permissions,
-    rights: &'a Rights,
+    client: &'a Client<'a>,
     permit: Permit,
     clock: Clock,
     events: Events,
 }
 
 impl<'a> KeyGuard<'a> {
-    pub(crate) fn new(
-        permissions: &'a Permissions,
-        (rights, permit): (&'a Rights, Permit),
-        (clock, events): (Clock, Events),
-    ) -> Self {
-        Self { permissions, rights, permit, clock, events }
+    pub(crate) fn new(client: &'a Client<'a>, permit: Permit, (clock, events): (Clock, Events)) -> Self {
+        Self { client, permit, clock, events }
     }
 }
 
 impl Guard for KeyGuard<'_> {
-    fn permits(&self, right: Right, path: &RelPath) -> Result<(), Failure> {
-        let permitted = match right {
-            Right::Read => self.permissions.may_read(self.rights, std::iter::once(path.clone())),
-            Right::Write => self.permissions.may_write(self.rights, path),
-            Right::Delete => self.permissions.may_delete(self.rights, path),
-        };
-        permitted.map_err(|(_, why)| Failure::new(FailCode::Refused, why))
+    fn place(&self, _: &Arc<Directory>, right: Right, path: RelPath) -> Result<Place, Failure> {
+        self.client.place(right, &path).map_err(|(_, why)| Failure::new(FailCode::Refused, why))
     }
 
     fn portion(&self) -> usize {

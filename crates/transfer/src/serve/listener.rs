@@ -214,6 +214,7 @@ pub fn reload(clients: &Admission, endpoint: &Endpoint, events: &Events) {
     match clients.reload(endpoint) {
         Ok(ended) => {
             events.note(&format!("the keys of clients were read again: {}{}", clients.words(), losses(ended)));
+            clients.missing_directories().iter().for_each(|missing| events.warn(missing));
         }
         Err(error) => events.warn(&format!("{error}; the keys of before apply")),
     }

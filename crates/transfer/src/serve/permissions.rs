@@ -1,25 +1,26 @@
 //! What a client may do here: the paths, and the caps of its key.
 
-use std::ffi::OsStr;
-use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use farhaul::security::Grant;
+use farhaul::security::{Grant, PathGrant};
 use farhaul_session::{AbortCode, RelPath};
 use farhaul_units::Rate;
 
+use crate::disk::{Directory, Held, HeldDirectories, Place, Right};
 use crate::keys::{Permit, Rights, Usage, Usages};
 
 const NOT_ADMITTED: &str = "your key is not admitted any more";
 const NO_DELETE: &str = "your key may not delete there: its line in authorized_keys needs path=DIR,delete";
 const NO_WRITE: &str = "your key may not write there: its line in authorized_keys needs path=DIR,write";
+const NO_READ: &str = "your key may not read there: its line in authorized_keys names other paths";
 
 /// The permissions of all clients of a server.
 #[derive(Debug)]
 pub(crate) struct Permissions {
     /// The root without links in its path.
-    root: PathBuf,
+    path: PathBuf,
+    directories: HeldDirectories,
     read_only: bool,
     usages: Usages,
     /// The sessions of all plain clients, of whom nobody can be told from another one.
@@ -30,18 +31,29 @@ pub(crate) struct Permissions {
     unlisted_rate: Rate,
 }
 
+/// What the client of one session may do.
+#[derive(Debug)]
+pub(crate) struct Client<'a> {
+    permissions: &'a Permissions,
+    rights: Rights,
+    /// The directories of keys as they were when the session began.
+    held: Arc<Held>,
+}
+
 /// Why a request is refused.
 pub(crate) type Refused = (AbortCode, String);
 
 impl Permissions {
-    /// The permissions below `root`, for keys with these usages. Keys that stand in no file share `unlisted_rate`.
-    pub(crate) fn new(root: &Path, read_only: bool, usages: Usages, unlisted_rate: Rate) -> io::Result<Self> {
-        Ok(Self::below(root.canonicalize()?, read_only, usages, unlisted_rate))
-    }
-
-    fn below(root: PathBuf, read_only: bool, usages: Usages, unlisted_rate: Rate) -> Self {
+    /// The permissions below the root at `path`, for keys with these directories and usages. Keys that stand in no file share
+    /// `unlisted_rate`.
+    pub(crate) fn new(
+        (path, directories): (PathBuf, HeldDirectories),
+        read_only: bool,
+        usages: Usages,
+        unlisted_rate: Rate,
+    ) -> Self {
         let (plain, unlisted) = (Usage::default(), Usage::default());
-        Self { root, read_only, usages, plain, unlisted, unlisted_rate }
+        Self { path, directories, read_only, usages, plain, unlisted, unlisted_rate }
     }
 
     /// Caps the rate of all keys together that stand in no file.
@@ -50,110 +62,100 @@ impl Permissions {
     }
 
     /// The root without links in its path.
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
-    /// Begins a session that writes to `target`.
-    pub(crate) fn writes(&self, rights: &Rights, target: &RelPath) -> Result<Permit, Refused> {
-        self.may_write(rights, target)?;
-        self.begins(rights)
+    pub(crate) const fn root(&self) -> &Arc<Directory> {
+        self.directories.root()
     }
 
-    /// Begins a session that reads `paths`.
-    pub(crate) fn reads(&self, rights: &Rights, paths: &[RelPath]) -> Result<Permit, Refused> {
-        self.may_read(rights, paths.iter().cloned())?;
-        self.begins(rights)
+    /// The directories of keys that grant nothing, each with the reason.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        self.directories.now().missing().collect()
     }
 
-    /// Begins a session whose requests are permitted one by one.
-    pub(crate) fn begins(&self, rights: &Rights) -> Result<Permit, Refused> {
-        match rights {
-            Rights::Granted(grant) => self.begin(grant),
-            Rights::Plain { rate, .. } => Ok(self.plain.begin(*rate)),
-            Rights::Unlisted => Ok(self.unlisted.begin(self.unlisted_rate)),
+    /// A client with these rights, whose session begins now.
+    pub(crate) fn of(&self, rights: Rights) -> Client<'_> {
+        Client { permissions: self, rights, held: self.directories.now() }
+    }
+}
+
+impl Client<'_> {
+    /// Begins a session within the caps of the client.
+    pub(crate) fn begins(&self) -> Result<Permit, Refused> {
+        let Permissions { usages, plain, unlisted, unlisted_rate, .. } = self.permissions;
+        match &self.rights {
+            Rights::Granted(grant) => usages.begin(grant).map_err(|full| (AbortCode::Busy, full.0.to_owned())),
+            Rights::Plain { rate, .. } => Ok(plain.begin(*rate)),
+            Rights::Unlisted => Ok(unlisted.begin(*unlisted_rate)),
             Rights::All => Ok(Permit::default()),
             Rights::None => Err(refused(NOT_ADMITTED)),
         }
     }
 
-    /// Whether entries may be made at this path, and files replaced.
-    pub(crate) fn may_write(&self, rights: &Rights, target: &RelPath) -> Result<(), Refused> {
-        self.may_change(rights)?;
-        match rights {
-            Rights::Plain { write: false, .. } => Err(refused(
+    /// Where a path below the root leads, if the client has this right there.
+    pub(crate) fn place(&self, right: Right, path: &RelPath) -> Result<Place, Refused> {
+        let granted = self.granted(right)?;
+        let places = granted.iter().flat_map(|grant| those(grant, right));
+        let places = places.filter_map(|granted| self.held.place(&granted.path, path));
+        match granted {
+            Some(_) => places.min_by_key(|place| place.below.components().len()).ok_or_else(|| refused(lacks(right))),
+            None => Ok(self.from_root(path)),
+        }
+    }
+
+    /// Where an entry is that is sent under its own name.
+    pub(crate) fn entry(&self, path: &RelPath) -> Result<Place, Refused> {
+        let Some(grant) = self.granted(Right::Read)? else { return Ok(self.from_root(path)) };
+        let entries = those(grant, Right::Read).filter_map(|granted| self.held.entry(&granted.path, path));
+        let found = entries.reduce(|one, other| match (&one, &other) {
+            (Ok(_), _) => one,
+            _ => other,
+        });
+        found.ok_or_else(|| refused(lacks(Right::Read)))?.map_err(refused)
+    }
+
+    fn from_root(&self, path: &RelPath) -> Place {
+        Place { start: Arc::clone(self.permissions.root()), below: path.clone() }
+    }
+
+    /// The grant whose directories have this right; `None` if the client has it below the whole root.
+    fn granted(&self, right: Right) -> Result<Option<&Grant>, Refused> {
+        if right != Right::Read && self.permissions.read_only {
+            return Err(refused("this server is read-only"));
+        }
+        match (&self.rights, right) {
+            (Rights::None, _) => Err(refused(NOT_ADMITTED)),
+            (Rights::Granted(grant), Right::Read) if grant.paths.is_empty() => Ok(None),
+            (Rights::Granted(grant), _) => Ok(Some(grant)),
+            (Rights::Plain { write: false, .. }, Right::Write) => Err(refused(
                 "plain clients may only read here: connect without --plain, or the daemon's file needs write = true in [plain]",
             )),
-            Rights::Unlisted => Err(refused(NO_WRITE)),
-            Rights::Granted(grant)
-                if !grant.paths.iter().any(|path| path.write && self.is_within(&path.path, target)) =>
-            {
-                Err(refused(NO_WRITE))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether the entry at this path may be taken away.
-    pub(crate) fn may_delete(&self, rights: &Rights, path: &RelPath) -> Result<(), Refused> {
-        self.may_change(rights)?;
-        match rights {
-            Rights::Plain { delete: false, .. } => Err(refused(
+            (Rights::Plain { delete: false, .. }, Right::Delete) => Err(refused(
                 "plain clients may not delete here: connect without --plain, or the daemon's file needs delete = true in [plain]",
             )),
-            Rights::Unlisted => Err(refused(NO_DELETE)),
-            Rights::Granted(grant)
-                if !grant.paths.iter().any(|granted| granted.delete && self.is_within(&granted.path, path)) =>
-            {
-                Err(refused(NO_DELETE))
-            }
-            _ => Ok(()),
+            (Rights::Unlisted, Right::Write | Right::Delete) => Err(refused(lacks(right))),
+            (Rights::All | Rights::Plain { .. } | Rights::Unlisted, _) => Ok(None),
         }
-    }
-
-    /// Whether anything may be changed.
-    fn may_change(&self, rights: &Rights) -> Result<(), Refused> {
-        match rights {
-            _ if self.read_only => Err(refused("this server is read-only")),
-            Rights::None => Err(refused(NOT_ADMITTED)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether all of these paths may be read.
-    pub(crate) fn may_read(&self, rights: &Rights, mut paths: impl Iterator<Item = RelPath>) -> Result<(), Refused> {
-        match rights {
-            Rights::All | Rights::Plain { .. } | Rights::Unlisted => Ok(()),
-            Rights::None => Err(refused(NOT_ADMITTED)),
-            Rights::Granted(grant) if grant.paths.is_empty() => Ok(()),
-            Rights::Granted(grant) => {
-                let readable: Vec<PathBuf> = grant.paths.iter().map(|path| real(&path.path)).collect();
-                match paths.all(|path| readable.iter().any(|directory| self.at(&path).starts_with(directory))) {
-                    true => Ok(()),
-                    false => Err(refused("your key may not read there: its line in authorized_keys names other paths")),
-                }
-            }
-        }
-    }
-
-    /// Whether `path`, below the root, is `directory` or below it. Nothing below the root is reached through a link.
-    fn is_within(&self, directory: &Path, path: &RelPath) -> bool {
-        self.at(path).starts_with(real(directory))
-    }
-
-    /// The place of a path below the root.
-    fn at(&self, path: &RelPath) -> PathBuf {
-        self.root.join(OsStr::from_bytes(&path.to_bytes()))
-    }
-
-    fn begin(&self, grant: &Grant) -> Result<Permit, Refused> {
-        self.usages.begin(grant).map_err(|full| (AbortCode::Busy, full.0.to_owned()))
     }
 }
 
-/// A directory of a line without links in its path. One that does not exist has none.
-fn real(directory: &Path) -> PathBuf {
-    directory.canonicalize().unwrap_or_else(|_| directory.to_owned())
+/// The directories of a grant with this right.
+fn those(grant: &Grant, right: Right) -> impl Iterator<Item = &PathGrant> {
+    grant.paths.iter().filter(move |path| match right {
+        Right::Read => true,
+        Right::Write => path.write,
+        Right::Delete => path.delete,
+    })
+}
+
+const fn lacks(right: Right) -> &'static str {
+    match right {
+        Right::Read => NO_READ,
+        Right::Write => NO_WRITE,
+        Right::Delete => NO_DELETE,
+    }
 }
 
 fn refused(why: &str) -> Refused {
@@ -162,6 +164,7 @@ fn refused(why: &str) -> Refused {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::time::Duration;
 
     use farhaul::security::{AuthorizedKeys, PublicKey};
@@ -169,41 +172,61 @@ mod tests {
 
     use super::*;
 
-    fn granted(options: &str) -> Rights {
-        let key = PublicKey::from_bytes([7; 32]);
-        Rights::Granted(AuthorizedKeys::parse(&format!("{key} alice {options}")).unwrap().grants()[0].clone())
+    /// A root with directories, and permissions below it.
+    struct World(Permissions, PathBuf);
+
+    impl World {
+        fn new(test: &str) -> Self {
+            let root = std::env::temp_dir().join(format!("farhaul-permissions-{}-{test}", std::process::id()));
+            for folder in ["in/deep", "out", "all/deep"] {
+                fs::create_dir_all(root.join(folder)).unwrap();
+            }
+            let directories = HeldDirectories::below(Directory::open(&root).unwrap());
+            let cap = Rate::from_megabits_per_second(8);
+            Self(Permissions::new((root.clone(), directories), false, Usages::default(), cap), root)
+        }
+
+        /// The rights of a key with these options, in which ROOT is the root, once the server has read them.
+        fn granted(&self, options: &str) -> Rights {
+            let (key, options) = (PublicKey::from_bytes([7; 32]), options.replace("ROOT", self.1.to_str().unwrap()));
+            let grant = AuthorizedKeys::parse(&format!("{key} alice {options}")).unwrap().grants()[0].clone();
+            self.0.directories.hold(grant.paths.iter().map(|path| &*path.path));
+            Rights::Granted(grant)
+        }
+
+        fn place(&self, rights: &Rights, right: Right, at: &str) -> Result<Place, Refused> {
+            self.0.of(rights.clone()).place(right, &RelPath::parse(at.as_bytes()).unwrap())
+        }
     }
 
-    fn path(text: &str) -> RelPath {
-        RelPath::parse(text.as_bytes()).unwrap()
-    }
-
-    fn permissions() -> Permissions {
-        Permissions::below("/srv".into(), false, Usages::default(), Rate::from_megabits_per_second(8))
+    impl Drop for World {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.1);
+        }
     }
 
     #[test]
     fn a_key_writes_only_where_its_line_says_so() {
-        let permissions = permissions();
-        assert!(permissions.writes(&Rights::All, &path("anywhere")).is_ok());
-        let alice = granted("path=/srv/in,write path=/srv/out");
+        let world = World::new("writes");
+        assert!(world.place(&Rights::All, Right::Write, "anywhere").is_ok());
+        let alice = world.granted("path=ROOT/in,write path=ROOT/out");
         for (target, may) in [("in", true), ("in/deep", true), ("out", false), ("inner", false), ("", false)] {
-            assert_eq!(permissions.writes(&alice, &path(target)).is_ok(), may, "{target}");
+            assert_eq!(world.place(&alice, Right::Write, target).is_ok(), may, "{target}");
         }
-        assert_eq!(permissions.writes(&granted(""), &path("in")).unwrap_err().0, AbortCode::Refused);
-        assert!(permissions.writes(&Rights::None, &path("in")).is_err());
+        assert_eq!(world.place(&world.granted(""), Right::Write, "in").unwrap_err().0, AbortCode::Refused);
+        assert!(world.place(&Rights::None, Right::Write, "in").is_err());
     }
 
     #[test]
     fn a_key_deletes_only_where_its_line_says_so_and_nobody_on_a_read_only_server() {
-        let permissions = permissions();
-        let alice = granted("path=/srv/in,write path=/srv/out,delete path=/srv/all,write,delete");
+        let mut world = World::new("deletes");
+        let alice = world.granted("path=ROOT/in,write path=ROOT/out,delete path=ROOT/all,write,delete");
         for (at, may) in
             [("in/a", false), ("out/a", true), ("out", true), ("all/deep/a", true), ("outer", false), ("", false)]
         {
-            assert_eq!(permissions.may_delete(&alice, &path(at)).is_ok(), may, "{at}");
+            assert_eq!(world.place(&alice, Right::Delete, at).is_ok(), may, "{at}");
         }
-        assert!(permissions.may_write(&alice, &path("out/a")).is_err(), "delete is not write");
+        assert!(world.place(&alice, Right::Write, "out/a").is_err(), "delete is not write");
         let rate = Rate::from_megabits_per_second(8);
         let plain = |delete| Rights::Plain { write: true, delete, rate };
         for (rights, may) in [
@@ -213,58 +236,68 @@ mod tests {
             (Rights::Unlisted, false),
             (Rights::None, false),
         ] {
-            assert_eq!(permissions.may_delete(&rights, &path("in")).is_ok(), may, "{rights:?}");
+            assert_eq!(world.place(&rights, Right::Delete, "in").is_ok(), may, "{rights:?}");
         }
-        assert_eq!(
-            permissions.may_delete(&granted(""), &path("in")),
-            permissions.may_delete(&Rights::Unlisted, &path("in"))
-        );
-        let read_only = Permissions { read_only: true, ..permissions };
+        world.0.read_only = true;
         for rights in [Rights::All, alice, plain(true)] {
-            assert!(read_only.may_delete(&rights, &path("all/a")).is_err());
-            assert!(read_only.may_write(&rights, &path("all/a")).is_err());
+            assert!(world.place(&rights, Right::Delete, "all/a").is_err());
+            assert!(world.place(&rights, Right::Write, "all/a").is_err());
         }
     }
 
     #[test]
     fn a_key_reads_its_paths_or_without_any_the_whole_root() {
-        let permissions = permissions();
-        let alice = granted("path=/srv/in,write path=/srv/out");
-        assert!(permissions.reads(&alice, &[path("in/a"), path("out")]).is_ok());
-        assert!(permissions.reads(&alice, &[path("in/a"), path("other")]).is_err(), "every path counts");
-        assert!(permissions.reads(&granted(""), &[path("other"), RelPath::root()]).is_ok());
-        assert!(permissions.reads(&Rights::None, &[path("in")]).is_err());
+        let world = World::new("reads");
+        let alice = world.granted("path=ROOT/in,write path=ROOT/out");
+        for (at, may) in [("in/a", true), ("out", true), ("other", false), ("", false)] {
+            assert_eq!(world.place(&alice, Right::Read, at).is_ok(), may, "{at}");
+            assert_eq!(world.0.of(alice.clone()).entry(&RelPath::parse(at.as_bytes()).unwrap()).is_ok(), may, "{at}");
+        }
+        let whole = world.granted("");
+        assert!(world.place(&whole, Right::Read, "other").is_ok() && world.place(&whole, Right::Read, "").is_ok());
+        assert!(world.place(&Rights::None, Right::Read, "in").is_err());
+    }
+
+    #[test]
+    fn the_deepest_directory_with_the_right_counts() {
+        let world = World::new("deepest");
+        let alice = world.granted("path=ROOT/all path=ROOT/all/deep,write");
+        for (right, below) in [(Right::Read, "a"), (Right::Write, "a")] {
+            assert_eq!(world.place(&alice, right, "all/deep/a").unwrap().below.to_string(), below, "{right:?}");
+        }
+        assert!(world.place(&alice, Right::Write, "all/a").is_err());
     }
 
     #[test]
     fn plain_clients_read_and_write_only_if_they_may() {
-        let (permissions, rate) = (permissions(), Rate::from_megabits_per_second(8));
+        let (mut world, rate) = (World::new("plain"), Rate::from_megabits_per_second(8));
         let rights = |write| Rights::Plain { write, delete: false, rate };
-        assert_eq!(permissions.writes(&rights(false), &path("in")).unwrap_err().0, AbortCode::Refused);
-        assert!(permissions.writes(&rights(true), &path("in")).is_ok());
-        assert!(permissions.reads(&rights(false), &[path("in"), RelPath::root()]).is_ok());
-        let read_only = Permissions { read_only: true, ..permissions };
-        assert!(read_only.writes(&rights(true), &path("in")).is_err());
+        assert_eq!(world.place(&rights(false), Right::Write, "in").unwrap_err().0, AbortCode::Refused);
+        assert!(world.place(&rights(true), Right::Write, "in").is_ok());
+        assert!(world.place(&rights(false), Right::Read, "").is_ok());
+        world.0.read_only = true;
+        assert!(world.place(&rights(true), Right::Write, "in").is_err());
     }
 
     #[test]
     fn an_unlisted_key_may_do_what_a_line_without_options_grants() {
-        let permissions = permissions();
-        for target in ["", "in"].map(path) {
-            let refused = permissions.writes(&granted(""), &target).unwrap_err();
-            assert_eq!(permissions.writes(&Rights::Unlisted, &target).unwrap_err(), refused);
+        let world = World::new("unlisted");
+        let line = world.granted("");
+        for right in [Right::Write, Right::Delete] {
+            let refused = |rights| world.place(rights, right, "in").unwrap_err();
+            assert_eq!(refused(&line), refused(&Rights::Unlisted));
         }
-        for rights in [granted(""), Rights::Unlisted] {
-            assert!(permissions.reads(&rights, &[path("in"), RelPath::root()]).is_ok());
+        for rights in [line, Rights::Unlisted] {
+            assert!(world.place(&rights, Right::Read, "").is_ok());
         }
     }
 
     #[test]
     fn clients_that_nobody_can_tell_apart_share_one_cap() {
-        let (permissions, clock) = (permissions(), Clock::start());
+        let (world, clock) = (World::new("caps"), Clock::start());
         let plain = Rights::Plain { write: false, delete: false, rate: Rate::from_megabits_per_second(8) };
         for rights in [plain, Rights::Unlisted] {
-            let permits = [(); 2].map(|()| permissions.reads(&rights, &[]).unwrap());
+            let permits = [(); 2].map(|()| world.0.of(rights.clone()).begins().unwrap());
             let began = clock.now();
             for turn in 0..11 {
                 permits[turn % 2].charge(5_000, clock).unwrap();

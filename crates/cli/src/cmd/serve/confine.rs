@@ -1,8 +1,8 @@
 //! Confinement of a server: the kernel itself keeps it from files beyond its root (Landlock).
 
 use std::collections::BTreeSet;
-use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
 
 use landlock::{
     ABI, Access, AccessFs, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
@@ -35,16 +35,12 @@ impl Confinement {
     }
 }
 
-/// Keeps this thread, and those that it starts from now on, from files outside of `root`.
-pub(super) fn to_root(root: &Path, may_write: bool) -> Result<Confinement, Fault> {
-    let refused = |error: &dyn Display| {
-        Fault::new(Code::Failed, format!("cannot confine this server to {}: {error}", root.display()))
-    };
+/// Keeps this thread, and those that it starts from now on, from files outside of the open directory `root`.
+pub(super) fn to_root(root: impl AsFd, may_write: bool) -> Result<Confinement, Fault> {
+    let refused = |error| Fault::new(Code::Failed, format!("cannot confine this server to its root: {error}"));
     let rights = if may_write { AccessFs::from_all(RIGHTS) } else { AccessFs::from_read(RIGHTS) };
-    let opened = PathFd::new(root).map_err(|error| refused(&error))?;
     // Programs are none of a server's business.
-    let rules = vec![(opened, rights & !AccessFs::Execute)];
-    restrict(rules).map_err(|error| refused(&error))
+    restrict(vec![(root, rights & !AccessFs::Execute)]).map_err(refused)
 }
 
 /// Keeps this thread from everything but reading files in the folders of these files, and of what they link to. A rule for a file
@@ -62,7 +58,7 @@ pub(super) fn to_files(files: &[PathBuf]) -> Result<(), Fault> {
 }
 
 /// Keeps this thread, and those that it starts, to these rights below these folders.
-fn restrict(rules: Vec<(PathFd, BitFlags<AccessFs>)>) -> Result<Confinement, RulesetError> {
+fn restrict(rules: Vec<(impl AsFd, BitFlags<AccessFs>)>) -> Result<Confinement, RulesetError> {
     let mut ruleset = Ruleset::default().handle_access(AccessFs::from_all(RIGHTS))?.create()?;
     for (folder, rights) in rules {
         ruleset = ruleset.add_rule(PathBeneath::new(folder, rights))?;
@@ -92,13 +88,15 @@ mod tests {
         }
         let (at, outside) = (root.clone(), other.clone());
         let confined = move || {
-            let confinement = to_root(&at, true).unwrap();
+            let confinement = to_root(fs::File::open(&at).unwrap(), true).unwrap();
             let here = fs::read(at.join("file")).is_ok() && fs::write(at.join("new"), "new").is_ok();
             (confinement, here, fs::read(outside.join("file")).is_ok(), fs::write(outside.join("new"), "new").is_ok())
         };
         let (confinement, here, read, written) = thread::spawn(confined).join().unwrap();
         let at = root.clone();
-        let reader = move || to_root(&at, false).map(|_| fs::write(at.join("newer"), "new").is_ok()).unwrap();
+        let reader = move || {
+            to_root(fs::File::open(&at).unwrap(), false).map(|_| fs::write(at.join("newer"), "new").is_ok()).unwrap()
+        };
         let reader_wrote = thread::spawn(reader).join().unwrap();
         fs::remove_dir_all(&base).unwrap();
         assert!(here);
@@ -132,7 +130,7 @@ mod tests {
                 || !read("keys/file")
         };
         let wrong = thread::spawn(confined).join().unwrap();
-        let confinement = thread::spawn(|| restrict(Vec::new()).unwrap()).join().unwrap();
+        let confinement = thread::spawn(|| restrict(Vec::<(PathFd, _)>::new()).unwrap()).join().unwrap();
         fs::remove_dir_all(&base).unwrap();
         if confinement == Confinement::None {
             println!("skipped: this kernel has no Landlock");

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::super::directory::{Directory, split_last};
 use super::super::failure::cannot_make;
+use super::super::held::Place;
 use super::super::umask::umask;
 use super::failed;
 use crate::event::FileChange;
@@ -30,8 +31,8 @@ pub(crate) enum Right {
 
 /// Decides what a client may do below a root, and counts what it moves.
 pub(crate) trait Guard {
-    /// Whether the client has a right at this path below the root.
-    fn permits(&self, right: Right, path: &RelPath) -> Result<(), Failure>;
+    /// Where a path below the root leads, if the client has this right there.
+    fn place(&self, root: &Arc<Directory>, right: Right, path: RelPath) -> Result<Place, Failure>;
     /// Bytes to move at once.
     fn portion(&self) -> usize;
     /// Counts a file or directory that is made or read.
@@ -53,8 +54,8 @@ pub(crate) trait Guard {
 pub(crate) struct Unguarded;
 
 impl Guard for Unguarded {
-    fn permits(&self, _: Right, _: &RelPath) -> Result<(), Failure> {
-        Ok(())
+    fn place(&self, root: &Arc<Directory>, _: Right, path: RelPath) -> Result<Place, Failure> {
+        Ok(Place { start: Arc::clone(root), below: path })
     }
 
     fn portion(&self) -> usize {
@@ -105,9 +106,8 @@ impl Reach<'_> {
     ) -> Result<Directory, Failure> {
         let found = match self {
             Self::Beneath(root) => {
-                let path = below(place)?;
-                guard.permits(right, &path)?;
-                root.descend(&path)
+                let place = guard.place(root, right, below(place)?)?;
+                place.start.descend(&place.below)
             }
             Self::Own(with_home) => Directory::open(&with_home(place.as_bytes())?),
         };
@@ -122,9 +122,8 @@ impl Reach<'_> {
     ) -> Result<Option<(Directory, Component)>, Failure> {
         let found = match self {
             Self::Beneath(root) => {
-                let path = below(place)?;
-                guard.permits(right, &path)?;
-                root.descend_to_parent(&path)
+                let place = guard.place(root, right, below(place)?)?;
+                place.start.descend_to_parent(&place.below)
             }
             Self::Own(with_home) => Directory::open_parent(&with_home(place.as_bytes())?),
         };
@@ -160,10 +159,9 @@ impl Reach<'_> {
         let no_name = || Failure::from(FailCode::NameRefused);
         match self {
             Self::Beneath(root) => {
-                let path = below(place)?;
-                guard.permits(Right::Write, &path)?;
-                let (name, parents) = path.split_last().ok_or_else(no_name)?;
-                let start = root.duplicate().map_err(|error| failed("open", error))?;
+                let place = guard.place(root, Right::Write, below(place)?)?;
+                let (name, parents) = place.below.split_last().ok_or_else(no_name)?;
+                let start = place.start.reopened().map_err(|error| failed("open", error))?;
                 Ok((make_all(start, parents.iter().cloned(), guard)?, name.clone()))
             }
             Self::Own(with_home) => {

@@ -47,6 +47,9 @@ impl Removal {
     pub(super) fn begin(directory: Directory, name: Component, removing: Removing) -> Result<Self, Failure> {
         let stat = directory.stat(&name).map_err(|error| failed("remove", error))?;
         let is_directory = kind(&stat) == FileType::Directory;
+        if directory.keeps(&stat) {
+            return Err(failed("remove", Errno::BUSY));
+        }
         match removing {
             Removing::File if is_directory => return Err(FailCode::IsDirectory.into()),
             Removing::EmptyDirectory if !is_directory => return Err(FailCode::NotDirectory.into()),

@@ -20,6 +20,9 @@ pub(super) fn rename(
     };
     let entry = from.0.stat(from.1).map_err(cannot)?;
     let is_directory = kind(&entry) == FileType::Directory;
+    if from.0.keeps(&entry) {
+        return Err(cannot(Errno::BUSY));
+    }
     let standing = match to.0.stat(to.1) {
         Ok(standing) => Some(standing),
         Err(Errno::NOENT) => None,
@@ -37,6 +40,9 @@ pub(super) fn rename(
             };
             if existing == Existing::Keep || !fits || is_same(&standing, &entry) {
                 return Err(in_the_way(to.1, kind(&standing)));
+            }
+            if to.0.keeps(&standing) {
+                return Err(cannot(Errno::BUSY));
             }
             // In one step, in which nobody sees neither entry. What takes the place of the standing one at this moment is replaced as well:
             // an entry of this kind, or a link, which is not followed.

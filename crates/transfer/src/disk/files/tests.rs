@@ -13,6 +13,7 @@ use farhaul_session::{
     NodeKind, Progressing, Put, Remove, Removing, ServicePath,
 };
 
+use super::super::held::HeldDirectories;
 use super::*;
 
 /// A root, and a directory beside it that nothing may reach.

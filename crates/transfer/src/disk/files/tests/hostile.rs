@@ -66,6 +66,30 @@ fn names_that_lead_elsewhere_are_refused() {
 }
 
 #[test]
+fn directories_of_keys_and_those_above_them_are_neither_removed_nor_renamed_nor_replaced() {
+    let mut world = World::new("kept");
+    for directory in ["a/b", "empty"] {
+        fs::create_dir_all(world.at(directory)).unwrap();
+    }
+    let held = HeldDirectories::below(Directory::open(&world.at("")).unwrap());
+    held.hold([&*world.at("a/b")]);
+    world.files = DiskFiles::new(Reach::Beneath(Arc::clone(held.root())), Unguarded);
+    for kept in ["a/b", "a"] {
+        for existing in [Existing::Keep, Existing::Replace] {
+            assert_eq!(code(world.rename(kept, "away", existing)), FailCode::Refused, "{kept}");
+        }
+        assert_eq!(code(world.rename("empty", "a/b", Existing::Replace)), FailCode::Refused);
+        for removing in [Removing::Tree(9), Removing::EmptyDirectory, Removing::Either] {
+            assert_eq!(code(world.remove(kept, removing)), FailCode::Refused, "{kept}");
+        }
+    }
+    world.rename("empty", "a/b/c", Existing::Keep).unwrap();
+    assert_eq!(world.remove("a/b/c", Removing::Tree(9)), Ok(1), "what is in them may go");
+    held.hold([]);
+    assert_eq!(world.remove("a", Removing::Tree(9)), Ok(2));
+}
+
+#[test]
 fn a_name_that_is_taken_at_the_last_moment_stays() {
     let mut world = World::new("exclusive");
     let file = world.begin("f", Existing::Keep).unwrap();
