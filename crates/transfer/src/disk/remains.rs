@@ -50,20 +50,20 @@ impl Remains {
     }
 
     /// The remain of an earlier copy of `entry` to `name` that has most chunks. All others of this name that no running copy
-    /// holds are removed. With `wait`, the end of a copy that is likely to be dead is awaited.
+    /// holds are removed. With `wait`, the end of a copy that is likely to be dead is awaited once.
     pub(super) fn take(
         &mut self,
         directory: &Directory,
         name: &Component,
         entry: &Entry,
-        wait: Option<&LockWait>,
+        mut wait: Option<&LockWait>,
     ) -> Option<Remain> {
         let shown = shown_part(name);
         let is_of = |temporary: &Component| shown_of(temporary) == Some(shown);
         let mut best: Option<Remain> = None;
         let mine: Vec<Component> = self.names.iter().filter(|temporary| is_of(temporary)).cloned().collect();
         for temporary in mine.iter().filter(|temporary| is_partial(temporary)) {
-            match Remain::open(directory, temporary, name, wait) {
+            match Remain::open(directory, temporary, name, &mut wait) {
                 Opened::Usable(remain) => {
                     let chunks = |remain: &Remain| remain.noted.chunks_within(entry.size, remain.len).len();
                     if chunks(&remain) == 0 {
@@ -100,13 +100,14 @@ enum Opened {
 }
 
 impl Remain {
-    fn open(directory: &Directory, temporary: &Component, name: &Component, wait: Option<&LockWait>) -> Opened {
+    /// Waits for a file of this user alone. Another user may lock what they like for as long as they like.
+    fn open(directory: &Directory, temporary: &Component, name: &Component, wait: &mut Option<&LockWait>) -> Opened {
         let Ok(file) = directory.open_to_write(temporary) else { return Opened::NotOurs };
         if !may_remove(&file) {
             return Opened::NotOurs;
         }
         let is_locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if !is_locked && !wait.is_some_and(|wait| wait.locks(&file)) {
+        if !is_locked && !(own_len(&file).is_some() && wait.take().is_some_and(|wait| wait.locks(&file))) {
             return Opened::NotOurs;
         }
         // Between the two calls, a copy may have finished it.
@@ -191,4 +192,76 @@ pub(super) fn remove_all(directory: &Directory) -> Result<(u64, u64), Errno> {
         remove_orphan(directory, journal);
     }
     Ok((files, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::chown;
+    use std::path::PathBuf;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use farhaul_session::{EntryKind, Mtime, RelPath};
+
+    use super::*;
+
+    /// A directory with long incomplete files of one name, all of which somebody has locked.
+    struct Planted(PathBuf, Vec<File>);
+
+    impl Planted {
+        fn new(test: &str) -> Self {
+            let base = std::env::temp_dir().join(format!("farhaul-remains-{}-{test}", std::process::id()));
+            fs::create_dir_all(&base).unwrap();
+            let files = (0..5).map(|number| {
+                let file = File::create(base.join(format!(".file.000000000000000{number}.fhpart"))).unwrap();
+                file.set_len(100 << 20).unwrap();
+                rustix::fs::fchmod(&file, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+                flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+                file
+            });
+            let files = files.collect();
+            Self(base, files)
+        }
+
+        /// How often a copy of a file of this name waits.
+        fn waits(&self) -> usize {
+            let waits = Arc::new(AtomicUsize::new(0));
+            let counted = Arc::clone(&waits);
+            let wait =
+                LockWait::new(Duration::from_secs(600), move || counted.fetch_add(1, Ordering::Relaxed) < usize::MAX);
+            let directory = Directory::open(&self.0).unwrap();
+            let name = Component::new(b"file").unwrap();
+            let entry =
+                Entry::new(RelPath::parse(b"file").unwrap(), EntryKind::File, 100 << 20, 0o644, Mtime::default());
+            assert!(Remains::list(&directory).take(&directory, &name, &entry, Some(&wait)).is_none());
+            waits.load(Ordering::Relaxed)
+        }
+    }
+
+    impl Drop for Planted {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_copy_waits_once_for_incomplete_files_of_one_name() {
+        assert_eq!(Planted::new("own").waits(), 1);
+    }
+
+    #[test]
+    fn nobody_waits_for_incomplete_files_of_another_user() {
+        if !geteuid().is_root() {
+            println!("skipped: only root can give files to another user");
+            return;
+        }
+        let planted = Planted::new("foreign");
+        for entry in fs::read_dir(&planted.0).unwrap() {
+            chown(entry.unwrap().path(), Some(1_000), None).unwrap();
+        }
+        assert_eq!(planted.waits(), 0);
+        assert_eq!(planted.1.len(), fs::read_dir(&planted.0).unwrap().count(), "what is locked stays");
+    }
 }
