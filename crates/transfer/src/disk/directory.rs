@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use farhaul_session::{Component, Mtime, own_name};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags, Timestamps};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -156,13 +156,21 @@ impl Directory {
     }
 
     /// Creates a directory that only its owner may enter, or opens the existing one. Returns whether it is new.
+    ///
+    /// Somebody who may write here may give the name to another directory in between, and that one would get the properties of the
+    /// new one. An older directory that has entries is none that was just made.
     pub(super) fn make_child(&self, name: &Component) -> Result<(Self, bool), Errno> {
+        let before = stamp_now();
         let is_new = match rustix::fs::mkdirat(&self.handle, &*self.spelled(name), PRIVATE_DIR) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
             Err(error) => return Err(error),
         };
-        Ok((self.child(name)?, is_new))
+        let child = self.child(name)?;
+        if is_new && child.made().is_some_and(|made| made < before) && !child.names()?.is_empty() {
+            return Err(Errno::EXIST);
+        }
+        Ok((child, is_new))
     }
 
     /// Sets the permission bits. It keeps the set-group-id bit, which a new directory inherits, and a sticky bit.
@@ -193,9 +201,20 @@ impl Directory {
         Ok(rustix::fs::readlinkat(&self.handle, &*self.spelled(name), Vec::new())?.into_bytes())
     }
 
+    /// A handle of the entry with this name, which is neither followed nor opened to be read.
+    pub(super) fn hold(&self, name: &Component) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&self.handle, &*self.spelled(name), flags, Mode::empty())
+    }
+
     /// Makes a symbolic link. Fails if the name exists.
     pub(super) fn make_link(&self, name: &Component, target: &[u8]) -> Result<(), Errno> {
         rustix::fs::symlinkat(target, &self.handle, &*self.spelled(name))
+    }
+
+    /// Sets the times of the entry with this name. A link is not followed.
+    pub(super) fn set_times(&self, name: &Component, times: &Timestamps) -> Result<(), Errno> {
+        rustix::fs::utimensat(&self.handle, &*self.spelled(name), times, AtFlags::SYMLINK_NOFOLLOW)
     }
 
     /// Makes `name` here a further name of the file `its_name` in `there`. Fails if the name exists.

@@ -1,10 +1,12 @@
 //! Symbolic and hard links at a target. Like files, they get a temporary name first, and then their own in one step.
 
-use farhaul_session::{Change, Entry, FailCode, Failure};
-use rustix::fs::{FileType, RenameFlags};
+use std::os::fd::OwnedFd;
+
+use farhaul_session::{Change, Component, Entry, FailCode, Failure};
+use rustix::fs::{FileType, RenameFlags, Timestamps, fstat, readlinkat};
 use rustix::io::Errno;
 
-use super::directory::{is_same, kind};
+use super::directory::{Directory, is_same, kind};
 use super::failure::{cannot_make, failure};
 use super::place::StoredPlace;
 use super::properties::Wanted;
@@ -31,7 +33,8 @@ pub(super) fn make_symlink(
                     return Ok(Change::None);
                 }
                 if !dry_run {
-                    wanted.set_of_link(directory, name).map_err(|error| failure("set its properties", error))?;
+                    let link = hold(directory, name, target)?;
+                    set_properties(&link, (directory, name), wanted)?;
                 }
                 return Ok(Change::Properties);
             }
@@ -43,14 +46,36 @@ pub(super) fn make_symlink(
     }
     let temporary = temporary_name(name)?;
     directory.make_link(&temporary, target).map_err(|error| cannot_make("link", error))?;
-    let done = wanted
-        .set_of_link(directory, &temporary)
-        .map_err(|error| failure("set its properties", error))
-        .and_then(|()| take(place, &temporary, change, FileType::Symlink));
+    let done = hold(directory, &temporary, target).and_then(|link| {
+        set_properties(&link, (directory, &temporary), wanted)?;
+        let named = directory.stat(&temporary).map_err(|error| failure("read", error))?;
+        match fstat(&link).is_ok_and(|link| is_same(&link, &named)) {
+            true => take(place, &temporary, change, FileType::Symlink),
+            false => Err(replaced()),
+        }
+    });
     if done.is_err() {
         let _ = directory.remove(&temporary);
     }
     done.map(|()| change)
+}
+
+/// Holds the link with this name. In a directory that belongs to another user, that user may have put another entry there, and would
+/// get that one with the owner of the link.
+fn hold(directory: &Directory, name: &Component, target: &[u8]) -> Result<OwnedFd, Failure> {
+    let link = directory.hold(name).map_err(|error| failure("open", error))?;
+    let is_link = fstat(&link).is_ok_and(|stat| kind(&stat) == FileType::Symlink);
+    let leads_there = || readlinkat(&link, "", Vec::new()).is_ok_and(|its| its.as_bytes() == target);
+    if is_link && leads_there() { Ok(link) } else { Err(replaced()) }
+}
+
+fn set_properties(link: &OwnedFd, (directory, name): (&Directory, &Component), wanted: &Wanted) -> Result<(), Failure> {
+    let by_name = |times: &Timestamps| directory.set_times(name, times);
+    wanted.set_of_link(link, by_name).map_err(|error| failure("set its properties", error))
+}
+
+fn replaced() -> Failure {
+    Failure::new(FailCode::Io, "somebody else replaced it just now")
 }
 
 /// Makes `place` a further name of the file at `first`.
@@ -75,19 +100,17 @@ pub(super) fn make_hard_link(place: &StoredPlace, first: &StoredPlace, dry_run: 
     let temporary = temporary_name(name)?;
     let made = directory.make_hard_link(&temporary, &first.directory, &first.name);
     made.map_err(|error| cannot_make("link", error))?;
-    let done = take(place, &temporary, change, FileType::RegularFile);
+    let done = match directory.stat(&temporary) {
+        Ok(named) if is_same(&named, &file) => take(place, &temporary, change, FileType::RegularFile),
+        _ => Err(replaced()),
+    };
     // A rename between two names of one file does nothing (rename(2)), and a failure leaves the temporary one.
     let _ = directory.remove(&temporary);
     done.map(|()| change)
 }
 
 /// Gives the name to the link called `temporary`. It replaces an entry of this kind, or nothing.
-fn take(
-    place: &StoredPlace,
-    temporary: &farhaul_session::Component,
-    change: Change,
-    replaces: FileType,
-) -> Result<(), Failure> {
+fn take(place: &StoredPlace, temporary: &Component, change: Change, replaces: FileType) -> Result<(), Failure> {
     let StoredPlace { directory, name, .. } = place;
     let cannot = |error| failure("give the link its name", error);
     if change == Change::New {
@@ -116,4 +139,33 @@ fn take(
 
 fn in_the_way(place: &StoredPlace, kind: FileType) -> Failure {
     Failure::new(FailCode::Exists, format!("{} is {}", place.name, words(kind)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// What another user does to a name in their own directory, between two steps of a copy.
+    #[test]
+    fn an_entry_that_took_the_place_of_a_new_link_is_never_taken_for_it() {
+        let base = std::env::temp_dir().join(format!("farhaul-links-{}", std::process::id()));
+        fs::create_dir_all(&base).unwrap();
+        let directory = Directory::open(&base).unwrap();
+        let [name, other] = [&b"link"[..], b"other"].map(|name| Component::new(name).unwrap());
+        let holds = || hold(&directory, &name, b"target").is_ok();
+        directory.make_link(&name, b"target").unwrap();
+        assert!(holds());
+        fs::write(base.join("other"), "secret").unwrap();
+        directory.rename(&other, &name, RenameFlags::empty()).unwrap();
+        assert!(!holds(), "a file");
+        directory.remove(&name).unwrap();
+        directory.make_link(&name, b"elsewhere").unwrap();
+        assert!(!holds(), "a link that leads elsewhere");
+        directory.remove(&name).unwrap();
+        directory.make_child(&name).unwrap();
+        assert!(!holds(), "a directory");
+        fs::remove_dir_all(&base).unwrap();
+    }
 }

@@ -293,16 +293,24 @@ impl Wanted {
         }
     }
 
-    /// Sets owner and time of a link.
-    pub(super) fn set_of_link(&self, parent: &Directory, name: &Component) -> Result<(), Errno> {
-        let name = &*parent.spelled(name);
+    /// Sets owner and time of the link that is held. `by_name` sets the time on a kernel that does not by handle (Linux before 5.8).
+    pub(super) fn set_of_link(
+        &self,
+        link: impl AsFd,
+        by_name: impl FnOnce(&Timestamps) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
         if let Some((uid, gid)) = self.owner {
-            match rustix::fs::chownat(parent, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW) {
+            match rustix::fs::chownat(&link, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH) {
                 Ok(()) | Err(Errno::PERM | Errno::INVAL | Errno::OPNOTSUPP) => {}
                 Err(error) => return Err(error),
             }
         }
-        match rustix::fs::utimensat(parent, name, &times(self.mtime), AtFlags::SYMLINK_NOFOLLOW) {
+        let times = times(self.mtime);
+        let set = match rustix::fs::utimensat(&link, "", &times, AtFlags::EMPTY_PATH) {
+            Err(Errno::INVAL | Errno::NOENT) => by_name(&times),
+            set => set,
+        };
+        match set {
             // The file system keeps no times of links.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
             set => set,

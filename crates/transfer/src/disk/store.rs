@@ -13,7 +13,7 @@ use farhaul_session::{
 use rustix::fs::Stat;
 
 use super::commits::{Commits, Complete, DirectoryCommit, FileCommit};
-use super::directory::{Directory, mtime};
+use super::directory::{Directory, is_same, mtime};
 use super::failure::failure;
 use super::known::{Claimed, KnownChunks};
 use super::links;
@@ -206,6 +206,10 @@ impl DiskStore {
             Err(rustix::io::Errno::ACCESS) => return Ok(Change::None),
             Err(error) => return Err(failure("open", error)),
         };
+        // In a directory of another user, another file may have the name by now, which would get the owner of this one.
+        if !rustix::fs::fstat(&file).is_ok_and(|opened| is_same(&opened, there)) {
+            return Err(Failure::new(FailCode::Io, "somebody else replaced it just now"));
+        }
         if !wanted.is_missing_in(&file, there).map_err(|error| failure("read its properties", error))? {
             return Ok(Change::None);
         }
