@@ -69,9 +69,20 @@ fn incomplete_files_are_no_part_of_a_tree() {
     );
     farhaul(&["copy", "--plain", "-r", &scratch.at("root/deep"), &format!("{url}there")]).succeeds();
     assert_eq!(scratch.names("root/there"), ["mine.fhpart"]);
-    // A partial file can be copied by its name.
-    farhaul(&["copy", "--plain", &format!("{url}{partial}"), &scratch.at("back")]).succeeds();
-    assert_eq!(scratch.names("back"), [partial, "deep", "file"]);
+    // A partial file can be copied by its name, and gets another one: nobody makes names that clean-up jobs and later copies take.
+    let (copied, planted) = (format!("{url}{partial}"), scratch.file(partial, 10));
+    farhaul(&["copy", "--plain", &copied, &scratch.at("back/saved")]).succeeds();
+    farhaul(&["copy", "--plain", &copied, &scratch.at("back")]).fails(3, &["names of incomplete files"]);
+    for to in ["", &format!("there/{partial}"), &format!("{partial}/")] {
+        assert_ne!(farhaul(&["copy", "--plain", &planted, &format!("{url}{to}")]).code, 0, "{to}");
+    }
+    let directory = scratch.dir(&format!("tree/{partial}"));
+    farhaul(&["copy", "--plain", "-r", &directory, &url]).fails(3, &["names of incomplete files"]);
+    assert_eq!(
+        (scratch.names("back").len(), scratch.names("root")),
+        (3, vec![partial.into(), "deep".into(), "file".into(), "there".into()])
+    );
+    assert_eq!(scratch.names("root/there"), ["mine.fhpart"]);
 }
 
 #[test]

@@ -40,7 +40,7 @@ use super::directory::{Directory, is_same, kind, mtime};
 use super::failure::failure;
 use super::owners::OwnerNames;
 use super::target::words;
-use super::temporary::is_temporary;
+use super::temporary::refuse_temporary;
 use crate::event::FileChange;
 
 /// Files that count once, however many ranges of them are read: as many as a client reads at a time. And files that were written here
@@ -99,9 +99,7 @@ impl<'a, G: Guard> DiskFiles<'a, G> {
             }
             found => found?,
         };
-        if is_temporary(&found.1) {
-            return Err(Failure::new(FailCode::NameRefused, "names of incomplete files are for incomplete files"));
-        }
+        refuse_temporary(&found.1)?;
         Ok(found)
     }
 }

@@ -13,6 +13,7 @@ use super::lock_wait::LockWait;
 use super::remains::{Remain, Remains};
 use super::scratch::scratch_in;
 use super::target::Target;
+use super::temporary::refuse_temporary;
 use super::umask::umask;
 
 /// Rights of the owner. The owner's next copy must enter an incomplete directory.
@@ -161,6 +162,7 @@ impl Places {
             }
             _ => name.clone(),
         };
+        refuse_temporary(&name)?;
         if parents.is_empty() {
             let (directory, claims) = (Arc::clone(&self.root), Arc::clone(&self.claims));
             return Ok(Some(StoredPlace { directory, name, claims, parents: RelPath::root() }));

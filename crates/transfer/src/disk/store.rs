@@ -26,6 +26,7 @@ use super::remains::Remain;
 use super::source_file::size;
 use super::surplus::Surplus;
 use super::target::Target;
+use super::temporary::refuse_temporary;
 use super::umask::umask;
 
 /// Most ranges of chunks that are claimed of one file. The others are sent again.
@@ -117,6 +118,7 @@ impl DiskStore {
                 None => Self::into_directory(directory),
             }),
             Err(_) if is_directory => {
+                refuse_temporary(&name).map_err(io::Error::other)?;
                 let (directory, is_new) = parent.make_child(&name)?;
                 if is_new {
                     directory.set_mode(0o777 & !umask())?;

@@ -60,6 +60,14 @@ pub(super) fn is_temporary(name: &Component) -> bool {
     is_partial(name) || is_journal(name)
 }
 
+/// Refuses such a name for an entry. It would be left out of copies and lists, and removed as a left-over.
+pub(super) fn refuse_temporary(name: &Component) -> Result<(), Failure> {
+    match is_temporary(name) {
+        true => Err(Failure::new(FailCode::NameRefused, "names of incomplete files are for incomplete files")),
+        false => Ok(()),
+    }
+}
+
 fn has_form(name: &Component, suffix: &str) -> bool {
     let Some(start) = name.as_bytes().strip_suffix(suffix.as_bytes()) else { return false };
     let Some((shown, random)) = start.len().checked_sub(RANDOM_DIGITS).map(|at| start.split_at(at)) else {

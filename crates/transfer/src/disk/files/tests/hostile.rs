@@ -58,6 +58,11 @@ fn names_that_lead_elsewhere_are_refused() {
     );
     world.write("a", "x");
     assert_eq!(code(world.rename("a", ".a.0123456789abcdef.fhpart", Existing::Keep)), FailCode::NameRefused);
+    for name in [".a.0123456789abcdef.fhpart", ".a.0123456789abcdef.fhjournal", "d/.a.0123456789abcdef.fhpart/deep/d"] {
+        assert_eq!(code(world.make(name, true)), FailCode::NameRefused, "{name}");
+        assert_eq!(code(world.put(&format!("{name}/f"), Existing::Keep, "x")), FailCode::NameRefused, "{name}");
+    }
+    world.remove("d", Removing::Tree(9)).unwrap();
     assert!(ServicePath::new(b"a\0b").is_err() && ServicePath::new(&[b'a'; 4_097]).is_err());
     let long = "x".repeat(300);
     assert_eq!(code(world.put(&long, Existing::Keep, "x")), FailCode::NameRefused);
