@@ -14,8 +14,9 @@
 //! | `expires=YYYY-MM-DD` | the last day, in UTC | never |
 //! | `from=NET[,NET…]` | addresses from which the client may call | all |
 //!
-//! The words before the first option are the name of the client. They have letters, digits and `.-_@` alone. An unknown option
-//! or another word refuses the whole file, so that a misspelt limit never means no limit.
+//! The words before the first option are the name of the client. They have letters, digits and `.-_@` alone. An unknown option,
+//! a word that looks like an option without its `=`, or another word refuses the whole file, so that a misspelt limit never means
+//! no limit.
 
 use std::net::IpAddr;
 use std::path::{Component, PathBuf};
@@ -142,6 +143,9 @@ impl Grant {
         let mut has_options = false;
         for word in line.split_ascii_whitespace().skip(2) {
             let Some((option, value)) = word.split_once('=') else {
+                if looks_like_option(word) {
+                    return Err(LineFault::OptionAsName(word.chars().take(40).collect()));
+                }
                 if has_options || !is_name(word) {
                     return Err(LineFault::UnknownOption(word.chars().take(40).collect()));
                 }
@@ -215,10 +219,23 @@ impl Grant {
 /// The options of a line.
 const OPTIONS: [&str; 7] = ["path", "rate", "sessions", "bytes", "files", "expires", "from"];
 
-/// Whether a word can belong to a name. One that looks like an option is none.
+/// Words that may be meant to limit a key, and that are no options.
+const RIGHTS: [&str; 6] = ["read-only", "readonly", "no-write", "no-delete", "write", "delete"];
+
+/// Whether a word can belong to a name.
 fn is_name(word: &str) -> bool {
-    let plain = |letter: char| letter.is_alphanumeric() || ".-_@".contains(letter);
-    word.chars().all(plain) && !OPTIONS.contains(&word)
+    word.chars().all(|letter| letter.is_alphanumeric() || ".-_@".contains(letter))
+}
+
+/// Whether a word without `=` is likely to be meant as an option: `expires`, `expires-2027-06-30`, `rate2gbit`, `read-only`.
+/// `files-server` is a name.
+fn looks_like_option(word: &str) -> bool {
+    let word = word.to_ascii_lowercase().replace('_', "-");
+    let has_value = |rest: &str| {
+        let value = rest.trim_start_matches(['-', '.', ':', '@']);
+        rest.is_empty() || value.starts_with(|first: char| first.is_ascii_digit() || first == '/')
+    };
+    RIGHTS.contains(&&*word) || OPTIONS.iter().any(|option| word.strip_prefix(option).is_some_and(has_value))
 }
 
 fn once<T>(place: &mut Option<T>, option: &'static str, value: T) -> Result<(), LineFault> {
@@ -302,13 +319,7 @@ mod tests {
     #[test]
     fn a_misspelt_or_impossible_option_refuses_the_file() {
         assert_eq!(fault("rat=2gbit"), LineFault::UnknownOption("rat".into()));
-        for word in [
-            "expires:2027-06-30",
-            "from:10.0.0.0/8",
-            "expires 2027-06-30",
-            "path=/data/in put,write",
-            "rate=1gbit late",
-        ] {
+        for word in ["path=/data/in put,write", "rate=1gbit late", "alice!", "path:data"] {
             assert!(matches!(fault(word), LineFault::UnknownOption(_)), "{word}");
         }
         assert_eq!(fault("sessions=1 sessions=2"), LineFault::Twice("sessions"));
@@ -336,6 +347,39 @@ mod tests {
         }
         let twice = format!("{}\n{} again", key(1), key(1));
         assert_eq!(AuthorizedKeys::parse(&twice).unwrap_err().fault, LineFault::SameKey(1));
+    }
+
+    #[test]
+    fn a_word_of_a_name_that_looks_like_an_option_refuses_the_file_and_says_what_to_write() {
+        for word in [
+            "read-only",
+            "Read_Only",
+            "readonly",
+            "no-delete",
+            "alice write",
+            "expires",
+            "expires 2027-06-30",
+            "expires-2027-06-30",
+            "Expires_2027-06-30",
+            "expires:2027-06-30",
+            "expires2027-06-30",
+            "alice rate-2gbit",
+            "rate=1gbit sessions-3",
+            "bytes.10GB",
+            "from:10.0.0.0/8",
+            "from-10.0.0.0",
+            "path:/data,write",
+        ] {
+            let fault = fault(word);
+            assert!(matches!(fault, LineFault::OptionAsName(_)), "{word}: {fault}");
+            assert!(fault.to_string().contains("expires=2027-06-30") && fault.to_string().contains("path=DIR,write"));
+        }
+        for name in
+            ["files-server", "from-berlin", "pathfinder", "rates@bank", "bytes-and-bits", "deleter", "alice 2027"]
+        {
+            let keys = AuthorizedKeys::parse(&format!("{} {name} rate=1gbit", key(1))).unwrap();
+            assert_eq!(keys.grants()[0].name, name);
+        }
     }
 
     #[test]

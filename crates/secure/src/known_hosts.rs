@@ -79,6 +79,12 @@ pub enum LineFault {
     /// An option that does not exist.
     #[error("there is no option {0:?}; the options are path, rate, sessions, bytes, files, expires and from")]
     UnknownOption(String),
+    /// A word of a name that was meant as an option, as far as anybody can tell.
+    #[error(
+        "{0:?} looks like an option, and would only name the client: write options as NAME=VALUE, such as expires=2027-06-30; \
+         without path=DIR,write a key only reads; or choose another name"
+    )]
+    OptionAsName(String),
     /// An option with a value that it never has.
     #[error("{option}={value:?} is refused: {reason}")]
     Value {
