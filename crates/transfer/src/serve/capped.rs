@@ -54,6 +54,21 @@ fn at_once(offset: u64, hole: u64) -> u64 {
     hole.min(CHUNK_LEN - offset % CHUNK_LEN)
 }
 
+impl<T> Capped<T> {
+    /// Counts what comes with an entry beside its content: attributes, access control lists, and the target of a link.
+    fn charge_properties(&mut self, entry: &Entry) -> Result<(), Failure> {
+        let Some(properties) = &entry.properties else { return Ok(()) };
+        let of_attributes: usize = properties.attributes.iter().map(|its| its.name.len() + its.value.len()).sum();
+        match of_attributes + properties.link_target.len() {
+            0 => Ok(()),
+            bytes => {
+                self.holding.add(self.permit.charge(bytes, self.clock).map_err(given_up)?);
+                Ok(())
+            }
+        }
+    }
+}
+
 fn given_up(used_up: Exhausted) -> Failure {
     Failure::new(FailCode::GivenUp, used_up.0)
 }
@@ -69,13 +84,13 @@ impl<T: Source> Source for Capped<T> {
         }
         let next = self.inner.next_entry(id);
         let Next::Entry(entry) = &next else { return next };
-        match self.permit.charge_file() {
+        match self.permit.charge_file().map_err(given_up).and_then(|()| self.charge_properties(entry)) {
             Ok(()) => next,
             Err(used_up) => {
                 // One failure stands for all that follow, which are not even looked for.
                 self.is_over = true;
                 self.inner.forget(id);
-                Next::Skipped(ShownPath::from(&entry.path), given_up(used_up))
+                Next::Skipped(ShownPath::from(&entry.path), used_up)
             }
         }
     }
@@ -125,6 +140,7 @@ impl<T: Source> Source for Capped<T> {
 impl<T: Store> Store for Capped<T> {
     fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Made, Failure> {
         self.permit.charge_file().map_err(given_up)?;
+        self.charge_properties(entry)?;
         self.inner.make_dir(id, entry)
     }
 
@@ -156,6 +172,7 @@ impl<T: Store> Store for Capped<T> {
     }
 
     fn examine(&mut self, id: EntryId, entry: &Entry) -> Result<Verdict, Failure> {
+        self.charge_properties(entry)?;
         self.inner.examine(id, entry)
     }
 
@@ -189,11 +206,13 @@ impl<T: Store> Store for Capped<T> {
 
     fn make_symlink(&mut self, id: EntryId, entry: &Entry) -> Result<(Change, Commit), Failure> {
         self.permit.charge_file().map_err(given_up)?;
+        self.charge_properties(entry)?;
         self.inner.make_symlink(id, entry)
     }
 
     fn make_hard_link(&mut self, id: EntryId, entry: &Entry, first: &RelPath) -> Result<(Change, Commit), Failure> {
         self.permit.charge_file().map_err(given_up)?;
+        self.charge_properties(entry)?;
         self.inner.make_hard_link(id, entry, first)
     }
 
@@ -227,5 +246,48 @@ impl<T: Store> Store for Capped<T> {
 
     fn figures(&mut self) -> Figures {
         self.inner.figures()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use farhaul::security::{AuthorizedKeys, PublicKey};
+    use farhaul_session::{Attribute, EntryKind, Mtime, Properties, RelPath};
+
+    use super::*;
+    use crate::disk::{Directory, DiskStore};
+    use crate::keys::Usages;
+
+    #[test]
+    fn attributes_and_targets_of_links_count_against_the_bytes_of_a_key() {
+        let base = std::env::temp_dir().join(format!("farhaul-capped-{}", std::process::id()));
+        std::fs::create_dir_all(&base).unwrap();
+        let key = PublicKey::from_bytes([7; 32]);
+        let keys = AuthorizedKeys::parse(&format!("{key} bytes=1000B")).unwrap();
+        let entry = |kind, properties| {
+            let path = RelPath::parse(b"entry").unwrap();
+            Entry { properties: Some(Box::new(properties)), ..Entry::new(path, kind, 0, 0o644, Mtime::default()) }
+        };
+        let attribute = Attribute { name: b"user.a".to_vec(), value: vec![0; 494] };
+        let attributes = Properties { attributes: vec![attribute], ..Properties::default() };
+        let target = Properties { link_target: vec![b'x'; 500], ..Properties::default() };
+        let (file, directory) = (entry(EntryKind::File, attributes.clone()), entry(EntryKind::Directory, attributes));
+        let link = entry(EntryKind::Symlink, target);
+        // Some may fail for other reasons. What came counts all the same.
+        type Step<'a> = &'a dyn Fn(&mut Capped<DiskStore>) -> Option<FailCode>;
+        let steps: [Step<'_>; 3] = [
+            &|store| store.examine(EntryId(0), &file).err().map(|failure| failure.code),
+            &|store| store.make_dir(EntryId(1), &directory).err().map(|failure| failure.code),
+            &|store| store.make_symlink(EntryId(2), &link).err().map(|failure| failure.code),
+        ];
+        for step in steps {
+            let permit = Usages::default().begin(&keys.grants()[0]).unwrap();
+            let store = DiskStore::into_directory(Directory::open(&base).unwrap());
+            let mut capped = Capped::new(store, permit, Clock::start(), Holding::default());
+            let codes: Vec<_> = (0..3).map(|_| step(&mut capped)).collect();
+            assert!(codes[..2].iter().all(|code| *code != Some(FailCode::GivenUp)), "{codes:?}");
+            assert_eq!(codes[2], Some(FailCode::GivenUp));
+        }
+        std::fs::remove_dir_all(&base).unwrap();
     }
 }
