@@ -13,6 +13,7 @@
 //! | `files=N` | files and directories of all sessions, counted as bytes are | none |
 //! | `expires=YYYY-MM-DD` | the last day, in UTC | never |
 //! | `from=NET[,NET…]` | addresses from which the client may call | all |
+//! | `links=munged` | its symbolic links are stored so that they lead nowhere | as they are |
 //!
 //! The words before the first option are the name of the client. They have letters, digits and `.-_@` alone. An unknown option,
 //! a word that looks like an option without its `=`, or another word refuses the whole file, so that a misspelt limit never means
@@ -54,6 +55,8 @@ pub struct Grant {
     pub expires: Option<u32>,
     /// Networks of its owner. Empty for all.
     pub from: Vec<Network>,
+    /// Whether its symbolic links are stored so that they lead nowhere.
+    pub munges_links: bool,
 }
 
 /// A directory that a client may use.
@@ -135,6 +138,7 @@ impl Grant {
             files: None,
             expires: None,
             from: Vec::new(),
+            munges_links: false,
         }
     }
 
@@ -211,13 +215,16 @@ impl Grant {
                 self.from = networks.map_err(|_| refused("from", "addresses such as 10.0.0.0/8, with commas"))?;
                 Ok(())
             }
+            "links" if value != "munged" => Err(refused("links", "munged is the only value")),
+            "links" if std::mem::replace(&mut self.munges_links, true) => Err(LineFault::Twice("links")),
+            "links" => Ok(()),
             other => Err(LineFault::UnknownOption(other.chars().take(40).collect())),
         }
     }
 }
 
 /// The options of a line.
-const OPTIONS: [&str; 7] = ["path", "rate", "sessions", "bytes", "files", "expires", "from"];
+const OPTIONS: [&str; 8] = ["path", "rate", "sessions", "bytes", "files", "expires", "from", "links"];
 
 /// Words that may be meant to limit a key, and that are no options.
 const RIGHTS: [&str; 6] = ["read-only", "readonly", "no-write", "no-delete", "write", "delete"];
@@ -280,7 +287,7 @@ mod tests {
     fn a_line_has_a_key_a_name_and_options() {
         let text = format!(
             "# clients\n{} alice of physics path=/data/in,write path=/data/out rate=2gbit sessions=3 bytes=1GB \
-             files=1000 expires=2027-06-30 from=10.0.0.0/8,2001:db8::/32\n{}\n",
+             files=1000 expires=2027-06-30 from=10.0.0.0/8,2001:db8::/32 links=munged\n{}\n",
             key(1),
             key(2),
         );
@@ -291,6 +298,7 @@ mod tests {
         assert_eq!(paths, [("/data/in", true), ("/data/out", false)]);
         assert_eq!(alice.rate, Some(Rate::from_bits_per_second(2_000_000_000)));
         assert_eq!((alice.sessions, alice.bytes, alice.files), (Some(3), Some(1_000_000_000), Some(1_000)));
+        assert!(alice.munges_links && !plain.munges_links);
         for (text, write, delete) in
             [("/d,delete", false, true), ("/d,write,delete", true, true), ("/d,delete,write", true, true)]
         {
@@ -339,6 +347,7 @@ mod tests {
             "path=/data,",
             "path=/data,writ",
             "path=/data,write,x",
+            "links=inside",
         ] {
             assert!(matches!(fault(option), LineFault::Value { .. }), "{option}");
         }

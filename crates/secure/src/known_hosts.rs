@@ -77,7 +77,7 @@ pub enum LineFault {
     #[error(transparent)]
     Key(#[from] PublicKeyError),
     /// An option that does not exist.
-    #[error("there is no option {0:?}; the options are path, rate, sessions, bytes, files, expires and from")]
+    #[error("there is no option {0:?}; the options are path, rate, sessions, bytes, files, expires, from and links")]
     UnknownOption(String),
     /// A word of a name that was meant as an option, as far as anybody can tell.
     #[error(

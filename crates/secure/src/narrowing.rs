@@ -12,6 +12,7 @@ impl Grant {
             && is_as_high(sessions(self), sessions(other))
             && is_as_high(self.bytes, other.bytes)
             && is_as_high(self.files, other.files)
+            && (other.munges_links || !self.munges_links)
             && match &*other.paths {
                 // Everything below the roots, to read.
                 [] => self.paths.is_empty(),

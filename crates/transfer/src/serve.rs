@@ -205,7 +205,7 @@ impl Serving<'_> {
                 let deletes = push.rules.delete.map_or(Ok(()), |_| client.place(Right::Delete, &push.target).map(drop));
                 let place = deletes.and_then(|()| client.place(Right::Write, &push.target));
                 match place.and_then(|place| Ok((place, client.begins()?))) {
-                    Ok((place, permit)) => self.receive(caller, push, (&place, permit)),
+                    Ok((place, permit)) => self.receive(caller, push, (&place, permit), client.munges_links()),
                     Err((code, why)) => caller.refuse(code, &why),
                 }
             }
@@ -247,7 +247,7 @@ impl Serving<'_> {
         }
     }
 
-    fn receive(&self, caller: &Caller, push: &Push, (place, permit): (&Place, Permit)) {
+    fn receive(&self, caller: &Caller, push: &Push, (place, permit): (&Place, Permit), munges_links: bool) {
         let clock = self.hosting.environment.clock;
         let (target, holding) = (Target::beneath(&self.server.path, &push.target), Holding::default());
         let open = || {
@@ -257,7 +257,7 @@ impl Serving<'_> {
             let Hosting { settings, environment, .. } = &self.hosting;
             let wait = lock_wait(settings.timeout, &caller.stream, environment);
             let store = store.under_rules(&push.rules, false).waiting_by(patience).waiting_for_locks(wait);
-            Ok(Capped::new(store, permit, clock, holding.clone()))
+            Ok(Capped::new(store, permit, clock, holding.clone()).munging_links(munges_links))
         };
         if let Some((report, result)) = self.hosting.receive(caller, None, (&push.target, &target), open, &holding) {
             self.report(caller, report, result);

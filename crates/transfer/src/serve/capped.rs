@@ -20,12 +20,22 @@ pub(crate) struct Capped<T> {
     claim: Claim,
     /// The client may read no more files.
     is_over: bool,
+    /// Links of the client are stored so that they lead nowhere.
+    munges_links: bool,
 }
+
+/// What stands before the target of a link that leads nowhere. Nobody has a directory of this name.
+const MUNGED: &[u8] = b"/farhaul-munged/";
 
 impl<T> Capped<T> {
     /// `holding` counts the waits for the cap of the rate.
     pub(crate) fn new(inner: T, permit: Permit, clock: Clock, holding: Holding) -> Self {
-        Self { inner, permit, clock, holding, claim: Claim::default(), is_over: false }
+        Self { inner, permit, clock, holding, claim: Claim::default(), is_over: false, munges_links: false }
+    }
+
+    /// The same for a client whose links are stored so that they lead nowhere.
+    pub(crate) fn munging_links(self, munges_links: bool) -> Self {
+        Self { munges_links, ..self }
     }
 
     fn charge(&mut self, bytes: usize) -> Result<(), Failure> {
@@ -82,8 +92,13 @@ impl<T: Source> Source for Capped<T> {
         if self.is_over {
             return Next::End;
         }
-        let next = self.inner.next_entry(id);
-        let Next::Entry(entry) = &next else { return next };
+        let mut next = self.inner.next_entry(id);
+        let Next::Entry(entry) = &mut next else { return next };
+        if let Some(properties) = &mut entry.properties
+            && let Some(target) = properties.link_target.strip_prefix(MUNGED)
+        {
+            properties.link_target = target.to_vec();
+        }
         match self.permit.charge_file().map_err(given_up).and_then(|()| self.charge_properties(entry)) {
             Ok(()) => next,
             Err(used_up) => {
@@ -207,7 +222,14 @@ impl<T: Store> Store for Capped<T> {
     fn make_symlink(&mut self, id: EntryId, entry: &Entry) -> Result<(Change, Commit), Failure> {
         self.permit.charge_file().map_err(given_up)?;
         self.charge_properties(entry)?;
-        self.inner.make_symlink(id, entry)
+        if !self.munges_links {
+            return self.inner.make_symlink(id, entry);
+        }
+        let mut munged = entry.clone();
+        if let Some(properties) = &mut munged.properties {
+            properties.link_target.splice(..0, MUNGED.iter().copied());
+        }
+        self.inner.make_symlink(id, &munged)
     }
 
     fn make_hard_link(&mut self, id: EntryId, entry: &Entry, first: &RelPath) -> Result<(Change, Commit), Failure> {
@@ -252,10 +274,10 @@ impl<T: Store> Store for Capped<T> {
 #[cfg(test)]
 mod tests {
     use farhaul::security::{AuthorizedKeys, PublicKey};
-    use farhaul_session::{Attribute, EntryKind, Mtime, Properties, RelPath};
+    use farhaul_session::{Attribute, EntryKind, Kept, Mtime, Properties, RelPath, Rules};
 
     use super::*;
-    use crate::disk::{Directory, DiskStore};
+    use crate::disk::{Directory, DiskSource, DiskStore};
     use crate::keys::Usages;
 
     #[test]
@@ -289,5 +311,31 @@ mod tests {
             assert_eq!(codes[2], Some(FailCode::GivenUp));
         }
         std::fs::remove_dir_all(&base).unwrap();
+    }
+
+    #[test]
+    fn a_munged_link_leads_nowhere_and_is_sent_as_it_came() {
+        let base = std::env::temp_dir().join(format!("farhaul-munged-{}", std::process::id()));
+        std::fs::create_dir_all(&base).unwrap();
+        let properties = Properties { link_target: b"../../secret".to_vec(), ..Properties::default() };
+        let path = RelPath::parse(b"link").unwrap();
+        let link = Entry::new(path, EntryKind::Symlink, 0, 0o777, Mtime::default());
+        let link = Entry { properties: Some(Box::new(properties)), ..link };
+        let rules = Rules { keep: Kept { symlinks: true, ..Kept::default() }, ..Rules::default() };
+        for munges in [true, false] {
+            let store = DiskStore::into_directory(Directory::open(&base).unwrap()).under_rules(&rules, false);
+            let mut store = capped(store).munging_links(munges);
+            store.make_symlink(EntryId(0), &link).unwrap();
+            let stored = std::fs::read_link(base.join("link")).unwrap();
+            assert_eq!(stored.to_str().unwrap(), if munges { "/farhaul-munged/../../secret" } else { "../../secret" });
+            let source = DiskSource::new(&[base.join(".")], true).unwrap().under_rules(&rules).unwrap();
+            let Next::Entry(sent) = capped(source).next_entry(EntryId(0)) else { panic!() };
+            assert_eq!(sent.link_target(), Some(&b"../../secret"[..]));
+        }
+        std::fs::remove_dir_all(&base).unwrap();
+    }
+
+    fn capped<T>(inner: T) -> Capped<T> {
+        Capped::new(inner, Permit::default(), Clock::start(), Holding::default())
     }
 }

@@ -94,6 +94,11 @@ impl Client<'_> {
         }
     }
 
+    /// Whether links of the client are stored so that they lead nowhere.
+    pub(crate) const fn munges_links(&self) -> bool {
+        matches!(&self.rights, Rights::Granted(grant) if grant.munges_links)
+    }
+
     /// Where a path below the root leads, if the client has this right there.
     pub(crate) fn place(&self, right: Right, path: &RelPath) -> Result<Place, Refused> {
         let granted = self.granted(right)?;
