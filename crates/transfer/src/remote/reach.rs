@@ -1,7 +1,7 @@
 //! The local side of a copy over SSH: starts the remote program, and reaches it over UDP, or through ssh where UDP is blocked.
 
 use std::io::Read;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -311,8 +311,9 @@ fn addresses(settings: &str, ready: &Ready) -> Vec<SocketAddr> {
     let passes_hosts = value("proxyjump").is_some() || value("proxycommand").is_some();
     let named = value("hostname").and_then(|name| (name, ready.port).to_socket_addrs().ok());
     let mut all: Vec<SocketAddr> = named.into_iter().flatten().collect();
-    if let Some(address) = ready.address {
-        let at = SocketAddr::from((address.to_canonical(), ready.port));
+    let is_own = value("hostname").is_none() || all.iter().any(|at| at.ip().to_canonical().is_loopback());
+    if let Some(address) = ready.address.map(|address| address.to_canonical()).filter(|at| is_of_a_host(*at, is_own)) {
+        let at = SocketAddr::from((address, ready.port));
         // Behind a jump host, the name may mean another host here.
         all.insert(if passes_hosts { 0 } else { all.len() }, at);
     }
@@ -323,6 +324,13 @@ fn addresses(settings: &str, ready: &Ready) -> Vec<SocketAddr> {
         }
     }
     seen
+}
+
+/// Whether another host can have this address. The remote program says which one it has, and may say anything. Only one that ssh
+/// reached at an address of this host `is_own`.
+fn is_of_a_host(address: IpAddr, is_own: bool) -> bool {
+    let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
+    !address.is_unspecified() && !address.is_multicast() && !is_broadcast && (is_own || !address.is_loopback())
 }
 
 #[cfg(test)]
@@ -357,5 +365,35 @@ mod tests {
         let same = addresses("hostname 10.0.0.9\n", &ready);
         assert_eq!(same.len(), 1);
         assert!(addresses("", &Ready { address: None, ..ready }).is_empty());
+    }
+
+    #[test]
+    fn a_remote_program_names_no_address_that_another_host_cannot_have() {
+        let said = |settings: &str, address: &str| {
+            let address = Some(address.parse().unwrap());
+            let ready = Ready { key: String::new(), port: 7, address, takes_one: false, throttles: false };
+            addresses(settings, &ready).iter().any(|at| Some(at.ip()) == address.map(|at: IpAddr| at.to_canonical()))
+        };
+        let far = "hostname 192.0.2.1\n";
+        for address in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "::1",
+            "::ffff:127.0.0.1",
+            "224.0.0.1",
+            "ff02::1",
+            "0.0.0.0",
+            "::",
+            "255.255.255.255",
+        ] {
+            assert!(!said(far, address), "{address}");
+            assert!(!said("hostname 192.0.2.1\nproxyjump jump\n", address), "{address}");
+        }
+        assert!(said(far, "10.0.0.9") && said(far, "2001:db8::9"));
+        // Ssh itself reached this host.
+        for own in ["hostname 127.0.0.1\n", "hostname ::1\n"] {
+            assert!(said(own, "127.0.0.1") && said(own, "::1"), "{own}");
+            assert!(!said(own, "224.0.0.1") && !said(own, "0.0.0.0"), "{own}");
+        }
     }
 }
