@@ -81,6 +81,7 @@ FhOutcome fh_udt_getsockname(int32_t socket, sockaddr* name, int32_t* length);
 FhOutcome fh_udt_getsockstate(int32_t socket);
 FhOutcome fh_udt_getsockopt(int32_t socket, int32_t option, void* value, int32_t* length);
 FhOutcome fh_udt_setsockopt(int32_t socket, int32_t option, const void* value);
+FhOutcome fh_udt_takes_controller(int32_t socket);
 FhOutcome fh_udt_set_controller(int32_t socket, void* factory, const FhCalls* calls);
 FhOutcome fh_udt_send_custom(int32_t socket, uint16_t kind, const uint8_t* body, int64_t length);
 FhOutcome fh_udt_send(int32_t socket, const uint8_t* data, int64_t length, bool endless);

@@ -149,6 +149,10 @@ const FhCalls CALLS = {create,  destroy_factory, destroy, init,        close,   
 }  // namespace
 
 FhOutcome set_controller(UDTSOCKET u, const void* factory) {
+    const FhOutcome taken = fh_udt_takes_controller(u);
+    if (taken.code != 0) {
+        return taken;
+    }
     CCCVirtualFactory* clone = nullptr;
     if (factory) {
         // Programs give a pointer to their own, which only its clone function needs.

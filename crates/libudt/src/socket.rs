@@ -258,11 +258,17 @@ impl Socket {
     /// # Errors
     /// The socket connects or is connected.
     pub(crate) fn set_factory(&self, factory: Factory) -> Result<()> {
-        if stage(&self.phase()) > Stage::Bound {
-            return Err(Code::AlreadyBound.into());
-        }
+        self.takes_factory()?;
         self.options().factory = Some(factory);
         Ok(())
+    }
+
+    /// Whether it takes a controller of the program now.
+    ///
+    /// # Errors
+    /// The socket connects or is connected.
+    pub(crate) fn takes_factory(&self) -> Result<()> {
+        if stage(&self.phase()) > Stage::Bound { Err(Code::AlreadyBound.into()) } else { Ok(()) }
     }
 
     /// The program's controller; `None` while the connection has the library's.

@@ -9,6 +9,12 @@ use crate::controller::{Calls, Factory, callback, swap_words};
 use crate::failure::Code;
 use crate::table;
 
+/// Whether `UDT::setsockopt` of UDT_CC looks at its pointer, which may be anything for a socket that does not exist.
+#[unsafe(no_mangle)]
+pub(super) extern "C" fn fh_udt_takes_controller(socket: i32) -> Outcome {
+    answer(|| table::find(socket)?.takes_factory().map(|()| 0))
+}
+
 /// `UDT::setsockopt` of UDT_CC. The library owns the factory from now on, whatever the outcome.
 ///
 /// # Safety

@@ -184,6 +184,15 @@ void options() {
     call("RENDEZVOUS, bound", set(u, UDT_RENDEZVOUS, false));
     call("LINGER, bound", set(u, UDT_LINGER, patience));
     call("set, none", set(12345, UDT_FC, 9999));
+    // Nothing looks at the pointer.
+    void* const nowhere = reinterpret_cast<void*>(16);
+    for (int option = UDT_MSS; option <= UDT_RCVDATA; ++option) {
+        const UDT::SOCKOPT name = static_cast<UDT::SOCKOPT>(option);
+        for (const UDTSOCKET none : {UDT::INVALID_SOCK, 12345}) {
+            call("set to nothing, none", UDT::setsockopt(none, 0, name, nowhere, 4));
+            call("get to nothing, none", UDT::getsockopt(none, 0, name, nowhere, static_cast<int*>(nowhere)));
+        }
+    }
 }
 
 void streams() {
@@ -198,6 +207,7 @@ void streams() {
     call("RENDEZVOUS, connected", set(p.caller, UDT_RENDEZVOUS, true));
     CCCFactory<CCC> factory;
     call("CC, connected", UDT::setsockopt(p.caller, 0, UDT_CC, &factory, sizeof factory));
+    call("CC to nothing, connected", UDT::setsockopt(p.caller, 0, UDT_CC, reinterpret_cast<void*>(16), sizeof factory));
     get<int>("MSS, connected", p.caller, UDT_MSS);
     get<int>("STATE, connected", p.caller, UDT_STATE);
     get<int>("EVENT, connected", p.caller, UDT_EVENT);
