@@ -17,6 +17,7 @@ mod expansion;
 mod failure;
 mod files;
 mod filters;
+mod folded;
 mod held;
 mod journal;
 mod known;

@@ -20,6 +20,8 @@ mod failures;
 mod faults;
 mod figures;
 mod flows;
+mod foreign_disk;
+mod foreign_targets;
 mod half_close;
 mod information;
 mod integrity;

@@ -1,16 +1,25 @@
 //! The entries of one directory that a copy has made or taken. A file system that ignores case, or the form of characters,
 //! takes two names of a copy for one. The second one then finds an entry that the first one claimed.
+//!
+//! An entry is known by its inode, and by its name without case and form, because some file systems give each spelling of a name an
+//! inode number of its own. Both are a suspicion alone: a hard link has the inode of another name. Two entries are proved by a
+//! directory that lists both names.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use farhaul_session::{Component, FailCode, Failure};
+use rustix::io::Errno;
 
 use super::directory::Directory;
+use super::folded::folded;
 
-/// Most entries that are remembered of one directory, as 16 MB or so. Beyond that, a file replaces nothing in a directory
+/// Most entries that are remembered of one directory, as 50 MB or so. Beyond that, a file replaces nothing in a directory
 /// that ignores case.
 const MOST_REMEMBERED: usize = 1 << 20;
+/// Times that all names of one directory are read. Afterwards, a suspicion is taken for a proof.
+const MOST_LOOKS: usize = 64;
 /// ASCII characters that are the canonical form of another one: the Kelvin sign, the Greek question mark and the Greek varia
 /// (Unicode, `UnicodeData.txt`, singleton decompositions).
 const CANONICAL_FORMS: &[u8] = b"K;`";
@@ -22,7 +31,12 @@ pub(super) struct Claims(Mutex<Claimed>);
 /// The claimed entries. Who holds it is alone in giving names in this directory.
 #[derive(Debug, Default)]
 pub(super) struct Claimed {
-    inodes: BTreeSet<u64>,
+    /// Names as hashes, by inodes, and by hashes of what is left of them without case and form. A collision is one more suspicion.
+    inodes: BTreeMap<u64, u64>,
+    names: BTreeMap<u64, u64>,
+    /// The names in the directory when it was read last, as ascending hashes.
+    listed: Vec<u64>,
+    looks: usize,
     case: Case,
     /// An entry was not remembered that should have been.
     is_full: bool,
@@ -61,36 +75,78 @@ impl Claims {
         claimed.learn(directory, name, inode);
         // The number of a new one may have been that of an entry that is gone.
         if !is_new {
-            claimed.permit(name, inode)?;
+            claimed.permit(directory, name, inode)?;
         }
         claimed.remember(name, inode);
         Ok(())
     }
 
-    /// The claims, if a name could lead to one of them.
-    pub(super) fn against(&self) -> Option<MutexGuard<'_, Claimed>> {
-        Some(self.lock()).filter(|claimed| !claimed.inodes.is_empty())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Claimed> {
+    /// The claims. Nobody else gives names in this directory meanwhile.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Claimed> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Claimed {
-    /// Refuses the entry that `name` leads to, if this copy has claimed it.
-    pub(super) fn permit(&self, name: &Component, inode: u64) -> Result<(), Failure> {
-        match self.inodes.contains(&inode) {
-            true => Err(same_name(name)),
-            false if self.is_full => Err(Failure::new(
+    /// Refuses the entry that `name` leads to, if this copy has claimed it under another name.
+    pub(super) fn permit(&mut self, directory: &Directory, name: &Component, inode: u64) -> Result<(), Failure> {
+        if self.inodes.is_empty() {
+            return Ok(());
+        }
+        let own = hash(name.as_bytes());
+        let is_other = |other: &&u64| **other != own;
+        let by_name = || self.names.get(&hash(&folded(name)));
+        match self.inodes.get(&inode).filter(is_other).or_else(|| by_name().filter(is_other)).copied() {
+            None if self.is_full => Err(Failure::new(
                 FailCode::NameRefused,
                 format!(
                     "the file system ignores the case of names, and of more than {MOST_REMEMBERED} files in one directory it is \
                      not known whether two have this name"
                 ),
             )),
-            false => Ok(()),
+            None => Ok(()),
+            Some(other) => match self.told_apart(directory, name, other) {
+                Ok(()) => Ok(()),
+                Err(its_name) => Err(same_name(name, its_name)),
+            },
         }
+    }
+
+    /// Claims an entry that a link has made or taken.
+    pub(super) fn claim_link(&mut self, directory: &Directory, name: &Component) {
+        // An entry that is gone already needs no claim.
+        if (self.case != Case::Matters || has_other_forms(name))
+            && let Ok(stat) = directory.stat(name)
+        {
+            self.learn(directory, name, stat.st_ino);
+            self.remember(name, stat.st_ino);
+        }
+    }
+
+    /// Proves that `name` and the name with the hash `other` are of two entries. Otherwise, returns the other name if it is found.
+    fn told_apart(&mut self, directory: &Directory, name: &Component, other: u64) -> Result<(), Option<Component>> {
+        let own = hash(name.as_bytes());
+        let has_both = |listed: &[u64]| [own, other].iter().all(|wanted| listed.binary_search(wanted).is_ok());
+        if has_both(&self.listed) {
+            return Ok(());
+        }
+        if self.looks == MOST_LOOKS {
+            return Err(None);
+        }
+        self.looks += 1;
+        self.listed.clear();
+        let (wanted, mut found) = (folded(name), None);
+        // A directory that cannot be read proves nothing.
+        let _ = directory.each_name(|listed, _| {
+            let its = hash(listed);
+            self.listed.extend((self.listed.len() < MOST_REMEMBERED).then_some(its));
+            if its != own && found.is_none() {
+                found = Component::new(listed).ok().filter(|listed| its == other || folded(listed) == wanted);
+            }
+            Ok::<_, Errno>(())
+        });
+        self.listed.sort_unstable();
+        if has_both(&self.listed) { Ok(()) } else { Err(found) }
     }
 
     /// Finds out whether case matters in the directory, where `known` leads to this entry.
@@ -100,22 +156,36 @@ impl Claimed {
         }
         let other: Vec<u8> = known.as_bytes().iter().map(|&byte| swapped(byte)).collect();
         if let Some(other) = Component::new(&other).ok().filter(|other| other != known) {
-            let is_one = directory.stat(&other).is_ok_and(|stat| stat.st_ino == inode);
+            let is_one = directory.stat(&other).is_ok_and(|stat| {
+                stat.st_ino == inode || self.told_apart(directory, known, hash(other.as_bytes())).is_err()
+            });
             self.case = if is_one { Case::Ignored } else { Case::Matters };
         }
     }
 
     fn remember(&mut self, name: &Component, inode: u64) {
-        let has_other_forms = name.as_bytes().iter().any(|byte| !byte.is_ascii() || CANONICAL_FORMS.contains(byte));
-        if self.case == Case::Matters && !has_other_forms {
+        if self.case == Case::Matters && !has_other_forms(name) {
             return;
         }
         if self.inodes.len() < MOST_REMEMBERED {
-            self.inodes.insert(inode);
+            let own = hash(name.as_bytes());
+            self.inodes.insert(inode, own);
+            self.names.entry(hash(&folded(name))).or_insert(own);
         } else {
             self.is_full |= self.case == Case::Ignored;
         }
     }
+}
+
+/// Whether other characters are the same name in another form.
+fn has_other_forms(name: &Component) -> bool {
+    name.as_bytes().iter().any(|byte| !byte.is_ascii() || CANONICAL_FORMS.contains(byte))
+}
+
+fn hash(name: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The letter in the other case.
@@ -123,11 +193,13 @@ const fn swapped(byte: u8) -> u8 {
     if byte.is_ascii_lowercase() { byte.to_ascii_uppercase() } else { byte.to_ascii_lowercase() }
 }
 
-fn same_name(name: &Component) -> Failure {
+fn same_name(name: &Component, other: Option<Component>) -> Failure {
+    let other = match other {
+        Some(other) => format!("{other}, another entry of this copy"),
+        None => "another entry of this copy".to_owned(),
+    };
     Failure::new(
         FailCode::NameRefused,
-        format!(
-            "the file system takes {name} for the name of another entry of this copy, because it ignores case or form"
-        ),
+        format!("the file system takes {name} for the name of {other}, because it ignores case or form"),
     )
 }

@@ -20,15 +20,21 @@ pub(super) fn make_symlink(
     wanted: &Wanted,
     dry_run: bool,
 ) -> Result<Change, Failure> {
-    let StoredPlace { directory, name, .. } = place;
+    let StoredPlace { directory, name, claims, .. } = place;
     let target = entry.link_target().ok_or_else(|| Failure::from(FailCode::Io))?;
-    let change = match directory.stat(name) {
+    let mut claimed = claims.lock();
+    let there = directory.stat(name);
+    if let Ok(there) = &there {
+        claimed.permit(directory, name, there.st_ino)?;
+    }
+    let change = match there {
         Err(Errno::NOENT) => Change::New,
         Err(error) => return Err(failure("read", error)),
         Ok(stat) if kind(&stat) != FileType::Symlink => return Err(in_the_way(place, kind(&stat))),
         Ok(stat) => match directory.link_target(name) {
             Ok(there) if there == target => {
                 let differs = super::directory::mtime(&stat) != entry.mtime || wanted.owner_differs(&stat);
+                claimed.claim_link(directory, name);
                 if !differs {
                     return Ok(Change::None);
                 }
@@ -54,8 +60,9 @@ pub(super) fn make_symlink(
             false => Err(replaced()),
         }
     });
-    if done.is_err() {
-        let _ = directory.remove(&temporary);
+    match done {
+        Ok(()) => claimed.claim_link(directory, name),
+        Err(_) => drop(directory.remove(&temporary)),
     }
     done.map(|()| change)
 }
@@ -80,17 +87,25 @@ fn replaced() -> Failure {
 
 /// Makes `place` a further name of the file at `first`.
 pub(super) fn make_hard_link(place: &StoredPlace, first: &StoredPlace, dry_run: bool) -> Result<Change, Failure> {
-    let StoredPlace { directory, name, .. } = place;
+    let StoredPlace { directory, name, claims, .. } = place;
     let file = match first.directory.stat(&first.name) {
         Ok(stat) if kind(&stat) == FileType::RegularFile => stat,
         Err(Errno::NOENT) if dry_run => return Ok(Change::New),
         Ok(_) => return Err(Failure::new(FailCode::SourceChanged, "its first name is no file any more")),
         Err(error) => return Err(failure("read its first name", error)),
     };
-    let change = match directory.stat(name) {
+    let mut claimed = claims.lock();
+    let there = directory.stat(name);
+    if let Ok(there) = &there {
+        claimed.permit(directory, name, there.st_ino)?;
+    }
+    let change = match there {
         Err(Errno::NOENT) => Change::New,
         Err(error) => return Err(failure("read", error)),
-        Ok(there) if is_same(&there, &file) => return Ok(Change::None),
+        Ok(there) if is_same(&there, &file) => {
+            claimed.claim_link(directory, name);
+            return Ok(Change::None);
+        }
         Ok(there) if kind(&there) != FileType::RegularFile => return Err(in_the_way(place, kind(&there))),
         Ok(_) => Change::Content,
     };
@@ -106,6 +121,9 @@ pub(super) fn make_hard_link(place: &StoredPlace, first: &StoredPlace, dry_run: 
     };
     // A rename between two names of one file does nothing (rename(2)), and a failure leaves the temporary one.
     let _ = directory.remove(&temporary);
+    if done.is_ok() {
+        claimed.claim_link(directory, name);
+    }
     done.map(|()| change)
 }
 

@@ -120,13 +120,13 @@ impl Places {
             let there = match parent.child(&name) {
                 Ok(directory) => Some(directory.identity()),
                 Err(Errno::NOENT) => None,
-                Err(error) => return Err(Target { directory: &parent, name: &name }.no_directory(error)),
+                Err(error) => return Err(Target { directory: &parent, name: &name }.no_directory(&claims, error)),
             };
             self.directories.insert(entry.path.clone(), open(there, None, None));
             return Ok(if there.is_some() { Made::Existing } else { Made::New });
         }
-        let (directory, is_new) =
-            parent.make_child(&name).map_err(|error| Target { directory: &parent, name: &name }.no_directory(error))?;
+        let no_directory = |error| Target { directory: &parent, name: &name }.no_directory(&claims, error);
+        let (directory, is_new) = parent.make_child(&name).map_err(no_directory)?;
         claims.claim_existing(&parent, &name, (directory.inode(), is_new))?;
         if is_new {
             directory.mark_unfinished(OWNER, self.renamed_source(&entry.path));

@@ -36,23 +36,30 @@ impl SeenNames {
         self.last.remove(directory)
     }
 
-    /// These names, which ascend, without those from the record `last` backwards.
-    pub(super) fn without(&self, mut last: Option<u64>, names: Vec<Component>) -> Result<Vec<Component>, Failure> {
+    /// These names, which ascend, without those from the record `last` backwards. Of those, `unlisted` gets each that is not among them.
+    pub(super) fn without(
+        &self,
+        mut last: Option<u64>,
+        names: &[Component],
+        mut unlisted: impl FnMut(&[u8]),
+    ) -> Result<Vec<Component>, Failure> {
         let mut kept = Vec::new();
         let mut record = [0; HEADER + MAX_NAME];
-        let mut names = names.into_iter().rev().peekable();
+        let mut names = names.iter().rev().peekable();
         while let Some(place) = last {
             let count = self.records.read(place, &mut record)?;
             let [a, b, c, d, e, f, g, h, length, ..] = record;
             let before = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
             let seen = &record[HEADER..count.min(HEADER + usize::from(length))];
             while let Some(name) = names.next_if(|name| name.as_bytes() > seen) {
-                kept.push(name);
+                kept.push(name.clone());
             }
-            names.next_if(|name| name.as_bytes() == seen);
+            if names.next_if(|name| name.as_bytes() == seen).is_none() {
+                unlisted(seen);
+            }
             last = before.checked_sub(1);
         }
-        kept.extend(names);
+        kept.extend(names.cloned());
         kept.reverse();
         Ok(kept)
     }
@@ -88,9 +95,9 @@ mod tests {
             seen.note(directory.clone(), &component(number, true), scratch).unwrap();
         }
         assert!(seen.records.len() > 10 << 18 && files == 1 && seen.last.len() == 2);
-        let all = || (0..12_000).map(|number| component(number, true)).collect();
+        let all: Vec<_> = (0..12_000).map(|number| component(number, true)).collect();
         let last = seen.take(&other);
-        let left = seen.without(last, all()).unwrap();
+        let left = seen.without(last, &all, |_| unreachable!("all are listed")).unwrap();
         assert_eq!(left.len(), 12_000 - 11_000_usize.div_ceil(3));
         assert!(!left.contains(&component(999, true)) && left.contains(&component(998, true)));
         assert_eq!((seen.take(&other), seen.last.len()), (None, 1));
@@ -108,9 +115,14 @@ mod tests {
                 seen.note(RelPath::root(), &component(number, false), || unreachable!("few")).unwrap();
             }
             let last = seen.take(&RelPath::root());
-            let left = seen.without(last, there.iter().map(|&number| component(number, false)).collect()).unwrap();
-            let expected: BTreeSet<u16> = there.difference(&noted).copied().collect();
-            prop_assert_eq!(left, expected.into_iter().map(|number| component(number, false)).collect::<Vec<_>>());
+            let components = |numbers: &mut dyn Iterator<Item = &u16>| -> Vec<_> {
+                numbers.map(|&number| component(number, false)).collect()
+            };
+            let mut unlisted = BTreeSet::new();
+            let note = |name: &[u8]| assert!(unlisted.insert(Component::new(name).unwrap()));
+            let left = seen.without(last, &components(&mut there.iter()), note).unwrap();
+            prop_assert_eq!(left, components(&mut there.difference(&noted)));
+            prop_assert_eq!(Vec::from_iter(unlisted), components(&mut noted.difference(&there)));
         }
     }
 }

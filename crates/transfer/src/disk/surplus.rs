@@ -2,7 +2,9 @@
 //!
 //! A copy that removes notes the names of each directory that it gets. When the directory is complete, all others in it are
 //! surplus. They are removed at the end, once everything arrived and nothing failed, and only if they are no more than the user
-//! allowed. No link is followed.
+//! allowed. No link is followed. What the source has under another spelling is none of it.
+
+mod aliases;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use farhaul_session::{Component, FailCode, Failure, Mtime, RelPath, Rules, Shown
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
+use self::aliases::{Aliases, MOST_ALIASES};
 use super::directory::{Directory, kind};
 use super::failure::failure;
 use super::filters::Filters;
@@ -42,6 +45,8 @@ pub(super) struct Surplus {
     /// Surplus entries, and times of the directories that lose them.
     found: PlaceStack,
     times: BTreeMap<RelPath, Mtime>,
+    /// What the target has under another spelling.
+    aliases: Aliases,
     /// What is removed: with all entries in surplus directories, those first. The next one is last.
     removals: Option<PlaceStack>,
 }
@@ -92,12 +97,20 @@ impl Surplus {
         let Ok(directory) = open() else { return Ok(()) };
         let Ok(names) = directory.names() else { return Ok(()) };
         let before = self.found.len();
-        for name in self.seen.without(last, names)?.into_iter().filter(|name| !is_temporary(name)) {
+        let mut unlisted = Vec::new();
+        let surplus = self.seen.without(last, &names, |seen| {
+            let seen = Component::new(seen).ok().filter(|seen| directory.stat(seen).is_ok());
+            unlisted.extend(seen.filter(|_| unlisted.len() <= MOST_ALIASES));
+        })?;
+        for name in surplus.into_iter().filter(|name| !is_temporary(name)) {
             let is_directory = directory.stat(&name).is_ok_and(|stat| kind(&stat) == FileType::Directory);
             let is_spared = path.join(name.clone()).is_ok_and(|path| self.filters.leave_out(&path, is_directory));
             if !is_spared {
                 self.found.push(path, &name, || places.scratch())?;
             }
+        }
+        if self.found.len() > before {
+            self.aliases.note(path, unlisted)?;
         }
         if self.found.len() > before && self.times.len() < MOST_TIMES {
             self.times.insert(path.clone(), mtime);
@@ -119,7 +132,12 @@ impl Surplus {
                 return Some((ShownPath::new(b"."), Err(Failure::new(failure.code, message))));
             }
             match self.plan(places, most) {
-                Ok(removals) => self.removals = Some(removals),
+                Ok(removals) => {
+                    self.removals = Some(removals);
+                    if !dry_run {
+                        self.aliases.respell(places);
+                    }
+                }
                 Err(failed) => {
                     self.most = None;
                     return Some(failed);
@@ -149,8 +167,12 @@ impl Surplus {
     /// Everything that is removed, counted before the first removal.
     fn plan(&mut self, places: &Places, most: u64) -> Result<PlaceStack, Removal> {
         let mut all = PlaceStack::default();
+        self.aliases.settle(places).map_err(|(path, failure)| (ShownPath::from(&path), Err(failure)))?;
         let unread = |failure| (ShownPath::new(b"."), Err(failure));
         while let Some((parent, name)) = self.found.pop().map_err(unread)? {
+            if self.aliases.spare(&parent, &name) {
+                continue;
+            }
             let shown = || ShownPath::from(&parent.join(name.clone()).unwrap_or_default());
             collect((places, &self.filters), &parent, &name, most, &mut all)
                 .map_err(|failure| (shown(), Err(failure)))?;

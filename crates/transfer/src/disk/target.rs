@@ -4,7 +4,7 @@ use farhaul_session::{Component, FailCode, Failure};
 use rustix::fs::{FileType, RenameFlags, Stat};
 use rustix::io::Errno;
 
-use super::claims::{Claimed, Claims};
+use super::claims::Claims;
 use super::directory::{Directory, kind};
 use super::failure::{cannot_make, failure};
 
@@ -39,10 +39,9 @@ impl Target<'_> {
     /// Refuses a name that no file can take, before the file is created. Returns the regular file that has the name.
     pub(super) fn check(self, claims: &Claims) -> Result<Option<Stat>, Failure> {
         match self.directory.stat(self.name) {
-            Ok(stat) if kind(&stat) != FileType::RegularFile => Err(self.in_the_way(kind(&stat))),
             Ok(stat) => {
-                let permitted = self.permit(claims.against().as_deref(), stat.st_ino);
-                permitted.map(|()| Some(stat)).map_err(|refusal| self.failure(refusal))
+                claims.lock().permit(self.directory, self.name, stat.st_ino)?;
+                if kind(&stat) == FileType::RegularFile { Ok(Some(stat)) } else { Err(self.in_the_way(kind(&stat))) }
             }
             // If the system does not tell, creating the file will.
             Err(_) => Ok(None),
@@ -61,7 +60,7 @@ impl Target<'_> {
     ///
     /// A file that this copy has made under another name stays.
     pub(super) fn take(self, temporary: &Component, claims: &Claims) -> Result<(), Failure> {
-        let claimed = claims.against();
+        let mut claimed = claims.lock();
         // Most names are new.
         let mut taken = self.rename(temporary, RenameFlags::NOREPLACE);
         for _ in 0..ATTEMPTS {
@@ -70,9 +69,12 @@ impl Target<'_> {
             }
             taken = self.standing().map_err(Refusal::System).and_then(|standing| match standing {
                 None => self.rename(temporary, RenameFlags::NOREPLACE),
-                Some(standing) if standing.kind != FileType::RegularFile => Err(Refusal::InTheWay(standing.kind)),
-                Some(standing) => {
-                    self.permit(claimed.as_deref(), standing.inode).and_then(|()| self.replace(temporary))
+                Some(Standing { kind, inode }) => {
+                    let permitted = claimed.permit(self.directory, self.name, inode).map_err(Refusal::Claimed);
+                    permitted.and_then(|()| match kind {
+                        FileType::RegularFile => self.replace(temporary),
+                        kind => Err(Refusal::InTheWay(kind)),
+                    })
                 }
             });
             match taken {
@@ -87,11 +89,6 @@ impl Target<'_> {
             }
         }
         taken.map_err(|refusal| self.failure(refusal))
-    }
-
-    /// Refuses to replace a file of this copy.
-    fn permit(self, claimed: Option<&Claimed>, inode: u64) -> Result<(), Refusal> {
-        claimed.map_or(Ok(()), |claimed| claimed.permit(self.name, inode)).map_err(Refusal::Claimed)
     }
 
     fn failure(self, refusal: Refusal) -> Failure {
@@ -116,8 +113,13 @@ impl Target<'_> {
     }
 
     /// The failure to create a directory of that name, caused by `error`.
-    pub(super) fn no_directory(self, error: Errno) -> Failure {
+    pub(super) fn no_directory(self, claims: &Claims, error: Errno) -> Failure {
         match self.standing() {
+            Ok(Some(standing))
+                if let Err(failure) = claims.lock().permit(self.directory, self.name, standing.inode) =>
+            {
+                failure
+            }
             Ok(Some(standing)) if standing.kind != FileType::Directory => self.in_the_way(standing.kind),
             _ => cannot_make("directory", error),
         }

@@ -1,11 +1,18 @@
 //! Names that a file system takes for one: directories of the disk that lower names, or compose their accents, before they reach
 //! the system.
 
+use farhaul_session::{Change, Kept, Properties, Rules, Skip, Verdict};
+
 use super::directory::folding::Folding::{self, Case, Form};
 use super::*;
 
 fn store(to: &Scratch, folding: Folding) -> DiskStore {
     DiskStore::into_directory(Directory::open(&to.0).unwrap().that_ignores(folding))
+}
+
+fn link(name: &str, to: &str) -> Entry {
+    let properties = Properties { link_target: to.into(), ..Properties::default() };
+    Entry { kind: EntryKind::Symlink, properties: Some(Box::new(properties)), ..file(name, 0) }
 }
 
 /// Stores these entries, in their order: names that end in a slash are directories. Returns the names of those that fail.
@@ -25,6 +32,9 @@ fn stored(store: &mut DiskStore, names: &[&str]) -> Vec<(String, FailCode)> {
             }),
         };
         failed.extend(made.err().map(|failure| ((*name).to_owned(), failure.code)));
+    }
+    while let Some((id, dir)) = open.pop() {
+        store.finish_dir(id, &dir).unwrap();
     }
     store.settle();
     while let Some((id, outcome)) = store.poll_committed() {
@@ -81,6 +91,47 @@ fn forms_of_one_character_are_one_name_where_the_file_system_says_so() {
     let failed = stored(&mut store(&to, Form), &names);
     assert!(failed.len() == 1 && failed[0].1 == FailCode::NameRefused && failed[0].0.starts_with("d/"), "{failed:?}");
     assert!(to.path("n/A").exists() && to.path("n/a").exists(), "case matters there");
+}
+
+#[test]
+fn what_the_source_has_under_another_spelling_is_no_surplus() {
+    for dry_run in [true, false] {
+        let to = Scratch::new(&format!("fold-surplus-{dry_run}"));
+        for name in ["readme", "d/x", "d/old", "kept", "gone"] {
+            to.write(name, b"");
+        }
+        let rules = Rules { delete: Some(u64::MAX), whole: true, skip: Skip::Exists, dry_run, ..Rules::default() };
+        let mut store = store(&to, Case).under_rules(&rules, true);
+        store.make_dir(EntryId(0), &directory("D")).unwrap();
+        store.examine(EntryId(1), &file("D/X", 0)).unwrap();
+        store.finish_dir(EntryId(0), &directory("D")).unwrap();
+        for (id, name) in (2..).map(EntryId).zip(["README", "kept"]) {
+            assert_eq!(store.examine(id, &file(name, 0)), Ok(Verdict::Have(Change::None)));
+        }
+        store.settle();
+        let mut removed: Vec<_> = std::iter::from_fn(|| store.delete_next()).collect();
+        removed.sort_by_key(|(path, _)| path.to_string());
+        let removed: Vec<_> = removed.into_iter().map(|(path, done)| (path.to_string(), done)).collect();
+        assert_eq!(removed, [("D/old".to_owned(), Ok(())), ("gone".to_owned(), Ok(()))]);
+        let names: Vec<_> = tree(&to.0).into_iter().map(|(name, _)| name.display().to_string()).collect();
+        assert!(dry_run || names == ["d", "d/x", "kept", "readme"], "{names:?}");
+    }
+}
+
+#[test]
+fn of_two_links_whose_names_are_one_to_the_file_system_the_first_stays() {
+    let to = Scratch::new("fold-links");
+    let rules = Rules { keep: Kept::ALL, ..Rules::default() };
+    let mut store = store(&to, Case).under_rules(&rules, true);
+    let code = |made: Result<(Change, Commit), Failure>| made.map(|(change, _)| change).map_err(|failure| failure.code);
+    assert_eq!(code(store.make_symlink(EntryId(0), &link("LINK", "one"))), Ok(Change::New));
+    assert_eq!(code(store.make_symlink(EntryId(1), &link("link", "two"))), Err(FailCode::NameRefused));
+    assert_eq!(fs::read_link(to.path("link")).unwrap().to_str(), Some("one"));
+    to.write("file", b"");
+    store.examine(EntryId(2), &file("FILE", 0)).unwrap();
+    let first = file("file", 0);
+    assert_eq!(code(store.make_hard_link(EntryId(3), &file("other", 0), &first.path)), Ok(Change::New));
+    assert_eq!(code(store.make_hard_link(EntryId(4), &file("LINK", 0), &first.path)), Err(FailCode::Exists));
 }
 
 #[test]
