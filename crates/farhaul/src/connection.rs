@@ -1,7 +1,7 @@
 //! One connection as seen by its handles: the shared part of streams and message sockets.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 #[cfg(feature = "tokio")]
@@ -155,6 +155,12 @@ impl Connection {
     /// The address of this side's UDP port.
     pub fn local_addr(&self) -> SocketAddr {
         self.port.driver.local_addr()
+    }
+
+    /// The address of this host that the peer called, and that answers it. `None` if this side called, or if the port is at
+    /// one address.
+    pub fn asked_ip(&self) -> Option<IpAddr> {
+        self.port.driver.lock().ok()?.transport.asked(self.id)
     }
 
     /// Counters and estimates, as UDT's `perfmon` gives them and more.

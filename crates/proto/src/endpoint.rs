@@ -74,7 +74,7 @@ use crate::config::Config;
 use crate::error::ConnectError;
 use crate::event::Event;
 use crate::shared_channel::SharedChannel;
-use crate::transport::{Batch, Datagrams, Transmit, Transport};
+use crate::transport::{AddressPair, Batch, Datagrams, Transmit, Transport};
 
 /// The endpoint of one UDP port: any number of connections, of one protocol or several.
 ///
@@ -100,8 +100,15 @@ impl Endpoint {
 }
 
 impl Transport for Endpoint {
-    fn handle_datagrams(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
-        self.channel.handle_datagrams(&mut self.multiplexer, (now, arrived), from, bytes, stride);
+    fn handle_datagrams(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        from: impl Into<AddressPair>,
+        bytes: &mut [u8],
+        stride: usize,
+    ) {
+        self.channel.handle_datagrams(&mut self.multiplexer, (now, arrived), from.into(), bytes, stride);
     }
 
     fn handle_timeout(&mut self, now: Instant) {

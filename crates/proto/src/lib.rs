@@ -61,6 +61,6 @@ pub use path_memory::PathMemory;
 pub use shared_channel::{CeilingFigures, ControlPath};
 pub use stats::{Stats, Totals};
 pub use transport::{
-    Arrival, Batch, ConnectOptions, DatagramKind, Datagrams, Message, MessageOptions, Read, Readiness, StreamError,
-    Streams, Transmit, Transport, earliest, time_until,
+    AddressPair, Arrival, Batch, ConnectOptions, DatagramKind, Datagrams, Message, MessageOptions, Read, Readiness,
+    StreamError, Streams, Transmit, Transport, earliest, time_until,
 };

@@ -31,7 +31,7 @@ use self::ceiling::Ceiling;
 use self::shaper::Shaper;
 use crate::event::ConnectionId;
 use crate::probe::{Probing, StableConfig, StableStream, is_probe};
-use crate::transport::{Arrival, Batch, DatagramKind, Transmit, Transport, earliest};
+use crate::transport::{AddressPair, Arrival, Batch, DatagramKind, Transmit, Transport, earliest};
 
 /// The control stream beside the connections of an endpoint, if there is one, and their ceiling.
 ///
@@ -164,11 +164,11 @@ impl SharedChannel {
         &mut self,
         bulk: &mut impl Transport,
         (now, arrived): (Instant, Instant),
-        from: SocketAddr,
+        from: AddressPair,
         bytes: &mut [u8],
         stride: usize,
     ) {
-        if !self.take_answers((now, arrived), from, bytes, stride) {
+        if !self.take_answers((now, arrived), from.peer, bytes, stride) {
             bulk.handle_datagrams(now, arrived, from, bytes, stride);
             self.take_answers_inside(bulk, now);
         }
@@ -181,8 +181,8 @@ impl SharedChannel {
         now: Instant,
         scratch: &'a mut Batch,
     ) -> Option<Transmit<'a>> {
-        if let Some((to, segment_size)) = self.poll_control(bulk, now, scratch) {
-            return Some(Transmit { to, segment_size, bytes: scratch.bytes(), whole: false });
+        if let Some((between, segment_size)) = self.poll_control(bulk, now, scratch) {
+            return Some(Transmit::between(between, segment_size, scratch.bytes()));
         }
         if self.shaper.is_holding() {
             return self.shaper.release(now);
@@ -248,19 +248,18 @@ impl SharedChannel {
         }
     }
 
-    /// Writes the datagrams of the control stream that are due into `out`. Returns their destination and the length of
-    /// each.
+    /// Writes the datagrams of the control stream that are due into `out`. Returns their addresses and the length of each.
     fn poll_control(
         &mut self,
         bulk: &mut impl Transport,
         now: Instant,
         out: &mut Batch,
-    ) -> Option<(SocketAddr, usize)> {
+    ) -> Option<(AddressPair, usize)> {
         let Self { control: Some(control), batch, .. } = self else { return None };
         while control.stream.poll_timeout().is_some_and(|due| due <= now) {
             let ControlPath::Inside(id, _) = control.path else {
                 let train = control.stream.poll_transmit(now, out)?;
-                return Some((train.to, train.segment_size));
+                return Some((train.to.into(), train.segment_size));
             };
             let train = control.stream.poll_transmit(now, batch)?;
             let sent = bulk.datagrams()?.send_datagrams(now, id, (train.bytes, train.segment_size), out.cleared());

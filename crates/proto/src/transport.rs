@@ -1,6 +1,6 @@
 //! The trait between a transport and its driver: a thread, the simulator or a test.
 
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use farhaul_units::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use crate::stats::Stats;
 /// 3. It reads [`poll_timeout`](Transport::poll_timeout) and calls [`handle_timeout`](Transport::handle_timeout) once
 ///    that instant has come. Early or late calls are harmless.
 pub trait Transport {
-    /// Takes datagrams that arrived from one address in one receive call.
+    /// Takes datagrams that arrived from one address at one in one receive call.
     ///
     /// `bytes` holds them back to back, as the kernel's receive offload delivers them. Each is `stride` bytes long, the
     /// last may be shorter. A single datagram has `stride >= bytes.len()`. The buffer is mutable so that layers that
@@ -29,7 +29,14 @@ pub trait Transport {
     ///
     /// `arrived` is the kernel's time stamp of the first datagram, never later than `now`. Estimates from packet
     /// spacing use it. Pass `now` if it is unknown.
-    fn handle_datagrams(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize);
+    fn handle_datagrams(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        from: impl Into<AddressPair>,
+        bytes: &mut [u8],
+        stride: usize,
+    );
 
     /// Fires the timers that are due at `now`.
     fn handle_timeout(&mut self, now: Instant);
@@ -54,6 +61,21 @@ pub trait Transport {
     }
 }
 
+/// The two addresses of a datagram, as this side sees them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AddressPair {
+    /// The peer's.
+    pub peer: SocketAddr,
+    /// This side's. `None` if the port has one alone, or if the system chooses by its routes.
+    pub local: Option<IpAddr>,
+}
+
+impl From<SocketAddr> for AddressPair {
+    fn from(peer: SocketAddr) -> Self {
+        Self { peer, local: None }
+    }
+}
+
 /// Unreliable datagrams of connections, for measured streams.
 pub trait Datagrams {
     /// Keeps datagrams of a kind from now on, until the host [takes](Self::take_datagrams) them; or no more. With questions
@@ -66,7 +88,7 @@ pub trait Datagrams {
     /// As for [`Streams::connect`].
     fn connect_for_datagrams(&mut self, now: Instant, peer: SocketAddr) -> Result<ConnectionId, ConnectError>;
 
-    /// Appends the packets of datagrams to `out`: of `size` bytes each, the last may be shorter. Returns the destination and
+    /// Appends the packets of datagrams to `out`: of `size` bytes each, the last may be shorter. Returns their addresses and
     /// the length of a packet. `None` if the datagrams are lost: the connection is over, or no key may be used now.
     fn send_datagrams(
         &mut self,
@@ -74,7 +96,7 @@ pub trait Datagrams {
         id: ConnectionId,
         datagrams: (&[u8], usize),
         out: &mut Vec<u8>,
-    ) -> Option<(SocketAddr, usize)>;
+    ) -> Option<(AddressPair, usize)>;
 
     /// Passes on the datagrams of a kind that arrived since the last call.
     fn take_datagrams(&mut self, kind: DatagramKind, to: &mut dyn FnMut(&Arrival<'_>));
@@ -292,6 +314,8 @@ pub enum StreamError {
 pub struct Transmit<'a> {
     /// Destination address.
     pub to: SocketAddr,
+    /// The address of this side that they leave from; `None` if the system chooses.
+    pub source: Option<IpAddr>,
     /// Length of each datagram in `bytes`. The last may be shorter.
     pub segment_size: usize,
     /// The datagrams, back to back.
@@ -301,6 +325,11 @@ pub struct Transmit<'a> {
 }
 
 impl<'a> Transmit<'a> {
+    /// Datagrams that leave from one address to another, and may travel in fragments.
+    pub const fn between(AddressPair { peer, local }: AddressPair, segment_size: usize, bytes: &'a [u8]) -> Self {
+        Self { to: peer, source: local, segment_size, bytes, whole: false }
+    }
+
     /// The datagrams one by one.
     pub fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.bytes.chunks(self.segment_size.max(1))

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::IoSliceMut;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use farhaul_units::Duration;
 use quinn_udp::{BATCH_SIZE, RecvMeta};
@@ -52,6 +52,7 @@ impl RecvBatch {
     pub fn trains(&mut self) -> impl Iterator<Item = Train<'_>> {
         self.bytes.chunks_exact_mut(TRAIN_BYTES).zip(&self.metas[..self.filled]).map(|(bytes, meta)| Train {
             from: unmapped(meta.addr),
+            to: meta.dst_ip.map(|ip| ip.to_canonical()),
             stride: meta.stride.clamp(1, TRAIN_BYTES),
             bytes: &mut bytes[..meta.len.min(TRAIN_BYTES)],
             arrived: meta.timestamp,
@@ -92,6 +93,8 @@ fn unmapped(address: SocketAddr) -> SocketAddr {
 pub struct Train<'a> {
     /// The sender's address.
     pub from: SocketAddr,
+    /// The address of this machine that it sent to, if the socket is at the unspecified one. Answers leave from there.
+    pub to: Option<IpAddr>,
     /// The datagrams, back to back.
     pub bytes: &'a mut [u8],
     /// Length of each datagram, at least one; the last may be shorter. A single datagram has `stride >= bytes.len()`.
@@ -117,7 +120,7 @@ mod tests {
     use super::*;
 
     fn train(bytes: &mut [u8], stride: usize) -> Train<'_> {
-        Train { from: SocketAddr::from(([127, 0, 0, 1], 9)), bytes, stride, arrived: None }
+        Train { from: SocketAddr::from(([127, 0, 0, 1], 9)), to: None, bytes, stride, arrived: None }
     }
 
     #[test]

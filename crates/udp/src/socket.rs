@@ -1,7 +1,7 @@
 //! A UDP socket that sends and receives trains.
 
 use std::io;
-use std::net::{Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket as StdSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use quinn_udp::{Transmit, UdpSockRef, UdpSocketState};
@@ -108,6 +108,10 @@ impl UdpSocket {
             // On by default in quinn-udp, and unused here unless requested.
             sys::set_timestamps(&socket, false)?;
         }
+        if !local.ip().to_canonical().is_unspecified() {
+            // The kernel need not tell the only address that datagrams can arrive at.
+            sys::set_destinations(&socket, local.is_ipv6(), false)?;
+        }
         if !options.offload && state.gro_segments() > 1 {
             sys::set_receive_offload(&socket, false)?;
         }
@@ -135,27 +139,44 @@ impl UdpSocket {
 
     /// Sends `bytes` to `to` as datagrams of `segment_size` bytes, of which the last may be shorter.
     ///
+    /// They leave from `source`, an address of this machine. Without one, or once this machine has lost it, the system
+    /// chooses by its routes.
+    ///
     /// Trains longer than the kernel accepts are split. Datagrams refused for a temporary reason count as lost.
     /// [`Sent`] states how much was taken and why the send stopped there. An empty train sends nothing.
     ///
     /// # Errors
     /// The socket cannot send at all, for example to another address family. Never `WouldBlock`, which is
     /// [`SendStatus::Blocked`](crate::SendStatus::Blocked).
-    pub fn send(&self, to: SocketAddr, segment_size: usize, bytes: &[u8]) -> io::Result<Sent> {
-        self.offload.send(bytes, segment_size, |piece, segment_size| self.send_piece(to, piece, segment_size))
+    pub fn send_from(
+        &self,
+        source: Option<IpAddr>,
+        to: SocketAddr,
+        segment_size: usize,
+        bytes: &[u8],
+    ) -> io::Result<Sent> {
+        self.offload.send(bytes, segment_size, |piece, segment_size| self.send_piece(source, to, piece, segment_size))
     }
 
-    /// Sends one datagram that must not travel in fragments, because it probes the path. One that is too large for the interface is
-    /// lost, as on a narrower link of the path.
+    /// The same from the address that the system chooses.
+    ///
+    /// # Errors
+    /// As [`send_from`](Self::send_from).
+    pub fn send(&self, to: SocketAddr, segment_size: usize, bytes: &[u8]) -> io::Result<Sent> {
+        self.send_from(None, to, segment_size, bytes)
+    }
+
+    /// Sends one datagram from `source` that must not travel in fragments, because it probes the path. One that is too large
+    /// for the interface is lost, as on a narrower link of the path.
     ///
     /// Datagrams that another thread sends meanwhile may not be fragmented either. They count as lost if they are too large.
     ///
     /// # Errors
-    /// As [`send`](UdpSocket::send), and `WouldBlock` if the send buffer is full.
-    pub fn send_whole(&self, to: SocketAddr, datagram: &[u8]) -> io::Result<()> {
+    /// As [`send_from`](Self::send_from), and `WouldBlock` if the send buffer is full.
+    pub fn send_whole(&self, source: Option<IpAddr>, to: SocketAddr, datagram: &[u8]) -> io::Result<()> {
         let ipv6 = self.local.is_ipv6() && !to.ip().to_canonical().is_ipv4();
         sys::forbid_fragments(&self.socket, ipv6)?;
-        let sent = self.send_piece(to, datagram, None);
+        let sent = self.send_piece(source, to, datagram, None);
         sys::allow_fragments(&self.socket, ipv6)?;
         match sent {
             Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => Ok(()),
@@ -163,12 +184,12 @@ impl UdpSocket {
         }
     }
 
-    /// Sends `datagram` to `to`, even an empty one.
+    /// Sends `datagram` from `source` to `to`, even an empty one.
     ///
     /// # Errors
-    /// As [`send`](UdpSocket::send), but returns every error of the system, `WouldBlock` included.
-    pub fn send_one(&self, to: SocketAddr, datagram: &[u8]) -> io::Result<()> {
-        self.send_piece(to, datagram, None)
+    /// As [`send_from`](Self::send_from), but returns every error of the system, `WouldBlock` included.
+    pub fn send_one(&self, source: Option<IpAddr>, to: SocketAddr, datagram: &[u8]) -> io::Result<()> {
+        self.send_piece(source, to, datagram, None)
     }
 
     /// Receives as many trains as `batch` has room for, and returns their number.
@@ -215,14 +236,26 @@ impl UdpSocket {
         sys::fragments(&self.socket).unwrap() == libc::IP_PMTUDISC_DONT
     }
 
-    fn send_piece(&self, to: SocketAddr, bytes: &[u8], segment_size: Option<usize>) -> io::Result<()> {
+    fn send_piece(
+        &self,
+        source: Option<IpAddr>,
+        to: SocketAddr,
+        bytes: &[u8],
+        segment_size: Option<usize>,
+    ) -> io::Result<()> {
         let destination = match to {
             // RFC 3493, section 3.7.
             SocketAddr::V4(to) if self.takes_both => (to.ip().to_ipv6_mapped(), to.port()).into(),
             _ => to,
         };
-        let transmit = Transmit { destination, ecn: None, contents: bytes, segment_size, src_ip: None };
-        self.state.try_send(UdpSockRef::from(&self.socket), &transmit)
+        let transmit = Transmit { destination, ecn: None, contents: bytes, segment_size, src_ip: source };
+        match self.state.try_send(UdpSockRef::from(&self.socket), &transmit) {
+            // The address is gone, or it is none to send from, such as that of a broadcast (man page ip(7)).
+            Err(error) if source.is_some() && is_of_source(&error) => {
+                self.state.try_send(UdpSockRef::from(&self.socket), &Transmit { src_ip: None, ..transmit })
+            }
+            sent => sent,
+        }
     }
 }
 
@@ -230,6 +263,12 @@ impl AsFd for UdpSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// Whether a send may have failed because of its source address. For one that this machine lacks, Linux returns the first,
+/// and newer versions the second. Without a route at all, the second attempt fails as well.
+fn is_of_source(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENETUNREACH))
 }
 
 /// Whether a receive call returned the error of an earlier send.
@@ -279,10 +318,10 @@ mod tests {
         let receiver = bind("127.0.0.1:0");
         for socket in [bind("127.0.0.1:0"), bind("[::]:0")] {
             let to = receiver.local_addr();
-            socket.send_whole(to, &[7; 9_000]).unwrap();
+            socket.send_whole(None, to, &[7; 9_000]).unwrap();
             assert_eq!(everything(&receiver), [7; 9_000]);
             // Larger than any packet of UDP.
-            socket.send_whole(to, &[7; 65_508]).unwrap();
+            socket.send_whole(None, to, &[7; 65_508]).unwrap();
             assert_eq!(everything(&receiver), [0; 0]);
             let sent = socket.send(to, 1_000, &[8; 2_000]).unwrap();
             assert_eq!((sent.taken, everything(&receiver).len()), (2_000, 2_000));
@@ -312,7 +351,7 @@ mod tests {
                 refused += 1;
                 return Err(io::Error::from_raw_os_error(libc::EIO));
             }
-            socket.send_piece(to, piece, None)
+            socket.send_piece(None, to, piece, None)
         });
         assert_eq!(sent.unwrap(), Sent { taken: bytes.len(), status: SendStatus::Complete });
         assert_eq!((refused, socket.send_counters().segmentation), (1, false));

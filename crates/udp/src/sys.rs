@@ -39,6 +39,15 @@ pub(crate) fn set_timestamps(socket: impl AsFd, on: bool) -> io::Result<()> {
     set_flag(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, on)
 }
 
+/// Whether received datagrams carry the address that they were sent to.
+pub(crate) fn set_destinations(socket: impl AsFd, ipv6: bool, on: bool) -> io::Result<()> {
+    if ipv6 {
+        set_flag(socket, libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO, on)
+    } else {
+        set_flag(socket, libc::IPPROTO_IP, libc::IP_PKTINFO, on)
+    }
+}
+
 /// Makes the kernel refuse segmentation offload on this socket from now on (Linux: segments need checksums).
 #[cfg(test)]
 pub(crate) fn refuse_segmentation(socket: impl AsFd) -> io::Result<()> {

@@ -223,7 +223,7 @@ mod tests {
         let (mut waiter, socket) = (Waiter::new().unwrap(), socket());
         waiter.watch(&socket, Token(7), Interest::Readable).unwrap();
         assert!(waiter.wait(Some(Duration::ZERO)).unwrap().is_empty());
-        socket.send_one(socket.local_addr(), b"x").unwrap();
+        socket.send_one(None, socket.local_addr(), b"x").unwrap();
         let ready = [Ready { token: Token(7), readable: true, writable: false }];
         assert_eq!(waiter.wait(LIMIT).unwrap(), ready);
         waiter.rewatch(&socket, Token(8), Interest::Both).unwrap();
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn one_wait_reports_all_sources_that_it_was_made_for() {
         let sockets: Vec<_> = (0..EVENTS + 6).map(|_| socket()).collect();
-        sockets.iter().for_each(|socket| socket.send_one(socket.local_addr(), b"x").unwrap());
+        sockets.iter().for_each(|socket| socket.send_one(None, socket.local_addr(), b"x").unwrap());
         let reported = |mut waiter: Waiter| {
             for (token, socket) in (0..).map(Token).zip(&sockets) {
                 waiter.watch(socket, token, Interest::Readable).unwrap();

@@ -1,7 +1,7 @@
 //! Real sockets on the loopback interface: data sent at one side arrives at the other.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use farhaul_udp::{Interest, Options, RecvBatch, SendStatus, Token, UdpSocket, Waiter};
 use farhaul_units::Duration;
@@ -20,6 +20,7 @@ struct Inbox {
 #[derive(Debug, PartialEq, Eq)]
 struct Arrival {
     from: SocketAddr,
+    to: Option<IpAddr>,
     stride: usize,
     bytes: Vec<u8>,
 }
@@ -41,6 +42,7 @@ impl Inbox {
             match self.socket.recv(&mut self.batch) {
                 Ok(_) => arrivals.extend(self.batch.trains().map(|train| Arrival {
                     from: train.from,
+                    to: train.to,
                     stride: train.stride,
                     bytes: train.bytes.to_vec(),
                 })),
@@ -92,7 +94,42 @@ fn a_dual_stack_socket_reports_ipv4_addresses_as_ipv4() {
     }
     let inbox = Inbox::new(IPV6, Options::default());
     let to = SocketAddr::new([127, 0, 0, 1].into(), inbox.addr().port());
-    assert!(inbox.socket.send_one(to, b"x").is_err(), "an address of one family is of that family");
+    assert!(inbox.socket.send_one(None, to, b"x").is_err(), "an address of one family is of that family");
+}
+
+#[test]
+fn an_answer_leaves_from_the_address_that_was_asked() {
+    let asked = SocketAddr::from(([127, 0, 0, 2], 0));
+    for wildcard in ["0.0.0.0:0", "[::]:0"] {
+        let mut inbox = Inbox::new(wildcard, Options::default());
+        let mut peer = Inbox::new(IPV4, Options::default());
+        let to = SocketAddr::new(asked.ip(), inbox.addr().port());
+        let bytes = numbered(20, 1_000);
+        assert_eq!(peer.socket.send(to, 1_000, &bytes).unwrap().taken, bytes.len());
+        let arrivals = inbox.recv(bytes.len());
+        assert!(arrivals.iter().all(|arrival| arrival.to == Some(asked.ip())), "{wildcard}: {arrivals:?}");
+        let source = arrivals[0].to;
+        assert_eq!(inbox.socket.send_from(source, peer.addr(), 1_000, &bytes).unwrap().taken, bytes.len());
+        inbox.socket.send_whole(source, peer.addr(), &[7; 500]).unwrap();
+        let answers = peer.recv(bytes.len() + 500);
+        assert!(answers.iter().all(|answer| answer.from == to && answer.to.is_none()), "{wildcard}: {answers:?}");
+    }
+}
+
+#[test]
+fn an_answer_from_an_address_that_this_machine_lacks_leaves_from_another_and_keeps_the_offload() {
+    let mut peer = Inbox::new(IPV4, Options::default());
+    let bytes = numbered(20, 1_000);
+    for (wildcard, lost) in [("0.0.0.0:0", [192, 0, 2, 77]), ("[::]:0", [192, 0, 2, 77]), ("0.0.0.0:0", [255; 4])] {
+        let socket = sender(wildcard, Options::default());
+        let offload = socket.send_counters().segmentation;
+        let sent = socket.send_from(Some(lost.into()), peer.addr(), 1_000, &bytes).unwrap();
+        assert_eq!((sent.taken, sent.status), (bytes.len(), SendStatus::Complete));
+        let port = socket.local_addr().port();
+        assert!(peer.recv(bytes.len()).iter().all(|arrival| arrival.from == SocketAddr::from(([127, 0, 0, 1], port))));
+        let counters = socket.send_counters();
+        assert_eq!((counters.lost, counters.segmentation), (0, offload));
+    }
 }
 
 #[test]
@@ -162,7 +199,7 @@ fn the_other_family_is_an_error() {
 fn kernel_timestamps_come_when_requested() {
     for timestamps in [true, false] {
         let mut inbox = Inbox::new(IPV4, Options { timestamps, ..Options::default() });
-        inbox.socket.send_one(inbox.addr(), b"x").unwrap();
+        inbox.socket.send_one(None, inbox.addr(), b"x").unwrap();
         let _ = inbox.recv(1);
         assert_eq!(inbox.batch.trains().next().unwrap().arrived.is_some(), timestamps);
     }

@@ -1,7 +1,7 @@
 //! The relay's clients, with one upstream socket per client address.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use farhaul_units::{Duration, Instant};
 
@@ -25,6 +25,8 @@ pub(super) struct ClientId {
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) addr: SocketAddr,
+    /// The address of the relay that it asked, and takes answers from.
+    pub(super) asked: Option<IpAddr>,
     pub(super) upstream: UdpSocket,
     serial: u64,
     last_seen: Instant,
@@ -49,7 +51,12 @@ impl Clients {
     }
 
     /// The client at `addr`, active at `now`. A new client if there is a place, otherwise `None`.
-    pub(super) fn at(&mut self, addr: SocketAddr, now: Instant, waiter: &Waiter) -> io::Result<Option<ClientId>> {
+    pub(super) fn at(
+        &mut self,
+        (addr, asked): (SocketAddr, Option<IpAddr>),
+        now: Instant,
+        waiter: &Waiter,
+    ) -> io::Result<Option<ClientId>> {
         if let Some(slot) = self.clients.iter().position(|client| client.addr == addr) {
             self.clients[slot].last_seen = now;
             return Ok(Some(ClientId { slot, serial: self.clients[slot].serial }));
@@ -64,7 +71,7 @@ impl Clients {
         };
         let upstream = UdpSocket::bind(local, socket_options())?;
         waiter.watch(&upstream, Self::token(slot), Interest::Readable)?;
-        let client = Client { addr, upstream, serial: self.served, last_seen: now };
+        let client = Client { addr, asked, upstream, serial: self.served, last_seen: now };
         self.served += 1;
         let id = ClientId { slot, serial: client.serial };
         match self.clients.get_mut(slot) {
@@ -118,14 +125,14 @@ pub(super) fn drops(socket: &UdpSocket) -> u64 {
 mod tests {
     use super::*;
 
-    fn addr(port: u16) -> SocketAddr {
-        SocketAddr::from(([127, 0, 0, 1], port))
+    fn addr(port: u16) -> (SocketAddr, Option<IpAddr>) {
+        (SocketAddr::from(([127, 0, 0, 1], port)), None)
     }
 
     #[test]
     fn clients_are_bounded_and_only_idle_ones_are_replaced() {
         let waiter = Waiter::new().unwrap();
-        let mut clients = Clients::new(addr(9));
+        let mut clients = Clients::new(addr(9).0);
         let first = clients.at(addr(1_000), Instant::ZERO, &waiter).unwrap().unwrap();
         for port in 1..MAX_CLIENTS as u16 {
             assert!(clients.at(addr(1_000 + port), Instant::ZERO + IDLE / 2, &waiter).unwrap().is_some());
@@ -134,7 +141,7 @@ mod tests {
         assert_eq!(clients.at(addr(9_000), Instant::ZERO + IDLE / 2, &waiter).unwrap(), None);
         let late = clients.at(addr(9_000), Instant::ZERO + IDLE, &waiter).unwrap().unwrap();
         assert!(clients.get(first).is_none(), "its packets must not reach another");
-        assert_eq!(clients.get(late).unwrap().addr, addr(9_000));
+        assert_eq!(clients.get(late).unwrap().addr, addr(9_000).0);
         assert_eq!((clients.served, clients.refused), (MAX_CLIENTS as u64 + 1, 1));
     }
 }

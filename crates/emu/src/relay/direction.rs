@@ -1,6 +1,6 @@
 //! One direction of the relay: its path, and the trains in which due datagrams leave.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 
 use farhaul_netem::{Element, PathSpec, Pipe};
@@ -132,12 +132,13 @@ pub(super) struct Departures {
 }
 
 impl Departures {
-    /// Sends the train through `socket`. Returns how many datagrams the system took.
-    pub(super) fn send(&self, socket: &UdpSocket, to: SocketAddr) -> u64 {
+    /// Sends the train through `socket`, from its address `source`. Returns how many datagrams the system took.
+    pub(super) fn send(&self, socket: &UdpSocket, source: Option<IpAddr>, to: SocketAddr) -> u64 {
         if self.segment_size == 0 {
-            return socket.send_one(to, &[]).is_ok().into();
+            return socket.send_one(source, to, &[]).is_ok().into();
         }
-        socket.send(to, self.segment_size, &self.bytes).map_or(0, |sent| sent.taken.div_ceil(self.segment_size) as u64)
+        let sent = socket.send_from(source, to, self.segment_size, &self.bytes);
+        sent.map_or(0, |sent| sent.taken.div_ceil(self.segment_size) as u64)
     }
 
     fn is_empty(&self) -> bool {

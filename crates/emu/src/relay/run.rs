@@ -106,7 +106,7 @@ impl<'a> RelayRun<'a> {
             }
             let wall = self.clock.wall();
             for train in self.batch.trains() {
-                if let Some(client) = self.clients.at(train.from, wall.now, &self.waiter)? {
+                if let Some(client) = self.clients.at((train.from, train.to), wall.now, &self.waiter)? {
                     self.up.take_in(&train, client, &wall, &mut self.lateness);
                 }
             }
@@ -140,10 +140,10 @@ impl<'a> RelayRun<'a> {
     fn release(&mut self) -> u64 {
         let Self { relay, clock, clients, lateness, .. } = self;
         let up = self.up.release(clock.now(), lateness, |train| {
-            clients.get(train.client).map(|client| train.send(&client.upstream, relay.to))
+            clients.get(train.client).map(|client| train.send(&client.upstream, None, relay.to))
         });
         let down = self.down.release(clock.now(), lateness, |train| {
-            clients.get(train.client).map(|client| train.send(&relay.listen, client.addr))
+            clients.get(train.client).map(|client| train.send(&relay.listen, client.asked, client.addr))
         });
         up + down
     }

@@ -34,7 +34,7 @@ impl Host {
 
     fn send(&self, to: SocketAddr, datagrams: &[&[u8]]) {
         for datagram in datagrams {
-            self.socket.send_one(to, datagram).expect("room to send");
+            self.socket.send_one(None, to, datagram).expect("room to send");
         }
     }
 

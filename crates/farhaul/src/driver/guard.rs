@@ -230,9 +230,9 @@ impl<T: Streams + Channels> Shared<T> {
 
     fn send(&self, train: &Transmit<'_>) -> std::io::Result<usize> {
         if train.whole {
-            return self.socket.send_whole(train.to, train.bytes).map(|()| train.bytes.len());
+            return self.socket.send_whole(train.source, train.to, train.bytes).map(|()| train.bytes.len());
         }
-        let sent = self.socket.send(train.to, train.segment_size, train.bytes)?;
+        let sent = self.socket.send_from(train.source, train.to, train.segment_size, train.bytes)?;
         Ok(match sent.status {
             // Too large for the path, as are the datagrams behind it. They count as lost, as on a router.
             SendStatus::TooLarge => train.bytes.len(),

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use farhaul_proto::probe::{ANSWER_LEN, Responder, payload};
-use farhaul_proto::{Batch, ConnectionId, DatagramKind, Datagrams, Transmit};
+use farhaul_proto::{AddressPair, Batch, ConnectionId, DatagramKind, Datagrams, Transmit};
 use farhaul_units::Instant;
 
 use crate::probe::ProbePayload;
@@ -21,8 +21,8 @@ const LIVELY: Duration = Duration::from_secs(1);
 /// The sender of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sender {
-    /// Its plain datagrams come from this address.
-    Plain(SocketAddr),
+    /// Its plain datagrams travel between these addresses.
+    Plain(AddressPair),
     /// They come through this connection.
     Inside(ConnectionId),
 }
@@ -99,13 +99,13 @@ impl Answering {
             self.train.clear();
             let Some(to) = self.responder.poll_answers(&mut self.train, TRAIN) else { break };
             let train = match to {
-                Sender::Plain(to) => Transmit { to, segment_size: ANSWER_LEN, bytes: &self.train, whole: false },
+                Sender::Plain(between) => Transmit::between(between, ANSWER_LEN, &self.train),
                 Sender::Inside(id) => {
                     let Some(datagrams) = &mut inside else { break };
                     let answers = (&self.train[..], ANSWER_LEN);
                     let sent = datagrams.send_datagrams(now, id, answers, self.sealed.cleared());
-                    let Some((to, segment_size)) = sent else { continue };
-                    Transmit { to, segment_size, bytes: self.sealed.bytes(), whole: false }
+                    let Some((between, segment_size)) = sent else { continue };
+                    Transmit::between(between, segment_size, self.sealed.bytes())
                 }
             };
             let is_full = match send(&train) {
@@ -142,7 +142,7 @@ mod tests {
         let all: Vec<Vec<u8>> = numbers.map(data).collect();
         answering.handle(
             Instant::from_nanos(5),
-            (Sender::Plain(peer(port)), peer(port)),
+            (Sender::Plain(peer(port).into()), peer(port)),
             all.iter().map(Vec::as_slice),
         );
     }

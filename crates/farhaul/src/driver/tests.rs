@@ -6,8 +6,8 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use farhaul_proto::{
-    Batch, Channels, ConnectError, ConnectionId, ConnectionLost, Event, Read, Stats, StreamError, Streams, Transmit,
-    Transport,
+    AddressPair, Batch, Channels, ConnectError, ConnectionId, ConnectionLost, Event, Read, Stats, StreamError, Streams,
+    Transmit, Transport,
 };
 use farhaul_udp::Options;
 use farhaul_units::{Duration, Instant};
@@ -39,13 +39,13 @@ struct Toy {
 }
 
 impl Transport for Toy {
-    fn handle_datagrams(&mut self, _: Instant, _: Instant, from: SocketAddr, bytes: &mut [u8], _: usize) {
+    fn handle_datagrams(&mut self, _: Instant, _: Instant, from: impl Into<AddressPair>, bytes: &mut [u8], _: usize) {
         assert_ne!(bytes, POISON, "the toy breaks");
         if self.released {
             self.peer = None;
             return;
         }
-        if self.peer.replace(from).is_none() {
+        if self.peer.replace(from.into().peer).is_none() {
             self.events.push(Event::Accepted(ID));
         }
         self.incoming.extend_from_slice(bytes);
@@ -59,7 +59,7 @@ impl Transport for Toy {
             return None;
         }
         std::mem::swap(scratch.cleared(), &mut self.outgoing);
-        Some(Transmit { to: self.peer?, segment_size: usize::MAX, bytes: scratch.bytes(), whole: false })
+        Some(Transmit::between(self.peer?.into(), usize::MAX, scratch.bytes()))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul_proto::probe::is_question;
-use farhaul_proto::{Channels, Streams};
+use farhaul_proto::{AddressPair, Channels, Streams};
 use farhaul_udp::{BufferKind, Interest, Options, RecvBatch, UdpSocket, Waiter};
 use farhaul_units::Instant;
 
@@ -241,15 +241,16 @@ fn hand_in<T: Streams + Channels>(guard: &mut EndpointGuard<'_, T>, batch: &mut 
     for train in batch.trains() {
         bytes += train.bytes.len();
         let arrived = timeline.arrival(train.arrived).unwrap_or(now);
+        let between = AddressPair { peer: train.from, local: train.to };
         // Answers are for a stream of this side, if it has one.
         if let Some(answering) = answering
             && is_plain
             && is_question(train.bytes)
         {
-            answering.handle(arrived, (Sender::Plain(train.from), train.from), train.datagrams());
+            answering.handle(arrived, (Sender::Plain(between), train.from), train.datagrams());
             continue;
         }
-        transport.handle_datagrams(now, arrived, train.from, train.bytes, train.stride);
+        transport.handle_datagrams(now, arrived, between, train.bytes, train.stride);
     }
     if let Some(answering) = answering
         && let Some(datagrams) = transport.datagrams()

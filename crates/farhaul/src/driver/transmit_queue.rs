@@ -1,9 +1,8 @@
 //! Datagrams between the transport and the socket, and those that the socket has not accepted yet.
 
 use std::io;
-use std::net::SocketAddr;
 
-use farhaul_proto::{Batch, Transmit, Transport};
+use farhaul_proto::{AddressPair, Batch, Transmit, Transport};
 use farhaul_units::Instant;
 
 /// Trains sent in one go before arrivals are handled: about a megabyte, 0.2 ms of work. With more, acknowledgements
@@ -31,7 +30,7 @@ pub(super) struct TransmitQueue {
 
 #[derive(Debug, Default)]
 struct Rest {
-    to: Option<SocketAddr>,
+    between: Option<AddressPair>,
     segment_size: usize,
     bytes: Vec<u8>,
     sent: usize,
@@ -87,7 +86,7 @@ impl TransmitQueue {
 
 impl Rest {
     fn keep(&mut self, train: &Transmit<'_>, taken: usize) {
-        self.to = Some(train.to);
+        self.between = Some(AddressPair { peer: train.to, local: train.source });
         self.segment_size = train.segment_size;
         self.bytes.clear();
         self.bytes.extend_from_slice(&train.bytes[taken..]);
@@ -96,25 +95,21 @@ impl Rest {
     }
 
     fn train(&self) -> Option<Transmit<'_>> {
-        Some(Transmit {
-            to: self.to?,
-            segment_size: self.segment_size,
-            bytes: &self.bytes[self.sent..],
-            whole: self.whole,
-        })
+        let rest = Transmit::between(self.between?, self.segment_size, &self.bytes[self.sent..]);
+        Some(Transmit { whole: self.whole, ..rest })
     }
 
     fn took(&mut self, bytes: usize) {
         self.sent = self.sent.saturating_add(bytes);
         if self.sent >= self.bytes.len() {
-            self.to = None;
+            self.between = None;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, SocketAddr};
+    use std::net::Ipv4Addr;
 
     use farhaul_proto::Event;
 
@@ -124,14 +119,14 @@ mod tests {
     struct Trains(u8);
 
     impl Transport for Trains {
-        fn handle_datagrams(&mut self, _: Instant, _: Instant, _: SocketAddr, _: &mut [u8], _: usize) {}
+        fn handle_datagrams(&mut self, _: Instant, _: Instant, _: impl Into<AddressPair>, _: &mut [u8], _: usize) {}
         fn handle_timeout(&mut self, _: Instant) {}
         fn poll_transmit<'a>(&'a mut self, _: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
             let number = self.0.checked_sub(1)?;
             self.0 = number;
             scratch.cleared().extend([number; 8]);
-            let to = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-            Some(Transmit { to, segment_size: 2, bytes: scratch.bytes(), whole: false })
+            let between = AddressPair { peer: (Ipv4Addr::LOCALHOST, 1).into(), local: Some([127, 0, 0, 2].into()) };
+            Some(Transmit::between(between, 2, scratch.bytes()))
         }
         fn poll_timeout(&self) -> Option<Instant> {
             None
@@ -150,6 +145,7 @@ mod tests {
         });
         assert_eq!(state, QueueState::Blocked);
         let state = queue.transmit(Instant::ZERO, &mut trains, |train| {
+            assert_eq!(train.source, Some([127, 0, 0, 2].into()), "also of a refused one");
             network.extend_from_slice(train.bytes);
             Ok(train.bytes.len())
         });

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use farhaul_proto::{
-    Batch, Config, ConnectionId, ConnectionLost, DatagramKind, Endpoint, Event, Streams, Transmit, Transport,
+    AddressPair, Batch, Config, ConnectionId, ConnectionLost, DatagramKind, Endpoint, Event, Streams, Transmit,
+    Transport,
 };
 use farhaul_protocols::Protocol;
 use farhaul_udp::Train;
@@ -99,18 +100,18 @@ impl Enclosure {
             self.endpoint.handle_timeout(now);
         }
         // Everything that a secure connection sends is sealed, so it is in the scratch buffer.
-        let own = self.endpoint.poll_transmit(now, scratch).map(|train| (train.to, train.segment_size));
+        let own = self.endpoint.poll_transmit(now, scratch).map(|train| (train.to.into(), train.segment_size));
         self.take_events();
-        let (to, segment_size) = match (own, stream) {
+        let (between, segment_size) = match (own, stream) {
             (Some(own), _) => own,
             (None, Some(stream)) => self.seal(now, *stream, scratch)?,
             (None, None) => return None,
         };
-        Some(Transmit { to, segment_size, bytes: scratch.bytes(), whole: false })
+        Some(Transmit::between(between, segment_size, scratch.bytes()))
     }
 
     /// Seals the datagrams of a stream that are due. What cannot be sealed is lost.
-    fn seal(&mut self, now: Instant, stream: &mut dyn Probing, out: &mut Batch) -> Option<(SocketAddr, usize)> {
+    fn seal(&mut self, now: Instant, stream: &mut dyn Probing, out: &mut Batch) -> Option<(AddressPair, usize)> {
         loop {
             let train = stream.poll_transmit(now, &mut self.batch)?;
             let datagrams = self.endpoint.datagrams()?;

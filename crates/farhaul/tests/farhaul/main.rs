@@ -16,4 +16,5 @@ mod secure;
 mod secure_rendezvous;
 mod tasks;
 mod transfer;
+mod two_addresses;
 mod welcome;

@@ -2,7 +2,7 @@
 
 #[cfg(test)]
 use core::any::Any;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 
 use farhaul_cc::Controller;
 use farhaul_units::{Instant, Network, Rate};
@@ -87,6 +87,11 @@ impl Endpoint {
     /// connection does the same.
     pub fn claim(&mut self, id: ConnectionId) {
         let _ = self.command(id, Connection::claim);
+    }
+
+    /// The address of this side that the peer of a connection asked; `None` if this side called, or if the port has one alone.
+    pub fn asked(&self, id: ConnectionId) -> Option<IpAddr> {
+        self.get(id)?.between().local
     }
 
     /// Caps the sending rate of a connection from now on, headers and retransmissions included; `None` for no cap. It

@@ -4,7 +4,7 @@ mod commands;
 mod phase;
 
 use core::any::Any;
-use core::net::SocketAddr;
+use core::net::{IpAddr, SocketAddr};
 use core::ops::Range;
 
 use farhaul_units::{Duration, Instant};
@@ -15,14 +15,14 @@ use super::connection_state::ConnectionState;
 use super::control_channel::Request;
 use super::life::{Ending, Life};
 use super::protocol::{Effect, Established, Opening, Output, Setup};
-use super::route::Route;
+use super::route::{Route, Source};
 use super::slots::Occupant;
 use crate::channel::ChannelEnd;
 use crate::config::Mode;
 use crate::error::ConnectionLost;
 use crate::event::{ConnectionId, Event};
 use crate::stats::Stats;
-use crate::transport::Protection;
+use crate::transport::{AddressPair, Protection};
 
 /// A connection.
 pub struct Connection {
@@ -69,27 +69,41 @@ impl Connection {
         Self::new(place, ConnectionState::opening(place.id), name, Phase::Opening(opening))
     }
 
+    /// A connection that both sides open. It answers from the address that the peer calls.
+    pub(super) fn meeting(place: NewConnection, name: Name, opening: Box<dyn Opening>) -> Self {
+        Self { route: Route::to(name.peer, Source::Asked(None)), ..Self::opening(place, name, opening) }
+    }
+
     /// A connection that a caller opens by a channel. The application learns of it once it is established.
     pub(super) fn called(place: NewConnection, name: Name, opening: Box<dyn Opening>) -> Self {
         let called = Self::new(place, ConnectionState::called(place.id), name, Phase::Opening(opening));
-        Self { route: Route::From(name.peer.ip()), accepted: true, ..called }
+        Self { route: Route::from_host(name.peer.ip()), accepted: true, ..called }
     }
 
     /// The same for a caller that opens it by datagrams.
-    pub(super) fn called_by_datagram(place: NewConnection, name: Name, opening: Box<dyn Opening>) -> Self {
+    pub(super) fn called_by_datagram(
+        place: NewConnection,
+        (name, local): (Name, Option<IpAddr>),
+        opening: Box<dyn Opening>,
+    ) -> Self {
         let called = Self::new(place, ConnectionState::called(place.id), name, Phase::Opening(opening));
-        Self { accepted: true, ..called }
+        Self { route: Route::to(name.peer, Source::Asked(local)), accepted: true, ..called }
     }
 
     /// A connection that a caller opened and that the application must take.
-    pub(super) fn accepted(place: NewConnection, name: Name, established: Box<dyn Established>) -> Self {
-        let phase = Phase::Established(established);
-        Self { accepted: true, ..Self::new(place, ConnectionState::accepted(place.id), name, phase) }
+    pub(super) fn accepted(
+        place: NewConnection,
+        (name, local): (Name, Option<IpAddr>),
+        established: Box<dyn Established>,
+    ) -> Self {
+        let accepted = Self::new(place, ConnectionState::accepted(place.id), name, Phase::Established(established));
+        Self { route: Route::to(name.peer, Source::Asked(local)), accepted: true, ..accepted }
     }
 
     fn new(place: NewConnection, state: ConnectionState, name: Name, phase: Phase) -> Self {
         let NewConnection { protocol, opened, linger, .. } = place;
-        Self { state, name, protocol, route: Route::Known(name.peer), opened, linger, accepted: false, phase }
+        let route = Route::to(name.peer, Source::OfRoutes);
+        Self { state, name, protocol, route, opened, linger, accepted: false, phase }
     }
 
     // ---- input ----
@@ -101,10 +115,11 @@ impl Connection {
     #[inline]
     pub(super) fn on_datagram(
         &mut self,
-        from: SocketAddr,
+        from: AddressPair,
         datagram: &mut [u8],
         setup: Setup<'_>,
     ) -> Result<Option<Range<usize>>, InvalidDatagram> {
+        let from = self.route.seen(from);
         let is_of_peer = self.route.takes(from);
         // One that is over may still have to tell its peer so, if it was established.
         if self.state.is_over() && (!self.is_established() || self.phase.is_gone()) {
@@ -123,6 +138,11 @@ impl Connection {
             Effect::Datagram { start, end } if self.state.life() != Life::Leaving => Ok(Some(start..end)),
             _ => Ok(None),
         }
+    }
+
+    /// The peer, to which this side calls as well, has called between these addresses.
+    pub(super) fn note_call(&mut self, between: AddressPair) {
+        self.route.move_to(between);
     }
 
     /// The application may use the connection from the moment in which it is ready.
@@ -208,7 +228,7 @@ impl Connection {
             Effect::GoOn | Effect::Invalid | Effect::Datagram { .. } => {}
             Effect::Lost(reason) => self.end(reason),
             Effect::Complained(code) => self.state.complain(code),
-            Effect::Moved(to) => self.route = Route::Known(to),
+            Effect::Moved(to) => self.route.move_to(to),
             Effect::PeerLeft { complete, delivered } => {
                 let in_order = complete && delivered;
                 let reason = if in_order { ConnectionLost::ClosedByPeer } else { ConnectionLost::Aborted };
@@ -262,23 +282,23 @@ impl Connection {
 
     // ---- output ----
 
-    /// The next datagrams to send, if any, and their destination.
-    pub fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(SocketAddr, Output)> {
+    /// The next datagrams to send, if any, and their addresses.
+    pub fn poll(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(AddressPair, Output)> {
         // A side that has failed may still have to say why.
         if self.is_at_rest() {
             return None;
         }
-        let to = self.route.destination();
+        let between = self.route.between();
         let established = match &mut self.phase {
             Phase::Opening(opening) => {
-                let to = to.filter(|_| opening.poll(now, scratch))?;
-                return Some((to, Output::Scratch));
+                let between = between.filter(|_| opening.poll(now, scratch))?;
+                return Some((between, Output::Scratch));
             }
             Phase::Established(established) => established,
         };
-        let output = to.and_then(|to| match established.poll(now, scratch)? {
-            Output::Detour(to) => Some((to, Output::Scratch)),
-            output => Some((to, output)),
+        let output = between.and_then(|between| match established.poll(now, scratch)? {
+            Output::Detour(to) => Some((AddressPair { local: to.local.or(between.local), ..to }, Output::Scratch)),
+            output => Some((between, output)),
         });
         if output.is_none() && self.state.life() == Life::Leaving && established.has_left() {
             established.close();
@@ -309,7 +329,12 @@ impl Connection {
 
     /// The peer's address. It is that of the call until the peer moves.
     pub(super) fn address(&self) -> SocketAddr {
-        self.route.destination().unwrap_or(self.name.peer)
+        self.between().peer
+    }
+
+    /// The addresses of its datagrams. The peer's is that of the call until the peer moves.
+    pub fn between(&self) -> AddressPair {
+        self.route.between().unwrap_or(self.name.peer.into())
     }
 
     /// Its id.

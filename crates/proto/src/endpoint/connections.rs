@@ -1,6 +1,6 @@
 //! The connections of an endpoint, as a protocol of its port sees them when it opens some.
 
-use core::net::SocketAddr;
+use core::net::IpAddr;
 
 use farhaul_units::{Instant, Rng};
 
@@ -10,6 +10,7 @@ use crate::endpoint::connection::{Connection, Name, NewConnection};
 use crate::endpoint::handshake::admission::Held;
 use crate::endpoint::protocol::{Established, Opening, Setup};
 use crate::error::ConnectError;
+use crate::transport::AddressPair;
 
 /// The connections of an endpoint, for one of its protocols.
 pub struct Connections<'a> {
@@ -49,22 +50,38 @@ impl<'a> Connections<'a> {
         self.install(Connection::opening(place, name, Box::new(opening)))
     }
 
+    /// Adds a connection that both sides open.
+    pub fn meet(&mut self, now: Instant, name: Name, opening: impl Opening) -> &Connection {
+        let place = self.place(now);
+        self.install(Connection::meeting(place, name, Box::new(opening)))
+    }
+
     /// Adds a connection that a caller opens by a channel.
     pub fn answer(&mut self, now: Instant, name: Name, opening: impl Opening) -> &Connection {
         let place = self.place(now);
         self.install(Connection::called(place, name, Box::new(opening)))
     }
 
-    /// Adds a connection that a caller opens by datagrams.
-    pub fn answer_datagram(&mut self, now: Instant, name: Name, opening: impl Opening) -> &Connection {
+    /// Adds a connection that a caller opens by datagrams. They come to `local`, an address of this side.
+    pub fn answer_datagram(
+        &mut self,
+        now: Instant,
+        (name, local): (Name, Option<IpAddr>),
+        opening: impl Opening,
+    ) -> &Connection {
         let place = self.place(now);
-        self.install(Connection::called_by_datagram(place, name, Box::new(opening)))
+        self.install(Connection::called_by_datagram(place, (name, local), Box::new(opening)))
     }
 
-    /// Adds a connection that a caller opened.
-    pub fn accept(&mut self, now: Instant, name: Name, established: impl Established) -> &Connection {
+    /// Adds a connection that a caller opened by datagrams to `local`.
+    pub fn accept(
+        &mut self,
+        now: Instant,
+        (name, local): (Name, Option<IpAddr>),
+        established: impl Established,
+    ) -> &Connection {
         let place = self.place(now);
-        self.install(Connection::accepted(place, name, Box::new(established)))
+        self.install(Connection::accepted(place, (name, local), Box::new(established)))
     }
 
     fn place(&mut self, now: Instant) -> NewConnection {
@@ -93,13 +110,20 @@ impl<'a> Connections<'a> {
         }
     }
 
+    /// The peer of a connection that both sides open has called between these addresses.
+    pub fn note_call(&mut self, slot: u32, between: AddressPair) {
+        if let Some(connection) = self.table.at_mut(slot) {
+            connection.note_call(between);
+        }
+    }
+
     /// Forgets a connection that a caller opens, and that the application does not know yet.
     pub fn evict(&mut self, slot: u32) -> Option<Connection> {
         self.table.forget(slot)
     }
 
     /// Delivers a datagram without a key.
-    pub fn deliver_alone(&mut self, slot: u32, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+    pub fn deliver_alone(&mut self, slot: u32, now: Instant, from: AddressPair, datagram: &mut [u8]) {
         self.table.deliver(slot, from, datagram, Setup { config: self.config, rng: &mut *self.rng, now });
         self.table.mark(slot);
     }

@@ -20,7 +20,7 @@ use crate::endpoint::connection::Connection;
 use crate::endpoint::protocol::Established;
 use crate::error::ConnectError;
 use crate::event::{ConnectionId, Event};
-use crate::transport::{Arrival, DatagramKind, Datagrams};
+use crate::transport::{AddressPair, Arrival, DatagramKind, Datagrams};
 
 /// Connections for datagrams alone that an endpoint holds: as many as a responder remembers streams. Further ones are ended.
 pub const MOST_CONNECTIONS: usize = 256;
@@ -45,10 +45,10 @@ impl Datagrams for Multiplexer {
         id: ConnectionId,
         (datagrams, size): (&[u8], usize),
         out: &mut Vec<u8>,
-    ) -> Option<(SocketAddr, usize)> {
+    ) -> Option<(AddressPair, usize)> {
         let send = |connection: &mut Connection| {
             let size = connection.send_datagrams(now, (datagrams, size), out)?;
-            Some((connection.address(), size))
+            Some((connection.between(), size))
         };
         self.command(id, send).ok()?
     }

@@ -10,7 +10,7 @@ use crate::config::Mode;
 use crate::endpoint::connection::Connection;
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
-use crate::transport::ConnectOptions;
+use crate::transport::{AddressPair, ConnectOptions};
 
 /// A protocol at its port: it finds the connection of a datagram, and opens connections.
 ///
@@ -27,20 +27,20 @@ pub trait Demultiplexer: Any + Send {
     /// The key in a datagram from this address; `None` if the datagram may name no connection.
     fn key(&self, from: SocketAddr, datagram: &[u8]) -> Option<u64>;
 
-    /// The slot of the connection to which datagrams from this address have this key.
-    fn find(&self, from: SocketAddr, key: u64) -> Option<u32>;
+    /// The slot of the connection to which datagrams between these addresses have this key.
+    fn find(&self, from: AddressPair, key: u64) -> Option<u32>;
 
     /// Handles a datagram without a key: of a caller, say. Counts it if it is invalid.
     fn on_unaddressed(
         &mut self,
         connections: &mut Connections<'_>,
         now: Instant,
-        from: SocketAddr,
+        from: AddressPair,
         datagram: &mut [u8],
     );
 
     /// Handles a datagram whose key belongs to no connection. It is invalid.
-    fn on_unknown(&mut self, connections: &mut Connections<'_>, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+    fn on_unknown(&mut self, connections: &mut Connections<'_>, now: Instant, from: AddressPair, datagram: &mut [u8]) {
         let _ = (now, from, datagram);
         connections.count_invalid();
     }
@@ -122,8 +122,8 @@ pub trait Demultiplexer: Any + Send {
 
     // ---- answers outside connections ----
 
-    /// Writes the next datagram that belongs to no connection into `out`. Returns its destination.
-    fn poll_reply(&mut self, _out: &mut Vec<u8>) -> Option<SocketAddr> {
+    /// Writes the next datagram that belongs to no connection into `out`. Returns its addresses.
+    fn poll_reply(&mut self, _out: &mut Vec<u8>) -> Option<AddressPair> {
         None
     }
 

@@ -12,7 +12,7 @@ use crate::endpoint::connection::Connection;
 use crate::endpoint::protocol::{Output, Setup};
 use crate::endpoint::schedule::Due;
 use crate::event::{ConnectionId, Event};
-use crate::transport::{Batch, Datagrams, StreamError, Transmit, Transport};
+use crate::transport::{AddressPair, Batch, Datagrams, StreamError, Transmit, Transport};
 
 /// Everything of an endpoint but the control stream beside its connections.
 #[derive(Default)]
@@ -77,13 +77,13 @@ impl Multiplexer {
     // ---- output ----
 
     /// The next connection with something to send, and its output.
-    fn next_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(u32, SocketAddr, Output)> {
+    fn next_output(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Option<(u32, AddressPair, Output)> {
         while let Some(slot) = self.table.schedule.next_ready() {
             if let Some(connection) = self.table.at_mut(slot)
-                && let Some((to, output)) = connection.poll(now, scratch)
+                && let Some((between, output)) = connection.poll(now, scratch)
             {
                 self.table.mark(slot);
-                return Some((slot, to, output));
+                return Some((slot, between, output));
             }
             self.settle(slot, now);
         }
@@ -113,16 +113,24 @@ impl Multiplexer {
 }
 
 impl Transport for Multiplexer {
-    fn handle_datagrams(&mut self, now: Instant, arrived: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
+    fn handle_datagrams(
+        &mut self,
+        now: Instant,
+        arrived: Instant,
+        from: impl Into<AddressPair>,
+        bytes: &mut [u8],
+        stride: usize,
+    ) {
+        let from = from.into();
         self.table.datagram_queue.note_time(now);
         // Datagrams of one call usually belong to one connection, so it is looked up once.
         let mut current: Option<(usize, u64, u32)> = None;
         for datagram in bytes.chunks_mut(stride.max(1)) {
-            let Some(at) = self.protocol_of(from, datagram) else {
+            let Some(at) = self.protocol_of(from.peer, datagram) else {
                 self.table.count_invalid();
                 continue;
             };
-            let Some(key) = self.protocols[at].demultiplexer.key(from, datagram) else {
+            let Some(key) = self.protocols[at].demultiplexer.key(from.peer, datagram) else {
                 // A caller may take the slot of a connection that is being opened.
                 if let Some((.., before)) = current.take() {
                     self.finish_batch(before, now);
@@ -171,19 +179,19 @@ impl Transport for Multiplexer {
     fn poll_transmit<'a>(&'a mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
         if self.may_reply {
             for PortProtocol { demultiplexer, .. } in &mut self.protocols {
-                if let Some(to) = demultiplexer.poll_reply(scratch.cleared()) {
-                    return Some(one(to, scratch));
+                if let Some(between) = demultiplexer.poll_reply(scratch.cleared()) {
+                    return Some(one(between, scratch));
                 }
             }
             self.may_reply = false;
         }
-        let (slot, to, output) = self.next_output(now, scratch.cleared())?;
+        let (slot, between, output) = self.next_output(now, scratch.cleared())?;
         match output {
-            Output::Scratch | Output::Detour(_) => Some(one(to, scratch)),
-            Output::Probe => Some(Transmit { whole: true, ..one(to, scratch) }),
+            Output::Scratch | Output::Detour(_) => Some(one(between, scratch)),
+            Output::Probe => Some(Transmit { whole: true, ..one(between, scratch) }),
             Output::Data => {
                 let (segment_size, bytes) = self.table.at_mut(slot)?.emit(now, scratch.cleared())?;
-                Some(Transmit { to, segment_size, bytes, whole: false })
+                Some(Transmit::between(between, segment_size, bytes))
             }
         }
     }
@@ -206,7 +214,7 @@ impl Transport for Multiplexer {
 }
 
 /// The one datagram in the scratch buffer.
-fn one(to: SocketAddr, scratch: &Batch) -> Transmit<'_> {
+fn one(between: AddressPair, scratch: &Batch) -> Transmit<'_> {
     let bytes = scratch.bytes();
-    Transmit { to, segment_size: bytes.len(), bytes, whole: false }
+    Transmit::between(between, bytes.len(), bytes)
 }

@@ -22,7 +22,7 @@ use crate::channel::ChannelEnd;
 use crate::config::Config;
 use crate::error::ConnectionLost;
 use crate::stats::Stats;
-use crate::transport::{MessageOptions, Protection, StreamError};
+use crate::transport::{AddressPair, MessageOptions, Protection, StreamError};
 
 /// A protocol whose connections secure ones can carry: a carrier's stream is the control channel, and its unreliable
 /// datagrams are the protocol's.
@@ -111,7 +111,7 @@ pub trait Established: Any + Send {
 
     /// Handles one datagram from another address than the peer's. Only a protocol whose datagrams prove their sender
     /// takes any.
-    fn on_datagram_from(&mut self, _from: SocketAddr, _datagram: &mut [u8], _setup: Setup<'_>) -> Effect {
+    fn on_datagram_from(&mut self, _from: AddressPair, _datagram: &mut [u8], _setup: Setup<'_>) -> Effect {
         Effect::Invalid
     }
 

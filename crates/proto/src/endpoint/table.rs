@@ -1,6 +1,5 @@
 //! The connections of an endpoint, their order of sending, and what their application has not heard yet.
 
-use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 use farhaul_units::Instant;
@@ -11,6 +10,7 @@ use crate::endpoint::protocol::Setup;
 use crate::endpoint::schedule::Schedule;
 use crate::endpoint::slots::Slots;
 use crate::event::Event;
+use crate::transport::AddressPair;
 
 /// All connections of a port.
 #[derive(Default)]
@@ -68,12 +68,12 @@ impl Table {
 
     /// One datagram for a connection.
     #[inline]
-    pub(super) fn deliver(&mut self, slot: u32, from: SocketAddr, datagram: &mut [u8], setup: Setup<'_>) {
+    pub(super) fn deliver(&mut self, slot: u32, from: AddressPair, datagram: &mut [u8], setup: Setup<'_>) {
         let Some(connection) = self.slots.at(slot) else { return };
         match connection.on_datagram(from, datagram, setup) {
             Ok(None) => {}
             Ok(Some(place)) => {
-                let origin = Origin { connection: connection.id(), peer: from, arrived: self.arrived };
+                let origin = Origin { connection: connection.id(), peer: from.peer, arrived: self.arrived };
                 self.datagram_queue.put(origin, &datagram[place]);
             }
             Err(InvalidDatagram) => self.invalid += 1,

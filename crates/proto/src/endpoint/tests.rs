@@ -11,8 +11,8 @@ use super::connection::{Connection, Name};
 use super::protocol::{Effect, Established, Opening, Output, Setup, Step};
 use super::{Connections, Endpoint};
 use crate::{
-    Batch, Config, ConnectError, ConnectOptions, ConnectionId, ConnectionLost, Event, Mode, Read, Stats, StreamError,
-    Streams, Transport,
+    AddressPair, Batch, Config, ConnectError, ConnectOptions, ConnectionId, ConnectionLost, Event, Mode, Read, Stats,
+    StreamError, Streams, Transport,
 };
 
 const RTT: Duration = Duration::from_millis(20);
@@ -49,11 +49,11 @@ impl Demultiplexer for Tags {
         datagram.first_chunk().map(|tag| u64::from_be_bytes(*tag))
     }
 
-    fn find(&self, _from: SocketAddr, tag: u64) -> Option<u32> {
+    fn find(&self, _from: AddressPair, tag: u64) -> Option<u32> {
         self.0.get(&tag).copied()
     }
 
-    fn on_unaddressed(&mut self, connections: &mut Connections<'_>, _: Instant, _: SocketAddr, _: &mut [u8]) {
+    fn on_unaddressed(&mut self, connections: &mut Connections<'_>, _: Instant, _: AddressPair, _: &mut [u8]) {
         connections.count_invalid();
     }
 

@@ -136,7 +136,7 @@ impl Blaster {
         };
         // A host that was late does not catch up: the path would see another rate than the profile says.
         self.next = (self.next + pause).max(now);
-        Some(Transmit { to: self.to, segment_size: size, bytes: scratch.bytes(), whole: false })
+        Some(Transmit::between(self.to.into(), size, scratch.bytes()))
     }
 
     /// Asks for the counts, if that is due.
@@ -154,7 +154,7 @@ impl Blaster {
         let out = scratch.cleared();
         Probe { kind: Kind::Query, session: self.session, number: u64::from(asked), clock: 0 }.encode(out);
         let bytes = scratch.bytes();
-        Some(Transmit { to: self.to, segment_size: bytes.len(), bytes, whole: false })
+        Some(Transmit::between(self.to.into(), bytes.len(), bytes))
     }
 
     /// Whether the point is over. `None` until then, `Some(None)` if the peer never answered.

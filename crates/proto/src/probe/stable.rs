@@ -339,7 +339,7 @@ impl Probing for StableStream {
             // A host that was late does not catch up: the goodput would jump.
             self.next_burst = (self.next_burst + self.pause()).max(now);
         }
-        Some(Transmit { to: self.to, segment_size: size, bytes: scratch.bytes(), whole: false })
+        Some(Transmit::between(self.to.into(), size, scratch.bytes()))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -14,8 +14,6 @@
 //! **Hostile peers.** A peer has proved its key before the protocol hears of it. Whatever it sends through a carrier reaches the
 //! one connection inside.
 
-use core::net::SocketAddr;
-
 use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::probe::is_probe;
 
@@ -28,7 +26,7 @@ use crate::endpoint::control_channel::Request;
 use crate::endpoint::protocol::{Effect, Established, Opening, Output, Setup};
 use crate::error::ConnectionLost;
 use crate::stats::Stats;
-use crate::transport::{Batch, Protection, earliest};
+use crate::transport::{AddressPair, Batch, Protection, earliest};
 
 /// Bytes of the stream that are read at once.
 const PIECE: usize = 16 << 10;
@@ -261,7 +259,7 @@ impl Established for Encapsulated {
         self.on_packet(effect, datagram, setup)
     }
 
-    fn on_datagram_from(&mut self, from: SocketAddr, datagram: &mut [u8], mut setup: Setup<'_>) -> Effect {
+    fn on_datagram_from(&mut self, from: AddressPair, datagram: &mut [u8], mut setup: Setup<'_>) -> Effect {
         if self.carrier.is_over() {
             return Effect::Invalid;
         }

@@ -1,5 +1,7 @@
 //! A secure connection until it is established, at the calling and at the called side.
 
+use core::net::IpAddr;
+
 use farhaul_units::{Duration, Instant};
 use farhaul_wire::secure::{CloseCode, Epoch, Header};
 
@@ -17,7 +19,7 @@ use crate::config::Config;
 use crate::endpoint::handshake::Offer;
 use crate::endpoint::protocol::{self, Established, Setup, Step};
 use crate::error::{ConnectionLost, PeerIncompatible, SecurityFault};
-use crate::transport::earliest;
+use crate::transport::{AddressPair, earliest};
 use crate::udt;
 
 /// A handshake, and what follows from it.
@@ -28,6 +30,8 @@ pub(crate) struct SecureOpening {
     service: Service,
     offer: Offer,
     side: Side,
+    /// The address of this side that its caller asked.
+    asked: Option<IpAddr>,
     /// The connection that it will carry, and whether that has a channel.
     carried: Option<(Box<dyn protocol::Opening>, bool)>,
     /// In a rendezvous, what is known beside this side's own call.
@@ -60,6 +64,7 @@ impl SecureOpening {
             service,
             offer,
             side,
+            asked: None,
             carried: None,
             rendezvous: None,
             key,
@@ -75,6 +80,12 @@ impl SecureOpening {
     /// The same of a connection that carries another one.
     pub(super) fn carrying(mut self, carried: Option<(Box<dyn protocol::Opening>, bool)>) -> Self {
         self.carried = carried;
+        self
+    }
+
+    /// The same of a side that was called at an address of its own.
+    pub(super) const fn asked_at(mut self, local: Option<IpAddr>) -> Self {
+        self.asked = local;
         self
     }
 
@@ -152,7 +163,8 @@ impl SecureOpening {
         let setup = Setup { config: carrier.as_ref().unwrap_or(setup.config), ..setup };
         let inner = udt::UdtConnection::enclosed(agreed, self.offer, called, self.opened, setup);
         let Some(exchange) = self.exchange.take() else { return Step::Wait };
-        let paths = Paths::new(self.offer.peer, self.key);
+        let between = AddressPair { peer: self.offer.peer, local: self.asked };
+        let paths = Paths::new(between, self.key);
         let mut sealed = Sealed::new(inner, (key_schedule, paths), exchange, self.side, now);
         sealed.note_datagrams_alone(is_measured);
         match self.carried.take().filter(|_| !is_measured) {

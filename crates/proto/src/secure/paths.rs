@@ -1,4 +1,5 @@
-//! The peer's address, and those to which it may have moved (attack B16).
+//! The peer's address, and those to which it may have moved (attack B16). Each stands with the address of this side that the
+//! peer's packets come to, which those to it leave from.
 //!
 //! ```text
 //! newest packet from another address ─▶ candidate ── its response from there ──▶ the peer's address
@@ -10,7 +11,6 @@
 //! An attacker who copies packets has no response, so he moves nothing. One who also forwards must win every race for a
 //! round trip. The old address is asked too, so that a peer that never moved takes its connection back.
 
-use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 use farhaul_units::{Duration, Instant};
@@ -18,7 +18,7 @@ use farhaul_wire::secure::inner::{CHALLENGE_DATAGRAM, CHALLENGE_LEN, Message};
 
 use crate::entropy::Secrets;
 use crate::timer::Timer;
-use crate::transport::earliest;
+use crate::transport::{AddressPair, earliest};
 
 /// Most addresses in question. A peer has one or two; forged ones replace each other.
 const MOST: usize = 4;
@@ -35,9 +35,9 @@ const PROBES: u32 = 3;
 /// The bytes of a challenge.
 type Challenge = [u8; CHALLENGE_LEN];
 
-/// An address that is being validated.
+/// A path that is being validated.
 struct Candidate {
-    address: SocketAddr,
+    path: AddressPair,
     challenge: Challenge,
     /// Bytes that came from there and went there; `None` for an address that was the peer's.
     budget: Option<(u64, u64)>,
@@ -65,24 +65,24 @@ impl Candidate {
     }
 }
 
-/// All addresses of one peer.
+/// All paths of one peer.
 pub(super) struct Paths {
-    peer: SocketAddr,
+    present: AddressPair,
     candidates: Vec<Candidate>,
     /// Challenges of the peer that are not answered.
-    owed: VecDeque<(SocketAddr, Challenge)>,
+    owed: VecDeque<(AddressPair, Challenge)>,
     secrets: Secrets,
 }
 
 impl Paths {
-    /// The paths of a peer at a validated address. Nobody guesses the challenges without the key.
-    pub(super) const fn new(peer: SocketAddr, key: [u8; 16]) -> Self {
-        Self { peer, candidates: Vec::new(), owed: VecDeque::new(), secrets: Secrets::new(key) }
+    /// The paths of a peer with a validated address. Nobody guesses the challenges without the key.
+    pub(super) const fn new(present: AddressPair, key: [u8; 16]) -> Self {
+        Self { present, candidates: Vec::new(), owed: VecDeque::new(), secrets: Secrets::new(key) }
     }
 
-    /// The peer's address.
-    pub(super) const fn peer(&self) -> SocketAddr {
-        self.peer
+    /// The path of the peer.
+    pub(super) const fn present(&self) -> AddressPair {
+        self.present
     }
 
     // ---- input ----
@@ -96,14 +96,14 @@ impl Paths {
     }
 
     /// An authentic packet of `bytes` came from another address.
-    pub(super) fn on_elsewhere(&mut self, from: SocketAddr, bytes: usize) {
+    pub(super) fn on_elsewhere(&mut self, from: AddressPair, bytes: usize) {
         if let Some(Candidate { budget: Some((came, _)), .. }) = self.find(from) {
             *came += bytes as u64;
         }
     }
 
     /// The newest packet, of `bytes`, came from another address. `probe` is the longest time until an answer.
-    pub(super) fn question(&mut self, from: SocketAddr, bytes: usize, now: Instant, probe: Duration) {
+    pub(super) fn question(&mut self, from: AddressPair, bytes: usize, now: Instant, probe: Duration) {
         if self.find(from).is_none() {
             let patience = (probe * PROBES).max(LEAST_PATIENCE);
             self.add(from, Some((bytes as u64, 0)), now, (probe, patience));
@@ -111,7 +111,7 @@ impl Paths {
     }
 
     /// The peer asks whether this side is at the address to which its packet came.
-    pub(super) fn on_challenge(&mut self, from: SocketAddr, challenge: Challenge) {
+    pub(super) fn on_challenge(&mut self, from: AddressPair, challenge: Challenge) {
         if self.owed.len() == MOST {
             self.owed.pop_front();
         }
@@ -119,18 +119,24 @@ impl Paths {
     }
 
     /// A response came from another address. Returns whether the peer has moved there.
-    pub(super) fn on_response(&mut self, from: SocketAddr, response: Challenge, now: Instant, probe: Duration) -> bool {
-        let is_answered = |candidate: &Candidate| candidate.address == from && candidate.challenge == response;
+    pub(super) fn on_response(
+        &mut self,
+        from: AddressPair,
+        response: Challenge,
+        now: Instant,
+        probe: Duration,
+    ) -> bool {
+        let is_answered = |candidate: &Candidate| candidate.path == from && candidate.challenge == response;
         let Some(at) = self.candidates.iter().position(is_answered) else { return false };
         self.candidates.remove(at);
-        let old = std::mem::replace(&mut self.peer, from);
+        let old = std::mem::replace(&mut self.present, from);
         self.add(old, None, now, (probe, probe.max(LEAST_PROBE) * PROBES));
         true
     }
 
     fn add(
         &mut self,
-        address: SocketAddr,
+        path: AddressPair,
         budget: Option<(u64, u64)>,
         now: Instant,
         (probe, patience): (Duration, Duration),
@@ -138,7 +144,7 @@ impl Paths {
         let mut challenge = [0; CHALLENGE_LEN];
         challenge.chunks_mut(4).for_each(|chunk| chunk.copy_from_slice(&self.secrets.draw().to_be_bytes()));
         let silence = probe.max(LEAST_PROBE);
-        let candidate = Candidate { address, challenge, budget, asks: Timer::at(now), silence, until: now + patience };
+        let candidate = Candidate { path, challenge, budget, asks: Timer::at(now), silence, until: now + patience };
         if self.candidates.len() == MOST {
             let unvalidated = self.candidates.iter().position(|candidate| candidate.budget.is_some());
             self.candidates.remove(unvalidated.unwrap_or(0));
@@ -146,14 +152,14 @@ impl Paths {
         self.candidates.push(candidate);
     }
 
-    fn find(&mut self, address: SocketAddr) -> Option<&mut Candidate> {
-        self.candidates.iter_mut().find(|candidate| candidate.address == address)
+    fn find(&mut self, path: AddressPair) -> Option<&mut Candidate> {
+        self.candidates.iter_mut().find(|candidate| candidate.path == path)
     }
 
     // ---- output and time ----
 
-    /// The next message, and its destination.
-    pub(super) fn poll(&mut self, now: Instant) -> Option<(SocketAddr, Message<'static>)> {
+    /// The next message, and its path.
+    pub(super) fn poll(&mut self, now: Instant) -> Option<(AddressPair, Message<'static>)> {
         while let Some((to, challenge)) = self.owed.pop_front() {
             let candidate = self.find(to);
             if candidate.as_ref().is_some_and(|candidate| !candidate.may_send()) {
@@ -170,7 +176,7 @@ impl Paths {
         candidate.note_sent();
         candidate.asks.set(now + candidate.silence);
         candidate.silence *= 2;
-        Some((candidate.address, Message::Challenge(candidate.challenge)))
+        Some((candidate.path, Message::Challenge(candidate.challenge)))
     }
 
     /// Forgets addresses without a proof.

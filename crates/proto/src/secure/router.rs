@@ -46,7 +46,7 @@ use crate::endpoint::protocol::Carried;
 use crate::entropy::Secrets;
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
-use crate::transport::ConnectOptions;
+use crate::transport::{AddressPair, ConnectOptions};
 use crate::udt;
 
 /// Callers in the middle of their handshakes beyond which each address is validated first (attack A6): a quarter of those
@@ -74,7 +74,7 @@ pub(crate) struct Router {
     by_client: BTreeMap<(SocketAddr, ClientId), u32>,
     /// Rendezvous in progress, by address.
     rendezvous: BTreeMap<SocketAddr, u32>,
-    replies: VecDeque<(SocketAddr, Vec<u8>)>,
+    replies: VecDeque<(AddressPair, Vec<u8>)>,
     close_cache: CloseCache,
 }
 
@@ -135,7 +135,10 @@ impl Router {
         let carried =
             carries.map(|carried| (carried.call(peer, mss, connections.config, now), carried.needs_channel()));
         let opening = opening.carrying(carried);
-        Ok(self.enter(connections.open(now, name(&offer), opening)))
+        Ok(self.enter(match rendezvous {
+            true => connections.meet(now, name(&offer), opening),
+            false => connections.open(now, name(&offer), opening),
+        }))
     }
 
     /// The endpoint has a new connection.
@@ -191,20 +194,20 @@ impl Router {
         &mut self,
         connections: &mut Connections<'_>,
         now: Instant,
-        from: SocketAddr,
+        from: AddressPair,
         header: &Header,
         datagram: &mut [u8],
     ) {
         let Ok((initial, head_len)) = InitialHeader::decode(datagram) else { return connections.count_invalid() };
         let Some(client_id) = ClientId::new(initial.client_id) else { return connections.count_invalid() };
-        if let Some(&slot) = self.by_client.get(&(from, client_id)) {
+        if let Some(&slot) = self.by_client.get(&(from.peer, client_id)) {
             return connections.deliver_alone(slot, now, from, datagram);
         }
-        if let Some(&slot) = self.rendezvous.get(&from) {
+        if let Some(&slot) = self.rendezvous.get(&from.peer) {
             return self.on_call_in_rendezvous(connections, slot, (now, from), (header, client_id), datagram);
         }
-        if self.close_cache.knows(now, from, client_id) {
-            let answer = self.close_cache.for_client(now, from, client_id, datagram.len());
+        if self.close_cache.knows(now, from.peer, client_id) {
+            let answer = self.close_cache.for_client(now, from.peer, client_id, datagram.len());
             return self.repeat(from, answer);
         }
         let Some(mode) = self.listens else { return };
@@ -212,7 +215,7 @@ impl Router {
         if datagram.len() < MIN_INITIAL {
             return connections.count_invalid();
         }
-        let validated = self.is_validated(&Token { from, client_id, made: now }, &initial, Token::admits);
+        let validated = self.is_validated(&Token { from: from.peer, client_id, made: now }, &initial, Token::admits);
         if !validated && !self.unvalidated.take(now) {
             return;
         }
@@ -222,8 +225,8 @@ impl Router {
         let held = connections.held();
         // Forged callers of a network must not keep out those that are there, so a proof comes before any place.
         let many = held.half_open >= most_unvalidated(connections.config);
-        let room = self.admission.room(from.ip(), now, held, connections.config);
-        let place = self.callers.place(from.ip(), now, places(connections.config), room == Room::None);
+        let room = self.admission.room(from.peer.ip(), now, held, connections.config);
+        let place = self.callers.place(from.peer.ip(), now, places(connections.config), room == Room::None);
         if !validated && (room != Room::Free || many || place != CallerPlace::Free) {
             return self.ask_for_proof(from, &initial, client_id, now);
         }
@@ -244,9 +247,9 @@ impl Router {
             }
             CallerPlace::Later => return,
         };
-        let offer = self.offer(connections.config, from, mode);
+        let offer = self.offer(connections.config, from.peer, mode);
         let names = (offer.socket_id, initial.from);
-        let Ok(tls) = self.provider.answer(from, parameters(self.serves, &offer, None)) else { return };
+        let Ok(tls) = self.provider.answer(from.peer, parameters(self.serves, &offer, None)) else { return };
         let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, validated);
         match exchange.on_packet(header, datagram, now) {
             Progress::Wait if exchange.is_with_rendezvous() => return connections.count_invalid(),
@@ -260,20 +263,20 @@ impl Router {
             }
         }
         if !validated {
-            self.admission.on_accepted(from.ip(), now);
+            self.admission.on_accepted(from.peer.ip(), now);
         }
         let key = self.draw_key();
         let opening = SecureOpening::new(exchange, (self.serves, offer), (Side::Server, key), connections.config, now);
         let mss = carried_mss(connections.config);
         let carried = self.carries.as_deref_mut();
         let carried =
-            carried.map(|carried| (carried.answer(from, mss, connections.config, now), carried.needs_channel()));
-        let opening = opening.carrying(carried);
+            carried.map(|carried| (carried.answer(from.peer, mss, connections.config, now), carried.needs_channel()));
+        let opening = opening.carrying(carried).asked_at(from.local);
         if let Some(evicted) = evicted.and_then(|slot| connections.evict(slot)) {
             self.on_forgotten(&evicted);
         }
-        let id = self.enter(connections.answer_datagram(now, name(&offer), opening));
-        self.callers.enter(from.ip(), id.slot, now);
+        let id = self.enter(connections.answer_datagram(now, (name(&offer), from.local), opening));
+        self.callers.enter(from.peer.ip(), id.slot, now);
     }
 
     /// Whether a caller shows a token of this endpoint that its note `admits`.
@@ -282,28 +285,28 @@ impl Router {
         content.is_some_and(|content| admits(note, &content))
     }
 
-    fn ask_for_proof(&mut self, from: SocketAddr, initial: &InitialHeader<'_>, client_id: ClientId, now: Instant) {
+    fn ask_for_proof(&mut self, from: AddressPair, initial: &InitialHeader<'_>, client_id: ClientId, now: Instant) {
         let keys = self.provider.initial(client_id.bytes(), Side::Server);
-        let token = self.provider.seal_token(&Token { from, client_id, made: now }.content());
+        let token = self.provider.seal_token(&Token { from: from.peer, client_id, made: now }.content());
         let mut reply = Vec::new();
         stateless_replies::retry(initial, &keys, &token, &mut reply);
         self.reply(from, reply);
     }
 
-    fn refuse(&mut self, from: SocketAddr, initial: &InitialHeader<'_>, why: (CloseCode, &str)) {
+    fn refuse(&mut self, from: AddressPair, initial: &InitialHeader<'_>, why: (CloseCode, &str)) {
         let keys = self.provider.initial(initial.client_id, Side::Server);
         let mut reply = Vec::new();
         stateless_replies::close(initial, &keys, why, &mut reply);
         self.reply(from, reply);
     }
 
-    fn repeat(&mut self, to: SocketAddr, packet: Option<Vec<u8>>) {
+    fn repeat(&mut self, to: AddressPair, packet: Option<Vec<u8>>) {
         if let Some(packet) = packet {
             self.reply(to, packet);
         }
     }
 
-    fn reply(&mut self, to: SocketAddr, reply: Vec<u8>) {
+    fn reply(&mut self, to: AddressPair, reply: Vec<u8>) {
         if self.replies.len() < MOST_REPLIES {
             self.replies.push_back((to, reply));
         }
@@ -319,7 +322,7 @@ impl Demultiplexer for Router {
         destination(datagram).filter(|id| !id.is_none()).map(|id| id.value().into())
     }
 
-    fn find(&self, _from: SocketAddr, key: u64) -> Option<u32> {
+    fn find(&self, _from: AddressPair, key: u64) -> Option<u32> {
         self.by_name.get(&key).copied()
     }
 
@@ -327,7 +330,7 @@ impl Demultiplexer for Router {
         &mut self,
         connections: &mut Connections<'_>,
         now: Instant,
-        from: SocketAddr,
+        from: AddressPair,
         datagram: &mut [u8],
     ) {
         match Header::decode(datagram) {
@@ -339,10 +342,10 @@ impl Demultiplexer for Router {
     }
 
     /// A client that was refused may go on, because it does not know.
-    fn on_unknown(&mut self, connections: &mut Connections<'_>, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+    fn on_unknown(&mut self, connections: &mut Connections<'_>, now: Instant, from: AddressPair, datagram: &mut [u8]) {
         connections.count_invalid();
         if let Ok(header) = Header::decode(datagram) {
-            let answer = self.close_cache.for_name(now, from, header.to, datagram.len());
+            let answer = self.close_cache.for_name(now, from.peer, header.to, datagram.len());
             self.repeat(from, answer);
         }
     }
@@ -413,7 +416,7 @@ impl Demultiplexer for Router {
         self.admission.on_heard(ip);
     }
 
-    fn poll_reply(&mut self, out: &mut Vec<u8>) -> Option<SocketAddr> {
+    fn poll_reply(&mut self, out: &mut Vec<u8>) -> Option<AddressPair> {
         let (to, reply) = self.replies.pop_front()?;
         out.extend_from_slice(&reply);
         Some(to)

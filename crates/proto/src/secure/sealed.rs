@@ -2,8 +2,6 @@
 
 mod arrival;
 
-use core::net::SocketAddr;
-
 use farhaul_cc::Controller;
 use farhaul_units::{Duration, Instant, Rate};
 use farhaul_wire::secure::{CloseCode, inner};
@@ -17,7 +15,7 @@ use crate::endpoint::closing::CloseKind;
 use crate::endpoint::protocol::{Effect, Established, Output, Setup};
 use crate::error::{ConnectionLost, SecurityFault};
 use crate::stats::Stats;
-use crate::transport::{MessageOptions, Protection, StreamError, earliest};
+use crate::transport::{AddressPair, MessageOptions, Protection, StreamError, earliest};
 use crate::udt;
 
 /// A client repeats its last messages for so long, until the server speaks. A server answers them for as long.
@@ -172,7 +170,7 @@ impl Established for Sealed {
         self.receive(datagram, setup.now)
     }
 
-    fn on_datagram_from(&mut self, from: SocketAddr, datagram: &mut [u8], setup: Setup<'_>) -> Effect {
+    fn on_datagram_from(&mut self, from: AddressPair, datagram: &mut [u8], setup: Setup<'_>) -> Effect {
         self.receive_from(from, datagram, setup)
     }
 

@@ -3,12 +3,10 @@
 //! An endpoint hands over trains of up to 64 kB, half a millisecond of a link with 1 Gbit/s. A control datagram behind
 //! such a train waits as long. So the shaper cuts trains, and keeps the rest until it is due.
 
-use core::net::SocketAddr;
-
 use farhaul_units::{Duration, Instant};
 
 use crate::consts::IP_UDP_HEADER;
-use crate::transport::Transmit;
+use crate::transport::{AddressPair, Transmit};
 
 /// Longest lateness of the driver that is caught up. A timer of the system is late by about as much.
 const CATCH_UP: Duration = Duration::from_micros(500);
@@ -30,7 +28,7 @@ pub(super) struct Shaper {
 /// Datagrams that count as sent by the endpoint, and have not left.
 #[derive(Debug, Default)]
 struct Held {
-    to: Option<SocketAddr>,
+    between: Option<AddressPair>,
     segment_size: usize,
     bytes: Vec<u8>,
     gone: usize,
@@ -62,7 +60,7 @@ impl Shaper {
 
     /// Whether datagrams wait here.
     pub(super) const fn is_holding(&self) -> bool {
-        self.held.to.is_some()
+        self.held.between.is_some()
     }
 
     /// Whether a burst may leave now.
@@ -97,14 +95,14 @@ impl Shaper {
         if !self.is_open(now) {
             return None;
         }
-        let to = self.held.to?;
+        let between = self.held.between?;
         let (segment_size, from) = (self.held.segment_size, self.held.gone);
         let length = self.burst_of(now, segment_size, self.held.bytes.len() - from);
         self.held.gone += length;
         if self.held.gone == self.held.bytes.len() {
-            self.held.to = None;
+            self.held.between = None;
         }
-        Some(Transmit { to, segment_size, bytes: &self.held.bytes[from..from + length], whole: false })
+        Some(Transmit::between(between, segment_size, &self.held.bytes[from..from + length]))
     }
 
     /// Bytes of a train of `length` bytes that leave now, at least one datagram. They count as sent.
@@ -133,7 +131,7 @@ impl Shaper {
 
 impl Held {
     fn keep(&mut self, train: &Transmit<'_>, from: usize) {
-        self.to = Some(train.to);
+        self.between = Some(AddressPair { peer: train.to, local: train.source });
         self.segment_size = train.segment_size;
         self.bytes.clear();
         self.bytes.extend_from_slice(&train.bytes[from..]);
@@ -151,8 +149,8 @@ mod tests {
 
     /// A train of this many datagrams, 1472 bytes each: 12 µs at 1 Gbit/s.
     fn train(datagrams: usize, bytes: &[u8]) -> Transmit<'_> {
-        let to = SocketAddr::from(([10, 0, 0, 1], 9));
-        Transmit { to, segment_size: 1_472, bytes: &bytes[..1_472 * datagrams], whole: false }
+        let to = core::net::SocketAddr::from(([10, 0, 0, 1], 9));
+        Transmit::between(to.into(), 1_472, &bytes[..1_472 * datagrams])
     }
 
     #[test]

@@ -19,7 +19,7 @@ const TRAIN: usize = 44;
 const DATAGRAM: usize = 1_472;
 
 impl Transport for Greedy {
-    fn handle_datagrams(&mut self, _: Instant, _: Instant, _: SocketAddr, bytes: &mut [u8], _: usize) {
+    fn handle_datagrams(&mut self, _: Instant, _: Instant, _: impl Into<AddressPair>, bytes: &mut [u8], _: usize) {
         self.received += bytes.len();
     }
 
@@ -27,7 +27,7 @@ impl Transport for Greedy {
 
     fn poll_transmit<'a>(&'a mut self, _: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
         scratch.cleared().resize(TRAIN * DATAGRAM, 0);
-        Some(Transmit { to: SocketAddr::from(PEER), segment_size: DATAGRAM, bytes: scratch.bytes(), whole: false })
+        Some(Transmit::between(SocketAddr::from(PEER).into(), DATAGRAM, scratch.bytes()))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
@@ -52,7 +52,7 @@ struct Channel {
 
 impl Channel {
     fn handle(&mut self, now: Instant, bytes: &mut [u8]) {
-        self.shared.handle_datagrams(&mut self.bulk, (now, now), SocketAddr::from(PEER), bytes, 80);
+        self.shared.handle_datagrams(&mut self.bulk, (now, now), SocketAddr::from(PEER).into(), bytes, 80);
     }
 
     fn poll_transmit<'a>(&'a mut self, now: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {

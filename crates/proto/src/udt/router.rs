@@ -20,7 +20,7 @@ use crate::endpoint::connection::{Connection, Name};
 use crate::endpoint::handshake::{Offer, Reception, mss_towards};
 use crate::error::ConnectError;
 use crate::event::ConnectionId;
-use crate::transport::ConnectOptions;
+use crate::transport::{AddressPair, ConnectOptions};
 
 /// The connections of an endpoint by the keys that find them, and its callers.
 pub(crate) struct Router {
@@ -47,15 +47,15 @@ impl Router {
         connections: &mut Connections<'_>,
         now: Instant,
         packet: &Handshake,
-        (from, mode): (SocketAddr, Mode),
+        (from, mode): (AddressPair, Mode),
     ) {
         // Both directions start with the caller's number, because callers accept no other.
-        let offer = self.offer(connections.config, from, mode, packet.isn);
+        let offer = self.offer(connections.config, from.peer, mode, packet.isn);
         let Ok(agreed) = offer.agree(packet, None) else { return };
         let mut established = UdtConnection::new(agreed, offer, Role::Listener, now, connections.setup(now));
         established.answer.give(Request::Conclusion, packet.cookie);
-        self.reception.on_accepted(from.ip(), now);
-        self.enter(connections.accept(now, name(&offer), established));
+        self.reception.on_accepted(from.peer.ip(), now);
+        self.enter(connections.accept(now, (name(&offer), from.local), established));
     }
 
     /// The endpoint has a new connection.
@@ -121,7 +121,7 @@ impl Demultiplexer for Router {
         destination(datagram).filter(|id| !id.is_none()).map(|id| id.value().into())
     }
 
-    fn find(&self, _from: SocketAddr, key: u64) -> Option<u32> {
+    fn find(&self, _from: AddressPair, key: u64) -> Option<u32> {
         self.by_id.get(&key).copied()
     }
 
@@ -130,7 +130,7 @@ impl Demultiplexer for Router {
         &mut self,
         connections: &mut Connections<'_>,
         now: Instant,
-        from: SocketAddr,
+        from: AddressPair,
         datagram: &mut [u8],
     ) {
         match destination(datagram) {
@@ -142,7 +142,7 @@ impl Demultiplexer for Router {
             Ok((_, _, Control::Handshake(packet))) => Some(packet),
             _ => None,
         };
-        if let Some(slot) = self.find_peer(from, packet.as_ref()) {
+        if let Some(slot) = self.find_peer(from.peer, packet.as_ref()) {
             connections.deliver_alone(slot, now, from, datagram);
             return;
         }
@@ -167,9 +167,11 @@ impl Demultiplexer for Router {
         let isn = connections.config.initial_seq.unwrap_or_else(|| SeqNo::new(self.reception.draw()));
         connections.check_room()?;
         let offer = self.offer(connections.config, peer, options.mode, isn);
-        let open = if options.rendezvous { UdtOpening::meet } else { UdtOpening::call };
-        let opening = open(offer, connections.config, now);
-        Ok(self.enter(connections.open(now, name(&offer), opening)))
+        let config = connections.config;
+        Ok(self.enter(match options.rendezvous {
+            true => connections.meet(now, name(&offer), UdtOpening::meet(offer, config, now)),
+            false => connections.open(now, name(&offer), UdtOpening::call(offer, config, now)),
+        }))
     }
 
     fn listen(&mut self, mode: Option<Mode>) -> Result<(), ConnectError> {
@@ -201,10 +203,10 @@ impl Demultiplexer for Router {
         self.reception.on_heard(caller.ip());
     }
 
-    fn poll_reply(&mut self, out: &mut Vec<u8>) -> Option<SocketAddr> {
-        let (to, reply) = self.reception.pop_reply()?;
+    fn poll_reply(&mut self, out: &mut Vec<u8>) -> Option<AddressPair> {
+        let (between, reply) = self.reception.pop_reply()?;
         Control::Handshake(reply).encode(Timestamp::ZERO, reply.socket_id, out);
-        Some(to)
+        Some(between)
     }
 
     fn has_reply(&self) -> bool {

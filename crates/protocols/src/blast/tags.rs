@@ -18,7 +18,7 @@ use farhaul_proto::endpoint::protocol::{self, Carried};
 use farhaul_proto::entropy::Secrets;
 use farhaul_proto::error::ConnectError;
 use farhaul_proto::event::ConnectionId;
-use farhaul_proto::transport::ConnectOptions;
+use farhaul_proto::transport::{AddressPair, ConnectOptions};
 use farhaul_proto::{Config, Entropy, Mode};
 
 /// Bytes of IPv4 and of UDP headers, which the packet size includes.
@@ -79,7 +79,7 @@ impl<P: engine::Protocol> Demultiplexer for Tags<P> {
         Tag::split(datagram).ok().map(|(tag, _)| tag.0)
     }
 
-    fn find(&self, _from: SocketAddr, key: u64) -> Option<u32> {
+    fn find(&self, _from: AddressPair, key: u64) -> Option<u32> {
         self.by_tag.get(&Tag(key)).copied()
     }
 
@@ -88,7 +88,7 @@ impl<P: engine::Protocol> Demultiplexer for Tags<P> {
         &mut self,
         connections: &mut Connections<'_>,
         _now: Instant,
-        _from: SocketAddr,
+        _from: AddressPair,
         _datagram: &mut [u8],
     ) {
         connections.count_invalid();

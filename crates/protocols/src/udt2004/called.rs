@@ -41,7 +41,8 @@ impl Opening for Called {
     fn on_datagram(&mut self, datagram: &mut [u8], setup: Setup<'_>) -> Step<Box<dyn Established>> {
         // Packets that overtake the handshake are lost. The peer retransmits them.
         let Some(packet) = read_handshake(datagram) else { return Step::Wait };
-        let accepts = self.reception.on_call(&packet, self.peer, setup.now, (Held::default(), setup.config)).is_some();
+        let accepts =
+            self.reception.on_call(&packet, self.peer.into(), setup.now, (Held::default(), setup.config)).is_some();
         match accepts.then(|| accepted(&packet, (self.peer, self.mss), self.options, setup)).flatten() {
             Some(established) => Step::Done(Box::new(established)),
             None => Step::Wait,

@@ -20,7 +20,7 @@ use farhaul_proto::endpoint::handshake::{Answer, Offer, Reception, mss_towards};
 use farhaul_proto::endpoint::protocol::{self, Carried, Setup};
 use farhaul_proto::error::ConnectError;
 use farhaul_proto::event::ConnectionId;
-use farhaul_proto::transport::ConnectOptions;
+use farhaul_proto::transport::{AddressPair, ConnectOptions};
 
 /// The key of every connection: its packets name none.
 const KEY: u64 = 0;
@@ -29,22 +29,24 @@ const KEY: u64 = 0;
 pub(crate) struct Router {
     reception: Reception,
     options: Options,
-    /// Connections that are not over.
-    by_peer: BTreeMap<SocketAddr, u32>,
+    /// Connections that are not over. Those of callers are known by the address that the caller asked as well.
+    by_addresses: BTreeMap<AddressPair, u32>,
 }
 
 impl Router {
     /// Without connections. `key` must be secret.
     pub(super) fn new(key: [u8; 16], options: Options) -> Self {
-        Self { reception: Reception::new(key), options, by_peer: BTreeMap::new() }
+        Self { reception: Reception::new(key), options, by_addresses: BTreeMap::new() }
     }
 
     /// Accepts a caller that has returned its cookie, unless its packets are too small.
-    fn accept(&mut self, connections: &mut Connections<'_>, now: Instant, from: SocketAddr, packet: &Handshake) {
+    fn accept(&mut self, connections: &mut Connections<'_>, now: Instant, from: AddressPair, packet: &Handshake) {
         let mss = connections.config.mss;
-        let Some(established) = accepted(packet, (from, mss), self.options, connections.setup(now)) else { return };
-        self.reception.on_accepted(from.ip(), now);
-        self.enter(connections.accept(now, name(from), established));
+        let Some(established) = accepted(packet, (from.peer, mss), self.options, connections.setup(now)) else {
+            return;
+        };
+        self.reception.on_accepted(from.peer.ip(), now);
+        self.enter(connections.accept(now, (name(from.peer), from.local), established));
     }
 
     /// A call of a peer whose packets have at most `mss` bytes.
@@ -58,15 +60,15 @@ impl Router {
 
     /// The endpoint has a new connection.
     fn enter(&mut self, connection: &Connection) -> ConnectionId {
-        self.by_peer.insert(connection.peer(), connection.id().slot);
+        self.by_addresses.insert(connection.between(), connection.id().slot);
         connection.id()
     }
 
     /// Frees the address for another connection.
     fn give_up_address(&mut self, connection: &Connection) {
-        let peer = connection.peer();
-        if self.by_peer.get(&peer) == Some(&connection.id().slot) {
-            self.by_peer.remove(&peer);
+        let between = connection.between();
+        if self.by_addresses.get(&between) == Some(&connection.id().slot) {
+            self.by_addresses.remove(&between);
         }
     }
 }
@@ -78,8 +80,9 @@ impl Demultiplexer for Router {
         (!is_handshake(datagram)).then_some(KEY)
     }
 
-    fn find(&self, from: SocketAddr, _key: u64) -> Option<u32> {
-        self.by_peer.get(&from).copied()
+    fn find(&self, from: AddressPair, _key: u64) -> Option<u32> {
+        // This side's calls leave from the address that the system chooses.
+        self.by_addresses.get(&from).or_else(|| self.by_addresses.get(&from.peer.into())).copied()
     }
 
     /// A handshake. Only a complete one of a caller is answered, and with no more bytes than it has (attack A11).
@@ -87,7 +90,7 @@ impl Demultiplexer for Router {
         &mut self,
         connections: &mut Connections<'_>,
         now: Instant,
-        from: SocketAddr,
+        from: AddressPair,
         datagram: &mut [u8],
     ) {
         let packet = read_handshake(datagram);
@@ -117,7 +120,7 @@ impl Demultiplexer for Router {
         if options != ConnectOptions::default() {
             return Err(ConnectError::StreamsOnly);
         }
-        if self.by_peer.contains_key(&peer) {
+        if self.by_addresses.contains_key(&peer.into()) {
             return Err(ConnectError::AlreadyConnected);
         }
         connections.check_room()?;
@@ -147,10 +150,10 @@ impl Demultiplexer for Router {
         self.reception.on_heard(caller.ip());
     }
 
-    fn poll_reply(&mut self, out: &mut Vec<u8>) -> Option<SocketAddr> {
-        let (to, reply) = self.reception.pop_reply()?;
+    fn poll_reply(&mut self, out: &mut Vec<u8>) -> Option<AddressPair> {
+        let (between, reply) = self.reception.pop_reply()?;
         Control::Handshake(from_udt4(&reply)).encode(out);
-        Some(to)
+        Some(between)
     }
 
     fn has_reply(&self) -> bool {

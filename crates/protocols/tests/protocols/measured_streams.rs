@@ -59,7 +59,7 @@ fn respond(pair: &mut Pair, responder: &mut Responder<ConnectionId>) {
     while let Some(id) = responder.poll_answers(&mut answers, 64) {
         let mut sealed = Vec::new();
         if let Some((to, size)) = server.send_datagrams(now, id, (&answers, ANSWER_LEN), &mut sealed) {
-            assert_eq!((to, size), (address(0), ANSWER_LEN + PROTECTION_OVERHEAD));
+            assert_eq!((to, size), (address(0).into(), ANSWER_LEN + PROTECTION_OVERHEAD));
             pair.wire.extend(sealed.chunks(size).map(|packet| (now + DELAY, 0, packet.to_vec())));
         }
         answers.clear();

@@ -4,8 +4,8 @@ use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 use farhaul_proto::{
-    Batch, Channels, ConnectError, ConnectionId, ConnectionLost, Event, Read, Stats, StreamError, Streams, Transmit,
-    Transport,
+    AddressPair, Batch, Channels, ConnectError, ConnectionId, ConnectionLost, Event, Read, Stats, StreamError, Streams,
+    Transmit, Transport,
 };
 use farhaul_units::{Duration, Instant};
 
@@ -80,12 +80,19 @@ impl Toy {
 }
 
 impl Transport for Toy {
-    fn handle_datagrams(&mut self, now: Instant, _: Instant, from: SocketAddr, bytes: &mut [u8], _stride: usize) {
+    fn handle_datagrams(
+        &mut self,
+        now: Instant,
+        _: Instant,
+        from: impl Into<AddressPair>,
+        bytes: &mut [u8],
+        _stride: usize,
+    ) {
         let Some((header, payload)) = bytes.split_first_chunk::<9>() else { return };
         let number = header[1..].iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
         match header[0] {
             OPEN => {
-                self.peer = Some(from);
+                self.peer = Some(from.into().peer);
                 self.establish(Event::Accepted(ID));
                 self.control.push_back((OPENED, 0));
             }
@@ -131,7 +138,7 @@ impl Transport for Toy {
             self.stats.totals.packets_sent += 1;
             self.retry_at = self.retry_at.or(Some(now + RETRY));
         }
-        Some(Transmit { to, segment_size: scratch.bytes().len(), bytes: scratch.bytes(), whole: false })
+        Some(Transmit::between(to.into(), scratch.bytes().len(), scratch.bytes()))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

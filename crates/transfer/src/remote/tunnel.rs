@@ -185,7 +185,7 @@ impl Train {
         }
         match to {
             // A train has no room for nothing.
-            Some(to) if datagram.is_empty() => drop(socket.send_one(to, datagram)),
+            Some(to) if datagram.is_empty() => drop(socket.send_one(None, to, datagram)),
             _ if datagram.is_empty() => {}
             _ => {
                 if self.bytes.is_empty() {

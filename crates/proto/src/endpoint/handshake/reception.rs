@@ -1,6 +1,6 @@
 //! The callers of an endpoint, from their first packet to an accepted connection or a refusal.
 
-use core::net::{IpAddr, SocketAddr};
+use core::net::IpAddr;
 
 use farhaul_units::Instant;
 use farhaul_wire::udt4::Handshake;
@@ -10,6 +10,7 @@ use crate::config::{Config, Mode};
 use crate::endpoint::handshake::admission::{Admission, Held};
 use crate::endpoint::replies::Replies;
 use crate::entropy::Secrets;
+use crate::transport::AddressPair;
 
 /// Receives the callers of an endpoint.
 pub struct Reception {
@@ -39,13 +40,13 @@ impl Reception {
     pub fn on_call(
         &mut self,
         packet: &Handshake,
-        from: SocketAddr,
+        from: AddressPair,
         now: Instant,
         (held, config): (Held, &Config),
     ) -> Option<Mode> {
-        let room = self.admission.room(from.ip(), now, held, config);
+        let room = self.admission.room(from.peer.ip(), now, held, config);
         let listener = self.listener.as_mut()?;
-        match listener.on_handshake(packet, from, now, room) {
+        match listener.on_handshake(packet, from.peer, now, room) {
             Response::Ignore => None,
             Response::Reply(reply) => {
                 self.replies.push(from, reply);
@@ -66,7 +67,7 @@ impl Reception {
     }
 
     /// The next answer to a caller.
-    pub fn pop_reply(&mut self) -> Option<(SocketAddr, Handshake)> {
+    pub fn pop_reply(&mut self) -> Option<(AddressPair, Handshake)> {
         self.replies.pop()
     }
 

@@ -1,11 +1,10 @@
 //! What the endpoint gives to a phase of a connection, and what that answers.
 
-use core::net::SocketAddr;
-
 use farhaul_units::{Instant, Rng};
 
 use crate::config::Config;
 use crate::error::ConnectionLost;
+use crate::transport::AddressPair;
 
 /// The endpoint's contribution to a connection that becomes established.
 pub struct Setup<'a> {
@@ -72,8 +71,8 @@ pub enum Effect {
     },
     /// The peer, or a forger, reported an error.
     Complained(u32),
-    /// The peer has proved that it is at this address now.
-    Moved(SocketAddr),
+    /// The peer has proved that the path between these addresses leads to it now.
+    Moved(AddressPair),
     /// It is over.
     Lost(ConnectionLost),
 }
@@ -83,8 +82,8 @@ pub enum Effect {
 pub enum Output {
     /// One datagram was written into the scratch buffer.
     Scratch,
-    /// The same for another address than the peer's.
-    Detour(SocketAddr),
+    /// The same for another path than the connection's. Without an address of this side, it leaves from the connection's.
+    Detour(AddressPair),
     /// The same, and it must not travel in fragments.
     Probe,
     /// [`Established::emit`](super::Established::emit) gives a train of data packets.

@@ -1,9 +1,11 @@
+use core::net::SocketAddr;
+
 use super::*;
 
 const PROBE: Duration = Duration::from_millis(120);
 
-fn address(host: u8, port: u16) -> SocketAddr {
-    SocketAddr::from(([10, 0, 0, host], port))
+fn address(host: u8, port: u16) -> AddressPair {
+    SocketAddr::from(([10, 0, 0, host], port)).into()
 }
 
 fn at(millis: u64) -> Instant {
@@ -15,7 +17,7 @@ fn paths() -> Paths {
 }
 
 /// The challenge that is due.
-fn challenge(paths: &mut Paths, now: Instant) -> Option<(SocketAddr, Challenge)> {
+fn challenge(paths: &mut Paths, now: Instant) -> Option<(AddressPair, Challenge)> {
     match paths.poll(now)? {
         (to, Message::Challenge(challenge)) => Some((to, challenge)),
         other => panic!("{other:?}"),
@@ -27,11 +29,11 @@ fn a_peer_moves_by_its_response_from_the_new_address_alone() {
     let (mut paths, new) = (paths(), address(1, 9_001));
     paths.question(new, 100, at(0), PROBE);
     let (to, asked) = challenge(&mut paths, at(0)).unwrap();
-    assert_eq!((to, paths.peer()), (new, address(1, 9_000)));
+    assert_eq!((to, paths.present()), (new, address(1, 9_000)));
     assert!(!paths.on_response(new, [0; 8], at(20), PROBE), "another response");
     assert!(!paths.on_response(address(1, 9_002), asked, at(20), PROBE), "another address");
     assert!(paths.on_response(new, asked, at(20), PROBE));
-    assert_eq!(paths.peer(), new);
+    assert_eq!(paths.present(), new);
     assert!(!paths.on_response(new, asked, at(20), PROBE), "once");
 }
 
@@ -45,7 +47,7 @@ fn a_peer_that_answers_at_its_old_address_takes_its_connection_back() {
     assert_eq!(to, old);
     paths.on_newest_from_peer();
     assert!(paths.on_response(old, asked, at(40), PROBE), "the forwarder's packets do not end the question");
-    assert_eq!(paths.peer(), old);
+    assert_eq!(paths.present(), old);
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Rendezvous of an endpoint: calls that arrive from the address of a peer that this side calls.
 
-use core::net::SocketAddr;
-
 use farhaul_units::Instant;
 use farhaul_wire::secure::{CloseCode, Header, InitialHeader, MIN_INITIAL, VERSION};
 
@@ -15,6 +13,7 @@ use crate::secure::protector::Side;
 use crate::secure::rendezvous::Call;
 use crate::secure::token::Token;
 use crate::secure::transport_parameters::parameters;
+use crate::transport::AddressPair;
 
 impl Router {
     /// A call of the peer of a rendezvous, or of somebody in its name. The calls of both sides go on as they are.
@@ -22,7 +21,7 @@ impl Router {
         &mut self,
         connections: &mut Connections<'_>,
         slot: u32,
-        (now, from): (Instant, SocketAddr),
+        (now, from): (Instant, AddressPair),
         (header, client_id): (&Header, ClientId),
         datagram: &mut [u8],
     ) {
@@ -40,7 +39,7 @@ impl Router {
         }
         // A caller keeps the token of its first answer for as long as a rendezvous may last.
         let lifetime = connections.config.udt.rendezvous_timeout;
-        let token = Token { from, client_id, made: now };
+        let token = Token { from: from.peer, client_id, made: now };
         let admits = |token: &Token, content: &[u8]| token.admits_within(content, lifetime);
         let validated = self.is_validated(&token, &initial, admits);
         if !validated && !self.unvalidated.take(now) {
@@ -53,13 +52,15 @@ impl Router {
         if !exchange::is_sealed_with(&keys, header, datagram, head_len) {
             return connections.count_invalid();
         }
+        // Somebody else may have sent it, but the peer calls again, and after the handshake it proves its path.
+        connections.note_call(slot, from);
         if judged == Call::Smaller {
             return connections.on_opening(slot, |opening: &mut SecureOpening| opening.hurry(now));
         }
         if judged == Call::Another && !validated {
             return self.ask_for_proof(from, &initial, client_id, now);
         }
-        let Ok(tls) = self.provider.meet(from, parameters(self.serves, &offer, Some(own))) else { return };
+        let Ok(tls) = self.provider.meet(from.peer, parameters(self.serves, &offer, Some(own))) else { return };
         let names = (offer.socket_id, initial.from);
         let mut exchange = Exchange::new(Side::Server, tls, keys, client_id, names, validated);
         match exchange.on_packet(header, datagram, now) {

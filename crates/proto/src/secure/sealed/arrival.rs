@@ -1,7 +1,5 @@
 //! Arriving datagrams: they are opened, and their content goes to the part that it concerns.
 
-use core::net::SocketAddr;
-
 use farhaul_units::Instant;
 use farhaul_wire::secure::{DataForm, Epoch, HEADER_LEN, Header, TAG_LEN, inner};
 use farhaul_wire::udt4::{DataHeader, Timestamp};
@@ -12,6 +10,7 @@ use crate::secure::exchange::Progress;
 use crate::secure::key_schedule::Opened;
 use crate::secure::opening::lost_by_peer;
 use crate::secure::protector::Side;
+use crate::transport::AddressPair;
 
 impl Sealed {
     /// A datagram from the peer's address.
@@ -25,14 +24,14 @@ impl Sealed {
                 if matches!(opened, Opened::Newest(_)) {
                     self.paths.on_newest_from_peer();
                 }
-                self.on_opened(opened, datagram, self.paths.peer(), now)
+                self.on_opened(opened, datagram, self.paths.present(), now)
             }
             Err(effect) => effect,
         }
     }
 
     /// A datagram from another address.
-    pub(super) fn receive_from(&mut self, from: SocketAddr, datagram: &mut [u8], setup: Setup<'_>) -> Effect {
+    pub(super) fn receive_from(&mut self, from: AddressPair, datagram: &mut [u8], setup: Setup<'_>) -> Effect {
         let Ok(header) = Header::decode(datagram) else { return Effect::Invalid };
         let now = setup.now;
         if !header.epoch.is_application() {
@@ -68,7 +67,7 @@ impl Sealed {
     }
 
     /// The same from another address: a client may move before it hears that the handshake is over.
-    fn on_handshake_from(&mut self, from: SocketAddr, header: &Header, datagram: &mut [u8], now: Instant) -> Effect {
+    fn on_handshake_from(&mut self, from: AddressPair, header: &Header, datagram: &mut [u8], now: Instant) -> Effect {
         let Some((exchange, _)) = &mut self.handshake else { return Effect::Invalid };
         if header.epoch == Epoch::INITIAL || self.side == Side::Client || self.key_schedule.has_opened() {
             return Effect::Invalid;
@@ -103,7 +102,7 @@ impl Sealed {
         Ok(opened)
     }
 
-    fn on_message(&mut self, body: &[u8], from: SocketAddr) -> Effect {
+    fn on_message(&mut self, body: &[u8], from: AddressPair) -> Effect {
         match inner::Message::decode(body) {
             Some(inner::Message::Close(code, _)) => return Effect::Lost(lost_by_peer(code)),
             Some(inner::Message::Challenge(challenge)) => self.paths.on_challenge(from, challenge),
@@ -119,15 +118,15 @@ impl Sealed {
     }
 
     /// An opened packet came from another address than the peer's.
-    fn look_elsewhere(&mut self, from: SocketAddr, opened: Opened, datagram: &[u8], setup: Setup<'_>) -> Effect {
+    fn look_elsewhere(&mut self, from: AddressPair, opened: Opened, datagram: &[u8], setup: Setup<'_>) -> Effect {
         let (now, answer_time) = (setup.now, self.udt.answer_time());
         self.paths.on_elsewhere(from, datagram.len());
         let body = body(datagram);
         match inner::Message::decode(body).filter(|_| inner::is_message(body)) {
             Some(inner::Message::Response(response)) => {
-                let old = self.paths.peer();
+                let old = self.paths.present();
                 if self.paths.on_response(from, response, now, answer_time) {
-                    if old.ip() != from.ip() {
+                    if old.peer.ip() != from.peer.ip() {
                         self.udt.restart_path(setup);
                     }
                     return Effect::Moved(from);
@@ -142,7 +141,7 @@ impl Sealed {
     }
 
     /// Passes on the content of an opened packet.
-    fn on_opened(&mut self, opened: Opened, datagram: &mut [u8], from: SocketAddr, now: Instant) -> Effect {
+    fn on_opened(&mut self, opened: Opened, datagram: &mut [u8], from: AddressPair, now: Instant) -> Effect {
         let body = body(datagram);
         let streams = self.key_schedule.form() == DataForm::Stream;
         let order = opened.order().unwrap_or_default();

@@ -44,7 +44,7 @@ pub(crate) fn with_token(server: &mut Server, from: SocketAddr, seed: u8) -> Vec
     for (to, mut retry) in answers {
         assert_eq!(to, from);
         let stride = retry.len();
-        client.handle_datagrams(now, now, ([10, 0, 0, 2], 9_000).into(), &mut retry, stride);
+        client.handle_datagrams(now, now, SocketAddr::from(([10, 0, 0, 2], 9_000)), &mut retry, stride);
     }
     sent(&mut client, now).into_iter().map(|(_, datagram)| datagram).collect()
 }

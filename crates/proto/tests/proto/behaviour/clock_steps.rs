@@ -6,8 +6,8 @@
 use core::net::SocketAddr;
 
 use farhaul_proto::{
-    Batch, Channels, ConnectError, ConnectionId, Endpoint, Event, Read, Stats, StreamError, Streams, Transmit,
-    Transport,
+    AddressPair, Batch, Channels, ConnectError, ConnectionId, Endpoint, Event, Read, Stats, StreamError, Streams,
+    Transmit, Transport,
 };
 use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
@@ -33,7 +33,14 @@ impl Stepping {
 }
 
 impl Transport for Stepping {
-    fn handle_datagrams(&mut self, now: Instant, _: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
+    fn handle_datagrams(
+        &mut self,
+        now: Instant,
+        _: Instant,
+        from: impl Into<AddressPair>,
+        bytes: &mut [u8],
+        stride: usize,
+    ) {
         let step = self.rng.below(STEPS) == 0;
         let early = if step { MOST.mul_f64(self.rng.unit()) } else { Duration::ZERO };
         self.inner.handle_datagrams(now, now.saturating_sub(early), from, bytes, stride);

@@ -6,8 +6,8 @@ use core::net::SocketAddr;
 use std::collections::VecDeque;
 
 use farhaul_proto::{
-    Batch, ChannelEnd, ChannelOutput, Channels, ConnectError, ConnectionId, Event, Read, Stats, StreamError, Streams,
-    Transmit, Transport,
+    AddressPair, Batch, ChannelEnd, ChannelOutput, Channels, ConnectError, ConnectionId, Event, Read, Stats,
+    StreamError, Streams, Transmit, Transport,
 };
 use farhaul_sim::Application;
 use farhaul_units::Instant;
@@ -178,8 +178,9 @@ impl Channels for Caller {
 }
 
 impl Transport for Caller {
-    fn handle_datagrams(&mut self, _: Instant, _: Instant, from: SocketAddr, bytes: &mut [u8], _: usize) {
-        assert!(self.peer.is_none_or(|peer| peer == from), "the channel came from the same address");
+    fn handle_datagrams(&mut self, _: Instant, _: Instant, from: impl Into<AddressPair>, bytes: &mut [u8], _: usize) {
+        let from = from.into();
+        assert!(self.peer.is_none_or(|peer| peer == from.peer), "the channel came from the same address");
         assert_eq!(bytes.len(), DATAGRAM);
         self.datagrams_received += 1;
     }
@@ -189,7 +190,7 @@ impl Transport for Caller {
     fn poll_transmit<'a>(&'a mut self, _: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
         self.datagrams = self.datagrams.checked_sub(1)?;
         scratch.cleared().resize(DATAGRAM, 1);
-        Some(Transmit { to: self.peer?, segment_size: DATAGRAM, bytes: scratch.bytes(), whole: false })
+        Some(Transmit::between(self.peer?.into(), DATAGRAM, scratch.bytes()))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::mpsc;
 
 use farhaul_proto::{
-    Batch, ChannelEnd, ChannelOutput, Channels, ConnectError, ConnectionId, ConnectionLost, Event, Read, Stats,
-    StreamError, Streams, Transmit, Transport,
+    AddressPair, Batch, ChannelEnd, ChannelOutput, Channels, ConnectError, ConnectionId, ConnectionLost, Event, Read,
+    Stats, StreamError, Streams, Transmit, Transport,
 };
 use farhaul_units::Instant;
 
@@ -269,8 +269,16 @@ impl Streams for Phone {
 }
 
 impl Transport for Phone {
-    fn handle_datagrams(&mut self, _: Instant, _: Instant, from: SocketAddr, bytes: &mut [u8], stride: usize) {
+    fn handle_datagrams(
+        &mut self,
+        _: Instant,
+        _: Instant,
+        from: impl Into<AddressPair>,
+        bytes: &mut [u8],
+        stride: usize,
+    ) {
         if matches!(self.manner, Manner::Echoes | Manner::Discards) {
+            let from = from.into().peer;
             self.datagrams.extend(bytes.chunks(stride).map(|datagram| (from, datagram.to_vec())));
         }
     }
@@ -280,7 +288,7 @@ impl Transport for Phone {
     fn poll_transmit<'a>(&'a mut self, _: Instant, scratch: &'a mut Batch) -> Option<Transmit<'a>> {
         let (to, datagram) = self.datagrams.pop_front()?;
         scratch.cleared().extend_from_slice(&datagram);
-        Some(Transmit { to, segment_size: datagram.len(), bytes: scratch.bytes(), whole: false })
+        Some(Transmit::between(to.into(), datagram.len(), scratch.bytes()))
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
