@@ -26,6 +26,8 @@ pub(super) struct Line {
     /// The events that the channel is watched for.
     channel_watched: Option<Interest>,
     socket: Option<Arc<UdpSocket>>,
+    /// The address that its datagrams leave from, if the socket has several.
+    source: Option<IpAddr>,
     socket_watched: Option<Interest>,
     peer: SocketAddr,
     round_trip: Duration,
@@ -67,8 +69,7 @@ impl Line {
 
     /// Takes an accepted connection.
     pub(super) fn accepted(stream: TcpStream, peer: SocketAddr, stop: &Stop) -> Result<Self, Failure> {
-        let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-        Self::new(TcpChannel::accepted(stream)?, peer, stop)
+        Self::new(TcpChannel::accepted(stream)?, canonical(peer), stop)
     }
 
     fn new(channel: TcpChannel, peer: SocketAddr, stop: &Stop) -> Result<Self, Failure> {
@@ -78,6 +79,7 @@ impl Line {
             channel,
             channel_watched: None,
             socket: None,
+            source: None,
             socket_watched: None,
             peer,
             round_trip: Duration::ZERO,
@@ -96,15 +98,18 @@ impl Line {
     /// Opens a UDP socket for the session at this side's address of the channel, in place of the last one. Port 0 lets
     /// the system choose. Returns the port.
     pub(super) fn open_socket(&mut self, port: u16) -> Result<u16, Failure> {
-        let address = SocketAddr::new(self.channel.local_addr()?.ip().to_canonical(), port);
+        let mut address = canonical(self.channel.local_addr()?);
+        address.set_port(port);
         let socket = bind_udp(address)?;
         let port = socket.local_addr().port();
-        self.use_socket(Arc::new(socket));
+        self.use_socket(Arc::new(socket))?;
         Ok(port)
     }
 
-    /// Sends from this socket, which other sessions may share.
-    pub(super) fn use_socket(&mut self, socket: Arc<UdpSocket>) {
+    /// Sends from this socket, which other sessions may share. The peer expects datagrams from the address of the channel.
+    pub(super) fn use_socket(&mut self, socket: Arc<UdpSocket>) -> Result<(), Failure> {
+        let is_at_all = socket.local_addr().ip().to_canonical().is_unspecified();
+        self.source = if is_at_all { Some(canonical(self.channel.local_addr()?).ip()) } else { None };
         if let Some(old) = self.socket.take()
             && self.socket_watched.take().is_some()
         {
@@ -113,6 +118,7 @@ impl Line {
         }
         self.socket = Some(socket);
         self.blocked = None;
+        Ok(())
     }
 
     /// The peer of the channel.
@@ -221,7 +227,7 @@ impl Line {
         let Some(socket) = &self.socket else { return Ok(false) };
         let mut rest = bytes;
         while !rest.is_empty() {
-            let sent = socket.send(to, segment, rest)?;
+            let sent = socket.send_from(self.source, to, segment, rest)?;
             rest = &rest[sent.taken.min(rest.len())..];
             match sent.status {
                 SendStatus::Complete => break,
@@ -278,6 +284,14 @@ fn watch(
     }
     *watched = wanted;
     Ok(())
+}
+
+/// An address of IPv4 as one, however a socket of both families reports it. One of a link keeps its interface.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        IpAddr::V4(ip) => SocketAddr::new(ip.into(), address.port()),
+        IpAddr::V6(_) => address,
+    }
 }
 
 /// Opens a UDP port.

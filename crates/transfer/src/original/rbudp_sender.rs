@@ -84,7 +84,7 @@ impl RbudpSender {
 
     fn serve(&self, stream: TcpStream, peer: SocketAddr, stop: &Stop, tell: &dyn Fn(News<'_>)) -> Result<(), Failure> {
         let mut line = Line::accepted(stream, peer, stop)?;
-        line.use_socket(Arc::clone(&self.socket));
+        line.use_socket(Arc::clone(&self.socket))?;
         let now = line.now();
         let terms = Terms { port: self.local_addr().port(), ..self.terms.clone() };
         let mut session = SendingSession::files(now, terms)?;

@@ -60,7 +60,7 @@ impl SabulSender {
         let (stream, peer) = PortCallers::of(&self.port, stop)?.next()?;
         let mut line = Line::accepted(stream, peer, stop)?;
         met(line.peer());
-        line.use_socket(Arc::new(self.socket));
+        line.use_socket(Arc::new(self.socket))?;
         let mut session = Sender::new(&terms.config(), &Options::original(), &entropy()?, line.now());
         let blocks = read_blocks(source, line.waker())?;
         let mut source = Source { blocks, block: Vec::new(), at: 0, ended: false, progress };
