@@ -218,7 +218,11 @@ impl Socket {
             Phase::Init | Phase::Closed => Err(Code::NotConnected.into()),
             Phase::Bound(port) => Ok(port.address()),
             Phase::Listening(listening) => Ok(listening.port.address()),
-            Phase::Linked(link) => Ok(source_towards(link.connection().peer_addr(), link.port.address())),
+            Phase::Linked(link) => {
+                let (connection, local) = (link.connection(), link.port.address());
+                let source = || source_towards(connection.peer_addr(), local);
+                Ok(connection.asked_ip().map_or_else(source, |ip| SocketAddr::new(ip, local.port())))
+            }
         }
     }
 
