@@ -44,7 +44,7 @@ pub(crate) fn one_is_limited_by(limit: &str, run: impl FnMut(usize) -> Value) ->
 }
 
 /// A relay that ends with the test.
-pub(crate) struct Relay(Reporting);
+pub(crate) struct Relay(pub(crate) Reporting);
 
 impl Drop for Relay {
     fn drop(&mut self) {

@@ -69,6 +69,7 @@ mod streams;
 mod terminals;
 mod trees;
 mod trusted_files;
+mod two_addresses;
 mod udp_blocked;
 mod unlisted_callers;
 mod unrequested;

@@ -125,7 +125,7 @@ fn of_lost(lost: ConnectionLost, peer: &dyn Display) -> Error {
             Code::ConnectTimeout,
             format!(
                 "no answer from {peer} within {}: nothing listens there, it speaks another protocol, only one side has \
-                 --plain, or UDP is blocked on the way",
+                 --plain, it answers from another address, or UDP is blocked on the way",
                 time(after)
             ),
         )
