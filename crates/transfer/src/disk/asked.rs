@@ -221,8 +221,9 @@ fn divide(path: &Path) -> io::Result<Option<(PathBuf, Vec<Component>)>> {
 }
 
 fn joined<'a>(names: impl IntoIterator<Item = &'a Component>) -> io::Result<RelPath> {
-    let joined = names.into_iter().try_fold(RelPath::root(), |path, name| path.join(name.clone()));
-    joined.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+    let mut path = RelPath::root();
+    let joined = names.into_iter().try_for_each(|name| path.push(name.clone()));
+    joined.map(|()| path).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
 }
 
 /// Whether a path has no entry. A name in place of a directory, or one that is too long, may still be a pattern.

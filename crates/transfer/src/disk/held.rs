@@ -249,7 +249,9 @@ fn is_above(directory: &Directory, root: &Arc<Directory>) -> Result<bool, Errno>
 }
 
 fn joined<'a>(names: impl IntoIterator<Item = &'a Component>) -> Option<RelPath> {
-    names.into_iter().try_fold(RelPath::root(), |path, name| path.join(name.clone()).ok())
+    let mut path = RelPath::root();
+    names.into_iter().try_for_each(|name| path.push(name.clone())).ok()?;
+    Some(path)
 }
 
 #[cfg(test)]
