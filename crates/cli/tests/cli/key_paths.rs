@@ -92,6 +92,8 @@ fn a_client_cannot_leave_the_directories_of_its_key_by_replacing_them() {
     world.attacks("secret");
     world.runs("mkdir", &[], &["out/new"]).succeeds();
     world.runs("rm", &["-r"], &["out/new"]).succeeds();
+    world.runs("copy", &["-r"], &["in", &world.scratch.dir("back")]).succeeds();
+    assert_eq!(world.scratch.names("back"), ["in"], "it is sent under its own name");
 }
 
 #[test]

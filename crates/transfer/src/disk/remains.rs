@@ -107,7 +107,8 @@ impl Remain {
             return Opened::NotOurs;
         }
         let is_locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if !is_locked && !(own_len(&file).is_some() && wait.take().is_some_and(|wait| wait.locks(&file))) {
+        let mut waits = || own_len(&file).is_some() && wait.take().is_some_and(|wait| wait.locks(&file));
+        if !is_locked && !waits() {
             return Opened::NotOurs;
         }
         // Between the two calls, a copy may have finished it.

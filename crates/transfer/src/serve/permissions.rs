@@ -106,13 +106,13 @@ impl Client<'_> {
         let places = places.filter_map(|granted| self.held.place(&granted.path, path));
         match granted {
             Some(_) => places.min_by_key(|place| place.below.components().len()).ok_or_else(|| refused(lacks(right))),
-            None => Ok(self.from_root(path)),
+            None => Ok(self.below_root(path)),
         }
     }
 
     /// Where an entry is that is sent under its own name.
     pub(crate) fn entry(&self, path: &RelPath) -> Result<Place, Refused> {
-        let Some(grant) = self.granted(Right::Read)? else { return Ok(self.from_root(path)) };
+        let Some(grant) = self.granted(Right::Read)? else { return Ok(self.below_root(path)) };
         let entries = those(grant, Right::Read).filter_map(|granted| self.held.entry(&granted.path, path));
         let found = entries.reduce(|one, other| match (&one, &other) {
             (Ok(_), _) => one,
@@ -121,7 +121,7 @@ impl Client<'_> {
         found.ok_or_else(|| refused(lacks(Right::Read)))?.map_err(refused)
     }
 
-    fn from_root(&self, path: &RelPath) -> Place {
+    fn below_root(&self, path: &RelPath) -> Place {
         Place { start: Arc::clone(self.permissions.root()), below: path.clone() }
     }
 
