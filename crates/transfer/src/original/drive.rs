@@ -88,6 +88,7 @@ impl<S: OriginalSession<Fault: Into<Failure>>, A: Application<S>> Drive<'_, S, A
                 return Err(Failure::Idle(IDLE));
             }
             let is_done = self.application.work(now, self.session, self.line)?;
+            self.line.show_idle(self.application.idle_since().is_some());
             self.send_channel(now);
             if is_done && !self.line.has_rest() {
                 return Ok(());

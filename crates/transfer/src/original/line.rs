@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use farhaul_proto::ChannelEnd;
@@ -41,6 +42,8 @@ pub(super) struct Line {
     batch: RecvBatch,
     /// Datagrams that the kernel did not take, with their length.
     blocked: Option<(usize, Vec<u8>)>,
+    /// Whether the client of a server asks for nothing at present.
+    is_idle: Arc<AtomicBool>,
     /// Bytes for the channel.
     pub(super) out: Vec<u8>,
 }
@@ -67,9 +70,18 @@ impl Line {
         }
     }
 
-    /// Takes an accepted connection.
-    pub(super) fn accepted(stream: TcpStream, peer: SocketAddr, stop: &Stop) -> Result<Self, Failure> {
-        Self::new(TcpChannel::accepted(stream)?, canonical(peer), stop)
+    /// Takes an accepted connection, which shows whether its client asks for something.
+    pub(super) fn accepted(
+        stream: TcpStream,
+        peer: SocketAddr,
+        stop: &Stop,
+        is_idle: Arc<AtomicBool>,
+    ) -> Result<Self, Failure> {
+        Ok(Self { is_idle, ..Self::new(TcpChannel::accepted(stream)?, canonical(peer), stop)? })
+    }
+
+    pub(super) fn show_idle(&self, is_idle: bool) {
+        self.is_idle.store(is_idle, Ordering::Release);
     }
 
     fn new(channel: TcpChannel, peer: SocketAddr, stop: &Stop) -> Result<Self, Failure> {
@@ -91,6 +103,7 @@ impl Line {
             piece: vec![0; PIECE].into_boxed_slice(),
             batch: RecvBatch::new(TRAINS),
             blocked: None,
+            is_idle: Arc::default(),
             out: Vec::new(),
         })
     }

@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use farhaul::OtherClients;
 use farhaul_protocols::rbudp::original::{SendingSession, Terms};
@@ -77,13 +78,19 @@ impl RbudpSender {
     /// # Errors
     /// [`Failure::Stopped`], or the system fails.
     pub fn run(&self, most: usize, stop: &Stop, watch: &dyn Watch) -> Result<(), Failure> {
-        serve_all(&self.source, most, stop, watch, |session, stream, peer| {
-            self.serve(stream, peer, stop, &|news| watch.hear(session, peer, news))
+        serve_all(&self.source, most, stop, watch, |session, stream, peer, is_idle| {
+            self.serve((stream, is_idle), peer, stop, &|news| watch.hear(session, peer, news))
         })
     }
 
-    fn serve(&self, stream: TcpStream, peer: SocketAddr, stop: &Stop, tell: &dyn Fn(News<'_>)) -> Result<(), Failure> {
-        let mut line = Line::accepted(stream, peer, stop)?;
+    fn serve(
+        &self,
+        (stream, is_idle): (TcpStream, Arc<AtomicBool>),
+        peer: SocketAddr,
+        stop: &Stop,
+        tell: &dyn Fn(News<'_>),
+    ) -> Result<(), Failure> {
+        let mut line = Line::accepted(stream, peer, stop, is_idle)?;
         line.use_socket(Arc::clone(&self.socket))?;
         let now = line.now();
         let terms = Terms { port: self.local_addr().port(), ..self.terms.clone() };

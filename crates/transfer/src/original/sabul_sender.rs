@@ -58,7 +58,7 @@ impl SabulSender {
         met: impl FnOnce(SocketAddr),
     ) -> Result<(), Failure> {
         let (stream, peer) = PortCallers::of(&self.port, stop)?.next()?;
-        let mut line = Line::accepted(stream, peer, stop)?;
+        let mut line = Line::accepted(stream, peer, stop, Arc::default())?;
         met(line.peer());
         line.use_socket(Arc::new(self.socket))?;
         let mut session = Sender::new(&terms.config(), &Options::original(), &entropy()?, line.now());

@@ -1,8 +1,9 @@
 //! Serving clients: one thread for each session, and a bound on their number.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -188,37 +189,110 @@ pub(super) fn serve_all(
     most: usize,
     stop: &Stop,
     watch: &dyn Watch,
-    session: impl Fn(u64, TcpStream, SocketAddr) -> Result<(), Failure> + Sync,
+    session: impl Fn(u64, TcpStream, SocketAddr, Arc<AtomicBool>) -> Result<(), Failure> + Sync,
 ) -> Result<(), Failure> {
-    let (running, session) = (&AtomicUsize::new(0), &session);
+    let (places, session) = (&Places::default(), &session);
     let mut number = 0;
     thread::scope(|scope| {
         source.each(stop, |(stream, peer)| {
-            if running.load(Ordering::Acquire) >= most {
-                return watch.hear(0, peer, News::Busy);
-            }
             number += 1;
             let session_number = number;
-            running.fetch_add(1, Ordering::AcqRel);
+            let Some(is_idle) = places.take(most, session_number, &stream, peer.ip()) else {
+                return watch.hear(0, peer, News::Busy);
+            };
             let begun = thread::Builder::new().name("original".into()).spawn_scoped(scope, move || {
-                let _place = Taken(running);
+                let _place = Taken(places, session_number);
                 watch.hear(session_number, peer, News::Begun);
-                let result = session(session_number, stream, peer);
+                let result = session(session_number, stream, peer, is_idle);
                 watch.hear(session_number, peer, News::Over(&result));
             });
             if begun.is_err() {
-                running.fetch_sub(1, Ordering::AcqRel);
+                places.leave(session_number);
                 watch.hear(0, peer, News::Busy);
             }
         })
     })
 }
 
+/// The places of a server, oldest first.
+#[derive(Debug, Default)]
+struct Places(Mutex<Vec<Place>>);
+
+#[derive(Debug)]
+struct Place {
+    session: u64,
+    host: IpAddr,
+    /// A handle to hang up.
+    stream: TcpStream,
+    /// Whether its client has asked for nothing yet, or has all of it.
+    is_idle: Arc<AtomicBool>,
+}
+
+impl Places {
+    /// Takes a place. Without a free one, the oldest idle client of the host with the most places makes room, if the new client's
+    /// host has fewer. So no host keeps out the others by connections alone.
+    fn take(&self, most: usize, session: u64, stream: &TcpStream, host: IpAddr) -> Option<Arc<AtomicBool>> {
+        let (host, stream) = (host.to_canonical(), stream.try_clone().ok()?);
+        let mut all = self.all();
+        if all.len() >= most {
+            let of = |host: IpAddr| all.iter().filter(|place| place.host == host).count();
+            let largest = all.iter().map(|place| of(place.host)).max().filter(|&count| count > of(host))?;
+            let leaves = |place: &Place| place.is_idle.load(Ordering::Acquire) && of(place.host) == largest;
+            let at = all.iter().position(leaves)?;
+            // Its thread sees the end of the connection.
+            let _ = all.remove(at).stream.shutdown(Shutdown::Both);
+        }
+        let is_idle = Arc::new(AtomicBool::new(true));
+        all.push(Place { session, host, stream, is_idle: Arc::clone(&is_idle) });
+        Some(is_idle)
+    }
+
+    fn leave(&self, session: u64) {
+        self.all().retain(|place| place.session != session);
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Place>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A place that is free again after the session, even if its thread panics.
-struct Taken<'a>(&'a AtomicUsize);
+struct Taken<'a>(&'a Places, u64);
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.0.leave(self.1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_clients_of_one_host_make_room_for_those_of_others() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let connect = || {
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            (client, listener.accept().unwrap().0)
+        };
+        let [one, other]: [IpAddr; 2] = [[192, 0, 2, 1].into(), [192, 0, 2, 2].into()];
+        let places = Places::default();
+        let mut held = Vec::new();
+        for session in 0..4 {
+            let (client, stream) = connect();
+            let is_idle = places.take(4, session, &stream, one).unwrap();
+            held.push((client, stream, is_idle));
+        }
+        let (_client, stream) = connect();
+        assert!(places.take(4, 4, &stream, one).is_none(), "it has all of them");
+        held[0].2.store(false, Ordering::Release);
+        assert!(places.take(4, 5, &stream, other).is_some());
+        let sessions: Vec<u64> = places.all().iter().map(|place| place.session).collect();
+        assert_eq!(sessions, [0, 2, 3, 5], "the oldest one that is idle left");
+        held.iter().for_each(|(.., is_idle)| is_idle.store(false, Ordering::Release));
+        assert!(places.take(4, 6, &stream, other).is_none(), "nobody is idle but its own");
+        places.leave(0);
+        assert!(places.take(4, 7, &stream, other).is_some());
     }
 }

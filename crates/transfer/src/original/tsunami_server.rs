@@ -1,6 +1,8 @@
 //! The host of Tsunami servers: gives the files of one directory to `tsunami` clients.
 
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use farhaul::OtherClients;
 use farhaul_protocols::tsunami::original::{Listed, Server, ServerEvent, ServerOptions};
@@ -45,15 +47,21 @@ impl TsunamiServer {
     /// # Errors
     /// [`Failure::Stopped`], or the system fails.
     pub fn run(&self, most: usize, stop: &Stop, watch: &dyn Watch) -> Result<(), Failure> {
-        serve_all(&self.source, most, stop, watch, |session, stream, peer| {
-            self.serve(stream, peer, stop, &|news| watch.hear(session, peer, news))
+        serve_all(&self.source, most, stop, watch, |session, stream, peer, is_idle| {
+            self.serve((stream, is_idle), peer, stop, &|news| watch.hear(session, peer, news))
         })
     }
 
-    fn serve(&self, stream: TcpStream, peer: SocketAddr, stop: &Stop, tell: &dyn Fn(News<'_>)) -> Result<(), Failure> {
+    fn serve(
+        &self,
+        (stream, is_idle): (TcpStream, Arc<AtomicBool>),
+        peer: SocketAddr,
+        stop: &Stop,
+        tell: &dyn Fn(News<'_>),
+    ) -> Result<(), Failure> {
         let mut challenge = [0; CHALLENGE_LEN];
         getrandom::fill(&mut challenge).map_err(|error| std::io::Error::other(error.to_string()))?;
-        let mut line = Line::accepted(stream, peer, stop)?;
+        let mut line = Line::accepted(stream, peer, stop, is_idle)?;
         let now = line.now();
         let mut session = Server::new(self.options.clone(), challenge, now);
         let mut files = Files { root: &self.root, tell, file: None, idle_since: now };
