@@ -146,7 +146,7 @@ pub(super) fn carry_out(
         Ok(report) => (report, Ok(())),
         Err(mut fault) => {
             let report = fault.report.take().map_or_else(Report::default, |report| *report);
-            let fault = with_copied(fault, &report);
+            let fault = with_copied(fault, &report, copy.hosts().is_some());
             (report, Err(fault))
         }
     };

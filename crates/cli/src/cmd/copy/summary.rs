@@ -8,7 +8,7 @@ use farhaul_transfer::report::{Direction, goodput};
 use farhaul_units::ByteSize;
 
 use crate::cmd::{control_line, limited_by};
-use crate::exit::Fault;
+use crate::exit::{Code, Fault};
 use crate::output::Output;
 use crate::output::human::{percent, plural, rate, remedy, time};
 
@@ -89,9 +89,10 @@ pub(in crate::cmd) fn rates(end: &Report) -> (String, String) {
     (rate(whole), moving.unwrap_or_default())
 }
 
-/// The fault of an incomplete copy, with what was copied all the same.
-pub(super) fn with_copied(fault: Fault, end: &Report) -> Fault {
-    match end.files {
+/// The fault of an incomplete copy, with what was copied all the same. Of a copy between two hosts, that is known if both programs
+/// tell the same, and files failed alone.
+pub(super) fn with_copied(fault: Fault, end: &Report, is_between: bool) -> Fault {
+    match end.files.filter(|_| !is_between || fault.code == Code::FilesFailed) {
         Some(files) if files > 0 => {
             let were = if files == 1 { "was" } else { "were" };
             fault.and(&format!("{} of {} {were} copied and verified", plural(files, "file"), ByteSize(end.bytes)))
@@ -105,7 +106,6 @@ mod tests {
     use farhaul_transfer::Limit;
 
     use super::*;
-    use crate::exit::Code;
 
     fn of(bytes: u64, seconds: f64, goodput_bps: u64) -> (String, String) {
         rates(&Report { bytes, seconds, goodput_bps: Some(goodput_bps), ..Report::default() })
@@ -154,10 +154,16 @@ mod tests {
     #[test]
     fn a_failure_says_what_was_copied_all_the_same() {
         let fault = || Fault::new(Code::FilesFailed, "x was not copied");
-        let of =
-            |files, bytes| with_copied(fault(), &Report { files: Some(files), bytes, ..Report::default() }).message;
+        let of = |files, bytes| {
+            with_copied(fault(), &Report { files: Some(files), bytes, ..Report::default() }, false).message
+        };
         assert_eq!(of(0, 0), "x was not copied");
         assert_eq!(of(1, 5), "x was not copied; 1 file of 5 B was copied and verified");
         assert_eq!(of(3, 4_200_000), "x was not copied; 3 files of 4.20 MB were copied and verified");
+        let end = Report { files: Some(1), ..Report::default() };
+        let between = |code| with_copied(Fault::new(code, "two hosts differ"), &end, true).message;
+        assert_eq!(between(Code::Integrity), "two hosts differ");
+        assert_eq!(between(Code::PeerLost), "two hosts differ");
+        assert!(between(Code::FilesFailed).ends_with("verified"));
     }
 }
