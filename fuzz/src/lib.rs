@@ -25,3 +25,10 @@ mod session;
 mod tsunami;
 #[cfg(test)]
 mod wire;
+
+/// Without these checks, a sum of a peer's numbers that overflows passes unseen.
+#[test]
+fn replays_check_arithmetic() {
+    let sum = || std::hint::black_box(u8::MAX) + std::hint::black_box(1);
+    assert!(std::panic::catch_unwind(sum).is_err());
+}

@@ -291,7 +291,13 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
     async def _modified(self, path: str) -> Any:
         from datetime import UTC, datetime
 
-        return datetime.fromtimestamp((await self._info_now(path))["mtime"], tz=UTC)
+        mtime = (await self._info_now(path))["mtime"]
+        try:
+            return datetime.fromtimestamp(mtime, tz=UTC)
+        except (OverflowError, OSError, ValueError) as error:
+            # A server may name any time.
+            named = self.unstrip_protocol(path)
+            raise Error("UNSUPPORTED", f"{named}: it has the time {mtime}, which is outside the years of datetime") from error
 
     # Reading
 

@@ -14,7 +14,7 @@ use crate::outbox::Outbox;
 
 use super::answer::{Answer, FileInfo, FileRange, ListPage, RangeEnd, Written};
 use super::hasher::Hasher;
-use super::request::FileRequest;
+use super::request::{FileRequest, ReadFrom};
 use super::server::numbered;
 use super::{GRANT_PART, MAX_PUTS, MAX_REQUESTS, OFFERED, WINDOW};
 
@@ -90,6 +90,7 @@ enum Outstanding {
 #[derive(Debug)]
 struct Arriving {
     bytes: Vec<u8>,
+    from: ReadFrom,
     most: u64,
 }
 
@@ -272,7 +273,9 @@ impl ClientState {
             match request {
                 FileRequest::Stat(_) => Outstanding::Info,
                 FileRequest::List { .. } => Outstanding::Page,
-                FileRequest::Read(range) => Outstanding::Range(Arriving { bytes: Vec::new(), most: range.length }),
+                FileRequest::Read(range) => {
+                    Outstanding::Range(Arriving { bytes: Vec::new(), from: range.from, most: range.length })
+                }
                 FileRequest::Put(_) => Outstanding::Put(Box::default()),
                 FileRequest::MakeDirectory(_) => Outstanding::Made,
                 FileRequest::Remove(_) => Outstanding::Removed,
@@ -291,7 +294,7 @@ impl ClientState {
         if self.out.is_full() {
             return 0;
         }
-        let room = usize::try_from(self.credit - self.sent).unwrap_or(usize::MAX);
+        let room = usize::try_from(self.credit.saturating_sub(self.sent)).unwrap_or(usize::MAX);
         let taken = &bytes[..bytes.len().min(room).min(MAX_BLOCK)];
         if !taken.is_empty() {
             sending.hasher.update(taken);
@@ -454,12 +457,23 @@ impl Outstanding {
 }
 
 impl Arriving {
+    /// Whether a range with this end is the one that was requested. A range that is shorter ends with its file, so that whoever reads a
+    /// file gets on, and has all of it in the end.
+    fn is_answered_by(&self, end: &RangeEnd) -> bool {
+        let begins = match self.from {
+            ReadFrom::Start(offset) => end.offset == offset,
+            ReadFrom::End(before) => end.changed || end.offset == end.version.stamp.size.saturating_sub(before),
+        };
+        let is_cut = end.at_end && !end.changed && end.offset.saturating_add(end.length) < end.version.stamp.size;
+        begins && (end.length == self.most || end.at_end) && !is_cut
+    }
+
     /// The range, if its digest is that of the bytes that arrived.
     fn verified(self, end: RangeEnd) -> Result<Result<Answer, Failure>, Violation> {
-        let RangeEnd { offset, length, digest, version, at_end, changed } = end;
-        if self.bytes.len() as u64 != length {
+        if self.bytes.len() as u64 != end.length || !self.is_answered_by(&end) {
             return Err(Violation::Counts);
         }
+        let RangeEnd { offset, digest, version, at_end, changed, .. } = end;
         if Digest::of(&self.bytes) != digest {
             return Ok(Err(FailCode::DigestMismatch.into()));
         }

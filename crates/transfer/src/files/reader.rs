@@ -89,7 +89,7 @@ impl RemoteFile {
 
     /// Bytes of the part that can be read, from its beginning.
     pub const fn len(&self) -> u64 {
-        self.end - self.start
+        self.end.saturating_sub(self.start)
     }
 
     /// Whether there are none.
@@ -145,7 +145,7 @@ impl RemoteFile {
                 self.files.read_at(
                     self.place.as_bytes(),
                     ReadFrom::Start(offset),
-                    self.end.min(offset + CHUNK) - offset,
+                    self.end.min(offset.saturating_add(CHUNK)).saturating_sub(offset),
                 )?
             }
             Err(fault) => return Err(self.files.error(&self.place, fault)),
@@ -165,15 +165,15 @@ impl RemoteFile {
     /// A file may be shorter than it was, or than the system said.
     fn note_end(&mut self) {
         if self.current.at_end || self.current.bytes.is_empty() {
-            self.end = self.end.min(self.current.offset + self.current.bytes.len() as u64);
+            self.end = self.end.min(self.current.offset.saturating_add(self.current.bytes.len() as u64));
         }
     }
 
     fn request_ahead(&mut self) -> Result<(), Error> {
         // What the system makes has an end that nobody knows.
         let most = if self.is_generated { 1 } else { self.ahead };
-        let behind = |offset: u64| offset + CHUNK;
-        let of_current = self.current.offset + self.current.bytes.len() as u64;
+        let behind = |offset: u64| offset.saturating_add(CHUNK);
+        let of_current = self.current.offset.saturating_add(self.current.bytes.len() as u64);
         let mut next = match self.asked.back() {
             Some((offset, _)) => behind(*offset),
             None if (self.current.offset..of_current).contains(&self.position) => of_current,

@@ -13,6 +13,7 @@ use farhaul_session::{
     Written,
 };
 
+use super::entries::PageOrder;
 use super::link::{Fault, Link, Ticket};
 use super::steady::{SteadyRead, Unsteady};
 use super::wakers::RoomPlace;
@@ -82,15 +83,14 @@ impl RemoteFiles {
     pub async fn list_async(&self, path: impl AsRef<[u8]>) -> Result<Vec<ListedEntry>, Error> {
         let place = self.place(path.as_ref())?;
         let (mut all, mut cursor): (Vec<ListedEntry>, Vec<u8>) = (Vec::new(), Vec::new());
+        let mut order = PageOrder::default();
         loop {
             let request = FileRequest::List { place: place.clone(), cursor: cursor.clone(), most: PER_PAGE };
             let Answer::Page(page) = self.repeatable_async(&place, &request).await? else {
                 return Err(self.other_answer());
             };
-            // A page that goes back would have no end.
-            let goes_back = page.entries.first().zip(all.last()).is_some_and(|(first, last)| first.name <= last.name);
-            if goes_back || !page.next.is_empty() && page.next <= cursor {
-                return Err(Error::new(Code::Protocol, format!("{} lists entries twice", self.host())));
+            if let Err(fault) = order.take(&page, &cursor) {
+                return Err(Error::new(Code::Protocol, format!("{} {fault}", self.host())));
             }
             all.extend(page.entries);
             if page.next.is_empty() {

@@ -224,6 +224,27 @@ fn a_file_without_a_size_may_not_pass_the_limits_either() {
 }
 
 #[test]
+fn a_chunk_at_the_end_of_all_offsets_is_none() {
+    let last = (u64::MAX.div_ceil(1 << 20) - 1).to_be_bytes();
+    let begun = || Script::default().begun("a", Entry::UNKNOWN_SIZE);
+    let script = begun().frame(FrameKind::Keep, &last);
+    assert_eq!(violation(receiver(), script), Violation::UnknownEntry, "it was never known");
+    let script = begun().frame(FrameKind::Seek, &last).frame(FrameKind::Zeros, &((1u64 << 20) - 1).to_be_bytes());
+    let script = script.frame(FrameKind::Chunk, &[0; 32]).frame(FrameKind::Zeros, &1u64.to_be_bytes());
+    assert!(
+        feed(
+            FileReceiver::answer(
+                &Open::new(Request::Push(Push::default()), 0),
+                ReceiveLimits { file_size: 9, ..limits() }
+            ),
+            &script
+        )
+        .0
+        .is_err()
+    );
+}
+
+#[test]
 fn data_beyond_the_credit_is_refused() {
     let mut store = MemoryStore { deferred: true, ..MemoryStore::default() };
     let mut receiver = receiver();

@@ -177,7 +177,7 @@ impl<F: Files> Reading<F> {
             block.clear();
         } else {
             block.resize(most, 0);
-            match files.read(&mut self.file, self.offset + self.sent, block) {
+            match files.read(&mut self.file, self.offset.saturating_add(self.sent), block) {
                 Ok(count) => block.truncate(count),
                 Err(failure) => return Turn::Ends(Err(failure)),
             }
@@ -191,15 +191,21 @@ impl<F: Files> Reading<F> {
             return Turn::Goes(Job::Read(self));
         }
         match files.version(&mut self.file) {
-            Ok((version, changed)) => Turn::EndsRead(RangeEnd {
-                offset: self.offset,
-                length: self.sent,
-                digest: self.hasher.digest(),
-                version,
-                // A file that the system makes when it is read has no size.
-                at_end: self.at_end || version.stamp.size > 0 && self.offset + self.sent >= version.stamp.size,
-                changed,
-            }),
+            Ok((mut version, changed)) => {
+                let end = self.offset.saturating_add(self.sent);
+                // A file that the system makes when it is read has no size, or one that means nothing.
+                if self.at_end && !changed && end < version.stamp.size {
+                    version.stamp.size = 0;
+                }
+                Turn::EndsRead(RangeEnd {
+                    offset: self.offset,
+                    length: self.sent,
+                    digest: self.hasher.digest(),
+                    version,
+                    at_end: self.at_end || version.stamp.size > 0 && end >= version.stamp.size,
+                    changed,
+                })
+            }
             Err(failure) => Turn::Ends(Err(failure)),
         }
     }
@@ -231,7 +237,7 @@ impl<F: Files> Writing<F> {
     }
 
     pub(super) fn write(&mut self, files: &mut F, bytes: &[u8]) -> Result<(), Failure> {
-        let written = self.written + bytes.len() as u64;
+        let written = self.written.saturating_add(bytes.len() as u64);
         if self.size.is_some_and(|size| written > size) {
             return Err(Failure::new(FailCode::SourceChanged, "more bytes came than were announced"));
         }

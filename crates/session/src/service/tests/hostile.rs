@@ -5,7 +5,9 @@ use crate::error::{SessionError, Violation};
 use crate::failure::FailCode;
 use crate::frame_kind::FrameKind;
 use crate::framing::put_frame;
+use crate::manifest::Stamp;
 use crate::opening::Accept;
+use crate::service::answer::{FileVersion, RangeEnd};
 
 fn frame(kind: FrameKind, parts: &[&[u8]]) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -144,6 +146,44 @@ fn a_client_takes_what_it_requested_and_nothing_else() {
     assert_eq!(found_by_client(&[frame(FrameKind::Done, &[])]), Violation::OutOfPlace(FrameKind::Done));
 }
 
+/// The end of a range of three bytes.
+fn range_end(offset: u64, at_end: bool, size: u64) -> RangeEnd {
+    let version = FileVersion { stamp: Stamp { size, mtime: crate::Mtime::default() }, ctime: None };
+    RangeEnd { offset, length: 3, digest: Digest::of(b"abc"), version, at_end, changed: false }
+}
+
+#[test]
+fn a_range_is_the_one_that_was_requested_and_short_only_at_the_end_of_its_file() {
+    let answered = |from, length, end: &RangeEnd| {
+        let mut client = FileClient::connect();
+        client.request(&read("f", from, length)).unwrap();
+        let mut said = Vec::new();
+        Accept::new(1 << 20).put(&mut said);
+        let mut body = vec![0; 5];
+        end.encode(&mut body);
+        said.extend(frame(FrameKind::Block, &[&[0; 4], b"abc"]));
+        said.extend(frame(FrameKind::Answer, &[&body]));
+        client.handle_received(&said)
+    };
+    let counts = Err(Violation::Counts.into());
+    let start = ReadFrom::Start(7);
+    for (from, length, end, expected) in [
+        (start, 3, range_end(7, false, 100), Ok(())),
+        (start, 10, range_end(7, true, 10), Ok(())),
+        (ReadFrom::End(3), 3, range_end(7, true, 10), Ok(())),
+        (ReadFrom::End(30), 30, range_end(0, true, 3), Ok(())),
+        // The system makes it when it is read.
+        (start, 10, range_end(7, true, 0), Ok(())),
+        (start, 3, range_end(8, false, 100), counts.clone()),
+        (start, 3, range_end(u64::MAX, true, 100), counts.clone()),
+        (ReadFrom::End(3), 3, range_end(0, false, 100), counts.clone()),
+        (start, 10, range_end(7, false, 100), counts.clone()),
+        (start, 10, range_end(7, true, 3 << 20), counts),
+    ] {
+        assert_eq!(answered(from, length, &end), expected, "{from:?} {length} {end:?}");
+    }
+}
+
 #[test]
 fn bytes_with_another_digest_are_no_answer() {
     let mut client = FileClient::connect();
@@ -152,7 +192,7 @@ fn bytes_with_another_digest_are_no_answer() {
     Accept::new(1 << 20).put(&mut said);
     let length = 3u64.to_be_bytes();
     said.extend(frame(FrameKind::Block, &[&[0; 4], b"abc"]));
-    said.extend(frame(FrameKind::Answer, &[&[0; 4], &[0], &[0; 9], &length, &[9; 32], &[0; 20]]));
+    said.extend(frame(FrameKind::Answer, &[&[0; 4], &[0, 1], &[0; 8], &length, &[9; 32], &[0; 20]]));
     client.handle_received(&said).unwrap();
     assert_eq!(client.poll_event(), Some(ReplyEvent::Accepted));
     assert_eq!(client.poll_event(), Some(ReplyEvent::Answered(id, Err(FailCode::DigestMismatch.into()))));
