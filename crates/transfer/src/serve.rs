@@ -53,7 +53,7 @@ use crate::event::Event;
 use crate::keys::{Admission, Permit, Rights};
 use crate::quota::Quota;
 use crate::report::Report;
-use crate::session::file::{Holding, lock_wait, patience};
+use crate::session::file::{Holding, ends, lock_wait, patience};
 use crate::settings::Settings;
 use crate::text::reason;
 
@@ -257,6 +257,7 @@ impl Serving<'_> {
             let Hosting { settings, environment, .. } = &self.hosting;
             let wait = lock_wait(settings.timeout, &caller.stream, environment);
             let store = store.under_rules(&push.rules, false).waiting_by(patience).waiting_for_locks(wait);
+            let store = store.ending_by(ends(&caller.stream, environment));
             Ok(Capped::new(store, permit, clock, holding.clone()).munging_links(munges_links))
         };
         if let Some((report, result)) = self.hosting.receive(caller, None, (&push.target, &target), open, &holding) {

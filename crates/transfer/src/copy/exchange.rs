@@ -25,7 +25,7 @@ use crate::event::{Event, Moved};
 use crate::remote::reach::{self, OverSsh, Reached};
 use crate::report::{Direction, Report};
 use crate::session::file::outcome::{self, Measured};
-use crate::session::file::{FileLog, Receiving, Sending, Timed, patience};
+use crate::session::file::{FileLog, Receiving, Sending, Timed, ends, patience};
 use crate::session::measure::Meter;
 use crate::session::throttled::Throttled;
 use crate::session::watch::Watch;
@@ -107,7 +107,7 @@ impl<'a> Exchange<'a> {
         let mut reached = self.connect(&plan.from)?;
         let log = self.log().of_sources(plan.asked.names());
         let patience = patience(&rules, &reached.stream, self.environment, self.environment.events.clone());
-        let store = store.waiting_by(patience);
+        let store = store.waiting_by(patience).ending_by(ends(&reached.stream, self.environment));
         let store = Timed::new(store, reached.stream.clone(), self.meter.get());
         self.receive((&mut reached, &plan.from), Receiving { session, store, log }, report, |error, log| {
             target.named_in(error, log.current())

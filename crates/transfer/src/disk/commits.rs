@@ -439,6 +439,7 @@ mod tests {
 
     use farhaul_session::Mtime;
 
+    use super::super::ends::Ends;
     use super::*;
 
     #[test]
@@ -462,7 +463,14 @@ mod tests {
             let name = farhaul_session::Component::new(b"name").unwrap();
             let file = SmallFile { directory, name, claims: Arc::default(), content };
             let wanted = Wanted::plain(None, Mtime { seconds: 0, nanos: 0 });
-            let how = Commitment { wanted, keeps_permissions: false, syncs: true, patience: None, verify: None };
+            let how = Commitment {
+                wanted,
+                keeps_permissions: false,
+                syncs: true,
+                patience: None,
+                verify: None,
+                ends: Ends::default(),
+            };
             let commit = FileCommit { id: EntryId(0), content: Complete::Small(file), how };
             state.files.push_back((commit, Permit::take()));
             assert_eq!(state.is_worth_another_thread(), number % GATHERED == 0, "{number}");

@@ -12,6 +12,7 @@ use rustix::process::{Resource, getrlimit};
 
 use super::claims::Claims;
 use super::directory::Directory;
+use super::ends::Ends;
 use super::failure::{cannot_make, failure, io_failure};
 use super::journal::Journal;
 use super::patience::Patience;
@@ -317,7 +318,7 @@ impl Partial {
 
     /// Gives a prepared file its final name. On failure the file is removed.
     pub(super) fn take_name(mut self, commit: &Commitment) -> Result<(), Failure> {
-        let verified = commit.verify.as_ref().map_or(Ok(()), |digest| verify(&self.file, digest));
+        let verified = commit.verify.as_ref().map_or(Ok(()), |digest| verify(&self.file, digest, &commit.ends));
         let target = Target { directory: &self.directory, name: &self.name };
         let done = verified.and_then(|()| target.take(&self.temporary, &self.claims));
         match done {
@@ -416,18 +417,20 @@ pub(super) struct Commitment {
     pub(super) syncs: bool,
     /// What waits while the disk is full.
     pub(super) patience: Option<Arc<Patience>>,
-    /// The digest, if the file is to be read again from the disk.
+    /// The digest, if the file is to be read again from the disk, unless the copy ends.
     pub(super) verify: Option<farhaul_session::Digest>,
+    pub(super) ends: Ends,
 }
 
 /// Reads a file again from its disk, and compares its digest.
-fn verify(file: &File, digest: &farhaul_session::Digest) -> Result<(), Failure> {
+fn verify(file: &File, digest: &farhaul_session::Digest, ends: &Ends) -> Result<(), Failure> {
     // Pages that are not written yet stay in the cache, so the file must be synchronised before.
     let _ = rustix::fs::fdatasync(file);
     let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
     let mut hasher = blake3::Hasher::new();
     let (mut room, mut offset) = (vec![0; 1 << 20], 0);
     loop {
+        ends.check()?;
         let read = retry_on_intr(|| rustix::io::pread(file, &mut *room, offset));
         match read.map_err(|error| failure("read it again", error))? {
             0 => break,
@@ -482,5 +485,14 @@ mod tests {
         let failure = partial.write(1, b"x").unwrap_err();
         assert_eq!(failure.code, FailCode::NoSpace);
         assert!(failure.message.contains(" .tape\\n1.") && failure.message.ends_with(".fhpart"), "{failure}");
+    }
+
+    #[test]
+    fn a_file_is_read_again_until_the_copy_ends() {
+        let looks = std::sync::atomic::AtomicU32::new(0);
+        let ends = Ends::when(move || looks.fetch_add(1, std::sync::atomic::Ordering::Relaxed) > 2);
+        let endless = File::open("/dev/zero").unwrap();
+        let failure = verify(&endless, &farhaul_session::Digest::of(b""), &ends).unwrap_err();
+        assert_eq!(failure.code, FailCode::GivenUp);
     }
 }

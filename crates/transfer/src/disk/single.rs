@@ -11,6 +11,7 @@ use farhaul_session::{Chunk, Component, Entry, FailCode, Failure, RelPath};
 
 use super::claims::Claims;
 use super::directory::{Directory, now, stamp_now};
+use super::ends::Ends;
 use super::failure::failure;
 use super::partial::{Commitment, Partial};
 use super::properties::Wanted;
@@ -93,7 +94,14 @@ impl IncomingFile {
         let Some(partial) = self.partial.take() else { return Err(FailCode::NotFound.into()) };
         let directory = Arc::clone(&partial.directory);
         let wanted = Wanted::plain(Some(MODE & !umask()), now());
-        partial.commit(&Commitment { wanted, keeps_permissions: false, syncs: true, patience: None, verify: None })?;
+        partial.commit(&Commitment {
+            wanted,
+            keeps_permissions: false,
+            syncs: true,
+            patience: None,
+            verify: None,
+            ends: Ends::default(),
+        })?;
         directory.sync().map_err(|error| failure("synchronise the directory", error))
     }
 }

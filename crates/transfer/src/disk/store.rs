@@ -14,6 +14,7 @@ use rustix::fs::Stat;
 
 use super::commits::{Commits, Complete, DirectoryCommit, FileCommit};
 use super::directory::{Directory, is_same, mtime};
+use super::ends::Ends;
 use super::failure::failure;
 use super::known::{Claimed, KnownChunks};
 use super::links;
@@ -60,6 +61,8 @@ pub struct DiskStore {
     patience: Option<Arc<Patience>>,
     /// The wait for incomplete files of copies whose senders may be dead.
     lock_wait: Option<LockWait>,
+    /// Whether the copy ends.
+    ends: Ends,
 }
 
 /// A file whose content arrives.
@@ -147,6 +150,7 @@ impl DiskStore {
             surplus: Surplus::default(),
             patience: None,
             lock_wait: None,
+            ends: Ends::default(),
         }
     }
 
@@ -163,6 +167,13 @@ impl DiskStore {
     #[must_use]
     pub(crate) fn waiting_by(mut self, patience: Option<Patience>) -> Self {
         self.patience = patience.map(Arc::new);
+        self
+    }
+
+    /// The same, whose long loops end once the copy does.
+    #[must_use]
+    pub(crate) fn ending_by(mut self, ends: Ends) -> Self {
+        self.ends = ends;
         self
     }
 
@@ -396,6 +407,7 @@ impl Store for DiskStore {
             syncs: self.syncs(),
             patience: self.patience.clone(),
             verify: self.rules.verify_disk.then_some(*digest),
+            ends: self.ends.clone(),
         };
         self.commits.file(FileCommit { id, content, how });
         Ok(Commit::Pending)
@@ -472,7 +484,7 @@ impl Store for DiskStore {
     }
 
     fn delete_next(&mut self) -> Option<(ShownPath, Result<(), Failure>)> {
-        self.surplus.next(&self.places, self.rules.dry_run)
+        self.surplus.next(&self.places, &self.ends, self.rules.dry_run)
     }
 }
 

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 
 use self::aliases::{Aliases, MOST_ALIASES};
 use super::directory::{Directory, kind};
+use super::ends::Ends;
 use super::failure::failure;
 use super::filters::Filters;
 use super::place::Places;
@@ -119,7 +120,7 @@ impl Surplus {
     }
 
     /// Removes the next entry. `None` once there are none.
-    pub(super) fn next(&mut self, places: &Places, dry_run: bool) -> Option<Removal> {
+    pub(super) fn next(&mut self, places: &Places, ends: &Ends, dry_run: bool) -> Option<Removal> {
         let most = self.most?;
         if self.removals.is_none() {
             if std::mem::take(&mut self.has_root) {
@@ -131,7 +132,7 @@ impl Surplus {
                 let message = format!("nothing is removed, because the names of the source were not noted: {failure}");
                 return Some((ShownPath::new(b"."), Err(Failure::new(failure.code, message))));
             }
-            match self.plan(places, most) {
+            match self.plan(places, ends, most) {
                 Ok(removals) => {
                     self.removals = Some(removals);
                     if !dry_run {
@@ -165,7 +166,7 @@ impl Surplus {
     }
 
     /// Everything that is removed, counted before the first removal.
-    fn plan(&mut self, places: &Places, most: u64) -> Result<PlaceStack, Removal> {
+    fn plan(&mut self, places: &Places, ends: &Ends, most: u64) -> Result<PlaceStack, Removal> {
         let mut all = PlaceStack::default();
         self.aliases.settle(places).map_err(|(path, failure)| (ShownPath::from(&path), Err(failure)))?;
         let unread = |failure| (ShownPath::new(b"."), Err(failure));
@@ -174,7 +175,7 @@ impl Surplus {
                 continue;
             }
             let shown = || ShownPath::from(&parent.join(name.clone()).unwrap_or_default());
-            collect((places, &self.filters), &parent, &name, most, &mut all)
+            collect((places, &self.filters, ends), &parent, &name, most, &mut all)
                 .map_err(|failure| (shown(), Err(failure)))?;
             if all.len() > most {
                 let message =
@@ -201,12 +202,13 @@ impl Surplus {
 
 /// Appends an entry, and what is in it.
 fn collect(
-    (places, filters): (&Places, &Filters),
+    (places, filters, ends): (&Places, &Filters, &Ends),
     parent: &RelPath,
     name: &Component,
     most: u64,
     all: &mut PlaceStack,
 ) -> Result<(), Failure> {
+    ends.check()?;
     all.push(parent, name, || places.scratch())?;
     if all.len() > most {
         return Ok(());
@@ -220,7 +222,7 @@ fn collect(
         for name in names {
             let is_directory = child.stat(&name).is_ok_and(|stat| kind(&stat) == FileType::Directory);
             if !path.join(name.clone()).is_ok_and(|path| filters.leave_out(&path, is_directory)) {
-                collect((places, filters), &path, &name, most, all)?;
+                collect((places, filters, ends), &path, &name, most, all)?;
             }
         }
     }

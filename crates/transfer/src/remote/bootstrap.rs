@@ -34,7 +34,7 @@ use crate::keys::identity;
 use crate::rsh;
 use crate::serve::hosting::Hosting;
 use crate::serve::listener::{self, Caller, Callers, Limits};
-use crate::session::file::{Holding, lock_wait, patience};
+use crate::session::file::{Holding, ends, lock_wait, patience};
 use crate::settings::Settings;
 use crate::throttle::Throttle;
 
@@ -316,7 +316,8 @@ impl OneCopy<'_> {
             let patience = patience(&asked.rules, &caller.stream, environment, environment.events.clone());
             let wait = lock_wait(self.hosting.settings.timeout, &caller.stream, environment);
             let store = DiskStore::at(target, is_directory)?.under_rules(&asked.rules, true);
-            Ok(store.waiting_by(patience).waiting_for_locks(wait))
+            let store = store.waiting_by(patience).waiting_for_locks(wait);
+            Ok(store.ending_by(ends(&caller.stream, environment)))
         };
         let (target, holding) = (Target::at(target.to_owned()), Holding::default());
         let hosted = self.hosting.receive(caller, Some(asked), (&place, &target), open, &holding);

@@ -15,7 +15,7 @@ use super::{Session, WaitTimes};
 pub use ledger::Ledger;
 pub(crate) use log::FileLog;
 pub(crate) use timed::{Holding, Timed, Working};
-pub(crate) use waits::{lock_wait, patience};
+pub(crate) use waits::{ends, lock_wait, patience};
 
 /// The sending side.
 pub(crate) struct Sending<S> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use farhaul_session::{Rules, WAITS_FOR_SPACE};
 
 use crate::bond::BondedStream;
-use crate::disk::{LockWait, Patience};
+use crate::disk::{Ends, LockWait, Patience};
 use crate::environment::Environment;
 use crate::event::Events;
 
@@ -41,6 +41,11 @@ pub(crate) fn patience(
 /// dead peer.
 pub(crate) fn lock_wait(silence: Duration, stream: &BondedStream, environment: &Environment) -> LockWait {
     LockWait::new(silence, end_of(stream, environment))
+}
+
+/// Whether the session over `stream` ends, for its store.
+pub(crate) fn ends(stream: &BondedStream, environment: &Environment) -> Ends {
+    Ends::when(end_of(stream, environment))
 }
 
 /// Whether the session over `stream` ends.
