@@ -2,11 +2,14 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use serde_json::Value;
 
+use crate::permissions::ordinary;
 use crate::process::{Run, Scratch, Server, Started, farhaul, farhaul_where};
 use crate::secured::User;
 
@@ -102,6 +105,46 @@ fn some_places_that_fail_are_named_and_the_others_are_done() {
     assert_eq!(fs::metadata(here.at("b")).unwrap().len(), 5);
     let json = here.runs("rm", &["--json"], &["none"]);
     assert_eq!((json.code, json.end()["error"]["code"].as_str()), (3, Some("NOT_FOUND")));
+}
+
+#[test]
+fn a_directory_below_that_cannot_be_listed_is_a_failure_and_the_others_are_listed() {
+    let Some(ordinary) = ordinary() else { return };
+    let scratch = Scratch::new();
+    let root = scratch.dir("root");
+    let (locked, other) = (scratch.dir("root/a"), scratch.file("root/b/f", 5));
+    fs::set_permissions(&locked, Permissions::from_mode(0o000)).unwrap();
+    let server = Server::begin_under(ordinary, &["serve", "--root", &root]);
+    let run = farhaul(&["ls", "--plain", "-R", &format!("udt://{}/", server.address)]);
+    fs::set_permissions(&locked, Permissions::from_mode(0o700)).unwrap();
+    run.fails(3, &["/a: permission denied"]);
+    assert!(text(&run).ends_with("/b:\nf\n") && fs::metadata(other).is_ok(), "{}", text(&run));
+}
+
+#[test]
+fn a_file_that_is_rewritten_all_the_time_is_printed_as_one_version_or_not_at_all() {
+    let here = Plain::new(&[]);
+    let path = here.at("f");
+    fs::write(&path, vec![0; 1 << 20]).unwrap();
+    let is_over = AtomicBool::new(false);
+    let run = thread::scope(|scope| {
+        scope.spawn(|| {
+            let file = fs::File::options().write(true).open(&path).unwrap();
+            for byte in (0..=u8::MAX).cycle().take_while(|_| !is_over.load(Ordering::Relaxed)) {
+                file.write_all_at(&vec![byte; 1 << 20], 0).unwrap();
+            }
+        });
+        let run = here.runs("cat", &[], &["f"]);
+        here.runs("cat", &["--allow-changing"], &["f"]).succeeds();
+        is_over.store(true, Ordering::Relaxed);
+        run
+    });
+    if run.code != 0 {
+        run.fails(3, &["/f: it changed while it was read", "--allow-changing"]);
+    }
+    assert!(run.stdout.iter().all(|byte| *byte == run.stdout[0]), "a mixture");
+    assert!([0, 1 << 20].contains(&run.stdout.len()), "{}", run.stdout.len());
+    here.runs("cat", &[], &["f"]).succeeds();
 }
 
 #[test]

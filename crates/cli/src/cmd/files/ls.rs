@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use farhaul_session::{FileInfo, ListedEntry, Mtime, NodeKind, escape};
-use farhaul_transfer::{Error, RemoteFiles, RemotePlace};
+use farhaul_transfer::{Code, Error, RemoteFiles, RemotePlace};
 
 use super::{Visit, location, remote};
 use crate::cmd::Context;
@@ -108,17 +108,20 @@ impl Listing<'_, '_> {
             }
         }
         begin(self);
+        let mut failed = Ok(());
         for path in below {
-            // It may have gone, or may not be read: the others are listed.
-            if let Err(error) = self.directory(&path, is_named, false, depth + 1) {
-                if !super::is_of_one_place(&error) {
-                    return Err(error);
+            // The others are listed all the same.
+            match self.directory(&path, is_named, false, depth + 1) {
+                Err(error) if !super::is_of_one_place(&error) => return Err(error),
+                Err(error) if failed.is_ok() && error.code != Code::NotFound => failed = Err(error),
+                Err(error) => {
+                    self.flush();
+                    self.visit.output.warn(&error.to_string());
                 }
-                self.flush();
-                self.visit.output.warn(&error.to_string());
+                Ok(()) => {}
             }
         }
-        Ok(())
+        failed
     }
 
     fn entry(&mut self, path: &[u8], name: &[u8], info: &FileInfo) {
