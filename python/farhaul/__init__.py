@@ -11,6 +11,9 @@
 | simulate networks; run experiments | `farhaul.sim`, `farhaul.lab` |
 """
 
+import atexit as _atexit
+import os as _os
+
 from ._copy import copy, copy_async
 from ._errors import (
     AlreadyExistsError,
@@ -29,7 +32,7 @@ from ._errors import (
     RefusedError,
     UsageError,
 )
-from ._farhaul import Listener, MessageListener, MessageSocket, Progress, Report, Stats, Stream, __version__
+from ._farhaul import Listener, MessageListener, MessageSocket, Progress, Report, Stats, Stream, __version__, _after_fork, _end
 from ._options import ConnectionOptions, CopyOptions, ServeOptions, SshOptions
 from ._serve import DirectoryServer, serve
 from ._streams import (
@@ -82,3 +85,7 @@ __all__ = [
     "serve",
     "start_server",
 ]
+
+# A thread that comes back to the interpreter behind its end would abort the process. Registered first, it runs last.
+_atexit.register(_end)
+_os.register_at_fork(after_in_child=_after_fork)

@@ -275,7 +275,7 @@ class Listener:
     def key(self) -> str | None:
         """The fingerprint of its key. `None` if its connections are plain."""
     def close(self) -> None:
-        """Refuses further connections. Calls that wait end. Streams go on."""
+        """Refuses further connections. Calls that wait end. Streams go on, and without them the port is free."""
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -346,7 +346,7 @@ class MessageListener:
     def address(self) -> str:
         """Its address, ``host:port``."""
     def close(self) -> None:
-        """Refuses further connections. Calls that wait end. Connections go on."""
+        """Refuses further connections. Calls that wait end. Connections go on, and without them the port is free."""
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -621,8 +621,14 @@ class StoredRuns:
 def shipped_figures() -> list[dict[str, Any]]:
     """The shipped figures: identifiers, titles, papers, scores."""
 
-def _forbid_callbacks() -> None:
-    """Waits for callbacks that run, and makes none from now on."""
+def _after_fork() -> None:
+    """Forgets what other threads of the parent process were doing."""
+
+def _wait_idle() -> None:
+    """Waits until the peers of closed connections know it, and closed ports are free; three seconds at most."""
+
+def _end() -> None:
+    """Lets no thread come back to the interpreter from now on, and waits for those on the way and for closed connections."""
 
 def _register(name: str, controller: Callable[[], Controller]) -> None:
     """Gives a name to a class in this process."""

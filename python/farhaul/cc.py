@@ -24,16 +24,12 @@ Wherever a name of a controller is taken, the class is as well: ``farhaul.copy(â
 
 from __future__ import annotations
 
-import atexit
 from collections.abc import Callable
 
-from ._farhaul import Ack, Control, Delivery, Loss, Packet, Packets, Timeout, _forbid_callbacks, _register
+from ._farhaul import Ack, Control, Delivery, Loss, Packet, Packets, Timeout, _register
 from ._farhaul import NetworkPath as Path
 
 __all__ = ["Ack", "Control", "Controller", "Delivery", "Loss", "Packet", "Packets", "Path", "Timeout", "is_after", "register"]
-
-# Threads that wait for the interpreter when it ends would never return.
-atexit.register(_forbid_callbacks)
 
 
 class Controller:

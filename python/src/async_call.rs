@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 
 use crate::event_loop::LoopPlace;
 use crate::fork::OfProcess;
+use crate::gate::{detach, hold};
 
 /// The result of a future, before it is an object of Python.
 pub(crate) type Outcome = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
@@ -69,9 +70,9 @@ impl AsyncCall {
         };
         call.is_awaited = true;
         let (future, waker) = (&mut call.future, call.place.waker());
-        let Poll::Ready(outcome) = py.detach(|| future.as_mut().poll(&mut Context::from_waker(waker))) else {
-            return call.place.wait(py);
-        };
+        let polled = detach(py, || future.as_mut().poll(&mut Context::from_waker(waker)));
+        let _passing = hold(py);
+        let Poll::Ready(outcome) = polled else { return call.place.wait(py) };
         end(py, place.take());
         Err(PyStopIteration::new_err((outcome(py)?,)))
     }
@@ -115,7 +116,7 @@ impl AsyncCall {
 /// Drops a call. The drop of its future may lock what other threads hold for a while.
 fn end(py: Python<'_>, call: Option<Call>) {
     if let Some(Call { future, .. }) = call {
-        py.detach(|| drop(future));
+        detach(py, || drop(future));
     }
 }
 

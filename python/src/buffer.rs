@@ -3,20 +3,45 @@
 //! An object keeps its memory where it is for as long as somebody holds its buffer. Nothing keeps other threads of Python from
 //! changing the bytes meanwhile: they must not, as for the sockets of the standard library.
 
+use std::mem;
+use std::ptr::null_mut;
+
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 
+use crate::gate::try_pass;
+
 /// Bytes of an object, to be read.
-pub(crate) struct Readable(PyUntypedBuffer);
+pub(crate) struct Readable(Buffer);
 
 /// Bytes of an object, to be written.
-pub(crate) struct Writable(PyUntypedBuffer);
+pub(crate) struct Writable(Buffer);
+
+/// A buffer whose drop takes the interpreter's lock, if there is still one. `None` while it is dropped.
+struct Buffer(Option<PyUntypedBuffer>);
+
+impl Buffer {
+    fn start(&self) -> (*mut u8, usize) {
+        self.0.as_ref().map_or((null_mut(), 0), |buffer| (buffer.buf_ptr().cast(), buffer.len_bytes()))
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let buffer = self.0.take();
+        match try_pass() {
+            Some(_passing) => drop(buffer),
+            // Its memory goes with the process.
+            None => mem::forget(buffer),
+        }
+    }
+}
 
 impl Readable {
     /// The bytes, in order.
     pub(crate) fn bytes(&self) -> &[u8] {
-        let (start, len) = (self.0.buf_ptr().cast_const().cast::<u8>(), self.0.len_bytes());
+        let (start, len) = self.0.start();
         if len == 0 {
             return &[];
         }
@@ -31,7 +56,7 @@ impl Readable {
 impl Writable {
     /// The bytes, in order.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        let (start, len) = (self.0.buf_ptr().cast::<u8>(), self.0.len_bytes());
+        let (start, len) = self.0.start();
         if len == 0 {
             return &mut [];
         }
@@ -47,7 +72,7 @@ impl<'py> FromPyObject<'_, 'py> for Readable {
     type Error = PyErr;
 
     fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        contiguous(value).map(Self)
+        Ok(Self(Buffer(Some(contiguous(value)?))))
     }
 }
 
@@ -59,7 +84,7 @@ impl<'py> FromPyObject<'_, 'py> for Writable {
         if buffer.readonly() {
             return Err(PyBufferError::new_err("the buffer is read-only"));
         }
-        Ok(Self(buffer))
+        Ok(Self(Buffer(Some(buffer))))
     }
 }
 

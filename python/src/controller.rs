@@ -29,7 +29,7 @@ mod failure;
 mod packets;
 mod path;
 
-pub(crate) use callback::{forbid_callbacks, is_in_callback};
+pub(crate) use callback::is_in_callback;
 pub(crate) use control::ControlView;
 pub(crate) use events::{AckView, DeliveryView, LossView, TimeoutView};
 pub(crate) use factory::{Factory, controller, register};

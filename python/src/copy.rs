@@ -19,6 +19,7 @@ use crate::async_call::{AsyncCall, Outcome, async_call};
 use crate::error::{raised, usage, with_failures};
 use crate::file_records::FileRecords;
 use crate::fork::OfProcess;
+use crate::gate::detach;
 use crate::off_thread::OffThread;
 use crate::report::Report;
 use crate::settings::{Keywords, limit, settings, ssh, unknown};
@@ -223,7 +224,7 @@ impl RunningCopy {
     /// Cancels it. Returns once it has ended, or after 300 ms: then it ends by itself.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         let running = self.0.get()?;
-        py.detach(|| {
+        detach(py, || {
             running.cancellation.cancel();
             let _ = lock(&running.end).recv_timeout(LAST);
         });

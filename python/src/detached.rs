@@ -7,13 +7,17 @@ use std::ops::{Deref, DerefMut};
 
 use pyo3::prelude::*;
 
+use crate::gate::{detach, try_pass};
+
 /// Drops a value without the interpreter's lock, whether this thread has it or not.
 pub(crate) fn let_go<T: Send>(value: T) {
+    // Behind the end of the interpreter, nobody waits for its lock.
+    let Some(_passing) = try_pass() else { return };
     let mut value = Some(value);
     // Without an interpreter there is no lock of it.
     Python::try_attach(|py| {
         let value = value.take();
-        py.detach(|| drop(value));
+        detach(py, || drop(value));
     });
 }
 

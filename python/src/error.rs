@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::controller::failure_of;
+use crate::gate::hold;
 use crate::report::Report;
 
 /// The code of a call whose own time-out passed. The connection survives.
@@ -108,6 +109,7 @@ fn exception(
         return failure.raised();
     }
     Python::attach(|py| {
+        let _passing = hold(py);
         let made = MAKE.import(py, "farhaul._errors", "_error").and_then(|make| {
             let report = report.map(|report| Report::of(py, &report)).transpose()?;
             make.call1((code, in_python(message), remedy.map(in_python), report, failures))

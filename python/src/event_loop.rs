@@ -23,6 +23,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use crate::fork::OfProcess;
+use crate::gate::hold;
 
 /// The calls that were woken, and the byte that tells the loop.
 struct Notifier {
@@ -97,7 +98,7 @@ impl Ends {
 impl LoopDriver {
     /// Tells the tasks of the calls that were woken. The loop calls it when the socket has bytes.
     fn tell_woken(&self, py: Python<'_>) -> PyResult<()> {
-        let ends = self.0.get()?;
+        let (ends, _passing) = (self.0.get()?, hold(py));
         for number in ends.take_woken() {
             // A call may have been woken twice, or given up meanwhile.
             let promise = lock(&ends.notifier.waiting).promises.remove(&number);
@@ -118,6 +119,7 @@ impl LoopPlace {
     /// No event loop runs.
     pub(crate) fn here(py: Python<'_>) -> PyResult<Self> {
         static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let _passing = hold(py);
         let event_loop = RUNNING.import(py, "asyncio", "get_running_loop")?.call0()?;
         let notifier = Arc::clone(&driver_of(py, &event_loop)?.get().0.get()?.notifier);
         let number = {

@@ -14,6 +14,7 @@ use crate::async_call::{AsyncCall, Outcome, async_call};
 use crate::buffer::Readable;
 use crate::error::{raised, usage};
 use crate::fork::OfProcess;
+use crate::gate::detach;
 use crate::settings::{Keywords, settings, ssh};
 
 /// Size, digest of a file on the server. A server that copies may not know the digest.
@@ -192,13 +193,13 @@ impl RemoteFiles {
     /// Ends the connection once every request has its answer. The next request makes a new one.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let files = self.files()?;
-        py.detach(|| files.close()).map_err(raised)
+        detach(py, || files.close()).map_err(raised)
     }
 
     /// Ends the connection at once. Nothing can be requested any more.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.0.get()?;
-        py.detach(|| inner.cancellation.cancel());
+        detach(py, || inner.cancellation.cancel());
         Ok(())
     }
 }
@@ -232,7 +233,7 @@ impl RemoteWriter {
     /// Gives the file up. Nothing of it stays.
     fn discard(&self, py: Python<'_>) -> PyResult<()> {
         let writer = lock(self.0.get()?).take();
-        py.detach(|| drop(writer));
+        detach(py, || drop(writer));
         Ok(())
     }
 }

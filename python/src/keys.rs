@@ -8,11 +8,12 @@ use farhaul_transfer::{Code, Error};
 use pyo3::prelude::*;
 
 use crate::error::raised;
+use crate::gate::detach;
 
 /// Makes a key pair: `path` has the private key, which its owner alone may read. Returns the public key, as OpenSSH writes it.
 #[pyfunction]
 pub(crate) fn make_key(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let made = py.detach(|| identity::make(&path));
+    let made = detach(py, || identity::make(&path));
     let pair = made.map_err(|error| {
         let code = match error.kind() {
             ErrorKind::AlreadyExists => Code::AlreadyExists,

@@ -29,6 +29,7 @@ use pyo3::types::{PyDict, PyString};
 use crate::controller::{Factory, controller};
 use crate::error::{raised, usage};
 use crate::fork::OfProcess;
+use crate::gate::detach;
 use crate::off_thread::OffThread;
 use crate::report::as_object;
 use crate::settings::{Keywords, limit, unknown};
@@ -41,7 +42,7 @@ pub(crate) use stored::StoredRuns;
 pub(crate) fn shipped_figures(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let read =
         || shipped().iter().map(|figure| figure.read(&Overrides::default()).map(|figure| outcome::listed(&figure)));
-    let figures: Result<Vec<_>, LabError> = py.detach(|| read().collect());
+    let figures: Result<Vec<_>, LabError> = detach(py, || read().collect());
     as_object(py, &figures.map_err(|error| raised(fault(&error)))?.into())
 }
 
@@ -113,7 +114,7 @@ impl RunningExperiment {
     /// Stops it. Runs end within a few milliseconds of their own time.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         let running = self.0.get()?;
-        py.detach(|| running.cancellation.cancel());
+        detach(py, || running.cancellation.cancel());
         Ok(())
     }
 }
@@ -149,7 +150,7 @@ impl Plan {
         };
         let store = keywords.take("store")?;
         keywords.end("run")?;
-        let figure = py.detach(|| match text {
+        let figure = detach(py, || match text {
             Some(text) => Figure::text(name, text, &overrides),
             None => Figure::find(name, &overrides),
         });

@@ -12,6 +12,7 @@
 //! | `fork` | objects that a child process must not use |
 //! | `on_drop` | the end of an object, and whether an exception ends it |
 //! | `detached` | values that go without the interpreter's lock |
+//! | `gate` | the way back into the interpreter, which its end closes |
 //! | `settings` | keyword arguments of connections |
 //! | `stream`, `buffer` | streams, and the memory of Python's objects |
 //! | `listener`, `messages` | ports to which others connect, and messages with boundaries |
@@ -33,6 +34,7 @@ mod event_loop;
 mod file_records;
 mod files;
 mod fork;
+mod gate;
 mod keys;
 mod laboratory;
 mod listener;
@@ -53,13 +55,14 @@ mod _farhaul {
     use crate::async_call::AsyncCall;
     #[pymodule_export]
     use crate::controller::{
-        AckView, ControlView, DeliveryView, LossView, PacketView, PacketsView, PathView, TimeoutView, forbid_callbacks,
-        register,
+        AckView, ControlView, DeliveryView, LossView, PacketView, PacketsView, PathView, TimeoutView, register,
     };
     #[pymodule_export]
     use crate::copy::{Progress, RunningCopy};
     #[pymodule_export]
     use crate::files::{RemoteFiles, RemoteWriter};
+    #[pymodule_export]
+    use crate::gate::{after_fork, end, wait_idle};
     #[pymodule_export]
     use crate::keys::make_key;
     #[pymodule_export]

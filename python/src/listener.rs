@@ -13,6 +13,7 @@ use pyo3::types::PyDict;
 use crate::async_call::{AsyncCall, Outcome, async_call};
 use crate::error::{of_connection, raised, usage};
 use crate::fork::OfProcess;
+use crate::gate::detach;
 use crate::settings::{Keywords, limit, settings};
 use crate::stream::Stream;
 use crate::wait::wait;
@@ -43,7 +44,7 @@ impl Listener {
         keywords.end("listen")?;
         let clients = clients.map(|keys| keys.iter().map(|key| public_key(key)).collect()).transpose()?;
         let address = HostPort::with_default(address, 0).map_err(usage)?;
-        let opened = py.detach(|| -> Result<_, Error> {
+        let opened = detach(py, || -> Result<_, Error> {
             let (endpoint, key) = bind(&settings, &address, clients)?;
             let at = endpoint.local_addr();
             let port = endpoint.listen().map_err(|error| Error::of_connection(&error, &at))?;
@@ -88,7 +89,7 @@ impl Listener {
     /// Refuses further connections. Calls that wait end. Streams go on.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.0.get()?;
-        py.detach(|| inner.port.close());
+        detach(py, || inner.port.close());
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use crate::async_call::{AsyncCall, Outcome, async_call};
 use crate::buffer::Readable;
 use crate::error::{of_connection, raised, usage};
 use crate::fork::OfProcess;
+use crate::gate::detach;
 use crate::off_thread::OffThread;
 use crate::settings::{Keywords, limit, settings, time};
 use crate::stream::Stats;
@@ -50,7 +51,7 @@ impl MessageSocket {
     #[pyo3(signature = (address, **options))]
     fn listen(py: Python<'_>, address: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<MessageListener> {
         let (host, settings) = arguments(py, address, options)?;
-        let opened = py.detach(|| -> Result<_, Error> {
+        let opened = detach(py, || -> Result<_, Error> {
             let at = host.listening()?;
             let endpoint = settings.bind_with(at, None)?;
             endpoint.listen_for_messages().map_err(|error| Error::of_connection(&error, &at))
@@ -131,7 +132,7 @@ impl MessageSocket {
     /// Ends the connection at once. Messages that were not acknowledged are lost.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.0.get()?;
-        py.detach(|| inner.connection.abort());
+        detach(py, || inner.connection.abort());
         Ok(())
     }
 
@@ -144,7 +145,7 @@ impl MessageSocket {
     /// Counters and estimates.
     fn stats(&self, py: Python<'_>) -> PyResult<Stats> {
         let inner = self.0.get()?;
-        let stats = py.detach(|| inner.connection.stats());
+        let stats = detach(py, || inner.connection.stats());
         stats.map(|stats| Stats::of(&stats)).map_err(|error| of_connection(&error, &inner.peer))
     }
 
@@ -183,7 +184,7 @@ impl MessageListener {
     /// Refuses further connections. Calls that wait end. Connections go on.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let port = self.0.get()?;
-        py.detach(|| port.close());
+        detach(py, || port.close());
         Ok(())
     }
 
@@ -204,7 +205,7 @@ impl MessageListener {
 
 impl MessageSocket {
     fn of(py: Python<'_>, connection: Connection) -> Self {
-        let peer = py.detach(|| connection.peer_addr()).to_string();
+        let peer = detach(py, || connection.peer_addr()).to_string();
         Self(OfProcess::new(Inner { connection, peer }))
     }
 }

@@ -17,6 +17,7 @@ use pyo3::types::PyDict;
 
 use crate::error::{raised, usage};
 use crate::fork::OfProcess;
+use crate::gate::detach;
 use crate::report::Report;
 use crate::settings::{Keywords, settings};
 
@@ -95,7 +96,7 @@ impl Server {
         let environment = Environment::reporting_to(heard.clone());
         let cancellation = environment.cancellation.clone();
         let (runs, end) = sync_channel(0);
-        let begun = py.detach(|| -> Result<_, Error> {
+        let begun = detach(py, || -> Result<_, Error> {
             let clients = settings.security.admission(&environment.events, None, Service::Files)?;
             let key = clients.as_ref().map(Admission::fingerprint);
             let mut server = DirectoryServer::of(&root, clients.clone(), read_only)?;
@@ -167,7 +168,7 @@ impl Server {
     fn reload(&self, py: Python<'_>) -> PyResult<usize> {
         let running = self.0.get()?;
         match &running.guarded {
-            Some((clients, endpoint)) => py.detach(|| clients.reload(endpoint)).map_err(raised),
+            Some((clients, endpoint)) => detach(py, || clients.reload(endpoint)).map_err(raised),
             None => Ok(0),
         }
     }
@@ -175,7 +176,7 @@ impl Server {
     /// Ends it, with its sessions. Returns once it has ended, or after 400 ms: then it ends by itself.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let running = self.0.get()?;
-        py.detach(|| {
+        detach(py, || {
             running.cancellation.cancel();
             let _ = running.end.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(LAST);
         });

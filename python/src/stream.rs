@@ -25,6 +25,7 @@ use crate::buffer::{Readable, Writable};
 use crate::detached::Detached;
 use crate::error::{of_connection, of_io, raised, usage};
 use crate::fork::OfProcess;
+use crate::gate::detach;
 use crate::off_thread::OffThread;
 use crate::settings::{Keywords, limit, settings};
 use crate::wait::wait;
@@ -50,7 +51,7 @@ struct Inner {
 
 impl Stream {
     pub(crate) fn of(py: Python<'_>, connection: Connection) -> Self {
-        let peer = py.detach(|| connection.peer_addr()).to_string();
+        let peer = detach(py, || connection.peer_addr()).to_string();
         let (timeout, is_closed, block, returned) = Default::default();
         Self(OfProcess::new(Inner { connection, peer, timeout, is_closed, block, returned }))
     }
@@ -229,7 +230,7 @@ impl Stream {
     /// Ends this side's direction, and returns at once. The peer reads everything, and then the end.
     fn finish_sending(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.0.get()?;
-        let ended = py.detach(|| inner.connection.finish_sending());
+        let ended = detach(py, || inner.connection.finish_sending());
         ended.map_err(|error| of_connection(&error, &inner.peer))
     }
 
@@ -237,7 +238,7 @@ impl Stream {
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.0.get()?;
         inner.set_closed();
-        py.detach(|| inner.connection.abort());
+        detach(py, || inner.connection.abort());
         Ok(())
     }
 
@@ -273,7 +274,7 @@ impl Stream {
     #[getter]
     fn peer(&self, py: Python<'_>) -> PyResult<String> {
         let inner = self.0.get()?;
-        Ok(py.detach(|| inner.connection.peer_addr()).to_string())
+        Ok(detach(py, || inner.connection.peer_addr()).to_string())
     }
 
     /// The address of this side, `host:port`.
@@ -286,7 +287,7 @@ impl Stream {
     #[getter]
     fn peer_key(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let inner = self.0.get()?;
-        let protection = py.detach(|| inner.connection.protection());
+        let protection = detach(py, || inner.connection.protection());
         let protection = protection.map_err(|error| of_connection(&error, &inner.peer))?;
         Ok(protection.and_then(|protection| protection.peer_key).map(|key| key.fingerprint()))
     }
@@ -308,7 +309,7 @@ impl Stream {
     /// Caps the sending rate from now on; `None` takes the cap away.
     fn set_rate(&self, py: Python<'_>, rate: Option<crate::settings::RateArgument>) -> PyResult<()> {
         let inner = self.0.get()?;
-        let set = py.detach(|| inner.connection.set_max_rate(rate.map(|rate| rate.0)));
+        let set = detach(py, || inner.connection.set_max_rate(rate.map(|rate| rate.0)));
         set.map_err(|error| of_connection(&error, &inner.peer))
     }
 
@@ -317,14 +318,14 @@ impl Stream {
         let inner = self.0.get()?;
         let (spec, seed) = (crate::controller::controller(controller)?, RandomState::new().hash_one(0));
         // It is made before the port is locked.
-        let set = py.detach(|| inner.connection.set_controller_with(spec.build(seed)));
+        let set = detach(py, || inner.connection.set_controller_with(spec.build(seed)));
         set.map_err(|error| of_connection(&error, &inner.peer))
     }
 
     /// Counters and estimates.
     fn stats(&self, py: Python<'_>) -> PyResult<Stats> {
         let inner = self.0.get()?;
-        let stats = py.detach(|| inner.connection.stats());
+        let stats = detach(py, || inner.connection.stats());
         stats.map(|stats| Stats::of(&stats)).map_err(|error| of_connection(&error, &inner.peer))
     }
 

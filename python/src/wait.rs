@@ -12,6 +12,7 @@ use farhaul_udp::Clock;
 use pyo3::prelude::*;
 
 use crate::error::timed_out;
+use crate::gate::detach;
 
 /// Longest time between two looks for signals. Ctrl-C must end every wait within 500 ms.
 const SLICE: Duration = Duration::from_millis(50);
@@ -58,7 +59,7 @@ where
     let clock = Clock::start();
     loop {
         let slice_ends = clock.now() + SLICE;
-        let ready = py.detach(|| {
+        let ready = detach(py, || {
             loop {
                 let polled = future.as_mut().as_pin_mut()?.poll(&mut Context::from_waker(&waker));
                 if let Poll::Ready(value) = polled {
@@ -84,7 +85,7 @@ where
         let signalled = py.check_signals();
         let is_over = limit.is_some_and(|limit| clock.now() >= Instant::ZERO + limit);
         if signalled.is_err() || is_over {
-            py.detach(|| future.set(None));
+            detach(py, || future.set(None));
             return signalled.map(|()| None);
         }
     }

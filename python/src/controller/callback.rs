@@ -1,21 +1,15 @@
 //! The interpreter's lock in callbacks.
 
 use std::cell::Cell;
-use std::process;
-use std::sync::{OnceLock, PoisonError, RwLock};
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
+use crate::gate::try_pass;
+
 thread_local! {
     static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
 }
-
-/// Whether callbacks may run. Whoever makes one holds it for reading.
-static PERMITTED: RwLock<bool> = RwLock::new(true);
-
-/// The process of the first callback. In a child that it forks, nobody gives back what its threads held.
-static PROCESS: OnceLock<u32> = OnceLock::new();
 
 /// Whether this thread is in a callback, and so holds the lock of a port.
 pub(crate) fn is_in_callback() -> bool {
@@ -33,11 +27,7 @@ impl Drop for Mark {
 
 /// Makes a callback. `None` if the interpreter ends, and so makes no calls any more.
 pub(super) fn call<R>(callback: impl FnOnce(Python<'_>) -> R) -> Option<R> {
-    PROCESS.get_or_init(process::id);
-    let permitted = PERMITTED.read().unwrap_or_else(PoisonError::into_inner);
-    if !*permitted {
-        return None;
-    }
+    let _passing = try_pass()?;
     Python::try_attach(|py| {
         IN_CALLBACK.set(true);
         let _mark = Mark;
@@ -53,14 +43,4 @@ pub(super) fn pass_on(py: Python<'_>, error: &PyErr) -> bool {
     // Without it, the signal is lost, and nothing else.
     let _ = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
     true
-}
-
-/// Waits for callbacks that run, and makes none from now on. The interpreter calls it before it ends, because threads that wait for
-/// its lock then never return.
-#[pyfunction(name = "_forbid_callbacks")]
-pub(crate) fn forbid_callbacks(py: Python<'_>) {
-    if PROCESS.get().is_none_or(|id| *id != process::id()) {
-        return;
-    }
-    py.detach(|| *PERMITTED.write().unwrap_or_else(PoisonError::into_inner) = false);
 }

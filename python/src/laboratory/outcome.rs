@@ -10,6 +10,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use serde_json::{Value, json};
 
 use crate::error::usage;
+use crate::gate::detach;
 use crate::report::as_object;
 
 /// A figure before it is run.
@@ -40,7 +41,7 @@ fn described(info: &FigureInfo, scenario: &Scenario) -> Value {
 
 /// The result of an experiment: its figure, `records`, `scores`, `published`, `plots` and `drawings`.
 pub(super) fn object<'py>(py: Python<'py>, figure: &FigureResult) -> PyResult<Bound<'py, PyAny>> {
-    let (scores, plots, drawn) = py.detach(|| {
+    let (scores, plots, drawn) = detach(py, || {
         let measurements = Measurements::new([figure]);
         let scores: Vec<Value> = evaluate(figure, &measurements)
             .iter()

@@ -12,6 +12,7 @@ use pyo3::types::PyDict;
 use super::{Plan, fault, outcome};
 use crate::error::{raised, usage};
 use crate::fork::OfProcess;
+use crate::gate::detach;
 
 /// The file of this module, whose content is part of the keys of runs.
 static MODULE: OnceLock<PathBuf> = OnceLock::new();
@@ -51,7 +52,7 @@ impl StoredRuns {
         work: impl FnOnce(&mut Store) -> Result<R, LabError> + Send,
     ) -> PyResult<R> {
         let place = self.0.get()?;
-        py.detach(|| {
+        detach(py, || {
             let mut store = place.lock().unwrap_or_else(PoisonError::into_inner);
             let store = store.as_mut().ok_or_else(|| usage("the records are closed"))?;
             work(store).map_err(|error| raised(fault(&error)))
@@ -64,7 +65,7 @@ impl StoredRuns {
     /// Opens the folder, and makes it if it does not exist.
     #[new]
     fn open(py: Python<'_>, folder: PathBuf) -> PyResult<Self> {
-        let store = py.detach(|| Store::claim(&folder)).map_err(|error| raised(fault(&error)))?;
+        let store = detach(py, || Store::claim(&folder)).map_err(|error| raised(fault(&error)))?;
         Ok(Self(OfProcess::new(Mutex::new(Some(store)))))
     }
 
@@ -95,7 +96,7 @@ impl StoredRuns {
     /// Lets others have the folder.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let place = self.0.get()?;
-        py.detach(|| drop(place.lock().unwrap_or_else(PoisonError::into_inner).take()));
+        detach(py, || drop(place.lock().unwrap_or_else(PoisonError::into_inner).take()));
         Ok(())
     }
 }

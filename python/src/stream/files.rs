@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 
 use super::Inner;
 use crate::error::raised;
+use crate::gate::detach;
 
 /// Bytes that are in memory at a time.
 const BLOCK: usize = 1 << 20;
@@ -26,7 +27,7 @@ pub(super) fn send(
     let mut sent = 0;
     while count.is_none_or(|count| sent < count) {
         let want = count.map_or(BLOCK, |count| usize::try_from(count - sent).unwrap_or(BLOCK).min(BLOCK));
-        let len = py.detach(|| file.read_at(&mut block[..want], offset))?;
+        let len = detach(py, || file.read_at(&mut block[..want], offset))?;
         if len == 0 {
             let Some(count) = count else { break };
             let missing = count - sent;
@@ -55,9 +56,9 @@ pub(super) fn receive(inner: &Inner, py: Python<'_>, file: &Bound<'_, PyAny>, co
             let message = format!("the stream ended after {received} of {count} bytes");
             return Err(raised(Error::new(Code::PeerLost, message)));
         }
-        if let Err(error) = py.detach(|| file.write_all(&block[..len])) {
+        if let Err(error) = detach(py, || file.write_all(&block[..len])) {
             // What the peer sends goes nowhere, and it must not take it for stored.
-            py.detach(|| inner.connection.abort());
+            detach(py, || inner.connection.abort());
             return Err(error.into());
         }
         received += len as u64;
