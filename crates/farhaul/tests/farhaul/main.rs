@@ -8,6 +8,7 @@ mod connect;
 mod controllers;
 mod custom;
 mod ends;
+mod freed;
 mod leaving;
 mod plain_clients;
 mod probe;
