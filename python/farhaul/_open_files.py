@@ -192,6 +192,8 @@ class FarhaulFile(_Ending):
     def commit(self) -> None:
         """Gives the file of a transaction its name."""
         if self._temporary is not None:
+            # A wrapper may have left it open.
+            self.close()
             temporary, self._temporary = self._temporary, None
             remote, names = self.fs._remote(), (self.fs._service_path(temporary), self.fs._service_path(self.path))
             with self.fs._recent.changing():
@@ -230,9 +232,11 @@ class FarhaulFile(_Ending):
         handled = sys.exception()
         if self.closed or self.buffer is None:
             return
-        if self._process != os.getpid() or self._temporary is not None:
-            # It is the parent's, or its transaction is gone.
+        if self._process != os.getpid():
+            # It is the parent's.
             self._abandon()
+        elif self._temporary is not None:
+            self._abandon("nobody can commit it any more")
         elif is_failing or (handled is not None and id(handled) != self._handled):
             self._abandon("an exception ended its writer")
         elif sys.is_finalizing():

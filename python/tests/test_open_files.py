@@ -138,6 +138,25 @@ def test_an_exception_that_is_handled_already_ends_no_file(fs, root):
     assert gzip.decompress((root / "x").read_bytes()) == CONTENT
 
 
+def test_a_file_of_a_transaction_that_a_wrapper_leaves_open_is_whole_at_its_end(fs, root):
+    with fs.transaction:
+        gzip_file(fs, "/x", False)
+        assert not fs.exists("/x")
+    assert gzip.decompress((root / "x").read_bytes()) == CONTENT
+    with pytest.raises(LookupError), fs.transaction:
+        gzip_file(fs, "/y", False)
+        raise LookupError
+    assert [path.name for path in root.iterdir()] == ["x"]
+
+
+def test_a_file_that_waits_for_its_commit_in_vain_is_given_up_with_a_warning(fs, root):
+    file = fs._open("/x", "wb", autocommit=False)
+    file.write(CONTENT)
+    with pytest.warns(ResourceWarning, match="nobody can commit it"):
+        del file
+    assert not list(root.iterdir())
+
+
 class Cycle:
     def __init__(self, file):
         self.me, self.file = self, file
