@@ -48,6 +48,10 @@ impl CancelFlag {
         now & RAISED != 0 || now / ONE_MORE != seen.0 / ONE_MORE
     }
 
+    pub(crate) fn is_raised(&self) -> bool {
+        self.seen().0 & RAISED != 0
+    }
+
     fn raise(&self) {
         self.0.fetch_add(ONE_MORE, Ordering::Release);
         self.0.fetch_or(RAISED, Ordering::Release);
@@ -85,7 +89,7 @@ impl Canceller {
 
     /// Whether it was cancelled and not reset since.
     pub fn is_cancelled(&self) -> bool {
-        self.flag.seen().0 & RAISED != 0
+        self.flag.is_raised()
     }
 }
 

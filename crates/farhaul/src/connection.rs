@@ -293,6 +293,12 @@ impl Connection {
         Canceller::new(&self.cancelled, self.port.driver.cancellation())
     }
 
+    /// Whether calls that would wait end, because a canceller of this connection or of its endpoint was used. For work between
+    /// calls that takes long.
+    pub fn is_cancelled(&self) -> bool {
+        self.flags().iter().any(|flag| flag.is_raised())
+    }
+
     /// What the connection permits now, without waiting and without consuming anything. [`Connection::watch`] has a waker
     /// called when it may have changed.
     ///

@@ -245,7 +245,7 @@ impl BondedStream {
 
     /// Whether the calls that wait have ended.
     pub fn is_cancelled(&self) -> bool {
-        self.shared().is_cancelled.load(Ordering::Acquire) || self.first().canceller().is_cancelled()
+        self.shared().is_cancelled.load(Ordering::Acquire) || self.first().is_cancelled()
     }
 
     /// What ends the calls that wait, for another thread.

@@ -174,6 +174,7 @@ fn a_cancelled_stream_waits_for_nothing_until_it_is_reset() {
     let (sender, receiver) = pair();
     let canceller = receiver.canceller();
     canceller.cancel();
+    assert!(receiver.is_cancelled() && !sender.is_cancelled());
     assert!(matches!(receiver.recv(&mut [0; 10]), Err(Error::Cancelled)), "also a call that begins afterwards");
     assert!(matches!(receiver.recv(&mut [0; 10]), Err(Error::Cancelled)), "and every further one");
     assert_eq!(receiver.send(b"there is room").unwrap(), 13, "calls that need not wait work");

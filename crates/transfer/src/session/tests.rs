@@ -231,6 +231,67 @@ fn an_opening_is_answered_before_the_disk_has_taken_what_came_with_it() {
     });
 }
 
+/// A receiver that takes one byte of its input at a time, and is stopped meanwhile by its endpoint.
+struct Slow<'a> {
+    taken: usize,
+    endpoint: &'a Endpoint,
+}
+
+impl Session for Slow<'_> {
+    fn sends(&self) -> bool {
+        false
+    }
+
+    fn poll_write(&mut self) -> &[u8] {
+        &[]
+    }
+
+    fn handle_written(&mut self, _: usize) {}
+
+    fn handle_received(&mut self, _: &[u8]) -> Result<usize, SessionError> {
+        self.taken += 1;
+        if self.taken == 3 {
+            self.endpoint.canceller().cancel();
+        }
+        Ok(1)
+    }
+
+    fn awaits_disk(&self) -> bool {
+        false
+    }
+
+    fn handle_end(&mut self) -> Result<(), SessionError> {
+        Ok(())
+    }
+
+    fn handle_events(&mut self) -> bool {
+        false
+    }
+
+    fn cancel(&mut self, _: Abort) {}
+
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    fn error(&self) -> Option<&SessionError> {
+        None
+    }
+}
+
+#[test]
+fn a_session_is_stopped_before_it_has_taken_all_of_its_input() {
+    let listener = Listener::plain("127.0.0.1:0").unwrap();
+    let endpoint = Endpoint::builder().plain().bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let stream = BondedStream::from(endpoint.connect(listener.local_addr()).unwrap());
+    let mut session = Slow { taken: 0, endpoint: &endpoint };
+    let early = [0; 10_000];
+    let channel = Channel { stream: &stream, role: Role::Accepting, clock: Clock::start(), early: &early };
+    let driven = drive(&channel, &mut session).1;
+    assert!(matches!(driven, Err(Trouble::Connection(ConnectionError::Cancelled))), "{driven:?}");
+    assert_eq!(session.taken, 3);
+}
+
 /// A session whose n-th poll asks its driver a question. It is over once the answer is written.
 #[derive(Default)]
 struct Asking {
