@@ -96,7 +96,7 @@ impl Tally {
             Event::Placed(..) => progress.files += 1,
             Event::Kept(entry, _) if entry.kind == EntryKind::File => {
                 progress.files += 1;
-                *kept += entry.size;
+                *kept = kept.saturating_add(if entry.has_size() { entry.size } else { 0 });
             }
             Event::Failed(path, failure, _) if failures.len() < FAILURES => {
                 failures.push((path.to_string(), Failure::clone(failure)));
@@ -110,7 +110,7 @@ impl Tally {
             }
             _ => {}
         }
-        progress.bytes = (*moved + *kept).min(progress.total_bytes.unwrap_or(u64::MAX));
+        progress.bytes = moved.saturating_add(*kept).min(progress.total_bytes.unwrap_or(u64::MAX));
     }
 
     fn now(&self) -> Progress {

@@ -114,14 +114,14 @@ impl Tracker {
     pub(crate) fn placed(&self, size: u64) {
         let mut amounts = self.amounts();
         amounts.files += 1;
-        amounts.placed += size;
+        amounts.placed = amounts.placed.saturating_add(size);
     }
 
     /// The target had a file of this size.
     pub(crate) fn kept(&self, size: u64) {
         let mut amounts = self.amounts();
         amounts.files += 1;
-        amounts.kept += size;
+        amounts.kept = amounts.kept.saturating_add(size);
     }
 
     /// A file was not copied.
@@ -184,7 +184,7 @@ impl Amounts {
 
     fn snapshot(&self) -> Snapshot {
         // Of a file that goes on, only a part moves. Frames of the session count among the bytes.
-        let done = self.bytes.max(self.placed) + self.kept;
+        let done = self.bytes.max(self.placed).saturating_add(self.kept);
         let bytes = self.total.bytes.map_or(self.bytes, |total| done.min(total));
         let rest = self.total.bytes.map(|total| total - bytes);
         let rate = self.rate();

@@ -37,7 +37,7 @@ pub(super) struct Reach {
 
 impl Reach {
     pub(super) fn of(report: &Report) -> Self {
-        let sum = |all: &[Option<u64>]| all.iter().flatten().sum();
+        let sum = |all: &[Option<u64>]| all.iter().flatten().fold(0, |sum: u64, next| sum.saturating_add(*next));
         Self {
             files: sum(&[report.files, report.kept]),
             bytes: sum(&[report.moved_bytes, report.spared_bytes, report.kept_bytes]),
@@ -46,7 +46,7 @@ impl Reach {
 
     /// Whether an attempt that came so far has brought the copy forward. A chunk that was under way comes again.
     const fn is_beyond(self, other: Self) -> bool {
-        self.files > other.files || self.bytes > other.bytes + CHUNK_LEN
+        self.files > other.files || self.bytes > other.bytes.saturating_add(CHUNK_LEN)
     }
 }
 
@@ -129,20 +129,20 @@ const fn may_pass(code: Code) -> bool {
 impl Report {
     /// Adds what the attempts before this one did. What they had brought counts as copied, and not as there already.
     pub(super) fn add_earlier(&mut self, earlier: &Self, elapsed: Duration) {
-        let sum = |one: Option<u64>, other: Option<u64>| Some(one? + other.unwrap_or(0));
+        let sum = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other.unwrap_or(0)));
         let less = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_sub(other.unwrap_or(0)));
         self.kept = less(self.kept, earlier.files);
         self.kept_bytes = less(self.kept_bytes, Some(earlier.bytes));
         self.spared_bytes = less(self.spared_bytes, earlier.moved_bytes);
-        self.bytes += earlier.bytes;
+        self.bytes = self.bytes.saturating_add(earlier.bytes);
         self.files = sum(self.files, earlier.files);
         self.links = sum(self.links, earlier.links);
         self.deleted = sum(self.deleted, earlier.deleted);
         self.moved_bytes = sum(self.moved_bytes, earlier.moved_bytes);
         self.repaired_chunks = sum(self.repaired_chunks, earlier.repaired_chunks);
-        self.packets_sent += earlier.packets_sent;
-        self.packets_retransmitted += earlier.packets_retransmitted;
-        self.packets_received += earlier.packets_received;
+        self.packets_sent = self.packets_sent.saturating_add(earlier.packets_sent);
+        self.packets_retransmitted = self.packets_retransmitted.saturating_add(earlier.packets_retransmitted);
+        self.packets_received = self.packets_received.saturating_add(earlier.packets_received);
         self.seconds = elapsed.as_secs_f64();
         self.goodput_bps = goodput(self.bytes, elapsed);
     }

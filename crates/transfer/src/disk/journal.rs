@@ -105,7 +105,7 @@ impl Noted {
     pub(super) fn chunks_within(&self, size: u64, present: u64) -> Vec<(u64, ChunkDigest)> {
         let last_of_old = chunk_count(self.size).saturating_sub(1);
         let usable = |index: u64| {
-            let end = (index + 1).saturating_mul(CHUNK_LEN);
+            let end = index.saturating_add(1).saturating_mul(CHUNK_LEN);
             index < chunk_count(size)
                 && (end <= size.min(self.size) || size == self.size && index == last_of_old)
                 && end.min(size) <= present

@@ -100,7 +100,7 @@ impl RecvState {
             }
             (Ok(Commit::Done), Some(digest)) => {
                 self.totals.files += 1;
-                self.totals.bytes += entry.size;
+                self.totals.bytes = self.totals.bytes.saturating_add(entry.size);
                 self.out.put(FrameKind::Verified, |out| {
                     out.extend_from_slice(&id.0.to_be_bytes());
                     out.extend_from_slice(digest.as_bytes());

@@ -189,7 +189,8 @@ impl RecvState {
             }
             Ok(Verdict::Have(change)) => {
                 self.totals.kept += 1;
-                self.totals.kept_bytes += if entry.has_size() { entry.size } else { 0 };
+                let size = if entry.has_size() { entry.size } else { 0 };
+                self.totals.kept_bytes = self.totals.kept_bytes.saturating_add(size);
                 self.out.put(FrameKind::Have, |out| {
                     out.extend_from_slice(&id.0.to_be_bytes());
                     out.push(change.to_wire());

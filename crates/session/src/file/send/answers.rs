@@ -137,7 +137,8 @@ impl SendState {
         let entry = Arc::clone(&pending.entry);
         self.drop_pending(id);
         self.totals.kept += 1;
-        self.totals.kept_bytes += if entry.has_size() { entry.size } else { 0 };
+        let size = if entry.has_size() { entry.size } else { 0 };
+        self.totals.kept_bytes = self.totals.kept_bytes.saturating_add(size);
         self.events.push_back(FileEvent::Kept(entry, change));
         Ok(())
     }
@@ -209,7 +210,7 @@ impl SendState {
         let (entry, change) = (Arc::clone(entry), *change);
         self.drop_pending(id);
         self.totals.files += 1;
-        self.totals.bytes += entry.size;
+        self.totals.bytes = self.totals.bytes.saturating_add(entry.size);
         self.events.push_back(FileEvent::Verified(entry, digest, change));
         Ok(())
     }
