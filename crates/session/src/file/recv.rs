@@ -29,6 +29,8 @@ use wanted::Wanted;
 
 /// Largest number of commits in progress. Above it, the receiver takes no more input until some are done.
 const MAX_COMMITTING: usize = 4096;
+/// Most digests of known chunks that wait until the sender has compared them: those of 16 GiB. Meanwhile the store reads no further.
+const MAX_KNOWN: usize = 1 << 14;
 /// A grant is sent once it is worth this part of the window: rarely, but long before the sender's credit ends.
 const GRANT_PART: u64 = 8;
 
@@ -102,6 +104,8 @@ struct RecvState {
     work: u64,
     /// Files with damaged chunks.
     repairing: usize,
+    /// Digests of known chunks that the sender has not compared yet.
+    known: usize,
     granted: u64,
     stored: u64,
     totals: Totals,
@@ -305,6 +309,7 @@ impl RecvState {
             spared: 0,
             work: 0,
             repairing: 0,
+            known: 0,
             granted: limits.window.max(INITIAL_CREDIT),
             stored: 0,
             totals: Totals::default(),

@@ -20,15 +20,28 @@ pub(super) struct Claimed {
     pub(super) file: File,
     /// Bytes of the file as the sender has it.
     pub(super) size: u64,
-    /// The chunks, and their digests as they were noted. A chunk without one is taken as it is.
-    pub(super) chunks: Vec<(u64, Option<ChunkDigest>)>,
+    /// The chunks.
+    pub(super) chunks: Chunks,
+}
+
+/// Chunks of a file.
+#[derive(Debug)]
+pub(super) enum Chunks {
+    /// Those that were noted, with their digests.
+    Noted(Vec<(u64, ChunkDigest)>),
+    /// The first ones, which are taken as they are.
+    First(u64),
 }
 
 impl Claimed {
     /// The indices, in ranges.
     pub(super) fn ranges(&self) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
-        for &(index, _) in &self.chunks {
+        let noted = match &self.chunks {
+            Chunks::Noted(noted) => noted,
+            Chunks::First(count) => return Some(0..*count).filter(|range| !range.is_empty()).into_iter().collect(),
+        };
+        for &(index, _) in noted {
             match ranges.last_mut().filter(|last| last.end == index) {
                 Some(last) => last.end += 1,
                 None => ranges.push(index..index + 1),
@@ -39,8 +52,9 @@ impl Claimed {
 
     /// Keeps the chunks of the first `most` ranges.
     pub(super) fn limit(&mut self, most: usize) {
-        if let Some(range) = self.ranges().get(most) {
-            self.chunks.retain(|(index, _)| *index < range.start);
+        let beyond = self.ranges().get(most).map(|range| range.start);
+        if let (Some(end), Chunks::Noted(noted)) = (beyond, &mut self.chunks) {
+            noted.retain(|(index, _)| *index < end);
         }
     }
 }
@@ -64,7 +78,10 @@ struct Reader {
 impl KnownChunks {
     /// Starts to read these chunks. Returns whether there is a thread for it.
     pub(super) fn read(&mut self, claimed: Claimed) -> bool {
-        let count = claimed.chunks.len() as u64;
+        let count = match &claimed.chunks {
+            Chunks::Noted(noted) => noted.len() as u64,
+            Chunks::First(count) => *count,
+        };
         if self.reader.is_none() {
             self.reader = Reader::start();
         }
@@ -109,7 +126,12 @@ impl Drop for Reader {
 fn work(inbox: &Receiver<Claimed>, told: &SyncSender<(EntryId, KnownChunk)>) {
     let mut room = vec![0; usize::try_from(CHUNK_LEN).expect("a MiB fits")];
     while let Ok(Claimed { id, file, size, chunks }) = inbox.recv() {
-        for (index, noted) in chunks {
+        let (noted, first) = match chunks {
+            Chunks::Noted(noted) => (noted, 0),
+            Chunks::First(count) => (Vec::new(), count),
+        };
+        let noted = noted.into_iter().map(|(index, digest)| (index, Some(digest)));
+        for (index, noted) in noted.chain((0..first).map(|index| (index, None))) {
             let range = chunk_range(index, size);
             let bytes = &mut room[..usize::try_from(range.end - range.start).expect("at most a chunk")];
             let known = match file.read_exact_at(bytes, range.start) {
@@ -140,13 +162,15 @@ mod tests {
         };
         let digest = |index| ChunkDigest::of(index, chunk(index));
         let mut known = KnownChunks::default();
-        let chunks = vec![(0, Some(digest(0))), (1, Some(digest(0))), (2, None), (3, None)];
-        let file = File::open(&path).unwrap();
-        let mut claimed = Claimed { id: EntryId(4), file, size: content.len() as u64 + CHUNK_LEN, chunks };
-        assert_eq!(claimed.ranges(), std::iter::once(0..4).collect::<Vec<_>>());
-        claimed.size = content.len() as u64;
-        claimed.chunks.pop();
-        assert!(known.read(claimed));
+        let claimed = |chunks| {
+            let file = File::open(&path).unwrap();
+            Claimed { id: EntryId(4), file, size: content.len() as u64, chunks }
+        };
+        let noted = claimed(Chunks::Noted(vec![(0, digest(0)), (1, digest(0))]));
+        assert_eq!(noted.ranges(), std::iter::once(0..2).collect::<Vec<_>>());
+        let first = claimed(Chunks::First(3));
+        assert_eq!(first.ranges(), std::iter::once(0..3).collect::<Vec<_>>());
+        assert!(known.read(noted) && known.read(first));
         let mut all = Vec::new();
         while known.is_reading() {
             all.extend(known.poll());
@@ -156,14 +180,15 @@ mod tests {
         assert!(all.iter().all(|(id, _)| *id == EntryId(4)));
         let digests: Vec<_> =
             all.iter().map(|(_, known)| (known.index, known.digest.map(|(digest, _)| digest))).collect();
-        assert_eq!(digests, [(0, Some(digest(0))), (1, None), (2, Some(digest(2)))]);
+        let all = [(0, Some(digest(0))), (1, None), (0, Some(digest(0))), (1, Some(digest(1))), (2, Some(digest(2)))];
+        assert_eq!(digests, all);
     }
 
     #[test]
     fn ranges_beyond_a_limit_are_left_out() {
         let file = File::open("/dev/null").unwrap();
-        let chunks = [1, 2, 5, 6, 9].map(|index| (index, None)).to_vec();
-        let mut claimed = Claimed { id: EntryId(0), file, size: 20 << 20, chunks };
+        let chunks = [1, 2, 5, 6, 9].map(|index| (index, ChunkDigest::of(index, b"x"))).to_vec();
+        let mut claimed = Claimed { id: EntryId(0), file, size: 20 << 20, chunks: Chunks::Noted(chunks) };
         claimed.limit(2);
         assert_eq!(claimed.ranges(), [1..3, 5..7]);
     }

@@ -16,7 +16,7 @@ use super::commits::{Commits, Complete, DirectoryCommit, FileCommit};
 use super::directory::{Directory, is_same, mtime};
 use super::ends::Ends;
 use super::failure::failure;
-use super::known::{Claimed, KnownChunks};
+use super::known::{Chunks, Claimed, KnownChunks};
 use super::links;
 use super::lock_wait::LockWait;
 use super::partial::{Commitment, Partial, SmallFile};
@@ -251,7 +251,7 @@ impl DiskStore {
         }
         if let Some(remain) = remain.filter(|_| self.remains.len() < MOST_REMAINS) {
             let chunks = remain.noted.chunks_within(entry.size, remain.len);
-            let chunks = chunks.into_iter().map(|(index, digest)| (index, Some(digest))).collect();
+            let chunks = Chunks::Noted(chunks);
             let file = remain.file.try_clone().ok()?;
             self.remains.insert(id, remain);
             return Some(Claimed { id, file, size: entry.size, chunks });
@@ -260,7 +260,7 @@ impl DiskStore {
         let file = place.directory.open_file(&place.name).ok()?;
         let whole = if size(there) >= entry.size { chunk_count(entry.size) } else { size(there) / CHUNK_LEN };
         self.bases.insert(id, file.try_clone().ok()?);
-        Some(Claimed { id, file, size: entry.size, chunks: (0..whole).map(|index| (index, None)).collect() })
+        Some(Claimed { id, file, size: entry.size, chunks: Chunks::First(whole) })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::directories::Directory;
-use super::{Change, Committing, GRANT_PART, RecvPhase, RecvState};
+use super::{Change, Committing, GRANT_PART, MAX_KNOWN, RecvPhase, RecvState};
 use crate::course::Course;
 use crate::error::SessionError;
 use crate::failure::Failure;
@@ -58,11 +58,12 @@ impl RecvState {
 
     pub(super) fn on_store<S: Store + ?Sized>(&mut self, store: &mut S) -> Result<(), SessionError> {
         while !self.out.is_full()
+            && self.known < MAX_KNOWN
             && let Some((id, known)) = store.poll_known()
         {
             let Some(pending) = self.pending.get_mut(&id) else { continue };
             if let Some(digest) = known.digest {
-                pending.known.insert(known.index, digest);
+                self.known += usize::from(pending.known.insert(known.index, digest).is_none());
             }
             self.out.put(FrameKind::Known, |out| {
                 out.extend_from_slice(&id.0.to_be_bytes());

@@ -114,7 +114,9 @@ impl RecvState {
         if has_changed {
             let old = pending.entry.size;
             pending.entry = Arc::new(Entry { size, mtime, ..Entry::clone(&pending.entry) });
+            self.known -= pending.known.len();
             forget_changed(pending, old, size);
+            self.known += pending.known.len();
         }
         let entry = Arc::clone(&pending.entry);
         let mut begun = Ok(());
@@ -221,6 +223,7 @@ impl RecvState {
         let (id, index) = (content.id, content.hasher.index());
         if let Some(pending) = self.pending.get_mut(&id).filter(|_| !content.is_discarded) {
             let digest = content.hasher.digest();
+            self.known -= usize::from(pending.known.remove(&index).is_some());
             if digest == sent {
                 pending.damaged.remove(&index);
                 pending.chunks.put(&content.hasher);
@@ -260,6 +263,7 @@ impl RecvState {
             return Ok(());
         }
         let (digest, whole) = pending.known.remove(&index).ok_or(Violation::UnknownEntry)?;
+        self.known -= 1;
         match store.keep(id, index) {
             Ok(()) => {
                 pending.chunks.put_known(index, digest, whole);
@@ -386,6 +390,7 @@ impl RecvState {
     fn take_pending(&mut self, id: EntryId) -> Option<Pending> {
         let pending = self.pending.remove(&id)?;
         self.repairing -= usize::from(pending.attempts > 0);
+        self.known -= pending.known.len();
         Some(pending)
     }
 

@@ -12,7 +12,7 @@ use crate::opening::{Open, Push, Request};
 use crate::path_rules::RelPath;
 use crate::rules::{Kept, Rules};
 use crate::scratch::{MemoryScratch, Scratch};
-use crate::store::{Chunk, Commit, Leftover, Made, Next, Source, Store, Verdict};
+use crate::store::{Chunk, Commit, KnownChunk, Leftover, Made, Next, Source, Store, Verdict};
 
 /// Attributes as long as those of the attack.
 const LONG: usize = 60_000;
@@ -37,10 +37,13 @@ fn receiver(keep: Kept) -> FileReceiver {
 }
 
 /// A store that has every file, as in a dry run, or wants it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Target {
     has_all: bool,
     scratches: u32,
+    /// Chunks of the file 0 that are known, and of those the ones that were told.
+    known: u64,
+    told: u64,
 }
 
 impl Store for Target {
@@ -48,7 +51,13 @@ impl Store for Target {
         Ok(Made::New)
     }
     fn examine(&mut self, _: EntryId, _: &Entry) -> Result<Verdict, Failure> {
-        Ok(if self.has_all { Verdict::Have(Change::New) } else { Verdict::Want(Change::New, Vec::new()) })
+        let claimed = Some(0..self.known).filter(|range| !range.is_empty()).into_iter().collect();
+        Ok(if self.has_all { Verdict::Have(Change::New) } else { Verdict::Want(Change::New, claimed) })
+    }
+    fn poll_known(&mut self) -> Option<(EntryId, KnownChunk)> {
+        let index = Some(self.told).filter(|&told| told < self.known)?;
+        self.told += 1;
+        Some((EntryId(0), KnownChunk::of(index, b"x")))
     }
     fn begin(&mut self, _: EntryId, _: &Entry) -> Result<(), Failure> {
         Ok(())
@@ -112,7 +121,7 @@ fn linked_files(count: u64, attributes: Vec<Attribute>) -> impl Iterator<Item = 
 
 #[test]
 fn files_with_further_names_are_remembered_outside_of_memory_and_without_their_attributes() {
-    let mut store = Target { has_all: true, scratches: 0 };
+    let mut store = Target { has_all: true, ..Target::default() };
     let (outcome, most) = feed(receiver(Kept::ALL), &mut store, linked_files(500, long()));
     assert_eq!((outcome, store.scratches), (Ok(()), 0));
     assert!(most < 1 << 18, "{most}");
@@ -130,7 +139,7 @@ fn entries_without_an_answer_are_bounded_by_number_and_memory() {
     let beyond = Err(Violation::Limit("entries without an answer").into());
     let file = |id: u64, properties| framed(&entry(&format!("{id:07}"), EntryKind::File, properties));
     let heavy = || Properties { attributes: long(), ..Properties::default() };
-    let wants = || Target { has_all: false, scratches: 0 };
+    let wants = || Target { has_all: false, ..Target::default() };
     let feed = |keep, said: &mut dyn Iterator<Item = Vec<u8>>| feed(receiver(keep), &mut wants(), said);
     let all = 20 * MAX_PENDING as u64;
     let (outcome, most) = feed(Kept::ALL, &mut (0..all).map(|id| file(id, heavy())));
@@ -227,7 +236,7 @@ fn hole() -> Vec<u8> {
 
 #[test]
 fn a_file_is_begun_a_few_times_and_gets_its_bytes_once_in_each() {
-    let wants = || Target { has_all: false, scratches: 0 };
+    let wants = || Target { has_all: false, ..Target::default() };
     let anew = std::iter::once(begun(9)).chain((0..60).map(|_| content(9)));
     let (outcome, _) = feed(receiver(Kept::default()), &mut wants(), anew);
     assert_eq!(outcome, Err(Violation::Limit("attempts to send a file").into()));
@@ -239,7 +248,7 @@ fn a_file_is_begun_a_few_times_and_gets_its_bytes_once_in_each() {
 
 #[test]
 fn holes_return_to_the_driver_before_they_have_cost_much() {
-    let (mut receiver, mut store) = (receiver(Kept::default()), Target { has_all: false, scratches: 0 });
+    let (mut receiver, mut store) = (receiver(Kept::default()), Target { has_all: false, ..Target::default() });
     let all = 10 * MAX_WORK / CHUNK_LEN;
     let said = [begun(1 << 40), (0..all).flat_map(|_| hole()).collect()].concat();
     let (mut rest, mut calls) = (&said[..], 0);
@@ -318,4 +327,40 @@ fn a_receiver_may_ask_for_damaged_chunks_a_few_times_and_claim_chunks_of_some_fi
     let claim = |id: u64| [&id.to_be_bytes()[..], &[0], &0u64.to_be_bytes(), &1u64.to_be_bytes()].concat();
     let outcome = (0..16_000).find_map(|id| sender.handle_received(&frame(FrameKind::Want, &claim(id))).err());
     assert_eq!(outcome, Some(Violation::Limit("files with claimed chunks").into()));
+}
+
+#[test]
+fn sizes_beyond_all_disks_are_counted_without_an_overflow() {
+    let sized = |id: u64| {
+        let mut file = entry(&id.to_string(), EntryKind::File, Properties::default());
+        file.size = u64::MAX - 1;
+        framed(&file)
+    };
+    let mut store = Target { has_all: true, ..Target::default() };
+    let mut receiver = receiver(Kept::default());
+    (0..3).for_each(|id| assert!(receiver.handle_received(&mut store, &sized(id)).is_ok()));
+    assert_eq!((receiver.totals().kept, receiver.totals().kept_bytes), (3, u64::MAX));
+}
+
+#[test]
+fn known_chunks_are_read_no_further_than_the_sender_compares() {
+    const AHEAD: u64 = 1 << 14;
+    let mut store = Target { known: 10 * AHEAD, ..Target::default() };
+    let mut receiver = receiver(Kept::default());
+    let tell = |receiver: &mut FileReceiver, store: &mut Target| {
+        while let before = store.told
+            && receiver.handle_store(store).is_ok()
+            && store.told > before
+        {
+            receiver.handle_written(receiver.poll_write().len());
+        }
+    };
+    receiver.handle_received(&mut store, &begun(10 * AHEAD * CHUNK_LEN)).unwrap();
+    tell(&mut receiver, &mut store);
+    assert_eq!(store.told, AHEAD);
+    for index in 0..100u64 {
+        receiver.handle_received(&mut store, &frame(FrameKind::Keep, &index.to_be_bytes())).unwrap();
+    }
+    tell(&mut receiver, &mut store);
+    assert_eq!(store.told, AHEAD + 100, "each one that is compared makes room");
 }
