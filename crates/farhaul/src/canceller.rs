@@ -1,10 +1,10 @@
 //! Ending blocked calls from another thread.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
 
-use farhaul_udp::{UdpSocket, Waker};
+use farhaul_udp::WeakWaker;
 
 /// Ends blocked calls of a stream, a listener or a whole endpoint, from another thread or from a signal handler.
 ///
@@ -15,9 +15,7 @@ use farhaul_udp::{UdpSocket, Waker};
 pub struct Canceller {
     flag: Arc<CancelFlag>,
     notice: Arc<AtomicBool>,
-    driver: Waker,
-    /// It is only counted: a drop of the last share would free memory, which a signal handler must not do.
-    socket: Weak<UdpSocket>,
+    driver: WeakWaker,
 }
 
 /// Whether calls must end, in the lowest bit, and the number of cancellations, in the others.
@@ -59,11 +57,8 @@ impl CancelFlag {
 }
 
 impl Canceller {
-    pub(crate) fn new(
-        flag: &Arc<CancelFlag>,
-        (notice, driver, socket): (Arc<AtomicBool>, Waker, Weak<UdpSocket>),
-    ) -> Self {
-        Self { flag: Arc::clone(flag), notice, driver, socket }
+    pub(crate) fn new(flag: &Arc<CancelFlag>, (notice, driver): (Arc<AtomicBool>, WeakWaker)) -> Self {
+        Self { flag: Arc::clone(flag), notice, driver }
     }
 
     /// Ends the calls, now and until [`reset`](Canceller::reset).
@@ -82,9 +77,9 @@ impl Canceller {
         self.flag.0.fetch_and(!RAISED, Ordering::Release);
     }
 
-    /// Whether the port is open, so that there may be calls to end. Of a closed one, a canceller still holds a file descriptor.
+    /// Whether the port is open, so that there may be calls to end.
     pub fn is_port_open(&self) -> bool {
-        self.socket.strong_count() > 0
+        self.driver.is_alive()
     }
 
     /// Whether it was cancelled and not reset since.

@@ -38,4 +38,4 @@ pub use path_socket::PathSocket;
 pub use socket::{Options, UdpSocket};
 pub use sys::{RealTime, processor_time_of_process, processor_time_of_thread};
 pub use timeline::Timeline;
-pub use wait::{Interest, Ready, Token, Waiter, Waker};
+pub use wait::{Interest, Ready, Token, Waiter, Waker, WeakWaker};

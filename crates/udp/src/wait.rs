@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use farhaul_units::Duration;
 use rustix::buffer::spare_capacity;
@@ -176,7 +176,31 @@ impl fmt::Debug for Waiter {
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<OwnedFd>);
 
+/// A [`Waker`] that does not keep its file descriptor open. To use it is permitted in a signal handler: no memory is freed while it
+/// exists.
+#[derive(Clone, Debug)]
+pub struct WeakWaker(Weak<OwnedFd>);
+
+impl WeakWaker {
+    /// The same as [`Waker::wake`], if there is still somebody to wake.
+    pub fn wake(&self) {
+        if let Some(fd) = self.0.upgrade() {
+            Waker(fd).wake();
+        }
+    }
+
+    /// Whether there is still somebody to wake.
+    pub fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
 impl Waker {
+    /// A waker that does not keep the file descriptor open.
+    pub fn downgrade(&self) -> WeakWaker {
+        WeakWaker(Arc::downgrade(&self.0))
+    }
+
     /// Ends the current wait, or the next one if there is none.
     pub fn wake(&self) {
         // It fails only if 2^64 - 2 calls are pending, and then the thread is already being woken.

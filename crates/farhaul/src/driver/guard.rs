@@ -2,13 +2,13 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 #[cfg(any(test, feature = "tokio"))]
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use farhaul_proto::{Channels, Streams, Transmit, earliest};
-use farhaul_udp::{BufferReport, Clock, SendStatus, UdpSocket, Waker, Wall};
+use farhaul_udp::{BufferReport, Clock, SendStatus, UdpSocket, Waker, Wall, WeakWaker};
 use farhaul_units::Instant;
 
 use super::channels::{ChannelPort, ChannelSockets, RequestQueue};
@@ -119,9 +119,9 @@ impl<T: Streams + Channels> Shared<T> {
         self.socket.recv_drops().ok()
     }
 
-    /// The endpoint-wide notice, the thread to wake, and the socket, which tells whether the port is open, for a canceller.
-    pub(crate) fn cancellation(&self) -> (Arc<AtomicBool>, Waker, Weak<UdpSocket>) {
-        (Arc::clone(&self.cancelled), self.driver.clone(), Arc::downgrade(&self.socket))
+    /// The endpoint-wide notice and the thread to wake, for a canceller.
+    pub(crate) fn cancellation(&self) -> (Arc<AtomicBool>, WeakWaker) {
+        (Arc::clone(&self.cancelled), self.driver.downgrade())
     }
 
     /// The instant that is `timeout` from now.
