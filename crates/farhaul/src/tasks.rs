@@ -1,6 +1,10 @@
 //! Tasks in place of threads. The driver thread and the connections are the same. Wakers take the place of blocked
 //! threads.
 //!
+//! **Abandoned calls.** A future takes its result in the poll that returns it. So a call that was abandoned, for instance by a time-out, has
+//! taken nothing: `read`, `recv` and `accept_async` lose no byte, message and connection, and `write` and `send` have taken none. Only
+//! `write_all` may have taken a part. `finish` goes on, and can be called again. An abandoned `connect_async` leaves no connection.
+//!
 //! An abandoned wait leaves nothing behind: dropping its future removes the waker. A stream's reads and writes have no
 //! future of this crate. So a stream holds the waker of the last poll in each direction until the next poll, or until
 //! it is dropped.

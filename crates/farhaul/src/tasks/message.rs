@@ -7,7 +7,7 @@ use crate::message::{MessageSocket, Received, SendOptions, receiving, sending};
 /// A [`MessageSocket`] whose calls wait as tasks do.
 ///
 /// A clone is a second handle of the same connection. For time-outs, wrap a call in `tokio::time::timeout`. An
-/// abandoned `recv` loses no message, and an abandoned `send` has sent the message whole or not at all.
+/// abandoned `recv` loses no message, and an abandoned `send` has sent nothing.
 #[derive(Clone, Debug)]
 pub struct AsyncMessageSocket {
     pub(super) inner: MessageSocket,

@@ -1,4 +1,4 @@
-//! Abandoned waits of tasks leave no waker behind.
+//! Abandoned waits of tasks leave no waker behind, and lose nothing.
 #![cfg(feature = "tokio")]
 #![expect(clippy::unwrap_used, reason = "in tests a failure is a panic")]
 
@@ -184,4 +184,100 @@ fn a_wait_polled_by_several_tasks_holds_only_the_last_one() {
     }
     assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 1));
     drop(peer);
+}
+
+/// Polls a wait that `make` makes a few times and abandons it, again and again, until one has a result.
+fn impatiently<T>(mut make: impl AsyncFnMut() -> T) -> T {
+    block_on(async {
+        for turn in 0.. {
+            let mut wait = pin!(make());
+            for _ in 0..turn % 4 {
+                let polled = std::future::poll_fn(|cx| Poll::Ready(wait.as_mut().poll(cx))).await;
+                if let Poll::Ready(result) = polled {
+                    return result;
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+        unreachable!("it goes on until there is a result")
+    })
+}
+
+#[test]
+fn abandoned_reads_lose_no_byte_and_abandoned_writes_take_none() {
+    let (here, there) = (endpoint(), endpoint());
+    let (mut near, far) = streams(&here, &there);
+    let content: Vec<u8> = (0..2_000_000_u32).map(|number| (number % 251) as u8).collect();
+    let sent = content.clone();
+    let sending = std::thread::spawn(move || {
+        let mut left = &sent[..];
+        while !left.is_empty() {
+            let taken = impatiently(async || near.write(left).await.unwrap());
+            left = &left[taken..];
+        }
+        impatiently(async || near.finish().await.unwrap());
+    });
+    let (mut received, mut far) = (Vec::new(), far);
+    loop {
+        let read = impatiently(async || {
+            let mut room = [0; 10_000];
+            let len = far.read(&mut room).await.unwrap();
+            room[..len].to_vec()
+        });
+        if read.is_empty() {
+            break;
+        }
+        received.extend(read);
+    }
+    sending.join().unwrap();
+    assert!(received == content);
+}
+
+#[test]
+fn abandoned_calls_send_and_receive_each_message_once() {
+    let (here, there) = (endpoint(), endpoint());
+    let (near, far) = message_sockets(&here, &there);
+    let options = farhaul::SendOptions::default().in_order();
+    let sending = std::thread::spawn(move || {
+        for number in 0..300_u32 {
+            let message = [&number.to_ne_bytes()[..], &[7; 5_000]].concat();
+            impatiently(async || near.send_with(&message, options).await.unwrap());
+        }
+        impatiently(async || near.finish().await.unwrap());
+    });
+    for number in 0..300_u32 {
+        let begin = impatiently(async || {
+            let mut room = vec![0; 10_000];
+            far.recv(&mut room).await.unwrap().map(|_| [room[0], room[1], room[2], room[3]])
+        });
+        assert_eq!(begin, Some(number.to_ne_bytes()));
+    }
+    sending.join().unwrap();
+}
+
+#[test]
+fn abandoned_accepts_lose_no_connection_and_abandoned_connects_leave_none() {
+    let (here, there) = (endpoint(), endpoint());
+    let listener = there.listen().unwrap();
+    let address = there.local_addr();
+    let calling = std::thread::spawn(move || {
+        for number in 0..20_u8 {
+            let stream = here.connect(address).unwrap();
+            stream.send_all(&[number]).unwrap();
+            stream.finish().unwrap();
+        }
+        let mut tasks = Tasks::default();
+        for _ in 0..20 {
+            tasks.abandon(here.connect_async(address));
+        }
+        here
+    });
+    for number in 0..20_u8 {
+        let (stream, _) = impatiently(async || listener.accept_async().await.unwrap());
+        let mut room = [0];
+        assert_eq!((stream.as_blocking().recv(&mut room).unwrap(), room), (1, [number]));
+    }
+    let here = calling.join().unwrap();
+    drop(here);
+    farhaul::wait_idle();
 }
