@@ -1,10 +1,11 @@
 //! The requests of tasks: futures that hold no thread while they wait, and need no runtime.
 //!
-//! One thread connects for all tasks that wait for it. An abandoned request is given up, as [`RemoteFiles`] says.
+//! One thread connects for all tasks that wait for it. An abandoned request is given up, as [`RemoteFiles`] says. One that reads can be
+//! made again, and one that changes something may have been carried out.
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
@@ -34,7 +35,7 @@ struct AttemptsState {
     is_connecting: bool,
     /// Attempts that have ended, and how the last one did.
     ended: u64,
-    last: Option<Result<Arc<Link>, Error>>,
+    last: Option<Result<Weak<Link>, Error>>,
     waiting: Vec<Waker>,
 }
 
@@ -224,24 +225,26 @@ pub struct AsyncRemoteWriter {
 }
 
 impl AsyncRemoteWriter {
-    /// Sends all of `bytes`, as far as the server takes them.
+    /// Sends all of `bytes`, as far as the server takes them. An abandoned call gives the file up, because a part of `bytes` may have
+    /// been taken: later calls fail.
     ///
     /// # Errors
     /// The file cannot be written.
     pub async fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        let ticket = self.ticket.take().ok_or_else(failed_before)?;
         while !bytes.is_empty() {
-            let ticket = self.ticket.as_ref().ok_or_else(failed_before)?;
             let taken = std::future::poll_fn(|cx| ticket.poll_write(cx, bytes)).await;
             bytes = &bytes[taken..];
-            if let Some(ticket) = self.ticket.take_if(|ticket| ticket.is_answered()) {
+            if ticket.is_answered() {
                 // It has failed, since its end was not said.
                 return self.outcome(ticket).await.and_then(|_| Err(self.files.other_answer()));
             }
         }
+        self.ticket = Some(ticket);
         Ok(())
     }
 
-    /// Ends the file, and waits until it is safe under its name.
+    /// Ends the file, and waits until it is safe under its name. Behind an abandoned call, it may have its name or not.
     ///
     /// # Errors
     /// It could not be written, or something has its name.
@@ -275,14 +278,16 @@ impl Future for Connecting<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let shared = self.shared;
         let mut attempts = shared.attempts.state();
-        if let Some(attempt) = self.attempt {
-            // Another attempt may have followed already: its end is as good.
-            if attempts.ended > attempt
-                && let Some(last) = &attempts.last
-            {
-                return Poll::Ready(last.clone());
+        // Another attempt may have followed already: its end is as good.
+        if let Some(last) = attempts.last.as_ref().filter(|_| self.attempt.is_some_and(|mine| attempts.ended > mine)) {
+            match last.as_ref().map(Weak::upgrade) {
+                Err(error) => return Poll::Ready(Err(error.clone())),
+                Ok(Some(link)) => return Poll::Ready(Ok(link)),
+                // It was closed meanwhile.
+                Ok(None) => self.attempt = None,
             }
-        } else {
+        }
+        if self.attempt.is_none() {
             if let Some(link) = shared.open_link() {
                 return Poll::Ready(Ok(link));
             }
@@ -326,7 +331,7 @@ impl Shared {
         let mut attempts = self.attempts.state();
         attempts.is_connecting = false;
         attempts.ended += 1;
-        attempts.last = Some(result);
+        attempts.last = Some(result.as_ref().map(Arc::downgrade).map_err(Clone::clone));
         let waiting = std::mem::take(&mut attempts.waiting);
         drop(attempts);
         waiting.into_iter().for_each(Waker::wake);
