@@ -21,6 +21,7 @@ use std::task::{Wake, Waker};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyWeakrefReference;
 
 use crate::fork::OfProcess;
 use crate::gate::hold;
@@ -160,7 +161,8 @@ fn driver_of<'py>(py: Python<'py>, event_loop: &Bound<'py, PyAny>) -> PyResult<B
         ALL.get_or_try_init(py, || py.import("weakref")?.getattr("WeakKeyDictionary")?.call0().map(Bound::unbind))?;
     let all = all.bind(py);
     let found = all.call_method1(intern!(py, "get"), (event_loop,))?;
-    if let Ok(driver) = found.cast_into::<LoopDriver>() {
+    let found = found.cast_into::<PyWeakrefReference>().ok().and_then(|found| found.upgrade());
+    if let Some(driver) = found.and_then(|found| found.cast_into::<LoopDriver>().ok()) {
         // One of the parent process is of no use.
         if driver.get().0.get().is_ok() {
             return Ok(driver);
@@ -171,7 +173,8 @@ fn driver_of<'py>(py: Python<'py>, event_loop: &Bound<'py, PyAny>) -> PyResult<B
     let driver = Bound::new(py, LoopDriver(OfProcess::new(ends)))?;
     let tell_woken = driver.getattr(intern!(py, "tell_woken"))?;
     event_loop.call_method1(intern!(py, "add_reader"), (receiver, tell_woken))?;
-    all.set_item(event_loop, &driver)?;
+    // The loop's reader holds it, until the loop is closed.
+    all.set_item(event_loop, PyWeakrefReference::new(&driver)?)?;
     Ok(driver)
 }
 

@@ -1,6 +1,7 @@
 //! Listeners: ports to which others connect.
 
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhaul::security::{Pinned, PublicKey, Security};
 use farhaul::{AsyncStream, Endpoint, Listener as Port};
@@ -11,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::async_call::{AsyncCall, Outcome, async_call};
+use crate::detached::Detached;
 use crate::error::{of_connection, raised, usage};
 use crate::fork::OfProcess;
 use crate::gate::detach;
@@ -23,7 +25,9 @@ use crate::wait::wait;
 pub(crate) struct Listener(OfProcess<Inner>);
 
 struct Inner {
-    port: Arc<Port>,
+    /// `None` once it is closed.
+    port: Mutex<Option<Arc<Port>>>,
+    address: SocketAddr,
     /// The fingerprint of this side's key.
     key: Option<String>,
 }
@@ -48,7 +52,7 @@ impl Listener {
             let (endpoint, key) = bind(&settings, &address, clients)?;
             let at = endpoint.local_addr();
             let port = endpoint.listen().map_err(|error| Error::of_connection(&error, &at))?;
-            Ok(Inner { port: Arc::new(port), key })
+            Ok(Inner { port: Mutex::new(Some(Arc::new(port))), address: at, key })
         });
         opened.map(|inner| Self(OfProcess::new(inner))).map_err(raised)
     }
@@ -57,18 +61,20 @@ impl Listener {
     #[pyo3(signature = (timeout = None))]
     fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Stream> {
         let inner = self.0.get()?;
-        let accepted = wait(py, limit(timeout)?, inner.port.accept_async())?;
-        let (stream, _) = accepted.map_err(|error| inner.raised(&error))?;
+        let port = Detached::new(inner.port()?);
+        let accepted = wait(py, limit(timeout)?, port.accept_async())?;
+        let (stream, _) = accepted.map_err(|error| of_connection(&error, &inner.address))?;
         Ok(accepted_stream(py, &stream))
     }
 
     /// The same for tasks.
     fn accept_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, AsyncCall>> {
-        let port = Arc::clone(&self.0.get()?.port);
+        let inner = self.0.get()?;
+        let (port, address) = (inner.port()?, inner.address);
         async_call(py, async move {
             let accepted = port.accept_async().await;
             Box::new(move |py: Python<'_>| {
-                let (stream, _) = accepted.map_err(|error| of_connection(&error, &port.local_addr()))?;
+                let (stream, _) = accepted.map_err(|error| of_connection(&error, &address))?;
                 Ok(Py::new(py, accepted_stream(py, &stream))?.into_any())
             }) as Outcome
         })
@@ -77,7 +83,7 @@ impl Listener {
     /// Its address, `host:port`.
     #[getter]
     fn address(&self) -> PyResult<String> {
-        Ok(self.0.get()?.port.local_addr().to_string())
+        Ok(self.0.get()?.address.to_string())
     }
 
     /// The fingerprint of its key; `None` if its connections are plain.
@@ -86,10 +92,10 @@ impl Listener {
         Ok(self.0.get()?.key.as_deref())
     }
 
-    /// Refuses further connections. Calls that wait end. Streams go on.
+    /// Refuses further connections. Calls that wait end. Streams go on, and without them the port is free.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let inner = self.0.get()?;
-        detach(py, || inner.port.close());
+        let port = self.0.get()?.place().take();
+        detach(py, || port.inspect(|port| port.close()));
         Ok(())
     }
 
@@ -118,15 +124,19 @@ impl Listener {
 
     fn __repr__(&self) -> String {
         match self.0.get() {
-            Ok(inner) => format!("<farhaul.Listener at {}>", inner.port.local_addr()),
+            Ok(inner) => format!("<farhaul.Listener at {}>", inner.address),
             Err(_) => "<farhaul.Listener of the parent process>".to_owned(),
         }
     }
 }
 
 impl Inner {
-    fn raised(&self, error: &farhaul::Error) -> PyErr {
-        of_connection(error, &self.port.local_addr())
+    fn place(&self) -> MutexGuard<'_, Option<Arc<Port>>> {
+        self.port.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn port(&self) -> PyResult<Arc<Port>> {
+        self.place().clone().ok_or_else(|| of_connection(&farhaul::Error::ListenerClosed, &self.address))
     }
 }
 

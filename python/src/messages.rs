@@ -1,6 +1,7 @@
 //! Messages: a plain connection that keeps their boundaries.
 
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhaul::{
     AsyncMessageSocket, Error as ConnectionError, Listener as Port, MessageSocket as Connection, Received, SendOptions,
@@ -11,6 +12,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use crate::async_call::{AsyncCall, Outcome, async_call};
 use crate::buffer::Readable;
+use crate::detached::Detached;
 use crate::error::{of_connection, raised, usage};
 use crate::fork::OfProcess;
 use crate::gate::detach;
@@ -30,7 +32,13 @@ struct Inner {
 
 /// A port to which others connect for messages.
 #[pyclass(module = "farhaul", frozen, weakref)]
-pub(crate) struct MessageListener(OfProcess<Arc<Port<Connection>>>);
+pub(crate) struct MessageListener(OfProcess<ListenerInner>);
+
+struct ListenerInner {
+    /// `None` once it is closed.
+    port: Mutex<Option<Arc<Port<Connection>>>>,
+    address: SocketAddr,
+}
 
 #[pymethods]
 impl MessageSocket {
@@ -56,7 +64,9 @@ impl MessageSocket {
             let endpoint = settings.bind_with(at, None)?;
             endpoint.listen_for_messages().map_err(|error| Error::of_connection(&error, &at))
         });
-        opened.map(|port| MessageListener(OfProcess::new(Arc::new(port)))).map_err(raised)
+        let port = opened.map_err(raised)?;
+        let address = port.local_addr();
+        Ok(MessageListener(OfProcess::new(ListenerInner { port: Mutex::new(Some(Arc::new(port))), address })))
     }
 
     /// Sends a message whole, and waits for room if there is none. With `ttl` it is dropped if it was not delivered within so many
@@ -169,22 +179,24 @@ impl MessageListener {
     /// Waits for the next connection, for at most so many seconds.
     #[pyo3(signature = (timeout = None))]
     fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<MessageSocket> {
-        let port = self.0.get()?;
+        let inner = self.0.get()?;
+        let closed = || of_connection(&ConnectionError::ListenerClosed, &inner.address);
+        let port = Detached::new(inner.place().clone().ok_or_else(closed)?);
         let accepted = wait(py, limit(timeout)?, port.accept_async())?;
-        let (socket, _) = accepted.map_err(|error| of_connection(&error, &port.local_addr()))?;
+        let (socket, _) = accepted.map_err(|error| of_connection(&error, &inner.address))?;
         Ok(MessageSocket::of(py, socket.as_blocking().clone()))
     }
 
     /// Its address, `host:port`.
     #[getter]
     fn address(&self) -> PyResult<String> {
-        Ok(self.0.get()?.local_addr().to_string())
+        Ok(self.0.get()?.address.to_string())
     }
 
-    /// Refuses further connections. Calls that wait end. Connections go on.
+    /// Refuses further connections. Calls that wait end. Connections go on, and without them the port is free.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let port = self.0.get()?;
-        detach(py, || port.close());
+        let port = self.0.get()?.place().take();
+        detach(py, || port.inspect(|port| port.close()));
         Ok(())
     }
 
@@ -200,6 +212,12 @@ impl MessageListener {
         _trace: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         self.close(py)
+    }
+}
+
+impl ListenerInner {
+    fn place(&self) -> MutexGuard<'_, Option<Arc<Port<Connection>>>> {
+        self.port.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -34,8 +34,8 @@ struct Running {
     address: String,
     key: Option<String>,
     cancellation: Cancellation,
-    /// Its clients and its port. `None` if its connections are plain.
-    guarded: Option<(Admission, Endpoint)>,
+    /// Its clients and its port. `None` if its connections are plain, and once it is closed.
+    guarded: Mutex<Option<(Admission, Endpoint)>>,
     /// Closes once the server has ended.
     end: Mutex<Receiver<Infallible>>,
     heard: Heard,
@@ -121,8 +121,9 @@ impl Server {
             })?;
             Ok((address, key, guarded))
         });
-        let (address, key, guarded) = begun.map_err(raised)?;
-        let end = Mutex::new(end);
+        // What began before a failure ends at once.
+        let (address, key, guarded) = begun.inspect_err(|_| cancellation.cancel()).map_err(raised)?;
+        let (guarded, end) = (Mutex::new(guarded), Mutex::new(end));
         Ok(Self(OfProcess::new(Running { address, key, cancellation, guarded, end, heard })))
     }
 
@@ -167,10 +168,8 @@ impl Server {
     /// their number.
     fn reload(&self, py: Python<'_>) -> PyResult<usize> {
         let running = self.0.get()?;
-        match &running.guarded {
-            Some((clients, endpoint)) => detach(py, || clients.reload(endpoint)).map_err(raised),
-            None => Ok(0),
-        }
+        let guarded = running.guarded.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        detach(py, || guarded.map_or(Ok(0), |(clients, endpoint)| clients.reload(&endpoint))).map_err(raised)
     }
 
     /// Ends it, with its sessions. Returns once it has ended, or after 400 ms: then it ends by itself.
@@ -179,6 +178,8 @@ impl Server {
         detach(py, || {
             running.cancellation.cancel();
             let _ = running.end.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(LAST);
+            let guarded = running.guarded.lock().unwrap_or_else(PoisonError::into_inner).take();
+            drop(guarded);
         });
         Ok(())
     }

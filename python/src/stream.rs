@@ -1,7 +1,7 @@
 //! Streams: a connection that carries bytes in both directions.
 
 mod files;
-mod returned;
+mod held;
 mod stats;
 
 use std::hash::{BuildHasher, RandomState};
@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use tokio::io::AsyncWrite;
 
-use self::returned::Returned;
+use self::held::{Held, Reading};
 pub(crate) use self::stats::Stats;
 use crate::async_call::{AsyncCall, Outcome, async_call, async_write};
 use crate::buffer::{Readable, Writable};
@@ -40,20 +40,21 @@ const BETWEEN_LOOKS: usize = 16 << 20;
 pub(crate) struct Stream(OfProcess<Inner>);
 
 struct Inner {
-    connection: Connection,
+    held: Arc<Held>,
+    local: String,
     peer: String,
     timeout: Mutex<Option<Duration>>,
     is_closed: Arc<AtomicBool>,
     /// Memory for the next read.
     block: Mutex<Vec<u8>>,
-    returned: Returned,
 }
 
 impl Stream {
     pub(crate) fn of(py: Python<'_>, connection: Connection) -> Self {
         let peer = detach(py, || connection.peer_addr()).to_string();
-        let (timeout, is_closed, block, returned) = Default::default();
-        Self(OfProcess::new(Inner { connection, peer, timeout, is_closed, block, returned }))
+        let (local, held) = (connection.local_addr().to_string(), Arc::new(Held::new(connection)));
+        let (timeout, is_closed, block) = Default::default();
+        Self(OfProcess::new(Inner { held, local, peer, timeout, is_closed, block }))
     }
 }
 
@@ -128,7 +129,7 @@ impl Stream {
             }
         };
         if read.is_err() {
-            inner.returned.put_back(all);
+            inner.held.put_back(all);
         }
         inner.give_block(block);
         read
@@ -143,10 +144,10 @@ impl Stream {
     /// At most `size` bytes, for tasks; none are the end. A call that was cancelled has read nothing.
     fn read_async<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, AsyncCall>> {
         let inner = self.0.get()?;
-        let (mut stream, returned, peer) = (inner.waiting(), inner.returned.clone(), inner.peer.clone());
+        let (mut reading, peer) = (inner.reading()?, inner.peer.clone());
         let mut block = inner.take_block(size);
         async_call(py, async move {
-            let read = std::future::poll_fn(|cx| returned.poll_read(&mut stream, cx, &mut block)).await;
+            let read = std::future::poll_fn(|cx| reading.poll(cx, &mut block)).await;
             Box::new(move |py: Python<'_>| match read {
                 Ok(len) => Ok(PyBytes::new(py, &block[..len]).into_any().unbind()),
                 Err(error) => Err(of_io(&error, &peer)),
@@ -157,9 +158,9 @@ impl Stream {
     /// The same into `buffer`, with the number of bytes.
     fn readinto_async<'py>(&self, py: Python<'py>, mut buffer: Writable) -> PyResult<Bound<'py, AsyncCall>> {
         let inner = self.0.get()?;
-        let (mut stream, returned, peer) = (inner.waiting(), inner.returned.clone(), inner.peer.clone());
+        let (mut reading, peer) = (inner.reading()?, inner.peer.clone());
         async_call(py, async move {
-            let read = std::future::poll_fn(|cx| returned.poll_read(&mut stream, cx, buffer.bytes())).await;
+            let read = std::future::poll_fn(|cx| reading.poll(cx, buffer.bytes())).await;
             Box::new(move |py: Python<'_>| {
                 drop(buffer);
                 let len = read.map_err(|error| of_io(&error, &peer))?;
@@ -179,7 +180,7 @@ impl Stream {
     /// `write` for tasks. A call that was cancelled has taken as many bytes as its `taken` says.
     fn write_async<'py>(&self, py: Python<'py>, data: Readable) -> PyResult<Bound<'py, AsyncCall>> {
         let inner = self.0.get()?;
-        let (mut stream, peer) = (inner.waiting(), inner.peer.clone());
+        let (mut stream, peer) = (inner.waiting()?, inner.peer.clone());
         let taken = Arc::<AtomicU64>::default();
         async_write(py, Arc::clone(&taken), async move {
             let written = write_all(&mut stream, data.bytes(), &taken).await;
@@ -206,20 +207,28 @@ impl Stream {
     /// Waits until the peer has acknowledged everything, then closes the connection.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.0.get()?;
-        let stream = inner.waiting();
+        if inner.held.is_finished() {
+            return Ok(());
+        }
+        let stream = Detached::new(inner.waiting()?);
         let finished = wait(py, inner.timeout(), stream.finish())?;
         finished.map_err(|error| of_connection(&error, &inner.peer))?;
         inner.set_closed();
+        detach(py, || inner.held.let_go(true));
         Ok(())
     }
 
     /// The same for tasks. A call that was cancelled can be made again.
     fn finish_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, AsyncCall>> {
         let inner = self.0.get()?;
-        let (stream, is_closed, peer) = (inner.waiting(), Arc::clone(&inner.is_closed), inner.peer.clone());
+        let stream = if inner.held.is_finished() { None } else { Some(inner.waiting()?) };
+        let (held, is_closed, peer) = (Arc::clone(&inner.held), Arc::clone(&inner.is_closed), inner.peer.clone());
         async_call(py, async move {
             is_closed.store(true, Ordering::Release);
-            let finished = stream.finish().await;
+            let finished = match stream {
+                Some(stream) => stream.finish().await.inspect(|()| held.let_go(true)),
+                None => Ok(()),
+            };
             Box::new(move |py: Python<'_>| {
                 finished.map_err(|error| of_connection(&error, &peer))?;
                 Ok(py.None())
@@ -230,7 +239,8 @@ impl Stream {
     /// Ends this side's direction, and returns at once. The peer reads everything, and then the end.
     fn finish_sending(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.0.get()?;
-        let ended = detach(py, || inner.connection.finish_sending());
+        let connection = Detached::new(inner.connection()?);
+        let ended = detach(py, || connection.finish_sending());
         ended.map_err(|error| of_connection(&error, &inner.peer))
     }
 
@@ -238,7 +248,7 @@ impl Stream {
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.0.get()?;
         inner.set_closed();
-        detach(py, || inner.connection.abort());
+        detach(py, || inner.held.abort());
         Ok(())
     }
 
@@ -274,22 +284,23 @@ impl Stream {
     #[getter]
     fn peer(&self, py: Python<'_>) -> PyResult<String> {
         let inner = self.0.get()?;
-        Ok(detach(py, || inner.connection.peer_addr()).to_string())
+        let now = inner.held.connection().ok().map(Detached::new);
+        let now = now.map(|connection| detach(py, || connection.peer_addr()).to_string());
+        Ok(now.unwrap_or_else(|| inner.peer.clone()))
     }
 
     /// The address of this side, `host:port`.
     #[getter]
     fn local(&self) -> PyResult<String> {
-        Ok(self.0.get()?.connection.local_addr().to_string())
+        Ok(self.0.get()?.local.clone())
     }
 
     /// The fingerprint of the peer's key; `None` if the connection is plain.
     #[getter]
     fn peer_key(&self, py: Python<'_>) -> PyResult<Option<String>> {
         let inner = self.0.get()?;
-        let protection = detach(py, || inner.connection.protection());
-        let protection = protection.map_err(|error| of_connection(&error, &inner.peer))?;
-        Ok(protection.and_then(|protection| protection.peer_key).map(|key| key.fingerprint()))
+        let key = detach(py, || inner.held.peer_key());
+        Ok(key.map_err(|error| of_connection(&error, &inner.peer))?.map(|key| key.fingerprint()))
     }
 
     /// Longest wait of a call, in seconds; `None` for ever.
@@ -309,7 +320,8 @@ impl Stream {
     /// Caps the sending rate from now on; `None` takes the cap away.
     fn set_rate(&self, py: Python<'_>, rate: Option<crate::settings::RateArgument>) -> PyResult<()> {
         let inner = self.0.get()?;
-        let set = detach(py, || inner.connection.set_max_rate(rate.map(|rate| rate.0)));
+        let connection = Detached::new(inner.connection()?);
+        let set = detach(py, || connection.set_max_rate(rate.map(|rate| rate.0)));
         set.map_err(|error| of_connection(&error, &inner.peer))
     }
 
@@ -318,14 +330,15 @@ impl Stream {
         let inner = self.0.get()?;
         let (spec, seed) = (crate::controller::controller(controller)?, RandomState::new().hash_one(0));
         // It is made before the port is locked.
-        let set = detach(py, || inner.connection.set_controller_with(spec.build(seed)));
+        let connection = Detached::new(inner.connection()?);
+        let set = detach(py, || connection.set_controller_with(spec.build(seed)));
         set.map_err(|error| of_connection(&error, &inner.peer))
     }
 
     /// Counters and estimates.
     fn stats(&self, py: Python<'_>) -> PyResult<Stats> {
         let inner = self.0.get()?;
-        let stats = detach(py, || inner.connection.stats());
+        let stats = detach(py, || inner.held.stats());
         stats.map(|stats| Stats::of(&stats)).map_err(|error| of_connection(&error, &inner.peer))
     }
 
@@ -353,9 +366,18 @@ impl Stream {
 }
 
 impl Inner {
-    /// The connection for calls that wait.
-    fn waiting(&self) -> AsyncStream {
-        self.connection.clone().into()
+    /// The connection, unless this side has ended it.
+    fn connection(&self) -> PyResult<Connection> {
+        self.held.connection().map_err(|error| of_connection(&error, &self.peer))
+    }
+
+    /// The same for calls that wait.
+    fn waiting(&self) -> PyResult<AsyncStream> {
+        self.connection().map(Into::into)
+    }
+
+    fn reading(&self) -> PyResult<Reading> {
+        Reading::of(&self.held).map_err(|error| of_connection(&error, &self.peer))
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -378,14 +400,14 @@ impl Inner {
     }
 
     fn read_into(&self, py: Python<'_>, out: &mut [u8]) -> PyResult<usize> {
-        let mut stream = Detached::new(self.waiting());
-        let read = wait(py, self.timeout(), std::future::poll_fn(|cx| self.returned.poll_read(&mut stream, cx, out)))?;
+        let mut reading = Detached::new(self.reading()?);
+        let read = wait(py, self.timeout(), std::future::poll_fn(|cx| reading.poll(cx, out)))?;
         read.map_err(|error| of_io(&error, &self.peer))
     }
 
     /// Writes all of `data`. An exception has the number of bytes that were taken, together with `earlier` ones.
     fn write_all(&self, py: Python<'_>, data: &[u8], earlier: u64) -> PyResult<()> {
-        let (mut stream, taken) = (Detached::new(self.waiting()), AtomicU64::new(earlier));
+        let (mut stream, taken) = (Detached::new(self.waiting()?), AtomicU64::new(earlier));
         let written = data.chunks(BETWEEN_LOOKS).try_for_each(|part| {
             py.check_signals()?;
             let written = wait(py, self.timeout(), write_all(&mut stream, part, &taken))?;

@@ -58,7 +58,7 @@ pub(super) fn receive(inner: &Inner, py: Python<'_>, file: &Bound<'_, PyAny>, co
         }
         if let Err(error) = detach(py, || file.write_all(&block[..len])) {
             // What the peer sends goes nowhere, and it must not take it for stored.
-            detach(py, || inner.connection.abort());
+            detach(py, || inner.held.abort());
             return Err(error.into());
         }
         received += len as u64;
