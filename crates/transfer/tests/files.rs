@@ -10,9 +10,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
 use farhaul::Endpoint;
+use farhaul::security::{Cipher, KeyPair};
 use farhaul_session::{NodeKind, ReadFrom, Removing};
-use farhaul_transfer::serve::DirectoryServer;
-use farhaul_transfer::{Code, Environment, PutOptions, RemoteFiles, RemoteHost, Settings, Ssh};
+use farhaul_transfer::keys::{Admission, Service};
+use farhaul_transfer::serve::{DirectoryServer, listener};
+use farhaul_transfer::{Code, Copy, Environment, PutOptions, RemoteFiles, RemoteHost, Settings, Ssh};
 
 /// A server of a directory of its own, which both end with the test.
 struct Served {
@@ -411,4 +413,128 @@ fn tasks_that_wait_end_with_their_connection() {
     });
     let error = failed.unwrap_err();
     assert!(matches!(error.code, Code::PeerLost | Code::Interrupted | Code::Busy), "{error:?}");
+}
+
+/// Descriptors and threads of this process.
+fn held() -> [usize; 2] {
+    farhaul::wait_idle();
+    ["/proc/self/fd", "/proc/self/task"].map(|folder| fs::read_dir(folder).unwrap().count())
+}
+
+/// Does `what` again and again. Afterwards as much is held as before, although the results live on.
+fn leaves_nothing<T>(times: usize, mut what: impl FnMut() -> T) {
+    /// What the runtime of the tests may have opened meanwhile. Each object that leaks leaves one more.
+    const FEW: usize = 8;
+    let before = held();
+    let kept: Vec<T> = (0..times).map(|_| what()).collect();
+    // A thread that ends may be counted for a moment longer. A leak never ends the loop.
+    while held().iter().zip(before).any(|(now, before)| *now > before + FEW) {
+        thread::yield_now();
+    }
+    drop(kept);
+}
+
+#[test]
+fn servers_that_have_ended_hold_nothing() {
+    let root = std::env::temp_dir();
+    for ends_by_cancellation in [true, false] {
+        leaves_nothing(if ends_by_cancellation { 500 } else { 60 }, || {
+            let environment = Environment::default();
+            let identity = KeyPair::generate().unwrap();
+            let clients = Admission::new(identity, Cipher::Auto, (None, false), Service::Files).unwrap();
+            let server = DirectoryServer::of(&root, Some(clients.clone()), true).unwrap();
+            let endpoint = Settings::default().bind("127.0.0.1:0".parse().unwrap(), Some(&clients)).unwrap();
+            let listener = listener::listen(&environment, &endpoint).unwrap();
+            listener::guard(&environment, &clients, &endpoint).unwrap();
+            if ends_by_cancellation {
+                environment.cancellation.cancels(endpoint.canceller());
+                environment.cancellation.cancel();
+                server.run(&environment, &Settings::default(), listener, |_| ()).unwrap_err();
+            }
+            // Otherwise it ends before it runs, as by an error, and nobody cancels what it began.
+            environment
+        });
+    }
+}
+
+#[test]
+fn files_of_a_host_that_were_closed_hold_nothing() {
+    let served = Served::new("freed", |server| server);
+    served.write("f", b"content");
+    let again = served.files();
+    leaves_nothing(60, || {
+        let files = served.files();
+        for files in [&files, &again] {
+            assert_eq!(finish(files.read_async("f", ReadFrom::Start(0), 10)).unwrap().bytes, b"content");
+            assert_eq!(files.stat("none").unwrap_err().code, Code::NotFound);
+            drop(files.create("given up", PutOptions::default()).unwrap());
+            files.close().unwrap();
+        }
+        files
+    });
+}
+
+#[test]
+fn copies_hold_nothing_once_they_have_ended() {
+    let served = Served::new("freed-copies", |server| server);
+    served.write("f", b"content");
+    let to = served.root.join("copied");
+    leaves_nothing(60, || {
+        let copy = |name: &str, cancelled: bool| {
+            let environment = Environment::default();
+            if cancelled {
+                environment.cancellation.cancel();
+            }
+            let places = [format!("udt://{}/{name}", served.address), to.display().to_string()];
+            let places: Vec<_> = places.iter().map(|place| place.parse().unwrap()).collect();
+            let result = Copy::of(&places, false).unwrap().with(settings()).run(&environment);
+            (environment, result.map(drop).map_err(|error| error.code))
+        };
+        let kept = [copy("f", false), copy("missing", false), copy("f", true)];
+        let _ = fs::remove_file(&to);
+        assert!(kept[0].1.is_ok() && kept[1].1.is_err() && kept[2].1 == Err(Code::Interrupted));
+        kept
+    });
+}
+
+#[test]
+fn a_file_whose_write_was_abandoned_is_given_up() {
+    let served = Served::new("abandoned", |server| server);
+    let files = served.files();
+    let mut writer = finish(files.create_async("f", PutOptions::default())).unwrap();
+    finish(writer.write_all(b"begun")).unwrap();
+    let large = vec![7; 300 << 20];
+    let mut abandoned = Box::pin(writer.write_all(&large));
+    assert!(abandoned.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    drop(abandoned);
+    assert_eq!(finish(writer.write_all(b"x")).unwrap_err().code, Code::FilesFailed);
+    assert_eq!(finish(writer.finish()).unwrap_err().code, Code::FilesFailed);
+    assert_eq!(files.stat("f").unwrap_err().code, Code::NotFound);
+}
+
+#[test]
+fn requests_that_are_abandoned_at_any_moment_can_be_made_again() {
+    let served = Served::new("abandoned-requests", |server| server);
+    let bytes = pattern(300_000);
+    served.write("f", &bytes);
+    let files = served.files();
+    let mut read = Vec::new();
+    for turn in 0.. {
+        let mut request = Box::pin(files.read_async("f", ReadFrom::Start(read.len() as u64), 10_000));
+        let answer = (0..turn % 40).find_map(|_| {
+            thread::yield_now();
+            match request.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(answer) => Some(answer.unwrap()),
+                Poll::Pending => None,
+            }
+        });
+        if let Some(answer) = answer {
+            read.extend(answer.bytes);
+            if answer.at_end {
+                break;
+            }
+        }
+    }
+    assert!(read == bytes);
+    files.close().unwrap();
 }
