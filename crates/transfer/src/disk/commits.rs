@@ -413,7 +413,7 @@ fn finish(directory: &Directory, wanted: &Wanted, is_ours: bool) -> Result<(), E
     directory.unmark();
     let Some(mode) = wanted.mode else { return wanted.set(directory) };
     wanted.without_mode().set(directory)?;
-    directory.set_mode(mode)?;
+    wanted.if_there_are_modes(directory.set_mode(mode))?;
     wanted.set_time(directory)
 }
 

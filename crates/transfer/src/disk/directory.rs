@@ -9,7 +9,9 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use farhaul_session::{Component, Mtime, own_name};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatxFlags, Timestamps};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, RenameFlags, Stat, StatxAttributes, StatxFlags, Timestamps,
+};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -223,6 +225,20 @@ impl Directory {
         rustix::fs::linkat(&there.handle, &*from, &self.handle, &*to, AtFlags::empty())
     }
 
+    /// Gives the file `name` a name in `there` that no entry has, where the system has no step for that.
+    pub(super) fn move_to_free_name(&self, name: &Component, there: &Self, free: &Component) -> Result<(), Errno> {
+        match there.make_hard_link(free, self, name) {
+            Ok(()) => return self.remove(name),
+            // There are no hard links either. What is made first takes a free name as well.
+            Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => drop(there.make_file(free)?),
+            Err(error) => return Err(error),
+        }
+        let (from, to) = (self.spelled(name), there.spelled(free));
+        rustix::fs::renameat(&self.handle, &*from, &there.handle, &*to).inspect_err(|_| {
+            let _ = there.remove(free);
+        })
+    }
+
     /// Opens an existing file for reading and writing, and no link.
     pub(super) fn open_to_write(&self, name: &Component) -> Result<File, Errno> {
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -280,6 +296,20 @@ impl Directory {
             return Ok(u64::MAX);
         }
         Ok(system.f_bavail.saturating_mul(system.f_frsize))
+    }
+
+    /// Whether its file system has room for bytes and none for entries.
+    pub(super) fn has_no_inodes(&self) -> bool {
+        rustix::fs::fstatvfs(&self.handle).is_ok_and(|system| system.f_files > 0 && system.f_favail == 0)
+    }
+
+    /// Whether the entry `name`, or the directory itself, is immutable or append-only, so that no permission helps.
+    pub(super) fn is_fixed(&self, name: Option<&Component>) -> bool {
+        let name = name.map(|name| self.spelled(name)).unwrap_or_default();
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
+        let fixed = StatxAttributes::IMMUTABLE | StatxAttributes::APPEND;
+        rustix::fs::statx(&self.handle, &*name, flags, StatxFlags::TYPE)
+            .is_ok_and(|stat| stat.stx_attributes.intersects(fixed))
     }
 
     /// The names in the directory, in ascending order of their bytes. Names that no file may have are left out.
@@ -343,6 +373,14 @@ pub(super) fn kind(stat: &Stat) -> FileType {
 /// Whether two stats describe the same file, or the same directory.
 pub(super) fn is_same(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+}
+
+/// The result of an attempt to set the mode of an entry that was just made. A file system without modes refuses each.
+pub(super) fn no_modes_here(set: Result<(), Errno>) -> Result<(), Errno> {
+    match set {
+        Err(Errno::PERM | Errno::OPNOTSUPP) => Ok(()),
+        set => set,
+    }
 }
 
 /// Permission bits, without set-user-id, set-group-id and sticky.

@@ -3,11 +3,11 @@
 use std::os::fd::OwnedFd;
 
 use farhaul_session::{Change, Component, Entry, FailCode, Failure};
-use rustix::fs::{FileType, RenameFlags, Timestamps, fstat, readlinkat};
+use rustix::fs::{FileType, RenameFlags, Stat, Timestamps, fstat, readlinkat};
 use rustix::io::Errno;
 
 use super::directory::{Directory, is_same, kind};
-use super::failure::{cannot_make, failure};
+use super::failure::{cannot_change, cannot_make, failure};
 use super::place::StoredPlace;
 use super::properties::Wanted;
 use super::target::words;
@@ -51,7 +51,12 @@ pub(super) fn make_symlink(
         return Ok(change);
     }
     let temporary = temporary_name(name)?;
-    directory.make_link(&temporary, target).map_err(|error| cannot_make("link", error))?;
+    directory.make_link(&temporary, target).map_err(|error| match error {
+        Errno::PERM | Errno::OPNOTSUPP if !directory.is_fixed(None) => {
+            Failure::new(FailCode::Unsupported, "the file system has no symbolic links; -r leaves them out")
+        }
+        error => cannot_make("link", directory, error),
+    })?;
     let done = hold(directory, &temporary, target).and_then(|link| {
         set_properties(&link, (directory, &temporary), wanted)?;
         let named = directory.stat(&temporary).map_err(|error| failure("read", error))?;
@@ -85,12 +90,20 @@ fn replaced() -> Failure {
     Failure::new(FailCode::Io, "somebody else replaced it just now")
 }
 
+/// A hard link that was made.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum HardLink {
+    Made(Change),
+    /// The file system, or this user, makes none. A file of the same content takes its place, with this change. It may be there.
+    Impossible(Change, Option<Stat>),
+}
+
 /// Makes `place` a further name of the file at `first`.
-pub(super) fn make_hard_link(place: &StoredPlace, first: &StoredPlace, dry_run: bool) -> Result<Change, Failure> {
+pub(super) fn make_hard_link(place: &StoredPlace, first: &StoredPlace, dry_run: bool) -> Result<HardLink, Failure> {
     let StoredPlace { directory, name, claims, .. } = place;
     let file = match first.directory.stat(&first.name) {
         Ok(stat) if kind(&stat) == FileType::RegularFile => stat,
-        Err(Errno::NOENT) if dry_run => return Ok(Change::New),
+        Err(Errno::NOENT) if dry_run => return Ok(HardLink::Made(Change::New)),
         Ok(_) => return Err(Failure::new(FailCode::SourceChanged, "its first name is no file any more")),
         Err(error) => return Err(failure("read its first name", error)),
     };
@@ -99,22 +112,27 @@ pub(super) fn make_hard_link(place: &StoredPlace, first: &StoredPlace, dry_run: 
     if let Ok(there) = &there {
         claimed.permit(directory, name, there.st_ino)?;
     }
-    let change = match there {
+    let change = match &there {
         Err(Errno::NOENT) => Change::New,
-        Err(error) => return Err(failure("read", error)),
-        Ok(there) if is_same(&there, &file) => {
+        Err(error) => return Err(failure("read", *error)),
+        Ok(there) if is_same(there, &file) => {
             claimed.claim_link(directory, name);
-            return Ok(Change::None);
+            return Ok(HardLink::Made(Change::None));
         }
-        Ok(there) if kind(&there) != FileType::RegularFile => return Err(in_the_way(place, kind(&there))),
+        Ok(there) if kind(there) != FileType::RegularFile => return Err(in_the_way(place, kind(there))),
         Ok(_) => Change::Content,
     };
     if dry_run {
-        return Ok(change);
+        return Ok(HardLink::Made(change));
     }
     let temporary = temporary_name(name)?;
-    let made = directory.make_hard_link(&temporary, &first.directory, &first.name);
-    made.map_err(|error| cannot_make("link", error))?;
+    match directory.make_hard_link(&temporary, &first.directory, &first.name) {
+        Ok(()) => {}
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::MLINK) => {
+            return Ok(HardLink::Impossible(change, there.ok()));
+        }
+        Err(error) => return Err(cannot_make("link", directory, error)),
+    }
     let done = match directory.stat(&temporary) {
         Ok(named) if is_same(&named, &file) => take(place, &temporary, change, FileType::RegularFile),
         _ => Err(replaced()),
@@ -124,13 +142,13 @@ pub(super) fn make_hard_link(place: &StoredPlace, first: &StoredPlace, dry_run: 
     if done.is_ok() {
         claimed.claim_link(directory, name);
     }
-    done.map(|()| change)
+    done.map(|()| HardLink::Made(change))
 }
 
 /// Gives the name to the link called `temporary`. It replaces an entry of this kind, or nothing.
 fn take(place: &StoredPlace, temporary: &Component, change: Change, replaces: FileType) -> Result<(), Failure> {
     let StoredPlace { directory, name, .. } = place;
-    let cannot = |error| failure("give the link its name", error);
+    let cannot = |error| cannot_change("give the link its name", directory, name, error);
     if change == Change::New {
         return match directory.rename(temporary, name, RenameFlags::NOREPLACE) {
             Err(Errno::INVAL | Errno::NOSYS) => directory.rename(temporary, name, RenameFlags::empty()).map_err(cannot),

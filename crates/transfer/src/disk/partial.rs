@@ -5,13 +5,13 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, LazyLock};
 
-use farhaul_session::{CHUNK_LEN, ChunkDigest, Component, Entry, FailCode, Failure, chunk_range};
+use farhaul_session::{CHUNK_LEN, ChunkDigest, Component, Entry, FailCode, Failure, chunk_count, chunk_range};
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, RenameFlags, fallocate, flock};
 use rustix::io::retry_on_intr;
 use rustix::process::{Resource, getrlimit};
 
 use super::claims::Claims;
-use super::directory::Directory;
+use super::directory::{Directory, no_modes_here};
 use super::ends::Ends;
 use super::failure::{cannot_make, failure, io_failure};
 use super::journal::Journal;
@@ -78,7 +78,7 @@ impl Partial {
         check_limit(size)?;
         let temporary = temporary_name(&name)?;
         let made = directory.make_file(&temporary);
-        let file = made.map_err(|error| cannot_make("file", error))?;
+        let file = made.map_err(|error| cannot_make("file", &directory, error))?;
         lock(&file);
         let inode = rustix::fs::fstat(&file).map(|stat| stat.st_ino).map_err(|error| failure("read", error));
         // Holes in reserved space would take room.
@@ -123,7 +123,7 @@ impl Partial {
         let Remain { file, temporary, len, noted } = remain;
         let noted = noted.chunks_within(entry.size, len);
         // The copy before may have given it its mode already.
-        rustix::fs::fchmod(&file, PRIVATE).map_err(|error| failure("make it private", error))?;
+        no_modes_here(rustix::fs::fchmod(&file, PRIVATE)).map_err(|error| failure("make it private", error))?;
         if len > entry.size {
             file.set_len(entry.size).map_err(|error| io_failure("shorten", &error))?;
         }
@@ -219,6 +219,20 @@ impl Partial {
         }
         self.end.set(self.end.get().max(range.end));
         Ok(())
+    }
+
+    /// Takes over all bytes of another file. On failure the file is removed.
+    pub(super) fn with_content_of(mut self, other: File, ends: &Ends) -> Result<Self, Failure> {
+        self.basis = Some(other);
+        let kept = (0..chunk_count(self.size)).try_for_each(|index| ends.check().and_then(|()| self.keep(index)));
+        self.basis = None;
+        match kept {
+            Ok(()) => Ok(self),
+            Err(failure) => {
+                self.remove();
+                Err(failure)
+            }
+        }
     }
 
     fn copy(&self, basis: &File, from: u64, to: u64) -> Result<(), Failure> {

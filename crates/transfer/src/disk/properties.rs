@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::acl::{self, ACLS};
-use super::directory::{Directory, kind, permissions};
+use super::directory::{Directory, kind, mtime, no_modes_here, permissions};
 use super::failure::failure;
 use super::owners::{OwnerIds, OwnerNames};
 use super::unfinished;
@@ -24,6 +24,8 @@ const OF_ROOT: [&[u8]; 2] = [b"trusted.", b"security.capability"];
 /// All mode bits that chmod(2) sets, and those that it sets for programs and shared directories.
 const MODE_BITS: u32 = 0o7777;
 const PERMISSIONS: u32 = 0o777;
+/// Bytes that are free on a disk that is not full. No attributes of one entry need as much.
+const ROOM: u64 = 1 << 20;
 /// Most bytes of a list of names: Linux has no longer ones (`XATTR_LIST_MAX`).
 const LONGEST_LIST: usize = 64 << 10;
 
@@ -175,6 +177,8 @@ pub(super) struct Writer {
 pub(super) struct Wanted {
     /// The mode. `None` leaves that of an existing entry.
     pub(super) mode: Option<u32>,
+    /// Whether the copy keeps permissions, and so fails where there are none.
+    keeps_mode: bool,
     pub(super) mtime: Mtime,
     owner: Option<(Uid, Gid)>,
     /// `None` if the copy keeps no attributes.
@@ -194,6 +198,27 @@ impl Writer {
     /// Whether existing entries get the mode of the source.
     pub(super) const fn keeps_permissions(&self) -> bool {
         self.keep.permissions
+    }
+
+    /// What a copy of this file gets, as far as the copy keeps it.
+    pub(super) fn as_of(&self, file: impl AsFd, stat: &Stat) -> Result<Wanted, Errno> {
+        let attributes = match self.chosen.is_empty() {
+            true => None,
+            false => match of_open(self.chosen, file) {
+                Ok(all) => Some((self.chosen, all)),
+                Err(Errno::OPNOTSUPP) => None,
+                Err(error) => return Err(error),
+            },
+        };
+        let owner = self.keep.owners.then(|| (Uid::from_raw(stat.st_uid), Gid::from_raw(stat.st_gid)));
+        let bits = if self.keep.special_bits { MODE_BITS } else { PERMISSIONS };
+        Ok(Wanted {
+            mode: Some(stat.st_mode & bits),
+            keeps_mode: self.keep.permissions,
+            mtime: mtime(stat),
+            owner,
+            attributes,
+        })
     }
 
     /// What a new entry gets. The mode of an existing one stays, unless the copy keeps permissions.
@@ -216,14 +241,14 @@ impl Writer {
             all.retain(|attribute| self.chosen.has(&attribute.name));
             (self.chosen, all)
         });
-        Wanted { mode, mtime: entry.mtime, owner, attributes }
+        Wanted { mode, keeps_mode: self.keep.permissions, mtime: entry.mtime, owner, attributes }
     }
 }
 
 impl Wanted {
     /// A mode and a time alone.
     pub(super) const fn plain(mode: Option<u32>, mtime: Mtime) -> Self {
-        Self { mode, mtime, owner: None, attributes: None }
+        Self { mode, keeps_mode: false, mtime, owner: None, attributes: None }
     }
 
     /// The same without a mode.
@@ -239,9 +264,14 @@ impl Wanted {
         }
         if let Some(mode) = self.mode {
             // An access control list holds the bits of the group, and this sets its mask as the source had it.
-            fchmod(&handle, Mode::from_raw_mode(mode))?;
+            self.if_there_are_modes(fchmod(&handle, Mode::from_raw_mode(mode)))?;
         }
         self.set_time(handle)
+    }
+
+    /// The result of an attempt to set the mode.
+    pub(super) fn if_there_are_modes(&self, set: Result<(), Errno>) -> Result<(), Errno> {
+        if self.keeps_mode { set } else { no_modes_here(set) }
     }
 
     /// Sets the owner, as far as this process may. Without privileges, a user still chooses among their groups.
@@ -340,10 +370,18 @@ fn set_attributes(handle: impl AsFd, chosen: Chosen, wanted: &[Attribute]) -> Re
         match fsetxattr(&handle, &**name, value, XattrFlags::empty()) {
             // This file system or this user has no attributes of this name space.
             Ok(()) | Err(Errno::OPNOTSUPP | Errno::PERM) => {}
+            // The attributes of one entry have a bound of their own, whatever room there is for others.
+            Err(Errno::RANGE) => return Err(Errno::TOOBIG),
+            Err(Errno::NOSPC) if has_room(&handle) => return Err(Errno::TOOBIG),
             Err(error) => return Err(error),
         }
     }
     Ok(())
+}
+
+/// Whether the disk is not full.
+fn has_room(handle: impl AsFd) -> bool {
+    rustix::fs::fstatvfs(handle).is_ok_and(|system| system.f_bavail.saturating_mul(system.f_frsize) >= ROOM)
 }
 
 fn same_attributes(one: &[Attribute], other: &[Attribute]) -> bool {

@@ -13,11 +13,11 @@ use farhaul_session::{
 use rustix::fs::Stat;
 
 use super::commits::{Commits, Complete, DirectoryCommit, FileCommit};
-use super::directory::{Directory, is_same, mtime};
+use super::directory::{Directory, is_same, mtime, no_modes_here};
 use super::ends::Ends;
-use super::failure::failure;
+use super::failure::{failure, io_failure};
 use super::known::{Chunks, Claimed, KnownChunks};
-use super::links;
+use super::links::{self, HardLink};
 use super::lock_wait::LockWait;
 use super::partial::{Commitment, Partial, SmallFile};
 use super::patience::{Patience, patiently};
@@ -124,7 +124,7 @@ impl DiskStore {
                 refuse_temporary(&name).map_err(io::Error::other)?;
                 let (directory, is_new) = parent.make_child(&name)?;
                 if is_new {
-                    directory.set_mode(0o777 & !umask())?;
+                    no_modes_here(directory.set_mode(0o777 & !umask()))?;
                 }
                 let made = is_new.then_some(MadeRoot { parent, name });
                 let mut store = Self::into_directory(directory);
@@ -230,6 +230,36 @@ impl DiskStore {
             wanted.set(&file).map_err(|error| failure("set its properties", error))?;
         }
         Ok(Change::Properties)
+    }
+
+    /// Makes a file with the content and the properties of that at `first`, where no hard link to it can be made. One that is `there`
+    /// stays, if it has the same size and time.
+    fn copy_first(
+        &mut self,
+        id: EntryId,
+        StoredPlace { directory, name, claims, .. }: StoredPlace,
+        first: &StoredPlace,
+        (change, there): (Change, Option<Stat>),
+    ) -> Result<(Change, Commit), Failure> {
+        let file = first.directory.open_file(&first.name).map_err(|error| failure("open its first name", error))?;
+        let stat = rustix::fs::fstat(&file).map_err(|error| failure("read its first name", error))?;
+        let is_equal = |there: &Stat| size(there) == size(&stat) && mtime(there) == mtime(&stat);
+        if matches!(self.rules.skip, Skip::SizeTime | Skip::Exists)
+            && let Some(there) = there.filter(is_equal)
+        {
+            claims.claim_existing(&directory, &name, (there.st_ino, false))?;
+            return Ok((Change::None, Commit::Done));
+        }
+        let wanted = self.writer.as_of(&file, &stat).map_err(|error| failure("read its properties", error))?;
+        let partial = patiently(self.patience.as_deref(), || {
+            let (directory, claims) = (Arc::clone(&directory), Arc::clone(&claims));
+            let file = file.try_clone().map_err(|error| io_failure("open its first name", &error))?;
+            Partial::begin(directory, name.clone(), (size(&stat), false), claims)?.with_content_of(file, &self.ends)
+        })?;
+        let (keeps_permissions, syncs, patience) = (true, self.syncs(), self.patience.clone());
+        let how = Commitment { wanted, keeps_permissions, syncs, patience, verify: None, ends: self.ends.clone() };
+        self.commits.file(FileCommit { id, content: Complete::Written(Box::new(partial)), how });
+        Ok((change, Commit::Pending))
     }
 
     /// Moves a file from memory to the disk: one of unknown size that becomes long.
@@ -436,7 +466,7 @@ impl Store for DiskStore {
         Ok((change, Commit::Done))
     }
 
-    fn make_hard_link(&mut self, _: EntryId, entry: &Entry, first: &RelPath) -> Result<(Change, Commit), Failure> {
+    fn make_hard_link(&mut self, id: EntryId, entry: &Entry, first: &RelPath) -> Result<(Change, Commit), Failure> {
         self.surplus.saw(&entry.path, &self.places);
         if !self.rules.keep.hard_links {
             return Err(Failure::new(FailCode::SpecialFile, "a hard link"));
@@ -444,8 +474,10 @@ impl Store for DiskStore {
         let (Some(place), Some(first)) = (self.places.find(entry)?, self.places.find_finished(first)?) else {
             return Ok((Change::New, Commit::Done));
         };
-        let change = links::make_hard_link(&place, &first, self.rules.dry_run)?;
-        Ok((change, Commit::Done))
+        match links::make_hard_link(&place, &first, self.rules.dry_run)? {
+            HardLink::Made(change) => Ok((change, Commit::Done)),
+            HardLink::Impossible(change, there) => self.copy_first(id, place, &first, (change, there)),
+        }
     }
 
     fn scratch(&mut self) -> Result<Box<dyn Scratch>, Failure> {

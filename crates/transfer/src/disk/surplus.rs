@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use self::aliases::{Aliases, MOST_ALIASES};
 use super::directory::{Directory, kind};
 use super::ends::Ends;
-use super::failure::failure;
+use super::failure::{cannot_change, failure};
 use super::filters::Filters;
 use super::place::Places;
 use super::place_stack::PlaceStack;
@@ -233,13 +233,17 @@ fn collect(
 fn remove(places: &Places, parent: &RelPath, name: &Component) -> Result<bool, Failure> {
     let directory = places.directory(parent)?;
     let removed = match directory.remove(name) {
-        Err(Errno::ISDIR | Errno::PERM) => directory.remove_directory(name),
+        Err(error @ (Errno::ISDIR | Errno::PERM)) => match directory.remove_directory(name) {
+            // It is a file all the same.
+            Err(Errno::NOTDIR) => Err(error),
+            removed => removed,
+        },
         removed => removed,
     };
     match removed {
         Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
         // Somebody else removed it.
         Ok(()) | Err(Errno::NOENT) => Ok(true),
-        Err(error) => Err(failure("remove", error)),
+        Err(error) => Err(cannot_change("remove", &directory, name, error)),
     }
 }

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::claims::Claims;
 use super::directory::{Directory, kind};
-use super::failure::{cannot_make, failure};
+use super::failure::{cannot_change, cannot_make};
 
 /// Attempts to take a name that somebody else creates and removes all the time.
 const ATTEMPTS: usize = 16;
@@ -95,7 +95,7 @@ impl Target<'_> {
         match refusal {
             Refusal::InTheWay(kind) => self.in_the_way(kind),
             Refusal::Claimed(failure) => failure,
-            Refusal::System(error) => failure("give the file its name", error),
+            Refusal::System(error) => cannot_change("give the file its name", self.directory, self.name, error),
         }
     }
 
@@ -121,7 +121,7 @@ impl Target<'_> {
                 failure
             }
             Ok(Some(standing)) if standing.kind != FileType::Directory => self.in_the_way(standing.kind),
-            _ => cannot_make("directory", error),
+            _ => cannot_make("directory", self.directory, error),
         }
     }
 

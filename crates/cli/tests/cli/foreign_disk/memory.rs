@@ -198,7 +198,7 @@ impl State {
 
 impl Node {
     fn new(number: u64, kind: FileType, mode: u32, (uid, gid): (u32, u32)) -> Self {
-        let (size, blocks, rdev, flags, time) = (0, 0, 0, 0, SystemTime::now());
+        let (size, blocks, rdev, flags, time) = (0, 0, 0, 0, UNIX_EPOCH);
         let (ino, perm, nlink) = (INodeNo(number), (mode & 0o7777) as u16, 1);
         let (atime, mtime, ctime, crtime) = (time, time, time, time);
         let attr = FileAttr {
@@ -295,7 +295,8 @@ impl Filesystem for Memory {
         }
         node.attr.mtime = match mtime {
             Some(TimeOrNow::SpecificTime(time)) => self.rounded(time),
-            Some(TimeOrNow::Now) => self.rounded(SystemTime::now()),
+            // Its clock stands still.
+            Some(TimeOrNow::Now) => UNIX_EPOCH,
             None => node.attr.mtime,
         };
         reply.attr(&FRESH, &FileAttr { ino, ..node.attr });

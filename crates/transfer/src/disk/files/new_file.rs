@@ -5,12 +5,12 @@ use std::io::Write;
 use std::sync::Arc;
 
 use farhaul_session::{Component, Existing, FailCode, Failure, Put, ServicePath};
-use rustix::fs::{AtFlags, FileType, RenameFlags, Stat};
+use rustix::fs::{FileType, RenameFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::super::claims::Claims;
 use super::super::directory::{Directory, is_same, kind};
-use super::super::failure::{cannot_make, failure, io_failure};
+use super::super::failure::{cannot_change, cannot_make, failure, io_failure};
 use super::super::properties::Wanted;
 use super::super::replacement::mode_after;
 use super::super::target::{Target, words};
@@ -46,7 +46,7 @@ impl NewFile {
             return Err(Failure::new(FailCode::NoSpace, format!("{size} bytes are needed and {free} are free")));
         }
         let temporary = temporary_name(&name)?;
-        let file = directory.make_file(&temporary).map_err(|error| cannot_make("file", error))?;
+        let file = directory.make_file(&temporary).map_err(|error| cannot_make("file", &directory, error))?;
         Ok(Self { directory, file, temporary, name, put: put.clone(), size: 0, claim, is_over: false })
     }
 
@@ -90,11 +90,9 @@ impl NewFile {
     fn take_free_name(&self) -> Result<(), Failure> {
         let taken = self.directory.rename(&self.temporary, &self.name, RenameFlags::NOREPLACE);
         let taken = match taken {
-            // The file system has no such step. A link takes a free name as well.
+            // The file system has no such step.
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                let (at, temporary, name) = (&self.directory, self.temporary.as_bytes(), self.name.as_bytes());
-                rustix::fs::linkat(at, temporary, at, name, AtFlags::empty())
-                    .and_then(|()| self.directory.remove(&self.temporary))
+                self.directory.move_to_free_name(&self.temporary, &self.directory, &self.name)
             }
             taken => taken,
         };
@@ -103,7 +101,7 @@ impl NewFile {
                 Ok(stat) => in_the_way(&self.name, kind(&stat)),
                 Err(_) => FailCode::Exists.into(),
             },
-            error => failure("give the file its name", error),
+            error => cannot_change("give the file its name", &self.directory, &self.name, error),
         })
     }
 }

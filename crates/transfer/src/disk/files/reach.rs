@@ -10,7 +10,7 @@ use farhaul_session::{Component, FailCode, Failure, RelPath, ServicePath};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::super::directory::{Directory, split_last};
+use super::super::directory::{Directory, no_modes_here, split_last};
 use super::super::failure::cannot_make;
 use super::super::held::Place;
 use super::super::temporary::refuse_temporary;
@@ -225,10 +225,10 @@ fn make_all(
 pub(super) fn make_directory(parent: &Directory, name: &Component) -> Result<bool, Failure> {
     let (made, is_new) = parent.make_child(name).map_err(|error| match error {
         Errno::NOTDIR | Errno::LOOP => Failure::new(FailCode::Exists, format!("{name} is no directory")),
-        error => cannot_make("directory", error),
+        error => cannot_make("directory", parent, error),
     })?;
     if is_new {
-        made.set_mode(0o777 & !umask()).map_err(|error| failed("set its mode", error))?;
+        no_modes_here(made.set_mode(0o777 & !umask())).map_err(|error| failed("set its mode", error))?;
         parent.sync().map_err(|error| failed("synchronise the directory", error))?;
     }
     Ok(is_new)

@@ -63,16 +63,15 @@ fn into_free_name(
     (to, new_name): (&Directory, &Component),
     is_directory: bool,
 ) -> Result<(), Errno> {
-    let (name, new_name) = (name.as_bytes(), new_name.as_bytes());
-    match rustix::fs::renameat_with(from, name, to, new_name, RenameFlags::NOREPLACE) {
+    match rustix::fs::renameat_with(from, name.as_bytes(), to, new_name.as_bytes(), RenameFlags::NOREPLACE) {
         // The file system has no such step, or a directory was to be moved into itself. What is made first takes a free name as well.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
         renamed => return renamed,
     }
     if !is_directory {
-        rustix::fs::linkat(from, name, to, new_name, AtFlags::empty())?;
-        return rustix::fs::unlinkat(from, name, AtFlags::empty());
+        return from.move_to_free_name(name, to, new_name);
     }
+    let (name, new_name) = (name.as_bytes(), new_name.as_bytes());
     rustix::fs::mkdirat(to, new_name, Mode::RWXU)?;
     rustix::fs::renameat(from, name, to, new_name).inspect_err(|_| {
         let _ = rustix::fs::unlinkat(to, new_name, AtFlags::REMOVEDIR);
