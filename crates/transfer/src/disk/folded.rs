@@ -15,11 +15,12 @@ pub(super) fn folded(name: &Component) -> Vec<u8> {
 }
 
 /// Whether two names differ in more than the composition of characters.
-pub(super) fn differ_in_letters(one: &Component, other: &Component) -> bool {
-    match (str::from_utf8(one.as_bytes()), str::from_utf8(other.as_bytes())) {
-        (Ok(one), Ok(other)) => one.nfd().ne(other.nfd()),
-        _ => one != other,
-    }
+pub(super) fn differ_in_letters(one: &[u8], other: &[u8]) -> bool {
+    one != other
+        && match (str::from_utf8(one), str::from_utf8(other)) {
+            (Ok(one), Ok(other)) => one.nfd().ne(other.nfd()),
+            _ => true,
+        }
 }
 
 #[cfg(test)]

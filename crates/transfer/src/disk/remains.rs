@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 
 use super::directory::{Directory, kind};
+use super::folded::differ_in_letters;
 use super::journal::Noted;
 use super::lock_wait::LockWait;
 use super::temporary::{is_journal, is_partial, journal_of, partial_of, shown_of, shown_part};
@@ -59,7 +60,8 @@ impl Remains {
         mut wait: Option<&LockWait>,
     ) -> Option<Remain> {
         let shown = shown_part(name);
-        let is_of = |temporary: &Component| shown_of(temporary) == Some(shown);
+        // A file system may list other forms of characters than it was given.
+        let is_of = |temporary: &Component| shown_of(temporary).is_some_and(|its| !differ_in_letters(its, shown));
         let mut best: Option<Remain> = None;
         let mine: Vec<Component> = self.names.iter().filter(|temporary| is_of(temporary)).cloned().collect();
         for temporary in mine.iter().filter(|temporary| is_partial(temporary)) {

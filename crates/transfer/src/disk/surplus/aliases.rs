@@ -63,7 +63,7 @@ impl Aliases {
     /// Gives entries the spelling of the source. If that fails, they keep theirs.
     pub(super) fn respell(&mut self, places: &Places) {
         for ((path, there), name) in std::mem::take(&mut self.spared) {
-            if differ_in_letters(&there, &name)
+            if differ_in_letters(there.as_bytes(), name.as_bytes())
                 && let Ok(directory) = places.directory(&path)
                 && let Ok(temporary) = temporary_name(&name)
                 // To the system, both are one name, and a rename from the one to the other does nothing (rename(2)).

@@ -1,8 +1,12 @@
 //! Names that a file system takes for one: directories of the disk that lower names, or compose their accents, before they reach
 //! the system.
 
-use farhaul_session::{Change, Kept, Properties, Rules, Skip, Verdict};
+use std::sync::Arc;
 
+use farhaul_session::{CHUNK_LEN, Change, ChunkDigest, Component, Kept, Properties, Rules, Skip, Verdict};
+
+use super::super::partial::Partial;
+use super::super::remains::Remains;
 use super::directory::folding::Folding::{self, Case, Form};
 use super::*;
 
@@ -132,6 +136,34 @@ fn of_two_links_whose_names_are_one_to_the_file_system_the_first_stays() {
     let first = file("file", 0);
     assert_eq!(code(store.make_hard_link(EntryId(3), &file("other", 0), &first.path)), Ok(Change::New));
     assert_eq!(code(store.make_hard_link(EntryId(4), &file("LINK", 0), &first.path)), Err(FailCode::Exists));
+}
+
+#[test]
+fn two_names_of_one_file_are_two_entries() {
+    for folding in [Folding::Nothing, Case] {
+        let to = Scratch::new(&format!("fold-hard-links-{folding:?}"));
+        to.write("\u{e9}", b"");
+        fs::hard_link(to.path("\u{e9}"), to.path("\u{fc}")).unwrap();
+        let rules = Rules { skip: Skip::Exists, ..Rules::default() };
+        let mut store = store(&to, folding).under_rules(&rules, true);
+        for (id, name) in (0..).map(EntryId).zip(["\u{e9}", "\u{fc}"]) {
+            assert_eq!(store.examine(id, &file(name, 0)), Ok(Verdict::Have(Change::None)), "{folding:?}");
+        }
+    }
+}
+
+#[test]
+fn an_incomplete_file_is_continued_where_it_is_listed_in_another_form() {
+    let to = Scratch::new("fold-resume");
+    let directory = Arc::new(Directory::open(&to.0).unwrap().that_ignores(Form));
+    let (name, entry) = (Component::new("e\u{301}".as_bytes()).unwrap(), file("e\u{301}", 3 * CHUNK_LEN));
+    let size = (entry.size, false);
+    let mut partial = Partial::begin(Arc::clone(&directory), name.clone(), size, Arc::default()).unwrap();
+    partial.write(0, &vec![1; 2 << 20]).unwrap();
+    (0..2).for_each(|index| partial.note(index, &ChunkDigest::from_bytes([1; 32]), &entry));
+    drop(partial);
+    let remain = Remains::list(&directory).take(&directory, &name, &entry, None).unwrap();
+    assert_eq!(remain.noted.chunks_within(entry.size, remain.len).len(), 2);
 }
 
 #[test]
