@@ -1,15 +1,21 @@
-//! Symbolic and hard links at a target. Like files, they get a temporary name first, and then their own in one step.
+//! Symbolic and hard links at a target, and files in the place of hard links. Like files, they get a temporary name first, and then
+//! their own in one step.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use farhaul_session::{Change, Component, Entry, FailCode, Failure};
 use rustix::fs::{FileType, RenameFlags, Stat, Timestamps, fstat, readlinkat};
 use rustix::io::Errno;
 
-use super::directory::{Directory, is_same, kind};
-use super::failure::{cannot_change, cannot_make, failure};
+use super::directory::{Directory, is_same, kind, mtime};
+use super::ends::Ends;
+use super::failure::{cannot_change, cannot_make, failure, io_failure};
+use super::partial::Partial;
+use super::patience::{Patience, patiently};
 use super::place::StoredPlace;
-use super::properties::Wanted;
+use super::properties::{Wanted, Writer};
+use super::source_file::size;
 use super::target::words;
 use super::temporary::temporary_name;
 
@@ -33,7 +39,7 @@ pub(super) fn make_symlink(
         Ok(stat) if kind(&stat) != FileType::Symlink => return Err(in_the_way(place, kind(&stat))),
         Ok(stat) => match directory.link_target(name) {
             Ok(there) if there == target => {
-                let differs = super::directory::mtime(&stat) != entry.mtime || wanted.owner_differs(&stat);
+                let differs = mtime(&stat) != entry.mtime || wanted.owner_differs(&stat);
                 claimed.claim_link(directory, name);
                 if !differs {
                     return Ok(Change::None);
@@ -143,6 +149,29 @@ pub(super) fn make_hard_link(place: &StoredPlace, first: &StoredPlace, dry_run: 
         claimed.claim_link(directory, name);
     }
     done.map(|()| HardLink::Made(change))
+}
+
+/// Makes an incomplete file for `place` with the content and the properties of that at `first`. `None` if the one that is `there`
+/// has the same size and time, and stays.
+pub(super) fn copy_first(
+    StoredPlace { directory, name, claims, .. }: &StoredPlace,
+    first: &StoredPlace,
+    there: Option<Stat>,
+    (writer, patience, ends): (&Writer, Option<&Patience>, &Ends),
+) -> Result<Option<(Partial, Wanted)>, Failure> {
+    let file = first.directory.open_file(&first.name).map_err(|error| failure("open its first name", error))?;
+    let stat = rustix::fs::fstat(&file).map_err(|error| failure("read its first name", error))?;
+    if let Some(there) = there.filter(|there| size(there) == size(&stat) && mtime(there) == mtime(&stat)) {
+        claims.claim_existing(directory, name, (there.st_ino, false))?;
+        return Ok(None);
+    }
+    let wanted = writer.as_of(&file, &stat).map_err(|error| failure("read its properties", error))?;
+    let partial = patiently(patience, || {
+        let (directory, claims) = (Arc::clone(directory), Arc::clone(claims));
+        let file = file.try_clone().map_err(|error| io_failure("open its first name", &error))?;
+        Partial::begin(directory, name.clone(), (size(&stat), false), claims)?.with_content_of(file, ends)
+    })?;
+    Ok(Some((partial, wanted)))
 }
 
 /// Gives the name to the link called `temporary`. It replaces an entry of this kind, or nothing.

@@ -15,7 +15,7 @@ use rustix::fs::Stat;
 use super::commits::{Commits, Complete, DirectoryCommit, FileCommit};
 use super::directory::{Directory, is_same, mtime, no_modes_here};
 use super::ends::Ends;
-use super::failure::{failure, io_failure};
+use super::failure::failure;
 use super::known::{Chunks, Claimed, KnownChunks};
 use super::links::{self, HardLink};
 use super::lock_wait::LockWait;
@@ -232,30 +232,20 @@ impl DiskStore {
         Ok(Change::Properties)
     }
 
-    /// Makes a file with the content and the properties of that at `first`, where no hard link to it can be made. One that is `there`
-    /// stays, if it has the same size and time.
+    /// Makes a file with the content of that at `first`, where no hard link to it can be made.
     fn copy_first(
         &mut self,
         id: EntryId,
-        StoredPlace { directory, name, claims, .. }: StoredPlace,
+        place: &StoredPlace,
         first: &StoredPlace,
         (change, there): (Change, Option<Stat>),
     ) -> Result<(Change, Commit), Failure> {
-        let file = first.directory.open_file(&first.name).map_err(|error| failure("open its first name", error))?;
-        let stat = rustix::fs::fstat(&file).map_err(|error| failure("read its first name", error))?;
-        let is_equal = |there: &Stat| size(there) == size(&stat) && mtime(there) == mtime(&stat);
-        if matches!(self.rules.skip, Skip::SizeTime | Skip::Exists)
-            && let Some(there) = there.filter(is_equal)
-        {
-            claims.claim_existing(&directory, &name, (there.st_ino, false))?;
+        let there = there.filter(|_| matches!(self.rules.skip, Skip::SizeTime | Skip::Exists));
+        let Some((partial, wanted)) =
+            links::copy_first(place, first, there, (&self.writer, self.patience.as_deref(), &self.ends))?
+        else {
             return Ok((Change::None, Commit::Done));
-        }
-        let wanted = self.writer.as_of(&file, &stat).map_err(|error| failure("read its properties", error))?;
-        let partial = patiently(self.patience.as_deref(), || {
-            let (directory, claims) = (Arc::clone(&directory), Arc::clone(&claims));
-            let file = file.try_clone().map_err(|error| io_failure("open its first name", &error))?;
-            Partial::begin(directory, name.clone(), (size(&stat), false), claims)?.with_content_of(file, &self.ends)
-        })?;
+        };
         let (keeps_permissions, syncs, patience) = (true, self.syncs(), self.patience.clone());
         let how = Commitment { wanted, keeps_permissions, syncs, patience, verify: None, ends: self.ends.clone() };
         self.commits.file(FileCommit { id, content: Complete::Written(Box::new(partial)), how });
@@ -476,7 +466,7 @@ impl Store for DiskStore {
         };
         match links::make_hard_link(&place, &first, self.rules.dry_run)? {
             HardLink::Made(change) => Ok((change, Commit::Done)),
-            HardLink::Impossible(change, there) => self.copy_first(id, place, &first, (change, there)),
+            HardLink::Impossible(change, there) => self.copy_first(id, &place, &first, (change, there)),
         }
     }
 
