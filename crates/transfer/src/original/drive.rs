@@ -1,8 +1,6 @@
 //! The one host of all sessions: channel bytes first, datagrams next, then timers, the application's side, and the peer's
 //! share.
 
-use std::net::SocketAddr;
-
 use farhaul_protocols::original::{Arrival, OriginalSession, Placed};
 use farhaul_units::Instant;
 
@@ -151,9 +149,9 @@ impl<S: OriginalSession<Fault: Into<Failure>>, A: Application<S>> Drive<'_, S, A
     /// Returns whether more may be due.
     fn send_datagrams(&mut self, now: Instant, scratch: &mut Vec<u8>) -> Result<bool, Failure> {
         // Never elsewhere than to the peer of the channel (attack C1).
-        let Some(to) = self.session.peer_port().map(|port| SocketAddr::new(self.line.peer().ip(), port)) else {
-            return Ok(false);
-        };
+        let Some(port) = self.session.peer_port() else { return Ok(false) };
+        let mut to = self.line.peer();
+        to.set_port(port);
         if !self.line.send_blocked(to)? {
             return Ok(false);
         }
