@@ -249,7 +249,7 @@ impl Serving<'_> {
 
     fn receive(&self, caller: &Caller, push: &Push, (place, permit): (&Place, Permit), munges_links: bool) {
         let clock = self.hosting.environment.clock;
-        let (target, holding) = (Target::beneath(&self.server.path, &push.target), Holding::default());
+        let (target, holding) = (Target::beneath(&self.server.path, &push.target, place), Holding::default());
         let open = || {
             let store = DiskStore::beneath(&place.start, &place.below, push.target_is_directory)?;
             let events = self.hosting.environment.events.of_session(caller.session);

@@ -2,12 +2,12 @@
 
 use std::fs::File;
 
-use farhaul_session::{Component, Entry};
+use farhaul_session::{Component, Entry, RelPath};
 use rustix::fs::{FileType, FlockOperation, flock, fstat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::directory::{Directory, kind};
+use super::directory::{Directory, kind, mtime};
 use super::folded::differ_in_letters;
 use super::journal::Noted;
 use super::lock_wait::LockWait;
@@ -89,6 +89,16 @@ impl Remains {
         }
         self.names.retain(|temporary| !is_of(temporary));
         best
+    }
+}
+
+impl Directory {
+    /// The name of the newest incomplete file of the entry at this path below. No link is followed.
+    pub(crate) fn newest_partial(&self, path: &RelPath) -> Option<Component> {
+        let (parent, name) = self.descend_to_parent(path).ok()??;
+        let Remains { names } = Remains::list(&parent);
+        let partials = names.into_iter().filter(|its| is_partial(its) && shown_of(its) == Some(shown_part(&name)));
+        partials.max_by_key(|its| parent.stat(its).ok().map(|stat| mtime(&stat)))
     }
 }
 
@@ -206,7 +216,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use farhaul_session::{EntryKind, Mtime, RelPath};
+    use farhaul_session::{EntryKind, Mtime};
 
     use super::*;
 
@@ -252,6 +262,17 @@ mod tests {
     #[test]
     fn a_copy_waits_once_for_incomplete_files_of_one_name() {
         assert_eq!(Planted::new("own").waits(), 1);
+    }
+
+    #[test]
+    fn the_newest_incomplete_file_of_a_path_is_found_and_none_behind_a_link() {
+        let planted = Planted::new("newest");
+        std::os::unix::fs::symlink(".", planted.0.join("link")).unwrap();
+        planted.1[2].set_modified(std::time::UNIX_EPOCH + Duration::from_secs(4_000_000_000)).unwrap();
+        let directory = Directory::open(&planted.0).unwrap();
+        let newest = |path: &str| directory.newest_partial(&RelPath::parse(path.as_bytes()).unwrap());
+        assert_eq!(newest("file").unwrap().to_string(), ".file.0000000000000002.fhpart");
+        assert_eq!((newest("other"), newest("link/file")), (None, None));
     }
 
     #[test]
