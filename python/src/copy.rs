@@ -185,14 +185,15 @@ impl RunningCopy {
         let running = self.0.get()?;
         let limit = limit(seconds)?;
         let mut result = running.take()?;
-        match wait_for(py, limit, &mut result)? {
-            Some(outcome) => {
+        match wait_for(py, limit, &mut result) {
+            Ok(Some(outcome)) => {
                 let outcome = outcome.and_then(|result| result);
                 Report::of(py, &outcome.map_err(|error| running.tally.raised(error))?).map(Some)
             }
-            None => {
+            // A wait that was interrupted gives nothing up.
+            other => {
                 *lock(&running.result) = Some(result);
-                Ok(None)
+                other.map(|_| None)
             }
         }
     }

@@ -96,9 +96,11 @@ impl RunningExperiment {
         let limit = limit(seconds)?;
         let taken = running.result.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut result = taken.ok_or_else(|| usage("somebody waits for this already, or has its result"))?;
-        let Some(ended) = wait_for(py, limit, &mut result)? else {
+        let waited = wait_for(py, limit, &mut result);
+        let Ok(Some(ended)) = waited else {
+            // A wait that was interrupted gives nothing up.
             *running.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-            return Ok(None);
+            return waited.map(|_| None);
         };
         let figure = ended.and_then(|result| result).map_err(raised)?;
         outcome::object(py, &figure).map(Some)

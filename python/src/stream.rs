@@ -320,8 +320,7 @@ impl Stream {
     /// Caps the sending rate from now on; `None` takes the cap away.
     fn set_rate(&self, py: Python<'_>, rate: Option<crate::settings::RateArgument>) -> PyResult<()> {
         let inner = self.0.get()?;
-        let connection = Detached::new(inner.connection()?);
-        let set = detach(py, || connection.set_max_rate(rate.map(|rate| rate.0)));
+        let set = detach(py, || inner.held.while_open(|connection| connection.set_max_rate(rate.map(|rate| rate.0))));
         set.map_err(|error| of_connection(&error, &inner.peer))
     }
 
@@ -330,8 +329,7 @@ impl Stream {
         let inner = self.0.get()?;
         let (spec, seed) = (crate::controller::controller(controller)?, RandomState::new().hash_one(0));
         // It is made before the port is locked.
-        let connection = Detached::new(inner.connection()?);
-        let set = detach(py, || connection.set_controller_with(spec.build(seed)));
+        let set = detach(py, || inner.held.while_open(|connection| connection.set_controller_with(spec.build(seed))));
         set.map_err(|error| of_connection(&error, &inner.peer))
     }
 

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 import farhaul
+from farhaul._farhaul import RunningCopy
 
 
 def tree(folder, count=5):
@@ -179,3 +180,12 @@ async def test_a_cancelled_task_cancels_its_copy(tmp_path, root):
         with pytest.raises(asyncio.CancelledError):
             await task
     assert not (root / "big").exists()
+
+
+def test_a_copy_goes_on_behind_a_wait_that_was_interrupted(server, root, tmp_path, interrupt):
+    (root / "x").write_bytes(bytes(500_000))
+    running = RunningCopy(f"{server.url}x", tmp_path / "x", rate="4mbit")
+    interrupt(0.2)
+    with pytest.raises(KeyboardInterrupt):
+        running.wait(None)
+    assert running.wait(None).files == 1

@@ -22,11 +22,10 @@ pub(super) struct Held {
 
 enum State {
     Open(Connection),
-    Ended(Ended),
+    Ended(Box<Ended>),
 }
 
 /// What is known of a connection that this side has ended.
-#[derive(Clone, Copy)]
 struct Ended {
     stats: Stats,
     peer_key: Option<PublicKey>,
@@ -61,14 +60,19 @@ impl Held {
     pub(super) fn connection(&self) -> Result<Connection, Error> {
         match &*self.state() {
             State::Open(connection) => Ok(connection.clone()),
-            State::Ended(Ended { is_finished: true, .. }) => Err(Error::Finished),
+            State::Ended(ended) if ended.is_finished => Err(Error::Finished),
             State::Ended(_) => Err(Error::Lost(ConnectionLost::ClosedLocally)),
         }
     }
 
+    /// Changes the connection, unless this side has ended it.
+    pub(super) fn while_open(&self, change: impl FnOnce(&Connection) -> Result<(), Error>) -> Result<(), Error> {
+        self.connection().map_or(Ok(()), |connection| change(&connection))
+    }
+
     /// Whether the connection was finished.
     pub(super) fn is_finished(&self) -> bool {
-        matches!(&*self.state(), State::Ended(Ended { is_finished: true, .. }))
+        matches!(&*self.state(), State::Ended(ended) if ended.is_finished)
     }
 
     /// Counters and estimates, the last ones of a connection that this side has ended.
@@ -97,7 +101,8 @@ impl Held {
             self.returned().extend(&block[..len]);
         }
         let (stats, peer_key) = (connection.stats().unwrap_or_default(), key_of(&connection).ok().flatten());
-        let open = std::mem::replace(&mut *self.state(), State::Ended(Ended { stats, peer_key, is_finished }));
+        let ended = Ended { stats, peer_key, is_finished };
+        let open = std::mem::replace(&mut *self.state(), State::Ended(Box::new(ended)));
         // Behind the lock, because it takes that of the port.
         drop(open);
     }
