@@ -168,8 +168,13 @@ impl Server {
     /// their number.
     fn reload(&self, py: Python<'_>) -> PyResult<usize> {
         let running = self.0.get()?;
-        let guarded = running.guarded.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        detach(py, || guarded.map_or(Ok(0), |(clients, endpoint)| clients.reload(&endpoint))).map_err(raised)
+        let Some((clients, endpoint)) = running.guarded.lock().unwrap_or_else(PoisonError::into_inner).clone() else {
+            return Ok(0);
+        };
+        let ended = detach(py, || clients.reload(&endpoint)).map_err(raised)?;
+        let missing = clients.missing_directories();
+        missing.iter().for_each(|missing| running.heard.on_event(None, &Event::Warning(missing)));
+        Ok(ended)
     }
 
     /// Ends it, with its sessions. Returns once it has ended, or after 400 ms: then it ends by itself.

@@ -159,7 +159,7 @@ impl Admission {
     }
 
     /// The directories of the keys that grant nothing, each with the reason.
-    pub(crate) fn missing_directories(&self) -> Vec<String> {
+    pub fn missing_directories(&self) -> Vec<String> {
         self.clients
             .directories()
             .iter()
