@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -266,3 +267,12 @@ def test_three_sources_and_three_sinks_of_which_one_each_is_killed_behind_an_emu
     [row] = seen["sink"]["rows"]
     assert (row["status"], seen["sink"]["equal"]) == ("verified", [True])
     assert row["attempts"] >= 2 and seen["sink"]["resent_bytes"] <= 8 * MIB
+
+
+def test_a_worker_serves_at_one_port_again_and_again(client, files):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        at = f"127.0.0.1:{free.getsockname()[1]}"
+    for number in range(3):
+        pairs = files(0, 1, {str(number): 10})
+        assert [file.status for file in farhaul.dask.copy(pairs, client, listen={"1": at})] == ["verified"]
