@@ -233,7 +233,10 @@ impl UdpSocket {
 
     #[cfg(test)]
     fn fragments_are_allowed(&self) -> bool {
-        sys::fragments(&self.socket).unwrap() == libc::IP_PMTUDISC_DONT
+        let value = |option| sys::value(&self.socket, option).unwrap();
+        let is_v6 = self.local_addr().is_ipv6();
+        value((libc::IPPROTO_IP, libc::IP_MTU_DISCOVER)) == libc::IP_PMTUDISC_DONT
+            && (!is_v6 || value((libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG)) == 0)
     }
 
     fn send_piece(

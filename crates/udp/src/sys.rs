@@ -69,6 +69,9 @@ pub(crate) fn forbid_fragments(socket: impl AsFd, ipv6: bool) -> io::Result<()> 
 
 fn set_fragments(socket: impl AsFd, ipv6: bool, [v4, v6]: [libc::c_int; 2]) -> io::Result<()> {
     if ipv6 {
+        // With this switch, which quinn-udp sets as well, no rule permits fragments.
+        let forbids = libc::c_int::from(v6 != libc::IPV6_PMTUDISC_DONT);
+        set_value(&socket, libc::IPPROTO_IPV6, libc::IPV6_DONTFRAG, forbids)?;
         set_value(socket, libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, v6)
     } else {
         set_value(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, v4)
@@ -87,12 +90,11 @@ pub(crate) fn path_mtu(socket: impl AsFd, ipv6: bool) -> io::Result<u32> {
     if result == 0 { Ok(u32::try_from(value).unwrap_or(0)) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The rule for fragments of IPv4.
+/// The value of a socket option.
 #[cfg(test)]
-pub(crate) fn fragments(socket: impl AsFd) -> io::Result<libc::c_int> {
+pub(crate) fn value(socket: impl AsFd, (level, option): (libc::c_int, libc::c_int)) -> io::Result<libc::c_int> {
     let mut value: libc::c_int = -1;
     let mut length = size_of_val(&value) as libc::socklen_t;
-    let (level, option) = (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER);
     let fd = socket.as_fd().as_raw_fd();
     // SAFETY: `value` is `length` writable bytes, and both outlive the call.
     let result = unsafe { libc::getsockopt(fd, level, option, (&raw mut value).cast(), &raw mut length) };
