@@ -10,7 +10,7 @@
 //! | --- | --- | --- |
 //! | x | the rate, packets/s | the law |
 //! | q, P | queueing delay and its peak, s | RTTs of receipts, `union/senses.rs` |
-//! | D, D̂ | delivery rate: the last sample, and the most of the last one to two loops | [`RateSample`](crate::RateSample) |
+//! | D, D̂ | delivery rate: the last sample, and the most of the last one to two loops | [`RateSample`](crate::RateSample), under (8) and (9) also counts of 16 packets |
 //! | L | the link of a sole flow, by start-up's trains and probe pairs | lowered to min(x, D̂) where a flow that fills it meets a queue or a lossy round |
 //! | K | the larger of L and the most of D in 10 to 20 s | |
 //! | lossy | a round lost more than 2 % and chance | `union/senses.rs` |
@@ -59,7 +59,7 @@ mod start;
 
 use farhaul_units::{Duration, Instant, PacketRate};
 
-use self::senses::{Answer, Extreme, Link, Losses, MEMORY, Queue};
+use self::senses::{Answer, Count, Extreme, Link, Losses, MEMORY, Queue};
 use self::start::StartUp;
 use super::competition::{self, CubicWindow};
 use crate::rate::flow_control::{cwnd, set_cwnd};
@@ -152,6 +152,7 @@ pub(crate) struct Union {
     losses: Losses,
     /// D, D̂ and the most that arrived for long, packets/s.
     arrives: f64,
+    count: Count,
     arrived: Extreme,
     carried: Extreme,
     link: Link,
@@ -182,6 +183,7 @@ impl Union {
             queue: Queue::new(),
             losses: Losses::default(),
             arrives: 0.0,
+            count: Count::default(),
             arrived: Extreme::most(),
             carried: Extreme::most(),
             link: Link::default(),

@@ -91,7 +91,9 @@ impl Controller for Union {
         if let Some(rtt) = delivery.rtt {
             self.queue.take(rtt, path);
         }
-        if let Some(rate) = arrives(delivery) {
+        // What is recalled grows only as it arrives, so it must be seen to arrive.
+        let counted = self.count.take(path, delivery).filter(|_| self.link.is_recalled());
+        if let Some(rate) = arrives(delivery).or(counted) {
             self.arrives = rate;
             self.arrived.take(path.now, round(path), rate);
             self.carried.take(path.now, MEMORY, rate.min(self.rate));

@@ -250,6 +250,38 @@ impl Answer {
     }
 }
 
+/// Packets of a count: one more or less is below the share by which rates may differ and agree.
+const COUNT: f64 = 16.0;
+
+/// Arrivals by count. The transport has no samples of a pace below one packet per RTT: no two packets are under way together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Count {
+    since: Option<Instant>,
+    packets: f64,
+}
+
+impl Count {
+    /// D by the packets since the last count, packets/s, if the transport has no sample for as long.
+    pub(super) fn take(&mut self, path: &Path, delivery: &DeliveryEvent) -> Option<f64> {
+        let is_sampled = delivery.sample.is_some_and(|sample| sample.rate.is_some());
+        if is_sampled || path.application_limited || path.sampling_application {
+            *self = Self::default();
+            return None;
+        }
+        let since = *self.since.get_or_insert(path.now);
+        if since < path.now {
+            self.packets += delivery.newly_delivered;
+        }
+        let elapsed = path.now - since;
+        let rate = self.packets / elapsed.as_secs_f64();
+        let is_whole = self.packets >= COUNT && elapsed >= path.rtt;
+        is_whole.then(|| {
+            *self = Self { since: Some(path.now), packets: 0.0 };
+            rate
+        })
+    }
+}
+
 /// L, packets/s; zero while unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Link {

@@ -31,6 +31,10 @@ impl Script {
 
     /// 10 ms pass, in which packets come at `rate` with a queue of `delay` ms.
     fn deliver(&mut self, rate: f64, delay: f64, train: Option<f64>) {
+        self.deliver_sampled(rate, delay, train, Some(PacketRate::new(rate)));
+    }
+
+    fn deliver_sampled(&mut self, rate: f64, delay: f64, train: Option<f64>, sampled: Option<PacketRate>) {
         self.path.now += SYN_INTERVAL;
         self.path.outstanding = rate * 0.04;
         self.path.packets_sent += (rate / 100.0) as u64;
@@ -39,7 +43,7 @@ impl Script {
             sent: PacketRate::new(2.0 * rate),
             delivered: PacketRate::new(rate),
         });
-        let sample = RateSample { delivered: 400.0, rate: Some(PacketRate::new(rate)), ..RateSample::default() };
+        let sample = RateSample { delivered: 400.0, rate: sampled, ..RateSample::default() };
         let delivery = DeliveryEvent {
             newly_delivered: rate / 100.0,
             rtt: Some(RTT + Duration::from_secs_f64(delay * 1e-3)),
@@ -367,6 +371,17 @@ fn a_recalled_rate_that_arrives_without_a_queue_bounds_nothing() {
     let paces = recalling(40.0).echo(60);
     let beyond = paces.iter().position(|pace| *pace > 10_000.0).unwrap();
     assert!((11_000.0..12_500.0).contains(&paces[beyond + 3]), "{paces:?}");
+}
+
+#[test]
+fn a_recalled_rate_grows_although_no_two_of_its_packets_are_under_way_together() {
+    let mut script = Script::new();
+    let rate = PacketRate::new(700.0).to_rate(script.path.mss);
+    script.law.recall(KnownPath { rate, rtt: RTT });
+    for _ in 0..200 {
+        script.deliver_sampled(script.pace().min(100_000.0), 0.0, None, None);
+    }
+    assert!(script.pace() > 100_000.0, "{}", script.pace());
 }
 
 #[test]
