@@ -172,7 +172,7 @@ impl RelPath {
     }
 
     /// Bytes of memory that it takes, roughly: each name is an allocation of at least 32 bytes.
-    pub(crate) fn weight(&self) -> usize {
+    pub fn weight(&self) -> usize {
         self.components.iter().map(|name| size_of::<Component>() + 32.max(name.0.len() + 8)).sum()
     }
 

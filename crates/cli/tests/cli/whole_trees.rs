@@ -227,6 +227,21 @@ fn patterns_hold_whichever_editor_wrote_them() {
     }
 }
 
+/// The session makes a further name of a file once the file has its first one, and so behind entries that follow.
+#[test]
+fn delete_keeps_what_stands_behind_further_names_of_files() {
+    let far = Far::new();
+    let scratch = &far.scratch;
+    for name in ["src/a", "src/c", "src/z/f", "to/src/old"] {
+        scratch.file(name, 10);
+    }
+    for name in ["src/b", "src/z/g"] {
+        fs::hard_link(scratch.at("src/a"), scratch.at(name)).unwrap();
+    }
+    far.copies(&["-a", "--delete"], &scratch.at("src"), &format!("far:{}/", scratch.at("to"))).succeeds();
+    assert_eq!((scratch.names("to/src"), scratch.names("to/src/z")), (scratch.names("src"), scratch.names("src/z")));
+}
+
 #[test]
 fn delete_removes_what_the_source_lacks_within_its_limit_and_spares_what_is_left_out() {
     let far = Far::new();

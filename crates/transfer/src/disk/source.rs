@@ -255,7 +255,10 @@ impl DiskSource {
         let properties = || self.reader.properties(&parent, &name, &stat);
         match kind(&stat) {
             FileType::RegularFile => {
-                let mut properties = properties()?;
+                let mut properties = properties().inspect_err(|_| {
+                    // The next entry gets its number, and its other names would be links to that one.
+                    self.first_names.remove(&(stat.st_dev, stat.st_ino));
+                })?;
                 if has_links {
                     properties.get_or_insert_default().has_links = true;
                 }

@@ -24,8 +24,8 @@ use super::properties::Wanted;
 use super::seen_names::SeenNames;
 use super::temporary::is_temporary;
 
-/// Most directories whose times are set back after the removals. Others keep the time of their removal.
-const MOST_TIMES: usize = 1 << 16;
+/// Memory of the directories whose times are set back after the removals. Further ones keep the time of their removal.
+const MOST_TIMES: usize = 16 << 20;
 
 /// The removal of an entry.
 type Removal = (ShownPath, Result<(), Failure>);
@@ -46,6 +46,7 @@ pub(super) struct Surplus {
     /// Surplus entries, and times of the directories that lose them.
     found: PlaceStack,
     times: BTreeMap<RelPath, Mtime>,
+    weight_of_times: usize,
     /// What the target has under another spelling.
     aliases: Aliases,
     /// What is removed: with all entries in surplus directories, those first. The next one is last.
@@ -78,11 +79,12 @@ impl Surplus {
         places: &Places,
         open: impl FnOnce() -> Result<Arc<Directory>, Failure>,
     ) {
+        let last = self.seen.take(place.0);
         // More than may be removed is not counted.
         if self.failed.is_some() || self.most.is_none_or(|most| self.found.len() > most) {
             return;
         }
-        if let Err(failure) = self.find(place, places, open) {
+        if let Err(failure) = self.find(place, last, places, open) {
             self.failed = Some(failure);
         }
     }
@@ -90,16 +92,16 @@ impl Surplus {
     fn find(
         &mut self,
         (path, mtime): (&RelPath, Mtime),
+        last: Option<u64>,
         places: &Places,
         open: impl FnOnce() -> Result<Arc<Directory>, Failure>,
     ) -> Result<(), Failure> {
-        let last = self.seen.take(path);
         // In a dry run, it may not exist.
         let Ok(directory) = open() else { return Ok(()) };
         let Ok(names) = directory.names() else { return Ok(()) };
         let before = self.found.len();
         let mut unlisted = Vec::new();
-        let surplus = self.seen.without(last, &names, |seen| {
+        let surplus = self.seen.without(last, names, |seen| {
             let seen = Component::new(seen).ok().filter(|seen| directory.stat(seen).is_ok());
             unlisted.extend(seen.filter(|_| unlisted.len() <= MOST_ALIASES));
         })?;
@@ -113,7 +115,8 @@ impl Surplus {
         if self.found.len() > before {
             self.aliases.note(path, unlisted)?;
         }
-        if self.found.len() > before && self.times.len() < MOST_TIMES {
+        if self.found.len() > before && self.weight_of_times < MOST_TIMES {
+            self.weight_of_times += path.weight() + size_of::<(RelPath, Mtime)>();
             self.times.insert(path.clone(), mtime);
         }
         Ok(())

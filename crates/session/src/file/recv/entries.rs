@@ -96,6 +96,10 @@ impl RecvState {
                 self.open.open(entry.name().clone(), id);
                 self.directories.add(id, Arc::clone(&entry), parent, None);
             }
+            // Its further names may be in directories that stand.
+            if entry.kind == EntryKind::File {
+                self.expect_links(store, id, &entry)?;
+            }
             return self.refuse_entry(store, id, (&entry, parent), FailCode::ParentFailed.into());
         }
         match entry.kind {

@@ -47,8 +47,8 @@ struct Target {
 }
 
 impl Store for Target {
-    fn make_dir(&mut self, _: EntryId, _: &Entry) -> Result<Made, Failure> {
-        Ok(Made::New)
+    fn make_dir(&mut self, _: EntryId, entry: &Entry) -> Result<Made, Failure> {
+        if entry.name().as_bytes() == b"refused" { Err(FailCode::PermissionDenied.into()) } else { Ok(Made::New) }
     }
     fn examine(&mut self, _: EntryId, _: &Entry) -> Result<Verdict, Failure> {
         let claimed = Some(0..self.known).filter(|range| !range.is_empty()).into_iter().collect();
@@ -132,6 +132,19 @@ fn files_with_further_names_are_remembered_outside_of_memory_and_without_their_a
     // A copy that keeps no links remembers none.
     let (outcome, most) = feed(receiver(Kept::default()), &mut store, linked_files(500, long()));
     assert_eq!((outcome, most, store.scratches), (Ok(()), 0, 2));
+}
+
+#[test]
+fn further_names_of_a_file_whose_directory_failed_fail_alone() {
+    let first = Properties { has_links: true, ..Properties::default() };
+    let link = Properties { first_name: Some(EntryId(1)), ..Properties::default() };
+    let said = [
+        framed(&entry("refused", EntryKind::Directory, Properties::default())),
+        framed(&entry("refused/file", EntryKind::File, first)),
+        framed(&entry("second", EntryKind::HardLink, link)),
+    ];
+    let mut store = Target { has_all: true, ..Target::default() };
+    assert_eq!(feed(receiver(Kept::ALL), &mut store, said.into_iter()).0, Ok(()));
 }
 
 #[test]

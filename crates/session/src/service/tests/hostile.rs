@@ -174,6 +174,7 @@ fn a_range_is_the_one_that_was_requested_and_short_only_at_the_end_of_its_file()
         (ReadFrom::End(30), 30, range_end(0, true, 3), Ok(())),
         // The system makes it when it is read.
         (start, 10, range_end(7, true, 0), Ok(())),
+        (ReadFrom::End(100), 100, range_end(3_996, true, 0), Ok(())),
         (start, 3, range_end(8, false, 100), counts.clone()),
         (start, 3, range_end(u64::MAX, true, 100), counts.clone()),
         (ReadFrom::End(3), 3, range_end(0, false, 100), counts.clone()),

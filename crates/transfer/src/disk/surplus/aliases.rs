@@ -11,16 +11,17 @@ use super::super::folded::{differ_in_letters, folded};
 use super::super::place::Places;
 use super::super::temporary::temporary_name;
 
-/// Most names that a copy remembers of these, as 16 MB or so. A tree that was renamed on a disk that ignores case has fewer.
+/// Most of these names in one directory, and their memory in all. A tree that was renamed on a disk that ignores case has fewer.
 pub(super) const MOST_ALIASES: usize = 1 << 16;
+const MOST_MEMORY: usize = 16 << 20;
 
 /// Such entries, by directory.
 #[derive(Debug, Default)]
 pub(super) struct Aliases {
     /// Names of the source that a directory does not list, and leads to all the same. Most are files that got their names just then.
     unlisted: BTreeMap<RelPath, Vec<Component>>,
-    /// The number of these names.
-    count: usize,
+    /// Bytes of memory of both, roughly.
+    weight: usize,
     /// The spelling of the target, and that of the source.
     spared: BTreeMap<(RelPath, Component), Component>,
 }
@@ -31,9 +32,10 @@ impl Aliases {
     /// # Errors
     /// They are too many to remember.
     pub(super) fn note(&mut self, path: &RelPath, unlisted: Vec<Component>) -> Result<(), Failure> {
-        self.count += unlisted.len();
-        if self.count > MOST_ALIASES {
-            let message = format!("the target has more than {MOST_ALIASES} names of the source under another spelling");
+        let of_name = |name: &Component| path.weight() + 2 * (size_of::<Component>() + name.as_bytes().len());
+        self.weight += unlisted.iter().map(of_name).sum::<usize>();
+        if self.weight > MOST_MEMORY || unlisted.len() > MOST_ALIASES {
+            let message = "the target has too many names of the source under another spelling";
             return Err(Failure::new(FailCode::NotSelected, message));
         }
         if !unlisted.is_empty() {
@@ -86,7 +88,7 @@ fn spared(
         let names = directory.names().map_err(|error| failure("read its directory", error))?;
         Ok((directory, names))
     });
-    let (mut spared, mut by_folded) = (Vec::new(), BTreeMap::new());
+    let (mut spared, mut by_folded) = (Vec::new(), BTreeMap::<_, Vec<&Component>>::new());
     for name in unlisted {
         let (directory, names) = opened.as_ref().map_err(|failure| (name.clone(), failure.clone()))?;
         // It has its name by now, or is gone.
@@ -95,10 +97,16 @@ fn spared(
             continue;
         }
         if by_folded.is_empty() {
-            by_folded.extend(names.iter().map(|there| (folded(there), there)));
+            names.iter().for_each(|there| by_folded.entry(folded(there)).or_default().push(there));
         }
         let is_it = |there: &&Component| directory.stat(there).is_ok_and(|its| its.st_ino == stat.st_ino);
-        match by_folded.get(&folded(&name)).copied().or_else(|| names.iter().find(is_it)) {
+        // Some file systems have an inode for each spelling. Then only the form tells, if one name has it.
+        let found = match by_folded.get(&folded(&name)).map(Vec::as_slice) {
+            Some([there]) => Some(*there),
+            Some(several) => several.iter().copied().find(is_it),
+            None => names.iter().find(is_it),
+        };
+        match found {
             Some(there) => spared.push((there.clone(), name)),
             None => {
                 let message = "the target has it under a spelling that is not found, so nothing is removed";
