@@ -219,6 +219,7 @@ impl Serving<'_> {
             Request::Files => match client.begins() {
                 Ok(permit) => {
                     let Environment { clock, events, .. } = self.hosting.environment;
+                    let permit = permit.ending_by(ends(&caller.stream, self.hosting.environment));
                     let guard = KeyGuard::new(&client, permit, (*clock, events.of_session(caller.session)));
                     let reach = Reach::Beneath(Arc::clone(permissions.root()));
                     let (report, result) = self.hosting.serve_files(caller, reach, guard);
@@ -257,7 +258,8 @@ impl Serving<'_> {
             let Hosting { settings, environment, .. } = &self.hosting;
             let wait = lock_wait(settings.timeout, &caller.stream, environment);
             let store = store.under_rules(&push.rules, false).waiting_by(patience).waiting_for_locks(wait);
-            let store = store.ending_by(ends(&caller.stream, environment));
+            let ends = ends(&caller.stream, environment);
+            let (store, permit) = (store.ending_by(ends.clone()), permit.ending_by(ends));
             Ok(Capped::new(store, permit, clock, holding.clone()).munging_links(munges_links))
         };
         if let Some((report, result)) = self.hosting.receive(caller, None, (&push.target, &target), open, &holding) {
@@ -284,6 +286,7 @@ impl Serving<'_> {
                     source.leave_out_younger_directories();
                 }
                 let holding = Holding::default();
+                let permit = permit.ending_by(ends(&caller.stream, self.hosting.environment));
                 let source = Capped::new(source, permit, self.hosting.environment.clock, holding.clone());
                 self.hosting.send(caller, begun, source, holding)
             }

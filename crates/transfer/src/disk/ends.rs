@@ -16,7 +16,7 @@ impl Ends {
     }
 
     /// Fails once the copy ends.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<(), Failure> {
         match &self.0 {
             Some(ends) if ends() => Err(Failure::new(FailCode::GivenUp, "the copy was stopped meanwhile")),
             _ => Ok(()),

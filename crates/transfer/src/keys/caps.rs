@@ -9,6 +9,8 @@ use farhaul::security::{Grant, PublicKey};
 use farhaul_udp::Clock;
 use farhaul_units::{Instant, Rate};
 
+use crate::disk::Ends;
+
 /// Sleep between two portions of data under a cap of the rate.
 const SLEEP: Duration = Duration::from_millis(100);
 /// Smallest portion, bytes.
@@ -46,6 +48,7 @@ struct Used {
 }
 
 const REVOKED: Exhausted = Exhausted("the key is not admitted any more, or may do less than before");
+const ENDED: Exhausted = Exhausted("the session ended during a wait for the rate of the key");
 const NO_MORE_BYTES: Exhausted =
     Exhausted("the key may move no more bytes: its line in authorized_keys has bytes=SIZE");
 
@@ -70,7 +73,8 @@ impl Usages {
         }
         used.sessions += 1;
         drop(used);
-        Ok(Permit { usage: Some(usage), rate: grant.rate, bytes: grant.bytes, files: grant.files })
+        let (rate, bytes, files) = (grant.rate, grant.bytes, grant.files);
+        Ok(Permit { usage: Some(usage), rate, bytes, files, ends: Ends::default() })
     }
 
     /// Ends the running sessions of a key. They store no more of the data that has arrived.
@@ -97,7 +101,8 @@ impl Usage {
     /// Begins a session of clients that share a rate.
     pub fn begin(&self, rate: Rate) -> Permit {
         self.used().sessions += 1;
-        Permit { usage: Some(self.clone()), rate: Some(rate), ..Permit::default() }
+        let (usage, ends) = (Some(self.clone()), Ends::default());
+        Permit { usage, rate: Some(rate), bytes: None, files: None, ends }
     }
 
     fn used(&self) -> MutexGuard<'_, Used> {
@@ -112,6 +117,8 @@ pub struct Permit {
     rate: Option<Rate>,
     bytes: Option<u64>,
     files: Option<u64>,
+    /// Whether the session ends, for waits.
+    ends: Ends,
 }
 
 /// The bytes that a file under way is still said to get. They count against the cap of its key until they have moved, or the
@@ -142,6 +149,12 @@ impl Drop for Claim {
 }
 
 impl Permit {
+    /// The same, whose waits end once the session does.
+    pub(crate) fn ending_by(mut self, ends: Ends) -> Self {
+        self.ends = ends;
+        self
+    }
+
     /// Bytes to move at once, so that sleeps are short.
     pub fn portion(&self) -> usize {
         self.rate
@@ -184,7 +197,7 @@ impl Permit {
     /// at the rate, however many come at once. Returns the time of the wait.
     ///
     /// # Errors
-    /// The key may move no more bytes.
+    /// The key may move no more bytes, or the session ends.
     pub fn charge(&self, bytes: usize, clock: Clock) -> Result<Duration, Exhausted> {
         self.charge_claimed(bytes, &mut Claim::default(), clock)
     }
@@ -230,6 +243,7 @@ impl Permit {
             if left.is_zero() {
                 return Ok(now - began);
             }
+            self.ends.check().map_err(|_| ENDED)?;
             thread::park_timeout(left.min(SLEEP));
             if usage.used().revoked {
                 return Err(REVOKED);
@@ -248,6 +262,8 @@ impl Drop for Permit {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use farhaul::security::AuthorizedKeys;
 
     use super::*;
@@ -328,6 +344,18 @@ mod tests {
         assert!(clock.now() - began < Duration::from_secs(10), "not the 1000 s of its rate");
         assert_eq!(first.charge(1, clock), Err(REVOKED));
         assert!(usages.begin(&alice).unwrap().charge(1, clock).is_ok());
+    }
+
+    #[test]
+    fn a_wait_for_the_rate_ends_with_its_session() {
+        let (usages, alice, clock) = (Usages::default(), grant("rate=8kbit"), Clock::start());
+        let looks = AtomicU32::new(0);
+        let permit = usages.begin(&alice).unwrap();
+        let permit = permit.ending_by(Ends::when(move || looks.fetch_add(1, Ordering::Relaxed) > 0));
+        let began = clock.now();
+        assert_eq!(permit.charge_hole(16_000_000, &mut Claim::default(), clock), Err(ENDED));
+        assert!(clock.now() - began < Duration::from_secs(10), "not the 1000 s of its rate");
+        assert_eq!(permit.charge(1_000, clock), Err(ENDED));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! A source or store within the caps of its client.
 
+use std::time::Duration;
+
 use farhaul_session::{
     CHUNK_LEN, Change, Chunk, ChunkDigest, Commit, Digest, Ending, Entry, EntryId, FailCode, Failure, Figures,
     KnownChunk, Leftover, Made, NameList, Next, RelPath, Scratch, ShownPath, Source, Stamp, Store, Verdict,
@@ -18,11 +20,16 @@ pub(crate) struct Capped<T> {
     holding: Holding,
     /// The bytes that the file under way is said to get.
     claim: Claim,
+    /// Waits for the rate since the session could last tell what the store knows.
+    untold: Duration,
     /// The client may read no more files.
     is_over: bool,
     /// Links of the client are stored so that they lead nowhere.
     munges_links: bool,
 }
+
+/// Waits for the rate between two answers to the peer. As long as a wait for one portion of data.
+const TURN: Duration = Duration::from_millis(100);
 
 /// What stands before the target of a link that leads nowhere. Nobody has a directory of this name.
 const MUNGED: &[u8] = b"/farhaul-munged/";
@@ -30,7 +37,8 @@ const MUNGED: &[u8] = b"/farhaul-munged/";
 impl<T> Capped<T> {
     /// `holding` counts the waits for the cap of the rate.
     pub(crate) fn new(inner: T, permit: Permit, clock: Clock, holding: Holding) -> Self {
-        Self { inner, permit, clock, holding, claim: Claim::default(), is_over: false, munges_links: false }
+        let (claim, untold, is_over, munges_links) = (Claim::default(), Duration::ZERO, false, false);
+        Self { inner, permit, clock, holding, claim, untold, is_over, munges_links }
     }
 
     /// The same for a client whose links are stored so that they lead nowhere.
@@ -192,9 +200,17 @@ impl<T: Store> Store for Capped<T> {
     }
 
     fn poll_known(&mut self) -> Option<(EntryId, KnownChunk)> {
+        // The session asks on until there is nothing, and then tells what it got.
+        if self.untold >= TURN {
+            self.untold = Duration::ZERO;
+            return None;
+        }
         let known = self.inner.poll_known()?;
         // It was read and hashed already. A key that may do no more finds out at its next byte.
-        let _ = self.charge_work(CHUNK_LEN);
+        self.untold += self.permit.charge_work(CHUNK_LEN, self.clock).map_or(TURN, |waited| {
+            self.holding.add(waited);
+            waited
+        });
         Some(known)
     }
 
@@ -274,7 +290,7 @@ impl<T: Store> Store for Capped<T> {
 #[cfg(test)]
 mod tests {
     use farhaul::security::{AuthorizedKeys, PublicKey};
-    use farhaul_session::{Attribute, EntryKind, Kept, Mtime, Properties, RelPath, Rules};
+    use farhaul_session::{Attribute, EntryKind, Kept, MemoryStore, Mtime, Properties, RelPath, Rules};
 
     use super::*;
     use crate::disk::{Directory, DiskSource, DiskStore};
@@ -333,6 +349,28 @@ mod tests {
             assert_eq!(sent.link_target(), Some(&b"../../secret"[..]));
         }
         std::fs::remove_dir_all(&base).unwrap();
+    }
+
+    #[test]
+    fn what_is_known_is_told_between_waits_for_the_rate() {
+        let path = RelPath::parse(b"file").unwrap();
+        let mut store = MemoryStore::default();
+        store.partial.insert(path.clone(), vec![7; 3 * CHUNK_LEN as usize]);
+        let mut capped = Capped::new(store, permit("rate=4mbit"), Clock::start(), Holding::default());
+        let file = Entry::new(path, EntryKind::File, 3 * CHUNK_LEN, 0o644, Mtime::default());
+        capped.examine(EntryId(0), &file).unwrap();
+        for index in 0..3 {
+            assert!(capped.has_unknown());
+            // A sixteenth of a chunk takes 131 ms.
+            assert_eq!(capped.poll_known().map(|(_, known)| known.index), Some(index));
+            assert_eq!(capped.poll_known(), None, "the session tells this one first");
+        }
+        assert!(!capped.has_unknown());
+    }
+
+    fn permit(options: &str) -> Permit {
+        let key = PublicKey::from_bytes([7; 32]);
+        Usages::default().begin(&AuthorizedKeys::parse(&format!("{key} {options}")).unwrap().grants()[0]).unwrap()
     }
 
     fn capped<T>(inner: T) -> Capped<T> {
