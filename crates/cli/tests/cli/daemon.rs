@@ -13,6 +13,7 @@ use std::time::Duration;
 use farhaul_udp::Clock;
 use rustix::process::Signal;
 
+use crate::foreign_disk::{Foreign, Habits};
 use crate::process::{Reporting, Run, Scratch, Started, farhaul, farhaul_where};
 
 /// A daemon on a port of its own, with this file of settings.
@@ -188,6 +189,23 @@ fn b19_a_key_moves_no_more_bytes_however_often_it_connects() {
     here.push(&[&files[1]]).fails(3, &["bytes=SIZE"]);
     here.pull("one").fails(3, &["bytes=SIZE"]);
     assert!(!here.scratch.names("root").contains(&"two".to_owned()));
+}
+
+#[test]
+fn b19_files_in_the_place_of_hard_links_count_against_the_bytes_of_a_key() {
+    let scratch = Scratch::new();
+    let habits = Habits { hard_links: false, ..Habits::LIKE_EXT4 };
+    let Some(_disk) = Foreign::mount(scratch.dir("root"), habits) else { return };
+    let (home, file) = (scratch.dir("home"), settings(&scratch, ""));
+    admit(&scratch, &home, "bytes=1500kB");
+    let source = scratch.dir("source");
+    let first = scratch.file("source/0", 600_000);
+    ["1", "2"].iter().for_each(|name| fs::hard_link(&first, scratch.at(&format!("source/{name}"))).unwrap());
+    let daemon = begin(&file);
+    copy(&home, false, &["-a", &source, &url(&daemon)]).fails(3, &["bytes=SIZE"]);
+    assert_eq!(scratch.names("root/source"), ["0", "1"]);
+    daemon.signal(Signal::TERM);
+    daemon.end();
 }
 
 #[test]

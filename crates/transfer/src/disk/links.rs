@@ -18,6 +18,7 @@ use super::properties::{Wanted, Writer};
 use super::source_file::size;
 use super::target::words;
 use super::temporary::temporary_name;
+use crate::keys::Exhausted;
 
 /// Makes a symbolic link, or replaces one that leads elsewhere.
 pub(super) fn make_symlink(
@@ -152,12 +153,13 @@ pub(super) fn make_hard_link(place: &StoredPlace, first: &StoredPlace, dry_run: 
 }
 
 /// Makes an incomplete file for `place` with the content and the properties of that at `first`. `None` if the one that is `there`
-/// has the same size and time, and stays.
+/// has the same size and time, and stays. `charge` counts the bytes before they are copied.
 pub(super) fn copy_first(
     StoredPlace { directory, name, claims, .. }: &StoredPlace,
     first: &StoredPlace,
     there: Option<Stat>,
     (writer, patience, ends): (&Writer, Option<&Patience>, &Ends),
+    charge: impl FnOnce(u64) -> Result<(), Exhausted>,
 ) -> Result<Option<(Partial, Wanted)>, Failure> {
     let file = first.directory.open_file(&first.name).map_err(|error| failure("open its first name", error))?;
     let stat = rustix::fs::fstat(&file).map_err(|error| failure("read its first name", error))?;
@@ -165,6 +167,7 @@ pub(super) fn copy_first(
         claims.claim_existing(directory, name, (there.st_ino, false))?;
         return Ok(None);
     }
+    charge(size(&stat))?;
     let wanted = writer.as_of(&file, &stat).map_err(|error| failure("read its properties", error))?;
     let partial = patiently(patience, || {
         let (directory, claims) = (Arc::clone(directory), Arc::clone(claims));

@@ -10,6 +10,7 @@ use farhaul_session::{
     CHUNK_LEN, Change, ChunkDigest, Commit, Component, Digest, Ending, Entry, EntryId, FailCode, Failure, KnownChunk,
     Leftover, Made, RelPath, Rules, Scratch, ShownPath, Skip, Store, Sync, Verdict, chunk_count,
 };
+use farhaul_udp::Clock;
 use rustix::fs::Stat;
 
 use super::commits::{Commits, Complete, DirectoryCommit, FileCommit};
@@ -29,6 +30,7 @@ use super::surplus::Surplus;
 use super::target::Target;
 use super::temporary::refuse_temporary;
 use super::umask::umask;
+use crate::keys::Permit;
 
 /// Most ranges of chunks that are claimed of one file. The others are sent again.
 const MOST_RANGES: usize = 400;
@@ -63,6 +65,8 @@ pub struct DiskStore {
     lock_wait: Option<LockWait>,
     /// Whether the copy ends.
     ends: Ends,
+    /// The caps of the peer's key, for files that take the place of hard links.
+    caps: Option<(Arc<Permit>, Clock)>,
 }
 
 /// A file whose content arrives.
@@ -151,6 +155,7 @@ impl DiskStore {
             patience: None,
             lock_wait: None,
             ends: Ends::default(),
+            caps: None,
         }
     }
 
@@ -174,6 +179,13 @@ impl DiskStore {
     #[must_use]
     pub(crate) fn ending_by(mut self, ends: Ends) -> Self {
         self.ends = ends;
+        self
+    }
+
+    /// The same, which counts files in the place of hard links against these caps.
+    #[must_use]
+    pub(crate) fn charging_copies(mut self, permit: Arc<Permit>, clock: Clock) -> Self {
+        self.caps = Some((permit, clock));
         self
     }
 
@@ -241,9 +253,9 @@ impl DiskStore {
         (change, there): (Change, Option<Stat>),
     ) -> Result<(Change, Commit), Failure> {
         let there = there.filter(|_| matches!(self.rules.skip, Skip::SizeTime | Skip::Exists));
-        let Some((partial, wanted)) =
-            links::copy_first(place, first, there, (&self.writer, self.patience.as_deref(), &self.ends))?
-        else {
+        let charge = |bytes| self.caps.as_ref().map_or(Ok(()), |(permit, clock)| permit.charge_copy(bytes, *clock));
+        let how = (&self.writer, self.patience.as_deref(), &self.ends);
+        let Some((partial, wanted)) = links::copy_first(place, first, there, how, charge)? else {
             return Ok((Change::None, Commit::Done));
         };
         let (keeps_permissions, syncs, patience) = (true, self.syncs(), self.patience.clone());

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use farhaul::security::{Grant, PublicKey};
+use farhaul_session::{FailCode, Failure};
 use farhaul_udp::Clock;
 use farhaul_units::{Instant, Rate};
 
@@ -55,6 +56,12 @@ const NO_MORE_BYTES: Exhausted =
 /// Why a client may move no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exhausted(pub &'static str);
+
+impl From<Exhausted> for Failure {
+    fn from(Exhausted(why): Exhausted) -> Self {
+        Self::new(FailCode::GivenUp, why)
+    }
+}
 
 impl Usages {
     /// Begins a session of a key.
@@ -215,6 +222,18 @@ impl Permit {
     /// The same for bytes that are only compared.
     pub fn charge_work(&self, bytes: u64, clock: Clock) -> Result<Duration, Exhausted> {
         self.take(0, bytes / WORK_SHARE, &mut Claim::default(), clock)
+    }
+
+    /// The same for a whole file that the host copies by itself. It has room for all of it before the first byte.
+    pub(crate) fn charge_copy(&self, bytes: u64, clock: Clock) -> Result<(), Exhausted> {
+        let (mut claim, mut left) = (self.claim(bytes)?, bytes);
+        while left > 0 {
+            // Sessions of the key take turns.
+            let part = left.min(self.portion() as u64);
+            self.take(part, part, &mut claim, clock)?;
+            left -= part;
+        }
+        Ok(())
     }
 
     /// Counts `bytes`, and waits as long as the rate takes for `timed` bytes.

@@ -1,21 +1,22 @@
 //! A source or store within the caps of its client.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use farhaul_session::{
-    CHUNK_LEN, Change, Chunk, ChunkDigest, Commit, Digest, Ending, Entry, EntryId, FailCode, Failure, Figures,
-    KnownChunk, Leftover, Made, NameList, Next, RelPath, Scratch, ShownPath, Source, Stamp, Store, Verdict,
+    CHUNK_LEN, Change, Chunk, ChunkDigest, Commit, Digest, Ending, Entry, EntryId, Failure, Figures, KnownChunk,
+    Leftover, Made, NameList, Next, RelPath, Scratch, ShownPath, Source, Stamp, Store, Verdict,
 };
 use farhaul_udp::Clock;
 
-use crate::keys::{Claim, Exhausted, Permit};
+use crate::keys::{Claim, Permit};
 use crate::session::file::Holding;
 
 /// A source or store, and the permit of the session.
 #[derive(Debug)]
 pub(crate) struct Capped<T> {
     inner: T,
-    permit: Permit,
+    permit: Arc<Permit>,
     clock: Clock,
     holding: Holding,
     /// The bytes that the file under way is said to get.
@@ -36,9 +37,9 @@ const MUNGED: &[u8] = b"/farhaul-munged/";
 
 impl<T> Capped<T> {
     /// `holding` counts the waits for the cap of the rate.
-    pub(crate) fn new(inner: T, permit: Permit, clock: Clock, holding: Holding) -> Self {
+    pub(crate) fn new(inner: T, permit: impl Into<Arc<Permit>>, clock: Clock, holding: Holding) -> Self {
         let (claim, untold, is_over, munges_links) = (Claim::default(), Duration::ZERO, false, false);
-        Self { inner, permit, clock, holding, claim, untold, is_over, munges_links }
+        Self { inner, permit: permit.into(), clock, holding, claim, untold, is_over, munges_links }
     }
 
     /// The same for a client whose links are stored so that they lead nowhere.
@@ -47,21 +48,21 @@ impl<T> Capped<T> {
     }
 
     fn charge(&mut self, bytes: usize) -> Result<(), Failure> {
-        let waited = self.permit.charge_claimed(bytes, &mut self.claim, self.clock).map_err(given_up)?;
+        let waited = self.permit.charge_claimed(bytes, &mut self.claim, self.clock)?;
         self.holding.add(waited);
         Ok(())
     }
 
     /// The same for a hole.
     fn charge_hole(&mut self, bytes: u64) -> Result<(), Failure> {
-        let waited = self.permit.charge_hole(bytes, &mut self.claim, self.clock).map_err(given_up)?;
+        let waited = self.permit.charge_hole(bytes, &mut self.claim, self.clock)?;
         self.holding.add(waited);
         Ok(())
     }
 
     /// The same for bytes that are compared.
     fn charge_work(&mut self, bytes: u64) -> Result<(), Failure> {
-        let waited = self.permit.charge_work(bytes, self.clock).map_err(given_up)?;
+        let waited = self.permit.charge_work(bytes, self.clock)?;
         self.holding.add(waited);
         Ok(())
     }
@@ -80,15 +81,11 @@ impl<T> Capped<T> {
         match of_attributes + properties.link_target.len() {
             0 => Ok(()),
             bytes => {
-                self.holding.add(self.permit.charge(bytes, self.clock).map_err(given_up)?);
+                self.holding.add(self.permit.charge(bytes, self.clock)?);
                 Ok(())
             }
         }
     }
-}
-
-fn given_up(used_up: Exhausted) -> Failure {
-    Failure::new(FailCode::GivenUp, used_up.0)
 }
 
 impl<T: Source> Source for Capped<T> {
@@ -107,7 +104,7 @@ impl<T: Source> Source for Capped<T> {
         {
             properties.link_target = target.to_vec();
         }
-        match self.permit.charge_file().map_err(given_up).and_then(|()| self.charge_properties(entry)) {
+        match self.permit.charge_file().map_err(Failure::from).and_then(|()| self.charge_properties(entry)) {
             Ok(()) => next,
             Err(used_up) => {
                 // One failure stands for all that follow, which are not even looked for.
@@ -162,14 +159,14 @@ impl<T: Source> Source for Capped<T> {
 
 impl<T: Store> Store for Capped<T> {
     fn make_dir(&mut self, id: EntryId, entry: &Entry) -> Result<Made, Failure> {
-        self.permit.charge_file().map_err(given_up)?;
+        self.permit.charge_file()?;
         self.charge_properties(entry)?;
         self.inner.make_dir(id, entry)
     }
 
     fn begin(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
-        let claim = self.permit.claim(entry.size).map_err(given_up)?;
-        self.permit.charge_file().map_err(given_up)?;
+        let claim = self.permit.claim(entry.size)?;
+        self.permit.charge_file()?;
         self.inner.begin(id, entry)?;
         self.claim = claim;
         Ok(())
@@ -236,7 +233,7 @@ impl<T: Store> Store for Capped<T> {
     }
 
     fn make_symlink(&mut self, id: EntryId, entry: &Entry) -> Result<(Change, Commit), Failure> {
-        self.permit.charge_file().map_err(given_up)?;
+        self.permit.charge_file()?;
         self.charge_properties(entry)?;
         if !self.munges_links {
             return self.inner.make_symlink(id, entry);
@@ -249,7 +246,7 @@ impl<T: Store> Store for Capped<T> {
     }
 
     fn make_hard_link(&mut self, id: EntryId, entry: &Entry, first: &RelPath) -> Result<(Change, Commit), Failure> {
-        self.permit.charge_file().map_err(given_up)?;
+        self.permit.charge_file()?;
         self.charge_properties(entry)?;
         self.inner.make_hard_link(id, entry, first)
     }
@@ -290,7 +287,7 @@ impl<T: Store> Store for Capped<T> {
 #[cfg(test)]
 mod tests {
     use farhaul::security::{AuthorizedKeys, PublicKey};
-    use farhaul_session::{Attribute, EntryKind, Kept, MemoryStore, Mtime, Properties, RelPath, Rules};
+    use farhaul_session::{Attribute, EntryKind, FailCode, Kept, MemoryStore, Mtime, Properties, RelPath, Rules};
 
     use super::*;
     use crate::disk::{Directory, DiskSource, DiskStore};
