@@ -165,6 +165,8 @@ impl<T: Store> Store for Capped<T> {
     }
 
     fn begin(&mut self, id: EntryId, entry: &Entry) -> Result<(), Failure> {
+        // A file that begins again claims its new size alone.
+        self.claim = Claim::default();
         let claim = self.permit.claim(entry.size)?;
         self.permit.charge_file()?;
         self.inner.begin(id, entry)?;
@@ -363,6 +365,16 @@ mod tests {
             assert_eq!(capped.poll_known(), None, "the session tells this one first");
         }
         assert!(!capped.has_unknown());
+    }
+
+    #[test]
+    fn a_file_that_begins_again_claims_its_new_size_alone() {
+        let mut capped = Capped::new(MemoryStore::default(), permit("bytes=1000B"), Clock::start(), Holding::default());
+        let path = RelPath::parse(b"file").unwrap();
+        let file = |size| Entry::new(path.clone(), EntryKind::File, size, 0o644, Mtime::default());
+        capped.begin(EntryId(0), &file(600)).unwrap();
+        capped.begin(EntryId(0), &file(900)).unwrap();
+        assert_eq!(capped.begin(EntryId(0), &file(1_001)).map_err(|failure| failure.code), Err(FailCode::GivenUp));
     }
 
     fn permit(options: &str) -> Permit {
