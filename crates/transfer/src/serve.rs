@@ -260,7 +260,7 @@ impl Serving<'_> {
             let store = store.under_rules(&push.rules, false).waiting_by(patience).waiting_for_locks(wait);
             let ends = ends(&caller.stream, environment);
             let permit = Arc::new(permit.ending_by(ends.clone()));
-            let store = store.ending_by(ends).charging_copies(Arc::clone(&permit), clock);
+            let store = store.ending_by(ends).within_caps(Arc::clone(&permit), clock);
             Ok(Capped::new(store, permit, clock, holding.clone()).munging_links(munges_links))
         };
         if let Some((report, result)) = self.hosting.receive(caller, None, (&push.target, &target), open, &holding) {

@@ -15,6 +15,7 @@ use super::scratch::scratch_in;
 use super::target::Target;
 use super::temporary::refuse_temporary;
 use super::umask::umask;
+use crate::keys::Permit;
 
 /// Rights of the owner. The owner's next copy must enter an incomplete directory.
 const OWNER: u32 = 0o700;
@@ -38,6 +39,8 @@ pub(super) struct Places {
     directories: BTreeMap<RelPath, OpenDirectory>,
     /// The directory used last.
     last: Option<(RelPath, Arc<Directory>)>,
+    /// The caps of the peer's key.
+    permit: Arc<Permit>,
 }
 
 /// A directory whose content is incomplete.
@@ -94,6 +97,7 @@ impl Places {
             umask: umask(),
             directories: BTreeMap::new(),
             last: None,
+            permit: Arc::default(),
         }
     }
 
@@ -217,9 +221,14 @@ impl Places {
         self.root.descend_along(names.map(|(index, name)| if index == 0 { renamed.unwrap_or(name) } else { name }))
     }
 
+    /// Counts scratch files against these caps from now on.
+    pub(super) fn count_scratch(&mut self, permit: Arc<Permit>) {
+        self.permit = permit;
+    }
+
     /// A file without a name in the target.
     pub(super) fn scratch(&self) -> Result<Box<dyn Scratch>, Failure> {
-        scratch_in(&self.root)
+        scratch_in(&self.root, Arc::clone(&self.permit))
     }
 
     /// The directory at this path of the session, or the root.

@@ -182,9 +182,10 @@ impl DiskStore {
         self
     }
 
-    /// The same, which counts files in the place of hard links against these caps.
+    /// The same, which counts files in the place of hard links and scratch files against these caps.
     #[must_use]
-    pub(crate) fn charging_copies(mut self, permit: Arc<Permit>, clock: Clock) -> Self {
+    pub(crate) fn within_caps(mut self, permit: Arc<Permit>, clock: Clock) -> Self {
+        self.places.count_scratch(Arc::clone(&permit));
         self.caps = Some((permit, clock));
         self
     }

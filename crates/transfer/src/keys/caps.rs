@@ -155,6 +155,14 @@ impl Drop for Claim {
     }
 }
 
+impl Claim {
+    /// Adds bytes that the same key has claimed.
+    fn add(&mut self, mut more: Self) {
+        self.left += std::mem::take(&mut more.left);
+        self.usage = self.usage.take().or_else(|| more.usage.take());
+    }
+}
+
 impl Permit {
     /// The same, whose waits end once the session does.
     pub(crate) fn ending_by(mut self, ends: Ends) -> Self {
@@ -198,6 +206,12 @@ impl Permit {
         }
         used.claimed = used.claimed.saturating_add(bytes);
         Ok(Claim { usage: Some(usage.clone()), left: bytes })
+    }
+
+    /// Claims more bytes for something that grows.
+    pub(crate) fn claim_more(&self, bytes: u64, claim: &mut Claim) -> Result<(), Exhausted> {
+        claim.add(self.claim(bytes)?);
+        Ok(())
     }
 
     /// Counts bytes that are to be moved, and waits for as long as the rate gives them. So the last of them move no earlier than
