@@ -1,7 +1,7 @@
 //! Serving clients: one thread for each session, and a bound on their number.
 
 use std::io;
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -15,6 +15,7 @@ use farhaul_units::Instant;
 use super::stop::Woken;
 use super::{Failure, Stop};
 use crate::disk::{Directory, ServedFile};
+use crate::keys::Who;
 
 /// How long a client may ask for nothing. People sit at the original's prompt, but a place must not be lost for ever.
 pub(super) const IDLE: Duration = Duration::from_secs(300);
@@ -197,7 +198,7 @@ pub(super) fn serve_all(
         source.each(stop, |(stream, peer)| {
             number += 1;
             let session_number = number;
-            let Some(is_idle) = places.take(most, session_number, &stream, peer.ip()) else {
+            let Some(is_idle) = places.take(most, session_number, &stream, peer) else {
                 return watch.hear(0, peer, News::Busy);
             };
             let begun = thread::Builder::new().name("original".into()).spawn_scoped(scope, move || {
@@ -221,7 +222,7 @@ struct Places(Mutex<Vec<Place>>);
 #[derive(Debug)]
 struct Place {
     session: u64,
-    host: IpAddr,
+    network: Who,
     /// A handle to hang up.
     stream: TcpStream,
     /// Whether its client has asked for nothing yet, or has all of it.
@@ -229,21 +230,21 @@ struct Place {
 }
 
 impl Places {
-    /// Takes a place. Without a free one, the oldest idle client of the host with the most places makes room, if the new client's
-    /// host has fewer. So no host keeps out the others by connections alone.
-    fn take(&self, most: usize, session: u64, stream: &TcpStream, host: IpAddr) -> Option<Arc<AtomicBool>> {
-        let (host, stream) = (host.to_canonical(), stream.try_clone().ok()?);
+    /// Takes a place. Without a free one, the oldest idle client of the network with the most places makes room, if the new
+    /// client's network has fewer. So no network keeps out or drives out the others by connections alone.
+    fn take(&self, most: usize, session: u64, stream: &TcpStream, peer: SocketAddr) -> Option<Arc<AtomicBool>> {
+        let (network, stream) = (Who::unlisted(peer), stream.try_clone().ok()?);
         let mut all = self.all();
         if all.len() >= most {
-            let of = |host: IpAddr| all.iter().filter(|place| place.host == host).count();
-            let largest = all.iter().map(|place| of(place.host)).max().filter(|&count| count > of(host))?;
-            let leaves = |place: &Place| place.is_idle.load(Ordering::Acquire) && of(place.host) == largest;
+            let of = |network: Who| all.iter().filter(|place| place.network == network).count();
+            let largest = all.iter().map(|place| of(place.network)).max().filter(|&count| count > of(network))?;
+            let leaves = |place: &Place| place.is_idle.load(Ordering::Acquire) && of(place.network) == largest;
             let at = all.iter().position(leaves)?;
             // Its thread sees the end of the connection.
             let _ = all.remove(at).stream.shutdown(Shutdown::Both);
         }
         let is_idle = Arc::new(AtomicBool::new(true));
-        all.push(Place { session, host, stream, is_idle: Arc::clone(&is_idle) });
+        all.push(Place { session, network, stream, is_idle: Arc::clone(&is_idle) });
         Some(is_idle)
     }
 
@@ -270,13 +271,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn idle_clients_of_one_host_make_room_for_those_of_others() {
+    fn idle_clients_of_one_network_make_room_for_those_of_others() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let connect = || {
-            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-            (client, listener.accept().unwrap().0)
-        };
-        let [one, other]: [IpAddr; 2] = [[192, 0, 2, 1].into(), [192, 0, 2, 2].into()];
+        let connect = || connect(&listener);
+        let [one, other] = [at("192.0.2.1:1"), at("192.0.3.1:1")];
         let places = Places::default();
         let mut held = Vec::new();
         for session in 0..4 {
@@ -294,5 +292,32 @@ mod tests {
         assert!(places.take(4, 6, &stream, other).is_none(), "nobody is idle but its own");
         places.leave(0);
         assert!(places.take(4, 7, &stream, other).is_some());
+    }
+    #[test]
+    fn many_addresses_of_one_network_drive_out_nobody_else() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let (places, mut held) = (Places::default(), Vec::new());
+        for (session, (from, has_place)) in [
+            ("[2001:db8:1::1]:1", true),
+            ("[2001:db8:2::1]:1", true),
+            ("[2001:db8:3::1]:1", true),
+            ("[2001:db8:3::2]:1", false),
+            ("[2001:db8:3:1::1]:1", false),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            held.push(connect(&listener));
+            assert_eq!(places.take(2, session as u64, &held[session].1, at(from)).is_some(), has_place, "{from}");
+        }
+    }
+
+    fn connect(listener: &TcpListener) -> (TcpStream, TcpStream) {
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap().0)
+    }
+
+    fn at(address: &str) -> SocketAddr {
+        address.parse().unwrap()
     }
 }
