@@ -64,4 +64,5 @@ pub(crate) use single::unix_seconds;
 pub(crate) use single::{IncomingFile, ServedFile};
 pub use source::DiskSource;
 pub use store::DiskStore;
+pub(crate) use temporary::MUNGED;
 pub use umask::umask;

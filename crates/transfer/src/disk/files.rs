@@ -40,7 +40,7 @@ use super::directory::{Directory, is_same, kind, mtime};
 use super::failure::failure;
 use super::owners::OwnerNames;
 use super::target::words;
-use super::temporary::refuse_temporary;
+use super::temporary::refuse_reserved;
 use crate::event::FileChange;
 
 /// Files that count once, however many ranges of them are read: as many as a client reads at a time. And files that were written here
@@ -99,7 +99,7 @@ impl<'a, G: Guard> DiskFiles<'a, G> {
             }
             found => found?,
         };
-        refuse_temporary(&found.1)?;
+        refuse_reserved(&found.1)?;
         Ok(found)
     }
 }

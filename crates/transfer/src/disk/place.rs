@@ -13,7 +13,7 @@ use super::lock_wait::LockWait;
 use super::remains::{Remain, Remains};
 use super::scratch::scratch_in;
 use super::target::Target;
-use super::temporary::refuse_temporary;
+use super::temporary::refuse_reserved;
 use super::umask::umask;
 use crate::keys::Permit;
 
@@ -166,7 +166,7 @@ impl Places {
             }
             _ => name.clone(),
         };
-        refuse_temporary(&name)?;
+        refuse_reserved(&name)?;
         if parents.is_empty() {
             let (directory, claims) = (Arc::clone(&self.root), Arc::clone(&self.claims));
             return Ok(Some(StoredPlace { directory, name, claims, parents: RelPath::root() }));

@@ -17,7 +17,7 @@ use super::partial::{Commitment, Partial};
 use super::properties::Wanted;
 use super::source_file::SourceFile;
 use super::target::Target;
-use super::temporary::{is_temporary, refuse_temporary};
+use super::temporary::{is_temporary, refuse_reserved};
 use super::umask::umask;
 
 /// Mode of a new file before the umask. The protocols carry none.
@@ -57,7 +57,7 @@ impl IncomingPlace {
     /// The name is taken by something that is no regular file, the disk has no room, or the system refuses.
     pub(crate) fn begin(&self, name: &Component, size: u64) -> Result<IncomingFile, Failure> {
         let name = self.name.as_ref().unwrap_or(name);
-        refuse_temporary(name)?;
+        refuse_reserved(name)?;
         Target { directory: &self.directory, name }.check(&self.claims)?;
         let free = self.directory.free_space().map_err(|error| failure("ask for the free space", error))?;
         if size > free {

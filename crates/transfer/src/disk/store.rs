@@ -28,7 +28,7 @@ use super::remains::Remain;
 use super::source_file::size;
 use super::surplus::Surplus;
 use super::target::Target;
-use super::temporary::refuse_temporary;
+use super::temporary::refuse_reserved;
 use super::umask::umask;
 use crate::keys::Permit;
 
@@ -125,7 +125,7 @@ impl DiskStore {
                 None => Self::into_directory(directory),
             }),
             Err(_) if is_directory => {
-                refuse_temporary(&name).map_err(io::Error::other)?;
+                refuse_reserved(&name).map_err(io::Error::other)?;
                 let (directory, is_new) = parent.make_child(&name)?;
                 if is_new {
                     no_modes_here(directory.set_mode(0o777 & !umask()))?;

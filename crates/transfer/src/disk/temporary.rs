@@ -6,6 +6,8 @@ use farhaul_session::{Component, FailCode, Failure};
 const PARTIAL: &str = ".fhpart";
 /// Suffix of their journals.
 const JOURNAL: &str = ".fhjournal";
+/// What stands before the target of a link that leads nowhere. Nobody has a directory of this name.
+pub(crate) const MUNGED: &[u8] = b"/farhaul-munged/";
 /// Hexadecimal digits of the 64 random bits in a temporary name.
 const RANDOM_DIGITS: usize = 16;
 /// Longest part of a file's own name within its temporary names: 255 bytes less two dots, the digits and the longer suffix.
@@ -60,12 +62,17 @@ pub(super) fn is_temporary(name: &Component) -> bool {
     is_partial(name) || is_journal(name)
 }
 
-/// Refuses such a name for an entry. It would be left out of copies and lists, and removed as a left-over.
-pub(super) fn refuse_temporary(name: &Component) -> Result<(), Failure> {
-    match is_temporary(name) {
-        true => Err(Failure::new(FailCode::NameRefused, "names of incomplete files are for incomplete files")),
-        false => Ok(()),
-    }
+/// Refuses such a name for an entry, which would be left out of copies and lists, and removed as a left-over. Refuses the name
+/// into which munged links lead as well.
+pub(super) fn refuse_reserved(name: &Component) -> Result<(), Failure> {
+    let why = if is_temporary(name) {
+        "names of incomplete files are for incomplete files"
+    } else if MUNGED[1..MUNGED.len() - 1].eq_ignore_ascii_case(name.as_bytes()) {
+        "nothing may have this name, because munged links of clients would lead there"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::new(FailCode::NameRefused, why))
 }
 
 fn has_form(name: &Component, suffix: &str) -> bool {
@@ -100,6 +107,12 @@ mod tests {
             ".a.0123456789abcdef.fhpart2",
         ] {
             assert!(!is_temporary(&Component::new(name.as_bytes()).unwrap()), "{name}");
+        }
+    }
+    #[test]
+    fn no_entry_gets_the_name_into_which_munged_links_lead() {
+        for (name, may) in [("farhaul-munged", false), ("Farhaul-Munged", false), ("farhaul-munged2", true)] {
+            assert_eq!(refuse_reserved(&Component::new(name.as_bytes()).unwrap()).is_ok(), may, "{name}");
         }
     }
 }

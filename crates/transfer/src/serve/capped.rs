@@ -9,6 +9,7 @@ use farhaul_session::{
 };
 use farhaul_udp::Clock;
 
+use crate::disk::MUNGED;
 use crate::keys::{Claim, Permit};
 use crate::session::file::Holding;
 
@@ -31,9 +32,6 @@ pub(crate) struct Capped<T> {
 
 /// Waits for the rate between two answers to the peer. As long as a wait for one portion of data.
 const TURN: Duration = Duration::from_millis(100);
-
-/// What stands before the target of a link that leads nowhere. Nobody has a directory of this name.
-const MUNGED: &[u8] = b"/farhaul-munged/";
 
 impl<T> Capped<T> {
     /// `holding` counts the waits for the cap of the rate.
@@ -346,6 +344,11 @@ mod tests {
             let source = DiskSource::new(&[base.join(".")], true).unwrap().under_rules(&rules).unwrap();
             let Next::Entry(sent) = capped(source).next_entry(EntryId(0)) else { panic!() };
             assert_eq!(sent.link_target(), Some(&b"../../secret"[..]));
+            // At the root of the host, the link would lead there.
+            let path = RelPath::parse(b"farhaul-munged").unwrap();
+            let somewhere = Entry::new(path, EntryKind::Directory, 0, 0o755, Mtime::default());
+            let made = store.make_dir(EntryId(1), &somewhere);
+            assert_eq!(made.map_err(|failure| failure.code), Err(FailCode::NameRefused));
         }
         std::fs::remove_dir_all(&base).unwrap();
     }

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::super::directory::{Directory, no_modes_here, split_last};
 use super::super::failure::cannot_make;
 use super::super::held::Place;
-use super::super::temporary::refuse_temporary;
+use super::super::temporary::refuse_reserved;
 use super::super::umask::umask;
 use super::failed;
 use crate::event::FileChange;
@@ -210,7 +210,7 @@ fn make_all(
         at = match at.child(&name) {
             Ok(child) => child,
             Err(Errno::NOENT) => {
-                refuse_temporary(&name)?;
+                refuse_reserved(&name)?;
                 guard.charge_file()?;
                 make_directory(&at, &name)?;
                 at.child(&name).map_err(|error| failed("open", error))?
