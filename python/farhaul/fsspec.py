@@ -224,8 +224,9 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         fsspec passes keyword arguments on to the directories below, but not ``on_error``.
         """
         handler = below or on_error
-        listed = super()._walk(path, maxdepth, topdown, _unless_missing(handler), below=handler, **kwargs)
-        async for entries in listed:
+        # By names, because fsspec up to 2025.12 does not know `topdown` here, and hands it on as any other argument.
+        arguments = {"maxdepth": maxdepth, "topdown": topdown, "on_error": _unless_missing(handler), "below": handler, **kwargs}
+        async for entries in super()._walk(path, **arguments):
             yield entries
 
     def walk(
@@ -243,7 +244,8 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         With a function as ``on_error``, it is called with each failure, and may raise it.
         """
         handler = below or on_error
-        yield from super().walk(path, maxdepth, topdown, _unless_missing(handler), below=handler, **kwargs)
+        arguments = {"maxdepth": maxdepth, "topdown": topdown, "on_error": _unless_missing(handler), "below": handler, **kwargs}
+        yield from super().walk(path, **arguments)
 
     async def _exists(self, path: str, **kwargs: Any) -> bool:
         try:

@@ -15,6 +15,8 @@ import farhaul
 
 fsspec = pytest.importorskip("fsspec")
 
+from fsspec.asyn import AsyncFileSystem
+
 from farhaul._errors import _error
 from farhaul.fsspec import FarhaulFileSystem, FarhaulSshFileSystem
 
@@ -113,6 +115,20 @@ def test_more_entries_than_a_page_has_are_listed(fs, root):
     for index in range(2500):
         (root / f"{index}").touch()
     assert len(fs.ls("/")) == 2500
+
+
+def test_walks_suit_an_fsspec_that_does_not_know_their_order(fs, root, monkeypatch):
+    walk = AsyncFileSystem._walk
+
+    # As it was from 2024.6 to 2025.12.
+    async def older(self, path, maxdepth=None, on_error="omit", **kwargs):
+        async for entries in walk(self, path, maxdepth=maxdepth, on_error=on_error, **kwargs):
+            yield entries
+
+    monkeypatch.setattr(AsyncFileSystem, "_walk", older)
+    (root / "a/b").mkdir(parents=True)
+    (root / "a/b/x").touch()
+    assert fs.find("/") == fs.glob("/**/x") == ["/a/b/x"]
 
 
 def test_ranges_are_those_of_slices(fs, root):
