@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 from fsspec.asyn import AbstractAsyncStreamedFile  # type: ignore[import-untyped]
 from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped]
 
-from ._errors import Error
+from ._errors import Error, IsADirectoryError
 from ._farhaul import OnDrop, RemoteWriter
 from ._parquet import Table
 from ._read_ahead import ReadAhead
@@ -48,7 +48,26 @@ class _Ending(AbstractBufferedFile):  # type: ignore[misc]
     _on_drop: OnDrop
 
 
-class FarhaulFile(_Ending):
+class _Sized:
+    """A file that is read, and whose size is that of the version which the first read finds."""
+
+    opened: OpenVersion | None = None
+    size: int | None
+    cache: Any
+
+    def seek(self, loc: int, whence: int = os.SEEK_SET) -> int:
+        if whence == os.SEEK_END and self.opened is not None:
+            self.opened.is_new = False
+        return super().seek(loc, whence)  # type: ignore[misc,no-any-return]
+
+    def _has_another_size(self) -> bool:
+        if self.opened is None or self.opened.size == self.size:
+            return False
+        self.size = self.cache.size = self.opened.size
+        return True
+
+
+class FarhaulFile(_Sized, _Ending):
     """A file that is read ahead, or written in pieces.
 
     A file that is written appears whole, or not at all. An exception in its ``with`` block gives it up.
@@ -89,7 +108,9 @@ class FarhaulFile(_Ending):
             path = fs._strip_protocol(path)
             details, tail = self._details_of(fs, path, reads_ahead)
             kwargs["size"] = details["size"]
-            self._opened = OpenVersion(fs, path, version_of(details), may_grow=not _is_read_from_the_end(path))
+            self.opened = open_version(fs, path, details)
+            # Other caches may have kept what belongs to the size.
+            self.opened.is_new &= reads_ahead
         super().__init__(fs, path, mode, block_size, autocommit, cache_type=cache_type, **kwargs)
         if mode == "rb":
             self._details = details
@@ -135,7 +156,14 @@ class FarhaulFile(_Ending):
         return self.fs._sync(self._fetch, start, end)  # type: ignore[no-any-return]
 
     async def _fetch(self, start: int, end: int) -> bytes:
-        return await self._opened.part(start, end)
+        assert self.opened is not None
+        return await self.opened.part(start, end)
+
+    def read(self, length: int | None = -1) -> bytes:
+        content: bytes = super().read(length)
+        if self._has_another_size() and (length is None or length < 0):
+            content += super().read()
+        return content
 
     def _read_ahead(self, cache: ReadAhead, tail: Future[bytes] | None) -> None:
         fs, path, version = self.fs, self.path, version_of(self.details)
@@ -310,12 +338,16 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-class FarhaulStreamedFile(AbstractAsyncStreamedFile):  # type: ignore[misc]
+class FarhaulStreamedFile(_Sized, AbstractAsyncStreamedFile):  # type: ignore[misc]
     """A file for tasks. One that is written appears with `close`, and an exception in its ``async with`` block gives it up."""
 
     _writer: RemoteWriter | None = None
-    opened: OpenVersion | None = None
-    """The version of a file that is read."""
+
+    async def read(self, length: int | None = -1) -> bytes:
+        content: bytes = await super().read(length)
+        if self._has_another_size() and (length is None or length < 0):
+            content += await super().read()
+        return content
 
     async def _fetch_range(self, start: int, end: int) -> bytes:
         assert self.opened is not None
@@ -347,6 +379,13 @@ class FarhaulStreamedFile(AbstractAsyncStreamedFile):  # type: ignore[misc]
             warnings.warn(
                 f"{self.path} was not closed, and is given up: nothing can be awaited any more", ResourceWarning, stacklevel=2
             )
+
+
+def open_version(fs: FarhaulFileSystem, path: str, details: dict[str, Any]) -> OpenVersion:
+    """The version of a file that is opened for reading."""
+    if details["type"] == "directory":
+        raise IsADirectoryError("IS_A_DIRECTORY", f"{fs.unstrip_protocol(path)} is a directory")
+    return OpenVersion(fs, path, version_of(details), may_grow=not _is_read_from_the_end(path))
 
 
 def _is_read_from_the_end(path: str) -> bool:

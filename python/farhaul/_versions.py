@@ -30,13 +30,19 @@ class OpenVersion:
     """The version of an open file.
 
     A file that only grew, as a log does, may go on: it is larger, and the first and the last bytes that were read of it are the same.
+    Before the first read nothing can be compared. Then it is opened at the version of the first answer, if `is_new`.
     """
+
+    size: int
+    """The size of the version at which it was opened."""
+    is_new: bool
+    """Nobody has depended on the size yet."""
 
     def __init__(self, fs: FarhaulFileSystem, path: str, version: Version, *, may_grow: bool) -> None:
         self._fs = fs
         self._path = path
-        self._size = version[0]
-        self._may_grow = may_grow
+        self.size = version[0]
+        self.is_new = self._may_grow = may_grow
         # All that were read. An answer of an earlier one may arrive later.
         self._versions = {version}
         # Where the first and the last bytes begin that were read, and what they are.
@@ -46,7 +52,9 @@ class OpenVersion:
         """Bytes of the file, or `FileChangedError`."""
         content, now = await self._fs._range_of(self._path, start, stop - start)
         if now not in self._versions:
-            if not self._may_grow or now[0] < self._size or not await self._is_as_it_was(now):
+            if self.is_new and not self._samples and now[0] >= self.size:
+                self._versions, self.size = {now}, now[0]
+            elif not self._may_grow or now[0] <= self.size or not await self._is_as_it_was():
                 self._fs._recent.forget()
                 raise has_changed(self._fs.unstrip_protocol(self._path))
             self._versions.add(now)
@@ -56,8 +64,8 @@ class OpenVersion:
             self._samples["last"] = (start + len(content) - len(end), end)
         return content
 
-    async def _is_as_it_was(self, now: Version) -> bool:
-        if self._samples and now[0] <= self._size:
+    async def _is_as_it_was(self) -> bool:
+        if not self._samples:
             return False
         for start, sample in list(self._samples.values()):
             if (await self._fs._range_of(self._path, start, len(sample)))[0] != sample:

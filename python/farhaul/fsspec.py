@@ -28,12 +28,12 @@ from fsspec.utils import stringify_path  # type: ignore[import-untyped]
 
 from ._errors import OF_ONE_PLACE, Error, NotADirectoryError, NotFoundError, UsageError
 from ._farhaul import RemoteFiles
-from ._open_files import BLOCK, FarhaulFile, FarhaulStreamedFile, close_written
+from ._open_files import BLOCK, FarhaulFile, FarhaulStreamedFile, close_written, open_version
 from ._parquet import Tables
 from ._pool import shared_files
 from ._properties import RecentProperties
 from ._url import bracketed, parts
-from ._versions import OpenVersion, Version, has_changed, version_of
+from ._versions import Version, has_changed, version_of
 
 _PIECE = 1 << 20
 """Bytes of one request of a whole file."""
@@ -564,8 +564,9 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         path = self._strip_protocol(path)
         info = await self._info_now(path) if mode == "rb" else None
         size = info["size"] if info else None
+        opened = open_version(self, path, info) if info else None
         file = FarhaulStreamedFile(self, path, mode, BLOCK, cache_type="none", size=size, **kwargs)
-        file.opened = OpenVersion(self, path, version_of(info), may_grow=True) if info else None
+        file.opened = opened
         return file
 
     def _sync(self, function: Any, *arguments: Any, **keywords: Any) -> Any:

@@ -563,6 +563,56 @@ def test_an_open_file_that_only_grows_goes_on_and_one_that_is_rewritten_and_long
             file.read(10)
 
 
+def test_a_file_that_is_replaced_before_its_first_read_is_read_whole_or_is_an_error(fs, root):
+    (root / "x").write_bytes(b"1" * 100)
+    with fs.open("/x") as first, fs.open("/x") as second, fs.open("/x", "r") as text:
+        replaced(root / "x", b"2" * 5_000_000)
+        assert first.read() == b"2" * 5_000_000 == second.read(10) + second.read()
+        assert text.read() == "2" * 5_000_000
+    for options in ({}, {"cache_type": "readahead"}):
+        with fs.open("/x", **options) as file:
+            if not options:
+                assert file.seek(-10, os.SEEK_END) == 4_999_990, "now the size counts"
+                file.seek(0)
+            replaced(root / "x", (b"3" if options else b"2") * 5_000_010)
+            with pytest.raises(farhaul.FileChangedError):
+                file.read(10)
+        replaced(root / "x", b"2" * 5_000_000)
+    with fs.open("/x") as file:
+        replaced(root / "x", b"3" * 10)
+        with pytest.raises(farhaul.FileChangedError):
+            file.read()
+
+
+async def test_so_is_a_file_of_tasks(server, root):
+    host, port = server.address.split(":")
+    fs = FarhaulFileSystem(host, int(port), asynchronous=True, skip_instance_cache=True)
+    (root / "x").write_bytes(b"1" * 100)
+    async with await fs.open_async("/x") as first, await fs.open_async("/x") as second:
+        replaced(root / "x", b"2" * 1000)
+        assert await first.read() == b"2" * 1000
+        second.seek(0, os.SEEK_END)
+        second.seek(0)
+        with pytest.raises(farhaul.FileChangedError):
+            await second.read()
+    (root / "x.zip").write_bytes(b"1" * 100)
+    async with await fs.open_async("/x.zip") as archive:
+        assert await archive.read(10) == b"1" * 10
+        with open(root / "x.zip", "ab") as file:
+            file.write(b"1")
+        with pytest.raises(farhaul.FileChangedError):
+            await archive.read(10)
+    with pytest.raises(IsADirectoryError):
+        await fs.open_async("/")
+
+
+def test_a_directory_is_no_file(fs, root):
+    (root / "d").mkdir()
+    for path in ("/", "/d"):
+        with pytest.raises(IsADirectoryError, match="is a directory"):
+            fs.open(path)
+
+
 async def test_a_file_of_tasks_is_of_one_version_too(server, root):
     host, port = server.address.split(":")
     fs = FarhaulFileSystem(host, int(port), asynchronous=True, skip_instance_cache=True)
