@@ -1,9 +1,9 @@
 """Types of the extension module, written by hand. `stubtest` compares them with it."""
 
 import builtins
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Generic, Literal, Self, TypeVar, Unpack, final
+from typing import Any, Literal, Self, TypeVar, Unpack, final
 
 from _typeshed import FileDescriptorLike, ReadableBuffer, WriteableBuffer
 
@@ -16,8 +16,9 @@ _Result_co = TypeVar("_Result_co", covariant=True)
 __version__: str
 
 @final
-class AsyncCall(Generic[_Result_co]):
-    """A call of a task: await it, as a coroutine. It does nothing before that.
+class AsyncCall(Coroutine[Any, Any, _Result_co]):
+    """A call of a task: await it, as a coroutine. Before that it reads, sends and accepts nothing. Only `Stream.connect_async` and what
+    a `RemoteWriter` sends begin at once.
 
     The task takes the result in the step in which it goes on. So a call that was cancelled has read, sent and accepted nothing that
     its task did not get.
@@ -629,6 +630,9 @@ def _wait_idle() -> None:
 
 def _end() -> None:
     """Lets no thread come back to the interpreter from now on, and waits for those on the way and for closed connections."""
+
+def _has_ended() -> bool:
+    """Whether `_end` was called."""
 
 def _register(name: str, controller: Callable[[], Controller]) -> None:
     """Gives a name to a class in this process."""

@@ -23,7 +23,7 @@ from fsspec.asyn import AbstractAsyncStreamedFile  # type: ignore[import-untyped
 from fsspec.spec import AbstractBufferedFile  # type: ignore[import-untyped]
 
 from ._errors import Error, IsADirectoryError
-from ._farhaul import OnDrop, RemoteWriter
+from ._farhaul import OnDrop, RemoteWriter, _has_ended
 from ._parquet import Table
 from ._read_ahead import ReadAhead
 from ._versions import OpenVersion, version_of
@@ -52,7 +52,7 @@ class _Sized:
     """A file that is read, and whose size is that of the version which the first read finds."""
 
     opened: OpenVersion | None = None
-    size: int | None
+    size: Any
     cache: Any
 
     def seek(self, loc: int, whence: int = os.SEEK_SET) -> int:
@@ -267,7 +267,7 @@ class FarhaulFile(_Sized, _Ending):
             self._abandon("nobody can commit it any more")
         elif is_failing or (handled is not None and id(handled) != self._handled):
             self._abandon("an exception ended its writer")
-        elif sys.is_finalizing():
+        elif sys.is_finalizing() or _has_ended():
             self._abandon("the interpreter ended before")
         elif self.fs.loop is _running_loop():
             # This thread must not wait for its own loop.

@@ -27,7 +27,7 @@ from fsspec.callbacks import DEFAULT_CALLBACK, Callback  # type: ignore[import-u
 from fsspec.utils import stringify_path  # type: ignore[import-untyped]
 
 from ._errors import OF_ONE_PLACE, Error, NotADirectoryError, NotFoundError, UsageError
-from ._farhaul import RemoteFiles
+from ._farhaul import RemoteFiles, _has_ended
 from ._open_files import BLOCK, FarhaulFile, FarhaulStreamedFile, close_written, open_version
 from ._parquet import Tables
 from ._pool import shared_files
@@ -568,6 +568,14 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         file = FarhaulStreamedFile(self, path, mode, BLOCK, cache_type="none", size=size, **kwargs)
         file.opened = opened
         return file
+
+    @property
+    def loop(self) -> Any:
+        """The event loop of its requests. Behind the end of the package, nobody there answers any more."""
+        if _has_ended():
+            why = "the program ends, and farhaul has ended before"
+            raise Error("FAILED", why, "register functions of atexit after the import of farhaul")
+        return super().loop
 
     def _sync(self, function: Any, *arguments: Any, **keywords: Any) -> Any:
         return sync(self.loop, function, *arguments, **keywords)

@@ -117,6 +117,12 @@ pub(crate) fn end(py: Python<'_>) {
     });
 }
 
+/// Whether the gate is closed: then other threads than the one that ends the interpreter do not come back to Python.
+#[pyfunction(name = "_has_ended")]
+pub(crate) fn has_ended() -> bool {
+    STATE.load(Ordering::Acquire) & CLOSED != 0
+}
+
 /// Forgets those who are passing, which a fork does not copy.
 #[pyfunction(name = "_after_fork")]
 pub(crate) fn after_fork() {

@@ -62,7 +62,7 @@ mod _farhaul {
     #[pymodule_export]
     use crate::files::{RemoteFiles, RemoteWriter};
     #[pymodule_export]
-    use crate::gate::{after_fork, end, wait_idle};
+    use crate::gate::{after_fork, end, has_ended, wait_idle};
     #[pymodule_export]
     use crate::keys::make_key;
     #[pymodule_export]

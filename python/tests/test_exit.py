@@ -111,3 +111,28 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
 print('begun', flush=True)
 """
     assert ended(WORK + fork, 0) == []
+
+
+AT_EXIT = """
+import atexit, sys
+
+def use():
+    for fails in (lambda: fs.ls("/"), lambda: fs.open("/x"), lambda: file.write(bytes(10_000_000))):
+        try:
+            fails()
+        except OSError as error:
+            print(error.code)
+
+atexit.register(use)
+import farhaul.fsspec
+fs = farhaul.fsspec.FarhaulFileSystem(sys.argv[1], int(sys.argv[2]))
+# The program leaves it open in a way that nobody finds.
+file = fs.open("/y", "wb")
+farhaul._open_files._written.clear()
+fs.ls("/")
+"""
+
+
+def test_a_function_that_uses_a_file_system_after_the_end_of_the_package_gets_an_error(server):
+    ended = subprocess.run([sys.executable, "-c", AT_EXIT, *server.address.split(":")], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, "FAILED\n" * 3), ended.stderr
