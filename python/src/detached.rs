@@ -3,6 +3,7 @@
 //! A drop may wait for a port: the last handle of a connection ends it, and a wait that is given up is withdrawn. The thread that has
 //! the port may wait for the interpreter, because a controller in Python is called with it.
 
+use std::mem;
 use std::ops::{Deref, DerefMut};
 
 use pyo3::prelude::*;
@@ -11,8 +12,8 @@ use crate::gate::{detach, try_pass};
 
 /// Drops a value without the interpreter's lock, whether this thread has it or not.
 pub(crate) fn let_go<T: Send>(value: T) {
-    // Behind the end of the interpreter, nobody waits for its lock.
-    let Some(_passing) = try_pass() else { return };
+    // Behind the end of the interpreter, this thread would not come back with its lock, and must not wait with it.
+    let Some(_passing) = try_pass() else { return mem::forget(value) };
     let mut value = Some(value);
     // Without an interpreter there is no lock of it.
     Python::try_attach(|py| {

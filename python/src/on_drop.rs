@@ -1,6 +1,10 @@
 //! The end of an object, for objects that must know whether an exception ends them.
 
+use std::mem;
+
 use pyo3::prelude::*;
+
+use crate::gate::try_pass;
 
 /// Calls a function when it is dropped, with whether an exception is on its way to somebody who catches it. `__del__` cannot know that:
 /// the interpreter hides the exception from it.
@@ -18,6 +22,8 @@ impl OnDrop {
 impl Drop for OnDrop {
     fn drop(&mut self) {
         let Some(call) = self.0.take() else { return };
+        // Behind the end of the interpreter, another thread would not come back from the call.
+        let Some(_passing) = try_pass() else { return mem::forget(call) };
         // Without an interpreter there is nobody to be called.
         Python::try_attach(|py| {
             let on_its_way = PyErr::take(py);

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pyo3::prelude::*;
 
 use crate::error::controller_failed;
+use crate::gate::hold;
 
 /// Failures that are kept. The oldest is forgotten.
 const KEPT: usize = 64;
@@ -27,6 +28,7 @@ impl Failure {
     pub(crate) fn raised(self) -> PyErr {
         let Self { controller, callback, error } = self;
         Python::attach(|py| {
+            let _passing = hold(py);
             let what = error.value(py).str().map(|text| text.to_string()).unwrap_or_default();
             let kind = error.get_type(py).name().map(|name| name.to_string()).unwrap_or_default();
             let message = format!("the controller {controller} raised {kind} in {callback}: {what}");
