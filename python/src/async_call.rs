@@ -1,7 +1,7 @@
 //! Calls of tasks: futures of Rust as coroutines of Python.
 //!
-//! A call does nothing before it is awaited. Then its task polls the future, in the step in which it takes the result. A cancellation
-//! comes between two steps, so a call that was cancelled has taken nothing that its task did not get.
+//! A call that is awaited is polled by its task, in the step in which it takes the result. A cancellation comes between two steps, so a
+//! call that was cancelled has taken nothing that its task did not get. Connects, and what a writer of a file sends, begin with the call.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 
 use crate::event_loop::LoopPlace;
 use crate::fork::OfProcess;
-use crate::gate::{detach, hold};
+use crate::gate::{detach, hold, try_pass};
 
 /// The result of a future, before it is an object of Python.
 pub(crate) type Outcome = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
@@ -68,6 +68,9 @@ impl AsyncCall {
         let Some(call) = &mut *place else {
             return Err(PyRuntimeError::new_err("this call has ended: make another one"));
         };
+        if call.place.is_waiting() {
+            return Err(PyRuntimeError::new_err("another task awaits this call"));
+        }
         call.is_awaited = true;
         let (future, waker) = (&mut call.future, call.place.waker());
         let polled = detach(py, || future.as_mut().poll(&mut Context::from_waker(waker)));
@@ -133,17 +136,19 @@ impl AsyncCall {
 impl Drop for AsyncCall {
     /// Reports a call that nobody awaited, as Python does for its coroutines: a write, for instance, has not happened.
     fn drop(&mut self) {
-        if self.lock().is_ok_and(|call| call.as_ref().is_some_and(|call| !call.is_awaited)) {
-            Python::try_attach(|py| {
-                let current = PyErr::take(py);
+        let Some(_passing) = try_pass() else { return };
+        Python::try_attach(|py| {
+            // First, because everything else may need its place.
+            let current = PyErr::take(py);
+            if self.lock().is_ok_and(|call| call.as_ref().is_some_and(|call| !call.is_awaited)) {
                 let kind = py.get_type::<PyRuntimeWarning>();
                 if let Err(error) = PyErr::warn(py, &kind, c"a call of farhaul was never awaited", 1) {
                     error.write_unraisable(py, None);
                 }
-                if let Some(current) = current {
-                    current.restore(py);
-                }
-            });
-        }
+            }
+            if let Some(current) = current {
+                current.restore(py);
+            }
+        });
     }
 }

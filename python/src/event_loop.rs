@@ -95,6 +95,15 @@ impl Ends {
     }
 }
 
+impl Drop for Ends {
+    /// Lets the tasks go that wait for ever, because their loop was closed: they hold their calls, which hold the notifier.
+    fn drop(&mut self) {
+        let promises = std::mem::take(&mut lock(&self.notifier.waiting).promises);
+        // Behind the lock, which the calls take when they are dropped.
+        drop(promises);
+    }
+}
+
 #[pymethods]
 impl LoopDriver {
     /// Tells the tasks of the calls that were woken. The loop calls it when the socket has bytes.
@@ -135,6 +144,11 @@ impl LoopPlace {
     /// Wakes the call.
     pub(crate) const fn waker(&self) -> &Waker {
         &self.waker
+    }
+
+    /// Whether a task waits here.
+    pub(crate) fn is_waiting(&self) -> bool {
+        lock(&self.notifier.waiting).promises.contains_key(&self.number)
     }
 
     /// What the task gives its loop in order to wait for the waker. Call it on the loop's thread, which no waker overtakes.

@@ -333,3 +333,14 @@ async def test_a_call_that_nobody_awaits_is_reported(pair):
     with pytest.raises(asyncio.CancelledError):
         await cancelled
     near.read_async(1).close()
+
+
+async def test_a_second_task_that_awaits_a_call_gets_an_error_and_the_first_one_the_result(pair):
+    near, far = pair
+    call = near.read_async(3)
+    first = asyncio.create_task(call)
+    await asyncio.sleep(0)
+    with pytest.raises(RuntimeError, match="another task awaits this call"):
+        await call
+    far.write(b"abc")
+    assert await first == b"abc"

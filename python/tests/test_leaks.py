@@ -152,6 +152,24 @@ def test_connects_and_accepts_that_are_cancelled(kept):
     asyncio.run(cancel_all())
 
 
+def test_calls_that_wait_while_their_loop_is_closed(kept):
+    async def read(stream):
+        await stream.read_async(1)
+
+    async def begin(address):
+        stream = await farhaul.Stream.connect_async(address, plain=True)
+        asyncio.ensure_future(read(stream))
+        await asyncio.sleep(0)
+
+    with farhaul.listen(plain=True) as listener:
+        for _ in range(SLOW_TIMES):
+            loop = asyncio.new_event_loop()
+            # It says that a task was destroyed that waited.
+            loop.set_exception_handler(lambda loop, context: None)
+            loop.run_until_complete(begin(listener.address))
+            loop.close()
+
+
 def test_servers_of_tasks(kept):
     async def echo(reader, writer):
         async with writer:
