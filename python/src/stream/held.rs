@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use farhaul::security::PublicKey;
 use farhaul::{AsyncStream, ConnectionLost, Error, Stats, Stream as Connection};
@@ -141,8 +141,13 @@ impl Reading {
         let len = self.held.returned().read(out)?;
         match &mut self.stream {
             Some(stream) if len == 0 => {
-                let mut out = ReadBuf::new(out);
-                Pin::new(stream).poll_read(cx, &mut out).map_ok(|()| out.filled().len())
+                let mut read = ReadBuf::new(out);
+                ready!(Pin::new(stream).poll_read(cx, &mut read))?;
+                match read.filled().len() {
+                    // Another thread may have finished it meanwhile, and put the rest there.
+                    0 => Poll::Ready(self.held.returned().read(out)),
+                    len => Poll::Ready(Ok(len)),
+                }
             }
             _ => Poll::Ready(Ok(len)),
         }
