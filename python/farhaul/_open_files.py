@@ -37,6 +37,8 @@ _READ_FROM_THE_END = (".parquet", ".parq", ".pq", ".arrow", ".feather", ".orc", 
 """Names of formats whose readers begin with the end of the file. It is requested when the file is opened."""
 _TAIL = 64 << 10
 """Bytes of that end: what pyarrow reads first."""
+_HANDLED = "_farhaul_files"
+"""Attribute of an exception: the numbers of the files that were opened while it was handled."""
 _OPENING = 60.0
 """Seconds until a file that is opened for writing gets a place among the eight of a connection."""
 
@@ -94,8 +96,12 @@ class FarhaulFile(_Sized, _Ending):
         self._writer: RemoteWriter | None = None
         self._number = next(_numbers)
         self._process = os.getpid()
-        # An exception that somebody handles already, while the file is opened, does not end it.
-        self._handled = id(sys.exception())
+        # An exception that somebody handles already, while the file is opened, does not end it. It is marked, because to keep it would
+        # keep the frames that it went through, and with them this file.
+        if (handled := sys.exception()) is not None:
+            vars(handled).setdefault(_HANDLED, set()).add(self._number)
+        # Nor does one that ended an earlier statement of an interactive session.
+        self._earlier = getattr(sys, "last_value", None)
         # In a transaction, a file waits under another name.
         self._temporary: str | None = None
         if mode != "rb" and not autocommit:
@@ -193,8 +199,13 @@ class FarhaulFile(_Sized, _Ending):
         if writer is None:
             raise ValueError("I/O operation on a file that was given up")
         content = self.buffer.getbuffer()
+        sending: list[asyncio.Task[Any] | None] = []
 
         async def send() -> None:
+            sending.append(asyncio.current_task())
+            if self._writer is not writer:
+                # It was given up before this began.
+                return
             if len(content):
                 await writer.write(content)
             if final:
@@ -204,17 +215,23 @@ class FarhaulFile(_Sized, _Ending):
         try:
             self.fs._sync(send)
         except BaseException:
+            # Ctrl-C ends the wait alone.
+            for task in filter(None, sending):
+                self.fs.loop.call_soon_threadsafe(task.cancel)
             self._give_up()
             raise
         finally:
-            content.release()
+            # A write that is being cancelled has it for a moment longer.
+            with contextlib.suppress(BufferError):
+                content.release()
         if final:
             self._writer = None
         return True
 
     def _give_up(self) -> None:
         writer, self._writer = self._writer, None
-        if writer is not None:
+        # That of a parent process goes on.
+        if writer is not None and self._process == os.getpid():
             writer.discard()
 
     def commit(self) -> None:
@@ -265,7 +282,7 @@ class FarhaulFile(_Sized, _Ending):
             self._abandon()
         elif self._temporary is not None:
             self._abandon("nobody can commit it any more")
-        elif is_failing or (handled is not None and id(handled) != self._handled):
+        elif is_failing or (handled is not None and self._number not in getattr(handled, _HANDLED, ())):
             self._abandon("an exception ended its writer")
         elif sys.is_finalizing() or _has_ended():
             self._abandon("the interpreter ended before")
@@ -299,11 +316,11 @@ def _inherit(kind: type[FarhaulFile], attributes: dict[str, Any], is_failing: bo
 
 def close_written() -> None:
     """Closes the files that nobody has closed, at the end of the program. If an exception ended it, they are given up."""
-    is_failing = getattr(sys, "last_value", None) is not None
+    last = getattr(sys, "last_value", None)
     with contextlib.ExitStack() as stack:
         for file in list(_written.values()):
             if not file.closed and file._process == os.getpid() and file._temporary is None:
-                stack.callback(_end, file, is_failing)
+                stack.callback(_end, file, last is not None and last is not file._earlier)
 
 
 def _end(file: FarhaulFile, is_failing: bool) -> None:

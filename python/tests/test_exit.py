@@ -134,5 +134,7 @@ fs.ls("/")
 
 
 def test_a_function_that_uses_a_file_system_after_the_end_of_the_package_gets_an_error(server):
-    ended = subprocess.run([sys.executable, "-c", AT_EXIT, *server.address.split(":")], capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(
+        [sys.executable, "-c", AT_EXIT, *server.address.split(":")], capture_output=True, text=True, timeout=60
+    )
     assert (ended.returncode, ended.stdout) == (0, "FAILED\n" * 3), ended.stderr

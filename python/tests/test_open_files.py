@@ -1,5 +1,6 @@
 """Files that are written through wrappers, which drop the file that they were given and do not close it."""
 
+import asyncio
 import bz2
 import gc
 import gzip
@@ -10,6 +11,7 @@ import pickle
 import subprocess
 import sys
 import tarfile
+import threading
 import zipfile
 
 import pytest
@@ -138,6 +140,24 @@ def test_an_exception_that_is_handled_already_ends_no_file(fs, root):
     assert gzip.decompress((root / "x").read_bytes()) == CONTENT
 
 
+def test_another_exception_at_the_place_of_one_that_was_handled_ends_its_file(fs, root):
+    try:
+        raise LookupError
+    except LookupError as error:
+        place = id(error)
+        file = fs.open("/x", "wb")
+    file.write(CONTENT)
+    others = []
+    while id(others[-1] if others else None) != place:
+        others.append(LookupError())
+    try:
+        raise others.pop()
+    except LookupError:
+        with pytest.warns(ResourceWarning, match="/x was not closed"):
+            del file
+    assert not list(root.iterdir())
+
+
 def test_a_file_of_a_transaction_that_a_wrapper_leaves_open_is_whole_at_its_end(fs, root):
     with fs.transaction:
         gzip_file(fs, "/x", False)
@@ -225,6 +245,59 @@ def test_an_exception_that_ends_the_program_gives_its_files_up(server, root):
     ended = run(server, "raise LookupError", "-Wdefault::ResourceWarning")
     assert ended.returncode == 1 and ended.stderr.count("was not closed, and is given up") == 4, ended.stderr
     assert not list(root.iterdir())
+
+
+def test_an_exception_that_came_before_a_file_was_opened_does_not_end_it(server, root):
+    # As in an interactive session.
+    session = "sys.last_value = LookupError()\nlater = fs.open('/later', 'wb')\nlater.write(b'content')"
+    ended = run(server, session, "-Wdefault::ResourceWarning")
+    assert ended.returncode == 0 and ended.stderr.count("was not closed, and is given up") == 4, ended.stderr
+    assert [path.name for path in root.iterdir()] == ["later"] and (root / "later").read_bytes() == b"content"
+
+
+def test_a_child_drops_a_large_file_of_its_parent_without_a_word(server, root):
+    drop = """
+large = fs.open("/large", "wb")
+large.write(bytes(5_000_000))
+import os
+if not os.fork():
+    del large
+    sys.exit(0)
+os.wait()
+"""
+    ended = run(server, drop, "-Wignore")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert (root / "large").read_bytes() == bytes(5_000_000)
+
+
+class SlowWriter:
+    def __init__(self):
+        self.happened = []
+        self.has_ended = threading.Event()
+
+    async def write(self, content):
+        try:
+            with memoryview(content):
+                await asyncio.sleep(100)
+        finally:
+            self.has_ended.set()
+
+    async def finish(self):
+        self.happened.append("finished")
+
+    def discard(self):
+        self.happened.append("discarded")
+
+
+def test_ctrl_c_during_an_upload_gives_the_file_up(fs, interrupt):
+    file, writer = fs.open("/x", "wb"), SlowWriter()
+    file._initiate_upload = lambda: setattr(file, "_writer", writer)
+    file.write(CONTENT)
+    interrupt(0.3)
+    with pytest.raises(KeyboardInterrupt):
+        file.close()
+    assert writer.has_ended.wait(20) and writer.happened == ["discarded"]
+    file.discard()
 
 
 def test_a_child_does_not_end_the_files_of_its_parent(server, root):
