@@ -1,10 +1,12 @@
 //! Messages: a plain connection that keeps their boundaries.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use farhaul::{
-    AsyncMessageSocket, Error as ConnectionError, Listener as Port, MessageSocket as Connection, Received, SendOptions,
+    AsyncMessageSocket, ConnectionLost, Error as ConnectionError, Listener as Port, MessageSocket as Connection,
+    Received, SendOptions, Stats as ConnectionStats,
 };
 use farhaul_transfer::{Code, Environment, Error, HostPort, Settings};
 use pyo3::prelude::*;
@@ -23,11 +25,19 @@ use crate::wait::wait;
 
 /// Sends and receives whole messages over a plain connection.
 #[pyclass(module = "farhaul", frozen, weakref)]
-pub(crate) struct MessageSocket(OfProcess<Inner>);
+pub(crate) struct MessageSocket(OfProcess<Arc<Inner>>);
 
 struct Inner {
-    connection: Connection,
+    state: Mutex<State>,
+    /// Messages that had arrived when the connection was finished, and were not received.
+    unread: Mutex<VecDeque<Vec<u8>>>,
     peer: String,
+}
+
+/// A connection until this side ends it: then its port, descriptors and thread are free, although the object lives on.
+enum State {
+    Open(Connection),
+    Ended { stats: Box<ConnectionStats>, is_finished: bool },
 }
 
 /// A port to which others connect for messages.
@@ -81,7 +91,7 @@ impl MessageSocket {
         timeout: Option<f64>,
     ) -> PyResult<()> {
         let inner = self.0.get()?;
-        let (socket, options) = (inner.waiting(), options_of(ttl, in_order)?);
+        let (socket, options) = (inner.opened()?, options_of(ttl, in_order)?);
         let sent = wait(py, limit(timeout)?, socket.send_with(message.bytes(), options))?;
         sent.map_err(|error| of_connection(&error, &inner.peer))
     }
@@ -90,8 +100,13 @@ impl MessageSocket {
     #[pyo3(signature = (size = 1048576, /, *, timeout = None))]
     fn recv<'py>(&self, py: Python<'py>, size: usize, timeout: Option<f64>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let inner = self.0.get()?;
-        let (socket, mut room) = (inner.waiting(), vec![0; size]);
-        let received = wait(py, limit(timeout)?, socket.recv(&mut room))?;
+        let mut room = vec![0; size];
+        let received = match inner.waiting() {
+            Ok(socket) => wait(py, limit(timeout)?, Detached::new(socket).recv(&mut room))?,
+            Err(ConnectionError::Finished) => Ok(None),
+            Err(error) => Err(error),
+        };
+        let received = received.map(|received| received.or_else(|| inner.kept(&mut room)));
         let message = message(received, &inner.peer, &room)?;
         Ok(message.map(|message| PyBytes::new(py, message)))
     }
@@ -106,7 +121,7 @@ impl MessageSocket {
         in_order: bool,
     ) -> PyResult<Bound<'py, AsyncCall>> {
         let inner = self.0.get()?;
-        let (socket, options, peer) = (inner.waiting(), options_of(ttl, in_order)?, inner.peer.clone());
+        let (socket, options, peer) = (inner.opened()?, options_of(ttl, in_order)?, inner.peer.clone());
         async_call(py, async move {
             let sent = socket.send_with(message.bytes(), options).await;
             Box::new(move |py: Python<'_>| {
@@ -120,12 +135,17 @@ impl MessageSocket {
     /// `recv` for tasks.
     #[pyo3(signature = (size = 1048576, /))]
     fn recv_async<'py>(&self, py: Python<'py>, size: usize) -> PyResult<Bound<'py, AsyncCall>> {
-        let inner = self.0.get()?;
-        let (socket, mut room, peer) = (inner.waiting(), vec![0; size], inner.peer.clone());
+        let inner = Arc::clone(self.0.get()?);
+        let (socket, mut room) = (inner.waiting(), vec![0; size]);
         async_call(py, async move {
-            let received = socket.recv(&mut room).await;
+            let received = match socket {
+                Ok(socket) => socket.recv(&mut room).await,
+                Err(ConnectionError::Finished) => Ok(None),
+                Err(error) => Err(error),
+            };
+            let received = received.map(|received| received.or_else(|| inner.kept(&mut room)));
             Box::new(move |py: Python<'_>| {
-                let message = message(received, &peer, &room)?;
+                let message = message(received, &inner.peer, &room)?;
                 Ok(message.map_or_else(|| py.None(), |message| PyBytes::new(py, message).into_any().unbind()))
             }) as Outcome
         })
@@ -135,14 +155,24 @@ impl MessageSocket {
     #[pyo3(signature = (timeout = None))]
     fn finish(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let inner = self.0.get()?;
-        let socket = inner.waiting();
-        wait(py, limit(timeout)?, socket.finish())?.map_err(|error| of_connection(&error, &inner.peer))
+        if matches!(inner.waiting(), Err(ConnectionError::Finished)) {
+            return Ok(());
+        }
+        let finished = wait(py, limit(timeout)?, inner.opened()?.finish())?;
+        finished.map_err(|error| of_connection(&error, &inner.peer))?;
+        detach(py, || inner.let_go(true));
+        Ok(())
     }
 
     /// Ends the connection at once. Messages that were not acknowledged are lost.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
         let inner = self.0.get()?;
-        detach(py, || inner.connection.abort());
+        detach(py, || {
+            if let Ok(socket) = inner.waiting() {
+                socket.as_blocking().abort();
+                inner.let_go(false);
+            }
+        });
         Ok(())
     }
 
@@ -155,7 +185,7 @@ impl MessageSocket {
     /// Counters and estimates.
     fn stats(&self, py: Python<'_>) -> PyResult<Stats> {
         let inner = self.0.get()?;
-        let stats = detach(py, || inner.connection.stats());
+        let stats = detach(py, || inner.stats());
         stats.map(|stats| Stats::of(&stats)).map_err(|error| of_connection(&error, &inner.peer))
     }
 
@@ -217,21 +247,71 @@ impl MessageListener {
 
 impl ListenerInner {
     fn place(&self) -> MutexGuard<'_, Option<Arc<Port<Connection>>>> {
-        self.port.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.port)
     }
 }
 
 impl MessageSocket {
     fn of(py: Python<'_>, connection: Connection) -> Self {
         let peer = detach(py, || connection.peer_addr()).to_string();
-        Self(OfProcess::new(Inner { connection, peer }))
+        let state = Mutex::new(State::Open(connection));
+        Self(OfProcess::new(Arc::new(Inner { state, unread: Mutex::default(), peer })))
     }
 }
 
 impl Inner {
-    fn waiting(&self) -> AsyncMessageSocket {
-        self.connection.clone().into()
+    /// A handle of the connection, which goes without the interpreter's lock.
+    fn opened(&self) -> PyResult<Detached<AsyncMessageSocket>> {
+        self.waiting().map(Detached::new).map_err(|error| of_connection(&error, &self.peer))
     }
+
+    /// The same for futures, and for calls without that lock.
+    fn waiting(&self) -> Result<AsyncMessageSocket, ConnectionError> {
+        match &*lock(&self.state) {
+            State::Open(connection) => Ok(connection.clone().into()),
+            State::Ended { is_finished: true, .. } => Err(ConnectionError::Finished),
+            State::Ended { .. } => Err(ConnectionError::Lost(ConnectionLost::ClosedLocally)),
+        }
+    }
+
+    fn stats(&self) -> Result<ConnectionStats, ConnectionError> {
+        let connection = match &*lock(&self.state) {
+            State::Open(connection) => connection.clone(),
+            State::Ended { stats, .. } => return Ok(**stats),
+        };
+        connection.stats()
+    }
+
+    /// Lets the connection go, which this side has ended. What had arrived can still be received, if it was finished.
+    fn let_go(&self, is_finished: bool) {
+        let Ok(socket) = self.waiting() else { return };
+        let connection = socket.as_blocking();
+        let stats = connection.stats().unwrap_or_default();
+        if is_finished {
+            // No message is longer than all that is there.
+            let mut room = vec![0; usize::try_from(stats.memory).unwrap_or(0)];
+            while let Ok(Some(Some(received))) = connection.try_recv(&mut room) {
+                lock(&self.unread).push_back(room[..received.len].to_vec());
+            }
+        }
+        let ended = State::Ended { stats: Box::new(stats), is_finished };
+        let open = std::mem::replace(&mut *lock(&self.state), ended);
+        // Behind the lock, because it takes that of the port.
+        drop(open);
+    }
+
+    /// Receives a message that was kept.
+    fn kept(&self, room: &mut [u8]) -> Option<Received> {
+        let message = lock(&self.unread).pop_front()?;
+        let len = message.len().min(room.len());
+        room[..len].copy_from_slice(&message[..len]);
+        Some(Received { len, truncated: len < message.len() })
+    }
+}
+
+/// The content, even after a panic: each is consistent at any time.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn connect(host: &HostPort, settings: &Settings, environment: &Environment) -> Result<Connection, Error> {

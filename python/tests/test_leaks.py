@@ -97,8 +97,21 @@ def test_messages(kept):
                 near.send(b"x")
                 assert far.recv(timeout=20) == b"x"
             far.abort()
-            # A finished one has what it has not received, until it is dropped.
-            del near, far
+            assert near.stats().packets_sent and near.finish() is None
+            kept += [near, far]
+
+
+def test_what_a_finished_message_socket_has_not_received_stays():
+    with farhaul.MessageSocket.listen("127.0.0.1:0", plain=True) as listener:
+        near = farhaul.MessageSocket.connect(listener.address, plain=True)
+        far = listener.accept(timeout=20)
+        for message in (b"1" * 100_000, b"2", b"3" * 5000):
+            near.send(message)
+        near.finish()
+        far.finish()
+        assert [far.recv(), far.recv(), far.recv(), far.recv()] == [b"1" * 100_000, b"2", b"3" * 5000, None]
+        with pytest.raises(farhaul.Error):
+            far.send(b"x")
 
 
 def test_copies(kept, server, root, tmp_path):
