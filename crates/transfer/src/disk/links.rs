@@ -93,6 +93,12 @@ fn set_properties(link: &OwnedFd, (directory, name): (&Directory, &Component), w
     wanted.set_of_link(link, by_name).map_err(|error| failure("set its properties", error))
 }
 
+/// Whether two names show the same properties, where file systems may number each name of a file.
+fn is_like(one: &Stat, other: &Stat) -> bool {
+    let shown = |stat: &Stat| (stat.st_mode, stat.st_uid, stat.st_gid, stat.st_size, mtime(stat));
+    shown(one) == shown(other)
+}
+
 fn replaced() -> Failure {
     Failure::new(FailCode::Io, "somebody else replaced it just now")
 }
@@ -141,7 +147,9 @@ pub(super) fn make_hard_link(place: &StoredPlace, first: &StoredPlace, dry_run: 
         Err(error) => return Err(cannot_make("link", directory, error)),
     }
     let done = match directory.stat(&temporary) {
-        Ok(named) if is_same(&named, &file) => take(place, &temporary, change, FileType::RegularFile),
+        Ok(named) if is_same(&named, &file) || is_like(&named, &file) => {
+            take(place, &temporary, change, FileType::RegularFile)
+        }
         _ => Err(replaced()),
     };
     // A rename between two names of one file does nothing (rename(2)), and a failure leaves the temporary one.
