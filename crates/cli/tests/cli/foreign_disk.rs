@@ -9,7 +9,8 @@
 
 mod memory;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use fuser::{BackgroundSession, Config, MountOption};
@@ -60,15 +61,15 @@ impl Habits {
 }
 
 /// A mounted file system. It is gone with its files when it is dropped.
-pub(crate) struct Foreign(Option<BackgroundSession>);
+pub(crate) struct Foreign(Option<BackgroundSession>, PathBuf);
 
 impl Foreign {
     /// Mounts it at a directory. `None`, with a line, if that is not possible here.
     pub(crate) fn mount(at: impl AsRef<Path>, habits: Habits) -> Option<Self> {
         let mut config = Config::default();
         config.mount_options = vec![MountOption::FSName("foreign".to_owned())];
-        match fuser::spawn_mount(Memory::new(habits), at, &config) {
-            Ok(session) => Some(Self(Some(session))),
+        match fuser::spawn_mount(Memory::new(habits), &at, &config) {
+            Ok(session) => Some(Self(Some(session), at.as_ref().to_owned())),
             Err(error) => skip(&format!("no file system can be mounted by /dev/fuse: {error}")),
         }
     }
@@ -77,7 +78,10 @@ impl Foreign {
 impl Drop for Foreign {
     fn drop(&mut self) {
         if let Some(session) = self.0.take() {
-            let _ = session.umount_and_join();
+            // Of a test that failed, a server may still have files open there.
+            if session.umount_and_join().is_err() {
+                let _ = Command::new("umount").arg("--lazy").arg(&self.1).status();
+            }
         }
     }
 }
