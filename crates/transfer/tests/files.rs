@@ -462,7 +462,7 @@ fn files_of_a_host_that_were_closed_hold_nothing() {
     let served = Served::new("freed", |server| server);
     served.write("f", b"content");
     let again = served.files();
-    leaves_nothing(60, || {
+    leaves_nothing(25, || {
         let files = served.files();
         for files in [&files, &again] {
             assert_eq!(finish(files.read_async("f", ReadFrom::Start(0), 10)).unwrap().bytes, b"content");
@@ -479,7 +479,7 @@ fn copies_hold_nothing_once_they_have_ended() {
     let served = Served::new("freed-copies", |server| server);
     served.write("f", b"content");
     let to = served.root.join("copied");
-    leaves_nothing(60, || {
+    leaves_nothing(25, || {
         let copy = |name: &str, cancelled: bool| {
             let environment = Environment::default();
             if cancelled {
