@@ -55,7 +55,8 @@ _ended = set()
 def pytest_runtest_logreport(report):
     """A test has a report for its fixtures, for itself, and for what it leaves."""
     _seconds[report.nodeid] = _seconds.get(report.nodeid, 0.0) + report.duration
-    if report.nodeid in _ended or (report.passed and report.when != "teardown"):
+    # Of tests that are shared out, the process that collects tells.
+    if "PYTEST_XDIST_WORKER" in os.environ or report.nodeid in _ended or (report.passed and report.when != "teardown"):
         return
     _ended.add(report.nodeid)
     tell(report.nodeid, report.outcome, _seconds[report.nodeid], reason_of(report))

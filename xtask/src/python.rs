@@ -30,6 +30,8 @@ const SUITS: &str =
     "import sys, venv, ensurepip; assert sys.version_info >= (3, 11); print(sys.version, sys.executable)";
 /// A name of what has been installed into an environment.
 const STAMP: &str = "requirements-installed";
+/// The tests wait for most of their time, so two processes run them, each whole files. Later arguments prevail.
+const SHARED_OUT: [&str; 4] = ["-n", "2", "--dist", "loadfile"];
 /// With this variable, nothing may be skipped.
 const MUST_RUN: &str = "FARHAUL_TESTS_MUST_RUN";
 
@@ -73,6 +75,7 @@ impl Preparation {
         environment.lint(workspace)?;
         environment.install(&environment.wheel(workspace)?)?;
         let mut pytest = environment.python(["-m", "pytest", "-q"]);
+        pytest.args(SHARED_OUT);
         pytest.args(arguments).current_dir(workspace.root.join(PACKAGE));
         // For tests that need the program, such as copies over SSH.
         pytest.env("FARHAUL_PROGRAM", workspace.target.join("debug/farhaul"));
