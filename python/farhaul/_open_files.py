@@ -186,8 +186,12 @@ class FarhaulFile(_Sized, _Ending):
 
         async def create() -> RemoteWriter:
             try:
-                return await asyncio.wait_for(self.fs._remote().create(place, replace=replace), _OPENING)
+                async with asyncio.timeout(_OPENING) as waiting:
+                    return await self.fs._remote().create(place, replace=replace)
             except TimeoutError:
+                # Another one is that of a host which does not answer.
+                if not waiting.expired():
+                    raise
                 raise Error(
                     "BUSY", f"{self.path} cannot be opened for writing: eight files are being written", "close one of them"
                 ) from None

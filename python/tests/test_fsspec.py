@@ -337,6 +337,9 @@ def test_a_lost_server_is_an_error_and_no_missing_file(root):
     with pytest.raises(TimeoutError) as raised:
         fs.exists("/x")
     assert raised.value.__cause__.code == "CONNECT_TIMEOUT"
+    with pytest.raises(TimeoutError) as raised, fs.open("/y", "wb") as file:
+        file.write(b"y")
+    assert raised.value.__cause__.code == "CONNECT_TIMEOUT"
 
 
 def test_rights_are_those_of_the_server(root):
