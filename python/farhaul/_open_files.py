@@ -187,7 +187,8 @@ class FarhaulFile(_Sized, _Ending):
         async def create() -> RemoteWriter:
             try:
                 async with asyncio.timeout(_OPENING) as waiting:
-                    return await self.fs._remote().create(place, replace=replace)
+                    writer: RemoteWriter = await self.fs._remote().create(place, replace=replace)
+                    return writer
             except TimeoutError:
                 # Another one is that of a host which does not answer.
                 if not waiting.expired():
