@@ -20,13 +20,14 @@
 //! | goodput | at least k·I, with k by family; of flows that share, after their warm-up and with t0 = 0 |
 //! | waste | retransmitted / sent ≤ 1.25·p + 3·√(p/N) + 0.005 + 16/N |
 //! | queue | mean queue ≤ 0.10·B + 20 packets |
-//! | Jain | ≥ 0.97 − 0.0005·n for n flows, ≥ 0.80 for many |
+//! | Jain | ≥ 0.97 − 0.0005·n for n flows, ≥ 0.80 for many, ≥ 0.85 for a crowd |
 //! | share | of a flow in the goodput of all, between two limits |
 //! | max-min | every flow ≥ 0.5 of its max-min share; every bottleneck ≥ 0.85 used |
 //!
 //! The limit of the waste covers lost packets, their lost repairs, and chance. Half a percent and a first window come on
 //! top, because nobody can know that the first window is too large. [`Family::goals`] has the factors and what a family
-//! adds. The goals of late hosts and of several bottlenecks are derived in `arena/hosts.rs` and `arena/chain.rs`.
+//! adds. The goals of late hosts, several bottlenecks, fast short paths and access networks are derived in `arena/hosts.rs`,
+//! `chain.rs`, `lan.rs` and `wireless.rs`.
 //!
 //! A goal's score is how near a run came to the limit, 0 to 1. A cell's score is the least of its goals' scores. A cell is
 //! passed if all goals are met.
@@ -35,6 +36,7 @@
 //! | --- | --- |
 //! | names and words of families | `arena/family.rs` |
 //! | families of one flow, of flows that share, of late hosts, of several bottlenecks | `arena/single.rs`, `crowd.rs`, `hosts.rs`, `chain.rs` |
+//! | fast short paths, access networks, other laws beside | `arena/lan.rs`, `wireless.rs`, `beside.rs` |
 //! | the general formulas | `arena/sketch.rs` |
 //! | the scenario's text | `arena/cell.rs` |
 //! | measures and the judge | `arena/goal.rs` |
@@ -42,6 +44,7 @@
 //! | results over cells | `arena/results.rs` |
 //! | the page | `arena/page.rs`, `arena/page/*.rs` |
 
+mod beside;
 mod cell;
 mod chain;
 mod crowd;
@@ -49,12 +52,14 @@ mod draw;
 mod family;
 mod goal;
 mod hosts;
+mod lan;
 mod page;
 mod results;
 mod single;
 mod sketch;
 #[cfg(test)]
 mod tests;
+mod wireless;
 
 pub use cell::{Cell, IDEAL};
 pub use family::{Family, UnknownFamily};

@@ -43,6 +43,9 @@ pub struct HostCost {
     /// Longest random delay of a packet sent, uniformly distributed: late timers and interrupts. Packets stay in order,
     /// so a burst leaves together.
     pub send_jitter: Duration,
+    /// How long the network interface gathers packets before it interrupts: the first one after a delivery starts the
+    /// time, and at its end all of them arrive at once. Zero for an interrupt for each packet. Receive offload does the same.
+    pub gather: Duration,
     /// Other programs; `None` if there are none.
     pub load: Option<Load>,
 }
@@ -87,6 +90,7 @@ impl Default for HostCost {
             per_sent: free,
             receive_buffer: None,
             send_jitter: free,
+            gather: free,
             load: None,
         }
     }
@@ -129,11 +133,13 @@ struct Ingress {
     /// Packets in the receive buffer: completion time and bytes of each.
     waiting: VecDeque<(Instant, u32)>,
     bytes: u64,
+    /// When the interface interrupts for the packets that it gathers.
+    interrupt: Instant,
 }
 
 impl Ingress {
     fn new(spec: HostCost, processor: Processor) -> Self {
-        Self { spec, processor, waiting: VecDeque::new(), bytes: 0 }
+        Self { spec, processor, waiting: VecDeque::new(), bytes: 0, interrupt: Instant::ZERO }
     }
 
     fn forget_served(&mut self, now: Instant) {
@@ -146,6 +152,10 @@ impl Ingress {
 
 impl Impairment<PooledPacket> for Ingress {
     fn apply(&mut self, now: Instant, mut packet: PooledPacket, out: &mut Outlet<PooledPacket>) {
+        if now > self.interrupt || self.spec.gather.is_zero() {
+            self.interrupt = now + self.spec.gather;
+        }
+        let now = self.interrupt;
         packet.stamp(now);
         self.forget_served(now);
         let length = packet.wire_len();
@@ -299,6 +309,30 @@ mod tests {
         let mean = delays.iter().sum::<Duration>() / 1_000;
         // The standard deviation of the mean is 8 µs.
         assert!((418..=482).contains(&mean.as_micros()), "{mean:?}");
+    }
+
+    #[test]
+    fn an_interface_that_gathers_hands_over_at_once_what_came_in_its_time() {
+        let mut graph = Graph::new(3);
+        let (source, interface, host) = (0, 1, 2);
+        graph.duplex(source, interface, &PathSpec::default());
+        attach(&mut graph, interface, host, HostCost { gather: millis(3), ..HostCost::default() }, 1);
+        // One packet a millisecond. The interface interrupts at 0, when the first one comes.
+        let even = Timing::Even { begin: Instant::ZERO, end: Instant::ZERO + millis(12) };
+        let flow = graph.next_flow();
+        let to = graph.address(host, 9);
+        graph.add(source, 9, flow, Box::new(Source::new(to, Rate::from_bits_per_second(12_000_000), even, 1)));
+        graph.add(host, 9, flow, Box::new(Sink::new()));
+        let mut world = graph.start(1);
+        let arrivals = Rc::new(std::cell::RefCell::new(Vec::new()));
+        let log = Rc::clone(&arrivals);
+        world.set_capture(Some(Box::new(move |now, passing, _| {
+            if matches!(passing, crate::Passing::Delivered(_)) {
+                log.borrow_mut().push((now - Instant::ZERO).as_millis());
+            }
+        })));
+        world.run_until(Instant::ZERO + millis(30));
+        assert_eq!(arrivals.take(), [0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::draw::{self, Draw};
 use super::family::Family;
 use super::goal::{Goal, Metrics, Verdict};
 use super::sketch::{Flow, Sketch};
-use super::{chain, crowd, hosts, single};
+use super::{beside, chain, crowd, hosts, lan, single, wireless};
 
 /// The pseudo controller that knows its fair share from the first packet on.
 pub const IDEAL: &str = "ideal";
@@ -52,6 +52,13 @@ impl Cell {
             Family::Many => crowd::many(&mut sketch),
             Family::LateHosts => hosts::late_hosts(&mut sketch),
             Family::MultiBottleneck => chain::multi_bottleneck(&mut sketch),
+            Family::Lan => lan::lan(&mut sketch),
+            Family::Wireless => wireless::wireless(&mut sketch),
+            Family::Policer => wireless::policer(&mut sketch),
+            Family::Reverse => beside::reverse(&mut sketch),
+            Family::Neighbours => beside::neighbours(&mut sketch),
+            Family::Crowd => crowd::crowd(&mut sketch),
+            Family::Satellite => wireless::satellite(&mut sketch),
         }
         Self::of(sketch, family, seed, place)
     }
@@ -67,7 +74,7 @@ impl Cell {
         match sketch.links {
             Some(links) => network.push_str(&links),
             None => {
-                let (rate, rtt) = (draw::rate(sketch.rate), draw::millis(sketch.rtt));
+                let (rate, rtt) = (draw::rate(sketch.line.unwrap_or(sketch.rate)), draw::millis(sketch.rtt));
                 let _ = writeln!(network, "\n[link]\nrate = \"{rate}\"\nrtt = \"{rtt}\"");
                 for (key, value) in &sketch.link {
                     let _ = writeln!(network, "{key} = {value}");

@@ -97,6 +97,23 @@ pub(super) fn many(cell: &mut Sketch) {
     cell.goals.push(Goal::at_least(Measure::Jain, 0.80, "≥ 0.80"));
 }
 
+pub(super) fn crowd(cell: &mut Sketch) {
+    let count = cell.draw.log_between(200.0, 2_000.0).round();
+    cell.rtt = rounded(cell.draw.log_between(10e-3, 0.1));
+    cell.rate = rounded(count * cell.draw.log_between(0.7e6, 2e6));
+    (cell.time, cell.warmup) = (20.0, 10.0);
+    cap(cell, 2.0);
+    let products = cell.draw.between(0.5, 2.0);
+    cell.queue(products);
+    let together = cell.draw.chance(0.5);
+    cell.note = format!("{count} flows {}{}", cell.place(), if together { " together" } else { "" });
+    let spread = if together { "0s" } else { SPREAD };
+    cell.flows = vec![Flow::judged("a").times(count as u64).with("spread", spread)];
+    cell.goodput_after(0.85);
+    cell.waste(0.03, " + 0.03");
+    cell.goals.push(Goal::at_least(Measure::Jain, 0.85, "≥ 0.85"));
+}
+
 /// Lowers the rate until the run has so many times the budget of packets.
 fn cap(cell: &mut Sketch, times: f64) {
     cell.rate = cell.rate.min(rounded(times * BUDGET * PACKET / cell.time));

@@ -99,6 +99,48 @@ listed_enum! {
             "2 to 4 bottlenecks in a row, 1 or 2 flows over all of them, 1 to 3 cross flows at each",
             "after 0.4·T: every flow ≥ 0.5 of its max-min share; every bottleneck ≥ 0.85 used; waste, with 1.5 % more",
         ),
+        /// Loopback, a rack, a busy node.
+        Lan = (
+            "lan",
+            "0.5 to 100 Gbit/s, RTT 20 µs to 2 ms, queue of 50 packets to 1 ms; half of them with hosts that spend c = 0.2 to 3 µs on a packet, two in five with interfaces that gather packets for 5 to 60 µs, two in five with both programs absent for 0.05 to 10 ms, at times 60 ms",
+            "goodput ≥ 0.88·f·C·(1 − t0/T)·(1 − o), C = min(R, 12 000/c), o = share of time in which a program is absent; waste, with 1 % more",
+        ),
+        /// Links whose delays or rates change.
+        Wireless = (
+            "wireless",
+            "5 to 500 Mbit/s, RTT 20 to 120 ms; delays vary in order by up to 5 to 40 ms, one or both ways, or the rate changes by 1.5 to 4 every 0.5 to 5 s, or both",
+            "goodput ≥ 0.85·I of the mean capacity, two RTTs after each rise left out; waste, with 1 % and half of what is on its way at each fall more",
+        ),
+        /// A token bucket on a faster line.
+        Policer = (
+            "policer",
+            "5 to 500 Mbit/s by a bucket of 10 kB to 2 MB on a line of 2 to 20 times the rate, RTT 5 to 150 ms",
+            "goodput ≥ 0.90·I; waste, with 2 % more",
+        ),
+        /// Bulk data in the other direction.
+        Reverse = (
+            "reverse",
+            "10 to 300 Mbit/s, RTT 10 to 100 ms, queue 0.5 to 2 BDP, and a flow of CUBIC, BBR or the same law the other way",
+            "after 4 s: goodput ≥ 0.85·f·R; waste, with 1 % more",
+        ),
+        /// One flow of another law in a short or deep queue.
+        Neighbours = (
+            "neighbours",
+            "beside one flow of CUBIC, BBR, or Reno with SACK, queue 0.05 to 4 BDP, 10 to 200 Mbit/s, at most 1500 packets per RTT",
+            "after 15 s: at least a quarter for each of both; goodput of both ≥ 0.80·f·R",
+        ),
+        /// 200 to 2000 flows on one link.
+        Crowd = (
+            "crowd",
+            "200 to 2000 flows, 0.7 to 2 Mbit/s each, half of them begin together",
+            "after 10 s: goodput ≥ 0.85·f·R; waste, with 3 % more; Jain ≥ 0.85",
+        ),
+        /// Very long RTTs.
+        Satellite = (
+            "satellite",
+            "2 to 300 Mbit/s, RTT 300 to 700 ms, queue 0.3 to 1.5 BDP, three in five with loss of 1e-4 to 2e-2",
+            "goodput ≥ (0.90 − 3p)·I; waste, with 0.5 % more",
+        ),
     }
 }
 

@@ -75,6 +75,8 @@ impl Flow {
 pub(super) struct Sketch {
     pub(super) draw: Draw,
     pub(super) rate: f64,
+    /// The rate of the line, where a policer on it lets `rate` pass.
+    pub(super) line: Option<f64>,
     pub(super) rtt: f64,
     pub(super) time: f64,
     pub(super) warmup: f64,
@@ -94,7 +96,7 @@ impl Sketch {
     pub(super) fn new(draw: Draw) -> Self {
         let (rate, rtt, time, warmup, loss) = (0.0, 0.0, 0.0, 0.0, 0.0);
         let (note, link, links, flows, goals) = (String::new(), Vec::new(), None, Vec::new(), Vec::new());
-        Self { draw, rate, rtt, time, warmup, loss, note, link, links, flows, goals }
+        Self { draw, rate, line: None, rtt, time, warmup, loss, note, link, links, flows, goals }
     }
 
     /// Draws rate and RTT. The run lasts until its packets are used up, at least and at most for these seconds.

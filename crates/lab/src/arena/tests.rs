@@ -10,7 +10,7 @@ use crate::sweep::{Options, Work, sweep};
 use crate::world::Venue;
 
 /// The most packets that leave all links of a cell together.
-const MOST_PACKETS: f64 = 2.1e6;
+const MOST_PACKETS: f64 = 2.6e6;
 
 fn near(value: f64, expected: f64) -> bool {
     (value - expected).abs() <= 1e-9 * expected.abs()
@@ -23,20 +23,20 @@ fn setup(cell: &Cell) -> std::sync::Arc<Setup> {
 
 #[test]
 fn every_round_has_every_family_once() {
-    for round in cells(3, 64, &[]).chunks(16) {
+    for round in cells(3, 92, &[]).chunks(23) {
         let mut families: Vec<Family> = round.iter().map(|cell| cell.family).collect();
         families.sort_unstable();
         assert_eq!(families, Family::ALL);
     }
     let orders: Vec<Vec<Family>> =
-        (1..9).map(|seed| cells(seed, 16, &[]).iter().map(|cell| cell.family).collect()).collect();
+        (1..9).map(|seed| cells(seed, 23, &[]).iter().map(|cell| cell.family).collect()).collect();
     assert!(orders.iter().any(|order| *order != orders[0]), "the order is random");
 }
 
 #[test]
 fn the_seed_alone_decides_a_cell_and_other_families_change_none() {
-    let all = cells(7, 48, &[]);
-    assert_eq!(all, cells(7, 48, &[]));
+    let all = cells(7, 69, &[]);
+    assert_eq!(all, cells(7, 69, &[]));
     assert_eq!(all[..20], cells(7, 20, &[]));
     let families = [Family::Loss, Family::LateHosts];
     let some: Vec<Cell> = all.iter().filter(|cell| families.contains(&cell.family)).cloned().collect();
@@ -49,19 +49,20 @@ fn the_seed_alone_decides_a_cell_and_other_families_change_none() {
 
 #[test]
 fn all_cells_are_scenarios_within_bounds_and_budget() {
-    for cell in (0..12).flat_map(|seed| cells(seed, 32, &[])) {
+    for cell in (0..12).flat_map(|seed| cells(seed, 46, &[])) {
         let setup = setup(&cell);
         let seconds = setup.duration.as_secs_f64();
-        assert!((4.0..=60.0).contains(&seconds), "{}: {seconds}", cell.label);
+        assert!((0.25..=60.0).contains(&seconds), "{}: {seconds}", cell.label);
         // Every other link is the way back.
-        let rates = setup.topology.links.iter().step_by(2).filter_map(|link| link.path.rate);
+        let rates = setup.topology.links.iter().step_by(2);
+        let rates = rates.filter_map(|link| link.path.policer.map(|policer| policer.rate).or(link.path.rate));
         let mut packets = 0.0;
         for rate in rates.map(|rate| rate.bits_per_second() as f64) {
-            assert!((5e5..=2.5e9).contains(&rate), "{}: {rate}", cell.label);
+            assert!((5e5..=1e11).contains(&rate), "{}: {rate}", cell.label);
             packets += rate * seconds / PACKET;
         }
         assert!(packets <= MOST_PACKETS, "{}: {packets} packets", cell.label);
-        assert!((1..=500).contains(&setup.flows.len()));
+        assert!((1..=2000).contains(&setup.flows.len()));
         assert!(!cell.goals.is_empty());
         for goal in &cell.goals {
             let limits = [goal.least, goal.most].into_iter().flatten();

@@ -47,7 +47,7 @@ pub(crate) struct ArenaArgs {
     #[arg(long = "seed", value_name = "NUMBER|A..B", default_value = "1", value_delimiter = ',', value_parser = seeds)]
     seeds: Vec<Seeds>,
     /// Cells of each seed
-    #[arg(long, value_name = "NUMBER", default_value_t = 48, value_parser = clap::value_parser!(u64).range(1..=MAX_CELLS))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 46, value_parser = clap::value_parser!(u64).range(1..=MAX_CELLS))]
     cells: u64,
     /// Only these families
     #[arg(long = "family", value_name = "NAME,…", value_delimiter = ',')]

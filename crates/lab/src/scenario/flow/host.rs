@@ -28,6 +28,7 @@ pub(super) struct HostKeys {
     per_sent: Time,
     receive_buffer: Option<Size>,
     send_jitter: Time,
+    gather: Time,
     load: Option<Spanned<LoadKeys>>,
     late: Option<Spanned<LateKeys>>,
 }
@@ -61,6 +62,7 @@ impl Host {
             per_sent: keys.per_sent.0,
             receive_buffer,
             send_jitter: keys.send_jitter.0,
+            gather: keys.gather.0,
             load: keys.load.map(|keys| load(*keys.get_ref()).map_err(|what| source.error(&keys, what))).transpose()?,
         };
         let late =
