@@ -41,10 +41,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<()> {
     }
     let options = Options::parse(arguments)?;
     if options.list {
-        options.rows.iter().for_each(|row| report::describe(row));
+        options.listed().for_each(report::describe);
         return Ok(());
     }
-    let mut tools = Tools::build(workspace)?;
+    let mut tools = Tools::build(workspace, options.needs_peers())?;
     let stopwatch = Stopwatch::start();
     let mut report = Report::new(&options, &machine::describe(workspace));
     for measurement in options.measurements() {
@@ -74,7 +74,7 @@ fn measure(tools: &mut Tools, options: &Options, measurement: &Measurement) -> (
         for index in 0..runs {
             let place = if buffers.label().is_empty() { String::new() } else { format!(", {}", buffers.label()) };
             eprintln!("{}{place}: run {} of {runs}", measurement.name, index + 1);
-            (measurement.measure)(tools, &Run { index, quick: options.quick }, &mut samples);
+            (measurement.measure)(tools, &Run { index, quick: options.quick, case: &options.case }, &mut samples);
         }
     }
     tools.drop_rights(false);

@@ -3,15 +3,16 @@
 use anyhow::{Context, Result, bail, ensure};
 
 use super::buffers::Buffers;
-use super::rows::{Measurement, ROWS, Row};
+use super::rows::{Measurement, ON_REQUEST, ROWS, Row, cases};
 
-const USAGE: &str =
-    "bench [--list] [--only ROW,…] [--runs N] [--quick] [--buffers raised,default,forced] [--json] [--strict]";
+const USAGE: &str = "bench [--list] [--only ROW,…] [--case TEXT] [--runs N] [--quick] [--buffers raised,default,forced] [--json] [--strict]";
 
 /// The parsed options.
 #[derive(Debug)]
 pub(super) struct Options {
     pub(super) rows: Vec<&'static Row>,
+    /// Text in the names of the wanted cases, for rows on request. Empty: all cases.
+    pub(super) case: String,
     /// Overrides the number of runs of each measurement.
     runs: Option<usize>,
     /// One short run of everything, to test the procedure. Its figures are not meaningful.
@@ -30,6 +31,7 @@ impl Options {
     pub(super) fn parse(arguments: &[String]) -> Result<Self> {
         let mut options = Self {
             rows: ROWS.iter().collect(),
+            case: String::new(),
             runs: None,
             quick: false,
             buffers: vec![Buffers::Raised, Buffers::KernelDefault],
@@ -42,6 +44,7 @@ impl Options {
             let mut value = || arguments.next().with_context(|| format!("{argument} needs a value; {USAGE}"));
             match argument.as_str() {
                 "--only" => options.rows = value()?.split(',').map(row).collect::<Result<_>>()?,
+                "--case" => options.case.clone_from(value()?),
                 "--runs" => options.runs = Some(value()?.parse().context("--runs takes a number")?),
                 "--buffers" => options.buffers = value()?.split(',').map(Buffers::parse).collect::<Result<_>>()?,
                 "--quick" => options.quick = true,
@@ -52,7 +55,29 @@ impl Options {
             }
         }
         ensure!(options.runs != Some(0), "--runs takes 1 or more");
+        if !options.case.is_empty() {
+            let on_request = |row: &&'static Row| ON_REQUEST.iter().any(|other| other.name == row.name);
+            let names: Vec<_> = ON_REQUEST.iter().map(|row| row.name).collect();
+            ensure!(options.rows.iter().all(on_request), "--case is for the rows {}: use --only", names.join(", "));
+            let (wanted, all) = (&*options.case, cases().collect::<Vec<_>>());
+            ensure!(
+                all.iter().any(|case| case.contains(wanted)),
+                "no case contains '{wanted}'. The cases are:\n{}",
+                all.join("\n")
+            );
+        }
         Ok(options)
+    }
+
+    /// The rows to list: the chosen ones, or without a choice all of them, with those on request.
+    pub(super) fn listed(&self) -> impl Iterator<Item = &'static Row> {
+        let on_request = if self.rows.len() == ROWS.len() { ON_REQUEST } else { &[] };
+        self.rows.iter().copied().chain(on_request)
+    }
+
+    /// Whether a chosen row needs programs other than `farhaul` itself.
+    pub(super) fn needs_peers(&self) -> bool {
+        self.rows.iter().any(|row| !ON_REQUEST.iter().any(|other| other.name == row.name))
     }
 
     /// The measurements that the rows need, each once, in the order of the rows.
@@ -73,8 +98,8 @@ impl Options {
 }
 
 fn row(name: &str) -> Result<&'static Row> {
-    ROWS.iter().find(|row| row.name == name).with_context(|| {
-        let names: Vec<_> = ROWS.iter().map(|row| row.name).collect();
+    ROWS.iter().chain(ON_REQUEST).find(|row| row.name == name).with_context(|| {
+        let names: Vec<_> = ROWS.iter().chain(ON_REQUEST).map(|row| row.name).collect();
         format!("unknown row '{name}': use one of {}", names.join(", "))
     })
 }
@@ -101,6 +126,23 @@ mod tests {
         assert!(quick.measurements().iter().all(|measurement| quick.runs_of(measurement) == 1));
         let quick = parse("--quick --runs 3").unwrap();
         assert!(quick.measurements().iter().all(|measurement| quick.runs_of(measurement) == 3));
+    }
+
+    #[test]
+    fn rows_on_request_are_measured_only_by_name() {
+        assert!(parse("").unwrap().rows.iter().all(|row| row.name != "law-sockets"));
+        assert!(parse("--list").unwrap().listed().any(|row| row.name == "law-sockets"));
+        let options = parse("--only law-sockets --case loopback").unwrap();
+        assert_eq!((options.rows.len(), &*options.case, options.needs_peers()), (1, "loopback", false));
+        assert!(parse("--only law-sockets,idle").unwrap().needs_peers());
+    }
+
+    #[test]
+    fn a_case_must_exist_and_belong_to_every_chosen_row() {
+        let message = |line| format!("{:#}", parse(line).unwrap_err());
+        assert!(message("--only law-sockets --case nosuch").contains("loopback, quiet"));
+        assert!(message("--only law-sockets,idle --case loopback").contains("--only"));
+        assert!(message("--case loopback").contains("law-sockets"));
     }
 
     #[test]

@@ -41,6 +41,10 @@ pub(super) enum Quantity {
     RateShare,
     /// Deviation of a number of losses, in standard deviations.
     Deviation,
+    /// Goodput as a multiple of that of our `cubic` in the same round.
+    OfCubic,
+    /// Goodput as a multiple of that of our `fixed` in the same round.
+    OfFixed,
 }
 
 impl Quantity {
@@ -66,6 +70,8 @@ impl Quantity {
             Self::Lateness => "lateness",
             Self::RateShare => "of the rate",
             Self::Deviation => "deviation",
+            Self::OfCubic => "of cubic",
+            Self::OfFixed => "of fixed",
         }
     }
 
@@ -77,7 +83,7 @@ impl Quantity {
             Self::ContextSwitches | Self::FutexCalls | Self::SendCalls | Self::OpenCalls => "1/GB",
             Self::SenderMemory | Self::ReceiverMemory | Self::Growth => "bytes",
             Self::Completion | Self::Lateness => "s",
-            Self::Retransmitted | Self::CpuShare | Self::RateShare => "share",
+            Self::Retransmitted | Self::CpuShare | Self::RateShare | Self::OfCubic | Self::OfFixed => "share",
             Self::Deviation => "standard deviations",
             Self::Jain => "index",
             Self::Handshakes => "1/s",
@@ -102,6 +108,7 @@ impl Quantity {
             Self::Lateness => format!("{:.0} µs", value * 1e6),
             Self::Deviation => format!("{value:.2} σ"),
             Self::Jain => format!("{value:.3}"),
+            Self::OfCubic | Self::OfFixed => format!("{value:.2}"),
             Self::Handshakes => format!("{value:.0} per s"),
             Self::Speed => format!("{value:.1} ×"),
         }

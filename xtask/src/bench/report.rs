@@ -1,5 +1,6 @@
 //! Output of `bench`: tables with a summary in Markdown at the end, or one JSON object per line.
 
+mod comparison;
 mod summary;
 
 use std::time::Duration;
@@ -9,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::options::Options;
 use super::requirement::Comparison;
 use super::rows::{Measurement, Row};
-use super::samples::{Key, Samples};
+use super::samples::{Key, LostKind, Samples};
 use summary::Line;
 
 /// Describes a row without measuring it.
@@ -60,6 +61,8 @@ impl Report {
         for &setting in settings {
             if self.json {
                 figures_as_json(row, setting, samples);
+            } else if row.must.is_empty() {
+                println!("\n{}", comparison::markdown(row.shows, setting, samples));
             } else {
                 figures(row, setting, samples);
             }
@@ -132,7 +135,7 @@ fn figures(row: &Row, setting: &str, samples: &Samples) {
 /// Runs that do not count, and notes on those that do.
 fn circumstances(setting: &str, samples: &Samples) {
     for lost in samples.lost.iter().filter(|lost| lost.setting == setting) {
-        let word = if lost.invalid { "" } else { "failed: " };
+        let word = if lost.kind == LostKind::Failed { "failed: " } else { "" };
         println!("    {:<18} {:<17} {word}{}", lost.case, lost.program, lost.why);
     }
     for (_, program, note) in samples.notes.iter().filter(|(its, ..)| *its == setting) {
@@ -156,8 +159,13 @@ fn figures_as_json(row: &Row, setting: &str, samples: &Samples) {
 
 fn circumstances_as_json(row: &Row, setting: &str, samples: &Samples) {
     for lost in samples.lost.iter().filter(|lost| lost.setting == setting) {
+        let event = match lost.kind {
+            LostKind::Invalid => "invalid",
+            LostKind::Skipped => "skipped",
+            LostKind::Failed => "failure",
+        };
         let record = json!({
-            "event": if lost.invalid { "invalid" } else { "failure" }, "row": row.name, "setting": setting,
+            "event": event, "row": row.name, "setting": setting,
             "case": lost.case, "program": lost.program, "why": lost.why,
         });
         println!("{record}");

@@ -6,6 +6,7 @@ mod encrypted;
 mod fairness;
 mod host_cost;
 mod idle;
+mod law_sockets;
 mod loopback;
 mod simulator;
 mod ssh;
@@ -46,14 +47,16 @@ pub(super) struct Measurement {
 
 /// One run of a measurement.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
+pub(super) struct Run<'a> {
     /// Number of the run, from 0.
     pub(super) index: usize,
     /// As short as possible, to test the procedure.
     pub(super) quick: bool,
+    /// Text in the names of the wanted cases, for rows whose cases can be chosen. Empty: all cases.
+    pub(super) case: &'a str,
 }
 
-impl Run {
+impl Run<'_> {
     /// The full or the quick value.
     pub(super) const fn pick(&self, full: u64, quick: u64) -> u64 {
         if self.quick { quick } else { full }
@@ -86,6 +89,14 @@ pub(super) const ROWS: &[Row] = &[
     fairness::ROW,
 ];
 
+/// Rows that take hours. They are measured only when `--only` names them, and `--case` chooses some of their cases.
+pub(super) const ON_REQUEST: &[Row] = &[law_sockets::ROW];
+
+/// The names of all cases that `--case` can choose.
+pub(super) fn cases() -> impl Iterator<Item = &'static str> {
+    law_sockets::cases()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,7 +117,7 @@ mod tests {
 
     #[test]
     fn every_required_quantity_is_shown() {
-        for row in ROWS {
+        for row in ROWS.iter().chain(ON_REQUEST) {
             for requirement in row.must {
                 assert!(row.shows.contains(&requirement.quantity), "{}: {requirement}", row.name);
             }
@@ -115,7 +126,7 @@ mod tests {
 
     #[test]
     fn every_other_run_reverses_the_order() {
-        let order = |index| Run { index, quick: false }.in_turn(&[1, 2, 3]);
+        let order = |index| Run { index, quick: false, case: "" }.in_turn(&[1, 2, 3]);
         assert_eq!((order(0), order(1), order(2)), (vec![1, 2, 3], vec![3, 2, 1], vec![1, 2, 3]));
     }
 }

@@ -50,14 +50,36 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
+/// A run that is not possible on this machine.
+#[derive(Debug)]
+pub(super) struct Skipped(pub(super) String);
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "skipped: {}", self.0)
+    }
+}
+
+impl std::error::Error for Skipped {}
+
+/// The kind of a transfer without figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LostKind {
+    /// [`Invalid`]: no fault of the program.
+    Invalid,
+    /// [`Skipped`]: not tried.
+    Skipped,
+    /// The program failed.
+    Failed,
+}
+
 /// A transfer without figures.
 #[derive(Debug)]
 pub(super) struct Lost {
     pub(super) setting: &'static str,
     pub(super) case: &'static str,
     pub(super) program: &'static str,
-    /// Whether the run was [`Invalid`], and not a failure of the program.
-    pub(super) invalid: bool,
+    pub(super) kind: LostKind,
     pub(super) why: String,
 }
 
@@ -90,8 +112,12 @@ impl Samples {
             }
             Err(error) => {
                 eprintln!("  {case}, {program}: {error:#}");
-                let invalid = error.is::<Invalid>();
-                self.lost.push(Lost { setting, case, program, invalid, why: format!("{error:#}") });
+                let kind = match (error.is::<Invalid>(), error.is::<Skipped>()) {
+                    (true, _) => LostKind::Invalid,
+                    (_, true) => LostKind::Skipped,
+                    _ => LostKind::Failed,
+                };
+                self.lost.push(Lost { setting, case, program, kind, why: format!("{error:#}") });
             }
         }
     }
@@ -162,10 +188,12 @@ mod tests {
         }
         samples.add("a", "ours", Err(Invalid("the relay was late".into()).into()));
         samples.add("a", "ours", Err(anyhow!("no such file")));
+        samples.add("a", "ours", Err(Skipped("no such right".into()).into()));
         let summary = samples.summary(&KEY).unwrap();
         assert_eq!((summary.median, summary.runs), (15.0, 2));
-        assert_eq!(samples.lost_runs(&KEY), 2);
-        assert_eq!(samples.lost.iter().map(|lost| lost.invalid).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(samples.lost_runs(&KEY), 3);
+        let kinds: Vec<_> = samples.lost.iter().map(|lost| lost.kind).collect();
+        assert_eq!(kinds, [LostKind::Invalid, LostKind::Failed, LostKind::Skipped]);
     }
 
     #[test]

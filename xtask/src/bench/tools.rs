@@ -6,8 +6,11 @@ mod farhaul;
 mod flood;
 mod host_cost;
 mod idle;
+mod laws;
 mod libudt;
+mod namespaces;
 mod quinn;
+mod quota;
 mod raw;
 mod relay;
 mod shares;
@@ -28,6 +31,9 @@ use crate::workspace::Workspace;
 
 pub(super) use emulator::Emulated;
 pub(super) use host_cost::BusyLoops;
+pub(super) use laws::{Law, LawPath, Quotas};
+pub(super) use namespaces::Wire;
+pub(super) use quota::Quota;
 pub(super) use relay::Path;
 pub(super) use shares::Side;
 pub(super) use ssh::SshTimes;
@@ -55,23 +61,25 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    /// Builds them, optimised.
-    pub(super) fn build(workspace: &Workspace) -> Result<Self> {
-        for arguments in [
+    /// Builds them, optimised; without `peers` only `farhaul` itself.
+    pub(super) fn build(workspace: &Workspace, peers: bool) -> Result<Self> {
+        let all = [
             &["-p", "farhaul-cli"][..],
             &["-p", "farhaul-emu", "--example", "raw"],
             &["-p", "farhaul", "--example", "paced_raw", "--example", "idle_connections", "--example", "sink"],
             &["-p", "farhaul", "--example", "initial_flood"],
             &["-p", "farhaul-sim", "--example", "speed"],
-        ] {
+        ];
+        for arguments in if peers { &all[..] } else { &all[..1] } {
             let mut command = workspace.cargo();
-            command.args(["build", "--release", "--quiet"]).args(arguments);
+            command.args(["build", "--release", "--quiet"]).args(*arguments);
             // stdout is for figures.
             let status = command.stdout(Stdio::null()).status()?;
             ensure!(status.success(), "the programs to be measured do not build");
         }
-        let libudt = interop::peer(workspace)?.map(PathBuf::from);
-        let quinn = quinn::build(workspace);
+        let needless = || Err("no chosen row needs it".to_owned());
+        let libudt = if peers { interop::peer(workspace)?.map(PathBuf::from) } else { needless() };
+        let quinn = if peers { quinn::build(workspace) } else { needless() };
         Ok(Self { release: workspace.target.join("release"), libudt, quinn, drops_rights: false })
     }
 

@@ -59,6 +59,7 @@ fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
         delay: Duration::from_millis(10),
         loss: 0.0,
         mtu,
+        queue: None,
         seed: run.index + 1,
     };
     // Long runs, because nothing arrives in the first RTT.

@@ -46,8 +46,14 @@ const fn require(case: &'static str, program: &'static str, quantity: Quantity, 
 }
 
 fn measure(tools: &Tools, run: &Run, samples: &mut Samples) {
-    let path =
-        Emulated { rate: 1_000_000_000, delay: Duration::from_millis(50), loss: 0.0, mtu: 1_500, seed: run.index + 1 };
+    let path = Emulated {
+        rate: 1_000_000_000,
+        delay: Duration::from_millis(50),
+        loss: 0.0,
+        mtu: 1_500,
+        queue: None,
+        seed: run.index + 1,
+    };
     let seconds = run.pick(8, 2);
     let once = |program: &str| match program {
         "farhaul" => tools.emulated_farhaul(&path, None, seconds),

@@ -16,7 +16,7 @@ use super::{Amount, Tools, needed, patience};
 
 /// Bytes of IPv4 and UDP headers.
 const HEADERS: u64 = 28;
-/// Queue length of the paths in seconds of their rate. It bridges the time for which a sender lacks a processor, when
+/// Queue length of paths without another one, in seconds of their rate. It bridges the time for which a sender lacks a processor, when
 /// programs outnumber processors. The link then never idles, and arrivals measure its rate and not the sender's.
 const QUEUE: f64 = 0.05;
 /// Socket buffers of `iperf3`, in bytes. The kernel's default holds 13 packets of 9000 bytes. Its receiver would lose
@@ -32,6 +32,8 @@ pub(in super::super) struct Emulated {
     pub(in super::super) loss: f64,
     /// Size of the largest packet in bytes.
     pub(in super::super) mtu: u64,
+    /// Room of the queue in packets. `None`: a length that bridges the time for which a sender lacks a processor.
+    pub(in super::super) queue: Option<u64>,
     /// Seed of the losses.
     pub(in super::super) seed: usize,
 }
@@ -87,8 +89,8 @@ impl Tools {
         emulate.args(["-c", "exec \"$@\" 2>&1", "emulate"]).arg(self.farhaul_path());
         emulate.args(["emulate", "--json", "--rate", &format!("{}bit", path.rate)]);
         emulate.args(["--delay", &format!("{}us", path.delay.as_micros()), "--mtu", &path.mtu.to_string()]);
-        let queue = QUEUE * path.rate as f64 / (8 * path.mtu) as f64;
-        emulate.args(["--seed", &path.seed.to_string(), "--queue", &(queue as u64).to_string()]);
+        let queue = path.queue.unwrap_or((QUEUE * path.rate as f64 / (8 * path.mtu) as f64) as u64);
+        emulate.args(["--seed", &path.seed.to_string(), "--queue", &queue.to_string()]);
         if path.loss > 0.0 {
             emulate.args(["--up", &format!("loss={}%", path.loss * 1e2)]);
         }

@@ -11,7 +11,7 @@ use super::farhaul::{END, cpu};
 use super::{Emulated, Tools, cpu_per_gb, needed};
 
 /// Larger socket buffers of TCP than any path here needs, in both hosts. The default maximum would be the limit.
-const TCP_BUFFERS: &str =
+pub(super) const TCP_BUFFERS: &str =
     "sysctl -qw net.ipv4.tcp_rmem='4096 131072 134217728' net.ipv4.tcp_wmem='4096 65536 134217728'";
 
 /// Processes that each keep one processor busy, until dropped.
@@ -47,20 +47,19 @@ impl Tools {
         protection: Option<&str>,
         seconds: u64,
     ) -> Result<Measured> {
-        let bench = self.bench(protection);
-        let words: Vec<_> = std::iter::once(bench.get_program()).chain(bench.get_args()).collect();
-        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-        let bench = format!("XDG_CONFIG_HOME={} {}", self.release.join("bench-user").display(), words.join(" "));
+        let bench = self.bench_line(protection);
         let serve = format!("{bench} --listen 0.0.0.0:9000 >/dev/null");
         let client = format!("{bench} --connect $FARHAUL_PEER:9000 --seconds {seconds}");
         let heard = self.emulate(path, &[&serve], &client, seconds)?;
-        let mut records = heard.output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let record = records.rfind(|record| record.get(END).is_some()).context("no record of the transfer")?;
-        let bytes = needed(&record, &["bytes"])?;
-        Ok(Measured::of([
-            (Quantity::Goodput, needed(&record, &["goodput_bps"])?),
-            cpu_per_gb(cpu(&record, &[])? + cpu(&record, &["peer"])?, bytes),
-        ]))
+        farhaul_figures(&heard.output)
+    }
+
+    /// `farhaul bench` as the beginning of a line for a shell.
+    pub(super) fn bench_line(&self, protection: Option<&str>) -> String {
+        let bench = self.bench(protection);
+        let words: Vec<_> = std::iter::once(bench.get_program()).chain(bench.get_args()).collect();
+        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        format!("XDG_CONFIG_HOME={} {}", self.release.join("bench-user").display(), words.join(" "))
     }
 
     /// The same with the kernel's TCP under BBR, by `iperf3`.
@@ -68,10 +67,26 @@ impl Tools {
         let serve = format!("{TCP_BUFFERS}; exec iperf3 -s -1 >/dev/null");
         let client = format!("{TCP_BUFFERS}; iperf3 -c $FARHAUL_PEER -C bbr -t {seconds} --json");
         let heard = self.emulate(path, &[&serve], &client, seconds)?;
-        let report: Value = serde_json::from_str(&heard.output).context("iperf3's report")?;
-        let received = |name| needed(&report, &["end", "sum_received", name]);
-        let percent = |side| needed(&report, &["end", "cpu_utilization_percent", side]);
-        let processor = (percent("host_total")? + percent("remote_total")?) / 100.0 * received("seconds")?;
-        Ok(Measured::of([(Quantity::Goodput, received("bits_per_second")?), cpu_per_gb(processor, received("bytes")?)]))
+        iperf3_figures(&heard.output)
     }
+}
+
+/// Goodput and processor time in the output of a client of `farhaul bench`.
+pub(super) fn farhaul_figures(output: &str) -> Result<Measured> {
+    let mut records = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let record = records.rfind(|record| record.get(END).is_some()).context("no record of the transfer")?;
+    let bytes = needed(&record, &["bytes"])?;
+    Ok(Measured::of([
+        (Quantity::Goodput, needed(&record, &["goodput_bps"])?),
+        cpu_per_gb(cpu(&record, &[])? + cpu(&record, &["peer"])?, bytes),
+    ]))
+}
+
+/// Goodput and processor time in the report of a client of `iperf3`.
+pub(super) fn iperf3_figures(output: &str) -> Result<Measured> {
+    let report: Value = serde_json::from_str(output).context("iperf3's report")?;
+    let received = |name| needed(&report, &["end", "sum_received", name]);
+    let percent = |side| needed(&report, &["end", "cpu_utilization_percent", side]);
+    let processor = (percent("host_total")? + percent("remote_total")?) / 100.0 * received("seconds")?;
+    Ok(Measured::of([(Quantity::Goodput, received("bits_per_second")?), cpu_per_gb(processor, received("bytes")?)]))
 }

@@ -15,7 +15,7 @@ const SSHD: &str = "/usr/sbin/sshd";
 /// Bytes of the file.
 const SMALL: usize = 100_000;
 const PATH: Emulated =
-    Emulated { rate: 1_000_000_000, delay: Duration::from_millis(50), loss: 0.0, mtu: 1500, seed: 1 };
+    Emulated { rate: 1_000_000_000, delay: Duration::from_millis(50), loss: 0.0, mtu: 1500, queue: None, seed: 1 };
 /// Longest time of all four copies.
 const SECONDS: u64 = 60;
 
