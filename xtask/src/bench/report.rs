@@ -62,7 +62,7 @@ impl Report {
             if self.json {
                 figures_as_json(row, setting, samples);
             } else if row.must.is_empty() {
-                println!("\n{}", comparison::markdown(row.shows, setting, samples));
+                print!("\n{}", comparison::markdown(row.shows, setting, samples));
             } else {
                 figures(row, setting, samples);
             }

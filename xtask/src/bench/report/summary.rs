@@ -21,11 +21,11 @@ pub(super) struct Line {
 /// The machine in a paragraph, and a table.
 pub(super) fn markdown(machine: &[(&'static str, String)], lines: &[Line]) -> String {
     let machine: Vec<String> = machine.iter().map(|(name, value)| format!("{name} {value}")).collect();
-    let mut text = format!("Medians (least … most; runs). {}.\n\n", machine.join("; "));
+    let mut text = format!("Medians (least … most; runs). {}.\n", machine.join("; "));
     if lines.is_empty() {
         return text;
     }
-    text.push_str("| row | case | what | must | ours | peer | met? |\n| --- | --- | --- | --- | --- | --- | --- |\n");
+    text.push_str("\n| row | case | what | must | ours | peer | met? |\n| --- | --- | --- | --- | --- | --- | --- |\n");
     for line in lines {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "{}", line.markdown());

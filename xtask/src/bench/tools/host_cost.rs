@@ -22,7 +22,9 @@ impl BusyLoops {
     pub(in super::super) fn start() -> Result<Self> {
         let mut loops = Self(Vec::new());
         for _ in 0..std::thread::available_parallelism()?.get() {
-            let child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
+            // A loop has no end of its own, so it is killed if this program ends.
+            let mut command = Command::new("setpriv");
+            let child = command.args(["--pdeathsig", "KILL", "sh", "-c", "while :; do :; done"]).spawn();
             loops.0.push(child.context("a busy loop cannot be started")?);
         }
         Ok(loops)

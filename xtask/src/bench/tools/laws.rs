@@ -54,12 +54,13 @@ impl Law {
         Ok(())
     }
 
-    /// The beginning of the line in which it says that it listens.
-    const fn listening(self) -> &'static str {
+    /// Waits until the receiver listens.
+    fn wait_for(self, receiver: &mut Process) -> Result<()> {
         match self {
-            Self::Plain(_) | Self::Encrypted(_) => "{",
-            Self::Kernel(_) => "Server listening",
-        }
+            Self::Plain(_) | Self::Encrypted(_) => receiver.wait_for_text("local", OPENING)?,
+            Self::Kernel(_) => receiver.wait_for_line("Server listening", OPENING)?,
+        };
+        Ok(())
     }
 
     fn figures(self, output: &str) -> Result<Measured> {
@@ -86,7 +87,7 @@ impl Tools {
             LawPath::Wire(wire) => {
                 let hosts = Hosts::new(*wire).map_err(|error| Skipped(format!("{error:#}")))?;
                 let mut receiver = Process::start(&mut hosts.far(&serve))?;
-                receiver.wait_for_line(law.listening(), OPENING)?;
+                law.wait_for(&mut receiver)?;
                 let send = format!("FARHAUL_PEER={}; {send}", hosts.address());
                 let sent = Process::start(&mut hosts.near(&send))?.finish(patience(Amount::Seconds(seconds)))?;
                 receiver.interrupt();
