@@ -183,7 +183,7 @@ mod tests {
         let turn = || schedule.state.lock().unwrap().take().is_some();
         let begun = || std::iter::repeat_with(turn).take_while(|begun| *begun).count();
         assert_eq!(begun(), 3, "two of sockets, and the other one");
-        for _ in 2..MOST_SOCKETS {
+        for _ in 0..3 {
             schedule.state.lock().unwrap().are_idle = true;
             assert_eq!(begun(), 1);
         }
