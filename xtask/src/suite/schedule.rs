@@ -25,11 +25,11 @@ pub(super) enum Lane {
 const LANES: [Lane; 3] = [Lane::Interop, Lane::Sockets, Lane::Free];
 
 /// Most tests of sockets at once, on idle processors.
-const MOST_SOCKETS: usize = 6;
+const MOST_SOCKETS: usize = 5;
 /// Processors that are idle when one more begins: tests of sockets compute for 40 % of their time.
 const IDLE: f64 = 0.5;
 /// Time between two looks. A test that has begun counts in the next one.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_secs(1);
 
 impl Lane {
     /// How many of its tests run at once. `alone` is whether no other lane has tests.
