@@ -1,35 +1,23 @@
 //! Families beside traffic of other laws: in short and deep queues, and in the other direction.
 
-use std::fmt::Write as _;
-
-use super::draw::{self, digits, millis, rounded};
+use super::chain;
+use super::crowd::TCP_PACKETS;
+use super::draw::{digits, rounded};
 use super::goal::{Goal, Measure, PAYLOAD};
 use super::sketch::{Flow, PACKET, Sketch};
 
-/// Packets per RTT at most beside TCP, as in the family `tcp`.
-const PACKETS: f64 = 1_500.0;
 /// Times of a run and of its first part, which is not judged, in seconds.
 const TIMES: (f64, f64) = (40.0, 15.0);
 
-/// A flow of a law that others use.
-fn other(law: &str) -> Flow {
-    let flow = Flow::competitor("t");
-    match law {
-        "bbr" => flow.with("protocol", "udt").with("controller", law),
-        "reno" => flow.with("protocol", "tcp").with("controller", "sack"),
-        law => flow.with("protocol", "tcp").with("controller", law),
-    }
-}
-
 pub(super) fn neighbours(cell: &mut Sketch) {
     cell.rtt = rounded(cell.draw.log_between(8e-3, 0.1));
-    cell.rate = rounded(cell.draw.log_between(1e7, 2e8).min(PACKETS * PACKET / cell.rtt));
+    cell.rate = rounded(cell.draw.log_between(1e7, 2e8).min(TCP_PACKETS * PACKET / cell.rtt));
     (cell.time, cell.warmup) = TIMES;
     let law = cell.draw.pick(&["cubic", "cubic", "bbr", "reno"]);
     let products = rounded(cell.draw.log_between(0.05, 4.0));
     cell.link("queue", format!("{{ limit = \"{}bdp\", at_least = 8 }}", digits(products)));
     cell.note = format!("{law} {} q{}bdp", cell.place(), digits(products));
-    cell.flows = vec![Flow::judged("a"), other(law)];
+    cell.flows = vec![Flow::judged("a"), Flow::of_law("t", law)];
     // A neighbour keeps a quarter, and so do we: half of the fair share.
     let share = |flow: &str| Measure::Share(flow.to_owned());
     cell.goals.push(Goal::at_least(share("t"), 0.25, "of the neighbour ≥ 0.25"));
@@ -42,20 +30,12 @@ pub(super) fn reverse(cell: &mut Sketch) {
     cell.warmup = 4.0;
     let law = cell.draw.pick(&["cubic", "cubic", "bbr", "same"]);
     let products = rounded(cell.draw.between(0.5, 2.0));
-    let (rate, delay) = (draw::rate(cell.rate), millis(cell.rtt / 2.0));
-    let (limit, rtt) = (digits(products), millis(cell.rtt));
-    let mut links = String::new();
-    let _ = writeln!(
-        links,
-        "\n[[links]]\nname = \"l\"\nfrom = \"left\"\nto = \"right\"\nrate = \"{rate}\"\ndelay = \"{delay}\"\n\
-         queue = {{ limit = \"{limit}bdp\", rtt = \"{rtt}\", at_least = 20 }}"
-    );
-    cell.links = Some(links);
-    cell.note = format!("{law} {} q{limit}bdp", cell.place());
-    let back = if law == "same" { Flow::judged("t").worth(cell.rate) } else { other(law) };
+    cell.links = Some(chain::links(&[cell.rate], &[cell.rtt / 2.0], products, cell.rtt));
+    cell.note = format!("{law} {} q{}bdp", cell.place(), digits(products));
+    let back = if law == "same" { Flow::judged("t").worth(cell.rate) } else { Flow::of_law("t", law) };
     cell.flows = vec![
-        Flow::judged("a").worth(cell.rate).with("from", "left").with("to", "right"),
-        back.with("from", "right").with("to", "left"),
+        Flow::judged("a").worth(cell.rate).with("from", "n0").with("to", "n1"),
+        back.with("from", "n1").with("to", "n0"),
     ];
     // Acknowledgements of the other direction take a fiftieth at most.
     let fair = vec![("a".to_owned(), PAYLOAD * cell.rate)];

@@ -75,7 +75,7 @@ pub(super) fn multi_bottleneck(cell: &mut Sketch) {
 }
 
 /// The links in TOML. All queues are in BDP of the long flows.
-fn links(rates: &[f64], delays: &[f64], products: f64, rtt: f64) -> String {
+pub(super) fn links(rates: &[f64], delays: &[f64], products: f64, rtt: f64) -> String {
     let mut text = String::new();
     for (link, (rate, delay)) in rates.iter().zip(delays).enumerate() {
         let (rate, delay, limit, rtt) = (draw::rate(*rate), millis(*delay), digits(products), millis(rtt));

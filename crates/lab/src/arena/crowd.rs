@@ -12,7 +12,7 @@ const PROBES: (f64, &str) = (0.015, " + 0.015");
 const LATE: f64 = 12.0;
 const SETTLING: f64 = 5.0;
 /// Packets per RTT at most beside TCP. CUBIC takes minutes to fill more, so no share of more would be fair.
-const TCP_PACKETS: f64 = 1_500.0;
+pub(super) const TCP_PACKETS: f64 = 1_500.0;
 
 pub(super) fn fair(cell: &mut Sketch) {
     let count = cell.draw.log_between(2.0, 40.0).round();
@@ -70,14 +70,7 @@ pub(super) fn tcp(cell: &mut Sketch) {
     let products = rounded(cell.draw.between(0.5, 2.0));
     cell.queue(products);
     cell.note = format!("{law} {} q{}bdp", cell.place(), digits(products));
-    let other = Flow::competitor("t");
-    let other = match law {
-        "bbr" => other.with("protocol", "udt").with("controller", law),
-        // Reno with selective acknowledgements, as every kernel has it.
-        "reno" => other.with("protocol", "tcp").with("controller", "sack"),
-        law => other.with("protocol", "tcp").with("controller", law),
-    };
-    cell.flows = vec![Flow::judged("a"), other];
+    cell.flows = vec![Flow::judged("a"), Flow::of_law("t", law)];
     cell.goals.push(Goal::between(Measure::Share("a".to_owned()), 0.33, 0.67, "of a from 0.33 to 0.67"));
     cell.goodput_after(0.85);
 }

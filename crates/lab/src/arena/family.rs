@@ -103,7 +103,7 @@ listed_enum! {
         Lan = (
             "lan",
             "0.5 to 100 Gbit/s, RTT 20 µs to 2 ms, queue of 50 packets to 1 ms; half of them with hosts that spend c = 0.2 to 3 µs on a packet, two in five with interfaces that gather packets for 5 to 60 µs, two in five with both programs absent for 0.05 to 10 ms, at times 60 ms",
-            "goodput ≥ 0.88·f·C·(1 − t0/T)·(1 − o), C = min(R, 12 000/c), o = share of time in which a program is absent; waste, with 1 % more",
+            "goodput ≥ 0.88·f·C·(1 − t0/T)·(1 − o), C = min(R, 12 000/c), o = share of time in which the sender is absent; waste, with 1 % more",
         ),
         /// Links whose delays or rates change.
         Wireless = (

@@ -1,10 +1,10 @@
 //! The family of fast short paths: loopback, a rack, a busy node.
 //!
 //! A host that spends c seconds on a packet carries 12 000/c bit/s at most, so the path carries C = min(R, 12 000/c). A
-//! program that is absent for a share o of the time sends nothing then, and behind an RTT below the absence its peer waits
-//! for it as well. The absences of a run of seconds vary by chance: o is the mean and two standard deviations, √(n·E[a²])/T
-//! for n absences of a seconds. An interface that gathers packets for some microseconds hides how far they were apart, and
-//! costs no throughput.
+//! sender that is absent for a share o of the time sends nothing then. The absences of a run of seconds vary by chance: o is
+//! the mean and two standard deviations, √(n·E[a²])/T for n absences of a seconds. The receiver's absences delay
+//! acknowledgements, which costs a sender nothing that knows its path. An interface that gathers packets for some
+//! microseconds hides how far they were apart, and costs no throughput.
 
 use super::draw::{Draw, digits, millis, percent, rounded};
 use super::goal::{Goal, Measure, PAYLOAD};
@@ -68,7 +68,9 @@ pub(super) fn lan(cell: &mut Sketch) {
     cell.note = format!("{} q{queue}", cell.place());
 
     let buffer = if is_late { (2.0 * PAUSE * cell.rate / 8.0).max(BUFFER) } else { BUFFER };
-    let mut ends = [String::new(), format!("receive_buffer = \"{}B\", ", buffer.ceil())];
+    let receives = format!("receive_buffer = \"{}B\", ", buffer.ceil());
+    // A sender that is late has a buffer as well, for acknowledgements.
+    let mut ends = [if is_late { receives.clone() } else { String::new() }, receives];
     let mut carried = cell.rate;
     if cell.draw.chance(0.5) {
         let cost = rounded(cell.draw.log_between(0.2e-6, 3e-6));
@@ -87,21 +89,21 @@ pub(super) fn lan(cell: &mut Sketch) {
     for (end, name) in ends.iter_mut().zip(["sender", "receiver"]).filter(|_| is_late) {
         let absences = Absences::draw(&mut cell.draw);
         let share = absences.share(cell.time).min(0.9);
-        present *= 1.0 - share;
-        end.push_str(&format!("receive_buffer = \"{}B\", ", buffer.ceil()).repeat(usize::from(name == "sender")));
+        if name == "sender" {
+            present = 1.0 - share;
+        }
         end.push_str(&absences.key());
         cell.note.push_str(&format!(" {name} late {} to {}", percent(share), millis(absences.most)));
     }
     let [sender, receiver] = ends.map(|keys| format!("{{ {} }}", keys.trim_end_matches(", ")));
-    cell.flows = vec![Flow::judged("a").worth(carried * present)];
+    cell.flows = vec![Flow::judged("a").worth(carried)];
     for (name, keys) in [("sender", sender), ("receiver", receiver)] {
         if keys != "{  }" {
             cell.flows[0].keys.push((name, keys));
         }
     }
     let ideal = PAYLOAD * carried * (1.0 - cell.start() / cell.time) * present;
-    let formula =
-        format!("≥ 0.88·f·C·(1 − t0/T)·(1 − o), C = min(R, 12 000/c), 1 − o = {} of both ends", digits(present));
+    let formula = format!("≥ 0.88·f·C·(1 − t0/T)·(1 − o), C = min(R, 12 000/c), 1 − o = {}", digits(present));
     cell.goals.push(Goal::at_least(Measure::Goodput, 0.88 * ideal, formula));
     // A burst after an absence may find the queue full, and so may the search for a host's own limit.
     cell.waste(0.01, " + 0.01");

@@ -35,6 +35,17 @@ impl Flow {
         Self { name, count: None, share: None, keys: Vec::new() }
     }
 
+    /// A competitor under a law that others use.
+    pub(super) fn of_law(name: &'static str, law: &str) -> Self {
+        let flow = Self::competitor(name);
+        match law {
+            "bbr" => flow.with("protocol", "udt").with("controller", law),
+            // Reno with selective acknowledgements, as every kernel has it.
+            "reno" => flow.with("protocol", "tcp").with("controller", "sack"),
+            law => flow.with("protocol", "tcp").with("controller", law),
+        }
+    }
+
     pub(super) fn times(mut self, count: u64) -> Self {
         self.count = Some(count);
         self
