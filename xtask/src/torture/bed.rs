@@ -171,6 +171,16 @@ impl Bed {
         Running::begin(self.command(&[], &emulate))
     }
 
+    /// Waits until the copy has made the directory of the tree: both sides have met. A busy machine takes its time.
+    pub(super) fn has_begun(&self) -> Result<()> {
+        let began = Stopwatch::start();
+        while !self.path("to/t").exists() {
+            ensure!(began.elapsed() < BEGIN, "the copy does not begin");
+            pause(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
     /// Waits until the journal of this file notes more than so many chunks: the copy is in the middle of it. A busy machine takes its
     /// time. Returns how many it notes.
     pub(super) fn is_in_the_middle_of(&self, name: &str, chunks: u64) -> Result<u64> {

@@ -153,7 +153,8 @@ pub(super) fn suspended(bed: &Bed) -> Result<Outcome> {
         bed.empty_target()?;
         let source = bed.server(&[], "root", &[&["--plain", "--timeout", of_source], &SLOW[..]].concat())?;
         let copy = bed.pull(&[], &source.address, &["--plain", "--timeout", of_client])?;
-        pause(Duration::from_millis(400));
+        bed.has_begun()?;
+        pause(Duration::from_millis(200));
         let signal = |name: &str| if stops_source { source.signal(name) } else { copy.signal(name) };
         signal("STOP")?;
         pause(stands);

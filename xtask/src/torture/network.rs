@@ -81,6 +81,7 @@ pub(super) fn blackouts(bed: &Bed) -> Result<Outcome> {
     for blackouts in bed.by_extent(&[&[2, 2][..]][..], &[&[2, 2, 2], &[45]]) {
         bed.empty_target()?;
         let copy = bed.pull(&[], &relay.address, &["--plain", "--timeout", "60s"])?;
+        bed.has_begun()?;
         for seconds in *blackouts {
             pause(Duration::from_millis(700));
             relay.signal("STOP")?;
@@ -93,7 +94,8 @@ pub(super) fn blackouts(bed: &Bed) -> Result<Outcome> {
     }
     bed.empty_target()?;
     let copy = bed.pull(&[], &relay.address, &["--plain", "--timeout", "2s"])?;
-    pause(Duration::from_millis(700));
+    bed.has_begun()?;
+    pause(Duration::from_millis(300));
     drop(relay);
     let run = copy.end()?;
     ensure!(run.code == Some(8), "a blackout for good: exit code {:?}: {}", run.code, run.stderr);

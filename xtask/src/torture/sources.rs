@@ -34,7 +34,8 @@ pub(super) fn changing(bed: &Bed) -> Result<Outcome> {
         bed.empty_target()?;
         let source = bed.server(&[], "root", &[&["--plain"], &SLOW[..]].concat())?;
         let copy = bed.pull(&[], &source.address, &["--plain"])?;
-        pause(Duration::from_millis(600));
+        bed.has_begun()?;
+        pause(Duration::from_millis(400));
         change(&path)?;
         let run = copy.end()?;
         let got = fs::read(bed.path("to/t/z"));
