@@ -11,26 +11,28 @@
 //! | x | the rate, packets/s | the law |
 //! | q, P | queueing delay and its peak, s | RTTs of receipts, `union/senses.rs` |
 //! | D, D̂ | delivery rate: the last sample, and the most of the last one to two loops | [`RateSample`](crate::RateSample), under (8) and (9) also counts of 16 packets |
-//! | L | the link of a sole flow, by start-up's trains and probe pairs | lowered to min(x, D̂) where a flow that fills it meets a queue or a lossy round |
+//! | L | a hint of the link of a sole flow, by trains, probe pairs or an earlier connection | lowered to min(x, D̂) where a flow that fills it meets a queue or a lossy round |
 //! | K | the larger of L and the most of D in 10 to 20 s | |
+//! | hi, m | what was delivered when a rate failed, and how often alike | `union/belief.rs` |
 //! | lossy | a round lost more than 2 % and chance | `union/senses.rs` |
 //! | ρ | how far queues fell of late, of what they would have if all flows drained | drains |
 //!
 //! # Equations
 //!
 //! ```text
-//! grow      dx/dt = g·√(K·x);  ×2 per loop after 1 s without a queue or loss                           (1)
-//!           x ≤ F·L,  x ≤ 2·D̂;  none for 3 loops after a lossy round                                (2)
+//! grow      dx/dt = g·√(K·x);  2 % of x per loop at most beyond F·hi or F·L that nothing contradicts      (1)
+//!           ×2 per loop up to F·L before anything has failed;  a search and a wall by `belief.rs`;
+//!           x ≤ 2·D̂;  none for 3 loops and 38 packets after a lossy round                            (2)
 //! drain     send (1 − d)·b,  b = min(x, D) at its beginning and min(x, D̂) after a loop,
 //!           d = q/loop, anew in each loop, within 1 − β .. 1/2, as far as the lowest rate permits     (3)
 //! price     q falls below q*/2:   x ← min(β·x/(1 + (P − q*)/τ),  D̂/(1 − d))                         (4)
-//! loss      a lossy round:        x ← β·max(x·(1 − lost),  min(x, D̂));  β·min(x, D̂) while L is recalled  (5)
-//!           lost is at most 1/2. The round after a cut does not count.
+//! loss      a lossy round:        x ← β·max(x·(1 − lost),  min(x, D̂)), without x·(1 − lost) before anything has failed,
+//!           and ½ in place of β if it lost a tenth without a queue and L does not show the flow alone    (5)
+//!           lost is at most 1/2. The round after a cut does not count, nor does the tail of start-up.
 //! bursts    a lossy round without a queue halves bursts, to 4 packets.                                 (6)
-//!           A late host catches up at L/x at most. (5) applies as well if a tenth was lost.
+//!           A late host catches up at L/x at most. (5) applies as well if a tenth was lost, or x has not arrived before.
 //! compete   W of RFC 9438 (`competition.rs`), paced at 1.2·W/RTT                                       (7)
-//! recall    L ← R, the rate of an earlier connection, x ← L/2, ×2 per loop up to F·L                   (8)
-//! beyond    R arrives, no probe pairs show it as the link:  L ← 1.25·D̂, and 2·D̂ once more than R arrives  (9)
+//! recall    L ← R, the rate of an earlier connection, x ← R/2                                          (8)
 //! q* = max(2 ms, 4 packets/K, 4·j),   loop = RTT + SYN,   s = b/K
 //! ```
 //!
@@ -40,7 +42,7 @@
 //! | --- | --- | --- |
 //! | START | the first RTT is that of an earlier connection | GROW by (8) |
 //! | START | `union/start.rs`; or too many losses; or a time-out | DRAIN, x = C |
-//! | GROW | q > q* | DRAIN; L ← min(x, D̂) if x is near L, a loop and τ after GROW began. A recalled L is forgotten |
+//! | GROW | q > q* | DRAIN; L ← min(x, D̂) if x is near L, a loop and τ after GROW began |
 //! | GROW | lossy | DRAIN by (5); L as above |
 //! | DRAIN | q < q*/2, after one loop | GROW by (4). CUBIC's window bounds x for 10 s after a competition |
 //! | DRAIN | ρ < (1 + s)/2 after two loops, and s ≤ 0.8 | COMPETE from b |
@@ -49,17 +51,19 @@
 //!
 //! # What falls short
 //!
-//! In a crowd of hundreds that begin together, most take the queue that stands for the path, and lose 5 to 20 % until a drop of the
-//! queue shows them the path. While all that leaves are repairs, no receipt has a sample, so q and D stand still: after a fall of
-//! capacity more is lost than needed.
+//! Crowds of hundreds that begin together take the queue that stands for the path. By (5) most of them see it empty after some seconds.
+//! While all that leaves are repairs, no receipt has a sample, so q and D stand still: after a fall of capacity more is lost than needed.
 
+mod belief;
 mod events;
+mod growth;
 mod senses;
 mod start;
 
-use farhaul_units::{Duration, Instant, PacketRate};
+use farhaul_units::{Duration, Instant, PacketRate, SeqNo};
 
-use self::senses::{Answer, Count, Extreme, Link, Losses, MEMORY, Queue};
+use self::belief::Belief;
+use self::senses::{Answer, Count, Delivered, Extreme, Link, Losses, MEMORY, Queue};
 use self::start::StartUp;
 use super::competition::{self, CubicWindow};
 use crate::rate::flow_control::{cwnd, set_cwnd};
@@ -89,6 +93,9 @@ const HALF: f64 = 0.5;
 const ENOUGH: f64 = 3.0;
 /// Loops in which the rate does not grow after a lossy round: reports of the event are over then.
 const LOSSY_LOOPS: u32 = 3;
+/// Packets in which a loss of a tenth is lossy, 3/(0.1 − 2 %). Flows that share a queue which none of them sees notice its losses
+/// within as many of their own packets, so all have been cut before one of them grows.
+const VERDICT: f64 = 38.0;
 /// s: the longest loop for UDT. A queue that outlives it is others', its absence means free capacity, and a competition
 /// looks for flows of this law as often.
 const PATIENCE: f64 = 1.0;
@@ -128,12 +135,12 @@ struct Drain {
     base: f64,
     /// q when the loop began, s.
     delay: f64,
-}
-
-impl Drain {
-    const fn new(depth: f64, base: f64, delay: f64, now: Instant) -> Self {
-        Self { since: now, loops: 0, depth, depth_before: 0.0, base, delay }
-    }
+    /// D̂ at its beginning and what was delivered in the loop before, packets/s, and the packets until then.
+    arrived: f64,
+    delivered: f64,
+    delivered_before: f64,
+    /// Whether the rate that it ends has been tried: the losses after a cut are of the rate before.
+    fails: bool,
 }
 
 /// The controller.
@@ -153,17 +160,25 @@ pub(crate) struct Union {
     /// D, D̂ and the most that arrived for long, packets/s.
     arrives: f64,
     count: Count,
+    delivered: Delivered,
     arrived: Extreme,
+    /// The highest rate tried in as long.
+    tried: Extreme,
     carried: Extreme,
     link: Link,
-    /// When GROW began, and when the last queue or lossy round ended.
+    belief: Belief,
+    /// x when GROW began, packets/s.
+    grown_from: f64,
+    /// When GROW began.
     grown_since: Instant,
-    free_since: Instant,
+    /// The last packet that start-up sent, if it met losses.
+    first_flight: Option<SeqNo>,
     /// Start-up's own queue has gone.
     priced: bool,
     /// Until when others are taken to compete, and until when a lossy round stops growth.
     others_until: Instant,
     lossy_until: Instant,
+    held_until: Instant,
     /// When a competing flow may look for flows of this law again.
     next_search: Instant,
     answer: Answer,
@@ -184,14 +199,19 @@ impl Union {
             losses: Losses::default(),
             arrives: 0.0,
             count: Count::default(),
+            delivered: Delivered::default(),
             arrived: Extreme::most(),
+            tried: Extreme::most(),
             carried: Extreme::most(),
             link: Link::default(),
+            belief: Belief::default(),
+            grown_from: 0.0,
             grown_since: Instant::ZERO,
-            free_since: Instant::ZERO,
+            first_flight: None,
             priced: false,
             others_until: Instant::ZERO,
             lossy_until: Instant::ZERO,
+            held_until: Instant::ZERO,
             next_search: Instant::ZERO,
             answer: Answer::default(),
             cubic: None,
@@ -220,8 +240,9 @@ impl Union {
     fn step(&mut self, path: &Path, control: &mut Control) {
         let elapsed = (path.now - self.last).as_secs_f64().min(TAU);
         self.last = path.now;
-        self.link.take_pairs(path);
+        self.link.take_pairs(path, self.arrived.get());
         let lost = self.losses.lost() > 0.0;
+        self.delivered.step(path.now, round(path));
         let lossy = self.losses.end_of_round(path);
         let threshold = self.threshold();
         if self.queue.watch(threshold) {
@@ -237,29 +258,10 @@ impl Union {
             UnionPhase::Drain(drain) => self.after_draining(drain, lossy, path),
             UnionPhase::Compete(cubic) => self.after_competing(cubic, lost, path),
         }
+        if matches!(self.phase, UnionPhase::Grow) {
+            self.tried.take(path.now, self::round(path).saturating_mul(2), self.rate);
+        }
         self.apply(path, control);
-    }
-
-    /// (1), (2)
-    fn grow(&mut self, elapsed: f64, path: &Path) {
-        let since = (path.now - self.free_since).as_secs_f64();
-        let free = since > PATIENCE;
-        let surpassed = self.link.surpass(self.arrived.get());
-        let link = self.link.get();
-        if free && !surpassed && self.rate >= link * FULL {
-            self.link.raise(libm::exp(GROWTH * TAU * elapsed));
-        }
-        let round = loop_time(path);
-        let added = GROWTH * libm::sqrt(self.scale() * self.rate);
-        // By (2), what is recalled doubles only as it arrives.
-        let doubled = if free || self.link.is_recalled() { self.rate * std::f64::consts::LN_2 / round } else { 0.0 };
-        let mut most = if link > 0.0 { self.link.get() * FULL } else { f64::INFINITY };
-        if let Some(cubic) = self.cubic.filter(|_| path.now < self.others_until) {
-            let rtt = self.round_trip(path);
-            most = most.min(cubic.at(path.now, rtt) / rtt);
-        }
-        let grown = (self.rate + added.max(doubled) * elapsed).min((2.0 * self.arrived.get()).max(self.rate));
-        self.rate = grown.min(most.max(slowest(path)));
     }
 
     /// The queue has gone, (4). The first one is that of start-up's trains and costs nothing.
@@ -270,16 +272,15 @@ impl Union {
             let left = self.rate * BETA / (1.0 + overload);
             self.rate = left.min(self.arrived.get() / (1.0 - depth)).max(slowest(path));
         }
-        self.free_since = path.now;
     }
 
     fn after_growth(&mut self, lossy: Option<f64>, path: &Path, control: &mut Control) {
         let stands = self.queue.stands();
+        self.held_until = self.lossy_until;
         // Bursts do not excuse a rate that this connection has not tried before.
-        let lossy = if stands || self.link.is_recalled() { lossy } else { self.halve_bursts(lossy, control) };
+        let lossy = if stands { lossy } else { self.halve_bursts(lossy, control) };
         if let Some(lost) = lossy {
             self.rate = self.after_loss(lost, path);
-            self.free_since = path.now;
         }
         if !stands && lossy.is_none() {
             return;
@@ -287,12 +288,10 @@ impl Union {
         // Behind a queue every sample shows the link. Beside losses many show less.
         let base = self.rate.min(if stands { self.arrives } else { self.arrived.get() });
         let settled = (path.now - self.grown_since).as_secs_f64() > loop_time(path) + TAU;
-        if self.link.is_recalled() {
-            self.link.forget();
-        } else if settled && self.rate > self.link.get() * FULL * (1.0 - AGREE) {
+        if settled && self.link.get() > 0.0 && self.rate > self.link.get() * FULL * (1.0 - AGREE) {
             self.link.lower(self.rate.min(self.arrived.get()));
         }
-        self.phase = UnionPhase::Drain(Drain::new(self.depth(base, path), base, self.queue.delay(), path.now));
+        self.phase = UnionPhase::Drain(self.drain(base, path));
     }
 
     fn after_draining(&mut self, mut drain: Drain, lossy: Option<f64>, path: &Path) {
@@ -301,6 +300,18 @@ impl Union {
         }
         let round = loop_time(path);
         let stood = (path.now - drain.since).as_secs_f64();
+        if drain.loops == 0 && stood >= round && drain.fails {
+            // What the rate that failed has brought is measured by now.
+            let flat = drain.delay < PAIRS / self.link.get();
+            let counted = drain.delivered.max(self.delivered.since(drain.delivered_before) / stood);
+            let arrived = if flat { counted } else { self.arrived.get().max(drain.arrived) };
+            let base = arrived.min(self.tried.get()).max(slowest(path));
+            let agrees = self.belief.fail(base, self.link.get(), path.now);
+            if flat && agrees && self.link.get() > 2.0 * base {
+                self.link.refute(base);
+                self.carried = Extreme::most();
+            }
+        }
         if (drain.loops > 0 || stood >= round) && !self.queue.stands() {
             self.answer.add(drain.delay, drain.depth_before * stood.min(round), drain.delay);
             self.answer.age();
@@ -331,7 +342,6 @@ impl Union {
     fn after_competing(&mut self, cubic: CubicWindow, lost: bool, path: &Path) {
         let rtt = self.round_trip(path);
         self.rate = (cubic.at(path.now, rtt) / rtt).max(slowest(path));
-        self.free_since = path.now;
         if !self.queue.stands() {
             self.rate *= competition::BETA;
             self.cubic = Some(cubic.cut(path.now, rtt));
@@ -351,7 +361,7 @@ impl Union {
             // Flows of this law do not fill a queue. If all that lost drain now, they find each other.
             self.next_search = path.now + Duration::from_secs_f64(PATIENCE);
             let base = cubic.base / rtt;
-            self.phase = UnionPhase::Drain(Drain::new(self.depth(base, path), base, self.queue.delay(), path.now));
+            self.phase = UnionPhase::Drain(self.drain(base, path));
         }
     }
 
@@ -370,8 +380,23 @@ impl Union {
         enough.then(|| share > 1.0 - 2.0 * AGREE || self.answer.share() > (1.0 + share) / 2.0)
     }
 
+    fn drain(&self, base: f64, path: &Path) -> Drain {
+        Drain {
+            since: path.now,
+            loops: 0,
+            depth: self.depth(base, path),
+            depth_before: 0.0,
+            base,
+            delay: self.queue.delay(),
+            arrived: self.arrived.get(),
+            delivered: self.delivered.rate(),
+            delivered_before: self.delivered.total(),
+            fails: matches!(self.phase, UnionPhase::Grow) && path.now > self.held_until && self.tried.get() > 0.0,
+        }
+    }
+
     fn resume(&mut self, path: &Path) {
-        (self.phase, self.grown_since) = (UnionPhase::Grow, path.now);
+        (self.phase, self.grown_since, self.grown_from) = (UnionPhase::Grow, path.now, self.rate);
     }
 
     /// (7)
@@ -392,24 +417,28 @@ impl Union {
     /// (5)
     fn after_loss(&mut self, lost: f64, path: &Path) -> f64 {
         self.losses.cut(path);
-        self.lossy_until = path.now + round(path).saturating_mul(LOSSY_LOOPS);
         let arrived = self.rate.min(self.arrived.get());
-        // Some of the losses may be of packets that left at a higher rate. A recalled rate has no such excuse.
-        let left = if self.link.is_recalled() { 0.0 } else { self.rate * (1.0 - lost.min(HALF)) };
-        (left.max(arrived) * BETA).max(slowest(path))
+        // Some of the losses may be of packets that left at a higher rate. What has never arrived is no reason to send it.
+        let left = if self.belief.limit().is_some() { self.rate * (1.0 - lost.min(HALF)) } else { 0.0 };
+        let alone = self.link.get() > 0.0 && self.share(arrived) > 1.0 - 2.0 * AGREE;
+        let beta = if lost > AGREE && !self.queue.stands() && !alone { HALF } else { BETA };
+        let rate = (left.max(arrived) * beta).max(slowest(path));
+        let hold = if self.queue.stands() { 0.0 } else { VERDICT / rate };
+        self.lossy_until = path.now + round(path).saturating_mul(LOSSY_LOOPS).max(Duration::from_secs_f64(hold));
+        rate
     }
 
     /// (6). Returns what remains to be taken for overload.
     fn halve_bursts(&self, lossy: Option<f64>, control: &mut Control) -> Option<f64> {
         let lost = lossy?;
-        control.catch_up_pace = Some((self.link.get() / self.rate).clamp(1.0 / FULL, CATCH_UP_PACE));
+        control.catch_up_pace = Some((self.scale() / self.rate).clamp(1.0 / FULL, CATCH_UP_PACE));
         let burst = control.burst.unwrap_or(MAX_BURST).min((self.rate * BURST_TIME) as u32);
         if f64::from(burst) <= PAIRS {
             return Some(lost);
         }
         control.burst = Some((burst / 2).max(PAIRS as u32));
         // No burst of this side explains so many.
-        Some(lost).filter(|lost| *lost > AGREE)
+        Some(lost).filter(|lost| *lost > AGREE || self.rate > self.carried.get())
     }
 
     fn apply(&self, path: &Path, control: &mut Control) {

@@ -1,6 +1,6 @@
 //! What the transport reports: which event starts up, measures, steps the law or ends start-up.
 
-use farhaul_units::{Duration, PacketRate};
+use farhaul_units::{Duration, PacketRate, SeqNo};
 
 use super::senses::{MEMORY, arrives};
 use super::*;
@@ -16,7 +16,7 @@ impl Union {
         if agrees {
             self.known = Some(known);
             (self.phase, self.rate, self.priced) = (UnionPhase::Grow, half, true);
-            (self.last, self.grown_since, self.free_since) = (path.now, path.now, path.now);
+            (self.last, self.grown_since) = (path.now, path.now);
             self.link.recall(link);
             self.losses.restart(path);
             self.apply(path, control);
@@ -27,10 +27,14 @@ impl Union {
     /// Start-up is over, and the link carries `capacity`.
     fn settle(&mut self, capacity: f64, path: &Path, control: &mut Control) {
         self.rate = capacity;
-        let drain = UnionPhase::Drain(Drain::new(self.depth(capacity, path), capacity, self.queue.delay(), path.now));
-        (self.last, self.grown_since, self.free_since) = (path.now, path.now, path.now);
+        let drain = UnionPhase::Drain(self.drain(capacity, path));
+        (self.last, self.grown_since) = (path.now, path.now);
         if let UnionPhase::Start(start) = std::mem::replace(&mut self.phase, drain) {
-            self.link.set_trains(start.capacity().map_or(0.0, |_| capacity));
+            match start.capacity() {
+                Some(_) => self.link.set_trains(capacity),
+                None if self.queue.delay() > self.threshold() => _ = self.belief.fail(capacity, 0.0, path.now),
+                None => {}
+            }
             self.refining = Some((start, path.now + path.rtt));
         }
         self.losses.restart(path);
@@ -55,14 +59,14 @@ impl Controller for Union {
         let holds = |known: &KnownPath| {
             let confirmed = known.rate.bits_per_second() as f64 * (1.0 - AGREE);
             !has_started
-                || self.link.is_recalled()
+                || self.belief.limit().is_none()
                 || carried.is_some_and(|rate| rate.bits_per_second() as f64 > confirmed)
         };
         let known = self.known.filter(holds);
         if !limited_by_path || !has_started {
             return known;
         }
-        let recalled = known.filter(|_| self.link.is_recalled()).map(|known| known.rate);
+        let recalled = known.filter(|_| self.belief.limit().is_none()).map(|known| known.rate);
         Some(KnownPath { rate: carried.max(recalled)?, rtt: Duration::from_secs_f64(self.queue.base()?) })
     }
 
@@ -77,7 +81,7 @@ impl Controller for Union {
         let measured = path.delivery_rate.or(path.arrival_rate).map(PacketRate::packets_per_second);
         let Some(rate) = measured.filter(|rate| *rate > slowest(path)) else { return };
         (self.phase, self.rate, self.priced) = (UnionPhase::Grow, rate, true);
-        (self.last, self.grown_since, self.free_since) = (path.now, path.now, path.now);
+        (self.last, self.grown_since) = (path.now, path.now);
         self.link.recall(rate);
         self.losses.restart(path);
         self.apply(path, control);
@@ -91,8 +95,9 @@ impl Controller for Union {
         if let Some(rtt) = delivery.rtt {
             self.queue.take(rtt, path);
         }
+        self.delivered.take(delivery);
         // What is recalled grows only as it arrives, so it must be seen to arrive.
-        let counted = self.count.take(path, delivery).filter(|_| self.link.is_recalled());
+        let counted = self.count.take(path, delivery).filter(|_| self.belief.limit().is_none());
         if let Some(rate) = arrives(delivery).or(counted) {
             self.arrives = rate;
             self.arrived.take(path.now, round(path), rate);
@@ -124,7 +129,16 @@ impl Controller for Union {
 
     fn on_loss(&mut self, path: &Path, loss: &LossEvent<'_>, control: &mut Control) {
         let before = *control;
-        self.losses.add(loss.newly_lost);
+        let starts = matches!(self.phase, UnionPhase::Start(_));
+        if starts {
+            self.first_flight = Some(loss.largest_sent);
+        }
+        // The tail of what overran the path at the start is found missing only after all that was before it is repaired.
+        let of_start = |end: &SeqNo| loss.ranges.iter().all(|range| !range.last.is_after(*end));
+        self.first_flight = self.first_flight.filter(of_start);
+        if starts || self.first_flight.is_none() {
+            self.losses.add(loss.newly_lost);
+        }
         if let UnionPhase::Start(start) = self.phase
             && self.losses.is_too_much_of_all(path)
         {
@@ -149,9 +163,9 @@ impl Controller for Union {
         {
             let rate = start.capacity().unwrap_or_else(|| cwnd(control) / loop_time(path));
             self.settle(rate, path, control);
-        } else if self.link.is_recalled() {
-            self.link.forget();
+        } else if self.belief.limit().is_none() {
             self.rate = self.rate.min(self.arrived.get()).max(slowest(path));
+            self.belief.fail(self.rate, 0.0, path.now);
             self.apply(path, control);
         }
     }

@@ -15,7 +15,6 @@
 
 use farhaul_units::{Duration, Instant, PacketRate};
 
-use super::{AGREE, FULL};
 use crate::rate::syn::SYN_INTERVAL;
 use crate::{DeliveryEvent, Path};
 
@@ -62,11 +61,6 @@ impl Extreme {
 const AGEING: f64 = 0.5;
 /// Largest credible capacity by probe pairs, packets/s: closer pairs were together in a host's buffer.
 const MAX_PAIR_RATE: f64 = 5e5;
-/// First step beyond what an earlier connection has found. If that holds, the queue of one loop grows by a quarter of the path.
-/// Source: BBR (the gain of its probes).
-const BEYOND: f64 = 1.25;
-/// The further ones, as in start-up.
-const DOUBLE: f64 = 2.0;
 /// Weight of a sample in j. Source: RFC 3550 §6.4.1, interarrival jitter.
 const JITTER_WEIGHT: f64 = 1.0 / 16.0;
 
@@ -282,14 +276,54 @@ impl Count {
     }
 }
 
+/// What was delivered per loop, by count: a sample is of a burst where loops are short, and D̂ of the burst that a bucket let pass.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Delivered {
+    total: f64,
+    since: Instant,
+    before: f64,
+    rate: f64,
+}
+
+impl Delivered {
+    pub(super) const fn take(&mut self, delivery: &DeliveryEvent) {
+        self.total = delivery.delivered;
+    }
+
+    /// Ends a loop of `span` if it is over.
+    pub(super) fn step(&mut self, now: Instant, span: Duration) {
+        if now - self.since >= span {
+            self.rate = self.since(self.before) / (now - self.since).as_secs_f64();
+            (self.since, self.before) = (now, self.total);
+        }
+    }
+
+    /// Packets so far.
+    pub(super) const fn total(&self) -> f64 {
+        self.total
+    }
+
+    /// Packets since there were `before`.
+    pub(super) const fn since(&self, before: f64) -> f64 {
+        self.total - before
+    }
+
+    /// Of the last whole loop, packets/s.
+    pub(super) const fn rate(&self) -> f64 {
+        self.rate
+    }
+}
+
 /// L, packets/s; zero while unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Link {
     /// By start-up's trains, and by probe pairs since it was lowered.
     trains: f64,
     pairs: f64,
-    /// What an earlier connection has found, until this one meets a limit.
-    recalled: Option<f64>,
+    /// The rate that the path delivered when it refuted what pairs showed.
+    refuted: f64,
+    /// Only an earlier connection has found it.
+    recalled: bool,
     /// A host merges pairs, and no trains have shown the capacity.
     merged: bool,
 }
@@ -300,10 +334,11 @@ impl Link {
     }
 
     /// Takes in the capacity that the receiver measured by probe pairs or trains, if it did.
-    pub(super) fn take_pairs(&mut self, path: &Path) {
+    pub(super) fn take_pairs(&mut self, path: &Path, arrived: f64) {
         let capacity = path.capacity.map_or(0.0, PacketRate::packets_per_second);
         self.merged = capacity >= MAX_PAIR_RATE;
-        self.pairs = if self.merged { 0.0 } else { self.pairs.max(capacity) };
+        let is_refuted = arrived < 2.0 * self.refuted;
+        self.pairs = if self.merged || is_refuted { 0.0 } else { self.pairs.max(capacity) };
     }
 
     /// Whether a host merges probe pairs, so that only longer trains show the capacity.
@@ -311,43 +346,30 @@ impl Link {
         self.merged
     }
 
+    /// Trains have found `capacity`.
     pub(super) const fn set_trains(&mut self, capacity: f64) {
-        self.trains = capacity;
+        (self.trains, self.recalled) = (capacity, false);
     }
 
     /// An earlier connection has found `capacity`.
     pub(super) const fn recall(&mut self, capacity: f64) {
-        (self.trains, self.recalled) = (capacity, Some(capacity));
+        (self.trains, self.recalled) = (capacity, true);
     }
 
-    /// Whether L is by what an earlier connection has found, and this one has met no limit.
-    pub(super) const fn is_recalled(&self) -> bool {
-        self.recalled.is_some()
+    /// Whether nothing of this connection has shown more.
+    pub(super) fn is_recalled(&self) -> bool {
+        self.recalled && self.trains >= self.pairs
     }
 
-    /// (9). Whether as much as an earlier connection has found `arrived`, and no probe pairs show that the link ends there.
-    pub(super) fn surpass(&mut self, arrived: f64) -> bool {
-        let unknown =
-            |recalled: &f64| self.pairs < recalled * (1.0 - AGREE) && arrived > recalled * FULL * (1.0 - AGREE);
-        let Some(recalled) = self.recalled.filter(unknown) else { return false };
-        let gain = if arrived > recalled * (1.0 + AGREE) { DOUBLE } else { BEYOND };
-        self.trains = self.trains.max(arrived * gain);
-        true
-    }
-
-    /// What an earlier connection has found does not hold.
-    pub(super) const fn forget(&mut self) {
-        (self.trains, self.recalled) = (0.0, None);
-    }
-
-    /// A flow that fills the link has met its limit at `rate`. Pairs before do not count any more.
+    /// The link has its limit at `rate`. Pairs before do not count any more.
     pub(super) const fn lower(&mut self, rate: f64) {
-        (self.trains, self.pairs) = (rate, 0.0);
+        (self.trains, self.pairs, self.recalled) = (rate, 0.0, false);
     }
 
-    /// The link may carry more, by this factor.
-    pub(super) const fn raise(&mut self, factor: f64) {
-        (self.trains, self.recalled) = (self.get() * factor, None);
+    /// Packets that follow each other come faster than the path lets pass for long, which is `rate`.
+    pub(super) const fn refute(&mut self, rate: f64) {
+        self.refuted = rate;
+        self.lower(rate);
     }
 }
 

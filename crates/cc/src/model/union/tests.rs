@@ -12,6 +12,7 @@ struct Script {
     law: Union,
     control: Control,
     path: Path,
+    delivered: f64,
 }
 
 impl Script {
@@ -21,7 +22,7 @@ impl Script {
         path.now = Instant::ZERO + Duration::from_secs(10);
         let (mut law, mut control) = (Union::new(), Control::initial());
         law.on_connect(&path, &mut control);
-        Self { law, control, path }
+        Self { law, control, path, delivered: 0.0 }
     }
 
     /// Packets/s.
@@ -43,9 +44,11 @@ impl Script {
             sent: PacketRate::new(2.0 * rate),
             delivered: PacketRate::new(rate),
         });
+        self.delivered += rate / 100.0;
         let sample = RateSample { delivered: 400.0, rate: sampled, ..RateSample::default() };
         let delivery = DeliveryEvent {
             newly_delivered: rate / 100.0,
+            delivered: self.delivered,
             rtt: Some(RTT + Duration::from_secs_f64(delay * 1e-3)),
             sample: Some(sample),
             train,
@@ -70,11 +73,13 @@ impl Script {
         self.law.on_loss(&self.path, &loss, &mut self.control);
     }
 
-    /// A sole flow on a link of 10 000 packets/s that trains have shown, after start-up.
+    /// A sole flow on a link of 10 000 packets/s that trains have shown and a failure has confirmed.
     fn grown() -> Self {
         let mut script = Self::new();
         (0..100).for_each(|_| script.deliver(10_000.0, 0.0, Some(10_000.0)));
         assert!(matches!(script.law.phase, UnionPhase::Grow), "{:?}", script.law.phase);
+        script.law.belief.fail(10_000.0, 10_000.0, script.path.now);
+        script.deliver(10_000.0, 0.0, None);
         script
     }
 
@@ -142,7 +147,7 @@ fn the_root_of_a_small_rate_grows_as_that_of_a_large_one() {
         let mut script = Script::grown();
         script.law.rate = 10_000.0 * share;
         script.law.link.lower(0.0);
-        script.law.free_since = script.path.now;
+        script.law.grown_since = script.path.now;
         let before = script.law.rate;
         (0..20).for_each(|_| script.deliver(before, 0.0, None));
         script.law.rate.sqrt() - before.sqrt()
@@ -156,6 +161,7 @@ fn losses_without_a_queue_halve_bursts_before_they_cost_rate() {
     let mut script = Script::grown();
     script.law.rate = 100_000.0;
     script.law.link.lower(101_011.0);
+    script.law.carried.take(script.path.now, MEMORY, 110_000.0);
     let mut changes = Vec::new();
     for _ in 0..60 {
         script.lose(6);
@@ -354,23 +360,16 @@ fn a_recalled_path_is_tried_at_half_its_rate_and_doubled_as_that_arrives() {
     (0..5).for_each(|_| script.deliver(400.0, 0.0, None));
     assert!((script.pace() - 5_000.0).abs() < 1.0, "nothing of it has arrived: {}", script.pace());
     script.path.capacity = Some(PacketRate::new(10_000.0));
-    assert!((script.echo(15).last().unwrap() - 9_900.0).abs() < 1.0, "{}", script.pace());
-}
-
-/// The pace 1.5 s after a connection recalled 10 000 packets/s, while the path delivers all that leaves without a queue.
-fn pace_without_a_queue(capacity: Option<f64>) -> f64 {
-    let mut script = recalling(40.0);
-    script.path.capacity = capacity.map(PacketRate::new);
-    *script.echo(150).last().unwrap()
+    assert!((script.echo(10).last().unwrap() - 9_900.0).abs() < 100.0, "{}", script.pace());
 }
 
 #[test]
 fn a_recalled_rate_that_arrives_without_a_queue_bounds_nothing() {
-    assert!(pace_without_a_queue(None) > 500_000.0, "{}", pace_without_a_queue(None));
-    // The first step beyond is small, because what was recalled may hold.
-    let paces = recalling(40.0).echo(60);
+    // The first step beyond is a tenth, because what was recalled may hold.
+    let paces = recalling(40.0).echo(150);
+    assert!(paces.last().is_some_and(|pace| *pace > 500_000.0), "{:?}", paces.last());
     let beyond = paces.iter().position(|pace| *pace > 10_000.0).unwrap();
-    assert!((11_000.0..12_500.0).contains(&paces[beyond + 3]), "{paces:?}");
+    assert!(paces[beyond + 3] < 11_500.0, "{:?}", &paces[..beyond + 4]);
 }
 
 #[test]
@@ -382,12 +381,6 @@ fn a_recalled_rate_grows_although_no_two_of_its_packets_are_under_way_together()
         script.deliver_sampled(script.pace().min(100_000.0), 0.0, None, None);
     }
     assert!(script.pace() > 100_000.0, "{}", script.pace());
-}
-
-#[test]
-fn a_recalled_rate_that_probe_pairs_confirm_is_not_exceeded() {
-    assert!(pace_without_a_queue(Some(10_100.0)) < 10_700.0, "{}", pace_without_a_queue(Some(10_100.0)));
-    assert!(pace_without_a_queue(Some(20_000.0)) > 19_000.0, "pairs that show more count");
 }
 
 #[test]
@@ -413,14 +406,13 @@ fn a_recalled_rate_that_is_lost_gives_way_to_what_arrives() {
         script.deliver(1_000.0, 0.0, None);
     });
     assert!(script.law.rate <= 1_000.0, "{}", script.law.rate);
-    assert_eq!((script.law.link.get(), script.control.burst), (0.0, None), "bursts excuse nothing");
 }
 
 #[test]
 fn a_timeout_ends_what_is_recalled() {
     let mut script = recalling(40.0);
     script.law.on_timeout(&script.path, &TimeoutEvent::default(), &mut script.control);
-    assert!(script.pace() <= 400.0 && !script.law.link.is_recalled(), "{}", script.pace());
+    assert!(script.pace() <= 400.0 && script.law.belief.limit().is_some(), "{}", script.pace());
 }
 
 #[test]

@@ -19,5 +19,6 @@ fn every_copy_is_counted_and_none_is_delivered() {
     let run = exchange(pair(5, small_buffers).path(PathSpec { duplicate: 1.0, ..clean_path() }));
     let stats = run.transport(LISTENER).stats(run.now(), run.flows(LISTENER)[0].id()).expect("it was not released");
     assert_eq!(stats.totals.bytes_received, LENGTH);
-    assert!(stats.totals.packets_duplicate * 2 >= stats.totals.packets_received, "{:?}", stats.totals);
+    // The copy of the last packet may come after the end.
+    assert!((stats.totals.packets_duplicate + 1) * 2 >= stats.totals.packets_received, "{:?}", stats.totals);
 }

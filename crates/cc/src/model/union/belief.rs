@@ -1,0 +1,107 @@
+//! What is believed of the path's limit: the rate that was delivered when a rate last failed, for a while.
+//!
+//! ```text
+//! fail    after a loop of a drain, if its rate was tried for longer than a cut:
+//!         hi ← D_f = min(x̂, max(D̂ when the drain began, D̂ now)); without a queue of 4 packets at L, by count:
+//!              the more of what was delivered in the loop before the drain and in its first loop
+//!         |D_f/anchor − 1| < ε ?  m ← m + 1 : (m ← 0, anchor ← D_f);   m ← max(m, 4) if L agrees within ε
+//!         credit ← max(excess, credit/2 if m grew);  excess, γ ← 0
+//! wall    x ≤ F·hi  while m ≥ 2 and now − t_fail < min(10 s, T·2^m), for a flow with hi/K > 0.8
+//! search  x > (1 + ε)·hi, excess > 2·credit, and growth of a sole flow would be there as well:
+//!         x ← x·e^(γ·dt/T),  γ ← 0.02, doubling per loop to ln 2, while x ≤ D̂·e^(2·γ).  excess = ∫(x − hi) dt, packets
+//! ```
+//!
+//! A failure that repeats itself is the path's limit, and is tried again less and less often. Two measurements that agree, a failure and
+//! a hint, count as four. Whoever exceeds the limit without a sign searches upwards in geometric steps, each of which must arrive before
+//! the next. The first one costs a queue of 2 % of the path. A bucket or buffer that let a search pass for a while has lent `credit`, so
+//! the next search begins beyond twice of that.
+
+use farhaul_units::{Duration, Instant};
+
+use super::senses::MEMORY;
+use super::{AGREE, FULL};
+
+/// ε: the first failure is exceeded by more than noise and than what growth regains in one episode.
+pub(super) const BEYOND: f64 = 0.05;
+/// Failures in a row that make a belief.
+const CERTAIN: u32 = 2;
+/// γ of the first loop, the share that a path may lose.
+pub(super) const FIRST_STEP: f64 = 0.02;
+/// γ at most: doubling.
+const LARGEST_STEP: f64 = std::f64::consts::LN_2;
+
+/// The belief.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Belief {
+    /// hi and its anchor, packets/s; `None` before a failure.
+    limit: Option<f64>,
+    anchor: f64,
+    /// m
+    repeated: u32,
+    failed: Instant,
+    /// Packets above hi since the failure, and those that deceived a search.
+    excess: f64,
+    credit: f64,
+    /// γ
+    step: f64,
+}
+
+impl Belief {
+    /// A rate has failed, and this was `delivered`. Whether about as much was delivered at the failure before.
+    pub(super) fn fail(&mut self, delivered: f64, hint: f64, now: Instant) -> bool {
+        let agrees = self.limit.is_some_and(|limit| (delivered / limit - 1.0).abs() < AGREE);
+        let same = self.limit.is_some() && (delivered / self.anchor - 1.0).abs() < BEYOND;
+        if same {
+            self.repeated += 1;
+        } else {
+            (self.repeated, self.anchor) = (0, delivered);
+        }
+        if (delivered / hint - 1.0).abs() < BEYOND {
+            self.repeated = self.repeated.max(2 * CERTAIN);
+        }
+        self.credit = self.excess.max(if same { self.credit / 2.0 } else { 0.0 });
+        (self.limit, self.failed, self.excess, self.step) = (Some(delivered), now, 0.0, 0.0);
+        agrees
+    }
+
+    /// hi, packets/s; `None` before a failure.
+    pub(super) const fn limit(&self) -> Option<f64> {
+        self.limit
+    }
+
+    /// The most that may leave, packets/s.
+    pub(super) fn wall(&self, now: Instant, round: Duration) -> f64 {
+        let wait = MEMORY.min(round.saturating_mul(1 << self.repeated.min(16)));
+        let believed = self.repeated >= CERTAIN && now - self.failed < wait;
+        self.limit.filter(|_| believed).map_or(f64::INFINITY, |limit| limit * FULL)
+    }
+
+    /// A search begins anew with this step.
+    pub(super) const fn slow_down(&mut self, step: f64) {
+        self.step = step;
+    }
+
+    /// Whether the limit is certain, and `rate` beyond it.
+    pub(super) fn is_certain_below(&self, rate: f64) -> bool {
+        self.repeated >= CERTAIN && self.limit.is_some_and(|limit| rate >= limit * FULL)
+    }
+
+    /// The factor of a search in `elapsed` seconds at `rate`, of which `arrived` came. `is_due` is whether a sole flow would have reached
+    /// (1 + ε)·hi by now.
+    pub(super) fn gallop(&mut self, rate: f64, arrived: f64, elapsed: f64, round: f64, is_due: bool) -> f64 {
+        if let Some(limit) = self.limit {
+            self.excess = (self.excess + (rate - limit) * elapsed).max(0.0);
+            if rate <= limit * (1.0 + BEYOND) || self.excess <= 2.0 * self.credit || !is_due {
+                self.step = 0.0;
+                return 1.0;
+            }
+        }
+        // What left a loop ago must have arrived before more is tried.
+        if rate > arrived * libm::exp(2.0 * self.step.max(FIRST_STEP)) {
+            return 1.0;
+        }
+        // Doubles per loop.
+        self.step = (self.step.max(FIRST_STEP) * libm::exp2(elapsed / round)).min(LARGEST_STEP);
+        libm::exp(self.step * elapsed / round)
+    }
+}
