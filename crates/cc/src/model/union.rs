@@ -22,12 +22,12 @@
 //! ```text
 //! grow      dx/dt = g·√(K·x);  2 % of x per loop at most beyond F·hi or F·L that nothing contradicts      (1)
 //!           ×2 per loop up to F·L before anything has failed;  a search and a wall by `belief.rs`;
-//!           x ≤ 2·D̂;  none for 3 loops and 38 packets after a lossy round                            (2)
+//!           x ≤ 2·D̂;  none for 3 loops after a lossy round, and for 38 packets after a halving        (2)
 //! drain     send (1 − d)·b,  b = min(x, D) at its beginning and min(x, D̂) after a loop,
 //!           d = q/loop, anew in each loop, within 1 − β .. 1/2, as far as the lowest rate permits     (3)
 //! price     q falls below q*/2:   x ← min(β·x/(1 + (P − q*)/τ),  D̂/(1 − d))                         (4)
-//! loss      a lossy round:        x ← β·max(x·(1 − lost),  min(x, D̂)), without x·(1 − lost) before anything has failed,
-//!           and ½ in place of β if it lost a tenth without a queue and L does not show the flow alone    (5)
+//! loss      a lossy round:        x ← β·max(x·(1 − lost),  min(x, D̂)), without x·(1 − lost) of a recalled rate that has not failed,
+//!           and ½ in place of β if it lost a tenth without a queue, x is small beside L, and a third above that of the last halving  (5)
 //!           lost is at most 1/2. The round after a cut does not count, nor does the tail of start-up.
 //! bursts    a lossy round without a queue halves bursts, to 4 packets.                                 (6)
 //!           A late host catches up at L/x at most. (5) applies as well if a tenth was lost, or x has not arrived before.
@@ -51,7 +51,7 @@
 //!
 //! # What falls short
 //!
-//! Crowds of hundreds that begin together take the queue that stands for the path. By (5) most of them see it empty after some seconds.
+//! Crowds of hundreds that begin together take the queue that stands for the path. By (5) some of them see it empty after seconds.
 //! While all that leaves are repairs, no receipt has a sample, so q and D stand still: after a fall of capacity more is lost than needed.
 
 mod belief;
@@ -93,6 +93,8 @@ const HALF: f64 = 0.5;
 const ENOUGH: f64 = 3.0;
 /// Loops in which the rate does not grow after a lossy round: reports of the event are over then.
 const LOSSY_LOOPS: u32 = 3;
+/// Share of a link that one of many flows has at most.
+const SMALL: f64 = 1.0 / 16.0;
 /// Packets in which a loss of a tenth is lossy, 3/(0.1 − 2 %). Flows that share a queue which none of them sees notice its losses
 /// within as many of their own packets, so all have been cut before one of them grows.
 const VERDICT: f64 = 38.0;
@@ -179,6 +181,8 @@ pub(crate) struct Union {
     others_until: Instant,
     lossy_until: Instant,
     held_until: Instant,
+    /// The rate after the last halving, packets/s.
+    halved: f64,
     /// When a competing flow may look for flows of this law again.
     next_search: Instant,
     answer: Answer,
@@ -212,6 +216,7 @@ impl Union {
             others_until: Instant::ZERO,
             lossy_until: Instant::ZERO,
             held_until: Instant::ZERO,
+            halved: 0.0,
             next_search: Instant::ZERO,
             answer: Answer::default(),
             cubic: None,
@@ -419,11 +424,19 @@ impl Union {
         self.losses.cut(path);
         let arrived = self.rate.min(self.arrived.get());
         // Some of the losses may be of packets that left at a higher rate. What has never arrived is no reason to send it.
-        let left = if self.belief.limit().is_some() { self.rate * (1.0 - lost.min(HALF)) } else { 0.0 };
-        let alone = self.link.get() > 0.0 && self.share(arrived) > 1.0 - 2.0 * AGREE;
-        let beta = if lost > AGREE && !self.queue.stands() && !alone { HALF } else { BETA };
-        let rate = (left.max(arrived) * beta).max(slowest(path));
-        let hold = if self.queue.stands() { 0.0 } else { VERDICT / rate };
+        let left = if self.belief.limit().is_some() || !self.link.is_recalled() {
+            self.rate * (1.0 - lost.min(HALF))
+        } else {
+            0.0
+        };
+        // Of hundreds of flows that take a full queue for the path, none sees more than its losses. Losses that halving has not ended do
+        // not depend on the rate.
+        let is_small = self.link.get() == 0.0 || arrived < self.link.get() * SMALL;
+        let has_grown = self.rate * (1.0 - HALF / 2.0) > self.halved;
+        let halves = lost > AGREE && !self.queue.stands() && is_small && has_grown;
+        let rate = (left.max(arrived) * if halves { HALF } else { BETA }).max(slowest(path));
+        self.halved = if halves { rate } else { self.halved };
+        let hold = if halves { VERDICT / rate } else { 0.0 };
         self.lossy_until = path.now + round(path).saturating_mul(LOSSY_LOOPS).max(Duration::from_secs_f64(hold));
         rate
     }
