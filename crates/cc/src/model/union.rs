@@ -164,7 +164,7 @@ pub(crate) struct Union {
     count: Count,
     delivered: Delivered,
     arrived: Extreme,
-    /// The highest rate tried in as long.
+    /// x̂, the highest rate tried in as long, packets/s.
     tried: Extreme,
     carried: Extreme,
     link: Link,
@@ -177,7 +177,7 @@ pub(crate) struct Union {
     first_flight: Option<SeqNo>,
     /// Start-up's own queue has gone.
     priced: bool,
-    /// Until when others are taken to compete, and until when a lossy round stops growth.
+    /// Until when others are taken to compete, until when a lossy round stops growth, and until when the one before it did.
     others_until: Instant,
     lossy_until: Instant,
     held_until: Instant,
@@ -423,12 +423,9 @@ impl Union {
     fn after_loss(&mut self, lost: f64, path: &Path) -> f64 {
         self.losses.cut(path);
         let arrived = self.rate.min(self.arrived.get());
-        // Some of the losses may be of packets that left at a higher rate. What has never arrived is no reason to send it.
-        let left = if self.belief.limit().is_some() || !self.link.is_recalled() {
-            self.rate * (1.0 - lost.min(HALF))
-        } else {
-            0.0
-        };
+        // Some of the losses may be of packets that left at a higher rate. A rate that is only recalled has no such excuse.
+        let is_unproven = self.link.is_recalled() && self.belief.limit().is_none();
+        let left = if is_unproven { 0.0 } else { self.rate * (1.0 - lost.min(HALF)) };
         // Of hundreds of flows that take a full queue for the path, none sees more than its losses. Losses that halving has not ended do
         // not depend on the rate.
         let is_small = self.link.get() == 0.0 || arrived < self.link.get() * SMALL;
