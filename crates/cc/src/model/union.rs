@@ -1,8 +1,8 @@
-//! `union`, the default law: a model of the link bounds the rate, and flows share it by common cuts.
+//! `union`, the default law: what failures delivered bounds the rate, and flows share it by common cuts.
 //!
 //! Flows of one link see the same queue. The root of each rate grows alike, whatever the RTT. When a queue shows, all drain it and cut
-//! by the same factor. Equal growth and proportional cuts make shares equal. A sole flow that knows the link holds 99 % of it and makes
-//! no queue. If a queue does not answer the drains, others fill it, and CUBIC competes with them.
+//! by the same factor. Equal growth and proportional cuts make shares equal. A sole flow whose failures agree holds 99 % of the link
+//! and makes no queue. If a queue does not answer the drains, others fill it, and CUBIC competes with them.
 //!
 //! # Signals
 //!
@@ -10,7 +10,7 @@
 //! | --- | --- | --- |
 //! | x | the rate, packets/s | the law |
 //! | q, P | queueing delay and its peak, s | RTTs of receipts, `union/senses.rs` |
-//! | D, D̂ | delivery rate: the last sample, and the most of the last one to two loops | [`RateSample`](crate::RateSample), under (8) and (9) also counts of 16 packets |
+//! | D, D̂ | delivery rate: the last sample, and the most of the last one to two loops | [`RateSample`](crate::RateSample), before a failure also counts of 16 packets |
 //! | L | a hint of the link of a sole flow, by trains, probe pairs or an earlier connection | lowered to min(x, D̂) where a flow that fills it meets a queue or a lossy round |
 //! | K | the larger of L and the most of D in 10 to 20 s | |
 //! | hi, m | what was delivered when a rate failed, and how often alike | `union/belief.rs` |

@@ -105,3 +105,45 @@ impl Belief {
         libm::exp(self.step * elapsed / round)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_that_agree_are_believed_for_twice_as_long_each() {
+        let (mut belief, round) = (Belief::default(), Duration::from_millis(100));
+        let mut now = Instant::ZERO + Duration::from_secs(1);
+        let walls: Vec<_> = [1_000.0, 1_010.0, 990.0, 1_000.0, 700.0]
+            .map(|delivered| {
+                now += Duration::from_secs(1);
+                belief.fail(delivered, 0.0, now);
+                let held = |millis| belief.wall(now + Duration::from_millis(millis), round).is_finite();
+                (held(0), held(500), held(900))
+            })
+            .to_vec();
+        let expected = [
+            (false, false, false),
+            (false, false, false),
+            (true, false, false),
+            (true, true, false),
+            (false, false, false),
+        ];
+        assert_eq!(walls, expected, "a failure of another rate begins anew");
+        belief.fail(700.0, 710.0, now);
+        assert!(
+            belief.wall(now + Duration::from_millis(1_500), round).is_finite(),
+            "two measurements that agree are four"
+        );
+    }
+
+    #[test]
+    fn a_step_of_a_search_waits_until_the_one_before_has_arrived() {
+        let mut belief = Belief::default();
+        let factor = |belief: &mut Belief, arrived| belief.gallop(1_000.0, arrived, 0.01, 0.05, true);
+        assert_eq!(factor(&mut belief, 900.0), 1.0);
+        assert!(factor(&mut belief, 990.0) > 1.0);
+        belief.fail(2_000.0, 0.0, Instant::ZERO);
+        assert_eq!(factor(&mut belief, 1_000.0), 1.0, "it is below the limit");
+    }
+}

@@ -360,6 +360,7 @@ fn a_recalled_path_is_tried_at_half_its_rate_and_doubled_as_that_arrives() {
     (0..5).for_each(|_| script.deliver(400.0, 0.0, None));
     assert!((script.pace() - 5_000.0).abs() < 1.0, "nothing of it has arrived: {}", script.pace());
     script.path.capacity = Some(PacketRate::new(10_000.0));
+    // The search beyond it has begun.
     assert!((script.echo(10).last().unwrap() - 9_900.0).abs() < 100.0, "{}", script.pace());
 }
 
@@ -406,6 +407,41 @@ fn a_recalled_rate_that_is_lost_gives_way_to_what_arrives() {
         script.deliver(1_000.0, 0.0, None);
     });
     assert!(script.law.rate <= 1_000.0, "{}", script.law.rate);
+}
+
+#[test]
+fn many_small_flows_halve_once_and_wait() {
+    let mut script = Script::grown();
+    script.law.rate = 300.0;
+    let lose = |script: &mut Script| {
+        let (before, held) = (script.law.rate, script.law.lossy_until);
+        for _ in 0..60 {
+            script.lose(1);
+            script.deliver(200.0, 0.0, None);
+            if script.law.lossy_until > held {
+                return (script.law.rate / before, script.law.lossy_until - script.path.now);
+            }
+        }
+        panic!("no round is lossy")
+    };
+    let (left, held) = lose(&mut script);
+    assert!(left <= HALF && held > Duration::from_millis(200), "{left}, {held:?}");
+    // Losses go on at the lower rate: they are of chance.
+    let (left, _) = lose(&mut script);
+    assert!(left > HALF, "{left}");
+}
+
+#[test]
+fn losses_of_the_flight_that_overran_the_path_at_the_start_count_once() {
+    let mut script = Script::grown();
+    script.law.first_flight = Some(SeqNo::new(500));
+    let before = script.law.losses.lost();
+    script.lose(500);
+    assert_eq!(script.law.losses.lost(), before, "they left before start-up ended");
+    script.lose(501);
+    assert_eq!(script.law.losses.lost(), before + 501.0);
+    script.lose(500);
+    assert_eq!(script.law.losses.lost(), before + 1001.0, "the flight is over");
 }
 
 #[test]
