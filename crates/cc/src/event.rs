@@ -39,6 +39,9 @@ pub struct DeliveryEvent {
     pub delivered: f64,
     /// RTT of the packet that left last among them, without the receiver's delay. `None` if it was retransmitted.
     pub rtt: Option<Duration>,
+    /// Microseconds from the departure of this news by the peer's clock until its arrival by this host's. The clocks began at different
+    /// times, so only differences mean something. `None` if the peer does not stamp its counts of arrivals.
+    pub way_back: Option<i32>,
     /// The sample of the same packet.
     pub sample: Option<RateSample>,
     /// The longest train that ends with it: packets that left and arrived without a pause, at their rates.

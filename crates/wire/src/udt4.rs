@@ -24,7 +24,7 @@ mod receipt;
 use crate::DecodeError;
 
 pub use ack::Ack;
-pub use control::{CONNECTION_BROKEN, Control, is_handshake};
+pub use control::{CONNECTION_BROKEN, Control, is_handshake, is_receipt};
 pub use data::{DataHeader, MessageField, Position};
 pub use drop_request::DropRequest;
 pub use handshake::{Handshake, Largest, Request, SocketType};

@@ -249,7 +249,7 @@ impl UdtConnection {
     fn on_control(&mut self, control: &Control<'_>, sent: Timestamp, stamp: Timestamp, now: Instant) -> Effect {
         match control {
             Control::Ack(ack) => return self.on_ack(ack, stamp, now),
-            Control::Receipt(receipt) => return self.on_receipt(receipt, now),
+            Control::Receipt(receipt) => return self.on_receipt(receipt, sent, now),
             Control::Nak(list) => self.on_nak(list, stamp, now),
             Control::Ack2(number) => {
                 if let Some(sample) = self.receiver.acks.on_ack2(*number, now) {
@@ -329,7 +329,8 @@ impl UdtConnection {
             Control::Ack2(number).encode(stamp, peer, out);
         } else if let Some(receipt) = self.receiver.poll_receipt(now) {
             // Before the acknowledgement, because the sender forgets acknowledged packets.
-            Control::Receipt(receipt).encode(stamp, peer, out);
+            // The sender tells the way there from the way back by it.
+            Control::Receipt(receipt).encode(self.stamp(now), peer, out);
         } else if let Some(ack) = self.receiver.poll_ack(now, &self.rtt) {
             Control::Ack(ack).encode(stamp, peer, out);
         } else if self.receiver.naks.is_pending() {

@@ -117,7 +117,7 @@ fn a_download_goes_on_after_the_clients_port_has_changed() {
 fn both_directions_go_on_over_a_lossy_path_after_each_of_many_changes() {
     let lossy = PathSpec { loss: Some(LossSpec::Bernoulli(0.01)), ..path() };
     let nat = nat();
-    let mut run = behind(&nat, lossy, [Workload::exchange(BYTES); 2]);
+    let mut run = behind(&nat, lossy, [Workload::exchange(2 * BYTES); 2]);
     for change in 0..6 {
         run.run_for(Duration::from_millis(400));
         nat.rebind(outside(1 + change / 2, 2_000 + u16::from(change)));
@@ -219,7 +219,8 @@ fn what_was_measured_stays_with_another_port_and_not_with_another_host() {
         assert!(run.run_until_true(end, |run| peer(run, LISTENER) == outside(host, 2_000)));
         let after = stats(&run, LISTENER);
         assert_eq!(after.rtt < Duration::from_millis(90), stays, "{:?}, {:?} before", after.rtt, before.rtt);
-        assert_eq!(after.capacity == before.capacity, stays, "{:?}", after.capacity);
+        let change = after.capacity.packets_per_second() / before.capacity.packets_per_second();
+        assert_eq!((0.9..1.1).contains(&change), stays, "{:?}, {:?} before", after.capacity, before.capacity);
         run.run_for(Duration::from_secs(5));
         let found = stats(&run, LISTENER);
         assert!(found.rtt < Duration::from_millis(60), "{:?}", found.rtt);

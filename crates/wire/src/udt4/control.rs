@@ -43,8 +43,17 @@ const PAD: [u8; 4] = [0; 4];
 
 /// Whether `datagram` claims to be a handshake. It may be invalid all the same.
 pub fn is_handshake(datagram: &[u8]) -> bool {
-    let kind = |&word: &[u8; 4]| u32::from_be_bytes(word) >> 16;
-    is_control(datagram) && datagram.first_chunk().map(kind) == Some(CONTROL_BIT >> 16 | u32::from(kind::HANDSHAKE))
+    is_of(kind::HANDSHAKE, datagram)
+}
+
+/// Whether `datagram` claims to be a receipt. It may be invalid all the same.
+pub fn is_receipt(datagram: &[u8]) -> bool {
+    is_of(kind::RECEIPT, datagram)
+}
+
+fn is_of(kind: u16, datagram: &[u8]) -> bool {
+    let claimed = |&word: &[u8; 4]| u32::from_be_bytes(word) >> 16;
+    is_control(datagram) && datagram.first_chunk().map(claimed) == Some(CONTROL_BIT >> 16 | u32::from(kind))
 }
 
 /// The content of a control packet.

@@ -214,6 +214,8 @@ fn check_round_trip(packet: Packet<'_>) {
     assert_eq!(Packet::decode(&datagram), Ok(packet));
     let handshake = matches!(packet, Packet::Control { control: Control::Handshake(_), .. });
     assert_eq!(is_handshake(&datagram), handshake);
+    let receipt = matches!(packet, Packet::Control { control: Control::Receipt(_), .. });
+    assert_eq!(is_receipt(&datagram), receipt);
 }
 
 proptest! {

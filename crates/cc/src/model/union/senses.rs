@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! base     the least RTT of 10 to 20 s
-//! q        the least RTT of the last two SYN intervals, less base
-//! j        the mean difference of consecutive RTTs: j ← j + (|RTT − RTT before| − j)/16
+//! delay    RTT − base, and no more than the way there, RTT − the way back by both clocks, exceeds its own least
+//! q        the least delay of the last two SYN intervals
+//! j        the mean difference of consecutive delays: j ← j + (|delay − delay before| − j)/16
 //! rises    q > q*;   falls  the present interval < q*/2
 //! P        the largest delay since it rose that two intervals in a row reached
 //! lossy    e > 3·max(1, √(2 %·sent)),   e ← max(0, e + lost − 2 %·sent) per round, but for the round after a cut
@@ -68,7 +69,9 @@ const JITTER_WEIGHT: f64 = 1.0 / 16.0;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queue {
     base: Extreme,
-    /// The last RTT, and j, s.
+    /// The least time of the way there, up to a constant, s.
+    there: Extreme,
+    /// The last delay, and j, s.
     latest: Option<f64>,
     jitter: f64,
     began: Instant,
@@ -85,6 +88,7 @@ impl Queue {
     pub(super) const fn new() -> Self {
         Self {
             base: Extreme::least(),
+            there: Extreme::least(),
             latest: None,
             jitter: 0.0,
             began: Instant::ZERO,
@@ -97,13 +101,20 @@ impl Queue {
         }
     }
 
-    pub(super) fn take(&mut self, rtt: Duration, path: &Path) {
+    /// Takes in an RTT. The news of it took `way_back` seconds, up to a constant.
+    pub(super) fn take(&mut self, rtt: Duration, way_back: Option<f64>, path: &Path) {
         let rtt = rtt.as_secs_f64();
-        if let Some(before) = self.latest.replace(rtt) {
-            self.jitter += ((rtt - before).abs() - self.jitter) * JITTER_WEIGHT;
-        }
         self.base.take(path.now, MEMORY, rtt);
-        let delay = (rtt - self.base.get()).max(0.0);
+        let mut delay = (rtt - self.base.get()).max(0.0);
+        if let Some(back) = way_back {
+            // Clocks that drift apart, or a peer that lies, cannot show more queue than the RTT has.
+            let there = rtt - back;
+            self.there.take(path.now, MEMORY, there);
+            delay = delay.min(there - self.there.get());
+        }
+        if let Some(before) = self.latest.replace(delay) {
+            self.jitter += ((delay - before).abs() - self.jitter) * JITTER_WEIGHT;
+        }
         if path.now - self.began > SYN_INTERVAL && self.least.is_finite() {
             self.peak = self.peak.max(self.most.min(self.most_before));
             (self.least_before, self.most_before) = (self.least, self.most);

@@ -293,12 +293,32 @@ fn packets_that_follow_each_other_differ_by_jitter_and_not_by_a_queue() {
         let (mut queue, mut path) = (Queue::new(), Path { now: Instant::ZERO, ..Path::default() });
         for millis in 1..200 {
             path.now = Instant::ZERO + Duration::from_millis(millis);
-            queue.take(RTT + Duration::from_millis(delays[millis as usize % 2]), &path);
+            queue.take(RTT + Duration::from_millis(delays[millis as usize % 2]), None, &path);
         }
         queue.jitter() * 1e3
     };
     assert!((jitter([2, 9]) - 7.0).abs() < 0.01, "{}", jitter([2, 9]));
     assert!(jitter([5, 5]) < 0.01, "{}", jitter([5, 5]));
+}
+
+#[test]
+fn a_queue_on_the_way_back_is_none_of_this_flow() {
+    // Clocks of which the peer's is 3 s ahead and loses 100 µs/s, queues of 20 ms there and back, and a peer that claims more.
+    let delay = |there: u64, back: u64, claims: f64| {
+        let (mut queue, mut path) = (Queue::new(), Path { now: Instant::ZERO, ..Path::default() });
+        for millis in 1..400 {
+            path.now = Instant::ZERO + Duration::from_millis(millis);
+            let (there, back) = if millis > 100 { (there, back) } else { (0, 0) };
+            let clocks = -3.0 + 1e-7 * millis as f64;
+            let way_back = 0.02 + back as f64 * 1e-3 + clocks - if millis > 100 { claims } else { 0.0 };
+            queue.take(RTT + Duration::from_millis(there + back), Some(way_back), &path);
+        }
+        queue.delay() * 1e3
+    };
+    let around = |value: f64, least: f64| (least..least + 0.1).contains(&(value + 0.05));
+    assert!(around(delay(20, 0, 0.0), 20.0), "{}", delay(20, 0, 0.0));
+    assert!(around(delay(0, 20, 0.0), 0.0), "{}", delay(0, 20, 0.0));
+    assert!(around(delay(20, 0, 0.5), 20.0), "no more than the RTT has: {}", delay(20, 0, 0.5));
 }
 
 #[test]

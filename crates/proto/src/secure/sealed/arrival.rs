@@ -2,7 +2,7 @@
 
 use farhaul_units::Instant;
 use farhaul_wire::secure::{DataForm, Epoch, HEADER_LEN, Header, TAG_LEN, inner};
-use farhaul_wire::udt4::{DataHeader, Timestamp};
+use farhaul_wire::udt4::{DataHeader, Timestamp, is_receipt};
 
 use super::Sealed;
 use crate::endpoint::protocol::{Effect, Setup};
@@ -152,8 +152,8 @@ impl Sealed {
             return self.on_message(body, from);
         }
         let Some(packet) = inner::restore(datagram) else { return Effect::Invalid };
-        if streams {
-            // Pieces of data packets must compare with whole ones.
+        if streams && !is_receipt(packet) {
+            // Pieces of data packets must compare with whole ones. The stamp of a receipt is a time.
             DataHeader::set_timestamp(packet, Timestamp::new(order));
         }
         self.udt.on_packet(packet, now)

@@ -17,8 +17,8 @@ const MAX_CONFIRMATIONS: usize = 16;
 const GUESSED_REPORTS: u64 = 4;
 
 impl UdtConnection {
-    /// The peer counts what has arrived.
-    pub(super) fn on_receipt(&mut self, receipt: &Receipt, now: Instant) -> Effect {
+    /// The peer counts what has arrived, in a packet that it `sent` then by its own clock.
+    pub(super) fn on_receipt(&mut self, receipt: &Receipt, sent: Timestamp, now: Instant) -> Effect {
         if !self.sender.takes_receipts() {
             self.counts.packets_invalid += 1;
             return Effect::GoOn;
@@ -27,7 +27,11 @@ impl UdtConnection {
             return self.on_ack(&Ack::Light { seq: receipt.seq }, self.stamp(now), now);
         }
         let arrived = self.receiver.arrived().min(now);
-        let delivery = self.sender.on_receipt(receipt, arrived, self.rtt.least());
+        let mut delivery = self.sender.on_receipt(receipt, arrived, self.rtt.least());
+        // A peer that does not stamp its receipts leaves the field at zero.
+        if let Some(delivery) = delivery.as_mut().filter(|_| sent != Timestamp::ZERO) {
+            delivery.way_back = Some(self.stamp(arrived).value().wrapping_sub(sent.value()).cast_signed());
+        }
         self.report_delivery(delivery, now);
         if !receipt.prompt {
             self.note_sign_of_life(now);

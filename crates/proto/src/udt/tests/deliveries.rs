@@ -105,3 +105,15 @@ fn receipts_show_the_round_trip_without_the_delay_of_acknowledgements() {
     let exact = rtts.iter().filter(|rtt| (DELAY * 2..DELAY * 2 + Duration::from_millis(1)).contains(*rtt)).count();
     assert!(exact * 10 >= rtts.len() * 9, "{exact} of {}", rtts.len());
 }
+
+#[test]
+fn the_way_back_of_receipts_is_known_up_to_the_offset_of_the_clocks() {
+    let ways: Vec<_> = deliveries(true).iter().map(|delivery| delivery.way_back).collect();
+    let least = ways.iter().min().unwrap().expect("receipts have stamps");
+    let exact = ways.iter().flatten().filter(|way| **way - least < 1_000).count();
+    assert!(exact == ways.len(), "{exact} of {}", ways.len());
+    assert!(
+        deliveries(false).iter().all(|delivery| delivery.way_back.is_none()),
+        "acknowledgements tell nothing of it"
+    );
+}
