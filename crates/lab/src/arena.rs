@@ -53,6 +53,7 @@ mod family;
 mod goal;
 mod hosts;
 mod lan;
+mod libudt;
 mod page;
 mod results;
 mod single;

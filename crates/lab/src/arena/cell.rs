@@ -6,7 +6,7 @@ use super::draw::{self, Draw};
 use super::family::Family;
 use super::goal::{Goal, Metrics, Verdict};
 use super::sketch::{Flow, Sketch};
-use super::{beside, chain, crowd, hosts, lan, single, wireless};
+use super::{beside, chain, crowd, hosts, lan, libudt, single, wireless};
 
 /// The pseudo controller that knows its fair share from the first packet on.
 pub const IDEAL: &str = "ideal";
@@ -59,6 +59,7 @@ impl Cell {
             Family::Neighbours => beside::neighbours(&mut sketch),
             Family::Crowd => crowd::crowd(&mut sketch),
             Family::Satellite => wireless::satellite(&mut sketch),
+            Family::Libudt => libudt::libudt(&mut sketch),
         }
         Self::of(sketch, family, seed, place)
     }

@@ -141,6 +141,12 @@ listed_enum! {
             "2 to 300 Mbit/s, RTT 300 to 700 ms, queue 0.3 to 1.5 BDP, three in five with loss of 1e-4 to 2e-2",
             "goodput ≥ (0.90 − 3p)·I; waste, with 0.5 % more",
         ),
+        /// A receiver without receipts.
+        Libudt = (
+            "libudt",
+            "as clean, loss, shallow, late-hosts or lan, to a receiver that acknowledges as libudt 4.11 does",
+            "those of the family that it is like",
+        ),
     }
 }
 

@@ -107,6 +107,8 @@ pub(crate) struct Bulk {
     pub(crate) reorder_tolerance: u32,
     /// The longest time that one burst stands for; `None` for the default.
     pub(crate) burst_time: Option<Duration>,
+    /// Whether the receiver answers as libudt does.
+    pub(crate) answers_as_libudt: bool,
     /// The disk that the sender reads from.
     pub(crate) disk: Option<DiskSpec>,
     /// The protocol's fixed rate as a share of the bottleneck's, until [`Protocol::settle`].

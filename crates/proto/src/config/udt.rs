@@ -11,6 +11,10 @@ pub struct Config {
     /// claims what it cannot have, and loses the connection (attack B8). The controller hears nothing of it. Default false, as in
     /// the papers.
     pub withhold_packets: bool,
+    /// Answers as libudt 4.11 does: without receipts or larger packets, and acknowledges when a packet comes 10 ms after the last
+    /// acknowledgement, or when none has come for 100 ms. So the first packet after a pause is acknowledged at once, and those
+    /// behind it with a later one. For tests and simulations of a sender. Default false.
+    pub answers_as_libudt: bool,
     /// Number of the first acknowledgement of a connection. Default 1, as in libudt. For tests.
     pub initial_ack: AckNo,
     /// Number of the first message of a connection. Default 1, as in libudt. For tests.
@@ -22,6 +26,7 @@ impl Default for Config {
         Self {
             rendezvous_timeout: Duration::from_secs(30),
             withhold_packets: false,
+            answers_as_libudt: false,
             initial_ack: AckNo::FIRST,
             initial_message: MsgNo::FIRST,
         }

@@ -58,6 +58,8 @@ pub struct Offer {
     pub largest: Option<u32>,
     /// Whether this side wants receipts.
     pub wants_receipts: bool,
+    /// Whether this side knows what Farhaul adds to UDT4.
+    pub is_ours: bool,
     /// Flow window of this side, packets.
     pub flow_window: u32,
     /// Upper bound of packets in flight, whatever the peer's flow window.
@@ -157,9 +159,9 @@ impl Offer {
             round_trip,
             protection: ProtectionOverhead::default(),
             half_close: false,
-            wants_receipts: packet.wants_receipts,
+            wants_receipts: packet.wants_receipts && self.is_ours,
             sends_receipts: self.wants_receipts && packet.largest.is_ours(),
-            is_ours: packet.largest.is_ours(),
+            is_ours: packet.largest.is_ours() && self.is_ours,
         })
     }
 }

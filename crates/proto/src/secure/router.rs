@@ -165,6 +165,7 @@ impl Router {
             mss: inner_mss(mss_towards(peer.ip(), config.mss), mode),
             largest: config.largest_mss.map(|largest| inner_mss(mss_towards(peer.ip(), largest), mode)),
             wants_receipts: config.supervised(0).wants_deliveries(),
+            is_ours: true,
             flow_window: config.recv_window(),
             max_flow_window: config.max_flow_window,
             socket_id: self.new_name(),

@@ -13,6 +13,8 @@ const LIGHT_ACK_INTERVAL: u32 = 64;
 /// An update of the window does not wait for the timer if the window's end moved by one part in this many of the
 /// buffer.
 const WINDOW_UPDATE_SHARE: u32 = 4;
+/// How long libudt 4.11 waits for a packet before it looks at its timers.
+const LIBUDT_IDLE: Duration = Duration::from_millis(100);
 
 /// The acknowledging half of a receiver.
 #[derive(Debug)]
@@ -39,6 +41,8 @@ pub(crate) struct Acks {
     /// Packets after which an acknowledgement does not wait for the timer.
     full_interval: Option<u32>,
     period: Duration,
+    /// If this side acknowledges as libudt does: from when on a packet causes an acknowledgement.
+    libudt_next: Option<Instant>,
     window: AckWindow,
     pub(crate) sent: u64,
     pub(crate) light_sent: u64,
@@ -97,6 +101,7 @@ impl Acks {
             interval: LIGHT_ACK_INTERVAL,
             full_interval: None,
             period: SYN_INTERVAL,
+            libudt_next: None,
             window: AckWindow::default(),
             sent: 0,
             light_sent: 0,
@@ -108,11 +113,20 @@ impl Acks {
         self.number = number;
     }
 
+    /// Acknowledges as libudt does, from now on.
+    pub(crate) const fn imitate_libudt(&mut self, now: Instant) {
+        self.libudt_next = Some(now);
+    }
+
     /// Data packets arrived. A short packet ends the sender's present data, so its acknowledgement does not wait for
     /// the timer.
     pub(crate) fn on_arrival(&mut self, now: Instant, packets: u32, short: bool) {
         self.packets += packets;
         self.due |= short || self.full_interval.is_some_and(|interval| self.packets >= interval);
+        if let Some(next) = self.libudt_next {
+            self.due |= now >= next;
+            self.timer.set(now + LIBUDT_IDLE);
+        }
         self.timer.start(now, self.period);
     }
 
@@ -147,6 +161,7 @@ impl Acks {
         let timer_fired = self.timer.fires(now);
         if timer_fired || self.due {
             self.due = false;
+            self.libudt_next = self.libudt_next.map(|_| now + self.period);
             if let Some(decision) = self.decide_full(now, facts) {
                 return Some(decision);
             }
@@ -155,11 +170,16 @@ impl Acks {
                 self.packets = 0;
             }
             if self.packets > 0 || self.is_unconfirmed() {
-                self.timer.start(now, self.period);
+                self.timer.start(now, self.wait());
             }
         }
         let light = self.packets >= self.interval && facts.ack_point.is_after(self.last_said);
         light.then_some(Decision::Light)
+    }
+
+    /// Until when this side looks whether something is to be acknowledged, if no packet comes.
+    const fn wait(&self) -> Duration {
+        if self.libudt_next.is_some() { LIBUDT_IDLE } else { self.period }
     }
 
     fn decide_full(&self, now: Instant, facts: &Facts) -> Option<Decision> {
@@ -204,7 +224,7 @@ impl Acks {
         }
         self.sent += 1;
         // The timer repeats it until the peer confirms it.
-        self.timer.start(now, self.period);
+        self.timer.start(now, self.wait());
         let (rtt, rtt_var, free_buffer) = (facts.rtt, facts.rtt_var, facts.free);
         if decision == Decision::Medium {
             return Ack::Medium { number, seq, rtt, rtt_var, free_buffer };
@@ -280,6 +300,19 @@ mod tests {
         acks.on_arrival(at(3), 5, false);
         assert_eq!(step(&mut acks, 12, 5), None);
         assert!(matches!(step(&mut acks, 13, 5), Some(Ack::Full { .. })));
+    }
+
+    #[test]
+    fn the_first_packet_after_a_pause_is_acknowledged_alone_as_by_libudt() {
+        let mut acks = Acks::new(SeqNo::new(0), 1000);
+        acks.imitate_libudt(at(0));
+        acks.on_arrival(at(1), 1, false);
+        assert!(matches!(step(&mut acks, 1, 1), Some(Ack::Full { .. })));
+        acks.on_arrival(at(2), 9, false);
+        assert_eq!(step(&mut acks, 2, 10), None);
+        assert_eq!(acks.deadline(at(2)), Some(at(102)), "without a packet it does not look");
+        acks.on_arrival(at(50), 1, false);
+        assert!(matches!(step(&mut acks, 50, 11), Some(Ack::Full { .. })));
     }
 
     #[test]

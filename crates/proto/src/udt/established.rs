@@ -167,6 +167,9 @@ impl UdtConnection {
             established.sender.set_payload_size(full);
         }
         established.receiver.acks.number_from(config.udt.initial_ack);
+        if config.udt.answers_as_libudt {
+            established.receiver.acks.imitate_libudt(now);
+        }
         established.sender.number_messages_from(config.udt.initial_message);
         established.sender.set_burst_time(config.burst_time);
         // Under packet protection the peer is known, and the owner of the port limits it.

@@ -73,12 +73,14 @@ impl Router {
 
     /// This side's contribution to a handshake, with a new socket id.
     fn offer(&mut self, config: &Config, peer: SocketAddr, mode: Mode, isn: SeqNo) -> Offer {
+        let is_ours = !config.udt.answers_as_libudt;
         Offer {
             mode,
             isn,
             mss: mss_towards(peer.ip(), config.mss),
-            largest: config.largest_mss.map(|largest| mss_towards(peer.ip(), largest)),
-            wants_receipts: config.supervised(0).wants_deliveries(),
+            largest: config.largest_mss.filter(|_| is_ours).map(|largest| mss_towards(peer.ip(), largest)),
+            wants_receipts: is_ours && config.supervised(0).wants_deliveries(),
+            is_ours,
             flow_window: config.recv_window(),
             max_flow_window: config.max_flow_window,
             socket_id: self.new_socket_id(),

@@ -205,6 +205,7 @@ fn offer((config, mss): (&Config, u32), peer: SocketAddr, isn: SeqNo, connection
         mss: mss_towards(peer.ip(), mss),
         largest: None,
         wants_receipts: false,
+        is_ours: true,
         flow_window: (config.recv_window() / 2).max(2),
         max_flow_window: config.max_flow_window,
         socket_id: connection,

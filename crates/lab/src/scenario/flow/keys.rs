@@ -49,6 +49,15 @@ enum TcpController {
     Cubic,
 }
 
+/// Whose receiver the answers are like.
+#[derive(Clone, Copy, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Answers {
+    #[default]
+    Farhaul,
+    Libudt,
+}
+
 /// `"none"`, the default of a key that holds a table: a form of a scenario takes the table away so.
 #[derive(Deserialize)]
 #[serde(try_from = "Value")]
@@ -220,6 +229,7 @@ fn bulk(
         protocol,
         reorder_tolerance: tolerance.map_or(0, |Whole::<0, 10_000>(packets)| packets as u32),
         burst_time: section.value("burst_time")?.map(|Time(time)| time),
+        answers_as_libudt: section.value::<Answers>("answers")?.unwrap_or_default() == Answers::Libudt,
         disk: section.value("disk")?.and_then(table_of).map(|keys: DiskKeys| DiskSpec {
             rate: keys.rate.0,
             block: keys.block.0,

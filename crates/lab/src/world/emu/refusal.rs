@@ -46,6 +46,7 @@ fn of_flow(flow: &FlowSpec, choices: &Choices) -> Option<String> {
         return Some(format!("flow '{}' of libudt cannot have `bytes`: end it by `stop`", flow.name));
     }
     let key = match &flow.protocol {
+        Protocol::Bulk(bulk) if bulk.answers_as_libudt => "`answers`, a model of libudt's receiver",
         _ if flow.hosts[0].is_some() => "`sender`, a model of its host",
         _ if flow.hosts[1].is_some() => "`receiver`, a model of its host",
         _ => return None,

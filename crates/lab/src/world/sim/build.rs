@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use farhaul_proto::probe::{BlasterConfig, StableConfig};
-use farhaul_proto::{Config, Endpoint, Entropy, Mode, controller_factory};
+use farhaul_proto::{Config, Endpoint, Entropy, Mode, controller_factory, udt};
 use farhaul_sim::agent::bulk::{BulkReceiver, BulkSender};
 use farhaul_sim::agent::late::{LateAgent, Lateness};
 use farhaul_sim::agent::probe::{self, ProbeSink, ProbeSource};
@@ -287,7 +287,9 @@ fn hosts(
     seeds: [u64; 2],
 ) -> (TransportAgent<Endpoint, BulkSender>, TransportAgent<Endpoint, BulkReceiver>) {
     let config = || Config { interface_rate: interface, ..config(flow, bulk) };
-    let [caller, mut listener] = seeds.map(|seed| bulk.protocol.endpoint(config(), entropy(seed)));
+    let caller = bulk.protocol.endpoint(config(), entropy(seeds[0]));
+    let answers = udt::Config { answers_as_libudt: bulk.answers_as_libudt, ..udt::Config::default() };
+    let mut listener = bulk.protocol.endpoint(Config { udt: answers, ..config() }, entropy(seeds[1]));
     listener.listen(Mode::Stream).expect("every protocol of the registry has streams");
     let numbering = bulk.protocol.entry().numbering;
     let source = TransportAgent::new(caller, sender(flow, bulk, to)).numbering(numbering);

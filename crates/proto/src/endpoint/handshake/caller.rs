@@ -174,6 +174,7 @@ mod tests {
             mss: 1500,
             largest: None,
             wants_receipts: false,
+            is_ours: true,
             flow_window: 8192,
             max_flow_window: 8192,
             socket_id: SocketId::new(5),

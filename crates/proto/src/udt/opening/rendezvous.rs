@@ -116,6 +116,7 @@ mod tests {
 
     fn side(isn: u32, id: u32) -> Rendezvous {
         let offer = Offer {
+            is_ours: true,
             mode: Mode::Stream,
             isn: SeqNo::new(isn),
             mss: 1500,
