@@ -5,14 +5,18 @@
 //! | Farhaul | its receipts, which count arrivals |
 //! | libudt | acknowledgements and loss reports: a report of a to b shows that a − 1 and b + 1 have arrived |
 
-use farhaul_cc::{DeliveryEvent, LostFlight};
+use farhaul_cc::{DeliveryEvent, DeliverySample, LostFlight};
 use farhaul_units::{Duration, Instant, SeqNo, SeqRange};
-use farhaul_wire::udt4::Receipt;
+use farhaul_wire::udt4::{Receipt, Timestamp};
 
 use super::Sender;
 use crate::consts::SYN_INTERVAL;
 use crate::estimate::{Delivery, Mark, RateSampler};
 use crate::seq_set::SeqSet;
+
+/// News after as long may be of a timer. libudt's runs for 100 ms from the last packet, which came up to a SYN interval after the
+/// last acknowledgement.
+const LIBUDT_IDLE: Duration = Duration::from_millis(90);
 
 /// The arrivals of a connection's packets at the peer.
 #[derive(Debug)]
@@ -23,8 +27,10 @@ pub(super) struct Arrivals {
     sent: u64,
     received: u64,
     sampler: RateSampler,
-    /// Trains among the packets that a peer has counted.
+    /// Trains among the packets whose arrival is known.
     trains: Delivery,
+    /// When an arrival became known that a train may end with.
+    marked: Instant,
     /// The window has held packets back since the last delivery.
     window_limited: bool,
 }
@@ -90,6 +96,7 @@ impl Arrivals {
             received: 0,
             sampler: RateSampler::new(),
             trains: Delivery::default(),
+            marked: Instant::ZERO,
             window_limited: false,
         }
     }
@@ -124,6 +131,17 @@ impl Arrivals {
         let behind = u64::from(next.distance_from(seq).unsigned_abs());
         let packets = self.sent.saturating_sub(behind).checked_sub(self.received).filter(|packets| *packets > 0)?;
         Some(News { packets: i64::try_from(packets).ok()?, latest: Some(seq.minus(1)), lags: false })
+    }
+
+    /// The longest train that ends with the packet that left at `left` and arrived at `at`, the last of all known to have.
+    ///
+    /// Counts stand for numbers: a train is what arrived between two news of arrivals, whatever is missing.
+    fn train(&mut self, left: Timestamp, at: Instant, least: Duration) -> Option<DeliverySample> {
+        // libudt acknowledges as a packet comes, or long after the last one.
+        let prompt = self.derived.is_none() || at - self.marked < LIBUDT_IDLE;
+        self.marked = at;
+        let mark = Mark { seq: SeqNo::new(self.received as u32 & SeqNo::MAX.value()), at, left, light: prompt };
+        self.trains.on_ack(mark, true, least.max(SYN_INTERVAL))
     }
 
     /// The path is another one.
@@ -225,17 +243,7 @@ impl Sender {
         let sent_once = arrivals.sampler.knows(receipt.latest) && !self.repairs.was_resent(receipt.latest);
         let news = News { packets, latest: sent_once.then_some(receipt.latest), lags: false };
         let at = now.saturating_sub(receipt.delay);
-        // Counts stand for numbers here: a train is what arrived between two receipts, whatever is missing.
-        let mark = self.buffer.stamped(receipt.latest).filter(|_| sent_once).map(|left| Mark {
-            seq: SeqNo::new(receipt.received & SeqNo::MAX.value()),
-            at,
-            left,
-            light: true,
-        });
-        let train = mark.and_then(|mark| arrivals.trains.on_ack(mark, true, least.max(SYN_INTERVAL)));
-        let mut event = self.deliver(news, at, least)?;
-        event.train = train;
-        Some(event)
+        self.deliver(news, at, least)
     }
 
     /// Everything before `seq` has arrived. Call before [`on_ack`](Self::on_ack).
@@ -279,6 +287,8 @@ impl Sender {
         let scale = news.latest.map_or_else(|| self.scale_of_oldest(), |latest| self.scale_at(latest));
         let arrivals = self.arrivals.as_mut()?;
         arrivals.received = arrivals.received.saturating_add_signed(news.packets);
+        let left = news.latest.filter(|_| !news.lags).and_then(|latest| self.buffer.stamped(latest));
+        let train = left.and_then(|left| arrivals.train(left, at, least));
         let weight = news.packets as f64 * scale;
         arrivals.sampler.set_lag(news.lags);
         let found = arrivals.sampler.on_delivered(weight, news.latest, at, least);
@@ -288,6 +298,7 @@ impl Sender {
         event.window_limited = std::mem::take(&mut arrivals.window_limited);
         event.sample = found.map(|(sample, _)| sample);
         event.rtt = found.map(|(_, rtt)| rtt);
+        event.train = train;
         Some(event)
     }
 }
