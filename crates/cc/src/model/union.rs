@@ -98,8 +98,6 @@ const SMALL: f64 = 1.0 / 16.0;
 /// Packets in which a loss of a tenth is lossy, 3/(0.1 − 2 %). Flows that share a queue which none of them sees notice its losses
 /// within as many of their own packets, so all have been cut before one of them grows.
 const VERDICT: f64 = 38.0;
-/// SYN intervals without news after which a host was late.
-const LATE: u32 = 2;
 /// s: the longest loop for UDT. A queue that outlives it is others', its absence means free capacity, and a competition
 /// looks for flows of this law as often.
 const PATIENCE: f64 = 1.0;
@@ -183,7 +181,6 @@ pub(crate) struct Union {
     others_until: Instant,
     lossy_until: Instant,
     held_until: Instant,
-    void_until: Instant,
     /// The rate after the last halving, packets/s.
     halved: f64,
     /// When a competing flow may look for flows of this law again.
@@ -219,7 +216,6 @@ impl Union {
             others_until: Instant::ZERO,
             lossy_until: Instant::ZERO,
             held_until: Instant::ZERO,
-            void_until: Instant::ZERO,
             halved: 0.0,
             next_search: Instant::ZERO,
             answer: Answer::default(),
@@ -247,12 +243,7 @@ impl Union {
     // ---- the law ----
 
     fn step(&mut self, path: &Path, control: &mut Control) {
-        let gap = path.now - self.last;
-        let elapsed = gap.as_secs_f64().min(TAU);
-        // Nothing came for longer than news of a packet takes: a host was late, and what it measures of this is not the path.
-        if gap > SYN_INTERVAL.saturating_mul(LATE) + Duration::from_secs_f64(PAIRS / self.rate.max(1.0)) && path.outstanding > 0.0 {
-            self.void_until = path.now + round(path).saturating_mul(2);
-        }
+        let elapsed = (path.now - self.last).as_secs_f64().min(TAU);
         self.last = path.now;
         self.link.take_pairs(path, self.arrived.get());
         let lost = self.losses.lost() > 0.0;
@@ -405,7 +396,7 @@ impl Union {
             arrived: self.arrived.get(),
             delivered: self.delivered.rate(),
             delivered_before: self.delivered.total(),
-            fails: matches!(self.phase, UnionPhase::Grow) && path.now > self.held_until && path.now > self.void_until && self.tried.get() > 0.0,
+            fails: matches!(self.phase, UnionPhase::Grow) && path.now > self.held_until && self.tried.get() > 0.0,
         }
     }
 
