@@ -2,7 +2,8 @@
 //!
 //! A wake-up per packet costs more than the packet. So packets leave in bursts: as many as the period allows in 250 µs.
 //!
-//! A rate that the user sets is kept by an absolute schedule: see [`Pacer::keep_schedule`].
+//! A rate that the user sets is kept by an absolute schedule: see [`Pacer::keep_schedule`]. So is a cap, as fast as congestion control
+//! permits: see [`Pacer::keep_cap`].
 //!
 //! A driver that wakes late may catch up within a bound (1). By default the missed packets leave in one burst. Short
 //! queues overflow from it, so a controller may bound that burst by (2). Then the packets of 0.5 ms and of twice the
@@ -60,8 +61,8 @@ pub struct Pacer {
     period: SendPeriod,
     /// Longest lateness to catch up, (1).
     catch_up: Duration,
-    /// The schedule is absolute, and the RTT does not matter.
-    keeps_schedule: bool,
+    /// The schedule is absolute, and the RTT does not matter: catch-up speed at most, as a multiple of the rate.
+    schedule: Option<f64>,
     /// Catch-up speed as a multiple of the normal rate, (2); `None` for all at once.
     pace: Option<f64>,
     /// Length of a burst.
@@ -89,7 +90,7 @@ impl Default for Pacer {
             fraction: 0.0,
             period: SendPeriod::UNPACED,
             catch_up: MIN_CATCH_UP,
-            keeps_schedule: false,
+            schedule: None,
             pace: None,
             burst_time: BURST_TIME,
             most_packets: MAX_BURST,
@@ -120,7 +121,7 @@ impl Pacer {
     /// Sets the period. The catch-up is an eighth of the RTT, within its bounds.
     pub fn set_period(&mut self, period: SendPeriod, round_trip: Duration) {
         self.period = period;
-        if !self.keeps_schedule {
+        if self.schedule.is_none() {
             self.catch_up = (round_trip / 8).clamp(MIN_CATCH_UP, MAX_CATCH_UP);
         }
     }
@@ -135,7 +136,16 @@ impl Pacer {
     /// the rate holds on a host that others keep busy. For rates that do not answer losses: a rate that was found from the
     /// path is as large as the path, and has nothing to make good with.
     pub fn keep_schedule(&mut self) {
-        (self.keeps_schedule, self.catch_up) = (true, LONGEST_DEBT);
+        self.keep_cap(Some(f64::INFINITY));
+    }
+
+    /// The period is that of a cap. Congestion control found `most` times that rate, so what a late host misses is made good up to
+    /// there, without a queue. `None` if the period is congestion control's own. Call before [`set_period`](Self::set_period).
+    pub fn keep_cap(&mut self, most: Option<f64>) {
+        self.schedule = most;
+        if most.is_some() {
+            self.catch_up = LONGEST_DEBT;
+        }
     }
 
     /// Sets the catch-up speed as a multiple of the normal rate; `None` for all at once.
@@ -225,7 +235,10 @@ impl Pacer {
 
     /// The catch-up speed at `now`.
     fn pace_at(&self, now: Instant) -> Option<f64> {
-        if self.keeps_schedule { Some(debt_pace(now - self.due)) } else { self.pace }
+        match self.schedule {
+            Some(most) => Some(debt_pace(now - self.due).min(most).max(1.0)),
+            None => self.pace,
+        }
     }
 
     /// Packets that may leave at `now` by (2), regardless of (1).

@@ -10,6 +10,8 @@ const BUSY: f64 = 0.9;
 /// Least share of the time for which a processor, or the disk behind a full receive buffer, must be needed to be the limit.
 const MOSTLY: f64 = 0.5;
 
+/// Share of a cap from which it counts as reached.
+const NEARLY: f64 = 0.8;
 /// Least share of the time for any verdict. Below it, no single reason dominates.
 const LEAST: f64 = 0.2;
 /// Least duration for a verdict, in RTTs. Connecting and the last confirmation take one each.
@@ -83,8 +85,8 @@ pub struct Evidence {
     pub congestion: f64,
     /// Pacing by the user's cap, which was below the pace of congestion control, delayed the next packet.
     pub rate_cap: f64,
-    /// The rate reached the user's cap.
-    pub capped: bool,
+    /// The rate as a share of the user's cap; `None` without a cap.
+    pub of_cap: Option<f64>,
     /// The program waited for its disk.
     pub reading: f64,
     /// The program waited for an answer of the receiver, such as the last confirmation.
@@ -135,7 +137,10 @@ fn beside_devices(evidence: &Evidence) -> (Limit, f64) {
         return within_application(evidence);
     }
     match pacing >= flow_window {
-        true if evidence.capped || rate_cap > congestion => (Limit::RateCap, of_elapsed(pacing)),
+        true if evidence.of_cap.is_some_and(|share| share > NEARLY) => (Limit::RateCap, of_elapsed(pacing)),
+        // Packets were due, and left late.
+        true if rate_cap > congestion && late(evidence) >= LEAST => (Limit::Cpu, late(evidence)),
+        true if rate_cap > congestion => (Limit::RateCap, of_elapsed(pacing)),
         true => (Limit::Congestion, of_elapsed(pacing)),
         // A receiver that waits for its disk does not empty its buffer.
         false if evidence.storing.max(evidence.peer_held_back) >= MOSTLY * flow_window => {
@@ -144,6 +149,11 @@ fn beside_devices(evidence: &Evidence) -> (Limit, f64) {
         }
         false => (Limit::ReceiveBuffer, of_elapsed(flow_window)),
     }
+}
+
+/// The share of the time that a late host takes from a cap: the cap held for longer than its rate shows.
+fn late(evidence: &Evidence) -> f64 {
+    evidence.of_cap.map_or(0.0, |used| share(evidence.rate_cap, evidence.elapsed) - used)
 }
 
 /// What the receiver waited for before it read on: its disk, or the cap of the sender's key.
@@ -194,7 +204,7 @@ mod tests {
         flow_window: 0.0,
         congestion: 0.0,
         rate_cap: 0.0,
-        capped: false,
+        of_cap: None,
         reading: 0.0,
         answering: 0.0,
         storing: 0.0,
@@ -210,9 +220,10 @@ mod tests {
     fn each_kind_of_evidence_points_to_its_limit() {
         let cases = [
             (Evidence { congestion: 9.0, room: 8.0, ..TEN_SECONDS }, Limit::Congestion, 0.9),
-            (Evidence { congestion: 9.0, capped: true, ..TEN_SECONDS }, Limit::RateCap, 0.9),
-            // A busy machine sends less than the cap permits.
-            (Evidence { congestion: 2.0, rate_cap: 7.0, ..TEN_SECONDS }, Limit::RateCap, 0.9),
+            (Evidence { congestion: 9.0, of_cap: Some(0.95), ..TEN_SECONDS }, Limit::RateCap, 0.9),
+            (Evidence { congestion: 2.0, rate_cap: 7.0, of_cap: Some(0.65), ..TEN_SECONDS }, Limit::RateCap, 0.9),
+            // A host that others keep busy sends less than the cap permits.
+            (Evidence { rate_cap: 9.0, of_cap: Some(0.5), ..TEN_SECONDS }, Limit::Cpu, 0.4),
             (Evidence { congestion: 6.0, rate_cap: 3.0, ..TEN_SECONDS }, Limit::Congestion, 0.9),
             (Evidence { flow_window: 5.0, congestion: 4.0, ..TEN_SECONDS }, Limit::ReceiveBuffer, 0.5),
             (Evidence { application: 8.0, reading: 7.0, ..TEN_SECONDS }, Limit::DiskRead, 0.7),

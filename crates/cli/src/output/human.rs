@@ -103,7 +103,9 @@ pub(crate) fn remedy(limit: Limit) -> Option<String> {
         }
         Limit::DiskRead => "see who else uses the disk of the sending host: iostat -x 1".to_owned(),
         Limit::DiskWrite => "see who else uses the disk of the receiving host: iostat -x 1".to_owned(),
-        Limit::Cpu => "larger packets cost less, where the path carries them: --mtu 9000".to_owned(),
+        Limit::Cpu => {
+            "see who else uses it: top. Larger packets cost less, where the path carries them: --mtu 9000".to_owned()
+        }
         Limit::SendBuffer => "leave --buffer out, or give more".to_owned(),
         Limit::RateCap => "raise --rate, or `farhaul ctl rate off` while it runs".to_owned(),
         Limit::ReceiveBuffer => format!(

@@ -77,6 +77,20 @@ fn an_absolute_schedule_keeps_its_rate_on_a_host_that_others_keep_busy() {
 }
 
 #[test]
+fn a_late_host_makes_a_cap_good_no_faster_than_congestion_control_permits() {
+    let sent = |most| {
+        let mut pacer = pacer(68.0);
+        pacer.keep_cap(Some(most));
+        pacer.set_period(SendPeriod::from_micros(68.0), Duration::from_millis(100));
+        packets_beside_others(pacer, Duration::from_millis(4))
+    };
+    // It runs for half of the time.
+    assert!((14_000..=14_710).contains(&sent(3.0)), "{}", sent(3.0));
+    // A pace of 1.5 permits 11 029, and each wake-up the packets of 0.5 ms and of twice the usual lateness at once.
+    assert!((10_500..=12_900).contains(&sent(1.5)), "{}", sent(1.5));
+}
+
+#[test]
 fn the_debt_of_an_absolute_schedule_is_bounded_and_paid_without_a_flood() {
     let mut pacer = pacer(12.0);
     pacer.keep_schedule();

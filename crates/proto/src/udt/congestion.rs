@@ -187,6 +187,11 @@ impl Congestion {
         self.wanted_period() < self.min_period
     }
 
+    /// How many times more than the cap the controller permits, if the cap holds.
+    pub(crate) fn beyond_cap(&self) -> Option<f64> {
+        self.is_capped().then(|| self.min_period.as_micros() / self.wanted_period().as_micros())
+    }
+
     fn wanted_period(&self) -> SendPeriod {
         let period = self.controller.control().send_period;
         if self.warned { period.scaled(WARNING) } else { period }

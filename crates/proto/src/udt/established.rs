@@ -421,8 +421,8 @@ impl UdtConnection {
     fn apply_control(&mut self) {
         self.scale_packets();
         let control = self.congestion.control();
-        self.sender.apply(&control, self.congestion.send_period(), self.rtt.smoothed());
-        self.sender.set_capped(self.congestion.is_capped());
+        let capped = self.congestion.beyond_cap();
+        self.sender.apply(&control, self.congestion.send_period(), capped, self.rtt.smoothed());
         self.receiver.set_policy(&control);
         self.liveness.expiry.set_rto(control.rto);
         self.take_messages();

@@ -335,9 +335,19 @@ impl Sender {
     }
 
     /// Applies the controller's settings.
-    pub(crate) fn apply(&mut self, control: &Control, send_period: SendPeriod, round_trip: Duration) {
+    ///
+    /// If `send_period` is that of a cap, congestion control permits `capped` times that rate.
+    pub(crate) fn apply(
+        &mut self,
+        control: &Control,
+        send_period: SendPeriod,
+        capped: Option<f64>,
+        round_trip: Duration,
+    ) {
         self.window_of_outstanding = control.window_of_outstanding;
         self.cwnd = control.cwnd.map_or(u32::MAX, |cwnd| cwnd.max(2.0) as u32);
+        self.is_capped = capped.is_some();
+        self.pacer.keep_cap(capped);
         self.pacer.set_period(send_period, round_trip);
         self.pacer.set_catch_up_pace(control.catch_up_pace);
         self.pacer.set_most_packets(control.burst);
@@ -349,11 +359,6 @@ impl Sender {
         let paced = send_period.packet_rate();
         let filling = |rate: PacketRate| paced.filter(|paced| *paced < rate).unwrap_or(rate).packets_in(round_trip);
         self.filled = self.delivery.rate().map_or(0, |rate| filling(rate) as u32);
-    }
-
-    /// Whether the pace is that of the user's cap on the rate.
-    pub(crate) const fn set_capped(&mut self, is_capped: bool) {
-        self.is_capped = is_capped;
     }
 
     /// Fires the timers. The peer was `heard` last. Returns whether packets in flight made no progress for long.

@@ -165,8 +165,8 @@ impl Udt2004Connection {
 
     fn apply_control(&mut self) {
         let rtt = self.rtt_of_peer();
-        self.sender.apply(self.congestion.control(), self.congestion.send_period(), rtt);
-        self.sender.set_capped(self.congestion.is_capped());
+        let capped = self.congestion.beyond_cap();
+        self.sender.apply(self.congestion.control(), self.congestion.send_period(), capped, rtt);
     }
 
     /// Whether the controller has failed, which ends the connection.

@@ -154,6 +154,10 @@ impl Sender {
     }
 
     fn note_nothing_to_send(&mut self, now: Instant) {
+        // A pause of the application is not made good: the cap holds for what comes after it.
+        if self.is_capped {
+            self.pacer.hold();
+        }
         if self.in_flight() == 0 {
             self.limits.set(Limit::Idle, now);
             return;
@@ -198,10 +202,12 @@ impl Sender {
         }
     }
 
-    /// Applies the controller's settings.
-    pub(super) fn apply(&mut self, control: &Control, period: SendPeriod, rtt: Duration) {
+    /// Applies the controller's settings. If `period` is that of a cap, congestion control permits `capped` times that rate.
+    pub(super) fn apply(&mut self, control: &Control, period: SendPeriod, capped: Option<f64>, rtt: Duration) {
         //= paper:udt-2004 §3.3 algorithm 1, step 2 b: a new packet leaves while those before it do not *exceed* the window
         self.cwnd = control.cwnd.map_or(u32::MAX, |cwnd| (cwnd as u32).saturating_add(1));
+        self.is_capped = capped.is_some();
+        self.pacer.keep_cap(capped);
         self.pacer.set_period(period, rtt);
         self.pacer.set_catch_up_pace(control.catch_up_pace);
         self.pacer.set_most_packets(control.burst);
@@ -209,11 +215,6 @@ impl Sender {
         if let Some(end) = control.freeze_until {
             self.pacer.freeze_until(end);
         }
-    }
-
-    /// Whether the pace is that of the user's cap on the rate.
-    pub(super) const fn set_capped(&mut self, is_capped: bool) {
-        self.is_capped = is_capped;
     }
 
     /// Frees memory that is kept for reuse only.
@@ -291,7 +292,7 @@ mod tests {
         let mut sender = Sender::new(SeqNo::new(0), 100, 10_000, 1 << 20, Duration::ZERO);
         let mut control = Control::initial();
         control.cwnd = Some(cwnd);
-        sender.apply(&control, SendPeriod::from_micros(100.0), Duration::from_millis(10));
+        sender.apply(&control, SendPeriod::from_micros(100.0), None, Duration::from_millis(10));
         sender.write(&vec![7; 100_000]);
         // The pacer's catch-up before the first packet is used up.
         sender.pacer.allowance(at(0));

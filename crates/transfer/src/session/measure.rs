@@ -12,9 +12,6 @@ use crate::limit::{self, Evidence, Limit, share};
 use crate::processor::CpuSeconds;
 use crate::report::{Direction, Peer, Report, RttMicros, micros};
 
-/// Share of a cap from which it counts as reached.
-const NEARLY: f64 = 0.8;
-
 /// Shares on the wire are in parts per million.
 const MILLION: f64 = 1e6;
 
@@ -176,7 +173,7 @@ fn limit_of(elapsed: f64, stats: &Stats, sender: &Sender) -> Option<(Limit, f64)
         flow_window: totals.limited_by_flow_window.as_secs_f64(),
         congestion: totals.limited_by_congestion.as_secs_f64(),
         rate_cap: totals.limited_by_rate_cap.as_secs_f64(),
-        capped: sender.rate.is_some_and(|cap| wire_bits / seconds > NEARLY * cap.bits_per_second() as f64),
+        of_cap: sender.rate.map(|cap| wire_bits / seconds / cap.bits_per_second() as f64),
         reading: sender.disk,
         answering: waits.peer,
         storing: sender.peer_disk,

@@ -154,6 +154,10 @@ impl Sender {
     }
 
     fn note_nothing_to_send(&mut self, now: Instant) {
+        // A pause of the application is not made good: the cap holds for what comes after it.
+        if self.is_capped {
+            self.pacer.hold();
+        }
         if self.in_flight() == 0 {
             self.limits.set(Limit::Idle, now);
             self.note_application_limit();

@@ -51,14 +51,14 @@ fn a_frozen_sender_neither_retransmits_nor_sends_until_the_freeze_ends() {
     let mut sender = Sender::new(SeqNo::new(100), PAYLOAD, SocketId::new(1), 50, 1 << 20, Rng::new(1));
     sender.write(&[7; 10 * PAYLOAD]);
     let mut control = Control { cwnd: Some(4.0), ..Control::initial() };
-    sender.apply(&control, control.send_period, ROUND_TRIP);
+    sender.apply(&control, control.send_period, None, ROUND_TRIP);
     let transmission = sender.plan(at(1), STAMP, ROUND_TRIP).unwrap();
     assert_eq!(sender.emit(transmission, (at(1), STAMP), ROUND_TRIP, &mut Vec::new()).unwrap().packets, 4);
     let lost = SeqRange::new(SeqNo::new(101), SeqNo::new(101));
     assert_eq!(sender.on_loss(lost, Timestamp::new(11_000), ROUND_TRIP), Some(1));
     control.cwnd = Some(10.0);
     control.freeze_until = Some(at(21));
-    sender.apply(&control, control.send_period, ROUND_TRIP);
+    sender.apply(&control, control.send_period, None, ROUND_TRIP);
     assert!(sender.plan(at(20), Timestamp::new(20_000), ROUND_TRIP).is_none());
     assert_eq!(sender.deadline(), Some(at(21)));
     let transmission = sender.plan(at(21), Timestamp::new(21_000), ROUND_TRIP).unwrap();
