@@ -185,6 +185,7 @@ pub(crate) struct Union {
     halved: f64,
     /// When a competing flow may look for flows of this law again.
     next_search: Instant,
+    settled_until: Instant,
     answer: Answer,
     /// The last cut of a competition.
     cubic: Option<CubicWindow>,
@@ -218,6 +219,7 @@ impl Union {
             held_until: Instant::ZERO,
             halved: 0.0,
             next_search: Instant::ZERO,
+            settled_until: Instant::ZERO,
             answer: Answer::default(),
             cubic: None,
         }
@@ -336,8 +338,8 @@ impl Union {
         }
         (drain.depth_before, drain.depth) = (drain.depth, self.depth(drain.base, path));
         self.phase = UnionPhase::Drain(drain);
-        // The first loop shows what went before the drain.
-        if drain.loops == 1 || self.all_drain(drain.base) != Some(false) {
+        // The first loop shows what went before the drain. Flows that start up do not drain.
+        if drain.loops == 1 || path.now < self.settled_until || self.all_drain(drain.base) != Some(false) {
             return;
         }
         self.answer.age();

@@ -27,6 +27,7 @@ impl Union {
     /// Start-up is over, and the link carries `capacity`.
     fn settle(&mut self, capacity: f64, path: &Path, control: &mut Control) {
         self.rate = capacity;
+        self.settled_until = path.now + Duration::from_secs_f64(PATIENCE);
         let drain = UnionPhase::Drain(self.drain(capacity, path));
         (self.last, self.grown_since) = (path.now, path.now);
         if let UnionPhase::Start(start) = std::mem::replace(&mut self.phase, drain) {
