@@ -250,7 +250,7 @@ impl Union {
         self.link.take_pairs(path, self.arrived.get());
         let lost = self.losses.lost() > 0.0;
         self.delivered.step(path.now, round(path));
-        let lossy = self.losses.end_of_round(path);
+        let lossy = self.losses.end_of_round(path, self.delivered.total());
         let threshold = self.threshold();
         if self.queue.watch(threshold) {
             self.price(threshold, path);

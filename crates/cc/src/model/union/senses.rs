@@ -7,7 +7,8 @@
 //! j        the mean difference of consecutive delays: j ← j + (|delay − delay before| − j)/16
 //! rises    q > q*;   falls  the present interval < q*/2
 //! P        the largest delay since it rose that two intervals in a row reached
-//! lossy    e > 3·max(1, √(2 %·sent)),   e ← max(0, e + lost − 2 %·sent) per round, but for the round after a cut
+//! lossy    e > 3·max(1, √(2 %·sent)),   e ← max(0, e + lost − 2 %·sent) per round, but for the round after a cut; at once, if
+//!          e + lost is that much and 4 % of a whole round
 //! sent     the more of this round and of the one before: losses are reported a round after they were sent
 //! ```
 //!
@@ -171,6 +172,9 @@ pub(super) struct Losses {
     /// Those that may only have been overtaken.
     uncertain: f64,
     excess: f64,
+    /// Packets delivered, and those until the round began.
+    delivered: f64,
+    delivered_before: f64,
     /// The round counts losses of packets that left before the last cut.
     is_old: bool,
 }
@@ -199,6 +203,7 @@ impl Losses {
     pub(super) fn restart(&mut self, path: &Path) {
         self.sent_before = path.packets_sent.saturating_sub(self.sent);
         (self.since, self.sent, self.lost) = (path.now, path.packets_sent, 0.0);
+        self.delivered_before = self.delivered;
     }
 
     pub(super) const fn lost(&self) -> f64 {
@@ -206,20 +211,26 @@ impl Losses {
     }
 
     /// The share lost, if a round has ended and is lossy.
-    pub(super) fn end_of_round(&mut self, path: &Path) -> Option<f64> {
-        if path.now - self.since < path.rtt.saturating_add(SYN_INTERVAL) {
-            return None;
-        }
+    pub(super) fn end_of_round(&mut self, path: &Path, delivered: f64) -> Option<f64> {
+        self.delivered = delivered;
         let sent = path.packets_sent.saturating_sub(self.sent).max(self.sent_before).max(1) as f64;
         let tolerated = CEILING * sent;
+        let is_over = path.now - self.since >= path.rtt.saturating_add(SYN_INTERVAL);
+        // What is too much for a whole round need not wait for its end. It may become twice as long as the one before.
+        let most = tolerated + DEVIATIONS * tolerated.sqrt().max(1.0);
+        let is_clear = self.excess + self.lost > most.max(2.0 * tolerated);
+        if !is_over && (self.is_old || !is_clear) {
+            return None;
+        }
         let lost = self.lost;
+        let known = lost + (self.delivered - self.delivered_before);
         self.restart(path);
         if std::mem::take(&mut self.is_old) {
             return None;
         }
         self.excess = (self.excess + lost - tolerated).max(0.0);
         let lossy = self.excess > DEVIATIONS * tolerated.sqrt().max(1.0);
-        lossy.then(|| (std::mem::take(&mut self.excess).max(lost) / sent).min(1.0))
+        lossy.then(|| (std::mem::take(&mut self.excess).max(lost) / if is_over { sent } else { known }).min(1.0))
     }
 
     /// Whether start-up, which has no rounds, has lost too much.

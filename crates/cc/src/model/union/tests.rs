@@ -218,11 +218,25 @@ fn the_round_after_a_cut_counts_no_losses() {
         losses.add(50);
         path.packets_sent += 100;
         path.now += RTT + SYN_INTERVAL;
-        losses.end_of_round(&path)
+        losses.end_of_round(&path, 0.0)
     };
     assert_eq!(round(&mut losses), Some(0.5));
     losses.cut(&Path { now: Instant::ZERO + RTT + SYN_INTERVAL, packets_sent: 100, rtt: RTT, ..Path::default() });
     assert_eq!([round(&mut losses), round(&mut losses)].map(|lost| lost.is_some()), [false, true]);
+}
+
+#[test]
+fn what_is_too_much_for_a_round_is_told_before_its_end() {
+    let lossy = |lost| {
+        let (mut losses, mut path) = (Losses::default(), Path { rtt: RTT, ..Path::default() });
+        path.packets_sent = 1_000;
+        path.now += SYN_INTERVAL;
+        losses.add(lost);
+        losses.end_of_round(&path, 60.0)
+    };
+    assert_eq!(lossy(40), None, "others of the round may all arrive");
+    let share = lossy(60).unwrap();
+    assert!((0.3..0.6).contains(&share), "half of those of which it is known: {share}");
 }
 
 #[test]
@@ -494,6 +508,7 @@ fn a_connection_that_the_path_did_not_limit_hands_on_what_it_recalled_and_has_no
     let mut script = recalling(40.0);
     let known = script.law.known.unwrap();
     assert_eq!(script.law.remember(&script.path, false), Some(known));
+    script.echo(4);
     (0..12).for_each(|_| {
         script.lose(40);
         script.deliver(1_000.0, 0.0, None);
