@@ -63,7 +63,7 @@ mod start;
 use farhaul_units::{Duration, Instant, PacketRate, SeqNo};
 
 use self::belief::Belief;
-use self::senses::{Answer, Count, Delivered, Extreme, Link, Losses, MEMORY, Queue};
+use self::senses::{Answer, Count, Delivered, Extreme, Grown, Link, Losses, MEMORY, Queue};
 use self::start::StartUp;
 use super::competition::{self, CubicWindow};
 use crate::rate::flow_control::{cwnd, set_cwnd};
@@ -140,6 +140,7 @@ struct Drain {
     /// D̂ at its beginning and what was delivered in the loop before, packets/s, and the packets until then.
     arrived: f64,
     delivered: f64,
+    grown: Option<Grown>,
     delivered_before: f64,
     /// Whether the rate that it ends has been tried: the losses after a cut are of the rate before.
     fails: bool,
@@ -249,7 +250,8 @@ impl Union {
         self.last = path.now;
         self.link.take_pairs(path, self.arrived.get());
         let lost = self.losses.lost() > 0.0;
-        self.delivered.step(path.now, round(path));
+        let grows_since = matches!(self.phase, UnionPhase::Grow).then_some(self.grown_since);
+        self.delivered.step(path, round(path), grows_since);
         let lossy = self.losses.end_of_round(path, self.delivered.total());
         let threshold = self.threshold();
         if self.queue.watch(threshold) {
@@ -287,7 +289,10 @@ impl Union {
         // Bursts do not excuse a rate that this connection has not tried before.
         let lossy = if stands { lossy } else { self.halve_bursts(lossy, control) };
         if let Some(lost) = lossy {
-            self.rate = self.after_loss(lost, path);
+            // A search that a bucket let pass for a while ends where it began, and what the bucket lent is no news of the path.
+            let before = if stands { None } else { self.belief.end_search(self.rate, path.now) };
+            self.rate = self.after_loss(lost, path).min(before.unwrap_or(f64::INFINITY));
+            self.held_until = if before.is_some() { path.now } else { self.held_until };
         }
         if !stands && lossy.is_none() {
             return;
@@ -314,6 +319,9 @@ impl Union {
             let arrived = if flat { counted } else { self.arrived.get().max(drain.arrived) };
             let base = arrived.min(self.tried.get()).max(slowest(path));
             let agrees = self.belief.fail(base, self.link.get(), path.now);
+            if flat && self.share(base) > HALF && drain.grown.is_some_and(|grown| grown.was_in_vain(base)) {
+                self.belief.trust();
+            }
             if flat && agrees && self.link.get() > 2.0 * base {
                 self.link.refute(base);
                 self.carried = Extreme::most();
@@ -397,6 +405,7 @@ impl Union {
             delay: self.queue.delay(),
             arrived: self.arrived.get(),
             delivered: self.delivered.rate(),
+            grown: self.delivered.grown(path),
             delivered_before: self.delivered.total(),
             fails: matches!(self.phase, UnionPhase::Grow) && path.now > self.held_until && self.tried.get() > 0.0,
         }
@@ -427,7 +436,8 @@ impl Union {
         let arrived = self.rate.min(self.arrived.get());
         // Some of the losses may be of packets that left at a higher rate. A rate that is only recalled has no such excuse.
         let is_unproven = self.link.is_recalled() && self.belief.limit().is_none();
-        let left = if is_unproven { 0.0 } else { self.rate * (1.0 - lost.min(HALF)) };
+        let sent = self.rate.min(self.delivered.sent());
+        let left = if is_unproven { 0.0 } else { sent * (1.0 - lost.min(HALF)) };
         // Of hundreds of flows that take a full queue for the path, none sees more than its losses. Losses that halving has not ended do
         // not depend on the rate.
         let is_small = self.link.get() == 0.0 || arrived < self.link.get() * SMALL;

@@ -44,6 +44,8 @@ pub(super) struct Belief {
     credit: f64,
     /// γ
     step: f64,
+    /// More did not arrive as more was sent, so no other flow shares the limit.
+    sole: bool,
 }
 
 impl Belief {
@@ -60,13 +62,31 @@ impl Belief {
             self.repeated = self.repeated.max(2 * CERTAIN);
         }
         self.credit = self.excess.max(if same { self.credit / 2.0 } else { 0.0 });
-        (self.limit, self.failed, self.excess, self.step) = (Some(delivered), now, 0.0, 0.0);
+        (self.limit, self.failed, self.excess, self.step, self.sole) = (Some(delivered), now, 0.0, 0.0, false);
         agrees
+    }
+
+    /// A search of a sole flow has failed at `rate`. What the flow goes back to, packets/s.
+    pub(super) fn end_search(&mut self, rate: f64, now: Instant) -> Option<f64> {
+        let limit = self.limit.filter(|limit| self.sole && rate > limit * (1.0 + BEYOND))?;
+        self.repeated += 1;
+        (self.credit, self.failed, self.excess, self.step) = (self.excess.max(self.credit / 2.0), now, 0.0, 0.0);
+        Some(limit * FULL)
+    }
+
+    /// More did not arrive as more was sent, without a queue.
+    pub(super) fn trust(&mut self) {
+        (self.repeated, self.sole) = (self.repeated.max(CERTAIN), true);
     }
 
     /// hi, packets/s; `None` before a failure.
     pub(super) const fn limit(&self) -> Option<f64> {
         self.limit
+    }
+
+    /// Whether no other flow shares the limit.
+    pub(super) const fn is_sole(&self) -> bool {
+        self.sole
     }
 
     /// The most that may leave, packets/s.
@@ -135,6 +155,21 @@ mod tests {
             belief.wall(now + Duration::from_millis(1_500), round).is_finite(),
             "two measurements that agree are four"
         );
+    }
+
+    #[test]
+    fn a_search_of_a_sole_flow_ends_where_it_began() {
+        let mut belief = Belief::default();
+        belief.fail(1_000.0, 0.0, Instant::ZERO);
+        assert_eq!(belief.end_search(1_200.0, Instant::ZERO), None, "others may share the limit");
+        belief.trust();
+        let round = Duration::from_millis(100);
+        assert_eq!(belief.wall(Instant::ZERO, round), 990.0);
+        assert_eq!(belief.end_search(1_040.0, Instant::ZERO), None, "it is no search");
+        assert_eq!(belief.end_search(1_200.0, Instant::ZERO), Some(990.0));
+        assert_eq!(belief.limit(), Some(1_000.0), "a bucket lent the rest");
+        belief.fail(700.0, 0.0, Instant::ZERO);
+        assert!(!belief.is_sole());
     }
 
     #[test]

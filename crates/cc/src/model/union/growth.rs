@@ -64,6 +64,6 @@ impl Union {
     /// Whether this flow has the link to itself, as far as hi and K tell. If hi is below L, others have the rest.
     fn is_alone(&self) -> bool {
         let is_alone = |limit| self.share(limit) > 1.0 - 2.0 * AGREE && limit > self.link.get() * (1.0 - BEYOND);
-        self.belief.limit().is_some_and(is_alone)
+        self.belief.is_sole() || self.belief.limit().is_some_and(is_alone)
     }
 }

@@ -17,6 +17,8 @@
 
 use farhaul_units::{Duration, Instant, PacketRate};
 
+use super::belief::BEYOND;
+use super::loop_time;
 use crate::rate::syn::SYN_INTERVAL;
 use crate::{DeliveryEvent, Path};
 
@@ -298,13 +300,39 @@ impl Count {
     }
 }
 
-/// What was delivered per loop, by count: a sample is of a burst where loops are short, and D̂ of the burst that a bucket let pass.
+/// What was sent and delivered per loop, by count: a sample is of a burst where loops are short, and D̂ of the burst that a bucket let
+/// pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delivered {
-    total: f64,
     since: Instant,
+    /// Packets delivered so far, those until the loop began, and the rate of the last whole loop, packets/s.
+    total: f64,
     before: f64,
     rate: f64,
+    /// Packets sent until the loop began, and the rates of the last whole loop and the one before, packets/s.
+    sent: u64,
+    sent_rates: [f64; 2],
+    /// The rates at which growth sent at first, and at which that arrived.
+    grown: Option<(f64, f64)>,
+}
+
+/// Growth that has failed, packets/s.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grown {
+    /// The rates at which it sent at first, and at which that arrived.
+    before: f64,
+    arrived: f64,
+    /// The rate at which it sent at last.
+    sent: f64,
+}
+
+impl Grown {
+    /// Whether most of what it sent in addition has not arrived in addition, now that `delivered` has. Of a flow among many, most would
+    /// have, at the cost of others.
+    pub(super) fn was_in_vain(&self, delivered: f64) -> bool {
+        let more = self.sent - self.before;
+        more > self.before * BEYOND && delivered - self.arrived < more / 2.0
+    }
 }
 
 impl Delivered {
@@ -312,12 +340,38 @@ impl Delivered {
         self.total = delivery.delivered;
     }
 
-    /// Ends a loop of `span` if it is over.
-    pub(super) fn step(&mut self, now: Instant, span: Duration) {
-        if now - self.since >= span {
-            self.rate = self.since(self.before) / (now - self.since).as_secs_f64();
-            (self.since, self.before) = (now, self.total);
+    /// Ends a loop of `span` if it is over. The rate grows since `grows_since`, if it does.
+    pub(super) fn step(&mut self, path: &Path, span: Duration, grows_since: Option<Instant>) {
+        let elapsed = path.now - self.since;
+        if elapsed < span {
+            return;
         }
+        let seconds = elapsed.as_secs_f64();
+        self.rate = self.since(self.before) / seconds;
+        self.sent_rates = [path.packets_sent.saturating_sub(self.sent) as f64 / seconds, self.sent_rates[0]];
+        // What arrived in this loop left in the one before, which is to be of the growth as well.
+        let is_whole = grows_since.is_some_and(|begin| begin + elapsed <= self.since);
+        if is_whole {
+            self.grown.get_or_insert((self.sent_rates[1], self.rate));
+        } else {
+            self.grown = None;
+        }
+        (self.since, self.before, self.sent) = (path.now, self.total, path.packets_sent);
+    }
+
+    /// What growth has sent so far.
+    pub(super) fn grown(&self, path: &Path) -> Option<Grown> {
+        let (before, arrived) = self.grown?;
+        // Of a loop that has begun only now, little is known.
+        let elapsed = (path.now - self.since).as_secs_f64();
+        let of_this = path.packets_sent.saturating_sub(self.sent) as f64 / elapsed;
+        let sent = if elapsed > loop_time(path) / 2.0 { of_this } else { self.sent_rates[0] };
+        Some(Grown { before, arrived, sent })
+    }
+
+    /// The larger rate at which the last two whole loops sent, packets/s. Losses are of what left a loop ago.
+    pub(super) const fn sent(&self) -> f64 {
+        self.sent_rates[0].max(self.sent_rates[1])
     }
 
     /// Packets so far.

@@ -226,6 +226,31 @@ fn the_round_after_a_cut_counts_no_losses() {
 }
 
 #[test]
+fn a_policer_is_believed_once_growth_arrives_in_vain() {
+    // Of 10 000 packets/s, or of all that leaves.
+    let believes = |limit: f64| {
+        let mut script = Script::grown();
+        script.law.belief = Belief::default();
+        script.law.link.lower(11_000.0);
+        script.law.rate = 9_000.0;
+        let mut paces = vec![9_000.0; 5];
+        for _ in 0..150 {
+            let left = paces[paces.len() - 5];
+            let lost = if limit > 0.0 { (left - limit).max(0.0) } else { left * 0.1 };
+            if lost > 0.0 {
+                script.lose((lost / 100.0) as u32);
+            }
+            script.deliver(left - lost, 0.0, None);
+            script.path.packets_sent += (lost / 100.0) as u64;
+            paces.push(script.pace());
+        }
+        script.law.belief.is_sole()
+    };
+    assert!(believes(10_000.0));
+    assert!(!believes(0.0), "a path that loses a tenth of whatever leaves");
+}
+
+#[test]
 fn what_is_too_much_for_a_round_is_told_before_its_end() {
     let lossy = |lost| {
         let (mut losses, mut path) = (Losses::default(), Path { rtt: RTT, ..Path::default() });
