@@ -141,6 +141,8 @@ struct Drain {
     arrived: f64,
     delivered: f64,
     grown: Option<Grown>,
+    /// (5) was for what D̂ showed, which may be less than the path delivers.
+    cut_by_losses: bool,
     delivered_before: f64,
     /// Whether the rate that it ends has been tried: the losses after a cut are of the rate before.
     fails: bool,
@@ -303,7 +305,8 @@ impl Union {
         if settled && self.link.get() > 0.0 && self.rate > self.link.get() * FULL * (1.0 - AGREE) {
             self.link.lower(self.rate.min(self.arrived.get()));
         }
-        self.phase = UnionPhase::Drain(self.drain(base, path));
+        let cut_by_losses = lossy.is_some() && self.rate != self.halved;
+        self.phase = UnionPhase::Drain(Drain { cut_by_losses, ..self.drain(base, path) });
     }
 
     fn after_draining(&mut self, mut drain: Drain, lossy: Option<f64>, path: &Path) {
@@ -319,6 +322,10 @@ impl Union {
             let arrived = if flat { counted } else { self.arrived.get().max(drain.arrived) };
             let base = arrived.min(self.tried.get()).max(slowest(path));
             let agrees = self.belief.fail(base, self.link.get(), path.now);
+            // (5) with what had not arrived yet as the losses were told.
+            if drain.cut_by_losses {
+                self.rate = self.rate.max(base * BETA);
+            }
             if flat && self.share(base) > HALF && drain.grown.is_some_and(|grown| grown.was_in_vain(base)) {
                 self.belief.trust();
             }
@@ -406,6 +413,7 @@ impl Union {
             arrived: self.arrived.get(),
             delivered: self.delivered.rate(),
             grown: self.delivered.grown(path),
+            cut_by_losses: false,
             delivered_before: self.delivered.total(),
             fails: matches!(self.phase, UnionPhase::Grow) && path.now > self.held_until && self.tried.get() > 0.0,
         }
