@@ -26,8 +26,8 @@
 //! drain     send (1 − d)·b,  b = min(x, D) at its beginning and min(x, D̂) after a loop,
 //!           d = q/loop, anew in each loop, within 1 − β .. 1/2, as far as the lowest rate permits     (3)
 //! price     q falls below q*/2:   x ← min(β·x/(1 + (P − q*)/τ),  D̂/(1 − d))                         (4)
-//! loss      a lossy round:        x ← β·max(x·(1 − lost),  min(x, D̂)), without x·(1 − lost) of a recalled rate that has not failed,
-//!           and ½ in place of β if it lost a tenth without a queue, x is small beside L, and a third above that of the last halving  (5)
+//! loss      a lossy round:        x ← β·max(min(x, s)·(1 − lost),  min(x, D̂)), without the first of a recalled rate that has not failed;
+//!           x ≥ β·hi once hi is known, s is the rate that was sent; and ½ in place of β if it lost a tenth without a queue, x is small beside L, and a third above that of the last halving  (5)
 //!           lost is at most 1/2. The round after a cut does not count, nor does the tail of start-up.
 //! bursts    a lossy round without a queue halves bursts, to 4 packets.                                 (6)
 //!           A late host catches up at L/x at most. (5) applies as well if a tenth was lost, or x has not arrived before.
@@ -45,7 +45,7 @@
 //! | GROW | q > q* | DRAIN; L ← min(x, D̂) if x is near L, a loop and τ after GROW began |
 //! | GROW | lossy | DRAIN by (5); L as above |
 //! | DRAIN | q < q*/2, after one loop | GROW by (4). CUBIC's window bounds x for 10 s after a competition |
-//! | DRAIN | ρ < (1 + s)/2 after two loops, and s ≤ 0.8 | COMPETE from b |
+//! | DRAIN | ρ < (1 + s)/2 after two loops, s ≤ 0.8, 1 s since START | COMPETE from b |
 //! | COMPETE | a loss after one loop | W ← 0.7·W; DRAIN once a second, to find flows of this law |
 //! | COMPETE | q < q*/2 | GROW; x ← 0.7·x; ρ is unknown |
 //!

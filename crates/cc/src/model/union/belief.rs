@@ -6,7 +6,9 @@
 //!              the more of what was delivered in the loop before the drain and in its first loop
 //!         |D_f/anchor − 1| < ε ?  m ← m + 1 : (m ← 0, anchor ← D_f);   m ← max(m, 4) if L agrees within ε
 //!         credit ← max(excess, credit/2 if m grew);  excess, γ ← 0
-//! wall    x ≤ F·hi  while m ≥ 2 and now − t_fail < min(10 s, T·2^m), for a flow with hi > 0.8·K and hi > (1 − ε)·L
+//! sole    D_f by count is above K/2, and less than half of what growth sent in addition arrived in addition:  m ← max(m, 2)
+//! wall    x ≤ F·hi  while m ≥ 2 and now − t_fail < min(10 s, T·2^m), for a sole flow or one with hi > 0.8·K and hi > (1 − ε)·L
+//! end     a lossy round without a queue of a sole flow beyond (1 + ε)·hi:  x ≤ F·hi,  m ← m + 1
 //! search  x > (1 + ε)·hi, excess > 2·credit, and growth of a sole flow would be there as well:
 //!         x ← x·e^(γ·dt/T),  γ ← 0.02, doubling per loop to ln 2, while x ≤ D̂·e^(2·γ).  excess = ∫(x − hi) dt, packets
 //! ```
