@@ -44,6 +44,8 @@ const MAX_CUSTOM: usize = 64;
 #[derive(Debug)]
 pub(crate) struct UdtConnection {
     peer_id: SocketId,
+    /// Whether the peer is known to be of Farhaul.
+    peer_is_ours: bool,
     /// The packet size now, and at first.
     mss: u32,
     first_mss: u32,
@@ -108,6 +110,7 @@ impl UdtConnection {
         let largest = Self::largest(&agreed).map(|largest| (largest - overhead) as usize);
         let mut established = Self {
             peer_id: agreed.peer_id,
+            peer_is_ours: agreed.is_ours,
             mss: agreed.mss,
             first_mss: agreed.mss,
             margin,

@@ -73,7 +73,9 @@ impl UdtConnection {
             self.confirm(number);
         }
         self.note_sign_of_life(now);
-        let delivery = self.sender.derive_from_ack(seq, now, self.rtt.least());
+        // Farhaul acknowledges by timers of its own.
+        let prompt = ack.number().is_none() || !self.peer_is_ours;
+        let delivery = self.sender.derive_from_ack(seq, prompt, now, self.rtt.least());
         self.report_delivery(delivery, now);
         let rtt_sample = self.take_measurements(ack, stamp, now);
         let confirms = ack.number().is_some() && self.sender.is_news(seq);

@@ -53,6 +53,8 @@ struct News {
     latest: Option<SeqNo>,
     /// Others may have arrived, behind a gap.
     lags: bool,
+    /// The arrival caused the news. What a timer caused may be late.
+    prompt: bool,
 }
 
 impl Derived {
@@ -66,6 +68,7 @@ impl Derived {
             packets: i64::from(beyond) + i64::from(repaired),
             latest: (beyond > 0).then(|| seq.minus(1)),
             lags: !self.missing.is_empty(),
+            prompt: true,
         }
     }
 
@@ -83,6 +86,7 @@ impl Derived {
             latest: arrived.then_some(behind),
             // The packet behind has just arrived.
             lags: !arrived,
+            prompt: true,
         }
     }
 }
@@ -130,15 +134,15 @@ impl Arrivals {
     fn floor(&self, seq: SeqNo, next: SeqNo) -> Option<News> {
         let behind = u64::from(next.distance_from(seq).unsigned_abs());
         let packets = self.sent.saturating_sub(behind).checked_sub(self.received).filter(|packets| *packets > 0)?;
-        Some(News { packets: i64::try_from(packets).ok()?, latest: Some(seq.minus(1)), lags: false })
+        Some(News { packets: i64::try_from(packets).ok()?, latest: Some(seq.minus(1)), lags: false, prompt: false })
     }
 
     /// The longest train that ends with the packet that left at `left` and arrived at `at`, the last of all known to have.
     ///
     /// Counts stand for numbers: a train is what arrived between two news of arrivals, whatever is missing.
-    fn train(&mut self, left: Timestamp, at: Instant, least: Duration) -> Option<DeliverySample> {
+    fn train(&mut self, left: Timestamp, prompt: bool, at: Instant, least: Duration) -> Option<DeliverySample> {
         // libudt acknowledges as a packet comes, or long after the last one.
-        let prompt = self.derived.is_none() || at - self.marked < LIBUDT_IDLE;
+        let prompt = prompt && (self.derived.is_none() || at - self.marked < LIBUDT_IDLE);
         self.marked = at;
         let mark = Mark { seq: SeqNo::new(self.received as u32 & SeqNo::MAX.value()), at, left, light: prompt };
         self.trains.on_ack(mark, true, least.max(SYN_INTERVAL))
@@ -241,20 +245,27 @@ impl Sender {
             return None;
         }
         let sent_once = arrivals.sampler.knows(receipt.latest) && !self.repairs.was_resent(receipt.latest);
-        let news = News { packets, latest: sent_once.then_some(receipt.latest), lags: false };
+        let news = News { packets, latest: sent_once.then_some(receipt.latest), lags: false, prompt: true };
         let at = now.saturating_sub(receipt.delay);
         self.deliver(news, at, least)
     }
 
-    /// Everything before `seq` has arrived. Call before [`on_ack`](Self::on_ack).
-    pub(crate) fn derive_from_ack(&mut self, seq: SeqNo, now: Instant, least: Duration) -> Option<DeliveryEvent> {
+    /// Everything before `seq` has arrived, and the acknowledgement was `prompt`: its last packet caused it. Call before
+    /// [`on_ack`](Self::on_ack).
+    pub(crate) fn derive_from_ack(
+        &mut self,
+        seq: SeqNo,
+        prompt: bool,
+        now: Instant,
+        least: Duration,
+    ) -> Option<DeliveryEvent> {
         let arrivals = self.arrivals.as_mut()?;
         let news = match &mut arrivals.derived {
             Some(derived) => derived.on_ack(seq),
             None => arrivals.floor(seq, self.next)?,
         };
         let latest = news.latest.filter(|latest| !self.repairs.was_resent(*latest));
-        self.deliver(News { latest, ..news }, now, least)
+        self.deliver(News { latest, prompt, ..news }, now, least)
     }
 
     /// Packets of `range` in flight were reported lost.
@@ -288,7 +299,7 @@ impl Sender {
         let arrivals = self.arrivals.as_mut()?;
         arrivals.received = arrivals.received.saturating_add_signed(news.packets);
         let left = news.latest.filter(|_| !news.lags).and_then(|latest| self.buffer.stamped(latest));
-        let train = left.and_then(|left| arrivals.train(left, at, least));
+        let train = left.and_then(|left| arrivals.train(left, news.prompt, at, least));
         let weight = news.packets as f64 * scale;
         arrivals.sampler.set_lag(news.lags);
         let found = arrivals.sampler.on_delivered(weight, news.latest, at, least);
@@ -392,9 +403,9 @@ mod tests {
     fn acknowledgements_count_what_no_receipt_has() {
         let mut sender = sender();
         let now = Instant::ZERO + Duration::from_millis(30);
-        let event = sender.derive_from_ack(seq(10), now, Duration::ZERO).unwrap();
+        let event = sender.derive_from_ack(seq(10), true, now, Duration::ZERO).unwrap();
         assert_eq!((event.newly_delivered, event.rtt), (10.0, Some(Duration::from_millis(30))));
-        assert!(sender.derive_from_ack(seq(10), now, Duration::ZERO).is_none());
+        assert!(sender.derive_from_ack(seq(10), true, now, Duration::ZERO).is_none());
         let receipt = Receipt { seq: seq(10), received: 10, latest: seq(9), prompt: false, delay: Duration::ZERO };
         assert!(sender.on_receipt(&receipt, now, Duration::ZERO).is_none(), "it is no news");
     }
