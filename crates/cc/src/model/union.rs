@@ -26,8 +26,9 @@
 //! drain     send (1 − d)·b,  b = min(x, D) at its beginning and min(x, D̂) after a loop,
 //!           d = q/loop, anew in each loop, within 1 − β .. 1/2, as far as the lowest rate permits     (3)
 //! price     q falls below q*/2:   x ← min(β·x/(1 + (P − q*)/τ),  D̂/(1 − d))                         (4)
-//! loss      a lossy round:        x ← β·max(min(x, s)·(1 − lost),  min(x, D̂)), without the first of a recalled rate that has not failed;
-//!           x ≥ β·hi once hi is known, s is the rate that was sent; and ½ in place of β if it lost a tenth without a queue, x is small beside L, and a third above that of the last halving  (5)
+//! loss      a lossy round:        x ← β·max(min(x, s)·(1 − lost),  min(x, D̂)), s is the rate that was sent,
+//!           without the first of a recalled rate that has not failed;  x ≥ β·hi once hi is known, if not halved:
+//!           ½ in place of β if it lost a tenth without a queue, x is small beside L, and a third above that of the last halving  (5)
 //!           lost is at most 1/2. The round after a cut does not count, nor does the tail of start-up.
 //! bursts    a lossy round without a queue halves bursts, to 4 packets.                                 (6)
 //!           A late host catches up at L/x at most. (5) applies as well if a tenth was lost, or x has not arrived before.
@@ -188,6 +189,7 @@ pub(crate) struct Union {
     halved: f64,
     /// When a competing flow may look for flows of this law again.
     next_search: Instant,
+    /// Until when others may still start up.
     settled_until: Instant,
     answer: Answer,
     /// The last cut of a competition.
@@ -453,7 +455,7 @@ impl Union {
         let halves = lost > AGREE && !self.queue.stands() && is_small && has_grown;
         let rate = (left.max(arrived) * if halves { HALF } else { BETA }).max(slowest(path));
         self.halved = if halves { rate } else { self.halved };
-        let hold = if halves { VERDICT / rate } else { 0.0 };
+        let hold = if halves { (VERDICT / rate).min(MEMORY.as_secs_f64()) } else { 0.0 };
         self.lossy_until = path.now + round(path).saturating_mul(LOSSY_LOOPS).max(Duration::from_secs_f64(hold));
         rate
     }

@@ -225,7 +225,7 @@ impl Losses {
             return None;
         }
         let lost = self.lost;
-        let known = lost + (self.delivered - self.delivered_before);
+        let known = lost + (self.delivered - self.delivered_before).max(0.0);
         self.restart(path);
         if std::mem::take(&mut self.is_old) {
             return None;
@@ -342,8 +342,12 @@ impl Delivered {
 
     /// Ends a loop of `span` if it is over. The rate grows since `grows_since`, if it does.
     pub(super) fn step(&mut self, path: &Path, span: Duration, grows_since: Option<Instant>) {
+        let is_first = self.since == Instant::ZERO;
         let elapsed = path.now - self.since;
-        if elapsed < span {
+        if is_first {
+            (self.since, self.before, self.sent) = (path.now, self.total, path.packets_sent);
+        }
+        if is_first || elapsed < span {
             return;
         }
         let seconds = elapsed.as_secs_f64();
@@ -369,7 +373,8 @@ impl Delivered {
         Some(Grown { before, arrived, sent })
     }
 
-    /// The larger rate at which the last two whole loops sent, packets/s. Losses are of what left a loop ago.
+    /// The larger rate at which the last two whole loops sent, packets/s. Losses are of what left a loop ago. Zero in the first loop:
+    /// start-up's losses tell nothing of a rate.
     pub(super) const fn sent(&self) -> f64 {
         self.sent_rates[0].max(self.sent_rates[1])
     }
