@@ -27,6 +27,8 @@ impl Socket {
                 Phase::Init if options.rendezvous => return Err(Code::RendezvousNotBound.into()),
                 Phase::Init => Port::bind(self.family.any(), &options)?,
                 Phase::Bound(port) => Arc::clone(port),
+                // Another thread has closed it since this call found it.
+                Phase::Closed => return Err(Code::InvalidSocket.into()),
                 _ => return Err(Code::AlreadyConnected.into()),
             };
             let endpoint = port.endpoint(&options, None)?;
@@ -95,4 +97,18 @@ fn reachable(peer: SocketAddr, local: SocketAddr) -> SocketAddr {
         Family::V6 => SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 0)),
     };
     SocketAddr::new(here.ip(), peer.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_another_thread_has_closed_is_none_any_more() {
+        let socket = Socket::new(1, Family::V4, Kind::Stream);
+        socket.end();
+        let failure = socket.connect(SocketAddr::from(([127, 0, 0, 1], 9))).unwrap_err();
+        assert_eq!(failure.code, Code::InvalidSocket);
+        assert_eq!(socket.listen(1).unwrap_err().code, Code::InvalidSocket);
+    }
 }

@@ -66,6 +66,7 @@ impl Socket {
             let port = match phase {
                 Phase::Listening(_) => return Ok(phase.clone()),
                 Phase::Bound(port) => Arc::clone(port),
+                Phase::Closed => return Err(Code::InvalidSocket.into()),
                 _ => return Err(Code::NotBound.into()),
             };
             if options.rendezvous {
