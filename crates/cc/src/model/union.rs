@@ -99,8 +99,8 @@ const SMALL: f64 = 1.0 / 16.0;
 /// Packets in which a loss of a tenth is lossy, 3/(0.1 − 2 %). Flows that share a queue which none of them sees notice its losses
 /// within as many of their own packets, so all have been cut before one of them grows.
 const VERDICT: f64 = 38.0;
-/// s: the longest loop for UDT. A queue that outlives it is others', its absence means free capacity, and a competition
-/// looks for flows of this law as often.
+/// s: the longest loop for UDT. A queue that outlives it is others', its absence means free capacity, a competition
+/// looks for flows of this law as often, and crowds that begin together start up within it.
 const PATIENCE: f64 = 1.0;
 /// Pace as a multiple of W/RTT. Source: Linux (tcp_pacing_ca_ratio).
 const PACING: f64 = 1.2;
