@@ -29,6 +29,10 @@ const CAPACITY_SETTLES: u64 = 2 * PAIRS_KEPT as u64 * PROBE_INTERVAL as u64;
 /// A controller that takes over goes on with at most this multiple of what the path carried. It is room for a measurement that
 /// lags behind.
 const TAKEN_OVER: f64 = 2.0;
+/// Messages of the peer's controller that are kept for one that the program sets after the connection is established. Bounded,
+/// because a peer may send any number; libudt's controllers of which one asks the other at the begin need one.
+const KEPT_MESSAGES: usize = 4;
+
 /// The least window with which it goes on, packets.
 const LEAST_TAKEN_OVER: f64 = Control::INITIAL_CWND;
 
@@ -38,6 +42,8 @@ pub(crate) struct Congestion {
     controller: Supervised,
     /// The controller was set on the live connection, so none of the configured ones replaces it.
     is_chosen: bool,
+    /// The first messages that came before a controller that listens to any.
+    unheard: Vec<CustomMessage>,
     /// Shortest period that the rate cap permits.
     min_period: SendPeriod,
     arrival_rate: Option<PacketRate>,
@@ -96,6 +102,7 @@ impl Congestion {
         Self {
             controller,
             is_chosen: false,
+            unheard: Vec::new(),
             min_period,
             arrival_rate: None,
             capacity: None,
@@ -142,6 +149,9 @@ impl Congestion {
             self.controller.on_connect(path);
         } else {
             self.controller.on_take_over(path);
+        }
+        for CustomMessage { kind, body } in std::mem::take(&mut self.unheard) {
+            self.on_custom_message(path, kind, &body);
         }
     }
 
@@ -286,6 +296,8 @@ impl Congestion {
     pub(crate) fn on_custom_message(&mut self, path: &Path, kind: u16, body: &[u8]) {
         if self.controller.wants_custom_messages() {
             self.controller.on_custom_message(path, kind, body);
+        } else if self.unheard.len() < KEPT_MESSAGES {
+            self.unheard.push(CustomMessage { kind, body: body.to_vec() });
         }
     }
 

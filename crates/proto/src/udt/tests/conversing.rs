@@ -69,6 +69,36 @@ fn controllers_send_messages_both_ways() {
     );
 }
 
+/// A program can set a controller only once it knows of the connection; on a busy machine, the peer has long asked by then.
+#[test]
+fn a_controller_that_comes_late_hears_what_was_asked_before_and_only_the_first_of_it() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let talking = |heard: &Arc<Mutex<Vec<_>>>, asks| Talking { waiting: VecDeque::new(), heard: heard.clone(), asks };
+    let mut pair = Pair::new();
+    let answers = Arc::new(Mutex::new(Vec::new()));
+    let answered = answers.clone();
+    pair.ends[0] = under(move |_| Box::new(talking(&answered, true)));
+    let [caller, listener] = pair.connect(Mode::Stream);
+    for number in 2..100 {
+        pair.ends[0].send_custom(caller, 1, &[number]);
+    }
+    let sent = Arc::new(AtomicU64::new(0));
+    let counted = sent.clone();
+    pair.keep = Box::new(move |_, datagram| {
+        counted.fetch_add(u64::from(datagram[..2] == [0xFF, 0xFF]), Ordering::Relaxed);
+        true
+    });
+    pair.run_until(5, |_| sent.load(Ordering::Relaxed) > 10);
+    // What is under way arrives.
+    let arrived = pair.now + Duration::from_secs(1);
+    pair.run_until(60, |pair| pair.now >= arrived);
+    assert!(pair.ends[1].set_controller(pair.now, listener, Box::new(talking(&heard, false))));
+    pair.run_until(1, |_| !answers.lock().unwrap().is_empty());
+    let heard = heard.lock().unwrap().clone();
+    assert_eq!(heard[0], CustomMessage { kind: 1, body: b"ping".to_vec() });
+    assert!(heard.len() < 10, "{}", heard.len());
+}
+
 /// Always has one more message, of this length.
 struct Babbling(usize);
 
