@@ -23,7 +23,7 @@
 //! grow      dx/dt = g·√(K·x);  2 % of x per loop at most beyond F·hi or F·L that nothing contradicts      (1)
 //!           ×2 per loop up to F·L before anything has failed;  a search and a wall by `belief.rs`;
 //!           x ≤ 2·D̂;  none for 3 loops after a lossy round, and for 38 packets after a halving        (2)
-//! drain     send (1 − d)·b,  b = min(x, D) at its beginning and min(x, D̂) after a loop,
+//! drain     send (1 − d)·b,  b = min(x, D) at its beginning, D that falls after growth, and min(x, D̂) after a loop,
 //!           d = q/loop, anew in each loop, within 1 − β .. 1/2, as far as the lowest rate permits     (3)
 //! price     q falls below q*/2:   x ← min(β·x/(1 + (P − q*)/τ),  D̂/(1 − d))                         (4)
 //! loss      a lossy round:        x ← β·max(min(x, s)·(1 − lost),  min(x, D̂)), s is the rate that was sent,
@@ -34,6 +34,8 @@
 //!           A late host catches up at L/x at most. (5) applies as well if a tenth was lost, or x has not arrived before.
 //! compete   W of RFC 9438 (`competition.rs`), paced at 1.2·W/RTT                                       (7)
 //! recall    L ← R, the rate of an earlier connection, x ← R/2                                          (8)
+//! delays    c₁ − s₀ < (s/2)·(c₀ − s₀),  s > ½,  and q stands: the path delays by q for 10 to 20 s, and q ← 0  (9)
+//!           c₀, c₁ came in the first and in the second loop of a drain, s₀ was sent in the first
 //! q* = max(2 ms, 4 packets/K, 4·j),   loop = RTT + SYN,   s = b/K
 //! ```
 //!
@@ -46,9 +48,10 @@
 //! | GROW | q > q* | DRAIN; L ← min(x, D̂) if x is near L, a loop and τ after GROW began |
 //! | GROW | lossy | DRAIN by (5); L as above |
 //! | DRAIN | q < q*/2, after one loop | GROW by (4). CUBIC's window bounds x for 10 s after a competition |
+//! | DRAIN | (9), 1 s since START | GROW |
 //! | DRAIN | ρ < (1 + s)/2 after two loops, s ≤ 0.8, 1 s since START | COMPETE from b |
 //! | COMPETE | a loss after one loop | W ← 0.7·W; DRAIN once a second, to find flows of this law |
-//! | COMPETE | q < q*/2 | GROW; x ← 0.7·x; ρ is unknown |
+//! | COMPETE | q < q*/2 | GROW; x ← 0.7·x if anything was lost; ρ is unknown |
 //!
 //! # What falls short
 //!
@@ -64,7 +67,7 @@ mod start;
 use farhaul_units::{Duration, Instant, PacketRate, SeqNo};
 
 use self::belief::Belief;
-use self::senses::{Answer, Count, Delivered, Extreme, Grown, Link, Losses, MEMORY, Queue};
+use self::senses::{Answer, COUNT, Count, Delivered, Extreme, Grown, Link, Losses, MEMORY, Queue};
 use self::start::StartUp;
 use super::competition::{self, CubicWindow};
 use crate::rate::flow_control::{cwnd, set_cwnd};
@@ -144,9 +147,17 @@ struct Drain {
     grown: Option<Grown>,
     /// (5) was for what D̂ showed, which may be less than the path delivers.
     cut_by_losses: bool,
+    /// Packets delivered and sent until the loop, and the rates of the loop before, packets/s.
     delivered_before: f64,
+    sent_before: u64,
+    came: f64,
+    sent: f64,
+    /// A queue gave up packets or overflowed.
+    queues: bool,
     /// Whether the rate that it ends has been tried: the losses after a cut are of the rate before.
     fails: bool,
+    /// A queue ends growth.
+    ends_growth: bool,
 }
 
 /// The controller.
@@ -308,12 +319,14 @@ impl Union {
             self.link.lower(self.rate.min(self.arrived.get()));
         }
         let cut_by_losses = lossy.is_some() && self.rate != self.halved;
-        self.phase = UnionPhase::Drain(Drain { cut_by_losses, ..self.drain(base, path) });
+        self.phase = UnionPhase::Drain(Drain { cut_by_losses, queues: lossy.is_some(), ..self.drain(base, path) });
     }
 
     fn after_draining(&mut self, mut drain: Drain, lossy: Option<f64>, path: &Path) {
         if let Some(lost) = lossy {
             self.rate = self.after_loss(lost, path);
+            drain.queues = true;
+            self.phase = UnionPhase::Drain(drain);
         }
         let round = loop_time(path);
         let stood = (path.now - drain.since).as_secs_f64();
@@ -346,6 +359,13 @@ impl Union {
             return;
         }
         let delay = self.queue.delay();
+        let came = self.delivered.since(drain.delivered_before) / stood;
+        if drain.loops == 1 {
+            drain.queues |= self.gives_up(&drain, came, stood);
+        }
+        let stands_still = (delay / drain.delay - 1.0).abs() < AGREE && came * stood > COUNT;
+        (drain.sent, drain.came) = (path.packets_sent.saturating_sub(drain.sent_before) as f64 / stood, came);
+        (drain.sent_before, drain.delivered_before) = (path.packets_sent, self.delivered.total());
         if drain.loops > 0 {
             self.answer.add(drain.delay, drain.depth_before * round, drain.delay - delay);
         }
@@ -356,7 +376,18 @@ impl Union {
         (drain.depth_before, drain.depth) = (drain.depth, self.depth(drain.base, path));
         self.phase = UnionPhase::Drain(drain);
         // The first loop shows what went before the drain. Flows that start up do not drain.
-        if drain.loops == 1 || path.now < self.settled_until || self.all_drain(drain.base) != Some(false) {
+        if drain.loops == 1 || path.now < self.settled_until {
+            return;
+        }
+        // (9). A small flow sees no difference.
+        let is_large = self.share(self.rate.min(drain.base)) > HALF && self.link.get() > 0.0;
+        if stands_still && !drain.queues && is_large {
+            self.queue.take_for_path(path.now);
+            self.answer = Answer::default();
+            self.resume(path);
+            return;
+        }
+        if self.all_drain(drain.base) != Some(false) {
             return;
         }
         self.answer.age();
@@ -367,8 +398,11 @@ impl Union {
         let rtt = self.round_trip(path);
         self.rate = (cubic.at(path.now, rtt) / rtt).max(slowest(path));
         if !self.queue.stands() {
-            self.rate *= competition::BETA;
-            self.cubic = Some(cubic.cut(path.now, rtt));
+            // A queue that has gone without a loss has room for all.
+            if path.now < self.others_until {
+                self.rate *= competition::BETA;
+                self.cubic = Some(cubic.cut(path.now, rtt));
+            }
             self.answer = Answer::default();
             self.resume(path);
         } else if (path.now - cubic.began).as_secs_f64() < loop_time(path) {
@@ -404,7 +438,16 @@ impl Union {
         enough.then(|| share > 1.0 - 2.0 * AGREE || self.answer.share() > (1.0 + share) / 2.0)
     }
 
+    /// Whether `came`, what arrived in the second loop of a drain, is more than was sent in the first: by half of what a queue gives up
+    /// to a flow with this share. Too few packets do not tell.
+    fn gives_up(&self, drain: &Drain, came: f64, stood: f64) -> bool {
+        let most = drain.came - drain.sent;
+        let is_clear = most > drain.came * AGREE && most * stood > COUNT;
+        !is_clear || came - drain.sent > most * self.share(drain.base) / 2.0
+    }
+
     fn drain(&self, base: f64, path: &Path) -> Drain {
+        let grew = matches!(self.phase, UnionPhase::Grow);
         Drain {
             since: path.now,
             loops: 0,
@@ -417,7 +460,12 @@ impl Union {
             grown: self.delivered.grown(path),
             cut_by_losses: false,
             delivered_before: self.delivered.total(),
-            fails: matches!(self.phase, UnionPhase::Grow) && path.now > self.held_until && self.tried.get() > 0.0,
+            sent_before: path.packets_sent,
+            came: 0.0,
+            sent: 0.0,
+            queues: false,
+            ends_growth: grew && self.queue.stands(),
+            fails: grew && path.now > self.held_until && self.tried.get() > 0.0,
         }
     }
 
@@ -477,7 +525,11 @@ impl Union {
         let rate = match self.phase {
             UnionPhase::Start(_) => return,
             UnionPhase::Grow => self.rate,
-            UnionPhase::Drain(Drain { depth, base, .. }) => self.rate.min(base) * (1.0 - depth),
+            UnionPhase::Drain(drain) => {
+                // The link may be falling, and D shows it first. Beside losses it shows less.
+                let arrives = if drain.ends_growth && drain.loops == 0 { self.arrives } else { f64::INFINITY };
+                self.rate.min(drain.base).min(arrives) * (1.0 - drain.depth)
+            }
             UnionPhase::Compete(_) => self.rate * PACING,
         };
         let rate = rate.max(slowest(path));

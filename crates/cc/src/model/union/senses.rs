@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! base     the least RTT of 10 to 20 s
-//! delay    RTT − base, and no more than the way there, RTT − the way back by both clocks, exceeds its own least
+//! delay    RTT − base, and no more than the way there, RTT − the way back by both clocks, exceeds its own least; without what the path
+//!          itself delays
 //! q        the least delay of the last two SYN intervals
 //! j        the mean difference of consecutive delays: j ← j + (|delay − delay before| − j)/16
 //! rises    q > q*;   falls  the present interval < q*/2
@@ -74,6 +75,8 @@ pub(super) struct Queue {
     base: Extreme,
     /// The least time of the way there, up to a constant, s.
     there: Extreme,
+    /// By how much the path itself delays, whatever this flow sends, s.
+    of_path: Extreme,
     /// The last delay, and j, s.
     latest: Option<f64>,
     jitter: f64,
@@ -92,6 +95,7 @@ impl Queue {
         Self {
             base: Extreme::least(),
             there: Extreme::least(),
+            of_path: Extreme::most(),
             latest: None,
             jitter: 0.0,
             began: Instant::ZERO,
@@ -118,6 +122,8 @@ impl Queue {
         if let Some(before) = self.latest.replace(delay) {
             self.jitter += ((delay - before).abs() - self.jitter) * JITTER_WEIGHT;
         }
+        self.of_path.take(path.now, MEMORY, 0.0);
+        delay = (delay - self.of_path.get()).max(0.0);
         if path.now - self.began > SYN_INTERVAL && self.least.is_finite() {
             self.peak = self.peak.max(self.most.min(self.most_before));
             (self.least_before, self.most_before) = (self.least, self.most);
@@ -135,6 +141,12 @@ impl Queue {
         let falls = self.stands && self.least.min(self.least_before) < threshold / 2.0;
         self.stands &= !falls;
         falls
+    }
+
+    /// The delay that stands is no queue.
+    pub(super) fn take_for_path(&mut self, now: Instant) {
+        self.of_path.take(now, MEMORY, self.of_path.get() + self.delay());
+        (self.least, self.least_before, self.most, self.most_before, self.stands) = (0.0, 0.0, 0.0, 0.0, false);
     }
 
     /// q, s; zero before two intervals.
@@ -159,7 +171,7 @@ impl Queue {
 
     /// The RTT without a queue, s; `None` before a sample.
     pub(super) fn base(&self) -> Option<f64> {
-        Some(self.base.get()).filter(|base| base.is_finite())
+        Some(self.base.get() + self.of_path.get()).filter(|base| base.is_finite())
     }
 }
 
@@ -269,7 +281,7 @@ impl Answer {
 }
 
 /// Packets of a count: one more or less is below the share by which rates may differ and agree.
-const COUNT: f64 = 16.0;
+pub(super) const COUNT: f64 = 16.0;
 
 /// Arrivals by count. The transport has no samples of a pace below one packet per RTT: no two packets are under way together.
 #[derive(Clone, Copy, Debug, Default)]

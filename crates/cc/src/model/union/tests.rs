@@ -289,6 +289,40 @@ fn a_flow_with_the_whole_link_competes_with_nobody() {
 }
 
 #[test]
+fn a_delay_that_stands_while_less_is_sent_and_as_much_less_arrives_is_the_paths() {
+    // Packets in the order of a path that delays them by up to 30 ms, or behind a queue of a link of 10 000 packets/s.
+    let quiet = |of_the_path: bool| {
+        let mut script = Script::grown();
+        script.law.priced = true;
+        let (mut paces, mut sent) = (vec![9_900.0; 5], script.path.packets_sent as f64);
+        (0..150).find(|_| {
+            let came = if of_the_path { paces[paces.len() - 5] } else { 10_000.0 };
+            sent += script.pace() / 100.0;
+            // It counts what comes as sent.
+            script.path.packets_sent = sent as u64 - (came / 100.0) as u64;
+            script.deliver(came, 30.0, None);
+            paces.push(script.pace());
+            matches!(script.law.phase, UnionPhase::Grow) && paces.len() > 20
+        });
+        (matches!(script.law.phase, UnionPhase::Grow), script.law.queue.delay(), script.law.rate)
+    };
+    let (grows, delay, rate) = quiet(true);
+    assert!(grows && delay == 0.0 && rate > 9_000.0, "{delay} {rate}");
+    assert!(!quiet(false).0, "a queue gives up what is not sent");
+}
+
+#[test]
+fn a_competition_without_losses_costs_no_cut() {
+    let mut script = Script::grown();
+    (script.law.rate, script.law.priced) = (5_000.0, true);
+    script.queue_until(30.0, |phase| matches!(phase, UnionPhase::Compete(_)));
+    let window = script.law.rate * 0.07;
+    (0..3).for_each(|_| script.deliver(5_000.0, 0.0, None));
+    assert!(matches!(script.law.phase, UnionPhase::Grow));
+    assert!(script.law.rate > 0.9 * window / 0.04, "the window, without the queue: {}", script.law.rate);
+}
+
+#[test]
 fn a_loss_report_raises_nothing() {
     let mut script = Script::grown();
     let (pace, window) = (script.pace(), cwnd(&script.control));
