@@ -8,7 +8,7 @@ use farhaul_netem::{PathSpec, QueueSize, Variation};
 use farhaul_proto::{Config, PathMemory, Stats, Streams};
 use farhaul_sim::Workload;
 use farhaul_sim::topology::path::{CALLER, LISTENER, Pair};
-use farhaul_units::{Duration, Rate};
+use farhaul_units::{Duration, Instant, Rate};
 
 use crate::behaviour::scenario::{endpoint, listener};
 
@@ -130,5 +130,21 @@ fn a_rate_that_is_far_too_small_costs_the_next_connection_a_second() {
         let [fresh, recalled] = [Arc::default(), memory].map(|memory| after(4_000, &memory, merging(packets)));
         let second = packets as u64 * 1_000 * 1_456;
         assert!(arrived(&recalled) + second > arrived(&fresh), "{} and {} bytes", arrived(&recalled), arrived(&fresh));
+    }
+}
+
+#[test]
+fn a_rate_that_is_wrong_by_a_hundred_costs_a_transfer_a_third_at_most() {
+    for millis in [1, 10, 100] {
+        let round_trip = Duration::from_millis(millis);
+        let spec = || PathSpec { queue: QueueSize::Bdp(round_trip), ..path(LINK, round_trip) };
+        let [fresh, slow, fast] = [None, Some(10), Some(100_000)].map(|megabits| {
+            let rate = megabits.map(Rate::from_megabits_per_second);
+            let memory = Arc::new(Memory(Mutex::new(rate.map(|rate| KnownPath { rate, rtt: round_trip }))));
+            let mut run = sender(&memory, spec(), Workload::send(200_000_000)).start();
+            assert!(run.run_until_done(Duration::from_secs(60)));
+            run.now().saturating_since(Instant::ZERO).as_secs_f64()
+        });
+        assert!(slow < 1.25 * fresh && fast < 1.4 * fresh, "{millis} ms: {fresh} s, {slow} s and {fast} s");
     }
 }
