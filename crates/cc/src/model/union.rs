@@ -14,8 +14,8 @@
 //! | L | a hint of the link of a sole flow, by trains, probe pairs or an earlier connection | lowered to min(x, D̂) where a flow that fills it meets a queue or a lossy round |
 //! | K | the larger of L and the most of D in 10 to 20 s | |
 //! | hi, m | what was delivered when a rate failed, and how often alike | `union/belief.rs` |
-//! | lossy | a round lost more than 2 % and chance | `union/senses.rs` |
-//! | ρ | how far queues fell of late, of what they would have if all flows drained | drains |
+//! | lossy | a round lost more than 2 % and chance | `union/losses.rs` |
+//! | ρ | how far queues fell of late, of what they would have if all flows drained | `union/drain.rs` |
 //!
 //! # Equations
 //!
@@ -59,15 +59,19 @@
 //! While all that leaves are repairs, no receipt has a sample, so q and D stand still: after a fall of capacity more is lost than needed.
 
 mod belief;
+mod drain;
 mod events;
 mod growth;
+mod losses;
 mod senses;
 mod start;
 
 use farhaul_units::{Duration, Instant, PacketRate, SeqNo};
 
 use self::belief::Belief;
-use self::senses::{Answer, COUNT, Count, Delivered, Extreme, Grown, Link, Losses, MEMORY, Queue};
+use self::drain::{Answer, Drain};
+use self::losses::Losses;
+use self::senses::{Count, Delivered, Extreme, Link, MEMORY, Queue};
 use self::start::StartUp;
 use super::competition::{self, CubicWindow};
 use crate::rate::flow_control::{cwnd, set_cwnd};
@@ -93,15 +97,6 @@ const SPREAD: f64 = 4.0;
 const PAIRS: f64 = 4.0;
 /// Largest depth of a drain.
 const HALF: f64 = 0.5;
-/// Evidence of how a queue answers, in multiples of q*.
-const ENOUGH: f64 = 3.0;
-/// Loops in which the rate does not grow after a lossy round: reports of the event are over then.
-const LOSSY_LOOPS: u32 = 3;
-/// Share of a link that one of many flows has at most.
-const SMALL: f64 = 1.0 / 16.0;
-/// Packets in which a loss of a tenth is lossy, 3/(0.1 − 2 %). Flows that share a queue which none of them sees notice its losses
-/// within as many of their own packets, so all have been cut before one of them grows.
-const VERDICT: f64 = 38.0;
 /// s: the longest loop for UDT. A queue that outlives it is others', its absence means free capacity, a competition
 /// looks for flows of this law as often, and crowds that begin together start up within it.
 const PATIENCE: f64 = 1.0;
@@ -126,38 +121,6 @@ enum UnionPhase {
     Grow,
     Drain(Drain),
     Compete(CubicWindow),
-}
-
-/// A drain under way.
-#[derive(Clone, Copy, Debug)]
-struct Drain {
-    /// When its present loop began, and how many went before.
-    since: Instant,
-    loops: u32,
-    /// d of the present loop and of the one before, whose effect shows now.
-    depth: f64,
-    depth_before: f64,
-    /// b: min(x, D) at its beginning, min(x, D̂) after a loop, packets/s.
-    base: f64,
-    /// q when the loop began, s.
-    delay: f64,
-    /// D̂ at its beginning and what was delivered in the loop before, packets/s, and the packets until then.
-    arrived: f64,
-    delivered: f64,
-    grown: Option<Grown>,
-    /// (5) was for what D̂ showed, which may be less than the path delivers.
-    cut_by_losses: bool,
-    /// Packets delivered and sent until the loop, and the rates of the loop before, packets/s.
-    delivered_before: f64,
-    sent_before: u64,
-    came: f64,
-    sent: f64,
-    /// A queue gave up packets or overflowed.
-    queues: bool,
-    /// Whether the rate that it ends has been tried: the losses after a cut are of the rate before.
-    fails: bool,
-    /// A queue ends growth.
-    ends_growth: bool,
 }
 
 /// The controller.
@@ -319,79 +282,9 @@ impl Union {
             self.link.lower(self.rate.min(self.arrived.get()));
         }
         let cut_by_losses = lossy.is_some() && self.rate != self.halved;
-        self.phase = UnionPhase::Drain(Drain { cut_by_losses, queues: lossy.is_some(), ..self.drain(base, path) });
-    }
-
-    fn after_draining(&mut self, mut drain: Drain, lossy: Option<f64>, path: &Path) {
-        if let Some(lost) = lossy {
-            self.rate = self.after_loss(lost, path);
-            drain.queues = true;
-            self.phase = UnionPhase::Drain(drain);
-        }
-        let round = loop_time(path);
-        let stood = (path.now - drain.since).as_secs_f64();
-        if drain.loops == 0 && stood >= round && drain.fails {
-            // What the rate that failed has brought is measured by now.
-            let flat = drain.delay < PAIRS / self.link.get();
-            let counted = drain.delivered.max(self.delivered.since(drain.delivered_before) / stood);
-            let arrived = if flat { counted } else { self.arrived.get().max(drain.arrived) };
-            let base = arrived.min(self.tried.get()).max(slowest(path));
-            let agrees = self.belief.fail(base, self.link.get(), path.now);
-            // (5) with what had not arrived yet as the losses were told.
-            if drain.cut_by_losses {
-                self.rate = self.rate.max(base * BETA);
-            }
-            if flat && self.share(base) > HALF && drain.grown.is_some_and(|grown| grown.was_in_vain(base)) {
-                self.belief.trust();
-            }
-            if flat && agrees && self.link.get() > 2.0 * base {
-                self.link.refute(base);
-                self.carried = Extreme::most();
-            }
-        }
-        if (drain.loops > 0 || stood >= round) && !self.queue.stands() {
-            self.answer.add(drain.delay, drain.depth_before * stood.min(round), drain.delay);
-            self.answer.age();
-            self.resume(path);
-            return;
-        }
-        if stood < round {
-            return;
-        }
-        let delay = self.queue.delay();
-        let came = self.delivered.since(drain.delivered_before) / stood;
-        if drain.loops == 1 {
-            drain.queues |= self.gives_up(&drain, came, stood);
-        }
-        let stands_still = (delay / drain.delay - 1.0).abs() < AGREE && came * stood > COUNT;
-        (drain.sent, drain.came) = (path.packets_sent.saturating_sub(drain.sent_before) as f64 / stood, came);
-        (drain.sent_before, drain.delivered_before) = (path.packets_sent, self.delivered.total());
-        if drain.loops > 0 {
-            self.answer.add(drain.delay, drain.depth_before * round, drain.delay - delay);
-        }
-        (drain.since, drain.loops, drain.delay) = (path.now, drain.loops + 1, delay);
-        if drain.loops == 1 {
-            drain.base = self.rate.min(self.arrived.get());
-        }
-        (drain.depth_before, drain.depth) = (drain.depth, self.depth(drain.base, path));
+        let mut drain = self.drain(base, path);
+        (drain.cut_by_losses, drain.queues) = (cut_by_losses, lossy.is_some());
         self.phase = UnionPhase::Drain(drain);
-        // The first loop shows what went before the drain. Flows that start up do not drain.
-        if drain.loops == 1 || path.now < self.settled_until {
-            return;
-        }
-        // (9). A small flow sees no difference.
-        let is_large = self.share(self.rate.min(drain.base)) > HALF && self.link.get() > 0.0;
-        if stands_still && !drain.queues && is_large {
-            self.queue.take_for_path(path.now);
-            self.answer = Answer::default();
-            self.resume(path);
-            return;
-        }
-        if self.all_drain(drain.base) != Some(false) {
-            return;
-        }
-        self.answer.age();
-        self.compete(drain.base, path);
     }
 
     fn after_competing(&mut self, cubic: CubicWindow, lost: bool, path: &Path) {
@@ -430,45 +323,6 @@ impl Union {
         (rate / self.scale()).min(1.0)
     }
 
-    /// Whether queues fall as if all flows drained, by flows that drain from `rate`. `None` without enough evidence.
-    fn all_drain(&self, rate: f64) -> Option<bool> {
-        let enough = self.answer.expected >= ENOUGH * self.threshold();
-        let share = self.share(rate);
-        // A flow that has the link to itself, as far as b and K tell, has nobody to compete with.
-        enough.then(|| share > 1.0 - 2.0 * AGREE || self.answer.share() > (1.0 + share) / 2.0)
-    }
-
-    /// Whether `came`, what arrived in the second loop of a drain, is more than was sent in the first: by half of what a queue gives up
-    /// to a flow with this share. Too few packets do not tell.
-    fn gives_up(&self, drain: &Drain, came: f64, stood: f64) -> bool {
-        let most = drain.came - drain.sent;
-        let is_clear = most > drain.came * AGREE && most * stood > COUNT;
-        !is_clear || came - drain.sent > most * self.share(drain.base) / 2.0
-    }
-
-    fn drain(&self, base: f64, path: &Path) -> Drain {
-        let grew = matches!(self.phase, UnionPhase::Grow);
-        Drain {
-            since: path.now,
-            loops: 0,
-            depth: self.depth(base, path),
-            depth_before: 0.0,
-            base,
-            delay: self.queue.delay(),
-            arrived: self.arrived.get(),
-            delivered: self.delivered.rate(),
-            grown: self.delivered.grown(path),
-            cut_by_losses: false,
-            delivered_before: self.delivered.total(),
-            sent_before: path.packets_sent,
-            came: 0.0,
-            sent: 0.0,
-            queues: false,
-            ends_growth: grew && self.queue.stands(),
-            fails: grew && path.now > self.held_until && self.tried.get() > 0.0,
-        }
-    }
-
     fn resume(&mut self, path: &Path) {
         (self.phase, self.grown_since, self.grown_from) = (UnionPhase::Grow, path.now, self.rate);
     }
@@ -480,45 +334,6 @@ impl Union {
         let origin = known.map_or(base, |cubic| cubic.origin.max(base));
         self.phase = UnionPhase::Compete(CubicWindow { began: path.now, origin, base });
         self.losses.restart(path);
-    }
-
-    /// d of a drain from `base`, (3). None is deeper than the lowest rate permits.
-    fn depth(&self, base: f64, path: &Path) -> f64 {
-        let possible = (1.0 - slowest(path) / base).max(0.0);
-        (self.queue.delay() / loop_time(path)).clamp(1.0 - BETA, HALF).min(possible)
-    }
-
-    /// (5)
-    fn after_loss(&mut self, lost: f64, path: &Path) -> f64 {
-        self.losses.cut(path);
-        let arrived = self.rate.min(self.arrived.get());
-        // Some of the losses may be of packets that left at a higher rate. A rate that is only recalled has no such excuse.
-        let is_unproven = self.link.is_recalled() && self.belief.limit().is_none();
-        let sent = self.rate.min(self.delivered.sent());
-        let left = if is_unproven { 0.0 } else { sent * (1.0 - lost.min(HALF)) };
-        // Of hundreds of flows that take a full queue for the path, none sees more than its losses. Losses that halving has not ended do
-        // not depend on the rate.
-        let is_small = self.link.get() == 0.0 || arrived < self.link.get() * SMALL;
-        let has_grown = self.rate * (1.0 - HALF / 2.0) > self.halved;
-        let halves = lost > AGREE && !self.queue.stands() && is_small && has_grown;
-        let rate = (left.max(arrived) * if halves { HALF } else { BETA }).max(slowest(path));
-        self.halved = if halves { rate } else { self.halved };
-        let hold = if halves { (VERDICT / rate).min(MEMORY.as_secs_f64()) } else { 0.0 };
-        self.lossy_until = path.now + round(path).saturating_mul(LOSSY_LOOPS).max(Duration::from_secs_f64(hold));
-        rate
-    }
-
-    /// (6). Returns what remains to be taken for overload.
-    fn halve_bursts(&self, lossy: Option<f64>, control: &mut Control) -> Option<f64> {
-        let lost = lossy?;
-        control.catch_up_pace = Some((self.scale() / self.rate).clamp(1.0 / FULL, CATCH_UP_PACE));
-        let burst = control.burst.unwrap_or(MAX_BURST).min((self.rate * BURST_TIME) as u32);
-        if f64::from(burst) <= PAIRS {
-            return Some(lost);
-        }
-        control.burst = Some((burst / 2).max(PAIRS as u32));
-        // No burst of this side explains so many.
-        Some(lost).filter(|lost| *lost > AGREE || self.rate > self.carried.get())
     }
 
     fn apply(&self, path: &Path, control: &mut Control) {

@@ -1,0 +1,141 @@
+//! Losses: whether more is lost than by chance, and what that costs, (5) and (6).
+//!
+//! ```text
+//! lossy    e > 3·max(1, √(2 %·sent)),   e ← max(0, e + lost − 2 %·sent) per round, but for the round after a cut; at once, if
+//!          e + lost is that much and 4 % of a whole round
+//! sent     the more of this round and of the one before: losses are reported a round after they were sent
+//! ```
+//!
+//! The excess e adds up over rounds (CUSUM): a flow of 20 packets per round sees a loss of 6 % after four rounds. A test of single rounds
+//! would need 20 %.
+
+use farhaul_units::{Duration, Instant};
+
+use super::senses::MEMORY;
+use super::*;
+
+/// Share of packets that a path may lose. Source: BBRv3 (BBRLossThresh).
+pub(super) const CEILING: f64 = 0.02;
+/// Standard deviations beyond which losses are not chance: one false alarm in a thousand rounds.
+const DEVIATIONS: f64 = 3.0;
+/// Loops in which the rate does not grow after a lossy round: reports of the event are over then.
+const LOSSY_LOOPS: u32 = 3;
+/// Share of a link that one of many flows has at most.
+const SMALL: f64 = 1.0 / 16.0;
+/// Packets in which a loss of a tenth is lossy, 3/(0.1 − 2 %). Flows that share a queue which none of them sees notice its losses
+/// within as many of their own packets, so all have been cut before one of them grows.
+const VERDICT: f64 = 38.0;
+
+/// The loss test.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Losses {
+    since: Instant,
+    /// Packets sent until the round began, and in the round before.
+    sent: u64,
+    sent_before: u64,
+    lost: f64,
+    /// Those that may only have been overtaken.
+    uncertain: f64,
+    excess: f64,
+    /// Packets delivered, and those until the round began.
+    delivered: f64,
+    delivered_before: f64,
+    /// The round counts losses of packets that left before the last cut.
+    is_old: bool,
+}
+
+impl Losses {
+    /// The rate has been cut. The losses of a round are older.
+    pub(super) fn cut(&mut self, path: &Path) {
+        self.restart(path);
+        self.is_old = true;
+    }
+
+    pub(super) fn add(&mut self, packets: u32) {
+        self.lost += f64::from(packets);
+        self.uncertain += f64::from(packets);
+    }
+
+    /// All packets reported lost have arrived.
+    pub(super) fn on_recovered(&mut self, spurious: bool) {
+        if spurious {
+            self.lost = (self.lost - self.uncertain).max(0.0);
+        }
+        self.uncertain = 0.0;
+    }
+
+    /// Begins a round. The excess stays.
+    pub(super) fn restart(&mut self, path: &Path) {
+        self.sent_before = path.packets_sent.saturating_sub(self.sent);
+        (self.since, self.sent, self.lost) = (path.now, path.packets_sent, 0.0);
+        self.delivered_before = self.delivered;
+    }
+
+    pub(super) const fn lost(&self) -> f64 {
+        self.lost
+    }
+
+    /// The share lost, if a round has ended and is lossy.
+    pub(super) fn end_of_round(&mut self, path: &Path, delivered: f64) -> Option<f64> {
+        self.delivered = delivered;
+        let sent = path.packets_sent.saturating_sub(self.sent).max(self.sent_before).max(1) as f64;
+        let tolerated = CEILING * sent;
+        let is_over = path.now - self.since >= path.rtt.saturating_add(SYN_INTERVAL);
+        // What is too much for a whole round need not wait for its end. It may become twice as long as the one before.
+        let most = tolerated + DEVIATIONS * tolerated.sqrt().max(1.0);
+        let is_clear = self.excess + self.lost > most.max(2.0 * tolerated);
+        if !is_over && (self.is_old || !is_clear) {
+            return None;
+        }
+        let lost = self.lost;
+        let known = lost + (self.delivered - self.delivered_before).max(0.0);
+        self.restart(path);
+        if std::mem::take(&mut self.is_old) {
+            return None;
+        }
+        self.excess = (self.excess + lost - tolerated).max(0.0);
+        let lossy = self.excess > DEVIATIONS * tolerated.sqrt().max(1.0);
+        lossy.then(|| (std::mem::take(&mut self.excess).max(lost) / if is_over { sent } else { known }).min(1.0))
+    }
+
+    /// Whether start-up, which has no rounds, has lost too much.
+    pub(super) fn is_too_much_of_all(&self, path: &Path) -> bool {
+        let tolerated = CEILING * path.packets_sent as f64;
+        self.lost > tolerated + DEVIATIONS * tolerated.sqrt().max(1.0)
+    }
+}
+
+impl Union {
+    /// (5)
+    pub(super) fn after_loss(&mut self, lost: f64, path: &Path) -> f64 {
+        self.losses.cut(path);
+        let arrived = self.rate.min(self.arrived.get());
+        // Some of the losses may be of packets that left at a higher rate. A rate that is only recalled has no such excuse.
+        let is_unproven = self.link.is_recalled() && self.belief.limit().is_none();
+        let sent = self.rate.min(self.delivered.sent());
+        let left = if is_unproven { 0.0 } else { sent * (1.0 - lost.min(HALF)) };
+        // Of hundreds of flows that take a full queue for the path, none sees more than its losses. Losses that halving has not ended do
+        // not depend on the rate.
+        let is_small = self.link.get() == 0.0 || arrived < self.link.get() * SMALL;
+        let has_grown = self.rate * (1.0 - HALF / 2.0) > self.halved;
+        let halves = lost > AGREE && !self.queue.stands() && is_small && has_grown;
+        let rate = (left.max(arrived) * if halves { HALF } else { BETA }).max(slowest(path));
+        self.halved = if halves { rate } else { self.halved };
+        let hold = if halves { (VERDICT / rate).min(MEMORY.as_secs_f64()) } else { 0.0 };
+        self.lossy_until = path.now + round(path).saturating_mul(LOSSY_LOOPS).max(Duration::from_secs_f64(hold));
+        rate
+    }
+
+    /// (6). Returns what remains to be taken for overload.
+    pub(super) fn halve_bursts(&self, lossy: Option<f64>, control: &mut Control) -> Option<f64> {
+        let lost = lossy?;
+        control.catch_up_pace = Some((self.scale() / self.rate).clamp(1.0 / FULL, CATCH_UP_PACE));
+        let burst = control.burst.unwrap_or(MAX_BURST).min((self.rate * BURST_TIME) as u32);
+        if f64::from(burst) <= PAIRS {
+            return Some(lost);
+        }
+        control.burst = Some((burst / 2).max(PAIRS as u32));
+        // No burst of this side explains so many.
+        Some(lost).filter(|lost| *lost > AGREE || self.rate > self.carried.get())
+    }
+}
