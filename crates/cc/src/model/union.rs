@@ -23,7 +23,7 @@
 //! grow      dx/dt = g·√(K·x);  2 % of x per loop at most beyond F·hi or F·L that nothing contradicts      (1)
 //!           ×2 per loop up to F·L before anything has failed;  a search and a wall by `belief.rs`;
 //!           x ≤ 2·D̂;  none for 3 loops after a lossy round, and for 38 packets after a halving        (2)
-//! drain     send (1 − d)·b,  b = min(x, D) at its beginning, D that falls after growth, and min(x, D̂) after a loop,
+//! drain     send (1 − d)·b,  b = min(x, D) at its beginning, min(x, D̂) after a loop;  behind a queue, b falls with D in the first loop,
 //!           d = q/loop, anew in each loop, within 1 − β .. 1/2, as far as the lowest rate permits     (3)
 //! price     q falls below q*/2:   x ← min(β·x/(1 + (P − q*)/τ),  D̂/(1 − d))                         (4)
 //! loss      a lossy round:        x ← β·max(min(x, s)·(1 − lost),  min(x, D̂)), s is the rate that was sent,
@@ -283,7 +283,7 @@ impl Union {
         }
         let cut_by_losses = lossy.is_some() && self.rate != self.halved;
         let mut drain = self.drain(base, path);
-        (drain.cut_by_losses, drain.queues) = (cut_by_losses, lossy.is_some());
+        (drain.cut_by_losses, drain.may_queue) = (cut_by_losses, lossy.is_some());
         self.phase = UnionPhase::Drain(drain);
     }
 

@@ -29,12 +29,11 @@ const CAPACITY_SETTLES: u64 = 2 * PAIRS_KEPT as u64 * PROBE_INTERVAL as u64;
 /// A controller that takes over goes on with at most this multiple of what the path carried. It is room for a measurement that
 /// lags behind.
 const TAKEN_OVER: f64 = 2.0;
-/// Messages of the peer's controller that are kept for one that the program sets after the connection is established. Bounded,
-/// because a peer may send any number; libudt's controllers of which one asks the other at the begin need one.
-const KEPT_MESSAGES: usize = 4;
-
 /// The least window with which it goes on, packets.
 const LEAST_TAKEN_OVER: f64 = Control::INITIAL_CWND;
+/// Messages of the peer's controller that wait for one that hears them. A question at the beginning is one. The peer may send
+/// any number, so most of a flood is dropped.
+const KEPT_MESSAGES: usize = 4;
 
 /// A controller with its settings and the peer's reports.
 #[derive(Debug)]

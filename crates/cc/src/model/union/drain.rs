@@ -39,8 +39,8 @@ pub(super) struct Drain {
     sent_before: u64,
     came: f64,
     sent: f64,
-    /// A queue gave up packets or overflowed.
-    pub(super) queues: bool,
+    /// A queue may have given up packets, or has overflowed.
+    pub(super) may_queue: bool,
     /// Whether the rate that it ends has been tried: the losses after a cut are of the rate before.
     fails: bool,
     /// A queue ends growth.
@@ -91,7 +91,7 @@ impl Union {
             sent_before: path.packets_sent,
             came: 0.0,
             sent: 0.0,
-            queues: false,
+            may_queue: false,
             ends_growth: grew && self.queue.stands(),
             fails: grew && path.now > self.held_until && self.tried.get() > 0.0,
         }
@@ -100,7 +100,7 @@ impl Union {
     pub(super) fn after_draining(&mut self, mut drain: Drain, lossy: Option<f64>, path: &Path) {
         if let Some(lost) = lossy {
             self.rate = self.after_loss(lost, path);
-            drain.queues = true;
+            drain.may_queue = true;
             self.phase = UnionPhase::Drain(drain);
         }
         let round = loop_time(path);
@@ -136,7 +136,7 @@ impl Union {
         let delay = self.queue.delay();
         let came = self.delivered.since(drain.delivered_before) / stood;
         if drain.loops == 1 {
-            drain.queues |= self.gives_up(&drain, came, stood);
+            drain.may_queue |= self.may_give_up(&drain, came, stood);
         }
         let stands_still = (delay / drain.delay - 1.0).abs() < AGREE && came * stood > COUNT;
         (drain.sent, drain.came) = (path.packets_sent.saturating_sub(drain.sent_before) as f64 / stood, came);
@@ -156,7 +156,7 @@ impl Union {
         }
         // (9). A small flow sees no difference.
         let is_large = self.share(self.rate.min(drain.base)) > HALF && self.link.get() > 0.0;
-        if stands_still && !drain.queues && is_large {
+        if stands_still && !drain.may_queue && is_large {
             self.queue.take_for_path(path.now);
             self.answer = Answer::default();
             self.resume(path);
@@ -183,9 +183,9 @@ impl Union {
         enough.then(|| share > 1.0 - 2.0 * AGREE || self.answer.share() > (1.0 + share) / 2.0)
     }
 
-    /// Whether `came`, what arrived in the second loop of a drain, is more than was sent in the first: by half of what a queue gives up
-    /// to a flow with this share. Too few packets do not tell.
-    fn gives_up(&self, drain: &Drain, came: f64, stood: f64) -> bool {
+    /// Whether a queue may have given up packets, (9): `came`, the rate at which packets arrived in the second loop, is above that of the
+    /// first loop's departures by half of what a queue gives up to a flow with this share. Too few packets leave it open.
+    fn may_give_up(&self, drain: &Drain, came: f64, stood: f64) -> bool {
         let most = drain.came - drain.sent;
         let is_clear = most > drain.came * AGREE && most * stood > COUNT;
         !is_clear || came - drain.sent > most * self.share(drain.base) / 2.0

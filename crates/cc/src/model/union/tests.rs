@@ -295,15 +295,18 @@ fn a_delay_that_stands_while_less_is_sent_and_as_much_less_arrives_is_the_paths(
         let mut script = Script::grown();
         script.law.priced = true;
         let (mut paces, mut sent) = (vec![9_900.0; 5], script.path.packets_sent as f64);
-        (0..150).find(|_| {
+        for _ in 0..150 {
             let came = if of_the_path { paces[paces.len() - 5] } else { 10_000.0 };
             sent += script.pace() / 100.0;
             // It counts what comes as sent.
             script.path.packets_sent = sent as u64 - (came / 100.0) as u64;
             script.deliver(came, 30.0, None);
             paces.push(script.pace());
-            matches!(script.law.phase, UnionPhase::Grow) && paces.len() > 20
-        });
+            // It drains from the third interval on.
+            if paces.len() > 20 && matches!(script.law.phase, UnionPhase::Grow) {
+                break;
+            }
+        }
         (matches!(script.law.phase, UnionPhase::Grow), script.law.queue.delay(), script.law.rate)
     };
     let (grows, delay, rate) = quiet(true);
