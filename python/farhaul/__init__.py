@@ -32,7 +32,20 @@ from ._errors import (
     RefusedError,
     UsageError,
 )
-from ._farhaul import Listener, MessageListener, MessageSocket, Progress, Report, Stats, Stream, __version__, _after_fork, _end
+from ._farhaul import (
+    Listener,
+    MessageListener,
+    MessageSocket,
+    Progress,
+    Report,
+    Stats,
+    Stream,
+    __version__,
+    _after_fork,
+    _before_fork,
+    _begin_child,
+    _end,
+)
 from ._options import ConnectionOptions, CopyOptions, ServeOptions, SshOptions
 from ._serve import DirectoryServer, serve
 from ._streams import (
@@ -88,4 +101,5 @@ __all__ = [
 
 # A thread that comes back to the interpreter behind its end would abort the process. Registered first, it runs last.
 _atexit.register(_end)
-_os.register_at_fork(after_in_child=_after_fork)
+_os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+_os.register_at_fork(after_in_child=_begin_child)

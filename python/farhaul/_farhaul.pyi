@@ -622,7 +622,13 @@ class StoredRuns:
 def shipped_figures() -> list[dict[str, Any]]:
     """The shipped figures: identifiers, titles, papers, scores."""
 
+def _before_fork() -> None:
+    """Waits for threads that enter the interpreter, and keeps others from it."""
+
 def _after_fork() -> None:
+    """Lets threads enter the interpreter again."""
+
+def _begin_child() -> None:
     """Forgets what other threads of the parent process were doing."""
 
 def _wait_idle() -> None:

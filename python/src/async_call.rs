@@ -12,9 +12,10 @@ use std::task::{Context, Poll};
 use pyo3::exceptions::{PyBaseException, PyRuntimeError, PyRuntimeWarning, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 
+use crate::attach::attach;
 use crate::event_loop::LoopPlace;
 use crate::fork::OfProcess;
-use crate::gate::{detach, hold, try_pass};
+use crate::gate::{detach, hold};
 
 /// The result of a future, before it is an object of Python.
 pub(crate) type Outcome = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
@@ -136,8 +137,7 @@ impl AsyncCall {
 impl Drop for AsyncCall {
     /// Reports a call that nobody awaited, as Python does for its coroutines: a write, for instance, has not happened.
     fn drop(&mut self) {
-        let Some(_passing) = try_pass() else { return };
-        Python::try_attach(|py| {
+        attach(|py| {
             // First, because everything else may need its place.
             let current = PyErr::take(py);
             if self.lock().is_ok_and(|call| call.as_ref().is_some_and(|call| !call.is_awaited)) {

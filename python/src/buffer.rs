@@ -10,7 +10,7 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 
-use crate::gate::try_pass;
+use crate::attach::attach;
 
 /// Bytes of an object, to be read.
 pub(crate) struct Readable(Buffer);
@@ -29,12 +29,10 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let buffer = self.0.take();
-        match try_pass() {
-            Some(_passing) => drop(buffer),
-            // Its memory goes with the process.
-            None => mem::forget(buffer),
-        }
+        let mut buffer = self.0.take();
+        attach(|_| drop(buffer.take()));
+        // Behind the end of the interpreter its memory goes with the process.
+        mem::forget(buffer);
     }
 }
 

@@ -6,20 +6,18 @@
 use std::mem;
 use std::ops::{Deref, DerefMut};
 
-use pyo3::prelude::*;
-
-use crate::gate::{detach, try_pass};
+use crate::attach::attach;
+use crate::gate::detach;
 
 /// Drops a value without the interpreter's lock, whether this thread has it or not.
 pub(crate) fn let_go<T: Send>(value: T) {
-    // Behind the end of the interpreter, this thread would not come back with its lock, and must not wait with it.
-    let Some(_passing) = try_pass() else { return mem::forget(value) };
     let mut value = Some(value);
-    // Without an interpreter there is no lock of it.
-    Python::try_attach(|py| {
+    attach(|py| {
         let value = value.take();
         detach(py, || drop(value));
     });
+    // Behind the end of the interpreter, this thread would not come back with its lock, and must not wait with it.
+    mem::forget(value);
 }
 
 /// A value that goes so at the end of a scope.

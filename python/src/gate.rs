@@ -124,8 +124,8 @@ pub(crate) fn has_ended() -> bool {
 }
 
 /// Forgets those who are passing, which a fork does not copy.
-#[pyfunction(name = "_after_fork")]
-pub(crate) fn after_fork() {
+#[pyfunction(name = "_begin_child")]
+pub(crate) fn begin_child() {
     STATE.store(DEPTH.get() * ONE_MORE, Ordering::Release);
     IS_FORKED.store(true, Ordering::Release);
 }

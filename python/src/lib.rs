@@ -12,6 +12,7 @@
 //! | `fork` | objects that a child process must not use |
 //! | `on_drop` | the end of an object, and whether an exception ends it |
 //! | `detached` | values that go without the interpreter's lock |
+//! | `attach` | the interpreter's lock on threads that the interpreter does not know |
 //! | `gate` | the way back into the interpreter, which its end closes |
 //! | `settings` | keyword arguments of connections |
 //! | `stream`, `buffer` | streams, and the memory of Python's objects |
@@ -25,6 +26,7 @@
 //! | `error`, `report` | exceptions and reports |
 
 mod async_call;
+mod attach;
 mod buffer;
 mod controller;
 mod copy;
@@ -54,6 +56,8 @@ mod _farhaul {
     #[pymodule_export]
     use crate::async_call::AsyncCall;
     #[pymodule_export]
+    use crate::attach::{after_fork, before_fork};
+    #[pymodule_export]
     use crate::controller::{
         AckView, ControlView, DeliveryView, LossView, PacketView, PacketsView, PathView, TimeoutView, register,
     };
@@ -62,7 +66,7 @@ mod _farhaul {
     #[pymodule_export]
     use crate::files::{RemoteFiles, RemoteWriter};
     #[pymodule_export]
-    use crate::gate::{after_fork, end, has_ended, wait_idle};
+    use crate::gate::{begin_child, end, has_ended, wait_idle};
     #[pymodule_export]
     use crate::keys::make_key;
     #[pymodule_export]

@@ -4,7 +4,7 @@ use std::mem;
 
 use pyo3::prelude::*;
 
-use crate::gate::try_pass;
+use crate::attach::attach;
 
 /// Calls a function when it is dropped, with whether an exception is on its way to somebody who catches it. `__del__` cannot know that:
 /// the interpreter hides the exception from it.
@@ -22,10 +22,10 @@ impl OnDrop {
 impl Drop for OnDrop {
     fn drop(&mut self) {
         let Some(call) = self.0.take() else { return };
+        let mut call = Some(call);
         // Behind the end of the interpreter, another thread would not come back from the call.
-        let Some(_passing) = try_pass() else { return mem::forget(call) };
-        // Without an interpreter there is nobody to be called.
-        Python::try_attach(|py| {
+        attach(|py| {
+            let Some(call) = call.take() else { return };
             let on_its_way = PyErr::take(py);
             if let Err(error) = call.call1(py, (on_its_way.is_some(),)) {
                 error.write_unraisable(py, Some(call.bind(py)));
@@ -34,5 +34,6 @@ impl Drop for OnDrop {
                 error.restore(py);
             }
         });
+        mem::forget(call);
     }
 }

@@ -440,6 +440,45 @@ def test_sequence_numbers_compare_across_their_wrap():
     assert cc.is_after(8, 7) and not cc.is_after(7, 7)
 
 
+def test_a_child_that_is_forked_while_callbacks_begin_does_not_hang():
+    # Without the handlers of `farhaul` one child in a few hundred hangs in its first steps.
+    program = """
+import os, threading, time
+import farhaul
+from farhaul import cc
+
+class Quick(cc.Controller):
+    light_acks = True
+    def on_connect(self, path, control):
+        control.cwnd = 64
+    def on_ack(self, path, ack, control):
+        pass
+
+def repeat(call, argument):
+    while True:
+        call(argument)
+
+listener = farhaul.listen(plain=True)
+kept = []
+for _ in range(4):
+    near = farhaul.connect(listener.address, plain=True, controller=Quick)
+    far = listener.accept(timeout=20)
+    kept.append((near, far))
+    threading.Thread(target=repeat, args=(far.read, 1 << 20), daemon=True).start()
+    threading.Thread(target=repeat, args=(near.write, bytes(1 << 20)), daemon=True).start()
+time.sleep(0.2)
+for _ in range(1000):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+print("ends", flush=True)
+os._exit(0)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "ends\n"), done.stderr
+
+
 def test_the_interpreter_and_its_children_end_while_callbacks_are_busy():
     program = """
 import os, sys, threading

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
-use crate::gate::try_pass;
+use crate::attach::attach;
 
 thread_local! {
     static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
@@ -27,8 +27,7 @@ impl Drop for Mark {
 
 /// Makes a callback. `None` if the interpreter ends, and so makes no calls any more.
 pub(super) fn call<R>(callback: impl FnOnce(Python<'_>) -> R) -> Option<R> {
-    let _passing = try_pass()?;
-    Python::try_attach(|py| {
+    attach(|py| {
         IN_CALLBACK.set(true);
         let _mark = Mark;
         callback(py)
