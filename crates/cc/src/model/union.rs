@@ -33,7 +33,8 @@
 //! bursts    a lossy round without a queue halves bursts, to 4 packets.                                 (6)
 //!           A late host catches up at L/x at most. (5) applies as well if a tenth was lost, or x has not arrived before.
 //! compete   W of RFC 9438 (`competition.rs`), paced at 1.2·W/RTT                                       (7)
-//! recall    L ← R, the rate of an earlier connection, x ← R/2                                          (8)
+//! recall    L ← R, the rate of an earlier connection, x ← R/2, W = x·RTT and trains as in start-up for 2·loop;
+//!           L ← hi at the first failure                                                                (8)
 //! delays    c₁ − s₀ < (s/2)·(c₀ − s₀),  s > ½,  and q stands: the path delays by q for 10 to 20 s, and q ← 0  (9)
 //!           c₀, c₁ came in the first and in the second loop of a drain, s₀ was sent in the first
 //! q* = max(2 ms, 4 packets/K, 4·j),   loop = RTT + SYN,   s = b/K
@@ -43,7 +44,7 @@
 //!
 //! | state | condition | to |
 //! | --- | --- | --- |
-//! | START | the first RTT is that of an earlier connection | GROW by (8) |
+//! | START | the first RTT is that of an earlier connection, R/2·RTT > 4·W | GROW by (8) |
 //! | START | `union/start.rs`; or too many losses; or a time-out | DRAIN, x = C |
 //! | GROW | q > q* | DRAIN; L ← min(x, D̂) if x is near L, a loop and τ after GROW began |
 //! | GROW | lossy | DRAIN by (5); L as above |
@@ -356,8 +357,11 @@ impl Union {
             let rtt = self.round_trip(path);
             set_cwnd(path, control, cubic.at(path.now, rtt) * RECEIPTS);
         } else {
-            let filled = PacketRate::new(rate.max(self.arrives)).packets_in(path.rtt.saturating_add(SYN_INTERVAL));
-            set_cwnd(path, control, filled * WINDOW_GAIN + HEADROOM);
+            let fills = |time| PacketRate::new(rate.max(self.arrives)).packets_in(time);
+            // What an earlier connection has found is worth an RTT, before anything of it has arrived (paper:rfc9959).
+            let jumps = self.refining.is_some() && self.link.is_recalled();
+            let window = if jumps { fills(path.rtt) } else { fills(round(path)) * WINDOW_GAIN };
+            set_cwnd(path, control, window + HEADROOM);
         }
     }
 }

@@ -112,6 +112,10 @@ impl Union {
             let arrived = if flat { counted } else { self.arrived.get().max(drain.arrived) };
             let base = arrived.min(self.tried.get()).max(slowest(path));
             let agrees = self.belief.fail(base, self.link.get(), path.now);
+            // What an earlier connection has found ends with what this one does.
+            if self.link.is_recalled() {
+                self.link.lower(base);
+            }
             // (5) with what had not arrived yet as the losses were told.
             if drain.cut_by_losses {
                 self.rate = self.rate.max(base * BETA);

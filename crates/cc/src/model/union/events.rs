@@ -12,9 +12,15 @@ impl Union {
         let (rtt, measured) = (known.rtt.as_secs_f64(), measured.as_secs_f64());
         let link = known.rate.bits_per_second() as f64 / (8.0 * f64::from(path.mss.max(1)));
         let half = link * HALF;
-        let agrees = (measured - rtt).abs() < (rtt * AGREE).max(VISIBLE) && trains.is_none_or(|trains| trains > half);
+        let is_same = (measured - rtt).abs() < (rtt * AGREE).max(VISIBLE) && trains.is_none_or(|trains| trains > half);
+        // Start-up does as much in its next RTT, and learns more.
+        let agrees = is_same && half * measured > cwnd(control) * (1.0 + start::GROWTH);
         if agrees {
             self.known = Some(known);
+            // Trains of what leaves now tell first whether it holds.
+            if let UnionPhase::Start(start) = self.phase {
+                self.refining = Some((start, path.now + round(path).saturating_mul(2)));
+            }
             (self.phase, self.rate, self.priced) = (UnionPhase::Grow, half, true);
             (self.last, self.grown_since) = (path.now, path.now);
             self.link.recall(link);
@@ -119,7 +125,11 @@ impl Controller for Union {
         let refined = self.refining.as_mut().and_then(|(start, _)| start.refine(delivery.train.as_ref()?));
         if let Some(capacity) = refined {
             self.rate = capacity;
+            let jumped = self.link.is_recalled();
             self.link.set_trains(capacity);
+            if jumped {
+                self.apply(path, control);
+            }
         }
         if self.clock.tick(path.now) {
             self.step(path, control);

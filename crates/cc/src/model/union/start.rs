@@ -15,7 +15,7 @@ use crate::rate::flow_control::{cwnd, set_cwnd};
 use crate::{Control, DeliveryEvent, DeliverySample, Path};
 
 /// Packets added per packet delivered, (1). From 16 packets, a path of 8000 is full in 4.5 RTTs. Doubling needs 9.
-const GROWTH: f64 = 3.0;
+pub(super) const GROWTH: f64 = 3.0;
 /// A train was sent this much faster than it arrived.
 const TRAIN: f64 = 1.5;
 /// Pace in multiples of C, (2): trains stay trains, and a queue of a quarter of the path holds what this overruns.

@@ -134,17 +134,18 @@ fn a_rate_that_is_far_too_small_costs_the_next_connection_a_second() {
 }
 
 #[test]
-fn a_rate_that_is_wrong_by_a_hundred_costs_a_transfer_a_third_at_most() {
+fn a_wrong_rate_costs_a_transfer_a_twentieth_at_most() {
     for millis in [1, 10, 100] {
         let round_trip = Duration::from_millis(millis);
         let spec = || PathSpec { queue: QueueSize::Bdp(round_trip), ..path(LINK, round_trip) };
-        let [fresh, slow, fast] = [None, Some(10), Some(100_000)].map(|megabits| {
+        let [fresh, others @ ..] = [None, Some(10), Some(100), Some(10_000), Some(100_000)].map(|megabits| {
             let rate = megabits.map(Rate::from_megabits_per_second);
             let memory = Arc::new(Memory(Mutex::new(rate.map(|rate| KnownPath { rate, rtt: round_trip }))));
             let mut run = sender(&memory, spec(), Workload::send(200_000_000)).start();
             assert!(run.run_until_done(Duration::from_secs(60)));
             run.now().saturating_since(Instant::ZERO).as_secs_f64()
         });
-        assert!(slow.max(fast) < fresh * 4.0 / 3.0, "{millis} ms: {fresh} s, {slow} s and {fast} s");
+        let most = others.into_iter().fold(0.0, f64::max);
+        assert!(most < fresh * 1.05, "{millis} ms: {fresh} s, and {others:?} s by what was remembered");
     }
 }
