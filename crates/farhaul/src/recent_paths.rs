@@ -31,8 +31,9 @@ pub struct RecentPaths {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Recent {
     known: KnownPath,
-    /// When the connection ended, since 1970.
+    /// When the connection ended, since 1970, and for how long congestion control held it.
     measured: Duration,
+    held: Duration,
     /// A connection of this program has taken it.
     is_taken: bool,
 }
@@ -49,7 +50,9 @@ impl Fact for Recent {
         let rate = field("rate_bps").filter(|rate| RATES.contains(rate)).map(Rate::from_bits_per_second)?;
         let rtt = field("rtt_us").filter(|rtt| (1..=LONGEST_RTT).contains(rtt)).map(Duration::from_micros)?;
         let measured = Duration::from_secs(field("measured_unix_seconds")?);
-        Some(Self { known: KnownPath { rate, rtt }, measured, is_taken: false })
+        // Files of earlier versions do not tell it.
+        let held = Duration::from_millis(field("held_ms").unwrap_or_default());
+        Some(Self { known: KnownPath { rate, rtt }, measured, held, is_taken: false })
     }
 
     fn fields(&self) -> Vec<(&'static str, u64)> {
@@ -57,6 +60,7 @@ impl Fact for Recent {
             ("rate_bps", self.known.rate.bits_per_second()),
             ("rtt_us", self.known.rtt.as_micros() as u64),
             ("measured_unix_seconds", self.measured.as_secs()),
+            ("held_ms", self.held.as_millis() as u64),
         ]
     }
 
@@ -89,15 +93,18 @@ impl PathMemory for RecentPaths {
         Some(found.known)
     }
 
-    fn keep(&self, peer: SocketAddr, known: Option<KnownPath>) {
+    fn keep(&self, peer: SocketAddr, known: Option<KnownPath>, held: farhaul_units::Duration) {
         let mut paths = self.paths.lock().unwrap_or_else(PoisonError::into_inner);
         // What a connection took and gives back has not become younger by that.
         let taken = paths.iter().find(|(other, recent)| is_same(*other, peer) && Some(recent.known) == known);
-        let measured = taken.filter(|(_, recent)| recent.is_taken).map_or_else(now, |(_, recent)| recent.measured);
+        let found = || (now(), Duration::from_secs_f64(held.as_secs_f64()));
+        let (measured, held) = taken
+            .filter(|(_, recent)| recent.is_taken)
+            .map_or_else(found, |(_, recent)| (recent.measured, recent.held));
         let replace = |mut paths: Paths<Recent>| {
             paths.retain(|(other, _)| !is_same(*other, peer));
             match known {
-                Some(known) => path_facts::with(paths, peer, Recent { known, measured, is_taken: false }, now()),
+                Some(known) => path_facts::with(paths, peer, Recent { known, measured, held, is_taken: false }, now()),
                 None => paths,
             }
         };
@@ -122,6 +129,8 @@ mod tests {
         KnownPath { rate: Rate::from_megabits_per_second(mbit), rtt: Duration::from_millis(40) }
     }
 
+    const HELD: farhaul_units::Duration = farhaul_units::Duration::from_secs(4);
+
     fn address(text: &str) -> SocketAddr {
         text.parse().unwrap()
     }
@@ -129,8 +138,8 @@ mod tests {
     #[test]
     fn one_of_several_connections_gets_what_the_last_one_found() {
         let paths = RecentPaths::in_memory();
-        paths.keep(address("192.0.2.7:9001"), Some(known(100)));
-        paths.keep(address("192.0.2.7:9000"), Some(known(900)));
+        paths.keep(address("192.0.2.7:9001"), Some(known(100)), HELD);
+        paths.keep(address("192.0.2.7:9000"), Some(known(900)), HELD);
         let taken = [(); 2].map(|()| paths.take(address("192.0.2.7:4444")));
         assert_eq!(taken, [Some(known(900)), None]);
     }
@@ -138,19 +147,19 @@ mod tests {
     #[test]
     fn what_is_given_back_is_as_old_as_before_and_what_did_not_hold_is_forgotten() {
         let (peer, earlier) = (address("192.0.2.7:9000"), now() - Duration::from_secs(600));
-        let recent = Recent { known: known(900), measured: earlier, is_taken: false };
+        let recent = Recent { known: known(900), measured: earlier, held: Duration::from_secs(9), is_taken: false };
         let paths = RecentPaths { file: None, paths: Mutex::new(vec![(peer, recent)]) };
-        paths.keep(peer, paths.take(peer));
+        paths.keep(peer, paths.take(peer), HELD);
         assert_eq!(*paths.paths.lock().unwrap(), [(peer, recent)]);
         assert_eq!(paths.take(peer), Some(known(900)));
-        paths.keep(address("192.0.2.7:4444"), None);
+        paths.keep(address("192.0.2.7:4444"), None, HELD);
         assert_eq!(*paths.paths.lock().unwrap(), []);
     }
 
     #[test]
     fn a_port_of_loopback_is_a_path_of_its_own() {
         let paths = RecentPaths::in_memory();
-        paths.keep(address("127.0.0.1:9000"), Some(known(100)));
+        paths.keep(address("127.0.0.1:9000"), Some(known(100)), HELD);
         assert_eq!(paths.take(address("127.0.0.1:9001")), None);
         assert_eq!(paths.take(address("127.0.0.1:9000")), Some(known(100)));
     }
@@ -160,9 +169,11 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("farhaul-recent-{}", std::process::id()));
         let file = folder.join(Recent::FILE);
         let open = || RecentPaths { file: Some(file.clone()), paths: Mutex::new(path_facts::read(&file)) };
-        open().keep(address("192.0.2.7:9000"), Some(known(900)));
+        open().keep(address("192.0.2.7:9000"), Some(known(900)), HELD);
+        assert_eq!(path_facts::read::<Recent>(&file)[0].1.held, Duration::from_secs(4));
         assert_eq!(open().take(address("192.0.2.7:9000")), Some(known(900)));
-        let old = Recent { known: known(900), measured: now() - Duration::from_secs(3_700), is_taken: false };
+        let measured = now() - Duration::from_secs(3_700);
+        let old = Recent { known: known(900), measured, held: Duration::from_secs(4), is_taken: false };
         path_facts::write(&file, &vec![(address("192.0.2.7:9000"), old)]).unwrap();
         assert_eq!(open().take(address("192.0.2.7:9000")), None);
         std::fs::remove_dir_all(&folder).unwrap();

@@ -17,8 +17,9 @@ pub trait PathMemory: Send + Sync {
     /// Takes out what is known of the path to `peer`. So of several connections that begin together, one sends by it.
     fn take(&self, peer: SocketAddr) -> Option<KnownPath>;
 
-    /// Keeps what a connection to `peer` has found, or gives back what it took. `None`: what it took did not hold.
-    fn keep(&self, peer: SocketAddr, path: Option<KnownPath>);
+    /// Keeps what a connection to `peer` has found, which congestion control `held` for as long, or gives back what it took. `None`: what
+    /// it took did not hold.
+    fn keep(&self, peer: SocketAddr, path: Option<KnownPath>, held: Duration);
 }
 
 /// The memory of a connection to one peer; without effect if there is none.
@@ -53,7 +54,7 @@ impl Recollection {
             let limited_by_path = limited >= SHORTEST.max(path.rtt.saturating_mul(ROUND_TRIPS));
             let found = controller.remember(path, limited_by_path);
             if found.is_some() || self.has_taken {
-                memory.keep(self.peer, found);
+                memory.keep(self.peer, found, limited);
             }
         }
     }

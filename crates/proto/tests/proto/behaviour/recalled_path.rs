@@ -26,7 +26,7 @@ impl PathMemory for Memory {
         self.0.lock().expect("nobody panics with it").take()
     }
 
-    fn keep(&self, _peer: SocketAddr, path: Option<KnownPath>) {
+    fn keep(&self, _peer: SocketAddr, path: Option<KnownPath>, _held: Duration) {
         *self.0.lock().expect("nobody panics with it") = path;
     }
 }
