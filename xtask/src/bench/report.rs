@@ -26,6 +26,8 @@ pub(super) fn describe(row: &Row) {
 /// The report under construction.
 pub(super) struct Report {
     json: bool,
+    /// Only cases with this in their names were measured.
+    case: String,
     /// Whether the runs are too short to judge.
     quick: bool,
     machine: Vec<(&'static str, String)>,
@@ -48,7 +50,14 @@ impl Report {
         } else {
             machine.iter().for_each(|(name, value)| println!("{name:<10} {value}"));
         }
-        Self { json: options.json, quick: options.quick, machine, lines: Vec::new(), last: None }
+        Self {
+            json: options.json,
+            case: options.case.clone(),
+            quick: options.quick,
+            machine,
+            lines: Vec::new(),
+            last: None,
+        }
     }
 
     /// Adds a row that was measured in `settings`.
@@ -61,17 +70,18 @@ impl Report {
         for &setting in settings {
             if self.json {
                 figures_as_json(row, setting, samples);
-            } else if row.must.is_empty() {
-                print!("\n{}", comparison::markdown(row.shows, setting, samples));
             } else {
-                figures(row, setting, samples);
+                if !setting.is_empty() {
+                    println!("  {setting}");
+                }
+                print!("\n{}", comparison::markdown(row.shows, setting, samples));
             }
             match (same, self.json) {
                 (true, _) => {}
                 (false, true) => circumstances_as_json(row, setting, samples),
                 (false, false) => circumstances(setting, samples),
             }
-            for requirement in row.must {
+            for requirement in row.must.iter().filter(|requirement| requirement.case.contains(&self.case)) {
                 let judged = requirement.judge(samples, setting).map_err(|error| format!("{error:#}"));
                 let key = Key {
                     setting,
@@ -106,30 +116,6 @@ impl Report {
 
 fn holds(judged: &Result<Comparison, String>) -> bool {
     matches!(judged, Ok(comparison) if comparison.holds)
-}
-
-fn figures(row: &Row, setting: &str, samples: &Samples) {
-    if !setting.is_empty() {
-        println!("  {setting}");
-    }
-    let mut last_case = "";
-    for (key, summary) in samples.summaries() {
-        if key.setting != setting || !row.shows.contains(&key.quantity) {
-            continue;
-        }
-        let shown = |value| key.quantity.show(value);
-        println!(
-            "    {:<18} {:<17} {:<22} {:>12}  ({} … {}; {} runs)",
-            if key.case == last_case { "" } else { key.case },
-            key.program,
-            key.quantity.name(),
-            shown(summary.median),
-            shown(summary.least),
-            shown(summary.most),
-            summary.runs
-        );
-        last_case = key.case;
-    }
 }
 
 /// Runs that do not count, and notes on those that do.

@@ -1,4 +1,4 @@
-//! A row without requirements as a table in Markdown: programs beside each other.
+//! A row as a table in Markdown: programs beside each other.
 
 use std::fmt::Write as _;
 

@@ -7,22 +7,64 @@ use anyhow::Result;
 
 use super::{Measurement, Row, Run};
 use crate::bench::quantity::Quantity;
+use crate::bench::requirement::{Bound, Requirement};
 use crate::bench::samples::{Measured, Samples, Skipped};
 use crate::bench::tools::{BusyLoops, Emulated, Law, LawPath, Quota, Quotas, Tools, Wire};
 
+/// The default law.
+const UNION: &str = "union";
+const ENCRYPTED: &str = "union, encrypted";
 /// Programs that the others are compared with.
 const CUBIC: &str = "cubic";
 const FIXED: &str = "fixed";
+const KERNEL_BBR: &str = "TCP BBR";
 /// Stands for every program in a note on a whole case.
 const ALL: &str = "all programs";
+
+/// The default is as fast over loopback as laws that only losses stop, and no slower than the kernel's BBR over these long paths.
+macro_rules! requirements {
+    ($($path:literal),*) => {
+        &[
+            of_cubic("loopback, quiet", 0.95),
+            Requirement {
+                case: "loopback, quiet",
+                program: UNION,
+                quantity: Quantity::OfFixed,
+                bound: Bound::Least(0.95),
+            },
+            of_cubic("loopback, a busy loop on each core", 0.9),
+            of_cubic("loopback, receiver at a tenth of a core", 0.9),
+            $(
+                beats_the_kernel(concat!($path, ", quiet"), UNION),
+                beats_the_kernel(concat!($path, ", quiet"), ENCRYPTED),
+                beats_the_kernel(concat!($path, ", a busy loop on each core"), UNION),
+                beats_the_kernel(concat!($path, ", a busy loop on each core"), ENCRYPTED),
+            )*
+        ]
+    };
+}
 
 pub(super) const ROW: Row = Row {
     name: "law-sockets",
     what: "goodput under each congestion controller on real sockets, beside the kernel's TCP",
     shows: &[Quantity::Goodput, Quantity::OfCubic, Quantity::OfFixed, Quantity::CpuPerGb],
-    must: &[],
+    must: requirements!(
+        "1 Gbit/s 100 ms",
+        "1 Gbit/s 100 ms loss 1e-2",
+        "1 Gbit/s 160 ms loss 3e-4",
+        "1 Gbit/s 30 ms loss 3e-4",
+        "1 Gbit/s 10 ms queue 100"
+    ),
     by: &MEASUREMENT,
 };
+
+const fn of_cubic(case: &'static str, share: f64) -> Requirement {
+    Requirement { case, program: UNION, quantity: Quantity::OfCubic, bound: Bound::Least(share) }
+}
+
+const fn beats_the_kernel(case: &'static str, program: &'static str) -> Requirement {
+    Requirement { case, program, quantity: Quantity::Goodput, bound: Bound::LeastTimes(1.0, KERNEL_BBR) }
+}
 
 static MEASUREMENT: Measurement = Measurement {
     name: "law-sockets",
@@ -136,14 +178,14 @@ fn measure_case(
         LawPath::Emulated(path) => (LawPath::Emulated(Emulated { seed: run.index + 1, ..path }), run.pick(10, 2)),
     };
     let programs = [
-        ("union", Law::Plain("union")),
-        ("union, encrypted", Law::Encrypted("union")),
+        (UNION, Law::Plain("union")),
+        (ENCRYPTED, Law::Encrypted("union")),
         ("udt", Law::Plain("udt")),
         (CUBIC, Law::Plain("cubic")),
         ("bbr", Law::Plain("bbr")),
         (FIXED, Law::Plain(place.fixed)),
         ("TCP CUBIC", Law::Kernel("cubic")),
-        ("TCP BBR", Law::Kernel("bbr")),
+        (KERNEL_BBR, Law::Kernel("bbr")),
     ];
     let mut goodputs = Vec::new();
     for (program, law) in run.in_turn(&programs) {
@@ -203,6 +245,11 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), PLACES.len() * CONDITIONS.len());
+    }
+
+    #[test]
+    fn every_requirement_is_of_a_case() {
+        assert!(ROW.must.iter().all(|requirement| cases().any(|case| case == requirement.case)));
     }
 
     #[test]
