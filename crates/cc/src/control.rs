@@ -2,6 +2,11 @@
 
 use farhaul_units::{Duration, Instant, SendPeriod};
 
+/// Length of a burst, unless a controller bounds it further. At 1 Gbit/s this is 20 packets, a tenth of a small switch's queue.
+pub const BURST_TIME: Duration = Duration::from_micros(250);
+/// Most packets of a burst, unless a controller bounds it further: one train of full-size packets, which the kernel takes in one call.
+pub const MAX_BURST: u32 = 44;
+
 /// The settings of a connection that belong to its controller (the setters and members of UDT4's CCC).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Control {
@@ -23,7 +28,7 @@ pub struct Control {
     /// UDT.
     pub catch_up_pace: Option<f64>,
     /// Most packets that leave together. A driver that wakes late sends at most twice as many at once, besides those of
-    /// its usual lateness. `None`: the packets of 250 µs, 44 at most.
+    /// its usual lateness. `None`: those of [`BURST_TIME`], [`MAX_BURST`] at most.
     pub burst: Option<u32>,
     /// Fewest packets that leave together: a burst waits until so many are due. At most `burst`. `None`: one.
     pub least_burst: Option<u32>,

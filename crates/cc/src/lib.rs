@@ -38,7 +38,7 @@ mod window;
 
 use farhaul_units::SendPeriod;
 
-pub use control::Control;
+pub use control::{BURST_TIME, Control, MAX_BURST};
 pub use event::{
     AckEvent, CustomMessage, DataPacket, DeliveryEvent, DeliverySample, LossEvent, LostFlight, RateSample,
     ReceivedEvent, SentEvent, TimeoutEvent,

@@ -16,12 +16,9 @@
 //! burst   leaves when it is due and there is room for it
 //! ```
 
+pub use farhaul_cc::{BURST_TIME, MAX_BURST};
 use farhaul_units::{Duration, Instant, SendPeriod};
 
-/// Default length of a burst. At 1 Gbit/s this is 20 packets, a tenth of a small switch's queue.
-pub const BURST_TIME: Duration = Duration::from_micros(250);
-/// Most packets in one burst by default: one train of full-size packets, which the kernel takes in one call.
-pub const MAX_BURST: u32 = 44;
 /// Lower bound of the catch-up, (1).
 const MIN_CATCH_UP: Duration = Duration::from_millis(2);
 /// Upper bound of the catch-up, (1).

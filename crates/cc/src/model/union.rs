@@ -78,7 +78,9 @@ use super::competition::{self, CubicWindow};
 use crate::rate::flow_control::{cwnd, set_cwnd};
 use crate::rate::period::{bounded, longer};
 use crate::rate::syn::{SYN_INTERVAL, SynClock};
-use crate::{AckEvent, Control, Controller, DeliveryEvent, KnownPath, LossEvent, Path, TimeoutEvent};
+use crate::{
+    AckEvent, BURST_TIME, Control, Controller, DeliveryEvent, KnownPath, LossEvent, MAX_BURST, Path, TimeoutEvent,
+};
 
 /// g, 1/s. Differences of two flows fall by e in 2/(g·√2) = 2.8 s, if loops are short. In a loop of 2τ, both add a queue of 14 ms.
 const GROWTH: f64 = 0.5;
@@ -96,7 +98,7 @@ const VISIBLE: f64 = 2e-3;
 const SPREAD: f64 = 4.0;
 /// q* in packets, the shortest burst, and packets per max(loop, τ) at the least: two probe pairs.
 const PAIRS: f64 = 4.0;
-/// Largest depth of a drain.
+/// Largest depth of a drain, and queue, in base RTTs, that ends a start-up without a train.
 const HALF: f64 = 0.5;
 /// s: the longest loop for UDT. A queue that outlives it is others', its absence means free capacity, a competition
 /// looks for flows of this law as often, and crowds that begin together start up within it.
@@ -111,9 +113,6 @@ const CATCH_UP_PACE: f64 = 1.1;
 const WINDOW_GAIN: f64 = 2.0;
 /// Packets beyond.
 const HEADROOM: f64 = 16.0;
-/// The transport's bursts: packets at most, and s.
-const MAX_BURST: u32 = 44;
-const BURST_TIME: f64 = 250e-6;
 
 /// The state.
 #[derive(Clone, Copy, Debug)]

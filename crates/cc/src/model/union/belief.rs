@@ -18,8 +18,11 @@
 //! the next. The first one costs a queue of 2 % of the path. A bucket or buffer that let a search pass for a while has lent `credit`, so
 //! the next search begins beyond twice of that.
 
+use std::f64::consts::LN_2;
+
 use farhaul_units::{Duration, Instant};
 
+use super::losses::TOLERATED;
 use super::senses::MEMORY;
 use super::{AGREE, FULL};
 
@@ -27,10 +30,6 @@ use super::{AGREE, FULL};
 pub(super) const BEYOND: f64 = 0.05;
 /// Failures in a row that make a belief.
 const CERTAIN: u32 = 2;
-/// γ of the first loop, the share that a path may lose.
-pub(super) const FIRST_STEP: f64 = 0.02;
-/// γ at most: doubling.
-const LARGEST_STEP: f64 = std::f64::consts::LN_2;
 
 /// The belief.
 #[derive(Clone, Copy, Debug, Default)]
@@ -119,11 +118,11 @@ impl Belief {
             }
         }
         // What left a loop ago must have arrived before more is tried.
-        if rate > arrived * libm::exp(2.0 * self.step.max(FIRST_STEP)) {
+        if rate > arrived * libm::exp(2.0 * self.step.max(TOLERATED)) {
             return 1.0;
         }
         // Doubles per loop.
-        self.step = (self.step.max(FIRST_STEP) * libm::exp2(elapsed / round)).min(LARGEST_STEP);
+        self.step = (self.step.max(TOLERATED) * libm::exp2(elapsed / round)).min(LN_2);
         libm::exp(self.step * elapsed / round)
     }
 }

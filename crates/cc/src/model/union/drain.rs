@@ -12,8 +12,6 @@ use super::*;
 
 /// Evidence of how a queue answers, in multiples of q*.
 const ENOUGH: f64 = 3.0;
-/// Weight of older drains in ρ.
-const AGEING: f64 = 0.5;
 
 /// A drain under way.
 #[derive(Clone, Copy, Debug)]
@@ -62,9 +60,9 @@ impl Answer {
         self.fallen += fallen.clamp(0.0, expected);
     }
 
-    /// Older drains count less.
+    /// Each drain counts as much as all before it.
     pub(super) fn age(&mut self) {
-        (self.expected, self.fallen) = (self.expected * AGEING, self.fallen * AGEING);
+        (self.expected, self.fallen) = (self.expected * HALF, self.fallen * HALF);
     }
 
     /// ρ

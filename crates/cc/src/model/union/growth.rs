@@ -1,6 +1,7 @@
 //! Growth, (1) and (2): of the root of the rate where flows share, and in geometric steps where nothing is in the way.
 
-use super::belief::{BEYOND, FIRST_STEP};
+use super::belief::BEYOND;
+use super::losses::TOLERATED;
 use super::*;
 
 /// x as a multiple of D̂ at most: what left a loop ago has arrived, and has doubled since.
@@ -20,7 +21,7 @@ impl Union {
         let stops = self.rate < hint && searched >= hint;
         if stops {
             // What an earlier connection has found is known to a tenth.
-            self.belief.slow_down(if self.link.is_recalled() { AGREE } else { FIRST_STEP });
+            self.belief.slow_down(if self.link.is_recalled() { AGREE } else { TOLERATED });
         }
         let searched = if stops { hint } else { searched };
         let grown = (self.rate + self.growth(path) * elapsed).max(searched);
@@ -39,7 +40,7 @@ impl Union {
             && self.rate >= link * FULL
             && self.arrived.get() < link * (1.0 + AGREE);
         let is_beyond = is_beyond_hint || self.is_alone() && self.belief.is_certain_below(self.rate);
-        if is_beyond { shared.min(FIRST_STEP * self.rate / round) } else { shared }
+        if is_beyond { shared.min(TOLERATED * self.rate / round) } else { shared }
     }
 
     /// The rate after a step of the search beyond the limit.

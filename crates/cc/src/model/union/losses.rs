@@ -15,7 +15,7 @@ use super::senses::MEMORY;
 use super::*;
 
 /// Share of packets that a path may lose. Source: BBRv3 (BBRLossThresh).
-pub(super) const CEILING: f64 = 0.02;
+pub(super) const TOLERATED: f64 = 0.02;
 /// Standard deviations beyond which losses are not chance: one false alarm in a thousand rounds.
 const DEVIATIONS: f64 = 3.0;
 /// Loops in which the rate does not grow after a lossy round: reports of the event are over then.
@@ -79,7 +79,7 @@ impl Losses {
     pub(super) fn end_of_round(&mut self, path: &Path, delivered: f64) -> Option<f64> {
         self.delivered = delivered;
         let sent = path.packets_sent.saturating_sub(self.sent).max(self.sent_before).max(1) as f64;
-        let tolerated = CEILING * sent;
+        let tolerated = TOLERATED * sent;
         let is_over = path.now - self.since >= path.rtt.saturating_add(SYN_INTERVAL);
         // What is too much for a whole round need not wait for its end. It may become twice as long as the one before.
         let most = tolerated + DEVIATIONS * tolerated.sqrt().max(1.0);
@@ -100,7 +100,7 @@ impl Losses {
 
     /// Whether start-up, which has no rounds, has lost too much.
     pub(super) fn is_too_much_of_all(&self, path: &Path) -> bool {
-        let tolerated = CEILING * path.packets_sent as f64;
+        let tolerated = TOLERATED * path.packets_sent as f64;
         self.lost > tolerated + DEVIATIONS * tolerated.sqrt().max(1.0)
     }
 }
@@ -130,7 +130,7 @@ impl Union {
     pub(super) fn halve_bursts(&self, lossy: Option<f64>, control: &mut Control) -> Option<f64> {
         let lost = lossy?;
         control.catch_up_pace = Some((self.scale() / self.rate).clamp(1.0 / FULL, CATCH_UP_PACE));
-        let burst = control.burst.unwrap_or(MAX_BURST).min((self.rate * BURST_TIME) as u32);
+        let burst = control.burst.unwrap_or(MAX_BURST).min((self.rate * BURST_TIME.as_secs_f64()) as u32);
         if f64::from(burst) <= PAIRS {
             return Some(lost);
         }
