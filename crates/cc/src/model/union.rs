@@ -60,6 +60,7 @@
 //! While all that leaves are repairs, no receipt has a sample, so q and D stand still: after a fall of capacity more is lost than needed.
 
 mod belief;
+mod compete;
 mod drain;
 mod events;
 mod growth;
@@ -70,7 +71,9 @@ mod start;
 use farhaul_units::{Duration, Instant, PacketRate, SeqNo};
 
 use self::belief::Belief;
+use self::compete::Others;
 use self::drain::{Answer, Drain};
+use self::growth::Growing;
 use self::losses::Losses;
 use self::senses::{Count, Delivered, Extreme, Link, MEMORY, Queue};
 use self::start::StartUp;
@@ -147,27 +150,15 @@ pub(crate) struct Union {
     carried: Extreme,
     link: Link,
     belief: Belief,
-    /// x when GROW began, packets/s.
-    grown_from: f64,
-    /// When GROW began.
-    grown_since: Instant,
+    growing: Growing,
     /// The last packet that start-up sent, if it met losses.
     first_flight: Option<SeqNo>,
     /// Start-up's own queue has gone.
     priced: bool,
-    /// Until when others are taken to compete, until when a lossy round stops growth, and until when the one before it did.
-    others_until: Instant,
-    lossy_until: Instant,
-    held_until: Instant,
-    /// The rate after the last halving, packets/s.
-    halved: f64,
-    /// When a competing flow may look for flows of this law again.
-    next_search: Instant,
+    others: Others,
     /// Until when others may still start up.
     settled_until: Instant,
     answer: Answer,
-    /// The last cut of a competition.
-    cubic: Option<CubicWindow>,
 }
 
 impl Union {
@@ -189,18 +180,12 @@ impl Union {
             carried: Extreme::most(),
             link: Link::default(),
             belief: Belief::default(),
-            grown_from: 0.0,
-            grown_since: Instant::ZERO,
+            growing: Growing::default(),
             first_flight: None,
             priced: false,
-            others_until: Instant::ZERO,
-            lossy_until: Instant::ZERO,
-            held_until: Instant::ZERO,
-            halved: 0.0,
-            next_search: Instant::ZERO,
+            others: Others::default(),
             settled_until: Instant::ZERO,
             answer: Answer::default(),
-            cubic: None,
         }
     }
 
@@ -228,7 +213,7 @@ impl Union {
         self.last = path.now;
         self.link.take_pairs(path, self.arrived.get());
         let lost = self.losses.lost() > 0.0;
-        let grows_since = matches!(self.phase, UnionPhase::Grow).then_some(self.grown_since);
+        let grows_since = matches!(self.phase, UnionPhase::Grow).then_some(self.growing.since);
         self.delivered.step(path, round(path), grows_since);
         let lossy = self.losses.end_of_round(path, self.delivered.total());
         let threshold = self.threshold();
@@ -236,7 +221,7 @@ impl Union {
             self.price(threshold, path);
         }
         let competes = matches!(self.phase, UnionPhase::Compete(_));
-        if !competes && !self.queue.stands() && path.now >= self.lossy_until && !path.application_limited {
+        if !competes && !self.queue.stands() && path.now >= self.losses.hold_until && !path.application_limited {
             self.grow(elapsed, path);
         }
         match self.phase {
@@ -263,57 +248,28 @@ impl Union {
 
     fn after_growth(&mut self, lossy: Option<f64>, path: &Path, control: &mut Control) {
         let stands = self.queue.stands();
-        self.held_until = self.lossy_until;
+        self.growing.held_until = self.losses.hold_until;
         // Bursts do not excuse a rate that this connection has not tried before.
         let lossy = if stands { lossy } else { self.halve_bursts(lossy, control) };
         if let Some(lost) = lossy {
             // A search that a bucket let pass for a while ends where it began, and what the bucket lent is no news of the path.
             let before = if stands { None } else { self.belief.end_search(self.rate, path.now) };
             self.rate = self.after_loss(lost, path).min(before.unwrap_or(f64::INFINITY));
-            self.held_until = if before.is_some() { path.now } else { self.held_until };
+            self.growing.held_until = if before.is_some() { path.now } else { self.growing.held_until };
         }
         if !stands && lossy.is_none() {
             return;
         }
         // Behind a queue every sample shows the link. Beside losses many show less.
         let base = self.rate.min(if stands { self.arrives } else { self.arrived.get() });
-        let settled = (path.now - self.grown_since).as_secs_f64() > loop_time(path) + TAU;
+        let settled = (path.now - self.growing.since).as_secs_f64() > loop_time(path) + TAU;
         if settled && self.link.get() > 0.0 && self.rate > self.link.get() * FULL * (1.0 - AGREE) {
             self.link.lower(self.rate.min(self.arrived.get()));
         }
-        let cut_by_losses = lossy.is_some() && self.rate != self.halved;
+        let cut_by_losses = lossy.is_some() && self.rate != self.losses.halved;
         let mut drain = self.drain(base, path);
         (drain.cut_by_losses, drain.may_queue) = (cut_by_losses, lossy.is_some());
         self.phase = UnionPhase::Drain(drain);
-    }
-
-    fn after_competing(&mut self, cubic: CubicWindow, lost: bool, path: &Path) {
-        let rtt = self.round_trip(path);
-        self.rate = (cubic.at(path.now, rtt) / rtt).max(slowest(path));
-        if !self.queue.stands() {
-            // A queue that has gone without a loss has room for all.
-            if path.now < self.others_until {
-                self.rate *= competition::BETA;
-                self.cubic = Some(cubic.cut(path.now, rtt));
-            }
-            self.answer = Answer::default();
-            self.resume(path);
-        } else if (path.now - cubic.began).as_secs_f64() < loop_time(path) {
-            self.losses.restart(path);
-        } else if lost {
-            self.others_until = path.now + MEMORY;
-            let cubic = cubic.cut(path.now, rtt);
-            self.cubic = Some(cubic);
-            self.losses.restart(path);
-            if path.now < self.next_search {
-                self.phase = UnionPhase::Compete(cubic);
-                return;
-            }
-            // Flows of this law do not fill a queue. If all that lost drain now, they find each other.
-            self.next_search = path.now + Duration::from_secs_f64(PATIENCE);
-            let base = cubic.base / rtt;
-            self.phase = UnionPhase::Drain(self.drain(base, path));
-        }
     }
 
     // ---- parts of them ----
@@ -324,16 +280,8 @@ impl Union {
     }
 
     fn resume(&mut self, path: &Path) {
-        (self.phase, self.grown_since, self.grown_from) = (UnionPhase::Grow, path.now, self.rate);
-    }
-
-    /// (7)
-    fn compete(&mut self, rate: f64, path: &Path) {
-        let base = rate * self.round_trip(path);
-        let known = self.cubic.filter(|_| path.now < self.others_until);
-        let origin = known.map_or(base, |cubic| cubic.origin.max(base));
-        self.phase = UnionPhase::Compete(CubicWindow { began: path.now, origin, base });
-        self.losses.restart(path);
+        self.phase = UnionPhase::Grow;
+        (self.growing.since, self.growing.from) = (path.now, self.rate);
     }
 
     fn apply(&self, path: &Path, control: &mut Control) {

@@ -91,7 +91,7 @@ impl Union {
             sent: 0.0,
             may_queue: false,
             ends_growth: grew && self.queue.stands(),
-            fails: grew && path.now > self.held_until && self.tried.get() > 0.0,
+            fails: grew && path.now > self.growing.held_until && self.tried.get() > 0.0,
         }
     }
 

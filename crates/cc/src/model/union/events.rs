@@ -22,7 +22,7 @@ impl Union {
                 self.refining = Some((start, path.now + round(path).saturating_mul(2)));
             }
             (self.phase, self.rate, self.priced) = (UnionPhase::Grow, half, true);
-            (self.last, self.grown_since) = (path.now, path.now);
+            (self.last, self.growing.since) = (path.now, path.now);
             self.link.recall(link);
             self.losses.restart(path);
             self.apply(path, control);
@@ -35,7 +35,7 @@ impl Union {
         self.rate = capacity;
         self.settled_until = path.now + Duration::from_secs_f64(PATIENCE);
         let drain = UnionPhase::Drain(self.drain(capacity, path));
-        (self.last, self.grown_since) = (path.now, path.now);
+        (self.last, self.growing.since) = (path.now, path.now);
         if let UnionPhase::Start(start) = std::mem::replace(&mut self.phase, drain) {
             match start.capacity() {
                 Some(_) => self.link.set_trains(capacity),
@@ -88,7 +88,7 @@ impl Controller for Union {
         let measured = path.delivery_rate.or(path.arrival_rate).map(PacketRate::packets_per_second);
         let Some(rate) = measured.filter(|rate| *rate > slowest(path)) else { return };
         (self.phase, self.rate, self.priced) = (UnionPhase::Grow, rate, true);
-        (self.last, self.grown_since) = (path.now, path.now);
+        (self.last, self.growing.since) = (path.now, path.now);
         self.link.recall(rate);
         self.losses.restart(path);
         self.apply(path, control);

@@ -9,6 +9,16 @@ const LEAD: f64 = 2.0;
 /// The same where x doubles per loop. D̂ is of the loop before the last one.
 const LEAD_WHERE_FREE: f64 = 4.0;
 
+/// Growth under way, or the last one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Growing {
+    /// When it began, and x then, packets/s.
+    pub(super) since: Instant,
+    pub(super) from: f64,
+    /// Until when the lossy round before it held the rate.
+    pub(super) held_until: Instant,
+}
+
 impl Union {
     pub(super) fn grow(&mut self, elapsed: f64, path: &Path) {
         let (round, arrived) = (loop_time(path), self.arrived.get());
@@ -48,8 +58,8 @@ impl Union {
         // A small part of the link is no sign of a path that carries more: others have the rest, unless nobody shows for long.
         let shares = self.belief.limit().is_some_and(|limit| self.share(limit) < HALF);
         let patience = if shares { PATIENCE } else { 0.0 };
-        let grown = (path.now - self.grown_since).as_secs_f64() - patience;
-        let sole = |limit: f64| libm::log((limit * (1.0 + BEYOND) / self.grown_from).max(1.0)) / GROWTH;
+        let grown = (path.now - self.growing.since).as_secs_f64() - patience;
+        let sole = |limit: f64| libm::log((limit * (1.0 + BEYOND) / self.growing.from).max(1.0)) / GROWTH;
         let is_due = self.belief.limit().is_none_or(|limit| grown > sole(limit));
         self.rate * self.belief.gallop(self.rate, self.arrived.get(), elapsed, loop_time(path), is_due)
     }
@@ -58,8 +68,7 @@ impl Union {
     fn most(&self, path: &Path) -> f64 {
         let wall = if self.is_alone() { self.belief.wall(path.now, round(path)) } else { f64::INFINITY };
         let rtt = self.round_trip(path);
-        let cubic = self.cubic.filter(|_| path.now < self.others_until);
-        wall.min(cubic.map_or(f64::INFINITY, |cubic| cubic.at(path.now, rtt) / rtt))
+        wall.min(self.others.window(path.now).map_or(f64::INFINITY, |cubic| cubic.at(path.now, rtt) / rtt))
     }
 
     /// Whether this flow has the link to itself, as far as hi and K tell. If hi is below L, others have the rest.

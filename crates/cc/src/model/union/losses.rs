@@ -42,6 +42,10 @@ pub(super) struct Losses {
     delivered_before: f64,
     /// The round counts losses of packets that left before the last cut.
     is_old: bool,
+    /// Until when a lossy round stops growth.
+    pub(super) hold_until: Instant,
+    /// The rate after the last halving, packets/s.
+    pub(super) halved: f64,
 }
 
 impl Losses {
@@ -117,12 +121,12 @@ impl Union {
         // Of hundreds of flows that take a full queue for the path, none sees more than its losses. Losses that halving has not ended do
         // not depend on the rate.
         let is_small = self.link.get() == 0.0 || arrived < self.link.get() * SMALL;
-        let has_grown = self.rate * (1.0 - HALF / 2.0) > self.halved;
+        let has_grown = self.rate * (1.0 - HALF / 2.0) > self.losses.halved;
         let halves = lost > AGREE && !self.queue.stands() && is_small && has_grown;
         let rate = (left.max(arrived) * if halves { HALF } else { BETA }).max(slowest(path));
-        self.halved = if halves { rate } else { self.halved };
+        self.losses.halved = if halves { rate } else { self.losses.halved };
         let hold = if halves { (VERDICT / rate).min(MEMORY.as_secs_f64()) } else { 0.0 };
-        self.lossy_until = path.now + round(path).saturating_mul(LOSSY_LOOPS).max(Duration::from_secs_f64(hold));
+        self.losses.hold_until = path.now + round(path).saturating_mul(LOSSY_LOOPS).max(Duration::from_secs_f64(hold));
         rate
     }
 

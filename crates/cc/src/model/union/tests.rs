@@ -147,7 +147,7 @@ fn the_root_of_a_small_rate_grows_as_that_of_a_large_one() {
         let mut script = Script::grown();
         script.law.rate = 10_000.0 * share;
         script.law.link.lower(0.0);
-        script.law.grown_since = script.path.now;
+        script.law.growing.since = script.path.now;
         let before = script.law.rate;
         (0..20).for_each(|_| script.deliver(before, 0.0, None));
         script.law.rate.sqrt() - before.sqrt()
@@ -510,12 +510,12 @@ fn many_small_flows_halve_once_and_wait() {
     let mut script = Script::grown();
     script.law.rate = 300.0;
     let lose = |script: &mut Script| {
-        let (before, held) = (script.law.rate, script.law.lossy_until);
+        let (before, held) = (script.law.rate, script.law.losses.hold_until);
         for _ in 0..60 {
             script.lose(1);
             script.deliver(200.0, 0.0, None);
-            if script.law.lossy_until > held {
-                return (script.law.rate / before, script.law.lossy_until - script.path.now);
+            if script.law.losses.hold_until > held {
+                return (script.law.rate / before, script.law.losses.hold_until - script.path.now);
             }
         }
         panic!("no round is lossy")
