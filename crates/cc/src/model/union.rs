@@ -22,7 +22,7 @@
 //! ```text
 //! grow      dx/dt = g·√(K·x);  2 % of x per loop at most beyond F·hi or F·L that nothing contradicts      (1)
 //!           ×2 per loop up to F·L before anything has failed;  a search and a wall by `belief.rs`;
-//!           x ≤ 2·D̂;  none for 3 loops after a lossy round, and for 38 packets after a halving        (2)
+//!           x ≤ 2·D̂;  none for 3 loops after a lossy round                                            (2)
 //! drain     send (1 − d)·b,  b = min(x, D) at its beginning, min(x, D̂) after a loop;  behind a queue, b falls with D in the first loop,
 //!           d = q/loop, anew in each loop, within 1 − β .. 1/2, as far as the lowest rate permits     (3)
 //! price     q falls below q*/2:   x ← min(β·x/(1 + (P − q*)/τ),  D̂/(1 − d))                         (4)

@@ -9,9 +9,8 @@
 //! The excess e adds up over rounds (CUSUM): a flow of 20 packets per round sees a loss of 6 % after four rounds. A test of single rounds
 //! would need 20 %.
 
-use farhaul_units::{Duration, Instant};
+use farhaul_units::Instant;
 
-use super::senses::MEMORY;
 use super::*;
 
 /// Share of packets that a path may lose. Source: BBRv3 (BBRLossThresh).
@@ -22,9 +21,6 @@ const DEVIATIONS: f64 = 3.0;
 const LOSSY_LOOPS: u32 = 3;
 /// Share of a link that one of many flows has at most.
 const SMALL: f64 = 1.0 / 16.0;
-/// Packets in which a loss of a tenth is lossy, 3/(0.1 − 2 %). Flows that share a queue which none of them sees notice its losses
-/// within as many of their own packets, so all have been cut before one of them grows.
-const VERDICT: f64 = 38.0;
 
 /// The loss test.
 #[derive(Clone, Copy, Debug, Default)]
@@ -125,8 +121,7 @@ impl Union {
         let halves = lost > AGREE && !self.queue.stands() && is_small && has_grown;
         let rate = (left.max(arrived) * if halves { HALF } else { BETA }).max(slowest(path));
         self.losses.halved = if halves { rate } else { self.losses.halved };
-        let hold = if halves { (VERDICT / rate).min(MEMORY.as_secs_f64()) } else { 0.0 };
-        self.losses.hold_until = path.now + round(path).saturating_mul(LOSSY_LOOPS).max(Duration::from_secs_f64(hold));
+        self.losses.hold_until = path.now + round(path).saturating_mul(LOSSY_LOOPS);
         rate
     }
 

@@ -506,7 +506,7 @@ fn a_recalled_rate_that_is_lost_gives_way_to_what_arrives() {
 }
 
 #[test]
-fn many_small_flows_halve_once_and_wait() {
+fn many_small_flows_halve_once() {
     let mut script = Script::grown();
     script.law.rate = 300.0;
     let lose = |script: &mut Script| {
@@ -515,15 +515,15 @@ fn many_small_flows_halve_once_and_wait() {
             script.lose(1);
             script.deliver(200.0, 0.0, None);
             if script.law.losses.hold_until > held {
-                return (script.law.rate / before, script.law.losses.hold_until - script.path.now);
+                return script.law.rate / before;
             }
         }
         panic!("no round is lossy")
     };
-    let (left, held) = lose(&mut script);
-    assert!(left <= HALF && held > Duration::from_millis(200), "{left}, {held:?}");
+    let left = lose(&mut script);
+    assert!(left <= HALF, "{left}");
     // Losses go on at the lower rate: they are of chance.
-    let (left, _) = lose(&mut script);
+    let left = lose(&mut script);
     assert!(left > HALF, "{left}");
 }
 
