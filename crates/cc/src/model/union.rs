@@ -101,7 +101,7 @@ const VISIBLE: f64 = 2e-3;
 const SPREAD: f64 = 4.0;
 /// q* in packets, the shortest burst, and packets per max(loop, τ) at the least: two probe pairs.
 const PAIRS: f64 = 4.0;
-/// Largest depth of a drain, and queue, in base RTTs, that ends a start-up without a train.
+/// Largest depth of a drain.
 const HALF: f64 = 0.5;
 /// s: the longest loop for UDT. A queue that outlives it is others', its absence means free capacity, a competition
 /// looks for flows of this law as often, and crowds that begin together start up within it.

@@ -12,6 +12,8 @@ use super::*;
 
 /// Evidence of how a queue answers, in multiples of q*.
 const ENOUGH: f64 = 3.0;
+/// Weight of older drains in ρ: each counts as much as all before it.
+const AGEING: f64 = 0.5;
 
 /// A drain under way.
 #[derive(Clone, Copy, Debug)]
@@ -60,9 +62,9 @@ impl Answer {
         self.fallen += fallen.clamp(0.0, expected);
     }
 
-    /// Each drain counts as much as all before it.
+    /// Older drains count less.
     pub(super) fn age(&mut self) {
-        (self.expected, self.fallen) = (self.expected * HALF, self.fallen * HALF);
+        (self.expected, self.fallen) = (self.expected * AGEING, self.fallen * AGEING);
     }
 
     /// ρ
@@ -185,8 +187,8 @@ impl Union {
         enough.then(|| share > 1.0 - 2.0 * AGREE || self.answer.share() > (1.0 + share) / 2.0)
     }
 
-    /// Whether a queue may have given up packets, (9): `came`, the rate at which packets arrived in the second loop, is above that of the
-    /// first loop's departures by half of what a queue gives up to a flow with this share. Too few packets leave it open.
+    /// Whether a queue may have given up packets, (9). Then `came`, what arrived in the second loop, exceeds what left in the first by
+    /// more than half of the share that this flow has of a queue. Too few packets leave it open.
     fn may_give_up(&self, drain: &Drain, came: f64, stood: f64) -> bool {
         let most = drain.came - drain.sent;
         let is_clear = most > drain.came * AGREE && most * stood > COUNT;

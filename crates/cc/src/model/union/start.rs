@@ -10,7 +10,6 @@
 
 use farhaul_units::{PacketRate, SendPeriod};
 
-use super::HALF;
 use super::senses::Queue;
 use crate::rate::flow_control::{cwnd, set_cwnd};
 use crate::{Control, DeliveryEvent, DeliverySample, Path};
@@ -21,6 +20,8 @@ pub(super) const GROWTH: f64 = 3.0;
 const TRAIN: f64 = 1.5;
 /// Pace in multiples of C, (2): trains stay trains, and a queue of a quarter of the path holds what this overruns.
 const PROBING: f64 = 2.0;
+/// Queue, as a share of the base RTT, that ends start-up where no train was seen.
+const QUEUE: f64 = 0.5;
 
 /// Start-up under way.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,7 +52,7 @@ impl StartUp {
         }
         control.send_period = SendPeriod::UNPACED;
         let is_full = cwnd(control) >= f64::from(path.max_window);
-        let is_over = (queue.delay() > base * HALF || is_full) && !path.application_limited;
+        let is_over = (queue.delay() > base * QUEUE || is_full) && !path.application_limited;
         let sample = delivery.sample.filter(|_| is_over)?;
         let rate = sample.rate?;
         Some(rate.packets_per_second())
