@@ -21,6 +21,7 @@ use crate::network::{HostId, HostSpec, MAX_HOSTS, NetworkSpec};
 use crate::pool::MAX_BYTES;
 use crate::report::{EmulationReport, Snapshot};
 use crate::run::{Port, Shared, run};
+use crate::sys;
 use crate::tun::{self, Tun};
 
 /// A network of hosts and links on this machine.
@@ -117,6 +118,8 @@ impl Emulation {
     pub fn spawn(&self, host: HostId, command: &mut Command) -> io::Result<Child> {
         self.enter(host, || {
             self.processes.adopt_children()?;
+            // Programs look themselves up there. Without it, they see the processes of the machine.
+            sys::renew_proc(command);
             command.spawn()
         })
     }

@@ -8,8 +8,11 @@ use std::ffi::CString;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
 use rustix::io::retry_on_intr;
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{Pid, WaitOptions, waitpid};
@@ -39,6 +42,21 @@ pub(crate) fn leave_network() -> io::Result<()> {
 pub(crate) fn leave_processes() -> io::Result<()> {
     // SAFETY: concerns only processes that are started later.
     Ok(unsafe { unshare_unsafe(UnshareFlags::NEWPID) }?)
+}
+
+/// Gives a program that will be started, and what it starts, a `/proc` of its own process namespace. It keeps that of the machine where the
+/// system refuses another, as inside containers that hide parts of `/proc`.
+pub(crate) fn renew_proc(command: &mut Command) {
+    let renew = || -> rustix::io::Result<()> {
+        // SAFETY: a mount namespace shares no memory and no descriptors.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+        // What is mounted here is for this program alone.
+        mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        mount(c"proc", c"/proc", c"proc", flags, None)
+    };
+    // SAFETY: between fork and exec, system calls only: nothing is allocated and no lock is taken.
+    unsafe { command.pre_exec(move || renew().or(Ok(()))) };
 }
 
 /// Moves this program into its own user namespace.

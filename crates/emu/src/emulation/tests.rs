@@ -99,6 +99,25 @@ fn a_long_gap_between_polls_is_a_flaw() {
     assert!(flaws.iter().any(|flaw| matches!(flaw, Flaw::Away(time) if *time > MAX_STALL)), "{flaws:?}");
 }
 
+#[test]
+fn a_program_inside_finds_itself_in_proc() {
+    let Some(pair) = Pair::start(MAX_BYTES, 1) else { return };
+    let script = "read -r number rest < /proc/self/stat; echo $number $$; ls -d /proc/[0-9]* | wc -l";
+    let mut command = Command::new("sh");
+    let child = pair.emulation.spawn(pair.far, command.args(["-c", script]).stdout(std::process::Stdio::piped()));
+    let said = child.unwrap().wait_with_output().unwrap().stdout;
+    let said = String::from_utf8(said).unwrap();
+    let numbers: Vec<u32> = said.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let renewed = Command::new("unshare").args(["-rpf", "--mount-proc", "true"]).output();
+    if !renewed.is_ok_and(|it| it.status.success()) {
+        // A container that hides parts of /proc lets nobody mount it anew.
+        let _ = skip::<()>(format!("a new /proc: {said}"));
+        return;
+    }
+    assert_eq!(numbers[0], numbers[1], "{said}");
+    assert!(numbers[2] < 10, "no process of the machine is there: {said}");
+}
+
 /// Binds a thread of this program, or the calling one, to a processor.
 fn bind(thread: Option<Pid>, processor: usize) {
     let mut processors = CpuSet::new();
