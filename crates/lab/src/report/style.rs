@@ -1,13 +1,19 @@
 //! The look of drawings and page: colours for light and dark schemes, lines, type.
 
+mod attributes;
 #[cfg(test)]
 mod tests;
+
+pub(super) use attributes::attributes;
 
 /// Colours of ground and text, on light and on dark ground.
 const LIGHT: &str = "--ground:#fffefb;--ink:#1d1c1a;--soft:#5f5c56;--faint:#e5e1d8;--rule:#b8b2a5;\
 --met:#1f6f4a;--unmet:#a8321e;--link:#1f4e79;--code:#f5f2ea;";
 const DARK: &str = "--ground:#171614;--ink:#ece8df;--soft:#a39e93;--faint:#33312c;--rule:#5a564d;\
 --met:#6cc49a;--unmet:#f0907a;--link:#8fbfe8;--code:#211f1c;";
+
+/// Paper is white.
+const PAPER: &str = "--ground:#fff;";
 
 /// The number of colours of lines without an order. Further lines have the same colours with dashes.
 pub(super) const HUES: usize = 6;
@@ -56,15 +62,15 @@ const DRAWING: &str = "
 .plot .line,.plot .leader{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round;stroke-linecap:round}
 .plot .thin{stroke-width:1.4}
 .plot .thin.d1,.plot .thin.d2{stroke-width:1.7}
-.plot .leader{stroke-width:1.2}
-.plot .line.d1,.plot .leader.d1{stroke-dasharray:3 4}
-.plot .line.d2,.plot .leader.d2{stroke-dasharray:9 4 1 4}
+.plot .leader{stroke:var(--rule);stroke-width:.8}
+.plot .line.d1{stroke-dasharray:3 4}
+.plot .line.d2{stroke-dasharray:9 4 1 4}
 .plot .band{fill:var(--c);opacity:.16}
 .plot .dot,.plot .bar{fill:var(--c)}
 .plot .bar{opacity:.86}
 .plot .bar.d1{fill-opacity:.35;stroke:var(--c)}
 .plot .bar.d2{fill-opacity:.6;stroke:var(--c);stroke-dasharray:1 3}
-.plot .line.emulated,.plot .leader.emulated{stroke-dasharray:6 4}
+.plot .line.emulated{stroke-dasharray:6 4}
 .plot .dot.emulated{fill:var(--ground);stroke:var(--c);stroke-width:1.4}
 .plot .bar.emulated{opacity:1;fill:var(--ground);stroke:var(--c);stroke-width:2}
 .plot .whisker{stroke:var(--ink);stroke-width:1.2}
@@ -84,13 +90,17 @@ fn colours() -> String {
 /// The style sheet of a drawing in a file of its own.
 pub(super) fn alone() -> String {
     let (light, dark) = (light(), dark());
-    format!(".plot{{{light}}}\n@media(prefers-color-scheme:dark){{.plot{{{dark}}}}}\n{}{DRAWING}", colours())
+    format!(
+        ".plot{{{light}}}\n@media(prefers-color-scheme:dark){{.plot{{{dark}}}}}\n@media print{{.plot{{{light}{PAPER}}}}}\n{}{DRAWING}",
+        colours()
+    )
 }
 
 /// The style sheet of the page.
 pub(crate) fn page() -> String {
     format!(
-        ":root{{color-scheme:light dark;{}}}\n@media(prefers-color-scheme:dark){{:root{{{}}}}}\n{PAGE}{}{DRAWING}",
+        ":root{{color-scheme:light dark;{0}}}\n@media(prefers-color-scheme:dark){{:root{{{1}}}}}\n\
+         @media print{{:root{{{0}{PAPER}}}}}\n{PAGE}{2}{DRAWING}",
         light(),
         dark(),
         colours()

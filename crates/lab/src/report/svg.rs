@@ -22,7 +22,7 @@ mod time;
 
 use crate::aggregate::Measurements;
 use crate::figures::FigureResult;
-use crate::report::style;
+use crate::report::style::{self, attributes};
 use crate::scenario::{PlotKind, PlotSpec};
 
 pub(crate) use canvas::{Anchor, Canvas, escape, number, width};
@@ -32,6 +32,9 @@ pub(crate) use data::{meant_at, words};
 pub use histogram::{Histogram, histogram};
 pub(crate) use marks::in_words;
 pub use surface::{Caption, Quantity, RangeCurve, RangeCurves, Surface, range_curves, surface};
+
+/// The type of a drawing alone, for programs without style sheets.
+const FONT: &str = "font-family=\"system-ui, 'Liberation Sans', Arial, sans-serif\" font-size=\"12\"";
 
 /// The width of every drawing, in its own units: about a text column in CSS pixels.
 const WIDTH: f64 = 720.0;
@@ -77,7 +80,7 @@ pub(crate) fn draw(figure: &FigureResult, plot: &PlotSpec, measurements: &Measur
 
 fn render(source: &PlotSource<'_>, alone: bool) -> Drawing {
     let (figure, plot) = (source.figure, source.plot);
-    let mut canvas = Canvas::default();
+    let mut canvas = Canvas::alone(alone);
     let height = match plot.kind {
         PlotKind::Lines => chart::draw(&mut canvas, source, lines::panels(source)),
         PlotKind::Time => chart::draw(&mut canvas, source, time::panels(source)),
@@ -106,8 +109,11 @@ fn framed(content: &str, (width, height): (f64, f64), caption: Caption<'_>, alon
     let [w, h] = [width, height].map(number);
     let (id, title, shows) = (caption.id, escape(caption.title), escape(caption.shows));
     let style = if alone { format!("<style>{}</style>\n", style::alone()) } else { String::new() };
-    let size = if alone { format!(" width=\"{w}\" height=\"{h}\"") } else { String::new() };
-    let ground = if alone { format!("<rect class=\"ground\" width=\"{w}\" height=\"{h}\"/>\n") } else { String::new() };
+    let size = if alone { format!(" width=\"{w}\" height=\"{h}\" {FONT}") } else { String::new() };
+    let ground = match alone {
+        true => format!("<rect class=\"ground\"{} width=\"{w}\" height=\"{h}\"/>\n", attributes("rect", "ground")),
+        false => String::new(),
+    };
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" viewBox=\"0 0 {w} {h}\"{size} role=\"img\" \
          aria-labelledby=\"{id}-title {id}-desc\">\n<title id=\"{id}-title\">{title}</title>\n\

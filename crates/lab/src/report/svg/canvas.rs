@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::report::style::attributes;
+
 /// The size of text in units of the drawing, as in the style sheet.
 pub(crate) const FONT_SIZE: f64 = 12.0;
 
@@ -17,31 +19,49 @@ pub(crate) enum Anchor {
 #[derive(Debug, Default)]
 pub(crate) struct Canvas {
     out: String,
+    /// Each element has its look as attributes, beside the classes of the style sheet.
+    has_attributes: bool,
 }
 
 impl Canvas {
+    /// A drawing that is a file of its own, for programs of all kinds.
+    pub(crate) const fn alone(is_alone: bool) -> Self {
+        Self { out: String::new(), has_attributes: is_alone }
+    }
+
+    fn look(&self, element: &str, class: &str) -> String {
+        let attributes = if self.has_attributes { attributes(element, class) } else { String::new() };
+        format!("class=\"{class}\"{attributes}")
+    }
+
     pub(crate) fn finish(self) -> String {
         self.out
     }
 
     pub(crate) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let [x1, y1, x2, y2] = [from.0, from.1, to.0, to.1].map(number);
-        self.put(&format!("<line class=\"{class}\" x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>"));
+        let look = self.look("line", class);
+        self.put(&format!("<line {look} x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"/>"));
     }
 
     pub(crate) fn path(&mut self, class: &str, d: &str) {
-        self.put(&format!("<path class=\"{class}\" d=\"{d}\"/>"));
+        let look = self.look("path", class);
+        self.put(&format!("<path {look} d=\"{d}\"/>"));
     }
 
     pub(crate) fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), fill: Option<&str>) {
         let [x, y, width, height] = [at.0, at.1, size.0, size.1].map(number);
-        let fill = fill.map(|fill| format!(" fill=\"{fill}\"")).unwrap_or_default();
-        self.put(&format!("<rect class=\"{class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"{fill}/>"));
+        let look = self.look("rect", class);
+        // A rule of the style sheet would count more.
+        let fill =
+            fill.filter(|_| !look.contains(" fill=")).map(|fill| format!(" fill=\"{fill}\"")).unwrap_or_default();
+        self.put(&format!("<rect {look} x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"{fill}/>"));
     }
 
     pub(crate) fn circle(&mut self, class: &str, at: (f64, f64), radius: f64) {
         let [x, y, r] = [at.0, at.1, radius].map(number);
-        self.put(&format!("<circle class=\"{class}\" cx=\"{x}\" cy=\"{y}\" r=\"{r}\"/>"));
+        let look = self.look("circle", class);
+        self.put(&format!("<circle {look} cx=\"{x}\" cy=\"{y}\" r=\"{r}\"/>"));
     }
 
     pub(crate) fn text(&mut self, class: &str, at: (f64, f64), anchor: Anchor, text: &str) {
@@ -51,7 +71,8 @@ impl Canvas {
             Anchor::End => " text-anchor=\"end\"",
         };
         let [x, y] = [at.0, at.1].map(number);
-        self.put(&format!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\"{anchor}>{}</text>", escape(text)));
+        let look = self.look("text", class);
+        self.put(&format!("<text {look} x=\"{x}\" y=\"{y}\"{anchor}>{}</text>", escape(text)));
     }
 
     /// Appends a line verbatim.

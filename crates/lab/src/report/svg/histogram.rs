@@ -38,7 +38,7 @@ pub struct Histogram<'a> {
 /// Draws a histogram. The text of an SVG file.
 #[must_use]
 pub fn histogram(drawing: &Histogram<'_>) -> String {
-    let mut canvas = Canvas::default();
+    let mut canvas = Canvas::alone(true);
     canvas.text("title", (6.0, 20.0), Anchor::Start, drawing.caption.title);
     canvas.text("words", (6.0, 20.0 + ROW), Anchor::Start, drawing.counted);
     // Names of marks stand above the bars.

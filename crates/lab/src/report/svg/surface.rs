@@ -99,7 +99,7 @@ pub fn surface(surface: &Surface<'_>) -> String {
     let values = || surface.cells.iter().map(|(.., value)| *value);
     let range = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
     let shown = surface.value.unit.shown_for(range.1);
-    let mut canvas = Canvas::default();
+    let mut canvas = Canvas::alone(true);
     canvas.text("title", (6.0, 20.0), Anchor::Start, surface.caption.title);
     let words = super::data::with_unit(surface.value.name, shown);
     canvas.text("words", (6.0, 20.0 + ROW), Anchor::Start, &words);
@@ -121,7 +121,7 @@ pub(super) fn ticks_across(canvas: &mut Canvas, x: &Scale, bottom: f64, shown: S
 /// Draws curves with ranges. The text of an SVG file.
 #[must_use]
 pub fn range_curves(drawing: &RangeCurves<'_>) -> String {
-    let mut canvas = Canvas::default();
+    let mut canvas = Canvas::alone(true);
     canvas.text("title", (6.0, 20.0), Anchor::Start, drawing.caption.title);
     let mut top = legend(&mut canvas, drawing, 20.0 + ROW);
     let points = || drawing.curves.iter().flat_map(|curve| &curve.points);
