@@ -70,8 +70,8 @@ pub enum SabulError {
     /// The channel works, but no datagram arrives.
     #[error("no datagram arrives at the receiver: a firewall blocks UDP, or the port is not open there")]
     DatagramsBlocked,
-    /// The receiver said nothing for this long.
-    #[error("the receiver has said nothing for {0:?}")]
+    /// The peer said nothing for this long: a sender that has no data, or one that is gone.
+    #[error("the other side has said nothing for {0:?}")]
     PeerSilent(Duration),
     /// The channel ended before everything was acknowledged.
     #[error("the receiver ended the channel with {0} bytes unacknowledged")]

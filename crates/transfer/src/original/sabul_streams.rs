@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use farhaul_proto::{Config, Entropy};
+use farhaul_units::Rate;
 
 use super::Failure;
 
@@ -18,6 +19,8 @@ pub struct StreamTerms {
     pub connect_timeout: Duration,
     /// Longest silence of the peer.
     pub peer_timeout: Duration,
+    /// Cap on the rate of this side, if it sends.
+    pub rate: Option<Rate>,
     /// Cap on the buffer of a stream, bytes. The default of the transport if `None`.
     pub buffer: Option<u64>,
 }
@@ -28,6 +31,7 @@ impl StreamTerms {
         Config {
             connect_timeout: self.connect_timeout,
             peer_timeout: self.peer_timeout,
+            max_rate: self.rate,
             send_buffer: self.buffer.unwrap_or(default.send_buffer),
             recv_buffer: self.buffer.unwrap_or(default.recv_buffer),
             ..default

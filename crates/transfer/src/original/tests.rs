@@ -325,7 +325,7 @@ impl std::io::Write for Kept {
 #[test]
 fn a_sabul_receiver_gets_the_whole_stream_of_a_sender() {
     let content: Vec<u8> = (0..1_000_003_u32).map(|at| (at / 251) as u8 ^ (at % 241) as u8).collect();
-    let terms = StreamTerms { connect_timeout: TIME, peer_timeout: TIME, buffer: None };
+    let terms = StreamTerms { connect_timeout: TIME, peer_timeout: TIME, rate: None, buffer: None };
     let (stop, kept) = (Stop::default(), Kept::default());
     let sender = SabulSender::bind(LOCAL).unwrap();
     let address = sender.local_addr();

@@ -30,6 +30,7 @@ pub(crate) fn run(args: &PipeArgs, context: &Context) -> Result<(), Fault> {
     let terms = StreamTerms {
         connect_timeout: transport.connect_timeout,
         peer_timeout: transport.timeout,
+        rate: transport.rate(),
         buffer: transport.buffer.map(|ByteSize(bytes)| bytes),
     };
     let pipe = Pipe { args, context, output, stop, terms, progress: Progress::default() };

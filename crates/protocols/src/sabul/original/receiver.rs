@@ -40,6 +40,9 @@ pub struct Receiver {
     echoed: usize,
     opened: Instant,
     opening_time: Duration,
+    peer_timeout: Duration,
+    /// When the last valid datagram came.
+    heard: Instant,
     end: Option<StreamEnd>,
     /// When the sender, which waits for this side's end, must hear that this side is still there.
     next_sign: Option<Instant>,
@@ -68,6 +71,8 @@ impl Receiver {
             echoed: 0,
             opened: now,
             opening_time: config.connect_timeout,
+            peer_timeout: config.peer_timeout,
+            heard: now,
             end: None,
             next_sign: None,
         }
@@ -127,6 +132,7 @@ impl OriginalSession for Receiver {
                 if self.echoed == OPTIONS_LEN {
                     self.engine.set_round_trip(now - since);
                     self.phase = Phase::Data;
+                    self.heard = now;
                 }
                 if rest.is_empty() { Ok(()) } else { self.fail(SabulError::SenderSpeaks(rest.len())) }
             }
@@ -182,7 +188,7 @@ impl OriginalSession for Receiver {
             return Arrival::Foreign;
         }
         if self.engine.handle_datagram(now, datagram) {
-            self.from_port = Some(from_port);
+            (self.from_port, self.heard) = (Some(from_port), now);
         } else {
             self.engine.state_mut().counts.invalid += 1;
         }
@@ -196,6 +202,10 @@ impl OriginalSession for Receiver {
     fn handle_timeout(&mut self, now: Instant) -> Result<(), SabulError> {
         match self.phase {
             Phase::Echo(since) if now >= since + self.opening_time => self.fail(SabulError::NoEcho(self.opening_time)),
+            // The channel of a host that is gone stays open.
+            Phase::Data if now >= self.heard + self.peer_timeout => {
+                self.fail(SabulError::PeerSilent(self.peer_timeout))
+            }
             Phase::Data => {
                 self.engine.handle_timeout(now);
                 Ok(())
@@ -207,7 +217,10 @@ impl OriginalSession for Receiver {
     fn deadline(&self) -> Option<Instant> {
         match self.phase {
             Phase::Echo(since) => Some(since + self.opening_time),
-            Phase::Data => self.engine.deadline(),
+            Phase::Data => {
+                let silence = Some(self.heard + self.peer_timeout);
+                [self.engine.deadline(), silence].into_iter().flatten().min()
+            }
             Phase::Over => self.next_sign,
             Phase::Opening => None,
         }

@@ -8,6 +8,7 @@ use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use farhaul_units::{Duration, Instant};
 
+use super::SabulError;
 use crate::original::testing::{Watched, train};
 use crate::original::{Arrival, OriginalSession as _};
 use crate::sabul::Options;
@@ -108,4 +109,16 @@ fn arrive_from<'d>(receiver: &mut Receiver, millis: u64, from: SocketAddr, datag
         return Arrival::Foreign;
     }
     receiver.handle_datagram(at(millis), from.port(), datagram)
+}
+
+#[test]
+fn a_sender_that_is_silent_is_lost_after_the_time_of_a_peer() {
+    let mut receiver = open_receiver();
+    let silence = Config::default().peer_timeout;
+    arrive(&mut receiver, 10_000, 0, &[7; 100]);
+    receiver.handle_timeout(at(10_000) + (silence - Duration::from_millis(1)));
+    assert_eq!(receiver.fault, None);
+    assert!(receiver.deadline().is_some_and(|due| due <= at(10_000) + silence));
+    receiver.handle_timeout(at(10_000) + silence);
+    assert_eq!(receiver.fault, Some(SabulError::PeerSilent(silence)));
 }

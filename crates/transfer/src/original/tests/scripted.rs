@@ -110,7 +110,7 @@ fn sabul_options(port: u16) -> [u8; 40] {
 
 /// Sends a short stream to a scripted receiver, which acknowledges all of it and then does as `after` says.
 fn sabul_stream(after: impl FnOnce(TcpStream, &dyn Fn() -> bool)) -> Result<(), Failure> {
-    let terms = StreamTerms { connect_timeout: TIME, peer_timeout: TIME, buffer: None };
+    let terms = StreamTerms { connect_timeout: TIME, peer_timeout: TIME, rate: None, buffer: None };
     let (stop, sender) = (Stop::default(), SabulSender::bind(LOCAL).unwrap());
     let address = sender.local_addr();
     thread::scope(|scope| {
@@ -156,7 +156,7 @@ fn a_sabul_receiver_that_breaks_off_after_its_last_acknowledgement_may_have_a_sh
 fn datagrams_of_a_stranger_neither_arrive_nor_count() {
     let (listener, kept, progress) = (TcpListener::bind(LOCAL).unwrap(), Kept::default(), Progress::default());
     let address = listener.local_addr().unwrap();
-    let terms = StreamTerms { connect_timeout: TIME, peer_timeout: TIME, buffer: None };
+    let terms = StreamTerms { connect_timeout: TIME, peer_timeout: TIME, rate: None, buffer: None };
     thread::scope(|scope| {
         let receiving = scope.spawn(|| {
             let receiver = SabulReceiver::connect(address, TIME, &Stop::default()).unwrap();
