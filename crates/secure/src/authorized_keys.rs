@@ -13,6 +13,7 @@
 //! | `files=N` | files and directories of all sessions, counted as bytes are | none |
 //! | `expires=YYYY-MM-DD` | the last day, in UTC | never |
 //! | `from=NET[,NET…]` | addresses from which the client may call | all |
+//! | `allow=VERB[,VERB]` | beside its directories, it may call `farhaul bench` and `farhaul pipe` | with `path`, files alone |
 //! | `links=munged` | its symbolic links are stored so that they lead nowhere | as they are |
 //!
 //! The words before the first option are the name of the client. They have letters, digits and `.-_@` alone. An unknown option,
@@ -55,9 +56,14 @@ pub struct Grant {
     pub expires: Option<u32>,
     /// Networks of its owner. Empty for all.
     pub from: Vec<Network>,
+    /// The verbs without files that its owner may call beside its directories: `bench`, `pipe`.
+    pub allow: Vec<&'static str>,
     /// Whether its symbolic links are stored so that they lead nowhere.
     pub munges_links: bool,
 }
+
+/// The verbs without files.
+pub(crate) const VERBS: [&str; 2] = ["bench", "pipe"];
 
 /// A directory that a client may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,8 +144,14 @@ impl Grant {
             files: None,
             expires: None,
             from: Vec::new(),
+            allow: Vec::new(),
             munges_links: false,
         }
+    }
+
+    /// Whether its owner may call a verb without files. A line with directories alone is for files alone.
+    pub fn allows(&self, verb: &str) -> bool {
+        self.paths.is_empty() || self.allow.contains(&verb)
     }
 
     fn parse(line: &str) -> Result<Self, LineFault> {
@@ -215,6 +227,15 @@ impl Grant {
                 self.from = networks.map_err(|_| refused("from", "addresses such as 10.0.0.0/8, with commas"))?;
                 Ok(())
             }
+            "allow" => {
+                if !self.allow.is_empty() {
+                    return Err(LineFault::Twice("allow"));
+                }
+                let known = |verb| VERBS.into_iter().find(|known| *known == verb);
+                let verbs = value.split(',').map(known).collect::<Option<_>>();
+                self.allow = verbs.ok_or_else(|| refused("allow", "bench, pipe, or both with a comma"))?;
+                Ok(())
+            }
             "links" if value != "munged" => Err(refused("links", "munged is the only value")),
             "links" if std::mem::replace(&mut self.munges_links, true) => Err(LineFault::Twice("links")),
             "links" => Ok(()),
@@ -224,7 +245,7 @@ impl Grant {
 }
 
 /// The options of a line.
-const OPTIONS: [&str; 8] = ["path", "rate", "sessions", "bytes", "files", "expires", "from", "links"];
+const OPTIONS: [&str; 9] = ["path", "rate", "sessions", "bytes", "files", "expires", "from", "allow", "links"];
 
 /// Words that may be meant to limit a key, and that are no options.
 const RIGHTS: [&str; 6] = ["read-only", "readonly", "no-write", "no-delete", "write", "delete"];
@@ -287,7 +308,7 @@ mod tests {
     fn a_line_has_a_key_a_name_and_options() {
         let text = format!(
             "# clients\n{} alice of physics path=/data/in,write path=/data/out rate=2gbit sessions=3 bytes=1GB \
-             files=1000 expires=2027-06-30 from=10.0.0.0/8,2001:db8::/32 links=munged\n{}\n",
+             files=1000 expires=2027-06-30 from=10.0.0.0/8,2001:db8::/32 allow=bench links=munged\n{}\n",
             key(1),
             key(2),
         );
@@ -299,6 +320,7 @@ mod tests {
         assert_eq!(alice.rate, Some(Rate::from_bits_per_second(2_000_000_000)));
         assert_eq!((alice.sessions, alice.bytes, alice.files), (Some(3), Some(1_000_000_000), Some(1_000)));
         assert!(alice.munges_links && !plain.munges_links);
+        assert!(alice.allows("bench") && !alice.allows("pipe") && plain.allows("pipe"));
         for (text, write, delete) in
             [("/d,delete", false, true), ("/d,write,delete", true, true), ("/d,delete,write", true, true)]
         {

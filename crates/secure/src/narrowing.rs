@@ -1,6 +1,6 @@
 //! Whether a changed line of authorized keys still permits what it permitted before.
 
-use crate::authorized_keys::{Grant, PathGrant};
+use crate::authorized_keys::{Grant, PathGrant, VERBS};
 
 impl Grant {
     /// Whether this line permits all that `other` permits, while the key may be used.
@@ -12,6 +12,7 @@ impl Grant {
             && is_as_high(sessions(self), sessions(other))
             && is_as_high(self.bytes, other.bytes)
             && is_as_high(self.files, other.files)
+            && VERBS.iter().all(|verb| self.allows(verb) || !other.allows(verb))
             && (other.munges_links || !self.munges_links)
             && match &*other.paths {
                 // Everything below the roots, to read.
@@ -70,6 +71,8 @@ mod tests {
             ("path=/srv/in", "path=/srv/inner", false),
             ("path=/srv/in path=/srv/out", "path=/srv/in", false),
             ("path=/srv/in", "path=/srv/in path=/srv/out", true),
+            ("path=/srv/in allow=pipe", "path=/srv/in", false),
+            ("path=/srv/in allow=pipe", "path=/srv/in allow=bench,pipe", true),
         ] {
             assert_eq!(grant(after).permits_all_of(&grant(before)), permits, "{before} → {after}");
         }

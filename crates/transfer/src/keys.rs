@@ -23,6 +23,7 @@ mod who;
 
 pub use admission::{Admission, KeysFile, Service};
 pub use caps::{Claim, Exhausted, Permit, Usage, Usages};
+pub use files::add_client;
 pub use rights::Rights;
 pub use server::{HostKeyPolicy, Question, Server};
 pub use who::Who;

@@ -106,3 +106,25 @@ fn a_pipe_keeps_to_the_rate_and_the_bytes_of_a_key_in_either_direction() {
         }
     }
 }
+
+#[test]
+fn a_key_with_directories_measures_once_its_line_allows_it() {
+    let scratch = Scratch::new();
+    let (alice, bob, carol) = (User::new(&scratch, "alice"), User::new(&scratch, "bob"), User::new(&scratch, "carol"));
+    let (root, _) = (scratch.dir("root"), alice.key("show"));
+    for (client, allow) in [(&bob, "allow=bench"), (&carol, "allow=pipe")] {
+        let path = format!("path={root},write");
+        alice.runs(&["key", "add", client.key("show").trim(), &path, allow]).succeeds();
+    }
+    let (server, other) =
+        (Server::begin_as(&alice.0, &["serve", "--root", &root]), Server::begin_as(&alice.0, &["bench"]));
+    let bench = |client: &User| {
+        let to = ["bench", "--json", "--host-key-policy", "accept-new", "--bytes", "100kB", "--connect"];
+        client.runs(&[&to[..], &[&other.address]].concat())
+    };
+    bench(&bob).succeeds();
+    assert_ne!(bench(&carol).code, 0);
+    let to = format!("udt://{}/", server.address);
+    bob.runs(&["copy", "--host-key-policy", "accept-new", &scratch.file("file", 10), &to]).succeeds();
+    assert_eq!(scratch.names("root"), ["file"]);
+}

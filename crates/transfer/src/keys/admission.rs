@@ -266,7 +266,7 @@ impl Clients {
     /// The rights of a key by a file with these keys, on this day.
     fn rights_by(&self, keys: &AuthorizedKeys, from: SocketAddr, key: PublicKey, today: u32) -> Result<Rights, Cause> {
         match (keys.admit(key, from.ip().to_canonical(), today), self.service) {
-            (Ok(grant), Service::Bytes(verb)) if !grant.paths.is_empty() => Err(Cause::FilesAlone(verb)),
+            (Ok(grant), Service::Bytes(verb)) if !grant.allows(verb) => Err(Cause::FilesAlone(verb)),
             (Ok(grant), _) => Ok(Rights::Granted(grant.clone())),
             (Err(NotAdmitted::Unknown), _) if key == self.own => Ok(Rights::All),
             (Err(NotAdmitted::Unknown), _) if self.anybody => Ok(Rights::Unlisted),
@@ -400,6 +400,10 @@ mod tests {
             assert!(!admission.clients.admits_client(from, other) && admission.clients.admits_client(from, own));
             let refusal = refusals(&admission).try_recv().unwrap().words(None);
             assert!(refusal.contains("path=") && refusal.contains("farhaul pipe"), "{refusal}");
+        }
+        for (verb, admits) in [("pipe", true), ("bench", false)] {
+            let (admission, _) = offering(Service::Bytes(verb), &format!("{other} path=/data,write allow=pipe"), false);
+            assert_eq!(admission.clients.admits_client(from, other), admits, "{verb}");
         }
         let (admission, _) =
             offering(Service::Bytes("pipe"), &format!("{other} rate=1mbit sessions=1 bytes=1GB"), false);

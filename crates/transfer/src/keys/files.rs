@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use farhaul::security::{KeyPair, PublicKey};
+use farhaul::security::{AuthorizedKeys, KeyPair, PublicKey};
 use zeroize::Zeroizing;
 
 use super::trusted_file;
@@ -149,6 +149,35 @@ pub(super) fn append(path: &Path, line: &str) -> io::Result<()> {
     file.write_all(format!("{end}{line}").as_bytes())
 }
 
+/// Adds the line of a client to a file of authorized keys, which is made if need be. Returns its key, and whether it was not there yet.
+///
+/// # Errors
+/// It is no line, the file has another line of its key, or the file cannot be read or written.
+pub fn add_client(path: &Path, line: &str) -> Result<(PublicKey, bool), Error> {
+    let line = line.trim();
+    let refused = |error| Error::usage(format!("{error}"));
+    let parsed = AuthorizedKeys::parse(line).map_err(refused)?;
+    let [grant] = parsed.grants() else {
+        return Err(
+            Error::usage("give one line: a key, a name and options").remedy("`farhaul key show` prints the key")
+        );
+    };
+    let text = read_trusted(path)?.unwrap_or_default();
+    let in_file = |error| Error::usage(format!("{}: {error}", path.display()));
+    let known = AuthorizedKeys::parse(&text).map_err(in_file)?;
+    match known.grants().iter().find(|known| known.key == grant.key) {
+        Some(known) if known == grant => return Ok((grant.key, false)),
+        Some(_) => {
+            let message = format!("{} has a line of this key with other options", path.display());
+            return Err(Error::usage(message).remedy("change that line: a key has one"));
+        }
+        None => {}
+    }
+    let written = append(path, &format!("{line}\n"));
+    written.map_err(|error| Error::new(Code::LocalIo, format!("cannot write {}: {error}", path.display())))?;
+    Ok((grant.key, true))
+}
+
 /// The path with these characters behind its name.
 pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -159,8 +188,6 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
-
-    use farhaul::security::AuthorizedKeys;
 
     use super::*;
 
@@ -188,6 +215,23 @@ mod tests {
         fs::write(&file, format!("{key}\r\n").encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>()).unwrap();
         assert!(read_trusted(&file).unwrap_err().message.ends_with("save it as UTF-8"));
         fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn the_line_of_a_client_is_added_once_and_only_if_the_file_stays_one() {
+        let folder = std::env::temp_dir().join(format!("farhaul-add-{}", std::process::id()));
+        let (file, key) = (folder.join("new/authorized_keys"), KeyPair::generate().unwrap().public());
+        let line = format!("{key} alice path=/srv/in,write");
+        assert_eq!(add_client(&file, &line).unwrap(), (key, true));
+        assert_eq!(add_client(&file, &format!(" {line}\n")).unwrap(), (key, false));
+        assert_eq!(fs::read_to_string(&file).unwrap(), format!("{line}\n"));
+        for wrong in
+            [format!("{key}"), format!("{key} rat=1gbit"), String::new(), format!("{line}\n{line}"), "me".into()]
+        {
+            assert_eq!(add_client(&file, &wrong).unwrap_err().code, Code::Usage, "{wrong}");
+        }
+        assert_eq!(fs::read_to_string(&file).unwrap(), format!("{line}\n"));
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -42,8 +42,8 @@ impl Refusal {
                 )
             }
             Cause::FilesAlone(verb) => format!(
-                "refused {from}: the line of its key in {file} has path=, and `farhaul {verb}` has no files that it could keep to; \
-                 `farhaul serve` has: {key}"
+                "refused {from}: the line of its key in {file} has path=, and `farhaul {verb}` has no files; to admit it beside \
+                 them, add allow={verb} to the line: {key}"
             ),
         }
     }
