@@ -25,7 +25,7 @@ _AHEAD = 4 << 20
 
 
 def connect(address: str, **options: Unpack[ConnectionOptions]) -> Stream:
-    """Connects to the listener at ``address``, a ``host:port``.
+    """Connects to the listener at ``address``: ``host:port``, or a host alone with the port 9000.
 
     The connection is encrypted, and the server's key must be known: by ``host_key``, or by this user's file of known hosts.
     """

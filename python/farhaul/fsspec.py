@@ -35,6 +35,8 @@ from ._properties import RecentProperties
 from ._url import bracketed, parts
 from ._versions import Version, has_changed, version_of
 
+_PORT = 9000
+"""The port of a server whose URL names none."""
 _PIECE = 1 << 20
 """Bytes of one request of a whole file."""
 _AT_ONCE = 64
@@ -85,9 +87,9 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
         self._remote()
 
     def _address_of(self, host: str | None, port: int | None) -> str:
-        if not host or port is None:
-            raise UsageError("USAGE", "a server has a host and a port", "write udt://host:port/path")
-        return f"udt://{bracketed(host)}:{port}"
+        if not host:
+            raise UsageError("USAGE", "the name of the server is missing", "write udt://host:port/path")
+        return f"udt://{bracketed(host)}:{port or _PORT}"
 
     def _remote(self) -> RemoteFiles:
         return shared_files(self._address, self._options)
@@ -96,16 +98,14 @@ class FarhaulFileSystem(AsyncFileSystem):  # type: ignore[misc]
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
-        """The path of a URL on its host: absolute, decoded, without a slash at its end."""
+        """The path of a URL on its host: absolute, decoded, without a slash at its end, and with one between its names."""
         if isinstance(path, list):
             return [cls._strip_protocol(each) for each in path]
         path = stringify_path(path)
         found = cls._url(path)
         if found is not None:
             path = os.fsdecode(unquote_to_bytes(found["path"] or "/"))
-        if not path.startswith("/"):
-            path = "/" + path
-        return path.rstrip("/") or cls.root_marker
+        return "/" + "/".join(name for name in path.split("/") if name) or cls.root_marker
 
     def unstrip_protocol(self, name: str) -> str:
         """The whole URL of a path, with its host."""

@@ -7,7 +7,7 @@
 | read results without other packages | `Result.records`, `Result.judged` |
 | have tables of pandas, drawings of matplotlib | `Result.points`, `Result.scores`, `Result.series`, `Result.figure` |
 
-Tables and drawings need the extra ``lab``: ``pip install 'farhaul[lab]'``.
+Tables and drawings need pandas and matplotlib, which the extra ``lab`` brings: ``pip install './python[lab]'``.
 """
 
 from __future__ import annotations

@@ -113,6 +113,17 @@ def test_what_cannot_be_copied_is_told_after_everything_else_was(client, files, 
     assert farhaul.dask.copy(bad, client, patience=0.1, errors="collect").failed
 
 
+def test_a_directory_that_cannot_be_made_fails_its_own_pairs_alone(client, files, tmp_path):
+    good = files(0, 1, {"good": 10, "too": 20})
+    tmp_path.joinpath("file").write_text("in the way")
+    source = good[0][0]
+    bad = [(source, f"1:{tmp_path}/file/below/it")]
+    report = farhaul.dask.copy([*bad, *good], client, errors="collect")
+    assert [file.status for file in report] == ["failed", "verified", "verified"]
+    assert report.files[0].code == "NOT_A_DIRECTORY" and "below" in report.files[0].error
+    assert report.files[0].attempts == 1 and are_equal(good)
+
+
 def test_a_cancelled_copy_ends_on_its_worker_and_goes_on_later(client, files, tmp_path):
     pairs = files(0, 1, {"quick": 10, "slow": 12 * MIB})
     with farhaul.dask.begin(pairs, client, batch_bytes=1, rate="40mbit") as copies:

@@ -43,6 +43,7 @@ class Dask:
     def __init__(self, *names):
         self.tasks = []
         self.calls = []
+        self.runs = 0
         self.names = {}
         for name in names:
             self.start(name)
@@ -65,10 +66,12 @@ class Dask:
         return self.tasks[-1]
 
     def run(self, function, session, *arguments, workers, on_error):
+        self.runs += 1
         self.calls.extend((function.__name__, self.names[worker], *arguments) for worker in workers)
         answers = {
             _agent.begin: lambda worker: f"key of {worker}",
             _agent.open_server: lambda worker: Served(f"{worker}/udp", "SHA256:it", "/"),
+            _agent.open_servers: lambda worker: Served(f"{worker}/udp", "SHA256:it", "/"),
             _agent.end: lambda worker: 0,
         }
         return {worker: answers.get(function, lambda worker: None)(worker) for worker in workers}
@@ -197,3 +200,17 @@ def test_a_sink_serves_its_own_directories_where_it_is_told():
     services = {worker.name: cluster._service(address) for address, worker in workers_of(dask.scheduler_info(-1)).items()}
     assert services["sink"] == Service(("/in", "/in/deep"), "10.1.0.7:9000", {"rate": "1gbit"}, may_delete=True)
     assert services["other"] == Service(("/",), "192.0.2.1:0", {"rate": "1gbit"}, may_delete=True)
+
+
+def test_ten_sources_and_ten_sinks_are_prepared_by_two_calls(large):
+    names = [f"{kind}{number}" for kind in ("source", "sink") for number in range(10)]
+    dask = Dask(*names)
+    pairs = [(f"source{one}:/{other}", f"sink{other}:/in/{one}") for one in range(10) for other in range(10)]
+    driver = driver_of(dask, pairs)
+    driver._cluster.look()
+    driver._cluster.prepare_all()
+    assert dask.runs == 2
+    step(driver)
+    assert len(dask.tasks) == 100 and [call[0] for call in dask.calls if call[0] in ("admit", "open_server")] == []
+    opened = [call for call in dask.calls if call[0] == "open_servers"]
+    assert len(opened) == 10 and all(len(keys) == 10 for _, keys in opened[0][2].values())

@@ -50,6 +50,8 @@ def test_urls_name_a_host_and_a_path(url, host, port, path):
 
 def test_a_path_without_a_protocol_is_taken_as_it_is():
     assert FarhaulFileSystem._strip_protocol("/a%20b/") == "/a%20b"
+    assert FarhaulFileSystem._strip_protocol("udt://far.example//a///b/") == "/a/b"
+    assert FarhaulFileSystem("far.example").unstrip_protocol("/a//b") == "udt://far.example:9000/a/b"
     assert FarhaulFileSystem("h", 1).unstrip_protocol("/a%20b") == "udt://h:1/a%2520b"
     assert FarhaulFileSystem("2001:db8::7", 1).unstrip_protocol("/x") == "udt://[2001:0db8:0000:0000:0000:0000:0000:0007]:1/x"
 
@@ -71,8 +73,8 @@ def test_passwords_in_urls_are_refused_and_not_shown(url):
 
 
 def test_what_is_missing_in_a_url_is_said():
-    with pytest.raises(ValueError, match="a host and a port"):
-        fsspec.url_to_fs("udt://far.example/x")
+    with pytest.raises(ValueError, match="name of the server"):
+        fsspec.url_to_fs("udt:///x")
     with pytest.raises(ValueError, match="has no user"):
         fsspec.url_to_fs("udt://alice@far.example:1/x")
     with pytest.raises(ValueError, match="no port"):

@@ -219,7 +219,7 @@ def test_a_refused_port_is_an_error_with_its_name():
         farhaul.listen(listener.address)
     assert (raised.value.code, raised.value.errno) == ("ADDRESS_IN_USE", errno.EADDRINUSE)
     with pytest.raises(ValueError, match="no address"):
-        farhaul.connect("nowhere")
+        farhaul.connect("nowhere:port")
     closed = farhaul.listen()
     closed.close()
     with pytest.raises(farhaul.Error, match="closed"):

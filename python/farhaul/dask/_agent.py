@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import errno
 import hashlib
 import os
 import posixpath
@@ -27,7 +28,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -44,6 +45,14 @@ _SESSIONS_END = 3.0
 """Longest wait for sessions whose key was revoked, in seconds. Their connections are closed already."""
 _MOST_SESSIONS = 1024
 """Sessions of one server. The driver starts far fewer tasks at a time."""
+_CODES = {
+    errno.EACCES: "PERMISSION_DENIED",
+    errno.EPERM: "PERMISSION_DENIED",
+    errno.EROFS: "PERMISSION_DENIED",
+    errno.EEXIST: "NOT_A_DIRECTORY",
+    errno.ENOTDIR: "NOT_A_DIRECTORY",
+}
+"""Codes of directories that another attempt would not make either."""
 _PLAIN_WORD = re.compile(r"[!-+\--~]+")
 """A path that a line of authorized keys can hold: printable, without blanks and commas."""
 
@@ -67,6 +76,8 @@ class Served:
     key: str | None
     """Its fingerprint. `None` for plain connections."""
     root: str
+    refused: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The directories that it could not make, with a code and the reason. It serves the others."""
 
     def url(self, path: str) -> str:
         """The URL of a path of its host."""
@@ -108,11 +119,19 @@ class Agent:
         self._deadline = time.monotonic() + LEASE
 
     def open_server(self, service: Service, keys: Iterable[str]) -> Served:
-        """Serves directories for these keys."""
+        """Serves directories for these keys. Raises the reason if it can make none of them."""
+        refused: dict[str, tuple[str, str]] = {}
         for directory in service.directories:
-            os.makedirs(directory, exist_ok=True)
-        root = os.path.commonpath(service.directories)
-        self._service = service
+            try:
+                os.makedirs(directory, exist_ok=True)
+            except OSError as error:
+                refused[directory] = _CODES.get(error.errno or 0, "LOCAL_IO"), str(error)
+        directories = tuple(directory for directory in service.directories if directory not in refused)
+        if not directories:
+            code, why = next(iter(refused.values()))
+            raise _error(code, f"cannot serve {', '.join(refused)}: {why}", None, None)
+        root = os.path.commonpath(directories)
+        self._service = service = replace(service, directories=directories)
         is_plain = bool(service.options.get("plain"))
         secure: dict[str, Any] = {}
         if not is_plain:
@@ -120,7 +139,7 @@ class Agent:
             self._write_keys()
             secure = {"key": self.key_file, "authorized_keys": self._keys_file}
         self._server = serve(root, service.listen, max_sessions=_MOST_SESSIONS, **secure, **service.options)
-        return Served(self._server.address, self._server.key, root)
+        return Served(self._server.address, self._server.key, root, refused)
 
     def admit(self, keys: Iterable[str]) -> None:
         """Lets more clients write."""
@@ -293,6 +312,12 @@ async def open_server(session: str, service: Service, keys: list[str], dask_work
         return error
     except OSError as error:
         return _error("LOCAL_IO", f"cannot serve {', '.join(service.directories)}: {error}", None, None)
+
+
+async def open_servers(session: str, services: dict[str, tuple[Service, list[str]]], dask_worker: Worker) -> Served | Error:
+    """Opens the server of this worker: of those of many workers, the one at its address."""
+    service, keys = services[dask_worker.address]
+    return await open_server(session, service, keys, dask_worker)
 
 
 async def admit(session: str, keys: list[str], dask_worker: Worker) -> None:

@@ -64,6 +64,37 @@ class Cluster:
         """The one of them that has least to do."""
         return min(self.at(host), key=lambda address: load[address], default=None)
 
+    def prepare_all(self) -> None:
+        """Does for all pairs what `prepare` does for one, in two calls. What fails is left to that.
+
+        A host that several workers have opens its servers one by one, as they are chosen.
+        """
+        pairs = [pair for pair in self._pairs if pair.source.host is not None and pair.sink.host is not None]
+        sources = {address for pair in self._pairs for address in self.at(pair.runs_at)}
+        sinks = {address for pair in pairs for address in self._only_at(pair.sink.host)}
+        keys = self.call(_agent.begin, sources | sinks)
+        self._keys.update({address: key for address, key in keys.items() if isinstance(key, str)})
+        services = {sink: (self._service(sink), self._keys_to(sink)) for sink in sinks if sink in self._keys}
+        for sink, served in self.call(_agent.open_servers, services, services).items():
+            if isinstance(served, Served):
+                self._served[sink] = served
+                self._admitted[sink] = set(services[sink][1])
+
+    def _only_at(self, host: str | None) -> list[str]:
+        found = self.at(host) if host is not None else []
+        return found if len(found) == 1 else []
+
+    def _keys_to(self, sink: str) -> list[str]:
+        """The keys of the workers that may send to this one."""
+        worker = self._workers[sink]
+        senders = {
+            address
+            for pair in self._pairs
+            if pair.source.host is not None and pair.sink.host is not None and worker.is_at(pair.sink.host)
+            for address in self.at(pair.runs_at)
+        }
+        return sorted(self._keys[address] for address in senders if address in self._keys)
+
     def prepare(self, source: str, sink: str | None) -> Served | None:
         """Makes keys at both ends, and opens the server of the sink. Nothing that is there already.
 
@@ -76,8 +107,9 @@ class Cluster:
             return None
         key = self._keys[source]
         if sink not in self._served:
-            self._served.update(_raised(self.call(_agent.open_server, {sink}, self._service(sink), [key])))
-            self._admitted[sink] = {key}
+            keys = sorted({key, *self._keys_to(sink)})
+            self._served.update(_raised(self.call(_agent.open_server, {sink}, self._service(sink), keys)))
+            self._admitted[sink] = set(keys)
         elif key not in self._admitted[sink]:
             _raised(self.call(_agent.admit, {sink}, [key]))
             self._admitted[sink].add(key)

@@ -128,6 +128,7 @@ class Driver:
             if self._settings.dry_run:
                 self._list(planned)
             else:
+                self._cluster.prepare_all()
                 self._waiting = [_Work(batch) for batch in planned]
             while (self._waiting or self._running) and not self._cancelled.is_set():
                 self._step()

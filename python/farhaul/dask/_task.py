@@ -7,7 +7,7 @@ import posixpath
 import re
 import stat
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,8 @@ class Attempt:
         self._options = options
 
     def run(self) -> list[Outcome]:
-        unreadable = [failure for item in self._job.items if (failure := _unreadable(item)) is not None]
+        refused = self._job.served.refused if self._job.served else {}
+        unreadable = [failure for item in self._job.items if (failure := _unreadable(item, refused)) is not None]
         outcomes = list(unreadable)
         missing = {outcome.index for outcome in unreadable}
         for items in _sessions(item for item in self._job.items if item.index not in missing):
@@ -153,8 +154,11 @@ class Attempt:
         return sources, target
 
 
-def _unreadable(item: Item) -> Outcome | None:
-    """The failure of an item whose source is not there, before anything is connected for it."""
+def _unreadable(item: Item, refused: Mapping[str, tuple[str, str]]) -> Outcome | None:
+    """The failure of an item whose source or directory is not there, before anything is connected for it."""
+    if (reason := refused.get(item.sink.path.rpartition("/")[0] or "/")) is not None:
+        code, why = reason
+        return _failed(item, code, f"cannot make its directory: {why}")
     if item.source.host is None:
         return None
     try:
