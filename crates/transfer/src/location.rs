@@ -31,7 +31,7 @@ impl HostPort {
     /// # Errors
     /// The problem in words.
     pub fn with_default(text: &str, port: u16) -> Result<Self, String> {
-        text.parse().or_else(|wrong| format!("{text}:{port}").parse().map_err(|_| wrong))
+        Self::exactly(text).or_else(|wrong| Self::exactly(&format!("{text}:{port}")).map_err(|_| wrong))
     }
 
     /// The host without brackets.
@@ -74,16 +74,30 @@ fn lacks_zone(address: SocketAddr) -> bool {
     matches!(address, SocketAddr::V6(address) if address.ip().is_unicast_link_local() && address.scope_id() == 0)
 }
 
+/// The port of servers, if an address names none.
+const USUAL_PORT: u16 = 9000;
+
 impl FromStr for HostPort {
     type Err = String;
 
+    /// Reads `host:port`, or a host alone with the port 9000. A number alone may be meant as a port, and is refused.
     fn from_str(text: &str) -> Result<Self, String> {
+        match text.is_empty() || text.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => Self::exactly(text),
+            false => Self::with_default(text, USUAL_PORT),
+        }
+    }
+}
+
+impl HostPort {
+    fn exactly(text: &str) -> Result<Self, String> {
         let wanted =
             || format!("'{text}' is no address: write host:port, for instance 192.0.2.7:9000 or [2001:db8::7]:9000");
         let (host, port) = text.rsplit_once(':').ok_or_else(wanted)?;
         let port = port.parse().map_err(|_| wanted())?;
         let bracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        if bracketed.is_none() && host.contains([':', '[', ']', '/']) {
+        let is_address = bracketed.is_none_or(|address| address.contains(':'));
+        if !is_address || bracketed.is_none() && host.contains([':', '[', ']', '/']) {
             return Err(wanted());
         }
         Ok(Self { host: bracketed.unwrap_or(host).to_owned(), port })
@@ -221,7 +235,12 @@ mod tests {
         for text in ["192.0.2.7:9000", "[::1]:1", "example.org:65535"] {
             assert_eq!(text.parse::<HostPort>().unwrap().to_string(), text);
         }
-        for text in ["", "9000", "host", "::1:9000", "host:70000", "host:"] {
+        for (text, whole) in
+            [("example.org", "example.org:9000"), ("[::1]", "[::1]:9000"), ("192.0.2.7", "192.0.2.7:9000")]
+        {
+            assert_eq!(text.parse::<HostPort>().unwrap().to_string(), whole);
+        }
+        for text in ["", "9000", "::1:9000", "host:70000", "host:", "::1"] {
             assert!(text.parse::<HostPort>().unwrap_err().contains("host:port"), "{text}");
         }
         assert_eq!(":9000".parse::<HostPort>().unwrap().first().unwrap(), "0.0.0.0:9000".parse().unwrap());

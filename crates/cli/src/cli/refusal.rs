@@ -23,6 +23,9 @@ pub(crate) fn fault(error: &Error, verb: Option<&str>) -> Fault {
     let what = what.replace("the following required arguments were not provided:", "missing:");
     let what = with_bounds(&what);
     let tips: String = paragraphs.filter_map(|text| text.strip_prefix("tip: ").map(|tip| format!("; {tip}"))).collect();
+    if let Some(advice) = verb.and_then(|verb| of_other_programs(error, verb)) {
+        return Fault::usage(format!("{what}: {advice}"));
+    }
     let next = match verb {
         Some(_) if is_about(error, "--protocol") => "`farhaul protocols` explains the options".to_owned(),
         Some(_) if is_about(error, "--controller") => "`farhaul controllers` explains the options".to_owned(),
@@ -30,6 +33,37 @@ pub(crate) fn fault(error: &Error, verb: Option<&str>) -> Fault {
         None => "`farhaul --help` lists the verbs".to_owned(),
     };
     Fault::usage(format!("{what}{tips}; {next}"))
+}
+
+/// Options of scp and rsync that `copy` lacks, and what it has instead.
+const OF_OTHER_PROGRAMS: [(&[&str], &str); 9] = [
+    (
+        &["-z", "--compress", "-C"],
+        "nothing is compressed on the way; compress before: tar c DIR | zstd | farhaul copy - HOST:FILE",
+    ),
+    (&["-e", "--rsh"], "--ssh 'ssh -p 2222' names another ssh"),
+    (&["--progress", "--info"], "a terminal shows the progress; --interval 1s --json reports it"),
+    (
+        &["--partial", "--append", "--inplace"],
+        "what has arrived is kept in any case, and the same command goes on with it",
+    ),
+    (&["-c", "--checksum"], "--skip digest compares contents"),
+    (&["-l"], "--rate 400mbit caps the rate"),
+    (&["-u", "--update", "--ignore-existing"], "--skip exists leaves alone what is there"),
+    (
+        &["-p", "-t", "--times", "--perms", "--links"],
+        "-a keeps times, permissions and links; times and new permissions are kept in any case",
+    ),
+    (&["-S", "--sparse"], "holes stay holes with -a"),
+];
+
+/// What `copy` has in the place of an option of scp or rsync.
+fn of_other_programs(error: &Error, verb: &str) -> Option<&'static str> {
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else { return None };
+    let option = argument.split(['=', ' ']).next()?;
+    let is_unknown = verb == "copy" && error.kind() == ErrorKind::UnknownArgument;
+    let found = OF_OTHER_PROGRAMS.iter().find(|(options, _)| is_unknown && options.contains(&option));
+    found.map(|(_, advice)| *advice)
 }
 
 /// The problem with the range of a number in words. The parser prints `A..=B`, or the largest number for no upper bound.
@@ -84,6 +118,8 @@ pub(crate) fn of_the_other_side(matches: &ArgMatches) -> Result<(), Fault> {
     let Some((verb, options)) = matches.subcommand() else { return Ok(()) };
     let of_the_sender: &[&str] = match verb {
         "bench" if options.get_flag("reverse") => &["rate", "controller"],
+        // An original sender has no ear for a cap.
+        "pipe" if is_typed(options, "connect") && is_original(options) => &["rate"],
         "copy" => {
             let first = options.get_raw("places").and_then(|mut places| places.next());
             match first.and_then(|place| place.to_string_lossy().split_once("://").map(|(scheme, _)| scheme.to_owned()))
@@ -100,7 +136,11 @@ pub(crate) fn of_the_other_side(matches: &ArgMatches) -> Result<(), Fault> {
         None => Ok(()),
         Some(option) => Err(Fault::usage(format!(
             "--{option} is a setting of the sender, which is the other side here: give it to `farhaul {}` there",
-            if verb == "bench" { "bench --listen" } else { "serve" }
+            match verb {
+                "bench" => "bench --listen",
+                "pipe" => "pipe --listen",
+                _ => "serve",
+            }
         ))),
     }
 }
@@ -155,6 +195,12 @@ pub(crate) fn of_the_way(matches: &ArgMatches) -> Result<(), Fault> {
     of_ssh.map_or(Ok(()), |message| Err(Fault::usage(message)))
 }
 
+/// Whether the protocol talks to an original program, which sends or receives alone.
+fn is_original(options: &ArgMatches) -> bool {
+    let choice = options.try_get_one::<ProtocolChoice>("protocol").ok().flatten();
+    choice.is_some_and(|choice| choice.protocol.entry().name == "sabul")
+}
+
 fn is_typed(options: &ArgMatches, id: &str) -> bool {
     options.value_source(id) == Some(ValueSource::CommandLine)
 }
@@ -180,6 +226,22 @@ mod tests {
             let error = Cli::command().try_get_matches_from(["farhaul", verb, option, value]).unwrap_err();
             let message = fault(&error, Some(verb)).message;
             assert!(message.contains(words), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_options_of_other_programs_have_an_answer() {
+        for (option, advice) in [
+            ("-z", "nothing is compressed"),
+            ("--compress", "zstd"),
+            ("-l", "--rate"),
+            ("-e", "--ssh"),
+            ("--partial", "the same command"),
+            ("--checksum", "--skip digest"),
+        ] {
+            let error = Cli::command().try_get_matches_from(["farhaul", "copy", option, "a", "h:b"]).unwrap_err();
+            let message = fault(&error, Some("copy")).message;
+            assert!(message.contains(option.split('=').next().unwrap()) && message.contains(advice), "{message}");
         }
     }
 

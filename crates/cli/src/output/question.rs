@@ -31,5 +31,5 @@ fn ask(name: &str, key: PublicKey) -> io::Result<bool> {
     )?;
     let mut line = String::new();
     BufReader::new(terminal.take(ANSWER)).read_line(&mut line)?;
-    Ok(line.trim() == "yes")
+    Ok(matches!(line.trim(), "yes" | "y"))
 }
